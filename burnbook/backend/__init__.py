@@ -1,0 +1,1 @@
+"""Building blocks · Backend. Where tensors live and how operations run."""
