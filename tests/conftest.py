@@ -1,0 +1,50 @@
+"""What every test gets: a still display, fixed seeds, a cache folder of its own."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+SHARED = (
+    Path(__file__).resolve().parents[2] / "shared"
+)  # optional data beside the repository
+
+# Before burnbook is imported anywhere: what is shown is text, and downloads of a
+# test run never meet the downloads of the person who runs it.
+os.environ["BURNBOOK_DISPLAY"] = "static"
+os.environ["BURNBOOK_CACHE"] = tempfile.mkdtemp(prefix="burnbook-tests-")
+os.environ.pop("BURNBOOK_MNIST_MIRROR", None)
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers():
+    """Every test starts from seed 0, whatever ran before it."""
+    if burnbook := sys.modules.get("burnbook"):
+        burnbook.seed(0)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Real files to test with; a test that wants them skips where they are absent."""
+    if not SHARED.is_dir():
+        pytest.skip(
+            f"no optional data: {SHARED.name}/ does not lie beside the repository"
+        )
+    return SHARED
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Doctests are those of burnbook/: helpers of the tests hold none."""
+    path = Path(collection_path)
+    if path.suffix == ".py" and not path.name.startswith(("test_", "bench_")):
+        return True if Path(__file__).parent in path.parents else None
+    return None
+
+
+def pytest_sessionfinish(session):
+    """Leave nothing behind."""
+    import shutil
+
+    shutil.rmtree(os.environ["BURNBOOK_CACHE"], ignore_errors=True)
