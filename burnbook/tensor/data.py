@@ -1,0 +1,433 @@
+"""Building blocks · Tensor. TensorData: the elements of a tensor, outside any backend.
+
+Raw bytes, a shape and the name of the element type: what tensors are made from, what
+they give back, and what records store. The array inside cannot be written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+
+from burnbook.display import flat_text, number_text
+from burnbook.errors import DataError, KindError, ShapeError
+from burnbook.kinds import dtype_name, numpy_dtype
+from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
+from burnbook.tensor.shape import Shape, check_dims
+
+MAX_DIMS = 64  # NumPy's own limit
+LISTED = 5  # how many differences an assertion shows
+
+
+class TensorData:
+    """Elements, shape and element type; lists of floats become f32, of ints i64.
+
+    Example:
+        >>> data = TensorData([[1, 2], [3, 4]])
+        >>> data
+        TensorData i64 [2, 2]
+        >>> print(data.convert("f32"))
+        [1.0, 2.0, 3.0, 4.0]
+        >>> TensorData([1.0, 2.0, 3.0], [1, 2]).to_list()
+        [[1.0, 2.0]]
+    """
+
+    __slots__ = ("array", "dtype")
+    __hash__ = None  # type: ignore[assignment] # equal by content, like a list
+
+    array: np.ndarray  # C-contiguous, little-endian, read-only; bf16 as its u16 bits
+    dtype: str
+
+    def __init__(
+        self, values: Any, shape: Iterable[int] | None = None, dtype: str | None = None
+    ) -> None:
+        """Copy `values`; those that `shape` has no room for are cut off, as in Burn."""
+        array, name, wanted = _read(values)
+        if shape is not None:
+            array = _fit(array, check_dims("TensorData", shape))
+        wanted = dtype or wanted
+        array = convert_array(array, name, wanted)
+        self.array = _locked(np.array(array, storage(wanted), order="C"))
+        self.dtype = wanted
+
+    @classmethod
+    def of(cls, array: np.ndarray, dtype: str | None = None) -> Self:
+        """Wrap an array without a copy where its layout allows; "bf16" wraps u16 bits.
+
+        Why: nobody may write to `array` afterwards; the constructor is the safe way.
+        """
+        data = object.__new__(cls)
+        data.dtype = dtype or dtype_name(array.dtype)
+        data.array = _locked(
+            np.asarray(array, dtype=storage(data.dtype), order="C").view()
+        )
+        return data
+
+    @classmethod
+    def from_bytes(
+        cls, raw: bytes | bytearray | memoryview, shape: Iterable[int], dtype: str
+    ) -> Self:
+        """Read little-endian elements; their number must be that of `shape`, exactly.
+
+        Example:
+            >>> print(TensorData.from_bytes(bytes([0, 0, 128, 63]), [1], "f32"))
+            [1.0]
+        """
+        where = "TensorData.from_bytes"
+        dims = check_dims(where, shape)
+        kind = storage(dtype)
+        wanted, given = prod(dims) * kind.itemsize, memoryview(raw).nbytes
+        if wanted != given or len(dims) > MAX_DIMS:
+            facts = [("shape", str(list(dims))), ("dtype", dtype)]
+            what = f"{given} bytes given, the shape needs {wanted}"
+            if len(dims) > MAX_DIMS:
+                what = f"{len(dims)} dims, more than {MAX_DIMS}"
+            raise DataError(where, what, facts)
+        array = np.frombuffer(raw, dtype=kind) if given else np.empty(0, kind)
+        if dtype == "bool" and given and array.view(np.uint8).max() > 1:
+            raise DataError(where, "a bool is neither 0 nor 1")
+        data = object.__new__(cls)
+        data.dtype, data.array = dtype, _locked(array.reshape(dims))
+        return data
+
+    @classmethod
+    def full(cls, shape: Iterable[int], value: float, dtype: str = "f32") -> Self:
+        """Fill every element with `value`."""
+        one = cls(value, dtype=dtype).array
+        dims = check_dims("TensorData.full", shape)
+        return cls.of(np.full(dims, one, one.dtype), dtype)
+
+    @classmethod
+    def zeros(cls, shape: Iterable[int], dtype: str = "f32") -> Self:
+        """Fill every element with 0."""
+        return cls.full(shape, 0, dtype)
+
+    @classmethod
+    def ones(cls, shape: Iterable[int], dtype: str = "f32") -> Self:
+        """Fill every element with 1."""
+        return cls.full(shape, 1, dtype)
+
+    @classmethod
+    def random(
+        cls,
+        shape: Iterable[int],
+        distribution: Distribution,
+        rng: np.random.Generator,
+        dtype: str = "f32",
+    ) -> Self:
+        """Draw every element from `distribution` with NumPy's generator `rng`."""
+        dims = check_dims("TensorData.random", shape)
+        whole = storage(dtype).kind in "iub" and dtype != "bf16"
+        return cls(_draw(dims, distribution, rng, whole), dtype=dtype)
+
+    @property
+    def shape(self) -> Shape:
+        """The sizes, one per dim."""
+        return Shape.of(self.array.shape)
+
+    @property
+    def bytes(self) -> bytes:
+        """The elements as little-endian bytes."""
+        return self.array.tobytes()
+
+    def as_bytes(self) -> memoryview:
+        """The elements as little-endian bytes, without a copy."""
+        return self.array.reshape(-1).view(np.uint8).data
+
+    def num_elements(self) -> int:
+        """How many elements: the product of the shape."""
+        return self.array.size
+
+    def convert(self, dtype: str) -> TensorData:
+        """Change the element type; a number that does not fit is an error.
+
+        Why: floats are cut toward zero on the way to ints; floats too large for a
+        smaller float become inf; a number is true when it is from 1 to 255 as u8.
+        """
+        if dtype == self.dtype:
+            return self
+        return TensorData.of(convert_array(self.array, self.dtype, dtype), dtype)
+
+    def to_numpy(self, dtype: str | None = None) -> np.ndarray:
+        """The elements as a read-only NumPy array (bf16 as float32)."""
+        self._expect(dtype, "to_numpy")
+        return _locked(widen(self.array)) if self.dtype == "bf16" else self.array
+
+    def as_slice(self, dtype: str | None = None) -> np.ndarray:
+        """The elements in one row, read-only."""
+        self._expect(dtype, "as_slice")
+        return self.to_numpy().reshape(-1)
+
+    def to_vec(self, dtype: str | None = None) -> list[Any]:
+        """The elements as one flat list of Python numbers."""
+        self._expect(dtype, "to_vec")
+        return self.as_slice().tolist()
+
+    def to_list(self) -> Any:
+        """The elements as lists in lists, nested like the shape."""
+        return self.to_numpy().tolist()
+
+    def iter(self, dtype: str | None = None) -> Iterator[Any]:
+        """The elements one by one, converted to `dtype` first."""
+        return iter(self.convert(dtype or self.dtype).to_vec())
+
+    def assert_eq(self, other: TensorData, strict: bool = True) -> None:
+        """Fail unless shapes and elements agree; `strict` compares the types as well.
+
+        Why: NaN equals NaN here, and -0.0 differs from 0.0: a test wants the same data.
+        """
+        if strict and self.dtype != other.dtype:
+            raise AssertionError(f"Data types differ ({self.dtype} != {other.dtype})")
+        mine, its = _comparable(self, other)
+        lines = _shape_lines(self, other)
+        if not lines and mine.size:
+            unequal = mine != its
+            if mine.dtype.kind == "f":
+                unequal &= ~(np.isnan(mine) & np.isnan(its))
+                unequal |= (mine == 0) & (np.signbit(mine) != np.signbit(its))
+            lines += _difference_lines(self, other, unequal)
+        if lines:
+            raise AssertionError("\n".join(["Tensors are not eq:", *lines]))
+
+    def assert_approx_eq(self, other: TensorData, precision: int) -> None:
+        """Fail unless every |aᵢ − bᵢ| ≤ 0.1 to the power `precision`."""
+        self.assert_approx_eq_diff(other, 0.1**precision)
+
+    def assert_approx_eq_diff(self, other: TensorData, tolerance: float) -> None:
+        """Fail unless every |aᵢ − bᵢ| ≤ `tolerance`; NaNs agree, and equal infinities.
+
+        Example:
+            >>> TensorData([1.0]).assert_approx_eq_diff(TensorData([2.0]), 0.5)
+            Traceback (most recent call last):
+            AssertionError: Tensors are not approx eq:
+              => Position 0: 1.0 != 2.0 | difference 1.0 > tolerance 0.5
+        """
+        lines = _shape_lines(self, other)
+        if not lines:
+            mine, its = (d.to_numpy().astype(np.float64) for d in (self, other))
+            with np.errstate(invalid="ignore"):
+                gap = np.abs(mine - its)
+                fine = (gap <= tolerance) | (mine == its)
+                fine |= np.isnan(mine) & np.isnan(its)
+            lines = _difference_lines(self, other, ~fine, gap, tolerance)
+        if lines:
+            raise AssertionError("\n".join(["Tensors are not approx eq:", *lines]))
+
+    def assert_within_range(
+        self, low: float | range, high: float | None = None
+    ) -> None:
+        """Fail unless low ≤ x < high for every element; a `range` gives both ends."""
+        if isinstance(low, range):
+            low, high = low.start, low.stop
+        if high is None:
+            raise TypeError("assert_within_range needs both ends: low, high")
+        values = self.as_slice().astype(np.float32)
+        outside = ~((values >= np.float32(low)) & (values < np.float32(high)))
+        if outside.any():
+            text = number_text(values[np.argmax(outside)], "f32")
+            raise AssertionError(f"Element ({text}) is not within range {low}..{high}")
+
+    def _expect(self, dtype: str | None, where: str) -> None:
+        if dtype is not None and dtype != self.dtype:
+            raise DataError(
+                f"TensorData.{where}",
+                f"the elements are {self.dtype}, not {dtype}",
+                cure=f'.convert("{dtype}") first',
+            )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorData):
+            return NotImplemented
+        same = self.dtype == other.dtype and self.array.shape == other.array.shape
+        return same and self.as_bytes() == other.as_bytes()
+
+    def __array__(
+        self, dtype: np.dtype | None = None, copy: bool | None = None
+    ) -> np.ndarray:
+        return np.array(self.to_numpy(), dtype=dtype, copy=copy)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (TensorData.of, (self.array, self.dtype))
+
+    def __str__(self) -> str:
+        return flat_text(self.to_numpy(), self.dtype)
+
+    def __repr__(self) -> str:
+        return f"TensorData {self.dtype} {list(self.array.shape)}"
+
+
+def storage(dtype: str) -> np.dtype:
+    """The NumPy type that holds `dtype`: u16 bits for bf16, which NumPy lacks."""
+    return np.dtype(np.uint16) if dtype == "bf16" else numpy_dtype(dtype)
+
+
+def widen(bits: np.ndarray) -> np.ndarray:
+    """The f32 numbers behind bf16 bits, exactly: the bits are the upper half."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def narrow(values: np.ndarray) -> np.ndarray:
+    """The bf16 bits of f32 numbers, rounded to nearest even; a NaN stays a NaN."""
+    bits = np.asarray(values, np.float32, order="C").view(np.uint32)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    with np.errstate(over="ignore"):
+        rounded = (bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)
+    quiet = (bits >> np.uint32(16)) | np.uint32(0x40)
+    return np.where(np.isnan(values), quiet, rounded).astype(np.uint16)
+
+
+def convert_array(array: np.ndarray, given: str, wanted: str) -> np.ndarray:
+    """Change the element type of an array (see `TensorData.convert`)."""
+    if given == wanted:
+        return array
+    if given == "bf16":
+        return convert_array(widen(array), "f32", wanted)
+    if wanted == "bf16":
+        return narrow(convert_array(array, given, "f32"))
+    target = numpy_dtype(wanted)
+    if wanted == "bool":
+        return _checked(array, np.dtype(np.uint8), "u8, on the way to bool") != 0
+    if target.kind in "iu" and array.dtype.kind != "b":
+        return _checked(array, target, wanted)
+    with np.errstate(over="ignore", under="ignore"):
+        return array.astype(target)
+
+
+def _checked(array: np.ndarray, target: np.dtype, name: str) -> np.ndarray:
+    """Cut to whole numbers of `target`, or say which element has no room in it."""
+    limits = np.iinfo(target)
+    if array.dtype.kind == "f":
+        whole = np.trunc(array.astype(np.float64))
+        fits = (whole >= limits.min) & (whole < float(limits.max + 1))
+    else:
+        fits = (array >= limits.min) & (array <= limits.max)
+    if not fits.all():
+        position = int(np.argmin(fits))
+        text = number_text(array.reshape(-1)[position], dtype_name(array.dtype))
+        raise DataError(
+            "TensorData.convert",
+            f"{text} does not fit {name}",
+            [("position", str(position)), ("room", f"{limits.min} to {limits.max}")],
+        )
+    return array.astype(target)
+
+
+def _read(values: Any) -> tuple[np.ndarray, str, str]:
+    """The array behind `values`, its element type, and the type it should become."""
+    if isinstance(values, TensorData):
+        return values.array, values.dtype, values.dtype
+    plain = not isinstance(values, np.generic) and not hasattr(values, "__array__")
+    if isinstance(values, range):
+        values = np.arange(values.start, values.stop, values.step, np.int64)
+    elif isinstance(values, Iterable) and plain and not isinstance(values, Sequence):
+        values = list(values)
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError, TypeError):
+        raise ShapeError(
+            "TensorData",
+            "the lists inside have different lengths",
+            cure="one length per dim, as in [[1, 2], [3, 4]]",
+        ) from None
+    if array.dtype.name == "bfloat16":
+        return array.view(np.uint16), "bf16", "bf16"
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise DataError(
+            "TensorData",
+            f"elements of {_kinds_in(values, array)} are not numbers of a known type",
+            cure="floats, whole numbers of at most 64 bits, or bools",
+        )
+    name = dtype_name(array.dtype)
+    if not plain:
+        return array, name, name
+    if array.dtype.kind != "b" and _has_bool(values):
+        raise KindError(
+            "TensorData", "bools and numbers are mixed", cure="int(flag) for each bool"
+        )
+    return array, name, {"f64": "f32", "u64": "i64"}.get(name, name)
+
+
+def _kinds_in(values: Any, array: np.ndarray) -> str:
+    if array.dtype != object:
+        return f"type {array.dtype.name}"
+    names = sorted({type(value).__name__ for value in array.reshape(-1)[:1000]})
+    return "more than 64 bits" if names == ["int"] else f"type {', '.join(names)}"
+
+
+def _has_bool(values: Any) -> bool:
+    if isinstance(values, (list, tuple)):
+        return any(map(_has_bool, values))
+    return isinstance(values, (bool, np.bool_))
+
+
+def _fit(array: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+    room = prod(dims)
+    if array.size < room:
+        raise ShapeError(
+            "TensorData",
+            f"{array.size} values do not fill shape {list(dims)}",
+            [("needed", str(room))],
+        )
+    return array.reshape(-1)[:room].reshape(dims)
+
+
+def _locked(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def _draw(
+    dims: tuple[int, ...],
+    distribution: Distribution,
+    rng: np.random.Generator,
+    whole: bool,
+) -> np.ndarray:
+    if isinstance(distribution, Bernoulli):
+        return (rng.random(dims) < distribution.prob).astype(np.float64)
+    if isinstance(distribution, Normal):
+        return rng.normal(distribution.mean, distribution.std, dims)
+    low, high = (0, 255) if whole else (0.0, 1.0)
+    if isinstance(distribution, Uniform):
+        low, high = distribution.low, distribution.high
+    if whole:
+        return rng.integers(int(low), int(high), dims)
+    values = low + (high - low) * rng.random(dims, dtype=np.float32)
+    return np.minimum(values, np.nextafter(np.float32(high), np.float32(low)))
+
+
+def _comparable(a: TensorData, b: TensorData) -> tuple[np.ndarray, np.ndarray]:
+    x, y = a.to_numpy(), b.to_numpy()
+    if x.dtype.kind == y.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            y = y.astype(x.dtype)
+    return x, y
+
+
+def _shape_lines(a: TensorData, b: TensorData) -> list[str]:
+    x, y = list(a.shape), list(b.shape)
+    return [] if x == y else [f"  => Shape is different: {x} != {y}"]
+
+
+def _difference_lines(
+    a: TensorData,
+    b: TensorData,
+    unequal: np.ndarray,
+    gap: np.ndarray | None = None,
+    tolerance: float = 0.0,
+) -> list[str]:
+    positions = np.flatnonzero(unequal)
+    x, y = a.as_slice(), b.as_slice()
+    lines = []
+    for i in map(int, positions[:LISTED]):
+        pair = f"{number_text(x[i], a.dtype)} != {number_text(y[i], b.dtype)}"
+        line = f"  => Position {i}: {pair}"
+        if gap is not None:
+            size = number_text(gap.reshape(-1)[i], "f64")
+            line += f" | difference {size} > tolerance {tolerance}"
+        lines.append(line)
+    if len(positions) > LISTED:
+        lines.append(f"{len(positions) - LISTED} more errors...")
+    return lines

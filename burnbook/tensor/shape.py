@@ -1,0 +1,73 @@
+"""Building blocks · Tensor. The sizes of a tensor, one per dim.
+
+A Shape is a tuple, so it unpacks, compares and indexes like one; it only adds Burn's
+three words for what one asks a shape.
+"""
+
+from collections.abc import Iterable
+from math import prod
+from operator import index
+from typing import Self
+
+from burnbook.errors import ShapeError
+
+
+class Shape(tuple[int, ...]):
+    """The sizes of a tensor, one whole number per dim.
+
+    Example:
+        >>> shape = Shape([2, 3])
+        >>> shape, shape.num_elements(), shape.num_dims()
+        ((2, 3), 6, 2)
+        >>> print(shape)
+        Shape { dims: [2, 3] }
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, dims: Iterable[int] = ()) -> Self:
+        """Check every size; `Shape.of` takes sizes that are known to be right."""
+        return tuple.__new__(cls, check_dims("Shape", dims))
+
+    @classmethod
+    def of(cls, dims: tuple[int, ...]) -> Self:
+        """Wrap sizes that come from an array, unchecked."""
+        return tuple.__new__(cls, dims)
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The sizes as a plain tuple."""
+        return tuple(self)
+
+    def num_elements(self) -> int:
+        """How many elements: Πᵢ dimsᵢ, and 1 when there is no dim."""
+        return prod(self)
+
+    def num_dims(self) -> int:
+        """How many dims: the rank."""
+        return len(self)
+
+    def __str__(self) -> str:
+        return f"Shape {{ dims: {list(self)} }}"
+
+
+def check_dims(where: str, dims: object) -> tuple[int, ...]:
+    """Read sizes as whole numbers ≥ 0, or say which one is not."""
+    if isinstance(dims, Shape):
+        return tuple(dims)
+    try:
+        sizes = tuple(index(size) for size in dims)  # type: ignore[attr-defined] # tried
+    except TypeError:
+        raise ShapeError(
+            where,
+            f"{dims!r} is not a list of whole numbers",
+            cure="one size per dim, as in [2, 3]",
+        ) from None
+    for position, size in enumerate(sizes):
+        if size < 0:
+            raise ShapeError(
+                where,
+                f"the size of dim {position} is {size}, below 0",
+                [("shape", str(list(sizes)))],
+            )
+    return sizes
