@@ -1,0 +1,6 @@
+"""Building blocks · Config. What a config is made of."""
+
+from burnbook.config.choice import ConfigEnum, holding, unit
+from burnbook.config.config import Config
+
+__all__ = ["Config", "ConfigEnum", "holding", "unit"]

@@ -1,0 +1,147 @@
+"""Building blocks · Config. Choices: a name, or a name with values, as Rust enums are.
+
+`PaddingConfig2d.Valid`, `PaddingConfig2d.Explicit(1, 1)`: one of several variants, all
+of one type, equal by value, saved as Burn saves its enums.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, TypeVar
+
+from burnbook.config.fields import Choices, Problem, encode, explain, read, type_text
+from burnbook.errors import ConfigError
+
+E = TypeVar("E", bound="ConfigEnum")
+
+
+class ConfigEnum(Choices):
+    """A choice that a config holds: one of several names, some of which hold values.
+
+    Example:
+        >>> class Padding(ConfigEnum):
+        ...     Valid = unit()
+        ...     Explicit = holding(int, int)
+        >>> Padding.Explicit(1, 2), Padding.Valid
+        (Padding.Explicit(1, 2), Padding.Valid)
+        >>> Padding.Explicit(1, 2).values
+        (1, 2)
+    """
+
+    __slots__ = ("values", "variant")
+    variants: ClassVar[dict[str, "unit | holding"]] = {}
+
+    variant: str
+    values: tuple[Any, ...]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        found = vars(cls).items()
+        cls.variants = {k: v for k, v in found if isinstance(v, (unit, holding))}
+
+    @classmethod
+    def make(cls, variant: str, values: tuple[Any, ...] = ()) -> Self:
+        """The variant of this name with these values, already checked."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "variant", variant)
+        object.__setattr__(made, "values", values)
+        return made
+
+    def validate(self) -> None:
+        """Raise a ConfigError for values that fit their types but not the choice."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the values; empty when they have only positions."""
+        return self.variants[self.variant].names
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and name in self.names:
+            return self.values[self.names.index(name)]
+        raise AttributeError(f"{self!r} has no {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.variant == other.variant and self.values == other.values
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.variant, self.values))
+
+    def __reduce__(self) -> Any:
+        return type(self).make, (self.variant, self.values)
+
+    def __str__(self) -> str:
+        if self.names:
+            rows = zip(self.names, self.values, strict=True)
+            inside = ", ".join(f"{name}: {encode(value)}" for name, value in rows)
+            return f"{self.variant} {{ {inside} }}"
+        inside = ", ".join(map(encode, self.values))
+        return f"{self.variant}({inside})" if inside else self.variant
+
+    def __repr__(self) -> str:
+        name = f"{type(self).__name__}.{self.variant}"
+        if not self.values:
+            return name
+        labels = [f"{label}=" for label in self.names] or [""] * len(self.values)
+        pairs = zip(labels, self.values, strict=True)
+        return f"{name}({', '.join(label + repr(value) for label, value in pairs)})"
+
+
+class unit:  # noqa: N801 - reads as a word of the declaration
+    """Declare a variant that is only a name: `Valid = unit()`."""
+
+    names: tuple[str, ...] = ()
+    types: tuple[Any, ...] = ()
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type[E]) -> E:
+        return owner.make(self.name)
+
+
+class holding:  # noqa: N801 - reads as a word of the declaration
+    """Declare a variant with values: `holding(int, int)` or `holding(gain=float)`."""
+
+    def __init__(self, *types: Any, **named: Any):
+        self.names = tuple(named)
+        self.types = types or tuple(named.values())
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type[E]) -> Callable[..., E]:
+        return functools.partial(self._call, owner)
+
+    def _call(self, owner: type[E], /, *args: Any, **named: Any) -> E:
+        values = dict(zip(self.names, args, strict=False)) | named
+        given = tuple(values.values()) if self.names else args
+        wrong_names = self.names and tuple(sorted(values)) != tuple(sorted(self.names))
+        if len(given) != len(self.types) or wrong_names:
+            raise ConfigError(
+                f"{owner.__name__}.{self.name}",
+                f"{len(self.types)} values are needed, not {len(args) + len(named)}",
+                cure=f"{owner.__name__}.{self.name}({self.signature()})",
+            )
+        if self.names:
+            given = tuple(values[name] for name in self.names)
+        problems: list[Problem] = []
+        labels = self.names or tuple(f"value {i}" for i in range(len(given)))
+        rows = zip(given, self.types, labels, strict=True)
+        checked = tuple(read(v, t, at, problems, parsed=False) for v, t, at in rows)
+        if problems:
+            raise explain(f"{owner.__name__}.{self.name}", "", problems)
+        made = owner.make(self.name, checked)
+        made.validate()
+        return made
+
+    def signature(self) -> str:
+        """What the call takes, for errors: "gain=float, fan_out_only=bool"."""
+        texts = map(type_text, self.types)
+        if not self.names:
+            return ", ".join(texts)
+        pairs = zip(self.names, texts, strict=True)
+        return ", ".join(f"{name}={text}" for name, text in pairs)

@@ -1,0 +1,212 @@
+"""Building blocks · Config. Configs: frozen dataclasses that save themselves as JSON.
+
+A config holds every value that a module, an optimizer or a run is made from. Fields
+without a default are positional arguments; a field `X | None` starts as None; both
+those and fields with a default have a builder, `with_<field>(value)`. Values are
+checked when the config is made, so a config that exists is one that can be used.
+
+    class ModelConfig(Config):
+        num_classes: int
+        hidden_size: int
+        dropout: float = 0.5
+
+The JSON is the one that Burn writes: required fields first, then optional ones, then
+those with a default; choices as "Valid" or {"Explicit": [1, 1]}.
+"""
+
+import ast
+import copy
+import dataclasses
+import functools
+import inspect
+import json
+import typing
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, dataclass_transform
+
+from burnbook.config.fields import Problem, cut, encode, explain, read
+from burnbook.errors import ConfigError
+from burnbook.files import PathLike, atomic_write, read_whole
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+class Config:
+    """A frozen dataclass made by subclassing; saved and loaded as Burn's JSON.
+
+    Example:
+        >>> class BlockConfig(Config):
+        ...     d_model: int
+        ...     dropout: float = 0.1
+        >>> config = BlockConfig(512).with_dropout(0.2)
+        >>> config
+        BlockConfig(d_model=512, dropout=0.2)
+        >>> print(config)
+        {
+          "d_model": 512,
+          "dropout": 0.2
+        }
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, annotation in inspect.get_annotations(cls).items():
+            if not _is_class_variable(annotation):
+                _prepare(cls, name, annotation)
+        dataclasses.dataclass(frozen=True, repr=False)(cls)
+        for field in dataclasses.fields(cls):
+            builder = f"with_{field.name}"
+            if _has_default(field) and not hasattr(cls, builder):
+                setattr(cls, builder, _builder(field.name))
+
+    if typing.TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[[Any], Self]:
+            """The builders, with_<field>."""
+            ...
+
+    def __post_init__(self) -> None:
+        hints = _hints(type(self))
+        for field in dataclasses.fields(self):  # type: ignore[arg-type] # a dataclass
+            given = getattr(self, field.name)
+            problems: list[Problem] = []
+            value = read(given, hints[field.name], field.name, problems, parsed=False)
+            if problems:
+                raise explain(type(self).__name__, "", problems)
+            if value is not given:
+                object.__setattr__(self, field.name, value)
+        self.validate()
+
+    def validate(self) -> None:
+        """Raise a ConfigError for values that fit their types but not each other."""
+
+    def save(self, path: PathLike) -> None:
+        """Write the config as JSON: the whole file, or none of it."""
+        text = self.to_json()
+        with atomic_write(path, ConfigError) as file:
+            file.write(text.encode())
+
+    @classmethod
+    def load(cls, path: PathLike) -> Self:
+        """Read a config that `save` wrote, here or in Burn.
+
+        A field that the file lacks keeps its default; one without default, a field
+        that the config does not know or a value of another type is a ConfigError.
+        """
+        return cls._parse(read_whole(path, ConfigError), f"load {path}")
+
+    def to_json(self) -> str:
+        """The config as JSON text, two spaces per level; `str(config)` is the same."""
+        return encode(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read a config from JSON text."""
+        return cls._parse(text, f"read {cls.__name__}")
+
+    @classmethod
+    def _parse(cls, text: str | bytes, where: str) -> Self:
+        try:
+            tree = json.loads(text, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as cause:
+            reason = str(cause) or "nested too deeply"
+            raise ConfigError(where, f"this is not JSON: {cut(reason)}") from None
+        problems: list[Problem] = []
+        config = read(tree, cls, "", problems, parsed=True)
+        if problems:
+            raise explain(where, cls.__name__, problems)
+        return config
+
+    @classmethod
+    def json_fields(cls) -> list[tuple[str, Any, Any]]:
+        """Name, type and default (or MISSING) of each field, in the order of JSON."""
+        hints, groups = _hints(cls), ([], [], [])
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type] # a dataclass
+            group = 0 if not _has_default(field) else 1 if field.default is None else 2
+            groups[group].append((field.name, hints[field.name], _default(field)))
+        return [row for group in groups for row in group]
+
+    def __str__(self) -> str:
+        return self.to_json()
+
+    def __repr__(self) -> str:
+        fields = dataclasses.fields(self)  # type: ignore[arg-type] # a dataclass
+        shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields)
+        return f"{type(self).__name__}({shown})"
+
+
+def _builder(name: str) -> Callable[[Any, Any], Any]:
+    def with_field(self: Any, value: Any) -> Any:
+        return dataclasses.replace(self, **{name: value})
+
+    with_field.__name__ = with_field.__qualname__ = f"with_{name}"
+    with_field.__doc__ = f"A copy of the config with another {name}."
+    return with_field
+
+
+def _prepare(cls: type, name: str, annotation: Any) -> None:
+    """Give one field what dataclass needs: keyword-only, a default, a fresh list."""
+    default = cls.__dict__.get(name, dataclasses.MISSING)
+    if isinstance(default, dataclasses.Field):
+        if _has_default(default):
+            default.kw_only = True
+        return
+    if default is dataclasses.MISSING and _may_be_none(annotation):
+        default = None
+    if default is dataclasses.MISSING:
+        return
+    if isinstance(default, (list, dict, set)):
+        fresh = functools.partial(copy.deepcopy, default)
+        setattr(cls, name, dataclasses.field(default_factory=fresh, kw_only=True))
+    else:
+        setattr(cls, name, dataclasses.field(default=default, kw_only=True))
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is not missing or field.default_factory is not missing
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _is_class_variable(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return annotation.removeprefix("typing.").startswith("ClassVar")
+    return annotation is ClassVar or typing.get_origin(annotation) is ClassVar
+
+
+def _may_be_none(annotation: Any) -> bool:
+    """Whether a field is an option, also when its annotation is still a string."""
+    if not isinstance(annotation, str):
+        return type(None) in typing.get_args(annotation)
+    try:
+        tree = ast.parse(annotation, mode="eval").body
+    except SyntaxError:
+        return False
+    if isinstance(tree, ast.Subscript):
+        return ast.unparse(tree.value).rpartition(".")[2] == "Optional"
+    arms = [tree]
+    while isinstance(arms[0], ast.BinOp):
+        arms[:1] = [arms[0].left, arms[0].right]
+    return any(isinstance(arm, ast.Constant) and arm.value is None for arm in arms)
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    """The types of the fields; what a string names that cannot be found is Any."""
+    try:
+        return typing.get_type_hints(cls)
+    except NameError:
+        found: dict[str, Any] = {}
+        for owner in reversed(cls.__mro__):
+            for name, annotation in inspect.get_annotations(owner).items():
+                text = isinstance(annotation, str)
+                found[name] = Any if text else annotation
+        return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
