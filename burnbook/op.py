@@ -39,7 +39,7 @@ class Op:
 
     def __init__(self, forward: Callable[..., Any], kinds: str, **declared: Any):
         self.forward = forward
-        self.name = forward.__name__
+        self.name = forward.__name__.rstrip("_")
         self.__doc__ = forward.__doc__
         self.__name__ = forward.__name__
         self.__wrapped__ = forward

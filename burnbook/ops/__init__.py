@@ -1,0 +1,1 @@
+"""Building blocks · Tensor. All operations: plain array code, one file per family."""

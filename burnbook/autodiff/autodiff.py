@@ -1,0 +1,169 @@
+"""Building blocks · Autodiff. A decorator of any backend that remembers its ops.
+
+Forward: run the op below, and keep what its gradient rules ask for. Backward: walk the
+nodes from the newest to the oldest; each hands its gradient to the nodes it came from.
+A gradient is an op too, run by the backend below, so decorators see it and a backend
+may have a kernel for it; when the backend below tracks as well, it can be
+differentiated again.
+"""
+
+from operator import attrgetter
+from typing import Any
+
+from burnbook.autodiff.gradients import Gradients
+from burnbook.autodiff.space import TrackedSpace
+from burnbook.autodiff.tape import Node, Tracked
+from burnbook.backend.base import Backend, Decorator, Value
+from burnbook.errors import GraphError
+from burnbook.op import BackwardOp, Op
+from burnbook.ops.elementwise import add
+from burnbook.ops.reduce import sum_to
+
+NO_ATTRS: dict[str, Any] = {}
+NEEDS: dict[tuple[bool, ...], dict[str, Any]] = {}
+_tracked_types: list[type[Tracked]] = [Tracked]
+_by_number = attrgetter("number")
+
+
+class Autodiff(Decorator):
+    """Decorate a backend so that it can differentiate: `Autodiff(Numpy())`.
+
+    Values that need no gradient are plain values of the backend below; the others are
+    `Tracked`. `Autodiff(Autodiff(B))` differentiates twice.
+    """
+
+    def __init__(self, inner: Backend):
+        super().__init__(inner)
+        self.ad_enabled = True
+        self.depth = inner.depth + 1 if isinstance(inner, Autodiff) else 0
+        self.tracked = _tracked_type(self.depth)
+        self.space = TrackedSpace(self)
+
+    def run(
+        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
+    ) -> Value:
+        tracked = self.tracked
+        if len(values) == 2:
+            x, y = values
+            if type(x) is tracked:
+                if type(y) is tracked:
+                    parents = (x.node, y.node)
+                    values = (x.value, y.value)
+                else:
+                    parents = (x.node, None)
+                    values = (x.value, y)
+            elif type(y) is tracked:
+                parents = (None, y.node)
+                values = (x, y.value)
+            else:
+                return self._inner.run(op, values, attrs)
+        else:
+            parents = tuple([v.node if type(v) is tracked else None for v in values])
+            if not any(parents):
+                return self._inner.run(op, values, attrs)
+            values = tuple([v.value if type(v) is tracked else v for v in values])
+        if op.keep is None:
+            if type(op) is BackwardOp:
+                return self.space.trace(op, values, parents, attrs)
+            return self._inner.run(op, values, attrs)
+        out = self._inner.run(op, values, attrs)
+        kept = op.keep(values, out)
+        if op.extras:
+            out = out[0]
+        made = tracked(out, Node(op, parents, kept, attrs, out.shape))
+        return (made,) if op.extras else made
+
+    def leaf(self, value: Value) -> Tracked:
+        """A value that gradients are collected for."""
+        return self.tracked(value, Node(None, (), None, NO_ATTRS, value.shape))
+
+    def backward(self, root: Value) -> Gradients:
+        """Collect the gradient of the sum of `root` for every leaf behind it.
+
+        The graph behind `root` is used up: what it kept is freed on the way.
+        """
+        if type(root) is not self.tracked:
+            raise GraphError(
+                "backward",
+                "no tensor behind this one requires a gradient",
+                cure="call require_grad() on the inputs of the computation",
+            )
+        inner, one = self._inner, self._inner.xp
+        grads: dict[Node, Any] = {root.node: one.ones_like(_raw(root.value))}
+        leaves: dict[Node, Any] = {}
+        for node in _newest_first(root.node):
+            g = grads.pop(node, None)
+            if g is None:
+                continue
+            op = node.op
+            if op is None:
+                leaves[node] = g
+                continue
+            if node.kept is None:
+                raise GraphError(
+                    op.name,
+                    "the graph behind this tensor was used up by an earlier backward",
+                    cure="compute the tensor again, or add the losses first",
+                )
+            for parent, part in zip(
+                node.parents, self._rules(node, op, g), strict=True
+            ):
+                if part is None or parent is None:
+                    continue
+                if part.shape != parent.shape:
+                    part = inner.run(sum_to, (part,), {"shape": parent.shape})
+                held = grads.get(parent)
+                grads[parent] = (
+                    part if held is None else inner.run(add, (held, part), NO_ATTRS)
+                )
+            node.kept = None
+        return Gradients(leaves)
+
+    def _rules(self, node: Node, op: Op, g: Any) -> tuple[Any, ...]:
+        """Run the gradient rules of one node on the backend below."""
+        parents = node.parents
+        needs = (
+            (parents[0] is not None, parents[1] is not None)
+            if len(parents) == 2
+            else tuple([p is not None for p in parents])
+        )
+        attrs = node.attrs
+        if attrs:
+            attrs = {**attrs, "needs": needs}
+        else:
+            attrs = NEEDS.get(needs)
+            if attrs is None:
+                attrs = NEEDS.setdefault(needs, {"needs": needs})
+        return self._inner.run(op.backward, (g, *node.kept), attrs)
+
+    def to_numpy(self, value: Value) -> Any:
+        if type(value) is self.tracked:
+            value = value.value
+        return self._inner.to_numpy(value)
+
+
+def _newest_first(root: Node) -> list[Node]:
+    """Every node behind this one, the newest first."""
+    seen = {root}
+    found = [root]
+    for node in found:
+        for parent in node.parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                found.append(parent)
+    found.sort(key=_by_number, reverse=True)
+    return found
+
+
+def _raw(value: Any) -> Any:
+    while isinstance(value, Tracked):
+        value = value.value
+    return value
+
+
+def _tracked_type(depth: int) -> type[Tracked]:
+    """A type of its own for every depth of nesting, so that values tell their level."""
+    while len(_tracked_types) <= depth:
+        name = f"Tracked{len(_tracked_types)}"
+        _tracked_types.append(type(name, (Tracked,), {"__slots__": ()}))
+    return _tracked_types[depth]

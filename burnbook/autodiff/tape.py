@@ -1,0 +1,55 @@
+"""Building blocks · Autodiff. What is remembered about a value: its node in the graph."""
+
+from itertools import count
+from typing import Any
+
+from burnbook.op import Op
+
+next_number = count().__next__
+
+
+class Node:
+    """One remembered step: the op, where its inputs came from, and what rules need.
+
+    A leaf (a tensor that requires a gradient) has no op. Numbers grow with time, so a
+    node always has a larger number than the nodes it was made from.
+    """
+
+    __slots__ = ("__weakref__", "attrs", "kept", "number", "op", "parents", "shape")
+
+    def __init__(
+        self,
+        op: Op | None,
+        parents: tuple["Node | None", ...],
+        kept: tuple[Any, ...] | None,
+        attrs: dict[str, Any],
+        shape: tuple[int, ...],
+    ):
+        self.op = op
+        self.parents = parents
+        self.kept = kept
+        self.attrs = attrs
+        self.shape = shape
+        self.number = next_number()
+
+    def __repr__(self) -> str:
+        return f"Node({self.op.name if self.op else 'leaf'} {list(self.shape)})"
+
+
+class Tracked:
+    """A value of the backend below, and the node that knows how it was made."""
+
+    __slots__ = ("node", "shape", "value")
+
+    def __init__(self, value: Any, node: Node):
+        self.value = value
+        self.node = node
+        self.shape = node.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.value.dtype
+
+    @property
+    def size(self) -> int:
+        return self.value.size

@@ -1,0 +1,184 @@
+"""Building blocks · Backend. The protocol of a backend: one verb, `run`.
+
+A backend is what the book calls a backend and a device: it owns an array module, the
+element types of Float and Int, a stream of random numbers, and a short dict of kernels
+that run instead of an op's plain code where a measured kernel wins. A decorator is a
+backend that holds another one and forwards `run`; decorators stack.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burnbook.kinds import Bool, Float, KindType, numpy_dtype
+from burnbook.op import Op
+from burnbook.random import Stream, current_stream
+
+if TYPE_CHECKING:
+    from burnbook.op import BackwardOp
+
+Value = Any
+Kernel = Callable[..., Any]
+
+
+class Interned(type):
+    """Equal arguments give the same backend: `Numpy() is Numpy()`."""
+
+    interned: bool
+    _made: dict[tuple[Any, ...], Any] = {}
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if not cls.interned:
+            return super().__call__(*args, **kwargs)
+        bound = inspect.signature(cls.__init__).bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        key = (cls, *list(bound.arguments.values())[1:])
+        made = Interned._made.get(key)
+        if made is None:
+            made = Interned._made.setdefault(key, super().__call__(*args, **kwargs))
+            made.arguments = key[1:]
+        return made
+
+
+class Backend(metaclass=Interned):
+    """Where tensors live and how operations run; also what the book calls a device.
+
+    xp: the array module, as ops see it. float, int: names of the element types.
+    """
+
+    interned = True
+    name = "backend"
+    device_name = "Cpu"
+    ad_enabled = False
+    arguments: tuple[Any, ...] = ()
+
+    def __init__(self, xp: Any, float: str = "f32", int: str = "i64"):  # noqa: A002 - public names
+        self.xp = ArraySpace(xp, self)
+        self.float = float
+        self.int = int
+        self.float_dtype = numpy_dtype(float)
+        self.int_dtype = numpy_dtype(int)
+        self.kernels: dict[Op | BackwardOp, Kernel] = {}
+        self.stream = Stream(None)
+
+    @property
+    def inner(self) -> "Backend":
+        """The backend below a decorator; a plain backend is its own."""
+        return self
+
+    def run(
+        self, op: "Op | BackwardOp", values: tuple[Value, ...], attrs: dict[str, Any]
+    ) -> Value:
+        """Run one op on raw values: its kernel where one fits, its plain code else."""
+        kernel = self.kernels.get(op)
+        if kernel is not None:
+            out = kernel(*values, **attrs)
+            if out is not None:
+                return out
+        return op.forward(self.xp, *values, **attrs)
+
+    def autodiff(self) -> "Backend":
+        """This backend, decorated so that it remembers how to differentiate."""
+        from burnbook.autodiff import Autodiff  # noqa: PLC0415 - a floor above
+
+        return Autodiff(self)
+
+    def dtype(self, kind: KindType) -> np.dtype:
+        """The element type that tensors of a kind have here."""
+        if kind is Float:
+            return self.float_dtype
+        return np.dtype(bool) if kind is Bool else self.int_dtype
+
+    def seed(self, seed: int) -> None:
+        """Start this backend's stream of random numbers again, from a seed."""
+        self.stream = Stream(seed)
+
+    def next_key(self) -> tuple[int, int]:
+        """Reserve the next random numbers: a key that a random op draws from."""
+        return (current_stream() or self.stream).key()
+
+    def from_numpy(self, array: np.ndarray) -> Value:
+        """Copy a NumPy array to this backend, as it is."""
+        raise TypeError(f"{type(self).__name__} must say how arrays come in")
+
+    def to_numpy(self, value: Value) -> np.ndarray:
+        """Copy a raw value to a NumPy array (or view it, where it already is one)."""
+        raise TypeError(f"{type(self).__name__} must say how arrays go out")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __reduce__(self) -> Any:
+        return type(self), self.arguments
+
+
+class Decorator(Backend):
+    """A backend that holds another one and forwards everything to it."""
+
+    def __init__(self, inner: Backend):
+        self._inner = inner
+        self.name = f"{type(self).__name__.lower()}<{inner.name}>"
+        self.device_name = inner.device_name
+        self.float, self.int = inner.float, inner.int
+        self.float_dtype, self.int_dtype = inner.float_dtype, inner.int_dtype
+        self.ad_enabled = inner.ad_enabled
+        self.arguments = (inner,)
+        self.kernels = {}
+
+    @property
+    def inner(self) -> Backend:
+        return self._inner
+
+    @property
+    def xp(self) -> Any:
+        return self._inner.xp
+
+    def run(
+        self, op: "Op | BackwardOp", values: tuple[Value, ...], attrs: dict[str, Any]
+    ) -> Value:
+        return self._inner.run(op, values, attrs)
+
+    def seed(self, seed: int) -> None:
+        self._inner.seed(seed)
+
+    @property
+    def stream(self) -> Stream:
+        return self._inner.stream
+
+    def next_key(self) -> tuple[int, int]:
+        return self._inner.next_key()
+
+    def from_numpy(self, array: np.ndarray) -> Value:
+        return self._inner.from_numpy(array)
+
+    def to_numpy(self, value: Value) -> np.ndarray:
+        return self._inner.to_numpy(value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_inner":
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._inner!r})"
+
+
+class ArraySpace:
+    """The `xp` of a backend: its array module, plus `run_op` for ops inside ops."""
+
+    def __init__(self, module: Any, backend: Backend):
+        self.module = module
+        self.__name__ = module.__name__
+        self._backend = backend
+
+    def run_op(self, op: Op, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
+        return self._backend.run(op, values, attrs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "module":
+            raise AttributeError(name)
+        found = getattr(self.module, name)
+        setattr(self, name, found)
+        return found

@@ -1,0 +1,472 @@
+"""Building blocks · Tensor. Operations on each element, and on pairs of elements.
+
+Sizes must be equal or 1 (then they stretch). Gradient rules ignore stretching: the
+engine sums a gradient back to the shape of its input.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnbook.op import distinct, normal, op, positive, unit
+
+
+def broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
+    """Why two shapes do not fit element by element, or None if they do."""
+    for dim, (a, b) in enumerate(zip(x, y, strict=True)):
+        if a != b and 1 not in (a, b):
+            return f"{a} ≠ {b} at dim {dim}: sizes must be equal, or one of them 1"
+    return None
+
+
+@op(
+    "FF>F II>I",
+    symbol="+",
+    reason=broadcast,
+    samples=[(normal(2, 3), normal(2, 3)), (normal(2, 3), normal(1, 3))],
+    rejects=[(normal(2, 3), normal(2, 4)), (normal(2, 3), normal(3))],
+)
+def add(xp: Any, x: Any, y: Any) -> Any:
+    """Add element by element: out = x + y. Size-1 dims stretch.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.add(x, y)
+
+
+add.grad(x=lambda g: g, y=lambda g: g)
+
+
+@op(
+    "FF>F II>I",
+    symbol="-",
+    reason=broadcast,
+    samples=[(normal(2, 3), normal(2, 1))],
+    rejects=[(normal(2, 3), normal(3, 3))],
+)
+def sub(xp: Any, x: Any, y: Any) -> Any:
+    """Subtract element by element: out = x − y. Size-1 dims stretch.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.subtract(x, y)
+
+
+sub.grad(x=lambda g: g, y=lambda g: -g)
+
+
+@op(
+    "FF>F II>I",
+    symbol="*",
+    reason=broadcast,
+    samples=[(normal(2, 3), normal(2, 1)), (normal(2, 3), normal(2, 3))],
+    rejects=[(normal(2, 3), normal(2, 4))],
+)
+def mul(xp: Any, x: Any, y: Any) -> Any:
+    """Multiply element by element: out = x · y. Size-1 dims stretch.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.multiply(x, y)
+
+
+mul.grad(x=lambda g, y: g * y, y=lambda g, x: g * x)
+
+
+@op(
+    "FF>F II>I",
+    symbol="/",
+    reason=broadcast,
+    samples=[(normal(2, 3), positive(1, 3))],
+    rejects=[(normal(2, 3), normal(2, 4))],
+)
+def div(xp: Any, x: Any, y: Any) -> Any:
+    """Divide element by element: out = x / y; whole numbers truncate toward zero.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    if x.dtype.kind == "f" if hasattr(x, "dtype") else y.dtype.kind == "f":
+        return quiet(xp.divide, x, y)
+    if xp.any(xp.equal(y, 0)):
+        raise ZeroDivisionError("div: an Int tensor is divided by zero")
+    return (x - xp.fmod(x, y)) // y
+
+
+div.grad(x=lambda g, y: g / y, y=lambda g, y, out: -g * out / y)
+
+
+@op(
+    "FF>F II>I",
+    symbol="%",
+    reason=broadcast,
+    samples=[(distinct(2, 3), positive(1, 3))],
+)
+def remainder(xp: Any, x: Any, y: Any) -> Any:
+    """The rest of a division, with the sign of the divisor: out = x − y ⌊x / y⌋.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    if x.dtype.kind != "f" if hasattr(x, "dtype") else y.dtype.kind != "f":
+        if xp.any(xp.equal(y, 0)):
+            raise ZeroDivisionError("remainder: an Int tensor is divided by zero")
+    return quiet(xp.remainder, x, y)
+
+
+remainder.grad(
+    x=lambda g: g, y=lambda xp, g, x, y: -g * xp.floor(quiet(xp.divide, x, y))
+)
+
+
+@op(
+    "FF>F II>I",
+    symbol="**",
+    reason=broadcast,
+    samples=[(positive(2, 3), normal(2, 3)), (positive(2, 3), normal(1, 3))],
+)
+def powf(xp: Any, x: Any, y: Any) -> Any:
+    """Raise to a power, element by element: out = xʸ.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return quiet(xp.power, x, y)
+
+
+powf.grad(
+    x=lambda xp, g, x, y: g * y * quiet(xp.power, x, y - 1),
+    y=lambda xp, g, x, out: g * out * quiet(xp.log, x),
+)
+
+
+@op("FF>F II>I", reason=broadcast, samples=[(distinct(2, 3), distinct(2, 3))])
+def max_pair(xp: Any, x: Any, y: Any) -> Any:
+    """The larger of two elements: out = y where x < y, else x.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.where(xp.less(x, y), y, x)
+
+
+max_pair.grad(
+    x=lambda xp, g, x, y: xp.where(x < y, 0.0, g),
+    y=lambda xp, g, x, y: xp.where(x < y, g, 0.0),
+)
+
+
+@op("FF>F II>I", reason=broadcast, samples=[(distinct(2, 3), distinct(2, 3))])
+def min_pair(xp: Any, x: Any, y: Any) -> Any:
+    """The smaller of two elements: out = y where y < x, else x.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.where(xp.less(y, x), y, x)
+
+
+min_pair.grad(
+    x=lambda xp, g, x, y: xp.where(y < x, 0.0, g),
+    y=lambda xp, g, x, y: xp.where(y < x, g, 0.0),
+)
+
+
+@op("F>F I>I", symbol="neg", samples=[(normal(2, 3),)])
+def neg(xp: Any, x: Any) -> Any:
+    """Change the sign: out = −x.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.negative(x)
+
+
+neg.grad(x=lambda g: -g)
+
+
+@op("F>F I>I", symbol="abs", samples=[(distinct(2, 3),)])
+def abs(xp: Any, x: Any) -> Any:
+    """The absolute value: out = |x|.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.absolute(x)
+
+
+abs.grad(x=lambda xp, g, x: g * xp.sign(x))
+
+
+@op("F>F I>I", samples=[(distinct(2, 3),)])
+def sign(xp: Any, x: Any) -> Any:
+    """−1, 0 or 1, as x is below, at or above zero; NaN gives 0.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.greater(x, 0).astype(x.dtype) - xp.less(x, 0).astype(x.dtype)
+
+
+sign.grad(x=lambda g: g * 0)
+
+
+@op("F>F", samples=[(normal(2, 3),)])
+def exp(xp: Any, x: Any) -> Any:
+    """e to the power of each element: out = eˣ.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.exp, x)
+
+
+exp.grad(x=lambda g, out: g * out)
+
+
+@op("F>F", samples=[(positive(2, 3),)])
+def log(xp: Any, x: Any) -> Any:
+    """The natural logarithm: out = ln x; log 0 = −inf, below zero NaN.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.log, x)
+
+
+log.grad(x=lambda g, x: g / x)
+
+
+@op("F>F", samples=[(positive(2, 3),)])
+def log1p(xp: Any, x: Any) -> Any:
+    """The logarithm of one plus x, exact near zero: out = ln(1 + x).
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.log1p, x)
+
+
+log1p.grad(x=lambda g, x: g / (1 + x))
+
+
+@op("F>F", samples=[(positive(2, 3),)])
+def sqrt(xp: Any, x: Any) -> Any:
+    """The square root: out = √x; below zero NaN.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.sqrt, x)
+
+
+sqrt.grad(x=lambda g, out: g / (2 * out))
+
+
+@op("F>F", samples=[(positive(2, 3),)])
+def recip(xp: Any, x: Any) -> Any:
+    """One divided by each element: out = 1 / x.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.divide, 1, x)
+
+
+recip.grad(x=lambda g, out: -g * out * out)
+
+
+@op("F>F", samples=[(normal(2, 3),)])
+def cos(xp: Any, x: Any) -> Any:
+    """The cosine: out = cos x.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.cos(x)
+
+
+cos.grad(x=lambda xp, g, x: -g * xp.sin(x))
+
+
+@op("F>F", samples=[(normal(2, 3),)])
+def sin(xp: Any, x: Any) -> Any:
+    """The sine: out = sin x.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.sin(x)
+
+
+sin.grad(x=lambda xp, g, x: g * xp.cos(x))
+
+
+@op("F>F", samples=[(normal(2, 3),)])
+def tanh(xp: Any, x: Any) -> Any:
+    """The hyperbolic tangent: out = (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ).
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.tanh(x)
+
+
+tanh.grad(x=lambda g, out: g * (1 - out * out))
+
+
+@op("F>F", samples=[(distinct(2, 3),)])
+def floor(xp: Any, x: Any) -> Any:
+    """The largest whole number that is not above x: out = ⌊x⌋.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.floor(x)
+
+
+floor.grad(x=lambda g: g * 0)
+
+
+@op("F>F", samples=[(distinct(2, 3),)])
+def ceil(xp: Any, x: Any) -> Any:
+    """The smallest whole number that is not below x: out = ⌈x⌉.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.ceil(x)
+
+
+ceil.grad(x=lambda g: g * 0)
+
+
+@op("F>F", symbol="round", samples=[(distinct(2, 3),)])
+def round(xp: Any, x: Any) -> Any:
+    """The nearest whole number, halves to even: 1.5 -> 2, 2.5 -> 2.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.rint(x)
+
+
+round.grad(x=lambda g: g * 0)
+
+
+@op("F>F", samples=[(distinct(2, 3),)])
+def relu(xp: Any, x: Any) -> Any:
+    """Keep what is above zero: out = max(x, 0).
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.maximum(x, 0)
+
+
+relu.grad(x=lambda g, out: g * (out > 0))
+
+
+@op("F>F", samples=[(normal(2, 3),)])
+def sigmoid(xp: Any, x: Any) -> Any:
+    """Squash to (0, 1): out = 1 / (1 + e⁻ˣ), without overflow.
+
+    Shapes: x [...] -> [...]
+    """
+    return 0.5 * xp.tanh(0.5 * x) + 0.5
+
+
+sigmoid.grad(x=lambda g, out: g * out * (1 - out))
+
+
+def clamp_bounds(min: float | None, max: float | None) -> str | None:
+    """Clamping needs at least one bound."""
+    return "neither min nor max is given" if min is None and max is None else None
+
+
+@op(
+    "F>F I>I",
+    check=clamp_bounds,
+    samples=[(distinct(2, 3), {"min": -1.0, "max": 0.7})],
+)
+def clamp(
+    xp: Any, x: Any, *, min: float | None = None, max: float | None = None
+) -> Any:
+    """Keep each element between two bounds: out = min(max(x, min), max).
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.clip(x, min, max)
+
+
+def clamp_x(xp: Any, g: Any, x: Any, min: float | None, max: float | None) -> Any:
+    """The gradient passes where nothing was cut off; the bounds themselves pass."""
+    low = -math.inf if min is None else min
+    high = math.inf if max is None else max
+    return g * ((x >= low) * (x <= high))
+
+
+clamp.grad(x=clamp_x)
+
+
+@op("F>F", samples=[(unit(2, 3),)])
+def erf(xp: Any, x: Any) -> Any:
+    """The error function: out = 2/√π ∫₀ˣ e^(−t²) dt.
+
+    Shapes: x [...] -> [...]
+    Why: after W. J. Cody, "Rational Chebyshev approximations for the error function",
+    Math. Comp. 23 (1969): three ranges, each a quotient of polynomials in float64.
+    """
+    wide = x.astype(xp.float64)
+    size = xp.absolute(wide)
+    small = xp.minimum(size, 0.5)
+    near = wide_quotient(small * small, ERF_NEAR_P, ERF_NEAR_Q) * xp.clip(
+        wide, -0.5, 0.5
+    )
+    middle = xp.clip(size, 0.46875, 4.0)
+    mid = 1 - xp.exp(-middle * middle) * wide_quotient(middle, ERF_MID_P, ERF_MID_Q)
+    out = xp.where(size <= 0.46875, near, xp.copysign(mid, wide))
+    out = xp.where(size > 4.0, xp.copysign(erf_tail(xp, size), wide), out)
+    return out.astype(x.dtype)
+
+
+erf.grad(x=lambda xp, g, x: g * (2 / math.sqrt(math.pi)) * xp.exp(-x * x))
+
+ERF_NEAR_P = (
+    1.85777706184603153e-1,
+    3.16112374387056560e00,
+    1.13864154151050156e02,
+    3.77485237685302021e02,
+    3.20937758913846947e03,
+)
+ERF_NEAR_Q = (
+    1.0,
+    2.36012909523441209e01,
+    2.44024637934444173e02,
+    1.28261652607737228e03,
+    2.84423683343917062e03,
+)
+ERF_MID_P = (
+    2.15311535474403846e-8,
+    5.64188496988670089e-1,
+    8.88314979438837594e00,
+    6.61191906371416295e01,
+    2.98635138197400131e02,
+    8.81952221241769090e02,
+    1.71204761263407058e03,
+    2.05107837782607147e03,
+    1.23033935479799725e03,
+)
+ERF_MID_Q = (
+    1.0,
+    1.57449261107098347e01,
+    1.17693950891312499e02,
+    5.37181101862009858e02,
+    1.62138957456669019e03,
+    3.29079923573345963e03,
+    4.36261909014324716e03,
+    3.43936767414372164e03,
+    1.23033935480374942e03,
+)
+
+
+def wide_quotient(x: Any, above: tuple[float, ...], below: tuple[float, ...]) -> Any:
+    """The quotient of two polynomials, by Horner's rule."""
+    p, q = x * 0 + above[0], x * 0 + below[0]
+    for coefficient in above[1:]:
+        p = p * x + coefficient
+    for coefficient in below[1:]:
+        q = q * x + coefficient
+    return p / q
+
+
+def erf_tail(xp: Any, size: Any) -> Any:
+    """Above 4 the function is 1 to the last bit but one: NaN stays NaN."""
+    return xp.where(xp.isnan(size), size, 1.0)
+
+
+def quiet(function: Any, *values: Any) -> Any:
+    """Call a NumPy function with IEEE's answers (inf, NaN) and no warning."""
+    with np.errstate(all="ignore"):
+        return function(*values)

@@ -1,0 +1,155 @@
+"""Building blocks · Tensor. Picking elements by index, and replacing them by mask."""
+
+from typing import Any
+
+from burnbook.errors import DimError
+from burnbook.op import indices, normal, op, truths
+from burnbook.ops.elementwise import broadcast
+from burnbook.ops.reduce import dim_inside
+
+
+def inside(xp: Any, where: str, picked: Any, size: int) -> None:
+    """Refuse indices outside [0, size): NumPy would count negative ones from the end."""
+    if picked.size and (picked.min() < 0 or picked.max() >= size):
+        low, high = int(picked.min()), int(picked.max())
+        raise DimError(
+            where,
+            f"indices run from {low} to {high}, the dim has size {size}",
+            cure=f"indices in [0, {size})",
+        )
+
+
+def gather_fits(x: tuple[int, ...], indices: tuple[int, ...], dim: int) -> Any:
+    """Why indices do not fit a tensor, or None if they do."""
+    wrong = dim_inside(x, dim)
+    if wrong:
+        return wrong
+    for d, (a, b) in enumerate(zip(x, indices, strict=True)):
+        if a != b and d != dim % len(x):
+            return f"{a} ≠ {b} at dim {d}: only dim {dim} may differ from the tensor"
+    return None
+
+
+@op(
+    "FI>F II>I BI>B",
+    check=gather_fits,
+    samples=[(normal(3, 4), indices(4, 3, 2), {"dim": 1})],
+    rejects=[(normal(3, 4), indices(4, 2, 2), {"dim": 1})],
+    method=False,
+)
+def gather(xp: Any, x: Any, indices: Any, *, dim: int) -> Any:
+    """Pick along a dim: out[i][j] = x[i][indices[i][j]] for dim 1.
+
+    Shapes: x [..., d, ...], indices [..., k, ...] -> [..., k, ...]
+    """
+    inside(xp, "gather", indices, x.shape[dim])
+    return xp.take_along_axis(x, indices, axis=dim)
+
+
+@op(
+    "FIF>F III>I",
+    samples=[(normal(3, 4), indices(4, 3, 2), normal(3, 2), {"dim": 1})],
+    method=False,
+)
+def scatter(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> Any:
+    """Add values at indices along a dim: out[i][indices[i][j]] += values[i][j].
+
+    Shapes: x [..., d, ...], indices [..., k, ...], values [..., k, ...] -> [..., d, ...]
+    """
+    inside(xp, "scatter", indices, x.shape[dim])
+    out = x.copy()
+    grid = list(xp.meshgrid(*[xp.arange(n) for n in indices.shape], indexing="ij"))
+    grid[dim] = indices
+    xp.add.at(out, tuple(grid), values)
+    return out
+
+
+def gather_x(
+    xp: Any, g: Any, x_shape: tuple[int, ...], indices: Any, dim: int
+) -> Any:
+    """Put every gradient back where its value was picked."""
+    return scatter(xp, xp.zeros(x_shape, g.dtype), indices, g, dim=dim)
+
+
+gather.grad(x=gather_x)
+scatter.grad(
+    x=lambda g: g,
+    values=lambda xp, g, indices, dim: gather(xp, g, indices, dim=dim),
+)
+
+
+@op(
+    "FI>F II>I BI>B",
+    samples=[(normal(3, 4), indices(3, 5), {"dim": 0})],
+    method=False,
+)
+def select(xp: Any, x: Any, indices: Any, *, dim: int) -> Any:
+    """Pick whole slices along a dim; an index may repeat.
+
+    Shapes: x [..., d, ...], indices [k] -> [..., k, ...]
+    """
+    inside(xp, "select", indices, x.shape[dim])
+    return xp.take(x, indices, axis=dim)
+
+
+@op(
+    "FIF>F III>I",
+    samples=[(normal(3, 4), indices(3, 5), normal(5, 4), {"dim": 0})],
+    method=False,
+)
+def select_assign(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> Any:
+    """Add whole slices at indices along a dim; duplicates add up.
+
+    Shapes: x [..., d, ...], indices [k], values [..., k, ...] -> [..., d, ...]
+    """
+    inside(xp, "select_assign", indices, x.shape[dim])
+    out = x.copy()
+    where = (slice(None),) * (dim % x.ndim)
+    xp.add.at(out, (*where, indices), values)
+    return out
+
+
+def select_x(
+    xp: Any, g: Any, x_shape: tuple[int, ...], indices: Any, dim: int
+) -> Any:
+    """Put every slice of the gradient back where it was picked."""
+    return select_assign(xp, xp.zeros(x_shape, g.dtype), indices, g, dim=dim)
+
+
+select.grad(x=select_x)
+select_assign.grad(
+    x=lambda g: g,
+    values=lambda xp, g, indices, dim: select(xp, g, indices, dim=dim),
+)
+
+
+def mask_fits(x: tuple[int, ...], mask: tuple[int, ...]) -> str | None:
+    """Why a mask does not fit, or None if it does."""
+    return broadcast(x, mask)
+
+
+@op("FBF>F IBI>I BBB>B", samples=[(normal(2, 3), truths(2, 3), normal(1, 3))])
+def mask_where(xp: Any, x: Any, mask: Any, values: Any) -> Any:
+    """Replace elements where the mask is true: out = values there, x elsewhere.
+
+    Shapes: x [...], mask [...], values [...] -> [...]
+    """
+    return xp.where(mask, values, x)
+
+
+mask_where.grad(
+    x=lambda xp, g, mask: xp.where(mask, 0.0, g),
+    values=lambda xp, g, mask: xp.where(mask, g, 0.0),
+)
+
+
+@op("FB>F IB>I BB>B", reason=mask_fits, samples=[(normal(2, 3), truths(2, 3), {"value": 7.0})], method=False)
+def mask_fill(xp: Any, x: Any, mask: Any, *, value: float) -> Any:
+    """Fill with one value where the mask is true.
+
+    Shapes: x [...], mask [...] -> [...]
+    """
+    return xp.where(mask, xp.asarray(value, x.dtype), x)
+
+
+mask_fill.grad(x=lambda xp, g, mask: xp.where(mask, 0.0, g))

@@ -1,0 +1,101 @@
+"""Building blocks · Tensor. Matrix products, and the linear layer in one pass."""
+
+from typing import Any
+
+from burnbook.op import normal, op
+from burnbook.ops.reduce import sum_to
+
+
+def inner_sizes(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
+    """Why two matrices cannot be multiplied, or None if they can."""
+    if len(x) < 2:
+        return "a matrix has at least two dims; use unsqueeze to add one"
+    if x[-1] != y[-2]:
+        return (
+            f"{x[-1]} ≠ {y[-2]}: the last dim of x must equal "
+            "the first-but-last dim of y"
+        )
+    for dim, (a, b) in enumerate(zip(x[:-2], y[:-2], strict=True)):
+        if a != b and 1 not in (a, b):
+            return f"{a} ≠ {b} at dim {dim}: sizes must be equal, or one of them 1"
+    return None
+
+
+def needs_matrix(x: tuple[int, ...]) -> str | None:
+    """NumPy multiplies vectors as well; here both inputs are matrices."""
+    return inner_sizes(x, x) if len(x) < 2 else None
+
+
+@op(
+    "FF>F II>I",
+    symbol="@",
+    reason=inner_sizes,
+    check=needs_matrix,
+    samples=[(normal(3, 4), normal(4, 5)), (normal(2, 3, 4), normal(1, 4, 5))],
+    rejects=[(normal(3, 4), normal(5, 4)), (normal(3), normal(3))],
+)
+def matmul(xp: Any, x: Any, y: Any) -> Any:
+    """Multiply matrices: outᵢⱼ = Σₖ xᵢₖ yₖⱼ.
+
+    Shapes: x [..., m, k], y [..., k, n] -> [..., m, n]
+    """
+    return xp.matmul(x, y)
+
+
+matmul.grad(
+    x=lambda xp, g, y: xp.matmul(g, y.swapaxes(-1, -2)),
+    y=lambda xp, g, x: xp.matmul(x.swapaxes(-1, -2), g),
+)
+
+
+def linear_fits(
+    x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...] | None
+) -> str | None:
+    """Why a weight or bias does not fit, or None if both do."""
+    if len(weight) != 2:
+        return f"a weight has two dims [d_input, d_output], not {len(weight)}"
+    if x[-1] != weight[0]:
+        return f"{x[-1]} ≠ {weight[0]}: the last dim of x must equal d_input"
+    if bias is not None and tuple(bias) != (weight[1],):
+        return f"a bias for this weight has shape [{weight[1]}], not {list(bias)}"
+    return None
+
+
+@op(
+    "FFF>F FF>F",
+    check=linear_fits,
+    samples=[
+        (normal(3, 4), normal(4, 5), normal(5)),
+        (normal(2, 3, 4), normal(4, 5), normal(5)),
+        (normal(4), normal(4, 5)),
+    ],
+    rejects=[(normal(3, 4), normal(5, 4)), (normal(3, 4), normal(4, 5), normal(4))],
+)
+def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+    """The linear layer in one pass: out = x · weight + bias.
+
+    Shapes: x [..., i], weight [i, o], bias [o] -> [..., o]
+    """
+    out = xp.matmul(x, weight)
+    if bias is None:
+        return out
+    out += bias
+    return out
+
+
+def linear_weight(xp: Any, g: Any, x: Any) -> Any:
+    """All examples at once: ∂weight = xᵀ · g over rows."""
+    rows = xp.reshape(x, (-1, x.shape[-1]))
+    return xp.matmul(rows.swapaxes(-1, -2), xp.reshape(g, (-1, g.shape[-1])))
+
+
+def linear_bias(xp: Any, g: Any) -> Any:
+    """The bias was added to every row, so its gradient is the sum over rows."""
+    return sum_to(xp, g, shape=(g.shape[-1],))
+
+
+linear.grad(
+    x=lambda xp, g, weight: xp.matmul(g, weight.swapaxes(-1, -2)),
+    weight=linear_weight,
+    bias=linear_bias,
+)

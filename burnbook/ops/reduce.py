@@ -1,0 +1,232 @@
+"""Building blocks · Tensor. Operations that turn many elements into one.
+
+A full reduction gives shape [1]: a tensor always has a dim. A reduction along a dim
+keeps that dim, with size 1.
+"""
+
+from typing import Any
+
+from burnbook.errors import DimError
+from burnbook.op import distinct, normal, op, truths
+
+
+def dim_inside(x: tuple[int, ...], dim: int) -> Any:
+    """Why a dim does not exist in a tensor, or None if it does."""
+    rank = len(x)
+    if not -rank <= dim < rank:
+        return DimError, f"dim {dim} does not exist: the tensor has rank {rank}"
+    return None
+
+
+DIM = [(normal(2, 3, 4), {"dim": 1}), (normal(2, 3), {"dim": 0})]
+NO_DIM = [(normal(2, 3), {"dim": 2})]
+
+
+@op("F>F I>I", samples=[(normal(2, 3),)])
+def sum(xp: Any, x: Any) -> Any:
+    """Sum all elements: out = Σ x.
+
+    Shapes: x [...] -> [1]
+    """
+    return xp.sum(x, dtype=x.dtype).reshape(1)
+
+
+sum.grad(x=lambda xp, g, x_shape: fill(xp, g, x_shape))
+
+
+@op("F>F I>I", samples=[(normal(2, 3),)])
+def mean(xp: Any, x: Any) -> Any:
+    """The mean of all elements: out = Σ x / n; for Int it truncates.
+
+    Shapes: x [...] -> [1]
+    """
+    if x.dtype.kind != "f":
+        return truncated_mean(xp.sum(x, dtype=x.dtype).reshape(1), x.size, xp)
+    return xp.mean(x).reshape(1)
+
+
+mean.grad(x=lambda xp, g, x_shape: fill(xp, g * (1 / count(x_shape)), x_shape))
+
+
+@op("F>F I>I", reason=dim_inside, samples=DIM, rejects=NO_DIM)
+def sum_dim(xp: Any, x: Any, *, dim: int) -> Any:
+    """Sum along one dim, which stays with size 1: out = Σ x.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    return xp.sum(x, axis=dim, keepdims=True, dtype=x.dtype)
+
+
+sum_dim.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
+
+
+@op("F>F I>I", reason=dim_inside, samples=DIM, rejects=NO_DIM)
+def mean_dim(xp: Any, x: Any, *, dim: int) -> Any:
+    """The mean along one dim, which stays with size 1; for Int it truncates.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    if x.dtype.kind != "f":
+        total = xp.sum(x, axis=dim, keepdims=True, dtype=x.dtype)
+        return truncated_mean(total, x.shape[dim], xp)
+    return xp.mean(x, axis=dim, keepdims=True)
+
+
+mean_dim.grad(
+    x=lambda xp, g, x_shape, dim: xp.broadcast_to(g * (1 / x_shape[dim]), x_shape)
+)
+
+
+@op("F>F I>I", samples=[(distinct(2, 3),)])
+def max(xp: Any, x: Any) -> Any:
+    """The largest element.
+
+    Shapes: x [...] -> [1]
+    """
+    return xp.max(x).reshape(1)
+
+
+max.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmax(x)))
+
+
+@op("F>F I>I", samples=[(distinct(2, 3),)])
+def min(xp: Any, x: Any) -> Any:
+    """The smallest element.
+
+    Shapes: x [...] -> [1]
+    """
+    return xp.min(x).reshape(1)
+
+
+min.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmin(x)))
+
+DISTINCT = [(distinct(2, 3, 4), {"dim": 1}), (distinct(2, 3), {"dim": 0})]
+
+
+@op("F>F I>I", reason=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+def max_dim(xp: Any, x: Any, *, dim: int) -> Any:
+    """The largest element along a dim; the gradient goes to the first of them.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    return xp.max(x, axis=dim, keepdims=True)
+
+
+max_dim.grad(
+    x=lambda xp, g, x, dim: one_along(xp, g, xp.argmax(x, axis=dim), x.shape, dim)
+)
+
+
+@op("F>F I>I", reason=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+def min_dim(xp: Any, x: Any, *, dim: int) -> Any:
+    """The smallest element along a dim; the gradient goes to the first of them.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    return xp.min(x, axis=dim, keepdims=True)
+
+
+min_dim.grad(
+    x=lambda xp, g, x, dim: one_along(xp, g, xp.argmin(x, axis=dim), x.shape, dim)
+)
+
+
+@op("F>I I>I", reason=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+def argmax(xp: Any, x: Any, *, dim: int) -> Any:
+    """Where the largest element along a dim stands; the first of equals.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    return xp.expand_dims(xp.argmax(x, axis=dim), dim)
+
+
+@op("F>I I>I", reason=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+def argmin(xp: Any, x: Any, *, dim: int) -> Any:
+    """Where the smallest element along a dim stands; the first of equals.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    return xp.expand_dims(xp.argmin(x, axis=dim), dim)
+
+
+@op("F>B I>B B>B", samples=[(truths(2, 3),)])
+def all(xp: Any, x: Any) -> Any:
+    """Whether every element is not zero; NaN counts as true.
+
+    Shapes: x [...] -> [1]
+    """
+    return xp.all(xp.not_equal(x, 0)).reshape(1)
+
+
+@op("F>B I>B B>B", samples=[(truths(2, 3),)])
+def any(xp: Any, x: Any) -> Any:
+    """Whether some element is not zero; NaN counts as true.
+
+    Shapes: x [...] -> [1]
+    """
+    return xp.any(xp.not_equal(x, 0)).reshape(1)
+
+
+@op("F>B I>B B>B", reason=dim_inside, samples=[(truths(2, 3), {"dim": 1})])
+def all_dim(xp: Any, x: Any, *, dim: int) -> Any:
+    """Whether every element along a dim is not zero.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    return xp.all(xp.not_equal(x, 0), axis=dim, keepdims=True)
+
+
+@op("F>B I>B B>B", reason=dim_inside, samples=[(truths(2, 3), {"dim": 1})])
+def any_dim(xp: Any, x: Any, *, dim: int) -> Any:
+    """Whether some element along a dim is not zero.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    return xp.any(xp.not_equal(x, 0), axis=dim, keepdims=True)
+
+
+@op("F>F", samples=[(normal(2, 3, 4), {"shape": (1, 3, 1)})], method=False)
+def sum_to(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    """Sum over the dims that were stretched from 1: the opposite of expand.
+
+    Shapes: x [...] -> shape
+    """
+    while x.ndim > len(shape):
+        x = xp.sum(x, axis=0)
+    dims = tuple(i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if a != b)
+    return xp.sum(x, axis=dims, keepdims=True) if dims else x
+
+
+sum_to.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
+
+
+def count(shape: tuple[int, ...]) -> int:
+    """How many elements a shape has."""
+    total = 1
+    for size in shape:
+        total *= size
+    return total
+
+
+def fill(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """Spread a gradient of shape [1] over a whole shape."""
+    return xp.broadcast_to(xp.reshape(g, (1,) * len(shape)), shape)
+
+
+def truncated_mean(total: Any, n: int, xp: Any) -> Any:
+    """Whole-number division that truncates toward zero."""
+    return (total - xp.fmod(total, n)) // n
+
+
+def first_of(xp: Any, g: Any, x: Any, place: Any) -> Any:
+    """A gradient of shape [1] for the one element that was picked."""
+    here = xp.arange(count(x.shape)).reshape(x.shape) == place
+    return fill(xp, g, x.shape) * here
+
+
+def one_along(xp: Any, g: Any, place: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """A gradient for the element that was picked along a dim, zero for the others."""
+    line = [1] * len(shape)
+    line[dim] = shape[dim]
+    here = xp.arange(shape[dim]).reshape(line) == xp.expand_dims(place, dim)
+    return g * here

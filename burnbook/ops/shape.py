@@ -1,0 +1,281 @@
+"""Building blocks · Tensor. Operations that rearrange elements and keep their values."""
+
+from typing import Any
+
+from burnbook.errors import DimError
+from burnbook.op import normal, op
+from burnbook.ops.reduce import count, dim_inside, sum_to
+
+
+def same_count(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
+    """Why a tensor cannot be reshaped so, or None if it can."""
+    if count(x) != count(shape):
+        return (
+            f"{count(x)} elements do not fill shape {list(shape)}, "
+            f"which has {count(shape)}"
+        )
+    return None
+
+
+@op(
+    "F>F I>I B>B",
+    check=same_count,
+    samples=[(normal(2, 3), {"shape": (3, 2)}), (normal(2, 3), {"shape": (6,)})],
+    rejects=[(normal(2, 3), {"shape": (4, 2)})],
+    method=False,
+)
+def reshape(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    """The same elements, row by row, in another shape.
+
+    Shapes: x [...] -> shape
+    """
+    return xp.reshape(x, shape)
+
+
+reshape.grad(x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
+
+
+def two_dims(x: tuple[int, ...], dim1: int, dim2: int) -> Any:
+    """Why two dims cannot be swapped, or None if they can."""
+    return dim_inside(x, dim1) or dim_inside(x, dim2)
+
+
+@op(
+    "F>F I>I B>B",
+    reason=two_dims,
+    samples=[(normal(2, 3, 4), {"dim1": 0, "dim2": 2})],
+    rejects=[(normal(2, 3), {"dim1": 0, "dim2": 2})],
+)
+def swap_dims(xp: Any, x: Any, *, dim1: int, dim2: int) -> Any:
+    """Exchange two dims.
+
+    Shapes: x [..., a, ..., b, ...] -> [..., b, ..., a, ...]
+    """
+    return xp.swapaxes(x, dim1, dim2)
+
+
+swap_dims.grad(x=lambda xp, g, dim1, dim2: xp.swapaxes(g, dim1, dim2))
+
+
+def is_order(x: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """Why a list of dims is not an order of all dims, or None if it is."""
+    for axis in axes:
+        wrong = dim_inside(x, axis)
+        if wrong:
+            return wrong
+    if sorted(axis % len(x) for axis in axes) != list(range(len(x))):
+        return f"{list(axes)} does not name each of the {len(x)} dims once"
+    return None
+
+
+@op(
+    "F>F I>I B>B",
+    check=is_order,
+    samples=[(normal(2, 3, 4), {"axes": (2, 0, 1)})],
+    rejects=[(normal(2, 3), {"axes": (0, 0)})],
+    method=False,
+)
+def permute(xp: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    """Reorder the dims: dim i of the output is dim axes[i] of x.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.transpose(x, axes)
+
+
+def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The order that undoes an order of dims."""
+    places = [axis % len(axes) for axis in axes]
+    return tuple(places.index(i) for i in range(len(axes)))
+
+
+permute.grad(x=lambda xp, g, axes: xp.transpose(g, inverse(axes)))
+
+
+def can_expand(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
+    """Why a tensor cannot be stretched to a shape, or None if it can."""
+    if len(shape) < len(x):
+        return f"shape {list(shape)} has fewer dims than the tensor, which has {len(x)}"
+    for i in range(1, len(x) + 1):
+        if x[-i] not in (1, shape[-i]):
+            return f"size {x[-i]} at dim {len(x) - i} cannot stretch to {shape[-i]}"
+    return None
+
+
+@op(
+    "F>F I>I B>B",
+    check=can_expand,
+    samples=[(normal(2, 1, 3), {"shape": (4, 2, 5, 3)})],
+    rejects=[(normal(2, 3), {"shape": (2, 4)})],
+    method=False,
+)
+def expand(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    """Stretch dims of size 1 (and new leading dims) to a shape.
+
+    Shapes: x [...] -> shape
+    """
+    return xp.broadcast_to(x, shape)
+
+
+def sum_back(xp: Any, g: Any, x_shape: tuple[int, ...]) -> Any:
+    """The gradient of a stretched input: the sum over what was stretched."""
+    return sum_to(xp, g, shape=tuple(x_shape))
+
+
+expand.grad(x=sum_back)
+
+
+@op("F>F I>I B>B", samples=[(normal(2, 3, 4), {"axes": (0, 2)})], method=False)
+def flip(xp: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    """Turn the order of elements round along some dims.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.flip(x, axes)
+
+
+flip.grad(x=lambda xp, g, axes: xp.flip(g, axes))
+
+
+def cat_fits(xs: list[tuple[int, ...]], dim: int) -> Any:
+    """Why tensors cannot be joined along a dim, or None if they can."""
+    wrong = dim_inside(xs[0], dim)
+    if wrong:
+        return wrong
+    for i, shape in enumerate(xs[1:], 1):
+        for d, (a, b) in enumerate(zip(xs[0], shape, strict=True)):
+            if a != b and d != dim % len(shape):
+                return f"tensor 0 has size {a} at dim {d}, tensor {i} has {b}"
+    return None
+
+
+@op(
+    "F*>F I*>I B*>B",
+    reason=cat_fits,
+    samples=[(normal(2, 3), normal(1, 3), normal(4, 3), {"dim": 0})],
+    rejects=[(normal(2, 3), normal(2, 4), {"dim": 0})],
+    method=False,
+)
+def cat(xp: Any, *xs: Any, dim: int) -> Any:
+    """Join tensors along a dim that exists.
+
+    Shapes: xs [..., dᵢ, ...] -> [..., Σ dᵢ, ...]
+    """
+    return xp.concatenate(xs, axis=dim)
+
+
+def cat_xs(xp: Any, g: Any, xs_shape: Any, dim: int, position: int) -> Any:
+    """The stretch of the gradient that belongs to one of the joined tensors."""
+    start = 0
+    for shape in xs_shape[:position]:
+        start += shape[dim]
+    where: list[slice] = [slice(None)] * len(xs_shape[position])
+    where[dim] = slice(start, start + xs_shape[position][dim])
+    return g[tuple(where)]
+
+
+cat.grad(xs=cat_xs)
+
+
+def slice_fits(x: tuple[int, ...], index: tuple[slice, ...]) -> Any:
+    """Why a slice lies outside a tensor, or None if it does not."""
+    if len(index) > len(x):
+        return DimError, f"{len(index)} ranges for a tensor of rank {len(x)}"
+    return None
+
+
+@op(
+    "F>F I>I B>B",
+    check=slice_fits,
+    samples=[(normal(4, 5), {"index": (slice(1, 3), slice(0, 4, 2))})],
+    method=False,
+)
+def slice_(xp: Any, x: Any, *, index: tuple[slice, ...]) -> Any:
+    """Cut out a block: one range per dim, missing ones take the whole dim.
+
+    Shapes: x [...] -> [...]
+    """
+    return x[index]
+
+
+@op(
+    "F>F",
+    samples=[
+        (normal(2, 4), {"index": (slice(1, 3), slice(None)), "shape": (4, 4)}),
+    ],
+    method=False,
+)
+def slice_spread(
+    xp: Any, x: Any, *, index: tuple[slice, ...], shape: tuple[int, ...]
+) -> Any:
+    """Put a block into zeros: the opposite of cutting it out.
+
+    Shapes: x [...] -> shape
+    """
+    out = xp.zeros(shape, x.dtype)
+    out[index] = x
+    return out
+
+
+def slice_x(
+    xp: Any, g: Any, x_shape: tuple[int, ...], index: tuple[slice, ...]
+) -> Any:
+    """The gradient of a slice: zero outside it."""
+    return slice_spread(xp, g, index=index, shape=tuple(x_shape))
+
+
+slice_.grad(x=slice_x)
+slice_spread.grad(x=lambda xp, g, index: g[index])
+
+
+def assign_fits(
+    x: tuple[int, ...], values: tuple[int, ...], index: tuple[slice, ...]
+) -> Any:
+    """Why values do not fit the region they shall replace, or None if they do."""
+    wrong = slice_fits(x, index)
+    if wrong:
+        return wrong
+    full = (*index, *[slice(None)] * (len(x) - len(index)))
+    region = tuple(len(range(*s.indices(n))) for s, n in zip(full, x, strict=True))
+    if region != tuple(values):
+        return f"the region has shape {list(region)}, the values {list(values)}"
+    return None
+
+
+@op(
+    "FF>F II>I BB>B",
+    check=assign_fits,
+    samples=[(normal(4, 5), normal(2, 5), {"index": (slice(1, 3),)})],
+    rejects=[(normal(4, 5), normal(2, 4), {"index": (slice(1, 3),)})],
+    method=False,
+)
+def slice_assign(xp: Any, x: Any, values: Any, *, index: tuple[slice, ...]) -> Any:
+    """A copy of x with a block replaced by values.
+
+    Shapes: x [...], values [...] -> [...]
+    """
+    out = x.copy()
+    out[index] = values
+    return out
+
+
+def slice_assign_x(
+    xp: Any, g: Any, values_shape: tuple[int, ...], index: tuple[slice, ...]
+) -> Any:
+    """The gradient of what was not replaced."""
+    return slice_assign(xp, g, xp.zeros(values_shape, g.dtype), index=index)
+
+
+slice_assign.grad(x=slice_assign_x, values=lambda xp, g, index: g[index])
+
+
+@op("F>F I>F B>F I>I F>I B>I", samples=[(normal(2, 3), {"dtype": "f64"})], method=False)
+def cast(xp: Any, x: Any, *, dtype: Any) -> Any:
+    """The same values as another element type.
+
+    Shapes: x [...] -> [...]
+    """
+    return x.astype(dtype)
+
+
+cast.grad(x=lambda g: g)
