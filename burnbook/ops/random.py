@@ -139,7 +139,6 @@ def philox(xp: Any, count: int, key: Key) -> Any:
     return xp.stack([a, b, c, d], axis=1).reshape(-1)[:count]
 
 
-
 def round_keys(key: Key) -> tuple[tuple[np.uint64, np.uint64], ...]:
     """The ten keys of the ten rounds: each adds a fixed odd step to the last."""
     steps = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)

@@ -1,0 +1,153 @@
+"""Building blocks · Tensor. The patches that a convolution looks at, laid out as columns.
+
+Columns are laid out for some images or some rows at a time, so that they stay in the
+cache. With stride 1 they need not even be cut at the end of a row: reading on into the
+next row copies long unbroken runs of memory (`wide`), and the few sums that mix two
+rows are left out of the result.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+Pair = tuple[int, int]
+Shape4 = tuple[int, int, int, int]
+
+BLOCK = 1 << 20  # bytes of columns to lay out at a time, for a CPU's second cache
+BLOCK_ELSEWHERE = 1 << 27
+
+
+def output_size(
+    size: int, kernel: int, stride: int, padding: int, dilation: int
+) -> int:
+    """How many stops a kernel makes along one dim.
+
+    Example:
+        >>> output_size(28, kernel=3, stride=1, padding=0, dilation=1)
+        26
+    """
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+class Plan:
+    """The sizes of one convolution, and how to cut it into blocks."""
+
+    def __init__(
+        self,
+        x_shape: Shape4,
+        weight_shape: Shape4,
+        stride: Pair,
+        padding: Pair,
+        dilation: Pair,
+        groups: int,
+    ):
+        self.n, self.c, self.height, self.width = x_shape
+        self.o, _, *self.kernel = weight_shape
+        self.stride, self.padding, self.dilation = stride, padding, dilation
+        self.groups = groups
+        sizes = zip(x_shape[2:], self.kernel, stride, padding, dilation, strict=True)
+        self.rows, self.cols = (output_size(*size) for size in sizes)
+        self.taps = self.c // groups * self.kernel[0] * self.kernel[1]
+        grown = (self.height + 2 * padding[0], self.width + 2 * padding[1])
+        self.padded_shape = (self.n, self.c, *grown)
+        self.wide = stride == (1, 1)
+        self.row_size = grown[1] if self.wide else self.cols
+        self.is_product = self.wide and self.kernel == [1, 1] and padding == (0, 0)
+
+    def pad(self, xp: Any, x: Any) -> Any:
+        """x with zeros around it, in one piece."""
+        if self.padding == (0, 0):
+            return xp.ascontiguousarray(x)
+        padded = xp.zeros(self.padded_shape, dtype=x.dtype)
+        self.unpad(padded)[...] = x
+        return padded
+
+    def unpad(self, padded: Any) -> Any:
+        """The part of a padded array that belongs to x."""
+        if self.padding == (0, 0):
+            return padded
+        top, left = self.padding
+        return padded[:, :, top : top + self.height, left : left + self.width]
+
+    def blocks(self, xp: Any, dtype: Any) -> "Iterator[Block]":
+        """Cut the output into pieces: several images, or some rows of one."""
+        budget = BLOCK if xp.__name__ == "numpy" else BLOCK_ELSEWHERE
+        per_row = self.taps * self.groups * self.row_size * dtype.itemsize
+        most_rows = max(1, budget // max(per_row, 1))
+        images = max(1, most_rows // max(self.rows, 1))
+        for first in range(0, self.n, images):
+            some = slice(first, min(first + images, self.n))
+            for top in range(0, self.rows, most_rows):
+                rows = slice(top, min(top + most_rows, self.rows))
+                yield Block(self, xp, some, rows)
+
+
+class Block:
+    """Some images and some output rows of a convolution."""
+
+    def __init__(self, plan: Plan, xp: Any, images: slice, rows: slice):
+        self.plan, self.xp, self.images, self.rows = plan, xp, images, rows
+        self.n = images.stop - images.start
+        self.height = rows.stop - rows.start
+        self.size = (self.height - 1) * plan.row_size + plan.cols
+
+    def columns(self, padded: Any) -> Any:
+        """Lay the patches out: [images, groups, taps of a group, stops]."""
+        plan = self.plan
+        top = self.rows.start * plan.stride[0]
+        image, channel, row, item = padded.strides
+        steps = (image, channel, row * plan.dilation[0], item * plan.dilation[1])
+        if plan.wide:
+            stops, strides = (self.size,), (item,)
+        else:
+            stops = (self.height, plan.cols)
+            strides = (row * plan.stride[0], item * plan.stride[1])
+        patches = self.xp.lib.stride_tricks.as_strided(
+            padded[self.images, :, top:],
+            (self.n, plan.c, *plan.kernel, *stops),
+            (*steps, *strides),
+        )
+        shape = (self.n, plan.groups, plan.taps, self.size)
+        return patches.reshape(shape)  # copies
+
+    def crop(self, product: Any) -> Any:
+        """A product [images, groups, o of a group, stops] as [images, o, rows, cols]."""
+        plan = self.plan
+        image, channel, item = product.reshape(self.n, plan.o, self.size).strides
+        return self.xp.lib.stride_tricks.as_strided(
+            product,
+            (self.n, plan.o, self.height, plan.cols),
+            (image, channel, item * plan.row_size, item),
+        )
+
+    def spread(self, dout: Any) -> Any:
+        """The gradient as [images, groups, o of a group, stops]; zero where rows mix."""
+        plan = self.plan
+        part = dout[self.images, :, self.rows]
+        if plan.row_size > plan.cols:
+            shape = (self.n, plan.o, self.height, plan.row_size)
+            wide = self.xp.zeros(shape, dtype=dout.dtype)
+            wide[..., : plan.cols] = part
+            part = wide.reshape(self.n, plan.o, -1)[..., : self.size]
+        return part.reshape(self.n, plan.groups, plan.o // plan.groups, self.size)
+
+    def add_patches(self, padded: Any, columns: Any) -> None:
+        """Add columns back to where they were read from."""
+        plan = self.plan
+        parts = columns.reshape(self.n, plan.c, *plan.kernel, self.size)
+        images = padded[self.images]
+        for i in range(plan.kernel[0]):
+            top = self.rows.start * plan.stride[0] + i * plan.dilation[0]
+            for j in range(plan.kernel[1]):
+                left = j * plan.dilation[1]
+                part = parts[:, :, i, j]
+                if plan.wide:
+                    first = top * plan.row_size + left
+                    flat = images.reshape(self.n, plan.c, -1)
+                    target = flat[:, :, first : first + self.size]
+                else:
+                    down, right = plan.stride
+                    rows = slice(top, top + (self.height - 1) * down + 1, down)
+                    cols = slice(left, left + (plan.cols - 1) * right + 1, right)
+                    target = images[:, :, rows, cols]
+                    part = part.reshape(target.shape)
+                target += part

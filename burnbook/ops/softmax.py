@@ -1,0 +1,115 @@
+"""Building blocks · Tensor. From scores to chances, and how wrong the chances are."""
+
+from typing import Any
+
+
+from burnbook.errors import DimError
+from burnbook.op import indices, normal, op
+
+
+@op("F>F", samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})])
+def softmax(xp: Any, x: Any, *, dim: int) -> Any:
+    """Turn scores into chances that add up to 1: outᵢ = exp(xᵢ − m) / Σⱼ exp(xⱼ − m).
+
+    Shapes: x [...] -> [...]
+    Why: subtracting m = max x first keeps every exp ≤ 1 and changes nothing else.
+    """
+    out = x - xp.max(x, axis=dim, keepdims=True)
+    xp.exp(out, out=out)
+    return xp.divide(out, xp.sum(out, axis=dim, keepdims=True), out=out)
+
+
+softmax.grad(
+    x=lambda xp, g, out, dim: out * (g - xp.sum(g * out, axis=dim, keepdims=True))
+)
+
+
+@op("F>F", samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})])
+def log_softmax(xp: Any, x: Any, *, dim: int) -> Any:
+    """Log of softmax, without overflow: outᵢ = xᵢ − m − log Σⱼ exp(xⱼ − m), m = max x.
+
+    Shapes: x [...] -> [...]
+    Why: exp of a large number is inf; subtracting the largest first keeps every exp ≤ 1.
+    """
+    out = x - xp.max(x, axis=dim, keepdims=True)
+    total = xp.sum(xp.exp(out), axis=dim, keepdims=True)
+    return xp.subtract(out, xp.log(total), out=out)
+
+
+log_softmax.grad(
+    x=lambda xp, g, out, dim: g - xp.exp(out) * xp.sum(g, axis=dim, keepdims=True)
+)
+
+
+def _one_target_each(logits: tuple[int, ...], targets: tuple[int, ...]) -> str | None:
+    if len(logits) != 2 or len(targets) != 1:
+        return "logits must be [n, c] and targets [n]"
+    if logits[0] != targets[0]:
+        return (
+            f"{logits[0]} ≠ {targets[0]}: one target is needed for each row of logits"
+        )
+    if 0 in logits:
+        return "there is nothing to average"
+    return None
+
+
+@op(
+    "FI>F",
+    check=_one_target_each,
+    samples=[(normal(4, 5), indices(5, 4))],
+    rejects=[(normal(4, 5), indices(5, 3))],
+)
+def cross_entropy(xp: Any, logits: Any, targets: Any) -> Any:
+    """How surprised the scores are by the targets: out = −mean log softmax(logits)ₜ.
+
+    Shapes: logits [n, c], targets [n] -> [1]
+    """
+    _inside(xp, logits, targets)
+    rows = xp.arange(logits.shape[0])
+    logs = log_softmax.forward(xp, logits, dim=1)[rows, targets]
+    return -xp.mean(logs, keepdims=True)
+
+
+@op("FFI>F", method=False)
+def cross_entropy_logits(xp: Any, dout: Any, logits: Any, targets: Any) -> Any:
+    """The gradient of cross_entropy: (softmax(logits) − one-hot(targets)) dout / n.
+
+    Shapes: dout [1], logits [n, c], targets [n] -> [n, c]
+    """
+    _inside(xp, logits, targets)
+    slope = softmax.forward(xp, logits, dim=1)
+    slope[xp.arange(logits.shape[0]), targets] -= 1
+    slope *= dout * dout.dtype.type(1 / logits.shape[0])
+    return slope
+
+
+def _second(xp: Any, g: Any, dout: Any, logits: Any) -> Any:
+    """How (softmax − one-hot) dout / n answers to a change of logits, times g."""
+    out = softmax(xp, logits, dim=1)
+    inner = g - xp.sum(g * out, axis=1, keepdims=True)
+    return out * inner * xp.reshape(dout, (1, 1)) * (1 / logits.shape[0])
+
+
+def _second_dout(xp: Any, g: Any, logits: Any, targets: Any) -> Any:
+    classes = xp.arange(logits.shape[1])
+    slope = softmax(xp, logits, dim=1) - (xp.reshape(targets, (-1, 1)) == classes)
+    total = xp.sum(g * slope, axis=(0, 1), keepdims=True)
+    return xp.reshape(total, (1,)) * (1 / logits.shape[0])
+
+
+cross_entropy.grad(logits=cross_entropy_logits)
+cross_entropy_logits.grad(dout=_second_dout, logits=_second)
+
+
+def _inside(xp: Any, logits: Any, targets: Any) -> None:
+    """NumPy counts negative indices from the end; a class number must not."""
+    low, high = int(xp.min(targets)), int(xp.max(targets))
+    classes = logits.shape[1]
+    if low < 0 or high >= classes:
+        wrong = low if low < 0 else high
+        raise DimError(
+            "cross_entropy",
+            f"target {wrong} is not one of the {classes} classes",
+            [("logits", f"{list(logits.shape)}"), ("targets", f"{low} … {high}")],
+            f"targets from 0 to {classes - 1}",
+        )
