@@ -1,0 +1,238 @@
+"""Building blocks · Dataset. Workers make batches ahead of the training loop.
+
+The plan (which items make which batch) is fixed before any work begins, and batches are
+handed out in the order of the plan. So the number of workers changes when a batch is
+made, never what is in it. Work ahead is bounded: at most `AHEAD` batches per worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import pickle
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any
+
+from burnbook.data.batcher import bound
+from burnbook.data.dataset import Dataset
+from burnbook.errors import DataError
+from burnbook.random import Stream, use_stream
+
+AHEAD = 2
+Task = tuple[int, Sequence[int]]  # number of the batch, indices of its items
+
+
+class BatchMaker:
+    """Makes the batches of one epoch; `batcher` None means: lists of items.
+
+    Why: every batch draws its random numbers from a stream named after its number, so
+    augmentation is the same whichever worker makes the batch.
+    """
+
+    def __init__(
+        self, dataset: Any, batcher: Any, device: Any, seed: int, epoch: int
+    ) -> None:
+        at_epoch = getattr(dataset, "at_epoch", None)
+        self.dataset = at_epoch(epoch) if at_epoch else dataset
+        self.batcher = batcher
+        self.batch = None if batcher is None else bound(batcher, device)
+        self.epoch = epoch
+        self.stream = Stream(seed).split(f"loader, epoch {epoch}")
+
+    def make(self, task: Task) -> Any:
+        """Fetch the items of one batch and put them together."""
+        number, indices = task
+        with use_stream(self.stream.split(number)):
+            items = self._fetch(number, indices)
+            if self.batch is None:
+                return items
+            try:
+                return self.batch(items)
+            except Exception as error:
+                name = type(self.batcher).__name__
+                what = f"{name} cannot make batch {number}: {described(error)}"
+                facts = self._facts(number)
+                facts.append(("items", shortened(indices)))
+                raise DataError("data loader", what, facts) from error
+
+    def _fetch(self, number: int, indices: Sequence[int]) -> list[Any]:
+        try:
+            if hasattr(self.dataset, "get_many"):
+                return self.dataset.get_many(indices)
+            return Dataset.get_many(self.dataset, indices)
+        except Exception as error:
+            index, cause = self._culprit(indices, error)
+            name = type(self.dataset).__name__
+            which = shortened(indices) if index is None else f"item {index}"
+            what = f"{which} of {name} cannot be had: {described(cause)}"
+            raise DataError("data loader", what, self._facts(number)) from cause
+
+    def _culprit(
+        self, indices: Sequence[int], error: Exception
+    ) -> tuple[int | None, Exception]:
+        """Ask again, one by one, to learn which item it was."""
+        for index in indices:
+            try:
+                if self.dataset.get(index) is None:
+                    return index, error
+            except Exception as cause:
+                return index, cause
+        return None, error
+
+    def _facts(self, number: int) -> list[Any]:
+        where = f"{number} of epoch {self.epoch}"
+        return [("dataset", repr(self.dataset)), ("batch", where)]
+
+
+def in_order(
+    tasks: Iterable[Task],
+    submit: Callable[[Task], Future[Any]],
+    here: Callable[[Task], Any],
+    ahead: int,
+) -> Generator[Any, None, None]:
+    """Keep `ahead` tasks under way and give their results in the order of the tasks.
+
+    Why: where no worker can be started (no threads in a browser, none left on a busy
+    machine) the caller does the work itself.
+    """
+    waiting: deque[Future[Any] | Task] = deque()
+    alone = False
+    queue = iter(tasks)
+    while True:
+        while len(waiting) < ahead and (task := next(queue, None)) is not None:
+            if not alone:
+                try:
+                    waiting.append(submit(task))
+                    continue
+                except (RuntimeError, OSError):
+                    alone = True
+            waiting.append(task)
+        if not waiting:
+            return
+        first = waiting.popleft()
+        yield first.result() if isinstance(first, Future) else here(first)
+
+
+def by_threads(
+    tasks: Iterable[Task], maker: BatchMaker, workers: int
+) -> Generator[Any, None, None]:
+    """Make batches in threads that end when this generator is closed."""
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="burnbook-loader")
+    ended = threading.Event()
+
+    def work(task: Task) -> Any:
+        return None if ended.is_set() else maker.make(task)
+
+    try:
+        yield from in_order(
+            tasks, lambda task: pool.submit(work, task), maker.make, AHEAD * workers
+        )
+    finally:
+        ended.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class ProcessPool:
+    """Worker processes that hold the dataset and the batcher, kept between epochs."""
+
+    def __init__(self, recipe: tuple[Any, ...], workers: int, start: str) -> None:
+        self.workers = workers
+        self.broken = False
+        payload = _packed(recipe)
+        self.pool = _process_executor(payload, workers, start)
+
+    def run(
+        self, tasks: Iterable[Task], maker: BatchMaker
+    ) -> Generator[Any, None, None]:
+        """Make the batches of one epoch in the processes."""
+        sent: list[Future[Any]] = []
+
+        def submit(task: Task) -> Future[Any]:
+            if self.pool is None:
+                raise OSError("no processes here")
+            sent.append(self.pool.submit(_make_in_process, maker.epoch, task))
+            del sent[: -AHEAD * self.workers]
+            return sent[-1]
+
+        try:
+            yield from in_order(tasks, submit, maker.make, AHEAD * self.workers)
+        except DataError:
+            raise
+        except Exception as error:
+            self.broken = True
+            self.close()
+            raise _lost(error) from error
+        finally:
+            for future in sent:
+                future.cancel()
+
+    def close(self) -> None:
+        """End the processes."""
+        if self.pool is not None:
+            self.pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _lost(error: Exception) -> DataError:
+    what = f"a worker process failed: {described(error)}"
+    cure = (
+        "threads (leave out worker_processes()), or classes and functions of a module "
+        "and a program that starts under `if __name__ == '__main__':`"
+    )
+    return DataError("data loader", what, cure=cure)
+
+
+def described(error: BaseException) -> str:
+    """Say an error in one line: its class and the first line of its text."""
+    first = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def shortened(indices: Sequence[int]) -> str:
+    """Name some of the indices: `items 3, 1, 4, … (64 items)`."""
+    if len(indices) <= 6:
+        return "items " + ", ".join(map(str, indices))
+    return f"items {', '.join(map(str, indices[:6]))}, … ({len(indices)} items)"
+
+
+def _packed(recipe: tuple[Any, ...]) -> bytes:
+    try:
+        return pickle.dumps(recipe, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        what = f"the dataset or the batcher cannot go to a process: {described(error)}"
+        facts = [("dataset", repr(recipe[0])), ("batcher", type(recipe[1]).__name__)]
+        cure = (
+            "functions and classes defined at the top of a module (no lambda), or "
+            "threads (leave out worker_processes())"
+        )
+        raise DataError("data loader", what, facts, cure) from error
+
+
+def _process_executor(payload: bytes, workers: int, start: str) -> Executor | None:
+    with contextlib.suppress(ImportError, NotImplementedError, OSError):
+        from concurrent.futures import ProcessPoolExecutor
+
+        context = multiprocessing.get_context(start)
+        return ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_receive, initargs=(payload,)
+        )
+    return None
+
+
+# In a worker process: the recipe as it arrived, and the maker of the current epoch.
+_received: dict[str, Any] = {}
+
+
+def _receive(payload: bytes) -> None:
+    _received["payload"] = payload
+
+
+def _make_in_process(epoch: int, task: Task) -> Any:
+    maker: BatchMaker | None = _received.get("maker")
+    if maker is None or maker.epoch != epoch:
+        if "recipe" not in _received:  # here, so that a failure reaches the caller
+            _received["recipe"] = pickle.loads(_received.pop("payload"))
+        maker = _received["maker"] = BatchMaker(*_received["recipe"], epoch)
+    return maker.make(task)
