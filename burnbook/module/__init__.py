@@ -1,0 +1,18 @@
+"""Building blocks · Module. What modules are made of."""
+
+from burnbook.module.display import Content, DisplaySettings
+from burnbook.module.module import Module, list_param_ids
+from burnbook.module.param import Param, ParamId, ParamRecord
+from burnbook.module.visitor import ModuleMapper, ModuleVisitor
+
+__all__ = [
+    "Content",
+    "DisplaySettings",
+    "Module",
+    "ModuleMapper",
+    "ModuleVisitor",
+    "Param",
+    "ParamId",
+    "ParamRecord",
+    "list_param_ids",
+]

@@ -1,0 +1,281 @@
+"""Building blocks · Module. Module: plain annotated data that knows its parameters.
+
+    class Model(Module):
+        linear: Linear
+        activation: Relu
+
+        def forward(self, x):
+            return self.activation.forward(self.linear.forward(x))
+
+The annotated fields are the constructor, in their order, as in a dataclass. What Burn
+derives for a struct follows from them: visiting and mapping parameters, records, moving
+between devices, `valid()`, and the text that `print(model)` shows.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Self, dataclass_transform
+
+from burnbook.backend.base import Backend
+from burnbook.errors import explain
+from burnbook.kinds import Float
+from burnbook.module import records
+from burnbook.module.display import Chosen, Content, DisplaySettings, layout
+from burnbook.module.param import Param, ParamId
+from burnbook.module.tree import (
+    Tree,
+    children,
+    each_param,
+    field_hints,
+    rebuild,
+    walk,
+)
+from burnbook.module.visitor import per_kind, pick
+from burnbook.tensor import Tensor
+
+
+@dataclass_transform(eq_default=False, kw_only_default=False)
+class Module(Tree):
+    """A part of a model: fields, a `forward`, and everything that follows from them.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> class Scale(Module):
+        ...     factor: Param
+        ...     def forward(self, x):
+        ...         return x * self.factor.val()
+        >>> scale = Scale(Param.from_tensor(Tensor.full([3], 2.0, Numpy())))
+        >>> scale.num_params()
+        3
+        >>> print(scale)
+        Scale {
+          factor: ParamTensor {rank: 1, shape: [3], kind: float}
+          params: 3
+        }
+
+    Why: nothing here changes a module. What Burn consumes and returns is a new module
+    here, and the old one stays valid.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclasses.dataclass(eq=False, repr=False)(cls)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The same as `forward`."""
+        return self.forward(*args, **kwargs)  # type: ignore[attr-defined] # by protocol
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        hidden = isinstance(value, (Param, Module)) and not name.startswith("_")
+        if hidden and name not in field_hints(type(self)):
+            where = f"{type(self).__name__}.{name}"
+            what = "only annotated fields are seen by optimizers and records"
+            cure = f"a line `{name}: {type(value).__name__}` in the class"
+            raise AttributeError(explain(where, what, cure=cure))
+        object.__setattr__(self, name, value)
+
+    # Parameters
+
+    def visit(self, visitor: Any) -> None:
+        """Show every parameter to a visitor, depth first, in the order of fields."""
+        acts = per_kind(visitor, "visit")
+
+        def look(param: Param) -> None:
+            act = pick(acts, param.kind)
+            if act is not None:
+                act(param.id, param.val())
+
+        each_param(self, look)
+
+    def map(self, mapper: Any) -> Self:
+        """The module with every parameter replaced by what the mapper makes of it."""
+        acts = per_kind(mapper, "map")
+
+        def change(param: Param) -> Param:
+            act = pick(acts, param.kind)
+            if act is None:
+                return param
+            value = param.val()
+            made = act(param.id, value)
+            return param if made is value else Param.initialized(param.id, made)
+
+        return rebuild(self, change, _same)
+
+    def num_params(self) -> int:
+        """How many numbers there are to learn: the elements of all Float parameters."""
+        counts = [0]
+        each_param(self, lambda p: counts.append(_count(p)))
+        return sum(counts)
+
+    def named_params(self) -> list[tuple[str, Param]]:
+        """Every parameter with its path: [("linear.weight", …), …]."""
+        leaves = walk(self)
+        return [(path, leaf) for path, leaf in leaves if isinstance(leaf, Param)]
+
+    def no_grad(self) -> Self:
+        """The module with its Float parameters left alone by gradients."""
+        return rebuild(self, _frozen, _same)
+
+    # Devices
+
+    def devices(self) -> list[Backend]:
+        """Where the parameters and constant tensors are, each device once."""
+        return self.collect_devices([])
+
+    def collect_devices(self, devices: Sequence[Backend]) -> list[Backend]:
+        """`devices`, and those of this module that are not among them."""
+        found = list(devices)
+        for _, leaf in walk(self):
+            device = leaf.device if isinstance(leaf, Param) else leaf.backend
+            if all(device is not other for other in found):
+                found.append(device)
+        return found
+
+    def to_device(self, device: Backend) -> Self:
+        """Move the tensors; under Autodiff the move itself can be differentiated."""
+
+        def move(param: Param) -> Param:
+            return param.derive(_move, device, param.is_require_grad)
+
+        return rebuild(self, move, lambda tensor: tensor.to_device(device))
+
+    def fork(self, device: Backend) -> Self:
+        """Move and detach: the parameters are leaves of a graph of their own."""
+
+        def move(param: Param) -> Param:
+            fresh = _fork if param.is_require_grad else _move_detached
+            return param.derive(fresh, device, param.is_require_grad)
+
+        return rebuild(self, move, lambda tensor: _move_detached(tensor, device))
+
+    def valid(self) -> Self:
+        """The module on the backend below Autodiff: no gradients, no dropout."""
+
+        def strip(param: Param) -> Param:
+            inner = _below(param.device)
+            if inner is param.device:
+                return param
+            return param.derive(_strip, inner, require_grad=False)
+
+        return rebuild(self, strip, lambda tensor: _strip(tensor, tensor.backend))
+
+    def train(self) -> Self:
+        """The module under Autodiff, with all Float parameters to be learned."""
+
+        def lift(param: Param) -> Param:
+            device = param.device
+            above = device if device.ad_enabled else device.autodiff()
+            return param.derive(_fork, above, param.kind is Float)
+
+        return rebuild(self, lift, lambda t: _move_detached(t, t.backend.autodiff()))
+
+    # Records
+
+    def into_record(self) -> Any:
+        """The record: names, ids and elements of all parameters."""
+        return records.to_record(self)
+
+    def load_record(self, record: Any, partial: bool = False) -> Self:
+        """The module with the values and ids of a record.
+
+        If anything does not match, nothing is loaded and one RecordError lists it all;
+        with `partial` the module keeps its own values there.
+        """
+        return records.load_record(self, record, partial)
+
+    def save_file(self, path: Any, recorder: Any) -> None:
+        """Write the record to a file; the recorder adds its extension."""
+        recorder.record(self.into_record(), path)
+
+    def load_file(
+        self, path: Any, recorder: Any, device: Backend | None = None
+    ) -> Self:
+        """The module with the values of a file that `save_file` wrote."""
+        if device is None:
+            device = next(iter(self.devices()), None)
+        return self.load_record(recorder.load(path, device))
+
+    def clone(self) -> Self:
+        """Another module with the same fields and the same parameters."""
+        return rebuild(self, _same, _same)
+
+    # Display
+
+    def custom_settings(self) -> DisplaySettings | None:
+        """How this class prints; None leaves it to the modules above."""
+        return None
+
+    def custom_content(self, content: Content) -> Content | None:
+        """What this class shows, added to `content`; None shows every field."""
+        return None
+
+    def format(self, settings: DisplaySettings | None = None, level: int = 1) -> str:
+        """The text of the module under these settings."""
+        settings = settings or DisplaySettings()
+        own = self.custom_settings()
+        settings = own.inherit(settings) if own else settings
+        content = None
+        if not settings.show_all_attributes:
+            content = self.custom_content(Content(settings, level + 1))
+        if content is None:
+            content = self._all_fields(Content(settings, level + 1))
+        if content.single is not None:
+            return content.single
+        name = content.top_level_type or type(self).__name__
+        if not content.attributes:
+            return name
+        return layout(name, content.attributes, self.num_params(), settings, level)
+
+    def _all_fields(self, content: Content) -> Content:
+        hints = field_hints(type(self))
+        for name, value in children(self):
+            chosen = hints[name].choice and isinstance(value, Module)
+            content.add(name, Chosen(value) if chosen else value)
+        return content
+
+    def __str__(self) -> str:
+        return self.format()
+
+    def __repr__(self) -> str:
+        return self.format()
+
+
+def list_param_ids(module: Module) -> list[ParamId]:
+    """The ids of all parameters of a module, in the order of visiting."""
+    found: list[ParamId] = []
+    each_param(module, lambda param: found.append(param.id))
+    return found
+
+
+def _count(param: Param) -> int:
+    return param.shape.num_elements() if param.kind is Float else 0
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _frozen(param: Param) -> Param:
+    return param.set_require_grad(False) if param.kind is Float else param
+
+
+def _below(device: Backend) -> Backend:
+    return device.inner if device.ad_enabled else device
+
+
+def _move(tensor: Tensor, device: Backend) -> Tensor:
+    return tensor if tensor.backend is device else tensor.to_device(device)
+
+
+def _move_detached(tensor: Tensor, device: Backend) -> Tensor:
+    moved = _move(tensor, device)
+    return moved.detach() if moved.kind is Float else moved
+
+
+def _fork(tensor: Tensor, device: Backend) -> Tensor:
+    moved = _move_detached(tensor, device)
+    return moved.require_grad() if device.ad_enabled else moved
+
+
+def _strip(tensor: Tensor, device: Backend) -> Tensor:
+    return tensor.inner() if tensor.backend.ad_enabled else tensor

@@ -1,0 +1,199 @@
+"""Building blocks · Module. From a module to its record, and from a record to a module.
+
+The record has the names of the module: a parameter is (id, elements), a constant None.
+Loading compares everything first; what does not fit is listed in one error, and since a
+module is never changed but built anew, the old one stays as it was.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from burnbook.errors import RecordError
+from burnbook.kinds import Float, kind_of, numpy_dtype
+from burnbook.module.param import Param, ParamId, ParamRecord
+from burnbook.module.tree import (
+    Hint,
+    Tree,
+    field_hints,
+    is_constant,
+    like,
+    walk,
+)
+from burnbook.tensor import Tensor, TensorData
+
+
+def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
+    """The record of a module or of a part of one."""
+    if isinstance(value, Param):
+        return ParamRecord(value.id.serialize(), value.val().to_data())
+    if isinstance(value, Tree):
+        record = None
+        if not is_constant(value):
+            hints = field_hints(type(value)).items()
+            record = {name: to_record(getattr(value, name), h) for name, h in hints}
+        return {type(value).__name__: record} if hint.choice else record
+    item = hint.item or Hint()
+    if isinstance(value, (list, tuple)):
+        parts = [to_record(part, item) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    if isinstance(value, dict):
+        return {str(key): to_record(part, item) for key, part in value.items()}
+    return None
+
+
+def load_record(module: Any, record: Any, partial: bool) -> Any:
+    """The module with the values of the record; a RecordError lists what misfits."""
+    loading = Loading(partial)
+    made = loading.part(module, record, Hint(), "")
+    if loading.problems and not partial:
+        total = sum(isinstance(leaf, Param) for _, leaf in walk(module))
+        count = len(loading.problems)
+        what = f"{count} place{'s do' if count > 1 else ' does'} not match"
+        if loading.only_params:
+            verb = "do" if count > 1 else "does"
+            what = f"{count} of {total} parameters {verb} not match"
+        raise RecordError(
+            f"load into {type(module).__name__}",
+            what,
+            loading.problems,
+            "the config that the record was made with, or "
+            "load_record(record, partial=True) to keep the module's own values",
+        )
+    return made
+
+
+class Loading:
+    """One walk over a module and a record, side by side."""
+
+    def __init__(self, partial: bool):
+        self.partial = partial
+        self.problems: list[tuple[str, str]] = []
+        self.only_params = True
+
+    def part(self, value: Any, record: Any, hint: Hint, path: str) -> Any:
+        """The part of the module with what its part of the record holds."""
+        if isinstance(value, Param):
+            return self.param(value, record, hint, path)
+        if is_constant(value):
+            return value
+        if isinstance(value, Tensor):
+            return value
+        if record is None and hint.optional and next(_params(value), None):
+            return None
+        if record is None or record is MISSING:
+            for at, _ in _params(value):
+                self.note(f"{path}.{at}".strip("."), "not in the record")
+            return value
+        if isinstance(value, Tree):
+            return self.module(value, record, hint, path)
+        return self.container(value, record, hint, path)
+
+    def param(self, param: Param, record: Any, hint: Hint, path: str) -> Param | None:
+        """The parameter with the values and the id of the record."""
+        if record is None and hint.optional:
+            return None
+        if record is None or record is MISSING:
+            return self.note(path, "not in the record", param)
+        if isinstance(record, dict) and set(record) == {"id", "param"}:
+            record = ParamRecord(record["id"], record["param"])
+        if not isinstance(record, ParamRecord):
+            return self.note(path, f"record {_what(record)}, module a parameter", param)
+        data = record.param
+        if not isinstance(data, TensorData):
+            return self.note(path, f"record {_what(data)}, module a tensor", param)
+        ours, theirs = list(param.shape), list(data.shape)
+        if ours != theirs:
+            return self.note(path, f"record {theirs}, module {ours}", param)
+        kind = Float if data.dtype == "bf16" else kind_of(numpy_dtype(data.dtype))
+        if kind is not param.kind:
+            ours = param.kind.__name__
+            return self.note(path, f"record {kind.__name__}, module {ours}", param)
+        try:
+            number = ParamId.deserialize(record.id)
+        except (RecordError, TypeError, AttributeError):
+            return self.note(path, f"its id is {str(record.id)[:40]!r}", param)
+        value = Tensor.from_data(data, param.device, param.kind)
+        flag = param.is_require_grad and kind is Float
+        if flag and value.backend.ad_enabled:
+            value = value.require_grad()
+        return Param(number, value, require_grad=flag)
+
+    def module(self, value: Tree, record: Any, hint: Hint, path: str) -> Any:
+        """The module with every field loaded."""
+        name = type(value).__name__
+        if hint.choice and isinstance(record, dict) and len(record) == 1:
+            ((variant, held),) = record.items()
+            if variant == name:
+                record = held
+            elif variant not in field_hints(type(value)):
+                return self.note(path, f"record {variant}, module {name}", value, False)
+        if not isinstance(record, dict):
+            text = f"record {_what(record)}, module {name}"
+            return self.note(path or name, text, value, False)
+        made = object.__new__(type(value))
+        made.__dict__.update(value.__dict__)
+        hints = field_hints(type(value))
+        for field, inner in hints.items():
+            at = f"{path}.{field}" if path else field
+            held = record.get(field, MISSING)
+            made.__dict__[field] = self.part(getattr(value, field), held, inner, at)
+        for field in record:
+            if field not in hints:
+                self.stranger(record[field], f"{path}.{field}" if path else str(field))
+        return made
+
+    def container(self, value: Any, record: Any, hint: Hint, path: str) -> Any:
+        """A list, tuple or dict with every part loaded."""
+        item = hint.item or Hint()
+        if isinstance(value, dict):
+            known = record if isinstance(record, dict) else {}
+            return {
+                key: self.part(
+                    part, known.get(str(key), MISSING), item, f"{path}.{key}"
+                )
+                for key, part in value.items()
+            }
+        if not isinstance(record, (list, tuple)) or len(record) != len(value):
+            text = f"record {_what(record)}, module {_what(value)}"
+            return self.note(path, text, value, False)
+        rows = enumerate(zip(value, record, strict=True))
+        parts = [self.part(a, b, item, f"{path}.{i}") for i, (a, b) in rows]
+        return like(value, parts)
+
+    def stranger(self, record: Any, path: str) -> None:
+        """Note the parameters of a part that the module does not have."""
+        if isinstance(record, (ParamRecord, TensorData)):
+            self.note(path, "not in the module")
+        elif isinstance(record, dict):
+            for name, held in record.items():
+                self.stranger(held, f"{path}.{name}")
+        elif isinstance(record, (list, tuple)):
+            for position, held in enumerate(record):
+                self.stranger(held, f"{path}.{position}")
+
+    def note(self, path: str, text: str, own: Any = None, a_param: bool = True) -> Any:
+        """Remember a misfit; the module keeps its own part."""
+        self.problems.append((path, text))
+        self.only_params &= a_param
+        return own
+
+
+class _Missing:
+    """Not in the record at all, which is not the same as None."""
+
+
+MISSING = _Missing()
+
+
+def _params(value: Any) -> Iterator[tuple[str, Param]]:
+    return ((path, leaf) for path, leaf in walk(value) if isinstance(leaf, Param))
+
+
+def _what(value: Any) -> str:
+    if isinstance(value, (ParamRecord, TensorData)):
+        return "a tensor"
+    if isinstance(value, (list, tuple)):
+        return f"a list of {len(value)}"
+    if isinstance(value, dict):
+        return f"a part with {', '.join(map(str, list(value)[:4])) or 'nothing'}"
+    return "nothing" if value is None else type(value).__name__

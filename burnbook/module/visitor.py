@@ -1,0 +1,86 @@
+"""Building blocks · Module. Visitors look at every parameter, mappers replace each one.
+
+A visitor or mapper is any object with the methods below; the book's two names, `visit`
+and `map`, stand for all three kinds.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from burnbook.kinds import Float, Int
+from burnbook.module.param import ParamId
+from burnbook.tensor import Tensor
+
+
+class ModuleVisitor:
+    """Looks at every parameter of a module; override what you want to see.
+
+    Example:
+        >>> class Names(ModuleVisitor):
+        ...     def visit(self, id, tensor): ...
+    """
+
+    def visit(self, id: ParamId, tensor: Tensor) -> None:  # noqa: A002 - Burn's word
+        """Look at a parameter of any kind."""
+
+    def visit_float(self, id: ParamId, tensor: Tensor) -> None:  # noqa: A002
+        """Look at a Float parameter."""
+        self.visit(id, tensor)
+
+    def visit_int(self, id: ParamId, tensor: Tensor) -> None:  # noqa: A002
+        """Look at an Int parameter."""
+        self.visit(id, tensor)
+
+    def visit_bool(self, id: ParamId, tensor: Tensor) -> None:  # noqa: A002
+        """Look at a Bool parameter."""
+        self.visit(id, tensor)
+
+
+class ModuleMapper:
+    """Makes a tensor from every parameter of a module; override what you change.
+
+    Example:
+        >>> class Halve(ModuleMapper):
+        ...     def map_float(self, id, tensor):
+        ...         return tensor * 0.5
+    """
+
+    def map(self, id: ParamId, tensor: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Replace a parameter of any kind."""
+        return tensor
+
+    def map_float(self, id: ParamId, tensor: Tensor) -> Tensor:  # noqa: A002
+        """Replace a Float parameter."""
+        return self.map(id, tensor)
+
+    def map_int(self, id: ParamId, tensor: Tensor) -> Tensor:  # noqa: A002
+        """Replace an Int parameter."""
+        return self.map(id, tensor)
+
+    def map_bool(self, id: ParamId, tensor: Tensor) -> Tensor:  # noqa: A002
+        """Replace a Bool parameter."""
+        return self.map(id, tensor)
+
+
+Act = Callable[[ParamId, Tensor], Any]
+
+
+def per_kind(helper: Any, verb: str) -> tuple[Act | None, Act | None, Act | None]:
+    """What to call for Float, Int and Bool: `visit_float`, else `visit`, else nothing.
+
+    Nothing is told from "does nothing", so that a kind nobody asks for costs nothing.
+    """
+    names = (f"{verb}_float", f"{verb}_int", f"{verb}_bool")
+    acts = [
+        getattr(helper, name, None) or getattr(helper, verb, None) for name in names
+    ]
+    if not any(acts):
+        raise TypeError(
+            f"{type(helper).__name__} has none of {', '.join(names)} or {verb}"
+        )
+    return acts[0], acts[1], acts[2]
+
+
+def pick(acts: tuple[Act | None, Act | None, Act | None], kind: Any) -> Act | None:
+    """The one of the three for this kind."""
+    return acts[0] if kind is Float else acts[1] if kind is Int else acts[2]
