@@ -13,20 +13,6 @@ from burnbook.tensor.data import TensorData, narrow, widen
 from burnbook.tensor.distribution import Distribution
 
 TYPES = [*FLOATS, *INTS, "bool"]
-    "f64",
-    "f32",
-    "f16",
-    "bf16",
-    "i64",
-    "i32",
-    "i16",
-    "i8",
-    "u64",
-    "u32",
-    "u16",
-    "u8",
-    "bool",
-]
 
 
 @pytest.mark.parametrize(
