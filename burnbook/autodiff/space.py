@@ -151,12 +151,12 @@ class OpArray:
 
     @property
     def T(self) -> "OpArray":
-        return self.space.run(
-            shape.permute, self, axes=tuple(range(self.ndim))[::-1]
-        )
+        return self.space.run(shape.permute, self, axes=tuple(range(self.ndim))[::-1])
 
     def reshape(self, *sizes: Any) -> "OpArray":
-        wanted = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+        wanted = (
+            sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+        )
         wanted = tuple(wanted)
         if -1 in wanted:
             known = reduce.count(tuple(n for n in wanted if n != -1))

@@ -1,1 +1,9 @@
 """Building blocks · Backend. Where tensors live and how operations run."""
+
+from burnbook.backend.base import Backend, Decorator
+from burnbook.backend.decorators import Counting
+from burnbook.backend.numpy import Numpy
+
+Device = Backend
+
+__all__ = ["Backend", "Counting", "Decorator", "Device", "Numpy"]

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. The patches that a convolution looks at, laid out as columns.
+"""Building blocks · Tensor. The patches that a convolution sees, as columns.
 
 Columns are laid out for some images or some rows at a time, so that they stay in the
 cache. With stride 1 they need not even be cut at the end of a row: reading on into the
@@ -110,7 +110,7 @@ class Block:
         return patches.reshape(shape)  # copies
 
     def crop(self, product: Any) -> Any:
-        """A product [images, groups, o of a group, stops] as [images, o, rows, cols]."""
+        """A product over [images, groups, o, stops] as [images, o, rows, cols]."""
         plan = self.plan
         image, channel, item = product.reshape(self.n, plan.o, self.size).strides
         return self.xp.lib.stride_tricks.as_strided(
@@ -120,7 +120,7 @@ class Block:
         )
 
     def spread(self, dout: Any) -> Any:
-        """The gradient as [images, groups, o of a group, stops]; zero where rows mix."""
+        """The gradient as [images, groups, o, stops], with zeros where rows mix."""
         plan = self.plan
         part = dout[self.images, :, self.rows]
         if plan.row_size > plan.cols:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-
 from burnbook.errors import DimError
 from burnbook.op import indices, normal, op
 
@@ -29,7 +28,7 @@ def log_softmax(xp: Any, x: Any, *, dim: int) -> Any:
     """Log of softmax, without overflow: outᵢ = xᵢ − m − log Σⱼ exp(xⱼ − m), m = max x.
 
     Shapes: x [...] -> [...]
-    Why: exp of a large number is inf; subtracting the largest first keeps every exp ≤ 1.
+    Why: exp of a large number is inf; with the largest subtracted, exp ≤ 1.
     """
     out = x - xp.max(x, axis=dim, keepdims=True)
     total = xp.sum(xp.exp(out), axis=dim, keepdims=True)

@@ -1,0 +1,343 @@
+"""Building blocks · Tensor. The tensor methods, made from the declarations of the ops.
+
+Each op becomes a method (and an operator) of `Methods`, which Tensor inherits. A method
+checks what is nearly free (same backend, same rank, kinds in the table), runs the op,
+and only when that fails does it look for an explanation.
+`python -m burnbook.methods --write` writes the typing stub.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burnbook import op as ops_table
+from burnbook.backend.base import Backend
+from burnbook.errors import BackendError, BurnbookError, KindError, ShapeError
+from burnbook.kinds import Bool, Float, Int, KindType
+from burnbook.op import Op
+from burnbook.ops.shape import cast
+
+NO_ATTRS: dict[str, Any] = {}
+NUMBERS = (int, float, bool, np.number, np.bool_)
+OPERATORS = {
+    "+": ("__add__", "__radd__"),
+    "-": ("__sub__", "__rsub__"),
+    "*": ("__mul__", "__rmul__"),
+    "/": ("__truediv__", "__rtruediv__"),
+    "%": ("__mod__", "__rmod__"),
+    "**": ("__pow__", "__rpow__"),
+    "@": ("__matmul__",),
+    "==": ("__eq__",),
+    "!=": ("__ne__",),
+    "<": ("__lt__",),
+    "<=": ("__le__",),
+    ">": ("__gt__",),
+    ">=": ("__ge__",),
+    "&": ("__and__",),
+    "|": ("__or__",),
+    "~": ("__invert__",),
+    "neg": ("__neg__",),
+    "abs": ("__abs__",),
+    "round": ("__round__",),
+}
+
+
+class Methods:
+    """A raw value with its kind, backend and rank, and every op as a method."""
+
+    __slots__ = ("backend", "kind", "rank", "value")
+
+    def __init__(self, value: Any, kind: KindType, backend: Backend, rank: int):
+        self.value = value
+        self.kind = kind
+        self.backend = backend
+        self.rank = rank
+
+
+def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
+    """Run any op on tensors: kinds, ranks and errors as with the methods.
+
+    Optional inputs may be None. The result is a tensor, or a tuple of them where the
+    op has several outputs.
+    """
+    given = [t for t in tensors if t is not None]
+    first = given[0]
+    backend = first.backend
+    kind = op.kinds.get(
+        tuple([t.kind for t in given]) if not op.many else (first.kind,)
+    )
+    if kind is None or any(
+        t.backend is not backend or (op.many and t.kind is not first.kind)
+        for t in given
+    ):
+        raise complaint(op, tensors, attrs)
+    if op.many and any(t.rank != first.rank for t in given):
+        raise complaint(op, tensors, attrs)
+    if op.check is not None:
+        _check(op, tensors, attrs)
+    values = tuple([None if t is None else t.value for t in tensors])
+    try:
+        out = backend.run(op, values, attrs)
+    except Exception as error:
+        raise explained(op, tensors, attrs, error) from None
+    make = first.__class__
+    if op.extras:
+        out = out[0]
+    if type(kind) is tuple:
+        return tuple(
+            make(v, k, backend, len(v.shape)) for v, k in zip(out, kind, strict=True)
+        )
+    if kind is Int:
+        out = _as_int(backend, out)
+    return make(out, kind, backend, len(out.shape))
+
+
+def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Exception:
+    """The error for inputs that an op cannot take: backend, kind, rank, then shape."""
+    given = [t for t in tensors if isinstance(t, Methods)]
+    if any(t.backend is not given[0].backend for t in given):
+        wanted = given[0].backend
+        return BackendError(
+            op.name,
+            "all inputs must live on one backend",
+            facts(op, tensors),
+            f"x.to_device({wanted!r}) on the other one",
+        )
+    kinds = tuple(t.kind for t in given)
+    if (kinds[:1] if op.many else kinds) not in op.kinds or (
+        op.many and len(set(kinds)) > 1
+    ):
+        rows = [" and ".join(k.__name__ for k in row) for row in op.kinds]
+        cure = "convert with .float(), .int() or .bool()" if len(given) > 1 else None
+        names = ", or ".join(rows)
+        return KindError(op.name, f"takes {names}", facts(op, tensors), cure)
+    if len({t.rank for t in given}) > 1 and (op.many or len(op.inputs) == 2):
+        ranks = " and ".join(str(t.rank) for t in given)
+        return ShapeError(
+            op.name,
+            f"the ranks {ranks} differ",
+            facts(op, tensors),
+            "unsqueeze to add a dim of size 1",
+        )
+    return _because(op, tensors, attrs, op.reason) or ShapeError(
+        op.name, "the shapes do not fit together", facts(op, tensors)
+    )
+
+
+def explained(
+    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], error: Exception
+) -> Exception:
+    """Replace an error by an explanation, but only one that the op confirms."""
+    if isinstance(error, BurnbookError):
+        return error
+    return (
+        _because(op, tensors, attrs, op.check)
+        or _because(op, tensors, attrs, op.reason)
+        or error
+    )
+
+
+def facts(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, str]]:
+    """One line per input: its name, kind, shape and backend."""
+    names = (
+        [f"{op.inputs[0]}[{i}]" for i in range(len(tensors))] if op.many else op.inputs
+    )
+    rows: list[tuple[str, str]] = []
+    for name, t in zip(names, tensors, strict=False):
+        if isinstance(t, Methods):
+            shape = list(t.value.shape)
+            rows.append((name, f"{t.kind.__name__} {shape}  on {t.backend!r}"))
+        elif t is not None:
+            rows.append((name, f"the number {t!r}"))
+    return rows
+
+
+def make_method(op: Op) -> Callable[..., Any]:
+    """The method of one op, specialised for one input, two inputs, or many."""
+    if len(op.inputs) == 2 and not op.attrs and not op.optional and not op.many:
+        method = _method_of_two(op)
+    elif len(op.inputs) == 1 and not op.attrs and not op.check:
+        method = _method_of_one(op)
+    else:
+        method = _method_of_many(op)
+    method.__name__ = op.name
+    method.__qualname__ = f"Tensor.{op.name}"
+    method.__doc__ = op.__doc__
+    method.__wrapped__ = op.forward  # type: ignore[attr-defined]  # help shows the source
+    method.__signature__ = _signature(op)  # type: ignore[attr-defined]  # without xp
+    return method
+
+
+def _method_of_one(op: Op) -> Callable[..., Any]:
+    kinds = {row[0]: out for row, out in op.kinds.items()}
+    to_int = any(row is not Int and out is Int for row, out in kinds.items())
+
+    def method(self: Any) -> Any:
+        kind = kinds.get(self.kind)
+        if kind is None:
+            raise complaint(op, (self,), NO_ATTRS)
+        backend = self.backend
+        try:
+            out = backend.run(op, (self.value,), NO_ATTRS)
+        except Exception as error:
+            raise explained(op, (self,), NO_ATTRS, error) from None
+        if to_int and kind is Int:
+            out = _as_int(backend, out)
+        return self.__class__(out, kind, backend, len(out.shape))
+
+    return method
+
+
+def _method_of_two(op: Op) -> Callable[..., Any]:
+    kinds = op.kinds
+    by_kind = {row[0]: out for row, out in kinds.items() if row[0] is row[1]}
+
+    def method(self: Any, other: Any) -> Any:
+        backend = self.backend
+        if other.__class__ is self.__class__:
+            kind = kinds.get((self.kind, other.kind))
+            if kind is None or other.backend is not backend or other.rank != self.rank:
+                raise complaint(op, (self, other), NO_ATTRS)
+            value = other.value
+        else:
+            kind = by_kind.get(self.kind)
+            value = lift(op, self, other)
+        try:
+            out = backend.run(op, (self.value, value), NO_ATTRS)
+        except Exception as error:
+            raise explained(op, (self, other), NO_ATTRS, error) from None
+        return self.__class__(out, kind, backend, self.rank)
+
+    return method
+
+
+def _method_of_many(op: Op) -> Callable[..., Any]:
+    tensors = len(op.inputs) - 1
+    names = tuple(op.attrs)
+
+    def method(self: Any, *args: Any, **attrs: Any) -> Any:
+        others = list(args[:tensors])
+        for name in op.inputs[1 + len(others) :]:
+            others.append(attrs.pop(name, None))
+        for name, value in zip(names, args[tensors:], strict=False):
+            attrs[name] = value
+        return apply(op, self, *others, **attrs)
+
+    return method
+
+
+def lift(op: Op, tensor: Any, other: Any) -> Any:
+    """A Python number as the element type of a tensor: it never changes the kind."""
+    kind = tensor.kind
+    if not isinstance(other, NUMBERS) or (kind, kind) not in op.kinds:
+        if isinstance(other, NUMBERS):
+            raise complaint(op, (tensor,), NO_ATTRS)
+        raise KindError(
+            op.name,
+            f"the other side is a {type(other).__name__}, not a tensor or a number",
+            facts(op, (tensor,)),
+            "Tensor.from_data(…, device) makes a tensor of it",
+        )
+    if kind is Float:
+        return float(other)
+    return bool(other) if kind is Bool else int(other)
+
+
+def _reflected(op: Op) -> Callable[[Any, Any], Any]:
+    by_kind = {row[0]: out for row, out in op.kinds.items() if row[0] is row[1]}
+
+    def method(self: Any, other: Any) -> Any:
+        backend = self.backend
+        value = lift(op, self, other)
+        try:
+            out = backend.run(op, (value, self.value), NO_ATTRS)
+        except Exception as error:
+            raise explained(op, (self, other), NO_ATTRS, error) from None
+        return self.__class__(out, by_kind.get(self.kind), backend, self.rank)
+
+    method.__doc__ = op.__doc__
+    return method
+
+
+def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """== and != with something that is neither tensor nor number: not equal."""
+
+    def compare(self: Any, other: Any) -> Any:
+        if other.__class__ is self.__class__ or isinstance(other, NUMBERS):
+            return method(self, other)
+        return NotImplemented
+
+    return compare
+
+
+def _check(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    wrong = _because(op, tensors, attrs, op.check)
+    if wrong is not None:
+        raise wrong
+
+
+def _because(
+    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], ask: Any
+) -> Exception | None:
+    """Ask a reason or check; its sentence becomes an error with the facts."""
+    if ask is None:
+        return None
+    known: dict[str, Any] = {**op.attrs, **attrs}
+    if op.many:
+        known[op.inputs[0]] = [tuple(t.value.shape) for t in tensors]
+    else:
+        known |= dict.fromkeys(op.inputs)
+        for name, t in zip(op.inputs, tensors, strict=False):
+            known[name] = tuple(t.value.shape) if isinstance(t, Methods) else None
+    if len(op.inputs) == 2 and None in [
+        known[n] for n in op.inputs if n not in op.optional
+    ]:
+        return None  # a number fits every shape
+    answer = ask(known)
+    if answer is None:
+        return None
+    kind, sentence = answer if isinstance(answer, tuple) else (ShapeError, answer)
+    return kind(op.name, sentence, facts(op, tensors))
+
+
+def _as_int(backend: Backend, out: Any) -> Any:
+    """Indices come as i64 from the array module; the backend may hold another type."""
+    if out.dtype == backend.int_dtype:
+        return out
+    return backend.run(cast, (out,), {"dtype": backend.int_dtype})
+
+
+def _signature(op: Op) -> inspect.Signature:
+    signature = inspect.signature(op.forward)
+    params = list(signature.parameters.values())[1:]
+    if not params:
+        return signature
+    free = [
+        p.replace(kind=p.POSITIONAL_OR_KEYWORD) if p.kind is p.KEYWORD_ONLY else p
+        for p in params[1:]
+    ]
+    first = params[0].replace(name="self", kind=inspect.Parameter.POSITIONAL_ONLY)
+    return inspect.Signature([first, *free])
+
+
+def attach(op: Op) -> None:
+    """Give Methods the method and the operators of an op."""
+    if not op.method or not op.inputs:
+        return
+    method = make_method(op)
+    setattr(Methods, op.name, method)
+    if not op.symbol:
+        return
+    names = OPERATORS[op.symbol]
+    shown = _only_tensors(method) if op.symbol in ("==", "!=") else method
+    setattr(Methods, names[0], shown)
+    if len(names) == 2:
+        setattr(Methods, names[1], _reflected(op))
+
+
+for _op in list(ops_table.OPS.values()):
+    attach(_op)
+ops_table.on_declare.append(attach)
+Methods.__hash__ = object.__hash__

@@ -1,0 +1,21 @@
+"""Building blocks · Tensor. Tensors, their data and shapes, and the random ones."""
+
+from burnbook.kinds import Bool, Float, Int
+from burnbook.methods import apply
+from burnbook.tensor.data import TensorData
+from burnbook.tensor.distribution import Distribution
+from burnbook.tensor.element import ElementConversion
+from burnbook.tensor.shape import Shape
+from burnbook.tensor.tensor import Tensor
+
+__all__ = [
+    "Bool",
+    "Distribution",
+    "ElementConversion",
+    "Float",
+    "Int",
+    "Shape",
+    "Tensor",
+    "TensorData",
+    "apply",
+]

@@ -1,0 +1,284 @@
+"""Building blocks · Tensor. Rearranging, cutting out and picking elements."""
+
+from collections.abc import Iterator, Sequence
+from types import EllipsisType
+from typing import Any, Self
+
+from burnbook.errors import DimError, ShapeError
+from burnbook.methods import Methods, apply
+from burnbook.ops import index as index_ops
+from burnbook.ops import shape as shape_ops
+from burnbook.ops.reduce import count
+from burnbook.tensor.shape import check_dims
+
+Range = slice | tuple[int, int] | range | int | None
+Picked = slice | int | None | EllipsisType
+
+
+class Basic(Methods):
+    """Operations of every kind of tensor that move elements and keep their values."""
+
+    __slots__ = ()
+
+    def reshape(self, shape: Sequence[int]) -> Self:
+        """The same elements in another shape; one −1 is worked out, 0 copies a size.
+
+        Example:
+            >>> from burnbook.tensor import Tensor
+            >>> Tensor.zeros([2, 3]).reshape([-1, 2]).shape
+            (3, 2)
+        """
+        wanted = [int(size) for size in shape]
+        have = self.value.shape
+        for i, size in enumerate(wanted):
+            if size == 0 and i < len(have):
+                wanted[i] = have[i]
+        if wanted.count(-1) == 1:
+            rest = count(tuple(size for size in wanted if size != -1))
+            if rest and count(have) % rest == 0:
+                wanted[wanted.index(-1)] = count(have) // rest
+        return apply(shape_ops.reshape, self, shape=check_dims("reshape", wanted))
+
+    def flatten(self, start_dim: int, end_dim: int) -> Self:
+        """Merge the dims from start to end (both included) into one."""
+        shape = tuple(self.value.shape)
+        start, end = self._dim("flatten", start_dim), self._dim("flatten", end_dim)
+        if start > end:
+            raise DimError("flatten", f"start {start_dim} lies behind end {end_dim}")
+        merged = count(shape[start : end + 1])
+        return apply(
+            shape_ops.reshape, self, shape=(*shape[:start], merged, *shape[end + 1 :])
+        )
+
+    def squeeze(self, dim: int) -> Self:
+        """Drop a dim of size 1."""
+        shape = tuple(self.value.shape)
+        place = self._dim("squeeze", dim)
+        if shape[place] != 1 or len(shape) == 1:
+            what = (
+                "the last dim of a tensor cannot go"
+                if shape[place] == 1
+                else f"dim {dim} has size {shape[place]}, not 1"
+            )
+            raise ShapeError("squeeze", what, [("tensor", str(list(shape)))])
+        return apply(shape_ops.reshape, self, shape=shape[:place] + shape[place + 1 :])
+
+    def unsqueeze(self, rank: int | None = None) -> Self:
+        """Add leading dims of size 1 up to a rank (one dim, if no rank is given)."""
+        shape = tuple(self.value.shape)
+        wanted = len(shape) + 1 if rank is None else rank
+        if wanted < len(shape):
+            raise ShapeError("unsqueeze", f"rank {wanted} is below rank {len(shape)}")
+        return apply(
+            shape_ops.reshape, self, shape=(1,) * (wanted - len(shape)) + shape
+        )
+
+    def unsqueeze_dim(self, dim: int) -> Self:
+        """Add a dim of size 1 at a place from 0 to the rank."""
+        shape = tuple(self.value.shape)
+        place = dim + len(shape) + 1 if dim < 0 else dim
+        if not 0 <= place <= len(shape):
+            raise DimError("unsqueeze_dim", f"dim {dim} is beyond rank {len(shape)}")
+        return apply(shape_ops.reshape, self, shape=(*shape[:place], 1, *shape[place:]))
+
+    def transpose(self) -> Self:
+        """Exchange the last two dims."""
+        if self.rank < 2:
+            raise ShapeError("transpose", "a vector has one dim, transposing needs two")
+        return apply(shape_ops.swap_dims, self, dim1=-2, dim2=-1)
+
+    @property
+    def T(self) -> Self:
+        """The tensor with its last two dims exchanged."""
+        return self.transpose()
+
+    def permute(self, axes: Sequence[int]) -> Self:
+        """Reorder the dims: dim i of the result is dim axes[i] of this tensor."""
+        return apply(shape_ops.permute, self, axes=tuple(axes))
+
+    def flip(self, axes: Sequence[int]) -> Self:
+        """Turn the order of elements round along some dims."""
+        places = tuple(self._dim("flip", axis) for axis in axes)
+        if len(set(places)) < len(places):
+            raise DimError("flip", f"{list(axes)} names a dim twice")
+        return apply(shape_ops.flip, self, axes=places)
+
+    def expand(self, shape: Sequence[int]) -> Self:
+        """Stretch dims of size 1, and new leading dims, to a shape; −1 keeps a size."""
+        wanted = [int(size) for size in shape]
+        extra = len(wanted) - self.rank
+        for i, size in enumerate(wanted):
+            if size == -1 and i >= extra:
+                wanted[i] = self.value.shape[i - extra]
+        return apply(shape_ops.expand, self, shape=check_dims("expand", wanted))
+
+    def repeat_dim(self, dim: int, times: int) -> Self:
+        """Put copies of the tensor one after the other along a dim."""
+        if times < 1:
+            raise ShapeError("repeat_dim", f"repeating {times} times leaves nothing")
+        return apply(shape_ops.cat, *[self] * times, dim=self._dim("repeat_dim", dim))
+
+    def repeat(self, sizes: Sequence[int]) -> Self:
+        """Repeat along every dim; 0 and 1 leave a dim as it is."""
+        out = self
+        for dim, times in enumerate(sizes):
+            if times > 1:
+                out = out.repeat_dim(dim, times)
+        return out
+
+    def narrow(self, dim: int, start: int, length: int) -> Self:
+        """Keep `length` elements of a dim, from `start`."""
+        place = self._dim("narrow", dim)
+        size = self.value.shape[place]
+        if length < 1 or start < 0 or start + length > size:
+            raise DimError(
+                "narrow",
+                f"{start}..{start + length} lies outside dim {dim} of size {size}",
+            )
+        where = (slice(None),) * place + (slice(start, start + length),)
+        return apply(shape_ops.slice_, self, index=where)
+
+    def chunk(self, chunks: int, dim: int) -> list[Self]:
+        """Cut into `chunks` pieces along a dim; the last may be smaller."""
+        if chunks < 1:
+            raise ShapeError("chunk", f"{chunks} pieces", cure="one piece or more")
+        size = self.value.shape[self._dim("chunk", dim)]
+        step = max(1, -(-size // chunks))
+        return [
+            self.narrow(dim, start, min(step, size - start))
+            for start in range(0, size, step)
+        ]
+
+    def slice(self, ranges: Sequence[Range]) -> Self:
+        """Cut out a block: one range per dim, missing ones take the whole dim.
+
+        Ends are clamped to the size; negative numbers count from the end. An empty
+        range is an error, as is one that starts before the first element.
+
+        Example:
+            >>> from burnbook.tensor import Tensor
+            >>> x = Tensor.from_ints([[0, 1, 2], [3, 4, 5]])
+            >>> x.slice([(0, -1), (0, -2)]).into_data().to_list()
+            [[0]]
+        """
+        return apply(shape_ops.slice_, self, index=self._ranges("slice", ranges))
+
+    def slice_assign(self, ranges: Sequence[Range], values: Self) -> Self:
+        """A copy with a block replaced by `values`."""
+        index = self._ranges("slice_assign", ranges)
+        return apply(shape_ops.slice_assign, self, values, index=index)
+
+    def gather(self, dim: int, indices: Self) -> Self:
+        """Pick along a dim: out[i][j] = self[i][indices[i][j]] for dim 1."""
+        return apply(index_ops.gather, self, indices, dim=dim)
+
+    def scatter(self, dim: int, indices: Self, values: Self) -> Self:
+        """Add values at indices along a dim."""
+        return apply(index_ops.scatter, self, indices, values, dim=dim)
+
+    def select(self, dim: int, indices: Self) -> Self:
+        """Pick whole slices along a dim by an Int tensor of rank 1."""
+        if indices.rank != 1:
+            raise ShapeError("select", f"indices have rank {indices.rank}, not 1")
+        return apply(index_ops.select, self, indices, dim=self._dim("select", dim))
+
+    def select_assign(self, dim: int, indices: Self, values: Self) -> Self:
+        """Add whole slices at indices along a dim; duplicates add up."""
+        place = self._dim("select_assign", dim)
+        return apply(index_ops.select_assign, self, indices, values, dim=place)
+
+    def mask_fill(self, mask: Self, value: float) -> Self:
+        """Fill with one value where a Bool tensor is true."""
+        return apply(index_ops.mask_fill, self, mask, value=value)
+
+    def iter_dim(self, dim: int) -> Iterator[Self]:
+        """The slices along a dim, each with that dim at size 1."""
+        for i in range(self.value.shape[self._dim("iter_dim", dim)]):
+            yield self.narrow(dim, i, 1)
+
+    def __getitem__(self, picked: Any) -> Self:
+        """Pick by ints, slices, `None` and `...`, as in NumPy; steps must be 1.
+
+        An int drops its dim, but the last dim of a tensor stays, with size 1.
+        """
+        parts = list(picked) if isinstance(picked, tuple) else [picked]
+        index, shape = [], []
+        dims = _spread(parts, self.rank)
+        sizes = iter(enumerate(self.value.shape))
+        for part in dims:
+            if part is None:
+                shape.append(1)
+                continue
+            dim, size = next(sizes)
+            if isinstance(part, int):
+                index.append(_one(part, dim, size))
+                continue
+            index.append(_range("index", part, dim, size))
+            shape.append(index[-1].stop - index[-1].start)
+        cut = apply(shape_ops.slice_, self, index=tuple(index))
+        return apply(shape_ops.reshape, cut, shape=tuple(shape) or (1,))
+
+    def _dim(self, where: str, dim: int) -> int:
+        """A dim as a number from 0, or the error that it does not exist."""
+        if not -self.rank <= dim < self.rank:
+            raise DimError(
+                where,
+                f"dim {dim} does not exist: the tensor has rank {self.rank}",
+                [("tensor", str(list(self.value.shape)))],
+            )
+        return dim % self.rank
+
+    def _ranges(self, where: str, ranges: Sequence[Range]) -> tuple[slice, ...]:
+        shape = self.value.shape
+        if len(ranges) > len(shape):
+            raise DimError(
+                where, f"{len(ranges)} ranges for a tensor of rank {len(shape)}"
+            )
+        return tuple(
+            _range(where, part, dim, shape[dim]) for dim, part in enumerate(ranges)
+        )
+
+
+def _spread(parts: list[Any], rank: int) -> list[Any]:
+    """Replace `...` by as many full slices as are missing."""
+    known = sum(part is not None and part is not Ellipsis for part in parts)
+    dots = sum(part is Ellipsis for part in parts)
+    if known > rank or dots > 1:
+        raise DimError("index", f"{known} places for a tensor of rank {rank}")
+    missing: list[Any] = [slice(None)] * (rank - known)
+    if not dots:
+        return [*parts, *missing]
+    at = next(i for i, part in enumerate(parts) if part is Ellipsis)
+    return [*parts[:at], *missing, *parts[at + 1 :]]
+
+
+def _one(index: int, dim: int, size: int) -> slice:
+    if not -size <= index < size:
+        raise DimError("index", f"index {index} is outside dim {dim} of size {size}")
+    place = index % size
+    return slice(place, place + 1)
+
+
+def _range(where: str, part: Any, dim: int, size: int) -> slice:
+    """One range as a slice with both ends inside the dim."""
+    if part is None:
+        return slice(0, size)
+    if isinstance(part, int):
+        return _one(part, dim, size)
+    if not isinstance(part, slice | range | tuple):
+        raise DimError(
+            where,
+            f"a {type(part).__name__} does not pick elements of dim {dim}",
+            cure="ints and slices here; select, gather or mask_where for tensors",
+        )
+    start, stop = (
+        (part[0], part[1]) if isinstance(part, tuple) else (part.start, part.stop)
+    )
+    if getattr(part, "step", None) not in (None, 1):
+        raise DimError(where, f"the step is {part.step}", cure="a step of 1")
+    low = 0 if start is None else start + size if start < 0 else start
+    high = size if stop is None else stop + size if stop < 0 else min(stop, size)
+    if low < 0 or high < 0 or low >= high:
+        shown = f"{'' if start is None else start}..{'' if stop is None else stop}"
+        raise DimError(where, f"{shown} holds no element of dim {dim} of size {size}")
+    return slice(low, high)

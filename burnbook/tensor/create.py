@@ -1,0 +1,254 @@
+"""Building blocks · Tensor. Making tensors: from data, from numbers, from chance."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from burnbook.backend.base import Backend
+from burnbook.backend.numpy import Numpy
+from burnbook.errors import KindError, ShapeError
+from burnbook.kinds import Bool, Float, Int, KindType, dtype_name, kind_of
+from burnbook.methods import Methods, apply
+from burnbook.ops import random as random_ops
+from burnbook.ops import shape as shape_ops
+from burnbook.tensor.data import TensorData
+from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
+from burnbook.tensor.shape import check_dims
+
+DataLike = Any
+
+
+class Creation(Methods):
+    """How a tensor comes into being; `device` is a backend, `Numpy()` if left out."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, value: Any, kind: KindType, backend: Backend) -> Self:
+        """Wrap a raw value that already lives on a backend."""
+        return cls(value, kind, backend, len(value.shape))
+
+    @classmethod
+    def from_data(
+        cls,
+        data: DataLike,
+        device: Backend | None = None,
+        kind: KindType | None = None,
+    ) -> Self:
+        """Copy nested lists, TensorData or an array to a device.
+
+        Values convert to the device's element type; without `kind`, whole numbers make
+        an Int tensor and truth values a Bool tensor.
+
+        Example:
+            >>> from burnbook.tensor import Tensor
+            >>> Tensor.from_data([[1.0, 2.0]]).shape
+            (1, 2)
+        """
+        data = data if isinstance(data, TensorData) else TensorData(data)
+        backend = device or Numpy()
+        kind = kind or (Float if data.dtype == "bf16" else kind_of(data.array.dtype))
+        if not data.shape:
+            raise ShapeError(
+                "from_data",
+                "a tensor has at least one dim",
+                [("data", "a single number")],
+                "put the number into a list: [3.0]",
+            )
+        wanted = dtype_name(backend.dtype(kind))
+        array = data.convert(wanted).array
+        return cls(backend.from_numpy(array), kind, backend, array.ndim)
+
+    @classmethod
+    def from_numpy(cls, array: Any, device: Backend | None = None) -> Self:
+        """Copy a NumPy array to a device; its kind follows from its element type."""
+        return cls.from_data(TensorData.of(np.asarray(array)), device)
+
+    @classmethod
+    def from_floats(cls, data: DataLike, device: Backend | None = None) -> Self:
+        """A Float tensor from nested lists of numbers."""
+        return cls.from_data(data, device, Float)
+
+    @classmethod
+    def from_ints(cls, data: DataLike, device: Backend | None = None) -> Self:
+        """An Int tensor from nested lists of whole numbers."""
+        return cls.from_data(data, device, Int)
+
+    @classmethod
+    def from_bool(cls, data: DataLike, device: Backend | None = None) -> Self:
+        """A Bool tensor from nested lists of truth values."""
+        return cls.from_data(data, device, Bool)
+
+    @classmethod
+    def full(
+        cls,
+        shape: Iterable[int],
+        value: float,
+        device: Backend | None = None,
+        kind: KindType = Float,
+    ) -> Self:
+        """A tensor with the same value everywhere."""
+        backend = device or Numpy()
+        dims = some_dims("full", shape)
+        array = np.full(dims, value, backend.dtype(kind))
+        return cls(backend.from_numpy(array), kind, backend, len(dims))
+
+    @classmethod
+    def zeros(
+        cls,
+        shape: Iterable[int],
+        device: Backend | None = None,
+        kind: KindType = Float,
+    ) -> Self:
+        """A tensor of zeros (of False, for Bool)."""
+        return cls.full(shape, 0, device, kind)
+
+    @classmethod
+    def ones(
+        cls,
+        shape: Iterable[int],
+        device: Backend | None = None,
+        kind: KindType = Float,
+    ) -> Self:
+        """A tensor of ones (of True, for Bool)."""
+        return cls.full(shape, 1, device, kind)
+
+    @classmethod
+    def empty(
+        cls,
+        shape: Iterable[int],
+        device: Backend | None = None,
+        kind: KindType = Float,
+    ) -> Self:
+        """A tensor whose content nobody promises; here it is zeros."""
+        return cls.full(shape, 0, device, kind)
+
+    def full_like(self, value: float) -> Self:
+        """A tensor of one value, with the shape, kind and device of this one."""
+        return type(self).full(self.value.shape, value, self.backend, self.kind)
+
+    def zeros_like(self) -> Self:
+        """A tensor of zeros, with the shape, kind and device of this one."""
+        return self.full_like(0)
+
+    def ones_like(self) -> Self:
+        """A tensor of ones, with the shape, kind and device of this one."""
+        return self.full_like(1)
+
+    @classmethod
+    def eye(
+        cls, size: int, device: Backend | None = None, kind: KindType = Float
+    ) -> Self:
+        """The identity matrix [size, size]."""
+        backend = device or Numpy()
+        array = np.eye(size, dtype=backend.dtype(kind))
+        return cls(backend.from_numpy(array), kind, backend, 2)
+
+    @classmethod
+    def arange(
+        cls, start: int, end: int, device: Backend | None = None, step: int = 1
+    ) -> Self:
+        """The whole numbers from start up to, and without, end.
+
+        Example:
+            >>> from burnbook.tensor import Tensor
+            >>> Tensor.arange(-3, 3, step=2).into_data().to_list()
+            [-3, -1, 1]
+        """
+        if step < 1:
+            raise ShapeError(
+                "arange", f"the step is {step}", cure="a step of 1 or more"
+            )
+        backend = device or Numpy()
+        array = np.arange(start, max(start, end), step, backend.int_dtype)
+        return cls(backend.from_numpy(array), Int, backend, 1)
+
+    @classmethod
+    def arange_step(
+        cls, start: int, end: int, step: int, device: Backend | None = None
+    ) -> Self:
+        """As arange, in steps."""
+        return cls.arange(start, end, device, step)
+
+    @classmethod
+    def one_hot(
+        cls, index: int, num_classes: int, device: Backend | None = None
+    ) -> Self:
+        """A Float vector [num_classes] that is 1 at one index and 0 elsewhere."""
+        if not 0 <= index < num_classes:
+            raise ShapeError("one_hot", f"index {index} is outside [0, {num_classes})")
+        backend = device or Numpy()
+        array = np.zeros(num_classes, backend.float_dtype)
+        array[index] = 1
+        return cls(backend.from_numpy(array), Float, backend, 1)
+
+    @classmethod
+    def random(
+        cls,
+        shape: Iterable[int],
+        distribution: Distribution | None = None,
+        device: Backend | None = None,
+        kind: KindType = Float,
+    ) -> Self:
+        """Draw elements from a distribution, with the device's stream of numbers.
+
+        Int tensors take whole numbers: uniform in [low, high), others cut to integers.
+        """
+        if kind is Bool:
+            raise KindError("random", "draws Float or Int", cure="random(…) > 0.5")
+        backend = device or Numpy()
+        dims = some_dims("random", shape)
+        value = _draw(backend, dims, distribution or Distribution.Default, kind)
+        return cls(value, kind, backend, len(dims))
+
+    def random_like(self, distribution: Distribution | None = None) -> Self:
+        """Draw a tensor with the shape, kind and device of this one."""
+        return type(self).random(
+            self.value.shape, distribution, self.backend, self.kind
+        )
+
+    @classmethod
+    def cat(cls, tensors: Sequence[Self], dim: int = 0) -> Self:
+        """Join tensors along a dim that exists; the other sizes must agree."""
+        if not tensors:
+            raise ShapeError("cat", "there is no tensor to join")
+        return apply(shape_ops.cat, *tensors, dim=dim)
+
+    @classmethod
+    def stack(cls, tensors: Sequence[Any], dim: int = 0) -> Self:
+        """Join tensors of one shape along a new dim."""
+        if not tensors:
+            raise ShapeError("stack", "there is no tensor to join")
+        return cls.cat([t.unsqueeze_dim(dim) for t in tensors], dim)
+
+
+def some_dims(where: str, shape: Any) -> tuple[int, ...]:
+    """Sizes for a new tensor: at least one dim."""
+    dims = check_dims(where, [shape] if isinstance(shape, int) else shape)
+    if not dims:
+        raise ShapeError(where, "a tensor has at least one dim", cure="shape [1]")
+    return dims
+
+
+def _draw(
+    backend: Backend, dims: tuple[int, ...], how: Distribution, kind: KindType
+) -> Any:
+    key = backend.next_key()
+    dtype = np.dtype(np.float64) if kind is Int else backend.float_dtype
+    common: dict[str, Any] = {"shape": dims, "key": key, "dtype": dtype}
+    if isinstance(how, Bernoulli):
+        op, attrs = random_ops.bernoulli, {"prob": how.prob}
+    elif isinstance(how, Normal):
+        op, attrs = random_ops.normal, {"mean": how.mean, "std": how.std}
+    elif isinstance(how, Uniform):
+        cut = (lambda x: float(int(x))) if kind is Int else float
+        op, attrs = random_ops.uniform, {"low": cut(how.low), "high": cut(how.high)}
+    else:
+        top = 255.0 if kind is Int else 1.0
+        op, attrs = random_ops.uniform, {"low": 0.0, "high": top}
+    value = backend.run(op, (), {**common, **attrs})
+    if kind is not Int:
+        return value
+    floor = backend.xp.floor if isinstance(how, Uniform) else backend.xp.trunc
+    return floor(value).astype(backend.int_dtype)

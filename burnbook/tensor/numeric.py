@@ -1,0 +1,149 @@
+"""Building blocks · Tensor. Numeric functions that are made of other operations."""
+
+from typing import Any, Self
+
+from burnbook.kinds import Bool, Float, Int
+from burnbook.methods import Methods, apply
+from burnbook.ops import index as index_ops
+from burnbook.ops import shape as shape_ops
+from burnbook.ops.compare import to_bool
+from burnbook.tensor.data import TensorData
+
+
+class Numeric(Methods):
+    """Functions of Float and Int tensors; every one is ordinary tensor code."""
+
+    __slots__ = ()
+
+    def add_scalar(self, value: float) -> Self:
+        """out = x + value."""
+        return self + value
+
+    def sub_scalar(self, value: float) -> Self:
+        """out = x − value."""
+        return self - value
+
+    def mul_scalar(self, value: float) -> Self:
+        """out = x · value."""
+        return self * value
+
+    def div_scalar(self, value: float) -> Self:
+        """out = x / value."""
+        return self / value
+
+    def remainder_scalar(self, value: float) -> Self:
+        """out = x % value, with the sign of value."""
+        return self % value
+
+    def powf_scalar(self, value: float) -> Self:
+        """out = xᵛ."""
+        return self**value
+
+    def powi(self, other: Any) -> Self:
+        """out = xʸ, for whole-number exponents."""
+        return self**other
+
+    def powi_scalar(self, value: int) -> Self:
+        """out = xᵛ, for a whole number v."""
+        return self**value
+
+    def equal_elem(self, value: float) -> Self:
+        """True where an element equals a number."""
+        return self.equal(value)
+
+    def not_equal_elem(self, value: float) -> Self:
+        """True where an element differs from a number."""
+        return self.not_equal(value)
+
+    def greater_elem(self, value: float) -> Self:
+        """True where an element is above a number."""
+        return self.greater(value)
+
+    def greater_equal_elem(self, value: float) -> Self:
+        """True where an element is not below a number."""
+        return self.greater_equal(value)
+
+    def lower_elem(self, value: float) -> Self:
+        """True where an element is below a number."""
+        return self.lower(value)
+
+    def lower_equal_elem(self, value: float) -> Self:
+        """True where an element is not above a number."""
+        return self.lower_equal(value)
+
+    def clamp_min(self, min: float) -> Self:
+        """Replace what is below a bound by the bound."""
+        return self.clamp(min=min, max=None)
+
+    def clamp_max(self, max: float) -> Self:
+        """Replace what is above a bound by the bound."""
+        return self.clamp(min=None, max=max)
+
+    def max_dim_with_indices(self, dim: int) -> tuple[Self, Self]:
+        """The largest element along a dim, and where it stands; the first of equals."""
+        place = self.argmax(dim)
+        return apply(index_ops.gather, self, place, dim=dim), place
+
+    def min_dim_with_indices(self, dim: int) -> tuple[Self, Self]:
+        """The smallest element along a dim, and where it stands; the first of equals."""
+        place = self.argmin(dim)
+        return apply(index_ops.gather, self, place, dim=dim), place
+
+    def var(self, dim: int) -> Self:
+        """The variance along a dim, divided by n − 1; NaN for one element."""
+        n = self.value.shape[dim]
+        return self.var_bias(dim) * (n / (n - 1) if n > 1 else float("nan"))
+
+    def var_bias(self, dim: int) -> Self:
+        """The variance along a dim, divided by n: out = Σ (x − μ)² / n."""
+        centered = self - self.mean_dim(dim)
+        return (centered * centered).mean_dim(dim)
+
+    def var_mean(self, dim: int) -> tuple[Self, Self]:
+        """The variance (divided by n − 1) and the mean along a dim."""
+        return self.var(dim), self.mean_dim(dim)
+
+    def var_mean_bias(self, dim: int) -> tuple[Self, Self]:
+        """The variance (divided by n) and the mean along a dim."""
+        return self.var_bias(dim), self.mean_dim(dim)
+
+    def contains_nan(self) -> Self:
+        """Whether some element is not a number, as a Bool tensor [1]."""
+        return self.is_nan().any()
+
+    def is_close(self, other: Self, *, rtol: float = 1e-5, atol: float = 1e-8) -> Self:
+        """True where |x − y| ≤ atol + rtol · |y|; NaN is close to nothing."""
+        return (self - other).abs().lower_equal(other.abs() * rtol + atol)
+
+    def all_close(self, other: Self, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
+        """Whether every element is close."""
+        return bool(self.is_close(other, rtol=rtol, atol=atol).all().into_scalar())
+
+    def float(self) -> Self:
+        """The same values as a Float tensor."""
+        return self._cast(Float)
+
+    def int(self) -> Self:
+        """The same values as an Int tensor; fractions are cut off toward zero.
+
+        NaN, infinities and values beyond the element type are an error.
+        """
+        if self.kind is Float:
+            self._fits_int()
+        return self._cast(Int)
+
+    def bool(self) -> Self:
+        """True where an element is not zero; NaN is True."""
+        return self if self.kind is Bool else apply(to_bool, self)
+
+    def _cast(self, kind: Any) -> Self:
+        if self.kind is kind:
+            return self
+        backend = self.backend
+        dtype = backend.dtype(kind)
+        out = backend.run(shape_ops.cast, (self.value,), {"dtype": dtype})
+        return type(self)(out, kind, backend, self.rank)
+
+    def _fits_int(self) -> None:
+        array = self.backend.to_numpy(self.value)
+        TensorData.of(array).convert(self.backend.int)

@@ -1,0 +1,192 @@
+"""Building blocks · Tensor. The tensor: a value, its kind, its rank, its backend.
+
+A tensor never changes. Its methods come from the declarations of the ops (`Methods`)
+and from functions made of ops, by family; this file holds what remains: what a tensor
+says about itself, and how it leaves for Python, NumPy and other libraries.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from burnbook import display
+from burnbook.backend.base import Backend
+from burnbook.errors import ShapeError
+from burnbook.kinds import dtype_name
+from burnbook.tensor.basic import Basic
+from burnbook.tensor.create import Creation
+from burnbook.tensor.data import TensorData
+from burnbook.tensor.numeric import Numeric
+from burnbook.tensor.shape import Shape
+from burnbook.tensor.spec import TensorSpec, spec_of
+from burnbook.tensor.track import Tracking
+
+
+class Tensor(Creation, Basic, Numeric, Tracking):
+    """A block of numbers with a rank and a kind, on a backend.
+
+    Example:
+        >>> x = Tensor[2].from_data([[2.0, 3.0], [4.0, 5.0]])
+        >>> (x + Tensor.ones_like(x)).into_data().to_list()
+        [[3.0, 4.0], [5.0, 6.0]]
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_ufunc__ = None  # NumPy shall ask us, not guess
+    __array_priority__ = 1000
+
+    def __class_getitem__(cls, item: Any) -> TensorSpec:
+        return spec_of(cls, item)
+
+    @property
+    def shape(self) -> Shape:
+        """The sizes, one per dim; a tuple."""
+        return Shape.of(tuple(self.value.shape))
+
+    def dims(self) -> tuple[int, ...]:
+        """The sizes, one per dim, as a plain tuple."""
+        return tuple(self.value.shape)
+
+    def device(self) -> Backend:
+        """The backend that this tensor lives on."""
+        return self.backend
+
+    @property
+    def dtype(self) -> str:
+        """The name of the element type: "f32", "i64", "bool" …"""
+        return dtype_name(self.value.dtype)
+
+    def to_device(self, device: Backend) -> Self:
+        """The same values on another backend, in its element type."""
+        if device is self.backend:
+            return self
+        array = self.backend.to_numpy(self.value)
+        return type(self).from_data(TensorData.of(array), device, self.kind)
+
+    def to_data(self) -> TensorData:
+        """The elements outside any backend, row by row; the tensor stays as it is."""
+        return TensorData(self.backend.to_numpy(self.value))
+
+    def into_data(self) -> TensorData:
+        """The elements outside any backend, row by row."""
+        return self.to_data()
+
+    def into_scalar(self) -> Any:
+        """The only element, as a Python number.
+
+        Example:
+            >>> Tensor.from_data([[1.0, 2.0]]).sum().into_scalar()
+            3.0
+        """
+        array = self.backend.to_numpy(self.value)
+        if array.size != 1:
+            raise ShapeError(
+                "into_scalar",
+                f"the tensor has {array.size} elements, not one",
+                [("tensor", f"{self.kind.__name__} {list(array.shape)}")],
+                "into_data().to_list() for all of them",
+            )
+        return array.item()
+
+    def __bool__(self) -> bool:
+        if self.shape.num_elements() != 1:
+            raise ShapeError(
+                "truth value",
+                f"{self.shape.num_elements()} elements are neither true nor false",
+                cure="x.all() or x.any(), then into_scalar()",
+            )
+        return bool(self.into_scalar())
+
+    def __float__(self) -> float:
+        return float(self.into_scalar())
+
+    def __int__(self) -> int:
+        return int(self.into_scalar())
+
+    def __len__(self) -> int:
+        return int(self.value.shape[0])
+
+    def __iter__(self) -> Iterator[Self]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """A read-only view for NumPy, or a copy where one is needed."""
+        array = self.backend.to_numpy(self.value)
+        if copy or (dtype is not None and np.dtype(dtype) != array.dtype):
+            return np.array(array, dtype or array.dtype)
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        """Hand the values to another library: read-only where it can, else a copy."""
+        version = asked.get("max_version")
+        if version is not None and tuple(version) >= (1, 0) and not asked.get("copy"):
+            return np.asarray(self).__dlpack__(**asked)
+        return np.array(self).__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __reduce__(self) -> Any:
+        return _restore, (
+            self.to_data(),
+            self.backend,
+            self.kind,
+            self.is_require_grad(),
+        )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __str__(self) -> str:
+        return self._text(None)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return self._text(None)
+        if spec[0] == "." and spec[1:].isdigit():
+            return self._text(int(spec[1:]))
+        raise ValueError(f"format {spec!r}: a tensor takes '.2' for two decimals")
+
+    def __repr__(self) -> str:
+        return display.tensor_line(
+            self._at_hand(),
+            shape=self.dims(),
+            backend=repr(self.backend),
+            kind=self.kind.__name__,
+        )
+
+    def _repr_html_(self) -> str:
+        return display.tensor_html(
+            self._at_hand(),
+            shape=self.dims(),
+            device=self.backend.device_name,
+            backend=self.backend.name,
+            kind=self.kind.__name__,
+            dtype=self.dtype,
+        )
+
+    def _text(self, precision: int | None) -> str:
+        array = self.backend.to_numpy(self.value)
+        return display.tensor_text(
+            array,
+            shape=tuple(array.shape),
+            device=self.backend.device_name,
+            backend=self.backend.name,
+            kind=self.kind.__name__,
+            dtype=self.dtype,
+            precision=precision,
+        )
+
+    def _at_hand(self) -> np.ndarray | None:
+        """The elements where looking at them costs nothing: not on a GPU."""
+        on_cpu = self.backend.device_name == "Cpu"
+        return self.backend.to_numpy(self.value) if on_cpu else None
+
+
+def _restore(data: TensorData, backend: Backend, kind: Any, leaf: bool) -> Tensor:
+    tensor = Tensor.from_data(data, backend, kind)
+    return tensor.require_grad() if leaf else tensor

@@ -1,0 +1,107 @@
+"""Building blocks · Autodiff. What a tensor says about gradients."""
+
+from typing import Any, Self
+
+from burnbook.backend.base import Backend
+from burnbook.errors import BackendError, GraphError, KindError
+from burnbook.kinds import Float
+from burnbook.methods import Methods
+
+
+class Tracking(Methods):
+    """Gradients are read from the container that `backward()` returns.
+
+    Without autodiff these are harmless: `require_grad` returns the tensor itself.
+    """
+
+    __slots__ = ()
+
+    def require_grad(self) -> Self:
+        """Ask for the gradient of this tensor; it becomes a leaf of the graph."""
+        backend = self.backend
+        if not backend.ad_enabled:
+            return self
+        if self.kind is not Float:
+            raise KindError(
+                "require_grad", f"{self.kind.__name__} tensors have no gradient"
+            )
+        node = getattr(self.value, "node", None) if self._tracked() else None
+        if node is None:
+            return self._same(backend.leaf(self.value))
+        if node.op is None:
+            return self
+        raise GraphError(
+            "require_grad",
+            f"this tensor is the result of {node.op.name}, not a leaf",
+            cure="call require_grad() on the inputs, or detach() this tensor first",
+        )
+
+    def is_require_grad(self) -> bool:
+        """Whether this tensor is a leaf that gradients are collected for."""
+        return self._tracked() and self.value.node.op is None
+
+    def set_require_grad(self, require_grad: bool) -> Self:
+        """True is require_grad(); False gives an untracked tensor."""
+        return self.require_grad() if require_grad else self._same(self._plain())
+
+    def detach(self) -> Self:
+        """The same values, cut from the graph; a leaf stays a leaf, a new one."""
+        plain = self._same(self._plain())
+        return plain.require_grad() if self.is_require_grad() else plain
+
+    def backward(self) -> Any:
+        """Gradients of the sum of this tensor for every leaf behind it.
+
+        The graph behind it is used up. Returns a `Gradients` container.
+        """
+        if not self.backend.ad_enabled:
+            raise BackendError(
+                "backward",
+                f"{self.backend!r} does not remember its operations",
+                cure=f"Autodiff({self.backend!r}) as the device",
+            )
+        return self.backend.backward(self.value)
+
+    def grad(self, gradients: Any) -> Self | None:
+        """This tensor's gradient on the inner backend; None if there is none."""
+        found = gradients.get(self.value.node) if self._tracked() else None
+        return self._below(found)
+
+    def grad_remove(self, gradients: Any) -> Self | None:
+        """As grad, and take it out of the container."""
+        found = gradients.remove(self.value.node) if self._tracked() else None
+        return self._below(found)
+
+    def grad_replace(self, gradients: Any, gradient: Self) -> None:
+        """Put another gradient in the place of this tensor's."""
+        if not self._tracked():
+            raise GraphError("grad_replace", "this tensor is not tracked")
+        gradients.replace(self.value.node, gradient.value)
+
+    def inner(self) -> Self:
+        """The same values on the backend below the autodiff one."""
+        backend = self.backend
+        if not backend.ad_enabled:
+            raise BackendError("inner", f"{backend!r} has no backend below it")
+        return type(self)(self._plain(), self.kind, backend.inner, self.rank)
+
+    @classmethod
+    def from_inner(cls, tensor: Self, device: Backend | None = None) -> Self:
+        """The same values, untracked, on an autodiff backend above the tensor's."""
+        backend = device or tensor.backend.autodiff()
+        return cls(tensor.value, tensor.kind, backend, tensor.rank)
+
+    def _tracked(self) -> bool:
+        tracked = getattr(self.backend, "tracked", None)
+        return tracked is not None and type(self.value) is tracked
+
+    def _plain(self) -> Any:
+        return self.value.value if self._tracked() else self.value
+
+    def _same(self, value: Any) -> Self:
+        return type(self)(value, self.kind, self.backend, self.rank)
+
+    def _below(self, value: Any) -> Self | None:
+        if value is None:
+            return None
+        return type(self)(value, self.kind, self.backend.inner, self.rank)
