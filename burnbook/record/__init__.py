@@ -1,0 +1,48 @@
+"""Building blocks · Record. Saving what a model has learned, in Burn's own formats."""
+
+from burnbook.errors import RecordError
+from burnbook.record.inspection import Entry, RecordSummary, describe
+from burnbook.record.recorder import (
+    CompactRecorder,
+    DebugRecordSettings,
+    DefaultFileRecorder,
+    DefaultRecorder,
+    FileRecorder,
+    JsonGzFileRecorder,
+    NamedMpkBytesRecorder,
+    NamedMpkFileRecorder,
+    NamedMpkGzFileRecorder,
+    PrettyJsonFileRecorder,
+    Recorder,
+)
+from burnbook.record.settings import (
+    DoublePrecisionSettings,
+    FullPrecisionSettings,
+    HalfPrecisionSettings,
+    PrecisionSettings,
+)
+from burnbook.record.tree import BurnRecord, Metadata
+
+__all__ = [
+    "BurnRecord",
+    "CompactRecorder",
+    "DebugRecordSettings",
+    "DefaultFileRecorder",
+    "DefaultRecorder",
+    "DoublePrecisionSettings",
+    "Entry",
+    "FileRecorder",
+    "FullPrecisionSettings",
+    "HalfPrecisionSettings",
+    "JsonGzFileRecorder",
+    "Metadata",
+    "NamedMpkBytesRecorder",
+    "NamedMpkFileRecorder",
+    "NamedMpkGzFileRecorder",
+    "PrecisionSettings",
+    "PrettyJsonFileRecorder",
+    "RecordError",
+    "RecordSummary",
+    "Recorder",
+    "describe",
+]

@@ -1,0 +1,128 @@
+"""Building blocks · Record. What is in a record file, without a model to load it into.
+
+print(describe("checkpoint/model-3.mpk"))
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burnbook.errors import RecordError
+from burnbook.module.param import ParamRecord
+from burnbook.record.recorder import (
+    FileRecorder,
+    JsonGzFileRecorder,
+    NamedMpkFileRecorder,
+    NamedMpkGzFileRecorder,
+    PrettyJsonFileRecorder,
+)
+from burnbook.record.tree import Metadata, short
+from burnbook.tensor.data import TensorData
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row: a tensor with shape and dtype, or a value that is not a tensor."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    id: str = ""  # of a parameter
+    value: str = ""  # of a number or text
+
+    def __iter__(self) -> Any:
+        return iter((self.name, self.shape, self.dtype))
+
+
+@dataclass(frozen=True, repr=False)
+class RecordSummary:
+    """Metadata and entries of a record; prints as a table."""
+
+    path: Path
+    metadata: Metadata
+    entries: tuple[Entry, ...]
+
+    @property
+    def num_elements(self) -> int:
+        """How many numbers all tensors hold together."""
+        return sum(_product(e.shape) for e in self.entries if not e.value)
+
+    def __iter__(self) -> Any:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"RecordSummary({self.path.name}, {len(self)} entries)"
+
+    def __str__(self) -> str:
+        meta = self.metadata
+        kind = meta.format.split("<")[0].split(":")[-1]
+        lines = [
+            f"{self.path.name}: {short(kind)}, {short(meta.settings)}, "
+            f"Burn {short(meta.version)}"
+        ]
+        rows = [(e.name, e.value or str(list(e.shape)), e.dtype) for e in self.entries]
+        wide = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
+        lines += [f"  {n:<{wide[0]}}  {s:<{wide[1]}}  {d}" for n, s, d in rows]
+        tensors = sum(not e.value for e in self.entries)
+        lines.append(f"  {tensors} tensors, {self.num_elements} elements")
+        return "\n".join(lines)
+
+
+def describe(path: str | os.PathLike[str]) -> RecordSummary:
+    """List what a record file holds, whatever its precision and kind.
+
+    Iterating gives rows that unpack as (name, shape, dtype).
+    """
+    recorder = _recorder_for(Path(path))
+    record = recorder.read(path)
+    return RecordSummary(Path(path), record.metadata, tuple(_entries(record.item, "")))
+
+
+_RECORDERS: list[type[FileRecorder]] = [
+    NamedMpkGzFileRecorder,
+    JsonGzFileRecorder,
+    NamedMpkFileRecorder,
+    PrettyJsonFileRecorder,
+]
+
+
+def _recorder_for(path: Path) -> FileRecorder:
+    for recorder in _RECORDERS:
+        if path.name.endswith(f".{recorder.extension}"):
+            return recorder()
+    known = ", ".join(f".{r.extension}" for r in _RECORDERS)
+    raise RecordError(
+        f"describe {path}",
+        "the name does not say which format this is",
+        [("expected", f"a name that ends in {known}")],
+        "renaming the file",
+    )
+
+
+def _entries(item: Any, name: str) -> list[Entry]:
+    if isinstance(item, ParamRecord):
+        return [Entry(name, tuple(item.param.shape), item.param.dtype, item.id)]
+    if isinstance(item, TensorData):
+        return [Entry(name, tuple(item.shape), item.dtype)]
+    if isinstance(item, dict | list):
+        pairs = item.items() if isinstance(item, dict) else enumerate(item)
+        inner = [
+            _entries(v, f"{name}.{short(k)}" if name else short(k)) for k, v in pairs
+        ]
+        return [entry for entries in inner for entry in entries]
+    if item is None:
+        return []
+    return [Entry(name, (), type(item).__name__, value=short(repr(item)))]
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    total = 1
+    for size in shape:
+        total *= size
+    return total

@@ -1,0 +1,98 @@
+"""Building blocks · Record. The same layout as JSON: large, but made to be looked at.
+
+Bytes become lists of numbers from 0 to 255, None and the marker `_b` become null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from burnbook.record.layout import Lowering, Marker, Raw
+from burnbook.record.mpk import container_room
+from burnbook.record.tree import Path, Trouble, named, short
+
+
+def encode(top: Any, lower: Lowering, indent: int = 0) -> Iterator[bytes]:
+    """The text of a record, piece by piece; `indent` spaces a level, 0 for one line."""
+    try:
+        for text in _pieces(top, lower, indent, ()):
+            yield text.encode()
+    except UnicodeEncodeError:
+        raise Trouble("a text is not Unicode", "whole characters") from None
+
+
+def _pieces(node: Any, lower: Lowering, indent: int, path: Path) -> Iterator[str]:
+    node = lower(node, path)
+    comma, end = ",", ""
+    if indent:
+        end = "\n" + " " * (indent * len(path))
+        comma = "," + end + " " * indent
+    if isinstance(node, Raw):
+        numbers = np.asarray(node.content).reshape(-1).tolist()
+        yield _list(map(repr, numbers), comma, end) if numbers else "[]"
+    elif isinstance(node, dict | list) and node:
+        is_dict = isinstance(node, dict)
+        pairs = node.items() if is_dict else enumerate(node)
+        before = ("{" if is_dict else "[") + comma[1:]
+        for key, value in pairs:
+            yield before
+            if is_dict:
+                yield _scalar(key, path) + (": " if indent else ":")
+            yield from _pieces(value, lower, indent, (*path, str(key)))
+            before = comma
+        yield end + ("}" if is_dict else "]")
+    elif isinstance(node, dict | list):
+        yield "{}" if isinstance(node, dict) else "[]"
+    else:
+        yield _scalar(node, path)
+
+
+def _list(items: Any, comma: str, end: str) -> str:
+    return "[" + comma[1:] + comma.join(items) + end + "]"
+
+
+def _scalar(node: Any, path: Path) -> str:
+    if node is Marker:
+        return "null"
+    if isinstance(node, float) and not math.isfinite(node):
+        what = f"{named(path)} is {node}, which JSON cannot hold"
+        raise Trouble(what, cure="a recorder for named MessagePack")
+    return json.dumps(node, ensure_ascii=False)
+
+
+def decode(data: bytes) -> Any:
+    """Read maps, lists and scalars; whatever is not whole is Trouble."""
+    if data.count(b"{") + data.count(b"[") > container_room(len(data)):
+        raise Trouble("the file nests more than any record does")
+    try:
+        return json.loads(
+            data.decode(), object_pairs_hook=_without_twins, parse_constant=_no_constant
+        )
+    except UnicodeDecodeError:
+        raise Trouble("this is not JSON", "text in UTF-8", "other bytes") from None
+    except json.JSONDecodeError as cause:
+        found = f"{cause.msg} at line {cause.lineno}, column {cause.colno}"
+        raise Trouble("this is not JSON", found=found) from None
+    except (
+        ValueError,
+        RecursionError,
+    ):  # a number of thousands of digits; deep nesting
+        raise Trouble("this is not the JSON of a record") from None
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twin = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise Trouble(f"a map has {short(repr(twin))} twice")
+    return found
+
+
+def _no_constant(text: str) -> Any:
+    raise Trouble(f"{text} is not JSON", "numbers, texts, lists, maps, null")

@@ -1,0 +1,63 @@
+"""Building blocks · Record. Element types: what recorders write and read.
+
+A recorder writes floats and ints with the precision of its settings, whatever the model
+was trained in; reading goes through the same settings and then to the device's types.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnbook.errors import DataError
+from burnbook.record.settings import Settings
+from burnbook.record.tree import Convert, Path, Trouble, named
+from burnbook.tensor.data import TensorData
+
+CURE = "a recorder with FullPrecisionSettings or DoublePrecisionSettings"
+
+
+def to_settings(settings: Settings) -> Convert:
+    """Convert floats and ints to what `settings` writes; bools stay."""
+    return _converter(settings.float, settings.int)
+
+
+def to_device(settings: Settings, device: Any) -> Convert:
+    """Convert as `to_settings`, then to the element types of a backend, if any."""
+    first = to_settings(settings)
+    if device is None:
+        return first
+    second = _converter(device.float, device.int)
+    return lambda data, path: second(first(data, path), path)
+
+
+def _converter(float_name: str, int_name: str) -> Convert:
+    def convert(data: TensorData, path: Path) -> TensorData:
+        if data.dtype == "bool":
+            return data
+        is_float = data.array.dtype.kind == "f" or data.dtype == "bf16"
+        wanted = float_name if is_float else int_name
+        if wanted == data.dtype:
+            return data
+        try:
+            found = data.convert(wanted)
+        except DataError as cause:
+            raise Trouble(f"{named(path)}: {cause.what}", cure=CURE) from None
+        if is_float and np.dtype(found.array.dtype).itemsize < 8:
+            _check_range(data, found, path)
+        return found
+
+    return convert
+
+
+def _check_range(before: TensorData, after: TensorData, path: Path) -> None:
+    """Complain when a finite number has become infinite."""
+    lost = np.isinf(after.array)
+    if lost.any():
+        lost &= np.isfinite(before.to_numpy())
+    if lost.any():
+        worst = float(np.abs(before.to_numpy()[lost]).max())
+        limit = float(np.finfo(after.array.dtype).max)
+        what = f"{named(path)} is too large for {after.dtype}"
+        raise Trouble(what, f"at most {limit:g}", f"{worst:g}", CURE)

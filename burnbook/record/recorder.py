@@ -1,0 +1,324 @@
+"""Building blocks · Record. Recorders: where a record goes, in which format.
+
+    recorder = NamedMpkFileRecorder(FullPrecisionSettings)
+    recorder.record(model.into_record(), "model")       # writes model.mpk
+    model = model.load_record(recorder.load("model", device))
+
+`record` and `load` change the precision to the recorder's settings; `write` and `read`
+do not: what `read` gives, `write` puts back byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from burnbook.errors import RecordError
+from burnbook.files import atomic_write, read_whole
+from burnbook.record import json_text, mpk, packing
+from burnbook.record.foreign import guess
+from burnbook.record.layout import Lowering, envelope, lift
+from burnbook.record.precision import to_device, to_settings
+from burnbook.record.settings import (
+    FullPrecisionSettings,
+    HalfPrecisionSettings,
+    PrecisionSettings,
+    Settings,
+)
+from burnbook.record.tree import BurnRecord, Metadata, Trouble, map_tensors
+
+VERSION = "0.15.0"  # of Burn, whose layout is written
+READABLE = "the file as it was written: copy or download it again"
+
+
+class Recorder(ABC):
+    """Writes records in one format with one precision, and reads them: an interface."""
+
+    place = "file"  # where Burn keeps this recorder
+    written: str  # its name in Burn
+    kind: str  # what its bytes are, in words
+    extension: str  # of its files
+
+    def __init__(
+        self,
+        settings: Settings | PrecisionSettings = FullPrecisionSettings,
+        *,
+        version: str = VERSION,
+        max_bytes: int | None = None,
+    ) -> None:
+        """Choose the precision.
+
+        `version` is the Burn release (0.15 to 0.20, one layout) to name in the file.
+        `max_bytes` is how far a compressed file may unpack.
+        """
+        self.settings = settings if isinstance(settings, type) else type(settings)
+        if not issubclass(self.settings, PrecisionSettings):
+            raise _not_settings(self, settings)
+        self.max_bytes = max_bytes
+        self.metadata = Metadata(
+            float=self.settings.written,
+            int=self.settings.int,
+            format=f"burn_core::record::{self.place}::{self.written}"
+            f"<burn_core::record::settings::{self.settings.__name__}>",
+            version=version,
+            settings=self.settings.__name__,
+        )
+        if not (0, 15) <= self.metadata.release < (0, 21):
+            raise RecordError(
+                repr(self),
+                f"version {version!r} cannot be written",
+                [("expected", "0.15.0 to 0.20.x, which share one layout")],
+            )
+
+    @abstractmethod
+    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+        """The bytes of a record, piece by piece."""
+
+    @abstractmethod
+    def decode(self, data: bytes) -> Any:
+        """The maps, lists and scalars in the bytes of a file."""
+
+    def __repr__(self) -> str:
+        return f"{self.written}({self.settings.__name__})"
+
+
+class FileRecorder(Recorder):
+    """A recorder into files; the extension of a path is replaced by the recorder's."""
+
+    def record(self, record: Any, path: str | os.PathLike[str]) -> Path:
+        """Write a record with the precision of the settings; returns the file's path.
+
+        `record` is a tree, or anything with into_record(). The file appears whole or
+        not at all.
+        """
+        return self._save(BurnRecord(self.metadata, record), path, self.settings)
+
+    def load(self, path: str | os.PathLike[str], device: Any = None) -> Any:
+        """Read a record and convert it: to the settings, then to the device's types."""
+        target = self.path(path)
+        return _converted(self.read(path), self.settings, device, f"load {target}")
+
+    def write(self, record: BurnRecord, path: str | os.PathLike[str]) -> Path:
+        """Write a record as it is: with its own metadata and element types."""
+        return self._save(record, path, None)
+
+    def read(self, path: str | os.PathLike[str]) -> BurnRecord:
+        """Read a record as it is, with its metadata."""
+        target = self.path(path)
+        return _decoded(self, read_whole(target, RecordError), f"read {target}")
+
+    def path(self, path: str | os.PathLike[str]) -> Path:
+        """The file meant by `path`: "a/model" and "a/model.v1" both are a/model.mpk.
+
+        Why: so does Burn. A path that ends in the extension already stays.
+        """
+        named = Path(path)
+        if named.name.endswith(f".{self.extension}"):
+            return named
+        if named.name in ("", ".."):
+            raise RecordError(repr(self), f"{os.fspath(path)!r} names no file")
+        return named.with_suffix(f".{self.extension}")
+
+    def _save(
+        self, record: BurnRecord, path: str | os.PathLike[str], settings: Any
+    ) -> Path:
+        target = self.path(path)
+        try:
+            with atomic_write(target, RecordError) as file:
+                file.writelines(_encoded(self, record, settings))
+        except Trouble as trouble:
+            raise trouble.explain(f"write {target}", [], "another record") from None
+        return target
+
+
+class NamedMpkFileRecorder(FileRecorder):
+    """Named MessagePack in a file: compact, and every part has its name.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> recorder = NamedMpkFileRecorder(HalfPrecisionSettings)
+        >>> path = recorder.record({"step": 3, "rate": 0.5}, folder.name + "/state")
+        >>> path.name, recorder.load(path)
+        ('state.mpk', {'step': 3, 'rate': 0.5})
+        >>> folder.cleanup()
+    """
+
+    written = "NamedMpkFileRecorder"
+    kind = "named MessagePack"
+    extension = "mpk"
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+        """The record as MessagePack."""
+        return mpk.encode(envelope(record), lower)
+
+    def decode(self, data: bytes) -> Any:
+        """Read MessagePack."""
+        return mpk.decode(data)
+
+
+class NamedMpkGzFileRecorder(FileRecorder):
+    """Named MessagePack in a gzip file: smaller, slower, with a checksum."""
+
+    written = "NamedMpkGzFileRecorder"
+    kind = "gzip"
+    extension = "mpk.gz"
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+        """The record as MessagePack, compressed."""
+        return packing.pack(mpk.encode(envelope(record), lower))
+
+    def decode(self, data: bytes) -> Any:
+        """Unpack and read MessagePack."""
+        return mpk.decode(packing.unpack(data, self.max_bytes))
+
+
+class JsonGzFileRecorder(FileRecorder):
+    """JSON in a gzip file."""
+
+    written = "JsonGzFileRecorder"
+    kind = "gzip"
+    extension = "json.gz"
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+        """The record as JSON, compressed."""
+        return packing.pack(json_text.encode(envelope(record), lower))
+
+    def decode(self, data: bytes) -> Any:
+        """Unpack and read JSON."""
+        return json_text.decode(packing.unpack(data, self.max_bytes))
+
+
+class PrettyJsonFileRecorder(FileRecorder):
+    """JSON with indentation, to look at; not compressed."""
+
+    written = "PrettyJsonFileRecorder"
+    kind = "JSON"
+    extension = "json"
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+        """The record as indented JSON."""
+        return json_text.encode(envelope(record), lower, indent=2)
+
+    def decode(self, data: bytes) -> Any:
+        """Read JSON."""
+        return json_text.decode(data)
+
+
+class NamedMpkBytesRecorder(Recorder):
+    """Named MessagePack in memory.
+
+    Example:
+        >>> recorder = NamedMpkBytesRecorder(FullPrecisionSettings)
+        >>> recorder.load(recorder.record([1, None, "two"]))
+        [1, None, 'two']
+    """
+
+    place = "memory"
+    written = "NamedMpkBytesRecorder"
+    kind = "named MessagePack"
+    extension = ""
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+        """The record as MessagePack."""
+        return mpk.encode(envelope(record), lower)
+
+    def decode(self, data: bytes) -> Any:
+        """Read MessagePack."""
+        return mpk.decode(data)
+
+    def record(self, record: Any, args: tuple[()] = ()) -> bytes:
+        """The bytes of a record, with the precision of the settings."""
+        return self._bytes(BurnRecord(self.metadata, record), self.settings)
+
+    def load(self, data: bytes, device: Any = None) -> Any:
+        """Read a record and convert it: to the settings, then to the device's types."""
+        return _converted(self.read(data), self.settings, device, "load bytes")
+
+    def write(self, record: BurnRecord) -> bytes:
+        """The bytes of a record as it is."""
+        return self._bytes(record, None)
+
+    def read(self, data: bytes) -> BurnRecord:
+        """Read a record as it is, with its metadata."""
+        return _decoded(self, bytes(data), "read bytes")
+
+    def _bytes(self, record: BurnRecord, settings: Settings | None) -> bytes:
+        try:
+            return b"".join(_encoded(self, record, settings))
+        except Trouble as trouble:
+            raise trouble.explain("write bytes", [], "another record") from None
+
+
+class DefaultFileRecorder(NamedMpkFileRecorder):
+    """Another name of NamedMpkFileRecorder."""
+
+
+class DefaultRecorder(NamedMpkFileRecorder):
+    """Named MessagePack with full precision."""
+
+    def __init__(self, *, version: str = VERSION) -> None:
+        super().__init__(FullPrecisionSettings, version=version)
+
+
+class CompactRecorder(NamedMpkFileRecorder):
+    """Named MessagePack with half precision: small checkpoints."""
+
+    def __init__(self, *, version: str = VERSION) -> None:
+        super().__init__(HalfPrecisionSettings, version=version)
+
+
+class DebugRecordSettings(PrettyJsonFileRecorder):
+    """Indented JSON with full precision: Burn's choice for debugging."""
+
+    def __init__(self, *, version: str = VERSION) -> None:
+        super().__init__(FullPrecisionSettings, version=version)
+
+
+def _encoded(
+    recorder: Recorder, record: BurnRecord, settings: Settings | None
+) -> Iterator[bytes]:
+    convert = to_settings(settings) if settings else None
+    return recorder.encode(record, Lowering(convert, record.metadata.is_old))
+
+
+def _decoded(recorder: Recorder, data: bytes, where: str) -> BurnRecord:
+    plain = None
+    try:
+        plain = recorder.decode(data)
+        return lift(plain)
+    except Trouble as trouble:
+        kind, cure = guess(data)
+        if kind and kind != recorder.kind:
+            what = f"this is {kind}, not {recorder.kind}"
+            raise RecordError(where, what, cure=cure) from None
+        raise trouble.explain(where, _about(plain), READABLE) from None
+
+
+def _converted(record: BurnRecord, settings: Settings, device: Any, where: str) -> Any:
+    try:
+        return map_tensors(record.item, to_device(settings, device))
+    except Trouble as trouble:
+        raise trouble.explain(where, [], "another precision") from None
+
+
+def _about(plain: Any) -> list[tuple[str, str]]:
+    """What the metadata say about a file that cannot be read otherwise."""
+    metadata = plain.get("metadata") if isinstance(plain, dict) else None
+    if not isinstance(metadata, dict):
+        return []
+    parts = [metadata.get(name) for name in ("settings", "version")]
+    if not all(isinstance(part, str) and len(part) < 60 for part in parts):
+        return []
+    return [("written by", f"Burn {parts[1]} with {parts[0]}")]
+
+
+def _not_settings(recorder: Recorder, settings: Any) -> RecordError:
+    return RecordError(
+        type(recorder).__name__,
+        f"{settings!r} is not a precision",
+        cure="FullPrecisionSettings, HalfPrecisionSettings or DoublePrecisionSettings",
+    )

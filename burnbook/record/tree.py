@@ -1,0 +1,118 @@
+"""Building blocks · Record. The tree that every recorder takes and gives.
+
+A record is plain Python all the way down: dicts (structs and maps), lists, numbers,
+texts, None (a constant of the module, or nothing), and at the leaves TensorData and
+ParamRecord. It knows neither backend nor file format. BurnRecord is such a tree with
+the metadata that Burn writes ahead of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from burnbook.errors import RecordError
+from burnbook.module.param import ParamRecord
+from burnbook.tensor.data import TensorData
+
+Path = tuple[str, ...]  # where a node stands: ("conv1", "weight")
+Convert = Callable[[TensorData, Path], TensorData]
+MAX_DEPTH = 100  # levels; the deepest modules have some twenty
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What Burn writes ahead of every record, as texts in this order."""
+
+    float: str
+    int: str
+    format: str
+    version: str
+    settings: str
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The version as numbers: "0.15.0" -> (0, 15, 0); () when it is none."""
+        parts = self.version.split("-")[0].split(".")
+        plain = all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts)
+        return tuple(map(int, parts)) if plain else ()
+
+    @property
+    def is_old(self) -> bool:
+        """Whether a tensor is {value, shape} on disk, as before Burn 0.14."""
+        return () < self.release < (0, 14)
+
+
+@dataclass(frozen=True, repr=False)
+class BurnRecord:
+    """A record exactly as a file holds it: the metadata and the tree."""
+
+    metadata: Metadata
+    item: Any
+
+    def __repr__(self) -> str:
+        count = sum(1 for _ in tensors(self.item))
+        numbers = f"{count} tensor" + ("" if count == 1 else "s")
+        return f"BurnRecord({self.metadata.settings}, {numbers})"
+
+
+def tensors(item: Any, path: Path = ()) -> Iterator[tuple[Path, TensorData]]:
+    """Every tensor of a tree with the path to it, in the order of the file.
+
+    Example:
+        >>> tree = {"norm": {"scale": TensorData([1.0, 2.0]), "epsilon": None}}
+        >>> [(".".join(path), data.shape) for path, data in tensors(tree)]
+        [('norm.scale', (2,))]
+    """
+    if isinstance(item, ParamRecord):
+        yield path, item.param
+    elif isinstance(item, TensorData):
+        yield path, item
+    elif isinstance(item, dict | list):
+        pairs = item.items() if isinstance(item, dict) else enumerate(item)
+        for key, value in pairs:
+            yield from tensors(value, (*path, str(key)))
+
+
+def map_tensors(item: Any, convert: Convert, path: Path = ()) -> Any:
+    """The same tree with every tensor replaced by `convert(data, path)`."""
+    if isinstance(item, ParamRecord):
+        return ParamRecord(item.id, convert(item.param, path))
+    if isinstance(item, TensorData):
+        return convert(item, path)
+    if isinstance(item, dict):
+        return {k: map_tensors(v, convert, (*path, k)) for k, v in item.items()}
+    if isinstance(item, list):
+        return [map_tensors(v, convert, (*path, str(i))) for i, v in enumerate(item)]
+    return item
+
+
+class Trouble(Exception):
+    """What is wrong with a record, before anybody knows which file it is."""
+
+    def __init__(
+        self, what: str, expected: str = "", found: str = "", cure: str | None = None
+    ) -> None:
+        super().__init__(what)
+        self.what, self.cure = what, cure
+        self.facts = [("expected", expected)] if expected else []
+        self.facts += [("found", found)] if found else []
+
+    def explain(
+        self, where: str, facts: list[tuple[str, str]], cure: str
+    ) -> RecordError:
+        """The error to raise, now that the file is known."""
+        return RecordError(where, self.what, self.facts + facts, self.cure or cure)
+
+
+def named(path: Path) -> str:
+    """A path as text for errors, never long: "conv1.weight"."""
+    return short(".".join(map(str, path))) if path else "the record"
+
+
+def short(text: object, limit: int = 60) -> str:
+    """At most `limit` characters of a foreign text, without line breaks."""
+    plain = str(text)[: limit + 1]
+    plain = plain if plain.isprintable() else repr(plain)[1:-1]
+    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
