@@ -12,6 +12,8 @@ from burnbook.errors import DataError, KindError, ShapeError
 from burnbook.tensor.data import TensorData, narrow, widen
 from burnbook.tensor.distribution import Distribution
 
+FLOATS = ["f64", "f32", "f16", "bf16"]
+INTS = ["i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"]
 TYPES = [*FLOATS, *INTS, "bool"]
 
 
