@@ -78,7 +78,7 @@ class Lowering:
     def __call__(self, node: Any, path: Path) -> Any:
         """Lower `node`, which stands at `path`; its children stay as they are."""
         if len(path) > MAX_DEPTH:
-            raise Trouble(f"{named(path[:4])} nests too deep", f"{MAX_DEPTH} levels")
+            raise Trouble(f"{named(path[:5])} nests too deep", f"{MAX_DEPTH} levels")
         if isinstance(node, TensorData):
             return self._tensor(node, path)
         if isinstance(node, ParamRecord):
@@ -96,7 +96,8 @@ class Lowering:
         return self(_from_object(node, path), path)
 
     def _tensor(self, data: TensorData, path: Path) -> dict[str, Any]:
-        data = self.convert(data, path[1:]) if self.convert else data
+        path = path[:-1] if path[-1:] == ("param",) else path
+        data = self.convert(data, path) if self.convert else data
         shape = [int(size) for size in data.shape]
         if self.is_old:
             bits = data.array.view(np.uint16) if data.dtype == "f16" else data.array
@@ -164,7 +165,7 @@ class _Lifting:
 
     def __call__(self, node: Any, path: Path) -> Any:
         if len(path) > MAX_DEPTH:
-            raise Trouble(f"{named(path[:4])} nests too deep", f"{MAX_DEPTH} levels")
+            raise Trouble(f"{named(path[:5])} nests too deep", f"{MAX_DEPTH} levels")
         if isinstance(node, dict):
             return self._from_dict(node, path)
         if isinstance(node, list):
@@ -201,7 +202,7 @@ class _Lifting:
             expected = "13 characters of 0-9 and a-v (or a UUID, in old files)"
             found = short(repr(id_text)) if isinstance(id_text, str) else _kind(id_text)
             raise Trouble(f"{named(path)} has an id that is none", expected, found)
-        data = self(plain, (*path, "param"))
+        data = self(plain, path)
         if not isinstance(data, TensorData):
             what = f"{named(path)} is a parameter without a tensor"
             raise Trouble(what, "bytes, shape, dtype", _kind(plain))

@@ -125,7 +125,7 @@ class _Reader:
             expected = f"{count} items in {named(path)}"
             raise Trouble("the file is shorter than it says", expected, f"{left} bytes")
         if self.room < 0 or len(path) > MAX_DEPTH:
-            raise Trouble(f"{named(path[:4])} nests more than any record does")
+            raise Trouble(f"{named(path[:5])} nests more than any record does")
         return count
 
 

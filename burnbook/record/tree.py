@@ -75,7 +75,7 @@ def tensors(item: Any, path: Path = ()) -> Iterator[tuple[Path, TensorData]]:
             yield from tensors(value, (*path, str(key)))
 
 
-def map_tensors(item: Any, convert: Convert, path: Path = ()) -> Any:
+def map_tensors(item: Any, convert: Convert, path: Path = ("item",)) -> Any:
     """The same tree with every tensor replaced by `convert(data, path)`."""
     if isinstance(item, ParamRecord):
         return ParamRecord(item.id, convert(item.param, path))
@@ -107,8 +107,9 @@ class Trouble(Exception):
 
 
 def named(path: Path) -> str:
-    """A path as text for errors, never long: "conv1.weight"."""
-    return short(".".join(map(str, path))) if path else "the record"
+    """A path from the top of a file as text for errors: "conv1.weight", never long."""
+    inner = path[1:] if path[:1] == ("item",) else path
+    return short(".".join(map(str, inner))) if inner else "the record"
 
 
 def short(text: object, limit: int = 60) -> str:
