@@ -9,5 +9,5 @@ print(x + Tensor.ones_like(x))
 
 from burnbook.random import seed
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"
 __all__ = ["__version__", "seed"]

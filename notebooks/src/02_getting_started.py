@@ -1,0 +1,267 @@
+# %% [markdown] tags=["goals"]
+# # 2 · Getting started
+#
+# After this chapter you can
+#
+# - install `burnbook` and make a project of your own;
+# - make tensors, add them, and read how they are displayed;
+# - tell rank, shape, kind and backend apart, and fix an error about them.
+#
+# About 15 minutes. You should have read [chapter 1](01_overview.ipynb).
+
+# %% tags=["setup"]
+import numpy as np
+
+import burnbook
+from burnbook import ops
+from burnbook.prelude import *
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Images
+
+burnbook.seed(0)
+
+# %% [markdown]
+# ## Installing
+#
+# If you can run this page, it is done. On another machine, with Python 3.11 or newer:
+#
+# | command | what it does |
+# |---|---|
+# | `make lab` | in a copy of the repository: installs everything and opens this book |
+# | `make guide` | trains the network of chapter 3 in the terminal |
+# | `pip install "burnbook[lab]"` | only the package; then `burnbook lab` opens the book |
+# | `burnbook new my_burn_app` | a small project: model, data, training, inference, main |
+# | `burnbook warmup` | compiles the fast kernels once, so that no run waits for them |
+
+# %% [markdown]
+# ## Try it
+#
+# Two tensors of the same shape, and their sum. `ones_like` looks at the first tensor
+# and copies its shape, its kind and its device.
+
+# %% tags=["run-me"]
+device = Numpy()
+
+tensor_1 = Tensor[2].from_data([[2.0, 3.0], [4.0, 5.0]], device)
+tensor_2 = Tensor[2].ones_like(tensor_1)
+
+print(tensor_1 + tensor_2)
+
+# %% [markdown]
+# Read the display from below: elements of type `f32` (32 bits each), kind `Float`,
+# computed by the backend `numpy` on the device `Cpu`, in a shape of 2 rows and 2
+# columns. Then the numbers.
+
+# %% [markdown]
+# ## By hand
+#
+# Below every tensor of this backend lies a NumPy array, so NumPy must agree:
+#
+# $$\text{out}_{ij} = a_{ij} + 1$$
+
+# %% tags=["run-me"]
+a = np.array([[2.0, 3.0], [4.0, 5.0]], dtype=np.float32)
+by_hand = a + np.ones_like(a)
+print(by_hand)
+
+# %% [markdown]
+# ## In burnbook
+
+# %% tags=["run-me"]
+same(by_hand, tensor_1 + tensor_2)
+
+# %% [markdown]
+# ## Rank, shape, kind
+#
+# `Tensor[2]` means *rank 2*: two dimensions, whatever their sizes. The sizes are the
+# shape, and they follow from the data. The second word in the brackets is the kind of
+# the elements; `Float` may be left out.
+
+# %% tags=["run-me"]
+floats = Tensor[1].from_floats([1.0, 2.0, 3.0], device)
+ints = Tensor[1, Int].from_ints([1, 2, 3], device)
+truths = Tensor[1, Bool].from_data([True, False, True], device)
+
+for tensor in (floats, ints, truths):
+    print(repr(tensor))
+
+# %% [markdown]
+# Kinds never change silently: an `Int` becomes a `Float` when you say `.float()`, and
+# not before. A small dimension of size 1 does stretch to fit a larger one, as in NumPy.
+
+# %% tags=["run-me"]
+column = Tensor[2].from_floats([[10.0], [20.0]], device)  # [2, 1]
+row = Tensor[2].from_floats([[1.0, 2.0, 3.0]], device)  # [1, 3]
+print((column + row).to_data().to_list())
+
+# %% [markdown]
+# ## See it
+#
+# A tensor of rank 2 is a picture. This one holds the distance of each pixel to the
+# middle; dark is near. Change the 14 and the picture moves.
+
+# %% tags=["widget"]
+steps = Tensor[1, Int].arange(range(28), device).float() - 14.0
+squares = steps * steps
+distance = (squares.reshape([28, 1]) + squares.reshape([1, 28])).sqrt()
+Images(distance.reshape([1, 28, 28]), zoom=6)
+
+# %% [markdown]
+# ## Look inside
+#
+# `+` calls `ops.add`. An op is declared once: the code that runs, in plain array
+# language, and below it the slope towards each input.
+
+# %% tags=["peek"]
+peek(ops.add)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# A list of three numbers has rank 1. Asked for rank 2, the library does not guess.
+
+# %% tags=["raises-exception"]
+Tensor[2].from_floats([1.0, 2.0, 3.0], device)
+
+# %% [markdown]
+# Two kinds do not mix, either. Here the cure is one word.
+
+# %% tags=["raises-exception"]
+floats + ints
+
+# %% tags=["run-me"]
+print((floats + ints.float()).to_data().to_list())
+
+# %% [markdown]
+# ## The prelude
+#
+# `from burnbook.prelude import *` at the top of this page is short for
+#
+# ```python
+# from burnbook import nn
+# from burnbook.backend import Autodiff, Backend, Cupy, Device, Numpy
+# from burnbook.config import Config
+# from burnbook.module import Module, Param
+# from burnbook.tensor import (
+#     Bool, Distribution, ElementConversion, Float, Int, Shape, Tensor, TensorData,
+# )
+# ```
+#
+# Chapters use the prelude, except those on the building blocks, where it helps to see
+# where each name lives.
+
+# %% [markdown]
+# ## Examples
+#
+# The network of the next chapter is also an importable example. Its four files are the
+# four parts of every project, and `burnbook new` copies them for you.
+#
+# ```
+# burnbook/examples/guide/
+# ├── model.py       the network and its configuration      chapter 3.1
+# ├── data.py        from items to batches                  chapter 3.2
+# ├── training.py    loss, steps, learner                   chapter 3.3
+# └── inference.py   load what was trained and predict      chapter 3.5
+# ```
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 2.1: a tensor of 2 rows and 3 columns, full of 7.0
+answer = ...
+check("2.1", answer)
+
+# %% tags=["solution"]
+answer = Tensor[2].full([2, 3], 7.0, device)
+check("2.1", answer)
+
+# %% tags=["exercise"]
+# exercise 2.2: the shape of column * row, as a list, without running it
+answer = ...
+check("2.2", answer)
+
+# %% tags=["solution"]
+answer = [2, 3]
+check("2.2", answer)
+
+# %% tags=["exercise"]
+# exercise 2.3: the sum of the even numbers below 10, with Tensor.arange and sum
+answer = ...  # an Int tensor of one element
+check("2.3", answer)
+
+# %% tags=["solution"]
+answer = (Tensor[1, Int].arange(range(5), device) * 2).sum()
+check("2.3", answer)
+
+# %% tags=["exercise"]
+# exercise 2.4: the mean of ints, as a Float tensor
+answer = ...
+check("2.4", answer)
+
+# %% tags=["solution"]
+answer = ints.float().mean()
+check("2.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>What is the difference between rank and shape?</summary>
+#
+# The rank is the number of dimensions; the shape is the size of each.
+# </details>
+#
+# <details><summary>Why is there no tensor that just lives "somewhere"?</summary>
+#
+# Every tensor is made on a device, and operations need both of theirs to be equal. So
+# nothing is ever moved behind your back.
+# </details>
+#
+# <details><summary>What does <code>repr(tensor)</code> tell that <code>print(tensor)</code> does not?</summary>
+#
+# Mean, spread, smallest and largest value, on one line: enough to notice trouble in a
+# tensor that is too large to read.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: imports and packages</b></summary>
+#
+# A *module* is a file, a *package* is a folder of modules, and a *distribution* is
+# what `pip` installs. `import burnbook` runs `burnbook/__init__.py`; `from burnbook
+# import ops` binds the subpackage `ops`. Rust says crate for a distribution and module
+# for both of the others.
+# </details>
+#
+# <details><summary><b>🐍 Python note: what <code>Tensor[2]</code> is</b></summary>
+#
+# In Rust the rank belongs to the type and the compiler checks it. In Python `Tensor[2]`
+# is an object that remembers a rank (and a kind, and a backend if you like), passes
+# every call on to `Tensor`, and checks what comes back. `isinstance(t, Tensor[2])`
+# works; as an annotation it is a note for readers.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - A tensor has a shape, a kind, an element type, and lives on a device.
+# - `Tensor[rank, kind]` says what you expect, and checks it.
+# - Size-1 dimensions stretch; kinds never change silently.
+# - `print` shows the numbers, `repr` one line about them.
+# - `burnbook new my_burn_app` starts a project.
+#
+# **Where this lives.** `widgets/burnbook_widgets/learn.py`,
+# `widgets/burnbook_widgets/answers.py`, `widgets/burnbook_widgets/exercises.py` make
+# `same`, `check` and `peek`; `burnbook/prelude.py`, `burnbook/cli.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `burnbook new my_burn_app` | `cargo new my_burn_app` | the same |
+# | `Numpy()` | `type Backend = NdArray;` | `Device::flex()` |
+# | `Tensor[2].from_data(d, device)` | `Tensor::<Backend, 2>::from_data(d, &device)` | `Tensor::<2>::from_data(d, &device)` |
+# | `Tensor[1, Int]` | `Tensor<Backend, 1, Int>` | `Tensor<1, Int>` |
+# | `print(t)` | `println!("{}", t)` | the same |
+# | `from burnbook.prelude import *` | `use burn::prelude::*;` | the same |
+#
+# Next: [3.1 · Model](03_1_model.ipynb)

@@ -1,0 +1,332 @@
+# %% [markdown] tags=["goals"]
+# # 3.1 · Model
+#
+# After this chapter you can
+#
+# - write a network as a module, and its choices as a config;
+# - follow the shape of a batch through the network, layer by layer;
+# - say where each of its 531,178 parameters sits.
+#
+# About 25 minutes. You should have read [chapter 2](02_getting_started.ipynb).
+
+# %% tags=["setup"]
+import numpy as np
+
+import burnbook
+from burnbook.data import DigitsDataset
+from burnbook.nn import (
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool2dConfig,
+    Conv2d,
+    Conv2dConfig,
+    Dropout,
+    DropoutConfig,
+    Linear,
+    LinearConfig,
+    Relu,
+)
+from burnbook.prelude import *
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Images
+
+burnbook.seed(0)
+
+# %% [markdown]
+# Chapters 3.1 to 3.5 build one thing: a network that reads handwritten digits. Here is
+# the network; then come [data](03_2_data.ipynb), [training](03_3_training.ipynb),
+# [backend](03_4_backend.ipynb) and [inference](03_5_inference.ipynb).
+#
+# ## Try it
+#
+# The finished model is an example of the library. Ten classes, 512 hidden numbers, and
+# an image goes in:
+
+# %% tags=["run-me"]
+from burnbook.examples.guide.model import ModelConfig as GuideConfig
+
+device = Numpy()
+model = GuideConfig(10, 512).init(device)
+image = Tensor[3].random([1, 28, 28], Distribution.Default, device)
+model.forward(image).shape
+
+# %% [markdown]
+# Ten numbers come out, one per digit. The largest is the model's guess, which is worth
+# nothing yet: its parameters are random.
+#
+# ## By hand
+#
+# The first layer is a *convolution*. It slides a small window of weights over the image
+# and takes, at every stop, the sum of products:
+#
+# $$\text{out}_{ij} = b + \sum_{k,l} w_{kl}\; x_{i+k,\,j+l}$$
+
+# %% tags=["run-me"]
+def convolve(x, w, b):
+    height, width = x.shape[0] - w.shape[0] + 1, x.shape[1] - w.shape[1] + 1
+    out = np.empty((height, width), dtype=x.dtype)
+    for i in range(height):
+        for j in range(width):
+            window = x[i : i + w.shape[0], j : j + w.shape[1]]
+            out[i, j] = (window * w).sum() + b
+    return out
+
+
+x = np.arange(25, dtype=np.float32).reshape(5, 5) ** 2
+edge = np.array([[1, 0, -1]] * 3, dtype=np.float32)
+convolve(x, edge, 0.5)
+
+# %% [markdown]
+# A 5 × 5 image and a 3 × 3 window leave 3 × 3 stops: each size shrinks by two.
+#
+# ## In burnbook
+#
+# A layer is made in two steps: a *config* says what it should be, `init(device)` makes
+# it. Channels in, channels out, size of the window:
+
+# %% tags=["run-me"]
+layer = Conv2dConfig([1, 1], [3, 3]).init(device)
+print(layer)
+
+weight = np.asarray(layer.weight.val())[0, 0]
+bias = np.asarray(layer.bias.val())[0]
+out = layer.forward(Tensor[4].from_numpy(x.reshape(1, 1, 5, 5), device))
+same(convolve(x, weight, bias), out.reshape([3, 3]))
+
+# %% [markdown]
+# ## The model, written down
+#
+# A module is a class with annotated fields. What can be trained (layers with
+# parameters) and what cannot (pooling, dropout, activation) stand side by side.
+# `Module` adds the rest: printing, counting, saving, loading, moving to a device.
+
+# %% tags=["run-me"]
+class Model(Module):
+    """Two convolutions, pooling, two linear layers."""
+
+    conv1: Conv2d
+    conv2: Conv2d
+    pool: AdaptiveAvgPool2d
+    dropout: Dropout
+    linear1: Linear
+    linear2: Linear
+    activation: Relu
+
+
+# %% [markdown]
+# Next to it stands its config: the numbers one might want to change. A field with a
+# default may be left out; the others are asked for. `init` makes the parts.
+
+# %% tags=["run-me"]
+class ModelConfig(Config):
+    num_classes: int
+    hidden_size: int
+    dropout: float = 0.5
+
+    def init(self, device):
+        return Model(
+            conv1=Conv2dConfig([1, 8], [3, 3]).init(device),
+            conv2=Conv2dConfig([8, 16], [3, 3]).init(device),
+            pool=AdaptiveAvgPool2dConfig([8, 8]).init(),
+            activation=Relu(),
+            linear1=LinearConfig(16 * 8 * 8, self.hidden_size).init(device),
+            linear2=LinearConfig(self.hidden_size, self.num_classes).init(device),
+            dropout=DropoutConfig(self.dropout).init(),
+        )
+
+
+# %% tags=["run-me"]
+config = ModelConfig(10, hidden_size=512)
+model = config.init(device)
+print(model)
+
+# %% [markdown]
+# Count with it. `conv1` has 8 windows of 3 × 3 and 8 biases: 80. `linear1` takes
+# 16 · 8 · 8 = 1024 numbers to 512, plus 512 biases: 524,800, nearly all of the model.
+#
+# A config can be changed (into a new one) and saved:
+
+# %% tags=["run-me"]
+print(config.with_dropout(0.2))
+
+# %% [markdown]
+# ## Forward
+#
+# How the parts are used is ordinary code in a method called `forward`. It could have
+# another name, or there could be several. Here we add it to the class above; in a file
+# it would stand inside. The comments give the shape after each line.
+
+# %% tags=["run-me"]
+def forward(self, images: Tensor[3]) -> Tensor[2]:
+    batch, height, width = images.dims()
+    x = images.reshape([batch, 1, height, width])  # one channel: grey
+    x = self.dropout.forward(self.conv1.forward(x))  # [batch, 8, 26, 26]
+    x = self.dropout.forward(self.conv2.forward(x))  # [batch, 16, 24, 24]
+    x = self.pool.forward(self.activation.forward(x))  # [batch, 16, 8, 8]
+    x = x.reshape([batch, 16 * 8 * 8])
+    x = self.dropout.forward(self.linear1.forward(x))  # [batch, hidden]
+    return self.linear2.forward(self.activation.forward(x))  # [batch, classes]
+
+
+Model.forward = forward
+model.forward(Tensor[3].zeros([4, 28, 28], device)).shape
+
+# %% [markdown]
+# `dropout` sets half of its input to zero, at random, while training, so that no
+# number can rely on its neighbour. On a backend without autodiff it does nothing.
+#
+# ## See it
+#
+# What does `conv1` make of a digit? Eight pictures, one per window. The weights are
+# still random, yet some windows already answer to edges.
+
+# %% tags=["widget"]
+digit = Tensor[4].from_numpy(
+    DigitsDataset.test().get(0).image.reshape(1, 1, 28, 28), device
+)
+channels = model.conv1.forward(digit / 255.0)
+Images(channels.reshape([8, 26, 26]), [f"window {i}" for i in range(8)])
+
+# %% [markdown]
+# ## Nothing is made before it is needed
+#
+# `init` only *reserves* the parameters. Their numbers are drawn when somebody first
+# looks at them, so a model whose parameters come from a file costs nothing to make,
+# however large it is.
+
+# %% tags=["run-me"]
+huge = LinearConfig(1_000_000, 1_000_000).init(device)  # 4 terabytes, if it were made
+huge.num_params()
+
+# %% [markdown]
+# ## Look inside
+
+# %% tags=["peek"]
+peek(Relu)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# The model wants images of rank 3: batch, height, width. Given a single image it stops
+# at its first line of ordinary Python; given one of a wrong size, the error names the
+# layer.
+
+# %% tags=["raises-exception"]
+model.linear1.forward(Tensor[2].zeros([4, 100], device))
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 3.1.1: how many parameters has a convolution 8 → 16 with 3 × 3 windows?
+answer = ...
+check("3.1.1", answer)
+
+# %% tags=["solution"]
+answer = 16 * (8 * 3 * 3) + 16
+check("3.1.1", answer)
+
+# %% tags=["exercise"]
+# exercise 3.1.2: a ModelConfig for 26 letters, 64 hidden numbers, dropout 0.25
+answer = ...
+check("3.1.2", answer)
+
+# %% tags=["solution"]
+answer = ModelConfig(26, 64).with_dropout(0.25)
+check("3.1.2", answer)
+
+# %% tags=["exercise"]
+# exercise 3.1.3: the shape after Conv2dConfig([3, 4], [5, 5]) on images [2, 3, 32, 20]
+answer = ...  # a list
+check("3.1.3", answer)
+
+# %% tags=["solution"]
+answer = [2, 4, 28, 16]
+check("3.1.3", answer)
+
+
+# %% tags=["exercise"]
+# exercise 3.1.4: a module with linear layers 784 → 32 → 10 and a Relu between them
+class Mlp(Module):
+    first: Linear
+    second: Linear
+
+    def forward(self, x):  # x [batch, 784] -> [batch, 10]
+        ...
+
+
+answer = ...  # an Mlp
+check("3.1.4", answer)
+
+
+# %% tags=["solution"]
+class Mlp(Module):
+    first: Linear
+    second: Linear
+
+    def forward(self, x):
+        return self.second.forward(Relu().forward(self.first.forward(x)))
+
+
+answer = Mlp(
+    first=LinearConfig(784, 32).init(device),
+    second=LinearConfig(32, 10).init(device),
+)
+check("3.1.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why a config, when a constructor could take the same numbers?</summary>
+#
+# A config is plain data: it can be saved beside the weights, printed, compared and
+# changed, and it makes as many models as you like.
+# </details>
+#
+# <details><summary>Why does the model fit images of any size?</summary>
+#
+# The adaptive pooling always gives 8 × 8, so `linear1` always gets 1024 numbers.
+# </details>
+#
+# <details><summary>Why is there no softmax at the end?</summary>
+#
+# The loss of the training chapter takes the raw numbers (*logits*) and is more exact
+# that way; the largest logit is also the largest probability.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: annotations instead of derive</b></summary>
+#
+# Rust's `#[derive(Module)]` writes code from the fields of a struct. Python keeps the
+# annotations of a class at run time; `Module` reads them when the class is made, and
+# so knows its parts. Traits such as `Module` are base classes here.
+# </details>
+#
+# <details><summary><b>🐍 Python note: references</b></summary>
+#
+# Rust marks with `&` what a function only borrows. In Python every name refers to an
+# object and nothing is copied by passing it on. Tensors, modules and configs never
+# change in place, so sharing them is safe.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - A module is a class with annotated fields; a config is a frozen dataclass.
+# - `config.init(device)` makes a module; parameters are drawn when first used.
+# - `forward` is ordinary code, and the comments carry the shapes.
+# - The guide's model has 531,178 parameters, 98.8 % of them in `linear1`.
+# - Printing a module shows its layers and counts.
+#
+# **Where this lives.** `burnbook/examples/guide/model.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `class Model(Module)` | `#[derive(Module, Debug)] struct Model<B: Backend>` | `struct Model`, no `B` |
+# | `class ModelConfig(Config)` | `#[derive(Config)] struct ModelConfig` | the same |
+# | `dropout: float = 0.5` | `#[config(default = "0.5")] dropout: f64` | the same |
+# | `ModelConfig(10, 512).with_dropout(0.2)` | `ModelConfig::new(10, 512).with_dropout(0.2)` | the same |
+# | `config.init(device)` | `config.init::<B>(&device)` | `config.init(&device)` |
+#
+# Next: [3.2 · Data](03_2_data.ipynb)

@@ -1,0 +1,295 @@
+# %% [markdown] tags=["goals"]
+# # 3.2 · Data
+#
+# After this chapter you can
+#
+# - take items out of a dataset and look at them;
+# - write a batcher that turns items into tensors;
+# - let a loader shuffle and batch a dataset, the same way every time.
+#
+# About 20 minutes. You should have read [chapter 3.1](03_1_model.ipynb).
+
+# %% tags=["setup"]
+from dataclasses import dataclass
+
+import numpy as np
+
+import burnbook
+from burnbook.data import (
+    Batcher,
+    DataLoaderBuilder,
+    DigitsDataset,
+    InMemDataset,
+    Mapper,
+    MapperDataset,
+)
+from burnbook.prelude import *
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Bars, Images
+
+burnbook.seed(0)
+
+# %% [markdown]
+# ## Try it
+#
+# A dataset gives items by number. This one holds 1,797 real handwritten digits and
+# comes with the library, so nothing needs to be downloaded. They are scaled to the 28 ×
+# 28 pixels of the famous MNIST images.
+
+# %% tags=["run-me"]
+device = Numpy()
+train, test = DigitsDataset.train(), DigitsDataset.test()
+print(len(train), "to train on,", len(test), "to test with")
+
+item = test.get(42)
+print(item.image.shape, item.image.dtype, "label", item.label)
+
+# %% [markdown]
+# ## See it
+#
+# Always look at data before you train on it.
+
+# %% tags=["widget"]
+first = [test.get(i) for i in range(20)]
+Images(np.stack([item.image for item in first]), [item.label for item in first])
+
+# %% tags=["run-me"]
+counts = {digit: 0 for digit in range(10)}
+for item in train:
+    counts[item.label] += 1
+Bars(counts, "How often each digit occurs")
+
+# %% [markdown]
+# All digits are about equally frequent: a model that always says "3" is right one time
+# in ten, and that is the mark to beat.
+#
+# ## By hand
+#
+# A network learns best when its input has mean 0 and spread 1. Pixels run from 0 to
+# 255; over all of MNIST their mean is 0.1307 and their standard deviation 0.3081 once
+# they are divided by 255:
+#
+# $$x = \frac{\text{pixel}/255 - 0.1307}{0.3081}$$
+
+# %% tags=["run-me"]
+def by_hand(items):
+    images = np.stack([item.image for item in items])
+    return (images / 255 - 0.1307) / 0.3081
+
+
+by_hand(first).shape
+
+# %% [markdown]
+# ## In burnbook
+#
+# A *batch* is what a model eats: here images and the digits they show. A *batcher*
+# makes it from a list of items. Ours turns each image into a tensor, gives it a leading
+# dimension, normalizes it, and joins them all.
+
+# %% tags=["run-me"]
+@dataclass(frozen=True)
+class MnistBatch:
+    images: Tensor[3]
+    targets: Tensor[1, Int]
+
+
+class MnistBatcher(Batcher):
+    def batch(self, items, device=device):
+        images = [
+            Tensor[2].from_data(item.image, device).reshape([1, 28, 28])
+            for item in items
+        ]
+        images = [((image / 255.0) - 0.1307) / 0.3081 for image in images]
+        targets = [Tensor[1, Int].from_data([item.label], device) for item in items]
+        return MnistBatch(Tensor.cat(images, 0), Tensor.cat(targets, 0))
+
+
+# %% tags=["run-me"]
+batch = MnistBatcher().batch(first)
+print(repr(batch.targets))
+same(by_hand(first), batch.images)
+
+# %% [markdown]
+# The library's own batcher gives the same numbers. It stacks first and computes once,
+# because twenty small additions cost more than one large one.
+
+# %% tags=["run-me"]
+from burnbook.examples.guide import data as guide_data
+
+same(batch.images, guide_data.MnistBatcher(device).batch(first).images)
+
+# %% [markdown]
+# ## The loader
+#
+# A loader walks through a dataset in batches. `shuffle(42)` gives every epoch another
+# order, and the same orders to everybody who uses the seed 42. `num_workers(n)` batches
+# ahead in the background; the order does not depend on it.
+
+# %% tags=["run-me"]
+loader = (
+    DataLoaderBuilder(MnistBatcher())
+    .batch_size(64)
+    .shuffle(42)
+    .num_workers(2)
+    .build(train)
+)
+sizes = [batch.images.dims()[0] for batch in loader]
+print(len(sizes), "batches:", sizes[0], "…", sizes[-1])
+print(sum(sizes), "of", loader.num_items(), "items")
+
+# %% [markdown]
+# The last batch is smaller: nothing is dropped.
+#
+# ## A dataset of your own
+#
+# Anything with `get` and `len` is a dataset. Most are made from others: a `Mapper`
+# changes each item when it is asked for, so that even a huge dataset costs nothing to
+# transform.
+
+# %% tags=["run-me"]
+class Ink(Mapper):
+    """How much of the image is not empty, in percent."""
+
+    def map(self, item):
+        return round(100 * float((item.image > 0).mean()))
+
+
+inks = MapperDataset(train, Ink())
+print([inks.get(i) for i in range(8)])
+
+# %% [markdown]
+# ## Look inside
+
+# %% tags=["peek"]
+peek(guide_data.MnistBatcher)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# An item that is not there is not an error: `get` answers `None`, and that is how a
+# loop knows where a dataset ends.
+
+# %% tags=["run-me"]
+print(test.get(1_000_000))
+
+# %% [markdown]
+# A batch of nothing is an error, and it comes at once, not in the middle of a run.
+
+# %% tags=["raises-exception"]
+DataLoaderBuilder(MnistBatcher()).batch_size(0)
+
+# %% [markdown]
+# ## The real MNIST
+#
+# `MnistDataset.train()` and `.test()` give the 60,000 and 10,000 images of the book.
+# The first use downloads 11 MB, checks them, and keeps them; without a network the
+# error says which mirrors were tried and how to go on offline. Everything on these
+# pages works with either.
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 3.2.1: how many batches of 100 does the training set give?
+answer = ...
+check("3.2.1", answer)
+
+# %% tags=["solution"]
+answer = -(-len(train) // 100)
+check("3.2.1", answer)
+
+# %% tags=["exercise"]
+# exercise 3.2.2: what does a white pixel (255) become after normalization?
+answer = ...
+check("3.2.2", answer)
+
+# %% tags=["solution"]
+answer = (255 / 255 - 0.1307) / 0.3081
+check("3.2.2", answer)
+
+# %% tags=["exercise"]
+# exercise 3.2.3: a dataset of the squares of 0 … 9, from InMemDataset and a Mapper
+answer = ...
+check("3.2.3", answer)
+
+
+# %% tags=["solution"]
+class Square(Mapper):
+    def map(self, item):
+        return item * item
+
+
+answer = MapperDataset(InMemDataset(list(range(10))), Square())
+check("3.2.3", answer)
+
+
+# %% tags=["exercise"]
+# exercise 3.2.4: a batcher that turns a list of numbers into a Float tensor of rank 1
+class Numbers(Batcher):
+    def batch(self, items, device=device): ...
+
+
+answer = ...  # a Numbers
+check("3.2.4", answer)
+
+
+# %% tags=["solution"]
+class Numbers(Batcher):
+    def batch(self, items, device=device):
+        return Tensor[1].from_floats([float(item) for item in items], device)
+
+
+answer = Numbers()
+check("3.2.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why batches, and not one image at a time?</summary>
+#
+# The gradient of one image is a poor guide, and the machine is far faster with many
+# numbers at once. A batch of 64 costs little more time than a batch of 8.
+# </details>
+#
+# <details><summary>Why shuffle?</summary>
+#
+# A model that sees all the zeros first learns to say zero. Mixed batches look like the
+# whole dataset.
+# </details>
+#
+# <details><summary>Why does the batcher not know the loader?</summary>
+#
+# Then it also serves a single image: chapter 3.5 uses the same batcher to predict.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: iterators and comprehensions</b></summary>
+#
+# Where Rust chains `.iter().map(|item| …).collect()`, Python writes
+# `[… for item in items]`. Round brackets instead of square ones make it lazy. The
+# closure `|item| item + 1` is `lambda item: item + 1`.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - A dataset has `get(i)` and `len`; transforms are datasets too, and lazy.
+# - A batcher turns a list of items into tensors.
+# - A loader shuffles, batches and works ahead; its order follows from the seed alone.
+# - Look at data first: images, counts, ranges.
+# - Digits come with the library; MNIST is one word away.
+#
+# **Where this lives.** `burnbook/examples/guide/data.py`; the pictures are made by
+# `widgets/burnbook_widgets/pictures.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `class MnistBatcher(Batcher)` | `impl<B> Batcher<MnistItem, MnistBatch<B>> for MnistBatcher<B>` | `impl Batcher<MnistItem, MnistBatch> for MnistBatcher` |
+# | `batch(items)` | `fn batch(&self, items)` | `fn batch(&self, items, device)` |
+# | `dataset.get(i)`, `None` past the end | `dataset.get(i)`, an `Option` | a `Result` |
+# | `MnistDataset.train()` | `MnistDataset::train()` | the same |
+# | `.num_workers(2)` | shuffles within each worker's part | shuffles the whole |
+#
+# Next: [3.3 · Training](03_3_training.ipynb)

@@ -1,0 +1,363 @@
+# %% [markdown] tags=["goals"]
+# # 3.3 · Training
+#
+# After this chapter you can
+#
+# - compute a loss and its gradients, and take one step of an optimizer;
+# - give a model its training step and its validation step;
+# - let the learner train, watch it, stop it, and read what it leaves behind.
+#
+# About 30 minutes. You should have read [chapter 3.2](03_2_data.ipynb).
+
+# %% tags=["setup"]
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+import burnbook
+from burnbook.data import DataLoaderBuilder, DigitsDataset
+from burnbook.examples.guide.data import MnistBatcher
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.nn import CrossEntropyLossConfig
+from burnbook.optim import AdamConfig, GradientsParams
+from burnbook.prelude import *
+from burnbook.record import CompactRecorder
+from burnbook.train import (
+    AccuracyMetric,
+    ClassificationOutput,
+    LearnerBuilder,
+    LossMetric,
+    TrainOutput,
+)
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Lines
+
+burnbook.seed(0)
+
+# %% [markdown]
+# ## Try it
+#
+# Take one batch of digits and show it to the network again and again. After every look
+# the optimizer moves each parameter a little against its gradient. Thirty looks are
+# enough to see the loss fall.
+
+# %% tags=["run-me"]
+device = Autodiff(Numpy())
+train_set, test_set = DigitsDataset.train(), DigitsDataset.test()
+batch = MnistBatcher(device).batch([train_set.get(i) for i in range(64)])
+
+model = ModelConfig(10, 64).init(device)
+optim = AdamConfig().init()
+cross_entropy = CrossEntropyLossConfig().init(device)
+losses = []
+for _ in range(30):
+    loss = cross_entropy.forward(model.forward(batch.images), batch.targets)
+    grads = GradientsParams.from_grads(loss.backward(), model)
+    model = optim.step(1e-3, model, grads)
+    losses.append(loss.into_scalar())
+print("the loss fell below two thirds:", losses[-1] < 2 / 3 * losses[0])
+
+# %% [markdown]
+# Read the three lines in the loop once more, from the inside: *forward* gives the loss,
+# *backward* gives its gradients, the *step* gives a better model. The old model is not
+# changed; the name `model` simply moves on.
+#
+# ## By hand
+#
+# The last layer gives one number per class, the *logits* $z$. Softmax makes them
+# probabilities, and the loss of an image is large when its true class $t$ got little:
+#
+# $$L = -\log\frac{e^{z_t}}{\sum_j e^{z_j}} = \log\sum_j e^{z_j} - z_t$$
+
+# %% tags=["run-me"]
+logits = np.array([[2.0, 1.0, 0.1], [0.5, 2.5, 0.0]], dtype=np.float32)
+classes = np.array([0, 2])
+
+total = np.log(np.exp(logits).sum(axis=1))
+by_hand = (total - logits[[0, 1], classes]).mean()
+print(f"{by_hand:.4f}")
+
+# %% [markdown]
+# ## In burnbook
+
+# %% tags=["run-me"]
+z = Tensor[2].from_numpy(logits, device).require_grad()
+targets = Tensor[1, Int].from_numpy(classes, device)
+loss = cross_entropy.forward(z, targets)
+same([by_hand], loss)
+
+# %% [markdown]
+# `backward()` returns a container of gradients, and a tensor looks its own up in it.
+# So nothing needs to be set to zero between two steps. The gradient of this loss has a
+# simple form: probability minus 1 at the true class, divided by the size of the batch.
+
+# %% tags=["run-me"]
+softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+softmax[[0, 1], classes] -= 1
+same(softmax / 2, z.grad(loss.backward()))
+
+# %% [markdown]
+# ## See it
+
+# %% tags=["widget"]
+Lines({"loss": losses}, "The same batch, thirty times")
+
+# %% [markdown]
+# ## What the learner needs
+#
+# A model that the learner can train has two more methods. They return an *item* from
+# which metrics compute what they show; for classes that is the loss, the output and
+# the targets.
+
+# %% tags=["run-me"]
+def forward_classification(self, images, targets):
+    output = self.forward(images)
+    loss = CrossEntropyLossConfig().init(output.device()).forward(output, targets)
+    return ClassificationOutput(loss, output, targets)
+
+
+def train_step(self, batch):
+    item = self.forward_classification(batch.images, batch.targets)
+    return TrainOutput(self, item.loss.backward(), item)
+
+
+def valid_step(self, batch):
+    return self.forward_classification(batch.images, batch.targets)
+
+
+# %% tags=["run-me"]
+from burnbook.examples.guide.model import Model
+
+Model.forward_classification = forward_classification
+Model.train_step = train_step
+Model.valid_step = valid_step
+
+print(model.train_step(batch))
+
+# %% [markdown]
+# The two steps differ by one word, `backward`. The learner validates on
+# `model.valid()`, the same model without autodiff: there `backward` does not exist, and
+# dropout is off. So gradients cannot be left on by accident.
+#
+# ## The configuration of a run
+#
+# One config holds everything that makes this run this run, and it is saved beside the
+# results.
+
+# %% tags=["run-me"]
+class TrainingConfig(Config):
+    model: ModelConfig
+    optimizer: AdamConfig
+    num_epochs: int = 10
+    batch_size: int = 64
+    num_workers: int = 4
+    seed: int = 42
+    learning_rate: float = 1e-4
+
+
+config = TrainingConfig(ModelConfig(10, 64), AdamConfig())
+config = config.with_num_epochs(6).with_num_workers(2).with_learning_rate(1e-3)
+print(config.num_epochs, "epochs at", config.learning_rate)
+
+# %% [markdown]
+# Results go to a folder, the *artifact directory*. It is emptied first, so that what
+# lies there later is of one run.
+
+# %% tags=["run-me"]
+artifacts = Path("artifacts/training")
+shutil.rmtree(artifacts, ignore_errors=True)
+artifacts.mkdir(parents=True)
+
+config.save(artifacts / "config.json")
+device.seed(config.seed)
+
+
+def loader(dataset, device):
+    builder = DataLoaderBuilder(MnistBatcher(device)).batch_size(config.batch_size)
+    return (
+        builder.shuffle(config.seed).num_workers(config.num_workers).build(dataset)
+    )
+
+
+train_loader = loader(train_set, device)
+valid_loader = loader(test_set, device.inner)
+len(list(train_loader))
+
+# %% [markdown]
+# ## The learner
+#
+# Metrics for both splits, a recorder for the checkpoints, the number of epochs; then
+# the model, the optimizer and the learning rate. The rate is not part of the optimizer:
+# it is given to every step, so a schedule can take its place.
+
+# %% tags=["run-me"]
+learner = (
+    LearnerBuilder(artifacts)
+    .metric_train_numeric(AccuracyMetric())
+    .metric_valid_numeric(AccuracyMetric())
+    .metric_train_numeric(LossMetric())
+    .metric_valid_numeric(LossMetric())
+    .with_file_checkpointer(CompactRecorder())
+    .devices([device])
+    .num_epochs(config.num_epochs)
+    .build(
+        config.model.init(device), config.optimizer.init(), config.learning_rate
+    )
+)
+
+# %% [markdown]
+# Now train. `await` keeps the page alive meanwhile: curves move, and the buttons Stop
+# and Pause answer at once. `learner.fit(...)` would do the same work and answer clicks
+# only when it is done. When training ends, a still picture takes the place of the
+# moving one.
+
+# %% tags=["run-me", "nbval-ignore-output"]
+trained = await learner.fit_async(train_loader, valid_loader)
+
+# %% tags=["run-me"]
+history = learner.result.history
+accuracy = [mean for _, mean in history.epochs("Accuracy", "valid")]
+print(len(accuracy), "epochs; accuracy rises:", accuracy[-1] > accuracy[0])
+print("more than 85 of 100 unseen digits are read:", accuracy[-1] > 85)
+
+# %% [markdown]
+# `trained` is the model at the end. Save it with half the bits; that is plenty for
+# weights, and the file is the one that Burn itself would write.
+
+# %% tags=["run-me"]
+trained.save_file(artifacts / "model", CompactRecorder())
+for path in sorted(artifacts.iterdir()):
+    print(path.name)
+
+# %% [markdown]
+# The folder holds the config, the log of the run, one folder of metric values per
+# split, the last checkpoints, and the model. A run that was interrupted goes on with
+# `LearnerBuilder(…).checkpoint(epoch)`.
+#
+# ## Explore the history
+#
+# The numbers of a run are there to be looked at. `history` gives them as lists; as a
+# plotly figure they can be zoomed and read off.
+
+# %% tags=["run-me", "nbval-ignore-output"]
+from burnbook_widgets.history import history_figure
+
+history_figure(history)
+
+# %% [markdown]
+# ## Look inside
+
+# %% tags=["peek"]
+peek(ClassificationOutput)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# Without autodiff nothing remembers how a loss was made. The error says what to do.
+
+# %% tags=["raises-exception"]
+plain = Numpy()
+numbers = Tensor[1].from_floats([1.0, 2.0], plain)
+(numbers * numbers).sum().backward()
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 3.3.1: the loss of an untrained model on ten classes, if all are equally likely
+answer = ...
+check("3.3.1", answer)
+
+# %% tags=["solution"]
+answer = float(np.log(10))
+check("3.3.1", answer)
+
+# %% tags=["exercise"]
+# exercise 3.3.2: the accuracy in percent of these logits for targets [0, 1, 1]
+scores = Tensor[2].from_floats([[3.0, 1.0], [0.2, 0.1], [0.0, 5.0]], Numpy())
+answer = ...
+check("3.3.2", answer)
+
+# %% tags=["solution"]
+answer = 100 * 2 / 3
+check("3.3.2", answer)
+
+# %% tags=["exercise"]
+# exercise 3.3.3: the gradient of Σ x³ at x = [1, 2, 3], found by backward
+cubes = Tensor[1].from_floats([1.0, 2.0, 3.0], device).require_grad()
+answer = ...
+check("3.3.3", answer)
+
+# %% tags=["solution"]
+answer = cubes.grad((cubes * cubes * cubes).sum().backward())
+check("3.3.3", answer)
+
+# %% tags=["exercise"]
+# exercise 3.3.4: how many optimizer steps does the run above take in all?
+answer = ...
+check("3.3.4", answer)
+
+# %% tags=["solution"]
+answer = config.num_epochs * len(list(train_loader))
+check("3.3.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why do we validate on images the model has not been trained on?</summary>
+#
+# A model can learn its training images by heart. Only new ones show whether it learnt
+# to read.
+# </details>
+#
+# <details><summary>Where are the gradients after <code>backward()</code>?</summary>
+#
+# In the container it returned. Tensors carry none, so none can be left over.
+# </details>
+#
+# <details><summary>The training accuracy is lower than the validation accuracy. Why?</summary>
+#
+# Dropout is on in training, and the training value is a mean over an epoch in which the
+# model was still getting better.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: methods added later</b></summary>
+#
+# Rust lets several `impl` blocks add methods to one struct. In Python a function
+# assigned to a class becomes its method; the chapter does so to introduce one at a
+# time. In a project, write them inside the class, as
+# `burnbook/examples/guide/model.py` and `training.py` do.
+# </details>
+#
+# <details><summary><b>🐍 Python note: await</b></summary>
+#
+# A cell runs to its end before the page can answer a click. At `await` it steps aside
+# while training goes on in another thread, and comes back with the result.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - Forward gives the loss, backward the gradients, a step the better model.
+# - `train_step` and `valid_step` tell the learner what to do with a batch.
+# - The learner adds curves, logs, checkpoints, resuming and a clean stop.
+# - A config saved beside the results says how they came about.
+# - The test set serves as validation here, as in the book; real work keeps a third set.
+#
+# **Where this lives.** `burnbook/examples/guide/training.py`,
+# `burnbook/train/output.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `train_step(batch)` | `TrainStep::step` | the same, with associated types |
+# | `valid_step(batch)` | `ValidStep::step` | `InferenceStep::step` |
+# | `TrainOutput(self, loss.backward(), item)` | `TrainOutput::new(self, item.loss.backward(), item)` | the same |
+# | `LearnerBuilder(dir)….build(model, optim, lr)` | `LearnerBuilder::new(dir)….build(model, optim, lr)` | `SupervisedTraining::new(dir, train, valid)…` |
+# | `learner.fit(train, valid)` | `learner.fit(train, valid)` | `.launch(Learner::new(model, optim, lr))` |
+# | `optim.step(lr, model, grads)` | `optim.step(lr, model, grads)` | the same |
+#
+# Next: [3.4 · Backend](03_4_backend.ipynb)

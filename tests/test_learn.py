@@ -1,0 +1,121 @@
+"""The helpers of the chapters: same, check, peek, and the small pictures."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PIL", reason="pictures are drawn with the [lab] extra")
+
+from burnbook import ops
+from burnbook.prelude import Int, Numpy, Tensor
+from burnbook_widgets import exercises, learn
+from burnbook_widgets.answers import Holds, Value
+from burnbook_widgets.pictures import Bars, Images, Lines
+
+
+@pytest.fixture
+def said(capsys):
+    def run(function, *arguments):
+        function(*arguments)
+        return capsys.readouterr().out
+
+    return run
+
+
+def floats(*values):
+    return Tensor.from_floats(list(values), Numpy())
+
+
+def test_same_says_so_for_tensors_arrays_and_lists(said):
+    assert (
+        said(learn.same, floats(1, 2), [1.0, 2.0])
+        == "✔ the same: 2 values, shape [2]\n"
+    )
+    assert said(learn.same, 3.0, np.float32(3)) == "✔ the same: 1 value, shape []\n"
+
+
+def test_same_says_what_differs(said):
+    assert said(learn.same, [1, 2], [[1], [2]]).startswith(
+        "✘ different shapes: [2] and"
+    )
+    assert said(learn.same, [1, 2, 3], [1, 2, 4]) == "✘ 1 of 3 values differ\n"
+
+
+def test_same_forgives_rounding_but_not_more(said):
+    assert said(learn.same, [1.0], [1.000001]).startswith("✔")
+    assert said(learn.same, [1.0], [1.001]).startswith("✘")
+
+
+def test_an_untouched_exercise_waits(said):
+    assert said(learn.check, "1.1", ...) == "✎ 1.1 not tried yet\n"
+
+
+def test_a_right_answer_passes_and_a_wrong_one_gets_a_hint(said):
+    assert said(learn.check, "1.1", 6) == "✔ 1.1\n"
+    wrong = said(learn.check, "1.1", 7)
+    assert wrong.startswith("✘ 1.1: not that value\n  hint: ")
+    assert "6" not in wrong.replace("1.1", "")  # a hint, not the answer
+
+
+def trouble(right, answer):
+    return Value(lambda: right, "").trouble(answer)
+
+
+def test_answers_are_compared_by_kind_shape_and_value():
+    right = floats(1, 2)
+    assert trouble(right, floats(1, 2)) is None
+    assert trouble(right, [1.0, 2.0]) == "it is a list, and should be a tensor"
+    assert trouble(5, floats(5)) == "it is a Tensor, and should be not a tensor"
+    assert "Int" in trouble(right, Tensor[1, Int].from_ints([1, 2], Numpy()))
+    assert trouble(right, floats(1, 2, 3)).startswith("its shape is [3]")
+    assert trouble(right, floats(3, 3)) == "wrong in 2 places"
+    assert trouble(5, "five") == "it is a str, and should be a number"
+
+
+def test_an_answer_that_raises_is_told_so():
+    asked = Holds(lambda answer: answer.no_such_thing, "")
+    assert "AttributeError" in asked.trouble(3)
+
+
+@pytest.mark.parametrize("number", list(exercises.EXERCISES))
+def test_no_exercise_accepts_nothing(number):
+    exercise = exercises.EXERCISES[number]
+    assert exercise.hint
+    for nothing in (None, "", [], object()):
+        assert exercise.trouble(nothing) is not None
+
+
+def test_peek_prints_an_op_with_its_gradients_and_its_file(said):
+    text = said(learn.peek, ops.sub)
+    assert text.startswith("# burnbook/ops/elementwise.py\n")
+    assert "def sub(" in text
+    assert "sub.grad(" in text
+
+
+def test_peek_prints_functions_and_classes(said):
+    assert "def same(" in said(learn.peek, learn.same)
+    assert "class Value" in said(learn.peek, Value)
+
+
+@pytest.mark.parametrize(
+    ("picture", "text"),
+    [
+        (Images(np.zeros((2, 4, 5)), ["a", "b"]), "Images(2 of 4 × 5: a, b)"),
+        (Bars({"a": 1, "b": 2.5}, "Counts"), "Bars(Counts; a, b)"),
+        (Lines({"loss": [3, 2, 1.0]}, "A run"), "Lines(A run; loss; 3 points)"),
+        (Lines({"flat": [1.0, 1.0]}), "Lines(; flat; 2 points)"),
+    ],
+)
+def test_pictures_are_png_and_one_line_of_text(picture, text):
+    assert picture._repr_png_().startswith(b"\x89PNG")
+    assert repr(picture) == text
+
+
+def test_images_show_the_values_they_are_given():
+    import io
+
+    from PIL import Image
+
+    image = np.array([[[0.0, 1.0], [1.0, 0.0]]])
+    sheet = Image.open(io.BytesIO(Images(image, zoom=1).png()))
+    grey = [[sheet.getpixel((x, y))[0] for x in (0, 1)] for y in (0, 1)]
+    assert grey == [[0, 255], [255, 0]]

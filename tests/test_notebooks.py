@@ -1,0 +1,193 @@
+"""The chapters: fresh, tidy, in the rhythm of the book, every exercise solvable."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip(
+    "jupytext", reason="chapters are checked with the [lab,test] extras"
+)
+pytest.importorskip("plotly", reason="chapters are checked with the [lab,test] extras")
+
+import nbformat
+
+from burnbook_widgets import build, tidy
+from burnbook_widgets.exercises import EXERCISES
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "notebooks"
+SOURCES = sorted((FOLDER / "src").glob("*.py"))
+RHYTHM = [
+    "goals", "setup", "run-me", "widget", "peek", "raises-exception",
+    "exercise", "solution", "recall", "summary",
+]  # fmt: skip
+MAX_LINES, MAX_COLUMNS, MAX_IGNORED = 15, 79, 2
+ONE_CHAPTER = """\
+# %% [markdown] tags=["goals"]
+# # A page
+
+# %% tags=["run-me"]
+print(1 + 1)
+
+# %% tags=["solution"]
+print("solved")
+
+# %% tags=["raises-exception"]
+1 / 0
+"""
+
+
+def cells(source: Path, tag: str | None = None) -> list[nbformat.NotebookNode]:
+    every = build.read_source(source).cells
+    return [c for c in every if tag is None or tag in c.metadata.get("tags", [])]
+
+
+def exercise_numbers(source: Path, tag: str) -> list[str]:
+    found = [re.findall(r'check\("([\d.]+)"', c.source) for c in cells(source, tag)]
+    assert all(len(numbers) == 1 for numbers in found)
+    return [numbers[0] for numbers in found]
+
+
+chapters = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+
+
+def test_committed_chapters_are_what_their_sources_give():
+    stale = build.stale(FOLDER)
+    assert not stale, "\n".join([*stale, "rebuild them: make notebooks"])
+
+
+def test_there_are_chapters():
+    assert len(SOURCES) >= 7
+
+
+@chapters
+def test_a_chapter_keeps_the_rhythm(source):
+    tags = {tag for c in cells(source) for tag in c.metadata.get("tags", [])}
+    assert [step for step in RHYTHM if step not in tags] == []
+
+
+@chapters
+def test_a_cell_shows_one_idea(source):
+    for cell in cells(source):
+        if cell.cell_type == "code":
+            lines = cell.source.splitlines()
+            if "setup" not in cell.metadata.get("tags", []):
+                assert len(lines) <= MAX_LINES, cell.source
+            assert max(map(len, lines)) <= MAX_COLUMNS, cell.source
+
+
+@chapters
+def test_few_cells_escape_the_check(source):
+    assert len(cells(source, "nbval-ignore-output")) <= MAX_IGNORED
+
+
+@chapters
+def test_every_exercise_is_followed_by_its_solution(source):
+    exercises = exercise_numbers(source, "exercise")
+    assert 3 <= len(exercises) <= 5
+    assert exercise_numbers(source, "solution") == exercises
+    tags = [c.metadata.get("tags", []) for c in cells(source)]
+    places = [i for i, some in enumerate(tags) if "exercise" in some]
+    assert all("solution" in tags[i + 1] for i in places)
+
+
+def test_every_known_exercise_is_in_a_chapter():
+    asked = [n for source in SOURCES for n in exercise_numbers(source, "exercise")]
+    assert sorted(asked) == sorted(EXERCISES)
+
+
+@chapters
+def test_links_lead_to_chapters(source):
+    text = "\n".join(cell.source for cell in cells(source))
+    linked = set(re.findall(r"\]\((\w+)\.ipynb\)", text))
+    assert linked
+    assert linked <= {path.stem for path in SOURCES}
+
+
+@chapters
+def test_the_committed_page_is_good(source):
+    """Exercises wait, solutions pass, nothing goes to stderr, no path of a machine."""
+    path = FOLDER / f"{source.stem}.ipynb"
+    page = nbformat.read(path, as_version=4)
+    for cell in page.cells:
+        if cell.cell_type != "code":
+            continue
+        tags = cell.metadata.get("tags", [])
+        assert [o for o in cell.outputs if o.get("name") == "stderr"] == []
+        shown = "".join(o.text for o in cell.outputs if o.output_type == "stream")
+        assert ("exercise" in tags) == shown.startswith("✎"), shown
+        assert ("solution" in tags) == shown.startswith("✔ ") or "same" in shown
+        errors = [o for o in cell.outputs if o.output_type == "error"]
+        assert ("raises-exception" in tags) == bool(errors)
+    outputs = json.dumps([c.get("outputs") for c in page.cells])
+    assert re.search(r"/(home|root|tmp|Users|work)/", outputs) is None
+
+
+# The builder and the broom, on a page of four cells.
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "page.py").write_text(ONE_CHAPTER, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_building_executes_and_is_fresh_until_the_source_changes(folder, capsys):
+    assert build.stale(folder) == ["page.ipynb: not built yet"]
+    assert build.main([str(folder), "--check"]) == 1
+    assert build.main([str(folder)]) == 0
+    assert build.stale(folder) == []
+    page = nbformat.read(folder / "page.ipynb", as_version=4)
+    assert page.cells[1].outputs[0].text == "2\n"
+    assert page.cells[2].metadata.jupyter == {"source_hidden": True}
+    assert page.cells[3].outputs[0].ename == "ZeroDivisionError"
+    capsys.readouterr()
+    assert build.main([str(folder)]) == 0
+    assert capsys.readouterr().out == ""  # nothing to do the second time
+
+    source = folder / "src" / "page.py"
+    source.write_text(ONE_CHAPTER.replace("1 + 1", "1 + 2"), encoding="utf-8")
+    assert build.stale(folder) == ["page.ipynb: its cells are not those of page.py"]
+
+
+def test_a_page_without_source_or_run_is_stale(folder):
+    page = build.read_source(folder / "src" / "page.py")
+    nbformat.write(page, folder / "page.ipynb")
+    nbformat.write(page, folder / "orphan.ipynb")
+    assert build.stale(folder) == [
+        "page.ipynb: not executed from top to bottom",
+        "orphan.ipynb: has no source in " + folder.name + "/src",
+    ]
+
+
+def test_tidying_twice_changes_nothing_more(folder):
+    page = build.read_source(folder / "src" / "page.py")
+    page.cells[1].outputs = [
+        nbformat.v4.new_output("stream", name="stdout", text="a"),
+        nbformat.v4.new_output("stream", name="stdout", text="b\n"),
+    ]
+    page.cells[3].outputs = [
+        nbformat.v4.new_output(
+            "error",
+            ename="E",
+            evalue="e",
+            traceback=["\x1b[36mFile \x1b[39m/home/me/x.py:1", "Cell In[1], line 1"],
+        )
+    ]
+    page.cells[0].metadata["execution"] = {"when": "now"}
+    page.metadata["widgets"] = {"state": 1}
+    path = folder / "page.ipynb"
+    nbformat.write(page, path)
+    assert tidy.main([str(folder)]) == 0
+    once = path.read_text(encoding="utf-8")
+    assert "/home/me" not in once
+    assert "widgets" not in once
+    clean = nbformat.reads(once, as_version=4)
+    assert [o.text for o in clean.cells[1].outputs] == ["ab\n"]
+    assert tidy.main([str(folder)]) == 0
+    assert path.read_text(encoding="utf-8") == once

@@ -1,0 +1,125 @@
+"""Getting started. The exercises of all chapters: what is right, and a hint for each.
+
+An answer is compared with a value, or asked what it does (see answers.py). Numbers are
+those of the chapters: 3.1.2 is the second exercise of chapter 3.1.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnbook.data import DigitsDataset
+from burnbook.prelude import Int, Numpy, Tensor
+from burnbook_widgets.answers import Holds, Value, as_array
+
+
+def floats(*values: float) -> Tensor:
+    """Return a Float tensor of rank 1."""
+    return Tensor.from_floats(list(values), Numpy())
+
+
+def ints(*values: int) -> Tensor:
+    """Return an Int tensor of rank 1."""
+    return Tensor[1, Int].from_ints(list(values), Numpy())
+
+
+def letters_config(config: Any) -> str | None:
+    """Ask for 26 classes, 64 hidden numbers, dropout 0.25."""
+    wanted = {"num_classes": 26, "hidden_size": 64, "dropout": 0.25}
+    wrong = [name for name, value in wanted.items() if getattr(config, name) != value]
+    return f"{wrong[0]} is {getattr(config, wrong[0])}" if wrong else None
+
+
+def small_mlp(model: Any) -> str | None:
+    """Ask for two linear layers, 784 → 32 → 10, with a Relu between them."""
+    wanted = 784 * 32 + 32 + 32 * 10 + 10
+    if model.num_params() != wanted:
+        return f"it has {model.num_params()} parameters, and should have {wanted}"
+    x = Tensor.random([3, 784], "Default", Numpy())
+    out = model.forward(x)
+    if out is None:
+        return "forward returns nothing"
+    hidden = np.maximum(as_array(model.first.forward(x)), 0)
+    expected = model.second.forward(Tensor.from_numpy(hidden, Numpy()))
+    if not np.allclose(as_array(out), as_array(expected), atol=1e-5):
+        return "forward does something else"
+    return None
+
+
+def squares(dataset: Any) -> str | None:
+    """Ask for 0, 1, 4, … 81, and for nothing past the end."""
+    if len(dataset) != 10:
+        return f"it has {len(dataset)} items, and should have 10"
+    wrong = [i for i in range(10) if dataset.get(i) != i * i]
+    if wrong:
+        return f"item {wrong[0]} is {dataset.get(wrong[0])}"
+    return None if dataset.get(10) is None else "it goes on past its end"
+
+
+def numbers_batcher(batcher: Any) -> str | None:
+    """Ask for a Float tensor of rank 1 with the numbers of the items."""
+    return Value(lambda: floats(3, 1, 4), "").trouble(batcher.batch([3, 1, 4]))
+
+
+def wide_backend(backend: Any) -> str | None:
+    """Ask for 64 bits and gradients."""
+    if not backend.ad_enabled:
+        return "it has no gradients"
+    return None if backend.float == "f64" else f"its floats are {backend.float}"
+
+
+def predictor(predict: Any) -> str | None:
+    """Ask for the digit of the largest output, whatever the model."""
+
+    class Fixed:
+        def forward(self, images: Tensor) -> Tensor:
+            scores = [float(i == 7) for i in range(10)]
+            return Tensor.from_floats([scores] * images.dims()[0], Numpy())
+
+        def devices(self) -> list[Any]:
+            return [Numpy()]
+
+    digit = predict(Fixed(), DigitsDataset.test().get(0))
+    return Value(lambda: 7, "").trouble(digit)
+
+
+EXERCISES: dict[str, Value | Holds] = {
+    "1.1": Value(lambda: 6.0, "the slope of w² is 2 w"),
+    "1.2": Value(lambda: 2.4, "new w = old w − rate · slope"),
+    "1.3": Value(lambda: floats(6), "backward() gives a container: z.grad(container)"),
+    "2.1": Value(
+        lambda: Tensor.full([2, 3], 7.0, Numpy()),
+        "Tensor[2].full(shape, value, device)",
+    ),
+    "2.2": Value(lambda: [2, 3], "[2, 1] and [1, 3]: size 1 stretches, on both sides"),
+    "2.3": Value(lambda: ints(20), "0, 2, 4, 6, 8: a range times 2"),
+    "2.4": Value(lambda: floats(2), "only Float tensors have a mean: .float() first"),
+    "3.1.1": Value(
+        lambda: 1168, "one window has a weight per channel it reads; + biases"
+    ),
+    "3.1.2": Holds(letters_config, "ModelConfig(26, 64), then with_dropout"),
+    "3.1.3": Value(lambda: [2, 4, 28, 16], "a window of 5 leaves size − 4 stops"),
+    "3.1.4": Holds(small_mlp, "second of relu of first; LinearConfig(784, 32).init(…)"),
+    "3.2.1": Value(lambda: 15, "1,437 images; the last batch is not full"),
+    "3.2.2": Value(lambda: (1 - 0.1307) / 0.3081, "255 / 255 is 1"),
+    "3.2.3": Holds(squares, "MapperDataset(InMemDataset(list(range(10))), mapper)"),
+    "3.2.4": Holds(numbers_batcher, "Tensor[1].from_floats wants a list of floats"),
+    "3.3.1": Value(
+        lambda: math.log(10), "each class gets 1/10; the loss is −log of it"
+    ),
+    "3.3.2": Value(lambda: 200 / 3, "the larger of two scores is the guess"),
+    "3.3.3": Value(lambda: floats(3, 12, 27), "(x * x * x).sum().backward()"),
+    "3.3.4": Value(lambda: 6 * 23, "one step per batch, 23 batches an epoch"),
+    "3.4.1": Holds(wide_backend, "a coat around Numpy(float=…)"),
+    "3.4.2": Value(lambda: 3, "one per operator"),
+    "3.4.3": Value(lambda: floats(1, 2), "the word for what lies below a coat"),
+    "3.5.1": Value(
+        lambda: [0.25] * 4, "equal logits, equal probabilities; they sum to 1"
+    ),
+    "3.5.2": Value(
+        lambda: ints(*(DigitsDataset.test().get(i).label for i in range(5))),
+        "the batcher gives images and targets",
+    ),
+    "3.5.3": Holds(predictor, "the step-by-step cell, with a model of your choice"),
+}
