@@ -1,0 +1,192 @@
+"""Building blocks · Metric. What the dashboard remembers of a run: curves of bounded size.
+
+A run may last a million batches; a picture has a thousand columns. A `Trace` keeps one
+line as a table of at most 512 buckets (position, mean, lowest, highest). When the table
+is full, neighbours merge and every bucket stands for twice as many batches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+SPLITS = ("train", "valid")
+
+
+class Trace:
+    """One value per batch, kept in a bounded number of buckets.
+
+    Example:
+        >>> trace = Trace(buckets=4)
+        >>> for step in range(8):
+        ...     trace.add(step, 10.0 * step)
+        >>> trace.table().tolist()[0]      # position, mean, lowest, highest
+        [0.5, 5.0, 0.0, 10.0]
+    """
+
+    __slots__ = ("_count", "_high", "_low", "_sum", "_table", "_x", "rows", "stride")
+
+    def __init__(self, buckets: int = 512):
+        self._table = np.empty((buckets, 4))
+        self.rows = 0
+        self.stride = 1
+        self._open()
+
+    def _open(self) -> None:
+        self._count = 0
+        self._x = 0.0
+        self._sum = 0.0
+        self._low = math.inf
+        self._high = -math.inf
+
+    def add(self, x: float, value: float) -> None:
+        """Add the value of one batch at position x."""
+        self._count += 1
+        self._x += x
+        self._sum += value
+        if value < self._low:
+            self._low = value
+        if value > self._high:
+            self._high = value
+        if self._count == self.stride:
+            if self.rows == len(self._table):
+                self._halve()
+                return
+            self._table[self.rows] = self._bucket()
+            self.rows += 1
+            self._open()
+
+    def _bucket(self) -> tuple[float, float, float, float]:
+        count = self._count
+        return self._x / count, self._sum / count, self._low, self._high
+
+    def _halve(self) -> None:
+        """Merge neighbours; the open bucket stays open at twice the stride."""
+        even, odd = self._table[0::2], self._table[1::2]
+        half = len(odd)
+        self._table[:half] = np.column_stack(
+            [
+                (even[:half, :2] + odd[:, :2]) / 2,
+                np.minimum(even[:half, 2], odd[:, 2]),
+                np.maximum(even[:half, 3], odd[:, 3]),
+            ]
+        )
+        self.rows = half
+        self.stride *= 2
+
+    def table(self) -> np.ndarray:
+        """The line so far, one row per bucket: position, mean, lowest, highest."""
+        rows = self._table[: self.rows]
+        if self._count:
+            return np.vstack([rows, self._bucket()])
+        return rows.copy()
+
+
+@dataclass(frozen=True)
+class EpochMean:
+    """Mean of one metric over one epoch, and the range of its batches."""
+
+    epoch: int
+    mean: float
+    low: float
+    high: float
+
+
+class Curve:
+    """One metric on one split: its batches and its epoch means."""
+
+    def __init__(self) -> None:
+        self.steps = Trace()
+        self.epochs: list[EpochMean] = []
+        self._low = math.inf
+        self._high = -math.inf
+
+    def add(self, x: float, value: float) -> None:
+        """Add the value of one batch at position x (in epochs)."""
+        self.steps.add(x, value)
+        if value < self._low:
+            self._low = value
+        if value > self._high:
+            self._high = value
+
+    def end_epoch(self, epoch: int, mean: float) -> None:
+        """Close an epoch with its mean."""
+        low, high = min(self._low, mean), max(self._high, mean)
+        self.epochs.append(EpochMean(epoch, mean, low, high))
+        self._low, self._high = math.inf, -math.inf
+
+    def epoch_table(self, split: str) -> np.ndarray:
+        """The epoch means, one row per epoch: position, mean, lowest, highest.
+
+        Why: a training mean stands in the middle of its epoch, among the batches it
+        sums up; a validation mean at the end, where the model it measured stood.
+        """
+        back = 0.5 if split == "train" else 0.0
+        rows = [(e.epoch - back, e.mean, e.low, e.high) for e in self.epochs]
+        return np.array(rows, dtype=float).reshape(len(rows), 4)
+
+
+class Curves:
+    """Every numeric metric of a run on both splits, positioned in epochs.
+
+    Why: positions are epochs (2.5 = half of the third) because train and valid have
+    different numbers of batches and epochs are what they share.
+    """
+
+    def __init__(self, metrics: Sequence[str]):
+        self.metrics = tuple(metrics)
+        self._curves = {
+            split: {name: Curve() for name in self.metrics} for split in SPLITS
+        }
+        self._waiting: dict[str, float] = {}
+
+    def curve(self, metric: str, split: str) -> Curve:
+        """The curve of one metric on one split."""
+        return self._curves[split][metric]
+
+    def update(self, name: str, value: float | None) -> None:
+        """Note a metric's value of the batch that `step` will position."""
+        if value is not None:
+            self._waiting[name] = value
+
+    def step(self, split: str, x: float) -> None:
+        """Place the noted values of one batch at position x."""
+        curves = self._curves[split]
+        for name, value in self._waiting.items():
+            curve = curves.get(name)
+            if curve is not None:
+                curve.add(x, value)
+        self._waiting.clear()
+
+    def end_epoch(self, epoch: int, split: str, means: Mapping[str, float]) -> None:
+        """Close an epoch of one split with the means of its metrics."""
+        for name, mean in means.items():
+            curve = self._curves[split].get(name)
+            if curve is not None:
+                curve.end_epoch(epoch, mean)
+
+    def series(self) -> Iterator[tuple[str, str, str, np.ndarray]]:
+        """What there is to draw: (metric, split, "steps" | "epochs", table)."""
+        for metric in self.metrics:
+            for split in SPLITS:
+                curve = self._curves[split][metric]
+                if split == "train":
+                    yield metric, split, "steps", curve.steps.table()
+                yield metric, split, "epochs", curve.epoch_table(split)
+
+    def rows(self) -> list[dict[str, float]]:
+        """The epoch table: one dict per epoch, keys "epoch" and "train Loss" etc."""
+        rows: dict[int, dict[str, float]] = {}
+        for split in SPLITS:
+            for metric in self.metrics:
+                for entry in self._curves[split][metric].epochs:
+                    row = rows.setdefault(entry.epoch, {"epoch": entry.epoch})
+                    row[f"{split} {metric}"] = entry.mean
+        return [rows[epoch] for epoch in sorted(rows)]
+
+    def is_empty(self) -> bool:
+        """Whether no value has come yet."""
+        return all(not len(table) for _, _, _, table in self.series())

@@ -1,0 +1,74 @@
+"""Building blocks · Learner. Places on the page whose content can be exchanged later.
+
+Why: the run of a notebook cell ends long before a background training does, and the
+thread that trains is not the thread that runs cells. A place remembers the cell it
+belongs to, so what a thread shows lands there and not under the newest cell.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+Bundle = Mapping[str, Any]
+
+
+class Place(Protocol):
+    """An output on the page."""
+
+    def replace(self, bundle: Bundle, metadata: Bundle | None = None) -> None:
+        """Show this instead."""
+        ...
+
+
+class Screen(Protocol):
+    """Somewhere to show things."""
+
+    def put(self, content: Any) -> Place:
+        """Show a widget or a bundle of mime types that can be replaced."""
+        ...
+
+    def show(self, bundle: Bundle, metadata: Bundle | None = None) -> None:
+        """Show a bundle of mime types for good."""
+        ...
+
+
+class NotebookScreen:
+    """The output area of the cell that is running now."""
+
+    def __init__(self) -> None:
+        self._context = contextvars.copy_context()
+
+    def put(self, content: Any) -> Place:
+        """Show a widget or a bundle of mime types below the cell."""
+        from IPython.display import DisplayHandle
+
+        handle = DisplayHandle()
+        self.run(handle.display, content)
+        return NotebookPlace(self, handle)
+
+    def show(self, bundle: Bundle, metadata: Bundle | None = None) -> None:
+        """Show a bundle for good: without a display id, as static pages like it."""
+        from IPython.display import display
+
+        self.run(display, bundle, metadata)
+
+    def run(self, act: Any, content: Any, metadata: Bundle | None = None) -> None:
+        """Show something as if the cell we belong to had done it."""
+        if isinstance(content, Mapping):
+            extra = {"metadata": dict(metadata)} if metadata else {}
+            self._context.copy().run(act, dict(content), raw=True, **extra)
+        else:
+            self._context.copy().run(act, content)
+
+
+class NotebookPlace:
+    """One output with a display id."""
+
+    def __init__(self, screen: NotebookScreen, handle: Any):
+        self._screen, self._handle = screen, handle
+
+    def replace(self, bundle: Bundle, metadata: Bundle | None = None) -> None:
+        """Show this instead of what was there."""
+        self._screen.run(self._handle.update, bundle, metadata)
