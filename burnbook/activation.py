@@ -5,7 +5,8 @@ Each takes a tensor first; the fused ones are ops, the rest is ordinary tensor c
 
 from burnbook.methods import apply
 from burnbook.ops import elementwise
-from burnbook.ops import softmax as softmax_ops
+from burnbook.ops.softmax import log_softmax as log_softmax_op
+from burnbook.ops.softmax import softmax as softmax_op
 from burnbook.tensor import Tensor
 
 
@@ -26,9 +27,9 @@ def tanh(x: Tensor) -> Tensor:
 
 def softmax(x: Tensor, dim: int) -> Tensor:
     """Positive numbers with sum 1 along a dim: outᵢ = eˣᵢ / Σⱼ eˣⱼ."""
-    return apply(softmax_ops.softmax, x, dim=dim)
+    return apply(softmax_op, x, dim=dim)
 
 
 def log_softmax(x: Tensor, dim: int) -> Tensor:
     """The logarithm of softmax, without overflow."""
-    return apply(softmax_ops.log_softmax, x, dim=dim)
+    return apply(log_softmax_op, x, dim=dim)

@@ -73,11 +73,13 @@ def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
         for t in given
     ):
         raise complaint(op, tensors, attrs)
-    if op.many and any(t.rank != first.rank for t in given):
+    if op.same_rank and any(t.rank != first.rank for t in given):
         raise complaint(op, tensors, attrs)
     if op.check is not None:
         _check(op, tensors, attrs)
     values = tuple([None if t is None else t.value for t in tensors])
+    if op.optional:
+        values += (None,) * (len(op.inputs) - len(values))
     try:
         out = backend.run(op, values, attrs)
     except Exception as error:
@@ -113,7 +115,7 @@ def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Except
         cure = "convert with .float(), .int() or .bool()" if len(given) > 1 else None
         names = ", or ".join(rows)
         return KindError(op.name, f"takes {names}", facts(op, tensors), cure)
-    if len({t.rank for t in given}) > 1 and (op.many or len(op.inputs) == 2):
+    if op.same_rank and len({t.rank for t in given}) > 1:
         ranks = " and ".join(str(t.rank) for t in given)
         return ShapeError(
             op.name,
@@ -156,7 +158,7 @@ def facts(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, str]]:
 
 def make_method(op: Op) -> Callable[..., Any]:
     """The method of one op, specialised for one input, two inputs, or many."""
-    if len(op.inputs) == 2 and not op.attrs and not op.optional and not op.many:
+    if len(op.inputs) == 2 and op.same_rank:
         method = _method_of_two(op)
     elif len(op.inputs) == 1 and not op.attrs and not op.check:
         method = _method_of_one(op)

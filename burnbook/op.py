@@ -48,6 +48,7 @@ class Op:
         self.rejects = list(declared.get("rejects") or ())
         self.reason = _asker(declared.get("reason"))
         self.check = _asker(declared.get("check"))
+        self.same_rank: bool = declared.get("same_rank", False)
         self.method: bool = declared.get("method", True)
         self.extras = tuple((declared.get("extra") or "").split())
         params = list(inspect.signature(forward).parameters.values())[1:]
@@ -95,6 +96,7 @@ class Op:
         On the namespace of a backend (see backend/base.py) this goes through its `run`,
         so that kernels and decorators see it; on plain NumPy it is the forward code.
         """
+        values += (None,) * (len(self.inputs) - len(values))
         run_op = getattr(xp, "run_op", None)
         out = (
             self.forward(xp, *values, **attrs)
@@ -144,6 +146,7 @@ def op(
     reason: Rule | None = None,
     check: Rule | None = None,
     extra: str | None = None,
+    same_rank: bool = False,
     method: bool = True,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Declare an op; the decorated function is its forward code, with `xp` first.
@@ -154,6 +157,7 @@ def op(
     returns a sentence, an (error class, sentence) pair, or None for "not my case".
     check: the same, but asked before every run.
     extra: names of further outputs that only gradient rules see.
+    same_rank: the inputs must have equal ranks (sizes of 1 stretch, ranks never do).
     method: False keeps the op off Tensor.
     """
 
@@ -167,6 +171,7 @@ def op(
             reason=reason,
             check=check,
             extra=extra,
+            same_rank=same_rank,
             method=method,
         )
         OPS[made.name] = made
@@ -221,7 +226,7 @@ def draw(spec: Spec, rng: np.random.Generator) -> np.ndarray:
         return rng.random(shape) * 1.8 - 0.9
     if how == "distinct":
         size = int(np.prod(shape))
-        values = (np.arange(size) - size / 2 + 0.25) / max(size, 1) * 4
+        values = (np.arange(size) - size / 2 + 0.3) / max(size, 1) * 4
         return rng.permutation(values).reshape(shape)
     if how == "indices":
         return rng.integers(0, spec[2], shape)

@@ -68,10 +68,11 @@ class Autodiff(Decorator):
             return self._inner.run(op, values, attrs)
         out = self._inner.run(op, values, attrs)
         kept = op.keep(values, out)
-        if op.extras:
-            out = out[0]
-        made = tracked(out, Node(op, parents, kept, attrs, out.shape))
-        return (made,) if op.extras else made
+        if not op.extras:
+            return tracked(out, Node(op, parents, kept, attrs, out.shape))
+        first = out[0]
+        made = tracked(first, Node(op, parents, kept, attrs, first.shape))
+        return (made, *out[1:])
 
     def leaf(self, value: Value) -> Tracked:
         """A value that gradients are collected for."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from burnbook.errors import GraphError
 from burnbook.op import BackwardOp, Op
-from burnbook.ops import elementwise, index, linear, reduce, shape
+from burnbook.ops import elementwise, index, reduce, shape
+from burnbook.ops.linear import matmul
 
 if TYPE_CHECKING:
     from burnbook.autodiff.autodiff import Autodiff
@@ -211,7 +212,7 @@ SAME_OP: dict[str, Op] = {
     "tanh": elementwise.tanh,
     "maximum": elementwise.max_pair,
     "minimum": elementwise.min_pair,
-    "matmul": linear.matmul,
+    "matmul": matmul,
 }
 CONSTANT = {
     *("sign", "floor", "ceil", "rint", "arange", "argmax", "argmin", "isnan"),

@@ -12,6 +12,7 @@ BAD = [(normal(2, 3), normal(2, 4))]
 @op(
     "FF>B II>B BB>B",
     symbol="==",
+    same_rank=True,
     reason=broadcast,
     samples=[*PAIRS, (truths(2, 3), truths(2, 3))],
     rejects=BAD,
@@ -24,7 +25,14 @@ def equal(xp: Any, x: Any, y: Any) -> Any:
     return xp.equal(x, y)
 
 
-@op("FF>B II>B BB>B", symbol="!=", reason=broadcast, samples=PAIRS, rejects=BAD)
+@op(
+    "FF>B II>B BB>B",
+    symbol="!=",
+    same_rank=True,
+    reason=broadcast,
+    samples=PAIRS,
+    rejects=BAD,
+)
 def not_equal(xp: Any, x: Any, y: Any) -> Any:
     """True where two elements differ.
 
@@ -33,7 +41,14 @@ def not_equal(xp: Any, x: Any, y: Any) -> Any:
     return xp.not_equal(x, y)
 
 
-@op("FF>B II>B", symbol=">", reason=broadcast, samples=PAIRS, rejects=BAD)
+@op(
+    "FF>B II>B",
+    symbol=">",
+    same_rank=True,
+    reason=broadcast,
+    samples=PAIRS,
+    rejects=BAD,
+)
 def greater(xp: Any, x: Any, y: Any) -> Any:
     """True where x is above y.
 
@@ -42,7 +57,14 @@ def greater(xp: Any, x: Any, y: Any) -> Any:
     return xp.greater(x, y)
 
 
-@op("FF>B II>B", symbol=">=", reason=broadcast, samples=PAIRS, rejects=BAD)
+@op(
+    "FF>B II>B",
+    symbol=">=",
+    same_rank=True,
+    reason=broadcast,
+    samples=PAIRS,
+    rejects=BAD,
+)
 def greater_equal(xp: Any, x: Any, y: Any) -> Any:
     """True where x is not below y.
 
@@ -51,7 +73,14 @@ def greater_equal(xp: Any, x: Any, y: Any) -> Any:
     return xp.greater_equal(x, y)
 
 
-@op("FF>B II>B", symbol="<", reason=broadcast, samples=PAIRS, rejects=BAD)
+@op(
+    "FF>B II>B",
+    symbol="<",
+    same_rank=True,
+    reason=broadcast,
+    samples=PAIRS,
+    rejects=BAD,
+)
 def lower(xp: Any, x: Any, y: Any) -> Any:
     """True where x is below y.
 
@@ -60,7 +89,14 @@ def lower(xp: Any, x: Any, y: Any) -> Any:
     return xp.less(x, y)
 
 
-@op("FF>B II>B", symbol="<=", reason=broadcast, samples=PAIRS, rejects=BAD)
+@op(
+    "FF>B II>B",
+    symbol="<=",
+    same_rank=True,
+    reason=broadcast,
+    samples=PAIRS,
+    rejects=BAD,
+)
 def lower_equal(xp: Any, x: Any, y: Any) -> Any:
     """True where x is not above y.
 
@@ -87,7 +123,13 @@ def bool_not(xp: Any, x: Any) -> Any:
     return xp.logical_not(x)
 
 
-@op("BB>B", symbol="&", reason=broadcast, samples=[(truths(2, 3), truths(1, 3))])
+@op(
+    "BB>B",
+    symbol="&",
+    same_rank=True,
+    reason=broadcast,
+    samples=[(truths(2, 3), truths(1, 3))],
+)
 def bool_and(xp: Any, x: Any, y: Any) -> Any:
     """True where both elements are.
 
@@ -96,7 +138,13 @@ def bool_and(xp: Any, x: Any, y: Any) -> Any:
     return xp.logical_and(x, y)
 
 
-@op("BB>B", symbol="|", reason=broadcast, samples=[(truths(2, 3), truths(1, 3))])
+@op(
+    "BB>B",
+    symbol="|",
+    same_rank=True,
+    reason=broadcast,
+    samples=[(truths(2, 3), truths(1, 3))],
+)
 def bool_or(xp: Any, x: Any, y: Any) -> Any:
     """True where at least one element is.
 

@@ -23,6 +23,7 @@ def broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
 @op(
     "FF>F II>I",
     symbol="+",
+    same_rank=True,
     reason=broadcast,
     samples=[(normal(2, 3), normal(2, 3)), (normal(2, 3), normal(1, 3))],
     rejects=[(normal(2, 3), normal(2, 4)), (normal(2, 3), normal(3))],
@@ -41,6 +42,7 @@ add.grad(x=lambda g: g, y=lambda g: g)
 @op(
     "FF>F II>I",
     symbol="-",
+    same_rank=True,
     reason=broadcast,
     samples=[(normal(2, 3), normal(2, 1))],
     rejects=[(normal(2, 3), normal(3, 3))],
@@ -59,6 +61,7 @@ sub.grad(x=lambda g: g, y=lambda g: -g)
 @op(
     "FF>F II>I",
     symbol="*",
+    same_rank=True,
     reason=broadcast,
     samples=[(normal(2, 3), normal(2, 1)), (normal(2, 3), normal(2, 3))],
     rejects=[(normal(2, 3), normal(2, 4))],
@@ -77,6 +80,7 @@ mul.grad(x=lambda g, y: g * y, y=lambda g, x: g * x)
 @op(
     "FF>F II>I",
     symbol="/",
+    same_rank=True,
     reason=broadcast,
     samples=[(normal(2, 3), positive(1, 3))],
     rejects=[(normal(2, 3), normal(2, 4))],
@@ -99,6 +103,7 @@ div.grad(x=lambda g, y: g / y, y=lambda g, y, out: -g * out / y)
 @op(
     "FF>F II>I",
     symbol="%",
+    same_rank=True,
     reason=broadcast,
     samples=[(distinct(2, 3), positive(1, 3))],
 )
@@ -121,6 +126,7 @@ remainder.grad(
 @op(
     "FF>F II>I",
     symbol="**",
+    same_rank=True,
     reason=broadcast,
     samples=[(positive(2, 3), normal(2, 3)), (positive(2, 3), normal(1, 3))],
 )
@@ -138,7 +144,12 @@ powf.grad(
 )
 
 
-@op("FF>F II>I", reason=broadcast, samples=[(distinct(2, 3), distinct(2, 3))])
+@op(
+    "FF>F II>I",
+    same_rank=True,
+    reason=broadcast,
+    samples=[(distinct(2, 3), unit(2, 3))],
+)
 def max_pair(xp: Any, x: Any, y: Any) -> Any:
     """The larger of two elements: out = y where x < y, else x.
 
@@ -153,7 +164,12 @@ max_pair.grad(
 )
 
 
-@op("FF>F II>I", reason=broadcast, samples=[(distinct(2, 3), distinct(2, 3))])
+@op(
+    "FF>F II>I",
+    same_rank=True,
+    reason=broadcast,
+    samples=[(distinct(2, 3), unit(2, 3))],
+)
 def min_pair(xp: Any, x: Any, y: Any) -> Any:
     """The smaller of two elements: out = y where y < x, else x.
 

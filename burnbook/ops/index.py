@@ -64,9 +64,7 @@ def scatter(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> Any:
     return out
 
 
-def gather_x(
-    xp: Any, g: Any, x_shape: tuple[int, ...], indices: Any, dim: int
-) -> Any:
+def gather_x(xp: Any, g: Any, x_shape: tuple[int, ...], indices: Any, dim: int) -> Any:
     """Put every gradient back where its value was picked."""
     return scatter(xp, xp.zeros(x_shape, g.dtype), indices, g, dim=dim)
 
@@ -109,9 +107,7 @@ def select_assign(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> An
     return out
 
 
-def select_x(
-    xp: Any, g: Any, x_shape: tuple[int, ...], indices: Any, dim: int
-) -> Any:
+def select_x(xp: Any, g: Any, x_shape: tuple[int, ...], indices: Any, dim: int) -> Any:
     """Put every slice of the gradient back where it was picked."""
     return select_assign(xp, xp.zeros(x_shape, g.dtype), indices, g, dim=dim)
 
@@ -128,7 +124,11 @@ def mask_fits(x: tuple[int, ...], mask: tuple[int, ...]) -> str | None:
     return broadcast(x, mask)
 
 
-@op("FBF>F IBI>I BBB>B", samples=[(normal(2, 3), truths(2, 3), normal(1, 3))])
+@op(
+    "FBF>F IBI>I BBB>B",
+    same_rank=True,
+    samples=[(normal(2, 3), truths(2, 3), normal(1, 3))],
+)
 def mask_where(xp: Any, x: Any, mask: Any, values: Any) -> Any:
     """Replace elements where the mask is true: out = values there, x elsewhere.
 
@@ -143,7 +143,13 @@ mask_where.grad(
 )
 
 
-@op("FB>F IB>I BB>B", reason=mask_fits, samples=[(normal(2, 3), truths(2, 3), {"value": 7.0})], method=False)
+@op(
+    "FB>F IB>I BB>B",
+    same_rank=True,
+    reason=mask_fits,
+    samples=[(normal(2, 3), truths(2, 3), {"value": 7.0})],
+    method=False,
+)
 def mask_fill(xp: Any, x: Any, mask: Any, *, value: float) -> Any:
     """Fill with one value where the mask is true.
 

@@ -24,6 +24,7 @@ def inner_sizes(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
 @op(
     "FF>F II>I",
     symbol="@",
+    same_rank=True,
     reason=inner_sizes,
     samples=[(normal(3, 4), normal(4, 5)), (normal(2, 3, 4), normal(1, 4, 5))],
     rejects=[(normal(3, 4), normal(5, 4)), (normal(3), normal(3))],
@@ -91,7 +92,7 @@ def linear_bias(xp: Any, g: Any) -> Any:
 
 
 linear.grad(
-    x=lambda xp, g, weight: xp.matmul(g, weight.swapaxes(-1, -2)),
+    x=lambda xp, g, weight: linear(xp, g, weight.swapaxes(-1, -2)),
     weight=linear_weight,
     bias=linear_bias,
 )

@@ -193,7 +193,9 @@ def sum_to(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
     """
     while x.ndim > len(shape):
         x = xp.sum(x, axis=0)
-    dims = tuple(i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if a != b)
+    dims = tuple(
+        i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if a != b
+    )
     return xp.sum(x, axis=dims, keepdims=True) if dims else x
 
 

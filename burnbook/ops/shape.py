@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from burnbook.errors import DimError
 from burnbook.op import normal, op
 from burnbook.ops.reduce import count, dim_inside, sum_to
@@ -151,6 +153,7 @@ def cat_fits(xs: list[tuple[int, ...]], dim: int) -> Any:
 
 @op(
     "F*>F I*>I B*>B",
+    same_rank=True,
     reason=cat_fits,
     samples=[(normal(2, 3), normal(1, 3), normal(4, 3), {"dim": 0})],
     rejects=[(normal(2, 3), normal(2, 4), {"dim": 0})],
@@ -217,9 +220,7 @@ def slice_spread(
     return out
 
 
-def slice_x(
-    xp: Any, g: Any, x_shape: tuple[int, ...], index: tuple[slice, ...]
-) -> Any:
+def slice_x(xp: Any, g: Any, x_shape: tuple[int, ...], index: tuple[slice, ...]) -> Any:
     """The gradient of a slice: zero outside it."""
     return slice_spread(xp, g, index=index, shape=tuple(x_shape))
 
@@ -269,7 +270,11 @@ def slice_assign_x(
 slice_assign.grad(x=slice_assign_x, values=lambda xp, g, index: g[index])
 
 
-@op("F>F I>F B>F I>I F>I B>I", samples=[(normal(2, 3), {"dtype": "f64"})], method=False)
+@op(
+    "F>F I>F B>F",
+    samples=[(normal(2, 3), {"dtype": np.float64})],
+    method=False,
+)
 def cast(xp: Any, x: Any, *, dtype: Any) -> Any:
     """The same values as another element type.
 

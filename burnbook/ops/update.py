@@ -46,7 +46,7 @@ def adam_step(
     """One step of Adam: m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g²,
     p ← p − lr m̂ / (√v̂ + ε), where m̂ = m / (1−β₁ᵗ) and v̂ = v / (1−β₂ᵗ).
 
-    Shapes: param [...], grad [...], moment_1 [...], moment_2 [...] -> three of [...]
+    Shapes: param [...], grad [...], moment_1 [...], moment_2 [...] -> [...], [...], [...]
     Why: m and v start at zero and are too small at first; dividing corrects that.
     """
     step = param.dtype.type(lr / (1 - beta_1**time))

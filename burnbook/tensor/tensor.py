@@ -121,14 +121,22 @@ class Tensor(Creation, Basic, Numeric, Tracking):
         return view
 
     def __dlpack__(self, **asked: Any) -> Any:
-        """Hand the values to another library: read-only where it can, else a copy."""
-        version = asked.get("max_version")
-        if version is not None and tuple(version) >= (1, 0) and not asked.get("copy"):
-            return np.asarray(self).__dlpack__(**asked)
-        return np.array(self).__dlpack__()
+        """Hand a copy of the values to another library, on the same device.
+
+        Why: some consumers write to what is marked read-only, so a view is not safe.
+        """
+        asked.pop("copy", None)
+        return self._bare().copy().__dlpack__(**asked)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return self._bare().__dlpack_device__()
+
+    def _bare(self) -> Any:
+        """The array itself, below every level of tracking."""
+        value = self.value
+        while hasattr(value, "node"):
+            value = value.value
+        return value
 
     def __reduce__(self) -> Any:
         return _restore, (
