@@ -1,0 +1,88 @@
+"""Building blocks · Backend. CuPy on an NVIDIA GPU, with its own short list of kernels.
+
+CuPy is NumPy's array module on a GPU, so every op runs there as it is written; only
+where whole passes over the memory can be saved does a kernel take its place (see
+cuda_kernels.py). CuPy is imported when the first `Cupy` is made, not before.
+"""
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.base import ArraySpace, Backend, Value
+from burnbook.backend.cuda_kernels import draw_words, kernels
+from burnbook.errors import BackendError
+
+
+class Cupy(Backend):
+    """Tensors as CuPy arrays on GPU number `index`: `Cupy(0)` is the first one.
+
+    Why: `pip install burnbook[cuda12]` brings CuPy; without it a BackendError says so.
+    """
+
+    name = "cupy"
+
+    def __init__(
+        self,
+        index: int = 0,
+        float: str = "f32",  # noqa: A002 - public name
+        int: str = "i64",  # noqa: A002 - public name
+    ):
+        module = find_cupy(index)
+        super().__init__(module, float, int)
+        self.index = index
+        self.device_name = f"Cuda({index})"
+        self.xp = GpuSpace(module, self)
+        self.kernels = kernels(module)
+        self._device = module.cuda.Device(index)
+
+    def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
+        """Run one op on this GPU."""
+        with self._device:
+            return super().run(op, values, attrs)
+
+    def from_numpy(self, array: np.ndarray) -> Value:
+        """Copy a NumPy array to this GPU."""
+        with self._device:
+            return self.xp.module.array(array, order="C")
+
+    def to_numpy(self, value: Value) -> np.ndarray:
+        """Copy a value back to the CPU."""
+        return self.xp.module.asnumpy(value)
+
+    def __repr__(self) -> str:
+        shown = [str(self.index)]
+        if self.float != "f32":
+            shown.append(f"float={self.float!r}")
+        if self.int != "i64":
+            shown.append(f"int={self.int!r}")
+        return f"Cupy({', '.join(shown)})"
+
+
+class GpuSpace(ArraySpace):
+    """CuPy as ops see it, with Philox as one kernel for the random ops."""
+
+    def philox(self, count: int, key: tuple[int, int]) -> Any:
+        """The first 64-bit words of a key's sequence, drawn on the GPU."""
+        return draw_words(self.module, count, key)
+
+
+def find_cupy(index: int) -> Any:
+    """CuPy itself, once GPU number `index` is known to be there."""
+    where = f"Cupy({index})"
+    cure = "pip install burnbook[cuda12], on a machine with an NVIDIA GPU"
+    try:
+        module = importlib.import_module("cupy")
+    except ImportError as error:
+        what, facts = "CuPy is not installed", [("import", str(error).splitlines()[0])]
+        raise BackendError(where, what, facts, cure) from None
+    try:
+        found = module.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        what, facts = "no GPU can be used", [("driver", str(error).splitlines()[0])]
+        raise BackendError(where, what, facts, cure) from None
+    if not 0 <= index < found:
+        what = f"there is no GPU number {index}"
+        raise BackendError(where, what, [("GPUs", str(found))], "Cupy(0)")
+    return module

@@ -1,0 +1,539 @@
+"""CuPy: what can be proven without a GPU, and what a machine with one adds.
+
+Run the second part there with `python -m pytest tests/test_cupy.py -m gpu`.
+"""
+
+import ast
+import ctypes
+import inspect
+import pickle
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import burnbook
+from burnbook.autodiff import Autodiff
+from burnbook.backend import cuda_kernels
+from burnbook.backend.base import ArraySpace, Backend
+from burnbook.backend.cupy import Cupy
+from burnbook.backend.numpy import Numpy
+from burnbook.errors import BackendError, DimError
+from burnbook.kinds import Bool, Float, Int
+from burnbook.op import OPS, draw, split_sample
+from burnbook.ops.conv import conv2d, conv2d_weight, conv2d_x
+from burnbook.ops.random import (
+    bernoulli,
+    dropout,
+    normal,
+    philox,
+    random_bits,
+    uniform,
+)
+from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
+from burnbook.ops.update import adam_step
+
+SOURCES = Path(burnbook.__file__).parent
+OUR_OWN = {"__name__", "run_op", "philox", "module"}  # of ArraySpace, not of CuPy
+
+
+# Without a GPU: every name and keyword that ops use exists in CuPy.
+
+
+def uses_of_xp(source):
+    """Each (line, dotted name, positional count, keywords) of `xp.…` in a file."""
+    tree = ast.parse(source)
+    calls = {
+        id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)
+    }
+    inside = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        dotted = dotted_name(node)
+        call = calls.get(id(node))
+        given = call_shape(call) if call else (0, ())
+        if dotted and id(node) not in inside:
+            yield node.lineno, f"xp.{dotted}", *given
+        elif dotted is None and is_of_an_array(node):
+            yield node.lineno, f"ndarray.{node.attr}", *given
+
+
+def dotted_name(node):
+    """`lib.stride_tricks.as_strided` for `self.xp.lib.stride_tricks.as_strided`."""
+    names = []
+    while isinstance(node, ast.Attribute) and node.attr != "xp":
+        names.append(node.attr)
+        node = node.value
+    is_xp = isinstance(node, ast.Attribute) or (
+        isinstance(node, ast.Name) and node.id == "xp"
+    )
+    return ".".join(reversed(names)) if names and is_xp else None
+
+
+def is_of_an_array(node):
+    """Whether this may be a method of an array (and not a function of NumPy's)."""
+    of_module = isinstance(node.value, ast.Name) and node.value.id in ("np", "math")
+    return hasattr(np.ndarray, node.attr) and not of_module
+
+
+def call_shape(call):
+    starred = any(isinstance(arg, ast.Starred) for arg in call.args)
+    count = 0 if starred else len(call.args)
+    return count, tuple(word.arg for word in call.keywords if word.arg)
+
+
+def missing_in_cupy(cupy, name, count, keywords):
+    """What CuPy lacks for one use, in words, or None."""
+    found = cupy
+    for part in name.removeprefix("xp.").split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            return f"{name} does not exist"
+    if not (count or keywords):
+        return None
+    offset = 1 if name.startswith("ndarray.") else 0
+    try:
+        inspect.signature(found).bind_partial(
+            *[None] * (count + offset), **dict.fromkeys(keywords)
+        )
+    except TypeError as error:
+        return f"{name}: {error}"
+    except ValueError:  # written in Cython: the first line of the docstring tells
+        known = documented_words(found)
+        wrong = [word for word in keywords if word not in known]
+        return f"{name} has no {wrong}" if wrong else None
+    return None
+
+
+def documented_words(function):
+    head = re.search(r"\((.*)\)", (function.__doc__ or "").split("\n\n")[0], re.S)
+    assert head, f"{function} has neither a signature nor a documented one"
+    words = re.sub(r"[\\*/]", "", head.group(1)).split(",")
+    return {word.split("=")[0].split()[-1] for word in words if word.strip()}
+
+
+@pytest.fixture(scope="module")
+def cupy_module():
+    return pytest.importorskip("cupy")
+
+
+def test_every_array_function_of_the_library_exists_in_cupy(cupy_module):
+    problems, seen = [], set()
+    for file in sorted(SOURCES.rglob("*.py")):
+        for line, name, count, keywords in uses_of_xp(file.read_text("utf-8")):
+            if name.split(".")[1] in OUR_OWN:
+                continue
+            if name.startswith("ndarray.") and file.parent.name != "ops":
+                continue  # elsewhere a method may well be called on a NumPy array
+            seen.add(name)
+            problem = missing_in_cupy(cupy_module, name, count, keywords)
+            if problem:
+                problems.append(f"{file.relative_to(SOURCES)}:{line}: {problem}")
+    assert not problems, "\n".join(problems)
+    assert {"xp.matmul", "xp.lib.stride_tricks.as_strided", "ndarray.reshape"} <= seen
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("xp.nonsense(x)", "xp.nonsense does not exist"),
+        ("self.xp.lib.nonsense", "xp.lib.nonsense does not exist"),
+        ("xp.sum(x, axes=1)", "xp.sum: got an unexpected keyword argument 'axes'"),
+        ("xp.max(x, initial=0)", "unexpected keyword argument 'initial'"),
+        ("xp.add(x, y, subok=True)", "xp.add has no ['subok']"),
+        ("x.astype(y, casting='safe', device=1)", "ndarray.astype has no ['device']"),
+        ("x.sum(axis=0).ctypes", "ndarray.ctypes does not exist"),
+        ("xp.where(a, b, c, d)", "xp.where: too many positional arguments"),
+    ],
+)
+def test_the_comparison_with_cupy_notices_what_is_missing(cupy_module, line, problem):
+    found = [missing_in_cupy(cupy_module, *use[1:]) for use in uses_of_xp(line)]
+    assert any(problem in text for text in found if text), found
+
+
+def test_without_a_gpu_the_error_says_what_to_install(monkeypatch):
+    module = pytest.importorskip("cupy")
+
+    def no_driver():
+        raise RuntimeError("the driver is too old\nmore")
+
+    monkeypatch.setattr(module.cuda.runtime, "getDeviceCount", no_driver)
+    with pytest.raises(BackendError) as caught:
+        Cupy(0, "f32", "i16")
+    assert str(caught.value) == (
+        "Cupy(0): no GPU can be used\n"
+        "  driver  the driver is too old\n"
+        "  try: pip install burnbook[cuda12], on a machine with an NVIDIA GPU"
+    )
+
+
+def test_without_cupy_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    with pytest.raises(BackendError, match=r"Cupy\(3\): CuPy is not installed"):
+        Cupy(3)
+
+
+def test_a_gpu_that_is_not_there_is_named(monkeypatch):
+    module = pytest.importorskip("cupy")
+    monkeypatch.setattr(module.cuda.runtime, "getDeviceCount", lambda: 1)
+    with pytest.raises(BackendError, match="there is no GPU number 5"):
+        Cupy(5)
+
+
+# Without a GPU: the code for other array modules, run on NumPy under another name.
+
+
+class Elsewhere(Backend):
+    """NumPy that does not say its name, so that ops take the way of other modules."""
+
+    name = "elsewhere"
+
+    def __init__(self, float="f32", int="i64"):  # noqa: A002 - as in Backend
+        super().__init__(np, float, int)
+        self.xp.__name__ = "elsewhere"
+
+    def from_numpy(self, array):
+        return np.array(array, order="C")
+
+    def to_numpy(self, value):
+        return np.asarray(value)
+
+
+ROWS = [
+    pytest.param(op, row, id=f"{name}-{number}")
+    for name, op in sorted(OPS.items())
+    for number, row in enumerate(op.samples)
+]
+
+
+def inputs_of(op, row):
+    """Arrays in float64 and int64 for the first row of kinds that fits the sample."""
+    specs, attrs = split_sample(row)
+    rng = np.random.default_rng(0)
+    arrays = [draw(spec, rng) for spec in specs]
+    kinds = next((k for k in op.kinds if len(k) == len(arrays)), None)
+    if op.many:
+        kinds = next(iter(op.kinds)) * len(arrays)
+    types = {Float: np.float64, Int: np.int64, Bool: np.bool_}
+    natural = {"f": Float, "i": Int, "b": Bool}
+    for given in op.kinds:
+        if len(given) == len(arrays) and all(
+            natural[a.dtype.kind] is kind for a, kind in zip(arrays, given, strict=True)
+        ):
+            kinds = given
+    return [a.astype(types[k]) for a, k in zip(arrays, kinds or (), strict=True)], attrs
+
+
+def outcome(backend, op, arrays, attrs):
+    """What an op and its gradient give on a backend, as NumPy arrays."""
+    values = tuple(backend.from_numpy(a) for a in arrays)
+    out = backend.run(op, values, attrs)
+    found = list(out) if isinstance(out, tuple) else [out]
+    if op.rules:
+        first = found[0]
+        ones = backend.xp.ones_like(first)
+        needs = tuple(name in op.rules for name in op.inputs)
+        if op.many:
+            needs = (True,) * len(values)
+        needs = needs[: len(values)] + (False,) * (len(needs) - len(values))
+        padded = values if op.many else values + (None,) * (len(needs) - len(values))
+        kept = op.keep(padded, out)
+        grads = backend.run(op.backward, (ones, *kept), {**attrs, "needs": needs})
+        found += [g for g in grads if g is not None]
+    return [backend.to_numpy(a) for a in found]
+
+
+def assert_same(op, row, backend):
+    arrays, attrs = inputs_of(op, row)
+    expected = outcome(Numpy(compiled=False), op, arrays, attrs)
+    got = outcome(backend, op, arrays, attrs)
+    assert len(expected) == len(got)
+    for a, b in zip(got, expected, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        exact = b.dtype.kind != "f" or op.name in ("uniform", "bernoulli", "dropout")
+        np.testing.assert_allclose(a, b, rtol=0 if exact else 1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("op", "row"), ROWS)
+def test_ops_do_not_depend_on_the_name_of_the_array_module(op, row):
+    assert_same(op, row, Elsewhere())
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 1000])
+def test_philox_as_array_code_gives_numpys_bits(count):
+    key = (2**64 - 3, 7)
+    expected = np.random.Philox(key=key[1] << 64 | key[0]).random_raw(max(count, 1))
+    assert (philox(np, count, key) == expected[:count]).all()
+
+
+# Without a GPU: the kernels themselves, compiled as C++ and run thread by thread.
+
+GPP = ["g++", "-O1", "-ffp-contract=off", "-shared", "-fPIC"]
+SHIM = r"""
+#include <math.h>
+#define __device__
+#define __global__
+#define __forceinline__ inline
+struct { unsigned int x; } blockIdx, threadIdx, blockDim;
+extern "C" void stand_at(unsigned int block, unsigned int thread, unsigned int threads)
+{ blockIdx.x = block; threadIdx.x = thread; blockDim.x = threads; }
+static unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
+{ return (unsigned long long)(((unsigned __int128)a * b) >> 64); }
+"""
+
+
+class ThreadByThread:
+    """NumPy with CuPy's two ways to compile a kernel, on a C++ compiler."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def build(self, code):
+        stem = self.folder / f"kernel_{abs(hash(code))}"
+        stem.with_suffix(".cpp").write_text(SHIM + code)
+        subprocess.run(
+            [*GPP, "-o", f"{stem}.so", f"{stem}.cpp"],
+            check=True,
+        )
+        return ctypes.CDLL(f"{stem}.so")
+
+    def RawKernel(self, code, name):  # noqa: N802 - CuPy's name
+        library = self.build(code)
+
+        def launch(grid, block, args):
+            given = [as_c(a) for a in args]
+            for b in range(grid[0]):
+                for t in range(block[0]):
+                    library.stand_at(b, t, block[0])
+                    getattr(library, name)(*given)
+
+        return launch
+
+    def ElementwiseKernel(self, inputs, outputs, operation, name):  # noqa: N802
+        inputs, outputs = (
+            [word.split()[1] for word in text.split(",")] for text in (inputs, outputs)
+        )
+        arrays = [*inputs[:4], *outputs]
+        header = ", ".join(
+            f"double{'*' if n in arrays else ''} {n}_" for n in inputs + outputs
+        )
+        body = operation
+        for word in inputs + outputs:
+            value = f"{word}_[i]" if word in arrays else f"{word}_"
+            body = re.sub(rf"\b{word}\b", value, body)
+        loop = f"for (long i = 0; i < n; ++i) {{ {body} }}"
+        library = self.build(f'extern "C" void {name}(long n, {header}) {{ {loop} }}')
+
+        def launch(*values):
+            news = [np.empty_like(values[0]) for _ in outputs]
+            given = [as_c(v) for v in (*values, *news)]
+            getattr(library, name)(ctypes.c_long(values[0].size), *given)
+            return news
+
+        return launch
+
+
+def as_c(value):
+    if isinstance(value, np.ndarray):
+        return value.ctypes.data_as(ctypes.c_void_p)
+    kind = {"f": ctypes.c_float, "d": ctypes.c_double, "i": ctypes.c_int32}
+    kind |= {"l": ctypes.c_int64, "L": ctypes.c_uint64, "I": ctypes.c_uint32}
+    return kind[np.dtype(type(value)).char](value)
+
+
+@pytest.fixture(scope="module")
+def threads(tmp_path_factory):
+    if not shutil.which("g++"):
+        pytest.skip("no C++ compiler")
+    return ThreadByThread(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.mark.parametrize("count", [1, 4, 1025])
+def test_philox_kernel_gives_numpys_bits(threads, count):
+    key = (2**64 - 3, 7)
+    expected = np.random.Philox(key=key[1] << 64 | key[0]).random_raw(count)
+    found = cuda_kernels.draw_words(threads, count, key)
+    assert (found == np.atleast_1d(expected)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 5), (4097,)])
+def test_dropout_kernel_equals_the_plain_code_bit_for_bit(threads, dtype, shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    for prob in (0.0, 0.25, 0.999):
+        attrs = {"prob": prob, "key": (5, 6)}
+        expected = dropout.forward(np, x, **attrs)
+        found = cuda_kernels.draw_dropout(threads, x, **attrs)
+        assert found.dtype == dtype
+        assert (found == expected).all()
+
+
+def test_adam_kernel_equals_the_plain_code(threads):
+    rng = np.random.default_rng(0)
+    values = [rng.random((3, 7)) + 0.1 for _ in range(4)]
+    attrs = {"lr": 0.01, "beta_1": 0.8, "beta_2": 0.99, "epsilon": 1e-3, "time": 3}
+    expected = adam_step.forward(np, *values, **attrs)
+    found = cuda_kernels.fused_adam_step(threads, *values, **attrs)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+@pytest.mark.parametrize("whole", [np.int32, np.int64])
+def test_loss_kernels_equal_the_plain_code(threads, real, whole):
+    rng = np.random.default_rng(0)
+    logits = (rng.standard_normal((300, 10)) * 20).astype(real)
+    targets = rng.integers(0, 10, 300).astype(whole)
+    loss = cuda_kernels.fused_cross_entropy(threads, logits, targets)
+    expected = cross_entropy.forward(np, logits, targets)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    dout = np.array([0.5], real)
+    slopes = cuda_kernels.fused_cross_entropy_logits(threads, dout, logits, targets)
+    expected = cross_entropy_logits.forward(np, dout, logits, targets)
+    np.testing.assert_allclose(slopes, expected, rtol=1e-4, atol=1e-8)
+
+
+def test_loss_kernel_leaves_a_wrong_target_to_the_plain_code(threads):
+    logits = np.zeros((3, 4), np.float32)
+    for wrong in (-1, 4):
+        targets = np.array([0, wrong, 1])
+        assert cuda_kernels.fused_cross_entropy(threads, logits, targets) is None
+        with pytest.raises(DimError, match=f"target {wrong} is not one of the 4"):
+            cross_entropy.forward(np, logits, targets)
+
+
+CONVS = [
+    *conv2d.samples,
+    (("normal", (3, 2, 9, 8)), ("normal", (4, 2, 3, 3)), {"stride": (2, 3)}),
+    (("normal", (1, 4, 5, 5)), ("normal", (8, 1, 5, 5)), {"groups": 4}),
+]
+
+
+@pytest.mark.parametrize("row", CONVS)
+def test_whole_batch_convolution_equals_the_plain_code(row):
+    arrays, attrs = inputs_of(conv2d, row)
+    x, weight = arrays[:2]
+    out = conv2d.forward(np, *arrays, **attrs)
+    assert_close(cuda_kernels.columns_conv2d(np, *arrays, **attrs), out)
+    dout = np.random.default_rng(1).standard_normal(out.shape)
+    for plain, kernel, values, sizes in (
+        (conv2d_x, cuda_kernels.columns_conv2d_x, (dout, weight), ("x", x)),
+        (
+            conv2d_weight,
+            cuda_kernels.columns_conv2d_weight,
+            (dout, x),
+            ("weight", weight),
+        ),
+    ):
+        facts = {**attrs, f"{sizes[0]}_shape": sizes[1].shape}
+        assert_close(kernel(np, *values, **facts), plain.forward(np, *values, **facts))
+
+
+def assert_close(found, expected):
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_a_convolution_too_large_for_its_columns_is_left_to_the_plain_code(monkeypatch):
+    monkeypatch.setattr(cuda_kernels, "MOST_COLUMNS", 100)
+    x, weight = np.ones((2, 1, 9, 9)), np.ones((1, 1, 3, 3))
+    assert cuda_kernels.columns_conv2d(np, x, weight) is None
+
+
+def test_every_kernel_belongs_to_an_op_and_has_its_parameters():
+    for op, kernel in cuda_kernels.kernels(np).items():
+        function = kernel.__closure__[1].cell_contents
+        if not callable(function) or function is np:
+            function = kernel.__closure__[0].cell_contents
+        wanted = list(inspect.signature(op.forward).parameters.values())[1:]
+        found = list(inspect.signature(function).parameters.values())[1:]
+        assert [(p.name, p.kind, p.default) for p in found] == [
+            (p.name, p.kind, p.default) for p in wanted
+        ], op
+
+
+# With a GPU.
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    try:
+        return Cupy(0)
+    except BackendError as error:
+        pytest.skip(error.what)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("op", "row"), ROWS)
+def test_op_and_its_gradient_agree_with_numpy_on_the_gpu(gpu, op, row):
+    assert_same(op, row, gpu)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize("count", [1, 5, 100_003])
+def test_random_bits_on_the_gpu_equal_numpys(gpu, dtype, count):
+    found = random_bits(gpu.xp, count, (123, 2**63), dtype)
+    expected = random_bits(np, count, (123, 2**63), dtype)
+    assert (gpu.to_numpy(found) == expected).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_random_tensors_on_the_gpu_equal_numpys(gpu, dtype):
+    cpu = Numpy(compiled=False)
+    attrs = {"shape": (301, 7), "key": (9, 8), "dtype": dtype}
+    for op in (uniform, bernoulli):
+        assert (gpu.to_numpy(gpu.run(op, (), attrs)) == cpu.run(op, (), attrs)).all()
+    normals = gpu.to_numpy(gpu.run(normal, (), attrs)).astype(np.float64)
+    expected = cpu.run(normal, (), attrs).astype(np.float64)
+    limit = 2e-3 if dtype == np.float16 else 1e-6
+    assert np.abs(normals - expected).max() < limit
+
+
+@pytest.mark.gpu
+def test_kernels_on_the_gpu_agree_with_the_plain_code_at_the_guides_sizes(gpu):
+    rng = np.random.default_rng(0)
+    for x_shape, w_shape in (
+        ((64, 1, 28, 28), (8, 1, 3, 3)),
+        ((64, 8, 26, 26), (16, 8, 3, 3)),
+    ):
+        x, weight = rng.random(x_shape), rng.random(w_shape)
+        arrays = [x.astype(np.float32), weight.astype(np.float32)]
+        for op in (conv2d,):
+            expected = outcome(Numpy(compiled=False), op, arrays, {})
+            for a, b in zip(outcome(gpu, op, arrays, {}), expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-2)
+    logits, targets = rng.random((64, 10)).astype(np.float32), rng.integers(0, 10, 64)
+    found = outcome(gpu, cross_entropy, [logits, targets], {})
+    expected = outcome(Numpy(compiled=False), cross_entropy, [logits, targets], {})
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.gpu
+def test_a_wrong_target_on_the_gpu_is_explained(gpu):
+    logits = gpu.from_numpy(np.zeros((2, 3), np.float32))
+    with pytest.raises(DimError, match="target 3 is not one of the 3 classes"):
+        gpu.run(cross_entropy, (logits, gpu.from_numpy(np.array([0, 3]))), {})
+
+
+@pytest.mark.gpu
+def test_the_backend_describes_itself_and_pickles(gpu):
+    assert (gpu.name, gpu.device_name, repr(gpu)) == ("cupy", "Cuda(0)", "Cupy(0)")
+    assert pickle.loads(pickle.dumps(gpu)) is gpu
+    assert Cupy(0) is gpu
+    assert repr(Cupy(0, float="f64", int="i32")) == "Cupy(0, float='f64', int='i32')"
+    assert repr(Autodiff(gpu)) == "Autodiff(Cupy(0))"
+    array = np.arange(6.0).reshape(2, 3)
+    assert (gpu.to_numpy(gpu.from_numpy(array)) == array).all()
+    assert isinstance(gpu.xp, ArraySpace)
