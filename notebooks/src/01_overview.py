@@ -160,7 +160,7 @@ answer = 2 * 3
 check("1.1", answer)
 
 # %% tags=["exercise"]
-# exercise 1.2: one step of gradient descent on w² from w = 3, learning rate 0.1
+# exercise 1.2: one step of gradient descent on w² from w = 3, rate 0.1
 answer = ...
 check("1.2", answer)
 

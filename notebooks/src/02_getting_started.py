@@ -101,7 +101,7 @@ print((column + row).to_data().to_list())
 # middle; dark is near. Change the 14 and the picture moves.
 
 # %% tags=["widget"]
-steps = Tensor[1, Int].arange(range(28), device).float() - 14.0
+steps = Tensor[1, Int].arange(0, 28, device).float() - 14.0
 squares = steps * steps
 distance = (squares.reshape([28, 1]) + squares.reshape([1, 28])).sqrt()
 Images(distance.reshape([1, 28, 28]), zoom=6)
@@ -186,12 +186,12 @@ answer = [2, 3]
 check("2.2", answer)
 
 # %% tags=["exercise"]
-# exercise 2.3: the sum of the even numbers below 10, with Tensor.arange and sum
+# exercise 2.3: the sum of the even numbers below 10, with arange
 answer = ...  # an Int tensor of one element
 check("2.3", answer)
 
 # %% tags=["solution"]
-answer = (Tensor[1, Int].arange(range(5), device) * 2).sum()
+answer = (Tensor[1, Int].arange(0, 5, device) * 2).sum()
 check("2.3", answer)
 
 # %% tags=["exercise"]

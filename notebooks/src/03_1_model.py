@@ -60,6 +60,7 @@ model.forward(image).shape
 #
 # $$\text{out}_{ij} = b + \sum_{k,l} w_{kl}\; x_{i+k,\,j+l}$$
 
+
 # %% tags=["run-me"]
 def convolve(x, w, b):
     height, width = x.shape[0] - w.shape[0] + 1, x.shape[1] - w.shape[1] + 1
@@ -99,6 +100,7 @@ same(convolve(x, weight, bias), out.reshape([3, 3]))
 # parameters) and what cannot (pooling, dropout, activation) stand side by side.
 # `Module` adds the rest: printing, counting, saving, loading, moving to a device.
 
+
 # %% tags=["run-me"]
 class Model(Module):
     """Two convolutions, pooling, two linear layers."""
@@ -116,6 +118,7 @@ class Model(Module):
 # Next to it stands its config: the numbers one might want to change. A field with a
 # default may be left out; the others are asked for. `init` makes the parts.
 
+
 # %% tags=["run-me"]
 class ModelConfig(Config):
     num_classes: int
@@ -129,7 +132,9 @@ class ModelConfig(Config):
             pool=AdaptiveAvgPool2dConfig([8, 8]).init(),
             activation=Relu(),
             linear1=LinearConfig(16 * 8 * 8, self.hidden_size).init(device),
-            linear2=LinearConfig(self.hidden_size, self.num_classes).init(device),
+            linear2=LinearConfig(self.hidden_size, self.num_classes).init(
+                device
+            ),
             dropout=DropoutConfig(self.dropout).init(),
         )
 
@@ -154,6 +159,7 @@ print(config.with_dropout(0.2))
 # How the parts are used is ordinary code in a method called `forward`. It could have
 # another name, or there could be several. Here we add it to the class above; in a file
 # it would stand inside. The comments give the shape after each line.
+
 
 # %% tags=["run-me"]
 def forward(self, images: Tensor[3]) -> Tensor[2]:
@@ -194,7 +200,9 @@ Images(channels.reshape([8, 26, 26]), [f"window {i}" for i in range(8)])
 # however large it is.
 
 # %% tags=["run-me"]
-huge = LinearConfig(1_000_000, 1_000_000).init(device)  # 4 terabytes, if it were made
+huge = LinearConfig(1_000_000, 1_000_000).init(
+    device
+)  # 4 terabytes, if it were made
 huge.num_params()
 
 # %% [markdown]
@@ -217,7 +225,7 @@ model.linear1.forward(Tensor[2].zeros([4, 100], device))
 # ## Exercises
 
 # %% tags=["exercise"]
-# exercise 3.1.1: how many parameters has a convolution 8 → 16 with 3 × 3 windows?
+# exercise 3.1.1: parameters of a convolution 8 → 16 with 3 × 3 windows
 answer = ...
 check("3.1.1", answer)
 
@@ -235,8 +243,8 @@ answer = ModelConfig(26, 64).with_dropout(0.25)
 check("3.1.2", answer)
 
 # %% tags=["exercise"]
-# exercise 3.1.3: the shape after Conv2dConfig([3, 4], [5, 5]) on images [2, 3, 32, 20]
-answer = ...  # a list
+# exercise 3.1.3: images [2, 3, 32, 20] after Conv2dConfig([3, 4], [5, 5])
+answer = ...  # a shape, as a list
 check("3.1.3", answer)
 
 # %% tags=["solution"]
@@ -245,7 +253,7 @@ check("3.1.3", answer)
 
 
 # %% tags=["exercise"]
-# exercise 3.1.4: a module with linear layers 784 → 32 → 10 and a Relu between them
+# exercise 3.1.4: a module, linear 784 → 32, Relu, linear 32 → 10
 class Mlp(Module):
     first: Linear
     second: Linear

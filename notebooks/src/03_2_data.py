@@ -51,10 +51,12 @@ print(item.image.shape, item.image.dtype, "label", item.label)
 
 # %% tags=["widget"]
 first = [test.get(i) for i in range(20)]
-Images(np.stack([item.image for item in first]), [item.label for item in first])
+Images(
+    np.stack([item.image for item in first]), [item.label for item in first]
+)
 
 # %% tags=["run-me"]
-counts = {digit: 0 for digit in range(10)}
+counts = dict.fromkeys(range(10), 0)
 for item in train:
     counts[item.label] += 1
 Bars(counts, "How often each digit occurs")
@@ -71,6 +73,7 @@ Bars(counts, "How often each digit occurs")
 #
 # $$x = \frac{\text{pixel}/255 - 0.1307}{0.3081}$$
 
+
 # %% tags=["run-me"]
 def by_hand(items):
     images = np.stack([item.image for item in items])
@@ -86,6 +89,7 @@ by_hand(first).shape
 # makes it from a list of items. Ours turns each image into a tensor, gives it a leading
 # dimension, normalizes it, and joins them all.
 
+
 # %% tags=["run-me"]
 @dataclass(frozen=True)
 class MnistBatch:
@@ -100,7 +104,9 @@ class MnistBatcher(Batcher):
             for item in items
         ]
         images = [((image / 255.0) - 0.1307) / 0.3081 for image in images]
-        targets = [Tensor[1, Int].from_data([item.label], device) for item in items]
+        targets = [
+            Tensor[1, Int].from_data([item.label], device) for item in items
+        ]
         return MnistBatch(Tensor.cat(images, 0), Tensor.cat(targets, 0))
 
 
@@ -145,6 +151,7 @@ print(sum(sizes), "of", loader.num_items(), "items")
 # Anything with `get` and `len` is a dataset. Most are made from others: a `Mapper`
 # changes each item when it is asked for, so that even a huge dataset costs nothing to
 # transform.
+
 
 # %% tags=["run-me"]
 class Ink(Mapper):
@@ -208,7 +215,7 @@ answer = (255 / 255 - 0.1307) / 0.3081
 check("3.2.2", answer)
 
 # %% tags=["exercise"]
-# exercise 3.2.3: a dataset of the squares of 0 … 9, from InMemDataset and a Mapper
+# exercise 3.2.3: a dataset of the squares of 0 … 9, with a Mapper
 answer = ...
 check("3.2.3", answer)
 
@@ -224,7 +231,7 @@ check("3.2.3", answer)
 
 
 # %% tags=["exercise"]
-# exercise 3.2.4: a batcher that turns a list of numbers into a Float tensor of rank 1
+# exercise 3.2.4: a batcher that makes a Float tensor of a list of numbers
 class Numbers(Batcher):
     def batch(self, items, device=device): ...
 

@@ -110,10 +110,13 @@ Lines({"loss": losses}, "The same batch, thirty times")
 # which metrics compute what they show; for classes that is the loss, the output and
 # the targets.
 
+
 # %% tags=["run-me"]
 def forward_classification(self, images, targets):
     output = self.forward(images)
-    loss = CrossEntropyLossConfig().init(output.device()).forward(output, targets)
+    loss = (
+        CrossEntropyLossConfig().init(output.device()).forward(output, targets)
+    )
     return ClassificationOutput(loss, output, targets)
 
 
@@ -145,6 +148,7 @@ print(model.train_step(batch))
 # One config holds everything that makes this run this run, and it is saved beside the
 # results.
 
+
 # %% tags=["run-me"]
 class TrainingConfig(Config):
     model: ModelConfig
@@ -174,9 +178,13 @@ device.seed(config.seed)
 
 
 def loader(dataset, device):
-    builder = DataLoaderBuilder(MnistBatcher(device)).batch_size(config.batch_size)
+    builder = DataLoaderBuilder(MnistBatcher(device)).batch_size(
+        config.batch_size
+    )
     return (
-        builder.shuffle(config.seed).num_workers(config.num_workers).build(dataset)
+        builder.shuffle(config.seed)
+        .num_workers(config.num_workers)
+        .build(dataset)
     )
 
 
@@ -202,7 +210,9 @@ learner = (
     .devices([device])
     .num_epochs(config.num_epochs)
     .build(
-        config.model.init(device), config.optimizer.init(), config.learning_rate
+        config.model.init(device),
+        config.optimizer.init(),
+        config.learning_rate,
     )
 )
 
@@ -265,7 +275,7 @@ numbers = Tensor[1].from_floats([1.0, 2.0], plain)
 # ## Exercises
 
 # %% tags=["exercise"]
-# exercise 3.3.1: the loss of an untrained model on ten classes, if all are equally likely
+# exercise 3.3.1: the loss if the model finds all ten classes equally likely
 answer = ...
 check("3.3.1", answer)
 

@@ -32,6 +32,7 @@ burnbook.seed(0)
 # The model of the last chapters never said who should do its sums. Here is one
 # function, given to two backends: the second counts with 64 bits per number.
 
+
 # %% tags=["run-me"]
 def third(device):
     return Tensor[1].from_floats([1.0], device) / 3.0
@@ -45,6 +46,7 @@ for device in (Numpy(), Numpy(float="f64")):
 #
 # A backend has one verb: *run this operation on these arrays*. The rest of the library
 # only calls that. A backend of our own, on the back of an envelope:
+
 
 # %% tags=["run-me"]
 class Envelope:
@@ -167,7 +169,7 @@ answer = Autodiff(Numpy(float="f64"))
 check("3.4.1", answer)
 
 # %% tags=["exercise"]
-# exercise 3.4.2: how many operations run for (a + b) * a - b on a plain backend?
+# exercise 3.4.2: how many operations run for (a + b) * a - b?
 answer = ...
 check("3.4.2", answer)
 

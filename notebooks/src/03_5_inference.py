@@ -37,7 +37,9 @@ burnbook.seed(0)
 # %% tags=["run-me", "nbval-ignore-output"]
 artifacts = Path("artifacts/inference")
 if not (artifacts / "model.mpk").exists():
-    config = TrainingConfig(ModelConfig(10, 64), AdamConfig(), learning_rate=1e-3)
+    config = TrainingConfig(
+        ModelConfig(10, 64), AdamConfig(), learning_rate=1e-3
+    )
     train(
         artifacts,
         config.with_num_epochs(8).with_num_workers(2),
@@ -100,7 +102,7 @@ print(f"Predicted {predicted} Expected {item.label}")
 # %% tags=["run-me"]
 logits = np.asarray(output)[0]
 by_hand = np.exp(logits) / np.exp(logits).sum()
-print(f"they sum to {by_hand.sum():.3f}, the largest is that of {by_hand.argmax()}")
+print(f"they sum to {by_hand.sum():.3f}, the largest is {by_hand.argmax()}")
 
 # %% [markdown]
 # ## In burnbook
@@ -119,7 +121,7 @@ Bars(dict(enumerate(percent)), f"How sure, in percent; it is a {item.label}")
 # %% [markdown]
 # ## All of them at once
 #
-# A prediction for 360 images is one batch. How many are right?
+# A prediction for 359 images is one batch. How many are right?
 
 # %% tags=["run-me"]
 items = list(test_set)
@@ -179,7 +181,7 @@ answer = MnistBatcher(device).batch(items[:5]).targets
 check("3.5.2", answer)
 
 # %% tags=["exercise"]
-# exercise 3.5.3: a function that takes the model and an item and returns the digit
+# exercise 3.5.3: a function (model, item) that returns the digit it sees
 answer = ...
 check("3.5.3", answer)
 
@@ -247,6 +249,6 @@ check("3.5.3", answer)
 # | `CompactRecorder().load(path, device)` | `CompactRecorder::new().load(path, &device)` | `ModuleRecord::load(path)` |
 # | `config.model.init(device).load_record(record)` | `config.model.init::<B>(&device).load_record(record)` | without `B` |
 # | `output.argmax(1).flatten(0, 1).into_scalar()` | `output.argmax(1).flatten::<1>(0, 1).into_scalar()` | the same |
-# | `model.mpk` (MessagePack) | `model.mpk` | `model.bpk` (burnpack); `burnbook` reads both |
+# | `model.mpk` (MessagePack) | `model.mpk` | `model.bpk` (burnpack) |
 #
 # Back to [1 · Overview](01_overview.ipynb)

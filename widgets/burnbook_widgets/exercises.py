@@ -101,7 +101,7 @@ EXERCISES: dict[str, Value | Holds] = {
     "3.1.2": Holds(letters_config, "ModelConfig(26, 64), then with_dropout"),
     "3.1.3": Value(lambda: [2, 4, 28, 16], "a window of 5 leaves size − 4 stops"),
     "3.1.4": Holds(small_mlp, "second of relu of first; LinearConfig(784, 32).init(…)"),
-    "3.2.1": Value(lambda: 15, "1,437 images; the last batch is not full"),
+    "3.2.1": Value(lambda: 15, "1,438 images; the last batch is not full"),
     "3.2.2": Value(lambda: (1 - 0.1307) / 0.3081, "255 / 255 is 1"),
     "3.2.3": Holds(squares, "MapperDataset(InMemDataset(list(range(10))), mapper)"),
     "3.2.4": Holds(numbers_batcher, "Tensor[1].from_floats wants a list of floats"),
