@@ -5,7 +5,9 @@ that is enough on its own, the facts one per line, and the cure when it is known
 text is built only when something has failed, so it costs nothing before.
 """
 
+import sys
 from collections.abc import Iterable
+from typing import Any
 
 Fact = str | tuple[str, str]
 
@@ -37,7 +39,10 @@ def _pair(row: tuple[str, str], width: int) -> str:
 
 
 class BurnbookError(Exception):
-    """The base of every error that the library explains."""
+    """The base of every error that the library explains.
+
+    Made while a module runs, it says which one: `path` is "Model.conv1".
+    """
 
     def __init__(
         self,
@@ -50,16 +55,37 @@ class BurnbookError(Exception):
         self.what = what
         self.facts = list(facts)
         self.cure = cure
-        self.path = ""
+        self.path = _running_modules()
         super().__init__(where, what, self.facts, cure)
 
     def __str__(self) -> str:
         where = f"{self.path}: {self.where}" if self.path else self.where
         return explain(where, self.what, self.facts, self.cure)
 
-    def inside(self, name: str) -> None:
-        """Add the name of the module that the error is passing through."""
-        self.path = f"{name}.{self.path}" if self.path else name
+
+def _running_modules() -> str:
+    """The path of the module whose code is running, "Model.conv1"; mostly none is.
+
+    Read off the call stack, and only when an error is made: layers pay nothing for it.
+    """
+    chain: list[Any] = []
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_varnames[:1] == ("self",) and frame.f_code.co_argcount:
+            owner = frame.f_locals.get("self")
+            inside = frame.f_globals.get("__name__", "").startswith("burnbook.module.")
+            known = not chain or chain[-1] is not owner
+            if known and not inside and hasattr(type(owner), "find_part"):
+                chain.append(owner)
+        frame = frame.f_back
+    if not chain:
+        return ""
+    above = chain.pop()
+    names = [type(above).__name__]
+    for module in reversed(chain):
+        names.append(above.find_part(module) or type(module).__name__)
+        above = module
+    return ".".join(names)
 
 
 class ShapeError(BurnbookError, ValueError):

@@ -21,7 +21,7 @@ from burnbook.errors import explain
 from burnbook.kinds import Float
 from burnbook.module import records
 from burnbook.module.display import Chosen, Content, DisplaySettings, layout
-from burnbook.module.param import Param, ParamId
+from burnbook.module.param import Param, ParamId, leaf
 from burnbook.module.tree import (
     Tree,
     children,
@@ -109,8 +109,8 @@ class Module(Tree):
 
     def named_params(self) -> list[tuple[str, Param]]:
         """Every parameter with its path: [("linear.weight", …), …]."""
-        leaves = walk(self)
-        return [(path, leaf) for path, leaf in leaves if isinstance(leaf, Param)]
+        rows = walk(self)
+        return [(path, held) for path, held in rows if isinstance(held, Param)]
 
     def no_grad(self) -> Self:
         """The module with its Float parameters left alone by gradients."""
@@ -125,28 +125,29 @@ class Module(Tree):
     def collect_devices(self, devices: Sequence[Backend]) -> list[Backend]:
         """`devices`, and those of this module that are not among them."""
         found = list(devices)
-        for _, leaf in walk(self):
-            device = leaf.device if isinstance(leaf, Param) else leaf.backend
+        for _, held in walk(self):
+            device = held.device if isinstance(held, Param) else held.backend
             if all(device is not other for other in found):
                 found.append(device)
         return found
 
     def to_device(self, device: Backend) -> Self:
-        """Move the tensors; under Autodiff the move itself can be differentiated."""
+        """Move the tensors; what is there already stays as it is."""
 
         def move(param: Param) -> Param:
-            return param.derive(_move, device, param.is_require_grad)
+            change = _move_leaf if param.is_require_grad else _move
+            return param.derive(change, device, param.is_require_grad)
 
-        return rebuild(self, move, lambda tensor: tensor.to_device(device))
+        return rebuild(self, move, lambda tensor: _move(tensor, device))
 
     def fork(self, device: Backend) -> Self:
         """Move and detach: the parameters are leaves of a graph of their own."""
 
         def move(param: Param) -> Param:
-            fresh = _fork if param.is_require_grad else _move_detached
-            return param.derive(fresh, device, param.is_require_grad)
+            change = _fork if param.is_require_grad else _move_plain
+            return param.derive(change, device, param.is_require_grad)
 
-        return rebuild(self, move, lambda tensor: _move_detached(tensor, device))
+        return rebuild(self, move, lambda tensor: _move_plain(tensor, device))
 
     def valid(self) -> Self:
         """The module on the backend below Autodiff: no gradients, no dropout."""
@@ -163,11 +164,11 @@ class Module(Tree):
         """The module under Autodiff, with all Float parameters to be learned."""
 
         def lift(param: Param) -> Param:
-            device = param.device
-            above = device if device.ad_enabled else device.autodiff()
-            return param.derive(_fork, above, param.kind is Float)
+            return param.derive(_lift, _above(param.device), param.kind is Float)
 
-        return rebuild(self, lift, lambda t: _move_detached(t, t.backend.autodiff()))
+        return rebuild(
+            self, lift, lambda t: _lift(t, _above(t.backend)).set_require_grad(False)
+        )
 
     # Records
 
@@ -263,18 +264,29 @@ def _below(device: Backend) -> Backend:
     return device.inner if device.ad_enabled else device
 
 
+def _above(device: Backend) -> Backend:
+    return device if device.ad_enabled else device.autodiff()
+
+
 def _move(tensor: Tensor, device: Backend) -> Tensor:
-    return tensor if tensor.backend is device else tensor.to_device(device)
+    return tensor.to_device(device)
 
 
-def _move_detached(tensor: Tensor, device: Backend) -> Tensor:
-    moved = _move(tensor, device)
-    return moved.detach() if moved.kind is Float else moved
+def _move_leaf(tensor: Tensor, device: Backend) -> Tensor:
+    return tensor if tensor.backend is device else _fork(tensor, device)
 
 
 def _fork(tensor: Tensor, device: Backend) -> Tensor:
-    moved = _move_detached(tensor, device)
-    return moved.require_grad() if device.ad_enabled else moved
+    return leaf(tensor.to_device(device), required=True)
+
+
+def _move_plain(tensor: Tensor, device: Backend) -> Tensor:
+    return leaf(tensor.to_device(device), required=False)
+
+
+def _lift(tensor: Tensor, device: Backend) -> Tensor:
+    above = tensor if tensor.backend is device else Tensor.from_inner(tensor, device)
+    return leaf(above, tensor.kind is Float)
 
 
 def _strip(tensor: Tensor, device: Backend) -> Tensor:

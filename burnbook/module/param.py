@@ -120,10 +120,8 @@ class Param:
     @classmethod
     def from_tensor(cls, value: Tensor) -> Self:
         """A new parameter with these values; a Float one is to be learned."""
-        value = value.detach() if value.kind is Float else value
-        if value.kind is Float:
-            value = _with_grad(value, required=True)
-        return cls(ParamId.new(), value, require_grad=value.kind is Float)
+        learned = value.kind is Float
+        return cls(ParamId.new(), leaf(value, learned), require_grad=learned)
 
     @classmethod
     def from_data(cls, data: Any, device: Backend, kind: Kind = Float) -> Self:
@@ -179,7 +177,7 @@ class Param:
     def set_require_grad(self, require_grad: bool) -> "Param":
         """The same parameter, to be learned or to be left alone; stays lazy."""
         return self.derive(
-            lambda value, device: _with_grad(value.detach(), required=require_grad),
+            lambda value, _: leaf(value, require_grad),
             self.device,
             require_grad,
         )
@@ -270,13 +268,10 @@ def _rebuild(
     number: int, data: TensorData, device: Backend, kind: Kind, require_grad: bool
 ) -> Param:
     value = Tensor.from_data(data, device, kind)
-    if require_grad:
-        value = _with_grad(value, required=True)
-    return Param(ParamId(number), value, require_grad=require_grad)
+    return Param(ParamId(number), leaf(value, require_grad), require_grad=require_grad)
 
 
-def _with_grad(value: Tensor, required: bool) -> Tensor:
-    """The tensor as a leaf that gradients reach, or not; plain backends have none."""
-    if not value.backend.ad_enabled:
-        return value
-    return value.require_grad() if required else value
+def leaf(value: Tensor, required: bool) -> Tensor:
+    """The tensor cut from its graph; gradients reach it again if that is required."""
+    plain = value.set_require_grad(False)
+    return plain.require_grad() if required else plain

@@ -10,7 +10,7 @@ from typing import Any
 
 from burnbook.errors import RecordError
 from burnbook.kinds import Float, kind_of, numpy_dtype
-from burnbook.module.param import Param, ParamId, ParamRecord
+from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.tree import (
     Hint,
     Tree,
@@ -113,10 +113,8 @@ class Loading:
         except (RecordError, TypeError, AttributeError):
             return self.note(path, f"its id is {str(record.id)[:40]!r}", param)
         value = Tensor.from_data(data, param.device, param.kind)
-        flag = param.is_require_grad and kind is Float
-        if flag and value.backend.ad_enabled:
-            value = value.require_grad()
-        return Param(number, value, require_grad=flag)
+        flag = param.is_require_grad
+        return Param(number, leaf(value, flag), require_grad=flag)
 
     def module(self, value: Tree, record: Any, hint: Hint, path: str) -> Any:
         """The module with every field loaded."""

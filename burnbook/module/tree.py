@@ -22,6 +22,10 @@ from burnbook.tensor import Tensor
 class Tree:
     """What Module is for the functions of this folder: something with fields."""
 
+    def find_part(self, part: object) -> str | None:
+        """The path to a module or parameter inside this one: "layers.0"; or None."""
+        return _find(self, part, "")
+
 
 class Hint(NamedTuple):
     """What a field's annotation says about the values in it."""
@@ -64,6 +68,15 @@ def children(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, dict):
         for key, held in value.items():
             yield str(key), held
+
+
+def _find(value: Any, part: object, path: str) -> str | None:
+    for name, held in children(value):
+        at = f"{path}.{name}" if path else name
+        found = at if held is part else _find(held, part, at)
+        if found is not None:
+            return found
+    return None
 
 
 def each_param(value: Any, act: Callable[[Param], Any]) -> None:

@@ -1,0 +1,104 @@
+"""Building blocks · Module. Conv2d: one small filter slides over the whole image."""
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.settings import ONE_LINE, PaddingConfig2d, at_least
+from burnbook.ops.conv import conv2d
+from burnbook.tensor import Tensor, apply
+
+
+class Conv2dConfig(Config):
+    """How to make a Conv2d layer: channels [in, out], kernel_size [height, width].
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> Conv2dConfig([1, 8], [3, 3]).with_bias(False).init(Numpy()).num_params()
+        72
+    """
+
+    channels: tuple[int, int]
+    kernel_size: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    padding: PaddingConfig2d = PaddingConfig2d.Valid
+    bias: bool = True
+    initializer: Initializer = KAIMING
+
+    def validate(self) -> None:
+        """Refuse sizes below 1, and groups that the channels cannot be split into."""
+        at_least(self, 1, channels=self.channels, kernel_size=self.kernel_size)
+        at_least(self, 1, stride=self.stride, dilation=self.dilation)
+        at_least(self, 1, groups=self.groups)
+        if any(count % self.groups for count in self.channels):
+            raise ConfigError(
+                "Conv2dConfig",
+                f"{list(self.channels)} channels do not make {self.groups} groups",
+                cure="groups that divide both numbers of channels",
+            )
+
+    def init(self, device: Backend) -> "Conv2d":
+        """The layer on a device; its numbers are drawn at the first use."""
+        c_in, c_out = self.channels
+        h, w = self.kernel_size
+        fans = (c_in // self.groups * h * w, c_out // self.groups * h * w)
+        shape = [c_out, c_in // self.groups, h, w]
+        weight = self.initializer.init_with(shape, *fans, device)
+        bias = None
+        if self.bias:
+            bias = self.initializer.init_with([c_out], *fans, device)
+        return Conv2d(
+            weight,
+            bias,
+            self.stride,
+            self.kernel_size,
+            self.dilation,
+            self.groups,
+            self.padding,
+        )
+
+
+class Conv2d(Module):
+    """Slide filters over images: outₙₒᵢⱼ = biasₒ + Σ over the window of x · weightₒ.
+
+    Shapes: x [n, c_in, h, w] -> [n, c_out, h', w'];
+        weight [c_out, c_in / groups, kh, kw], bias [c_out];
+        h' = ⌊(h + 2 padding − dilation (kh − 1) − 1) / stride⌋ + 1
+    """
+
+    weight: Param
+    bias: Param | None
+    stride: tuple[int, int]
+    kernel_size: tuple[int, int]
+    dilation: tuple[int, int]
+    groups: int
+    padding: PaddingConfig2d
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of images."""
+        bias, size = self.bias, input.dims()[-2:]
+        return apply(
+            conv2d,
+            input,
+            self.weight.val(),
+            None if bias is None else bias.val(),
+            stride=self.stride,
+            padding=self.padding.calculate(size, self.kernel_size, self.stride),
+            dilation=self.dilation,
+            groups=self.groups,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        content.add("stride", str(list(self.stride)))
+        content.add("kernel_size", str(list(self.kernel_size)))
+        content.add("dilation", str(list(self.dilation)))
+        content.add("groups", self.groups)
+        return content.add("padding", self.padding)

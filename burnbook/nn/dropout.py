@@ -1,0 +1,56 @@
+"""Building blocks · Module. Dropout: forget at random, so that nothing is relied on."""
+
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE
+from burnbook.ops.random import dropout
+from burnbook.tensor import Tensor, apply
+
+
+class DropoutConfig(Config):
+    """How to make a Dropout layer: with which probability a value is dropped.
+
+    Example:
+        >>> DropoutConfig(0.5).init()
+        Dropout {prob: 0.5}
+    """
+
+    prob: float
+
+    def validate(self) -> None:
+        """Refuse what is not a probability."""
+        if not 0.0 <= self.prob <= 1.0:
+            raise ConfigError(
+                "DropoutConfig", f"prob is {self.prob}, not between 0 and 1"
+            )
+
+    def init(self) -> "Dropout":
+        """The layer; it has no parameters, so it needs no device."""
+        return Dropout(self.prob)
+
+
+class Dropout(Module):
+    """Set values to 0 with probability p and scale the rest: out = x · mask / (1 − p).
+
+    Shapes: x [...] -> [...]
+    Why: it acts only under Autodiff, which is where training happens; `model.valid()`
+    is on the backend below and keeps every value. There is no training flag to forget.
+    """
+
+    prob: float
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Drop values when training, else give them back."""
+        backend = input.backend
+        if not backend.ad_enabled or self.prob == 0.0:
+            return input
+        return apply(dropout, input, prob=self.prob, key=backend.next_key())
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the probability."""
+        return content.add("prob", self.prob)

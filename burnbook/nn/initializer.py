@@ -1,0 +1,139 @@
+"""Building blocks · Module. Initializers: which random numbers a layer starts from.
+
+The spread of the first weights decides whether signals fade or explode on their way
+through many layers. Kaiming's rule looks at the inputs of a unit (fan-in), Xavier's at
+inputs and outputs. A parameter made here is lazy: it reserves its random key at once
+and draws its numbers at the first use, so the order of use changes nothing.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.config import ConfigEnum, holding, unit
+from burnbook.errors import ConfigError
+from burnbook.kinds import Float
+from burnbook.module import Param, ParamId
+from burnbook.ops.random import normal, uniform
+from burnbook.tensor import Tensor
+from burnbook.tensor.shape import check_dims
+
+
+class Initializer(ConfigEnum):
+    """How the values of a parameter are drawn, with fan the number of inputs.
+
+    KaimingUniform: U(−a, a), a = √3 · gain / √fan. KaimingNormal: std = gain / √fan.
+    XavierUniform: U(−a, a), a = √3 · gain · √(2 / (fan_in + fan_out)). XavierNormal:
+    std = gain · √(2 / (fan_in + fan_out)).
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> Initializer.Constant(value=3.0).init([2], Numpy()).val().to_data().to_list()
+        [3.0, 3.0]
+    """
+
+    Constant = holding(value=float)
+    Ones = unit()
+    Zeros = unit()
+    Uniform = holding(min=float, max=float)
+    Normal = holding(mean=float, std=float)
+    KaimingUniform = holding(gain=float, fan_out_only=bool)
+    KaimingNormal = holding(gain=float, fan_out_only=bool)
+    XavierUniform = holding(gain=float)
+    XavierNormal = holding(gain=float)
+
+    def validate(self) -> None:
+        """Refuse an empty range and a negative spread."""
+        if self.variant == "Uniform" and not self.min <= self.max:
+            raise ConfigError(
+                "Initializer.Uniform", f"min {self.min} lies above max {self.max}"
+            )
+        if self.variant == "Normal" and not self.std >= 0:
+            raise ConfigError("Initializer.Normal", f"std is {self.std}, below 0")
+
+    def init(self, shape: Sequence[int], device: Backend) -> Param:
+        """A lazy parameter of this shape; for the rules that need no fan."""
+        return self.init_with(shape, None, None, device)
+
+    def init_with(
+        self,
+        shape: Sequence[int],
+        fan_in: int | None,
+        fan_out: int | None,
+        device: Backend,
+    ) -> Param:
+        """A lazy parameter of this shape, for a layer with these fans."""
+        dims = check_dims(f"Initializer.{self.variant}", shape)
+        key = device.next_key() if self.variant in _RANDOM else None
+        draw = _Draw(self, dims, fan_in, fan_out, key)
+        return Param.uninitialized(
+            ParamId.new(), draw, device, require_grad=True, shape=dims
+        )
+
+    def limits(self, fan_in: int | None, fan_out: int | None) -> tuple[float, float]:
+        """Low and high of a uniform rule, mean and spread of a normal one."""
+        if self.variant in ("Uniform", "Normal"):
+            return self.values
+        fan_in, fan_out = self._fan(fan_in, fan_out)
+        std = self.gain * math.sqrt(2.0 / (fan_in + fan_out))
+        if self.variant.endswith("Normal"):
+            return 0.0, std
+        edge = math.sqrt(3.0) * std
+        return -edge, edge
+
+    def _fan(self, fan_in: int | None, fan_out: int | None) -> tuple[int, int]:
+        """Both fans; the one that Kaiming looks at, twice: √(2 / 2 fan) = 1 / √fan."""
+        if self.variant.startswith("Kaiming"):
+            fan_in = fan_out = fan_out if self.fan_out_only else fan_in
+        if fan_in is None or fan_out is None:
+            raise ConfigError(
+                f"Initializer.{self.variant}",
+                "this layer does not say how many inputs and outputs a unit has",
+                [("fan_in", str(fan_in)), ("fan_out", str(fan_out))],
+                "Initializer.Normal or Initializer.Uniform",
+            )
+        return max(fan_in, 1), max(fan_out, 1)
+
+
+_RANDOM = {name for name in Initializer.variants if name[0] in "UNKX"}
+_FILL = {"Ones": 1.0, "Zeros": 0.0}
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """What a lazy parameter remembers of its initializer."""
+
+    initializer: Initializer
+    shape: tuple[int, ...]
+    fan_in: int | None
+    fan_out: int | None
+    key: tuple[int, int] | None
+
+    def __call__(self, device: Backend, require_grad: bool) -> Tensor:
+        made = self._values(device)
+        return made.require_grad() if require_grad else made
+
+    def _values(self, device: Backend) -> Tensor:
+        rule, shape = self.initializer, self.shape
+        if self.key is None:
+            value = rule.values[0] if rule.values else _FILL[rule.variant]
+            return Tensor.full(shape, value, device)
+        first, second = rule.limits(self.fan_in, self.fan_out)
+        attrs: dict[str, Any] = {
+            "shape": shape,
+            "key": self.key,
+            "dtype": device.float_dtype,
+        }
+        if rule.variant.endswith("Normal"):
+            attrs |= {"mean": first, "std": second}
+            op = normal
+        else:
+            attrs |= {"low": first, "high": second}
+            op = uniform
+        return Tensor.of(device.run(op, (), attrs), Float, device)
+
+
+#: What every layer uses unless told otherwise: U(−1/√fan_in, 1/√fan_in).
+KAIMING = Initializer.KaimingUniform(gain=1.0 / math.sqrt(3.0), fan_out_only=False)

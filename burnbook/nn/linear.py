@@ -1,0 +1,65 @@
+"""Building blocks · Module. Linear: every output is a weighted sum of all inputs."""
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.ops.linear import linear
+from burnbook.tensor import Tensor, apply
+
+
+class LinearConfig(Config):
+    """How to make a Linear layer.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> LinearConfig(3, 5).init(Numpy())
+        Linear {d_input: 3, d_output: 5, bias: true, params: 20}
+    """
+
+    d_input: int
+    d_output: int
+    bias: bool = True
+    initializer: Initializer = KAIMING
+
+    def validate(self) -> None:
+        """Refuse layers without inputs or outputs."""
+        at_least(self, 1, d_input=self.d_input, d_output=self.d_output)
+
+    def init(self, device: Backend) -> "Linear":
+        """The layer on a device; its numbers are drawn at the first use."""
+        fans = (self.d_input, self.d_output)
+        weight = self.initializer.init_with(list(fans), *fans, device)
+        bias = None
+        if self.bias:
+            bias = self.initializer.init_with([self.d_output], *fans, device)
+        return Linear(weight, bias)
+
+
+class Linear(Module):
+    """Weighted sums of all inputs: out = x · weight + bias.
+
+    Shapes: x [..., d_input] -> [..., d_output]; weight [d_input, d_output],
+        bias [d_output]
+    """
+
+    weight: Param
+    bias: Param | None
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer; the input may have any rank."""
+        bias = self.bias
+        return apply(
+            linear, input, self.weight.val(), None if bias is None else bias.val()
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        d_input, d_output = self.weight.shape
+        content.add("d_input", d_input).add("d_output", d_output)
+        return content.add("bias", self.bias is not None)

@@ -1,0 +1,139 @@
+"""Building blocks · Module. CrossEntropyLoss: how surprised a classifier is."""
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import ConfigError, KindError, ShapeError
+from burnbook.kinds import Int
+from burnbook.methods import facts
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE
+from burnbook.ops.index import mask_fill
+from burnbook.ops.softmax import cross_entropy
+from burnbook.tensor import Tensor, apply
+
+
+class CrossEntropyLossConfig(Config):
+    """How to make a CrossEntropyLoss.
+
+    pad_tokens: targets that count as right whatever the scores. weights: how much each
+    class counts. smoothing: how much of the certainty is shared among all classes.
+    logits: False when the input holds probabilities.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> CrossEntropyLossConfig().with_smoothing(0.1).init(Numpy())
+        CrossEntropyLoss {pad_tokens: None, weights: None, smoothing: 0.1, logits: true}
+    """
+
+    pad_tokens: list[int] | None = None
+    weights: list[float] | None = None
+    smoothing: float | None = None
+    logits: bool = True
+
+    def validate(self) -> None:
+        """Refuse an empty list, a weight that is not positive, a smoothing beyond 1."""
+        if self.pad_tokens == []:
+            raise ConfigError(
+                "CrossEntropyLossConfig", "pad_tokens is empty", cure="None, or a token"
+            )
+        if self.weights is not None and not all(w > 0 for w in self.weights or [0]):
+            what = f"weights are {self.weights}, each must be above 0"
+            raise ConfigError("CrossEntropyLossConfig", what)
+        if self.smoothing is not None and not 0.0 <= self.smoothing <= 1.0:
+            what = f"smoothing is {self.smoothing}, not between 0 and 1"
+            raise ConfigError("CrossEntropyLossConfig", what)
+
+    def init(self, device: Backend) -> "CrossEntropyLoss":
+        """The loss on a device."""
+        weights = None
+        if self.weights is not None:
+            weights = Tensor.from_floats(self.weights, device)
+        return CrossEntropyLoss(self.pad_tokens, weights, self.smoothing, self.logits)
+
+
+class CrossEntropyLoss(Module):
+    """The mean surprise about the right class: loss = −mean log softmax(x)ₜ.
+
+    With weights the mean is Σ wₜ · surprise / Σ wₜ. With smoothing a, the right class
+    counts 1 − a + a/c and each other one a/c. Rows whose target is a pad token add
+    nothing to the sum, but count in the mean, as in Burn.
+
+    Shapes: logits [n, c], targets [n] -> [1]
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> device = Numpy()
+        >>> loss = CrossEntropyLoss.new(None, device)
+        >>> scores = Tensor.from_data([[0.0, 0.0], [0.0, 0.0]], device)
+        >>> value = loss.forward(scores, Tensor.from_ints([0, 1], device))
+        >>> round(value.into_scalar(), 4)
+        0.6931
+    """
+
+    pad_tokens: list[int] | None
+    weights: Tensor | None
+    smoothing: float | None
+    logits: bool
+
+    @classmethod
+    def new(cls, pad_index: int | None, device: Backend) -> "CrossEntropyLoss":
+        """The loss with one pad token or none, as the book makes it."""
+        config = CrossEntropyLossConfig()
+        if pad_index is not None:
+            config = config.with_pad_tokens([pad_index])
+        return config.init(device)
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """The loss of a batch of scores, or of probabilities if logits is False."""
+        options = (self.pad_tokens, self.weights, self.smoothing)
+        if self.logits and options == (None, None, None):
+            return apply(cross_entropy, logits, targets)
+        self._check(logits, targets)
+        mask = self._padding(targets)
+        row = targets if mask is None else apply(mask_fill, targets, mask, value=0)
+        logs = logits.log_softmax(dim=1) if self.logits else logits.log()
+        score, weight = self._scores(logs, row.reshape([-1, 1])), None
+        if self.weights is not None:
+            weight = self.weights.select(0, targets).sum()
+        if mask is not None:
+            score = score.mask_fill(mask.reshape([-1, 1]), 0.0)
+        return -score.mean() if weight is None else -(score.sum() / weight)
+
+    def _scores(self, logs: Tensor, column: Tensor) -> Tensor:
+        """What each row adds: its weighted log probability, smoothed. [n, 1]"""
+        weights = self.weights
+        if weights is not None:
+            logs = logs * weights.reshape([1, -1])
+        score = logs.gather(1, column)
+        if self.smoothing is None:
+            return score
+        share = self.smoothing / logs.dims()[1]
+        return score * (1.0 - self.smoothing) + logs.sum_dim(dim=1) * share
+
+    def _padding(self, targets: Tensor) -> Tensor | None:
+        """Where the targets are pad tokens. [n]"""
+        mask = None
+        for token in self.pad_tokens or ():
+            here = targets.equal_elem(token)
+            mask = here if mask is None else mask.bool_or(here)
+        return mask
+
+    def _check(self, logits: Tensor, targets: Tensor) -> None:
+        rows = facts(cross_entropy, (logits, targets))
+        if targets.kind is not Int:
+            raise KindError("cross_entropy", "targets must be Int", rows)
+        if len(logits.dims()) != 2 or targets.dims() != logits.dims()[:1]:
+            what = "logits must be [n, c] and targets [n]"
+            raise ShapeError("cross_entropy", what, rows)
+        if self.weights is not None and self.weights.dims() != logits.dims()[1:]:
+            count = self.weights.dims()[0]
+            what = f"{count} ≠ {logits.dims()[1]}: one weight is needed for each class"
+            raise ShapeError("cross_entropy", what, rows)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the options."""
+        content.add("pad_tokens", self.pad_tokens).add("weights", self.weights)
+        return content.add("smoothing", self.smoothing).add("logits", self.logits)

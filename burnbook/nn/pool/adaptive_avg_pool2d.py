@@ -1,0 +1,49 @@
+"""Building blocks · Module. AdaptiveAvgPool2d: averages that give a fixed size."""
+
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.ops.pool import adaptive_avg_pool2d
+from burnbook.tensor import Tensor, apply
+
+
+class AdaptiveAvgPool2dConfig(Config):
+    """How to make an AdaptiveAvgPool2d: output_size [height, width].
+
+    Example:
+        >>> AdaptiveAvgPool2dConfig([8, 8]).init()
+        AdaptiveAvgPool2d {output_size: [8, 8]}
+    """
+
+    output_size: tuple[int, int]
+
+    def validate(self) -> None:
+        """Refuse an empty output."""
+        at_least(self, 1, output_size=self.output_size)
+
+    def init(self) -> "AdaptiveAvgPool2d":
+        """The layer; it has no parameters, so it needs no device."""
+        return AdaptiveAvgPool2d(self.output_size)
+
+
+class AdaptiveAvgPool2d(Module):
+    """Average over windows that cover the image evenly, however large it is.
+
+    Window i reaches from ⌊i · in / out⌋ to ⌈(i + 1) · in / out⌉.
+
+    Shapes: x [n, c, h, w] -> [n, c, output_size...]
+    """
+
+    output_size: tuple[int, int]
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of images."""
+        return apply(adaptive_avg_pool2d, input, output_size=self.output_size)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the size."""
+        return content.add("output_size", str(list(self.output_size)))
