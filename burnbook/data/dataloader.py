@@ -179,7 +179,7 @@ class DataLoader(Generic[Batch]):
 
     def _batches(self, epoch: int, count: _Count) -> Generator[Batch, None, None]:
         strategy = self.settings.strategy
-        if isinstance(strategy, FixBatchStrategy):
+        if type(strategy) is FixBatchStrategy:
             size = strategy.batch_size()
             for batch in self._made(epoch, self._plan(epoch, size), self.batcher):
                 count.items = min(count.items + size, count.total)

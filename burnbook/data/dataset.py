@@ -50,7 +50,7 @@ class Dataset(Generic[Item]):
         return items  # type: ignore[return-value]  # None was refused above
 
     def at_epoch(self, epoch: int) -> Dataset[Item]:
-        """Return what this dataset is in a given epoch: itself, unless it draws anew."""
+        """Return what this dataset is in that epoch: itself, unless it draws anew."""
         return self
 
     def __iter__(self) -> Iterator[Item]:
@@ -85,7 +85,7 @@ class Dataset(Generic[Item]):
         super().__init_subclass__(**options)
         if "get" in vars(cls) and "get_many" not in vars(cls):
             # An inherited short cut must not pass by the new get.
-            cls.get_many = Dataset.get_many
+            cls.get_many = Dataset[Item].get_many
 
 
 class InMemDataset(Dataset[Item]):

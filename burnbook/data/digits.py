@@ -6,6 +6,7 @@ written for MNIST runs on them unchanged, in seconds and offline.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Sequence
 from functools import lru_cache
@@ -131,9 +132,8 @@ def _read_digits() -> NDArray[np.float64]:
     if found is None:
         what = "scikit-learn is not installed; the digits come with it"
         raise DataError("DigitsDataset", what, cure="pip install scikit-learn")
-    from sklearn.datasets import load_digits
-
-    digits: Any = load_digits()
+    datasets: Any = importlib.import_module("sklearn.datasets")
+    digits = datasets.load_digits()
     return _checked(np.column_stack([digits.data, digits.target]))
 
 

@@ -87,7 +87,7 @@ class SelectionDataset(Dataset[Item]):
 
     def split(self, num: int) -> list[SelectionDataset[Item]]:
         """Cut into `num` selections of ⌊n / num⌋ items; the last takes the rest."""
-        parts = PartialDataset.split(self, num)
+        parts = PartialDataset[Item].split(self, num)
         return [self.slice(part.start, part.end) for part in parts]
 
     def get(self, index: int) -> Item | None:
@@ -123,7 +123,7 @@ class ShuffledDataset(Dataset[Item]):
 
     def __init__(self, dataset: Dataset[Item], seed: int = 0) -> None:
         self.seed = check_seed("ShuffledDataset", seed)
-        self.selection = SelectionDataset.new_shuffled(dataset, self.seed)
+        self.selection = SelectionDataset[Item].new_shuffled(dataset, self.seed)
 
     @classmethod
     def with_seed(cls, dataset: Dataset[Item], seed: int) -> ShuffledDataset[Item]:
@@ -270,9 +270,8 @@ def random_split(
 
 def as_indices(where: str, indices: Any) -> Indices:
     """Return indices as an int64 array that nobody can change."""
-    found = np.array(
-        indices if isinstance(indices, np.ndarray) else list(indices)
-    ).reshape(-1)
+    found = np.array(indices if hasattr(indices, "dtype") else list(indices))
+    found = found.reshape(-1)
     if found.size and found.dtype.kind not in "iu":
         what = f"indices must be whole numbers, got {found.dtype}"
         raise ConfigError(where, what)

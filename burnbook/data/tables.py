@@ -12,7 +12,7 @@ import json
 import os
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -148,7 +148,7 @@ def _convert(name: str, kind: Any, text: str) -> Any:
 
 
 @contextmanager
-def _opened(path: PathLike, where: str) -> Iterator[Any]:
+def _opened(path: PathLike, where: str) -> Generator[Any, None, None]:
     try:
         file = open(path, encoding="utf-8-sig", newline="")  # noqa: SIM115 (used below)
     except OSError as error:
@@ -163,7 +163,7 @@ def _opened(path: PathLike, where: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _row(path: PathLike, number: int) -> Iterator[None]:
+def _row(path: PathLike, number: int) -> Generator[None, None, None]:
     try:
         yield
     except UnicodeDecodeError:

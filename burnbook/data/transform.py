@@ -36,7 +36,7 @@ class Mapper(Generic[Item, Out]):
         super().__init_subclass__(**options)
         if "map" in vars(cls) and "map_many" not in vars(cls):
             # An inherited short cut must not pass by the new map.
-            cls.map_many = Mapper.map_many
+            cls.map_many = Mapper[Item, Out].map_many
 
 
 class MapperDataset(Dataset[Out]):
@@ -52,23 +52,23 @@ class MapperDataset(Dataset[Out]):
     def __init__(
         self, dataset: Dataset[Item], mapper: Mapper[Item, Out] | Callable[[Item], Out]
     ) -> None:
-        self.dataset = dataset
-        self.mapper = mapper
+        self.dataset: Dataset[Any] = dataset
+        self.mapper: Any = mapper
 
     def get(self, index: int) -> Out | None:
         """Return the changed item, or None where the source has none."""
         item = self.dataset.get(index)
         if item is None:
             return None
-        mapper = self.mapper
-        return mapper.map(item) if isinstance(mapper, Mapper) else mapper(item)
+        return getattr(self.mapper, "map", self.mapper)(item)
 
     def get_many(self, indices: Sequence[int]) -> list[Out]:
         """Return the changed items of several indices."""
-        items, mapper = self.dataset.get_many(indices), self.mapper
-        if isinstance(mapper, Mapper):
-            return mapper.map_many(items)
-        return [mapper(item) for item in items]
+        items = self.dataset.get_many(indices)
+        if map_many := getattr(self.mapper, "map_many", None):
+            return map_many(items)
+        change = getattr(self.mapper, "map", self.mapper)
+        return [change(item) for item in items]
 
     def at_epoch(self, epoch: int) -> Dataset[Out]:
         """Return this view of the source as it is in that epoch."""

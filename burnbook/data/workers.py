@@ -2,7 +2,7 @@
 
 The plan (which items make which batch) is fixed before any work begins, and batches are
 handed out in the order of the plan. So the number of workers changes when a batch is
-made, never what is in it. Work ahead is bounded: at most `AHEAD` batches per worker.
+made, never what is in it. Work ahead is bounded: at most `AHEAD` batches a worker.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import multiprocessing
 import pickle
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
@@ -62,7 +62,7 @@ class BatchMaker:
         try:
             if hasattr(self.dataset, "get_many"):
                 return self.dataset.get_many(indices)
-            return Dataset.get_many(self.dataset, indices)
+            return Dataset[Any].get_many(self.dataset, indices)
         except Exception as error:
             index, cause = self._culprit(indices, error)
             name = type(self.dataset).__name__
@@ -87,33 +87,54 @@ class BatchMaker:
         return [("dataset", repr(self.dataset)), ("batch", where)]
 
 
-def in_order(
-    tasks: Iterable[Task],
-    submit: Callable[[Task], Future[Any]],
-    here: Callable[[Task], Any],
-    ahead: int,
-) -> Generator[Any, None, None]:
-    """Keep `ahead` tasks under way and give their results in the order of the tasks.
+class InOrder:
+    """Keeps tasks under way and gives their results in the order of the tasks.
 
-    Why: where no worker can be started (no threads in a browser, none left on a busy
-    machine) the caller does the work itself.
+    Why: it begins with one task ahead and takes more (up to `most`) only when the
+    caller had to wait, so cheap batches leave the cores to training. Where no worker
+    can be started (no threads in a browser, none left on a busy machine) the caller
+    does the work itself.
     """
-    waiting: deque[Future[Any] | Task] = deque()
-    alone = False
-    queue = iter(tasks)
-    while True:
-        while len(waiting) < ahead and (task := next(queue, None)) is not None:
-            if not alone:
+
+    def __init__(
+        self,
+        submit: Callable[[Task], Future[Any]],
+        here: Callable[[Task], Any],
+        most: int,
+    ) -> None:
+        self.submit = submit
+        self.here = here
+        self.most = most
+        self.ahead = 1
+        self.alone = False
+
+    def run(self, tasks: Iterable[Task]) -> Generator[Any, None, None]:
+        """Give the result of every task, in order."""
+        queue = iter(tasks)
+        waiting: deque[Future[Any] | Task] = deque()
+        self._fill(waiting, queue)
+        first = True
+        while waiting:
+            job = waiting.popleft()
+            if isinstance(job, Future):
+                if not job.done() and not first:
+                    self.ahead = min(2 * self.ahead, self.most)
+                self._fill(waiting, queue)
+                yield job.result()
+            else:
+                self._fill(waiting, queue)
+                yield self.here(job)
+            first = False
+
+    def _fill(self, waiting: deque[Future[Any] | Task], queue: Iterator[Task]) -> None:
+        while len(waiting) < self.ahead and (task := next(queue, None)) is not None:
+            if not self.alone:
                 try:
-                    waiting.append(submit(task))
+                    waiting.append(self.submit(task))
                     continue
                 except (RuntimeError, OSError):
-                    alone = True
+                    self.alone = True
             waiting.append(task)
-        if not waiting:
-            return
-        first = waiting.popleft()
-        yield first.result() if isinstance(first, Future) else here(first)
 
 
 def by_threads(
@@ -127,9 +148,10 @@ def by_threads(
         return None if ended.is_set() else maker.make(task)
 
     try:
-        yield from in_order(
-            tasks, lambda task: pool.submit(work, task), maker.make, AHEAD * workers
+        ordered = InOrder(
+            lambda task: pool.submit(work, task), maker.make, AHEAD * workers
         )
+        yield from ordered.run(tasks)
     finally:
         ended.set()
         pool.shutdown(wait=True, cancel_futures=True)
@@ -154,11 +176,12 @@ class ProcessPool:
             if self.pool is None:
                 raise OSError("no processes here")
             sent.append(self.pool.submit(_make_in_process, maker.epoch, task))
-            del sent[: -AHEAD * self.workers]
+            del sent[: -AHEAD * self.workers - 1]
             return sent[-1]
 
         try:
-            yield from in_order(tasks, submit, maker.make, AHEAD * self.workers)
+            ordered = InOrder(submit, maker.make, AHEAD * self.workers)
+            yield from ordered.run(tasks)
         except DataError:
             raise
         except Exception as error:
@@ -234,5 +257,7 @@ def _make_in_process(epoch: int, task: Task) -> Any:
     if maker is None or maker.epoch != epoch:
         if "recipe" not in _received:  # here, so that a failure reaches the caller
             _received["recipe"] = pickle.loads(_received.pop("payload"))
-        maker = _received["maker"] = BatchMaker(*_received["recipe"], epoch)
+        dataset, batcher, device, seed = _received["recipe"]
+        maker = BatchMaker(dataset, batcher, device, seed, epoch)
+        _received["maker"] = maker
     return maker.make(task)
