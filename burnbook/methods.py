@@ -343,3 +343,10 @@ for _op in list(ops_table.OPS.values()):
     attach(_op)
 ops_table.on_declare.append(attach)
 Methods.__hash__ = object.__hash__
+
+if __name__ == "__main__":
+    import sys
+
+    from burnbook.stubs import main
+
+    sys.exit(main(sys.argv[1:], OPERATORS, sys.stdout))

@@ -247,3 +247,12 @@ def match_sizes(pattern: str, shape, sizes: dict[str, int]) -> None:
             assert sizes.setdefault(name, size) == size, (
                 f"{name} is {sizes[name]}, {size}"
             )
+
+
+def test_the_typing_stub_is_fresh():
+    from burnbook import stubs
+    from burnbook.methods import OPERATORS
+
+    assert stubs.PATH.read_text() == stubs.text(OPERATORS), (
+        "python -m burnbook.methods --write"
+    )

@@ -63,7 +63,7 @@ class Autodiff(Decorator):
                 return self._inner.run(op, values, attrs)
             values = tuple([v.value if type(v) is tracked else v for v in values])
         if op.keep is None:
-            if type(op) is BackwardOp:
+            if isinstance(op, BackwardOp):
                 return self.space.trace(op, values, parents, attrs)
             return self._inner.run(op, values, attrs)
         out = self._inner.run(op, values, attrs)
@@ -120,7 +120,7 @@ class Autodiff(Decorator):
             node.kept = None
         return Gradients(leaves)
 
-    def _rules(self, node: Node, op: Op, g: Any) -> tuple[Any, ...]:
+    def _rules(self, node: Node, op: Any, g: Any) -> tuple[Any, ...]:
         """Run the gradient rules of one node on the backend below."""
         parents = node.parents
         needs = (
@@ -135,7 +135,7 @@ class Autodiff(Decorator):
             attrs = NEEDS.get(needs)
             if attrs is None:
                 attrs = NEEDS.setdefault(needs, {"needs": needs})
-        return self._inner.run(op.backward, (g, *node.kept), attrs)
+        return self._inner.run(op.backward, (g, *(node.kept or ())), attrs)
 
     def to_numpy(self, value: Value) -> Any:
         if type(value) is self.tracked:

@@ -3,8 +3,6 @@
 from itertools import count
 from typing import Any
 
-from burnbook.op import Op
-
 next_number = count().__next__
 
 
@@ -19,7 +17,7 @@ class Node:
 
     def __init__(
         self,
-        op: Op | None,
+        op: Any,
         parents: tuple["Node | None", ...],
         kept: tuple[Any, ...] | None,
         attrs: dict[str, Any],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from burnbook.errors import BackendError
 from burnbook.kinds import Bool, Float, KindType, numpy_dtype
 from burnbook.op import Op
 from burnbook.random import Stream, current_stream
@@ -99,6 +100,18 @@ class Backend(metaclass=Interned):
         """Reserve the next random numbers: a key that a random op draws from."""
         return (current_stream() or self.stream).key()
 
+    def leaf(self, value: Value) -> Value:
+        """A value that gradients are collected for; without autodiff, the value."""
+        return value
+
+    def backward(self, root: Value) -> Any:
+        """Gradients for every leaf behind a value; only `Autodiff` has them."""
+        raise BackendError(
+            "backward",
+            f"{self!r} does not remember its operations",
+            cure=f"Autodiff({self!r}) as the device",
+        )
+
     def from_numpy(self, array: np.ndarray) -> Value:
         """Copy a NumPy array to this backend, as it is."""
         raise TypeError(f"{type(self).__name__} must say how arrays come in")
@@ -149,6 +162,12 @@ class Decorator(Backend):
 
     def next_key(self) -> tuple[int, int]:
         return self._inner.next_key()
+
+    def leaf(self, value: Value) -> Value:
+        return self._inner.leaf(value)
+
+    def backward(self, root: Value) -> Any:
+        return self._inner.backward(root)
 
     def from_numpy(self, array: np.ndarray) -> Value:
         return self._inner.from_numpy(array)

@@ -228,7 +228,7 @@ class Basic(Methods):
             )
         return dim % self.rank
 
-    def _ranges(self, where: str, ranges: Sequence[Range]) -> tuple[slice, ...]:
+    def _ranges(self, where: str, ranges: Sequence[Range]) -> tuple[Any, ...]:
         shape = self.value.shape
         if len(ranges) > len(shape):
             raise DimError(
@@ -271,11 +271,10 @@ def _range(where: str, part: Any, dim: int, size: int) -> slice:
             f"a {type(part).__name__} does not pick elements of dim {dim}",
             cure="ints and slices here; select, gather or mask_where for tensors",
         )
-    start, stop = (
-        (part[0], part[1]) if isinstance(part, tuple) else (part.start, part.stop)
-    )
-    if getattr(part, "step", None) not in (None, 1):
-        raise DimError(where, f"the step is {part.step}", cure="a step of 1")
+    part = slice(*part) if isinstance(part, tuple) else part
+    start, stop, step = part.start, part.stop, part.step
+    if step not in (None, 1):
+        raise DimError(where, f"the step is {step}", cure="a step of 1")
     low = 0 if start is None else start + size if start < 0 else start
     high = size if stop is None else stop + size if stop < 0 else min(stop, size)
     if low < 0 or high < 0 or low >= high:

@@ -161,7 +161,7 @@ class Creation(Methods):
                 "arange", f"the step is {step}", cure="a step of 1 or more"
             )
         backend = device or Numpy()
-        array = np.arange(start, max(start, end), step, backend.int_dtype)
+        array = np.arange(start, max(start, end), step).astype(backend.int_dtype)
         return cls(backend.from_numpy(array), Int, backend, 1)
 
     @classmethod

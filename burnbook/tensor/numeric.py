@@ -117,7 +117,8 @@ class Numeric(Methods):
 
     def all_close(self, other: Self, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
         """Whether every element is close."""
-        return bool(self.is_close(other, rtol=rtol, atol=atol).all().into_scalar())
+        close = self.is_close(other, rtol=rtol, atol=atol).all()
+        return bool(self.backend.to_numpy(close.value)[0])
 
     def float(self) -> Self:
         """The same values as a Float tensor."""

@@ -54,12 +54,6 @@ class Tracking(Methods):
 
         The graph behind it is used up. Returns a `Gradients` container.
         """
-        if not self.backend.ad_enabled:
-            raise BackendError(
-                "backward",
-                f"{self.backend!r} does not remember its operations",
-                cure=f"Autodiff({self.backend!r}) as the device",
-            )
         return self.backend.backward(self.value)
 
     def grad(self, gradients: Any) -> Self | None:
