@@ -117,7 +117,9 @@ class Drawing:
                 continue
             left, top, right, bottom = _extent(shape.points)
             layer = Image.new(
-                "RGBA", (zoom * (right - left), zoom * (bottom - top)), (128,) * 3 + (0,)
+                "RGBA",
+                (zoom * (right - left), zoom * (bottom - top)),
+                (128,) * 3 + (0,),
             )
             points = tuple((x - left, y - top) for x, y in shape.points)
             _png_shape(ImageDraw.Draw(layer), replace(shape, points=points), zoom)

@@ -20,9 +20,23 @@ if TYPE_CHECKING:
 
     from burnbook.train import MetricHistory
 
-LIGHT = {"train": "#0072b2", "valid": "#d55e00", "ink": "#24292f", "grid": "#d9dde2"}
-DARK = {"train": "#56b4e9", "valid": "#e69f00", "ink": "#e3e6ea", "grid": "#3a4048"}
-BOTH = {"train": "#0f7dbd", "valid": "#d55e00", "ink": "#737b85", "grid": "#8a929c55"}
+LIGHT = {
+    "train": "#0072b2",
+    "valid": "#d55e00",
+    "ink": "#24292f",
+    "grid": "#d9dde2",
+    "paper": "#ffffff",
+    "text": "#24292f",
+}
+DARK = {
+    "train": "#56b4e9",
+    "valid": "#e69f00",
+    "ink": "#e3e6ea",
+    "grid": "#3a4048",
+    "paper": "#1f242b",
+    "text": "#e3e6ea",
+}
+BOTH = {**LIGHT, "train": "#0f7dbd", "ink": "#737b85", "grid": "rgba(138,146,156,0.33)"}
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
@@ -99,7 +113,8 @@ def _traces(
     style = {"color": tones[split], "dash": "solid" if split == "train" else "dash"}
     steps = _in_epochs(history, metric, split)
     epochs = history.epochs(metric, split)
-    lines = []
+    back = 0.5 if split == "train" else 0.0  # where the dashboard draws them, too
+    lines: list[Any] = []
     if steps:
         lines.append(
             go.Scatter(
@@ -118,7 +133,7 @@ def _traces(
     if epochs:
         lines.append(
             go.Scatter(
-                x=[epoch for epoch, _ in epochs],
+                x=[epoch - back for epoch, _ in epochs],
                 y=[mean for _, mean in epochs],
                 name=f"{split}, epoch means",
                 legendgroup=f"{split} epochs",
@@ -135,16 +150,26 @@ def _traces(
 def _dress(figure: Any, rows: int, tones: Mapping[str, str], theme: str) -> None:
     """Axes, legend, the range slider and the button for a logarithmic scale."""
     scale = {
-        kind: {f"yaxis{row if row > 1 else ''}.type": kind for row in range(1, rows + 1)}
+        kind: {
+            f"yaxis{row if row > 1 else ''}.type": kind for row in range(1, rows + 1)
+        }
         for kind in ("linear", "log")
     }
     figure.update_layout(
         template={"dark": "plotly_dark"}.get(theme, "plotly_white"),
         height=150 + 230 * max(1, rows),
-        margin={"l": 60, "r": 20, "t": 90, "b": 40},
+        margin={"l": 60, "r": 20, "t": 120, "b": 40},
         hovermode="x unified",
         font={"color": tones["ink"]},
-        legend={"orientation": "h", "x": 0, "y": 1.0, "yref": "container"},
+        hoverlabel={"bgcolor": tones["paper"], "font": {"color": tones["text"]}},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1.06,
+            "yanchor": "bottom",
+            "yref": "paper",
+            "font": {"size": 13},
+        },
         updatemenus=[
             {
                 "type": "buttons",
@@ -153,7 +178,7 @@ def _dress(figure: Any, rows: int, tones: Mapping[str, str], theme: str) -> None
                 "xanchor": "right",
                 "y": 1.0,
                 "yanchor": "bottom",
-                "pad": {"b": 26},
+                "pad": {"b": 40},
                 "bgcolor": "rgba(128,128,128,0.15)",
                 "bordercolor": tones["grid"],
                 "buttons": [
@@ -166,8 +191,13 @@ def _dress(figure: Any, rows: int, tones: Mapping[str, str], theme: str) -> None
     if theme == "auto":
         clear = "rgba(0,0,0,0)"
         figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear)
-    figure.update_xaxes(gridcolor=tones["grid"], zeroline=False)
-    figure.update_yaxes(gridcolor=tones["grid"], zeroline=False)
+    figure.update_xaxes(
+        gridcolor=tones["grid"],
+        zeroline=False,
+        unifiedhovertitle={"text": "epoch %{x:.2f}"},
+        showspikes=False,  # their outline is a white bar on a dark page
+    )
+    figure.update_yaxes(gridcolor=tones["grid"], zeroline=False, nticks=7)
     figure.update_xaxes(
         title_text="epoch", rangeslider={"visible": True, "thickness": 0.06}, row=rows
     )

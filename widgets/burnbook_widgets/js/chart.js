@@ -270,7 +270,7 @@ function drawPanel(panel) {
     drawMeans(pen, find(panel, split, "epochs"), split, sx, sy, tone(split));
   }
   pen.restore();
-  drawCursor(panel, pen, plot, sx, tone("quiet"));
+  drawCursor(panel, pen, plot, sx, sy, tone("quiet"));
   if (!panel.series.some((one) => one.table.length)) {
     pen.fillStyle = tone("ink");
     pen.textAlign = "center";
@@ -414,7 +414,7 @@ function drawMeans(pen, table, split, sx, sy, tone) {
   }
 }
 
-function drawCursor(panel, pen, plot, sx, tone) {
+function drawCursor(panel, pen, plot, sx, sy, tone) {
   const lines = panel.cursor === null ? [] : readOut(panel);
   panel.tip.hidden = !lines.length;
   if (!lines.length) return;
@@ -431,5 +431,7 @@ function drawCursor(panel, pen, plot, sx, tone) {
   for (const line of lines) make("div", "", panel.tip).textContent = line;
   const room = plot.right - panel.tip.offsetWidth - 8;
   panel.tip.style.left = `${x + 12 > room ? Math.max(0, x - 12 - panel.tip.offsetWidth) : x + 12}px`;
-  panel.tip.style.top = `${plot.top + 4}px`;
+  const step = nearest(find(panel, "train", "steps"), panel.cursor);
+  const high = step && sy(step[1]) < (plot.top + plot.bottom) / 2; // keep the curve in sight
+  panel.tip.style.top = `${high ? plot.bottom - panel.tip.offsetHeight - 4 : plot.top + 4}px`;
 }
