@@ -1,9 +1,10 @@
 """Building blocks · Backend. Where tensors live and how operations run."""
 
 from burnbook.backend.base import Backend, Decorator
+from burnbook.backend.cupy import Cupy
 from burnbook.backend.decorators import Counting
 from burnbook.backend.numpy import Numpy
 
 Device = Backend
 
-__all__ = ["Backend", "Counting", "Decorator", "Device", "Numpy"]
+__all__ = ["Backend", "Counting", "Cupy", "Decorator", "Device", "Numpy"]

@@ -1,0 +1,37 @@
+"""Getting started. The names that chapters import at once: `from burnbook.prelude import *`."""
+
+from burnbook import nn
+from burnbook.autodiff import Autodiff
+from burnbook.backend import Backend, Cupy, Device, Numpy
+from burnbook.config import Config
+from burnbook.module import Module, Param
+from burnbook.tensor import (
+    Bool,
+    Distribution,
+    ElementConversion,
+    Float,
+    Int,
+    Shape,
+    Tensor,
+    TensorData,
+)
+
+__all__ = [
+    "Autodiff",
+    "Backend",
+    "Bool",
+    "Config",
+    "Cupy",
+    "Device",
+    "Distribution",
+    "ElementConversion",
+    "Float",
+    "Int",
+    "Module",
+    "Numpy",
+    "Param",
+    "Shape",
+    "Tensor",
+    "TensorData",
+    "nn",
+]
