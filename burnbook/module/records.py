@@ -69,6 +69,7 @@ class Loading:
         self.partial = partial
         self.problems: list[tuple[str, str]] = []
         self.only_params = True
+        self.done: dict[Param, Param] = {}  # tied weights stay tied
 
     def part(self, value: Any, record: Any, hint: Hint, path: str) -> Any:
         """The part of the module with what its part of the record holds."""
@@ -114,7 +115,8 @@ class Loading:
             return self.note(path, f"its id is {str(record.id)[:40]!r}", param)
         value = Tensor.from_data(data, param.device, param.kind)
         flag = param.is_require_grad
-        return Param(number, leaf(value, flag), require_grad=flag)
+        made = Param(number, leaf(value, flag), require_grad=flag)
+        return self.done.setdefault(param, made)
 
     def module(self, value: Tree, record: Any, hint: Hint, path: str) -> Any:
         """The module with every field loaded."""

@@ -100,7 +100,25 @@ def each_param(value: Any, act: Callable[[Param], Any]) -> None:
 def rebuild(
     value: Any, param: Callable[[Param], Param], tensor: Callable[[Tensor], Tensor]
 ) -> Any:
-    """A copy of the tree in which every Param and constant Tensor is replaced."""
+    """A copy of the tree in which every Param and constant Tensor is replaced.
+
+    A parameter that stands in several places is replaced once, so tied weights stay
+    tied.
+    """
+    done: dict[Param, Param] = {}
+
+    def once(old: Param) -> Param:
+        made = done.get(old)
+        if made is None:
+            made = done[old] = param(old)
+        return made
+
+    return _rebuild(value, once, tensor)
+
+
+def _rebuild(
+    value: Any, param: Callable[[Param], Param], tensor: Callable[[Tensor], Tensor]
+) -> Any:
     if isinstance(value, Param):
         return param(value)
     if isinstance(value, Tree):
@@ -110,18 +128,18 @@ def rebuild(
         for name in field_hints(type(value)):
             part = held[name]
             if type(part) not in PLAIN:
-                held[name] = rebuild(part, param, tensor)
+                held[name] = _rebuild(part, param, tensor)
         return made
     if isinstance(value, Tensor):
         return tensor(value)
     if isinstance(value, (list, tuple)):
         parts = [
-            part if type(part) in PLAIN else rebuild(part, param, tensor)
+            part if type(part) in PLAIN else _rebuild(part, param, tensor)
             for part in value
         ]
         return like(value, parts)
     if isinstance(value, dict):
-        return {key: rebuild(part, param, tensor) for key, part in value.items()}
+        return {key: _rebuild(part, param, tensor) for key, part in value.items()}
     return value
 
 

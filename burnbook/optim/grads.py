@@ -1,0 +1,137 @@
+"""Building blocks · Optimizer. Gradients by parameter, apart from the graph they left.
+
+`loss.backward()` gives the gradients of a graph; GradientsParams are those of a module,
+found by the ids of its parameters. So they can be split, added up over several batches,
+sent elsewhere, and given to one optimizer or to several.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
+
+from burnbook.backend.base import Backend
+from burnbook.kinds import Float
+from burnbook.module import Module, Param, ParamId
+from burnbook.module.tree import each_param
+from burnbook.tensor import Tensor
+
+
+class GradientsParams:
+    """The gradient of each parameter, on the backend below Autodiff.
+
+    Example:
+        >>> grads = GradientsParams()
+        >>> len(grads), grads.is_empty(), grads.get(ParamId(1))
+        (0, True, None)
+    """
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self, by_id: dict[ParamId, Tensor] | None = None):
+        self._by_id = {} if by_id is None else by_id
+
+    @classmethod
+    def from_grads(cls, grads: Any, module: Module) -> Self:
+        """Take the gradients of a module's parameters out of what backward() gave."""
+        found: dict[ParamId, Tensor] = {}
+
+        def take(param: Param) -> None:
+            if param.is_initialized and param.kind is Float:
+                grad = param.val().grad_remove(grads)
+                if grad is not None:
+                    found[param.id] = grad
+
+        each_param(module, take)
+        return cls(found)
+
+    @classmethod
+    def from_module(cls, grads: Any, module: Module) -> Self:
+        """The same for a part of a model: the gradients of the rest stay in `grads`."""
+        return cls.from_grads(grads, module)
+
+    @classmethod
+    def from_params(cls, grads: Any, module: Module, ids: Iterable[ParamId]) -> Self:
+        """Only the parameters with these ids; the others stay in `grads`."""
+        wanted = set(ids)
+        found: dict[ParamId, Tensor] = {}
+
+        def take(param: Param) -> None:
+            if param.id in wanted and param.is_initialized and param.kind is Float:
+                grad = param.val().grad_remove(grads)
+                if grad is not None:
+                    found[param.id] = grad
+
+        each_param(module, take)
+        return cls(found)
+
+    def get(self, id: ParamId) -> Tensor | None:  # noqa: A002 - Burn's word
+        """The gradient of a parameter; None if it has none."""
+        return self._by_id.get(id)
+
+    def remove(self, id: ParamId) -> Tensor | None:  # noqa: A002
+        """The same, and take it out."""
+        return self._by_id.pop(id, None)
+
+    def register(self, id: ParamId, tensor: Tensor) -> None:  # noqa: A002
+        """Put a gradient in, in place of an older one."""
+        self._by_id[id] = tensor
+
+    def items(self) -> Iterator[tuple[ParamId, Tensor]]:
+        """Ids and gradients."""
+        return iter(self._by_id.items())
+
+    def is_empty(self) -> bool:
+        """Whether there is no gradient."""
+        return not self._by_id
+
+    def to_device(self, device: Backend, module: Module) -> Self:
+        """The gradients of a module's parameters, on another device."""
+        found: dict[ParamId, Tensor] = {}
+        below = device.inner if device.ad_enabled else device
+
+        def move(param: Param) -> None:
+            grad = self._by_id.get(param.id)
+            if grad is not None:
+                found[param.id] = grad.to_device(below)
+
+        each_param(module, move)
+        return type(self)({**self._by_id, **found})
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __repr__(self) -> str:
+        return f"GradientsParams({len(self)} gradients)"
+
+
+class GradientsAccumulator:
+    """Adds up gradients over several batches, to step as if they had been one.
+
+    Example:
+        >>> accumulator = GradientsAccumulator()
+        >>> len(accumulator.grads())
+        0
+    """
+
+    __slots__ = ("_sum",)
+
+    def __init__(self) -> None:
+        self._sum = GradientsParams()
+
+    def accumulate(self, module: Module, grads: GradientsParams) -> None:
+        """Add the gradients of a module's parameters; others are left out."""
+
+        def add(param: Param) -> None:
+            grad = grads.remove(param.id)
+            if grad is not None:
+                held = self._sum.get(param.id)
+                self._sum.register(param.id, grad if held is None else held + grad)
+
+        each_param(module, add)
+
+    def grads(self) -> GradientsParams:
+        """The sums (not averages), and start again."""
+        sums, self._sum = self._sum, GradientsParams()
+        return sums
+
+    def __repr__(self) -> str:
+        return f"GradientsAccumulator({len(self._sum)} gradients)"
