@@ -1,0 +1,277 @@
+"""Overview. `burnbook lab`, `guide`, `new` and their siblings.
+
+A command ends with 0 when it did what was asked, 1 with one line of explanation when it
+could not, 2 when it was asked wrongly, 130 when Ctrl-C ended it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from burnbook.errors import BurnbookError, ConfigError
+
+CHAPTERS = "burnbook-chapters"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser().parse_args(given)
+    try:
+        return options.run(options)
+    except BurnbookError as error:
+        cure = f"; try: {error.cure}" if error.cure else ""
+        return fail(options.command, f"{error.where}: {error.what}{cure}")
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        return fail(
+            options.command, f"{error.filename or ''}: {error.strerror or error}"
+        )
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    top = argparse.ArgumentParser(
+        prog="burnbook",
+        description="Learn deep learning by running the Burn Book in Python.",
+        epilog="example: burnbook guide",
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_lab(commands)
+    _add_guide(commands)
+    _add_datasets(commands)
+    _add_warmup(commands)
+    _add_inspect(commands)
+    _add_new(commands)
+    return top
+
+
+def fail(command: str, text: str) -> int:
+    """Say on one line why a command could not do its work."""
+    line = " ".join(text.split())
+    sys.stderr.write(f"burnbook {command}: {line}\n")
+    return 1
+
+
+def say(text: str) -> None:
+    """Write a line for people."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _command(commands: Any, name: str, run: Any, about: str, example: str) -> Any:
+    command = commands.add_parser(
+        name, help=about, description=about, epilog=f"example: {example}"
+    )
+    command.set_defaults(run=run)
+    return command
+
+
+# lab
+
+
+def _add_lab(commands: Any) -> None:
+    about = "Copy the chapters to a folder and open the first one in JupyterLab."
+    lab = _command(commands, "lab", run_lab, about, "burnbook lab my-chapters")
+    lab.add_argument("folder", nargs="?", default=CHAPTERS, help="where to work")
+    lab.add_argument(
+        "--fresh", action="store_true", help="replace chapters that you have changed"
+    )
+    lab.add_argument(
+        "--no-start", action="store_true", help="only copy, do not start JupyterLab"
+    )
+    lab.add_argument(
+        "jupyter", nargs="*", help="after --: options for JupyterLab itself"
+    )
+
+
+def run_lab(options: argparse.Namespace) -> int:
+    """Copy the chapters and start JupyterLab."""
+    folder = Path(options.folder)
+    chapters = copy_chapters(folder, fresh=options.fresh)
+    say(f"{len(chapters)} chapters in {folder}")
+    if options.no_start:
+        return 0
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise ConfigError(
+            "lab", "JupyterLab is not installed", cure="pip install 'burnbook[lab]'"
+        )
+    command = [sys.executable, "-m", "jupyterlab", chapters[0].name]
+    return subprocess.call([*command, *options.jupyter], cwd=folder)
+
+
+def copy_chapters(folder: Path, *, fresh: bool = False) -> list[Path]:
+    """Copy the chapters; what is already there stays, unless `fresh` replaces it."""
+    source = chapters_folder()
+    if folder.is_file():
+        raise ConfigError("lab", f"{folder} is a file", cure="another folder")
+    hidden = shutil.ignore_patterns("src", "artifacts", ".*", "sanitize.cfg")
+
+    def copy(origin: str, target: str) -> str:
+        if not fresh and Path(target).exists():
+            return target
+        return shutil.copyfile(origin, target)
+
+    shutil.copytree(
+        source, folder, ignore=hidden, copy_function=copy, dirs_exist_ok=True
+    )
+    return sorted(folder / path.name for path in source.glob("*.ipynb"))
+
+
+def chapters_folder() -> Path:
+    """Where the chapters are: inside the package, or beside it in a checkout."""
+    package = Path(__file__).parent
+    for folder in (package / "_notebooks", package.parent / "notebooks"):
+        if any(folder.glob("*.ipynb")):
+            return folder
+    raise ConfigError(
+        "lab",
+        "this copy of burnbook came without chapters",
+        cure="a checkout of the project, or a wheel of a release",
+    )
+
+
+# guide
+
+
+def _add_guide(commands: Any) -> None:
+    about = "Train the guide's network on handwritten digits, then let it read one."
+    guide = _command(
+        commands,
+        "guide",
+        run_guide,
+        about,
+        "burnbook guide --dataset digits --epochs 5",
+    )
+    guide.add_argument(
+        "--dataset",
+        choices=["digits", "mnist"],
+        help="without: mnist when it is at hand, else the small digits",
+    )
+    guide.add_argument(
+        "--epochs", type=positive, help="without: 10 for mnist, 30 for digits"
+    )
+    guide.add_argument("--seed", type=int, default=42, help="without: 42")
+    guide.add_argument(
+        "--artifact-dir", type=Path, help="without: guide, in the temporary folder"
+    )
+
+
+def run_guide(options: argparse.Namespace) -> int:
+    """Train and infer."""
+    from burnbook.examples.guide.__main__ import main as guide
+
+    guide(options.artifact_dir, options.dataset, options.epochs, options.seed)
+    return 0
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, from the command line."""
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return number
+
+
+# datasets, warmup, inspect
+
+
+def _add_datasets(commands: Any) -> None:
+    about = "List the datasets, and which of them are on this computer."
+    _command(commands, "datasets", run_datasets, about, "burnbook datasets")
+
+
+def run_datasets(options: argparse.Namespace) -> int:
+    """List the datasets."""
+    from burnbook.data import available_datasets, cache_dir
+
+    for info in available_datasets():
+        here = "here" if info.available else f"{info.size / 1e6:.0f} MB to download"
+        say(f"{info.name:<16} {info.items:>7,} items  {here:<20}  {info.about}")
+    say(f"downloads are kept in {cache_dir()}")
+    return 0
+
+
+def _add_warmup(commands: Any) -> None:
+    about = "Compile the fast kernels once, so that the first training starts at once."
+    _command(commands, "warmup", run_warmup, about, "burnbook warmup")
+
+
+def run_warmup(options: argparse.Namespace) -> int:
+    """Compile the kernels."""
+    if importlib.util.find_spec("numba") is None:
+        say("numba is not installed, so there is nothing to compile: plain NumPy runs")
+        say("faster: pip install 'burnbook[fast]'")
+        return 0
+    from burnbook.backend import compiled
+
+    compiled.warm_up(sys.stdout)
+    return 0
+
+
+def _add_inspect(commands: Any) -> None:
+    about = "List what a record holds: names, shapes and element types."
+    inspect = _command(
+        commands, "inspect", run_inspect, about, "burnbook inspect guide/model.mpk"
+    )
+    inspect.add_argument("file", type=Path, help="a file that a recorder has written")
+
+
+def run_inspect(options: argparse.Namespace) -> int:
+    """Describe a record."""
+    from burnbook.record import describe
+
+    say(str(describe(options.file)))
+    return 0
+
+
+# new
+
+
+def _add_new(commands: Any) -> None:
+    about = "Write the guide as a small project of your own: model, data, training, …"
+    new = _command(commands, "new", run_new, about, "burnbook new my-digits")
+    new.add_argument("folder", type=Path, help="a folder that does not exist yet")
+
+
+def run_new(options: argparse.Namespace) -> int:
+    """Write the project."""
+    files = write_project(options.folder)
+    say(f"{options.folder}: {', '.join(path.name for path in files)}")
+    say(f"next: cd {options.folder} && python main.py")
+    return 0
+
+
+def write_project(folder: Path) -> list[Path]:
+    """Copy the guide's modules, importing one another as a project's modules do."""
+    if folder.exists() and (folder.is_file() or any(folder.iterdir())):
+        what = "is a file" if folder.is_file() else "is not empty"
+        raise ConfigError(
+            "new", f"{folder} {what}, and nothing is overwritten", cure="another name"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    source = Path(__file__).parent / "examples" / "guide"
+    names = ("model", "data", "training", "inference", "__main__")
+    written = []
+    for name in names:
+        text = (source / f"{name}.py").read_text(encoding="utf-8")
+        text = text.replace("burnbook.examples.guide.", "")
+        text = text.replace("python -m burnbook.examples.guide", "python main.py")
+        target = folder / ("main.py" if name == "__main__" else f"{name}.py")
+        target.write_text(text, encoding="utf-8", newline="\n")
+        written.append(target)
+    return written
+
+
+if __name__ == "__main__":
+    sys.exit(main())

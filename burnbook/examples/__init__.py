@@ -1,0 +1,1 @@
+"""Overview. The book's examples, each a folder of small modules."""

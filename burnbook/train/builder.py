@@ -1,0 +1,213 @@
+"""Building blocks · Learner. The learner builder: what to measure, keep and show.
+
+learner = (LearnerBuilder("guide")
+           .metric_train_numeric(AccuracyMetric())
+           .metric_valid_numeric(AccuracyMetric())
+           .with_file_checkpointer(CompactRecorder())
+           .devices([device]).num_epochs(10).summary()
+           .build(model, optim, 1e-4))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from burnbook.backend import Backend
+from burnbook.errors import ConfigError
+from burnbook.train.early_stopping import MetricEarlyStoppingStrategy
+from burnbook.train.folder import check_folder
+from burnbook.train.interrupter import Interrupter
+from burnbook.train.learner import Learner
+from burnbook.train.logger import (
+    FileApplicationLogger,
+    FileMetricLogger,
+    MetricLogger,
+    SilentApplicationLogger,
+)
+from burnbook.train.metric import Metric
+from burnbook.train.plan import Resume, TrainingPlan
+from burnbook.train.renderer import MetricsRenderer
+from burnbook.train.strategy import CheckpointingStrategy, default_strategy
+
+
+class LearnerBuilder:
+    """Describe a training step by step; `build` gives the learner.
+
+    Everything that training writes goes into one folder, the artifact directory.
+
+    Example:
+        >>> LearnerBuilder("guide").num_epochs(10)
+        LearnerBuilder('guide', 10 epochs)
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self._plan = TrainingPlan(Path(directory), strategy=default_strategy())
+        self._loggers: tuple[list[MetricLogger], list[MetricLogger]] = ([], [])
+        self._diary: FileApplicationLogger | None = FileApplicationLogger(
+            Path(directory) / "experiment.log"
+        )
+
+    def metric_train(self, metric: Metric) -> LearnerBuilder:
+        """Show and log a metric in training."""
+        return self._add(self._plan.train_metrics, metric, plotted=False)
+
+    def metric_valid(self, metric: Metric) -> LearnerBuilder:
+        """Show and log a metric in validation."""
+        return self._add(self._plan.valid_metrics, metric, plotted=False)
+
+    def metric_train_numeric(self, metric: Metric) -> LearnerBuilder:
+        """Show, log, plot and average a metric in training."""
+        return self._add(self._plan.train_metrics, metric, plotted=True)
+
+    def metric_valid_numeric(self, metric: Metric) -> LearnerBuilder:
+        """Show, log, plot and average a metric in validation."""
+        return self._add(self._plan.valid_metrics, metric, plotted=True)
+
+    def metric_loggers(
+        self, train: MetricLogger, valid: MetricLogger
+    ) -> LearnerBuilder:
+        """Send metrics here instead of into files; several calls add up."""
+        self._loggers[0].append(train)
+        self._loggers[1].append(valid)
+        return self
+
+    def renderer(self, renderer: MetricsRenderer) -> LearnerBuilder:
+        """Show the training in this way; without, the place decides."""
+        self._plan.renderer = renderer
+        return self
+
+    def grads_accumulation(self, accumulation: int) -> LearnerBuilder:
+        """Sum the gradients of so many batches before each step of the optimizer."""
+        self._plan.accumulation = _count("grads_accumulation", accumulation)
+        return self
+
+    def num_epochs(self, num_epochs: int) -> LearnerBuilder:
+        """Walk through the data so many times."""
+        self._plan.num_epochs = _count("num_epochs", num_epochs)
+        return self
+
+    def devices(self, devices: Sequence[Backend]) -> LearnerBuilder:
+        """Train on these devices; several share every step, one batch each."""
+        devices = list(devices)
+        if not devices:
+            raise ConfigError(
+                "LearnerBuilder.devices",
+                "the list is empty",
+                cure="devices([Numpy()]), or leave it out to train where the model is",
+            )
+        self._plan.devices = devices
+        return self
+
+    def checkpoint(self, epoch: int | None = None) -> LearnerBuilder:
+        """Go on after this epoch; without a number after the newest that is whole.
+
+        With no number and no checkpoint there yet, training starts at the beginning.
+        """
+        if epoch is not None:
+            epoch = _count("checkpoint", epoch)
+        self._plan.resume = Resume(epoch)
+        return self
+
+    def with_file_checkpointer(self, recorder: Any) -> LearnerBuilder:
+        """Save model, optimizer and scheduler after epochs, with this recorder."""
+        recorder = recorder() if isinstance(recorder, type) else recorder
+        if not (hasattr(recorder, "record") and hasattr(recorder, "extension")):
+            raise ConfigError(
+                "LearnerBuilder.with_file_checkpointer",
+                f"{type(recorder).__name__} is not a recorder of files",
+                cure="with_file_checkpointer(CompactRecorder())",
+            )
+        self._plan.recorder = recorder
+        return self
+
+    def with_checkpointing_strategy(
+        self, strategy: CheckpointingStrategy
+    ) -> LearnerBuilder:
+        """Decide which checkpoints stay; without: the last two and the best one."""
+        self._plan.strategy = strategy
+        return self
+
+    def early_stopping(self, strategy: MetricEarlyStoppingStrategy) -> LearnerBuilder:
+        """Stop when a metric no longer improves."""
+        self._plan.early_stopping = strategy
+        return self
+
+    def with_application_logger(
+        self, logger: FileApplicationLogger | None
+    ) -> LearnerBuilder:
+        """Keep the diary elsewhere than in `experiment.log`; None keeps none."""
+        self._diary = logger
+        return self
+
+    def interrupter(self) -> Interrupter:
+        """The handle that stops or pauses the training from outside."""
+        return self._plan.control
+
+    def summary(self) -> LearnerBuilder:
+        """Show the best and worst epoch of every metric at the end."""
+        self._plan.summary = True
+        return self
+
+    def build(self, model: Any, optim: Any, lr_scheduler: Any) -> Learner:
+        """The learner; a float is a learning rate that never changes."""
+        _check_steps(model)
+        plan, folder = self._plan, self._plan.directory
+        writes_logs = (
+            self._diary is not None or plan.train_metrics or plan.valid_metrics
+        )
+        if plan.recorder or (writes_logs and not self._loggers[0]):
+            check_folder(folder)
+        plan.diary = self._diary or SilentApplicationLogger()
+        train, valid = self._loggers
+        plan.train_loggers = train or [FileMetricLogger(folder / "train")]
+        plan.valid_loggers = valid or [FileMetricLogger(folder / "valid")]
+        return Learner(model, optim, lr_scheduler, plan)
+
+    def __repr__(self) -> str:
+        plan = self._plan
+        return f"LearnerBuilder({str(plan.directory)!r}, {plan.num_epochs} epochs)"
+
+    def _add(
+        self, metrics: list[tuple[Metric, bool]], metric: Metric, *, plotted: bool
+    ) -> LearnerBuilder:
+        metric = metric() if isinstance(metric, type) else metric
+        name = type(metric).__name__
+        if not isinstance(metric, Metric):
+            raise ConfigError(
+                "LearnerBuilder", f"{name} is not a metric", cure="a subclass of Metric"
+            )
+        if plotted and not metric.numeric:
+            raise ConfigError(
+                "LearnerBuilder",
+                f"{name} has no value, so it cannot be plotted",
+                cure=f"metric_train({name}()) or metric_valid({name}())",
+            )
+        others = [pair for pair in metrics if pair[0].name != metric.name]
+        metrics[:] = [*others, (metric, plotted)]
+        return self
+
+
+def _check_steps(model: Any) -> None:
+    name = type(model).__name__
+    for step, gives in (
+        ("train_step", "TrainOutput(self, loss.backward(), item)"),
+        ("valid_step", "the item, such as ClassificationOutput(loss, output, targets)"),
+    ):
+        if not callable(getattr(model, step, None)):
+            raise ConfigError(
+                "LearnerBuilder.build",
+                f"{name} has no method {step}, so the learner cannot train it",
+                cure=f"def {step}(self, batch) in {name}, which returns {gives}",
+            )
+
+
+def _count(option: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(
+            f"LearnerBuilder.{option}",
+            f"{value!r} is not a number of at least 1",
+            cure=f"{option}(1)",
+        )
+    return value

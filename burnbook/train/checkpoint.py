@@ -1,0 +1,121 @@
+"""Building blocks · Learner. Checkpoints: model, optimizer and scheduler of an epoch.
+
+    <dir>/checkpoint/model-3.mpk  optim-3.mpk  scheduler-3.mpk
+
+Each file is written whole or not at all, the scheduler last: an epoch counts only when
+all three are there. So a crash at any moment leaves every older epoch usable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from burnbook.errors import TrainingError
+from burnbook.files import remove_leftovers
+from burnbook.train.logger import FileApplicationLogger
+
+PARTS = ("model", "optim", "scheduler")  # in the order of saving
+SOURCE = "burn_train::checkpoint::file"
+
+
+class FileCheckpointer:
+    """Save, restore and delete the checkpoints of a run, by epoch."""
+
+    def __init__(
+        self, recorder: Any, directory: str | Path, log: FileApplicationLogger
+    ) -> None:
+        self.recorder = recorder
+        self.directory = Path(directory)
+        self.log = log
+        self.history_is_ours = False
+
+    def save(self, epoch: int, records: dict[str, Any]) -> None:
+        """Write the three records of an epoch."""
+        if not self.history_is_ours:
+            self._set_aside(epoch)
+            self.history_is_ours = True
+        for part in PARTS:
+            path = self._stem(part, epoch)
+            self.log.info(SOURCE, f"Saving checkpoint {epoch} to {path}")
+            self.recorder.record(records[part], path)
+
+    def restore(self, epoch: int, device: Any) -> dict[str, Any]:
+        """Read the three records of an epoch."""
+        missing = [part for part in PARTS if not self.path(part, epoch).is_file()]
+        if missing:
+            raise TrainingError(
+                f"checkpoint({epoch})",
+                f"epoch {epoch} has no whole checkpoint in {self.directory}",
+                [
+                    ("missing", ", ".join(self.path(p, epoch).name for p in missing)),
+                    ("whole", self._list(self.epochs())),
+                ],
+                "one of the whole epochs, or checkpoint() for the newest of them",
+            )
+        records = {}
+        for part in PARTS:
+            path = self._stem(part, epoch)
+            self.log.info(SOURCE, f"Restoring checkpoint {epoch} from {path}")
+            records[part] = self.recorder.load(path, device)
+        return records
+
+    def delete(self, epoch: int) -> None:
+        """Remove an epoch, the scheduler first, so that it stops counting at once."""
+        for part in reversed(PARTS):
+            path = self.path(part, epoch)
+            if path.exists():
+                self.log.info(SOURCE, f"Removing checkpoint {path}")
+                path.unlink(missing_ok=True)
+
+    def epochs(self) -> list[int]:
+        """The epochs that are whole, the newest last."""
+        found = sorted({epoch for epoch, _ in self._files()})
+        return [e for e in found if all(self.path(p, e).is_file() for p in PARTS)]
+
+    def newest(self) -> int | None:
+        """The newest whole epoch; None when there is none."""
+        return max(self.epochs(), default=None)
+
+    def path(self, part: str, epoch: int) -> Path:
+        """The file of one part of an epoch."""
+        return self.directory / f"{part}-{epoch}.{self.recorder.extension}"
+
+    def _stem(self, part: str, epoch: int) -> Path:
+        return self.directory / f"{part}-{epoch}"
+
+    def _files(self) -> Iterable[tuple[int, Path]]:
+        if not self.directory.is_dir():
+            return
+        shape = re.compile(rf"(?:{'|'.join(PARTS)})-(\d+)\..+")
+        for path in self.directory.iterdir():
+            match = shape.fullmatch(path.name)
+            if match:
+                yield int(match[1]), path
+
+    def _set_aside(self, epoch: int) -> None:
+        """Move what an older run saved for this epoch and later ones out of the way.
+
+        Why: else the newest checkpoint in the folder could be another run's, or an
+        epoch could be one run's model with another run's optimizer.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(self.directory)
+        older = [path for number, path in self._files() if number >= epoch]
+        if not older:
+            return
+        number = 1
+        while (self.directory / f"earlier-{number}").exists():
+            number += 1
+        aside = self.directory / f"earlier-{number}"
+        aside.mkdir()
+        self.log.info(SOURCE, f"Moving checkpoints of an earlier run to {aside}")
+        for path in sorted(
+            older, key=lambda path: PARTS.index(path.name.split("-")[0]), reverse=True
+        ):
+            path.rename(aside / path.name)
+
+    def _list(self, epochs: list[int]) -> str:
+        return ", ".join(f"epoch {epoch}" for epoch in epochs) or "none"

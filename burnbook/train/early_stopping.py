@@ -1,0 +1,81 @@
+"""Building blocks · Learner. Early stopping: end a training that no longer improves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burnbook.errors import ConfigError
+from burnbook.train.events import Aggregate, Direction, EventStore, Split, better
+from burnbook.train.metric import Metric, metric_name
+
+
+@dataclass(frozen=True)
+class NoImprovementSince:
+    """Stop when the last improvement is `n_epochs` epochs ago."""
+
+    n_epochs: int
+
+    def __post_init__(self) -> None:
+        if self.n_epochs < 1:
+            raise ConfigError(
+                "StoppingCondition.NoImprovementSince",
+                f"n_epochs = {self.n_epochs} would stop before anything can improve",
+                cure="n_epochs=1 or more",
+            )
+
+
+class StoppingCondition:
+    """The conditions under which training stops early.
+
+    Example:
+        >>> StoppingCondition.NoImprovementSince(n_epochs=2)
+        NoImprovementSince(n_epochs=2)
+    """
+
+    NoImprovementSince = NoImprovementSince
+
+
+class MetricEarlyStoppingStrategy:
+    """Stop when a metric has not improved for a while.
+
+    Example:
+        >>> MetricEarlyStoppingStrategy(
+        ...     "Loss", Aggregate.Mean, Direction.Lowest, Split.Valid,
+        ...     StoppingCondition.NoImprovementSince(n_epochs=2))
+        MetricEarlyStoppingStrategy(Loss, Mean, Lowest, Valid,
+                                    NoImprovementSince(n_epochs=2))
+    """
+
+    def __init__(
+        self,
+        metric: str | Metric | type[Metric],
+        aggregate: Aggregate,
+        direction: Direction,
+        split: Split,
+        condition: NoImprovementSince,
+    ) -> None:
+        self.metric = metric_name(metric)
+        self.aggregate, self.direction, self.split = aggregate, direction, split
+        self.condition = condition
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all epochs; every fit starts so."""
+        self.best_epoch = 1
+        worst = float("inf")
+        self.best = worst if self.direction is Direction.Lowest else -worst
+
+    def should_stop(self, epoch: int, store: EventStore) -> bool:
+        """Look at the epoch that has just ended."""
+        value = store.find_metric(self.metric, epoch, self.aggregate, self.split)
+        if value is None:
+            return False
+        if better(value, self.best, self.direction):
+            self.best, self.best_epoch = value, epoch
+            return False
+        return epoch - self.best_epoch >= self.condition.n_epochs
+
+    def __repr__(self) -> str:
+        choices = (self.aggregate, self.direction, self.split)
+        names = ", ".join([self.metric, *(choice.name for choice in choices)])
+        return f"MetricEarlyStoppingStrategy({names}, {self.condition})"

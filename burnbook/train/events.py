@@ -1,0 +1,129 @@
+"""Building blocks · Learner. The event store: what every metric was in every epoch.
+
+Strategies ask it ("which epoch had the lowest validation loss?"), and it answers from
+the loggers, so a resumed run knows the epochs it has not seen itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from burnbook.train.logger import MetricLogger
+from burnbook.train.metric import Metric, MetricEntry, NumericEntry, metric_name
+
+
+class Aggregate(Enum):
+    """How the batches of an epoch become one number."""
+
+    Mean = "mean"
+
+
+class Direction(Enum):
+    """Which of two epochs is the better one."""
+
+    Lowest = "lowest"
+    Highest = "highest"
+
+
+class Split(Enum):
+    """Training or validation."""
+
+    Train = "train"
+    Valid = "valid"
+
+
+def mean(entries: Sequence[NumericEntry]) -> float | None:
+    """The mean over an epoch: Σ vᵢ nᵢ / Σ nᵢ; None when nothing was logged.
+
+    Example:
+        >>> mean([NumericEntry(50.0, 64), NumericEntry(100.0, 16)])
+        60.0
+    """
+    weight = sum(entry.weight for entry in entries)
+    if not weight:
+        return None
+    return sum(entry.value * entry.weight for entry in entries) / weight
+
+
+class EventStore:
+    """Answer questions about epochs, from the metric logs of both splits.
+
+    Only epochs up to `last_epoch` are seen: what an earlier run left in the same folder
+    beyond it does not count.
+    """
+
+    def __init__(
+        self, train: Sequence[MetricLogger], valid: Sequence[MetricLogger]
+    ) -> None:
+        self.loggers = {Split.Train: list(train), Split.Valid: list(valid)}
+        self.last_epoch = 0
+        self.known: dict[tuple[str, int, Split], float | None] = {}
+
+    def log(self, split: Split, entry: MetricEntry) -> None:
+        """Hand an entry to the loggers of its split."""
+        for logger in self.loggers[split]:
+            logger.log(entry)
+
+    def start_epoch(self, epoch: int, split: Split) -> None:
+        """The entries that follow belong to this epoch."""
+        self.last_epoch = epoch
+        self.known = {
+            key: value for key, value in self.known.items() if key[1:] != (epoch, split)
+        }
+        for logger in self.loggers[split]:
+            logger.start_epoch(epoch)
+
+    def end_epoch(self, epoch: int, split: Split) -> None:
+        """The epoch is complete."""
+        for logger in self.loggers[split]:
+            logger.end_epoch(epoch)
+
+    def close(self) -> None:
+        """Training is over."""
+        for loggers in self.loggers.values():
+            for logger in loggers:
+                logger.close()
+
+    def entries(self, name: str, epoch: int, split: Split) -> list[NumericEntry]:
+        """What was logged for a metric in an epoch, batch by batch."""
+        for logger in self.loggers[split]:
+            entries = logger.read_numeric(name, epoch)
+            if entries:
+                return entries
+        return []
+
+    def find_metric(
+        self,
+        metric: str | Metric | type[Metric],
+        epoch: int,
+        aggregate: Aggregate = Aggregate.Mean,
+        split: Split = Split.Valid,
+    ) -> float | None:
+        """A metric's number for one epoch; None when it was not logged."""
+        key = (metric_name(metric), epoch, split)
+        if key not in self.known:
+            self.known[key] = mean(self.entries(*key))
+        return self.known[key]
+
+    def find_epoch(
+        self,
+        metric: str | Metric | type[Metric],
+        aggregate: Aggregate = Aggregate.Mean,
+        direction: Direction = Direction.Lowest,
+        split: Split = Split.Valid,
+    ) -> int | None:
+        """The epoch with the best number, the earliest among equals."""
+        best: tuple[int, float] | None = None
+        for epoch in range(1, self.last_epoch + 1):
+            value = self.find_metric(metric, epoch, aggregate, split)
+            if value is None:
+                break
+            if best is None or better(value, best[1], direction):
+                best = (epoch, value)
+        return best and best[0]
+
+
+def better(value: float, than: float, direction: Direction) -> bool:
+    """Whether a value beats another; equal values and NaN do not."""
+    return value < than if direction is Direction.Lowest else value > than

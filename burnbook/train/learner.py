@@ -1,0 +1,188 @@
+"""Building blocks · Learner. The learner: fit a model, now, awaited, or in a thread.
+
+    model = learner.fit(train, valid)                 # blocks; Ctrl-C stops cleanly
+    model = await learner.fit_async(train, valid)     # a notebook's buttons stay alive
+    handle = learner.start(train, valid)              # trains while you do other things
+    model = handle.wait()
+
+All three give the model so far when they are stopped, and leave `learner.result`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from burnbook.errors import TrainingError
+from burnbook.optim import as_scheduler
+from burnbook.train.interrupter import SECONDS_BETWEEN_LOOKS, Interrupter
+from burnbook.train.loop import Fit
+from burnbook.train.plan import TrainingPlan
+from burnbook.train.renderer import TrainingResult
+
+
+class Learner:
+    """A model with everything that trains it; made by `LearnerBuilder.build`."""
+
+    def __init__(
+        self, model: Any, optim: Any, lr_scheduler: Any, plan: TrainingPlan
+    ) -> None:
+        self.model = model
+        self.optim = optim
+        self.lr_scheduler = as_scheduler(lr_scheduler)
+        self.plan = plan
+        self.result: TrainingResult | None = None
+        self._busy = threading.Lock()
+
+    @property
+    def interrupter(self) -> Interrupter:
+        """The handle that stops or pauses the training."""
+        return self.plan.control
+
+    def fit(self, train: Any, valid: Any) -> Any:
+        """Train, and return the model; Ctrl-C stops cleanly, a second one at once."""
+        with self._alone(), _interrupt_stops(self.interrupter):
+            return self._run(train, valid, "fit").model
+
+    async def fit_async(self, train: Any, valid: Any) -> Any:
+        """Train in a thread while the caller's event loop goes on; cancelling stops.
+
+        Why: a cancelled fit still returns the model so far, as an interrupted one
+        does: hours of training must not vanish in an exception.
+        """
+        handle = self._launch(train, valid, "await")
+        while not handle.done:
+            try:
+                await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+            except asyncio.CancelledError:
+                if self.interrupter.should_stop():
+                    raise
+                self.interrupter.stop("cancelled")
+                task = asyncio.current_task()
+                if task is not None:
+                    task.uncancel()
+        return handle.wait()
+
+    def start(self, train: Any, valid: Any) -> TrainingHandle:
+        """Train in a thread and return at once; `handle.wait()` gives the model."""
+        return self._launch(train, valid, "thread")
+
+    def __repr__(self) -> str:
+        return f"Learner({type(self.model).__name__}, {self.plan.num_epochs} epochs)"
+
+    def _launch(self, train: Any, valid: Any, mode: str) -> TrainingHandle:
+        alone = self._alone()
+        alone.__enter__()
+        return TrainingHandle(
+            lambda: self._run(train, valid, mode), self.interrupter, alone
+        )
+
+    def _run(self, train: Any, valid: Any, mode: str) -> TrainingResult:
+        fit = Fit(self.plan, self.model, self.optim, self.lr_scheduler, mode)
+        try:
+            return fit.run(train, valid)
+        finally:
+            self.result = fit.result
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One training at a time; what was asked of the one before is forgotten."""
+        if not self._busy.acquire(blocking=False):
+            raise TrainingError(
+                "Learner.fit",
+                "this learner is already training",
+                cure="wait for it, stop it with learner.interrupter.stop(), "
+                "or build another learner",
+            )
+        try:
+            self.interrupter.reset()
+            yield
+        finally:
+            self._busy.release()
+
+
+class TrainingHandle:
+    """A training that runs in a thread: wait for it, stop it, pause it."""
+
+    def __init__(self, work: Any, control: Interrupter, alone: Any) -> None:
+        self.control = control
+        self._work, self._alone = work, alone
+        self._result: TrainingResult | None = None
+        self._error: BaseException | None = None
+        # The caller's context goes along: what the thread prints and shows then
+        # belongs to the notebook cell that started it, not to the newest one.
+        self._thread = threading.Thread(
+            target=contextvars.copy_context().run,
+            args=(self._train,),
+            name="burnbook training",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def _train(self) -> None:
+        try:
+            self._result = self._work()
+        except BaseException as error:  # handed to whoever waits
+            self._error = error
+        finally:
+            self._alone.__exit__(None, None, None)
+
+    @property
+    def done(self) -> bool:
+        """Whether the training has ended."""
+        return not self._thread.is_alive()
+
+    @property
+    def result(self) -> TrainingResult | None:
+        """How the training ended; None while it runs."""
+        return self._result
+
+    def wait(self) -> Any:
+        """Wait for the end and return the model; Ctrl-C stops the training cleanly."""
+        with _interrupt_stops(self.control):
+            while not self.done:
+                self._thread.join(SECONDS_BETWEEN_LOOKS)
+        if self._error is not None:
+            raise self._error
+        return self._result.model if self._result else None
+
+    def stop(self, reason: str = "stopped") -> None:
+        """End the training after the batch that runs now."""
+        self.control.stop(reason)
+
+    def pause(self) -> None:
+        """Hold the training after the batch that runs now."""
+        self.control.pause()
+
+    def resume(self) -> None:
+        """Go on."""
+        self.control.resume()
+
+    def __repr__(self) -> str:
+        state = "paused" if self.control.paused else "running"
+        return f"TrainingHandle({'done' if self.done else state})"
+
+
+@contextlib.contextmanager
+def _interrupt_stops(control: Interrupter) -> Iterator[None]:
+    """Ctrl-C asks the training to stop; a second Ctrl-C raises KeyboardInterrupt."""
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        if control.should_stop():
+            raise KeyboardInterrupt
+        control.stop("interrupted")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before or signal.default_int_handler)

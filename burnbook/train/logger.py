@@ -1,0 +1,220 @@
+"""Building blocks · Learner. Log files: one line per batch and metric, and a diary.
+
+    <dir>/train/epoch-1/Loss.log       2.3005497455596924,1
+    <dir>/valid/epoch-1/Accuracy.log   95.83333333333334,24
+    <dir>/experiment.log               2024-12-12T04:23:02.729942Z  INFO burn_train::…
+
+The layout is Burn's, so its tools read our runs and we read its runs. Lines are
+buffered and reach the disk every half second: a killed run loses no more than that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from burnbook.errors import TrainingError
+from burnbook.train.metric import MetricEntry, NumericEntry
+
+SECONDS_BETWEEN_FLUSHES = 0.5
+
+
+class MetricLogger:
+    """Where the entries of one split go; the base of all metric loggers."""
+
+    def start_epoch(self, epoch: int) -> None:
+        """The entries that follow belong to this epoch."""
+
+    def log(self, entry: MetricEntry) -> None:
+        """Take one entry."""
+
+    def end_epoch(self, epoch: int) -> None:
+        """The epoch is complete: everything logged can be read from now on."""
+
+    def close(self) -> None:
+        """Training is over."""
+
+    def read_numeric(self, name: str, epoch: int) -> list[NumericEntry]:
+        """The entries of a metric in an epoch; none when it was not logged."""
+        return []
+
+    def epochs(self) -> int:
+        """The last epoch that has entries; 0 when there is none."""
+        return 0
+
+
+class InMemoryMetricLogger(MetricLogger):
+    """Keep the entries in memory: nothing is left when the process ends.
+
+    Example:
+        >>> logger = InMemoryMetricLogger()
+        >>> logger.start_epoch(1)
+        >>> logger.log(MetricEntry("Loss", "0.5", "0.5,1"))
+        >>> logger.read_numeric("Loss", 1)
+        [NumericEntry(value=0.5, count=1)]
+    """
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[str, int], list[str]] = {}
+        self.epoch = 1
+
+    def start_epoch(self, epoch: int) -> None:
+        """Start the epoch anew: what an earlier run logged for it is forgotten."""
+        self.epoch = epoch
+        self.lines = {key: kept for key, kept in self.lines.items() if key[1] != epoch}
+
+    def log(self, entry: MetricEntry) -> None:
+        """Keep one entry."""
+        self.lines.setdefault((entry.name, self.epoch), []).append(entry.serialize)
+
+    def read_numeric(self, name: str, epoch: int) -> list[NumericEntry]:
+        """The entries of a metric in an epoch."""
+        return [NumericEntry.deserialize(x) for x in self.lines.get((name, epoch), [])]
+
+    def epochs(self) -> int:
+        """The last epoch that has entries."""
+        return max((epoch for _, epoch in self.lines), default=0)
+
+
+class FileMetricLogger(MetricLogger):
+    """Write `<dir>/epoch-<e>/<Metric_name>.log`, one line per batch."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self.epoch = 1
+        self.files: dict[str, IO[str]] = {}
+        self.flushed = time.monotonic()
+
+    def start_epoch(self, epoch: int) -> None:
+        """The entries that follow belong to this epoch."""
+        self.close()
+        self.epoch = epoch
+
+    def log(self, entry: MetricEntry) -> None:
+        """Write one line; files of an earlier run are overwritten."""
+        try:
+            file = self.files.get(entry.name)
+            if file is None:
+                file = self._open(entry.name)
+            file.write(entry.serialize + "\n")
+            now = time.monotonic()
+            if now - self.flushed > SECONDS_BETWEEN_FLUSHES:
+                self.flushed = now
+                for file in self.files.values():
+                    file.flush()
+        except OSError as cause:
+            raise _cannot_log(self.path(entry.name, self.epoch), cause) from None
+
+    def _open(self, name: str) -> IO[str]:
+        path = self.path(name, self.epoch)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.files[name] = path.open("w", encoding="utf-8", newline="\n")
+        return self.files[name]
+
+    def end_epoch(self, epoch: int) -> None:
+        """Put every line on the disk."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        files, self.files = self.files, {}
+        for name, file in files.items():
+            try:
+                file.close()
+            except OSError as cause:
+                raise _cannot_log(self.path(name, self.epoch), cause) from None
+
+    def read_numeric(self, name: str, epoch: int) -> list[NumericEntry]:
+        """The entries of a metric in an epoch; a line that is no entry raises."""
+        if name in self.files and epoch == self.epoch:
+            self.files[name].flush()
+        try:
+            text = self.path(name, epoch).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        return [NumericEntry.deserialize(line) for line in text.splitlines()]
+
+    def epochs(self) -> int:
+        """The largest N of the folders `epoch-N`."""
+        numbers = [
+            path.name.removeprefix("epoch-") for path in self.directory.glob("epoch-*")
+        ]
+        return max((int(n) for n in numbers if n.isdecimal()), default=0)
+
+    def path(self, name: str, epoch: int) -> Path:
+        """The file of a metric in an epoch."""
+        return self.directory / f"epoch-{epoch}" / f"{name.replace(' ', '_')}.log"
+
+
+class FileApplicationLogger:
+    """The diary of a run, `experiment.log`: what happened, when, and where from.
+
+    Lines are appended, so a resumed run continues its diary.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.file: IO[str] | None = None
+        self.flushed = time.monotonic()
+
+    def info(self, source: str, message: str) -> None:
+        """Note something that happened as it should."""
+        self._write(" INFO", source, message)
+
+    def warn(self, source: str, message: str) -> None:
+        """Note something surprising; it reaches the disk at once."""
+        self._write(" WARN", source, message)
+        self.flush()
+
+    def error(self, source: str, message: str) -> None:
+        """Note what ended the run; it reaches the disk at once."""
+        self._write("ERROR", source, message)
+        self.flush()
+
+    def _write(self, level: str, source: str, message: str) -> None:
+        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        try:
+            if self.file is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.file = self.path.open("a", encoding="utf-8", newline="\n")
+            self.file.write(f"{moment} {level} {source}: {message}\n")
+            now = time.monotonic()
+            if now - self.flushed > SECONDS_BETWEEN_FLUSHES:
+                self.flush()
+        except OSError as cause:
+            raise _cannot_log(self.path, cause) from None
+
+    def flush(self) -> None:
+        """Put every line on the disk."""
+        self.flushed = time.monotonic()
+        if self.file is not None:
+            self.file.flush()
+
+    def close(self) -> None:
+        """Close the file; a later line opens it again."""
+        file, self.file = self.file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+
+
+class SilentApplicationLogger(FileApplicationLogger):
+    """A diary that keeps nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+
+    def _write(self, level: str, source: str, message: str) -> None:
+        return
+
+
+def _cannot_log(path: Path, cause: OSError) -> TrainingError:
+    return TrainingError(
+        f"write {path}",
+        cause.strerror or str(cause),
+        ["the checkpoints of the epochs before are kept"],
+        "free some space or pick another folder, then resume with checkpoint()",
+    )

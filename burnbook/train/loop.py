@@ -1,0 +1,219 @@
+"""Building blocks · Learner. The training loop: epochs, batches, steps, and no more.
+
+    for every epoch:
+        for every batch of train:   step, gradients, optimizer, metrics
+        for every batch of valid:   step, metrics
+        keep a checkpoint?  stop early?
+
+What measures and shows is in `watch.py`, what saves in `keep.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from burnbook.backend import Backend
+from burnbook.data import Progress
+from burnbook.errors import DataError, TrainingError
+from burnbook.optim import GradientsAccumulator
+from burnbook.random import use_stream
+from burnbook.train.blame import Moment, check_loss
+from burnbook.train.events import Split
+from burnbook.train.keep import Keeper
+from burnbook.train.output import TrainOutput
+from burnbook.train.parallel import Devices
+from burnbook.train.plan import TrainingPlan
+from burnbook.train.renderer import TrainingResult
+from burnbook.train.watch import Watcher
+
+SOURCE = "burn_train::learner::epoch"
+
+
+class Fit:
+    """One training, from its first epoch to its result."""
+
+    def __init__(
+        self, plan: TrainingPlan, model: Any, optim: Any, scheduler: Any, mode: str
+    ) -> None:
+        self.plan, self.control = plan, plan.control
+        self.devices = Devices(plan.devices or model.devices())
+        self.model = model.fork(self.devices.main)
+        self.optim = copy.deepcopy(optim)  # the next fit starts from the same state
+        self.scheduler = copy.deepcopy(scheduler)
+        self.mode = mode
+        self.began = time.monotonic()
+        self.epochs_done = 0
+        self.watcher = Watcher(plan, mode)
+        self.keeper = Keeper(plan, self.watcher.store)
+        self.result: TrainingResult | None = None
+
+    def run(self, train: Any, valid: Any) -> TrainingResult:
+        """Train until the last epoch, or until somebody or something says stop."""
+        watcher, diary = self.watcher, self.plan.diary
+        text = str(self.model)
+        diary.info("burn_train::learner::train_val", f"Fitting the model:\n {text}")
+        try:
+            start = self._resume()
+            train = on_device(train, self.devices.main)
+            valid = on_device(valid, self.devices.main.inner)
+            watcher.start(start, text)
+            for epoch in range(start, self.plan.num_epochs + 1):
+                if not self._epoch(epoch, train, valid):
+                    break
+            self._end()
+            watcher.finish(self.result, text)
+        except BaseException as error:
+            name = type(error).__name__
+            diary.error("burn_train::learner", f"PANIC => {name}: {error}")
+            self._end(f"{name}: {str(error).partition(chr(10))[0]}")
+            raise
+        finally:
+            watcher.close()
+            diary.close()
+        return self.result
+
+    def _resume(self) -> int:
+        """Load the checkpoint to go on from; returns the first epoch to train."""
+        epoch, records = self.keeper.restore(self.devices.main)
+        if records is not None:
+            self.model = self.model.load_record(records["model"])
+            self.optim = loaded(self.optim, records["optim"])
+            self.scheduler = loaded(self.scheduler, records["scheduler"])
+        self.epochs_done = epoch
+        return epoch + 1
+
+    def _end(self, failure: str | None = None) -> None:
+        self.result = TrainingResult(
+            self.model,
+            self.watcher.history,
+            failure or self.control.reason,
+            self.epochs_done,
+            time.monotonic() - self.began,
+            str(self.plan.directory),
+        )
+
+    def _epoch(self, epoch: int, train: Any, valid: Any) -> bool:
+        """One epoch of both splits; False when training is over."""
+        stream = self.devices.main.stream
+        with use_stream(stream.split(f"train epoch {epoch}")):
+            self._train(epoch, train)
+        if self.control.should_stop():
+            return False
+        with use_stream(stream.split(f"valid epoch {epoch}")):
+            self._valid(epoch, valid)
+        if self.control.should_stop():
+            return False
+        self.keeper.after(epoch, self.model, self.optim, self.scheduler)
+        self.epochs_done = epoch
+        reason = self.keeper.reason_to_stop(epoch)
+        if reason:
+            self.control.stop(reason)
+        return not self.control.should_stop()
+
+    def _train(self, epoch: int, loader: Any) -> None:
+        """All batches of the training split."""
+        plan, watcher, info = self.plan, self.watcher, self.plan.diary.info
+        info(SOURCE, f"Executing training step for epoch {epoch}")
+        watcher.start_epoch(epoch, Split.Train)
+        group = len(self.devices) * plan.accumulation
+        sums, waiting = GradientsAccumulator(), 0
+        batches = batches_of(loader, epoch, "training")
+        steps = self.devices.steps(batches, lambda: self.model)
+        for iteration, (batch, output, progress) in enumerate(steps, 1):
+            lr = self.scheduler.step()
+            info(SOURCE, f"Iteration {iteration}")
+            grads = check_output(self.model, output).grads
+            moment = Moment("train", epoch, iteration, self.model, batch, grads, lr)
+            self._check(output.item, moment)
+            if group == 1:
+                self.model = self._step(lr, grads)
+            else:
+                sums.accumulate(self.model, grads)
+                waiting += 1
+                if waiting == group:
+                    self.model, waiting = self._step(lr, sums.grads()), 0
+            watcher.batch(Split.Train, output.item, progress, iteration, lr)
+            if self._stopped():
+                break
+        watcher.end_epoch(epoch, Split.Train)
+
+    def _valid(self, epoch: int, loader: Any) -> None:
+        """All batches of the validation split, without gradients and dropout."""
+        watcher = self.watcher
+        self.plan.diary.info(SOURCE, f"Executing validation step for epoch {epoch}")
+        watcher.start_epoch(epoch, Split.Valid)
+        model = self.model.valid()
+        batches = batches_of(loader, epoch, "validation")
+        for iteration, (batch, progress) in enumerate(batches, 1):
+            item = model.valid_step(batch)
+            self._check(item, Moment("valid", epoch, iteration, model, batch))
+            watcher.batch(Split.Valid, item, progress, iteration, None)
+            if self._stopped():
+                break
+        watcher.end_epoch(epoch, Split.Valid)
+
+    def _step(self, lr: float, grads: Any) -> Any:
+        """The model after a step of the optimizer; a model may define its own way."""
+        own = getattr(self.model, "optimize", None)
+        if own is not None:
+            return own(self.optim, lr, grads)
+        return self.optim.step(lr, self.model, grads)
+
+    def _check(self, item: Any, moment: Moment) -> None:
+        moment.checkpoint = self.keeper.last
+        check_loss(item, moment)
+
+    def _stopped(self) -> bool:
+        """Wait while paused; True when training is to end."""
+        if self.control.paused:
+            self.control.wait_while_paused(self.watcher.renderer.tick)
+        if self.control.should_stop():
+            self.plan.diary.info(SOURCE, "Training interrupted.")
+            return True
+        return False
+
+
+def on_device(loader: Any, device: Backend) -> Any:
+    """The loader, making its batches where the model is; others stay as they are."""
+    move = getattr(loader, "to_device", None)
+    return loader if move is None else move(device)
+
+
+def batches_of(loader: Any, epoch: int, name: str) -> Iterator[tuple[Any, Progress]]:
+    """The batches of an epoch, each with the progress after it."""
+    set_epoch = getattr(loader, "set_epoch", None)
+    if set_epoch is not None:
+        set_epoch(epoch)
+    walk = iter(loader)
+    progress = getattr(walk, "progress", None)
+    total = len(loader) if progress is None and hasattr(loader, "__len__") else 0
+    count = 0
+    for batch in walk:
+        count += 1
+        yield batch, progress() if progress else Progress(count, max(total, count))
+    if not count:
+        raise DataError(
+            f"{name} data",
+            f"the loader gave no batch in epoch {epoch}",
+            [("loader", type(loader).__name__)],
+            "a dataset that is not empty, and a loader that can be walked many times",
+        )
+
+
+def check_output(model: Any, output: Any) -> TrainOutput:
+    """The output of a training step, or an error that shows what it should be."""
+    if isinstance(output, TrainOutput):
+        return output
+    raise TrainingError(
+        f"{type(model).__name__}.train_step",
+        f"it returned {type(output).__name__}, not TrainOutput",
+        cure="return TrainOutput(self, item.loss.backward(), item)",
+    )
+
+
+def loaded(part: Any, record: Any) -> Any:
+    """An optimizer or a scheduler with the state of a record."""
+    return part.load_record(record)

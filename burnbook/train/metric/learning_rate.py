@@ -1,0 +1,29 @@
+"""Building blocks · Metric. Learning rate: how large the steps are just now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burnbook.train.metric.base import (
+    FormatOptions,
+    MetricEntry,
+    MetricMetadata,
+    NumericMetric,
+)
+
+
+class LearningRateMetric(NumericMetric):
+    """The learning rate of the optimizer's step; 0 in validation, which takes none.
+
+    Example:
+        >>> LearningRateMetric().name
+        'Learning Rate'
+    """
+
+    name = "Learning Rate"
+    options = FormatOptions(name, precision=2)
+
+    def update(self, item: Any, metadata: MetricMetadata) -> MetricEntry:
+        """Note the learning rate of one batch."""
+        lr = 0.0 if metadata.lr is None else metadata.lr
+        return self.state.update(lr, 1, self.options)

@@ -1,0 +1,34 @@
+"""Building blocks · Metric. Loss: the number that training makes small."""
+
+from __future__ import annotations
+
+from burnbook.train.metric.accuracy import values
+from burnbook.train.metric.base import (
+    FormatOptions,
+    MetricEntry,
+    MetricMetadata,
+    NumericMetric,
+)
+from burnbook.train.metric.input import LossInput
+
+
+class LossMetric(NumericMetric):
+    """The mean of the loss tensor of a batch.
+
+    Why: the weight in the epoch's mean is the length of the loss tensor, as in Burn; a
+    loss that is already a mean has length 1, so every batch then counts alike.
+
+    Example:
+        >>> LossMetric().name
+        'Loss'
+    """
+
+    name = "Loss"
+    Input = LossInput
+    options = FormatOptions(name, precision=2)
+
+    def update(self, item: LossInput, metadata: MetricMetadata) -> MetricEntry:
+        """Take in the loss of one batch."""
+        loss = values(item.tensor)
+        value = float(loss) if loss.ndim == 0 else float(loss.mean())
+        return self.state.update(value, max(loss.size, 1), self.options)

@@ -1,0 +1,80 @@
+"""Building blocks · Learner. Steps on one device, or on several at once.
+
+With several devices every round takes one batch per device; each device has its own
+copy of the model, and their gradients are summed on the first one before the optimizer
+takes its step (that is why `loop.py` counts the batches of a group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from itertools import islice
+from typing import Any
+
+from burnbook.backend import Backend
+from burnbook.data import Progress
+from burnbook.random import Stream, current_stream, use_stream
+
+Batches = Iterable[tuple[Any, Progress]]
+
+
+class Devices:
+    """The devices of a training; the first one holds the model and the optimizer."""
+
+    def __init__(self, devices: list[Backend]) -> None:
+        every = [d if d.ad_enabled else d.autodiff() for d in devices]
+        self.main = every[0]
+        self.others = every[1:]
+
+    def __len__(self) -> int:
+        return 1 + len(self.others)
+
+    def steps(
+        self, batches: Batches, model: Callable[[], Any]
+    ) -> Iterator[tuple[Any, Any, Progress]]:
+        """For every batch: the batch, what train_step returned, the progress."""
+        if not self.others:
+            for batch, progress in batches:
+                yield batch, model().train_step(batch), progress
+            return
+        walk = iter(batches)
+        with ThreadPoolExecutor(len(self), "burnbook device") as threads:
+            while group := list(islice(walk, len(self))):
+                yield from self._round(threads, group, model())
+
+    def _round(
+        self, threads: ThreadPoolExecutor, group: list[tuple[Any, Progress]], model: Any
+    ) -> Iterator[tuple[Any, Any, Progress]]:
+        """One batch on each device, at the same time; results in their order."""
+        places = [self.main, *self.others]
+        waiting = []
+        for number, (place, (batch, _)) in enumerate(zip(places, group, strict=False)):
+            stream = stream_for(number)
+            work = copy_context().run
+            waiting.append(threads.submit(work, _step, stream, model, place, batch))
+        outputs = [each.result() for each in waiting]
+        for (batch, progress), output in zip(group, outputs, strict=True):
+            if hasattr(output, "grads"):
+                output.grads = output.grads.to_device(self.main, model)
+            yield batch, output, progress
+
+
+def stream_for(number: int) -> Stream | None:
+    """Random numbers of its own for every worker, the same in every run."""
+    stream = current_stream()
+    if stream is None:
+        return None
+    first, second = stream.key()
+    return stream.split(f"device {number} {first} {second}")
+
+
+def _step(stream: Stream | None, model: Any, place: Backend, batch: Any) -> Any:
+    fork = model.fork(place)
+    move = getattr(batch, "to_device", None)
+    batch = batch if move is None else move(place)
+    if stream is None:
+        return fork.train_step(batch)
+    with use_stream(stream):
+        return fork.train_step(batch)

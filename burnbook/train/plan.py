@@ -1,0 +1,48 @@
+"""Building blocks · Learner. The plan of a training: all that the builder collects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from burnbook.backend import Backend
+from burnbook.train.early_stopping import MetricEarlyStoppingStrategy
+from burnbook.train.interrupter import Interrupter
+from burnbook.train.logger import (
+    FileApplicationLogger,
+    MetricLogger,
+    SilentApplicationLogger,
+)
+from burnbook.train.metric import Metric
+from burnbook.train.renderer import MetricsRenderer
+from burnbook.train.strategy import CheckpointingStrategy
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on after an epoch; None means the newest whole checkpoint, if there is one."""
+
+    epoch: int | None
+
+
+@dataclass
+class TrainingPlan:
+    """What to measure, keep and show, and for how long."""
+
+    directory: Path
+    strategy: CheckpointingStrategy
+    train_metrics: list[tuple[Metric, bool]] = field(default_factory=list)  # , plotted
+    valid_metrics: list[tuple[Metric, bool]] = field(default_factory=list)
+    train_loggers: list[MetricLogger] = field(default_factory=list)
+    valid_loggers: list[MetricLogger] = field(default_factory=list)
+    diary: FileApplicationLogger = field(default_factory=SilentApplicationLogger)
+    renderer: MetricsRenderer | None = None
+    accumulation: int = 1
+    num_epochs: int = 1
+    devices: list[Backend] = field(default_factory=list)
+    resume: Resume | None = None
+    recorder: Any = None
+    early_stopping: MetricEarlyStoppingStrategy | None = None
+    control: Interrupter = field(default_factory=Interrupter)
+    summary: bool = False

@@ -1,0 +1,21 @@
+"""Building blocks · Learner. Renderers: how a training is shown to people."""
+
+from burnbook.train.renderer.base import (
+    MetricsRenderer,
+    RunInfo,
+    TrainingProgress,
+    TrainingResult,
+)
+from burnbook.train.renderer.choose import choose
+from burnbook.train.renderer.plain import PlainRenderer
+from burnbook.train.renderer.terminal import TerminalRenderer
+
+__all__ = [
+    "MetricsRenderer",
+    "PlainRenderer",
+    "RunInfo",
+    "TerminalRenderer",
+    "TrainingProgress",
+    "TrainingResult",
+    "choose",
+]

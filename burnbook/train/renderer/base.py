@@ -1,0 +1,122 @@
+"""Building blocks · Learner. What a renderer is told while a model trains.
+
+A renderer shows a training to people. The learner calls it in this order: `start`;
+then per batch `update_*` once per metric and `render_*` once; `end_epoch` after each
+split of each epoch; `finish`, unless training failed; and always `close`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from burnbook.train.history import MetricHistory
+from burnbook.train.interrupter import Interrupter
+from burnbook.train.metric import MetricState
+from burnbook.train.summary import LearnerSummary
+
+if TYPE_CHECKING:
+    from burnbook.data import Progress
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What a renderer knows when training starts.
+
+    mode: "fit" blocks the caller, "await" is awaited, "thread" runs beside the caller.
+    units: the unit of each numeric metric that has one.
+    """
+
+    directory: str
+    metrics: tuple[str, ...]
+    num_epochs: int
+    start_epoch: int
+    control: Interrupter
+    model_text: str
+    mode: str = "fit"
+    units: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingProgress:
+    """How far training has come; its text is the one Burn prints.
+
+    Example:
+        >>> from burnbook.data import Progress
+        >>> print(TrainingProgress(Progress(64, 60000), 1, 10, 1))
+        TrainingProgress { progress: Progress { items_processed: 64,
+          items_total: 60000 }, epoch: 1, epoch_total: 10, iteration: 1 }
+    """
+
+    progress: Progress
+    epoch: int
+    epoch_total: int
+    iteration: int
+
+    def __str__(self) -> str:
+        done, total = self.progress.items_processed, self.progress.items_total
+        return (
+            f"TrainingProgress {{ progress: Progress {{ items_processed: {done}, "
+            f"items_total: {total} }}, epoch: {self.epoch}, "
+            f"epoch_total: {self.epoch_total}, iteration: {self.iteration} }}"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingResult:
+    """How a training ended; interrupted says why it stopped before its last epoch."""
+
+    model: Any
+    history: MetricHistory
+    interrupted: str | None
+    epochs: int
+    seconds: float
+    directory: str
+
+    def __repr__(self) -> str:
+        ending = f"; {self.interrupted}" if self.interrupted else ""
+        return f"TrainingResult({self.epochs} epochs, {self.history!r}{ending})"
+
+
+class MetricsRenderer:
+    """The base of all renderers; it shows nothing.
+
+    Example:
+        >>> class Dots(MetricsRenderer):
+        ...     def __init__(self):
+        ...         self.text = ""
+        ...     def render_train(self, progress):
+        ...         self.text += "."
+    """
+
+    def start(self, run: RunInfo) -> None:
+        """Training starts."""
+
+    def update_train(self, state: MetricState) -> None:
+        """A metric has looked at a training batch."""
+
+    def update_valid(self, state: MetricState) -> None:
+        """A metric has looked at a validation batch."""
+
+    def render_train(self, progress: TrainingProgress) -> None:
+        """A training batch is done; this must be cheap."""
+
+    def render_valid(self, progress: TrainingProgress) -> None:
+        """A validation batch is done; this must be cheap."""
+
+    def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
+        """A split ("train" or "valid") of an epoch is complete."""
+
+    def tick(self) -> None:
+        """Some time has passed while training is paused."""
+
+    def finish(self, result: TrainingResult) -> None:
+        """Training has ended, complete or stopped."""
+
+    def summary(self, summary: LearnerSummary) -> None:
+        """Show the summary of the run; called after finish when it was asked for."""
+        sys.stdout.write(f"{summary}\n")
+
+    def close(self) -> None:
+        """Give back what was borrowed (the screen), however training ended."""

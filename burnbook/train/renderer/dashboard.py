@@ -1,0 +1,292 @@
+"""Building blocks · Learner. The dashboard in a terminal: how it looks.
+
+    ╭ Metrics ──────────╮╭ Loss ─────────────────╮
+    │     train   valid ││ 2.3 ⢇                 │
+    ╰───────────────────╯│ 0.1  ⠑⠤⣀⣀⣀            │
+    ╭ Status ───────────╮╰───────────────────────╯
+    ╭ Progress ──────────────────────────────────╮
+
+Everything here is a function from a `Board` (what is known) to a canvas; `terminal.py`
+keeps the board and the clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from burnbook.train.history import Thinned
+from burnbook.train.numbers import format_float
+from burnbook.train.renderer.base import RunInfo, TrainingProgress
+from burnbook.train.renderer.canvas import Canvas, Plot
+
+RECENT = 200
+SMALLEST = (60, 18)  # below this only bars and numbers fit
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Styles by purpose: Okabe and Ito's orange and blue, told apart by every eye."""
+
+    train: str = "\x1b[38;5;214m"
+    valid: str = "\x1b[38;5;39m"
+    frame: str = "\x1b[38;5;244m"
+    strong: str = "\x1b[1m"
+    quiet: str = "\x1b[38;5;246m"
+
+
+COLORLESS = Theme("", "", "", "\x1b[1m", "")
+
+
+@dataclass
+class Curve:
+    """One metric over training: every batch of train, every epoch of valid."""
+
+    train: Thinned = field(default_factory=Thinned)
+    recent: deque[tuple[int, float]] = field(
+        default_factory=lambda: deque(maxlen=RECENT)
+    )
+    valid: list[tuple[int, float]] = field(default_factory=list)
+
+    def add(self, value: float) -> None:
+        """A training batch."""
+        self.train.add(value)
+        self.recent.append((self.train.count, value))
+
+
+@dataclass
+class Board:
+    """Everything the dashboard shows."""
+
+    run: RunInfo
+    texts: dict[str, dict[str, str]] = field(default_factory=dict)
+    curves: dict[str, Curve] = field(default_factory=dict)
+    split: str = "train"
+    progress: TrainingProgress | None = None
+    share: float = 0.0
+    epoch_share: float = 0.0
+    elapsed: float = 0.0
+    eta: str = "---"
+    speed: float = 0.0
+    first: int = 0
+    zoomed: bool = False
+
+    def mode(self) -> str:
+        """What is going on."""
+        if self.run.control.should_stop():
+            return "stopping"
+        if self.run.control.paused:
+            return "paused"
+        return "training" if self.split == "train" else "validating"
+
+
+def draw(board: Board, width: int, height: int, theme: Theme) -> list[str]:
+    """The dashboard as rows of text, fitted to the size."""
+    canvas = Canvas(width, height)
+    if width < SMALLEST[0] or height < SMALLEST[1]:
+        draw_small(canvas, board, theme)
+        return canvas.lines()
+    left = min(max(37, width * 38 // 100), 48)
+    main = height - 4
+    draw_metrics(canvas, board, theme, left, main - 12)
+    draw_status(canvas, board, theme, main - 12, left)
+    draw_keys(canvas, board, theme, main - 4, left)
+    draw_plots(canvas, board, theme, (left, 0, width - left, main))
+    draw_bars(canvas, board, theme, main)
+    return canvas.lines()
+
+
+def draw_small(canvas: Canvas, board: Board, theme: Theme) -> None:
+    """Bars and numbers only, for a terminal of any size."""
+    canvas.text(0, 0, f"{board.mode()} · {_epoch(board)}", theme.strong)
+    bar = max(canvas.width - 8, 4)
+    canvas.bar(0, 1, bar, board.share, theme.train, theme.frame)
+    canvas.text(bar + 1, 1, f"{board.share:>5.0%}")
+    canvas.text(0, 2, f"ETA {board.eta}", theme.quiet)
+    for row, (name, texts) in enumerate(board.texts.items(), 3):
+        train, valid = texts.get("train", "-"), texts.get("valid", "-")
+        canvas.text(0, row, f"{name}: {short(train)} | {short(valid)}")
+
+
+def draw_metrics(
+    canvas: Canvas, board: Board, theme: Theme, width: int, height: int
+) -> None:
+    """The running means of every metric, train beside valid."""
+    canvas.box(0, 0, width, height, "Metrics", theme.frame)
+    column = min((width - 17) // 2, 16)
+    canvas.right(width - 2 - column, 1, "train", theme.train)
+    canvas.right(width - 2, 1, "valid", theme.valid)
+    for row, (name, texts) in enumerate(board.texts.items(), 2):
+        if row >= height - 1:
+            break
+        canvas.text(2, row, clip(name, width - 4 - 2 * column))
+        for i, split in enumerate(("train", "valid")):
+            end = width - 2 - column * (1 - i)
+            canvas.right(end, row, clip(short(texts.get(split, "-")), column - 1))
+
+
+def draw_status(
+    canvas: Canvas, board: Board, theme: Theme, top: int, width: int
+) -> None:
+    """Where training stands."""
+    canvas.box(0, top, width, 8, "Status", theme.frame)
+    progress = board.progress
+    done = f"{progress.progress.items_processed}" if progress else "0"
+    total = f"{progress.progress.items_total}" if progress else "-"
+    rows = (
+        ("Mode", board.mode().capitalize()),
+        ("Epoch", _epoch(board).removeprefix("epoch ")),
+        ("Iteration", str(progress.iteration if progress else 0)),
+        ("Items", f"{done}/{total}"),
+        ("Speed", f"{board.speed:,.0f} items/s" if board.speed else "-"),
+        ("Time", clock(board.elapsed)),
+    )
+    for row, (name, text) in enumerate(rows, top + 1):
+        canvas.text(2, row, name, theme.quiet)
+        canvas.text(13, row, clip(text, width - 15))
+
+
+def draw_keys(canvas: Canvas, board: Board, theme: Theme, top: int, width: int) -> None:
+    """Which keys do what."""
+    canvas.box(0, top, width, 4, "Keys", theme.frame)
+    pause = "p resume" if board.run.control.paused else "p pause"
+    canvas.text(2, top + 1, f"q stop    {pause}", theme.quiet)
+    zoom = "all" if board.zoomed else "recent"
+    canvas.text(2, top + 2, f"← → metric    ↑ ↓ {zoom}", theme.quiet)
+
+
+def draw_bars(canvas: Canvas, board: Board, theme: Theme, top: int) -> None:
+    """How much of this epoch and of the whole training is done."""
+    width = canvas.width
+    canvas.box(0, top, width, 4, "Progress", theme.frame)
+    eta = f"ETA {board.eta}"
+    bar = width - 16 - max(len(eta), 12)
+    rows = (
+        ("epoch", board.epoch_share, theme.valid, ""),
+        ("total", board.share, theme.train, eta),
+    )
+    for row, (name, share, style, text) in enumerate(rows, top + 1):
+        canvas.text(2, row, name, theme.quiet)
+        canvas.bar(8, row, bar, share, style, theme.frame)
+        canvas.right(8 + bar + 5, row, f"{share:.0%}")
+        canvas.right(width - 2, row, text, theme.quiet)
+
+
+def draw_plots(
+    canvas: Canvas, board: Board, theme: Theme, area: tuple[int, int, int, int]
+) -> None:
+    """As many plots as fit, one below the other, starting with the chosen metric."""
+    x, y, width, height = area
+    names = list(board.curves)
+    count = min(len(names), max(1, height // 9)) or 1
+    for i in range(count):
+        top, bottom = y + height * i // count, y + height * (i + 1) // count
+        name = names[(board.first + i) % len(names)] if names else "Plot"
+        draw_plot(canvas, board, theme, name, (x, top, width, bottom - top))
+
+
+def draw_plot(
+    canvas: Canvas,
+    board: Board,
+    theme: Theme,
+    name: str,
+    area: tuple[int, int, int, int],
+) -> None:
+    """One metric: train as a line, valid as crosses, one per epoch."""
+    x, y, width, height = area
+    title = f"{name} · recent" if board.zoomed else name
+    canvas.box(x, y, width, height, title, theme.frame)
+    if width > 30 + len(title):
+        canvas.right(x + width - 11, y, " ━ train", theme.train)
+        canvas.right(x + width - 2, y, " + valid ", theme.valid)
+    curve = board.curves.get(name, Curve())
+    train = list(curve.recent) if board.zoomed else curve.train.points()
+    columns, rows = width - 11, height - 2
+    train = binned([p for p in train if p[1] == p[1]], 2 * columns)
+    start = train[0][0] if train else 0
+    valid = [p for p in curve.valid if p[0] >= start and p[1] == p[1]]
+    if not train + valid or columns < 4 or rows < 2:
+        canvas.text(x + 9, y + height // 2, "waiting for the first batch", theme.quiet)
+        return
+    low, high = _range([value for _, value in train + valid])
+    end = max(point[0] for point in train + valid)
+    plot = Plot(columns, rows, (start, max(end, start + 1)), (low, high))
+    plot.curve(train, theme.train)
+    plot.curve(valid, theme.valid, dotted=True)
+    plot.marks(valid, theme.valid)
+    plot.paint(canvas, x + 10, y + 1)
+    for row, value in ((1, high), (rows, low)):
+        canvas.right(x + 9, y + row, clip(format_float(value, 2), 8), theme.quiet)
+    canvas.right(x + width - 2, y + height - 1, f" batch {end:.0f} ", theme.quiet)
+
+
+def binned(points: list[tuple[int, float]], count: int) -> list[tuple[float, float]]:
+    """At most about `count` points: neighbours are averaged.
+
+    Example:
+        >>> binned([(1, 0.0), (2, 1.0), (3, 2.0), (4, 3.0)], 2)
+        [(1.5, 0.5), (3.5, 2.5)]
+    """
+    size = -(-len(points) // max(count, 1))
+    if size <= 1:
+        return [(float(x), y) for x, y in points]
+    groups = (points[i : i + size] for i in range(0, len(points), size))
+    return [
+        (sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group))
+        for group in groups
+    ]
+
+
+def short(text: str) -> str:
+    """The running mean out of a metric's text.
+
+    Example:
+        >>> short("epoch 83.29 % - batch 90.62 %"), short("RAM Used: 1.23 / 4.56 Gb")
+        ('83.29 %', 'RAM Used: 1.23 / 4.56 Gb')
+    """
+    return text.partition(" - batch ")[0].removeprefix("epoch ")
+
+
+def clip(text: str, width: int) -> str:
+    """The text, shortened to a width."""
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a clock.
+
+    Example:
+        >>> clock(75), clock(3700)
+        ('1:15', '1:01:40')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def in_words(seconds: float) -> str:
+    """Seconds as the largest unit that fits.
+
+    Example:
+        >>> in_words(1), in_words(42), in_words(7300)
+        ('1 sec', '42 secs', '2 hours')
+    """
+    for unit, size in (("day", 86400), ("hour", 3600), ("min", 60), ("sec", 1)):
+        count = int(seconds // size)
+        if count or size == 1:
+            return f"{count} {unit}{'s' * (count != 1)}"
+    return ""
+
+
+def _epoch(board: Board) -> str:
+    epoch = board.progress.epoch if board.progress else board.run.start_epoch
+    return f"epoch {epoch}/{board.run.num_epochs}"
+
+
+def _range(values: list[float]) -> tuple[float, float]:
+    finite = [value for value in values if abs(value) != float("inf")] or [0.0]
+    low, high = min(finite), max(finite)
+    if low == high:
+        margin = 0.1 * abs(low) or 0.5
+        low, high = low - margin, high + margin
+    return low, high

@@ -1,0 +1,63 @@
+"""Building blocks · Learner. The plain renderer: one line per epoch, on any stream."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from burnbook.train.numbers import format_float
+from burnbook.train.renderer.base import MetricsRenderer, RunInfo, TrainingResult
+
+
+class PlainRenderer(MetricsRenderer):
+    """Write a line when an epoch is over, and one at the end.
+
+    Example:
+        >>> means = {"Loss": 0.61243, "Accuracy": 83.287}
+        >>> metrics_line(means, {"Accuracy": "%"})
+        'Loss 0.61  Accuracy 83.29 %'
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream
+        self.means: dict[str, str] = {}
+
+    def start(self, run: RunInfo) -> None:
+        """Remember the run."""
+        self.run = run
+        self.began = time.monotonic()
+
+    def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
+        """Write the line when both splits are known."""
+        self.means[split] = metrics_line(means, self.run.units)
+        if split == "valid":
+            total = self.run.num_epochs
+            seconds = time.monotonic() - self.began
+            train = self.means.get("train", "")
+            self._write(
+                f"epoch {epoch:>{len(str(total))}}/{total}  "
+                f"train {train}  ·  valid {self.means['valid']}  ·  {seconds:.1f} s"
+            )
+
+    def finish(self, result: TrainingResult) -> None:
+        """Say why training ended early, if it did."""
+        if result.interrupted:
+            epochs = "1 epoch" if result.epochs == 1 else f"{result.epochs} epochs"
+            self._write(
+                f"{result.interrupted} after {epochs}; the model so far is kept"
+            )
+
+    def _write(self, line: str) -> None:
+        stream = self.stream or sys.stdout
+        stream.write(line + "\n")
+        stream.flush()
+
+
+def metrics_line(means: dict[str, float], units: dict[str, str]) -> str:
+    """The means of an epoch in one line."""
+    return "  ".join(
+        f"{name} {format_float(value, 2)}"
+        + (f" {units[name]}" if name in units else "")
+        for name, value in means.items()
+    )

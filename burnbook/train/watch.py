@@ -1,0 +1,184 @@
+"""Building blocks · Learner. What measures and shows: metrics, logs, history, renderer.
+
+Per batch: the text metrics, then the numeric ones, in the order of registration; each
+entry goes to the log, then to the renderer.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from burnbook.data import Progress
+from burnbook.errors import TrainingError
+from burnbook.train.events import EventStore, Split
+from burnbook.train.history import MetricHistory
+from burnbook.train.metric import Metric, MetricMetadata, MetricState, NumericEntry
+from burnbook.train.plan import TrainingPlan
+from burnbook.train.renderer import (
+    MetricsRenderer,
+    RunInfo,
+    TrainingProgress,
+    TrainingResult,
+    choose,
+)
+from burnbook.train.summary import LearnerSummary
+
+
+class Watcher:
+    """Everything that looks on while a model trains."""
+
+    def __init__(self, plan: TrainingPlan, mode: str) -> None:
+        self.plan, self.mode = plan, mode
+        self.renderer: MetricsRenderer = plan.renderer or choose()
+        self.store = EventStore(plan.train_loggers, plan.valid_loggers)
+        self.history = MetricHistory()
+        self.epoch = 0
+        self.metrics = {
+            Split.Train: sorted(plan.train_metrics, key=_text_first),
+            Split.Valid: sorted(plan.valid_metrics, key=_text_first),
+        }
+
+    def start(self, start_epoch: int, model_text: str) -> None:
+        """Training starts at this epoch; what came before is read from the logs."""
+        for epoch in range(1, start_epoch):
+            self._remember(epoch)
+        plotted = [
+            metric
+            for metrics in self.metrics.values()
+            for metric, plot in metrics
+            if plot
+        ]
+        self.renderer.start(
+            RunInfo(
+                str(self.plan.directory),
+                tuple(dict.fromkeys(metric.name for metric in plotted)),
+                self.plan.num_epochs,
+                start_epoch,
+                self.plan.control,
+                model_text,
+                self.mode,
+                {metric.name: metric.unit for metric in plotted if metric.unit},
+            )
+        )
+
+    def start_epoch(self, epoch: int, split: Split) -> None:
+        """A split of an epoch starts."""
+        self.epoch = epoch
+        self.store.start_epoch(epoch, split)
+        for metric, _ in self.metrics[split]:
+            metric.clear()
+
+    def batch(
+        self,
+        split: Split,
+        item: Any,
+        progress: Progress,
+        iteration: int,
+        lr: float | None,
+    ) -> None:
+        """A batch is done: measure it, log it, show it."""
+        total = self.plan.num_epochs
+        metadata = MetricMetadata(progress, self.epoch, total, iteration, lr)
+        states = [
+            self._measure(metric, plot, item, metadata, split)
+            for metric, plot in self.metrics[split]
+        ]
+        at = TrainingProgress(progress, self.epoch, total, iteration)
+        if split is Split.Train:
+            for state in states:
+                self.renderer.update_train(state)
+            self.renderer.render_train(at)
+        else:
+            for state in states:
+                self.renderer.update_valid(state)
+            self.renderer.render_valid(at)
+
+    def _measure(
+        self,
+        metric: Metric,
+        plot: bool,
+        item: Any,
+        metadata: MetricMetadata,
+        split: Split,
+    ) -> MetricState:
+        entry = metric.update(adapted(item, metric), metadata)
+        self.store.log(split, entry)
+        if not plot:
+            return MetricState(entry)
+        value = metric.value()
+        self.history.add(metric.name, split.value, value)
+        return MetricState(entry, value)
+
+    def end_epoch(self, epoch: int, split: Split) -> None:
+        """A split of an epoch is complete."""
+        self.store.end_epoch(epoch, split)
+        means = self._means(epoch, split)
+        self.history.end_epoch(epoch, split.value, means)
+        self.renderer.end_epoch(epoch, split.value, means)
+
+    def finish(self, result: TrainingResult | None, model_text: str) -> None:
+        """Training has ended: show how, and the summary if it was asked for."""
+        if result is None:
+            return
+        self.renderer.finish(result)
+        names = {
+            m.name for metrics in self.metrics.values() for m, plot in metrics if plot
+        }
+        logged = any((self.plan.directory / s.value).is_dir() for s in Split)
+        quiet = os.environ.get("BURNBOOK_DISPLAY") in ("static", "none")
+        if self.plan.summary and logged and not quiet:
+            last = self.store.last_epoch
+            self.renderer.summary(
+                LearnerSummary(
+                    self.plan.directory, sorted(names), epochs=last, model=model_text
+                )
+            )
+
+    def close(self) -> None:
+        """Give the screen back and put every line on the disk."""
+        try:
+            self.renderer.close()
+        finally:
+            self.store.close()
+
+    def _means(self, epoch: int, split: Split) -> dict[str, float]:
+        found = {
+            metric.name: self.store.find_metric(metric, epoch, split=split)
+            for metric, plot in self.metrics[split]
+            if plot
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _remember(self, epoch: int) -> None:
+        """Put an epoch of an earlier run into the history."""
+        for split, metrics in self.metrics.items():
+            for metric, plot in metrics:
+                if plot:
+                    entries = self.store.entries(metric.name, epoch, split)
+                    self._add_all(metric.name, split, entries)
+            self.history.end_epoch(epoch, split.value, self._means(epoch, split))
+
+    def _add_all(self, name: str, split: Split, entries: list[NumericEntry]) -> None:
+        for entry in entries:
+            self.history.add(name, split.value, entry.value)
+
+
+def adapted(item: Any, metric: Metric) -> Any:
+    """The input of a metric, out of the item that a step returned."""
+    if metric.Input is None:
+        return None
+    adapt = getattr(item, "adapt", None)
+    if adapt is not None:
+        return adapt(metric.Input)
+    wanted = metric.Input.__name__
+    raise TrainingError(
+        f"{type(metric).__name__}",
+        f"{type(item).__name__} cannot be adapted to {wanted}",
+        cure="an item such as ClassificationOutput(loss, output, targets), "
+        "or a subclass of Adaptor of your own",
+    )
+
+
+def _text_first(pair: tuple[Metric, bool]) -> bool:
+    return pair[1]
