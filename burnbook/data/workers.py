@@ -66,7 +66,9 @@ class BatchMaker:
         except Exception as error:
             index, cause = self._culprit(indices, error)
             name = type(self.dataset).__name__
-            which = shortened(indices) if index is None else f"item {index}"
+            which = f"item {index}"
+            if index is None:
+                which = f"items {shortened(indices)}"
             what = f"{which} of {name} cannot be had: {described(cause)}"
             raise DataError("data loader", what, self._facts(number)) from cause
 
@@ -214,10 +216,9 @@ def described(error: BaseException) -> str:
 
 
 def shortened(indices: Sequence[int]) -> str:
-    """Name some of the indices: `items 3, 1, 4, … (64 items)`."""
-    if len(indices) <= 6:
-        return "items " + ", ".join(map(str, indices))
-    return f"items {', '.join(map(str, indices[:6]))}, … ({len(indices)} items)"
+    """Name some of the indices: `3, 1, 4, 15, 9, 2, … (64 items)`."""
+    named = ", ".join(map(str, indices[:6]))
+    return named if len(indices) <= 6 else f"{named}, … ({len(indices)} items)"
 
 
 def _packed(recipe: tuple[Any, ...]) -> bytes:
