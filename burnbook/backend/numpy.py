@@ -3,6 +3,7 @@
 import numpy
 
 from burnbook.backend.base import Backend, Value
+from burnbook.backend.compiled import kernels_for
 
 
 class Numpy(Backend):
@@ -26,6 +27,8 @@ class Numpy(Backend):
     ):
         super().__init__(numpy, float, int)
         self.compiled = compiled
+        if float == "f32":
+            self.kernels = kernels_for(compiled)
 
     def from_numpy(self, array: numpy.ndarray) -> Value:
         return numpy.array(array, order="C")

@@ -1,0 +1,130 @@
+"""Advanced · Performance. Compiled kernels, for the few ops where they were measured.
+
+`Numpy()` starts with a stub for each op of the list below. The first value that is
+large enough decides, once for the process: when all kernels were compiled before (by
+`burnbook warmup`), the file with the kernel is loaded; when not, the plain code runs
+and one notice says so. numba itself is imported by the first kernel that runs.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TextIO
+
+from burnbook.backend.compiled import store
+from burnbook.ops.conv import conv2d
+from burnbook.ops.elementwise import relu
+from burnbook.ops.pool import (
+    adaptive_avg_pool2d,
+    adaptive_avg_pool2d_x,
+    avg_pool2d,
+    avg_pool2d_x,
+)
+from burnbook.ops.random import dropout
+from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
+from burnbook.ops.update import adam_step
+
+Kernel = Callable[..., Any]
+
+# Which file has the kernels of which ops, and the size from which they win.
+FAMILIES: dict[str, dict[Any, int]] = {
+    "conv": {conv2d: 1, conv2d.backward: 1},
+    "dropout": {dropout: 4096},
+    "activation": {relu: 4096, relu.backward: 4096},
+    "pool": {
+        adaptive_avg_pool2d: 4096,
+        adaptive_avg_pool2d_x: 512,
+        avg_pool2d: 4096,
+        avg_pool2d_x: 512,
+    },
+    "loss": {cross_entropy: 64, cross_entropy_logits: 1},
+    "update": {adam_step: 256},
+}
+
+NOTICE = (
+    "burnbook: the fast kernels are not compiled on this machine yet, so plain NumPy "
+    "runs. Compile them once, in some ten seconds: burnbook warmup\n"
+)
+
+
+def kernels_for(compiled: bool | None) -> dict[Any, Kernel]:
+    """The kernels of a backend: `Numpy(compiled=...)`.
+
+    None: use them where they are ready. True: compile them first. False: never.
+    """
+    if compiled is False or not store.has_numba():
+        return {}
+    if compiled:
+        warm_up(sys.stderr)
+        return {op: _stub(op, True) for ops in FAMILIES.values() for op in ops}
+    return {op: _stub(op, False) for ops in FAMILIES.values() for op in ops}
+
+
+def warm_up(stream: TextIO | None = None) -> bool:
+    """Compile every kernel, unless that was done before; False without numba."""
+    if not store.has_numba():
+        return False
+    if store.is_warm():
+        return True
+    started = time.perf_counter()
+    for number, family in enumerate(FAMILIES, 1):
+        _say(stream, f"compiling kernels {number}/{len(FAMILIES)}: {family}\n")
+        _load(family)
+    store.write_note()
+    _say(stream, f"kernels compiled in {time.perf_counter() - started:.0f} s\n")
+    return True
+
+
+def in_use() -> bool | None:
+    """Whether this process runs compiled kernels; None before that was decided."""
+    return _decided
+
+
+def _say(stream: TextIO | None, text: str) -> None:
+    if stream is not None:
+        stream.write(text)
+        stream.flush()
+
+
+def _stub(op: Any, always: bool) -> Kernel:
+    """Stand in for a kernel until it is needed."""
+    smallest = next(ops[op] for ops in FAMILIES.values() if op in ops)
+    family = next(name for name, ops in FAMILIES.items() if op in ops)
+    kernel: Kernel | None = None
+
+    def run(*values: Any, **attrs: Any) -> Any:
+        nonlocal kernel
+        if values[0].size < smallest:
+            return None
+        if kernel is None:
+            if not always and not _decide():
+                return None
+            kernel = _load(family)[op]
+        return kernel(*values, **attrs)
+
+    return run
+
+
+def _decide() -> bool:
+    """Once for the process, so that results do not change in the middle of a run."""
+    global _decided
+    with _lock:
+        if _decided is None:
+            _decided = store.is_warm()
+            if not _decided:
+                _say(sys.stderr, NOTICE)
+    return _decided
+
+
+def _load(family: str) -> dict[Any, Kernel]:
+    """Import the file of a family; numba compiles what its cache does not have."""
+    with _lock, store.keeping_code():
+        import_module(f"{__name__}.{family}")
+        registry = import_module(f"{__name__}.registry")
+    return registry.KERNELS
+
+
+_decided: bool | None = None
+_lock = threading.RLock()

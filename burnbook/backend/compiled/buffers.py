@@ -1,0 +1,74 @@
+"""Advanced · Performance. Memory for results that is used again when nobody holds it.
+
+A fresh result above some 100 kB costs more to map into the process than to fill. So a
+kernel's results are views of buffers that stay here. Whoever holds a result, a view of
+it, a memoryview or an array of another library made from it, holds a reference to the
+buffer; a buffer with no reference but ours is free for the next result.
+"""
+
+import threading
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+SMALLEST = 1 << 16  # bytes; below, a plain allocation is as fast
+CHECK_EVERY = 512  # results between two looks for buffers that went out of use
+F32 = np.dtype(np.float32)
+
+
+class Buffers:
+    """Buffers by size; free ones that two checks in a row find unused are let go."""
+
+    def __init__(self) -> None:
+        self.by_size: dict[int, list[list[Any]]] = {}  # size -> [[buffer, age], ...]
+        self.lock = threading.Lock()
+        self.given = 0
+        probe = [np.empty(1, np.uint8), 0]
+        self.unshared = getrefcount(probe[0])
+
+    def empty(self, shape: tuple[int, ...]) -> np.ndarray:
+        """An array of float32 with any content, like np.empty.
+
+        Example:
+            >>> pool = Buffers()
+            >>> first = pool.empty((100, 1000))
+            >>> place = first.ctypes.data
+            >>> second = pool.empty((100, 1000))
+            >>> second.ctypes.data == place  # first is still held
+            False
+            >>> del first
+            >>> pool.empty((100, 1000)).ctypes.data == place
+            True
+        """
+        size = 4
+        for n in shape:
+            size *= n
+        if size < SMALLEST:
+            return np.empty(shape, F32)
+        with self.lock:
+            self.given += 1
+            if self.given % CHECK_EVERY == 0:
+                self._let_go()
+            entries = self.by_size.setdefault(size, [])
+            for entry in entries:
+                if getrefcount(entry[0]) == self.unshared:
+                    entry[1] = 0
+                    return np.ndarray(shape, F32, entry[0])
+            entry = [np.empty(size, np.uint8), 0]
+            entries.append(entry)
+            return np.ndarray(shape, F32, entry[0])
+
+    def _let_go(self) -> None:
+        for size, entries in list(self.by_size.items()):
+            for entry in entries:
+                entry[1] += 1
+            held = [e for e in entries if e[1] < 2 or getrefcount(e[0]) > self.unshared]
+            if held:
+                self.by_size[size] = held
+            else:
+                del self.by_size[size]
+
+
+buffers = Buffers()
+empty = buffers.empty

@@ -1,0 +1,136 @@
+"""Advanced · Performance. Average pooling where the windows divide the image evenly."""
+
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled.buffers import empty
+from burnbook.backend.compiled.jit import f32, kernel_code
+from burnbook.backend.compiled.registry import kernel, plain_f32
+from burnbook.backend.compiled.team import team
+from burnbook.ops.patches import Pair, Shape4
+from burnbook.ops.pool import (
+    adaptive_avg_pool2d,
+    adaptive_avg_pool2d_x,
+    avg_pool2d,
+    avg_pool2d_x,
+)
+
+GRAIN = 16  # planes
+
+
+@kernel_code("void(f4[:,:,::1], f4[:,:,::1], i8, i8, i8, i8)")
+def average_range(
+    x: Any, out: Any, rows: int, cols: int, start: int, stop: int
+) -> None:
+    """Average windows of rows × cols, side by side, for some planes."""
+    line = np.empty(out.shape[2] * cols, f32)
+    share = f32(1 / (rows * cols))
+    for i in range(start, stop):
+        for r in range(out.shape[1]):
+            first = x[i, r * rows]
+            for q in range(line.size):
+                line[q] = first[q]
+            for k in range(1, rows):
+                more = x[i, r * rows + k]
+                for q in range(line.size):
+                    line[q] += more[q]
+            target = out[i, r]
+            if cols == 3:
+                for q in range(target.size):
+                    total = line[3 * q] + line[3 * q + 1] + line[3 * q + 2]
+                    target[q] = total * share
+            else:
+                for q in range(target.size):
+                    total = f32(0)
+                    for k in range(q * cols, (q + 1) * cols):
+                        total += line[k]
+                    target[q] = total * share
+
+
+@kernel_code("void(f4[:,:,::1], f4[:,:,::1], i8, i8, i8, i8)")
+def share_range(g: Any, out: Any, rows: int, cols: int, start: int, stop: int) -> None:
+    """Every window shares its gradient out evenly, for some planes."""
+    share = f32(1 / (rows * cols))
+    used = g.shape[2] * cols
+    for i in range(start, stop):
+        for r in range(g.shape[1]):
+            line, source = out[i, r * rows], g[i, r]
+            for q in range(source.size):
+                u = source[q] * share
+                for k in range(cols):
+                    line[q * cols + k] = u
+            for q in range(used, line.size):
+                line[q] = f32(0)
+            for k in range(1, rows):
+                more = out[i, r * rows + k]
+                for q in range(line.size):
+                    more[q] = line[q]
+        for r in range(g.shape[1] * rows, out.shape[1]):
+            out[i, r] = f32(0)
+
+
+@kernel(adaptive_avg_pool2d)
+def adaptive_kernel(x: Any, *, output_size: Pair) -> Any:
+    h, w = x.shape[2:]
+    if h % output_size[0] or w % output_size[1]:
+        return None
+    return _average(x, output_size, h // output_size[0], w // output_size[1])
+
+
+@kernel(adaptive_avg_pool2d_x)
+def adaptive_x_kernel(dout: Any, *, x_shape: Shape4) -> Any:
+    h, w = dout.shape[2:]
+    if x_shape[2] % h or x_shape[3] % w:
+        return None
+    return _share(dout, x_shape, x_shape[2] // h, x_shape[3] // w)
+
+
+@kernel(avg_pool2d)
+def average_kernel(
+    x: Any,
+    *,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Pair = (0, 0),
+    count_include_pad: bool = True,
+) -> Any:
+    if tuple(kernel_size) != tuple(stride) or tuple(padding) != (0, 0):
+        return None
+    size = (x.shape[2] // kernel_size[0], x.shape[3] // kernel_size[1])
+    return _average(x, size, *kernel_size)
+
+
+@kernel(avg_pool2d_x)
+def average_x_kernel(
+    dout: Any,
+    *,
+    x_shape: Shape4,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Pair = (0, 0),
+    count_include_pad: bool = True,
+) -> Any:
+    if tuple(kernel_size) != tuple(stride) or tuple(padding) != (0, 0):
+        return None
+    return _share(dout, x_shape, *kernel_size)
+
+
+def _average(x: Any, size: Pair, rows: int, cols: int) -> Any:
+    if not plain_f32(x):
+        return None
+    out = empty((*x.shape[:2], *size))
+    planes = x.shape[0] * x.shape[1]
+    views = (x.reshape(planes, *x.shape[2:]), out.reshape(planes, *size))
+    team.run(average_range, (*views, rows, cols), planes, GRAIN)
+    return out
+
+
+def _share(dout: Any, x_shape: Shape4, rows: int, cols: int) -> Any:
+    if not plain_f32(dout):
+        return None
+    out = empty(tuple(x_shape))
+    planes = x_shape[0] * x_shape[1]
+    views = (dout.reshape(planes, *dout.shape[2:]), out.reshape(planes, *x_shape[2:]))
+    team.run(share_range, (*views, rows, cols), planes, GRAIN)
+    return out
