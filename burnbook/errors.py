@@ -1,4 +1,4 @@
-"""Building blocks · Errors. Errors that say where, what, the facts, and a cure.
+"""Building blocks · Tensor. Errors that say where, what, the facts, and a cure.
 
 Every error of the library has the same four parts: a first line `where: what is wrong`
 that is enough on its own, the facts one per line, and the cure when it is known. The

@@ -16,7 +16,7 @@ FLOORS = [
     ["ops"],
     ["backend", "display"],
     ["autodiff"],
-    ["methods"],
+    ["methods", "stubs"],
     ["tensor"],
     ["activation", "closeness", "config", "quantization", "module"],
     ["nn"],

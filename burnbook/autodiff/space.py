@@ -7,16 +7,13 @@ computation. The list is closed: code outside it is an op with a gradient of its
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from burnbook.autodiff.tape import Node
 from burnbook.errors import GraphError
 from burnbook.op import BackwardOp, Op
 from burnbook.ops import elementwise, index, reduce, shape
 from burnbook.ops.linear import matmul
-
-if TYPE_CHECKING:
-    from burnbook.autodiff.autodiff import Autodiff
-    from burnbook.autodiff.tape import Node
 
 
 class TrackedSpace:
@@ -24,7 +21,7 @@ class TrackedSpace:
 
     __name__ = "burnbook"
 
-    def __init__(self, backend: "Autodiff"):
+    def __init__(self, backend: Any):
         self.backend = backend
         self.plain = backend.inner.xp
 
@@ -32,7 +29,7 @@ class TrackedSpace:
         self,
         op: BackwardOp,
         values: tuple[Any, ...],
-        parents: "tuple[Node | None, ...]",
+        parents: tuple[Node | None, ...],
         attrs: dict[str, Any],
     ) -> tuple[Any, ...]:
         """Run the rules of an op so that their own steps are remembered."""
