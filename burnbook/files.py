@@ -1,4 +1,4 @@
-"""Saving and loading · Files. Write a whole file or none; read one without surprises.
+"""Saving and loading. Write a whole file or none; read one without surprises.
 
 Whatever the library saves (records, configs, checkpoints, downloads) goes through
 `atomic_write`: the bytes land in a temporary file next to the target, are forced to the
@@ -14,7 +14,7 @@ import os
 import stat
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -28,7 +28,7 @@ TEMPORARY = (".burnbook-", ".tmp")  # how our temporary files start and end
 @contextmanager
 def atomic_write(
     path: PathLike, error: type[BurnbookError] = DataError
-) -> Iterator[IO[bytes]]:
+) -> Generator[IO[bytes], None, None]:
     """Open a binary file that appears under `path` only when the block has succeeded.
 
     Missing folders are made, a link is followed, an existing file keeps its

@@ -1,4 +1,4 @@
-"""Saving and loading · Files. A file is there whole or not at all, whatever happens."""
+"""Saving and loading. A file is there whole or not at all, whatever happens."""
 
 import errno
 import os

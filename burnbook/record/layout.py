@@ -148,13 +148,14 @@ def lift(plain: Any) -> BurnRecord:
 
 
 def _metadata(plain: Any) -> Metadata:
-    if isinstance(plain, list) and len(plain) == len(FIELDS):
-        plain = dict(zip(FIELDS, plain, strict=True))
-    fields = [plain.get(name) for name in FIELDS] if isinstance(plain, dict) else []
-    if not fields or not all(isinstance(text, str) for text in fields):
+    found = plain if isinstance(plain, list) else []  # a struct written by position
+    if isinstance(plain, dict):
+        found = [plain.get(name) for name in FIELDS]
+    texts = [text for text in found if isinstance(text, str)]
+    if not len(texts) == len(found) == len(FIELDS):
         expected = f"the texts {', '.join(FIELDS)}"
-        raise Trouble("the metadata is not Burn's", expected, short(_kind(plain)))
-    return Metadata(*fields)
+        raise Trouble("the metadata is not Burn's", expected, _kind(plain))
+    return Metadata(*texts)
 
 
 class _Lifting:
@@ -192,9 +193,9 @@ class _Lifting:
 
     def _from_list(self, node: list[Any], path: Path) -> Any:
         if _is_tensor(node):
-            return _tensor(*node, path)
+            return _tensor(node[0], node[1], node[2], path)
         if len(node) == 2 and isinstance(node[0], str) and _is_tensor(node[1]):
-            return self._param(*node, path)
+            return self._param(node[0], node[1], path)
         return [self(value, (*path, str(i))) for i, value in enumerate(node)]
 
     def _param(self, id_text: Any, plain: Any, path: Path) -> ParamRecord:
