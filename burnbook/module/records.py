@@ -163,7 +163,7 @@ class Loading:
     def stranger(self, record: Any, path: str) -> None:
         """Note the parameters of a part that the module does not have."""
         if isinstance(record, (ParamRecord, TensorData)):
-            self.note(path, "not in the module")
+            self.note(path, "not in the module", a_param=False)
         elif isinstance(record, dict):
             for name, held in record.items():
                 self.stranger(held, f"{path}.{name}")
