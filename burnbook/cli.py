@@ -27,8 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except BurnbookError as error:
+        where = "" if error.where == options.command else f"{error.where}: "
         cure = f"; try: {error.cure}" if error.cure else ""
-        return fail(options.command, f"{error.where}: {error.what}{cure}")
+        return fail(options.command, where + error.what + cure)
     except BrokenPipeError:
         return 1
     except OSError as error:
@@ -216,6 +217,7 @@ def run_warmup(options: argparse.Namespace) -> int:
     from burnbook.backend import compiled
 
     compiled.warm_up(sys.stdout)
+    say("the fast kernels are ready")
     return 0
 
 

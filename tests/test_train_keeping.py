@@ -79,7 +79,10 @@ def test_metric_files_have_the_layout_of_the_book(tmp_path):
         "train/epoch-2/Loss.log": b"2,1\n0.5,1\n",
     }
     assert logger.epochs() == 2
-    assert logger.read_numeric("Loss", 2) == [NumericEntry(2.0, 1), NumericEntry(0.5, 1)]
+    assert logger.read_numeric("Loss", 2) == [
+        NumericEntry(2.0, 1),
+        NumericEntry(0.5, 1),
+    ]
     assert logger.read_numeric("Loss", 3) == []
 
 
@@ -406,7 +409,9 @@ def test_a_checkpoint_is_three_files_and_comes_back(tmp_path):
     files.log.close()
     text = (tmp_path / "experiment.log").read_text()
     folder = tmp_path / "checkpoint"
-    assert f"burn_train::checkpoint::file: Saving checkpoint 3 to {folder}/model-3" in text
+    assert (
+        f"burn_train::checkpoint::file: Saving checkpoint 3 to {folder}/model-3" in text
+    )
     assert f"Restoring checkpoint 3 from {folder}/scheduler-3" in text
     assert f"Removing checkpoint {folder}/optim-3.mpk" in text
 
@@ -441,5 +446,7 @@ def test_checkpoints_of_an_earlier_run_are_set_aside_not_lost(tmp_path):
     assert newer.epochs() == [1, 2]
     aside = sorted(path.name for path in (folder / "earlier-1").iterdir())
     assert aside == [
-        f"{part}-{epoch}.mpk" for part in ("model", "optim", "scheduler") for epoch in (2, 3)
+        f"{part}-{epoch}.mpk"
+        for part in ("model", "optim", "scheduler")
+        for epoch in (2, 3)
     ]

@@ -145,7 +145,11 @@ def test_learning_rate_needs_no_item():
 
 
 def test_entries_come_back_from_their_lines():
-    for entry in (NumericEntry(10.9375, 64), NumericEntry(100.0), NumericEntry(1e-9, 1)):
+    for entry in (
+        NumericEntry(10.9375, 64),
+        NumericEntry(100.0),
+        NumericEntry(1e-9, 1),
+    ):
         assert NumericEntry.deserialize(entry.serialize() + "\n") == entry
     assert math.isnan(NumericEntry.deserialize("NaN,3").value)
 

@@ -81,7 +81,8 @@ def items(count=ITEMS, seed=0):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, count)
     return [
-        (rng.uniform(-0.5, 0.5, 4) + np.eye(3, 4)[label], int(label)) for label in labels
+        (rng.uniform(-0.5, 0.5, 4) + np.eye(3, 4)[label], int(label))
+        for label in labels
     ]
 
 

@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from burnbook.backend import Backend
 from burnbook.data import Progress
 from burnbook.errors import DataError, TrainingError
@@ -52,6 +54,10 @@ class Fit:
 
     def run(self, train: Any, valid: Any) -> TrainingResult:
         """Train until the last epoch, or until somebody or something says stop."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._run(train, valid)  # a loss that breaks is explained below
+
+    def _run(self, train: Any, valid: Any) -> TrainingResult:
         watcher, diary = self.watcher, self.plan.diary
         text = str(self.model)
         diary.info("burn_train::learner::train_val", f"Fitting the model:\n {text}")
@@ -108,6 +114,7 @@ class Fit:
             return False
         self.keeper.after(epoch, self.model, self.optim, self.scheduler)
         self.epochs_done = epoch
+        self.plan.diary.flush()
         reason = self.keeper.reason_to_stop(epoch)
         if reason:
             self.control.stop(reason)

@@ -38,7 +38,8 @@ def main(
     )
     sys.stdout.write(
         f"Training on {len(digits.train):,} images of {digits.name}, "
-        f"{config.num_epochs} epochs; everything is kept in {folder}\n"
+        f"{config.num_epochs} epoch{'s' * (config.num_epochs > 1)}; "
+        f"everything is kept in {folder}\n"
     )
     train(folder, config, Autodiff(device), digits.train, digits.test)
     return infer(folder, device, digits.test.get(ITEM))

@@ -2,13 +2,15 @@
 
 While it is borrowed, the dashboard has the alternate screen (the shell's text is kept
 behind it) and hears single keys. It is given back when training ends, fails, or the
-process is told to stop: by `leave`, at exit, and on SIGTERM, SIGHUP and Ctrl-Z.
+process is told to stop: by `leave`, at exit, and on SIGTERM, SIGHUP and Ctrl-Z. What
+others print meanwhile is held back and written when the screen is given back.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import io
 import os
 import select
 import shutil
@@ -33,6 +35,7 @@ class Screen:
         self.keyboard: int | None = None
         self.cooked: Any = None
         self.handlers: dict[int, Any] = {}
+        self.held: dict[str, tuple[Any, io.StringIO]] = {}
 
     def size(self) -> tuple[int, int]:
         """Columns and rows of the terminal, now."""
@@ -50,6 +53,7 @@ class Screen:
         atexit.register(self.leave)
         self._listen()
         self._catch_signals()
+        self._hold_prints()
         self._write(ENTER)
         self.rows = []
 
@@ -61,6 +65,7 @@ class Screen:
         atexit.unregister(self.leave)
         self._write(LEAVE)
         self._stop_listening()
+        self._release_prints()
         for number, handler in self.handlers.items():
             with contextlib.suppress(ValueError, OSError):
                 signal.signal(number, handler)
@@ -132,6 +137,23 @@ class Screen:
 
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetattr(keyboard, termios.TCSADRAIN, self.cooked)
+
+    def _hold_prints(self) -> None:
+        """Collect what is printed to the terminal, so that it does not tear the screen."""
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name)
+            if stream is not None and stream.isatty():
+                self.held[name] = (stream, io.StringIO())
+                setattr(sys, name, self.held[name][1])
+
+    def _release_prints(self) -> None:
+        held, self.held = self.held, {}
+        for name, (stream, text) in held.items():
+            if getattr(sys, name) is text:
+                setattr(sys, name, stream)
+            with contextlib.suppress(OSError, ValueError):
+                stream.write(text.getvalue())
+                stream.flush()
 
     def _catch_signals(self) -> None:
         if threading.current_thread() is not threading.main_thread():
