@@ -14,7 +14,7 @@ import pytest
 
 import burnbook
 from burnbook.autodiff import Autodiff
-from burnbook.backend.base import ArraySpace, Backend
+from burnbook.backend.base import ArraySpace
 from burnbook.backend.cupy import Cupy
 from burnbook.backend.numpy import Numpy
 from burnbook.errors import BackendError, DimError
@@ -29,6 +29,7 @@ from burnbook.ops.random import (
     uniform,
 )
 from burnbook.ops.softmax import cross_entropy
+from tests.far_arrays import Far
 
 SOURCES = Path(burnbook.__file__).parent
 OUR_OWN = {"__name__", "run_op", "philox", "module"}  # of ArraySpace, not of CuPy
@@ -180,23 +181,7 @@ def test_a_gpu_that_is_not_there_is_named(monkeypatch):
         Cupy(5)
 
 
-# Without a GPU: the code for other array modules, run on NumPy under another name.
-
-
-class Elsewhere(Backend):
-    """NumPy that does not say its name, so that ops take the way of other modules."""
-
-    name = "elsewhere"
-
-    def __init__(self, float="f32", int="i64"):  # noqa: A002 - as in Backend
-        super().__init__(np, float, int)
-        self.xp.__name__ = "elsewhere"
-
-    def from_numpy(self, array):
-        return np.array(array, order="C")
-
-    def to_numpy(self, value):
-        return np.asarray(value)
+# Without a GPU: everything runs on arrays that NumPy may not touch (far_arrays.py).
 
 
 ROWS = [
@@ -255,8 +240,8 @@ def assert_same(op, row, backend):
 
 
 @pytest.mark.parametrize(("op", "row"), ROWS)
-def test_ops_do_not_depend_on_the_name_of_the_array_module(op, row):
-    assert_same(op, row, Elsewhere())
+def test_ops_never_mix_arrays_of_two_devices(op, row):
+    assert_same(op, row, Far())
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 1000])
@@ -342,3 +327,45 @@ def test_the_backend_describes_itself_and_pickles(gpu):
     array = np.arange(6.0).reshape(2, 3)
     assert (gpu.to_numpy(gpu.from_numpy(array)) == array).all()
     assert isinstance(gpu.xp, ArraySpace)
+
+
+def guide_steps(device):
+    """The losses and parameters of three training steps of the guide's model."""
+    from burnbook.examples.guide.model import ModelConfig
+    from burnbook.nn import CrossEntropyLossConfig
+    from burnbook.optim import AdamConfig, GradientsParams
+    from burnbook.tensor import Int, Tensor
+
+    rng = np.random.default_rng(0)
+    images = Tensor.from_numpy(rng.random((8, 28, 28)).astype(np.float32), device)
+    targets = Tensor[1, Int].from_numpy(rng.integers(0, 10, 8), device)
+    device.seed(7)
+    model = ModelConfig(10, 32).init(device)
+    optim, losses = AdamConfig().init(), []
+    for _ in range(3):
+        output = model.forward(images)
+        loss = CrossEntropyLossConfig().init(device).forward(output, targets)
+        grads = GradientsParams.from_grads(loss.backward(), model)
+        model = optim.step(1e-3, model, grads)
+        losses.append(loss.into_scalar())
+    weights = [model.conv1.weight, model.conv2.bias, model.linear1.weight]
+    return losses, [np.asarray(weight.val()) for weight in weights]
+
+
+def assert_same_steps(device):
+    expected = guide_steps(Autodiff(Numpy(compiled=False)))
+    losses, weights = guide_steps(Autodiff(device))
+    np.testing.assert_allclose(losses, expected[0], rtol=1e-4)
+    assert losses[0] != losses[2]
+    for found, wanted in zip(weights, expected[1], strict=True):
+        # Adam's first steps are ±lr whatever the size of a gradient near zero.
+        assert (np.abs(found - wanted) < 1e-4).mean() > 0.98
+
+
+def test_the_guides_training_never_mixes_arrays_of_two_devices():
+    assert_same_steps(Far())
+
+
+@pytest.mark.gpu
+def test_the_guides_training_steps_on_the_gpu_agree_with_numpy(gpu):
+    assert_same_steps(gpu)
