@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import weakref
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from burnbook.data import (
     Progress,
     SamplerDataset,
 )
+from burnbook.data.workers import InOrder
 from burnbook.errors import ConfigError, DataError
 from burnbook.tensor import Tensor
 
@@ -313,6 +315,31 @@ def test_work_ahead_is_bounded():
     time.sleep(0.05)
     assert len(made) <= 3 + 2 * 2
     walk.close()
+
+
+class Job(Future):
+    """Work that is ready only when somebody waits for it."""
+
+    def result(self, timeout=None):
+        if not self.done():
+            self.set_result(None)
+        return super().result(timeout)
+
+
+def test_more_work_is_begun_only_when_the_caller_had_to_wait():
+    jobs = []
+    ordered = InOrder(lambda _: jobs.append(Job()) or jobs[-1], here=None, most=5)
+    walk = ordered.run((i, [i]) for i in range(100))
+    next(walk)  # the first cannot be ready
+    for count in range(2, 6):
+        assert len(jobs) == count
+        jobs[-1].result()
+        next(walk)
+    ahead = []
+    for _ in range(5):
+        next(walk)
+        ahead.append(ordered.ahead)
+    assert ahead == [2, 4, 5, 5, 5]
 
 
 def test_a_program_may_end_in_the_middle_of_a_walk():

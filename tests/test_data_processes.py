@@ -2,7 +2,11 @@
 
 import gc
 import multiprocessing
+import os
 import pickle
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +141,54 @@ def test_a_process_that_dies_is_an_error_and_the_next_walk_starts_anew():
         with pytest.raises(DataError, match="a worker process failed: BrokenProcess"):
             next(walk)
     loader.close()
+
+
+SLOW = """
+import time
+from burnbook.data import DataLoaderBuilder, Dataset
+
+class Slow(Dataset):
+    def get(self, index):
+        time.sleep(0.01)
+        return index
+    def __len__(self):
+        return 100_000
+
+if __name__ == "__main__":
+    steps = DataLoaderBuilder(list).batch_size(2).num_workers(2).worker_processes()
+    import multiprocessing
+    for number, batch in enumerate(steps.build(Slow())):
+        if number == 5:
+            pids = [child.pid for child in multiprocessing.active_children()]
+            print(*pids, flush=True)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
+def test_worker_processes_end_with_a_training_that_is_killed(tmp_path):
+    (tmp_path / "train.py").write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / "train.py")],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+    )
+    workers = [Path("/proc", pid) for pid in process.stdout.readline().split()]
+    assert workers
+    assert all(worker.exists() for worker in workers)
+    process.kill()
+    process.communicate()
+    until = time.monotonic() + 20
+    while time.monotonic() < until and any(map(is_running, workers)):
+        time.sleep(0.02)
+    assert not any(map(is_running, workers))
+
+
+def is_running(process):
+    try:
+        return ") Z " not in (process / "stat").read_text()
+    except OSError:
+        return False
 
 
 def test_fork_is_refused():

@@ -8,8 +8,11 @@ made, never what is in it. Work ahead is bounded: at most `AHEAD` batches a work
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
+import os
 import pickle
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -250,7 +253,21 @@ _received: dict[str, Any] = {}
 
 
 def _receive(payload: bytes) -> None:
+    """Begin a worker process: it leaves the cores to training and ends with it."""
     _received["payload"] = payload
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training process decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    with contextlib.suppress(ImportError):
+        importlib.import_module("threadpoolctl").threadpool_limits(1)
+
+
+def _end_with_parent() -> None:
+    """Wait for the training process to end, even by a kill, and end too."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _make_in_process(epoch: int, task: Task) -> Any:
