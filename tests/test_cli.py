@@ -41,9 +41,9 @@ def chapters(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself_with_an_example(capsys, command):
-    with pytest.raises(SystemExit) as exit:
+    with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
-    assert exit.value.code == 0
+    assert ended.value.code == 0
     assert f"example: burnbook {command}" in capsys.readouterr().out
 
 
@@ -59,9 +59,9 @@ def test_help_lists_every_command(capsys):
     [[], ["fly"], ["guide", "--epochs", "0"], ["guide", "--dataset", "cats"]],
 )
 def test_a_wrong_command_ends_with_2(capsys, arguments):
-    with pytest.raises(SystemExit) as exit:
+    with pytest.raises(SystemExit) as ended:
         cli.main(arguments)
-    assert exit.value.code == 2
+    assert ended.value.code == 2
     assert "usage: burnbook" in capsys.readouterr().err
 
 

@@ -111,20 +111,20 @@ def test_logged_lines_reach_the_disk_within_a_second(tmp_path, monkeypatch):
 
 def test_a_broken_log_is_an_error(tmp_path):
     write_logs(tmp_path, {("train", "Loss"): [["0.5,1", "0.5,"]]})
-    with pytest.raises(DataError, match="'0.5,' is not an entry"):
+    with pytest.raises(DataError, match=r"'0\.5,' is not an entry"):
         FileMetricLogger(tmp_path / "train").read_numeric("Loss", 1)
 
 
 def test_the_diary_has_the_layout_of_the_book(tmp_path):
     diary = FileApplicationLogger(tmp_path / "experiment.log")
-    diary.info("burn_train::checkpoint::file", "Saving checkpoint 2 to x/model-2")
+    diary.info("burn_train::checkpoint::file", "Saving checkpoint 2 to x/m-2")
     diary.warn("burn_train::learner", "slow")
     diary.error("burn_train::learner", "PANIC => too bad")
     diary.close()
     lines = (tmp_path / "experiment.log").read_text().splitlines()
     moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
     shapes = [
-        rf"{moment}  INFO burn_train::checkpoint::file: Saving checkpoint 2 to x/model-2",
+        rf"{moment}  INFO burn_train::checkpoint::file: Saving checkpoint 2 to x/m-2",
         rf"{moment}  WARN burn_train::learner: slow",
         rf"{moment} ERROR burn_train::learner: PANIC => too bad",
     ]

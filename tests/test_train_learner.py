@@ -354,7 +354,7 @@ def test_a_damaged_checkpoint_changes_nothing_and_is_named(tmp_path):
     path = tmp_path / "checkpoint" / "optim-2.mpk"
     path.write_bytes(path.read_bytes()[:50])
     made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint()
-    with pytest.raises(RecordError, match="optim-2.mpk"):
+    with pytest.raises(RecordError, match=r"optim-2\.mpk"):
         build(made).fit(loader(), loader(1))
 
 
@@ -498,8 +498,8 @@ def poisoned(path, *values, model=None):
     wanted = dict(model.named_params())[path].id
 
     class Poison:
-        def map_float(self, id, tensor):
-            if id != wanted:
+        def map_float(self, number, tensor):
+            if number != wanted:
                 return tensor
             array = np.array(tensor)
             array.flat[: len(values)] = values

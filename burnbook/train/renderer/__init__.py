@@ -6,7 +6,7 @@ from burnbook.train.renderer.base import (
     TrainingProgress,
     TrainingResult,
 )
-from burnbook.train.renderer.choose import choose
+from burnbook.train.renderer.chooser import choose
 from burnbook.train.renderer.plain import PlainRenderer
 from burnbook.train.renderer.terminal import TerminalRenderer
 

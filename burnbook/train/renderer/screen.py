@@ -139,7 +139,7 @@ class Screen:
                 termios.tcsetattr(keyboard, termios.TCSADRAIN, self.cooked)
 
     def _hold_prints(self) -> None:
-        """Collect what is printed to the terminal, so that it does not tear the screen."""
+        """Collect what is printed to the terminal: it would tear the picture."""
         for name in ("stdout", "stderr"):
             stream = getattr(sys, name)
             if stream is not None and stream.isatty():
