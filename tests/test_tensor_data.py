@@ -176,7 +176,7 @@ def test_bf16_is_the_nearest_of_its_two_neighbors(values):
     known = np.isfinite(exact) & np.isfinite(above)
     gap = np.abs(near[known] - exact[known])
     assert (gap <= np.abs(below[known] - exact[known])).all()
-    assert (gap <= np.abs(above.astype(np.float64)[known] - exact[known])).all()
+    assert (gap <= np.abs(above[known].astype(np.float64) - exact[known])).all()
     assert (np.isnan(near) == np.isnan(values)).all()
 
 

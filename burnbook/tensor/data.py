@@ -352,7 +352,8 @@ def _read(values: Any) -> tuple[np.ndarray, str, str]:
 
 def _kinds_in(values: Any, array: np.ndarray) -> str:
     if array.dtype != object:
-        return f"type {array.dtype.name}"
+        known = {"U": "type str", "S": "type bytes"}
+        return known.get(array.dtype.kind, f"type {array.dtype.name}")
     names = sorted({type(value).__name__ for value in array.reshape(-1)[:1000]})
     return "more than 64 bits" if names == ["int"] else f"type {', '.join(names)}"
 
