@@ -53,7 +53,7 @@ class Config:
             if not _is_class_variable(annotation):
                 _prepare(cls, name, annotation)
         dataclasses.dataclass(frozen=True, repr=False)(cls)
-        for field in dataclasses.fields(cls):
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type] # a dataclass
             builder = f"with_{field.name}"
             if _has_default(field) and not hasattr(cls, builder):
                 setattr(cls, builder, _builder(field.name))

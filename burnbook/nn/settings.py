@@ -1,10 +1,16 @@
 """Building blocks · Module. Small things that the layers share."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from burnbook.config import ConfigEnum, holding, unit
 from burnbook.errors import ConfigError
 from burnbook.module import DisplaySettings
+
+if TYPE_CHECKING:
+    Pair = Sequence[int]  # what a config takes: [3, 3] as well as (3, 3)
+else:
+    Pair = tuple[int, int]  # what it holds
 
 #: How layers print: on one line, whatever is around them.
 ONE_LINE = DisplaySettings().with_new_line_after_attribute(False)
@@ -27,11 +33,11 @@ class PaddingConfig2d(ConfigEnum):
             raise ConfigError(repr(self), f"a padding is {min(self.values)}, below 0")
 
     def calculate(
-        self, size: tuple[int, ...], kernel: tuple[int, int], stride: tuple[int, int]
+        self, size: tuple[int, ...], kernel: Pair, stride: Pair
     ) -> tuple[int, int]:
         """The zeros on each side, for images of this size."""
         if self.variant == "Explicit":
-            return self.values
+            return self.values[0], self.values[1]
         if self.variant == "Valid" or len(size) < 2:  # the op explains other ranks
             return 0, 0
         return (

@@ -5,7 +5,7 @@ from burnbook.config import Config
 from burnbook.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.settings import ONE_LINE, PaddingConfig2d, at_least
+from burnbook.nn.settings import ONE_LINE, PaddingConfig2d, Pair, at_least
 from burnbook.ops.conv import conv2d
 from burnbook.tensor import Tensor, apply
 
@@ -19,10 +19,10 @@ class Conv2dConfig(Config):
         72
     """
 
-    channels: tuple[int, int]
-    kernel_size: tuple[int, int]
-    stride: tuple[int, int] = (1, 1)
-    dilation: tuple[int, int] = (1, 1)
+    channels: Pair
+    kernel_size: Pair
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
     groups: int = 1
     padding: PaddingConfig2d = PaddingConfig2d.Valid
     bias: bool = True
@@ -71,9 +71,9 @@ class Conv2d(Module):
 
     weight: Param
     bias: Param | None
-    stride: tuple[int, int]
-    kernel_size: tuple[int, int]
-    dilation: tuple[int, int]
+    stride: Pair
+    kernel_size: Pair
+    dilation: Pair
     groups: int
     padding: PaddingConfig2d
 

@@ -2,7 +2,7 @@
 
 from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.settings import ONE_LINE, Pair, at_least
 from burnbook.ops.pool import adaptive_avg_pool2d
 from burnbook.tensor import Tensor, apply
 
@@ -15,7 +15,7 @@ class AdaptiveAvgPool2dConfig(Config):
         AdaptiveAvgPool2d {output_size: [8, 8]}
     """
 
-    output_size: tuple[int, int]
+    output_size: Pair
 
     def validate(self) -> None:
         """Refuse an empty output."""
@@ -34,7 +34,7 @@ class AdaptiveAvgPool2d(Module):
     Shapes: x [n, c, h, w] -> [n, c, output_size...]
     """
 
-    output_size: tuple[int, int]
+    output_size: Pair
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
         """Apply the layer to a batch of images."""
