@@ -418,7 +418,8 @@ def _shortest(number: float, dtype: str) -> np.floating:
     """A number whose own shortest digits are the shortest that `dtype` can tell."""
     if dtype != "bf16":
         return _NUMPY_FLOATS[dtype](number)
-    for digits in range(4):
+    digits = 0
+    for digits in range(4):  # 8 bits of precision: four digits always do
         guess = np.float32(f"{number:.{digits}e}")
         bits = int(guess.view(np.uint32))
         rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000

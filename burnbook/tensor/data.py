@@ -321,7 +321,7 @@ def _read(values: Any) -> tuple[np.ndarray, str, str]:
         return values.array, values.dtype, values.dtype
     plain = not isinstance(values, np.generic) and not hasattr(values, "__array__")
     if isinstance(values, range):
-        values = np.arange(values.start, values.stop, values.step, np.int64)
+        values = np.arange(values.start, values.stop, values.step, dtype=np.int64)
     elif isinstance(values, Iterable) and plain and not isinstance(values, Sequence):
         values = list(values)
     try:
