@@ -48,7 +48,7 @@ clean:
 $(VENV)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "burnbook needs Python 3.11 or newer, but $(PYTHON) is" \
-	       "$$($(PYTHON) --version 2>&1 || echo not there)."; \
+	       "$$({ $(PYTHON) --version || echo not there; } 2>/dev/null)."; \
 	  echo "Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "$(PYTHON) cannot make virtual environments: its venv package is missing."; \

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-SHARED = (
-    Path(__file__).resolve().parents[2] / "shared"
-)  # optional data beside the repository
+from burnbook.backend.compiled import store
 
-# Before burnbook is imported anywhere: what is shown is text, and downloads of a
-# test run never meet the downloads of the person who runs it.
+SHARED = Path(__file__).resolve().parents[2] / "shared"  # data beside the repository
+
+# What is shown is text; compiled kernels are those of the person who runs the tests,
+# downloads are not.
 os.environ["BURNBOOK_DISPLAY"] = "static"
+os.environ["NUMBA_CACHE_DIR"] = str(store.folder().parent)
 os.environ["BURNBOOK_CACHE"] = tempfile.mkdtemp(prefix="burnbook-tests-")
 os.environ.pop("BURNBOOK_MNIST_MIRROR", None)
 

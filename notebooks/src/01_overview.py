@@ -34,13 +34,11 @@ y = Tensor[1].from_floats([1.0, 3.0, 5.0, 7.0], device)
 w = Tensor[1].zeros([1], device).require_grad()
 b = Tensor[1].zeros([1], device).require_grad()
 
-losses = []
 for _ in range(200):
     loss = ((x * w + b - y) * (x * w + b - y)).mean()  # how wrong are we?
     grads = loss.backward()  # which way is better?
     w = Tensor.from_inner(w.inner() - w.grad(grads) * 0.1).require_grad()
     b = Tensor.from_inner(b.inner() - b.grad(grads) * 0.1).require_grad()
-    losses.append(loss.into_scalar())
 
 print(f"w = {w.into_scalar():.2f}, b = {b.into_scalar():.2f}")
 
@@ -82,12 +80,24 @@ same(b, [offset])
 # %% [markdown]
 # ## See it
 #
-# The loss falls fast, then slowly, and never rises: a healthy run. Learning to read
-# such curves is half of the craft, and [chapter 3.3](03_3_training.ipynb) draws them
-# live.
+# The *rate* 0.1 above is a choice. Smaller steps get there later; from about 0.24 on
+# the steps are so large that the loss grows instead. Change the three numbers. Reading
+# such curves is half of the craft; [chapter 3.3](03_3_training.ipynb) draws them live.
+
 
 # %% tags=["widget"]
-Lines({"loss": losses[:30]}, "Loss of the first 30 steps")
+def descend(rate):
+    slope, offset, losses = 0.0, 0.0, []
+    for _ in range(30):
+        error = slope * xs + offset - ys
+        losses.append((error**2).mean())
+        slope -= rate * 2 * (error * xs).mean()
+        offset -= rate * 2 * error.mean()
+    return losses
+
+
+rates = (0.005, 0.02, 0.1)
+Lines({f"rate {rate}": descend(rate) for rate in rates}, "Loss of 30 steps")
 
 # %% [markdown]
 # ## Four words
@@ -215,8 +225,10 @@ check("1.3", answer)
 # - Errors say where, what, the facts, and a cure.
 # - Every cell can be changed and run again.
 #
-# **Where this lives.** How these pages are made: `widgets/burnbook_widgets/build.py`,
-# `widgets/burnbook_widgets/tidy.py`. The library itself begins at `burnbook/__init__.py`.
+# **Where this lives.** The library begins at `burnbook/__init__.py`, its commands are
+# in `burnbook/cli.py`, the examples in `burnbook/examples/__init__.py` and
+# `burnbook/examples/guide/__init__.py`. These pages are made by
+# `widgets/burnbook_widgets/build.py` and `widgets/burnbook_widgets/tidy.py`.
 #
 # **The same in Burn**
 #

@@ -249,9 +249,9 @@ check("2.4", answer)
 # - `print` shows the numbers, `repr` one line about them.
 # - `burnbook new my_burn_app` starts a project.
 #
-# **Where this lives.** `widgets/burnbook_widgets/learn.py`,
-# `widgets/burnbook_widgets/answers.py`, `widgets/burnbook_widgets/exercises.py` make
-# `same`, `check` and `peek`; `burnbook/prelude.py`, `burnbook/cli.py`.
+# **Where this lives.** The prelude is `burnbook/prelude.py`. The helpers `same`,
+# `check` and `peek` are in `widgets/burnbook_widgets/learn.py`, the exercises in
+# `widgets/burnbook_widgets/exercises.py` and `widgets/burnbook_widgets/answers.py`.
 #
 # **The same in Burn**
 #

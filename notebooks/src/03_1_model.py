@@ -114,9 +114,12 @@ class Model(Module):
     activation: Relu
 
 
+list(Model.__annotations__)
+
 # %% [markdown]
 # Next to it stands its config: the numbers one might want to change. A field with a
-# default may be left out; the others are asked for. `init` makes the parts.
+# default may be left out; the others are asked for. `init` makes the parts, in the
+# order of the fields.
 
 
 # %% tags=["run-me"]
@@ -127,20 +130,21 @@ class ModelConfig(Config):
 
     def init(self, device):
         return Model(
-            conv1=Conv2dConfig([1, 8], [3, 3]).init(device),
-            conv2=Conv2dConfig([8, 16], [3, 3]).init(device),
-            pool=AdaptiveAvgPool2dConfig([8, 8]).init(),
-            activation=Relu(),
-            linear1=LinearConfig(16 * 8 * 8, self.hidden_size).init(device),
-            linear2=LinearConfig(self.hidden_size, self.num_classes).init(
-                device
-            ),
-            dropout=DropoutConfig(self.dropout).init(),
+            Conv2dConfig([1, 8], [3, 3]).init(device),
+            Conv2dConfig([8, 16], [3, 3]).init(device),
+            AdaptiveAvgPool2dConfig([8, 8]).init(),
+            DropoutConfig(self.dropout).init(),
+            LinearConfig(16 * 8 * 8, self.hidden_size).init(device),
+            LinearConfig(self.hidden_size, self.num_classes).init(device),
+            Relu(),
         )
 
 
 # %% tags=["run-me"]
 config = ModelConfig(10, hidden_size=512)
+print(config)
+
+# %% tags=["run-me"]
 model = config.init(device)
 print(model)
 
@@ -148,10 +152,10 @@ print(model)
 # Count with it. `conv1` has 8 windows of 3 × 3 and 8 biases: 80. `linear1` takes
 # 16 · 8 · 8 = 1024 numbers to 512, plus 512 biases: 524,800, nearly all of the model.
 #
-# A config can be changed (into a new one) and saved:
+# A config can be changed, into a new one:
 
 # %% tags=["run-me"]
-print(config.with_dropout(0.2))
+config.with_dropout(0.2)
 
 # %% [markdown]
 # ## Forward
@@ -200,9 +204,8 @@ Images(channels.reshape([8, 26, 26]), [f"window {i}" for i in range(8)])
 # however large it is.
 
 # %% tags=["run-me"]
-huge = LinearConfig(1_000_000, 1_000_000).init(
-    device
-)  # 4 terabytes, if it were made
+million = 1_000_000
+huge = LinearConfig(million, million).init(device)  # 4 terabytes, once made
 huge.num_params()
 
 # %% [markdown]

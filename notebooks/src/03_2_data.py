@@ -97,6 +97,10 @@ class MnistBatch:
     targets: Tensor[1, Int]
 
 
+list(MnistBatch.__annotations__)
+
+
+# %% tags=["run-me"]
 class MnistBatcher(Batcher):
     def batch(self, items, device=device):
         images = [
@@ -286,7 +290,9 @@ check("3.2.4", answer)
 # - Look at data first: images, counts, ranges.
 # - Digits come with the library; MNIST is one word away.
 #
-# **Where this lives.** `burnbook/examples/guide/data.py`; the pictures are made by
+# **Where this lives.** `burnbook/data/digits.py`, `burnbook/data/mnist.py`,
+# `burnbook/data/batcher.py`, `burnbook/data/dataloader.py`, and the example's
+# `burnbook/examples/guide/data.py`. The pictures are made by
 # `widgets/burnbook_widgets/pictures.py`.
 #
 # **The same in Burn**

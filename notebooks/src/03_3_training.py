@@ -136,7 +136,7 @@ Model.forward_classification = forward_classification
 Model.train_step = train_step
 Model.valid_step = valid_step
 
-print(model.train_step(batch))
+model.train_step(batch)
 
 # %% [markdown]
 # The two steps differ by one word, `backward`. The learner validates on
@@ -175,17 +175,19 @@ artifacts.mkdir(parents=True)
 
 config.save(artifacts / "config.json")
 device.seed(config.seed)
+print((artifacts / "config.json").read_text()[:60], "…")
 
 
+# %% [markdown]
+# Both loaders shuffle with the seed. The one for validation makes its batches on the
+# plain backend, without gradients.
+
+
+# %% tags=["run-me"]
 def loader(dataset, device):
-    builder = DataLoaderBuilder(MnistBatcher(device)).batch_size(
-        config.batch_size
-    )
-    return (
-        builder.shuffle(config.seed)
-        .num_workers(config.num_workers)
-        .build(dataset)
-    )
+    builder = DataLoaderBuilder(MnistBatcher(device))
+    builder = builder.batch_size(config.batch_size).shuffle(config.seed)
+    return builder.num_workers(config.num_workers).build(dataset)
 
 
 train_loader = loader(train_set, device)
@@ -222,7 +224,7 @@ learner = (
 # only when it is done. When training ends, a still picture takes the place of the
 # moving one.
 
-# %% tags=["run-me", "nbval-ignore-output"]
+# %% tags=["run-me"]
 trained = await learner.fit_async(train_loader, valid_loader)
 
 # %% tags=["run-me"]
@@ -250,7 +252,7 @@ for path in sorted(artifacts.iterdir()):
 # The numbers of a run are there to be looked at. `history` gives them as lists; as a
 # plotly figure they can be zoomed and read off.
 
-# %% tags=["run-me", "nbval-ignore-output"]
+# %% tags=["run-me"]
 from burnbook_widgets.history import history_figure
 
 history_figure(history)
@@ -356,7 +358,7 @@ check("3.3.4", answer)
 # - A config saved beside the results says how they came about.
 # - The test set serves as validation here, as in the book; real work keeps a third set.
 #
-# **Where this lives.** `burnbook/examples/guide/training.py`,
+# **Where this lives.** `burnbook/examples/guide/training.py` and
 # `burnbook/train/output.py`.
 #
 # **The same in Burn**

@@ -38,8 +38,10 @@ def third(device):
     return Tensor[1].from_floats([1.0], device) / 3.0
 
 
-for device in (Numpy(), Numpy(float="f64")):
-    print(device, third(device).to_data().dtype, third(device).into_scalar())
+for backend in (Numpy(), Numpy(float="f64")):
+    print(
+        backend, third(backend).to_data().dtype, third(backend).into_scalar()
+    )
 
 # %% [markdown]
 # ## By hand
@@ -123,7 +125,7 @@ Bars(dict(counting.counts), "Operations of one forward pass")
 # predicts. As a function it takes a folder, a configuration and a device, and nothing
 # in it mentions NumPy. Here with a very small network, for two epochs:
 
-# %% tags=["run-me", "nbval-ignore-output"]
+# %% tags=["run-me"]
 config = TrainingConfig(ModelConfig(10, 32), AdamConfig(), num_epochs=2)
 trained = train(
     "artifacts/backend",
@@ -225,7 +227,7 @@ check("3.4.3", answer)
 # - Wrapping is cheap: counting takes a few lines.
 # - `train(folder, config, device)` is the whole guide.
 #
-# **Where this lives.** `burnbook/examples/guide/__init__.py`.
+# **Where this lives.** `burnbook/examples/guide/__main__.py`.
 #
 # **The same in Burn**
 #

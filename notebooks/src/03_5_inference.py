@@ -57,7 +57,7 @@ print("there is a model in", artifacts.name)
 # %% tags=["run-me"]
 test_set = DigitsDataset.test()
 device = Numpy()  # no gradients: we only use the model
-infer(artifacts, device, test_set.get(42))
+digit = infer(artifacts, device, test_set.get(42))
 
 # %% tags=["widget"]
 Images(test_set.get(42).image.reshape(1, 28, 28), zoom=6)

@@ -10,6 +10,7 @@ that diffs and reviews well) and committed executed as `notebooks/NAME.ipynb`.
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -104,6 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write("".join(f"{line}\n" for line in found))
         return 1 if found else 0
     os.environ["BURNBOOK_DISPLAY"] = "static"  # as in the tests: what is shown stays
+    shutil.rmtree(asked.folder / "artifacts", ignore_errors=True)  # each from nothing
     for source in sorted((asked.folder / "src").glob("*.py")):
         target = asked.folder / f"{source.stem}.ipynb"
         chosen = source.stem in asked.names if asked.names else True

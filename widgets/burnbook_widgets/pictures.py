@@ -15,6 +15,7 @@ from burnbook_widgets.drawing import Area, Drawing, Line, Words
 
 BAR_HEIGHT = 16
 LABEL_WIDTH = 90
+GREY = (115, 123, 133, 255)
 
 
 class Still:
@@ -45,16 +46,16 @@ class Images(Still):
     def png(self) -> bytes | None:
         """The picture as PNG; None without Pillow."""
         try:
-            from PIL import Image, ImageDraw
+            from PIL import Image, ImageDraw, ImageFont
         except ImportError:
             return None
         count, height, width = self.images.shape
-        gap, head = 6, 14 if self.titles else 0
+        gap, head = 6, 16 if self.titles else 0
         step = (width * self.zoom + gap, height * self.zoom + gap + head)
         columns = min(count, self.columns)
         rows = -(-count // columns)
         sheet = Image.new("RGBA", (columns * step[0], rows * step[1]), (0, 0, 0, 0))
-        pen = ImageDraw.Draw(sheet)
+        pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(12)
         for i, image in enumerate(self.images):
             left, top = (i % columns) * step[0], (i // columns) * step[1]
             grey = Image.fromarray(as_bytes(image)).resize(
@@ -62,7 +63,7 @@ class Images(Still):
             )
             sheet.paste(grey, (left, top + head))
             if i < len(self.titles):
-                pen.text((left, top), self.titles[i], fill=(115, 123, 133, 255))
+                pen.text((left, top), self.titles[i], GREY, font)
         return save(sheet)
 
     def __repr__(self) -> str:
@@ -102,7 +103,7 @@ class Bars(Still):
 
 
 class Lines(Still):
-    """Numbers over their positions, one line each; the second is dashed."""
+    """Numbers over their positions, one line each, told apart by colour and dashes."""
 
     def __init__(self, lines: Mapping[str, Any], title: str = ""):
         self.lines = {name: as_array(values) for name, values in lines.items()}
@@ -113,7 +114,7 @@ class Lines(Still):
         sheet = Drawing(480, 220, self.title)
         sheet.add(Words((40, 16), self.title, bold=True))
         every = np.concatenate([line.ravel() for line in self.lines.values()])
-        low, high = float(every.min()), float(every.max())
+        low, high = min(0.0, float(every.min())), float(every.max())
         span = (high - low) or 1.0
         sheet.add(Line(((40, 26), (40, 196), (470, 196)), "quiet", 1.0))
         sheet.add(Words((36, 34), f"{high:.3g}", "quiet", 10, "end"))
