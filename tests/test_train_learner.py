@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -284,6 +285,31 @@ def test_checkpoints_follow_the_strategy(tmp_path):
     )
     names = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
     assert names == ["model-4.mpk", "optim-4.mpk", "scheduler-4.mpk"]
+
+
+def test_a_training_that_ends_early_leaves_no_worker_behind(tmp_path):
+    probe = stop_at(2, lambda control: control.stop())
+    trained = build(builder(tmp_path, 100).renderer(probe))
+    before = set(threading.enumerate())
+    trained.fit(loader(workers=2), loader(1, workers=2))
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_step_may_use_the_memory_of_the_step_before(tmp_path):
+    """Nothing of a batch is held while the next one is computed."""
+
+    class Watching(Tiny):
+        def train_step(self, batch):
+            assert [ref() for ref in seen] == [None] * len(seen)
+            output = super().train_step(batch)
+            seen.append(weakref.ref(output.item))
+            return output
+
+    seen = []
+    model = tiny()
+    model = Watching(model.first, model.dropout, model.last)
+    build(builder(tmp_path), model).fit(loader(), loader(1))
+    assert len(seen) == 6
 
 
 # Resuming

@@ -29,11 +29,8 @@ def loss_of(item: Any) -> float:
     return float(values(loss).sum())
 
 
-def check_loss(item: Any, moment: Moment) -> None:
+def check_loss(loss: float, moment: Moment) -> None:
     """Raise TrainingError if the loss is NaN, or infinite with a broken parameter."""
-    loss = loss_of(item)
-    if math.isfinite(loss):
-        return
     first = broken_value(moment.model) or broken_gradient(moment.model, moment.grads)
     if not math.isnan(loss) and first is None:
         return

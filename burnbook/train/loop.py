@@ -11,8 +11,10 @@ What measures and shows is in `watch.py`, what saves in `keep.py`.
 from __future__ import annotations
 
 import copy
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from burnbook.data import Progress
 from burnbook.errors import DataError, TrainingError
 from burnbook.optim import GradientsAccumulator
 from burnbook.random import use_stream
-from burnbook.train.blame import Moment, check_loss
+from burnbook.train.blame import Moment, check_loss, loss_of
 from burnbook.train.events import Split
 from burnbook.train.keep import Keeper
 from burnbook.train.output import TrainOutput
@@ -69,8 +71,8 @@ class Fit:
             for epoch in range(start, self.plan.num_epochs + 1):
                 if not self._epoch(epoch, train, valid):
                     break
-            self._end()
-            watcher.finish(self.result, text)
+            result = self._end()
+            watcher.finish(result, text)
         except BaseException as error:
             name = type(error).__name__
             diary.error("burn_train::learner", f"PANIC => {name}: {error}")
@@ -79,7 +81,7 @@ class Fit:
         finally:
             watcher.close()
             diary.close()
-        return self.result
+        return result
 
     def _resume(self) -> int:
         """Load the checkpoint to go on from; returns the first epoch to train."""
@@ -91,7 +93,7 @@ class Fit:
         self.epochs_done = epoch
         return epoch + 1
 
-    def _end(self, failure: str | None = None) -> None:
+    def _end(self, failure: str | None = None) -> TrainingResult:
         self.result = TrainingResult(
             self.model,
             self.watcher.history,
@@ -100,6 +102,7 @@ class Fit:
             time.monotonic() - self.began,
             str(self.plan.directory),
         )
+        return self.result
 
     def _epoch(self, epoch: int, train: Any, valid: Any) -> bool:
         """One epoch of both splits; False when training is over."""
@@ -129,22 +132,26 @@ class Fit:
         sums, waiting = GradientsAccumulator(), 0
         batches = batches_of(loader, epoch, "training")
         steps = self.devices.steps(batches, lambda: self.model)
-        for iteration, (batch, output, progress) in enumerate(steps, 1):
-            lr = self.scheduler.step()
-            info(SOURCE, f"Iteration {iteration}")
-            grads = check_output(self.model, output).grads
-            moment = Moment("train", epoch, iteration, self.model, batch, grads, lr)
-            self._check(output.item, moment)
-            if group == 1:
-                self.model = self._step(lr, grads)
-            else:
-                sums.accumulate(self.model, grads)
-                waiting += 1
-                if waiting == group:
-                    self.model, waiting = self._step(lr, sums.grads()), 0
-            watcher.batch(Split.Train, output.item, progress, iteration, lr)
-            if self._stopped():
-                break
+        with closing(batches), closing(steps):
+            for iteration, batch, output, progress in steps:
+                lr = self.scheduler.step()
+                info(SOURCE, f"Iteration {iteration}")
+                grads = check_output(self.model, output).grads
+                if not math.isfinite(loss_of(output.item)):
+                    self._blame(
+                        output.item, "train", epoch, iteration, batch, grads, lr
+                    )
+                if group == 1:
+                    self.model = self._step(lr, grads)
+                else:
+                    sums.accumulate(self.model, grads)
+                    waiting = (waiting + 1) % group
+                    if not waiting:
+                        self.model = self._step(lr, sums.grads())
+                watcher.batch(Split.Train, output.item, progress, iteration, lr)
+                del batch, output, grads  # their memory serves the next step
+                if self._stopped():
+                    break
         watcher.end_epoch(epoch, Split.Train)
 
     def _valid(self, epoch: int, loader: Any) -> None:
@@ -154,12 +161,15 @@ class Fit:
         watcher.start_epoch(epoch, Split.Valid)
         model = self.model.valid()
         batches = batches_of(loader, epoch, "validation")
-        for iteration, (batch, progress) in enumerate(batches, 1):
-            item = model.valid_step(batch)
-            self._check(item, Moment("valid", epoch, iteration, model, batch))
-            watcher.batch(Split.Valid, item, progress, iteration, None)
-            if self._stopped():
-                break
+        with closing(batches):
+            for iteration, batch, progress in batches:
+                item = model.valid_step(batch)
+                if not math.isfinite(loss_of(item)):
+                    self._blame(item, "valid", epoch, iteration, batch)
+                watcher.batch(Split.Valid, item, progress, iteration, None)
+                del batch, item
+                if self._stopped():
+                    break
         watcher.end_epoch(epoch, Split.Valid)
 
     def _step(self, lr: float, grads: Any) -> Any:
@@ -169,9 +179,20 @@ class Fit:
             return own(self.optim, lr, grads)
         return self.optim.step(lr, self.model, grads)
 
-    def _check(self, item: Any, moment: Moment) -> None:
-        moment.checkpoint = self.keeper.last
-        check_loss(item, moment)
+    def _blame(
+        self,
+        item: Any,
+        split: str,
+        epoch: int,
+        iteration: int,
+        batch: Any,
+        grads: Any = None,
+        lr: float | None = None,
+    ) -> None:
+        """The loss is not finite: end the training with the reason, if it is broken."""
+        kept, model = self.keeper.last, self.model
+        moment = Moment(split, epoch, iteration, model, batch, grads, lr, kept)
+        check_loss(loss_of(item), moment)
 
     def _stopped(self) -> bool:
         """Wait while paused; True when training is to end."""
@@ -189,8 +210,10 @@ def on_device(loader: Any, device: Backend) -> Any:
     return loader if move is None else move(device)
 
 
-def batches_of(loader: Any, epoch: int, name: str) -> Iterator[tuple[Any, Progress]]:
-    """The batches of an epoch, each with the progress after it."""
+def batches_of(
+    loader: Any, epoch: int, name: str
+) -> Generator[tuple[int, Any, Progress], None, None]:
+    """The batches of an epoch: the number, the batch, the progress after it."""
     set_epoch = getattr(loader, "set_epoch", None)
     if set_epoch is not None:
         set_epoch(epoch)
@@ -198,9 +221,15 @@ def batches_of(loader: Any, epoch: int, name: str) -> Iterator[tuple[Any, Progre
     progress = getattr(walk, "progress", None)
     total = len(loader) if progress is None and hasattr(loader, "__len__") else 0
     count = 0
-    for batch in walk:
-        count += 1
-        yield batch, progress() if progress else Progress(count, max(total, count))
+    try:
+        for batch in walk:
+            count += 1
+            done = progress() if progress else Progress(count, max(total, count))
+            yield count, batch, done
+    finally:
+        close = getattr(walk, "close", None)
+        if close is not None:
+            close()  # ends the loader's workers at once
     if not count:
         raise DataError(
             f"{name} data",

@@ -7,7 +7,7 @@ takes its step (that is why `loop.py` counts the batches of a group).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import islice
@@ -17,7 +17,8 @@ from burnbook.backend import Backend
 from burnbook.data import Progress
 from burnbook.random import Stream, current_stream, use_stream
 
-Batches = Iterable[tuple[Any, Progress]]
+Numbered = tuple[int, Any, Progress]
+Steps = Generator[tuple[int, Any, Any, Progress], None, None]
 
 
 class Devices:
@@ -31,13 +32,11 @@ class Devices:
     def __len__(self) -> int:
         return 1 + len(self.others)
 
-    def steps(
-        self, batches: Batches, model: Callable[[], Any]
-    ) -> Iterator[tuple[Any, Any, Progress]]:
-        """For every batch: the batch, what train_step returned, the progress."""
+    def steps(self, batches: Iterable[Numbered], model: Callable[[], Any]) -> Steps:
+        """For every batch: its number, itself, what train_step returned, progress."""
         if not self.others:
-            for batch, progress in batches:
-                yield batch, model().train_step(batch), progress
+            for number, batch, progress in batches:
+                yield number, batch, model().train_step(batch), progress
             return
         walk = iter(batches)
         with ThreadPoolExecutor(len(self), "burnbook device") as threads:
@@ -45,29 +44,28 @@ class Devices:
                 yield from self._round(threads, group, model())
 
     def _round(
-        self, threads: ThreadPoolExecutor, group: list[tuple[Any, Progress]], model: Any
-    ) -> Iterator[tuple[Any, Any, Progress]]:
+        self, threads: ThreadPoolExecutor, group: list[Numbered], model: Any
+    ) -> Steps:
         """One batch on each device, at the same time; results in their order."""
         places = [self.main, *self.others]
         waiting = []
-        for number, (place, (batch, _)) in enumerate(zip(places, group, strict=False)):
+        for place, (number, batch, _) in zip(places, group, strict=False):
             stream = stream_for(number)
             work = copy_context().run
             waiting.append(threads.submit(work, _step, stream, model, place, batch))
         outputs = [each.result() for each in waiting]
-        for (batch, progress), output in zip(group, outputs, strict=True):
+        for (number, batch, progress), output in zip(group, outputs, strict=True):
             if hasattr(output, "grads"):
                 output.grads = output.grads.to_device(self.main, model)
-            yield batch, output, progress
+            yield number, batch, output, progress
 
 
 def stream_for(number: int) -> Stream | None:
-    """Random numbers of its own for every worker, the same in every run."""
+    """Random numbers of its own for every batch, the same in every run."""
     stream = current_stream()
     if stream is None:
         return None
-    first, second = stream.key()
-    return stream.split(f"device {number} {first} {second}")
+    return stream.split(f"batch {number}")
 
 
 def _step(stream: Stream | None, model: Any, place: Backend, batch: Any) -> Any:

@@ -117,10 +117,8 @@ class Watcher:
         self.history.end_epoch(epoch, split.value, means)
         self.renderer.end_epoch(epoch, split.value, means)
 
-    def finish(self, result: TrainingResult | None, model_text: str) -> None:
+    def finish(self, result: TrainingResult, model_text: str) -> None:
         """Training has ended: show how, and the summary if it was asked for."""
-        if result is None:
-            return
         self.renderer.finish(result)
         names = {
             m.name for metrics in self.metrics.values() for m, plot in metrics if plot

@@ -42,7 +42,9 @@ def main(
         f"everything is kept in {folder}\n"
     )
     train(folder, config, Autodiff(device), digits.train, digits.test)
-    return infer(folder, device, digits.test.get(ITEM))
+    item = digits.test.get(ITEM)
+    assert item is not None  # both test sets are larger
+    return infer(folder, device, item)
 
 
 if __name__ == "__main__":
