@@ -31,7 +31,7 @@ Kernel = Callable[..., Any]
 # Which file has the kernels of which ops, and the size from which they win.
 FAMILIES: dict[str, dict[Any, int]] = {
     "conv": {conv2d: 1, conv2d.backward: 1},
-    "dropout": {dropout: 4096},
+    "noise": {dropout: 4096},
     "activation": {relu: 4096, relu.backward: 4096},
     "pool": {
         adaptive_avg_pool2d: 4096,

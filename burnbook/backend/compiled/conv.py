@@ -55,6 +55,14 @@ def copy(target: Any, source: Any) -> None:
 
 
 @part
+def add_up(x: Any) -> Any:
+    total = f32(0)
+    for q in range(x.size):
+        total += x[q]
+    return total
+
+
+@part
 def pad(planes: Any, x: Any, top: int, left: int, width: int) -> None:
     """Lay the channels of one sample into planes with zeros around them."""
     for c in range(x.shape[0]):
@@ -159,9 +167,13 @@ def dot_one(g: Any, x: Any, n: int, sums: Any) -> None:
     sums[3, 0] += d
 
 
-@kernel_code("void(f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,:,::1], i8[::1], i8, i8)")
-def weight_sums(x: Any, g: Any, sums: Any, how: Any, start: int, stop: int) -> None:
-    """The gradient of conv2d for weight: one sum for each share of the samples."""
+@kernel_code(
+    "void(f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,:,::1], f4[:,::1], i8[::1], i8, i8)"
+)
+def weight_sums(
+    x: Any, g: Any, sums: Any, totals: Any, how: Any, start: int, stop: int
+) -> None:
+    """The gradients of conv2d for weight and bias, for some shares of the samples."""
     top, left, down, right, groups, rows = how
     samples, c_all, height, width = x.shape
     h, v = g.shape[2], g.shape[3]
@@ -173,6 +185,7 @@ def weight_sums(x: Any, g: Any, sums: Any, how: Any, start: int, stop: int) -> N
     wide = np.zeros((4, h * padded_cols), f32)
     for share in range(start, stop):
         sums[share] = f32(0)
+        totals[share] = f32(0)
         for i in range(share * samples // shares, (share + 1) * samples // shares):
             pad(planes, x[i], top, left, padded_cols)
             for block in range(0, o_all, 4):
@@ -182,6 +195,7 @@ def weight_sums(x: Any, g: Any, sums: Any, how: Any, start: int, stop: int) -> N
                     for r in range(h):
                         first = r * padded_cols
                         copy(wide[k, first : first + v], g[i, o, r])
+                    totals[share, o] += add_up(wide[k])
                 for c in range(c_each):
                     x_plane = planes[group * c_each + c]
                     s = sums[share, block : block + 4, c]
@@ -197,6 +211,31 @@ def weight_sums(x: Any, g: Any, sums: Any, how: Any, start: int, stop: int) -> N
                                 b += 1
 
 
+@kernel_code(
+    "void(f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,::1], f4[::1], f4[:,:,:,::1], "
+    "f4[:,:,:,:,::1], f4[:,::1], i8[::1], i8[::1], i8, i8)"
+)
+def all_gradients(
+    x: Any,
+    g: Any,
+    turned: Any,
+    zeros: Any,
+    dx: Any,
+    sums: Any,
+    totals: Any,
+    how_weight: Any,
+    how_x: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """All three gradients of conv2d, for some shares of the samples."""
+    for share in range(start, stop):
+        weight_sums(x, g, sums, totals, how_weight, share, share + 1)
+        first = share * x.shape[0] // sums.shape[0]
+        last = (share + 1) * x.shape[0] // sums.shape[0]
+        correlate(g, turned, zeros, dx, how_x, first, last)
+
+
 @kernel(conv2d)
 def conv2d_kernel(
     x: Any,
@@ -208,16 +247,13 @@ def conv2d_kernel(
     dilation: Pair = (1, 1),
     groups: int = 1,
 ) -> Any:
+    """conv2d, one region of work over the samples."""
     if not _served(x, weight, stride):
         return None
     o, _, *taps = weight.shape
     sizes = zip(x.shape[2:], taps, stride, padding, dilation, strict=True)
     out = empty((x.shape[0], o, *[output_size(*size) for size in sizes]))
-    kernels = _in_fours(weight, groups)
-    each = kernels.shape[0] // groups
-    offsets = np.zeros(kernels.shape[0], f32)
-    if bias is not None:
-        offsets.reshape(groups, each)[:, : o // groups] = bias.reshape(groups, -1)
+    kernels, offsets = _in_fours(weight, bias, groups)
     how = np.array([*padding, *dilation, groups, o // groups])
     team.run(correlate, (x, kernels, offsets, out, how), x.shape[0])
     return out
@@ -237,33 +273,29 @@ def conv2d_backward(
     dilation: Pair = (1, 1),
     groups: int = 1,
 ) -> Any:
+    """The gradients of conv2d, one region of work over shares of the samples."""
     spans = [dilation[d] * (weight.shape[2 + d] - 1) for d in (0, 1)]
-    if not (_served(x, weight, stride) and plain_f32(g)):
+    around = (spans[0] - padding[0], spans[1] - padding[1])
+    if not (_served(x, weight, stride) and plain_f32(g)) or min(around) < 0:
         return None
-    if padding[0] > spans[0] or padding[1] > spans[1]:
-        return None
-    attrs = {"padding": padding, "dilation": dilation, "groups": groups}
-    dx = None
-    if needs[0]:
-        turned = _turned(weight, groups)
-        around = (spans[0] - padding[0], spans[1] - padding[1])
-        dx = conv2d_kernel(g, turned, **{**attrs, "padding": around})
-    dw = _weight_gradient(x, g, weight.shape, **attrs) if needs[1] else None
-    db = g.sum(axis=(0, 2, 3)) if len(needs) > 2 and needs[2] else None
-    return (dx, dw, db)[: len(needs)]
-
-
-def _weight_gradient(
-    x: Any, g: Any, shape: Any, padding: Pair, dilation: Pair, groups: int
-) -> Any:
-    rows = shape[0] // groups
+    o, c = weight.shape[:2]
+    rows = o // groups
     each = -(-rows // 4) * 4
     shares = min(SHARES, x.shape[0])
-    sums = np.empty((shares, groups * each, *shape[1:]), f32)
+    sums = np.empty((shares, groups * each, *weight.shape[1:]), f32)
+    totals = np.empty((shares, o), f32)
     how = np.array([*padding, *dilation, groups, rows])
-    team.run(weight_sums, (x, g, sums, how), shares)
-    total = sums.sum(axis=0).reshape(groups, each, *shape[1:])[:, :rows]
-    return total.reshape(shape)
+    dx = empty(x.shape) if needs[0] else None
+    if dx is None:
+        team.run(weight_sums, (x, g, sums, totals, how), shares)
+    else:
+        turned, zeros = _in_fours(_turned(weight, groups), None, groups)
+        how_x = np.array([*around, *dilation, groups, c])
+        args = (x, g, turned, zeros, dx, sums, totals, how, how_x)
+        team.run(all_gradients, args, shares)
+    dw = sums.sum(axis=0).reshape(groups, each, *weight.shape[1:])[:, :rows]
+    found = (dx, dw.reshape(weight.shape), totals.sum(axis=0))
+    return tuple([v if need else None for v, need in zip(found, needs, strict=True)])
 
 
 def _served(x: Any, weight: Any, stride: Pair) -> bool:
@@ -276,15 +308,18 @@ def _served(x: Any, weight: Any, stride: Pair) -> bool:
     )
 
 
-def _in_fours(weight: Any, groups: int) -> Any:
-    """Each group's output channels, filled up with zeros to a multiple of four."""
+def _in_fours(weight: Any, bias: Any, groups: int) -> tuple[Any, Any]:
+    """Each group's output channels and biases, with zeros up to a multiple of four."""
     rows = weight.shape[0] // groups
-    if rows % 4 == 0:
-        return weight
     each = -(-rows // 4) * 4
+    offsets = np.zeros((groups, each), f32)
+    if bias is not None:
+        offsets[:, :rows] = bias.reshape(groups, rows)
+    if rows == each:
+        return weight, offsets.reshape(-1)
     filled = np.zeros((groups, each, *weight.shape[1:]), f32)
     filled[:, :rows] = weight.reshape(groups, rows, *weight.shape[1:])
-    return filled.reshape(groups * each, *weight.shape[1:])
+    return filled.reshape(groups * each, *weight.shape[1:]), offsets.reshape(-1)
 
 
 def _turned(weight: Any, groups: int) -> Any:
