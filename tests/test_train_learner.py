@@ -13,6 +13,7 @@ import pytest
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.errors import ConfigError, DataError, RecordError, TrainingError
+from burnbook.module import Module
 from burnbook.optim import AdamConfig
 from burnbook.tensor import Tensor
 from burnbook.train import (
@@ -31,6 +32,7 @@ from burnbook.train import (
     RegressionOutput,
     Split,
     StoppingCondition,
+    TrainOutput,
 )
 from tests.tiny_training import (
     DEVICE,
@@ -508,6 +510,14 @@ def test_a_cancelled_training_stops_and_gives_the_model_so_far(tmp_path):
     assert "burnbook training" not in names
 
 
+def test_an_interrupt_of_an_awaited_training_gives_the_model_too(tmp_path):
+    probe = stop_at(2, lambda control: os.kill(os.getpid(), signal.SIGINT))
+    trained = build(builder(tmp_path, 10_000).renderer(probe))
+    model = asyncio.run(trained.fit_async(loader(), loader(1)))
+    assert isinstance(model, Tiny)
+    assert trained.result.interrupted == "cancelled"
+
+
 # Failing
 
 
@@ -623,6 +633,47 @@ def test_a_model_without_steps_is_refused_when_building(tmp_path, step):
     )
 
 
+def test_what_cannot_be_trained_is_refused_when_building(tmp_path):
+    class Empty(Module):
+        train_step = valid_step = None
+
+    made = builder(tmp_path)
+    for model, optim, text in (
+        (
+            3,
+            AdamConfig().init(),
+            "int is not a Module, so there is nothing to learn\n"
+            "  try: a subclass of Module with layers as annotated fields",
+        ),
+        (
+            Empty(),
+            AdamConfig().init(),
+            "Empty has no parameters, so there is nothing to learn\n"
+            "  try: a subclass of Module with layers as annotated fields",
+        ),
+        (
+            tiny(),
+            AdamConfig(),
+            "AdamConfig is not an optimizer, but the config of one\n"
+            "  try: AdamConfig(...).init()",
+        ),
+        (tiny(), None, "NoneType is not an optimizer\n  try: AdamConfig().init()"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            made.build(model, optim, 0.01)
+        assert str(error.value) == f"LearnerBuilder.build: {text}"
+
+
+def test_a_loss_in_place_of_its_gradients_is_explained():
+    item = tiny().valid_step(Batches().batch(items(4)))
+    with pytest.raises(TrainingError) as error:
+        TrainOutput(tiny(), item.loss, item)
+    assert str(error.value) == (
+        "TrainOutput: the gradients are a Tensor, not what backward() returns\n"
+        "  try: TrainOutput(self, item.loss.backward(), item)"
+    )
+
+
 def test_a_step_that_returns_something_else_is_shown_what_to_return(tmp_path):
     class Wrong(Tiny):
         def train_step(self, batch):
@@ -657,8 +708,6 @@ def test_an_item_that_adapts_to_nothing_is_explained(tmp_path):
 
         def train_step(self, batch):
             output = super().valid_step(batch)
-            from burnbook.train import TrainOutput
-
             return TrainOutput(self, output.loss.backward(), 3)
 
     model = tiny()

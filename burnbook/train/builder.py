@@ -16,6 +16,7 @@ from typing import Any
 
 from burnbook.backend import Backend
 from burnbook.errors import ConfigError
+from burnbook.module import Module
 from burnbook.train.early_stopping import MetricEarlyStoppingStrategy
 from burnbook.train.folder import check_folder
 from burnbook.train.interrupter import Interrupter
@@ -152,7 +153,8 @@ class LearnerBuilder:
 
     def build(self, model: Any, optim: Any, lr_scheduler: Any) -> Learner:
         """The learner; a float is a learning rate that never changes."""
-        _check_steps(model)
+        _check_model(model)
+        _check_optimizer(optim)
         plan, folder = self._plan, self._plan.directory
         writes_logs = (
             self._diary is not None or plan.train_metrics or plan.valid_metrics
@@ -189,8 +191,15 @@ class LearnerBuilder:
         return self
 
 
-def _check_steps(model: Any) -> None:
+def _check_model(model: Any) -> None:
     name = type(model).__name__
+    if not (isinstance(model, Module) and model.named_params()):
+        what = "has no parameters" if isinstance(model, Module) else "is not a Module"
+        raise ConfigError(
+            "LearnerBuilder.build",
+            f"{name} {what}, so there is nothing to learn",
+            cure="a subclass of Module with layers as annotated fields",
+        )
     for step, gives in (
         ("train_step", "TrainOutput(self, loss.backward(), item)"),
         ("valid_step", "the item, such as ClassificationOutput(loss, output, targets)"),
@@ -201,6 +210,17 @@ def _check_steps(model: Any) -> None:
                 f"{name} has no method {step}, so the learner cannot train it",
                 cure=f"def {step}(self, batch) in {name}, which returns {gives}",
             )
+
+
+def _check_optimizer(optim: Any) -> None:
+    if not (hasattr(optim, "step") and hasattr(optim, "into_record")):
+        name = type(optim).__name__
+        has_init = hasattr(optim, "init")
+        raise ConfigError(
+            "LearnerBuilder.build",
+            f"{name} is not an optimizer{', but the config of one' * has_init}",
+            cure=f"{name}(...).init()" if has_init else "AdamConfig().init()",
+        )
 
 
 def _count(option: str, value: int) -> int:

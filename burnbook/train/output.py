@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from burnbook.autodiff import Gradients
 from burnbook.errors import TrainingError
 from burnbook.optim import GradientsParams
 from burnbook.tensor import Tensor
@@ -27,6 +28,13 @@ class TrainOutput:
     __slots__ = ("grads", "item")
 
     def __init__(self, module: Any, gradients: Any, item: Any) -> None:
+        if not isinstance(gradients, Gradients):
+            raise TrainingError(
+                "TrainOutput",
+                f"the gradients are {_article(type(gradients).__name__)}, "
+                "not what backward() returns",
+                cure="TrainOutput(self, item.loss.backward(), item)",
+            )
         self.grads = GradientsParams.from_grads(gradients, module)
         self.item = item
 
