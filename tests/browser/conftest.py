@@ -160,6 +160,15 @@ class Book:
         self.wait_for_kernel()
         self.command("notebook:run-all-cells")
 
+    def run_cell(self, cell: int) -> None:
+        """Run one cell."""
+        self.page.evaluate(
+            "cell => { window.jupyterapp.shell.currentWidget.content"
+            ".activeCellIndex = cell; }",
+            cell,
+        )
+        self.command("notebook:run-cell")
+
     def output(self, cell: int) -> str:
         """The text of a cell's outputs."""
         cells = self.page.locator(".jp-CodeCell")
@@ -218,15 +227,16 @@ def browser(server):
 @pytest.fixture
 def open_book(server, browser):
     """A function that writes a notebook and opens it."""
-    contexts = []
+    books = []
 
     def open_book(name: str, cells: list[str]) -> Book:
         context = browser.new_context(viewport={"width": 1180, "height": 960})
-        contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(30_000)
-        return Book(page, server, server.write(name, cells))
+        books.append(Book(page, server, server.write(name, cells)))
+        return books[-1]
 
     yield open_book
-    for context in contexts:
-        context.close()
+    for book in books:
+        book.picture(f"{book.path.stem}_at_the_end")  # what a failing test saw last
+        book.page.context.close()

@@ -16,10 +16,10 @@ _JS = Path(__file__).parent / "js"
 
 
 class Chart(anywidget.AnyWidget):
-    """Curves of train and valid per metric, progress above them, read-out under the mouse.
+    """Curves of train and valid per metric, progress above, read-out under the mouse.
 
-    Why: everything a page needs to draw itself anew is in the traits, so a reloaded page
-    shows the run as it stands; the curves travel as float32 and stay under 50 kB.
+    Why: everything a page needs to draw itself anew is in the traits, so a reloaded
+    page shows the run as it stands; the curves are float32 and stay under 50 kB.
     """
 
     _esm = (_JS / "chart.js").read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ class Chart(anywidget.AnyWidget):
 
 
 def pack(curves: Curves, most: int = 512) -> tuple[dict[str, object], bytes]:
-    """Lay all series end to end as float32 rows, with a list that says which is which."""
+    """Lay all series end to end as float32 rows; a list says which is which."""
     parts, tables = [], []
     for metric, split, kind, table in curves.series():
         if len(table):

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. What the dashboard remembers of a run: curves of bounded size.
+"""Building blocks · Metric. What a dashboard remembers of a run, in bounded size.
 
 A run may last a million batches; a picture has a thousand columns. A `Trace` keeps one
 line as a table of at most 512 buckets (position, mean, lowest, highest). When the table
@@ -87,9 +87,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class EpochMean:
-    """Mean of one metric over one epoch, and the range of its batches."""
+    """Mean of one metric over one epoch, and the range of its batches.
+
+    x: where it stands. A training mean stands amid the batches it sums up, a validation
+    mean at the end of its epoch, where the model it measured stood.
+    """
 
     epoch: int
+    x: float
     mean: float
     low: float
     high: float
@@ -101,31 +106,32 @@ class Curve:
     def __init__(self) -> None:
         self.steps = Trace()
         self.epochs: list[EpochMean] = []
+        self._last = 0.0
         self._low = math.inf
         self._high = -math.inf
 
     def add(self, x: float, value: float) -> None:
         """Add the value of one batch at position x (in epochs)."""
         self.steps.add(x, value)
+        self._last = x
         if value < self._low:
             self._low = value
         if value > self._high:
             self._high = value
 
-    def end_epoch(self, epoch: int, mean: float) -> None:
-        """Close an epoch with its mean."""
+    def end_epoch(self, epoch: int, mean: float, split: str) -> None:
+        """Close an epoch, whole or stopped, with its mean."""
+        x = float(epoch)
+        if split == "train":
+            reached = self._last if self._last > epoch - 1 else x
+            x = (epoch - 1 + reached) / 2
         low, high = min(self._low, mean), max(self._high, mean)
-        self.epochs.append(EpochMean(epoch, mean, low, high))
+        self.epochs.append(EpochMean(epoch, x, mean, low, high))
         self._low, self._high = math.inf, -math.inf
 
-    def epoch_table(self, split: str) -> np.ndarray:
-        """The epoch means, one row per epoch: position, mean, lowest, highest.
-
-        Why: a training mean stands in the middle of its epoch, among the batches it
-        sums up; a validation mean at the end, where the model it measured stood.
-        """
-        back = 0.5 if split == "train" else 0.0
-        rows = [(e.epoch - back, e.mean, e.low, e.high) for e in self.epochs]
+    def epoch_table(self) -> np.ndarray:
+        """The epoch means, one row per epoch: position, mean, lowest, highest."""
+        rows = [(e.x, e.mean, e.low, e.high) for e in self.epochs]
         return np.array(rows, dtype=float).reshape(len(rows), 4)
 
 
@@ -166,7 +172,7 @@ class Curves:
         for name, mean in means.items():
             curve = self._curves[split].get(name)
             if curve is not None:
-                curve.end_epoch(epoch, mean)
+                curve.end_epoch(epoch, mean, split)
 
     def series(self) -> Iterator[tuple[str, str, str, np.ndarray]]:
         """What there is to draw: (metric, split, "steps" | "epochs", table)."""
@@ -175,7 +181,7 @@ class Curves:
                 curve = self._curves[split][metric]
                 if split == "train":
                     yield metric, split, "steps", curve.steps.table()
-                yield metric, split, "epochs", curve.epoch_table(split)
+                yield metric, split, "epochs", curve.epoch_table()
 
     def rows(self) -> list[dict[str, float]]:
         """The epoch table: one dict per epoch, keys "epoch" and "train Loss" etc."""

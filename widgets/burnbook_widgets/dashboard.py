@@ -30,7 +30,7 @@ from burnbook_widgets.screen import NotebookScreen, Place, Screen
 from burnbook_widgets.still import epoch_table, figure, picture
 
 INTERVAL = 0.25  # seconds between two messages to the page
-OWN_SHARE = 0.01  # of the training thread's time, at most
+OWN_SHARE = 0.005  # of the training thread's time for curves, as much for the table
 
 NOTES = {
     "await": "● live: buttons act at once while this cell waits for the training.",
@@ -79,14 +79,17 @@ class Dashboard:
             icon="stop",
             tooltip="End the training after this batch and keep the model",
         )
-        self.pause_button = ipywidgets.ToggleButton(
+        # A plain button: while a cell awaits, the kernel reports no idle state for a
+        # click, and the page then holds back every later change of a widget's value;
+        # clicks of a Button are events, which always pass.
+        self.pause_button = ipywidgets.Button(
             description="Pause",
             icon="pause",
             tooltip="Hold the training after this batch; press again to go on",
         )
         self.note = ipywidgets.HTML(NOTES.get(self.run.mode, NOTES["fit"]))
         self.stop_button.on_click(lambda _: self.stop("stop button"))
-        self.pause_button.observe(self._pause_toggled, "value")
+        self.pause_button.on_click(self._pause_clicked)
         row = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
         controls = ipywidgets.HBox(
             [self.stop_button, self.pause_button, self.note], layout=row
@@ -100,11 +103,11 @@ class Dashboard:
             }
         )
 
-    def _pause_toggled(self, change: Mapping[str, Any]) -> None:
-        if change["new"]:
-            self.pause()
-        else:
+    def _pause_clicked(self, _: Any) -> None:
+        if self.state == "paused":
             self.resume()
+        else:
+            self.pause()
 
     def stop(self, reason: str = "stopped from the dashboard") -> None:
         """End the training after the batch that runs now; the model so far is kept."""
@@ -138,7 +141,6 @@ class Dashboard:
             return
         with self._lock:
             paused = state == "paused"
-            self.pause_button.value = paused
             self.pause_button.description = "Resume" if paused else "Pause"
             self.pause_button.icon = "play" if paused else "pause"
             if state == "stopping":
@@ -185,17 +187,18 @@ class Dashboard:
         facts = ", ".join(f"{name} {figure(value)}" for name, value in means.items())
         self.said = f"Epoch {epoch}, {split}: {facts}"
         now = time.monotonic()
-        if self._report is not None and now >= self._next_table:
-            self._next_table = now + 1.0
-            self._report.replace(self._report_bundle())
+        if self._report is not None and split == "valid" and now >= self._next_table:
+            began = time.thread_time()
+            self._report.replace(self._report_bundle(last=6))
+            self._next_table = now + _pause_after(began)
 
     def _send(self, now: float) -> None:
         assert self.chart is not None
+        began = time.thread_time()
         with self._lock:
             self.chart.show(self.curves, self._status())
         self.sent += 1
-        cost = time.monotonic() - now
-        self._next_send = now + max(INTERVAL, cost / OWN_SHARE)
+        self._next_send = now + _pause_after(began)
 
     def _status(self) -> dict[str, object]:
         meter = self.meter
@@ -249,7 +252,8 @@ class Dashboard:
 
     def _sum_up(self, result: TrainingResult | None) -> str:
         rows = self.curves.rows()
-        epochs = _count(len(rows), "epoch")
+        whole = result.epochs - self.run.start_epoch + 1 if result else len(rows)
+        epochs = _count(max(0, whole), "epoch")
         took = duration(self.meter.seconds() if result is None else result.seconds)
         if result is None:
             return f"Training ended early, after {epochs} and {took}."
@@ -283,9 +287,9 @@ class Dashboard:
         size = {"width": sheet.width, "height": sheet.height}
         return {**bundle, "text/plain": repr(self)}, {"image/png": size}
 
-    def _report_bundle(self) -> dict[str, Any]:
-        table = epoch_table(self.curves, self.units)
-        text = self.line if self.state == "finished" else f"{self.line} So far:"
+    def _report_bundle(self, last: int | None = None) -> dict[str, Any]:
+        table = epoch_table(self.curves, self.units, last)
+        text = self.line if self.state == "finished" else f"{self.line} The last ones:"
         return {"text/html": f"<p>{text}</p>\n{table}", "text/plain": text}
 
     def still(self) -> str:
@@ -306,8 +310,8 @@ class Dashboard:
             return
         with self._lock:
             chart, self.chart = self.chart, None
-            self.pause_button.unobserve_all()
-            self.stop_button._click_handlers.callbacks.clear()
+            for button in (self.stop_button, self.pause_button):
+                button._click_handlers.callbacks.clear()
             widgets = [self.box, *self.box.children, *self.box.children[0].children]
             for widget in {id(w): w for w in [*widgets, chart]}.values():
                 for part in (getattr(widget, "style", None), widget.layout, widget):
@@ -394,6 +398,14 @@ class NotebookRenderer(MetricsRenderer):
 
     def __repr__(self) -> str:
         return f"NotebookRenderer({self.dashboard or 'no run yet'})"
+
+
+def _pause_after(began: float) -> float:
+    """How long to be silent, so that what began then takes only our share of time.
+
+    Why: measured on this thread's own clock, as waiting for others is not our work.
+    """
+    return max(INTERVAL, (time.thread_time() - began) / OWN_SHARE)
 
 
 def _count(number: int, noun: str) -> str:

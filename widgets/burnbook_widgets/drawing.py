@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import pairwise
 
 Point = tuple[float, float]
 
@@ -21,6 +22,8 @@ Point = tuple[float, float]
 LIGHT = {"ink": "#24292f", "quiet": "#8a929c", "train": "#0072b2", "valid": "#d55e00"}
 DARK = {"ink": "#e3e6ea", "quiet": "#868d96", "train": "#56b4e9", "valid": "#e69f00"}
 MIDDLE = {"ink": "#737b85", "quiet": "#8a929c", "train": "#0f7dbd", "valid": "#d55e00"}
+
+CLEAR = (128, 128, 128, 0)  # grey, so that soft edges have no dark or bright rim
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Drawing:
             return None
         zoom = scale * 2  # drawn at twice the size, then halved: smooth edges
         size = (self.width * zoom, self.height * zoom)
-        sheet = Image.new("RGBA", size, (128, 128, 128, 0))
+        sheet = Image.new("RGBA", size, CLEAR)
         for shape in self.shapes:
             if getattr(shape, "opacity", 1.0) == 1.0:
                 _png_shape(ImageDraw.Draw(sheet), shape, zoom)
@@ -119,7 +122,7 @@ class Drawing:
             layer = Image.new(
                 "RGBA",
                 (zoom * (right - left), zoom * (bottom - top)),
-                (128,) * 3 + (0,),
+                CLEAR,
             )
             points = tuple((x - left, y - top) for x, y in shape.points)
             _png_shape(ImageDraw.Draw(layer), replace(shape, points=points), zoom)
@@ -247,7 +250,7 @@ def _dashes(points: Sequence[Point], dash: Sequence[float]) -> list[list[Point]]
     pieces: list[list[Point]] = []
     index, left, drawing = 0, dash[0], True
     piece = [points[0]] if points else []
-    for (x, y), (to_x, to_y) in zip(points, points[1:], strict=False):
+    for (x, y), (to_x, to_y) in pairwise(points):
         length = ((to_x - x) ** 2 + (to_y - y) ** 2) ** 0.5
         done = 0.0
         while length - done > left:

@@ -83,7 +83,7 @@ def as_curves(history: MetricHistory) -> Curves:
             for x, value in _in_epochs(history, metric, split):
                 curve.steps.add(x, value)
             for epoch, mean in history.epochs(metric, split):
-                curve.end_epoch(epoch, mean)
+                curve.end_epoch(epoch, mean, split)
     return curves
 
 

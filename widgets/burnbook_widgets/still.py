@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The finished picture of a run: curves on axes, and a table.
+"""Building blocks · Learner. The finished picture of a run: curves and a table.
 
 This is what stays in the notebook when training has ended and the kernel is gone:
 a drawing without JavaScript, the epochs as an HTML table, and one line of text.
@@ -108,9 +108,15 @@ def describe(curves: Curves, units: dict[str, str] | None = None) -> str:
     return f"Curves of {rows} epoch{'s' * (rows != 1)}. " + "; ".join(parts)
 
 
-def epoch_table(curves: Curves, units: dict[str, str] | None = None) -> str:
-    """The epoch means as an HTML table, folded when it is long; no script, no ids."""
+def epoch_table(
+    curves: Curves, units: dict[str, str] | None = None, last: int | None = None
+) -> str:
+    """The epoch means as an HTML table, folded when it is long; no script, no ids.
+
+    last: only so many of the newest epochs.
+    """
     rows = curves.rows()
+    rows = rows[-last:] if last else rows
     columns = [
         f"{split} {metric}"
         for metric in curves.metrics
@@ -169,7 +175,7 @@ def x_range(curves: Curves) -> tuple[float, float]:
         value
         for _, _, kind, table in curves.series()
         if len(table)
-        for value in (table[0, 0] - (kind == "epochs") / 2, table[-1, 0])
+        for value in (table[0, 0] - (kind == "epochs") * 0.5, table[-1, 0])
     ]
     if not ends:
         return 0.0, 1.0

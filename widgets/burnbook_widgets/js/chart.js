@@ -8,7 +8,7 @@ const DASH = { train: [], valid: [7, 4] };
 const BOX = { left: 56, right: 12, top: 10, bottom: 40 };
 const FONT = 11.5;
 
-export function render({ model, el }) {
+function render({ model, el }) {
   const view = build(el);
   const panels = [];
   let waiting = 0;

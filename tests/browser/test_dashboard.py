@@ -1,0 +1,247 @@
+"""The training dashboard in a real JupyterLab, driven by clicks and keys."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+SETUP = """
+import tempfile, time
+from burnbook.prelude import *
+from burnbook.data import DataLoaderBuilder, DigitsDataset
+from burnbook.examples.guide.data import MnistBatcher
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.optim import AdamConfig
+from burnbook.train import AccuracyMetric, LearnerBuilder, LossMetric
+from burnbook_widgets import NotebookRenderer, history_figure
+
+class Timed(NotebookRenderer):
+    "Note when Stop was clicked, when training ended, and what the view cost."
+    own, clicked, ended = 0.0, None, None
+    def start(self, run):
+        super().start(run)
+        click = lambda _: setattr(self, "clicked", time.monotonic())
+        self.dashboard.stop_button.on_click(click)
+        for name in ("update_train", "update_valid", "render_train", "render_valid"):
+            setattr(self, name, self.timed(getattr(self, name)))
+    def timed(self, act):
+        def run(argument):
+            began = time.perf_counter()
+            act(argument)
+            self.own += time.perf_counter() - began
+        return run
+    def finish(self, result):
+        self.ended = time.monotonic()
+        super().finish(result)
+
+device = Autodiff(Numpy())
+batches = DataLoaderBuilder(MnistBatcher()).batch_size(64).shuffle(42)
+train, valid = (batches.build(d) for d in (DigitsDataset.train(), DigitsDataset.test()))
+board = Timed()
+def learner_for(epochs):
+    return (
+        LearnerBuilder(tempfile.mkdtemp())
+        .metric_train_numeric(AccuracyMetric())
+        .metric_valid_numeric(AccuracyMetric())
+        .metric_train_numeric(LossMetric())
+        .metric_valid_numeric(LossMetric())
+        .renderer(board)
+        .devices([device])
+        .num_epochs(epochs)
+        .build(ModelConfig(10, 512).init(device), AdamConfig().init(), 1e-4)
+    )
+print("ready")
+"""
+PICTURE = ".jp-RenderedSVG :is(svg, img)"  # in the page, or as an image
+CANVAS = ".bb-stage canvas"
+PIXELS = f"document.querySelector('{CANVAS}').toDataURL()"
+
+
+def text_of(book, selector):
+    return book.page.locator(selector).first.inner_text()
+
+
+def wait_until(true, seconds=20.0):
+    ends = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < ends, "waited in vain"
+        time.sleep(0.05)
+
+
+def button(book, name):
+    return book.page.locator(".widget-button", has_text=name)
+
+
+def test_an_awaiting_cell_moves_pauses_resumes_and_stops_within_a_second(open_book):
+    book = open_book(
+        "awaiting",
+        [
+            SETUP,
+            "learner = learner_for(300)\n"
+            "model = await learner.fit_async(train, valid)\n"
+            "took = board.ended - board.clicked\n"
+            "share = board.own / learner.result.seconds\n"
+            "print(f'{type(model).__name__} kept, {model.num_params()} parameters')\n"
+            "print(f'stopped after {took:.3f} s; share {share:.5f}')",
+        ],
+    )
+    page = book.page
+    book.run_all()
+    page.wait_for_selector(CANVAS, timeout=60_000)
+    assert "live" in text_of(book, ".widget-html")
+    wait_until(lambda: "Epoch 3 of" in text_of(book, ".bb-headline"), 60)
+
+    before = page.evaluate(PIXELS)
+    wait_until(lambda: page.evaluate(PIXELS) != before)  # it moves
+    assert "items/s" in text_of(book, ".bb-detail")
+    assert "left" in text_of(book, ".bb-detail")
+
+    page.locator(CANVAS).first.hover(position={"x": 200, "y": 100})
+    page.wait_for_selector(".bb-tip:not([hidden])")
+    assert "train mean" in text_of(book, ".bb-tip:not([hidden])")
+    book.picture("dashboard_live_light")
+    page.locator(CANVAS).nth(1).focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    wait_until(lambda: "epoch 2: valid mean" in text_of(book, ".bb-live"))
+    book.theme("Dark")
+    book.picture("dashboard_live_dark")
+
+    button(book, "Pause").click()
+    wait_until(lambda: "paused" in text_of(book, ".bb-headline"))
+    time.sleep(0.4)
+    held = text_of(book, ".bb-detail"), page.evaluate(PIXELS)
+    time.sleep(1)
+    assert (text_of(book, ".bb-detail"), page.evaluate(PIXELS)) == held
+    book.picture("dashboard_paused_dark")
+    button(book, "Resume").click()
+    wait_until(lambda: page.evaluate(PIXELS) != held[1])
+
+    button(book, "Stop").click()
+    page.get_by_text("Stopped (stop button)").wait_for(timeout=10_000)
+    wait_until(lambda: "stopped after" in book.output(1))
+    printed = book.output(1)
+    assert "Model kept, 531178 parameters" in printed
+    words = printed.split("stopped after ")[1].split()
+    print(f"stopped after {words[0]} s, own time {float(words[3]):.2%}")
+    assert float(words[0]) < 1.0
+    assert float(words[3]) < 0.03
+    assert page.locator(CANVAS).count() == 0
+    assert book.faults == []
+
+
+def test_the_finished_picture_is_there_after_reload_without_a_kernel(open_book):
+    book = open_book(
+        "finished",
+        [SETUP, "learner = learner_for(4)\nmodel = learner.fit(train, valid)"],
+    )
+    page = book.page
+    book.run_all()
+    page.get_by_text("Trained 4 epochs in").wait_for(timeout=60_000)
+    saved = book.save()
+    assert len(json.dumps(saved["metadata"])) < 100_000
+    assert len(json.dumps(saved)) < 300_000
+    outputs = saved["cells"][1]["outputs"]  # besides a notice on stderr, perhaps
+    kinds = [set(output["data"]) for output in outputs if "data" in output]
+    assert kinds == [
+        {"image/svg+xml", "image/png", "text/plain"},
+        {"text/html", "text/plain"},
+    ]
+    assert "script" not in json.dumps(saved["cells"][1]["outputs"])
+
+    for service in ("kernels", "sessions"):
+        page.route(f"**/api/{service}**", lambda route: route.abort())
+    book.open()
+    page.wait_for_selector(PICTURE)
+    assert page.locator(".jp-OutputArea-output table tbody tr").count() == 4
+    looks = {}
+    for theme in ("Light", "Dark"):
+        book.theme(theme)
+        book.picture(f"dashboard_finished_{theme.lower()}")
+        looks[theme] = page.locator(PICTURE).first.screenshot()
+    assert looks["Light"] != looks["Dark"]
+
+
+def test_a_synchronous_fit_says_that_clicks_wait_and_stops_on_interrupt(open_book):
+    book = open_book(
+        "synchronous",
+        [
+            SETUP,
+            "learner = learner_for(300)\n"
+            "model = learner.fit(train, valid)\n"
+            "print('kept', type(model).__name__, learner.result.interrupted)",
+        ],
+    )
+    page = book.page
+    book.run_all()
+    page.wait_for_selector(CANVAS, timeout=60_000)
+    assert "queued" in text_of(book, ".widget-html")
+    assert "interrupt the kernel" in text_of(book, ".widget-html")
+    wait_until(lambda: "Epoch 2 of" in text_of(book, ".bb-headline"), 60)
+    book.picture("dashboard_fit_light")
+    book.command("notebook:interrupt-kernel")
+    page.get_by_text("Stopped (interrupted)").wait_for(timeout=10_000)
+    wait_until(lambda: "kept Model interrupted" in book.output(1))
+    assert "Traceback" not in book.output(1)
+
+
+def test_a_background_training_stays_live_and_below_its_own_cell(open_book):
+    book = open_book(
+        "background",
+        [
+            SETUP,
+            "learner = learner_for(300)\nhandle = learner.start(train, valid)",
+            "print('the next cell ran')",
+            "print('kept', type(handle.wait()).__name__)",
+        ],
+    )
+    page = book.page
+    book.wait_for_kernel()
+    for cell in range(3):  # the last cell would wait for the training
+        book.run_cell(cell)
+    wait_until(lambda: "the next cell ran" in book.output(2), 60)
+    page.wait_for_selector(CANVAS)
+    cells = page.locator(".jp-CodeCell")
+    assert cells.nth(1).locator(CANVAS).count() == 2
+    wait_until(lambda: "Epoch 2 of" in text_of(book, ".bb-headline"), 60)
+    assert "live" in text_of(book, ".widget-html")
+    button(book, "Stop").click()
+    cells.nth(1).get_by_text("Stopped (stop button)").wait_for(timeout=10_000)
+    cells.nth(1).locator(PICTURE).first.wait_for()
+    book.run_cell(3)
+    wait_until(lambda: "kept Model" in book.output(3))
+    assert book.faults == []
+
+
+def test_the_history_is_a_figure_to_explore(open_book):
+    book = open_book(
+        "history",
+        [
+            SETUP,
+            "import os\nos.environ['BURNBOOK_DISPLAY'] = 'static'\n"
+            "board = NotebookRenderer()\nlearner = learner_for(6)\n"
+            "model = learner.fit(train, valid)\n"
+            "del os.environ['BURNBOOK_DISPLAY']",
+            "history_figure(learner.result.history, {'Accuracy': '%'})",
+        ],
+    )
+    page = book.page
+    book.run_all()
+    page.wait_for_selector(".js-plotly-plot .main-svg", timeout=60_000)
+    first = book.output(1)
+    assert "Trained 6 epochs: Accuracy and Loss, train and valid." in first
+    assert page.locator(".jp-CodeCell").nth(1).locator("img").count() == 1
+    for theme in ("Light", "Dark"):
+        book.theme(theme)
+        page.locator(".js-plotly-plot .nsewdrag").first.hover()
+        page.wait_for_selector(".hoverlayer .legend text, .hoverlayer .hovertext")
+        book.picture(f"history_{theme.lower()}")
+    assert "epoch" in page.locator(".hoverlayer").first.text_content()
+    page.locator(".updatemenu-button", has_text="log y").click()
+    axis = "document.querySelector('.js-plotly-plot').layout.yaxis.type"
+    wait_until(lambda: page.evaluate(axis) == "log")
+    assert book.faults == []
