@@ -43,7 +43,7 @@ def wide_product(typing: Any, a: Any, b: Any) -> Any:
     result = types.UniTuple(types.uint64, 2)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir  # noqa: PLC0415 - only while compiling
+        from llvmlite import ir
 
         double, single = ir.IntType(128), ir.IntType(64)
         x, y = (builder.zext(value, double) for value in args)

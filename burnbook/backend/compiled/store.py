@@ -53,8 +53,8 @@ def write_note() -> None:
 
 @contextmanager
 def keeping_code() -> Iterator[None]:
-    """Let numba keep what it compiles in our folder; other users of numba keep theirs."""
-    from numba import config  # noqa: PLC0415 - numba is optional and slow to import
+    """Let numba keep what it compiles in our folder, and only that."""
+    from numba import config
 
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder())
@@ -87,7 +87,7 @@ def _user() -> str:
 
 
 def _numba_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - rare
+    from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version("numba")

@@ -1,0 +1,22 @@
+"""Print the table: python -m tests.bench [--rounds 20] [w1 inference1 w5 ops …]."""
+
+import argparse
+
+from tests.bench.tables import BUDGETS, TABLES
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("tables", nargs="*", default=list(TABLES))
+    asked.add_argument("--rounds", type=int, default=20)
+    options = asked.parse_args()
+    print("| what | ratio or figure | budget | |\n|---|---|---|---|")
+    for name in options.tables:
+        for what, figure, note in TABLES[name](options.rounds):
+            shown = "–" if figure is None else f"{figure:.2f}"
+            budget = BUDGETS.get(what, "")
+            print(f"| {what} | {shown} | {budget} | {note} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

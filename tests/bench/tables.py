@@ -1,0 +1,170 @@
+"""What is measured: the rows of DESIGN's table, and how each number is found."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.bench.rounds import ROOT, Contender, compare
+
+BUDGETS = json.loads((Path(__file__).parent / "budgets.json").read_text())
+VARIANTS = ("fused Adam", "channels-last", "avgpool", "compile")
+
+
+def peers_of_w1() -> list[Contender]:
+    """PyTorch as the guide would be written first, then its faster forms."""
+    first = Contender("torch eager", "tests.bench.theirs:w1", ("eager",))
+    return [first] + [
+        Contender(f"torch {v}", "tests.bench.theirs:w1", (v,)) for v in VARIANTS
+    ]
+
+
+def table_w1(rounds: int) -> Iterator[tuple]:
+    ours = "tests.bench.ours:w1"
+    contenders = [
+        *peers_of_w1(),
+        Contender("W1 compiled", ours, (True,)),
+        Contender("W1 plain", ours, (False,)),
+        Contender(
+            "W1 compiled, NumPy imported first",
+            ours,
+            (True,),
+            {"BENCH_NUMPY_FIRST": "1"},
+        ),
+    ]
+    results = yield from show(contenders, rounds)
+    torch, mine = results.get("torch eager"), results.get("W1 compiled")
+    if torch and mine:
+        ratio = mine.peak_mb / torch.peak_mb
+        note = f"{mine.peak_mb:.0f} MB, torch {torch.peak_mb:.0f} MB"
+        yield "W1 peak memory", ratio, note
+
+
+def table_inference(rounds: int, batch: int) -> Iterator[tuple]:
+    make, ours = "tests.bench.theirs:inference", "tests.bench.ours:inference"
+    contenders = [
+        Contender("torch eager", make, ("eager", batch)),
+        Contender("torch channels-last", make, ("channels-last", batch)),
+        Contender("torch avgpool", make, ("avgpool", batch)),
+        Contender("torch compile", make, ("compile", batch)),
+        Contender("ONNX Runtime", "tests.bench.theirs:onnx_inference", (batch,)),
+        Contender(f"inference {batch} compiled", ours, (True, batch)),
+        Contender(f"inference {batch} plain", ours, (False, batch)),
+    ]
+    yield from show(contenders, rounds)
+
+
+def table_w5(rounds: int) -> Iterator[tuple]:
+    contenders = [
+        Contender("torch eager", "tests.bench.theirs:w5"),
+        Contender("W5", "tests.bench.ours:w5"),
+    ]
+    yield from show(contenders, rounds)
+
+
+def show(contenders: list[Contender], rounds: int):
+    """Compare; yield a row per contender and give the results by name."""
+    results, failed = compare(contenders, rounds)
+    theirs = [r for r in results if not r.name in BUDGETS]
+    best = min(theirs, key=lambda r: r.ratio) if theirs else None
+    for result in results:
+        note = f"{result.milliseconds:.3f} ms, first {result.first_ms:.0f} ms"
+        if best and result.name in BUDGETS:
+            note += f", {result.ratio / best.ratio:.2f} of {best.name}"
+        yield result.name, result.ratio, note
+    for name, error in failed.items():
+        yield name, None, error
+    return {result.name: result for result in results}
+
+
+def table_ops(rounds: int) -> Iterator[tuple]:
+    """One op above the bare NumPy call, in this process, taking turns."""
+    import numpy as np
+
+    from burnbook.prelude import Autodiff, Numpy, Tensor
+
+    a = np.ones((4, 4), np.float32)
+    plain = Tensor.from_numpy(a, Numpy())
+    tracked = Tensor.from_numpy(a, Autodiff(Numpy())).require_grad()
+    pairs: list[tuple[Callable, Callable]] = [
+        (lambda: np.add(a, a), lambda t: t + t),
+        (lambda: np.multiply(a, a), lambda t: t * t),
+        (lambda: np.matmul(a, a), lambda t: t @ t),
+        (lambda: np.exp(a), lambda t: t.exp()),
+    ]
+    for name, tensor in (("plain", plain), ("autodiff", tracked)):
+        extra = [
+            statistics.median(
+                seconds(lambda op=op, t=tensor: op(t)) - seconds(bare)
+                for _ in range(max(rounds, 5))
+            )
+            for bare, op in pairs
+        ]
+        each = ", ".join(f"{e * 1e6:.2f}" for e in extra)
+        note = f"add, multiply, matmul, exp: {each} µs"
+        yield f"op overhead {name}, µs", max(extra) * 1e6, note
+
+
+def seconds(call: Callable, count: int = 2000) -> float:
+    """The best of some runs of one call."""
+    best = float("inf")
+    for _ in range(3):
+        started = time.perf_counter()
+        for _ in range(count):
+            call()
+        best = min(best, (time.perf_counter() - started) / count)
+    return best
+
+
+STEP = """
+import time; started = time.perf_counter()
+import burnbook; from burnbook.prelude import *; imported = time.perf_counter()
+from tests.bench import ours; step = ours.w1(None); made = time.perf_counter()
+step(); done = time.perf_counter()
+print(imported - started, done - made)
+"""
+IMPORT = """
+import time; started = time.perf_counter()
+import burnbook.prelude
+print(time.perf_counter() - started)
+"""
+
+
+def table_start(rounds: int) -> Iterator[tuple]:
+    """Import time, and the first training step of a fresh process."""
+    for cache in (None, tempfile.mkdtemp()):
+        env = dict(os.environ, PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT / 'widgets'}")
+        if cache:
+            env |= {"BURNBOOK_CACHE": cache, "NUMBA_CACHE_DIR": cache}
+        name = "cold" if cache else "warm"
+        firsts = [fresh(STEP, env)[1] for _ in range(3)]
+        yield f"first step {name}, s", statistics.median(firsts), "a fresh process"
+    imports = [fresh(IMPORT, env)[0] for _ in range(5)]
+    yield "import, s", statistics.median(imports), "import burnbook.prelude"
+
+
+def fresh(code: str, env: dict[str, str]) -> list[float]:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=env,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [float(word) for word in done.stdout.split()]
+
+
+TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
+    "w1": table_w1,
+    "inference1": lambda rounds: table_inference(rounds, 1),
+    "inference256": lambda rounds: table_inference(rounds, 256),
+    "w5": table_w5,
+    "ops": table_ops,
+    "start": table_start,
+}
