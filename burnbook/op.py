@@ -195,6 +195,11 @@ def positive(*shape: int) -> Spec:
     return ("positive", shape)
 
 
+def above(low: float, *shape: int) -> Spec:
+    """A sample input: values in [low + 0.5, low + 2.5)."""
+    return ("above", shape, low)
+
+
 def unit(*shape: int) -> Spec:
     """A sample input: values strictly between −0.9 and 0.9."""
     return ("unit", shape)
@@ -222,6 +227,8 @@ def draw(spec: Spec, rng: np.random.Generator) -> np.ndarray:
         return np.asarray(rng.standard_normal(shape))
     if how == "positive":
         return rng.random(shape) * 2 + 0.5
+    if how == "above":
+        return rng.random(shape) * 2 + 0.5 + spec[2]
     if how == "unit":
         return rng.random(shape) * 1.8 - 0.9
     if how == "distinct":

@@ -114,6 +114,24 @@ def is_nan(xp: Any, x: Any) -> Any:
     return xp.not_equal(x, x)
 
 
+@op("F>B", samples=[(distinct(2, 3),)])
+def is_inf(xp: Any, x: Any) -> Any:
+    """True where an element is +∞ or −∞.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.isinf(x)
+
+
+@op("F>B", samples=[(distinct(2, 3),)])
+def is_finite(xp: Any, x: Any) -> Any:
+    """True where an element is neither infinite nor NaN.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.isfinite(x)
+
+
 @op("B>B", symbol="~", samples=[(truths(2, 3),)])
 def bool_not(xp: Any, x: Any) -> Any:
     """True where an element is False.
@@ -151,6 +169,21 @@ def bool_or(xp: Any, x: Any, y: Any) -> Any:
     Shapes: x [...], y [...] -> [...]
     """
     return xp.logical_or(x, y)
+
+
+@op(
+    "BB>B",
+    symbol="^",
+    same_rank=True,
+    reason=broadcast,
+    samples=[(truths(2, 3), truths(1, 3))],
+)
+def bool_xor(xp: Any, x: Any, y: Any) -> Any:
+    """True where exactly one element is.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.logical_xor(x, y)
 
 
 @op("F>B I>B B>B", samples=[(distinct(2, 3),)], method=False)

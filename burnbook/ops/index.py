@@ -159,3 +159,55 @@ def mask_fill(xp: Any, x: Any, mask: Any, *, value: float) -> Any:
 
 
 mask_fill.grad(x=lambda xp, g, mask: xp.where(mask, 0.0, g))
+
+
+@op("B>I", samples=[(truths(3, 4),)])
+def argwhere(xp: Any, x: Any) -> Any:
+    """Where the true elements stand, row by row: one place in each row of the output.
+
+    Shapes: x [...] -> [n, d]
+    """
+    return xp.argwhere(x)
+
+
+@op(
+    "FIF>F III>I BIB>B",
+    samples=[(normal(4, 2), indices(4, 3), normal(3, 2))],
+    method=False,
+)
+def select_put(xp: Any, x: Any, indices: Any, values: Any) -> Any:
+    """Replace whole slices of the first dim; of equal indices the last one wins.
+
+    Shapes: x [n, ...], indices [k], values [k, ...] -> [n, ...]
+    """
+    inside(xp, "select_put", indices, x.shape[0])
+    out = x.copy()
+    out[indices] = values
+    return out
+
+
+def select_put_x(xp: Any, g: Any, values_shape: tuple[int, ...], indices: Any) -> Any:
+    """The gradient of what was not replaced."""
+    return select_put(xp, g, indices, xp.zeros(values_shape, g.dtype))
+
+
+@op("I>B", samples=[(indices(3, 5), {"size": 3})], method=False)
+def last_of_equals(xp: Any, x: Any, *, size: int) -> Any:
+    """True where no equal index below `size` stands further back.
+
+    Shapes: x [k] -> [k]
+    """
+    owner = xp.zeros(size, xp.int64)
+    places = xp.arange(x.shape[0])
+    xp.maximum.at(owner, x, places)
+    return owner[x] == places
+
+
+def select_put_values(xp: Any, g: Any, x_shape: Any, indices: Any) -> Any:
+    """The gradient of what replaced it, and was not replaced itself."""
+    last = last_of_equals(xp, indices, size=x_shape[0])
+    kept = xp.reshape(last, (-1,) + (1,) * (len(x_shape) - 1))
+    return xp.where(kept, select(xp, g, indices, dim=0), 0.0)
+
+
+select_put.grad(x=select_put_x, values=select_put_values)

@@ -284,3 +284,52 @@ def cast(xp: Any, x: Any, *, dtype: Any) -> Any:
 
 
 cast.grad(x=lambda g: g)
+
+
+def pads_fit(x: tuple[int, ...], widths: Any) -> str | None:
+    """Why a tensor cannot be padded so, or None if it can."""
+    if len(widths) != len(x):
+        return f"{len(widths)} pairs of widths for a tensor of rank {len(x)}"
+    if any(n < 0 for pair in widths for n in pair):
+        return f"widths below 0: {list(widths)}"
+    return None
+
+
+@op(
+    "F>F I>I B>B",
+    check=pads_fit,
+    samples=[(normal(2, 3), {"widths": ((1, 0), (0, 2)), "value": 7.0})],
+    rejects=[(normal(2, 3), {"widths": ((1, 0),), "value": 0.0})],
+    method=False,
+)
+def pad(xp: Any, x: Any, *, widths: tuple[tuple[int, int], ...], value: float) -> Any:
+    """Put elements of one value before and behind each dim.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.pad(x, widths, constant_values=value)
+
+
+def pad_x(xp: Any, g: Any, x_shape: tuple[int, ...], widths: Any) -> Any:
+    """The gradient of what lies inside."""
+    where = [slice(a, a + n) for (a, _), n in zip(widths, x_shape, strict=True)]
+    return g[tuple(where)]
+
+
+pad.grad(x=pad_x)
+
+
+@op(
+    "F>F",
+    samples=[(normal(2, 3), {"dtype": np.float64, "back": np.float64})],
+    method=False,
+)
+def recast(xp: Any, x: Any, *, dtype: Any, back: Any) -> Any:
+    """The same values as another element type; gradients return as type `back`.
+
+    Shapes: x [...] -> [...]
+    """
+    return x.astype(dtype)
+
+
+recast.grad(x=lambda xp, g, dtype, back: recast(xp, g, dtype=back, back=dtype))

@@ -1,0 +1,63 @@
+"""Building blocks · Tensor. Whole numbers as rows of bits."""
+
+from typing import Any
+
+from burnbook.op import indices, op
+from burnbook.ops.elementwise import broadcast
+
+BITS = [(indices(64, 2, 3), indices(8, 1, 3))]
+BAD = [(indices(8, 2, 3), indices(8, 2, 4))]
+
+
+@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+def bitwise_and(xp: Any, x: Any, y: Any) -> Any:
+    """The bits that both numbers have: 6 and 3 give 2.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.bitwise_and(x, y)
+
+
+@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+def bitwise_or(xp: Any, x: Any, y: Any) -> Any:
+    """The bits that at least one number has: 6 or 3 give 7.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.bitwise_or(x, y)
+
+
+@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+def bitwise_xor(xp: Any, x: Any, y: Any) -> Any:
+    """The bits that exactly one number has: 6 and 3 give 5.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.bitwise_xor(x, y)
+
+
+@op("I>I", samples=[(indices(64, 2, 3),)])
+def bitwise_not(xp: Any, x: Any) -> Any:
+    """Turn every bit round: out = −x − 1.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.invert(x)
+
+
+@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+def bitwise_left_shift(xp: Any, x: Any, y: Any) -> Any:
+    """Move the bits up by y places: out = x · 2ʸ.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.left_shift(x, y)
+
+
+@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+def bitwise_right_shift(xp: Any, x: Any, y: Any) -> Any:
+    """Move the bits down by y places: out = ⌊x / 2ʸ⌋.
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.right_shift(x, y)

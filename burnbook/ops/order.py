@@ -1,0 +1,84 @@
+"""Building blocks · Tensor. Sorting: one total order of all numbers, NaN included.
+
+Floats are compared through their bits, read as whole numbers: −inf < … < −0.0 < 0.0 <
+… < +inf < NaN. Equal elements keep their order, upward and downward.
+"""
+
+from typing import Any
+
+from burnbook.op import distinct, op
+from burnbook.ops.index import gather
+from burnbook.ops.reduce import dim_inside
+
+SORTED = [
+    (distinct(2, 5, 3), {"dim": 1}),
+    (distinct(4, 5), {"dim": 1, "descending": True}),
+]
+NO_DIM = [(distinct(2, 3), {"dim": 2})]
+
+
+@op("F>F I>I", check=dim_inside, samples=SORTED, rejects=NO_DIM)
+def sort(xp: Any, x: Any, *, dim: int, descending: bool = False) -> Any:
+    """Sort along a dim, NaN last; downward if asked, and then NaN first.
+
+    Shapes: x [...] -> [...]
+    """
+    keys = xp.sort(order_keys(xp, x, descending), axis=dim)
+    keys = ~keys if descending else keys
+    if x.dtype.kind != "f":
+        return keys
+    return xp.where(keys < 0, keys ^ _largest(xp, keys), keys).view(x.dtype)
+
+
+@op("F>I I>I", check=dim_inside, samples=SORTED, rejects=NO_DIM)
+def argsort(xp: Any, x: Any, *, dim: int, descending: bool = False) -> Any:
+    """Where the elements of the sorted line stand in x; the first of equals first.
+
+    Shapes: x [...] -> [...]
+    Why: a key and its place packed into one whole number sort faster than an argsort,
+    and no two of them are equal.
+    """
+    keys = xp.swapaxes(order_keys(xp, x, descending), dim, -1)
+    places = _packed(xp, keys)
+    if places is None:
+        places = xp.argsort(keys, axis=-1, kind="stable")
+    return xp.swapaxes(places, dim, -1)
+
+
+def sort_x(xp: Any, g: Any, x: Any, dim: int, descending: bool) -> Any:
+    """Every gradient goes back to the place that its element came from."""
+    places = argsort(xp, x, dim=dim, descending=descending)
+    return gather(xp, g, argsort(xp, places, dim=dim), dim=dim)
+
+
+sort.grad(x=sort_x)
+
+
+def order_keys(xp: Any, x: Any, descending: bool) -> Any:
+    """Whole numbers that are ordered as the elements are, or the other way round."""
+    if x.dtype.kind != "f":
+        return ~x if descending else x
+    bits = x.view(f"i{x.dtype.itemsize}")
+    keys = xp.where(bits < 0, bits ^ _largest(xp, bits), bits)
+    keys[xp.isnan(x)] = _largest(xp, bits)
+    return ~keys if descending else keys
+
+
+def _largest(xp: Any, keys: Any) -> int:
+    return int(xp.iinfo(keys.dtype).max)
+
+
+def _packed(xp: Any, keys: Any) -> Any:
+    """Sort (key, place) pairs as whole numbers of 64 bits, if they have room there."""
+    n = keys.shape[-1]
+    if keys.size == 0 or keys.dtype.kind == "u":
+        return None
+    low, high = 0, 0
+    if keys.dtype.itemsize > 4:
+        low, high = int(keys.min()), int(keys.max())
+        if (high - low + 1) * n >= 2**63:
+            return None
+    elif n >= 2**31:
+        return None
+    pairs = (keys.astype(xp.int64) - low) * n + xp.arange(n)
+    return xp.sort(pairs, axis=-1) % n

@@ -1,0 +1,179 @@
+"""Building blocks · Tensor. Running sums, products and extremes, and whole products.
+
+Products get their true gradient, zeros included: nothing is divided by an element.
+"""
+
+from typing import Any
+
+from burnbook.op import normal, op
+from burnbook.ops.index import scatter
+from burnbook.ops.reduce import DIM, DISTINCT, NO_DIM, dim_inside
+
+
+@op("F>F I>I", check=dim_inside, samples=DIM, rejects=NO_DIM)
+def cumsum(xp: Any, x: Any, *, dim: int) -> Any:
+    """The running sum along a dim: outᵢ = Σₖ₌₀…ᵢ xₖ.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.cumsum(x, axis=dim, dtype=x.dtype)
+
+
+cumsum.grad(
+    x=lambda xp, g, dim: turned(xp, cumsum(xp, turned(xp, g, dim), dim=dim), dim)
+)
+
+
+@op("F>F I>I", check=dim_inside, samples=DIM, rejects=NO_DIM)
+def cumprod(xp: Any, x: Any, *, dim: int) -> Any:
+    """The running product along a dim: outᵢ = Πₖ₌₀…ᵢ xₖ.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.cumprod(x, axis=dim, dtype=x.dtype)
+
+
+def scan_fits(x: tuple[int, ...], a: tuple[int, ...], dim: int) -> Any:
+    """Why a scan cannot run, or None if it can."""
+    return dim_inside(x, dim) or ("the shapes differ" if x != a else None)
+
+
+@op(
+    "FF>F",
+    check=scan_fits,
+    samples=[(normal(2, 4, 3), normal(2, 4, 3), {"dim": 1})],
+    rejects=[(normal(2, 3), normal(2, 3), {"dim": 2})],
+    method=False,
+)
+def linear_scan(xp: Any, x: Any, a: Any, *, dim: int) -> Any:
+    """A running sum that is scaled on the way: outᵢ = xᵢ + aᵢ outᵢ₋₁; a₀ is not used.
+
+    Shapes: x [...], a [...] -> [...]
+    """
+    lines, scales = xp.moveaxis(x, dim, 0), xp.moveaxis(a, dim, 0)
+    out = xp.array(lines, order="C")
+    for i in range(1, len(out)):
+        out[i] += scales[i] * out[i - 1]
+    return xp.moveaxis(out, 0, dim)
+
+
+def linear_scan_x(xp: Any, g: Any, a: Any, dim: int) -> Any:
+    """The same from the other end: hᵢ = gᵢ + aᵢ₊₁ hᵢ₊₁."""
+    scales = shifted(xp, turned(xp, a, dim), dim, 0.0)
+    return turned(xp, linear_scan(xp, turned(xp, g, dim), scales, dim=dim), dim)
+
+
+def linear_scan_a(xp: Any, g: Any, a: Any, out: Any, dim: int) -> Any:
+    """Each scale multiplied the result before it."""
+    return linear_scan_x(xp, g, a, dim) * shifted(xp, out, dim, 0.0)
+
+
+linear_scan.grad(x=linear_scan_x, a=linear_scan_a)
+
+
+def cumprod_x(xp: Any, g: Any, x: Any, out: Any, dim: int) -> Any:
+    """What stands before an element, times what comes after it, gradients mixed in."""
+    return shifted(xp, out, dim, 1.0) * linear_scan_x(xp, g, x, dim)
+
+
+cumprod.grad(x=cumprod_x)
+
+
+@op("F>F I>I", check=dim_inside, samples=DIM, rejects=NO_DIM)
+def prod_dim(xp: Any, x: Any, *, dim: int) -> Any:
+    """Multiply along one dim, which stays with size 1: out = Π x.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    return xp.prod(x, axis=dim, keepdims=True, dtype=x.dtype)
+
+
+@op("F>F I>I", samples=[(normal(2, 3),)])
+def prod(xp: Any, x: Any) -> Any:
+    """Multiply all elements: out = Π x.
+
+    Shapes: x [...] -> [1]
+    """
+    return xp.prod(x, dtype=x.dtype).reshape(1)
+
+
+def others(xp: Any, x: Any, dim: int) -> Any:
+    """For every element the product of all the others along a dim."""
+    before = shifted(xp, cumprod(xp, x, dim=dim), dim, 1.0)
+    behind = shifted(xp, cumprod(xp, turned(xp, x, dim), dim=dim), dim, 1.0)
+    return before * turned(xp, behind, dim)
+
+
+prod_dim.grad(x=lambda xp, g, x, dim: g * others(xp, x, dim))
+prod.grad(
+    x=lambda xp, g, x: xp.reshape(g * others(xp, xp.reshape(x, (-1,)), 0), x.shape)
+)
+
+
+@op("F>F I>I", check=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+def cummax(xp: Any, x: Any, *, dim: int) -> Any:
+    """The largest element so far along a dim; NaN stays.
+
+    Shapes: x [...] -> [...]
+    """
+    return running(xp, "maximum", x, dim)
+
+
+@op("F>F I>I", check=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+def cummin(xp: Any, x: Any, *, dim: int) -> Any:
+    """The smallest element so far along a dim; NaN stays.
+
+    Shapes: x [...] -> [...]
+    """
+    return running(xp, "minimum", x, dim)
+
+
+@op("F>I I>I", samples=DISTINCT, method=False)
+def newest(xp: Any, x: Any, *, dim: int) -> Any:
+    """Where the run of equal elements began that each element belongs to.
+
+    Shapes: x [...] -> [...]
+    """
+    lines = xp.moveaxis(x, dim, -1)
+    starts = xp.broadcast_to(xp.arange(x.shape[dim]), lines.shape).copy()
+    starts[..., 1:] *= lines[..., 1:] != lines[..., :-1]
+    return running(xp, "maximum", xp.moveaxis(starts, -1, dim), dim)
+
+
+def extreme_x(xp: Any, g: Any, out: Any, dim: int) -> Any:
+    """Each gradient goes to the element that was the extreme at its place."""
+    zeros = xp.zeros(out.shape, g.dtype)
+    return scatter(xp, zeros, newest(xp, out, dim=dim), g, dim=dim)
+
+
+cummax.grad(x=extreme_x)
+cummin.grad(x=extreme_x)
+
+
+def running(xp: Any, name: str, x: Any, dim: int) -> Any:
+    """A function of pairs, run along a dim; CuPy has no accumulate, so by doubling."""
+    function = getattr(xp, name)
+    if xp.__name__ == "numpy":
+        return function.accumulate(x, axis=dim)
+    out = xp.moveaxis(x, dim, -1).copy()
+    step = 1
+    while step < out.shape[-1]:
+        out[..., step:] = function(out[..., step:], out[..., :-step])
+        step *= 2
+    return xp.moveaxis(out, -1, dim)
+
+
+def turned(xp: Any, x: Any, dim: int) -> Any:
+    """The elements along a dim in the opposite order."""
+    return xp.flip(x, (dim,))
+
+
+def shifted(xp: Any, x: Any, dim: int, first: float) -> Any:
+    """Every element one place later along a dim; one value comes in, the last goes."""
+    dim %= len(x.shape)
+    if not x.shape[dim]:
+        return x
+    size = (*x.shape[:dim], 1, *x.shape[dim + 1 :])
+    start = xp.zeros(size, x.dtype) + x.dtype.type(first)
+    kept = x[(slice(None),) * dim + (slice(0, -1),)]
+    return xp.concatenate([start, kept], axis=dim)

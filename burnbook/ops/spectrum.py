@@ -1,0 +1,94 @@
+"""Building blocks · Tensor. Fourier transforms, with complex numbers as pairs.
+
+A complex value is two floats in a last dim of size 2: its real and imaginary part. The
+transforms are linear, so the gradient of each is the transposed transform.
+"""
+
+from typing import Any
+
+from burnbook.op import normal, op
+
+
+def rfft_sizes(x: tuple[int, ...]) -> str | None:
+    """A transform needs something to transform."""
+    return None if x[-1] else "the last dim is empty"
+
+
+@op("F>F", check=rfft_sizes, samples=[(normal(2, 6),), (normal(5),)], method=False)
+def rfft_pairs(xp: Any, x: Any) -> Any:
+    """The spectrum of real numbers: outₖ = Σₜ xₜ e^(−2πikt/n), k = 0 … ⌊n/2⌋.
+
+    Shapes: x [..., n] -> [..., k, 2]
+    """
+    return pairs(xp, xp.fft.rfft(x, axis=-1), x.dtype)
+
+
+@op("F>F", samples=[(normal(2, 4, 2), {"n": 6})], method=False)
+def rfft_back(xp: Any, x: Any, *, n: int) -> Any:
+    """The transpose of rfft_pairs: outₜ = Re Σₖ xₖ e^(2πikt/n).
+
+    Shapes: x [..., k, 2] -> [..., n]
+    """
+    full = xp.fft.ifft(complexes(x), n=n, axis=-1)
+    return (full.real * n).astype(x.dtype)
+
+
+rfft_pairs.grad(x=lambda xp, g, x_shape: rfft_back(xp, g, n=x_shape[-1]))
+rfft_back.grad(x=lambda xp, g: rfft_pairs(xp, g))
+
+
+@op(
+    "F>F", samples=[(normal(2, 4, 2), {"n": 6}), (normal(3, 2), {"n": 5})], method=False
+)
+def irfft_pairs(xp: Any, x: Any, *, n: int) -> Any:
+    """The real numbers that have a spectrum: the opposite of rfft_pairs.
+
+    Shapes: x [..., k, 2] -> [..., n]
+    """
+    return xp.fft.irfft(complexes(x), n=n, axis=-1).astype(x.dtype)
+
+
+@op("F>F", check=rfft_sizes, samples=[(normal(2, 6),), (normal(5),)], method=False)
+def irfft_back(xp: Any, x: Any) -> Any:
+    """The transpose of irfft_pairs: a spectrum whose inner terms count twice, over n.
+
+    Shapes: x [..., n] -> [..., k, 2]
+    """
+    n = x.shape[-1]
+    out = pairs(xp, xp.fft.rfft(x, axis=-1), x.dtype)
+    out *= x.dtype.type(2 / n)
+    out[..., 0, :] *= x.dtype.type(0.5)
+    out[..., 0, 1] = 0
+    if n % 2 == 0:
+        out[..., -1, :] *= x.dtype.type(0.5)
+        out[..., -1, 1] = 0
+    return out
+
+
+irfft_pairs.grad(x=lambda xp, g: irfft_back(xp, g))
+irfft_back.grad(x=lambda xp, g, x_shape: irfft_pairs(xp, g, n=x_shape[-1]))
+
+
+@op("F>F", samples=[(normal(3, 5, 2), {"inverse": False})], method=False)
+def fft_pairs(xp: Any, x: Any, *, inverse: bool) -> Any:
+    """The spectrum of complex numbers: outₖ = Σₜ xₜ e^(∓2πikt/n).
+
+    Shapes: x [..., n, 2] -> [..., n, 2]
+    """
+    values = complexes(x)
+    if inverse:
+        return pairs(xp, xp.fft.ifft(values, axis=-1) * values.shape[-1], x.dtype)
+    return pairs(xp, xp.fft.fft(values, axis=-1), x.dtype)
+
+
+fft_pairs.grad(x=lambda xp, g, inverse: fft_pairs(xp, g, inverse=not inverse))
+
+
+def pairs(xp: Any, values: Any, dtype: Any) -> Any:
+    """Complex numbers as pairs of floats."""
+    return xp.stack([values.real, values.imag], axis=-1).astype(dtype)
+
+
+def complexes(x: Any) -> Any:
+    """Pairs of floats as complex numbers."""
+    return x[..., 0] + 1j * x[..., 1]

@@ -1,0 +1,151 @@
+"""Building blocks · Tensor. Angles and hyperbolas: tan, asin, sinh and their family."""
+
+from typing import Any
+
+from burnbook.op import above, distinct, normal, op, positive, unit
+from burnbook.ops.elementwise import broadcast, quiet
+
+
+@op("F>F", samples=[(unit(2, 3),)])
+def tan(xp: Any, x: Any) -> Any:
+    """The tangent: out = sin x / cos x.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.tan, x)
+
+
+tan.grad(x=lambda g, out: g * (1 + out * out))
+
+
+@op("F>F", samples=[(unit(2, 3),)])
+def asin(xp: Any, x: Any) -> Any:
+    """The angle from −π/2 to π/2 whose sine is x; beyond ±1 NaN.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.arcsin, x)
+
+
+asin.grad(x=lambda xp, g, x: g / quiet(xp.sqrt, 1 - x * x))
+
+
+@op("F>F", samples=[(unit(2, 3),)])
+def acos(xp: Any, x: Any) -> Any:
+    """The angle from 0 to π whose cosine is x; beyond ±1 NaN.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.arccos, x)
+
+
+acos.grad(x=lambda xp, g, x: -g / quiet(xp.sqrt, 1 - x * x))
+
+
+@op("F>F", samples=[(normal(2, 3),)])
+def atan(xp: Any, x: Any) -> Any:
+    """The angle from −π/2 to π/2 whose tangent is x.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.arctan(x)
+
+
+atan.grad(x=lambda g, x: g / (1 + x * x))
+
+
+@op("F>F", samples=[(normal(2, 3),)])
+def sinh(xp: Any, x: Any) -> Any:
+    """The hyperbolic sine: out = (eˣ − e⁻ˣ) / 2.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.sinh, x)
+
+
+@op("F>F", samples=[(normal(2, 3),)])
+def cosh(xp: Any, x: Any) -> Any:
+    """The hyperbolic cosine: out = (eˣ + e⁻ˣ) / 2.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.cosh, x)
+
+
+sinh.grad(x=lambda xp, g, x: g * cosh(xp, x))
+cosh.grad(x=lambda xp, g, x: g * sinh(xp, x))
+
+
+@op("F>F", samples=[(normal(2, 3),)])
+def asinh(xp: Any, x: Any) -> Any:
+    """The number whose hyperbolic sine is x: out = ln(x + √(x² + 1)).
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.arcsinh(x)
+
+
+asinh.grad(x=lambda xp, g, x: g / xp.sqrt(x * x + 1))
+
+
+@op("F>F", samples=[(above(1, 2, 3),)])
+def acosh(xp: Any, x: Any) -> Any:
+    """The number from 0 whose hyperbolic cosine is x; below 1 NaN.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.arccosh, x)
+
+
+acosh.grad(x=lambda xp, g, x: g / quiet(xp.sqrt, x * x - 1))
+
+
+@op("F>F", samples=[(unit(2, 3),)])
+def atanh(xp: Any, x: Any) -> Any:
+    """The number whose hyperbolic tangent is x; beyond ±1 NaN.
+
+    Shapes: x [...] -> [...]
+    """
+    return quiet(xp.arctanh, x)
+
+
+atanh.grad(x=lambda g, x: g / (1 - x * x))
+
+
+@op(
+    "FF>F",
+    same_rank=True,
+    reason=broadcast,
+    samples=[(distinct(2, 3), positive(1, 3))],
+    rejects=[(normal(2, 3), normal(2, 4))],
+)
+def atan2(xp: Any, y: Any, x: Any) -> Any:
+    """The angle of the point (x, y), from −π to π.
+
+    Shapes: y [...], x [...] -> [...]
+    """
+    return xp.arctan2(y, x)
+
+
+atan2.grad(
+    y=lambda g, y, x: g * x / (x * x + y * y),
+    x=lambda g, y, x: -g * y / (x * x + y * y),
+)
+
+
+@op(
+    "FF>F",
+    same_rank=True,
+    reason=broadcast,
+    samples=[(distinct(2, 3), positive(1, 3))],
+    rejects=[(normal(2, 3), normal(2, 4))],
+)
+def hypot(xp: Any, x: Any, y: Any) -> Any:
+    """The length of the hypotenuse, without overflow: out = √(x² + y²).
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    return xp.hypot(x, y)
+
+
+hypot.grad(x=lambda g, x, out: g * x / out, y=lambda g, y, out: g * y / out)

@@ -1,0 +1,51 @@
+"""Building blocks · Tensor. Cutting fractions off, and what is left of a division."""
+
+from typing import Any
+
+from burnbook.op import distinct, normal, op, positive
+from burnbook.ops.elementwise import broadcast, quiet
+
+
+@op("F>F", samples=[(distinct(2, 3),)])
+def trunc(xp: Any, x: Any) -> Any:
+    """Cut the fraction off, toward zero: −1.7 -> −1.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.trunc(x)
+
+
+trunc.grad(x=lambda g: g * 0)
+
+
+@op(
+    "FF>F II>I",
+    same_rank=True,
+    reason=broadcast,
+    samples=[(distinct(2, 3), positive(1, 3))],
+    rejects=[(normal(2, 3), normal(2, 4))],
+)
+def fmod(xp: Any, x: Any, y: Any) -> Any:
+    """The rest of a division, with the sign of x: out = x − y · trunc(x / y).
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    whole = x.dtype.kind != "f" if hasattr(x, "dtype") else y.dtype.kind != "f"
+    if whole and xp.any(xp.equal(y, 0)):
+        raise ZeroDivisionError("fmod: an Int tensor is divided by zero")
+    return quiet(xp.fmod, x, y)
+
+
+fmod.grad(x=lambda g: g, y=lambda xp, g, x, y: -g * trunc(xp, quiet(xp.divide, x, y)))
+
+
+@op("F>F I>I", samples=[(normal(2, 3),)])
+def square(xp: Any, x: Any) -> Any:
+    """Multiply each element by itself: out = x².
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.square(x)
+
+
+square.grad(x=lambda g, x: g * (2 * x))
