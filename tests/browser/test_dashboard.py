@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-SETUP = """
+WORKBENCH = """
 import tempfile, time
 from burnbook.prelude import *
 from burnbook.data import DataLoaderBuilder, DigitsDataset
@@ -42,7 +42,7 @@ device = Autodiff(Numpy())
 batches = DataLoaderBuilder(MnistBatcher()).batch_size(64).shuffle(42)
 train, valid = (batches.build(d) for d in (DigitsDataset.train(), DigitsDataset.test()))
 board = Timed()
-def learner_for(epochs):
+def learner_for(epochs, board=board):
     return (
         LearnerBuilder(tempfile.mkdtemp())
         .metric_train_numeric(AccuracyMetric())
@@ -54,11 +54,17 @@ def learner_for(epochs):
         .num_epochs(epochs)
         .build(ModelConfig(10, 512).init(device), AdamConfig().init(), 1e-4)
     )
-print("ready")
 """
+SETUP = "from workbench import *"
 PICTURE = ".jp-RenderedSVG :is(svg, img)"  # in the page, or as an image
 CANVAS = ".bb-stage canvas"
 PIXELS = f"document.querySelector('{CANVAS}').toDataURL()"
+
+
+@pytest.fixture(autouse=True)
+def workbench(server):
+    """What every notebook here starts from, as a module beside it."""
+    (server.notebooks / "workbench.py").write_text(WORKBENCH)
 
 
 def text_of(book, selector):
@@ -153,10 +159,20 @@ def test_the_finished_picture_is_there_after_reload_without_a_kernel(open_book):
     ]
     assert "script" not in json.dumps(saved["cells"][1]["outputs"])
 
+    def refuse(route):
+        if route.request.method == "GET":
+            route.fulfill(json=[])
+        else:
+            route.fulfill(status=503, json={"message": "no kernels today"})
+
     for service in ("kernels", "sessions"):
-        page.route(f"**/api/{service}**", lambda route: route.abort())
+        page.route(f"**/api/{service}?*", refuse)
     book.open()
     page.wait_for_selector(PICTURE)
+    page.wait_for_timeout(1500)
+    for _ in range(page.locator(".jp-Dialog").count()):
+        page.locator(".jp-Dialog .jp-mod-accept").last.click()
+    assert "No Kernel" in page.locator(".jp-NotebookPanel-toolbar").inner_text()
     assert page.locator(".jp-OutputArea-output table tbody tr").count() == 4
     looks = {}
     for theme in ("Light", "Dark"):
@@ -223,7 +239,7 @@ def test_the_history_is_a_figure_to_explore(open_book):
         [
             SETUP,
             "import os\nos.environ['BURNBOOK_DISPLAY'] = 'static'\n"
-            "board = NotebookRenderer()\nlearner = learner_for(6)\n"
+            "learner = learner_for(6, NotebookRenderer())\n"
             "model = learner.fit(train, valid)\n"
             "del os.environ['BURNBOOK_DISPLAY']",
             "history_figure(learner.result.history, {'Accuracy': '%'})",
