@@ -161,7 +161,7 @@ class TrainingConfig(Config):
 
 
 config = TrainingConfig(ModelConfig(10, 64), AdamConfig())
-config = config.with_num_epochs(6).with_num_workers(2).with_learning_rate(1e-3)
+config = config.with_num_workers(2).with_learning_rate(1e-3)
 print(config.num_epochs, "epochs at", config.learning_rate)
 
 # %% [markdown]
