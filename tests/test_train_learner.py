@@ -10,8 +10,6 @@ import weakref
 import numpy as np
 import pytest
 
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
 from burnbook.errors import ConfigError, DataError, RecordError, TrainingError
 from burnbook.module import Module
 from burnbook.optim import AdamConfig
@@ -36,6 +34,7 @@ from burnbook.train import (
 )
 from tests.tiny_training import (
     DEVICE,
+    PLAIN,
     Batches,
     Tiny,
     builder,
@@ -155,16 +154,16 @@ def test_the_model_given_stays_as_it_was(tmp_path):
 
 
 def test_a_plain_model_is_trained_under_autodiff(tmp_path):
-    plain = tiny(Numpy())
-    trained = builder(tmp_path).devices([Numpy()])
+    plain = tiny(PLAIN)
+    trained = builder(tmp_path).devices([PLAIN])
     model = build(trained, plain).fit(loader(), loader(1))
-    assert model.devices() == [Autodiff(Numpy())]
+    assert model.devices() == [DEVICE]
     assert same_weights(model, learner(tmp_path).fit(loader(), loader(1)))
 
 
 def test_any_iterable_of_batches_is_a_loader(tmp_path):
     batches = [Batches().batch(items(4, seed)) for seed in range(3)]
-    valid = [Batches().batch(items(4, 9), Numpy())]
+    valid = [Batches().batch(items(4, 9), PLAIN)]
     trained = build(builder(tmp_path, 1))
     trained.fit(batches, valid)
     assert trained.result.epochs == 1
@@ -273,7 +272,7 @@ def test_early_stopping_ends_the_training_and_says_why(tmp_path):
         StoppingCondition.NoImprovementSince(n_epochs=1),
     )
     trained = build(builder(tmp_path, 50).early_stopping(strategy), lr=0.0)
-    trained.fit(loader(), [Batches().batch(items(16, 1), Numpy())])
+    trained.fit(loader(), [Batches().batch(items(16, 1), PLAIN)])
     assert trained.result.epochs == 2
     assert trained.result.interrupted == (
         "stopped early: Loss has not improved since epoch 1"
@@ -594,8 +593,8 @@ def test_a_batch_that_is_not_a_number_is_named(tmp_path):
 
 
 def test_a_loss_that_breaks_in_validation_is_named(tmp_path):
-    batch = Batches().batch(items(4), Numpy())
-    batch.x = Tensor.from_numpy(np.full((4, 4), np.inf, np.float32), Numpy())
+    batch = Batches().batch(items(4), PLAIN)
+    batch.x = Tensor.from_numpy(np.full((4, 4), np.inf, np.float32), PLAIN)
     text = fails(builder(tmp_path), valid=[batch])
     assert text == (
         "valid epoch 1, iteration 1: the loss is NaN\n"

@@ -28,7 +28,8 @@ from burnbook.train import (
     TrainOutput,
 )
 
-DEVICE = Autodiff(Numpy())
+PLAIN = Numpy(compiled=False)  # kernels would only be imported, not faster
+DEVICE = Autodiff(PLAIN)
 ITEMS, BATCH = 40, 16  # three batches: 16, 16, 8
 
 
