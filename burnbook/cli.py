@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -108,7 +109,11 @@ def run_lab(options: argparse.Namespace) -> int:
             "lab", "JupyterLab is not installed", cure="pip install 'burnbook[lab]'"
         )
     command = [sys.executable, "-m", "jupyterlab", chapters[0].name]
-    return subprocess.call([*command, *options.jupyter], cwd=folder)
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:  # Ctrl-C is for JupyterLab, which asks before it ends
+        return subprocess.call([*command, *options.jupyter], cwd=folder)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def copy_chapters(folder: Path, *, fresh: bool = False) -> list[Path]:
@@ -116,7 +121,7 @@ def copy_chapters(folder: Path, *, fresh: bool = False) -> list[Path]:
     source = chapters_folder()
     if folder.is_file():
         raise ConfigError("lab", f"{folder} is a file", cure="another folder")
-    hidden = shutil.ignore_patterns("src", "artifacts", ".*", "sanitize.cfg")
+    hidden = shutil.ignore_patterns("src", "artifacts", ".*", "*.cfg", "*.toml")
 
     def copy(origin: str, target: str) -> str:
         if not fresh and Path(target).exists():

@@ -30,6 +30,7 @@ def chapters(tmp_path, monkeypatch):
         "pictures/a.svg",
         "src/01_overview.py",
         "artifacts/model.mpk",
+        "sanitize.cfg",
         ".ipynb_checkpoints/01_overview.ipynb",
     ):
         path = source / name
