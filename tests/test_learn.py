@@ -106,8 +106,15 @@ def test_peek_prints_functions_and_classes(said):
     ],
 )
 def test_pictures_are_png_and_one_line_of_text(picture, text):
-    assert picture._repr_png_().startswith(b"\x89PNG")
+    assert picture.png().startswith(b"\x89PNG")
     assert repr(picture) == text
+
+
+def test_drawings_have_twice_the_pixels_they_take_on_the_page():
+    data, size = Bars({"a": 1}, "Counts")._repr_png_()
+    assert data.startswith(b"\x89PNG")
+    assert size == {"width": 480, "height": 50}
+    assert Images(np.zeros((1, 4, 5)))._repr_png_().startswith(b"\x89PNG")
 
 
 def test_images_show_the_values_they_are_given():

@@ -60,7 +60,7 @@ def join_streams(cell: NotebookNode) -> list[NotebookNode]:
 
 
 def tidy_output(output: NotebookNode) -> NotebookNode:
-    """Drop metadata that nobody reads and traceback frames outside the notebook."""
+    """Drop metadata but the size of images, and frames outside the notebook."""
     if output.output_type == "error":
         output.traceback = [
             frame
@@ -68,7 +68,14 @@ def tidy_output(output: NotebookNode) -> NotebookNode:
             if not ANSI.sub("", frame).lstrip().startswith("File ")
         ]
     elif "metadata" in output:
-        output.metadata = NotebookNode()
+        sizes = {"width", "height"}
+        output.metadata = NotebookNode(
+            {
+                kind: NotebookNode({k: v for k, v in told.items() if k in sizes})
+                for kind, told in output.metadata.items()
+                if kind.startswith("image/") and sizes & set(told)
+            }
+        )
     return output
 
 
