@@ -126,6 +126,49 @@ def same_weights(one, other):
     )
 
 
+class Probe(MetricsRenderer):
+    """Calls a function after every training batch, and notes what it is told."""
+
+    def __init__(self, act=None):
+        self.act = act
+        self.calls = []
+        self.batches = 0
+
+    def start(self, run):
+        self.run = run
+        self.calls.append("start")
+
+    def update_train(self, state):
+        self.calls.append(f"update {state.entry.name}")
+
+    def render_train(self, progress):
+        self.batches += 1
+        self.calls.append("render")
+        if self.act:
+            self.act(self)
+
+    def end_epoch(self, epoch, split, means):
+        self.calls.append(f"end {epoch} {split} {sorted(means)}")
+
+    def finish(self, result):
+        self.calls.append("finish")
+
+    def close(self):
+        self.calls.append("close")
+
+
+def build(made, model=None, lr=0.01):
+    return made.build(model or tiny(), AdamConfig().init(), lr)
+
+
+def stop_at(batch, how):
+    def act(probe):
+        if probe.batches == batch:
+            how(probe.run.control)
+
+    return Probe(act)
+
+
 class Slow(MetricsRenderer):
     """Shows nothing, but takes its time, so that a kill meets every moment."""
 
