@@ -95,7 +95,9 @@ def broken_gradient(model: Any, grads: Any) -> str | None:
 
 def broken_batch(batch: Any) -> str | None:
     """The first field of a batch that holds NaN or infinity."""
-    fields = batch if isinstance(batch, dict) else getattr(batch, "__dict__", {})
+    fields: dict[str, Any] = (
+        batch if isinstance(batch, dict) else getattr(batch, "__dict__", {})
+    )
     for name, value in fields.items():
         if isinstance(value, Tensor) and value.kind is Float:
             trouble = count_broken(value)

@@ -176,7 +176,7 @@ class LearnerBuilder:
     ) -> LearnerBuilder:
         metric = metric() if isinstance(metric, type) else metric
         name = type(metric).__name__
-        if not isinstance(metric, Metric):
+        if not hasattr(metric, "update"):
             raise ConfigError(
                 "LearnerBuilder", f"{name} is not a metric", cure="a subclass of Metric"
             )
@@ -224,7 +224,7 @@ def _check_optimizer(optim: Any) -> None:
 
 
 def _count(option: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if type(value) is not int or value < 1:
         raise ConfigError(
             f"LearnerBuilder.{option}",
             f"{value!r} is not a number of at least 1",

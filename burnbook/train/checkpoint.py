@@ -55,7 +55,7 @@ class FileCheckpointer:
                 ],
                 "one of the whole epochs, or checkpoint() for the newest of them",
             )
-        records = {}
+        records: dict[str, Any] = {}
         for part in PARTS:
             path = self._stem(part, epoch)
             self.log.info(SOURCE, f"Restoring checkpoint {epoch} from {path}")

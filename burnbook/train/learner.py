@@ -15,7 +15,7 @@ import contextlib
 import contextvars
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from types import FrameType
 from typing import Any
 
@@ -91,7 +91,7 @@ class Learner:
             self.result = fit.result
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> Generator[None]:
         """One training at a time; what was asked of the one before is forgotten."""
         if not self._busy.acquire(blocking=False):
             raise TrainingError(
@@ -170,7 +170,7 @@ class TrainingHandle:
 
 
 @contextlib.contextmanager
-def _interrupt_stops(control: Interrupter) -> Iterator[None]:
+def _interrupt_stops(control: Interrupter) -> Generator[None]:
     """Ctrl-C asks the training to stop; a second Ctrl-C raises KeyboardInterrupt."""
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:

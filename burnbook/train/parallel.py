@@ -8,7 +8,7 @@ takes its step (that is why `loop.py` counts the batches of a group).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import islice
 from typing import Any
@@ -48,7 +48,7 @@ class Devices:
     ) -> Steps:
         """One batch on each device, at the same time; results in their order."""
         places = [self.main, *self.others]
-        waiting = []
+        waiting: list[Future[Any]] = []
         for place, (number, batch, _) in zip(places, group, strict=False):
             stream = stream_for(number)
             work = copy_context().run

@@ -18,6 +18,8 @@ from burnbook.train.metric import Metric
 from burnbook.train.renderer import MetricsRenderer
 from burnbook.train.strategy import CheckpointingStrategy
 
+Measured = tuple[Metric, bool]  # a metric, and whether it is plotted
+
 
 @dataclass(frozen=True)
 class Resume:
@@ -32,15 +34,15 @@ class TrainingPlan:
 
     directory: Path
     strategy: CheckpointingStrategy
-    train_metrics: list[tuple[Metric, bool]] = field(default_factory=list)  # , plotted
-    valid_metrics: list[tuple[Metric, bool]] = field(default_factory=list)
-    train_loggers: list[MetricLogger] = field(default_factory=list)
-    valid_loggers: list[MetricLogger] = field(default_factory=list)
+    train_metrics: list[Measured] = field(default_factory=list[Measured])
+    valid_metrics: list[Measured] = field(default_factory=list[Measured])
+    train_loggers: list[MetricLogger] = field(default_factory=list[MetricLogger])
+    valid_loggers: list[MetricLogger] = field(default_factory=list[MetricLogger])
     diary: FileApplicationLogger = field(default_factory=SilentApplicationLogger)
     renderer: MetricsRenderer | None = None
     accumulation: int = 1
     num_epochs: int = 1
-    devices: list[Backend] = field(default_factory=list)
+    devices: list[Backend] = field(default_factory=list[Backend])
     resume: Resume | None = None
     recorder: Any = None
     early_stopping: MetricEarlyStoppingStrategy | None = None

@@ -145,7 +145,8 @@ class ComposedCheckpointingStrategy(CheckpointingStrategy):
 
     def checkpointing(self, epoch: int, store: EventStore) -> Actions:
         """Save if any strategy saves; delete what no strategy wants any more."""
-        save, candidates = False, []
+        save = False
+        candidates: list[int] = []
         for strategy, unwanted in zip(self.strategies, self.unwanted, strict=True):
             actions = strategy.checkpointing(epoch, store)
             if not actions:

@@ -35,7 +35,7 @@ class RunInfo:
     control: Interrupter
     model_text: str
     mode: str = "fit"
-    units: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)

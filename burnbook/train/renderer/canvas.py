@@ -71,7 +71,8 @@ class Canvas:
 
 
 def _styled(chars: list[str], styles: list[str]) -> str:
-    parts, start = [], 0
+    parts: list[str] = []
+    start = 0
     for style, group in groupby(styles):
         end = start + sum(1 for _ in group)
         text = "".join(chars[start:end])

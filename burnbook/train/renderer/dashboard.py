@@ -46,7 +46,7 @@ class Curve:
     recent: deque[tuple[int, float]] = field(
         default_factory=lambda: deque(maxlen=RECENT)
     )
-    valid: list[tuple[int, float]] = field(default_factory=list)
+    valid: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
 
     def add(self, value: float) -> None:
         """A training batch."""
@@ -59,8 +59,8 @@ class Board:
     """Everything the dashboard shows."""
 
     run: RunInfo
-    texts: dict[str, dict[str, str]] = field(default_factory=dict)
-    curves: dict[str, Curve] = field(default_factory=dict)
+    texts: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    curves: dict[str, Curve] = field(default_factory=dict[str, Curve])
     split: str = "train"
     progress: TrainingProgress | None = None
     share: float = 0.0

@@ -75,7 +75,7 @@ class Screen:
         """Write the rows that have changed since the last time."""
         if not self.active:
             return
-        parts = []
+        parts: list[str] = []
         if len(rows) != len(self.rows):
             parts.append("\x1b[2J")
             self.rows = [""] * len(rows)
@@ -99,7 +99,7 @@ class Screen:
             text = os.read(self.keyboard, 64).decode(errors="ignore") if ready else ""
         except (OSError, ValueError):
             return []
-        found = []
+        found: list[str] = []
         while text:
             arrow = KEYS.get(text[:3])
             found.append(arrow or text[0])
