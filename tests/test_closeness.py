@@ -1,0 +1,219 @@
+"""Building blocks · Tensor. The closeness report: the book's text, HTML, data."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.autodiff import Autodiff
+from burnbook.backend import Numpy
+from burnbook.closeness import RULE, check_closeness
+from burnbook.errors import KindError, ShapeError
+from burnbook.module import Module
+from burnbook.tensor import Int, Tensor
+
+ONE = [1.0, 2.0, 3.0, 4.0, 5.0, 6.001, 7.002, 8.003, 9.004, 10.1]
+TWO = [1.0, 2.0, 3.0, 4.000, 5.0, 6.0, 7.001, 8.002, 9.003, 10.004]
+COUNTS = [10, 10, 9, 6, 5, 5, 5, 5]
+
+
+def book():
+    return check_closeness(Tensor[1].from_floats(ONE), Tensor[1].from_floats(TWO))
+
+
+def block(power, close, verdict, sentence):
+    count = f"{close}/10 ({close * 10}.00%)"
+    return [f"Epsilon: 1e-{power}", f"  Close elements: {count}",
+            f"  [{verdict}] {sentence}", ""]  # fmt: skip
+
+
+def test_the_example_of_the_book_gives_its_report():
+    lines = ["Tensor Closeness Check Results:", "==============================="]
+    lines += block(1, 10, "PASS", "All elements are within tolerance")
+    lines += block(2, 10, "PASS", "All elements are within tolerance")
+    lines += block(3, 9, "WARN", "Most elements are within tolerance")
+    lines += block(4, 6, "FAIL", "Significant differences detected")
+    for power in (5, 6, 7, 8):
+        lines += block(power, 5, "FAIL", "Significant differences detected")
+    lines += ["Closeness check complete."]
+    assert str(book()) == "\n".join(lines)
+    assert repr(book()) == str(book())
+
+
+def test_only_headings_are_bold_and_only_tags_are_colored():
+    lines = book().text(color=True).splitlines()
+    assert lines[0] == "\x1b[1mTensor Closeness Check Results:\x1b[0m"
+    assert lines[2] == "\x1b[1mEpsilon:\x1b[0m 1e-1"
+    assert lines[4] == "  \x1b[32m[PASS]\x1b[0m All elements are within tolerance"
+    assert lines[12] == "  \x1b[33m[WARN]\x1b[0m Most elements are within tolerance"
+    assert lines[16] == "  \x1b[31m[FAIL]\x1b[0m Significant differences detected"
+    assert lines[-1] == "\x1b[1mCloseness check complete.\x1b[0m"
+    assert lines[1] == RULE
+
+
+@pytest.mark.parametrize(
+    ("terminal", "variable", "colored"),
+    [(True, None, True), (True, "1", False), (False, None, False), (True, "", True)],
+)
+def test_colors_are_for_terminals_that_want_them(
+    monkeypatch, terminal, variable, colored
+):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("NO_COLOR", variable)
+    assert ("\x1b[" in str(book())) is colored
+
+
+def test_the_data_are_plain_dicts():
+    data = book().data
+    assert [row["close"] for row in data] == COUNTS
+    assert data[2] == {
+        "epsilon": 1e-3,
+        "close": 9,
+        "total": 10,
+        "percent": 90.0,
+        "verdict": "WARN",
+    }
+    assert book().level(1e-3).verdict == "WARN"
+    assert book().within == 1e-2
+    assert book().place == (9,)
+    assert np.isclose(book().largest, 0.096, atol=1e-5)
+
+
+def test_html_says_everything_without_color_and_takes_the_page_colors():
+    html = book()._repr_html_()
+    for words in ("✓ PASS", "! WARN", "✗ FAIL", "1e-8", "9/10", "90.00%", "at [9]"):
+        assert words in html
+    assert "color:#" not in html
+    assert "currentColor" in html
+    assert html == book()._repr_html_()
+
+
+def test_backends_arrays_and_lists_compare_with_each_other():
+    a = Tensor.from_data(ONE, Autodiff(Numpy())).require_grad()
+    for other in (
+        Tensor.from_data(ONE, Numpy(float="f64")),
+        np.float32(ONE),
+        np.array(ONE),
+        ONE,
+        a.to_data(),
+    ):
+        assert check_closeness(a, other).within <= 1e-7
+
+
+def test_torch_tensors_compare_too():
+    torch = pytest.importorskip("torch")
+    theirs = torch.tensor(TWO, requires_grad=True)
+    assert check_closeness(Tensor.from_floats(ONE), theirs).data == book().data
+    half = torch.tensor([1.0, 2.0], dtype=torch.bfloat16)
+    assert check_closeness(half, Tensor.from_floats([1.0, 2.0])).within == 1e-8
+
+
+def test_other_shapes_and_kinds_are_refused():
+    with pytest.raises(ShapeError, match=r"the shapes \[2\] and \[3\] differ"):
+        check_closeness(np.ones(2), np.ones(3))
+    with pytest.raises(KindError, match="check_closeness: takes Float"):
+        check_closeness(Tensor.from_data([1], kind=Int), np.ones(1))
+    with pytest.raises(KindError, match="compares tensors"):
+        check_closeness("a", "b")
+
+
+def test_nan_is_never_close_and_equal_infinities_are():
+    a, b = np.array([np.nan, np.inf, 1.0]), np.array([np.nan, np.inf, 1.0])
+    report = check_closeness(a, b)
+    assert [row["close"] for row in report.data] == [2] * 8
+    assert report.place == (0,)
+    assert check_closeness([np.inf], [-np.inf]).level(1e-1).close == 0
+
+
+def test_nothing_is_close_to_nothing():
+    report = check_closeness(np.ones((0, 3)), np.ones((0, 3)))
+    assert report.within == 1e-8
+    assert "Close elements: 0/0 (100.00%)" in str(report)
+
+
+class Block(Module):
+    layers: list[nn.Linear]
+    dropout: nn.Dropout
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = self.dropout(layer(x))
+        return x
+
+
+def two_blocks():
+    layers = [nn.LinearConfig(3, 3).init(Autodiff(Numpy())) for _ in range(2)]
+    one = Block(layers, nn.DropoutConfig(0.5).init())
+    record = one.into_record()
+    weight = np.array(layers[1].weight.val())
+    weight[0, 0] += 100
+    moved = Block(list(layers), one.dropout)
+    moved.layers[1] = layers[1].clone()
+    moved.layers[1].weight = layers[1].weight.from_tensor(
+        Tensor.from_numpy(weight, Autodiff(Numpy()))
+    )
+    return one, moved, record
+
+
+def test_two_modules_are_compared_layer_by_layer():
+    one, moved, _ = two_blocks()
+    x = Tensor.ones([2, 3], Numpy())
+    report = check_closeness(one, moved, x)
+    names = ["layers.0", "dropout", "layers.1", "dropout (call 2)", "output"]
+    assert [pair.name for pair in report.pairs] == names
+    assert report.first_difference == "layers.1"
+    assert report["layers.0"].within == 1e-8
+    assert report.data[2]["verdict"] == "FAIL"
+    lines = str(report).splitlines()
+    assert lines[0] == "Layer Closeness Check Results (epsilon 1e-4):"
+    assert lines[2].startswith("  [PASS] layers.0          [2, 3]  within 1e-8")
+    assert lines[4].startswith(
+        "  [FAIL] layers.1          [2, 3]  largest difference 1"
+    )
+    assert lines[-1] == "The first difference is in layers.1."
+    assert "✗ FAIL" in report._repr_html_()
+    assert "forward" not in vars(one.layers[0])
+
+
+def test_the_same_module_on_another_backend_is_close_in_every_layer():
+    one, _, _ = two_blocks()
+    report = check_closeness(
+        one, one.to_device(Numpy(float="f64")), np.ones((2, 3), np.float32)
+    )
+    assert report.first_difference is None
+    assert str(report).splitlines()[-1] == "All 5 are close."
+
+
+def test_records_and_modules_without_inputs_are_compared_by_parameter():
+    one, moved, record = two_blocks()
+    for report in (
+        check_closeness(record, moved.into_record()),
+        check_closeness(one, moved),
+    ):
+        assert len(report.pairs) == 4
+        assert report.first_difference == "layers.1.weight"
+        assert report["layers.1.weight"].place == (0, 0)
+
+
+def test_what_has_no_counterpart_is_named():
+    _, _, record = two_blocks()
+    shorter = {"layers": record["layers"][:1], "more": record["layers"][1]["bias"]}
+    problems = {p.name: p.problem for p in check_closeness(record, shorter).pairs}
+    assert problems["layers.1.weight"] == "only in the first"
+    assert problems["more"] == "only in the second"
+    assert problems["layers.0.weight"] == ""
+    other = nn.LinearConfig(3, 4).init(Numpy()).into_record()
+    report = check_closeness(nn.LinearConfig(3, 2).init(Numpy()).into_record(), other)
+    assert report.pairs[0].problem == "shapes [3, 2] and [3, 4]"
+    assert report.first_difference == "weight"
+    assert report.data[0]["levels"] == []
+
+
+def test_modules_with_other_names_are_paired_in_order():
+    one, two = nn.LinearConfig(2, 2).init(Numpy()), nn.LinearConfig(2, 2).init(Numpy())
+    a = {"first": one.into_record()["weight"]}
+    b = {"second": two.into_record()["weight"]}
+    assert check_closeness(a, b).pairs[0].name == "first | second"
