@@ -69,7 +69,7 @@ def _running_modules() -> str:
     Read off the call stack, and only when an error is made: layers pay nothing for it.
     """
     chain: list[Any] = []
-    frame = sys._getframe(2)
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] - the documented way
     while frame is not None:
         if frame.f_code.co_varnames[:1] == ("self",) and frame.f_code.co_argcount:
             owner = frame.f_locals.get("self")

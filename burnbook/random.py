@@ -12,7 +12,7 @@ numbers on every backend, and in every order of threads that asks for its keys i
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -79,7 +79,7 @@ def current_stream() -> Stream | None:
 
 
 @contextmanager
-def use_stream(stream: Stream) -> Iterator[Stream]:
+def use_stream(stream: Stream) -> Generator[Stream]:
     """Draw every random number of this block (and this thread or task) from `stream`.
 
     Example:

@@ -99,7 +99,7 @@ class Loading:
             record = ParamRecord(record["id"], record["param"])
         if not isinstance(record, ParamRecord):
             return self.note(path, f"record {_what(record)}, module a parameter", param)
-        data = record.param
+        data: Any = record.param
         if not isinstance(data, TensorData):
             return self.note(path, f"record {_what(data)}, module a tensor", param)
         ours, theirs = list(param.shape), list(data.shape)

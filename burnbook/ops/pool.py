@@ -247,7 +247,8 @@ def max_pool2d(
     """
     windows = Windows(x.shape, kernel_size, stride, padding, dilation)
     grown = windows.pad(xp, x, -np.inf)
-    best = winner = None
+    best: Any = None
+    winner: Any = None
     for number, place in enumerate(windows.places()):
         part = grown[place]
         if best is None:

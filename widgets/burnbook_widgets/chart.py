@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import anywidget
 import numpy as np
@@ -43,7 +44,7 @@ class Chart(anywidget.AnyWidget):
         frame, data = pack(curves)
         with self.hold_sync():
             self.data = data
-            self.frame = {**frame, "turn": self.frame.get("turn", 0) + 1}
+            self.frame = {**frame, "turn": int(self.frame.get("turn", 0)) + 1}
             self.status = dict(status)
 
     def __repr__(self) -> str:
@@ -51,7 +52,7 @@ class Chart(anywidget.AnyWidget):
         return f"Chart({names})"
 
 
-def pack(curves: Curves, most: int = 512) -> tuple[dict[str, object], bytes]:
+def pack(curves: Curves, most: int = 512) -> tuple[dict[str, Any], bytes]:
     """Lay all series end to end as float32 rows; a list says which is which."""
     parts, tables = [], []
     for metric, split, kind, table in curves.series():

@@ -115,7 +115,7 @@ class Drawing:
         size = (self.width * zoom, self.height * zoom)
         sheet = Image.new("RGBA", size, CLEAR)
         for shape in self.shapes:
-            if getattr(shape, "opacity", 1.0) == 1.0:
+            if isinstance(shape, Mark | Words) or shape.opacity == 1.0:
                 _png_shape(ImageDraw.Draw(sheet), shape, zoom)
                 continue
             left, top, right, bottom = _extent(shape.points)
@@ -127,7 +127,9 @@ class Drawing:
             points = tuple((x - left, y - top) for x, y in shape.points)
             _png_shape(ImageDraw.Draw(layer), replace(shape, points=points), zoom)
             sheet.alpha_composite(layer, (left * zoom, top * zoom))
-        sheet = sheet.resize((self.width * scale, self.height * scale), Image.LANCZOS)
+        sheet = sheet.resize(
+            (self.width * scale, self.height * scale), Image.Resampling.LANCZOS
+        )
         with io.BytesIO() as stream:
             sheet.quantize(128, method=Image.Quantize.FASTOCTREE).save(
                 stream, "PNG", optimize=True

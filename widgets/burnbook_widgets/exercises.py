@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.data import DigitsDataset
-from burnbook.prelude import Int, Numpy, Tensor
+from burnbook.prelude import Distribution, Int, Numpy, Tensor
 from burnbook_widgets.answers import Holds, Value, as_array
 
 
@@ -36,7 +36,7 @@ def small_mlp(model: Any) -> str | None:
     wanted = 784 * 32 + 32 + 32 * 10 + 10
     if model.num_params() != wanted:
         return f"it has {model.num_params()} parameters, and should have {wanted}"
-    x = Tensor.random([3, 784], "Default", Numpy())
+    x = Tensor.random([3, 784], Distribution.Default, Numpy())
     out = model.forward(x)
     if out is None:
         return "forward returns nothing"
@@ -118,7 +118,7 @@ EXERCISES: dict[str, Value | Holds] = {
         lambda: [0.25] * 4, "equal logits, equal probabilities; they sum to 1"
     ),
     "3.5.2": Value(
-        lambda: ints(*(DigitsDataset.test().get(i).label for i in range(5))),
+        lambda: ints(*[item.label for item in list(DigitsDataset.test())[:5]]),
         "the batcher gives images and targets",
     ),
     "3.5.3": Holds(predictor, "the step-by-step cell, with a model of your choice"),

@@ -228,7 +228,7 @@ def _figure_class() -> Any:
         def _repr_mimebundle_(self, *_: Any, **__: Any) -> Any:
             bundle: dict[str, Any] = {"text/plain": repr(self)}
             if os.environ.get("BURNBOOK_DISPLAY") != "static":
-                return {**bundle, PLOTLY: json.loads(self.to_json())}
+                return {**bundle, PLOTLY: json.loads(self.to_json() or "{}")}
             sheet = picture(self.still_curves or Curves(()), dict(self.still_units))
             size = {"width": sheet.width, "height": sheet.height}
             png = sheet.png()

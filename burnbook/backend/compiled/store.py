@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -52,7 +52,7 @@ def write_note() -> None:
 
 
 @contextmanager
-def keeping_code() -> Iterator[None]:
+def keeping_code() -> Generator[None]:
     """Let numba keep what it compiles in our folder, and only that."""
     from numba import config
 
