@@ -7,25 +7,23 @@ may have a kernel for it; when the backend below tracks as well, it can be
 differentiated again.
 """
 
-from operator import attrgetter
+from heapq import heappop, heappush
 from typing import Any
 
 from burnbook.autodiff.gradients import Gradients
 from burnbook.autodiff.space import TrackedSpace
 from burnbook.autodiff.tape import Node, Tracked
-from burnbook.backend.base import Backend, Decorator, Value
+from burnbook.backend.base import Backend, Layer, Value
 from burnbook.errors import GraphError
 from burnbook.op import BackwardOp, Op
 from burnbook.ops.elementwise import add
 from burnbook.ops.reduce import sum_to
 
 NO_ATTRS: dict[str, Any] = {}
-NEEDS: dict[tuple[bool, ...], dict[str, Any]] = {}
 _tracked_types: list[type[Tracked]] = [Tracked]
-_by_number = attrgetter("number")
 
 
-class Autodiff(Decorator):
+class Autodiff(Layer):
     """Decorate a backend so that it can differentiate: `Autodiff(Numpy())`.
 
     Values that need no gradient are plain values of the backend below; the others are
@@ -89,53 +87,38 @@ class Autodiff(Decorator):
                 "no tensor behind this one requires a gradient",
                 cure="call require_grad() on the inputs of the computation",
             )
-        inner, one = self._inner, self._inner.xp
-        grads: dict[Node, Any] = {root.node: one.ones_like(_raw(root.value))}
+        run = self._inner.run
+        ones = self._inner.xp.ones_like(_raw(root.value))
+        grads: dict[Node, Any] = {root.node: ones}
         leaves: dict[Node, Any] = {}
-        for node in _newest_first(root.node):
-            g = grads.pop(node, None)
-            if g is None:
-                continue
-            op = node.op
+        pending = [(root.node.number, root.node)]
+        while pending:
+            node = heappop(pending)[1]  # the newest one that has a gradient
+            g = grads.pop(node)
+            op, kept, parents = node.op, node.kept, node.parents
             if op is None:
                 leaves[node] = g
                 continue
-            if node.kept is None:
+            if kept is None:
                 raise GraphError(
                     op.name,
                     "the graph behind this tensor was used up by an earlier backward",
                     cure="compute the tensor again, or add the losses first",
                 )
-            for parent, part in zip(
-                node.parents, self._rules(node, op, g), strict=True
-            ):
-                if part is None or parent is None:
+            node.kept = None
+            parts = run(op.backward, (g, *kept), _attrs_with_needs(node, parents))
+            for parent, part in zip(parents, parts):  # noqa: B905 - equal, and hot
+                if parent is None or part is None:
                     continue
                 if part.shape != parent.shape:
-                    part = inner.run(sum_to, (part,), {"shape": parent.shape})
+                    part = run(sum_to, (part,), {"shape": parent.shape})
                 held = grads.get(parent)
-                grads[parent] = (
-                    part if held is None else inner.run(add, (held, part), NO_ATTRS)
-                )
-            node.kept = None
+                if held is None:
+                    grads[parent] = part
+                    heappush(pending, (parent.number, parent))
+                else:
+                    grads[parent] = run(add, (held, part), NO_ATTRS)
         return Gradients(leaves)
-
-    def _rules(self, node: Node, op: Any, g: Any) -> tuple[Any, ...]:
-        """Run the gradient rules of one node on the backend below."""
-        parents = node.parents
-        needs = (
-            (parents[0] is not None, parents[1] is not None)
-            if len(parents) == 2
-            else tuple([p is not None for p in parents])
-        )
-        attrs = node.attrs
-        if attrs:
-            attrs = {**attrs, "needs": needs}
-        else:
-            attrs = NEEDS.get(needs)
-            if attrs is None:
-                attrs = NEEDS.setdefault(needs, {"needs": needs})
-        return self._inner.run(op.backward, (g, *(node.kept or ())), attrs)
 
     def to_numpy(self, value: Value) -> Any:
         if type(value) is self.tracked:
@@ -143,17 +126,19 @@ class Autodiff(Decorator):
         return self._inner.to_numpy(value)
 
 
-def _newest_first(root: Node) -> list[Node]:
-    """Every node behind this one, the newest first."""
-    seen = {root}
-    found = [root]
-    for node in found:
-        for parent in node.parents:
-            if parent is not None and parent not in seen:
-                seen.add(parent)
-                found.append(parent)
-    found.sort(key=_by_number, reverse=True)
-    return found
+def _attrs_with_needs(node: Node, parents: tuple[Node | None, ...]) -> dict[str, Any]:
+    """The attributes of a gradient: those of the op, and which inputs want one."""
+    if len(parents) == 2:
+        needs = _NEEDS_OF_TWO[parents[0] is not None][parents[1] is not None]
+    else:
+        needs = {"needs": tuple([parent is not None for parent in parents])}
+    return {**node.attrs, **needs} if node.attrs else needs
+
+
+_NEEDS_OF_TWO = tuple(
+    tuple({"needs": (first, second)} for second in (False, True))
+    for first in (False, True)
+)
 
 
 def _raw(value: Any) -> Any:

@@ -3,14 +3,14 @@
 from itertools import count
 from typing import Any
 
-next_number = count().__next__
+next_number = count(0, -1).__next__
 
 
 class Node:
     """One remembered step: the op, where its inputs came from, and what rules need.
 
-    A leaf (a tensor that requires a gradient) has no op. Numbers grow with time, so a
-    node always has a larger number than the nodes it was made from.
+    A leaf (a tensor that requires a gradient) has no op. Numbers fall with time, so a
+    node always has a smaller number than the nodes it was made from.
     """
 
     __slots__ = ("__weakref__", "attrs", "kept", "number", "op", "parents", "shape")

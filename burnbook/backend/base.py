@@ -9,6 +9,7 @@ backend that holds another one and forwards `run`; decorators stack.
 import importlib
 import inspect
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,6 +80,11 @@ class Backend(metaclass=Interned):
             out = kernel(*values, **attrs)
             if out is not None:
                 return out
+        if not attrs:  # plain calls are quicker than starred ones
+            if len(values) == 2:
+                return op.forward(self.xp, values[0], values[1])
+            if len(values) == 1:
+                return op.forward(self.xp, values[0])
         return op.forward(self.xp, *values, **attrs)
 
     def autodiff(self) -> "Backend":
@@ -91,6 +97,12 @@ class Backend(metaclass=Interned):
         if kind is Float:
             return self.float_dtype
         return np.dtype(bool) if kind is Bool else self.int_dtype
+
+    def with_types(self, **types: str) -> "Backend":
+        """The same backend with other element types: `with_types(float="f64")`."""
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        given = dict(zip(names, self.arguments, strict=True))
+        return type(self)(**{**given, **types})
 
     def seed(self, seed: int) -> None:
         """Start this backend's stream of random numbers again, from a seed."""
@@ -127,8 +139,8 @@ class Backend(metaclass=Interned):
         return type(self), self.arguments
 
 
-class Decorator(Backend):
-    """A backend that holds another one and forwards everything to it."""
+class Layer(Backend):
+    """A backend that holds another one and forwards the protocol to it."""
 
     def __init__(self, inner: Backend):
         self._inner = inner
@@ -175,17 +187,37 @@ class Decorator(Backend):
     def to_numpy(self, value: Value) -> np.ndarray:
         return self._inner.to_numpy(value)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._inner!r})"
+
+
+class Decorator(Layer):
+    """A layer that forwards everything else as well: what to subclass.
+
+    Why: looking up any attribute is slower in a class that answers for missing ones.
+    Autodiff, which every op of a training step goes through, is a bare Layer.
+    """
+
     def __getattr__(self, name: str) -> Any:
         if name == "_inner":
             raise AttributeError(name)
         return getattr(self._inner, name)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._inner!r})"
-
 
 class ArraySpace:
-    """The `xp` of a backend: its array module, plus `run_op` for ops inside ops."""
+    """The `xp` of a backend: its array module, plus `run_op` for ops inside ops.
+
+    Why: Python finds a name in an object's own dict at once, and far more slowly where
+    a class answers for names that are missing; so the names are copied when they can be.
+    """
+
+    def __new__(cls, module: Any, backend: Backend) -> Any:
+        if cls is not ArraySpace or type(module) is not ModuleType:
+            return super().__new__(cls)
+        space: Any = ModuleType(module.__name__)
+        space.__dict__.update(vars(module), module=module)
+        space.run_op = backend.run
+        return space
 
     def __init__(self, module: Any, backend: Backend):
         self.module = module
