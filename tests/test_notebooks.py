@@ -125,6 +125,21 @@ def test_the_committed_page_is_good(source):
     assert re.search(r"/(home|root|tmp|Users|work)/", outputs) is None
 
 
+def test_chapter_two_lists_the_prelude_as_it_is():
+    (listing,) = [
+        block
+        for cell in cells(FOLDER / "src" / "02_getting_started.py")
+        for block in re.findall(r"```python\n(.*?)```", cell.source, re.DOTALL)
+        if "burnbook.tensor" in block
+    ]
+    shown: dict[str, object] = {}
+    exec(listing, shown)
+    prelude: dict[str, object] = {}
+    exec("from burnbook.prelude import *", prelude)
+    assert shown.keys() == prelude.keys()
+    assert all(shown[name] is prelude[name] for name in shown if name != "__builtins__")
+
+
 # The builder and the broom, on a page of four cells.
 
 

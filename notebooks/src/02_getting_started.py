@@ -139,7 +139,8 @@ print((floats + ints.float()).to_data().to_list())
 #
 # ```python
 # from burnbook import nn
-# from burnbook.backend import Autodiff, Backend, Cupy, Device, Numpy
+# from burnbook.autodiff import Autodiff
+# from burnbook.backend import Backend, Cupy, Device, Numpy
 # from burnbook.config import Config
 # from burnbook.module import Module, Param
 # from burnbook.tensor import (
