@@ -98,12 +98,6 @@ class Backend(metaclass=Interned):
             return self.float_dtype
         return np.dtype(bool) if kind is Bool else self.int_dtype
 
-    def with_types(self, **types: str) -> "Backend":
-        """The same backend with other element types: `with_types(float="f64")`."""
-        names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        given = dict(zip(names, self.arguments, strict=True))
-        return type(self)(**{**given, **types})
-
     def seed(self, seed: int) -> None:
         """Start this backend's stream of random numbers again, from a seed."""
         self.stream = Stream(seed)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.errors import DataError
 from burnbook.op import distinct, normal, op, positive, unit
 
 
@@ -135,6 +136,8 @@ def powf(xp: Any, x: Any, y: Any) -> Any:
 
     Shapes: x [...], y [...] -> [...]
     """
+    if (x if hasattr(x, "dtype") else y).dtype.kind != "f" and xp.any(xp.less(y, 0)):
+        raise DataError("powf", "a whole number has no negative power", cure=".float()")
     return quiet(xp.power, x, y)
 
 

@@ -4,7 +4,10 @@ from collections.abc import Iterator, Sequence
 from types import EllipsisType
 from typing import Any, Self
 
+import numpy as np
+
 from burnbook.errors import DimError, ShapeError
+from burnbook.kinds import Int
 from burnbook.methods import Methods, apply
 from burnbook.ops import index as index_ops
 from burnbook.ops import shape as shape_ops
@@ -12,6 +15,7 @@ from burnbook.ops.reduce import count
 from burnbook.tensor.shape import check_dims
 
 Range = slice | tuple[int, int] | range | int | None
+UPDATES = ("add", "assign")
 Picked = slice | int | None | EllipsisType
 
 
@@ -50,9 +54,12 @@ class Basic(Methods):
             shape_ops.reshape, self, shape=(*shape[:start], merged, *shape[end + 1 :])
         )
 
-    def squeeze(self, dim: int) -> Self:
-        """Drop a dim of size 1."""
+    def squeeze(self, dim: int | None = None) -> Self:
+        """Drop a dim of size 1; all of them, if no dim is given."""
         shape = tuple(self.value.shape)
+        if dim is None:
+            kept = tuple(n for n in shape if n != 1)
+            return apply(shape_ops.reshape, self, shape=kept or (1,))
         place = self._dim("squeeze", dim)
         if shape[place] != 1 or len(shape) == 1:
             what = (
@@ -172,9 +179,25 @@ class Basic(Methods):
         """Pick along a dim: out[i][j] = self[i][indices[i][j]] for dim 1."""
         return apply(index_ops.gather, self, indices, dim=dim)
 
-    def scatter(self, dim: int, indices: Self, values: Self) -> Self:
-        """Add values at indices along a dim."""
-        return apply(index_ops.scatter, self, indices, values, dim=dim)
+    def scatter(
+        self, dim: int, indices: Self, values: Self, update: str = "add"
+    ) -> Self:
+        """Add values at indices along a dim, or "assign" them."""
+        if known_update("scatter", update) == "add":
+            return apply(index_ops.scatter, self, indices, values, dim=dim)
+        apply(index_ops.gather, self, indices, dim=dim)  # the same checks
+        shape, place = self.value.shape, self._dim("scatter", dim)
+        array = self.backend.to_numpy(indices.value)
+        grid = list(np.indices(array.shape))
+        grid[place] = array
+        flat = np.ravel_multi_index(tuple(grid), shape).reshape(-1)
+        spots = type(self)(self.backend.from_numpy(flat), Int, self.backend, 1)
+        rows, new = (
+            apply(shape_ops.reshape, t, shape=(count(t.value.shape),))
+            for t in (self, values)
+        )
+        out = apply(index_ops.select_put, rows, spots, new)
+        return apply(shape_ops.reshape, out, shape=tuple(shape))
 
     def select(self, dim: int, indices: Self) -> Self:
         """Pick whole slices along a dim by an Int tensor of rank 1."""
@@ -182,9 +205,17 @@ class Basic(Methods):
             raise ShapeError("select", f"indices have rank {indices.rank}, not 1")
         return apply(index_ops.select, self, indices, dim=self._dim("select", dim))
 
-    def select_assign(self, dim: int, indices: Self, values: Self) -> Self:
-        """Add whole slices at indices along a dim; duplicates add up."""
+    def select_assign(
+        self, dim: int, indices: Self, values: Self, update: str = "add"
+    ) -> Self:
+        """Add whole slices at indices along a dim, or "assign" them.
+
+        Duplicates add up; of assigned ones the last wins.
+        """
         place = self._dim("select_assign", dim)
+        if known_update("select_assign", update) == "assign":
+            rows, new = self.swap_dims(0, place), values.swap_dims(0, place)
+            return apply(index_ops.select_put, rows, indices, new).swap_dims(0, place)
         return apply(index_ops.select_assign, self, indices, values, dim=place)
 
     def mask_fill(self, mask: Self, value: float) -> Self:
@@ -237,6 +268,15 @@ class Basic(Methods):
         return tuple(
             _range(where, part, dim, shape[dim]) for dim, part in enumerate(ranges)
         )
+
+
+def known_update(where: str, update: str) -> str:
+    """ "add" or "assign", or the error that there is no such update."""
+    if update not in UPDATES:
+        raise ShapeError(
+            where, f"there is no update {update!r}", cure=" or ".join(UPDATES)
+        )
+    return update
 
 
 def _spread(parts: list[Any], rank: int) -> list[Any]:

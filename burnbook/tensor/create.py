@@ -128,6 +128,10 @@ class Creation(Methods):
         """A tensor of one value, with the shape, kind and device of this one."""
         return type(self).full(self.value.shape, value, self.backend, self.kind)
 
+    def empty_like(self) -> Self:
+        """A tensor whose content nobody promises, shaped like this one."""
+        return self.full_like(0)
+
     def zeros_like(self) -> Self:
         """A tensor of zeros, with the shape, kind and device of this one."""
         return self.full_like(0)
@@ -172,18 +176,6 @@ class Creation(Methods):
         return cls.arange(start, end, device, step)
 
     @classmethod
-    def one_hot(
-        cls, index: int, num_classes: int, device: Backend | None = None
-    ) -> Self:
-        """A Float vector [num_classes] that is 1 at one index and 0 elsewhere."""
-        if not 0 <= index < num_classes:
-            raise ShapeError("one_hot", f"index {index} is outside [0, {num_classes})")
-        backend = device or Numpy()
-        array = np.zeros(num_classes, backend.float_dtype)
-        array[index] = 1
-        return cls(backend.from_numpy(array), Float, backend, 1)
-
-    @classmethod
     def random(
         cls,
         shape: Iterable[int],
@@ -201,6 +193,16 @@ class Creation(Methods):
         dims = some_dims("random", shape)
         value = _draw(backend, dims, distribution or Distribution.Default, kind)
         return cls(value, kind, backend, len(dims))
+
+    @classmethod
+    def int_random(
+        cls,
+        shape: Iterable[int],
+        distribution: Distribution | None = None,
+        device: Backend | None = None,
+    ) -> Self:
+        """Draw an Int tensor; the book's name of random for whole numbers."""
+        return cls.random(shape, distribution, device, Int)
 
     def random_like(self, distribution: Distribution | None = None) -> Self:
         """Draw a tensor with the shape, kind and device of this one."""

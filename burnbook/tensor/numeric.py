@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 from burnbook.kinds import Bool, Float, Int
-from burnbook.methods import Methods, apply
+from burnbook.methods import NUMBERS, Methods, apply
 from burnbook.ops import index as index_ops
 from burnbook.ops import shape as shape_ops
 from burnbook.ops.compare import to_bool
@@ -35,17 +35,30 @@ class Numeric(Methods):
         """out = x % value, with the sign of value."""
         return self % value
 
+    def fmod_scalar(self, value: float) -> Self:
+        """The rest of a division by a number, with the sign of x."""
+        return self.fmod(value)
+
     def powf_scalar(self, value: float) -> Self:
-        """out = xᵛ."""
-        return self**value
+        """out = xᵛ; of Int tensors, a negative exponent counts as 0."""
+        if value == 2:
+            return self.square()
+        if self.kind is Int:
+            value = min(max(int(value), 0), 2**32 - 1)
+        return self.powf(value)
 
     def powi(self, other: Any) -> Self:
-        """out = xʸ, for whole-number exponents."""
+        """out = xʸ, for whole-number exponents; those of Int tensors are ≥ 0."""
         return self**other
 
     def powi_scalar(self, value: int) -> Self:
         """out = xᵛ, for a whole number v."""
-        return self**value
+        return self.powf_scalar(value)
+
+    def __pow__(self, other: Any) -> Self:
+        if isinstance(other, NUMBERS) and self.kind is not Bool:
+            return self.powf_scalar(other)
+        return self.powf(other)
 
     def equal_elem(self, value: float) -> Self:
         """True where an element equals a number."""
@@ -71,6 +84,50 @@ class Numeric(Methods):
         """True where an element is not above a number."""
         return self.lower_equal(value)
 
+    def equal_scalar(self, value: float) -> Self:
+        """True where an element equals a number; its newer name."""
+        return self.equal(value)
+
+    def not_equal_scalar(self, value: float) -> Self:
+        """True where an element differs from a number; its newer name."""
+        return self.not_equal(value)
+
+    def greater_scalar(self, value: float) -> Self:
+        """True where an element is above a number; its newer name."""
+        return self.greater(value)
+
+    def greater_equal_scalar(self, value: float) -> Self:
+        """True where an element is not below a number; its newer name."""
+        return self.greater_equal(value)
+
+    def lower_scalar(self, value: float) -> Self:
+        """True where an element is below a number; its newer name."""
+        return self.lower(value)
+
+    def lower_equal_scalar(self, value: float) -> Self:
+        """True where an element is not above a number; its newer name."""
+        return self.lower_equal(value)
+
+    def bitwise_and_scalar(self, value: int) -> Self:
+        """The bits that x and a number have."""
+        return self.bitwise_and(value)
+
+    def bitwise_or_scalar(self, value: int) -> Self:
+        """The bits that x or a number has."""
+        return self.bitwise_or(value)
+
+    def bitwise_xor_scalar(self, value: int) -> Self:
+        """The bits that exactly one of x and a number has."""
+        return self.bitwise_xor(value)
+
+    def bitwise_left_shift_scalar(self, value: int) -> Self:
+        """out = x · 2ᵛ."""
+        return self.bitwise_left_shift(value)
+
+    def bitwise_right_shift_scalar(self, value: int) -> Self:
+        """out = ⌊x / 2ᵛ⌋."""
+        return self.bitwise_right_shift(value)
+
     def clamp_min(self, min: float) -> Self:
         """Replace what is below a bound by the bound."""
         return self.clamp(min=min, max=None)
@@ -91,8 +148,9 @@ class Numeric(Methods):
 
     def var(self, dim: int) -> Self:
         """The variance along a dim, divided by n − 1; NaN for one element."""
+        biased = self.var_bias(dim)
         n = self.value.shape[dim]
-        return self.var_bias(dim) * (n / (n - 1) if n > 1 else float("nan"))
+        return biased * (n / (n - 1) if n > 1 else float("nan"))
 
     def var_bias(self, dim: int) -> Self:
         """The variance along a dim, divided by n: out = Σ (x − μ)² / n."""

@@ -14,16 +14,17 @@ from burnbook import display
 from burnbook.backend.base import Backend
 from burnbook.errors import ShapeError
 from burnbook.kinds import dtype_name
-from burnbook.tensor.basic import Basic
-from burnbook.tensor.create import Creation
 from burnbook.tensor.data import TensorData
-from burnbook.tensor.numeric import Numeric
+from burnbook.tensor.masks import Masks
+from burnbook.tensor.picking import Picking
+from burnbook.tensor.precision import Precision
 from burnbook.tensor.shape import Shape
+from burnbook.tensor.sorting import Sorting
 from burnbook.tensor.spec import TensorSpec, spec_of
-from burnbook.tensor.track import Tracking
+from burnbook.tensor.totals import Totals
 
 
-class Tensor(Creation, Basic, Numeric, Tracking):
+class Tensor(Masks, Sorting, Picking, Totals, Precision):
     """A block of numbers with a rank and a kind, on a backend.
 
     Example:
