@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import threading
 import time
+import types
+from importlib.metadata import entry_points
 from xml.etree import ElementTree
 
 import numpy as np
@@ -30,6 +33,7 @@ from burnbook.train import (
 from burnbook_widgets import Dashboard, NotebookRenderer, history_figure
 from burnbook_widgets.chart import Chart, pack
 from burnbook_widgets.curves import Curves, Trace
+from burnbook_widgets.dashboard import NOTES, buttons_are
 from burnbook_widgets.drawing import Drawing, Line, Mark, Words
 from burnbook_widgets.progress import Meter, duration
 from burnbook_widgets.still import describe, epoch_table, picture, thin, ticks
@@ -405,6 +409,15 @@ def test_the_panel_says_whether_its_buttons_are_live(mode, word):
     renderer.close()
 
 
+@pytest.mark.parametrize(("major", "word"), [(6, "queued"), (7, "live")])
+def test_an_awaiting_cell_hears_clicks_only_with_a_newer_kernel(
+    monkeypatch, major, word
+):
+    kernel = types.SimpleNamespace(version_info=(major, 0, 0))
+    monkeypatch.setitem(sys.modules, "ipykernel", kernel)
+    assert word in NOTES[buttons_are("await")]
+
+
 def test_stop_from_another_thread_ends_the_run_and_says_so():
     page, control = Page(), Interrupter()
     renderer = NotebookRenderer(page)
@@ -537,6 +550,44 @@ def test_static_pages_say_when_a_run_was_stopped(static):
     assert page.places[0][0]["text/plain"] == (
         "Stopped: enough. The model so far is kept."
     )
+
+
+NOTEBOOK = """
+import tempfile
+from burnbook.prelude import *
+from burnbook.data import DataLoaderBuilder, DigitsDataset
+from burnbook.examples.guide.data import MnistBatcher
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.optim import AdamConfig
+from burnbook.train import AccuracyMetric, LearnerBuilder
+from burnbook_widgets import NotebookRenderer, history_figure
+
+device = Autodiff(Numpy(compiled=False))
+test = DataLoaderBuilder(MnistBatcher()).batch_size(64).build(DigitsDataset.test())
+learner = (
+    LearnerBuilder(tempfile.mkdtemp())
+    .metric_train_numeric(AccuracyMetric())
+    .metric_valid_numeric(AccuracyMetric())
+    .num_epochs(1)
+    .devices([device])
+    .build(ModelConfig(10, 16).init(device), AdamConfig().init(), 1e-4)
+)
+model = learner.fit(test, test)
+history_figure(learner.result.history)
+"""
+
+
+def test_a_notebook_chooses_the_dashboard_and_static_pages_show_what_stays(static):
+    nbformat = pytest.importorskip("nbformat", reason="runs a notebook")
+    nbclient = pytest.importorskip("nbclient", reason="runs a notebook")
+    if not entry_points(group="burnbook.renderers", name="notebook"):
+        pytest.skip("burnbook is not installed, so no entry point leads to us")
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(NOTEBOOK)])
+    nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute()
+    line, curves, history = (output["data"] for output in book.cells[0].outputs)
+    assert line == {"text/plain": "Trained 1 epoch: Accuracy, train and valid."}
+    assert set(curves) == set(history) == {"image/png", "text/plain"}
+    assert history["text/plain"] == "HistoryFigure(Accuracy)"
 
 
 # ── the history to explore ──────────────────────────────────────────────────

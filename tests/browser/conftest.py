@@ -233,8 +233,10 @@ def open_book(server, browser):
         context = browser.new_context(viewport={"width": 1180, "height": 960})
         page = context.new_page()
         page.set_default_timeout(30_000)
-        books.append(Book(page, server, server.write(name, cells)))
-        return books[-1]
+        book = Book(page, server, server.write(name, cells))
+        book.theme("Light")
+        books.append(book)
+        return book
 
     yield open_book
     for book in books:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -39,6 +40,14 @@ NOTES = {
     "fit": "◷ queued: clicks arrive when this cell ends. To stop now, interrupt the "
     "kernel (■): training ends cleanly and keeps the model.",
 }
+
+
+def buttons_are(mode: str) -> str:
+    """Which note fits: an awaiting cell hears clicks from ipykernel 7 on."""
+    kernel = sys.modules.get("ipykernel")
+    if mode == "await" and kernel is not None and kernel.version_info[0] < 7:
+        return "fit"
+    return mode if mode in NOTES else "fit"
 
 
 class Dashboard:
@@ -87,7 +96,7 @@ class Dashboard:
             icon="pause",
             tooltip="Hold the training after this batch; press again to go on",
         )
-        self.note = ipywidgets.HTML(NOTES.get(self.run.mode, NOTES["fit"]))
+        self.note = ipywidgets.HTML(NOTES[buttons_are(self.run.mode)])
         self.stop_button.on_click(lambda _: self.stop("stop button"))
         self.pause_button.on_click(self._pause_clicked)
         row = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
@@ -306,14 +315,15 @@ class Dashboard:
 
     def free(self) -> None:
         """Close every widget; what the page shows by then stays."""
-        if self.chart is None:
+        chart = self.chart
+        if chart is None:
             return
         with self._lock:
-            chart, self.chart = self.chart, None
+            self.chart = None
             for button in (self.stop_button, self.pause_button):
                 button._click_handlers.callbacks.clear()
-            widgets = [self.box, *self.box.children, *self.box.children[0].children]
-            for widget in {id(w): w for w in [*widgets, chart]}.values():
+            controls = self.box.children[0]
+            for widget in (*controls.children, controls, chart, self.box):
                 for part in (getattr(widget, "style", None), widget.layout, widget):
                     if isinstance(part, ipywidgets.Widget):
                         part.close()
