@@ -324,9 +324,7 @@ class Dashboard:
                 button._click_handlers.callbacks.clear()
             controls = self.box.children[0]
             for widget in (*controls.children, controls, chart, self.box):
-                for part in (getattr(widget, "style", None), widget.layout, widget):
-                    if isinstance(part, ipywidgets.Widget):
-                        part.close()
+                _close(widget)
             self._panel = self._report = None
 
     def __repr__(self) -> str:
@@ -408,6 +406,13 @@ class NotebookRenderer(MetricsRenderer):
 
     def __repr__(self) -> str:
         return f"NotebookRenderer({self.dashboard or 'no run yet'})"
+
+
+def _close(widget: Any) -> None:
+    """Close a widget with the layout and the style that it brought."""
+    for part in (getattr(widget, "style", None), widget.layout, widget):
+        if isinstance(part, ipywidgets.Widget):
+            part.close()
 
 
 def _pause_after(began: float) -> float:
