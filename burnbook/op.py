@@ -66,7 +66,7 @@ class Op:
         self.can_track: tuple[bool, ...] = (False,) * len(self.inputs)
 
     def grad(self, **rules: Rule) -> "Op":
-        """Declare ∂loss/∂input, one rule per input; each asks for what it needs by name.
+        """Declare ∂loss/∂input, a rule per input; each asks for what it needs by name.
 
         A rule may ask for `xp`, `g` (the gradient of the output), `out`, any input or
         its `<input>_shape`, any attribute, any extra. A rule may itself be an op.

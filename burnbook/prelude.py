@@ -1,4 +1,4 @@
-"""Getting started. The names that chapters import at once: `from burnbook.prelude import *`."""
+"""Getting started. The names that chapters import all at once, with a star."""
 
 from burnbook import nn
 from burnbook.autodiff import Autodiff

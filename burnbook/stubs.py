@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. The typing stub of the tensor methods, written from the ops.
+"""Building blocks · Tensor. The typing stub of tensor methods, written from the ops.
 
 `python -m burnbook.methods --write` writes `methods.pyi` beside `methods.py`, so that
 editors know every method and operator; a test fails when the file is stale.

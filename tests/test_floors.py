@@ -205,7 +205,7 @@ def test_an_import_from_a_higher_floor_is_shown_with_its_line(house):
     "text",
     [
         "def f():\n    import burnbook.tensor\n",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .tensor import T\n",
+        "import typing\nif typing.TYPE_CHECKING:\n    from .tensor import Tensor\n",
         "from burnbook import tensor\n",
         "import burnbook\n",
     ],

@@ -227,7 +227,7 @@ def bare(array, device):
 
 
 def match_sizes(pattern: str, shape, sizes: dict[str, int]) -> None:
-    """Check a shape such as `..., m, k` against real sizes, and remember the letters."""
+    """Check a shape such as `..., m, k` against real sizes; remember the letters."""
     names = [part.strip() for part in pattern.split(",") if part.strip()]
     if "..." in names:
         at = names.index("...")

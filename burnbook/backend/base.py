@@ -202,7 +202,7 @@ class ArraySpace:
     """The `xp` of a backend: its array module, plus `run_op` for ops inside ops.
 
     Why: Python finds a name in an object's own dict at once, and far more slowly where
-    a class answers for names that are missing; so the names are copied when they can be.
+    a class answers for names that are missing; so names are copied when they can be.
     """
 
     def __new__(cls, module: Any, backend: Backend) -> Any:

@@ -1,4 +1,4 @@
-"""Building blocks · Backend. Decorators of a backend: small, because `run` is one verb."""
+"""Building blocks · Backend. Decorators of a backend: short, as `run` is one verb."""
 
 from collections import Counter
 from typing import Any

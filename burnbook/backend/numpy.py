@@ -1,4 +1,4 @@
-"""Building blocks · Backend. NumPy on the CPU, with a short list of compiled kernels."""
+"""Building blocks · Backend. NumPy on the CPU, with a few compiled kernels."""
 
 import numpy
 

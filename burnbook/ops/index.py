@@ -9,7 +9,7 @@ from burnbook.ops.reduce import dim_inside
 
 
 def inside(xp: Any, where: str, picked: Any, size: int) -> None:
-    """Refuse indices outside [0, size): NumPy would count negative ones from the end."""
+    """Refuse indices outside [0, size): NumPy counts negative ones from the end."""
     if picked.size and (picked.min() < 0 or picked.max() >= size):
         low, high = int(picked.min()), int(picked.max())
         raise DimError(

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Operations that rearrange elements and keep their values."""
+"""Building blocks · Tensor. Operations that move elements and keep their values."""
 
 from typing import Any
 
