@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # From the ground up: what stands in a row may use the rows above it in this list.
 FLOORS = [
-    ["errors", "kinds", "files", "threads"],
+    ["errors", "kinds", "files", "threads", "trail"],
     ["op", "random"],
     ["ops"],
     ["backend", "display"],
