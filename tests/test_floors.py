@@ -18,7 +18,8 @@ FLOORS = [
     ["autodiff"],
     ["methods", "stubs"],
     ["tensor"],
-    ["activation", "closeness", "config", "quantization", "module"],
+    ["activation", "closeness", "config", "grid", "linalg", "quantization", "signal"]
+    + ["module"],
     ["nn"],
     ["optim"],
     ["data"],
