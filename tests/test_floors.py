@@ -10,26 +10,25 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 # From the ground up: what stands in a row may use the rows above it in this list.
-FLOORS = [
-    ["errors", "kinds", "files", "threads", "trail"],
-    ["op", "random"],
-    ["ops"],
-    ["backend", "display"],
-    ["autodiff"],
-    ["methods", "stubs"],
-    ["tensor"],
-    ["activation", "closeness", "config", "grid", "linalg", "quantization", "signal"]
-    + ["module"],
-    ["nn"],
-    ["optim"],
-    ["data"],
-    ["record"],
-    ["train"],
-    ["importers", "exporters", "examples"],
-    ["prelude", "cli", "__main__"],
-    ["__init__"],
-]
-FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+FLOORS = """
+errors kinds files threads trail
+op random
+ops
+backend display
+autodiff
+methods stubs
+tensor
+activation closeness config grid linalg module quantization signal
+nn
+optim
+data
+record
+train
+importers exporters examples
+prelude cli __main__
+__init__
+""".strip().splitlines()
+FLOOR_OF = {name: floor for floor, row in enumerate(FLOORS) for name in row.split()}
 
 
 @dataclass(frozen=True)
