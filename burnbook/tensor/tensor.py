@@ -14,17 +14,18 @@ from burnbook import display
 from burnbook.backend.base import Backend
 from burnbook.errors import ShapeError
 from burnbook.kinds import dtype_name
+from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.masks import Masks
-from burnbook.tensor.picking import Picking
 from burnbook.tensor.precision import Precision
+from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
 from burnbook.tensor.spec import TensorSpec, spec_of
 from burnbook.tensor.totals import Totals
 
 
-class Tensor(Masks, Sorting, Picking, Totals, Precision):
+class Tensor(Masks, Sorting, Sampling, Totals, Precision):
     """A block of numbers with a rank and a kind, on a backend.
 
     Example:
@@ -62,6 +63,7 @@ class Tensor(Masks, Sorting, Picking, Totals, Precision):
         """The same values on another backend, in its element type."""
         if device is self.backend:
             return self
+        device = some_device("to_device", device)
         array = self.backend.to_numpy(self.value)
         return type(self).from_data(TensorData.of(array), device, self.kind)
 
