@@ -411,7 +411,7 @@ class NotebookRenderer(MetricsRenderer):
 def _close(widget: Any) -> None:
     """Close a widget with the layout and the style that it brought."""
     for part in (getattr(widget, "style", None), widget.layout, widget):
-        if isinstance(part, ipywidgets.Widget):
+        if part is not None:
             part.close()
 
 
