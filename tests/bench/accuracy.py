@@ -98,7 +98,9 @@ def main() -> None:
             began = time.perf_counter()
             found.append(run(data, chosen.epochs, 42 + seed, chosen.rate))
             took = time.perf_counter() - began
-            sys.stdout.write(f"{name} seed {42 + seed}: {found[-1]:.2f} % {took:.0f} s\n")
+            sys.stdout.write(
+                f"{name} seed {42 + seed}: {found[-1]:.2f} % {took:.0f} s\n"
+            )
             sys.stdout.flush()
         mean = statistics.mean(found)
         sys.stdout.write(

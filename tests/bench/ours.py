@@ -3,7 +3,7 @@
 import os
 
 if os.environ.get("BENCH_NUMPY_FIRST"):
-    import numpy  # noqa: F401, ICN001 - what many notebooks do before they import us
+    import numpy  # noqa: F401 - what many notebooks do before they import us
 
 import burnbook  # noqa: F401, I001 - before NumPy
 import numpy as np

@@ -70,7 +70,7 @@ def table_w5(rounds: int) -> Iterator[tuple]:
 def show(contenders: list[Contender], rounds: int):
     """Compare; yield a row per contender and give the results by name."""
     results, failed = compare(contenders, rounds)
-    theirs = [r for r in results if not r.name in BUDGETS]
+    theirs = [r for r in results if r.name not in BUDGETS]
     best = min(theirs, key=lambda r: r.ratio) if theirs else None
     for result in results:
         note = f"{result.milliseconds:.3f} ms, first {result.first_ms:.0f} ms"

@@ -132,4 +132,6 @@ def _graph(batch):
     out = helper.make_tensor_value_info("out", TensorProto.FLOAT, [batch, 10])
     graph = helper.make_graph(nodes, "guide", [x], [out], weights)
     opset = [helper.make_opsetid("", 13)]
-    return helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+    return helper.make_model(
+        graph, opset_imports=opset, ir_version=8
+    ).SerializeToString()
