@@ -217,12 +217,11 @@ peek(Relu)
 # %% [markdown]
 # ## Where it breaks
 #
-# The model wants images of rank 3: batch, height, width. Given a single image it stops
-# at its first line of ordinary Python; given one of a wrong size, the error names the
-# layer.
+# An image of 2 × 2 has no room for a window of 3 × 3. The first line names the layer and
+# what is wrong; then come its inputs, and the way from the model down to that layer.
 
 # %% tags=["raises-exception"]
-model.linear1.forward(Tensor[2].zeros([4, 100], device))
+model.forward(Tensor[3].zeros([4, 2, 2], device))
 
 # %% [markdown]
 # ## Exercises
