@@ -1,4 +1,4 @@
-"""Compiled kernels: equal to the plain code, whoever calls them, and never in the way."""
+"""Compiled kernels: equal to the plain code, whoever calls, and never in the way."""
 
 import multiprocessing
 import os
@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("numba", reason="kernels are compiled by numba")
 
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy, compiled
@@ -31,6 +29,7 @@ from burnbook.ops.update import adam_step
 from burnbook.random import Stream, use_stream
 from burnbook.tensor import Tensor, apply
 
+pytest.importorskip("numba", reason="kernels are compiled by numba")
 ROOT = Path(__file__).resolve().parents[1]
 
 

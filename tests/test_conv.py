@@ -37,7 +37,7 @@ def test_conv2d_equals_the_loop(attrs, kernel):
 
 @pytest.mark.parametrize("attrs", SETTINGS, ids=str)
 def test_gradients_undo_the_convolution(attrs):
-    """⟨conv(x, w), g⟩ = ⟨x, conv_x(g, w)⟩ = ⟨w, conv_w(g, x)⟩: conv is linear in both."""
+    """Linear in both: ⟨conv(x, w), g⟩ = ⟨x, conv_x(g, w)⟩ = ⟨w, conv_w(g, x)⟩."""
     x, weight, _ = make()
     weight = np.ascontiguousarray(weight[:, : 4 // attrs["groups"]])
     out = conv2d.forward(np, x, weight, **attrs)

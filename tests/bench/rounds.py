@@ -48,8 +48,10 @@ class Process:
         self.slices: list[float] = []
         paths = [str(ROOT), str(ROOT / "widgets"), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.worker", contender.make]
-            + [json.dumps(contender.args)],
+            [
+                *(sys.executable, "-m", "tests.bench.worker"),
+                *(contender.make, json.dumps(contender.args)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

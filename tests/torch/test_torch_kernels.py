@@ -5,8 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="PyTorch is the other opinion here")
-
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.ops.conv import conv2d
@@ -15,6 +13,7 @@ from burnbook.ops.softmax import cross_entropy
 from burnbook.ops.update import adam_step
 from burnbook.tensor import Tensor, apply
 
+torch = pytest.importorskip("torch", reason="PyTorch is the other opinion here")
 F = torch.nn.functional
 BACKENDS = [Numpy(), Numpy(compiled=False), Numpy("f64")]
 

@@ -40,7 +40,7 @@ FAMILIES: dict[str, dict[Any, int]] = {
         avg_pool2d_x: 512,
     },
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
-    "update": {adam_step: 256},
+    "update": {adam_step: 1},
 }
 
 NOTICE = (
