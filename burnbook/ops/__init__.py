@@ -94,6 +94,14 @@ from burnbook.ops.pool import (
     max_pool2d_pick,
     max_pool2d_x,
 )
+from burnbook.ops.conv_nd import (
+    conv,
+    conv_weight,
+    conv_x,
+)
+from burnbook.ops.conv_transpose import (
+    conv_transpose,
+)
 from burnbook.ops.random import (
     bernoulli,
     dropout,
@@ -218,9 +226,13 @@ __all__ = [
     "cat",
     "ceil",
     "clamp",
+    "conv",
     "conv2d",
     "conv2d_weight",
     "conv2d_x",
+    "conv_transpose",
+    "conv_weight",
+    "conv_x",
     "cos",
     "cosh",
     "cross_entropy",
