@@ -100,6 +100,10 @@ class KindError(BurnbookError, TypeError):
     """Float, Int and Bool are mixed."""
 
 
+class DivisionError(BurnbookError, ZeroDivisionError):
+    """A whole number is divided by zero."""
+
+
 class BackendError(BurnbookError, TypeError):
     """Tensors live on different backends, or the backend cannot do it."""
 

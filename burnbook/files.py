@@ -81,17 +81,19 @@ def read_whole(path: PathLike, error: type[BurnbookError] = DataError) -> bytes:
     where = f"read {os.fspath(path)}"
     try:
         with open(path, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise error(where, "this is not a regular file")
-            return file.read()
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            if regular:
+                return file.read()
     except FileNotFoundError:
         raise error(where, "there is no such file", _look_around(path)) from None
     except IsADirectoryError:
         raise error(where, "this is a folder, not a file") from None
     except OSError as cause:
         raise error(where, f"the file cannot be read: {cause.strerror}") from None
-    except ValueError as cause:  # a NUL in the path
-        raise error(repr(os.fspath(path)), f"not a path: {cause}") from None
+    except ValueError:
+        what = f"{os.fspath(path)!r} is not a path: there is a zero byte in it"
+        raise error("read", what) from None
+    raise error(where, "this is not a regular file but a device or a pipe")
 
 
 def remove_leftovers(folder: PathLike, older_than: float = 60.0) -> int:

@@ -74,7 +74,7 @@ def dtype_name(dtype: np.dtype) -> str:
         return _BACK[np.dtype(dtype).newbyteorder("=")]
     except KeyError:
         raise KindError(
-            "dtype", f"{dtype} has no counterpart here", cure=", ".join(_DTYPES)
+            "dtype", f"NumPy's {dtype} has no counterpart", cure=", ".join(_DTYPES)
         ) from None
 
 

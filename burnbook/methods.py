@@ -14,7 +14,13 @@ import numpy as np
 
 from burnbook import op as ops_table
 from burnbook.backend.base import Backend
-from burnbook.errors import BackendError, BurnbookError, KindError, ShapeError
+from burnbook.errors import (
+    BackendError,
+    BurnbookError,
+    DivisionError,
+    KindError,
+    ShapeError,
+)
 from burnbook.kinds import Bool, Float, Int, KindType
 from burnbook.op import Op
 from burnbook.ops.shape import cast
@@ -100,22 +106,27 @@ def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
 def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Exception:
     """The error for inputs that an op cannot take: backend, kind, rank, then shape."""
     given = [t for t in tensors if isinstance(t, Methods)]
+    names = [name for name, t in named(op, tensors) if isinstance(t, Methods)]
     if any(t.backend is not given[0].backend for t in given):
-        wanted = given[0].backend
+        wanted = given[names.index("weight") if "weight" in names else 0].backend
+        pairs = zip(names, given, strict=True)
+        odd = next(name for name, t in pairs if t.backend is not wanted)
         return BackendError(
             op.name,
             "all inputs must live on one backend",
             facts(op, tensors),
-            f"x.to_device({wanted!r}) on the other one",
+            f"{odd}.to_device({wanted!r})",
         )
     kinds = tuple(t.kind for t in given)
     if (kinds[:1] if op.many else kinds) not in op.kinds or (
         op.many and len(set(kinds)) > 1
     ):
-        rows = [" and ".join(k.__name__ for k in row) for row in op.kinds]
-        cure = "convert with .float(), .int() or .bool()" if len(given) > 1 else None
-        names = ", or ".join(rows)
-        return KindError(op.name, f"takes {names}", facts(op, tensors), cure)
+        rows = [row * len(kinds) if op.many else row for row in op.kinds]
+        texts = [" and ".join(k.__name__ for k in row) for row in op.kinds]
+        if len({kind for row in rows for kind in row}) == 1:
+            texts = [rows[0][0].__name__]
+        what = f"takes {', or '.join(texts)}"
+        return KindError(op.name, what, facts(op, tensors), _cast(names, kinds, rows))
     if op.same_rank and len({t.rank for t in given}) > 1:
         ranks = " and ".join(str(t.rank) for t in given)
         return ShapeError(
@@ -134,7 +145,13 @@ def explained(
 ) -> Exception:
     """Replace an error by an explanation, but only one that the op confirms."""
     if isinstance(error, BurnbookError):
+        if error.where == op.name and not error.facts:
+            error.facts = list(facts(op, tensors))
         return error
+    if isinstance(error, ZeroDivisionError):
+        what = "an Int tensor is divided by zero"
+        cure = ".float() on every side, which gives inf or NaN there"
+        return DivisionError(op.name, what, facts(op, tensors), cure)
     return (
         _because(op, tensors, attrs, op.check)
         or _because(op, tensors, attrs, op.reason)
@@ -142,13 +159,31 @@ def explained(
     )
 
 
+def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str | None:
+    """Which inputs to convert so that the kinds become those of the nearest row."""
+    tries = [
+        [
+            f"{name}.{wanted.__name__.lower()}()"
+            for name, kind, wanted in zip(names, kinds, row, strict=False)
+            if kind is not wanted
+        ]
+        for row in rows
+    ]
+    return " and ".join(min((t for t in tries if t), key=len, default=[])) or None
+
+
+def named(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """The inputs with their names."""
+    names = op.inputs
+    if op.many:
+        names = tuple(f"{op.inputs[0]}[{i}]" for i in range(len(tensors)))
+    return list(zip(names, tensors, strict=False))
+
+
 def facts(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, str]]:
     """One line per input: its name, kind, shape and backend."""
-    names = (
-        [f"{op.inputs[0]}[{i}]" for i in range(len(tensors))] if op.many else op.inputs
-    )
     rows: list[tuple[str, str]] = []
-    for name, t in zip(names, tensors, strict=False):
+    for name, t in named(op, tensors):
         if isinstance(t, Methods):
             shape = list(t.value.shape)
             rows.append((name, f"{t.kind.__name__} {shape}  on {t.backend!r}"))
@@ -233,16 +268,20 @@ def _method_of_many(op: Op) -> Callable[..., Any]:
 
 def lift(op: Op, tensor: Any, other: Any) -> Any:
     """A Python number as the element type of a tensor: it never changes the kind."""
-    kind = tensor.kind
-    if not isinstance(other, NUMBERS) or (kind, kind) not in op.kinds:
-        if isinstance(other, NUMBERS):
-            raise complaint(op, (tensor,), NO_ATTRS)
+    kind, number = tensor.kind, isinstance(other, NUMBERS)
+    if number and op.symbol == "@":
+        what, shown = "the other side is a number", facts(op, (tensor, other))
+        raise KindError(op.name, what, shown, "x * number")
+    if not number:
+        name = type(other).__name__
         raise KindError(
             op.name,
-            f"the other side is a {type(other).__name__}, not a tensor or a number",
+            f"the other side is {name}, not a tensor or a number",
             facts(op, (tensor,)),
             "Tensor.from_data(…, device) makes a tensor of it",
         )
+    if (kind, kind) not in op.kinds:
+        raise complaint(op, (tensor, other), NO_ATTRS)
     if kind is Float:
         return float(other)
     return bool(other) if kind is Bool else int(other)
@@ -257,7 +296,7 @@ def _reflected(op: Op) -> Callable[[Any, Any], Any]:
         try:
             out = backend.run(op, (value, self.value), NO_ATTRS)
         except Exception as error:
-            raise explained(op, (self, other), NO_ATTRS, error) from None
+            raise explained(op, (other, self), NO_ATTRS, error) from None
         return self.__class__(out, by_kind.get(self.kind), backend, self.rank)
 
     method.__doc__ = op.__doc__
@@ -288,6 +327,10 @@ def _because(
     if ask is None:
         return None
     known: dict[str, Any] = {**op.attrs, **attrs}
+    empty = inspect.Parameter.empty
+    missing = [name for name, value in known.items() if value is empty]
+    if missing:
+        raise TypeError(f"{op.name}() needs {missing[0]}")
     if op.many:
         known[op.inputs[0]] = [tuple(t.value.shape) for t in tensors]
     else:

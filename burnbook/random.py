@@ -15,7 +15,10 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from operator import index
 from typing import Any
+
+from burnbook.errors import ConfigError
 
 Key = tuple[int, int]
 
@@ -33,7 +36,7 @@ class Stream:
     __slots__ = ("_lock", "position", "root")
 
     def __init__(self, seed: int | None) -> None:
-        self.root = None if seed is None else _mix(f"seed {int(seed)}")
+        self.root = None if seed is None else _mix(f"seed {_whole(seed)}")
         self.position = 0
         self._lock = threading.Lock()
 
@@ -57,6 +60,14 @@ class Stream:
 
     def __reduce__(self) -> Any:
         return _stream, (self.root, self.position)
+
+
+def _whole(seed: Any) -> int:
+    try:
+        return index(seed)
+    except TypeError:
+        what = f"{seed!r} is not a whole number"
+        raise ConfigError("seed", what, cure="seed(42)") from None
 
 
 def seed(seed: int) -> None:

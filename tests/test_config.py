@@ -197,7 +197,7 @@ def test_an_unknown_field_is_named_with_the_one_that_was_meant(tmp_path):
     assert load_error(tmp_path, text) == (
         "load config.json: dropuot is not a field of ModelConfig\n"
         "  fields  num_classes, hidden_size, dropout\n"
-        "  try: dropout"
+        "  try: dropout in place of dropuot"
     )
 
 
@@ -226,8 +226,8 @@ def test_all_misfits_are_listed_at_once(tmp_path):
         "  model.num_classes must be int, not float 3.5\n"
         "  model.hidden_size (int) is missing\n"
         "  sizes[1] must be int, not str '2'\n"
-        "  speed: 'FASTER' is not a Speed\n"
-        "  try: model.hidden_size; FAST"
+        "  speed: Speed has no 'FASTER'\n"
+        "  try: model.hidden_size in place of model.hiden_size; FAST"
     )
 
 
@@ -235,11 +235,11 @@ def test_all_misfits_are_listed_at_once(tmp_path):
     ("text", "part"),
     [
         ("{", "this is not JSON"),
-        ("[1]", "the file must be ModelConfig, not list [1]"),
+        ("[1]", "the JSON must hold the fields of ModelConfig in braces"),
         ('{"num_classes": 1, "hidden_size": NaN}', "NaN is not a JSON number"),
         ("[" * 100_000, "this is not JSON"),
         ('{"num_classes": 1e400, "hidden_size": 1}', "must be int, not float inf"),
-        ("", "this is not JSON"),
+        ("", "there is nothing in it"),
     ],
 )
 def test_a_file_that_is_no_config_is_refused(tmp_path, text, part):

@@ -381,7 +381,8 @@ def test_a_split_that_does_not_add_up_is_refused(parts, text):
         ),
         (
             lambda: ShuffledDataset(numbers(3), 1.5),
-            "ShuffledDataset: the seed must be a whole number, got 1.5\n  try: 42",
+            "ShuffledDataset: the seed must be a whole number, got 1.5\n"
+            "  try: a number such as 42",
         ),
         (
             lambda: SelectionDataset(numbers(3), [0.5]),

@@ -227,7 +227,7 @@ def test_an_item_that_is_missing_in_the_middle_is_an_error_not_an_end():
         (
             lambda: builder(size=2.5),
             "DataLoaderBuilder: batch_size must be a whole number, got 2.5\n"
-            "  try: batch_size 1 or more",
+            "  try: batch_size: 1 or more",
         ),
         (
             lambda: builder(workers=-1),
@@ -235,7 +235,8 @@ def test_an_item_that_is_missing_in_the_middle_is_an_error_not_an_end():
         ),
         (
             lambda: builder().shuffle("42"),
-            "DataLoaderBuilder: the seed must be a whole number, got '42'\n  try: 42",
+            "DataLoaderBuilder: the seed must be a whole number, got '42'\n"
+            "  try: a number such as 42",
         ),
         (
             lambda: DataLoaderBuilder(None),

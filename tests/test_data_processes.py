@@ -114,7 +114,7 @@ def test_what_cannot_be_sent_to_a_process_is_named():
     with pytest.raises(DataError) as error:
         list(loader)
     assert text_of(error).startswith(
-        "data loader: the dataset or the batcher cannot go to a process: "
+        "data loader: the dataset or the batcher cannot go to a process\n  why      "
     )
     assert text_of(error).endswith(
         "  dataset  MapperDataset(50 items)\n"
@@ -195,7 +195,8 @@ def test_fork_is_refused():
     with pytest.raises(ConfigError) as error:
         builder().worker_processes("fork")
     assert text_of(error) == (
-        "DataLoaderBuilder: processes start by 'spawn' or 'forkserver', not by 'fork'"
+        "DataLoaderBuilder: processes start by 'spawn' or 'forkserver', not by 'fork'\n"
+        '  try: worker_processes("spawn")'
     )
 
 

@@ -159,9 +159,10 @@ def test_a_gradient_of_another_shape_is_explained():
     with pytest.raises(ShapeError) as caught:
         AdamConfig().init().step(0.1, module, grads)
     assert str(caught.value) == (
-        "step: the gradient does not have the shape of its parameter\n"
+        "step of Net.scale: the gradient does not have the shape of its parameter\n"
         "  param  [1, 2]\n"
-        "  grad   [2, 2]"
+        "  grad   [2, 2]\n"
+        "  try: GradientsParams.from_grads(loss.backward(), model)"
     )
 
 
@@ -293,9 +294,9 @@ def test_a_loaded_record_is_given_back_unchanged():
 @pytest.mark.parametrize(
     ("record", "part"),
     [
-        (None, "record does not hold a state"),
-        ([], "record does not hold a state"),
-        ({"04": None}, "04 does not hold a state (V1, rank)"),
+        (None, "record does not hold the state of an optimizer"),
+        ([], "record does not hold the state of an optimizer"),
+        ({"04": None}, "04 does not hold the state of an optimizer"),
         ({"!": {"V1": {"Rank1": {}}}}, "! is not the id of a parameter"),
         ({"04": {"V1": {"Rank1": {}}}}, "04.momentum is not in the record"),
         (

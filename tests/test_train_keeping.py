@@ -340,12 +340,14 @@ def test_a_summary_of_nothing_says_so(tmp_path):
     with pytest.raises(TrainingError) as error:
         LearnerSummary(tmp_path / "none", ["Loss"])
     assert str(error.value) == (
-        f"LearnerSummary: Artifact directory does not exist at: {tmp_path}/none"
+        f"LearnerSummary: Artifact directory does not exist at: {tmp_path}/none\n"
+        "  try: the folder that was given to LearnerBuilder"
     )
     with pytest.raises(TrainingError) as error:
         LearnerSummary(tmp_path, ["Loss"])
     assert str(error.value) == (
-        f"LearnerSummary: No training or validation artifacts found at: {tmp_path}"
+        f"LearnerSummary: No training or validation artifacts found at: {tmp_path}\n"
+        "  try: a training with metrics and without metric_loggers of your own"
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burnbook.errors import BackendError
+from burnbook.errors import BackendError, KindError
 from burnbook.kinds import Bool, Float, KindType, numpy_dtype
 from burnbook.op import Op
 from burnbook.random import Stream, current_stream
@@ -61,8 +61,9 @@ class Backend(metaclass=Interned):
         self.xp = ArraySpace(xp, self)
         self.float = float
         self.int = int
-        self.float_dtype = numpy_dtype(float)
-        self.int_dtype = numpy_dtype(int)
+        where = type(self).__name__
+        self.float_dtype = _element(where, "float", float, "f")
+        self.int_dtype = _element(where, "int", int, "iu")
         self.kernels: dict[Op | BackwardOp, Kernel] = {}
         self.stream = Stream(None)
 
@@ -133,10 +134,24 @@ class Backend(metaclass=Interned):
         return type(self), self.arguments
 
 
+def _element(where: str, option: str, name: str, kinds: str) -> np.dtype:
+    """The element type that a backend was asked for, if it is of that kind."""
+    dtype = numpy_dtype(name)
+    if dtype.kind not in kinds:
+        known = "f32, f64 or f16" if kinds == "f" else "i64, i32, i16, i8, u8 …"
+        raise KindError(where, f"{option}={name!r} is of another kind", cure=known)
+    return dtype
+
+
 class Layer(Backend):
     """A backend that holds another one and forwards the protocol to it."""
 
     def __init__(self, inner: Backend):
+        if not isinstance(inner, Backend):
+            name = type(self).__name__
+            shown = inner.__name__ if isinstance(inner, type) else repr(inner)
+            what, cure = f"{shown} is not a backend", f"{name}(Numpy())"
+            raise BackendError(name, what, cure=cure)
         self._inner = inner
         self.name = f"{type(self).__name__.lower()}<{inner.name}>"
         self.device_name = inner.device_name

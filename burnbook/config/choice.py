@@ -121,9 +121,13 @@ class holding:  # noqa: N801 - reads as a word of the declaration
         given = tuple(values.values()) if self.names else args
         wrong_names = self.names and tuple(sorted(values)) != tuple(sorted(self.names))
         if len(given) != len(self.types) or wrong_names:
+            count, wrong = len(args) + len(named), sorted(set(named) - set(self.names))
+            what = f"{len(self.types)} values are needed, not {count}"
+            if wrong and self.names:
+                what = f"{wrong[0]} is not one of its values"
             raise ConfigError(
                 f"{owner.__name__}.{self.name}",
-                f"{len(self.types)} values are needed, not {len(args) + len(named)}",
+                what,
                 cure=f"{owner.__name__}.{self.name}({self.signature()})",
             )
         if self.names:

@@ -108,8 +108,8 @@ class Config:
         try:
             tree = json.loads(text, parse_constant=_no_constant)
         except (ValueError, RecursionError) as cause:
-            reason = str(cause) or "nested too deeply"
-            raise ConfigError(where, f"this is not JSON: {cut(reason)}") from None
+            what, facts = _why_no_json(text, cause)
+            raise ConfigError(where, what, facts) from None
         problems: list[Problem] = []
         config = read(tree, cls, "", problems, parsed=True)
         if problems:
@@ -206,6 +206,17 @@ def _hints(cls: type) -> dict[str, Any]:
                 text = isinstance(annotation, str)
                 found[name] = Any if text else annotation
         return found
+
+
+def _why_no_json(text: str | bytes, cause: Exception) -> tuple[str, list[Any]]:
+    if not text.strip():
+        return "there is nothing in it", []
+    if isinstance(cause, json.JSONDecodeError):
+        what = f"this is not JSON from line {cause.lineno}, column {cause.colno} on"
+        return what, [("there", cause.msg)]
+    if isinstance(cause, RecursionError):
+        return "this is not JSON: it nests too deeply", []
+    return f"this is not JSON: {cut(str(cause))}", []
 
 
 def _no_constant(name: str) -> Any:

@@ -27,6 +27,7 @@ class Problem(NamedTuple):
     text: str
     cure: str | None = None
     known: tuple[str, ...] = ()
+    names: str = "fields"  # what the names are
 
 
 class Choices:
@@ -74,7 +75,7 @@ def explain(where: str, cls: str, problems: list[Problem]) -> ConfigError:
         what = f"{len(problems)} fields do not fit {cls}".rstrip()
         facts = [one.text for one in problems]
     elif problems[0].known:
-        facts = [("fields", ", ".join(problems[0].known))]
+        facts = [(problems[0].names, ", ".join(problems[0].known))]
     cures = dict.fromkeys(one.cure for one in problems if one.cure)
     return ConfigError(where, what, facts, "; ".join(cures) or None)
 
@@ -104,7 +105,8 @@ def encode(value: Any, indent: int = 0, path: str = "") -> str:
 def float_text(x: float, path: str = "") -> str:
     """A float as Rust writes it in JSON: shortest digits, 0.00001, 1e-7, 1e16."""
     if not math.isfinite(x):
-        raise ConfigError(path or "config", f"{x} has no place in JSON")
+        what = f"{x} has no place in JSON"
+        raise ConfigError(path or "config", what, cure="a finite number")
     digits, _, exponent = f"{_shortest(x)}".partition("e")
     power = int(exponent)
     if -6 < power < 16:
@@ -175,10 +177,14 @@ _PLAIN: dict[Any, Callable[[Any], Any]] = {
 }
 
 
-def _misfit(value: Any, hint: Any, path: str, problems: list[Problem]) -> Any:
+def _misfit(
+    value: Any, hint: Any, path: str, problems: list[Problem], cure: str | None = None
+) -> Any:
     got = "None" if value is None else f"{type(value).__name__} {cut(repr(value))}"
-    name = path or "the file"
-    problems.append(Problem(f"{name} must be {type_text(hint)}, not {got}"))
+    text = f"{path} must be {type_text(hint)}, not {got}"
+    if not path:
+        text = f"the JSON must hold the fields of {type_text(hint)} in braces"
+    problems.append(Problem(text, cure))
     return value
 
 
@@ -225,13 +231,17 @@ def _read_container(
         return {k: read(v, arm, f"{path}.{k}", problems, parsed) for k, v in rows}
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if not isinstance(value, (list, tuple)):
-        return _misfit(value, hint, path, problems)
     wanted = arms or (Any, ...)
+    if not isinstance(value, (list, tuple)):
+        count = 1 if kind is list or wanted[-1] is ... else len(wanted)
+        plain = isinstance(value, (int, float))
+        cure = f"[{', '.join([str(value)] * count)}]" if plain else None
+        return _misfit(value, hint, path, problems, cure)
     if kind is list or wanted[-1] is ...:
         wanted = (wanted[0],) * len(value)
     if len(wanted) != len(value):
-        return _misfit(value, hint, path, problems)
+        cure = f"[{', '.join(map(type_text, wanted))}]"
+        return _misfit(value, hint, path, problems, cure)
     rows = enumerate(zip(value, wanted, strict=True))
     fitted = [read(v, w, f"{path}[{i}]", problems, parsed) for i, (v, w) in rows]
     same = type(value) is kind and all(map(operator.is_, fitted, value))
@@ -249,7 +259,7 @@ def _read_parsed(
     if issubclass(kind, enum.Enum) and isinstance(value, str):
         if value in kind.__members__:
             return kind[value]
-        return _unknown(value, kind.__members__, f"a {kind.__name__}", path, problems)
+        return _unknown(value, kind.__members__, kind.__name__, path, problems)
     return _misfit(value, kind, path, problems)
 
 
@@ -263,8 +273,9 @@ def _read_config(tree: Any, cls: type[Any], path: str, problems: list[Problem]) 
     for name in tree:
         if name not in names:
             text = f"{at}{cut(name)} is not a field of {cls.__name__}"
-            cure = closest(name, [n for n in names if n not in tree] or names)
-            problems.append(Problem(text, cure and f"{at}{cure}", names))
+            near = closest(name, [n for n in names if n not in tree] or names)
+            cure = near and f"{at}{near} in place of {at}{cut(name)}"
+            problems.append(Problem(text, cure, names))
     values = {}
     for name, hint, default in rows:
         if name in tree:
@@ -290,7 +301,7 @@ def _read_choice(tree: Any, cls: type[Any], path: str, problems: list[Problem]) 
         return _misfit(tree, cls, path, problems)
     variant = cls.variants.get(name)
     if variant is None:
-        return _unknown(name, cls.variants, f"a {cls.__name__}", path, problems)
+        return _unknown(name, cls.variants, cls.__name__, path, problems)
     if not variant.types and held is None:
         return cls.make(name)
     parts = _parts(held, variant)
@@ -324,14 +335,12 @@ def _parts(held: Any, variant: Any) -> list[Any] | None:
 def _unknown(
     name: str,
     known: typing.Iterable[str],
-    what: str,
+    kind: str,
     path: str,
     problems: list[Problem],
 ) -> Any:
-    names = tuple(known)
-    problems.append(
-        Problem(f"{path}: {cut(name)!r} is not {what}", closest(name, names), names)
-    )
+    names, text = tuple(known), f"{path}: {kind} has no {cut(name)!r}"
+    problems.append(Problem(text, closest(name, names), names, "known"))
     return None
 
 

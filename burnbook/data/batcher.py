@@ -30,7 +30,11 @@ class Batcher(Generic[Item, Batch]):
     def batch(self, items: list[Item], device: Any = None) -> Batch:
         """Return the batch of these items, on the device when one is given."""
         name = type(self).__name__
-        raise ConfigError(name, "the batcher does not say batch(items)")
+        raise ConfigError(
+            name,
+            "the batcher does not say batch(items)",
+            cure=f"define batch(items, device) in {name}",
+        )
 
 
 def bound(batcher: Any, device: Any) -> Callable[[list[Any]], Any]:

@@ -84,7 +84,8 @@ class DataLoaderBuilder:
         """
         if start not in ("spawn", "forkserver"):
             what = f"processes start by 'spawn' or 'forkserver', not by {start!r}"
-            raise ConfigError("DataLoaderBuilder", what)
+            cure = 'worker_processes("spawn")'
+            raise ConfigError("DataLoaderBuilder", what, cure=cure)
         return self._with(start=start)
 
     def set_device(self, device: Any) -> DataLoaderBuilder:
@@ -128,9 +129,8 @@ class DataLoader(Generic[Batch]):
     def __len__(self) -> int:
         size = self.settings.strategy.batch_size()
         if size is None:
-            raise TypeError(
-                "this batch strategy does not say how many batches it gives"
-            )
+            name = type(self.settings.strategy).__name__
+            raise TypeError(f"{name} does not say how many batches it gives")
         return -(-len(self.dataset) // size)
 
     def num_items(self) -> int:

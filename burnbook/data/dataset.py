@@ -164,7 +164,7 @@ def check_count(where: str, name: str, value: Any, at_least: int) -> int:
         count = operator.index(value)
     except TypeError:
         what = f"{name} must be a whole number, got {value!r}"
-        raise ConfigError(where, what, cure=f"{name} {least}") from None
+        raise ConfigError(where, what, cure=f"{name}: {least}") from None
     if count < at_least:
         what = f"{name} must be {least}, got {count}"
         raise ConfigError(where, what)

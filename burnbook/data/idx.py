@@ -23,6 +23,7 @@ TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">
 GZIP = b"\x1f\x8b"
 CHUNK = 1 << 20
 LONGEST_HEADER = 4 + 4 * 255
+AGAIN = "downloading or copying the file again"
 
 
 def read_idx(path: str | os.PathLike[str], max_bytes: int = 1 << 30) -> NDArray[Any]:
@@ -53,7 +54,7 @@ def parse_idx(data: bytes, name: str) -> NDArray[Any]:
             ("header", f"{list(shape)} of {dtype.name}: {expected:,} bytes in all"),
             ("file", f"{len(data):,} bytes"),
         ]
-        raise DataError("read_idx", what, facts)
+        raise DataError("read_idx", what, facts, AGAIN)
     return np.frombuffer(data, dtype, offset=4 + 4 * len(shape)).reshape(shape)
 
 
@@ -67,7 +68,8 @@ def _header(data: bytes, name: str) -> tuple[np.dtype[Any], tuple[int, ...], int
         )
     start = 4 + 4 * data[3]
     if len(data) < start:
-        raise DataError("read_idx", f"{name} ends inside its header of {start} bytes")
+        what = f"{name} ends inside its header of {start} bytes"
+        raise DataError("read_idx", what, cure=AGAIN)
     shape = struct.unpack(f">{data[3]}I", data[4:start])
     dtype = np.dtype(kind)
     return dtype, shape, start + math.prod(shape) * dtype.itemsize
@@ -123,12 +125,15 @@ class Inflate:
         self.size += len(rest)
         if not self._zlib.eof:
             what = f"{self.name} is cut off after {self.size:,} decompressed bytes"
-            raise DataError("gzip", what)
+            raise DataError("gzip", what, cure=AGAIN)
         return rest
 
     def _damaged(self, error: Exception) -> DataError:
-        return DataError("gzip", f"{self.name} is damaged: {error}")
+        why = "its checksum is another" if "check" in str(error) else "it is no gzip"
+        what = f"{self.name} is damaged after {self.size:,} decompressed bytes: {why}"
+        return DataError("gzip", what, cure=AGAIN)
 
 
 def _too_long(name: str, limit: int) -> DataError:
-    return DataError("gzip", f"{name} holds more than {limit:,} bytes")
+    what = f"{name} unpacks to more than the {limit:,} bytes that it should hold"
+    return DataError("gzip", what)

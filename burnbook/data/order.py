@@ -44,7 +44,7 @@ def check_seed(where: str, seed: Any) -> int:
         return operator.index(seed)
     except TypeError:
         what = f"the seed must be a whole number, got {seed!r}"
-        raise ConfigError(where, what, cure="42") from None
+        raise ConfigError(where, what, cure="a number such as 42") from None
 
 
 def _bits(size: int, seed: int, purpose: int, epoch: int) -> NDArray[np.uint64]:

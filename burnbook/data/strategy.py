@@ -35,7 +35,8 @@ class BatchStrategy(Generic[Item]):
 
     def _missing(self, method: str) -> ConfigError:
         name = type(self).__name__
-        return ConfigError(name, f"the batch strategy does not say {method}")
+        what = f"the batch strategy does not say {method}"
+        return ConfigError(name, what, cure=f"define {method} in {name}")
 
 
 class FixBatchStrategy(BatchStrategy[Item]):

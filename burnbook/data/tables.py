@@ -28,7 +28,7 @@ def read_json_rows(path: PathLike, item: type[Any] | None) -> list[Any]:
     with _opened(path, "json rows") as file:
         for number, line in enumerate(file, 1):
             with _row(path, number):
-                row = json.loads(line)
+                row = json.loads(line.rstrip("\r\n"))
                 rows.append(row if item is None else _from_object(item, row))
     return rows
 
@@ -127,6 +127,10 @@ def _from_object(item: type[Any], row: Any) -> Any:
     if not isinstance(row, dict):
         raise TypeError(f"an object in braces is needed, got {type(row).__name__}")
     known = _field_types(item)  # like serde: what the item does not name is left out
+    for field in dataclasses.fields(item) if dataclasses.is_dataclass(item) else ():
+        optional = {field.default, field.default_factory} != {dataclasses.MISSING}
+        if field.init and not optional and field.name not in row:
+            raise ValueError(f"{field.name} is missing")
     return item(**{name: row[name] for name in known if name in row})
 
 
@@ -159,7 +163,7 @@ def _opened(path: PathLike, where: str) -> Generator[Any, None, None]:
             yield file
         except UnicodeDecodeError as error:
             what = f"{os.fspath(path)} is not UTF-8 text: byte {error.start}"
-            raise DataError(where, what) from None
+            raise DataError(where, what, cure="saving the table as UTF-8") from None
 
 
 @contextmanager
@@ -169,5 +173,8 @@ def _row(path: PathLike, number: int) -> Generator[None, None, None]:
     except UnicodeDecodeError:
         raise
     except (ValueError, TypeError, csv.Error, RecursionError) as error:
-        what = f"{os.fspath(path)}, line {number} does not fit: {error}"
+        why = str(error)
+        if isinstance(error, json.JSONDecodeError):
+            why = f"not JSON from column {error.colno} on: {error.msg.lower()}"
+        what = f"{os.fspath(path)}, line {number} does not fit: {why}"
         raise DataError("rows", what) from None

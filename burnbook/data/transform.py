@@ -26,7 +26,8 @@ class Mapper(Generic[Item, Out]):
     def map(self, item: Item) -> Out:
         """Return the changed item."""
         name = type(self).__name__
-        raise ConfigError(name, "the mapper does not say map(item)")
+        what = "the mapper does not say map(item)"
+        raise ConfigError(name, what, cure=f"define map(item) in {name}")
 
     def map_many(self, items: list[Item]) -> list[Out]:
         """Return the changed items, in their order."""

@@ -12,6 +12,7 @@ import importlib
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import threading
 from collections import deque
@@ -214,7 +215,7 @@ def _lost(error: Exception) -> DataError:
 
 def described(error: BaseException) -> str:
     """Say an error in one line: its class and the first line of its text."""
-    first = str(error).partition("\n")[0]
+    first = re.sub(r" at 0x[0-9a-f]+", "", str(error).partition("\n")[0])
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
@@ -228,8 +229,12 @@ def _packed(recipe: tuple[Any, ...]) -> bytes:
     try:
         return pickle.dumps(recipe, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        what = f"the dataset or the batcher cannot go to a process: {described(error)}"
-        facts = [("dataset", repr(recipe[0])), ("batcher", type(recipe[1]).__name__)]
+        what = "the dataset or the batcher cannot go to a process"
+        facts = [
+            ("why", described(error)),
+            ("dataset", repr(recipe[0])),
+            ("batcher", type(recipe[1]).__name__),
+        ]
         cure = (
             "functions and classes defined at the top of a module (no lambda), or "
             "threads (leave out worker_processes())"

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from burnbook.errors import BurnbookError
+from burnbook.errors import ConfigError
 from burnbook.kinds import Kind
 from burnbook.module.param import Param
 from burnbook.tensor import Tensor
@@ -179,8 +179,8 @@ def _container(value: Any, settings: DisplaySettings, level: int) -> str:
     return layout(name, inside, 0, settings, level)
 
 
-def _mixed(name: str) -> BurnbookError:
-    return BurnbookError(
+def _mixed(name: str) -> ConfigError:
+    return ConfigError(
         "Content",
         f"{name[:40]!r} cannot be added: single content and attributes do not mix",
         cure="either add_single or add",

@@ -43,6 +43,12 @@ def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
 
 def load_record(module: Any, record: Any, partial: bool) -> Any:
     """The module with the values of the record; a RecordError lists what misfits."""
+    if record is not None and not isinstance(record, (dict, ParamRecord)):
+        raise RecordError(
+            f"load into {type(module).__name__}",
+            f"{_what(record)} is not a record",
+            cure="what recorder.load(path, device) or model.into_record() gives",
+        )
     loading = Loading(partial)
     made = loading.part(module, record, Hint(), "")
     if loading.problems and not partial:

@@ -13,9 +13,23 @@ from burnbook.op import distinct, normal, op, truths
 def dim_inside(x: tuple[int, ...], dim: int) -> Any:
     """Why a dim does not exist in a tensor, or None if it does."""
     rank = len(x)
-    if not -rank <= dim < rank:
-        return DimError, f"dim {dim} does not exist: the tensor has rank {rank}"
+    if not isinstance(dim, int) or not -rank <= dim < rank:
+        return DimError, f"dim {dim!r} does not exist: the tensor has rank {rank}"
     return None
+
+
+def some_elements(x: tuple[int, ...]) -> str | None:
+    """Why no element is the largest or the smallest: there is none."""
+    return "there is no element to choose from" if 0 in x else None
+
+
+def some_along(x: tuple[int, ...], dim: int) -> Any:
+    """The same along one dim."""
+    return dim_inside(x, dim) or (
+        f"dim {dim} has size 0: there is no element to choose from"
+        if x[dim] == 0
+        else None
+    )
 
 
 DIM = [(normal(2, 3, 4), {"dim": 1}), (normal(2, 3), {"dim": 0})]
@@ -77,7 +91,7 @@ mean_dim.grad(
 )
 
 
-@op("F>F I>I", samples=[(distinct(2, 3),)])
+@op("F>F I>I", reason=some_elements, samples=[(distinct(2, 3),)])
 def max(xp: Any, x: Any) -> Any:
     """The largest element.
 
@@ -89,7 +103,7 @@ def max(xp: Any, x: Any) -> Any:
 max.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmax(x)))
 
 
-@op("F>F I>I", samples=[(distinct(2, 3),)])
+@op("F>F I>I", reason=some_elements, samples=[(distinct(2, 3),)])
 def min(xp: Any, x: Any) -> Any:
     """The smallest element.
 
@@ -103,7 +117,7 @@ min.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmin(x)))
 DISTINCT = [(distinct(2, 3, 4), {"dim": 1}), (distinct(2, 3), {"dim": 0})]
 
 
-@op("F>F I>I", reason=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+@op("F>F I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
 def max_dim(xp: Any, x: Any, *, dim: int) -> Any:
     """The largest element along a dim; the gradient goes to the first of them.
 
@@ -117,7 +131,7 @@ max_dim.grad(
 )
 
 
-@op("F>F I>I", reason=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+@op("F>F I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
 def min_dim(xp: Any, x: Any, *, dim: int) -> Any:
     """The smallest element along a dim; the gradient goes to the first of them.
 
@@ -131,7 +145,7 @@ min_dim.grad(
 )
 
 
-@op("F>I I>I", reason=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+@op("F>I I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
 def argmax(xp: Any, x: Any, *, dim: int) -> Any:
     """Where the largest element along a dim stands; the first of equals.
 
@@ -140,7 +154,7 @@ def argmax(xp: Any, x: Any, *, dim: int) -> Any:
     return xp.expand_dims(xp.argmax(x, axis=dim), dim)
 
 
-@op("F>I I>I", reason=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+@op("F>I I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
 def argmin(xp: Any, x: Any, *, dim: int) -> Any:
     """Where the smallest element along a dim stands; the first of equals.
 

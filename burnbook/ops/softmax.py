@@ -4,9 +4,15 @@ from typing import Any
 
 from burnbook.errors import DimError
 from burnbook.op import indices, normal, op
+from burnbook.ops.reduce import NO_DIM, some_along
 
 
-@op("F>F", samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})])
+@op(
+    "F>F",
+    reason=some_along,
+    samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})],
+    rejects=NO_DIM,
+)
 def softmax(xp: Any, x: Any, *, dim: int) -> Any:
     """Turn scores into chances that add up to 1: outᵢ = exp(xᵢ − m) / Σⱼ exp(xⱼ − m).
 
@@ -23,7 +29,12 @@ softmax.grad(
 )
 
 
-@op("F>F", samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})])
+@op(
+    "F>F",
+    reason=some_along,
+    samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})],
+    rejects=NO_DIM,
+)
 def log_softmax(xp: Any, x: Any, *, dim: int) -> Any:
     """Log of softmax, without overflow: outᵢ = xᵢ − m − log Σⱼ exp(xⱼ − m), m = max x.
 

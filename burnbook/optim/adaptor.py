@@ -8,7 +8,7 @@ these as a record. A parameter without a gradient stays as it is, and so does it
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from burnbook.backend.base import Backend
-from burnbook.errors import RecordError, ShapeError
+from burnbook.errors import GraphError, RecordError, ShapeError
 from burnbook.kinds import Float
 from burnbook.module import Module, Param, ParamId
 from burnbook.module.tree import rebuild
@@ -92,9 +92,17 @@ class OptimizerAdaptor:
             grad = grads.remove(param.id)
             if grad is None or param.kind is not Float:
                 return param
-            return self._update(lr, param, grad, states)
+            try:
+                return self._update(lr, param, grad, states)
+            except ShapeError as error:
+                path = module.find_part(param)
+                error.where = f"step of {type(module).__name__}.{path}"
+                raise
 
+        given = len(grads)
         made = rebuild(module, update, _same)
+        if given and len(grads) == given:
+            raise _strangers(given, module)
         self._states.update(states)
         return made
 
@@ -110,7 +118,8 @@ class OptimizerAdaptor:
         if grad.dims() != dims:
             what = "the gradient does not have the shape of its parameter"
             facts = [("param", str(list(dims))), ("grad", str(list(grad.dims())))]
-            raise ShapeError("step", what, facts)
+            cure = "GradientsParams.from_grads(loss.backward(), model)"
+            raise ShapeError("step", what, facts, cure)
         if self.grad_clipping is not None:
             grad = self.grad_clipping.clip_gradient(grad)
         held = self._states.get(param.id)
@@ -175,7 +184,7 @@ class OptimizerAdaptor:
         """One state from {"V1": {"Rank2": state}}."""
         inner = held.get("V1") if isinstance(held, dict) and len(held) == 1 else None
         if not isinstance(inner, dict) or len(inner) != 1:
-            problems.append(f"{at} does not hold a state (V1, rank)")
+            problems.append(f"{at} does not hold the state of an optimizer")
             return None
         ((rank, fields),) = inner.items()
         state = state_from_record(self.optim.state_type, fields, device, at, problems)
@@ -189,6 +198,15 @@ class OptimizerAdaptor:
         states = f"{count} state{'' if count == 1 else 's'}"
         clipping = f", {self.grad_clipping!r}" if self.grad_clipping else ""
         return f"OptimizerAdaptor({self.optim!r}{clipping}, {states})"
+
+
+def _strangers(count: int, module: Module) -> GraphError:
+    name = type(module).__name__
+    return GraphError(
+        "step",
+        f"none of the {count} gradients belongs to a parameter of {name}",
+        cure="GradientsParams.from_grads(loss.backward(), model) with this very model",
+    )
 
 
 class _Held(NamedTuple):

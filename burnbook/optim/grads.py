@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 from burnbook.backend.base import Backend
+from burnbook.errors import GraphError
 from burnbook.kinds import Float
 from burnbook.module import Module, Param, ParamId
 from burnbook.module.tree import each_param
@@ -31,7 +32,25 @@ class GradientsParams:
 
     @classmethod
     def from_grads(cls, grads: Any, module: Module) -> Self:
-        """Take the gradients of a module's parameters out of what backward() gave."""
+        """Take the gradients of a module's parameters out of what backward() gave.
+
+        It is an error when there are gradients, but none of this module: another model
+        made the loss, or an older copy of this one.
+        """
+        found = cls.from_module(grads, module)
+        if found.is_empty() and len(grads):
+            name = type(module).__name__
+            raise GraphError(
+                "from_grads",
+                f"none of the {len(grads)} gradients is that of a parameter of {name}",
+                cure="the very model that computed the loss, not an older or newer "
+                "copy; from_module for a part that may have no gradient",
+            )
+        return found
+
+    @classmethod
+    def from_module(cls, grads: Any, module: Module) -> Self:
+        """The same for a part of a model: the gradients of the rest stay in `grads`."""
         found: dict[ParamId, Tensor] = {}
 
         def take(param: Param) -> None:
@@ -42,11 +61,6 @@ class GradientsParams:
 
         each_param(module, take)
         return cls(found)
-
-    @classmethod
-    def from_module(cls, grads: Any, module: Module) -> Self:
-        """The same for a part of a model: the gradients of the rest stay in `grads`."""
-        return cls.from_grads(grads, module)
 
     @classmethod
     def from_params(cls, grads: Any, module: Module, ids: Iterable[ParamId]) -> Self:

@@ -35,9 +35,14 @@ class ConstantLr:
     """
 
     def __init__(self, lr: float):
+        plain = isinstance(lr, (int, float)) and not isinstance(lr, bool)
+        if not plain or not 0.0 <= lr < float("inf"):
+            raise ConfigError(
+                "ConstantLr",
+                f"{lr!r} is not a learning rate",
+                cure="a number of at least 0, such as 1e-4, or a scheduler",
+            )
         self.lr = float(lr)
-        if not 0.0 <= self.lr < float("inf"):
-            raise ConfigError("ConstantLr", f"{lr} is not a learning rate")
 
     def step(self) -> float:
         """The learning rate."""

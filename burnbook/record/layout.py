@@ -125,7 +125,7 @@ def _from_object(node: Any, path: Path) -> Any:
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
         return {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}
     raise Trouble(
-        f"{named(path)} is a {type(node).__name__}, which no record can hold",
+        f"{named(path)} holds {type(node).__name__}, which no record can hold",
         "numbers, text, None, lists, dicts, tensors, dataclasses",
         cure="give the class into_record() and load_record()",
     )

@@ -45,8 +45,9 @@ def unpack(data: bytes, max_bytes: int | None = None) -> bytes:
                     cure="max_bytes=… on the recorder, if you trust the file",
                 )
     except zlib.error as cause:
-        what = str(cause).split(": ")[-1]
-        raise Trouble("the gzip around the record is damaged", found=what) from None
+        what = "another checksum" if "check" in str(cause) else "no gzip"
+        found = f"{what} after {len(found)} bytes"
+        raise Trouble("the gzip around the record is damaged", found=found) from None
     if unpacker.unused_data:
         count = len(unpacker.unused_data)
         raise Trouble(f"{count} bytes follow the end of the gzip", "none")

@@ -7,7 +7,14 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.errors import KindError, ShapeError
+from burnbook.errors import (
+    BackendError,
+    BurnbookError,
+    ConfigError,
+    DataError,
+    KindError,
+    ShapeError,
+)
 from burnbook.kinds import Bool, Float, Int, KindType, dtype_name, kind_of
 from burnbook.methods import Methods, apply
 from burnbook.ops import random as random_ops
@@ -46,8 +53,13 @@ class Creation(Methods):
             >>> Tensor.from_data([[1.0, 2.0]]).shape
             (1, 2)
         """
-        data = data if isinstance(data, TensorData) else TensorData(data)
-        backend = device or Numpy()
+        backend = some_device("from_data", device)
+        if not isinstance(data, TensorData):
+            try:
+                data = TensorData(data)
+            except BurnbookError as error:
+                error.where = "from_data"
+                raise
         kind = kind or (Float if data.dtype == "bf16" else kind_of(data.array.dtype))
         if not data.shape:
             raise ShapeError(
@@ -63,7 +75,12 @@ class Creation(Methods):
     @classmethod
     def from_numpy(cls, array: Any, device: Backend | None = None) -> Self:
         """Copy a NumPy array to a device; its kind follows from its element type."""
-        return cls.from_data(TensorData.of(np.asarray(array)), device)
+        try:
+            data = TensorData.of(np.asarray(array))
+        except KindError as error:
+            error.where = "from_numpy"
+            raise
+        return cls.from_data(data, device)
 
     @classmethod
     def from_floats(cls, data: DataLike, device: Backend | None = None) -> Self:
@@ -89,9 +106,24 @@ class Creation(Methods):
         kind: KindType = Float,
     ) -> Self:
         """A tensor with the same value everywhere."""
-        backend = device or Numpy()
-        dims = some_dims("full", shape)
-        array = np.full(dims, value, backend.dtype(kind))
+        return cls._filled("full", shape, value, device, kind)
+
+    @classmethod
+    def _filled(
+        cls,
+        where: str,
+        shape: Iterable[int],
+        value: float,
+        device: Backend | None,
+        kind: KindType,
+    ) -> Self:
+        backend = some_device(where, device)
+        dims = some_dims(where, shape)
+        try:
+            array = np.full(dims, value, backend.dtype(kind))
+        except (TypeError, ValueError, OverflowError):
+            what = f"a tensor of {kind.__name__} cannot hold {value!r}"
+            raise DataError(where, what, cure="a number of at most 64 bits") from None
         return cls(backend.from_numpy(array), kind, backend, len(dims))
 
     @classmethod
@@ -102,7 +134,7 @@ class Creation(Methods):
         kind: KindType = Float,
     ) -> Self:
         """A tensor of zeros (of False, for Bool)."""
-        return cls.full(shape, 0, device, kind)
+        return cls._filled("zeros", shape, 0, device, kind)
 
     @classmethod
     def ones(
@@ -112,7 +144,7 @@ class Creation(Methods):
         kind: KindType = Float,
     ) -> Self:
         """A tensor of ones (of True, for Bool)."""
-        return cls.full(shape, 1, device, kind)
+        return cls._filled("ones", shape, 1, device, kind)
 
     @classmethod
     def empty(
@@ -122,7 +154,7 @@ class Creation(Methods):
         kind: KindType = Float,
     ) -> Self:
         """A tensor whose content nobody promises; here it is zeros."""
-        return cls.full(shape, 0, device, kind)
+        return cls._filled("empty", shape, 0, device, kind)
 
     def full_like(self, value: float) -> Self:
         """A tensor of one value, with the shape, kind and device of this one."""
@@ -145,8 +177,8 @@ class Creation(Methods):
         cls, size: int, device: Backend | None = None, kind: KindType = Float
     ) -> Self:
         """The identity matrix [size, size]."""
-        backend = device or Numpy()
-        array = np.eye(size, dtype=backend.dtype(kind))
+        backend = some_device("eye", device)
+        array = np.eye(*some_dims("eye", [size]), dtype=backend.dtype(kind))
         return cls(backend.from_numpy(array), kind, backend, 2)
 
     @classmethod
@@ -164,7 +196,7 @@ class Creation(Methods):
             raise ShapeError(
                 "arange", f"the step is {step}", cure="a step of 1 or more"
             )
-        backend = device or Numpy()
+        backend = some_device("arange", device)
         array = np.arange(start, max(start, end), step).astype(backend.int_dtype)
         return cls(backend.from_numpy(array), Int, backend, 1)
 
@@ -189,7 +221,7 @@ class Creation(Methods):
         """
         if kind is Bool:
             raise KindError("random", "draws Float or Int", cure="random(…) > 0.5")
-        backend = device or Numpy()
+        backend = some_device("random", device)
         dims = some_dims("random", shape)
         value = _draw(backend, dims, distribution or Distribution.Default, kind)
         return cls(value, kind, backend, len(dims))
@@ -213,16 +245,39 @@ class Creation(Methods):
     @classmethod
     def cat(cls, tensors: Sequence[Self], dim: int = 0) -> Self:
         """Join tensors along a dim that exists; the other sizes must agree."""
-        if not tensors:
-            raise ShapeError("cat", "there is no tensor to join")
+        check_tensors("cat", tensors)
         return apply(shape_ops.cat, *tensors, dim=dim)
 
     @classmethod
     def stack(cls, tensors: Sequence[Any], dim: int = 0) -> Self:
         """Join tensors of one shape along a new dim."""
-        if not tensors:
-            raise ShapeError("stack", "there is no tensor to join")
+        check_tensors("stack", tensors)
         return cls.cat([t.unsqueeze_dim(dim) for t in tensors], dim)
+
+
+def some_device(where: str, device: Any) -> Backend:
+    """The device that was given, or `Numpy()`."""
+    if device is None:
+        return Numpy()
+    if not isinstance(device, Backend):
+        what = f"{device!r} is not a device"
+        if isinstance(device, type):
+            what = f"{device.__name__} is the class of a device"
+        raise BackendError(where, what, cure="Numpy(), Cupy(0) or Autodiff(Numpy())")
+    return device
+
+
+def check_tensors(where: str, tensors: Any) -> None:
+    """Make sure that there is a list of tensors to join."""
+    what = f"{type(tensors).__name__} is not a list of tensors"
+    if isinstance(tensors, (list, tuple)):
+        if not tensors:
+            raise ShapeError(where, "there is no tensor to join")
+        odd = [t for t in tensors if not isinstance(t, Methods)]
+        if not odd:
+            return
+        what = f"there is a {type(odd[0]).__name__} among the tensors"
+    raise KindError(where, what, cure=f"Tensor.{where}([x, y], dim)")
 
 
 def some_dims(where: str, shape: Any) -> tuple[int, ...]:
@@ -246,6 +301,9 @@ def _draw(
     elif isinstance(how, Uniform):
         cut = (lambda x: float(int(x))) if kind is Int else float
         op, attrs = random_ops.uniform, {"low": cut(how.low), "high": cut(how.high)}
+    elif how is not Distribution.Default:
+        cure = "Distribution.Uniform(0.0, 1.0), Normal, Bernoulli or Default"
+        raise ConfigError("random", f"{how!r} is not a distribution", cure=cure)
     else:
         top = 255.0 if kind is Int else 1.0
         op, attrs = random_ops.uniform, {"low": 0.0, "high": top}

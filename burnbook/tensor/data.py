@@ -319,6 +319,9 @@ def _read(values: Any) -> tuple[np.ndarray, str, str]:
     """The array behind `values`, its element type, and the type it should become."""
     if isinstance(values, TensorData):
         return values.array, values.dtype, values.dtype
+    if isinstance(values, (dict, set)):
+        what = f"{type(values).__name__} is not a list of numbers"
+        raise DataError("TensorData", what, cure="list(data.values()) or sorted(data)")
     plain = not isinstance(values, np.generic) and not hasattr(values, "__array__")
     if isinstance(values, range):
         values = np.arange(values.start, values.stop, values.step, dtype=np.int64)

@@ -201,3 +201,15 @@ class Tensor(Masks, Sorting, Sampling, Totals, Precision):
 def _restore(data: TensorData, backend: Backend, kind: Any, leaf: bool) -> Tensor:
     tensor = Tensor.from_data(data, backend, kind)
     return tensor.require_grad() if leaf else tensor
+
+
+def _known_as_tensor() -> None:
+    """Let Python's own errors say Tensor.zeros, not the name of the part it is in."""
+    for part in Tensor.__mro__[1:-1]:
+        for name, held in vars(part).items():
+            function = getattr(held, "__func__", held)
+            if hasattr(function, "__code__"):
+                function.__qualname__ = f"Tensor.{name}"
+
+
+_known_as_tensor()

@@ -178,7 +178,9 @@ class LearnerBuilder:
         name = type(metric).__name__
         if not hasattr(metric, "update"):
             raise ConfigError(
-                "LearnerBuilder", f"{name} is not a metric", cure="a subclass of Metric"
+                "LearnerBuilder",
+                f"{name} is not a metric",
+                cure="AccuracyMetric(), LossMetric(), or a subclass of Metric",
             )
         if plotted and not metric.numeric:
             raise ConfigError(

@@ -24,9 +24,14 @@ def check_folder(folder: Path) -> None:
         raise TrainingError(
             where,
             f"it cannot be made: {cause.strerror}",
-            cure="a folder of your own",
+            cure="another folder, one of your own",
         ) from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise TrainingError(
             where, "no permission to write in it", cure="a folder of your own"
         )
+
+
+def _shown(folder: Path, most: int = 60) -> str:
+    text = str(folder)
+    return text if len(text) <= most else f"{text[: most - 1]}…"

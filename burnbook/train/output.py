@@ -31,8 +31,7 @@ class TrainOutput:
         if not isinstance(gradients, Gradients):
             raise TrainingError(
                 "TrainOutput",
-                f"the gradients are {_article(type(gradients).__name__)}, "
-                "not what backward() returns",
+                f"{type(gradients).__name__} is not what backward() returns",
                 cure="TrainOutput(self, item.loss.backward(), item)",
             )
         self.grads = GradientsParams.from_grads(gradients, module)

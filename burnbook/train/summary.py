@@ -53,7 +53,9 @@ class LearnerSummary:
         folder = Path(directory)
         if not folder.is_dir():
             raise TrainingError(
-                "LearnerSummary", f"Artifact directory does not exist at: {folder}"
+                "LearnerSummary",
+                f"Artifact directory does not exist at: {folder}",
+                cure="the folder that was given to LearnerBuilder",
             )
         loggers = {
             split: FileMetricLogger(folder / split.lower())
@@ -63,6 +65,7 @@ class LearnerSummary:
             raise TrainingError(
                 "LearnerSummary",
                 f"No training or validation artifacts found at: {folder}",
+                cure="a training with metrics and without metric_loggers of your own",
             )
         self.model = model
         self.epochs = loggers["Train"].epochs() if epochs is None else epochs

@@ -120,14 +120,16 @@ class CrossEntropyLoss(Module):
     def _check(self, logits: Tensor, targets: Tensor) -> None:
         rows = facts(cross_entropy, (logits, targets))
         if targets.kind is not Int:
-            raise KindError("cross_entropy", "targets must be Int", rows)
+            what = "targets must be Int"
+            raise KindError("cross_entropy", what, rows, "targets.int()")
         if len(logits.dims()) != 2 or targets.dims() != logits.dims()[:1]:
             what = "logits must be [n, c] and targets [n]"
             raise ShapeError("cross_entropy", what, rows)
         if self.weights is not None and self.weights.dims() != logits.dims()[1:]:
             count = self.weights.dims()[0]
             what = f"{count} ≠ {logits.dims()[1]}: one weight is needed for each class"
-            raise ShapeError("cross_entropy", what, rows)
+            shown = ("weights", f"Float [{count}]  on {self.weights.device()!r}")
+            raise ShapeError("cross_entropy", what, [*rows, shown])
 
     def custom_settings(self) -> DisplaySettings:
         """Print on one line."""
