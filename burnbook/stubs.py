@@ -4,6 +4,7 @@
 editors know every method and operator; a test fails when the file is stale.
 """
 
+import importlib
 import inspect
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,11 @@ def _operator(op: Op, name: str) -> str:
 
 
 def main(arguments: list[str], operators: dict[str, tuple[str, ...]], out: Any) -> int:
-    """Write the stub (`--write`), or say whether it is stale."""
+    """Write the stub (`--write`), print the table (`--table`), or say what is stale."""
+    if "--table" in arguments:
+        table = importlib.import_module("burnbook.table")  # which stands far above
+        out.write(table.text())
+        return 0
     wanted = text(operators)
     if "--write" in arguments:
         PATH.write_text(wanted, encoding="utf-8")

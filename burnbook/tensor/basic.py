@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from burnbook.errors import DimError, ShapeError
-from burnbook.kinds import Int
+from burnbook.kinds import Bool, Int, KindType
 from burnbook.methods import Methods, apply
 from burnbook.ops import index as index_ops
 from burnbook.ops import shape as shape_ops
@@ -230,24 +230,50 @@ class Basic(Methods):
     def __getitem__(self, picked: Any) -> Self:
         """Pick by ints, slices, `None` and `...`, as in NumPy; steps must be 1.
 
-        An int drops its dim, but the last dim of a tensor stays, with size 1.
+        An int drops its dim, but the last dim of a tensor stays, with size 1. An Int
+        tensor picks slices of its dim (`take`), a Bool tensor of the same shape picks
+        elements (`mask_select`).
         """
         parts = list(picked) if isinstance(picked, tuple) else [picked]
-        index, shape = [], []
+        if len(parts) == 1 and _is_tensor(parts[0], Bool):
+            return self._masked(parts[0])
+        index: list[slice] = []
+        shape: list[int] = []
         dims = _spread(parts, self.rank)
         sizes = iter(enumerate(self.value.shape))
+        taken: list[tuple[int, Any]] = []
         for part in dims:
             if part is None:
                 shape.append(1)
                 continue
             dim, size = next(sizes)
-            if isinstance(part, int):
-                index.append(_one(part, dim, size))
+            if _is_tensor(part, Int):
+                taken.append((len(shape), part))
+                part = slice(None) if size else slice(0, 0)
+            if isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+                index.append(_one(int(part), dim, size))
                 continue
             index.append(_range("index", part, dim, size))
             shape.append(index[-1].stop - index[-1].start)
         cut = apply(shape_ops.slice_, self, index=tuple(index))
-        return apply(shape_ops.reshape, cut, shape=tuple(shape) or (1,))
+        out = apply(shape_ops.reshape, cut, shape=tuple(shape) or (1,))
+        return _taken(out, taken) if taken else out
+
+    def _masked(self, mask: Any) -> Self:
+        """The elements where a mask of the same shape is true."""
+        shape = tuple(self.value.shape)
+        if tuple(mask.value.shape) != shape:
+            raise ShapeError(
+                "index",
+                "a mask picks single elements, so it has the shape of the tensor",
+                [("tensor", str(list(shape))), ("mask", str(list(mask.value.shape)))],
+                "mask.expand(…), or select with mask.nonzero()",
+            )
+        chosen = apply(shape_ops.reshape, mask, shape=(count(shape),))
+        places = apply(index_ops.argwhere, chosen)
+        spots = apply(shape_ops.reshape, places, shape=(places.value.shape[0],))
+        flat = apply(shape_ops.reshape, self, shape=(count(shape),))
+        return apply(index_ops.select, flat, spots, dim=0)
 
     def _dim(self, where: str, dim: int) -> int:
         """A dim as a number from 0, or the error that it does not exist."""
@@ -292,6 +318,25 @@ def _spread(parts: list[Any], rank: int) -> list[Any]:
     return [*parts[:at], *missing, *parts[at + 1 :]]
 
 
+def _is_tensor(part: Any, kind: KindType) -> bool:
+    return isinstance(part, Methods) and part.kind is kind
+
+
+def _taken(out: Any, taken: list[tuple[int, Any]]) -> Any:
+    """Pick slices of one dim by a tensor of indices, whose dims take its place."""
+    if len(taken) > 1:
+        raise DimError(
+            "index",
+            f"{len(taken)} tensors of indices: pairs, or all combinations?",
+            cure="gather_nd for pairs, select after select for all combinations",
+        )
+    dim, indices = taken[0]
+    shape, sizes = tuple(out.value.shape), tuple(indices.value.shape)
+    flat = apply(shape_ops.reshape, indices, shape=(count(sizes),))
+    out = apply(index_ops.select, out, flat, dim=dim)
+    return apply(shape_ops.reshape, out, shape=shape[:dim] + sizes + shape[dim + 1 :])
+
+
 def _one(index: int, dim: int, size: int) -> slice:
     if not -size <= index < size:
         raise DimError("index", f"index {index} is outside dim {dim} of size {size}")
@@ -303,13 +348,13 @@ def _range(where: str, part: Any, dim: int, size: int) -> slice:
     """One range as a slice with both ends inside the dim."""
     if part is None:
         return slice(0, size)
-    if isinstance(part, int):
+    if isinstance(part, int) and not isinstance(part, bool):
         return _one(part, dim, size)
     if not isinstance(part, slice | range | tuple):
         raise DimError(
             where,
             f"a {type(part).__name__} does not pick elements of dim {dim}",
-            cure="ints and slices here; select, gather or mask_where for tensors",
+            cure="ints, slices, Tensor.from_ints(…), or a Bool tensor of equal shape",
         )
     part = slice(*part) if isinstance(part, tuple) else part
     start, stop, step = part.start, part.stop, part.step

@@ -18,6 +18,7 @@ from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
+from burnbook.tensor.protocol import Protocol
 from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
@@ -25,7 +26,7 @@ from burnbook.tensor.spec import TensorSpec, spec_of
 from burnbook.tensor.totals import Totals
 
 
-class Tensor(Masks, Sorting, Sampling, Totals, Precision):
+class Tensor(Protocol, Masks, Sorting, Sampling, Totals, Precision):
     """A block of numbers with a rank and a kind, on a backend.
 
     Example:
