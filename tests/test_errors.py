@@ -9,7 +9,8 @@ The rows stand in tests/errors/*.txt, one file per part of the library:
     ShapeError: the full text
 
 `python -m tests.test_errors` lists the places that raise and have no row yet;
-`python -m tests.test_errors id` prints what a row gives now.
+`python -m tests.test_errors id` prints what a row gives now; `--write` puts into all
+files what their rows give now (a new row needs no text): then read the difference.
 """
 
 import ast
@@ -64,7 +65,7 @@ def rows():
     for file in sorted((ROOT / "tests/errors").glob("*.txt")):
         shared, *parts = re.split(r"^=== ", file.read_text("utf-8"), flags=re.M)
         for part in parts:
-            head, _, text = part.partition("\n---\n")
+            head, _, text = part.partition("\n---")
             name, _, code = head.partition("\n")
             assert name not in found, f"{file.name}: {name} is there twice"
             found[name] = (shared + code, text.strip())
@@ -166,8 +167,22 @@ def test_every_exempt_place_is_still_there():
     assert set(EXEMPT) <= found
 
 
+def write():
+    """Put into every file what its rows give now."""
+    for file in (ROOT / "tests/errors").glob("*.txt"):
+        first, *parts = re.split(r"^=== ", file.read_text("utf-8"), flags=re.M)
+        blocks = [first.rstrip() + "\n"] if first.strip() else []
+        for part in parts:
+            head = part.partition("\n---")[0].rstrip()
+            text = outcome(head.partition("\n")[0]).text
+            blocks.append(f"=== {head}\n---\n{text}\n")
+        file.write_text("\n".join(blocks), "utf-8")
+
+
 if __name__ == "__main__":
-    for asked in sys.argv[1:]:
-        print(outcome(asked).text)
-    if not sys.argv[1:]:
+    if sys.argv[1:] == ["--write"]:
+        write()
+    elif sys.argv[1:]:
+        print("\n".join(outcome(asked).text for asked in sys.argv[1:]))
+    else:
         print("\n".join(missing()))

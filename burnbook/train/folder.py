@@ -30,8 +30,3 @@ def check_folder(folder: Path) -> None:
         raise TrainingError(
             where, "no permission to write in it", cure="a folder of your own"
         )
-
-
-def _shown(folder: Path, most: int = 60) -> str:
-    text = str(folder)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
