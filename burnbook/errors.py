@@ -5,9 +5,9 @@ that is enough on its own, the facts one per line, and the cure when it is known
 text is built only when something has failed, so it costs nothing before.
 """
 
-import sys
 from collections.abc import Iterable
-from typing import Any
+
+from burnbook.trail import running_modules, running_shapes
 
 Fact = str | tuple[str, str]
 
@@ -44,6 +44,8 @@ class BurnbookError(Exception):
     Made while a module runs, it says which one: `path` is "Model.conv1".
     """
 
+    draws_shapes = False
+
     def __init__(
         self,
         where: str,
@@ -55,7 +57,9 @@ class BurnbookError(Exception):
         self.what = what
         self.facts = list(facts)
         self.cure = cure
-        self.path = _running_modules()
+        self.path = running_modules()
+        if self.path and self.draws_shapes:
+            self.facts += running_shapes()
         super().__init__(where, what, self.facts, cure)
 
     def __str__(self) -> str:
@@ -63,33 +67,10 @@ class BurnbookError(Exception):
         return explain(where, self.what, self.facts, self.cure)
 
 
-def _running_modules() -> str:
-    """The path of the module whose code is running, "Model.conv1"; mostly none is.
-
-    Read off the call stack, and only when an error is made: layers pay nothing for it.
-    """
-    chain: list[Any] = []
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] - the documented way
-    while frame is not None:
-        if frame.f_code.co_varnames[:1] == ("self",) and frame.f_code.co_argcount:
-            owner = frame.f_locals.get("self")
-            inside = frame.f_globals.get("__name__", "").startswith("burnbook.module.")
-            known = not chain or chain[-1] is not owner
-            if known and not inside and hasattr(type(owner), "find_part"):
-                chain.append(owner)
-        frame = frame.f_back
-    if not chain:
-        return ""
-    above = chain.pop()
-    names = [type(above).__name__]
-    for module in reversed(chain):
-        names.append(above.find_part(module) or type(module).__name__)
-        above = module
-    return ".".join(names)
-
-
 class ShapeError(BurnbookError, ValueError):
-    """Sizes or ranks do not fit."""
+    """Sizes or ranks do not fit; while modules run, the shapes in each are shown."""
+
+    draws_shapes = True
 
 
 class DimError(ShapeError, IndexError):
@@ -106,6 +87,10 @@ class DivisionError(BurnbookError, ZeroDivisionError):
 
 class BackendError(BurnbookError, TypeError):
     """Tensors live on different backends, or the backend cannot do it."""
+
+
+class NotFiniteError(BurnbookError, ArithmeticError):
+    """NaN or infinity came out of an operation; only `Checked` looks for them."""
 
 
 class GraphError(BurnbookError, RuntimeError):

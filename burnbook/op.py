@@ -28,6 +28,7 @@ OPS: dict[str, "Op"] = {}
 on_declare: list[Callable[["Op"], None]] = []
 
 Rule = Callable[..., Any]
+Keep = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
 
 
 class Op:
@@ -60,7 +61,9 @@ class Op:
         self.kinds = _read_kinds(kinds, self)
         self.row = kinds
         self.rules: dict[str, Rule] = {}
-        self.keep: Callable[..., tuple[Any, ...]] | None = None
+        self.keep: Keep | None = None
+        self.keep_first: Keep | None = None  # of two inputs, only the first is tracked
+        self.keep_second: Keep | None = None
         self.kept: tuple[str, ...] = ()
         self.backward: BackwardOp | None = None
         self.can_track: tuple[bool, ...] = (False,) * len(self.inputs)
@@ -85,7 +88,12 @@ class Op:
         self.rules = rules
         wanted = {w for rule in rules.values() for w in _wants(rule)}
         self.kept = _kept_names(self, wanted)
-        self.keep = _compile_keep(self)
+        self.keep = self.keep_first = self.keep_second = _compile_keep(self, wanted)
+        if len(self.inputs) == 2 and not self.many:
+            self.keep_first, self.keep_second = (
+                _compile_keep(self, set(_wants(rules[name]) if name in rules else ()))
+                for name in self.inputs
+            )
         self.can_track = tuple(name in rules for name in self.inputs)
         self.backward = BackwardOp(self)
         return self
@@ -125,7 +133,7 @@ class BackwardOp:
         self.name = f"{source.name}.backward"
         self.extras = ()
         self.rules: dict[str, Rule] = {}
-        self.keep = None
+        self.keep = self.keep_first = self.keep_second = None
         self.inputs = ("g", *source.kept)
         self.forward = _compile_backward(source)
         self.__doc__ = f"The gradients of {source.name}."
@@ -292,8 +300,11 @@ def _kept_names(made: Op, wanted: set[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _compile_keep(made: Op) -> Callable[..., tuple[Any, ...]] | None:
-    """Write the function that picks, from one forward run, what the rules ask for."""
+def _compile_keep(made: Op, wanted: set[str]) -> Keep:
+    """Write the function that picks, from one forward run, what the rules ask for.
+
+    What only the rules of untracked inputs would ask for is None: `x * 2.0` keeps no x.
+    """
     if made.many:
         parts = {made.inputs[0]: "values"}
         parts[f"{made.inputs[0]}_shape"] = "[v.shape for v in values]"
@@ -303,7 +314,8 @@ def _compile_keep(made: Op) -> Callable[..., tuple[Any, ...]] | None:
         parts |= {f"{n}_shape": f"shape(values[{i}])" for n, i in at.items()}
     parts["out"] = "out[0]" if made.extras else "out"
     parts |= {name: f"out[{i + 1}]" for i, name in enumerate(made.extras)}
-    body = "".join(f"{parts[name]}, " for name in made.kept)
+    named = [parts[name] if name in wanted else "None" for name in made.kept]
+    body = "".join(f"{part}, " for part in named)
     scope: dict[str, Any] = {"shape": np.shape}
     exec(f"def keep(values, out): return ({body})", scope)
     return scope["keep"]

@@ -7,12 +7,29 @@ may have a kernel for it; when the backend below tracks as well, it can be
 differentiated again.
 """
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
+from weakref import WeakSet
 
+from burnbook.autodiff.checkpointing import (
+    CheckpointingStrategy,
+    Lazy,
+    NoCheckpointing,
+    recomputing,
+    with_values,
+)
 from burnbook.autodiff.gradients import Gradients
+from burnbook.autodiff.graph import HookedGradients
 from burnbook.autodiff.space import TrackedSpace
 from burnbook.autodiff.tape import Node, Tracked
+from burnbook.autodiff.trouble import (
+    cut_or_tracked,
+    explain_failure,
+    no_rule,
+    remembering_places,
+    used_up,
+)
 from burnbook.backend.base import Backend, Layer, Value
 from burnbook.errors import GraphError
 from burnbook.op import BackwardOp, Op
@@ -20,7 +37,9 @@ from burnbook.ops.elementwise import add
 from burnbook.ops.reduce import sum_to
 
 NO_ATTRS: dict[str, Any] = {}
-_tracked_types: list[type[Tracked]] = [Tracked]
+NO_CHECKPOINTING = NoCheckpointing()
+Watch = Callable[[Any, tuple[Value, ...], dict[str, Any], Value], None]
+_tracked_types: dict[type[Tracked], list[type[Tracked]]] = {}
 
 
 class Autodiff(Layer):
@@ -28,14 +47,31 @@ class Autodiff(Layer):
 
     Values that need no gradient are plain values of the backend below; the others are
     `Tracked`. `Autodiff(Autodiff(B))` differentiates twice.
+
+    checkpointing: what the tape keeps and what it computes again;
+    `BalancedCheckpointing()` saves memory for a little time.
     """
 
-    def __init__(self, inner: Backend):
+    def __init__(
+        self,
+        inner: Backend,
+        checkpointing: CheckpointingStrategy = NO_CHECKPOINTING,
+    ):
         super().__init__(inner)
         self.ad_enabled = True
+        self.checkpointing = checkpointing
         self.depth = inner.depth + 1 if isinstance(inner, Autodiff) else 0
-        self.tracked = _tracked_type(self.depth)
+        self.tracked = _tracked_type(Tracked, self.depth)
         self.space = TrackedSpace(self)
+        self.hooked: WeakSet[Node] = WeakSet()
+        self.run_rule = inner.run
+        self.wants_places = bool(getattr(inner, "wants_places", False))
+        if checkpointing != NO_CHECKPOINTING:
+            lazy = self.tracked = _tracked_type(Lazy, self.depth)
+            self.run_rule = with_values(inner.run)
+            self.run = recomputing(self.run, inner.run, lazy, checkpointing)
+        if self.wants_places:
+            self.run = remembering_places(self.run, self.tracked)
 
     def run(
         self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
@@ -45,12 +81,15 @@ class Autodiff(Layer):
             x, y = values
             if type(x) is tracked:
                 if type(y) is tracked:
+                    keep = op.keep
                     parents = (x.node, y.node)
                     values = (x.value, y.value)
                 else:
+                    keep = op.keep_first
                     parents = (x.node, None)
                     values = (x.value, y)
             elif type(y) is tracked:
+                keep = op.keep_second
                 parents = (None, y.node)
                 values = (x, y.value)
             else:
@@ -59,13 +98,15 @@ class Autodiff(Layer):
             parents = tuple([v.node if type(v) is tracked else None for v in values])
             if not any(parents):
                 return self._inner.run(op, values, attrs)
+            keep = op.keep
             values = tuple([v.value if type(v) is tracked else v for v in values])
-        if op.keep is None:
+        if keep is None:
             if isinstance(op, BackwardOp):
                 return self.space.trace(op, values, parents, attrs)
-            return self._inner.run(op, values, attrs)
+            out = self._inner.run(op, values, attrs)
+            return cut_or_tracked(op, out, parents, attrs, tracked)
         out = self._inner.run(op, values, attrs)
-        kept = op.keep(values, out)
+        kept = keep(values, out)
         if not op.extras:
             return tracked(out, Node(op, parents, kept, attrs, out.shape))
         first = out[0]
@@ -76,10 +117,12 @@ class Autodiff(Layer):
         """A value that gradients are collected for."""
         return self.tracked(value, Node(None, (), None, NO_ATTRS, value.shape))
 
-    def backward(self, root: Value) -> Gradients:
+    def backward(self, root: Value, watch: Watch | None = None) -> Gradients:
         """Collect the gradient of the sum of `root` for every leaf behind it.
 
-        The graph behind `root` is used up: what it kept is freed on the way.
+        The graph behind `root` is used up: what it kept is freed on the way. Where it
+        meets a part that an earlier backward used up, it stops with an error that names
+        the op there. `watch` sees each gradient op: (op, values, attrs, result).
         """
         if type(root) is not self.tracked:
             raise GraphError(
@@ -87,11 +130,30 @@ class Autodiff(Layer):
                 "no tensor behind this one requires a gradient",
                 cure="call require_grad() on the inputs of the computation",
             )
-        run = self._inner.run
-        ones = self._inner.xp.ones_like(_raw(root.value))
-        grads: dict[Node, Any] = {root.node: ones}
-        leaves: dict[Node, Any] = {}
-        pending = [(root.node.number, root.node)]
+        run = self.run_rule if watch is None else _watched(self.run_rule, watch)
+        grads = {root.node: self._inner.xp.ones_like(_raw(root.value))}
+        if self.hooked:
+            grads = HookedGradients(grads, self.hooked)
+        return Gradients(_collect(root.node, grads, run), self._inner)
+
+    def __repr__(self) -> str:
+        if self.checkpointing == NO_CHECKPOINTING:
+            return f"Autodiff({self._inner!r})"
+        return f"Autodiff({self._inner!r}, checkpointing={self.checkpointing!r})"
+
+    def to_numpy(self, value: Value) -> Any:
+        if type(value) is self.tracked:
+            value = value.value
+        return self._inner.to_numpy(value)
+
+
+def _collect(  # noqa: C901 - one loop, and hot
+    node: Node, grads: dict[Node, Any], run: Callable[..., Any]
+) -> dict[Node, Any]:
+    """Walk from the newest node back, and give the gradients of the leaves."""
+    leaves: dict[Node, Any] = {}
+    pending = [(node.number, node)]
+    try:
         while pending:
             node = heappop(pending)[1]  # the newest one that has a gradient
             g = grads.pop(node)
@@ -100,15 +162,14 @@ class Autodiff(Layer):
                 leaves[node] = g
                 continue
             if kept is None:
-                raise GraphError(
-                    op.name,
-                    "the graph behind this tensor was used up by an earlier backward",
-                    cure="compute the tensor again, or add the losses first",
-                )
+                raise used_up(op)
             node.kept = None
             parts = run(op.backward, (g, *kept), _attrs_with_needs(node, parents))
             for parent, part in zip(parents, parts):  # noqa: B905 - equal, and hot
-                if parent is None or part is None:
+                if parent is None:
+                    continue
+                if part is None:
+                    no_rule(op, parents, parts)
                     continue
                 if part.shape != parent.shape:
                     part = run(sum_to, (part,), {"shape": parent.shape})
@@ -118,12 +179,12 @@ class Autodiff(Layer):
                     heappush(pending, (parent.number, parent))
                 else:
                     grads[parent] = run(add, (held, part), NO_ATTRS)
-        return Gradients(leaves)
-
-    def to_numpy(self, value: Value) -> Any:
-        if type(value) is self.tracked:
-            value = value.value
-        return self._inner.to_numpy(value)
+    except Exception as error:
+        explained = explain_failure(error, node)
+        if explained is error:
+            raise
+        raise explained from None
+    return leaves
 
 
 def _attrs_with_needs(node: Node, parents: tuple[Node | None, ...]) -> dict[str, Any]:
@@ -147,9 +208,19 @@ def _raw(value: Any) -> Any:
     return value
 
 
-def _tracked_type(depth: int) -> type[Tracked]:
+def _watched(run: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    def run_and_show(op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Any:
+        out = run(op, values, attrs)
+        watch(op, values, attrs, out)
+        return out
+
+    return run_and_show
+
+
+def _tracked_type(base: Any, depth: int) -> Any:
     """A type of its own for every depth of nesting, so that values tell their level."""
-    while len(_tracked_types) <= depth:
-        name = f"Tracked{len(_tracked_types)}"
-        _tracked_types.append(type(name, (Tracked,), {"__slots__": ()}))
-    return _tracked_types[depth]
+    types = _tracked_types.setdefault(base, [base])
+    while len(types) <= depth:
+        name = f"{base.__name__}{len(types)}"
+        types.append(type(name, (base,), {"__slots__": ()}))
+    return types[depth]

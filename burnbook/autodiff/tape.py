@@ -1,4 +1,4 @@
-"""Building blocks · Autodiff. What is remembered about a value: its node in the graph."""
+"""Building blocks · Autodiff. What is remembered about a value: a node of the graph."""
 
 from itertools import count
 from typing import Any
@@ -11,9 +11,14 @@ class Node:
 
     A leaf (a tensor that requires a gradient) has no op. Numbers fall with time, so a
     node always has a smaller number than the nodes it was made from.
+    Why: `notes` (hooks, the path of a layer) is not even set until somebody has some.
     """
 
-    __slots__ = ("__weakref__", "attrs", "kept", "number", "op", "parents", "shape")
+    __slots__ = (
+        *("__weakref__", "attrs", "kept", "notes", "number"),
+        *("op", "parents", "shape"),
+    )
+    notes: dict[str, Any]
 
     def __init__(
         self,
@@ -32,6 +37,16 @@ class Node:
 
     def __repr__(self) -> str:
         return f"Node({self.op.name if self.op else 'leaf'} {list(self.shape)})"
+
+
+def notes_of(node: Node) -> dict[str, Any]:
+    """What was noted about a node: hooks, where it was made; mostly nothing."""
+    return getattr(node, "notes", None) or {}
+
+
+def note(node: Node, name: str, value: Any) -> None:
+    """Write something down about a node."""
+    node.notes = {**notes_of(node), name: value}
 
 
 class Tracked:

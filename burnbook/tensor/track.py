@@ -1,10 +1,12 @@
 """Building blocks · Autodiff. What a tensor says about gradients."""
 
+from collections.abc import Callable
 from typing import Any, Self
 
+from burnbook.autodiff.graph import Graph, Hook, add_hook
 from burnbook.backend.base import Backend
 from burnbook.errors import BackendError, GraphError, KindError
-from burnbook.kinds import Float
+from burnbook.kinds import Float, kind_of
 from burnbook.methods import Methods
 
 
@@ -52,7 +54,8 @@ class Tracking(Methods):
     def backward(self) -> Any:
         """Gradients of the sum of this tensor for every leaf behind it.
 
-        The graph behind it is used up. Returns a `Gradients` container.
+        The graph behind it is used up: a second backward that meets a part of it is an
+        error that names the op there. Returns a `Gradients` container.
         """
         return self.backend.backward(self.value)
 
@@ -71,6 +74,25 @@ class Tracking(Methods):
         if not self._tracked():
             raise GraphError("grad_replace", "this tensor is not tracked")
         gradients.replace(self.value.node, gradient.value)
+
+    def hook(self, act: Callable[[Self], Self | None]) -> Hook:
+        """Let a function see the gradient of this tensor on its way back.
+
+        It gets the whole gradient, on the inner backend; what it returns (unless None)
+        takes its place. `remove()` on the result ends it.
+        """
+        graph = self.graph()  # looks at its nodes only when asked for them
+        return add_hook(self.backend, self.value.node, graph.on_tensors(act))
+
+    def graph(self) -> Graph:
+        """Everything behind this tensor that gradients flow through, newest first."""
+        if not self._tracked():
+            raise GraphError(
+                "graph",
+                "no tensor behind this one requires a gradient",
+                cure="call require_grad() on the inputs of the computation",
+            )
+        return Graph(self.value.node, self.backend, self._wrapped, self._unwrapped)
 
     def inner(self) -> Self:
         """The same values on the backend below the autodiff one."""
@@ -94,6 +116,25 @@ class Tracking(Methods):
 
     def _same(self, value: Any) -> Self:
         return type(self)(value, self.kind, self.backend, self.rank)
+
+    def _wrapped(self, value: Any) -> Any:
+        """A raw value of the inner backend as a tensor; shapes and numbers stay."""
+        if not hasattr(value, "dtype"):
+            return value
+        rank = len(value.shape)
+        return type(self)(value, kind_of(value.dtype), self.backend.inner, rank)
+
+    def _unwrapped(self, tensor: Any) -> Any:
+        if not isinstance(tensor, Tracking):
+            return tensor
+        inner = self.backend.inner
+        if tensor.backend is not inner:
+            raise BackendError(
+                "hook",
+                f"gradients live on {inner!r}, this tensor on {tensor.backend!r}",
+                cure="inner() on it",
+            )
+        return tensor.value
 
     def _below(self, value: Any) -> Self | None:
         if value is None:

@@ -1,0 +1,254 @@
+"""Building blocks · Autodiff. The graph behind a tensor, to look at and to hook into.
+
+Nothing of this runs while a graph is built: a hook is noted on a node, and a backward
+pass looks for notes only when its backend knows that there are some.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+from weakref import WeakSet
+
+from burnbook.autodiff.checkpointing import Recipe, computed
+from burnbook.autodiff.tape import Node, note, notes_of
+from burnbook.errors import GraphError
+
+Act = Callable[[Any], Any]
+
+
+class Hook:
+    """A function that sees the gradient of one node on its way; `remove()` ends it."""
+
+    __slots__ = ("act", "node")
+
+    def __init__(self, node: Node, act: Act):
+        self.node = node
+        self.act = act
+
+    def remove(self) -> None:
+        """Take the hook off; a second call does nothing."""
+        others = tuple(h for h in notes_of(self.node).get("hooks", ()) if h is not self)
+        note(self.node, "hooks", others)
+
+    def __repr__(self) -> str:
+        name = self.node.op.name if self.node.op else "leaf"
+        return f"Hook(on {name} {list(self.node.shape)})"
+
+
+class HookedGradients(dict[Node, Any]):
+    """The gradients on their way, where some nodes have hooks."""
+
+    def __init__(self, first: dict[Node, Any], hooked: WeakSet[Node]):
+        super().__init__(first)
+        self._hooked = hooked
+
+    def pop(self, node: Node, *default: Any) -> Any:
+        """The whole gradient of a node, after its hooks have seen it."""
+        g = super().pop(node, *default)
+        if node in self._hooked:
+            for hook in notes_of(node).get("hooks", ()):
+                changed = hook.act(g)
+                if changed is None:
+                    continue
+                if tuple(changed.shape) != tuple(node.shape):
+                    raise GraphError(
+                        "hook",
+                        f"the gradient has shape {list(node.shape)}, "
+                        f"what the hook returned {list(changed.shape)}",
+                    )
+                g = changed
+        return g
+
+
+def add_hook(backend: Any, node: Node, act: Act) -> Hook:
+    """Let `act` see (and replace) the raw gradient of a node of a backend."""
+    hook = Hook(node, act)
+    note(node, "hooks", (*notes_of(node).get("hooks", ()), hook))
+    backend.hooked.add(node)
+    return hook
+
+
+class GraphNode:
+    """One step of a graph: its op, its shape, what it keeps, where it came from.
+
+    `node["out"]` is a value that the tape keeps for the gradient rules, and may be
+    replaced; `node.hook(act)` shows the gradient to a function.
+    """
+
+    __slots__ = ("_graph", "_node")
+
+    def __init__(self, graph: "Graph", node: Node):
+        self._graph = graph
+        self._node = node
+
+    @property
+    def name(self) -> str:
+        """The name of the op; "leaf" for a tensor that requires a gradient."""
+        return self._node.op.name if self._node.op else "leaf"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        return tuple(self._node.shape)
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes that the op was called with."""
+        return dict(self._node.attrs)
+
+    @property
+    def place(self) -> str:
+        """The layer it was made in, where a decorator below asked for places."""
+        return str(notes_of(self._node).get("place", ""))
+
+    @property
+    def used_up(self) -> bool:
+        """Whether a backward pass has been here: what was kept is gone."""
+        return self._node.op is not None and self._node.kept is None
+
+    @property
+    def inputs(self) -> tuple["GraphNode | None", ...]:
+        """The steps that the inputs came from; None for an input without gradient."""
+        return tuple(
+            None if parent is None else GraphNode(self._graph, parent)
+            for parent in self._node.parents
+        )
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The names of what the tape keeps here: inputs, "out", shapes."""
+        if self._node.op is None or self._node.kept is None:
+            return ()
+        return self._node.op.kept
+
+    def __getitem__(self, name: str) -> Any:
+        """One of the things that are kept, as a tensor of the backend below."""
+        held = (self._node.kept or ())[self._position(name)]
+        return self._graph.wrap(computed(held, self._graph.backend.inner.run))
+
+    def __setitem__(self, name: str, tensor: Any) -> None:
+        """Let the gradient rules see another value."""
+        at = self._position(name)
+        kept = self._node.kept or ()
+        self._node.kept = (*kept[:at], self._graph.unwrap(tensor), *kept[at + 1 :])
+
+    def _position(self, name: str) -> int:
+        if name not in self.kept:
+            known = ", ".join(self.kept) or "nothing"
+            raise GraphError(self.name, f"it keeps {known}, not {name}")
+        return self.kept.index(name)
+
+    def hook(self, act: Act) -> Hook:
+        """Let `act` see the gradient of this step; what it returns replaces it."""
+        graph = self._graph
+        return add_hook(graph.backend, self._node, graph.on_tensors(act))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GraphNode) and other._node is self._node
+
+    def __hash__(self) -> int:
+        return hash(self._node)
+
+    def __repr__(self) -> str:
+        return f"GraphNode({self.name} {list(self.shape)})"
+
+
+class Graph:
+    """Everything behind a tensor that gradients flow through, the newest step first."""
+
+    def __init__(
+        self,
+        root: Node,
+        backend: Any,
+        wrap: Callable[[Any], Any],
+        unwrap: Callable[[Any], Any],
+    ):
+        self.backend = backend
+        self.wrap = wrap
+        self.unwrap = unwrap
+        self._root = root
+
+    @cached_property
+    def _nodes(self) -> list[Node]:
+        return _newest_first(self._root)
+
+    def on_tensors(self, act: Act) -> Act:
+        """A hook on tensors as a hook on raw values."""
+
+        def act_on_raw(g: Any) -> Any:
+            changed = act(self.wrap(g))
+            return None if changed is None else self.unwrap(changed)
+
+        return act_on_raw
+
+    def __iter__(self) -> Iterator[GraphNode]:
+        return (GraphNode(self, node) for node in self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, position: int) -> GraphNode:
+        return GraphNode(self, self._nodes[position])
+
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes the tape keeps alive for the gradient rules."""
+        return sum(_arrays_kept(self._nodes).values())
+
+    def __str__(self) -> str:
+        """One line per step, the oldest first; long graphs are cut in the middle."""
+        number = {node: i for i, node in enumerate(reversed(self._nodes))}
+        lines = [repr(self)]
+        for node, i in number.items():
+            if len(number) > 40 and 20 <= i < len(number) - 20:
+                if i == 20:
+                    lines.append(f"  … {len(number) - 40} more")
+                continue
+            come = [str(number[p]) if p is not None else "·" for p in node.parents]
+            came = f"  from {', '.join(come)}" if come else ""
+            name = node.op.name if node.op else "leaf"
+            lines.append(f"  {i:>3}  {name} {list(node.shape)}{came}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Graph({len(self)} steps)"
+
+
+def _newest_first(root: Node) -> list[Node]:
+    seen = {root}
+    found = [root]
+    for node in found:
+        for parent in node.parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                found.append(parent)
+    return sorted(found, key=lambda node: node.number)
+
+
+def _arrays_kept(nodes: list[Node]) -> dict[int, int]:
+    """The size of every array that is kept, each once, by its identity.
+
+    Views count as what they keep alive: the array that owns the memory.
+    """
+    sizes: dict[int, int] = {}
+    seen: set[int] = set()
+    pending: list[Any] = [node.kept for node in nodes if node.kept]
+    while pending:
+        held = pending.pop()
+        if id(held) in seen:
+            continue
+        seen.add(id(held))
+        if type(held) in (list, tuple):
+            pending += held
+        elif type(held) is Recipe:
+            pending.append(held.inputs if held.value is None else held.value)
+        elif hasattr(held, "node"):
+            pending.append(held.value)
+        elif hasattr(held, "nbytes"):
+            owner = held
+            while getattr(owner, "base", None) is not None and hasattr(
+                owner.base, "nbytes"
+            ):
+                owner = owner.base
+            sizes[id(owner)] = owner.nbytes
+    return sizes
