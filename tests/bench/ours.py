@@ -1,6 +1,7 @@
 """The workloads in burnbook; each function gives a callable that runs it once."""
 
 import os
+import tempfile
 
 if os.environ.get("BENCH_NUMPY_FIRST"):
     import numpy  # noqa: F401 - what many notebooks do before they import us
@@ -8,9 +9,13 @@ if os.environ.get("BENCH_NUMPY_FIRST"):
 import burnbook  # noqa: F401, I001 - before NumPy
 import numpy as np
 
+from burnbook.data import DataLoaderBuilder, MapperDataset
+from burnbook.data.mnist import BytesToImage, LabeledImages
+from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
+from burnbook.train import LearnerBuilder
 
 
 def images(device, batch):
@@ -60,5 +65,63 @@ def w5():
             x = x + b
             x = x * c
         x.sum().backward()
+
+    return step
+
+
+def digits(count=6400):
+    """As many raw digits as asked, mapped to items when they are taken."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (count, 28, 28), np.uint8)
+    labels = rng.integers(0, 10, count)
+    return MapperDataset(LabeledImages(pixels, labels), BytesToImage())
+
+
+def loader(device, workers=0):
+    """What the guide's batches come from."""
+    made = DataLoaderBuilder(MnistBatcher()).batch_size(64).shuffle(42)
+    made = made.num_workers(workers).set_device(device)
+    return made.build(digits())
+
+
+def load_batches(workers):
+    """Only take the batches of an epoch of 100; gives the time of one."""
+    batches = loader(Autodiff(Numpy()), workers)
+
+    def step():
+        for _ in batches:
+            pass
+
+    return step
+
+
+def bare_loop():
+    """An epoch of 100 batches without a learner."""
+    device = Autodiff(Numpy())
+    model = ModelConfig(10, 512).init(device)
+    optim = AdamConfig().init()
+    batches = loader(device)
+
+    def step():
+        nonlocal model
+        for batch in batches:
+            out = model.train_step(batch)
+            model = optim.step(1e-4, model, out.grads)
+
+    return step
+
+
+def learner_loop():
+    """The same epoch by a learner without metrics, logs and checkpoints."""
+    device = Autodiff(Numpy())
+    model, optim = ModelConfig(10, 512).init(device), AdamConfig().init()
+    batches, none = loader(device), DataLoaderBuilder(MnistBatcher()).batch_size(64)
+    one = none.set_device(device.inner).build(digits(1))
+    folder = tempfile.mkdtemp()
+
+    def step():
+        nonlocal model
+        made = LearnerBuilder(folder).devices([device]).num_epochs(1)
+        model = made.build(model, optim, 1e-4).fit(batches, one)
 
     return step

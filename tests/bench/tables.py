@@ -67,6 +67,31 @@ def table_w5(rounds: int) -> Iterator[tuple]:
     yield from show(contenders, rounds)
 
 
+def table_learner(rounds: int) -> Iterator[tuple]:
+    """What the learner and the loader add to an epoch of 100 batches."""
+    ours, still = "tests.bench.ours", {"BURNBOOK_DISPLAY": "none"}
+    contenders = [
+        Contender("bare loop", f"{ours}:bare_loop"),
+        Contender("learner", f"{ours}:learner_loop", (), still),
+        Contender("loader alone", f"{ours}:load_batches", (0,)),
+        Contender("loader alone, 2 workers", f"{ours}:load_batches", (2,)),
+    ]
+    results, failed = compare(contenders, max(rounds // 2, 5), 1000)
+    for name, error in failed.items():
+        yield name, None, error
+    by_name = {result.name: result for result in results}
+    bare = by_name["bare loop"].milliseconds
+    for result in results:
+        note = f"{result.milliseconds / 100:.3f} ms a batch"
+        if result.name == "learner":
+            yield "Learner's own share", 1 - 1 / result.ratio, note
+        elif result.name == "loader alone":
+            rest = bare - result.milliseconds  # the steps themselves
+            yield "data loading ÷ W1", result.milliseconds / rest, note
+        else:
+            yield result.name, result.ratio, note
+
+
 def show(contenders: list[Contender], rounds: int):
     """Compare; yield a row per contender and give the results by name."""
     results, failed = compare(contenders, rounds)
@@ -165,6 +190,7 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
     "inference1": lambda rounds: table_inference(rounds, 1),
     "inference256": lambda rounds: table_inference(rounds, 256),
     "w5": table_w5,
+    "learner": table_learner,
     "ops": table_ops,
     "start": table_start,
 }
