@@ -162,6 +162,9 @@ class OpArray:
             wanted = tuple(rest if n == -1 else n for n in wanted)
         return self.space.run(shape.reshape, self, shape=wanted)
 
+    def dot(self, other: Any) -> "OpArray":
+        return self.space.matmul(self, other)
+
     def swapaxes(self, a: int, b: int) -> "OpArray":
         return self.space.swapaxes(self, a, b)
 
