@@ -146,7 +146,7 @@ def explained(
     """Replace an error by an explanation, but only one that the op confirms."""
     if isinstance(error, BurnbookError):
         if error.where == op.name and not error.facts:
-            error.facts = list(facts(op, tensors))
+            error.facts.extend(facts(op, tensors))
         return error
     if isinstance(error, ZeroDivisionError):
         what = "an Int tensor is divided by zero"

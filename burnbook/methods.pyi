@@ -8,6 +8,7 @@ from burnbook.kinds import KindType
 from burnbook.op import Op
 
 NO_ATTRS: dict[str, Any]
+NUMBERS: tuple[type, ...]
 
 def apply(op: Op, *tensors: Any, **attrs: Any) -> Any: ...
 def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Exception: ...

@@ -12,7 +12,8 @@ from typing import Any
 from burnbook.op import OPS, Op
 
 PATH = Path(__file__).with_name("methods.pyi")
-HEADER = '''"""Building blocks · Tensor. Written by `python -m burnbook.methods --write`."""
+HEADER = '''\
+"""Building blocks · Tensor. Written by `python -m burnbook.methods --write`."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -22,6 +23,7 @@ from burnbook.kinds import KindType
 from burnbook.op import Op
 
 NO_ATTRS: dict[str, Any]
+NUMBERS: tuple[type, ...]
 
 def apply(op: Op, *tensors: Any, **attrs: Any) -> Any: ...
 def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Exception: ...

@@ -55,7 +55,7 @@ class Recorder(ABC):
         `max_bytes` is how far a compressed file may unpack.
         """
         self.settings = settings if isinstance(settings, type) else type(settings)
-        if not issubclass(self.settings, PrecisionSettings):  # pyright: ignore[reportUnnecessaryIsInstance] - users pass anything
+        if not issubclass(self.settings, PrecisionSettings):
             raise _not_settings(self, settings)
         self.max_bytes = max_bytes
         self.metadata = Metadata(

@@ -195,7 +195,7 @@ class Arranging(Basic):
 
     def slice_fill(self, ranges: Sequence[Any], value: float) -> Self:
         """A copy with one value in a block."""
-        block = self.slice(ranges)
+        block: Any = self.slice(ranges)
         return self.slice_assign(ranges, block.full_like(value))
 
     def select_dim(self, dim: int, index: int) -> Self:
@@ -235,4 +235,5 @@ class Arranging(Basic):
 
     def _indices(self, numbers: Sequence[int]) -> Self:
         """An Int tensor on the same backend."""
-        return type(self).from_ints(list(numbers), self.backend)
+        tensor: Any = type(self)
+        return tensor.from_ints(list(numbers), self.backend)

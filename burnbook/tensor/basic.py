@@ -24,6 +24,10 @@ class Basic(Methods):
 
     __slots__ = ()
 
+    def dims(self) -> tuple[int, ...]:
+        """The sizes, one per dim, as a plain tuple."""
+        return tuple(self.value.shape)
+
     def reshape(self, shape: Sequence[int]) -> Self:
         """The same elements in another shape; one −1 is worked out, 0 copies a size.
 
@@ -188,7 +192,7 @@ class Basic(Methods):
         apply(index_ops.gather, self, indices, dim=dim)  # the same checks
         shape, place = self.value.shape, self._dim("scatter", dim)
         array = self.backend.to_numpy(indices.value)
-        grid = list(np.indices(array.shape))
+        grid: list[Any] = list(np.indices(array.shape))
         grid[place] = array
         flat = np.ravel_multi_index(tuple(grid), shape).reshape(-1)
         spots = type(self)(self.backend.from_numpy(flat), Int, self.backend, 1)

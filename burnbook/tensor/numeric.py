@@ -142,7 +142,7 @@ class Numeric(Methods):
         return apply(index_ops.gather, self, place, dim=dim), place
 
     def min_dim_with_indices(self, dim: int) -> tuple[Self, Self]:
-        """The smallest element along a dim, and where it stands: the first of equals."""
+        """The smallest element along a dim, and where it is: the first of equals."""
         place = self.argmin(dim)
         return apply(index_ops.gather, self, place, dim=dim), place
 

@@ -37,7 +37,8 @@ class Precision(Numeric):
             Numpy(float='f64')
         """
         kind = kind_of(numpy_dtype(dtype))
-        same = {Float: self.float, Int: self.int, Bool: self.bool}[kind]()
+        to: dict[Any, Any] = {Float: self.float, Int: self.int, Bool: self.bool}
+        same = to[kind]()
         if kind is Bool:
             return same
         word = "float" if kind is Float else "int"

@@ -67,7 +67,8 @@ class Protocol(Creation, Numeric):
         """Whether some element equals a number."""
         if not isinstance(value, NUMBERS) and not isinstance(value, Methods):
             return False
-        return bool(self.backend.to_numpy(self.equal(value).any().value)[0])
+        other: Any = value
+        return bool(self.backend.to_numpy(self.equal(other).any().value)[0])
 
     def __index__(self) -> int:
         """The only element of an Int tensor, where Python wants a whole number."""

@@ -1,6 +1,6 @@
 """Building blocks · Tensor. Reading a picture at places between its pixels."""
 
-from typing import Self
+from typing import Self, TypeVar
 
 from burnbook.errors import ShapeError
 from burnbook.tensor.picking import Picking
@@ -67,12 +67,15 @@ class Sampling(Picking):
         return out.reshape_to((batch, channels, rows, columns)).mask_fill(outside, 0)
 
 
-def _outside(x: Sampling, size: int) -> Sampling:
+S = TypeVar("S", bound=Sampling)
+
+
+def _outside(x: S, size: int) -> S:
     """True where a place is not on the picture; NaN is nowhere."""
     return x.greater_equal(0).bool_and(x.lower_equal(size - 1)).bool_not()
 
 
-def _pixels(place: Sampling, size: int, align_corners: bool, padding: str) -> Sampling:
+def _pixels(place: S, size: int, align_corners: bool, padding: str) -> S:
     """Places from −1 to 1 as pixel numbers, brought inside as `padding` says."""
     if align_corners:
         out, low, high = (place + 1) * ((size - 1) / 2), 0.0, size - 1.0

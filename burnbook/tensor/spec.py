@@ -116,7 +116,8 @@ def spec_of(tensor: type, item: Any) -> TensorSpec:
         raise ShapeError(
             "Tensor[…]",
             f"{item!r} is not a rank, or a rank and a kind",
-            cure="Tensor[2], Tensor[1, Int], Tensor[backend, 2] or Tensor[backend, 2, Int]",
+            cure="Tensor[2], Tensor[1, Int], Tensor[backend, 2] "
+            "or Tensor[backend, 2, Int]",
         )
     return TensorSpec(tensor, parts[0], kind, backend)
 

@@ -47,10 +47,6 @@ class Tensor(Protocol, Masks, Sorting, Sampling, Totals, Precision):
         """The sizes, one per dim; a tuple."""
         return Shape.of(tuple(self.value.shape))
 
-    def dims(self) -> tuple[int, ...]:
-        """The sizes, one per dim, as a plain tuple."""
-        return tuple(self.value.shape)
-
     def device(self) -> Backend:
         """The backend that this tensor lives on."""
         return self.backend

@@ -72,7 +72,8 @@ class Totals(Arranging):
             raise ShapeError("cross", f"dim {dim} does not have size 3")
         a, b = list(self.iter_dim(place)), list(other.iter_dim(place))
         parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
-        return type(self).cat(parts, place)
+        tensor: Any = type(self)
+        return tensor.cat(parts, place)
 
     def cov(self, dim: int, correction: int) -> Self:
         """The covariances of the lines along a dim: out = (x − μ)ᵀ (x − μ) / (n − c).
