@@ -12,6 +12,8 @@ from heapq import heappop, heappush
 from typing import Any
 from weakref import WeakSet
 
+from numpy import errstate
+
 from burnbook.autodiff.checkpointing import (
     CheckpointingStrategy,
     Lazy,
@@ -30,7 +32,7 @@ from burnbook.autodiff.trouble import (
     remembering_places,
     used_up,
 )
-from burnbook.backend.base import Backend, Layer, Value
+from burnbook.backend.base import Backend, Layer, Value, Watch
 from burnbook.errors import GraphError
 from burnbook.op import BackwardOp, Op
 from burnbook.ops.elementwise import add
@@ -38,7 +40,6 @@ from burnbook.ops.reduce import sum_to
 
 NO_ATTRS: dict[str, Any] = {}
 NO_CHECKPOINTING = NoCheckpointing()
-Watch = Callable[[Any, tuple[Value, ...], dict[str, Any], Value], None]
 _tracked_types: dict[type[Tracked], list[type[Tracked]]] = {}
 
 
@@ -64,11 +65,11 @@ class Autodiff(Layer):
         self.tracked = _tracked_type(Tracked, self.depth)
         self.space = TrackedSpace(self)
         self.hooked: WeakSet[Node] = WeakSet()
-        self.run_rule = inner.run
+        self.prepare: Callable[[Any], Any] = _as_it_is
         self.wants_places = bool(getattr(inner, "wants_places", False))
         if checkpointing != NO_CHECKPOINTING:
             lazy = self.tracked = _tracked_type(Lazy, self.depth)
-            self.run_rule = with_values(inner.run)
+            self.prepare = with_values
             self.run = recomputing(self.run, inner.run, lazy, checkpointing)
         if self.wants_places:
             self.run = remembering_places(self.run, self.tracked)
@@ -130,11 +131,13 @@ class Autodiff(Layer):
                 "no tensor behind this one requires a gradient",
                 cure="call require_grad() on the inputs of the computation",
             )
-        run = self.run_rule if watch is None else _watched(self.run_rule, watch)
+        run = self._inner.run
+        run = self.prepare(run if watch is None else _watched(run, watch))
         grads = {root.node: self._inner.xp.ones_like(_raw(root.value))}
         if self.hooked:
             grads = HookedGradients(grads, self.hooked)
-        return Gradients(_collect(root.node, grads, run), self._inner)
+        with errstate(all="ignore"):  # 1/0 is inf in a gradient, as it is forward
+            return Gradients(_collect(root.node, grads, run), self._inner)
 
     def __repr__(self) -> str:
         if self.checkpointing == NO_CHECKPOINTING:
@@ -206,6 +209,10 @@ def _raw(value: Any) -> Any:
     while isinstance(value, Tracked):
         value = value.value
     return value
+
+
+def _as_it_is(run: Callable[..., Any]) -> Callable[..., Any]:
+    return run
 
 
 def _watched(run: Callable[..., Any], watch: Watch) -> Callable[..., Any]:

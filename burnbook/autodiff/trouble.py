@@ -76,7 +76,7 @@ def explain_failure(error: Exception, node: Node) -> Exception:
         place = near.rpartition(".")[0] if own else ""
     if isinstance(error, BurnbookError):
         error.path = place
-        if op is not None and error.where != op.name:
+        if op is not None and error.where.partition(".")[0] != op.name:
             text = f"{op.name}, result Float {list(node.shape)}"
             error.facts.append(("gradient of", text))
         if near:

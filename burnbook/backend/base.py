@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Value = Any
 Kernel = Callable[..., Any]
+Watch = Callable[[Any, tuple[Value, ...], dict[str, Any], Value], None]
 
 
 class Interned(type):
@@ -86,6 +87,9 @@ class Backend(metaclass=Interned):
                 return op.forward(self.xp, values[0], values[1])
             if len(values) == 1:
                 return op.forward(self.xp, values[0])
+        elif len(attrs) == 1 and len(values) == 3 and "needs" in attrs:
+            g, x, y = values
+            return op.forward(self.xp, g, x, y, needs=attrs["needs"])
         return op.forward(self.xp, *values, **attrs)
 
     def autodiff(self) -> "Backend":
@@ -111,8 +115,11 @@ class Backend(metaclass=Interned):
         """A value that gradients are collected for; without autodiff, the value."""
         return value
 
-    def backward(self, root: Value) -> Any:
-        """Gradients for every leaf behind a value; only `Autodiff` has them."""
+    def backward(self, root: Value, watch: Watch | None = None) -> Any:
+        """Gradients for every leaf behind a value; only `Autodiff` has them.
+
+        watch: sees every gradient op that runs: (op, values, attrs, result).
+        """
         raise BackendError(
             "backward",
             f"{self!r} does not remember its operations",
@@ -187,8 +194,8 @@ class Layer(Backend):
     def leaf(self, value: Value) -> Value:
         return self._inner.leaf(value)
 
-    def backward(self, root: Value) -> Any:
-        return self._inner.backward(root)
+    def backward(self, root: Value, watch: Watch | None = None) -> Any:
+        return self._inner.backward(root, watch)
 
     def from_numpy(self, array: np.ndarray) -> Value:
         return self._inner.from_numpy(array)
