@@ -102,6 +102,24 @@ from burnbook.ops.conv_nd import (
 from burnbook.ops.conv_transpose import (
     conv_transpose,
 )
+from burnbook.ops.interpolate import (
+    interpolate,
+    interpolate_x,
+)
+from burnbook.ops.unfold import (
+    fold4d,
+    unfold4d,
+)
+from burnbook.ops.pool_nd import (
+    adaptive_avg_pool,
+    adaptive_avg_pool_x,
+    avg_pool,
+    avg_pool_x,
+    max_pool,
+    max_pool_indices,
+    max_pool_pick,
+    max_pool_x,
+)
 from burnbook.ops.random import (
     bernoulli,
     dropout,
@@ -193,8 +211,10 @@ __all__ = [
     "acos",
     "acosh",
     "adam_step",
+    "adaptive_avg_pool",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool2d_x",
+    "adaptive_avg_pool_x",
     "add",
     "all",
     "all_dim",
@@ -209,8 +229,10 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "avg_pool",
     "avg_pool2d",
     "avg_pool2d_x",
+    "avg_pool_x",
     "bernoulli",
     "bitwise_and",
     "bitwise_left_shift",
@@ -253,11 +275,14 @@ __all__ = [
     "flip",
     "floor",
     "fmod",
+    "fold4d",
     "gather",
     "gelu",
     "greater",
     "greater_equal",
     "hypot",
+    "interpolate",
+    "interpolate_x",
     "inverse",
     "irfft_back",
     "irfft_pairs",
@@ -280,9 +305,13 @@ __all__ = [
     "max",
     "max_dim",
     "max_pair",
+    "max_pool",
     "max_pool2d",
     "max_pool2d_pick",
     "max_pool2d_x",
+    "max_pool_indices",
+    "max_pool_pick",
+    "max_pool_x",
     "mean",
     "mean_dim",
     "min",
@@ -333,5 +362,6 @@ __all__ = [
     "tanh",
     "to_bool",
     "trunc",
+    "unfold4d",
     "uniform",
 ]

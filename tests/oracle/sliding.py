@@ -1,6 +1,7 @@
 """Slow loops for what slides a window over an image: convolution, pooling, unfold."""
 
 import itertools
+import math
 
 import numpy as np
 
@@ -89,3 +90,143 @@ def conv_transpose(
         "groups": groups,
     }
     return per_channel(conv_x(x, weight, x_shape=shape, **options), bias)
+
+
+def pooled(x, kernel, stride, padding, dilation, ceil_mode, reduce):
+    """reduce(numbers of a window, their places, the window's size) for every window."""
+    stops = stops_of(x.shape[2:], kernel, stride, padding, dilation)
+    if ceil_mode:
+        stops = [
+            stop + (stop * s < n + p and n + 2 * p - d * (k - 1) > (stop - 1) * s + 1)
+            for stop, n, k, s, p, d in zip(
+                stops, x.shape[2:], kernel, stride, padding, dilation, strict=True
+            )
+        ]
+    out = np.zeros((*x.shape[:2], *stops))
+    sizes = (kernel, stride, padding, dilation)
+    for stop in itertools.product(*map(range, stops)):
+        places = [at for _, at in window(x.shape[2:], stop, *sizes)]
+        reach = [
+            min(k, n + 2 * p - i * s)
+            for i, n, k, s, p in zip(
+                stop, x.shape[2:], kernel, stride, padding, strict=True
+            )
+        ]
+        for n, c in np.ndindex(*x.shape[:2]):
+            numbers = [x[(n, c, *at)] for at in places]
+            out[(n, c, *stop)] = reduce(numbers, places, math.prod(reach))
+    return out
+
+
+def avg_pool(x, *, kernel_size, stride, padding, count_include_pad, ceil_mode):
+    def average(numbers, places, reach):
+        return math.fsum(numbers) / (reach if count_include_pad else len(numbers))
+
+    ones = (1,) * len(kernel_size)
+    return pooled(x, kernel_size, stride, padding, ones, ceil_mode, average)
+
+
+def max_pool(x, *, kernel_size, stride, padding, dilation, ceil_mode):
+    sizes = (kernel_size, stride, padding, dilation)
+    return pooled(x, *sizes, ceil_mode, lambda numbers, places, reach: max(numbers))
+
+
+def max_pool_indices(x, *, kernel_size, stride, padding, dilation, ceil_mode):
+    def first(numbers, places, reach):
+        place = places[numbers.index(max(numbers))]
+        return np.ravel_multi_index(place, x.shape[2:])
+
+    sizes = (kernel_size, stride, padding, dilation)
+    return pooled(x, *sizes, ceil_mode, first)
+
+
+def adaptive_avg_pool(x, *, output_size):
+    out = np.zeros((*x.shape[:2], *output_size))
+    for stop in itertools.product(*map(range, output_size)):
+        part = [
+            range(i * n // m, math.ceil((i + 1) * n / m))
+            for i, n, m in zip(stop, x.shape[2:], output_size, strict=True)
+        ]
+        for n, c in np.ndindex(*x.shape[:2]):
+            numbers = [x[(n, c, *at)] for at in itertools.product(*part)]
+            out[(n, c, *stop)] = math.fsum(numbers) / len(numbers)
+    return out
+
+
+def unfold4d(x, *, kernel_size, stride, padding, dilation):
+    stops = stops_of(x.shape[2:], kernel_size, stride, padding, dilation)
+    out = np.zeros((x.shape[0], x.shape[1], *kernel_size, *stops))
+    sizes = (kernel_size, stride, padding, dilation)
+    for stop in itertools.product(*map(range, stops)):
+        for place, at in window(x.shape[2:], stop, *sizes):
+            out[(..., *place, *stop)] = x[(..., *at)]
+    return out.reshape(x.shape[0], -1, math.prod(stops))
+
+
+def fold4d(x, *, output_size, kernel_size, stride, padding, dilation):
+    stops = stops_of(output_size, kernel_size, stride, padding, dilation)
+    c = x.shape[1] // math.prod(kernel_size)
+    parts = x.reshape(x.shape[0], c, *kernel_size, *stops)
+    out = np.zeros((x.shape[0], c, *output_size))
+    sizes = (kernel_size, stride, padding, dilation)
+    for stop in itertools.product(*map(range, stops)):
+        for place, at in window(output_size, stop, *sizes):
+            out[(..., *at)] += parts[(..., *place, *stop)]
+    return out
+
+
+def interpolate(x, *, output_size, mode, align_corners):
+    for dim, size in enumerate(output_size, 2):
+        lines = [resized(line, size, mode, align_corners) for line in rows(x, dim)]
+        shape = list(x.shape)
+        shape[dim] = size
+        moved = [shape[d] for d in range(x.ndim) if d != dim]
+        x = np.moveaxis(np.array(lines).reshape(*moved, size), -1, dim)
+    return x
+
+
+def rows(x, dim):
+    return np.moveaxis(x, dim, -1).reshape(-1, x.shape[dim])
+
+
+def resized(line, size, mode, align_corners):
+    """One line of another length, place by place."""
+    n, out = len(line), []
+    for i in range(size):
+        at = (
+            i * (n - 1) / max(size - 1, 1)
+            if align_corners
+            else (i + 0.5) * n / size - 0.5
+        )
+        if mode.startswith("nearest"):
+            half = 0.5 if mode == "nearest_exact" else 0.0
+            out.append(line[math.floor((i + half) * n / size + 1e-9)])
+            continue
+        if mode == "linear":
+            at = min(max(at, 0), n - 1)
+        low = math.floor(at)
+        around = {"linear": (0, 1), "cubic": range(-1, 3), "lanczos": range(-2, 4)}
+        total = weights = 0.0
+        for place in (low + k for k in around[mode]):
+            if mode == "lanczos" and not 0 <= place < n:
+                continue
+            weight = WEIGHTS[mode](abs(at - place))
+            total += weight * line[min(max(place, 0), n - 1)]
+            weights += weight
+        out.append(total / weights)
+    return out
+
+
+def cubic(d, a=-0.75):
+    if d <= 1:
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+
+
+def lanczos(d):
+    if d == 0 or d >= 3:
+        return float(d == 0)
+    return 3 * math.sin(math.pi * d) * math.sin(math.pi * d / 3) / (math.pi * d) ** 2
+
+
+WEIGHTS = {"linear": lambda d: 1 - d, "cubic": cubic, "lanczos": lanczos}

@@ -1,4 +1,4 @@
-"""Convolutions equal PyTorch's, forward and backward, over many options."""
+"""Convolutions, pooling, resizing: PyTorch's numbers, forward and backward."""
 
 import itertools
 
@@ -9,6 +9,14 @@ from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.ops.conv_nd import conv
 from burnbook.ops.conv_transpose import conv_transpose
+from burnbook.ops.interpolate import interpolate
+from burnbook.ops.pool_nd import (
+    adaptive_avg_pool,
+    avg_pool,
+    max_pool,
+    max_pool_indices,
+)
+from burnbook.ops.unfold import fold4d, unfold4d
 from burnbook.tensor import Tensor, apply
 
 torch = pytest.importorskip("torch")
@@ -158,3 +166,144 @@ def test_long_inputs_are_cut_into_blocks():
                 RNG.normal(size=(3, 4, *[5 - dims] * dims)),
                 RNG.normal(size=3),
             )
+
+
+POOLS = {
+    1: [((9,), (3,)), ((8,), (2,)), ((1,), (1,))],
+    2: [((8, 7), (3, 2)), ((9, 5), (2, 4)), ((1, 4), (1, 2))],
+    3: [((6, 7, 5), (2, 3, 2)), ((4, 1, 5), (3, 1, 2))],
+}
+POOLINGS = [
+    (dims, size, kernel, stride, padded)
+    for dims, rows in POOLS.items()
+    for size, kernel in rows
+    for stride in ((1,) * dims, (2, 3, 1)[:dims], kernel)
+    for padded in (False, True)
+]
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize("count_include_pad", [False, True])
+@pytest.mark.parametrize(("dims", "size", "kernel", "stride", "padded"), POOLINGS)
+def test_avg_pool(dims, size, kernel, stride, padded, count_include_pad, ceil_mode):
+    attrs = {
+        "kernel_size": kernel,
+        "stride": stride,
+        "padding": tuple(k // 2 * padded for k in kernel),
+        "count_include_pad": count_include_pad,
+        "ceil_mode": ceil_mode,
+    }
+    theirs = getattr(functional, f"avg_pool{dims}d")
+    agree(
+        lambda x: apply(avg_pool, x, **attrs),
+        lambda x: theirs(x, **attrs),
+        RNG.normal(size=(2, 3, *size)),
+    )
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize("dilated", [False, True])
+@pytest.mark.parametrize(("dims", "size", "kernel", "stride", "padded"), POOLINGS)
+def test_max_pool(dims, size, kernel, stride, padded, dilated, ceil_mode):
+    dilation = tuple(
+        2 if dilated and n + 2 * (k // 2 * padded) > 2 * (k - 1) else 1
+        for n, k in zip(size, kernel, strict=True)
+    )
+    attrs = {
+        "kernel_size": kernel,
+        "stride": stride,
+        "padding": tuple(k // 2 * padded for k in kernel),
+        "dilation": dilation,
+        "ceil_mode": ceil_mode,
+    }
+    theirs = getattr(functional, f"max_pool{dims}d")
+    for x in (RNG.normal(size=(2, 3, *size)), RNG.integers(0, 3, (2, 3, *size)) * 1.0):
+        agree(lambda x: apply(max_pool, x, **attrs), lambda x: theirs(x, **attrs), x)
+        _, wanted = theirs(torch.from_numpy(x), return_indices=True, **attrs)
+        found = apply(max_pool_indices, Tensor.from_numpy(x, F64), **attrs)
+        assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("out", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_adaptive_avg_pool(dims, out):
+    size = (out, out + 1, max(out - 1, 1))[:dims]
+    theirs = getattr(functional, f"adaptive_avg_pool{dims}d")
+    agree(
+        lambda x: apply(adaptive_avg_pool, x, output_size=size),
+        lambda x: theirs(x, size),
+        RNG.normal(size=(2, 3, *(6, 5, 7)[:dims])),
+    )
+
+
+NAMES = {
+    "linear": {1: "linear", 2: "bilinear", 3: "trilinear"},
+    "cubic": {2: "bicubic"},
+}
+RESIZED = [
+    (mode, dims, size, out)
+    for mode, names in NAMES.items()
+    for dims in names
+    for size, out in (
+        ((5, 4, 3), (9, 7, 4)),
+        ((6, 9, 5), (3, 4, 5)),
+        ((1, 3, 2), (4, 1, 5)),
+    )
+]
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize(("mode", "dims", "size", "out"), RESIZED)
+def test_interpolate(mode, dims, size, out, align_corners):
+    attrs = {"output_size": out[:dims], "mode": mode, "align_corners": align_corners}
+    name = NAMES[mode][dims]
+    agree(
+        lambda x: apply(interpolate, x, **attrs),
+        lambda x: functional.interpolate(x, out[:dims], None, name, align_corners),
+        RNG.normal(size=(2, 3, *size[:dims])),
+    )
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest_exact"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("size", "out"), [((4, 3, 5), (8, 9, 5)), ((9, 8, 6), (3, 5, 4))]
+)
+def test_interpolate_nearest(mode, dims, size, out):
+    attrs = {"output_size": out[:dims], "mode": mode, "align_corners": True}
+    name = mode.replace("_", "-")
+    agree(
+        lambda x: apply(interpolate, x, **attrs),
+        lambda x: functional.interpolate(x, out[:dims], mode=name),
+        RNG.normal(size=(2, 3, *size[:dims])),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation"),
+    [
+        ((2, 3), (1, 1), (0, 0), (1, 1)),
+        ((3, 1), (2, 3), (1, 2), (1, 1)),
+        ((2, 2), (1, 2), (2, 1), (2, 3)),
+        ((1, 1), (1, 1), (0, 0), (1, 1)),
+    ],
+)
+def test_unfold_and_fold(kernel, stride, padding, dilation):
+    attrs = {
+        "kernel_size": kernel,
+        "stride": stride,
+        "padding": padding,
+        "dilation": dilation,
+    }
+    x = RNG.normal(size=(2, 3, 6, 7))
+    agree(
+        lambda x: apply(unfold4d, x, **attrs),
+        lambda x: functional.unfold(x, **attrs),
+        x,
+    )
+    columns = functional.unfold(torch.from_numpy(x), **attrs).numpy()
+    agree(
+        lambda x: apply(fold4d, x, output_size=(6, 7), **attrs),
+        lambda x: functional.fold(x, (6, 7), **attrs),
+        columns,
+    )

@@ -1,0 +1,358 @@
+"""Building blocks · Tensor. Pooling in any number of dims.
+
+Averages are taken dim by dim, as weighted sums of a few places (see taps.py). So is the
+maximum: the largest of each line of a window, then the largest of those.
+"""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from burnbook.op import distinct, normal, op
+from burnbook.ops.pool import adaptive_windows
+from burnbook.ops.taps import Taps, apply_all
+from burnbook.ops.windows import LETTERS, Shape, Sizes, Windows, fits_inside
+
+
+def _fits(
+    x: Shape, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
+) -> str | None:
+    dims = len(kernel_size)
+    if dims not in LETTERS or len(x) != dims + 2:
+        return f"x must be [n, c, {LETTERS.get(dims, 'l')}], one size for each dim"
+    wrong = fits_inside("window", x[2:], kernel_size, stride, padding, dilation)
+    if wrong:
+        return wrong
+    for size, pad in zip(kernel_size, padding, strict=True):
+        if 2 * pad > size:
+            return f"a padding of {pad} is more than half the window"
+    return None
+
+
+def _fits_undilated(
+    x: Shape, kernel_size: Sizes, stride: Sizes, padding: Sizes
+) -> str | None:
+    return _fits(x, kernel_size, stride, padding, (1,) * len(kernel_size))
+
+
+def _averages(kernel: Sizes, stride: Sizes, padding: Sizes, **more: bool) -> Any:
+    flags = {"count_include_pad": True, "ceil_mode": False}
+    sizes = {"kernel_size": kernel, "stride": stride, "padding": padding}
+    return sizes | flags | more
+
+
+@op(
+    "F>F",
+    check=_fits_undilated,
+    samples=[
+        (normal(2, 3, 9), _averages((3,), (2,), (1,))),
+        (normal(2, 3, 8), _averages((3,), (3,), (0,), ceil_mode=True)),
+        (normal(2, 2, 7, 6), _averages((3, 2), (2, 3), (1, 1), ceil_mode=True)),
+        (
+            normal(2, 2, 7, 6),
+            _averages((3, 2), (2, 3), (1, 1), ceil_mode=True, count_include_pad=False),
+        ),
+        (normal(1, 2, 4, 5, 6), _averages((2, 3, 2), (2, 1, 3), (0, 1, 1))),
+    ],
+    rejects=[
+        (normal(2, 3, 2), _averages((3,), (1,), (0,))),
+        (normal(2, 3, 9), _averages((3,), (1,), (2,))),
+        (normal(2, 3, 9, 9), _averages((3,), (1,), (0,))),
+    ],
+    method=False,
+)
+def avg_pool(
+    xp: Any,
+    x: Any,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    count_include_pad: bool,
+    ceil_mode: bool,
+) -> Any:
+    """Average every window: out = Σ window / its size.
+
+    count_include_pad: zeros around the image count as places of a window.
+    ceil_mode: a last window may reach beyond the padding; what lies there never counts.
+
+    Shapes: x [n, c, ...] -> [n, c, ...]
+    """
+    sizes = (kernel_size, stride, padding)
+    tables = _average_tables(x.shape[2:], *sizes, count_include_pad, ceil_mode)
+    return apply_all(xp, x, tables)
+
+
+@op("F>F", method=False)
+def avg_pool_x(
+    xp: Any,
+    dout: Any,
+    *,
+    x_shape: Shape,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    count_include_pad: bool,
+    ceil_mode: bool,
+) -> Any:
+    """The gradient of avg_pool: every window shares its part out evenly.
+
+    Shapes: dout [n, c, ...] -> [n, c, ...]
+    """
+    sizes = (kernel_size, stride, padding)
+    tables = _average_tables(x_shape[2:], *sizes, count_include_pad, ceil_mode)
+    return apply_all(xp, dout, [table.turned() for table in tables])
+
+
+def avg_pool_x_dout(
+    xp: Any,
+    g: Any,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    count_include_pad: bool,
+    ceil_mode: bool,
+) -> Any:
+    """Average again."""
+    return avg_pool(
+        xp,
+        g,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        count_include_pad=count_include_pad,
+        ceil_mode=ceil_mode,
+    )
+
+
+avg_pool.grad(x=avg_pool_x)
+avg_pool_x.grad(dout=avg_pool_x_dout)
+
+
+def _average_tables(
+    size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, *flags: bool
+) -> list[Taps]:
+    sizes = zip(size, kernel, stride, padding, strict=True)
+    return [_average_table(*one, *map(bool, flags)) for one in sizes]
+
+
+@functools.lru_cache(64)
+def _average_table(
+    size: int,
+    kernel: int,
+    stride: int,
+    padding: int,
+    count_include_pad: bool,
+    ceil_mode: bool,
+) -> Taps:
+    """Which places of one dim each window averages."""
+    one = Windows((size,), (kernel,), (stride,), (padding,), (1,), None, ceil_mode)
+    rows = np.arange(one.stops[0])[:, None]
+    places = rows * stride - padding + np.arange(kernel)
+    inside = (places >= 0) & (places < size)
+    counted = places < size + padding if count_include_pad else inside
+    weights = inside / counted.sum(axis=1, keepdims=True)
+    rows = np.broadcast_to(rows, places.shape)
+    return Taps(one.stops[0], size, rows[inside], places[inside], weights[inside])
+
+
+def _is_image(x: Shape, output_size: Sizes) -> str | None:
+    dims = len(output_size)
+    if dims not in LETTERS or len(x) != dims + 2:
+        return f"x must be [n, c, {LETTERS.get(dims, 'l')}], one size for each dim"
+    if min(output_size) < 1:
+        return f"output_size {list(output_size)} must be at least 1 in every dim"
+    return None
+
+
+@op(
+    "F>F",
+    check=_is_image,
+    samples=[
+        (normal(2, 3, 9), {"output_size": (3,)}),
+        (normal(2, 3, 7), {"output_size": (3,)}),
+        (normal(2, 3, 3), {"output_size": (5,)}),
+        (normal(1, 2, 6, 5, 4), {"output_size": (3, 2, 4)}),
+    ],
+    rejects=[
+        (normal(2, 3, 4), {"output_size": (2, 2)}),
+        (normal(2, 3, 4), {"output_size": (0,)}),
+    ],
+    method=False,
+)
+def adaptive_avg_pool(xp: Any, x: Any, *, output_size: Sizes) -> Any:
+    """Average so many windows per dim that the output has the size asked for.
+
+    Shapes: x [n, c, ...] -> [n, c, ...]
+    """
+    pairs = zip(x.shape[2:], output_size, strict=True)
+    return apply_all(xp, x, [_adaptive_table(*pair) for pair in pairs])
+
+
+@op("F>F", method=False)
+def adaptive_avg_pool_x(xp: Any, dout: Any, *, x_shape: Shape) -> Any:
+    """The gradient of adaptive_avg_pool: every window shares its part out evenly.
+
+    Shapes: dout [n, c, ...] -> [n, c, ...]
+    """
+    pairs = zip(x_shape[2:], dout.shape[2:], strict=True)
+    return apply_all(xp, dout, [_adaptive_table(*pair).turned() for pair in pairs])
+
+
+adaptive_avg_pool.grad(x=adaptive_avg_pool_x)
+adaptive_avg_pool_x.grad(
+    dout=lambda xp, g, dout_shape: adaptive_avg_pool(
+        xp, g, output_size=tuple(dout_shape[2:])
+    )
+)
+
+
+@functools.lru_cache(64)
+def _adaptive_table(size: int, count: int) -> Taps:
+    """Which places of one dim each window averages."""
+    starts, ends = adaptive_windows(size, count)
+    place = np.arange(size)
+    rows, places = np.nonzero((place >= starts[:, None]) & (place < ends[:, None]))
+    return Taps(count, size, rows, places, 1 / (ends - starts)[rows])
+
+
+def _maxima(
+    kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil: bool = False
+) -> dict[str, Any]:
+    names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    return dict(
+        zip(names, (kernel, stride, padding, dilation, ceil), strict=True),
+    )
+
+
+_MAX_SAMPLES = [
+    (distinct(2, 3, 9), _maxima((3,), (2,), (1,), (1,))),
+    (distinct(2, 3, 9), _maxima((2,), (3,), (0,), (2,), ceil=True)),
+    (distinct(2, 3, 6, 8), _maxima((2, 2), (2, 2), (0, 0), (1, 1))),
+    (distinct(2, 2, 7, 8), _maxima((3, 2), (2, 1), (1, 1), (1, 2))),
+    (distinct(1, 2, 4, 5, 6), _maxima((2, 3, 2), (2, 1, 3), (1, 1, 0), (1, 1, 1))),
+]
+_MAX_REJECTS = [
+    (normal(2, 3, 2), _maxima((3,), (1,), (0,), (1,))),
+    (normal(2, 3, 9), _maxima((3,), (1,), (2,), (1,))),
+    (normal(2, 3, 9), _maxima((3, 3), (1, 1), (0, 0), (1, 1))),
+]
+
+
+@op(
+    "F>F",
+    check=_fits,
+    extra="winner",
+    samples=_MAX_SAMPLES,
+    rejects=_MAX_REJECTS,
+    method=False,
+)
+def max_pool(
+    xp: Any,
+    x: Any,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+) -> Any:
+    """Take the largest number of every window: out = max window.
+
+    Shapes: x [n, c, ...] -> [n, c, ...]
+    Why: which place won is remembered, since only that place gets a gradient; the first
+    one wins a tie, and NaN never wins.
+    """
+    sizes = (kernel_size, stride, padding, dilation)
+    windows = Windows(x.shape[2:], *sizes, None, ceil_mode)
+    best = xp.full((*x.shape[:2], *windows.grown), -np.inf, dtype=x.dtype)
+    xp.fmax(x, x.dtype.type(-np.inf), out=windows.unpad(best))
+    winner = xp.asarray(_numbers(windows))
+    for dim in reversed(range(len(kernel_size))):
+        best, winner = _largest(xp, best, winner, windows, dim)
+    return best, winner
+
+
+@op(
+    "F>I",
+    check=_fits,
+    samples=_MAX_SAMPLES,
+    rejects=_MAX_REJECTS,
+    method=False,
+)
+def max_pool_indices(
+    xp: Any,
+    x: Any,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+) -> Any:
+    """Where the largest number of every window stands, counted through its image.
+
+    Shapes: x [n, c, ...] -> [n, c, ...]
+    """
+    options = _maxima(kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool.forward(xp, x, **options)[1]
+
+
+@op("FI>F", method=False)
+def max_pool_x(xp: Any, dout: Any, winner: Any, *, x_shape: Shape) -> Any:
+    """The gradient of max_pool: the place that won gets it all.
+
+    Shapes: dout [n, c, ...], winner [n, c, ...] -> [n, c, ...]
+    """
+    size = math.prod(x_shape[2:])
+    dx = xp.zeros(math.prod(x_shape), dtype=dout.dtype)
+    planes = xp.arange(x_shape[0] * x_shape[1]) * size
+    at = winner + planes.reshape(*x_shape[:2], *[1] * (len(x_shape) - 2))
+    xp.add.at(dx, at.ravel(), dout.ravel())
+    return dx.reshape(x_shape)
+
+
+@op("FI>F", method=False)
+def max_pool_pick(xp: Any, x: Any, winner: Any) -> Any:
+    """Take from every window the place that won before: what max_pool_x undoes.
+
+    Shapes: x [n, c, ...], winner [n, c, ...] -> [n, c, ...]
+    """
+    n, c, *size = x.shape
+    stops = winner.shape[2:]
+    flat = winner.reshape(n, c, math.prod(stops))
+    picked = xp.take_along_axis(x.reshape(n, c, math.prod(size)), flat, axis=2)
+    return picked.reshape(winner.shape)
+
+
+max_pool.grad(x=max_pool_x)
+max_pool_x.grad(dout=max_pool_pick)
+max_pool_pick.grad(x=max_pool_x)
+
+
+def _numbers(windows: Windows) -> np.ndarray:
+    """The number of every place of the padded image; outside, of the nearest inside."""
+    total = np.zeros((1, 1, *windows.grown), dtype=np.int32)
+    for dim, (grown, size) in enumerate(zip(windows.grown, windows.size, strict=True)):
+        place = (np.arange(grown) - windows.padding[dim]).clip(0, size - 1)
+        pitch = math.prod(windows.size[dim + 1 :])
+        shape = [1] * (2 + len(windows.size))
+        shape[2 + dim] = grown
+        total += (place * pitch).astype(np.int32).reshape(shape)
+    return total
+
+
+def _largest(xp: Any, values: Any, winner: Any, windows: Windows, dim: int) -> Any:
+    """The largest of each window's places along one dim, and which place that was."""
+    before = (slice(None),) * (2 + dim)
+    line = (*before, windows.line(dim, 0))
+    best = xp.array(values[line])
+    first = xp.array(xp.broadcast_to(winner[line], best.shape))
+    for place in range(1, windows.kernel[dim]):
+        line = (*before, windows.line(dim, place))
+        better = values[line] > best
+        xp.copyto(best, values[line], where=better)
+        xp.copyto(first, winner[line], where=better)
+    return best, first
