@@ -162,7 +162,8 @@ def test_float_backends_keep_their_element_type(name):
         x + 1, 2 / x, x**2, x**0.5, x @ x, x.mean(), x.var(0), x.sort(0), x.cumprod(1),
         x.prod(), x.erf(), x.tan(), x.topk(1, 0), x.median(0), x.softmax(1), x.T,
         x.pad((1, 1, 0, 0), 0.0), x.unfold(0, 1, 1), Tensor.random([3], device=device),
-        x.hypot(x), x.select(0, Tensor.from_ints([0], device)), x.mask_fill(x.equal(2), 0),
+        x.hypot(x), x.select(0, Tensor.from_ints([0], device)),
+        x.mask_fill(x.equal(2), 0),
     )  # fmt: skip
     assert {t.dtype for t in made} == {name}
     assert x.argmax(0).dtype == x.argsort(0).dtype == "i64"
