@@ -1,7 +1,7 @@
 """Overview. `burnbook lab`, `guide`, `new` and their siblings.
 
-A command ends with 0 when it did what was asked, 1 with one line of explanation when it
-could not, 2 when it was asked wrongly, 130 when Ctrl-C ended it.
+A command ends with 0 when it did what was asked, 1 with an explanation when it could
+not, 2 when it was asked wrongly, 130 when Ctrl-C ended it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except BurnbookError as error:
-        where = "" if error.where == options.command else f"{error.where}: "
-        cure = f"; try: {error.cure}" if error.cure else ""
-        return fail(options.command, where + error.what + cure)
+        return fail(options.command, str(error).removeprefix(f"{options.command}: "))
     except BrokenPipeError:
         return 1
     except OSError as error:
@@ -59,9 +57,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def fail(command: str, text: str) -> int:
-    """Say on one line why a command could not do its work."""
-    line = " ".join(text.split())
-    sys.stderr.write(f"burnbook {command}: {line}\n")
+    """Say why a command could not do its work: the first line is enough."""
+    sys.stderr.write(f"burnbook {command}: {text.strip()}\n")
     return 1
 
 
@@ -119,8 +116,7 @@ def run_lab(options: argparse.Namespace) -> int:
 def copy_chapters(folder: Path, *, fresh: bool = False) -> list[Path]:
     """Copy the chapters; what is already there stays, unless `fresh` replaces it."""
     source = chapters_folder()
-    if folder.is_file():
-        raise ConfigError("lab", f"{folder} is a file", cure="another folder")
+    _make_folder("lab", folder)
     hidden = shutil.ignore_patterns("src", "artifacts", ".*", "*.cfg", "*.toml")
 
     def copy(origin: str, target: str) -> str:
@@ -132,6 +128,13 @@ def copy_chapters(folder: Path, *, fresh: bool = False) -> list[Path]:
         source, folder, ignore=hidden, copy_function=copy, dirs_exist_ok=True
     )
     return sorted(folder / path.name for path in source.glob("*.ipynb"))
+
+
+def _make_folder(command: str, folder: Path) -> None:
+    blocker = next((p for p in (folder, *folder.parents) if p.is_file()), None)
+    if blocker is not None:
+        raise ConfigError(command, f"{blocker} is a file", cure="another folder")
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def chapters_folder() -> Path:
@@ -167,7 +170,7 @@ def _add_guide(commands: Any) -> None:
     guide.add_argument(
         "--epochs", type=positive, help="without: 10 for mnist, 30 for digits"
     )
-    guide.add_argument("--seed", type=int, default=42, help="without: 42")
+    guide.add_argument("--seed", type=whole, default=42, help="without: 42")
     guide.add_argument(
         "--artifact-dir", type=Path, help="without: guide, in the temporary folder"
     )
@@ -187,6 +190,15 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return number
+
+
+def whole(text: str) -> int:
+    """A whole number from the command line."""
+    try:
+        return int(text)
+    except ValueError:
+        what = f"{text!r} is not a whole number"
+        raise argparse.ArgumentTypeError(what) from None
 
 
 # datasets, warmup, inspect
@@ -266,7 +278,7 @@ def write_project(folder: Path) -> list[Path]:
         raise ConfigError(
             "new", f"{folder} {what}, and nothing is overwritten", cure="another name"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    _make_folder("new", folder)
     source = Path(__file__).parent / "examples" / "guide"
     names = ("model", "data", "training", "inference", "__main__")
     written = []

@@ -5,7 +5,11 @@ that is enough on its own, the facts one per line, and the cure when it is known
 text is built only when something has failed, so it costs nothing before.
 """
 
+import difflib
+import functools
+import inspect
 from collections.abc import Iterable
+from typing import Any
 
 from burnbook.trail import running_modules, running_shapes
 
@@ -67,6 +71,47 @@ class BurnbookError(Exception):
         return explain(where, self.what, self.facts, self.cure)
 
 
+def explain_fields(cls: type[Any]) -> None:
+    """Let the constructor of a dataclass say which field is missing or misspelled."""
+    make = cls.__init__
+
+    @functools.wraps(make)
+    def init(made: Any, *args: Any, **named: Any) -> None:
+        try:
+            make(made, *args, **named)
+        except TypeError:
+            wrong = _wrong_fields(make, args, named)
+            if wrong is None:
+                raise
+            names = ", ".join(list(inspect.signature(make).parameters)[1:])
+            facts = [("fields", names or "none")]
+            raise FieldError(type(made).__name__, wrong[0], facts, wrong[1]) from None
+
+    cls.__init__ = init
+
+
+def _wrong_fields(
+    make: Any, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[str, str | None] | None:
+    """What is wrong with the arguments of a constructor, and the cure."""
+    fields = list(inspect.signature(make).parameters.values())[1:]
+    places = [f.name for f in fields if f.kind is f.POSITIONAL_OR_KEYWORD]
+    given = {*places[: len(args)], *named}
+    free = [f.name for f in fields if f.name not in given]
+    missing = [f.name for f in fields if f.name in free and f.default is f.empty]
+    for name in named:
+        if name not in [f.name for f in fields]:
+            near = difflib.get_close_matches(name, free, 1)
+            return f"{name} is not one of its fields", f"{near[0]}=…" if near else None
+    if len(args) > len(places):
+        what = f"{len(args)} values given by place, there is room for {len(places)}"
+        return what, f"{free[0]}=…" if free else None
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        return f"{' and '.join(missing)} {verb} missing", None
+    return None
+
+
 class ShapeError(BurnbookError, ValueError):
     """Sizes or ranks do not fit; while modules run, the shapes in each are shown."""
 
@@ -107,6 +152,10 @@ class TrainingError(BurnbookError, RuntimeError):
 
 class ConfigError(BurnbookError, ValueError):
     """A config has an unknown, missing or impossible field."""
+
+
+class FieldError(ConfigError, TypeError):
+    """A config or a module is made with a field too many, too few, or misspelled."""
 
 
 class RecordError(BurnbookError, ValueError):

@@ -46,7 +46,10 @@ def atomic_write(
 
     Why: the folder is forced to the disk too, because that is where the name lives.
     """
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+    except ValueError:
+        raise _no_path("write", path, error) from None
     try:
         mode = _mode_to_keep(target)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,8 +94,7 @@ def read_whole(path: PathLike, error: type[BurnbookError] = DataError) -> bytes:
     except OSError as cause:
         raise error(where, f"the file cannot be read: {cause.strerror}") from None
     except ValueError:
-        what = f"{os.fspath(path)!r} is not a path: there is a zero byte in it"
-        raise error("read", what) from None
+        raise _no_path("read", path, error) from None
     raise error(where, "this is not a regular file but a device or a pipe")
 
 
@@ -142,6 +144,10 @@ def _cannot_write(
     elif cause.errno in (errno.ENOSPC, errno.EDQUOT):
         reason, cure = "the disk is full", "free some space; what was there is kept"
     return error(f"write {target}", reason, cure=cure)
+
+
+def _no_path(where: str, path: PathLike, error: type[BurnbookError]) -> BurnbookError:
+    return error(where, f"{os.fspath(path)!r} is not a path: it holds a zero byte")
 
 
 def _look_around(path: PathLike) -> list[str]:

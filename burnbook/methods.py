@@ -71,14 +71,18 @@ def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
     """
     given = [t for t in tensors if t is not None]
     first = given[0]
-    backend = first.backend
-    kind = op.kinds.get(
-        tuple([t.kind for t in given]) if not op.many else (first.kind,)
-    )
-    if kind is None or any(
-        t.backend is not backend or (op.many and t.kind is not first.kind)
-        for t in given
-    ):
+    try:
+        backend = first.backend
+        kind = op.kinds.get(
+            tuple([t.kind for t in given]) if not op.many else (first.kind,)
+        )
+        fits = kind is not None and all(
+            t.backend is backend and (not op.many or t.kind is first.kind)
+            for t in given
+        )
+    except AttributeError:
+        raise _no_tensor(op, tensors) from None
+    if not fits:
         raise complaint(op, tensors, attrs)
     if op.same_rank and any(t.rank != first.rank for t in given):
         raise complaint(op, tensors, attrs)
@@ -159,6 +163,15 @@ def explained(
     )
 
 
+def _no_tensor(op: Op, tensors: tuple[Any, ...]) -> KindError:
+    given = [(name, t) for name, t in named(op, tensors) if t is not None]
+    name, odd = next(pair for pair in given if not isinstance(pair[1], Methods))
+    known = [repr(t.backend) for _, t in given if isinstance(t, Methods)]
+    what = f"{name} is {type(odd).__name__}, not a tensor"
+    cure = f"Tensor.from_data(…, {[*known, 'device'][0]})"
+    return KindError(op.name, what, facts(op, tensors), cure)
+
+
 def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str | None:
     """Which inputs to convert so that the kinds become those of the nearest row."""
     tries = [
@@ -187,7 +200,7 @@ def facts(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, str]]:
         if isinstance(t, Methods):
             shape = list(t.value.shape)
             rows.append((name, f"{t.kind.__name__} {shape}  on {t.backend!r}"))
-        elif t is not None:
+        elif isinstance(t, NUMBERS):
             rows.append((name, f"the number {t!r}"))
     return rows
 

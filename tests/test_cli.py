@@ -104,7 +104,8 @@ def test_lab_without_jupyterlab_says_how_to_get_it(
     code, _, err = run(capsys, "lab", tmp_path / "work")
     assert (code, err) == (
         1,
-        "burnbook lab: JupyterLab is not installed; try: pip install 'burnbook[lab]'\n",
+        "burnbook lab: JupyterLab is not installed\n"
+        "  try: pip install 'burnbook[lab]'\n",
     )
 
 
@@ -113,7 +114,7 @@ def test_lab_does_not_replace_a_file(tmp_path, chapters, capsys):
     code, _, err = run(capsys, "lab", tmp_path / "work")
     assert (code, err) == (
         1,
-        f"burnbook lab: {tmp_path}/work is a file; try: another folder\n",
+        f"burnbook lab: {tmp_path}/work is a file\n  try: another folder\n",
     )
 
 
@@ -133,13 +134,14 @@ def test_inspect_lists_a_record(tmp_path, capsys):
     assert "step" in out
 
 
-def test_inspect_of_what_is_no_record_is_one_line(tmp_path, capsys):
+def test_inspect_of_what_is_no_record_explains_itself(tmp_path, capsys):
     (tmp_path / "bad.mpk").write_bytes(b"\xc1\xc1")
     for name in ("bad.mpk", "none.mpk", "bad.txt"):
         code, out, err = run(capsys, "inspect", tmp_path / name)
         assert (code, out) == (1, "")
-        assert len(err.splitlines()) == 1
-        assert err.startswith("burnbook inspect: ")
+        first, *rest = err.splitlines()
+        assert first.startswith("burnbook inspect: ")
+        assert all(line.startswith("  ") for line in rest)
 
 
 def test_new_writes_a_project_that_stands_on_its_own(tmp_path, capsys):
@@ -162,20 +164,20 @@ def test_new_overwrites_nothing(tmp_path, capsys):
         code, _, err = run(capsys, "new", tmp_path / name)
         assert (code, err) == (
             1,
-            f"burnbook new: {tmp_path}/{name} {what}, and nothing is overwritten; "
-            "try: another name\n",
+            f"burnbook new: {tmp_path}/{name} {what}, and nothing is overwritten\n"
+            "  try: another name\n",
         )
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.py"]
 
 
-def test_new_where_nothing_can_be_written_is_one_line(tmp_path, capsys):
+def test_new_below_a_file_names_that_file(tmp_path, capsys):
     (tmp_path / "file").write_text("mine")
     code, _, err = run(capsys, "new", tmp_path / "file" / "deeper")
     assert code == 1
-    assert err == f"burnbook new: {tmp_path}/file/deeper: Not a directory\n"
+    assert err == f"burnbook new: {tmp_path}/file is a file\n  try: another folder\n"
 
 
-def test_guide_into_a_file_is_one_line(tmp_path, capsys):
+def test_guide_into_a_file_explains_itself(tmp_path, capsys):
     (tmp_path / "file").write_text("mine")
     code, _, err = run(
         capsys, "guide", "--dataset", "digits", "--artifact-dir", tmp_path / "file"
@@ -183,8 +185,24 @@ def test_guide_into_a_file_is_one_line(tmp_path, capsys):
     assert code == 1
     assert err == (
         f"burnbook guide: artifact directory {tmp_path}/file: this is a file, "
-        "not a folder; try: another folder, or move the file away\n"
+        "not a folder\n  try: another folder, or move the file away\n"
     )
+
+
+def test_guide_without_a_network_names_every_mirror_and_what_to_do(
+    tmp_path, capsys, monkeypatch
+):
+    refusing = "http://127.0.0.1:9/"
+    monkeypatch.setattr("burnbook.data.mnist.MIRRORS", [refusing])
+    monkeypatch.setenv("BURNBOOK_MNIST_MIRROR", "http://localhost:9/mine")
+    monkeypatch.setenv("BURNBOOK_CACHE", str(tmp_path / "cache"))
+    code, out, err = run(
+        capsys, "guide", "--dataset", "mnist", "--artifact-dir", tmp_path / "guide"
+    )
+    assert (code, out) == (1, "")
+    for part in (refusing, "http://localhost:9/mine", "guide --dataset digits"):
+        assert part in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_guide_trains_and_reads_item_42(tmp_path, capsys, monkeypatch):

@@ -404,7 +404,8 @@ def test_without_a_network_the_error_names_mirrors_and_ways_out(
         f"  {url}     answered 404 Not Found\n"
         f"  {url}/a/  answered 404 Not Found\n"
         f"  {url}/b/  answered 404 Not Found\n"
-        "  try: DigitsDataset, which needs no network; or put the four files into "
+        "  try: DigitsDataset (burnbook guide --dataset digits), which needs no "
+        "network; or put the four files into "
         f"{empty_cache}; or BURNBOOK_MNIST_MIRROR=file:///folder/with/them"
     )
     assert [info.available for info in available_datasets()] == [True, False]

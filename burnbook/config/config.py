@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from burnbook.config.fields import Problem, cut, encode, explain, read
-from burnbook.errors import ConfigError
+from burnbook.errors import ConfigError, explain_fields
 from burnbook.files import PathLike, atomic_write, read_whole
 
 
@@ -53,6 +53,7 @@ class Config:
             if not _is_class_variable(annotation):
                 _prepare(cls, name, annotation)
         dataclasses.dataclass(frozen=True, repr=False)(cls)
+        explain_fields(cls)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type] # a dataclass
             builder = f"with_{field.name}"
             if _has_default(field) and not hasattr(cls, builder):

@@ -43,6 +43,9 @@ def bound(batcher: Any, device: Any) -> Callable[[list[Any]], Any]:
     Why: `batch(items, device)` without a default gets the default backend when the
     loader was given no device; `batch(items, device=None)` is left to its default.
     """
+    if isinstance(batcher, type) and hasattr(batcher, "batch"):
+        what = f"{batcher.__name__} is the class of a batcher"
+        raise ConfigError("data loader", what, cure=f"{batcher.__name__}()")
     method = getattr(batcher, "batch", batcher)
     if not callable(method):
         what = f"{type(batcher).__name__} has no method batch(items)"

@@ -168,8 +168,8 @@ class MnistDataset(Dataset[MnistItem]):
         mirrors = mirrors_of("BURNBOOK_MNIST_MIRROR", MIRRORS)
         report = progress or default_report()
         offline = (
-            "DigitsDataset, which needs no network; or put the four files into "
-            f"{folder}; or BURNBOOK_MNIST_MIRROR=file:///folder/with/them"
+            "DigitsDataset (burnbook guide --dataset digits), which needs no network; "
+            f"or put the four files into {folder}; or BURNBOOK_MNIST_MIRROR=file:///folder/with/them"
         )
         images, labels = (
             parse_idx(obtain(file, folder, mirrors, offline, report), file.name)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any, Self, dataclass_transform
 
 from burnbook.backend.base import Backend
-from burnbook.errors import explain
+from burnbook.errors import explain, explain_fields
 from burnbook.kinds import Float
 from burnbook.module import records
 from burnbook.module.display import Chosen, Content, DisplaySettings, layout
@@ -60,6 +60,7 @@ class Module(Tree):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(eq=False, repr=False)(cls)
+        explain_fields(cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The same as `forward`."""

@@ -18,6 +18,7 @@ from burnbook.kinds import Float
 from burnbook.module import Param, ParamId
 from burnbook.ops.random import normal, uniform
 from burnbook.tensor import Tensor
+from burnbook.tensor.create import some_device
 from burnbook.tensor.shape import check_dims
 
 
@@ -66,6 +67,7 @@ class Initializer(ConfigEnum):
     ) -> Param:
         """A lazy parameter of this shape, for a layer with these fans."""
         dims = check_dims(f"Initializer.{self.variant}", shape)
+        device = some_device("init", device)
         key = device.next_key() if self.variant in _RANDOM else None
         draw = _Draw(self, dims, fan_in, fan_out, key)
         return Param.uninitialized(

@@ -86,6 +86,10 @@ class OptimizerAdaptor:
         then is corrected for as many steps as it made.
         """
 
+        if not hasattr(grads, "is_empty"):
+            name, cure = type(grads).__name__, "from_grads(loss.backward(), model)"
+            what = f"{name} is not GradientsParams"
+            raise GraphError("step", what, cure=f"GradientsParams.{cure}")
         states: dict[ParamId, _Held] = {}
 
         def update(param: Param) -> Param:

@@ -37,6 +37,10 @@ class GradientsParams:
         It is an error when there are gradients, but none of this module: another model
         made the loss, or an older copy of this one.
         """
+        if not hasattr(grads, "remove"):
+            what = f"{type(grads).__name__} is not what backward() returns"
+            cure = "from_grads(loss.backward(), model)"
+            raise GraphError("from_grads", what, cure=cure)
         found = cls.from_module(grads, module)
         if found.is_empty() and len(grads):
             name = type(module).__name__

@@ -76,6 +76,7 @@ class LearnerBuilder:
 
     def renderer(self, renderer: MetricsRenderer) -> LearnerBuilder:
         """Show the training in this way; without, the place decides."""
+        _needs("renderer", renderer, "render_train", "PlainRenderer()")
         self._plan.renderer = renderer
         return self
 
@@ -91,7 +92,11 @@ class LearnerBuilder:
 
     def devices(self, devices: Sequence[Backend]) -> LearnerBuilder:
         """Train on these devices; several share every step, one batch each."""
+        if isinstance(devices, Backend):
+            devices = [devices]
         devices = list(devices)
+        for device in devices:
+            _needs("devices", device, "ad_enabled", "devices([Numpy()])")
         if not devices:
             raise ConfigError(
                 "LearnerBuilder.devices",
@@ -127,11 +132,15 @@ class LearnerBuilder:
         self, strategy: CheckpointingStrategy
     ) -> LearnerBuilder:
         """Decide which checkpoints stay; without: the last two and the best one."""
+        option, cure = "with_checkpointing_strategy", "KeepLastNCheckpoints(2)"
+        _needs(option, strategy, "checkpointing", cure)
         self._plan.strategy = strategy
         return self
 
     def early_stopping(self, strategy: MetricEarlyStoppingStrategy) -> LearnerBuilder:
         """Stop when a metric no longer improves."""
+        cure = "a MetricEarlyStoppingStrategy"
+        _needs("early_stopping", strategy, "should_stop", cure)
         self._plan.early_stopping = strategy
         return self
 
@@ -223,6 +232,14 @@ def _check_optimizer(optim: Any) -> None:
             f"{name} is not an optimizer{', but the config of one' * has_init}",
             cure=f"{name}(...).init()" if has_init else "AdamConfig().init()",
         )
+
+
+def _needs(option: str, value: Any, name: str, cure: str) -> None:
+    """Refuse a value that cannot do what the option asks of it."""
+    if isinstance(value, type) or not hasattr(value, name):
+        shown = value.__name__ if isinstance(value, type) else repr(value)
+        what = f"{shown} does not fit this option"
+        raise ConfigError(f"LearnerBuilder.{option}", what, cure=cure)
 
 
 def _count(option: str, value: int) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend import Backend
-from burnbook.data import Progress
+from burnbook.data import Dataset, Progress
 from burnbook.errors import DataError, TrainingError
 from burnbook.optim import GradientsAccumulator
 from burnbook.random import use_stream
@@ -214,6 +214,10 @@ def batches_of(
     loader: Any, epoch: int, name: str
 ) -> Generator[tuple[int, Any, Progress], None, None]:
     """The batches of an epoch: the number, the batch, the progress after it."""
+    if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
+        what = f"{type(loader).__name__} is not a loader of batches"
+        cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
+        raise DataError(f"{name} data", what, cure=cure)
     set_epoch = getattr(loader, "set_epoch", None)
     if set_epoch is not None:
         set_epoch(epoch)
