@@ -24,6 +24,7 @@ from burnbook.errors import (
 from burnbook.kinds import Bool, Float, Int, KindType
 from burnbook.op import Op
 from burnbook.ops.shape import cast
+from burnbook.trail import way_to
 
 NO_ATTRS: dict[str, Any] = {}
 NUMBERS = (int, float, bool, np.number, np.bool_)
@@ -136,11 +137,11 @@ def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Except
         return ShapeError(
             op.name,
             f"the ranks {ranks} differ",
-            facts(op, tensors),
+            facts(op, tensors, ways=True),
             "unsqueeze to add a dim of size 1",
         )
     return _because(op, tensors, attrs, op.reason) or ShapeError(
-        op.name, "the shapes do not fit together", facts(op, tensors)
+        op.name, "the shapes do not fit together", facts(op, tensors, ways=True)
     )
 
 
@@ -193,8 +194,13 @@ def named(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, Any]]:
     return list(zip(names, tensors, strict=False))
 
 
-def facts(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, str]]:
-    """One line per input: its name, kind, shape and backend."""
+def facts(
+    op: Op, tensors: tuple[Any, ...], ways: bool = False
+) -> list[tuple[str, str]]:
+    """One line per input: its name, kind, shape and backend.
+
+    With `ways`, also the ops that its shape came from, where there is a graph.
+    """
     rows: list[tuple[str, str]] = []
     for name, t in named(op, tensors):
         if isinstance(t, Methods):
@@ -202,6 +208,9 @@ def facts(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, str]]:
             rows.append((name, f"{t.kind.__name__} {shape}  on {t.backend!r}"))
         elif isinstance(t, NUMBERS):
             rows.append((name, f"the number {t!r}"))
+    if ways:
+        came = [(n, way_to(getattr(t, "value", None))) for n, t in named(op, tensors)]
+        rows += [(f"{name} came by", way) for name, way in came if way]
     return rows
 
 
@@ -247,7 +256,8 @@ def _method_of_two(op: Op) -> Callable[..., Any]:
 
     def method(self: Any, other: Any) -> Any:
         backend = self.backend
-        if other.__class__ is self.__class__:
+        make = self.__class__
+        if other.__class__ is make:
             kind = kinds.get((self.kind, other.kind))
             if kind is None or other.backend is not backend or other.rank != self.rank:
                 raise complaint(op, (self, other), NO_ATTRS)
@@ -259,7 +269,7 @@ def _method_of_two(op: Op) -> Callable[..., Any]:
             out = backend.run(op, (self.value, value), NO_ATTRS)
         except Exception as error:
             raise explained(op, (self, other), NO_ATTRS, error) from None
-        return self.__class__(out, kind, backend, self.rank)
+        return make(out, kind, backend, self.rank)
 
     return method
 
@@ -358,7 +368,7 @@ def _because(
     if answer is None:
         return None
     kind, sentence = answer if isinstance(answer, tuple) else (ShapeError, answer)
-    return kind(op.name, sentence, facts(op, tensors))
+    return kind(op.name, sentence, facts(op, tensors, ways=True))
 
 
 def _as_int(backend: Backend, out: Any) -> Any:

@@ -200,7 +200,10 @@ class Numeric(Methods):
             return self
         backend = self.backend
         dtype = backend.dtype(kind)
-        out = backend.run(shape_ops.cast, (self.value,), {"dtype": dtype})
+        value = self.value
+        while kind is not Float and hasattr(value, "node"):  # Int has no gradient
+            value = value.value
+        out = backend.run(shape_ops.cast, (value,), {"dtype": dtype})
         return type(self)(out, kind, backend, self.rank)
 
     def _fits_int(self) -> None:
