@@ -113,7 +113,7 @@ def test_pictures_are_png_and_one_line_of_text(picture, text):
 def test_drawings_have_twice_the_pixels_they_take_on_the_page():
     data, size = Bars({"a": 1}, "Counts")._repr_png_()
     assert data.startswith(b"\x89PNG")
-    assert size == {"width": 480, "height": 50}
+    assert size == {"width": 403, "height": 50}
     assert Images(np.zeros((1, 4, 5)))._repr_png_().startswith(b"\x89PNG")
 
 

@@ -123,20 +123,21 @@ Bars(dict(counting.counts), "Operations of one forward pass")
 #
 # `burnbook guide` in a terminal does what the last chapters did: it trains, saves, and
 # predicts. As a function it takes a folder, a configuration and a device, and nothing
-# in it mentions NumPy. Here with a very small network, for two epochs:
+# in it mentions NumPy. Here with a very small network, for three epochs:
 
 # %% tags=["run-me"]
-config = TrainingConfig(ModelConfig(10, 32), AdamConfig(), num_epochs=2)
+config = TrainingConfig(ModelConfig(10, 32), AdamConfig(), num_epochs=3)
 trained = train(
     "artifacts/backend",
-    config.with_num_workers(2),
+    config.with_num_workers(2).with_learning_rate(3e-3),
     Autodiff(Numpy()),
     DigitsDataset.train(),
     DigitsDataset.test(),
 )
 
 # %% [markdown]
-# On a machine with a GPU, `Autodiff(Cupy(0))` in the fourth line is the whole change.
+# On a machine with a GPU, `Autodiff(Cupy(0))` instead of `Autodiff(Numpy())` is the
+# whole change.
 #
 # ## Look inside
 #

@@ -15,7 +15,8 @@ from burnbook_widgets.answers import as_array
 from burnbook_widgets.drawing import Area, Drawing, Line, Words
 
 BAR_HEIGHT = 16
-LABEL_WIDTH = 90
+BAR_WIDTH = 300
+LETTER = 7  # the width of a letter, about
 GREY = (115, 123, 133, 255)
 
 
@@ -94,18 +95,19 @@ class Bars(Still):
     def png(self) -> bytes | None:
         """The picture as PNG; None without Pillow."""
         height = (len(self.values) + 1) * (BAR_HEIGHT + 6) + 6
-        sheet = Drawing(480, height, self.title)
+        left = 16 + LETTER * max(map(len, self.values), default=0)
+        sheet = Drawing(left + BAR_WIDTH + 80, height, self.title)
         sheet.add(Words((8, BAR_HEIGHT), self.title, bold=True))
         longest = max(self.values.values(), default=0) or 1
         for row, (name, value) in enumerate(self.values.items(), start=1):
             top = row * (BAR_HEIGHT + 6)
-            right = LABEL_WIDTH + 320 * value / longest
-            box = ((LABEL_WIDTH, top), (right, top))
-            box += ((right, top + BAR_HEIGHT), (LABEL_WIDTH, top + BAR_HEIGHT))
+            right = left + BAR_WIDTH * value / longest
+            box = ((left, top), (right, top))
+            box += ((right, top + BAR_HEIGHT), (left, top + BAR_HEIGHT))
             middle = top + BAR_HEIGHT - 4
             sheet.add(
                 Area(box, "train", 0.7),
-                Words((LABEL_WIDTH - 8, middle), name, anchor="end"),
+                Words((left - 8, middle), name, anchor="end"),
                 Words((right + 6, middle), f"{value:.4g}", "quiet"),
             )
         return sheet.png()
