@@ -335,6 +335,9 @@ def _compile_backward(made: Op) -> Callable[..., Any]:
             continue
         scope[f"rule_{i}"] = rule
         names = _wants(rule)
+        if _is_identity(rule) and not made.many:
+            calls.append("g")  # costs nothing, so it need not be asked for
+            continue
         if isinstance(rule, Op):
             tensors = ["xp", *names[: len(rule.inputs)]]
             attrs = [f"{a}={a}" for a in names[len(rule.inputs) :]]
@@ -347,6 +350,16 @@ def _compile_backward(made: Op) -> Callable[..., Any]:
     text = f"def backward({', '.join(header)}):\n    return ({', '.join(calls)},)"
     exec(text, scope)
     return scope["backward"]
+
+
+def _is_identity(rule: Rule) -> bool:
+    """Whether a rule is `lambda g: g`: it need not be called."""
+    code = getattr(rule, "__code__", None)
+    same = (lambda g: g).__code__
+    return code is not None and (code.co_code, code.co_varnames) == (
+        same.co_code,
+        same.co_varnames,
+    )
 
 
 def _backward_of_many(made: Op, rule: Rule, names: tuple[str, ...]) -> Rule:
