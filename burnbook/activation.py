@@ -68,8 +68,11 @@ def log_sigmoid(x: Tensor) -> Tensor:
 
 def hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
     """A sigmoid of straight lines: out = clamp(α x + β, 0, 1)."""
-    full = x.into_full_precision()
-    return x.from_full_precision((full * alpha + beta).clamp(0.0, 1.0))
+    if x.dtype != "f16":
+        return (x * alpha + beta).clamp(0.0, 1.0)
+    return x.from_full_precision(
+        (x.into_full_precision() * alpha + beta).clamp(0.0, 1.0)
+    )
 
 
 def silu(x: Tensor) -> Tensor:
