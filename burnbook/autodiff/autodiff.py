@@ -12,8 +12,6 @@ from heapq import heappop, heappush
 from typing import Any
 from weakref import WeakSet
 
-from numpy import errstate
-
 from burnbook.autodiff.checkpointing import (
     CheckpointingStrategy,
     Lazy,
@@ -24,7 +22,7 @@ from burnbook.autodiff.checkpointing import (
 from burnbook.autodiff.gradients import Gradients
 from burnbook.autodiff.graph import HookedGradients
 from burnbook.autodiff.space import TrackedSpace
-from burnbook.autodiff.tape import Node, Tracked
+from burnbook.autodiff.tape import Node, Tracked, next_number
 from burnbook.autodiff.trouble import (
     cut_or_tracked,
     explain_failure,
@@ -33,12 +31,14 @@ from burnbook.autodiff.trouble import (
     used_up,
 )
 from burnbook.backend.base import Backend, Layer, Value, Watch
+from burnbook.backend.numpy import quietly
 from burnbook.errors import GraphError
 from burnbook.op import BackwardOp, Op
 from burnbook.ops.elementwise import add
 from burnbook.ops.reduce import sum_to
 
 NO_ATTRS: dict[str, Any] = {}
+new = object.__new__
 NO_CHECKPOINTING = NoCheckpointing()
 _tracked_types: dict[type[Tracked], list[type[Tracked]]] = {}
 
@@ -108,8 +108,14 @@ class Autodiff(Layer):
             return cut_or_tracked(op, out, parents, attrs, tracked)
         out = self._inner.run(op, values, attrs)
         kept = keep(values, out)
-        if not op.extras:
-            return tracked(out, Node(op, parents, kept, attrs, out.shape))
+        if not op.extras:  # tracked(out, Node(…)), without the two calls
+            node = new(Node)
+            node.op, node.parents, node.kept, node.attrs = op, parents, kept, attrs
+            node.number = next_number()
+            made = new(tracked)
+            made.value, made.node = out, node
+            made.shape = node.shape = out.shape
+            return made
         first = out[0]
         made = tracked(first, Node(op, parents, kept, attrs, first.shape))
         return (made, *out[1:])
@@ -136,7 +142,7 @@ class Autodiff(Layer):
         grads = {root.node: self._inner.xp.ones_like(_raw(root.value))}
         if self.hooked:
             grads = HookedGradients(grads, self.hooked)
-        with errstate(all="ignore"):  # 1/0 is inf in a gradient, as it is forward
+        with quietly():  # 1/0 is inf in a gradient, as it is forward
             return Gradients(_collect(root.node, grads, run), self._inner)
 
     def __repr__(self) -> str:
@@ -155,6 +161,7 @@ def _collect(  # noqa: C901 - one loop, and hot
 ) -> dict[Node, Any]:
     """Walk from the newest node back, and give the gradients of the leaves."""
     leaves: dict[Node, Any] = {}
+    ends = leaves if type(grads) is dict else grads  # hooks see what is complete
     pending = [(node.number, node)]
     try:
         while pending:
@@ -167,7 +174,12 @@ def _collect(  # noqa: C901 - one loop, and hot
             if kept is None:
                 raise used_up(op)
             node.kept = None
-            parts = run(op.backward, (g, *kept), _attrs_with_needs(node, parents))
+            attrs = (
+                _NEEDS_OF_TWO[parents[0] is not None][parents[1] is not None]
+                if len(parents) == 2 and not node.attrs
+                else _attrs_with_needs(node, parents)
+            )
+            parts = run(op.backward, (g, *kept), attrs)
             for parent, part in zip(parents, parts):  # noqa: B905 - equal, and hot
                 if parent is None:
                     continue
@@ -176,12 +188,14 @@ def _collect(  # noqa: C901 - one loop, and hot
                     continue
                 if part.shape != parent.shape:
                     part = run(sum_to, (part,), {"shape": parent.shape})
-                held = grads.get(parent)
-                if held is None:
-                    grads[parent] = part
+                home = ends if parent.op is None else grads
+                held = home.get(parent)
+                if held is not None:
+                    home[parent] = run(add, (held, part), NO_ATTRS)
+                    continue
+                home[parent] = part
+                if home is grads:
                     heappush(pending, (parent.number, parent))
-                else:
-                    grads[parent] = run(add, (held, part), NO_ATTRS)
     except Exception as error:
         explained = explain_failure(error, node)
         if explained is error:

@@ -1,5 +1,7 @@
 """Building blocks · Backend. NumPy on the CPU, with a few compiled kernels."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -9,14 +11,29 @@ from burnbook.backend.compiled import kernels_for
 
 # What `numpy.errstate(all="ignore")` does, at a sixth of its price; a NumPy that keeps
 # its error state elsewhere gets the dear way.
-try:
-    from numpy._core.umath import _extobj_contextvar, _make_extobj
+quiet: Any = "ignore"
+state: Any = lambda _: None
+be_quiet: Any = numpy.seterr
+be_as_before: Any = lambda before: numpy.seterr(**before)
+with suppress(ImportError):
+    from numpy._core.umath import (
+        _extobj_contextvar,  # pyright: ignore[reportPrivateUsage] - as said above
+        _make_extobj,  # pyright: ignore[reportPrivateUsage] - as said above
+    )
 
-    QUIET = _make_extobj(all="ignore")
+    quiet = _make_extobj(all="ignore")
     be_quiet, be_as_before = _extobj_contextvar.set, _extobj_contextvar.reset
-except ImportError:
-    QUIET = "ignore"
-    be_quiet, be_as_before = numpy.seterr, lambda before: numpy.seterr(**before)
+    state = _extobj_contextvar.get
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """NumPy does not warn of NaN and infinity in this block."""
+    before = be_quiet(QUIET)
+    try:
+        yield
+    finally:
+        be_as_before(before)
 
 
 class Numpy(Backend):
@@ -45,6 +62,16 @@ class Numpy(Backend):
 
     def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
         """Run one op; NaN and infinity are answers, of which NumPy shall not warn."""
+        if not attrs and len(values) == 2 and op not in self.kernels:  # hot
+            if state(None) is QUIET:
+                return op.forward(self.xp, values[0], values[1])
+            before = be_quiet(QUIET)
+            try:
+                return op.forward(self.xp, values[0], values[1])
+            finally:
+                be_as_before(before)
+        if state(None) is QUIET:
+            return Backend.run(self, op, values, attrs)
         before = be_quiet(QUIET)
         try:
             return Backend.run(self, op, values, attrs)
