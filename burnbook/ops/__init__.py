@@ -120,6 +120,11 @@ from burnbook.ops.pool_nd import (
     max_pool_pick,
     max_pool_x,
 )
+from burnbook.ops.deform import (
+    deform_corners,
+    deform_corners_x,
+    deform_patches,
+)
 from burnbook.ops.random import (
     bernoulli,
     dropout,
@@ -263,6 +268,9 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "deform_corners",
+    "deform_corners_x",
+    "deform_patches",
     "det",
     "div",
     "dropout",

@@ -70,11 +70,29 @@ class Taps:
         first = np.searchsorted(self.rows, self.rows)
         turn = np.arange(len(self.rows)) - first
         steps = []
-        for k in range(turn.max(initial=-1) + 1):
+        for k in range(int(turn.max()) + 1 if len(turn) else 0):
             these = turn == k
             rows, places = self.rows[these], self.places[these]
-            steps.append((_even(rows), _even(places), self.weights[these]))
+            entries = rows, places, self.weights[these]
+            if self.shares is None:
+                entries = self._without_gaps(*entries)
+            steps.append((_even(entries[0]), _even(entries[1]), entries[2]))
         return steps
+
+    def _without_gaps(self, rows: Any, places: Any, weights: Any) -> Any:
+        """Give rows that end earlier a weight of 0 for a place that they read anyway.
+
+        Why: adding to a slice is several times faster than adding to some rows of it.
+        """
+        every = np.arange(rows[0], rows[-1] + 1)
+        known = np.isin(every, self.rows)
+        if len(rows) * 2 < len(every) or not known.all():
+            return rows, places, weights
+        filled = self.places[np.searchsorted(self.rows, every)]
+        filled[rows - rows[0]] = places
+        shares = np.zeros(len(every))
+        shares[rows - rows[0]] = weights
+        return every, filled, shares
 
 
 def apply_all(xp: Any, x: Any, tables: Sequence[Taps]) -> Any:

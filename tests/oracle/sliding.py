@@ -230,3 +230,48 @@ def lanczos(d):
 
 
 WEIGHTS = {"linear": lambda d: 1 - d, "cubic": cubic, "lanczos": lanczos}
+
+
+def pixel(image, y, x):
+    inside = 0 <= y < image.shape[0] and 0 <= x < image.shape[1]
+    return image[int(y), int(x)] if inside else 0.0
+
+
+def wandering(x, offset, kernel_size, stride, padding, dilation, offset_groups):
+    """(where in the patches, image, y, x, where in the mask) for every tap."""
+    rows, cols = offset.shape[2:]
+    kh, kw = kernel_size
+    each = x.shape[1] // offset_groups
+    for n, c, i, j, k, m in np.ndindex(*x.shape[:2], rows, cols, kh, kw):
+        tap = (c // each) * kh * kw + k * kw + m
+        dy, dx = offset[n, 2 * tap, i, j], offset[n, 2 * tap + 1, i, j]
+        y = i * stride[0] - padding[0] + k * dilation[0] + dy
+        at = j * stride[1] - padding[1] + m * dilation[1] + dx
+        yield (n, i * cols + j, k * kw + m, c), x[n, c], y, at, (n, tap, i, j)
+
+
+def deform_patches(x, offset, mask=None, **options):
+    kh, kw = options["kernel_size"]
+    rows, cols = offset.shape[2:]
+    out = np.zeros((x.shape[0], rows * cols, kh * kw, x.shape[1]))
+    for place, image, y, at, in_mask in wandering(x, offset, **options):
+        total = 0.0
+        for low, row in ((1 - y % 1, math.floor(y)), (y % 1, math.floor(y) + 1)):
+            for part, col in (
+                (1 - at % 1, math.floor(at)),
+                (at % 1, math.floor(at) + 1),
+            ):
+                total += low * part * pixel(image, row, col)
+        out[place] = total * (1.0 if mask is None else mask[in_mask])
+    return out
+
+
+def deform_corners(x, offset, **options):
+    kh, kw = options["kernel_size"]
+    rows, cols = offset.shape[2:]
+    out = np.zeros((4, x.shape[0], rows * cols, kh * kw, x.shape[1]))
+    for place, image, y, at, _ in wandering(x, offset, **options):
+        for corner, (down, right) in enumerate(np.ndindex(2, 2)):
+            row, col = math.floor(y) + down, math.floor(at) + right
+            out[(corner, *place)] = pixel(image, row, col)
+    return out
