@@ -1,4 +1,4 @@
-"""Building blocks · Backend. Decorators: a trace of the ops, a stop at the first NaN."""
+"""Building blocks · Backend. Decorators: a trace of ops, a stop at the first NaN."""
 
 import gc
 import weakref

@@ -10,7 +10,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Interned(type):
     """Equal arguments give the same backend: `Numpy() is Numpy()`."""
 
     interned: bool
-    _made: dict[tuple[Any, ...], Any] = {}
+    _made: ClassVar[dict[tuple[Any, ...], Any]] = {}
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not cls.interned:

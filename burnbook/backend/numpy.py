@@ -1,6 +1,6 @@
 """Building blocks · Backend. NumPy on the CPU, with a few compiled kernels."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,11 +11,11 @@ from burnbook.backend.compiled import kernels_for
 
 # What `numpy.errstate(all="ignore")` does, at a sixth of its price; a NumPy that keeps
 # its error state elsewhere gets the dear way.
-quiet: Any = "ignore"
-state: Any = lambda _: None
-be_quiet: Any = numpy.seterr
-be_as_before: Any = lambda before: numpy.seterr(**before)
-with suppress(ImportError):
+quiet: Any
+state: Any
+be_quiet: Any
+be_as_before: Any
+try:
     from numpy._core.umath import (
         _extobj_contextvar,  # pyright: ignore[reportPrivateUsage] - as said above
         _make_extobj,  # pyright: ignore[reportPrivateUsage] - as said above
@@ -24,12 +24,15 @@ with suppress(ImportError):
     quiet = _make_extobj(all="ignore")
     be_quiet, be_as_before = _extobj_contextvar.set, _extobj_contextvar.reset
     state = _extobj_contextvar.get
+except ImportError:
+    quiet, state = "ignore", lambda _: None
+    be_quiet, be_as_before = numpy.seterr, lambda before: numpy.seterr(**before)
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
+def quietly() -> Generator[None]:
     """NumPy does not warn of NaN and infinity in this block."""
-    before = be_quiet(QUIET)
+    before = be_quiet(quiet)
     try:
         yield
     finally:
@@ -63,16 +66,16 @@ class Numpy(Backend):
     def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
         """Run one op; NaN and infinity are answers, of which NumPy shall not warn."""
         if not attrs and len(values) == 2 and op not in self.kernels:  # hot
-            if state(None) is QUIET:
+            if state(None) is quiet:
                 return op.forward(self.xp, values[0], values[1])
-            before = be_quiet(QUIET)
+            before = be_quiet(quiet)
             try:
                 return op.forward(self.xp, values[0], values[1])
             finally:
                 be_as_before(before)
-        if state(None) is QUIET:
+        if state(None) is quiet:
             return Backend.run(self, op, values, attrs)
-        before = be_quiet(QUIET)
+        before = be_quiet(quiet)
         try:
             return Backend.run(self, op, values, attrs)
         finally:
