@@ -23,6 +23,7 @@ from burnbook.autodiff.gradients import Gradients
 from burnbook.autodiff.graph import HookedGradients
 from burnbook.autodiff.space import TrackedSpace
 from burnbook.autodiff.tape import Node, Tracked, next_number
+from burnbook.autodiff.transfer import move, run_at_home
 from burnbook.autodiff.trouble import (
     cut_or_tracked,
     explain_failure,
@@ -65,6 +66,7 @@ class Autodiff(Layer):
         self.tracked = _tracked_type(Tracked, self.depth)
         self.space = TrackedSpace(self)
         self.hooked: WeakSet[Node] = WeakSet()
+        self.homes: dict[type, Autodiff] = {}  # whose values came here, by their type
         self.prepare: Callable[[Any], Any] = _as_it_is
         self.wants_places = bool(getattr(inner, "wants_places", False))
         if checkpointing != NO_CHECKPOINTING:
@@ -124,6 +126,12 @@ class Autodiff(Layer):
         """A value that gradients are collected for."""
         return self.tracked(value, Node(None, (), None, NO_ATTRS, value.shape))
 
+    def receive(self, value: Tracked, source: Backend) -> Value:
+        """A tracked value of another device, moved here as a step of the graph."""
+        while not isinstance(source, Autodiff):
+            source = source.inner
+        return move(value, source, self, self.float_dtype)
+
     def backward(self, root: Value, watch: Watch | None = None) -> Gradients:
         """Collect the gradient of the sum of `root` for every leaf behind it.
 
@@ -138,10 +146,12 @@ class Autodiff(Layer):
                 cure="call require_grad() on the inputs of the computation",
             )
         run = self._inner.run
+        if self.homes:
+            run = run_at_home(run, self.homes, type(root.value))
         run = self.prepare(run if watch is None else _watched(run, watch))
         grads = {root.node: self._inner.xp.ones_like(_raw(root.value))}
-        if self.hooked:
-            grads = HookedGradients(grads, self.hooked)
+        if self.hooked or any(home.hooked for home in self.homes.values()):
+            grads = HookedGradients(grads)
         with quietly():  # 1/0 is inf in a gradient, as it is forward
             return Gradients(_collect(root.node, grads, run), self._inner)
 

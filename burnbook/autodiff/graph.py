@@ -7,7 +7,6 @@ pass looks for notes only when its backend knows that there are some.
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
-from weakref import WeakSet
 
 from burnbook.autodiff.checkpointing import Recipe, computed
 from burnbook.autodiff.tape import Node, note, notes_of
@@ -38,25 +37,20 @@ class Hook:
 class HookedGradients(dict[Node, Any]):
     """The gradients on their way, where some nodes have hooks."""
 
-    def __init__(self, first: dict[Node, Any], hooked: WeakSet[Node]):
-        super().__init__(first)
-        self._hooked = hooked
-
     def pop(self, node: Node, *default: Any) -> Any:
         """The whole gradient of a node, after its hooks have seen it."""
         g = super().pop(node, *default)
-        if node in self._hooked:
-            for hook in notes_of(node).get("hooks", ()):
-                changed = hook.act(g)
-                if changed is None:
-                    continue
-                if tuple(changed.shape) != tuple(node.shape):
-                    raise GraphError(
-                        "hook",
-                        f"the gradient has shape {list(node.shape)}, "
-                        f"what the hook returned {list(changed.shape)}",
-                    )
-                g = changed
+        for hook in notes_of(node).get("hooks", ()):
+            changed = hook.act(g)
+            if changed is None:
+                continue
+            if tuple(changed.shape) != tuple(node.shape):
+                raise GraphError(
+                    "hook",
+                    f"the gradient has shape {list(node.shape)}, "
+                    f"what the hook returned {list(changed.shape)}",
+                )
+            g = changed
         return g
 
 

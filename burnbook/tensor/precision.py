@@ -79,7 +79,7 @@ class Precision(Numeric):
 def _sibling(backend: Backend, **types: str) -> Backend:
     """The same backend (and its decorators) with other element types."""
     if backend.inner is not backend:
-        return type(backend)(_sibling(backend.inner, **types))
+        return type(backend)(_sibling(backend.inner, **types), *backend.arguments[1:])
     names = list(inspect.signature(type(backend).__init__).parameters)[1:]
     given = dict(zip(names, backend.arguments, strict=True))
     return type(backend)(**{**given, **types})

@@ -57,10 +57,17 @@ class Tensor(Protocol, Masks, Sorting, Sampling, Totals, Precision):
         return dtype_name(self.value.dtype)
 
     def to_device(self, device: Backend) -> Self:
-        """The same values on another backend, in its element type."""
+        """The same values on another backend, in its element type.
+
+        Between two Autodiff backends this is a step of the graph: gradients come back.
+        """
         if device is self.backend:
             return self
         device = some_device("to_device", device)
+        receive = getattr(device, "receive", None)
+        if receive is not None and self._tracked():
+            moved = receive(self.value, self.backend)
+            return type(self)(moved, self.kind, device, self.rank)
         array = self.backend.to_numpy(self.value)
         return type(self).from_data(TensorData.of(array), device, self.kind)
 
