@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burnbook import linalg, signal
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.errors import DataError, DimError, KindError, ShapeError
@@ -164,6 +165,7 @@ def test_float_backends_keep_their_element_type(name):
         x.pad((1, 1, 0, 0), 0.0), x.unfold(0, 1, 1), Tensor.random([3], device=device),
         x.hypot(x), x.select(0, Tensor.from_ints([0], device)),
         x.mask_fill(x.equal(2), 0),
+        linalg.det(x), linalg.qr(x)[0], signal.rfft(x, 1)[0], x**3, x.remainder(x),
     )  # fmt: skip
     assert {t.dtype for t in made} == {name}
     assert x.argmax(0).dtype == x.argsort(0).dtype == "i64"

@@ -45,7 +45,6 @@ from burnbook.ops.elementwise import (
     clamp,
     cos,
     div,
-    erf,
     exp,
     floor,
     log,
@@ -66,6 +65,9 @@ from burnbook.ops.elementwise import (
     sub,
     tanh,
 )
+from burnbook.ops.gauss import (
+    erf,
+)
 from burnbook.ops.index import (
     argwhere,
     gather,
@@ -82,7 +84,9 @@ from burnbook.ops.linear import (
     matmul,
 )
 from burnbook.ops.order import (
+    argmedian,
     argsort,
+    argtopk,
     sort,
 )
 from burnbook.ops.pool import (
@@ -207,6 +211,7 @@ from burnbook.ops.update import (
 )
 from burnbook.ops.whole import (
     fmod,
+    power,
     square,
     trunc,
 )
@@ -227,7 +232,9 @@ __all__ = [
     "any_dim",
     "argmax",
     "argmin",
+    "argmedian",
     "argsort",
+    "argtopk",
     "argwhere",
     "asin",
     "asinh",
@@ -334,6 +341,7 @@ __all__ = [
     "pad",
     "permute",
     "powf",
+    "power",
     "prod",
     "prod_dim",
     "recast",

@@ -4,7 +4,8 @@ import math
 from typing import Any
 
 from burnbook.op import distinct, normal, op
-from burnbook.ops.elementwise import erf, sigmoid
+from burnbook.ops.elementwise import sigmoid
+from burnbook.ops.gauss import erf
 
 SMOOTH = [(normal(2, 3),)]
 
@@ -95,6 +96,8 @@ def leaky_relu(xp: Any, x: Any, *, negative_slope: float) -> Any:
 
     Shapes: x [...] -> [...]
     """
+    if 0 <= negative_slope <= 1:  # one pass less, and the same
+        return xp.maximum(x, x * negative_slope)
     return xp.where(x < 0, x * negative_slope, x)
 
 

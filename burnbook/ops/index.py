@@ -57,10 +57,16 @@ def scatter(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> Any:
     Shapes: x [..., d, ...], indices [..., k, ...], values [..., k, ...] -> [..., d, ...]
     """
     inside(xp, "scatter", indices, x.shape[dim])
-    out = x.copy()
-    grid = list(xp.meshgrid(*[xp.arange(n) for n in indices.shape], indexing="ij"))
-    grid[dim] = indices
-    xp.add.at(out, tuple(grid), values)
+    out = xp.array(x, order="C")
+    spots = xp.zeros((1,) * x.ndim, xp.int64)  # the place of each value in flat memory
+    stride = 1
+    for d in range(x.ndim - 1, -1, -1):
+        line = [1] * x.ndim
+        line[d] = -1
+        own = xp.arange(indices.shape[d]).reshape(line)
+        spots = spots + (indices if d == dim % x.ndim else own) * stride
+        stride *= x.shape[d]
+    xp.add.at(out.reshape(-1), spots.reshape(-1), values.reshape(-1))
     return out
 
 
@@ -102,8 +108,12 @@ def select_assign(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> An
     """
     inside(xp, "select_assign", indices, x.shape[dim])
     out = x.copy()
-    where = (slice(None),) * (dim % x.ndim)
-    xp.add.at(out, (*where, indices), values)
+    rows, new = xp.moveaxis(out, dim, 0), xp.moveaxis(values, dim, 0)
+    if xp.__name__ == "numpy" and new.size > 64 * len(new):  # long rows: one by one
+        for place, row in zip(indices.tolist(), new, strict=True):
+            rows[place] += row
+    else:
+        xp.add.at(rows, indices, new)
     return out
 
 

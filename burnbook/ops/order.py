@@ -17,6 +17,14 @@ SORTED = [
 NO_DIM = [(distinct(2, 3), {"dim": 2})]
 
 
+def enough(x: tuple[int, ...], k: int, dim: int) -> Any:
+    """Why there are no k elements along a dim, or None if there are."""
+    wrong = dim_inside(x, dim)
+    if wrong is None and not 1 <= k <= x[dim]:
+        return f"{k} elements of dim {dim}, which has {x[dim]}"
+    return wrong
+
+
 @op("F>F I>I", check=dim_inside, samples=SORTED, rejects=NO_DIM)
 def sort(xp: Any, x: Any, *, dim: int, descending: bool = False) -> Any:
     """Sort along a dim, NaN last; downward if asked, and then NaN first.
@@ -39,10 +47,49 @@ def argsort(xp: Any, x: Any, *, dim: int, descending: bool = False) -> Any:
     and no two of them are equal.
     """
     keys = xp.swapaxes(order_keys(xp, x, descending), dim, -1)
-    places = _packed(xp, keys)
-    if places is None:
+    pairs = _pairs(xp, keys)
+    if pairs is None:
         places = xp.argsort(keys, axis=-1, kind="stable")
+    else:
+        places = xp.sort(pairs, axis=-1) % keys.shape[-1]
     return xp.swapaxes(places, dim, -1)
+
+
+@op(
+    "F>I I>I",
+    check=enough,
+    samples=[(distinct(2, 5, 3), {"k": 2, "dim": 1})],
+    rejects=[(distinct(2, 3), {"k": 4, "dim": 1})],
+)
+def argtopk(xp: Any, x: Any, *, k: int, dim: int) -> Any:
+    """Where the k largest elements along a dim stand, the largest first.
+
+    Shapes: x [..., d, ...] -> [..., k, ...]
+    """
+    keys = xp.swapaxes(order_keys(xp, x, True), dim, -1)
+    pairs = _pairs(xp, keys)
+    if pairs is None:
+        places = xp.argsort(keys, axis=-1, kind="stable")[..., :k]
+    else:
+        first = xp.partition(pairs, k - 1, axis=-1)[..., :k]
+        places = xp.sort(first, axis=-1) % keys.shape[-1]
+    return xp.swapaxes(places, dim, -1)
+
+
+@op("F>I I>I", check=dim_inside, samples=[(distinct(2, 5), {"dim": 1})], method=False)
+def argmedian(xp: Any, x: Any, *, dim: int) -> Any:
+    """Where the element stands that is in the middle of the sorted line.
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    keys = xp.swapaxes(order_keys(xp, x, False), dim, -1)
+    middle = (keys.shape[-1] - 1) // 2
+    pairs = _pairs(xp, keys)
+    if pairs is None:
+        places = xp.argsort(keys, axis=-1, kind="stable")
+    else:
+        places = xp.partition(pairs, middle, axis=-1) % keys.shape[-1]
+    return xp.swapaxes(places[..., middle : middle + 1], dim, -1)
 
 
 def sort_x(xp: Any, g: Any, x: Any, dim: int, descending: bool) -> Any:
@@ -68,17 +115,16 @@ def _largest(xp: Any, keys: Any) -> int:
     return int(xp.iinfo(keys.dtype).max)
 
 
-def _packed(xp: Any, keys: Any) -> Any:
-    """Sort (key, place) pairs as whole numbers of 64 bits, if they have room there."""
+def _pairs(xp: Any, keys: Any) -> Any:
+    """(key, place) pairs as whole numbers of 64 bits, if they have room there."""
     n = keys.shape[-1]
     if keys.size == 0 or keys.dtype.kind == "u":
         return None
-    low, high = 0, 0
+    low = 0
     if keys.dtype.itemsize > 4:
-        low, high = int(keys.min()), int(keys.max())
-        if (high - low + 1) * n >= 2**63:
+        low = int(keys.min())
+        if (int(keys.max()) - low + 1) * n >= 2**63:
             return None
     elif n >= 2**31:
         return None
-    pairs = (keys.astype(xp.int64) - low) * n + xp.arange(n)
-    return xp.sort(pairs, axis=-1) % n
+    return (keys.astype(xp.int64) - low) * n + xp.arange(n)

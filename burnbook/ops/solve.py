@@ -26,7 +26,7 @@ def inverse(xp: Any, x: Any) -> Any:
     Shapes: x [..., n, n] -> [..., n, n]
     """
     try:
-        return xp.linalg.inv(x)
+        return xp.linalg.inv(wide(xp, x)).astype(x.dtype, copy=False)
     except Exception as error:
         if type(error).__name__ != "LinAlgError":
             raise
@@ -50,9 +50,14 @@ def det(xp: Any, x: Any) -> Any:
 
     Shapes: x [..., n, n] -> [..., 1, 1]
     """
-    return xp.linalg.det(x)[..., None, None]
+    return xp.linalg.det(wide(xp, x)).astype(x.dtype)[..., None, None]
 
 
 det.grad(
     x=lambda xp, g, x, out: g * out * inverse(xp, x).swapaxes(-1, -2),
 )
+
+
+def wide(xp: Any, x: Any) -> Any:
+    """At least float32, which linear algebra needs."""
+    return x.astype(xp.float32) if x.dtype.itemsize < 4 else x

@@ -7,6 +7,7 @@ from burnbook.methods import NUMBERS, Methods, apply
 from burnbook.ops import index as index_ops
 from burnbook.ops import shape as shape_ops
 from burnbook.ops.compare import to_bool
+from burnbook.ops.whole import power
 from burnbook.tensor.data import TensorData
 
 
@@ -43,6 +44,8 @@ class Numeric(Methods):
         """out = xᵛ; of Int tensors, a negative exponent counts as 0."""
         if value == 2:
             return self.square()
+        if 3 <= value <= 32 and value == int(value):
+            return apply(power, self, exponent=int(value))
         if self.kind is Int:
             value = min(max(int(value), 0), 2**32 - 1)
         return self.powf(value)

@@ -3,13 +3,12 @@
 from typing import Self
 
 from burnbook.errors import ShapeError
-from burnbook.methods import apply
+from burnbook.methods import Methods, apply
 from burnbook.ops.index import gather
-from burnbook.ops.order import argsort, sort
-from burnbook.tensor.arrange import Arranging
+from burnbook.ops.order import argmedian, argsort, argtopk, enough, sort
 
 
-class Sorting(Arranging):
+class Sorting(Methods):
     """What follows from the two ops sort and argsort.
 
     NaN counts as the largest element: last upward, first downward.
@@ -41,17 +40,14 @@ class Sorting(Arranging):
             >>> Tensor.from_data([3.0, 1.0, 2.0]).topk(2, 0).into_data().to_list()
             [3.0, 2.0]
         """
-        self._at_most(k, dim)
-        return self.sort_descending(dim).slice_dim(dim, slice(0, k))
+        return self.topk_with_indices(k, dim)[0]
 
     def topk_with_indices(self, k: int, dim: int) -> tuple[Self, Self]:
         """The k largest elements along a dim, and where they stand."""
-        return self._at(self.argtopk(k, dim), dim)
-
-    def argtopk(self, k: int, dim: int) -> Self:
-        """Where the k largest elements along a dim stand."""
-        self._at_most(k, dim)
-        return self.argsort_descending(dim).slice_dim(dim, slice(0, k))
+        wrong = enough(tuple(self.value.shape), k, dim)
+        if isinstance(wrong, str):
+            raise ShapeError("topk", wrong)
+        return self._at(apply(argtopk, self, k=k, dim=dim), dim)
 
     def median(self, dim: int) -> Self:
         """The element in the middle of the sorted line; of two the lower one."""
@@ -59,15 +55,8 @@ class Sorting(Arranging):
 
     def median_with_indices(self, dim: int) -> tuple[Self, Self]:
         """The median along a dim, and where it stands."""
-        place = self._dim("median", dim)
-        middle = (self.value.shape[place] - 1) // 2
-        return self._at(apply(argsort, self, dim=place).narrow(place, middle, 1), place)
+        return self._at(apply(argmedian, self, dim=dim), dim)
 
     def _at(self, places: Self, dim: int) -> tuple[Self, Self]:
         """The elements at places along a dim; sizes differ only there."""
         return apply(gather, self, places, dim=dim), places
-
-    def _at_most(self, k: int, dim: int) -> None:
-        size = self.value.shape[self._dim("topk", dim)]
-        if not 1 <= k <= size:
-            raise ShapeError("topk", f"{k} elements of dim {dim}, which has {size}")

@@ -61,6 +61,10 @@ def square(x):
     return each(lambda a: a * a, x)
 
 
+def power(x, exponent):
+    return each(lambda a: a**exponent, x)
+
+
 def gelu(x):
     return each(lambda a: a * (1 + math.erf(a / math.sqrt(2))) / 2, x)
 

@@ -30,6 +30,14 @@ def argsort(x, dim, descending=False):
     return lines(lambda line: ordered(line, descending), x, dim)
 
 
+def argtopk(x, k, dim):
+    return lines(lambda line: ordered(line, True)[:k], x, dim)
+
+
+def argmedian(x, dim):
+    return lines(lambda line: ordered(line, False)[(len(line) - 1) // 2], x, dim)
+
+
 def cumsum(x, dim):
     return lines(lambda line: list(itertools.accumulate(line)), x, dim)
 
