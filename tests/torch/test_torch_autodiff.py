@@ -244,3 +244,42 @@ def test_a_small_guide_network_twice(strategy):
         found = np.zeros(tuple(low.shape)) if a is None else np.asarray(a)
         expected = torch.zeros(*low.shape) if b is None else b
         close(found, expected, 1e-8)
+
+
+# What the tape keeps: never more bytes than PyTorch saves.
+
+CHAINS = {
+    "scale and shift": lambda x, y: (x * 0.5 + 0.1) * 2.0 - 1.0,
+    "curves": lambda x, y: (x.tanh() * 2.0).sigmoid().exp().sqrt(),
+    "two inputs": lambda x, y: (x * y - y * 3.0) * x,
+    "quotients": lambda x, y: (x / y).exp() / 3.0,
+    "shapes": lambda x, y: (x.reshape(*wanted(x)) * 3.0).exp().sum(),
+    "relu and log": lambda x, y: ((x * x + 1.0).log() * (y * 0.1).exp()).relu(),
+    "powers": lambda x, y: (x * x + 1.0) ** 1.5 / 7.0,
+    "matrices": lambda x, y: ((x @ y) * 0.01).sin() @ y,
+}
+
+
+def wanted(x):
+    """The same reshape in the two libraries' words."""
+    return ([1024, 4],) if isinstance(x, Tensor) else (1024, 4)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_tape_keeps_no_more_than_pytorch(name):
+    arrays = [a.astype(np.float32) + 3.0 for a in normal((64, 64), (64, 64))]
+    ours = [Tensor.from_numpy(a, Autodiff(Numpy())).require_grad() for a in arrays]
+    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
+    saved = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        saved[storage.data_ptr()] = storage.nbytes()
+        alive.append(tensor)
+        return tensor
+
+    alive = []
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        CHAINS[name](*theirs)
+    kept = CHAINS[name](*ours).graph().kept_bytes
+    assert kept <= sum(saved.values())
