@@ -274,11 +274,14 @@ def test_objects_dataclasses_tuples_and_numpy_numbers_are_recorded():
 @pytest.mark.parametrize(
     ("tree", "text"),
     [
-        ({"a": {1}}, "write bytes: a is a set, which no record can hold"),
+        ({"a": {1}}, "write bytes: a holds set, which no record can hold"),
         ({"a": {1: 2}}, "write bytes: a has a key that is not text"),
         ([2**64], "write bytes: 0 is too large a number"),
         ("\ud800", "write bytes: MessagePack cannot hold this: "),
-        (np.zeros(3), "write bytes: the record is a ndarray, which no record can hold"),
+        (
+            np.zeros(3),
+            "write bytes: the record holds ndarray, which no record can hold",
+        ),
     ],
 )
 def test_what_no_record_can_hold_is_refused(tree, text):

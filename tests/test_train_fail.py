@@ -180,7 +180,7 @@ def test_a_loss_in_place_of_its_gradients_is_explained():
     with pytest.raises(TrainingError) as error:
         TrainOutput(tiny(), item.loss, item)
     assert str(error.value) == (
-        "TrainOutput: the gradients are a Tensor, not what backward() returns\n"
+        "TrainOutput: Tensor is not what backward() returns\n"
         "  try: TrainOutput(self, item.loss.backward(), item)"
     )
 
@@ -298,7 +298,8 @@ def test_options_that_make_no_sense_are_refused():
         ),
         (
             lambda b: b.metric_valid(3),
-            "LearnerBuilder: int is not a metric\n  try: a subclass of Metric",
+            "LearnerBuilder: int is not a metric\n"
+            "  try: AccuracyMetric(), LossMetric(), or a subclass of Metric",
         ),
         (
             lambda b: b.with_file_checkpointer("model.mpk"),
