@@ -13,6 +13,7 @@ from burnbook.backend.decorators import Watching
 from burnbook.errors import NotFiniteError
 from burnbook.module import Module
 from burnbook.tensor import Tensor
+from tests.far_arrays import Far
 
 
 def leaf(values, device):
@@ -235,3 +236,13 @@ def test_a_decorator_of_your_own_says_what_to_look_at():
     assert device.seen == ["mul"]
     with pytest.raises(TypeError, match="Watching must say what to look at"):
         Tensor.ones([2], Watching(Numpy())) * 3.0
+
+
+def test_they_work_on_arrays_of_another_device():
+    tracing = Tracing(Far())
+    device = Autodiff(Checked(tracing))
+    x = leaf([1.0, 0.0], device)
+    loss = (x * 2.0).sqrt().sum()
+    assert [step.name for step in tracing.steps] == ["mul", "sqrt", "sum"]
+    with pytest.raises(NotFiniteError, match=r"sqrt.backward: the gradient of x holds"):
+        loss.backward()
