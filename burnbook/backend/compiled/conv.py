@@ -16,7 +16,14 @@ from burnbook.backend.compiled.team import team
 from burnbook.ops.conv import conv2d
 from burnbook.ops.patches import Pair, output_size
 
+STEP = 16  # elements of a vector register
 SHARES = 16  # into how many sums the gradient of the weights is split, always
+
+
+@part
+def whole_steps(n: int) -> int:
+    """n, rounded up so that a loop over vector registers has no rest."""
+    return (n + STEP - 1) // STEP * STEP
 
 
 @part
@@ -86,10 +93,10 @@ def correlate(
     _, c_all, height, width = x.shape
     h, v = out.shape[2], out.shape[3]
     padded_rows, padded_cols = height + 2 * top, width + 2 * left
-    n = (h - 1) * padded_cols + v
+    n = whole_steps((h - 1) * padded_cols + v)
     c_each, kernel_rows, kernel_cols = weight.shape[1:]
     o_each = weight.shape[0] // groups
-    planes = np.zeros((c_all, padded_rows * padded_cols), f32)
+    planes = np.zeros((c_all, padded_rows * padded_cols + STEP), f32)
     t = np.empty((4, n), f32)
     for i in range(start, stop):
         pad(planes, x[i], top, left, padded_cols)
@@ -178,11 +185,11 @@ def weight_sums(
     samples, c_all, height, width = x.shape
     h, v = g.shape[2], g.shape[3]
     padded_rows, padded_cols = height + 2 * top, width + 2 * left
-    n = (h - 1) * padded_cols + v
+    n = whole_steps((h - 1) * padded_cols + v)
     shares, o_all, c_each, kernel_rows, kernel_cols = sums.shape
     o_each = o_all // groups
-    planes = np.zeros((c_all, padded_rows * padded_cols), f32)
-    wide = np.zeros((4, h * padded_cols), f32)
+    planes = np.zeros((c_all, padded_rows * padded_cols + STEP), f32)
+    wide = np.zeros((4, h * padded_cols + STEP), f32)
     for share in range(start, stop):
         sums[share] = f32(0)
         totals[share] = f32(0)
