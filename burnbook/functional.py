@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from burnbook.errors import ShapeError
+from burnbook.errors import ConfigError, ShapeError
 from burnbook.ops.conv import conv2d as conv2d_op
 from burnbook.ops.conv_nd import conv
 from burnbook.ops.conv_transpose import conv_transpose
@@ -86,6 +86,11 @@ class InterpolateOptions:
 
     mode: str = "Nearest"
     align_corners: bool = True
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            what = f"mode is {self.mode!r}, it must be one of {', '.join(MODES)}"
+            raise ConfigError("InterpolateOptions", what)
 
 
 def conv1d(
@@ -390,7 +395,7 @@ def interpolate(
         interpolate_op,
         x,
         output_size=size,
-        mode=MODES.get(options.mode, options.mode),
+        mode=MODES[options.mode],
         align_corners=options.align_corners,
     )
 

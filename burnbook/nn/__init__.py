@@ -2,30 +2,103 @@
 
 from burnbook.nn import conv, loss, pool
 from burnbook.nn.activation import Relu, Sigmoid, Tanh
-from burnbook.nn.conv import Conv2d, Conv2dConfig
+from burnbook.nn.conv import (
+    Conv1d,
+    Conv1dConfig,
+    Conv2d,
+    Conv2dConfig,
+    Conv3d,
+    Conv3dConfig,
+    ConvTranspose1d,
+    ConvTranspose1dConfig,
+    ConvTranspose2d,
+    ConvTranspose2dConfig,
+    ConvTranspose3d,
+    ConvTranspose3dConfig,
+    DeformConv2d,
+    DeformConv2dConfig,
+)
 from burnbook.nn.dropout import Dropout, DropoutConfig
 from burnbook.nn.initializer import Initializer
+from burnbook.nn.interpolate import (
+    Interpolate1d,
+    Interpolate1dConfig,
+    Interpolate2d,
+    Interpolate2dConfig,
+    InterpolateMode,
+)
 from burnbook.nn.linear import Linear, LinearConfig
 from burnbook.nn.loss import CrossEntropyLoss, CrossEntropyLossConfig
-from burnbook.nn.pool import AdaptiveAvgPool2d, AdaptiveAvgPool2dConfig
-from burnbook.nn.settings import PaddingConfig2d
+from burnbook.nn.pool import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool1dConfig,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool2dConfig,
+    AdaptiveAvgPool3d,
+    AdaptiveAvgPool3dConfig,
+    AvgPool1d,
+    AvgPool1dConfig,
+    AvgPool2d,
+    AvgPool2dConfig,
+    MaxPool1d,
+    MaxPool1dConfig,
+    MaxPool2d,
+    MaxPool2dConfig,
+)
+from burnbook.nn.settings import PaddingConfig1d, PaddingConfig2d, PaddingConfig3d
+from burnbook.nn.unfold import Fold4d, Fold4dConfig, Unfold4d, Unfold4dConfig
 
 __all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool1dConfig",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool2dConfig",
+    "AdaptiveAvgPool3d",
+    "AdaptiveAvgPool3dConfig",
+    "AvgPool1d",
+    "AvgPool1dConfig",
+    "AvgPool2d",
+    "AvgPool2dConfig",
+    "Conv1d",
+    "Conv1dConfig",
     "Conv2d",
     "Conv2dConfig",
+    "Conv3d",
+    "Conv3dConfig",
+    "ConvTranspose1d",
+    "ConvTranspose1dConfig",
+    "ConvTranspose2d",
+    "ConvTranspose2dConfig",
+    "ConvTranspose3d",
+    "ConvTranspose3dConfig",
     "CrossEntropyLoss",
     "CrossEntropyLossConfig",
+    "DeformConv2d",
+    "DeformConv2dConfig",
     "Dropout",
     "DropoutConfig",
+    "Fold4d",
+    "Fold4dConfig",
     "Initializer",
+    "Interpolate1d",
+    "Interpolate1dConfig",
+    "Interpolate2d",
+    "Interpolate2dConfig",
+    "InterpolateMode",
     "Linear",
     "LinearConfig",
+    "MaxPool1d",
+    "MaxPool1dConfig",
+    "MaxPool2d",
+    "MaxPool2dConfig",
+    "PaddingConfig1d",
     "PaddingConfig2d",
+    "PaddingConfig3d",
     "Relu",
     "Sigmoid",
     "Tanh",
+    "Unfold4d",
+    "Unfold4dConfig",
     "conv",
     "loss",
     "pool",

@@ -9,11 +9,35 @@ from burnbook.module import DisplaySettings
 
 if TYPE_CHECKING:
     Pair = Sequence[int]  # what a config takes: [3, 3] as well as (3, 3)
+    Triple = Sequence[int]
 else:
     Pair = tuple[int, int]  # what it holds
+    Triple = tuple[int, int, int]
 
 #: How layers print: on one line, whatever is around them.
 ONE_LINE = DisplaySettings().with_new_line_after_attribute(False)
+
+
+class PaddingConfig1d(ConfigEnum):
+    """How many zeros surround a line: Valid none, Explicit(l), or Same.
+
+    Same: p = max(0, ⌈(stride · (size − 1) − size + kernel) / 2⌉) at both ends, so for
+    an odd kernel the line keeps its length.
+    """
+
+    Same = unit()
+    Valid = unit()
+    Explicit = holding(int)
+
+    def validate(self) -> None:
+        """Refuse a padding below zero."""
+        _not_below_zero(self)
+
+    def calculate(
+        self, size: tuple[int, ...], kernel: Sequence[int], stride: Sequence[int]
+    ) -> tuple[int, ...]:
+        """The zeros at each end, for lines of this length."""
+        return _zeros(self, size, kernel, stride)
 
 
 class PaddingConfig2d(ConfigEnum):
@@ -29,21 +53,35 @@ class PaddingConfig2d(ConfigEnum):
 
     def validate(self) -> None:
         """Refuse a padding below zero."""
-        if self.values and min(self.values) < 0:
-            raise ConfigError(repr(self), f"a padding is {min(self.values)}, below 0")
+        _not_below_zero(self)
 
     def calculate(
         self, size: tuple[int, ...], kernel: Pair, stride: Pair
-    ) -> tuple[int, int]:
+    ) -> tuple[int, ...]:
         """The zeros on each side, for images of this size."""
-        if self.variant == "Explicit":
-            return self.values[0], self.values[1]
-        if self.variant == "Valid" or len(size) < 2:  # the op explains other ranks
-            return 0, 0
-        return (
-            _same(size[0], kernel[0], stride[0]),
-            _same(size[1], kernel[1], stride[1]),
-        )
+        return _zeros(self, size, kernel, stride)
+
+
+class PaddingConfig3d(ConfigEnum):
+    """How many zeros surround a volume: Valid none, Explicit(d, h, w), or Same.
+
+    Same: p = max(0, ⌈(stride · (size − 1) − size + kernel) / 2⌉) on both sides, so for
+    an odd kernel the volume keeps its size.
+    """
+
+    Same = unit()
+    Valid = unit()
+    Explicit = holding(int, int, int)
+
+    def validate(self) -> None:
+        """Refuse a padding below zero."""
+        _not_below_zero(self)
+
+    def calculate(
+        self, size: tuple[int, ...], kernel: Triple, stride: Triple
+    ) -> tuple[int, ...]:
+        """The zeros on each side, for volumes of this size."""
+        return _zeros(self, size, kernel, stride)
 
 
 def at_least(config: Any, low: int, **sizes: Any) -> None:
@@ -57,5 +95,32 @@ def at_least(config: Any, low: int, **sizes: Any) -> None:
             )
 
 
-def _same(size: int, kernel: int, stride: int) -> int:
-    return max(0, -(-(stride * (size - 1) - size + kernel) // 2))
+def divide_into(groups: int, config: Any, channels: Sequence[int]) -> None:
+    """Raise a ConfigError where the channels cannot be split into this many groups."""
+    if any(count % groups for count in channels):
+        raise ConfigError(
+            type(config).__name__,
+            f"{list(channels)} channels do not make {groups} groups",
+            cure="groups that divide "
+            + ("both numbers" if len(channels) > 1 else "the number")
+            + " of channels",
+        )
+
+
+def _not_below_zero(padding: ConfigEnum) -> None:
+    if padding.values and min(padding.values) < 0:
+        raise ConfigError(repr(padding), f"a padding is {min(padding.values)}, below 0")
+
+
+def _zeros(
+    padding: ConfigEnum,
+    size: tuple[int, ...],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+) -> tuple[int, ...]:
+    if padding.variant == "Explicit":
+        return padding.values
+    if padding.variant == "Valid" or len(size) != len(kernel):  # the op explains those
+        return (0,) * len(kernel)
+    rows = zip(size, kernel, stride, strict=True)
+    return tuple(max(0, -(-(s * (n - 1) - n + k) // 2)) for n, k, s in rows)

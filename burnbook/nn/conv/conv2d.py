@@ -2,10 +2,9 @@
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.settings import ONE_LINE, PaddingConfig2d, Pair, at_least
+from burnbook.nn.settings import ONE_LINE, PaddingConfig2d, Pair, at_least, divide_into
 from burnbook.ops.conv import conv2d
 from burnbook.tensor import Tensor, apply
 
@@ -33,12 +32,7 @@ class Conv2dConfig(Config):
         at_least(self, 1, channels=self.channels, kernel_size=self.kernel_size)
         at_least(self, 1, stride=self.stride, dilation=self.dilation)
         at_least(self, 1, groups=self.groups)
-        if any(count % self.groups for count in self.channels):
-            raise ConfigError(
-                "Conv2dConfig",
-                f"{list(self.channels)} channels do not make {self.groups} groups",
-                cure="groups that divide both numbers of channels",
-            )
+        divide_into(self.groups, self, self.channels)
 
     def init(self, device: Backend) -> "Conv2d":
         """The layer on a device; its numbers are drawn at the first use."""

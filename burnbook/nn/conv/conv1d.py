@@ -1,0 +1,93 @@
+"""Building blocks · Module. Conv1d: one small filter slides along a sound or a text."""
+
+import math
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.conv.shared import parameters, show, value
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.settings import ONE_LINE, PaddingConfig1d, at_least, divide_into
+from burnbook.ops.conv_nd import conv
+from burnbook.tensor import Tensor, apply
+
+
+class Conv1dConfig(Config):
+    """How to make a Conv1d layer: channels_in, channels_out, kernel_size.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> Conv1dConfig(2, 8, 5).with_groups(2).init(Numpy()).weight.shape
+        (8, 1, 5)
+    """
+
+    channels_in: int
+    channels_out: int
+    kernel_size: int
+    stride: int = 1
+    dilation: int = 1
+    groups: int = 1
+    padding: PaddingConfig1d = PaddingConfig1d.Valid
+    bias: bool = True
+    initializer: Initializer = KAIMING
+
+    def validate(self) -> None:
+        """Refuse sizes below 1, and groups that the channels cannot be split into."""
+        at_least(self, 1, channels_in=self.channels_in, channels_out=self.channels_out)
+        at_least(self, 1, kernel_size=self.kernel_size, stride=self.stride)
+        at_least(self, 1, dilation=self.dilation, groups=self.groups)
+        divide_into(self.groups, self, (self.channels_in, self.channels_out))
+
+    def init(self, device: Backend) -> "Conv1d":
+        """The layer on a device; its numbers are drawn at the first use."""
+        shape = [self.channels_out, self.channels_in // self.groups, self.kernel_size]
+        outs = self.channels_out if self.bias else None
+        fan_in = math.prod(shape[1:])
+        return Conv1d(
+            *parameters(self.initializer, shape, outs, fan_in, None, device),
+            self.stride,
+            self.kernel_size,
+            self.dilation,
+            self.groups,
+            self.padding,
+        )
+
+
+class Conv1d(Module):
+    """Slide filters along lines: outₙₒᵢ = biasₒ + Σ over the window of x · weightₒ.
+
+    Shapes: x [n, c_in, l] -> [n, c_out, l'];
+        weight [c_out, c_in / groups, k], bias [c_out];
+        l' = ⌊(l + 2 padding − dilation (k − 1) − 1) / stride⌋ + 1
+    """
+
+    weight: Param
+    bias: Param | None
+    stride: int
+    kernel_size: int
+    dilation: int
+    groups: int
+    padding: PaddingConfig1d
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of lines."""
+        size, kernel, stride = input.dims()[2:], (self.kernel_size,), (self.stride,)
+        return apply(
+            conv,
+            input,
+            self.weight.val(),
+            value(self.bias),
+            stride=stride,
+            padding=self.padding.calculate(size, kernel, stride),
+            dilation=(self.dilation,),
+            groups=self.groups,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        names = ("stride", "kernel_size", "dilation", "groups", "padding")
+        return show(content, self, *names)

@@ -1,0 +1,101 @@
+"""Building blocks · Module. Conv3d: a filter slides through a film or a scan."""
+
+import math
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.conv.shared import parameters, show, value
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.settings import (
+    ONE_LINE,
+    PaddingConfig3d,
+    Pair,
+    Triple,
+    at_least,
+    divide_into,
+)
+from burnbook.ops.conv_nd import conv
+from burnbook.tensor import Tensor, apply
+
+
+class Conv3dConfig(Config):
+    """How to make a Conv3d layer: channels [in, out], kernel_size [d, h, w].
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> Conv3dConfig([1, 8], [3, 3, 3]).init(Numpy()).num_params()
+        224
+    """
+
+    channels: Pair
+    kernel_size: Triple
+    stride: Triple = (1, 1, 1)
+    dilation: Triple = (1, 1, 1)
+    groups: int = 1
+    padding: PaddingConfig3d = PaddingConfig3d.Valid
+    bias: bool = True
+    initializer: Initializer = KAIMING
+
+    def validate(self) -> None:
+        """Refuse sizes below 1, and groups that the channels cannot be split into."""
+        at_least(self, 1, channels=self.channels, kernel_size=self.kernel_size)
+        at_least(self, 1, stride=self.stride, dilation=self.dilation)
+        at_least(self, 1, groups=self.groups)
+        divide_into(self.groups, self, self.channels)
+
+    def init(self, device: Backend) -> "Conv3d":
+        """The layer on a device; its numbers are drawn at the first use."""
+        c_in, c_out = self.channels
+        shape = [c_out, c_in // self.groups, *self.kernel_size]
+        taps = math.prod(self.kernel_size)
+        fans = (c_in // self.groups * taps, c_out // self.groups * taps)
+        outs = c_out if self.bias else None
+        return Conv3d(
+            *parameters(self.initializer, shape, outs, *fans, device),
+            self.stride,
+            self.kernel_size,
+            self.dilation,
+            self.groups,
+            self.padding,
+        )
+
+
+class Conv3d(Module):
+    """Slide filters through volumes: out = bias + Σ over the window of x · weight.
+
+    Shapes: x [n, c_in, d, h, w] -> [n, c_out, d', h', w'];
+        weight [c_out, c_in / groups, kd, kh, kw], bias [c_out];
+        h' = ⌊(h + 2 padding − dilation (kh − 1) − 1) / stride⌋ + 1
+    """
+
+    weight: Param
+    bias: Param | None
+    stride: Triple
+    kernel_size: Triple
+    dilation: Triple
+    groups: int
+    padding: PaddingConfig3d
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of volumes."""
+        size = input.dims()[2:]
+        return apply(
+            conv,
+            input,
+            self.weight.val(),
+            value(self.bias),
+            stride=self.stride,
+            padding=self.padding.calculate(size, self.kernel_size, self.stride),
+            dilation=self.dilation,
+            groups=self.groups,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        names = ("stride", "kernel_size", "dilation", "groups", "padding")
+        return show(content, self, *names)

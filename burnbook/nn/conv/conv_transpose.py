@@ -1,0 +1,261 @@
+"""Building blocks · Module. Transposed convolutions: filters spread over the output.
+
+What a convolution of the same sizes shrinks, its transposed one lets grow again.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.conv.shared import parameters, show, value
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.settings import ONE_LINE, Pair, Triple, at_least, divide_into
+from burnbook.ops.conv_transpose import conv_transpose
+from burnbook.tensor import Tensor, apply
+
+FIELDS = (
+    "channels",
+    "stride",
+    "kernel_size",
+    "dilation",
+    "groups",
+    "padding",
+    "padding_out",
+)
+
+
+class ConvTranspose1dConfig(Config):
+    """How to make a ConvTranspose1d: channels [in, out], kernel_size."""
+
+    channels: Pair
+    kernel_size: int
+    stride: int = 1
+    dilation: int = 1
+    groups: int = 1
+    padding: int = 0
+    padding_out: int = 0
+    bias: bool = True
+    initializer: Initializer = KAIMING
+
+    def validate(self) -> None:
+        """Refuse sizes that cannot be, and groups that do not divide the channels."""
+        _check(self)
+
+    def init(self, device: Backend) -> "ConvTranspose1d":
+        """The layer on a device; its numbers are drawn at the first use."""
+        return ConvTranspose1d(
+            *_parameters(self, (self.kernel_size,), device),
+            self.channels,
+            self.stride,
+            self.kernel_size,
+            self.dilation,
+            self.groups,
+            self.padding,
+            self.padding_out,
+        )
+
+
+class ConvTranspose1d(Module):
+    """Spread filters over lines, once for every element of x.
+
+    Shapes: x [n, c_in, l] -> [n, c_out, l'];
+        weight [c_in, c_out / groups, k], bias [c_out];
+        l' = (l − 1) stride + dilation (k − 1) + 1 + padding_out − 2 padding
+    """
+
+    weight: Param
+    bias: Param | None
+    channels: Pair
+    stride: int
+    kernel_size: int
+    dilation: int
+    groups: int
+    padding: int
+    padding_out: int
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of lines."""
+        return apply(
+            conv_transpose,
+            input,
+            self.weight.val(),
+            value(self.bias),
+            stride=(self.stride,),
+            padding=(self.padding,),
+            padding_out=(self.padding_out,),
+            dilation=(self.dilation,),
+            groups=self.groups,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return show(content, self, *FIELDS)
+
+
+class ConvTranspose2dConfig(Config):
+    """How to make a ConvTranspose2d: channels [in, out], kernel_size [h, w]."""
+
+    channels: Pair
+    kernel_size: Pair
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+    padding: Pair = (0, 0)
+    padding_out: Pair = (0, 0)
+    bias: bool = True
+    initializer: Initializer = KAIMING
+
+    def validate(self) -> None:
+        """Refuse sizes that cannot be, and groups that do not divide the channels."""
+        _check(self)
+
+    def init(self, device: Backend) -> "ConvTranspose2d":
+        """The layer on a device; its numbers are drawn at the first use."""
+        return ConvTranspose2d(
+            *_parameters(self, self.kernel_size, device),
+            self.channels,
+            self.stride,
+            self.kernel_size,
+            self.dilation,
+            self.groups,
+            self.padding,
+            self.padding_out,
+        )
+
+
+class ConvTranspose2d(Module):
+    """Spread filters over images, once for every element of x.
+
+    Shapes: x [n, c_in, h, w] -> [n, c_out, h', w'];
+        weight [c_in, c_out / groups, kh, kw], bias [c_out];
+        h' = (h − 1) stride + dilation (kh − 1) + 1 + padding_out − 2 padding
+    """
+
+    weight: Param
+    bias: Param | None
+    channels: Pair
+    stride: Pair
+    kernel_size: Pair
+    dilation: Pair
+    groups: int
+    padding: Pair
+    padding_out: Pair
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of images."""
+        return apply(
+            conv_transpose,
+            input,
+            self.weight.val(),
+            value(self.bias),
+            stride=self.stride,
+            padding=self.padding,
+            padding_out=self.padding_out,
+            dilation=self.dilation,
+            groups=self.groups,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return show(content, self, *FIELDS)
+
+
+class ConvTranspose3dConfig(Config):
+    """How to make a ConvTranspose3d: channels [in, out], kernel_size [d, h, w]."""
+
+    channels: Pair
+    kernel_size: Triple
+    stride: Triple = (1, 1, 1)
+    dilation: Triple = (1, 1, 1)
+    groups: int = 1
+    padding: Triple = (0, 0, 0)
+    padding_out: Triple = (0, 0, 0)
+    bias: bool = True
+    initializer: Initializer = KAIMING
+
+    def validate(self) -> None:
+        """Refuse sizes that cannot be, and groups that do not divide the channels."""
+        _check(self)
+
+    def init(self, device: Backend) -> "ConvTranspose3d":
+        """The layer on a device; its numbers are drawn at the first use."""
+        return ConvTranspose3d(
+            *_parameters(self, self.kernel_size, device),
+            self.channels,
+            self.stride,
+            self.kernel_size,
+            self.dilation,
+            self.groups,
+            self.padding,
+            self.padding_out,
+        )
+
+
+class ConvTranspose3d(Module):
+    """Spread filters over volumes, once for every element of x.
+
+    Shapes: x [n, c_in, d, h, w] -> [n, c_out, d', h', w'];
+        weight [c_in, c_out / groups, kd, kh, kw], bias [c_out];
+        h' = (h − 1) stride + dilation (kh − 1) + 1 + padding_out − 2 padding
+    """
+
+    weight: Param
+    bias: Param | None
+    channels: Pair
+    stride: Triple
+    kernel_size: Triple
+    dilation: Triple
+    groups: int
+    padding: Triple
+    padding_out: Triple
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of volumes."""
+        return apply(
+            conv_transpose,
+            input,
+            self.weight.val(),
+            value(self.bias),
+            stride=self.stride,
+            padding=self.padding,
+            padding_out=self.padding_out,
+            dilation=self.dilation,
+            groups=self.groups,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return show(content, self, *FIELDS)
+
+
+def _check(config: Any) -> None:
+    at_least(config, 1, channels=config.channels, kernel_size=config.kernel_size)
+    at_least(config, 1, stride=config.stride, dilation=config.dilation)
+    at_least(config, 0, padding=config.padding, padding_out=config.padding_out)
+    at_least(config, 1, groups=config.groups)
+    divide_into(config.groups, config, config.channels)
+
+
+def _parameters(
+    config: Any, kernel: Sequence[int], device: Backend
+) -> tuple[Param, Param | None]:
+    c_in, c_out = config.channels
+    shape = [c_in, c_out // config.groups, *kernel]
+    outs = c_out if config.bias else None
+    fan_in = math.prod(shape[1:])
+    return parameters(config.initializer, shape, outs, fan_in, None, device)

@@ -1,0 +1,101 @@
+"""Building blocks · Module. DeformConv2d: a filter whose taps wander."""
+
+import math
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.functional import DeformConvOptions, deform_conv2d
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.conv.shared import parameters, show, value
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.settings import ONE_LINE, PaddingConfig2d, Pair, at_least, divide_into
+from burnbook.tensor import Tensor
+
+
+class DeformConv2dConfig(Config):
+    """How to make a DeformConv2d layer: channels [in, out], kernel_size [h, w].
+
+    weight_groups: channels that share no weights; offset_groups: those that share
+    offsets.
+    """
+
+    channels: Pair
+    kernel_size: Pair
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    weight_groups: int = 1
+    offset_groups: int = 1
+    padding: PaddingConfig2d = PaddingConfig2d.Valid
+    bias: bool = True
+    initializer: Initializer = KAIMING
+
+    def validate(self) -> None:
+        """Refuse sizes below 1, and groups that the channels cannot be split into."""
+        at_least(self, 1, channels=self.channels, kernel_size=self.kernel_size)
+        at_least(self, 1, stride=self.stride, dilation=self.dilation)
+        groups = {"weight_groups": self.weight_groups}
+        at_least(self, 1, offset_groups=self.offset_groups, **groups)
+        divide_into(self.weight_groups, self, self.channels)
+        divide_into(self.offset_groups, self, self.channels[:1])
+
+    def init(self, device: Backend) -> "DeformConv2d":
+        """The layer on a device; its numbers are drawn at the first use."""
+        c_in, c_out = self.channels
+        shape = [c_out, c_in // self.weight_groups, *self.kernel_size]
+        taps = math.prod(self.kernel_size)
+        fans = (c_in // self.weight_groups * taps, c_out // self.weight_groups * taps)
+        outs = c_out if self.bias else None
+        return DeformConv2d(
+            *parameters(self.initializer, shape, outs, *fans, device),
+            self.stride,
+            self.kernel_size,
+            self.dilation,
+            self.weight_groups,
+            self.offset_groups,
+            self.padding,
+        )
+
+
+class DeformConv2d(Module):
+    """Convolve, with every tap of every stop moved by an offset of its own.
+
+    Shapes: x [n, c_in, h, w], offset [n, 2 · offset_groups · kh · kw, h', w'],
+        mask [n, offset_groups · kh · kw, h', w'] -> [n, c_out, h', w'];
+        weight [c_out, c_in / weight_groups, kh, kw], bias [c_out]
+    """
+
+    weight: Param
+    bias: Param | None
+    stride: Pair
+    kernel_size: Pair
+    dilation: Pair
+    weight_groups: int
+    offset_groups: int
+    padding: PaddingConfig2d
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        offset: Tensor,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """Apply the layer to images; offsets are (dy, dx), tap by tap."""
+        size = input.dims()[2:]
+        options = DeformConvOptions(
+            self.stride,
+            self.padding.calculate(size, self.kernel_size, self.stride),
+            self.dilation,
+            self.weight_groups,
+            self.offset_groups,
+        )
+        weight, bias = self.weight.val(), value(self.bias)
+        return deform_conv2d(input, offset, weight, mask, bias, options)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        names = ("stride", "kernel_size", "dilation", "weight_groups", "offset_groups")
+        return show(content, self, *names, "padding")

@@ -1,0 +1,36 @@
+"""Building blocks · Module. What all convolution layers do alike."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.module import Content, Param
+from burnbook.nn.initializer import Initializer
+
+
+def parameters(
+    rule: Initializer,
+    shape: Sequence[int],
+    channels: int | None,
+    fan_in: int,
+    fan_out: int | None,
+    device: Backend,
+) -> tuple[Param, Param | None]:
+    """A weight and, for so many output channels, a bias, drawn by the same rule."""
+    weight = rule.init_with(shape, fan_in, fan_out, device)
+    if channels is None:
+        return weight, None
+    return weight, rule.init_with([channels], fan_in, fan_out, device)
+
+
+def value(param: Param | None) -> Any:
+    """The tensor of a parameter that may be missing."""
+    return None if param is None else param.val()
+
+
+def show(content: Content, layer: Any, *names: str) -> Content:
+    """Show fields of a layer; sizes as [3, 3]."""
+    for name in names:
+        held = getattr(layer, name)
+        content.add(name, str(list(held)) if isinstance(held, tuple) else held)
+    return content

@@ -1,0 +1,178 @@
+"""Building blocks · Module. Interpolate1d and Interpolate2d: another size."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from burnbook.config import Config, ConfigEnum, unit
+from burnbook.errors import ConfigError
+from burnbook.functional import InterpolateOptions, interpolate
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE, Pair, at_least
+from burnbook.tensor import Tensor
+
+if TYPE_CHECKING:
+    Scales = Sequence[float]  # what a config takes: [2.0, 2.0] as well as a tuple
+else:
+    Scales = tuple[float, float]  # what it holds
+
+
+class InterpolateMode(ConfigEnum):
+    """What a place is mixed from: the nearest one, two, four or six along each dim.
+
+    NearestExact takes the place whose middle is nearest; Nearest rounds down.
+    """
+
+    Nearest = unit()
+    NearestExact = unit()
+    Linear = unit()
+    Cubic = unit()
+    Lanczos = unit()
+
+
+_NAMES = {"Linear": "Bilinear", "Cubic": "Bicubic", "Lanczos": "Lanczos3"}
+
+
+class Interpolate1dConfig(Config):
+    """How to make an Interpolate1d: either output_size or scale_factor.
+
+    Example:
+        >>> Interpolate1dConfig().with_output_size(20).init()
+        Interpolate1d {mode: Nearest, output_size: Some(20), scale_factor: None}
+    """
+
+    output_size: int | None
+    scale_factor: float | None
+    mode: InterpolateMode = InterpolateMode.Nearest
+    align_corners: bool = True
+
+    def validate(self) -> None:
+        """Refuse an empty output, and a scale that is not above zero."""
+        _check(self)
+
+    def init(self) -> "Interpolate1d":
+        """The layer; it has no parameters, so it needs no device."""
+        _one_of_two(self)
+        return Interpolate1d(
+            self.output_size, self.scale_factor, self.mode, self.align_corners
+        )
+
+
+class Interpolate1d(Module):
+    """Resize lines, to a length or by a factor: l' = ⌊l · scale_factor⌋.
+
+    align_corners: the ends of both lines meet; otherwise their outer edges do.
+
+    Shapes: x [n, c, l] -> [n, c, l']
+    """
+
+    output_size: int | None
+    scale_factor: float | None
+    mode: InterpolateMode
+    align_corners: bool
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of lines."""
+        size = self.output_size
+        if size is None and self.scale_factor is not None:
+            size = int(input.dims()[-1] * self.scale_factor)
+        return interpolate(input, size or 0, _options(self))
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the mode and the sizes."""
+        return _show(content, self, self.output_size)
+
+
+class Interpolate2dConfig(Config):
+    """How to make an Interpolate2d: either output_size or scale_factor.
+
+    Example:
+        >>> Interpolate2dConfig().with_output_size([20, 20]).init().output_size
+        (20, 20)
+    """
+
+    output_size: Pair | None
+    scale_factor: Scales | None
+    mode: InterpolateMode = InterpolateMode.Nearest
+    align_corners: bool = True
+
+    def validate(self) -> None:
+        """Refuse an empty output, and a scale that is not above zero."""
+        _check(self)
+
+    def init(self) -> "Interpolate2d":
+        """The layer; it has no parameters, so it needs no device."""
+        _one_of_two(self)
+        return Interpolate2d(
+            self.output_size, self.scale_factor, self.mode, self.align_corners
+        )
+
+
+class Interpolate2d(Module):
+    """Resize images, to a size or by a factor per dim: h' = ⌊h · scale_factor⌋.
+
+    align_corners: the corners of both images meet; otherwise their edges do.
+
+    Shapes: x [n, c, h, w] -> [n, c, h', w']
+    """
+
+    output_size: Pair | None
+    scale_factor: Scales | None
+    mode: InterpolateMode
+    align_corners: bool
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of images."""
+        size = self.output_size
+        if size is None:
+            pairs = zip(input.dims()[-2:], self.scale_factor or (), strict=False)
+            size = [int(n * factor) for n, factor in pairs]
+        return interpolate(input, size, _options(self))
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the mode and the sizes."""
+        size = None if self.output_size is None else list(self.output_size)
+        return _show(content, self, size)
+
+
+def _options(layer: Any) -> InterpolateOptions:
+    name: str = layer.mode.variant
+    return InterpolateOptions(_NAMES.get(name, name), layer.align_corners)
+
+
+def _show(content: Content, layer: Any, size: Any) -> Content:
+    content.add("mode", layer.mode)
+    content.add("output_size", f"Some({size})" if size is not None else "None")
+    content.add("scale_factor", layer.scale_factor)
+    return content if layer.align_corners else content.add("align_corners", False)
+
+
+def _check(config: Any) -> None:
+    if config.output_size is not None:
+        at_least(config, 1, output_size=config.output_size)
+    factor = config.scale_factor
+    factors = (
+        factor if isinstance(factor, tuple) else (1.0 if factor is None else factor,)
+    )
+    if not all(0 < one < float("inf") for one in factors):
+        shown = list(factors) if isinstance(factor, tuple) else factor
+        raise ConfigError(
+            type(config).__name__, f"scale_factor is {shown}, it must be above 0"
+        )
+
+
+def _one_of_two(config: Any) -> None:
+    if (config.output_size is None) == (config.scale_factor is None):
+        found = "neither" if config.output_size is None else "both"
+        raise ConfigError(
+            type(config).__name__,
+            f"{found} of output_size and scale_factor given, it must be one of them",
+            cure="with_output_size(…) or with_scale_factor(…)",
+        )

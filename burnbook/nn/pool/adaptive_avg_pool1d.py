@@ -1,0 +1,49 @@
+"""Building blocks · Module. AdaptiveAvgPool1d: averages that give a fixed length."""
+
+from burnbook.config import Config
+from burnbook.functional import adaptive_avg_pool1d
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.tensor import Tensor
+
+
+class AdaptiveAvgPool1dConfig(Config):
+    """How to make an AdaptiveAvgPool1d: output_size.
+
+    Example:
+        >>> AdaptiveAvgPool1dConfig(3).init()
+        AdaptiveAvgPool1d {output_size: 3}
+    """
+
+    output_size: int
+
+    def validate(self) -> None:
+        """Refuse an empty output."""
+        at_least(self, 1, output_size=self.output_size)
+
+    def init(self) -> "AdaptiveAvgPool1d":
+        """The layer; it has no parameters, so it needs no device."""
+        return AdaptiveAvgPool1d(self.output_size)
+
+
+class AdaptiveAvgPool1d(Module):
+    """Average over windows that cover a line evenly, however long it is.
+
+    Window i reaches from ⌊i · in / out⌋ to ⌈(i + 1) · in / out⌉.
+
+    Shapes: x [n, c, l] -> [n, c, output_size]
+    """
+
+    output_size: int
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of lines."""
+        return adaptive_avg_pool1d(input, self.output_size)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the size."""
+        return content.add("output_size", self.output_size)

@@ -1,0 +1,49 @@
+"""Building blocks · Module. AdaptiveAvgPool3d: averages that give a fixed volume."""
+
+from burnbook.config import Config
+from burnbook.functional import adaptive_avg_pool3d
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE, Triple, at_least
+from burnbook.tensor import Tensor
+
+
+class AdaptiveAvgPool3dConfig(Config):
+    """How to make an AdaptiveAvgPool3d: output_size [depth, height, width].
+
+    Example:
+        >>> AdaptiveAvgPool3dConfig([2, 4, 4]).init()
+        AdaptiveAvgPool3d {output_size: [2, 4, 4]}
+    """
+
+    output_size: Triple
+
+    def validate(self) -> None:
+        """Refuse an empty output."""
+        at_least(self, 1, output_size=self.output_size)
+
+    def init(self) -> "AdaptiveAvgPool3d":
+        """The layer; it has no parameters, so it needs no device."""
+        return AdaptiveAvgPool3d(self.output_size)
+
+
+class AdaptiveAvgPool3d(Module):
+    """Average over windows that cover a volume evenly, however large it is.
+
+    Window i reaches from ⌊i · in / out⌋ to ⌈(i + 1) · in / out⌉.
+
+    Shapes: x [n, c, d, h, w] -> [n, c, output_size...]
+    """
+
+    output_size: Triple
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of volumes."""
+        return adaptive_avg_pool3d(input, self.output_size)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the size."""
+        return content.add("output_size", str(list(self.output_size)))

@@ -1,0 +1,150 @@
+"""Building blocks · Module. AvgPool1d and AvgPool2d: the average of every window."""
+
+from burnbook.config import Config
+from burnbook.functional import avg_pool1d, avg_pool2d
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import (
+    ONE_LINE,
+    PaddingConfig1d,
+    PaddingConfig2d,
+    Pair,
+    at_least,
+)
+from burnbook.tensor import Tensor
+
+
+class AvgPool1dConfig(Config):
+    """How to make an AvgPool1d: kernel_size; the stride is 1 unless told otherwise.
+
+    Example:
+        >>> AvgPool1dConfig(3).init()
+        AvgPool1d {kernel_size: 3, stride: 1, padding: Valid, count_include_pad: true}
+    """
+
+    kernel_size: int
+    stride: int = 1
+    padding: PaddingConfig1d = PaddingConfig1d.Valid
+    count_include_pad: bool = True
+    ceil_mode: bool = False
+
+    def validate(self) -> None:
+        """Refuse sizes below 1."""
+        at_least(self, 1, kernel_size=self.kernel_size, stride=self.stride)
+
+    def init(self) -> "AvgPool1d":
+        """The layer; it has no parameters, so it needs no device."""
+        return AvgPool1d(
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.count_include_pad,
+            self.ceil_mode,
+        )
+
+
+class AvgPool1d(Module):
+    """Average every window of a line: out = Σ window / its size.
+
+    count_include_pad: the zeros of the padding count as places of a window.
+    ceil_mode: a last window may reach beyond the padding.
+
+    Shapes: x [n, c, l] -> [n, c, l']; l' = ⌊(l + 2 padding − kernel) / stride⌋ + 1
+    """
+
+    kernel_size: int
+    stride: int
+    padding: PaddingConfig1d
+    count_include_pad: bool
+    ceil_mode: bool
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of lines."""
+        sizes = (input.dims()[2:], (self.kernel_size,), (self.stride,))
+        return avg_pool1d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding.calculate(*sizes),
+            self.count_include_pad,
+            self.ceil_mode,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        content.add("kernel_size", self.kernel_size).add("stride", self.stride)
+        content.add("padding", self.padding)
+        content.add("count_include_pad", self.count_include_pad)
+        return content.add("ceil_mode", True) if self.ceil_mode else content
+
+
+class AvgPool2dConfig(Config):
+    """How to make an AvgPool2d: kernel_size [height, width]; the strides are 1.
+
+    Example:
+        >>> AvgPool2dConfig([2, 2]).with_strides([2, 2]).init().kernel_size
+        (2, 2)
+    """
+
+    kernel_size: Pair
+    strides: Pair = (1, 1)
+    padding: PaddingConfig2d = PaddingConfig2d.Valid
+    count_include_pad: bool = True
+    ceil_mode: bool = False
+
+    def validate(self) -> None:
+        """Refuse sizes below 1."""
+        at_least(self, 1, kernel_size=self.kernel_size, strides=self.strides)
+
+    def init(self) -> "AvgPool2d":
+        """The layer; it has no parameters, so it needs no device."""
+        return AvgPool2d(
+            self.kernel_size,
+            self.strides,
+            self.padding,
+            self.count_include_pad,
+            self.ceil_mode,
+        )
+
+
+class AvgPool2d(Module):
+    """Average every window of an image: out = Σ window / its size.
+
+    count_include_pad: the zeros of the padding count as places of a window.
+    ceil_mode: a last window may reach beyond the padding.
+
+    Shapes: x [n, c, h, w] -> [n, c, h', w'];
+        h' = ⌊(h + 2 padding − kernel) / stride⌋ + 1
+    """
+
+    kernel_size: Pair
+    stride: Pair
+    padding: PaddingConfig2d
+    count_include_pad: bool
+    ceil_mode: bool
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of images."""
+        sizes = (input.dims()[2:], self.kernel_size, self.stride)
+        return avg_pool2d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding.calculate(*sizes),
+            self.count_include_pad,
+            self.ceil_mode,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        content.add("kernel_size", str(list(self.kernel_size)))
+        content.add("stride", str(list(self.stride))).add("padding", self.padding)
+        content.add("count_include_pad", self.count_include_pad)
+        return content.add("ceil_mode", True) if self.ceil_mode else content

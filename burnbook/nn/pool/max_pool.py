@@ -1,0 +1,150 @@
+"""Building blocks · Module. MaxPool1d and MaxPool2d: the largest of every window."""
+
+from burnbook.config import Config
+from burnbook.functional import max_pool1d, max_pool2d
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import (
+    ONE_LINE,
+    PaddingConfig1d,
+    PaddingConfig2d,
+    Pair,
+    at_least,
+)
+from burnbook.tensor import Tensor
+
+
+class MaxPool1dConfig(Config):
+    """How to make a MaxPool1d: kernel_size; the stride is 1 unless told otherwise.
+
+    Example:
+        >>> MaxPool1dConfig(3).with_stride(2).init()
+        MaxPool1d {kernel_size: 3, stride: 2, padding: Valid, dilation: 1}
+    """
+
+    kernel_size: int
+    stride: int = 1
+    padding: PaddingConfig1d = PaddingConfig1d.Valid
+    dilation: int = 1
+    ceil_mode: bool = False
+
+    def validate(self) -> None:
+        """Refuse sizes below 1."""
+        at_least(self, 1, kernel_size=self.kernel_size, stride=self.stride)
+        at_least(self, 1, dilation=self.dilation)
+
+    def init(self) -> "MaxPool1d":
+        """The layer; it has no parameters, so it needs no device."""
+        return MaxPool1d(
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+        )
+
+
+class MaxPool1d(Module):
+    """Take the largest number of every window of a line; NaN never wins.
+
+    ceil_mode: a last window may reach beyond the padding.
+
+    Shapes: x [n, c, l] -> [n, c, l'];
+        l' = ⌊(l + 2 padding − dilation (kernel − 1) − 1) / stride⌋ + 1
+    """
+
+    kernel_size: int
+    stride: int
+    padding: PaddingConfig1d
+    dilation: int
+    ceil_mode: bool
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of lines."""
+        sizes = (input.dims()[2:], (self.kernel_size,), (self.stride,))
+        return max_pool1d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding.calculate(*sizes),
+            self.dilation,
+            self.ceil_mode,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        content.add("kernel_size", self.kernel_size).add("stride", self.stride)
+        content.add("padding", self.padding).add("dilation", self.dilation)
+        return content.add("ceil_mode", True) if self.ceil_mode else content
+
+
+class MaxPool2dConfig(Config):
+    """How to make a MaxPool2d: kernel_size [height, width]; the strides are 1.
+
+    Example:
+        >>> MaxPool2dConfig([2, 2]).with_strides([2, 2]).init().stride
+        (2, 2)
+    """
+
+    kernel_size: Pair
+    strides: Pair = (1, 1)
+    padding: PaddingConfig2d = PaddingConfig2d.Valid
+    dilation: Pair = (1, 1)
+    ceil_mode: bool = False
+
+    def validate(self) -> None:
+        """Refuse sizes below 1."""
+        at_least(self, 1, kernel_size=self.kernel_size, strides=self.strides)
+        at_least(self, 1, dilation=self.dilation)
+
+    def init(self) -> "MaxPool2d":
+        """The layer; it has no parameters, so it needs no device."""
+        return MaxPool2d(
+            self.kernel_size,
+            self.strides,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+        )
+
+
+class MaxPool2d(Module):
+    """Take the largest number of every window of an image; NaN never wins.
+
+    ceil_mode: a last window may reach beyond the padding.
+
+    Shapes: x [n, c, h, w] -> [n, c, h', w'];
+        h' = ⌊(h + 2 padding − dilation (kernel − 1) − 1) / stride⌋ + 1
+    """
+
+    kernel_size: Pair
+    stride: Pair
+    padding: PaddingConfig2d
+    dilation: Pair
+    ceil_mode: bool
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of images."""
+        sizes = (input.dims()[2:], self.kernel_size, self.stride)
+        return max_pool2d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding.calculate(*sizes),
+            self.dilation,
+            self.ceil_mode,
+        )
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        content.add("kernel_size", str(list(self.kernel_size)))
+        content.add("stride", str(list(self.stride))).add("padding", self.padding)
+        content.add("dilation", str(list(self.dilation)))
+        return content.add("ceil_mode", True) if self.ceil_mode else content

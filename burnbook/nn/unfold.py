@@ -1,0 +1,104 @@
+"""Building blocks · Module. Unfold4d and Fold4d: images as columns of patches."""
+
+from burnbook.config import Config
+from burnbook.functional import UnfoldOptions, fold4d, unfold4d
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE, Pair, at_least
+from burnbook.tensor import Tensor
+
+
+class Unfold4dConfig(Config):
+    """How to make an Unfold4d: kernel_size [height, width]."""
+
+    kernel_size: Pair
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    padding: Pair = (0, 0)
+
+    def validate(self) -> None:
+        """Refuse sizes below 1 and a padding below zero."""
+        at_least(self, 1, kernel_size=self.kernel_size, stride=self.stride)
+        at_least(self, 1, dilation=self.dilation)
+        at_least(self, 0, padding=self.padding)
+
+    def init(self) -> "Unfold4d":
+        """The layer; it has no parameters, so it needs no device."""
+        return Unfold4d(self.kernel_size, self.stride, self.dilation, self.padding)
+
+
+class Unfold4d(Module):
+    """Lay the patches of images out as columns: rows run over channel, kh and kw.
+
+    Shapes: x [n, c, h, w] -> [n, c · kh · kw, blocks]
+    """
+
+    kernel_size: Pair
+    stride: Pair
+    dilation: Pair
+    padding: Pair
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of images."""
+        options = UnfoldOptions(self.stride, self.padding, self.dilation)
+        return unfold4d(input, self.kernel_size, options)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return _show(content, self, "kernel_size")
+
+
+class Fold4dConfig(Config):
+    """How to make a Fold4d: output_size and kernel_size, each [height, width]."""
+
+    output_size: Pair
+    kernel_size: Pair
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    padding: Pair = (0, 0)
+
+    def validate(self) -> None:
+        """Refuse sizes below 1 and a padding below zero."""
+        at_least(self, 1, output_size=self.output_size, kernel_size=self.kernel_size)
+        at_least(self, 1, stride=self.stride, dilation=self.dilation)
+        at_least(self, 0, padding=self.padding)
+
+    def init(self) -> "Fold4d":
+        """The layer; it has no parameters, so it needs no device."""
+        sizes = (self.output_size, self.kernel_size)
+        return Fold4d(*sizes, self.stride, self.dilation, self.padding)
+
+
+class Fold4d(Module):
+    """Add columns of patches up to images; where patches overlap they are summed.
+
+    Shapes: x [n, c · kh · kw, blocks] -> [n, c, output_size...]
+    """
+
+    output_size: Pair
+    kernel_size: Pair
+    stride: Pair
+    dilation: Pair
+    padding: Pair
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of columns."""
+        options = UnfoldOptions(self.stride, self.padding, self.dilation)
+        return fold4d(input, self.output_size, self.kernel_size, options)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return _show(content, self, "output_size", "kernel_size")
+
+
+def _show(content: Content, layer: Unfold4d | Fold4d, *first: str) -> Content:
+    for name in (*first, "stride", "dilation", "padding"):
+        content.add(name, str(list(getattr(layer, name))))
+    return content
