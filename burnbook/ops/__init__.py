@@ -29,6 +29,14 @@ from burnbook.ops.conv import (
     conv2d_weight,
     conv2d_x,
 )
+from burnbook.ops.conv_nd import (
+    conv,
+    conv_weight,
+    conv_x,
+)
+from burnbook.ops.conv_transpose import (
+    conv_transpose,
+)
 from burnbook.ops.curves import (
     elu,
     gelu,
@@ -37,6 +45,11 @@ from burnbook.ops.curves import (
     mish,
     silu,
     softplus,
+)
+from burnbook.ops.deform import (
+    deform_corners,
+    deform_corners_x,
+    deform_patches,
 )
 from burnbook.ops.elementwise import (
     abs,
@@ -79,6 +92,10 @@ from burnbook.ops.index import (
     select_assign,
     select_put,
 )
+from burnbook.ops.interpolate import (
+    interpolate,
+    interpolate_x,
+)
 from burnbook.ops.linear import (
     linear,
     matmul,
@@ -98,22 +115,6 @@ from burnbook.ops.pool import (
     max_pool2d_pick,
     max_pool2d_x,
 )
-from burnbook.ops.conv_nd import (
-    conv,
-    conv_weight,
-    conv_x,
-)
-from burnbook.ops.conv_transpose import (
-    conv_transpose,
-)
-from burnbook.ops.interpolate import (
-    interpolate,
-    interpolate_x,
-)
-from burnbook.ops.unfold import (
-    fold4d,
-    unfold4d,
-)
 from burnbook.ops.pool_nd import (
     adaptive_avg_pool,
     adaptive_avg_pool_x,
@@ -123,11 +124,6 @@ from burnbook.ops.pool_nd import (
     max_pool_indices,
     max_pool_pick,
     max_pool_x,
-)
-from burnbook.ops.deform import (
-    deform_corners,
-    deform_corners_x,
-    deform_patches,
 )
 from burnbook.ops.random import (
     bernoulli,
@@ -205,6 +201,10 @@ from burnbook.ops.trigonometry import (
     hypot,
     sinh,
     tan,
+)
+from burnbook.ops.unfold import (
+    fold4d,
+    unfold4d,
 )
 from burnbook.ops.update import (
     adam_step,
