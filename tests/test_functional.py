@@ -155,3 +155,58 @@ def test_what_does_not_fit_is_explained(call, text):
 def test_a_mode_that_does_not_exist_is_refused_at_once():
     with pytest.raises(ConfigError, match="mode is 'Area', it must be one of Nearest"):
         f.InterpolateOptions("Area")
+
+
+def deformed(x):
+    n, device = x.dims()[0], x.device()
+    offset = Tensor.full([n, 18, 6, 6], 0.3, device)
+    weight = Tensor.ones([4, 2, 3, 3], device)
+    return f.deform_conv2d(x, offset, weight, options=f.DeformConvOptions(1, 1))
+
+
+def spread(x):
+    weight = Tensor.ones([2, 3, 3, 2], x.device())
+    return f.conv_transpose2d(x, weight, None, f.ConvTransposeOptions(2, 1, 1))
+
+
+FUNCTIONS = {
+    "conv_transpose": spread,
+    "max_pool": lambda x: f.max_pool2d(x, 3, 2, 1),
+    "avg_pool": lambda x: f.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+    "cubic": lambda x: f.interpolate(x, [9, 4], f.InterpolateOptions("Bicubic")),
+    "lanczos": lambda x: f.interpolate(x, 8, f.InterpolateOptions("Lanczos3", False)),
+    "unfold": lambda x: f.unfold4d(x, 2),
+    "deform": deformed,
+}
+
+
+def with_gradient(function, array, device, turned=False):
+    x = Tensor.from_numpy(array, device).require_grad()
+    out = function(x.swap_dims(2, 3) if turned else x)
+    return np.asarray(out), np.asarray(x.grad(out.sum().backward()))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_order_in_memory_changes_nothing(name):
+    array = RNG.normal(size=(3, 2, 6, 6))
+    out, grad = with_gradient(FUNCTIONS[name], array, AD)
+    turned = np.ascontiguousarray(array.swapaxes(2, 3))
+    again, back = with_gradient(FUNCTIONS[name], turned, AD, turned=True)
+    assert np.allclose(again, out)
+    assert np.allclose(back.swapaxes(2, 3), grad)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_half_precision_stays_half(name):
+    array = RNG.normal(size=(1, 2, 6, 6))
+    device = Autodiff(Numpy(float="f16"))
+    out, grad = with_gradient(FUNCTIONS[name], array.astype(np.float16), device)
+    assert out.dtype == grad.dtype == np.float16
+    assert np.allclose(out, with_gradient(FUNCTIONS[name], array, AD)[0], atol=0.1)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_images_give_no_results(name):
+    out, grad = with_gradient(FUNCTIONS[name], np.zeros((0, 2, 6, 6)), AD)
+    assert out.shape[0] == 0
+    assert grad.shape == (0, 2, 6, 6)
