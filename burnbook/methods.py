@@ -70,24 +70,15 @@ def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
     Optional inputs may be None. The result is a tensor, or a tuple of them where the
     op has several outputs.
     """
-    given = [t for t in tensors if t is not None]
-    first = given[0]
+    first = tensors[0]
     try:
-        backend = first.backend
-        kind = op.kinds.get(
-            tuple([t.kind for t in given]) if not op.many else (first.kind,)
-        )
-        fits = kind is not None and all(
-            t.backend is backend and (not op.many or t.kind is first.kind)
-            for t in given
-        )
+        kind = _kind_of_result(op, tensors)
     except AttributeError:
         raise _no_tensor(op, tensors) from None
-    if not fits:
+    if kind is None:
         raise complaint(op, tensors, attrs)
-    if op.same_rank and any(t.rank != first.rank for t in given):
-        raise complaint(op, tensors, attrs)
-    if op.check is not None:
+    backend = first.backend
+    if op.objection is not None:
         _check(op, tensors, attrs)
     values = tuple([None if t is None else t.value for t in tensors])
     if op.optional:
@@ -106,6 +97,23 @@ def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
     if kind is Int:
         out = _as_int(backend, out)
     return make(out, kind, backend, len(out.shape))
+
+
+def _kind_of_result(op: Op, tensors: tuple[Any, ...]) -> Any:
+    """The kind that the inputs give, or None if they do not go together."""
+    first = tensors[0]
+    if len(tensors) == 1:
+        return op.kinds.get((first.kind,))
+    backend, rank, kinds = first.backend, first.rank, [first.kind]
+    for t in tensors[1:]:
+        if t is None:
+            continue
+        if t.backend is not backend or (op.same_rank and t.rank != rank):
+            return None
+        kinds.append(t.kind)
+    if op.many:
+        return op.kinds.get((kinds[0],)) if len(set(kinds)) == 1 else None
+    return op.kinds.get(tuple(kinds))
 
 
 def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Exception:
@@ -338,6 +346,11 @@ def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 
 def _check(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    try:
+        if op.objection(tensors, attrs) is None:  # type: ignore[misc] # asked before
+            return
+    except KeyError:
+        pass  # an attribute is missing, as the slow way will say
     wrong = _because(op, tensors, attrs, op.check)
     if wrong is not None:
         raise wrong

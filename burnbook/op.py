@@ -59,6 +59,7 @@ class Op:
         self.optional = tuple(p.name for p in tensors if p.default is None)
         self.attrs = {p.name: p.default for p in params if p.kind is p.KEYWORD_ONLY}
         self.kinds = _read_kinds(kinds, self)
+        self.objection = _compile_objection(self, declared.get("check"))
         self.row = kinds
         self.rules: dict[str, Rule] = {}
         self.keep: Keep | None = None
@@ -291,6 +292,36 @@ def _asker(function: Rule | None) -> Rule | None:
         return function(*[facts[name] for name in names])
 
     return ask
+
+
+def _compile_objection(made: Op, check: Rule | None) -> Rule | None:
+    """Write the function that asks a check about tensors, as it runs before every run.
+
+    It raises KeyError where an attribute without a default is missing.
+    """
+    if check is None:
+        return None
+    scope: dict[str, Any] = {"check": check, "shape_at": _shape_at}
+    parts: list[str] = []
+    for name in inspect.signature(check).parameters:
+        if name in made.attrs:
+            default = made.attrs[name]
+            scope[f"_default_{name}"] = default
+            given = f"attrs.get({name!r}, _default_{name})"
+            parts.append(
+                f"attrs[{name!r}]" if default is inspect.Parameter.empty else given
+            )
+        elif made.many:
+            parts.append("[t.value.shape for t in tensors]")
+        else:
+            parts.append(f"shape_at(tensors, {made.inputs.index(name)})")
+    exec(f"def ask(tensors, attrs): return check({', '.join(parts)})", scope)
+    return scope["ask"]
+
+
+def _shape_at(tensors: tuple[Any, ...], place: int) -> tuple[int, ...] | None:
+    tensor = tensors[place] if place < len(tensors) else None
+    return None if tensor is None else tensor.value.shape
 
 
 def _kept_names(made: Op, wanted: set[str]) -> tuple[str, ...]:
