@@ -17,6 +17,7 @@ from burnbook.backend.compiled.buffers import Buffers
 from burnbook.backend.compiled.team import Team
 from burnbook.ops.conv import conv2d
 from burnbook.ops.elementwise import relu
+from burnbook.ops.linear import linear
 from burnbook.ops.pool import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
@@ -176,6 +177,17 @@ def test_adam(kernels, size):
     for time in (1, 2, 100):
         attrs = {"lr": 1e-3, "epsilon": 1e-8, "time": time}
         agree(kernels, adam_step, param, grad, m, np.abs(v), **attrs)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1024, 512), (2, 301, 257), (1, 3, 30000)])
+def test_few_rows_of_a_linear_layer(kernels, sizes):
+    rows, inputs, outputs = sizes
+    x, weight = normal(rows, inputs), normal(inputs, outputs, seed=1)
+    agree(kernels, linear, x, weight, normal(outputs, seed=2))
+    agree(kernels, linear, x, weight, None)
+    assert kernels[linear](normal(3, inputs), weight, None) is None
+    assert kernels[linear](x, np.asfortranarray(weight), None) is None
+    assert kernels[linear](x[0], weight, None) is None
 
 
 def test_other_types_and_layouts_run_plain(kernels):

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from burnbook.backend.compiled import store
 from burnbook.ops.conv import conv2d
 from burnbook.ops.elementwise import relu
+from burnbook.ops.linear import linear
 from burnbook.ops.pool import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
@@ -41,6 +42,7 @@ FAMILIES: dict[str, dict[Any, int]] = {
     },
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {adam_step: 1},
+    "rows": {linear: 256},
 }
 
 NOTICE = (
