@@ -32,7 +32,7 @@ from burnbook.autodiff.trouble import (
     used_up,
 )
 from burnbook.backend.base import Backend, Layer, Value, Watch
-from burnbook.backend.numpy import quietly
+from burnbook.backend.numpy import Numpy, quietly
 from burnbook.errors import GraphError
 from burnbook.op import BackwardOp, Op
 from burnbook.ops.elementwise import add
@@ -173,6 +173,8 @@ def _collect(  # noqa: C901 - one loop, and hot
     leaves: dict[Node, Any] = {}
     ends = leaves if type(grads) is dict else grads  # hooks see what is complete
     pending = [(node.number, node)]
+    alone = getattr(run, "__func__", None) is Numpy.run  # nobody watches, arrays only
+    sums: set[Node] = set()
     try:
         while pending:
             node = heappop(pending)[1]  # the newest one that has a gradient
@@ -200,8 +202,13 @@ def _collect(  # noqa: C901 - one loop, and hot
                     part = run(sum_to, (part,), {"shape": parent.shape})
                 home = ends if parent.op is None else grads
                 held = home.get(parent)
+                if parent in sums:  # a sum that only we hold: add in place
+                    held += part
+                    continue
                 if held is not None:
                     home[parent] = run(add, (held, part), NO_ATTRS)
+                    if alone:
+                        sums.add(parent)
                     continue
                 home[parent] = part
                 if home is grads:
