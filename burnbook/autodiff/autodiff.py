@@ -166,7 +166,7 @@ class Autodiff(Layer):
         return self._inner.to_numpy(value)
 
 
-def _collect(  # noqa: C901 - one loop, and hot
+def _collect(  # noqa: C901, PLR0915 - one loop, and hot
     node: Node, grads: dict[Node, Any], run: Callable[..., Any]
 ) -> dict[Node, Any]:
     """Walk from the newest node back, and give the gradients of the leaves."""
