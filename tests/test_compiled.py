@@ -358,3 +358,25 @@ def test_a_backend_without_kernels_has_none():
     assert Numpy(compiled=False).kernels == {}
     assert Numpy("f64").kernels == {}
     assert repr(Numpy(compiled=False)) == "Numpy(compiled=False)"
+
+
+def test_kept_code_never_lies_where_others_can_write(tmp_path, monkeypatch):
+    from burnbook.backend.compiled import store
+
+    monkeypatch.setattr(store.tempfile, "tempdir", str(tmp_path))
+    own = store._own_temporary()
+    assert own == tmp_path / f"burnbook-{store._user()}"
+    assert not own.stat().st_mode & 0o077
+    own.chmod(0o777)
+    other = store._own_temporary()
+    assert other != own
+    assert not other.stat().st_mode & 0o077
+
+
+def test_a_named_processor_stands_for_the_one_at_hand(monkeypatch):
+    from burnbook.backend.compiled import store
+
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    assert store._processor() == "generic"
+    monkeypatch.delenv("NUMBA_CPU_NAME")
+    assert store._processor() != "generic"

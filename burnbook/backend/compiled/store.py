@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import stat
 import sys
 import tempfile
 from collections.abc import Generator
@@ -32,12 +33,13 @@ def folder() -> Path:
     parts = [sys.implementation.cache_tag, _numba_version(), _processor(), _code()]
     parts += [f"{k}={v}" for k, v in sorted(os.environ.items()) if k in _MATTERS]
     name = hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()
-    for base in (_base(), Path(tempfile.gettempdir()) / f"burnbook-{_user()}"):
-        made = base / f"kernels-{name}"
-        with suppress(OSError):
-            made.mkdir(parents=True, exist_ok=True)
-            if os.access(made, os.W_OK) or (made / NOTE).exists():
-                return made
+    made = _base() / f"kernels-{name}"
+    with suppress(OSError):
+        made.mkdir(parents=True, exist_ok=True)
+        if os.access(made, os.W_OK) or (made / NOTE).exists():
+            return made
+    made = _own_temporary() / f"kernels-{name}"
+    made.mkdir(exist_ok=True)
     return made
 
 
@@ -79,6 +81,18 @@ def _base() -> Path:
     return base / "burnbook"
 
 
+def _own_temporary() -> Path:
+    """A folder that nobody else can write to: what is kept there is run as code."""
+    shared = Path(tempfile.gettempdir()) / f"burnbook-{_user()}"
+    with suppress(OSError):
+        shared.mkdir(mode=0o700, exist_ok=True)
+        about = shared.lstat()
+        mine = not hasattr(os, "getuid") or about.st_uid == os.getuid()
+        if mine and stat.S_ISDIR(about.st_mode) and not about.st_mode & 0o022:
+            return shared
+    return Path(tempfile.mkdtemp(prefix="burnbook-"))
+
+
 _MATTERS = {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_OPT", "NUMBA_DISABLE_JIT"}
 
 
@@ -96,7 +110,9 @@ def _numba_version() -> str:
 
 
 def _processor() -> str:
-    """What the processor is and can do, as the system tells it."""
+    """What the processor is and can do: as NUMBA_CPU_NAME or as the system tells."""
+    if chosen := os.environ.get("NUMBA_CPU_NAME"):
+        return chosen  # compiled for that one, wherever it runs
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
