@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import shutil
 import signal
 import subprocess
@@ -106,6 +107,8 @@ def run_lab(options: argparse.Namespace) -> int:
             "lab", "JupyterLab is not installed", cure="pip install 'burnbook[lab]'"
         )
     command = [sys.executable, "-m", "jupyterlab", chapters[0].name]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # as in a container, where there is nobody else
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:  # Ctrl-C is for JupyterLab, which asks before it ends
         return subprocess.call([*command, *options.jupyter], cwd=folder)

@@ -93,7 +93,8 @@ def test_lab_opens_chapter_one(tmp_path, chapters, capsys, monkeypatch):
     folder = tmp_path / "work"
     code, _, _ = run(capsys, "lab", folder, "--", "--no-browser")
     assert code == 0
-    expected = ["-m", "jupyterlab", "01_overview.ipynb", "--no-browser"]
+    as_root = ["--allow-root"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
+    expected = ["-m", "jupyterlab", "01_overview.ipynb", *as_root, "--no-browser"]
     assert calls == [([sys.executable, *expected], folder)]
 
 
