@@ -122,4 +122,18 @@ EXERCISES: dict[str, Value | Holds] = {
         "the batcher gives images and targets",
     ),
     "3.5.3": Holds(predictor, "the step-by-step cell, with a model of your choice"),
+    "4.2.1": Value(
+        lambda: Tensor.from_floats([[0, 0.25, 1], [0, 1, 0.5]], Numpy()),
+        "as above for four numbers, with min_dim and max_dim along dim 1",
+    ),
+    "4.2.2": Value(
+        lambda: Tensor[2, Int].from_ints([[5, 6], [9, 10]], Numpy()),
+        "one range per dim; −1 is the last place, and an end is not included",
+    ),
+    "4.2.3": Value(lambda: [-4, 4], "Int stays Int, cut toward zero"),
+    "4.2.4": Value(
+        lambda: Tensor.from_floats([[0, 1, 5], [1, 0, 4], [5, 4, 0]], Numpy()),
+        "[1, 3] and [3, 1] stretch to [3, 3]: unsqueeze_dim, twice",
+    ),
+    "4.2.5": Value(lambda: 1e-3, "the report has a property for it"),
 }

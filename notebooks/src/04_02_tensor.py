@@ -1,0 +1,836 @@
+# %% [markdown] tags=["goals"]
+# # 4.2 · Tensor
+#
+# After this chapter you can
+#
+# - say what rank, kind and shape are, and get data into a tensor and out again;
+# - find the function you need among the nearly two hundred of the book's tables;
+# - print a tensor the way you want it, and say how close two tensors are.
+#
+# About 45 minutes. You should have read [chapter 2](02_getting_started.ipynb); who
+# computes is the matter of [chapter 4.1](04_01_backend.ipynb).
+
+# %% tags=["setup"]
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+import burnbook
+from burnbook import activation, ops
+from burnbook.backend import Numpy
+from burnbook.closeness import check_closeness
+from burnbook.display import PrintOptions, array_text, set_print_options
+from burnbook.table import rows
+from burnbook.tensor import (
+    Bool,
+    Distribution,
+    ElementConversion,
+    Float,
+    Int,
+    Tensor,
+    TensorData,
+)
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Lines
+
+burnbook.seed(0)
+
+# %% [markdown]
+# The chapters on building blocks import every name from where it lives, as the book
+# does, and use no prelude.
+#
+# ## Try it
+#
+# Three students, two tests. How far is each mark from the mean of its test? `show` is
+# a helper of this page: only the elements, on one line.
+
+
+# %% tags=["run-me"]
+def show(digits=None, **tensors):
+    for name, tensor in tensors.items():
+        text = array_text(np.asarray(tensor), tensor.dtype, digits)
+        print(f"{name:<16} {' '.join(text.split())}")
+
+
+device = Numpy()
+marks = Tensor[2].from_floats([[6, 9], [8, 3], [10, 6]], device)
+show(mean=marks.mean_dim(0), apart=marks - marks.mean_dim(0))
+
+# %% [markdown]
+# The mean along dim 0 has shape [1, 2]: a reduction *keeps* its dim, with size 1. So
+# the difference of [3, 2] and [1, 2] needs no further word.
+#
+# ## By hand
+#
+# A tensor is one long row of numbers and a shape that says how to walk along it. With
+# $n$ columns,
+#
+# $$x_{ij} = \text{flat}_{\,i\,n + j}$$
+
+
+# %% tags=["run-me"]
+def pick(flat, columns, i, j):
+    return flat[i * columns + j]
+
+
+flat = [6.0, 9.0, 8.0, 3.0, 10.0, 6.0]
+by_hand = [[pick(flat, 2, i, j) for j in range(2)] for i in range(3)]
+turned = [[pick(flat, 2, j, i) for j in range(3)] for i in range(2)]
+print(by_hand, turned, sep="\n")
+
+# %% [markdown]
+# Reshaping changes only the shape; transposing walks in another order. Neither has to
+# touch the numbers.
+#
+# ## In burnbook
+
+# %% tags=["run-me"]
+row = Tensor[1].from_floats(flat, device)
+same(by_hand, row.reshape([3, 2]))
+same(turned, row.reshape([3, 2]).transpose())
+
+# %% [markdown]
+# ## Rank and kind
+#
+# `Tensor[2]` promises a *rank*, the number of dims, and a *kind* of element. Nothing
+# in it says how large a dim is: that follows from the data. Kinds are three, and the
+# backend decides how many bits each of them has.
+#
+# | here | means |
+# |---|---|
+# | `Tensor[2]`, `Tensor[2, Float]` | rank 2, numbers with a fraction |
+# | `Tensor[1, Int]` | rank 1, whole numbers |
+# | `Tensor[1, Bool]` | rank 1, true or false |
+# | `Tensor[device, 2]` | rank 2, on this backend and no other |
+
+# %% tags=["run-me"]
+print(Tensor[2], Tensor[2, Float], Tensor[1, Int], Tensor[device, 1, Bool])
+print(isinstance(marks, Tensor[2]), isinstance(marks, Tensor[2, Int]))
+
+# %% [markdown]
+# Five numbers in a row are a tensor of rank 1 and shape [5]. Rank 5 would be five
+# dims, and the promise is checked:
+
+# %% tags=["run-me"]
+floats = [1.0, 2.0, 3.0, 4.0, 5.0]
+tensor_1 = Tensor[1].from_floats(floats, device)
+print(repr(tensor_1))
+
+# %% tags=["raises-exception"]
+Tensor[5].from_floats(floats, device)
+
+# %% [markdown]
+# ## Data in
+#
+# Everything enters through `from_data`, which takes a `TensorData`: elements, shape
+# and element type, not yet on any device. Lists, ranges and arrays of NumPy become one
+# on the way. `from_floats` and `from_ints` also fix the kind.
+
+# %% tags=["run-me"]
+array = [1, 2, 3, 4, 5, 6]
+part = TensorData(array[0:3])
+tensor_1 = Tensor[1].from_data([1.0, 2.0, 3.0], device)
+tensor_2 = Tensor[1].from_data(TensorData([1.0, 2.0, 3.0]), device)
+tensor_3 = Tensor[1].from_floats([1.0, 2.0, 3.0], device)
+tensor_4 = Tensor[1, Int].from_data(part, device)
+
+print(repr(part))
+show(one=tensor_1, two=tensor_2, three=tensor_3, four=tensor_4)
+
+
+# %% [markdown]
+# A type of your own is no different: put its numbers in a list.
+
+
+# %% tags=["run-me"]
+@dataclass
+class BodyMetrics:
+    age: int
+    height: int
+    weight: float
+
+
+bmi = BodyMetrics(age=25, height=180, weight=80.0)
+data = TensorData([float(bmi.age), float(bmi.height), bmi.weight])
+tensor_5 = Tensor[1].from_data(data, device)
+show(bmi=tensor_5)
+
+# %% [markdown]
+# ## Data out
+#
+# `to_data()` and `into_data()` give a `TensorData`; in Python the two are one, since
+# nothing is used up. It can be read in several ways, and never written to: where Burn
+# has `as_mut_slice`, `np.array(data)` makes a copy that may be.
+
+# %% tags=["run-me"]
+data = marks.to_data()
+print(data.shape, data.dtype, len(data.bytes), "bytes")
+print("flat     ", data.to_vec(), list(data.iter("i64")))
+print("nested   ", data.to_list())
+print("NumPy    ", data.as_slice(), data.to_numpy().shape)
+print("one      ", marks.max().into_scalar())
+print("print    ", data)
+
+# %% [markdown]
+# NumPy reads a tensor directly. What it gets is a view that shares the tensor's memory
+# and may only be read; `np.array(…)` makes a copy to work on.
+
+# %% tags=["run-me"]
+view = np.asarray(marks)
+print(view.flags.writeable, np.shares_memory(view, marks.into_primitive()))
+
+mine = np.array(marks)
+mine[0, 0] = 0.0
+show(mine=Tensor.from_numpy(mine, device), marks=marks)
+
+# %% [markdown]
+# ## Ownership
+#
+# Bring four numbers to the range from 0 to 1. In Rust an operation *takes* its input:
+# after `values.min()` the name `values` is empty, and the compiler stops whatever uses
+# it again. The book's cure is `.clone()`. Here the plain version is the working one:
+
+# %% tags=["run-me"]
+values = Tensor[1].from_floats([1.0, 2.0, 3.0, 4.0], device)
+low = values.min()
+high = values.max()
+normalized = (values - low).div(high - low)
+print(normalized.to_data())
+
+# %% [markdown]
+# Why may Python do without? A name refers to a tensor, and a tensor never changes, so
+# it does not matter how many names there are. What Burn's `clone` costs, a count of
+# references, is what Python does for every name anyway.
+
+# %% tags=["run-me"]
+clone = copy.copy(values)
+square = values.reshape([2, 2])
+print(clone is values, np.shares_memory(square, values))
+show(values=values, low=low, high=high)  # all still there
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: moved, borrowed, shared</b></summary>
+#
+# Rust knows at compile time who uses a value last, so Burn can reuse its memory: that
+# is why it has no operations in place. Python counts references at run time. `del x`
+# removes a name, and the memory goes when the last name is gone. `x += 1` does not
+# change a tensor either: it computes `x + 1` and gives the result the name `x`. One
+# method is the exception, in Burn as here: `x.inplace(f)` puts f(x) where x was.
+# </details>
+
+# %% tags=["run-me"]
+before = values
+values += 10.0
+show(values=values, before=before)
+
+# %% [markdown]
+# ## Broadcasting
+#
+# Two tensors fit when their ranks are equal and, in each dim, the sizes are equal or
+# one of them is 1. That one stretches. Ranks are never filled up silently as NumPy
+# does: [3] and [2, 3] do not meet until you say `unsqueeze()`.
+
+# %% tags=["run-me"]
+column = Tensor[2].from_floats([[10.0], [20.0]], device)  # [2, 1]
+line = Tensor[1].from_floats([1.0, 2.0, 3.0], device)  # [3]
+show(sum=column + line.unsqueeze())  # [2, 1] + [1, 3] -> [2, 3]
+
+# %% [markdown]
+# ## See it
+#
+# A tensor as the last line of a cell shows itself: shape, statistics, how the values
+# are spread, and the numbers on colours, blue above zero and orange below. This one
+# holds every difference of two places; change the 8.
+
+# %% tags=["widget"]
+places = Tensor[1, Int].arange(0, 8, device).float()
+places.unsqueeze_dim(0) - places.unsqueeze_dim(1)
+
+# %% [markdown]
+# ## Slicing
+#
+# `slice` takes one range per dim; dims without a range stay whole. Square brackets say
+# the same in Python's way. Negative numbers count from the end, and an end beyond the
+# size is cut to it.
+
+# %% tags=["run-me"]
+table = Tensor[1, Int].arange(0, 6, device).reshape([2, 3])
+show(
+    table=table,
+    book=table.slice([(0, -1), (0, -2)]),
+    brackets=table[0:-1, 0:-2],
+    second_dim=table.slice([None, (1, 3)]),
+    clamped=table[:, 1:99],
+    an_int=table[1],  # drops its dim
+    a_mask=table[table > 2],
+)
+
+# %% [markdown]
+# What NumPy answers with an empty array is an error here, because it nearly always
+# is one: a range that holds nothing, or begins before the first element.
+
+# %% tags=["raises-exception"]
+table[:, 2:1]
+
+# %% [markdown]
+# A tensor cannot be written to, so `slice_assign` gives a new one:
+
+# %% tags=["run-me"]
+nines = Tensor[2, Int].full([2, 1], 9, device)
+show(assigned=table.slice_assign([(0, 2), (0, 1)], nines), table=table)
+
+# %% [markdown]
+# ## The operations
+#
+# The book's tables, family by family: what did not come up yet is in the cells below,
+# as `name=what it gives`. Four habits differ from NumPy and PyTorch:
+#
+# | habit | example |
+# |---|---|
+# | a reduction along a dim keeps it, with size 1 | `sum_dim(1)` of [2, 3] is [2, 1] |
+# | a reduction of everything gives shape [1] | rank 0 does not exist |
+# | Int stays Int | `int / int` cuts toward zero |
+# | nothing happens in place | `slice_assign`, `scatter` and `mask_fill` give new tensors |
+
+# %% [markdown]
+# ### Basic: every kind
+#
+# Join and cut:
+
+# %% tags=["run-me"]
+pair = Tensor[2, Int].from_ints([[1, 2], [3, 4]], device)
+first, second = pair.chunk(2, 0)
+show(
+    cat=Tensor.cat([pair, pair], 1),
+    stack=Tensor.stack([pair, pair], 0),
+    chunk=second,
+    narrow=pair.narrow(1, 0, 1),
+    expand=pair.narrow(1, 0, 1).expand([2, 3]),
+    repeat_dim=pair.repeat_dim(1, 2),
+    repeat=pair.repeat([1, 2]),
+    flip=pair.flip([0]),
+)
+
+# %% [markdown]
+# Other shapes, the same elements:
+
+# %% tags=["run-me"]
+cube = Tensor[1, Int].arange(0, 24, device).reshape([2, 3, -1])  # [2, 3, 4]
+print("reshape      ", cube.dims(), cube.shape, cube.shape.num_elements())
+print("permute      ", cube.permute([2, 0, 1]).dims())
+print("movedim      ", cube.movedim(0, 2).dims())
+print("swap_dims    ", cube.swap_dims(0, 1).dims())
+print("transpose    ", cube.transpose().dims())
+print("flatten      ", cube.flatten(1, 2).dims())
+print("squeeze      ", cube.narrow(0, 0, 1).squeeze(0).dims())
+print("unsqueeze    ", cube.unsqueeze(5).dims())
+print("unsqueeze_dim", cube.unsqueeze_dim(1).dims())
+
+# %% [markdown]
+# Questions to all elements, and the ways between devices. `empty` promises a shape and
+# nothing else; a *primitive* is the bare array of the backend.
+
+# %% tags=["run-me"]
+other = Tensor[2, Int].from_ints([[1, 0], [3, 0]], device)
+show(
+    equal=pair.equal(other),
+    not_equal=pair.not_equal(other),
+    all=other.all(),
+    all_dim=other.all_dim(0),
+    any=other.any(),
+    any_dim=other.any_dim(1),
+)
+print(Tensor[2].empty([2, 2], device).dims(), pair.device())
+print(pair.to_device(Numpy(int="i32")).dtype, pair.into_data())
+again = Tensor[2, Int].from_primitive(pair.into_primitive(), device)
+print(pair.equal(again).all().into_scalar())
+
+# %% [markdown]
+# ### Numeric: Float and Int
+#
+# Making them:
+
+# %% tags=["run-me"]
+show(
+    eye=Tensor[2].eye(2, device),
+    full=Tensor[1].full([3], 7.0, device),
+    ones=Tensor[1].ones([3], device),
+    zeros=Tensor[1].zeros([3], device),
+    no_device=Tensor[1].zeros([3]),  # Numpy()
+    full_like=pair.full_like(5),
+    ones_like=pair.ones_like(),
+    zeros_like=pair.zeros_like(),
+)
+
+# %% [markdown]
+# Arithmetic, with a tensor or with a number. Int stays Int: halves are cut toward
+# zero, and a number is converted to the tensor's type *before* the sum. `%` takes the
+# sign of the divisor, as in Python.
+
+# %% tags=["run-me"]
+x = Tensor[1, Int].from_ints([-7, 4], device)
+y = Tensor[1, Int].from_ints([2, 3], device)
+show(add=x + y, sub=x - y, mul=x * y, div=x / y, rem=x % y, neg=-x)
+show(add_scalar=x + 1.7, sub_scalar=x - 1, mul_scalar=x * 2, div_scalar=x / 2)
+show(methods=x.add(y).sub_scalar(1).mul(y), abs=x.abs(), sign=x.sign())
+
+# %% tags=["run-me"]
+a = Tensor[1].from_floats([1.0, 4.0, 9.0], device)
+b = Tensor[1].from_floats([2.0, 2.0, 0.5], device)
+whole = Tensor[1].from_floats([0.0, 1.0, 2.0], device)
+show(
+    powf=a.powf(b),
+    powi=a.powi(whole),
+    powf_scalar=a.powf_scalar(0.5),
+    powi_scalar=a.powi_scalar(2),
+    max_pair=a.max_pair(b),
+    min_pair=a.min_pair(b),
+    clamp=a.clamp(2.0, 5.0),
+    clamp_min=a.clamp_min(2.0),
+    clamp_max=a.clamp_max(5.0),
+)
+
+# %% [markdown]
+# Comparing gives Bool. Numbers with a fraction are better asked whether they are
+# *close*: |x − y| ≤ atol + rtol · |y|. The two tolerances go by name, because the book
+# and Burn's source order them differently.
+
+# %% tags=["run-me"]
+show(
+    greater=a.greater(b),
+    greater_equal=a.greater_equal(b),
+    lower=a.lower(b),
+    lower_equal=a.lower_equal(b),
+    greater_elem=a.greater_elem(4.0),
+    greater_equal_e=a.greater_equal_elem(4.0),
+    lower_elem=a.lower_elem(4.0),
+    lower_equal_elem=a.lower_equal_elem(4.0),
+    equal_elem=a.equal_elem(4.0),
+    not_equal_elem=a.not_equal_elem(4.0),
+)
+
+# %% tags=["run-me"]
+odd = Tensor[1].from_floats([1.0, float("nan"), 0.0], device)
+near = odd + 0.001
+show(
+    is_nan=odd.is_nan(),
+    contains_nan=odd.contains_nan(),
+    bool=odd.bool(),
+    is_close=near.is_close(odd, rtol=0.0, atol=0.01),
+)
+print("all_close       ", a.all_close(a * 1.001, rtol=0.01, atol=0.0))
+
+# %% [markdown]
+# Reductions, of everything and along a dim:
+
+# %% tags=["run-me"]
+best, where_best = marks.max_dim_with_indices(0)
+worst, where_worst = marks.min_dim_with_indices(0)
+show(sum=marks.sum(), mean=marks.mean(), prod=marks.prod())
+show(max=marks.max(), min=marks.min())
+show(sum_dim=marks.sum_dim(0), mean_dim=marks.mean_dim(1))
+show(prod_dim=marks.prod_dim(0), max_dim=marks.max_dim(0))
+show(min_dim=marks.min_dim(0), argmax=marks.argmax(0), argmin=marks.argmin(0))
+show(best=best, where_best=where_best, worst=worst, where_worst=where_worst)
+
+# %% [markdown]
+# Sorting is stable: equals keep their order.
+
+# %% tags=["run-me"]
+s = Tensor[1].from_floats([3.0, 1.0, 2.0], device)
+up, up_from = s.sort_with_indices(0)
+down, down_from = s.sort_descending_with_indices(0)
+top, top_from = s.topk_with_indices(2, 0)
+show(sort=s.sort(0), sort_descending=s.sort_descending(0))
+show(argsort=s.argsort(0), argsort_desc=s.argsort_descending(0))
+show(topk=s.topk(2, 0), up=up, up_from=up_from)
+show(down=down, down_from=down_from, top=top, top_from=top_from)
+
+# %% [markdown]
+# Picking by index. `gather` chooses single elements along a dim, `select` whole rows
+# or columns; `scatter` and `select_assign` are their way back and *add* to what is
+# there. A mask replaces elements.
+
+# %% tags=["run-me"]
+index = Tensor[2, Int].from_ints([[0], [1], [0]], device)
+rows_2 = Tensor[1, Int].from_ints([2, 0], device)
+ones = Tensor[2].ones([3, 1], device)
+square = Tensor[2].ones([2, 2], device)
+show(
+    gather=marks.gather(1, index),
+    scatter=marks.scatter(1, index, ones),
+    select=marks.select(0, rows_2),
+    select_assign=marks.select_assign(0, rows_2, square),
+    mask_fill=marks.mask_fill(marks.lower_elem(6.0), 6.0),
+    mask_where=marks.mask_where(marks.greater_elem(8.0), -marks),
+)
+
+# %% tags=["run-me"]
+show(
+    tril=square.tril(0),
+    triu=square.triu(0),
+    pad=square.pad((1, 0, 0, 1), 9.0),  # left, right, top, bottom
+)
+
+# %% [markdown]
+# ### Float
+#
+# Rounding (halves go to the even side), curves, and the matrix product. `int()` cuts.
+
+# %% tags=["run-me"]
+h = Tensor[1].from_floats([-1.5, 0.5, 2.5], device)
+show(ceil=h.ceil(), floor=h.floor(), round=h.round(), int=h.int())
+p = Tensor[1].from_floats([0.5, 1.0, 2.0], device)
+show(3, exp=p.exp(), log=p.log(), log1p=p.log1p(), sqrt=p.sqrt())
+show(3, recip=p.recip(), sin=p.sin(), cos=p.cos(), tanh=p.tanh(), erf=p.erf())
+show(matmul=square.matmul(square * 3.0), swap_dims=marks.swap_dims(0, 1))
+show(transpose=marks.transpose(), one_hot=Tensor[1].one_hot(2, 4, device))
+
+# %% [markdown]
+# `var` divides by n − 1, `var_bias` by n; with `_mean` the mean comes along.
+
+# %% tags=["run-me"]
+var_mean, mean = marks.var_mean(0)
+var_mean_bias, _ = marks.var_mean_bias(0)
+show(2, var=marks.var(0), var_bias=marks.var_bias(0))
+show(2, var_mean=var_mean, mean=mean, var_mean_bias=var_mean_bias)
+
+# %% [markdown]
+# Chance follows the seed, on every backend alike. And a backend whose floats have 16
+# bits can hand its tensors to a sibling with 32, for the steps that need the digits:
+
+# %% tags=["run-me"]
+drawn = Tensor[2].random([2, 2], Distribution.Uniform(0.0, 10.0), device)
+again = drawn.random_like(Distribution.Bernoulli(0.5))
+show(2, random=drawn, random_like=again)
+
+half = Tensor[1].from_floats([0.1], Numpy(float="f16"))
+full = half.to_full_precision()
+print(full.dtype, half.from_full_precision(full * full).dtype)
+
+# %% [markdown]
+# ### Int
+#
+# Ranges, without their end; the coordinates of a grid; classes as rows.
+
+# %% tags=["run-me"]
+dice = Distribution.Uniform(1, 7)
+show(
+    arange=Tensor[1, Int].arange(5, 10, device),
+    arange_step=Tensor[1, Int].arange_step(5, 10, 2, device),
+    from_ints=Tensor[1, Int].from_ints([2, 0], device),
+    float=Tensor[1, Int].arange(0, 3, device).float(),
+    int_random=Tensor[1, Int].int_random([8], dice, device),
+    cartesian_grid=Tensor[3, Int].cartesian_grid([2, 2], device),
+    one_hot=Tensor[1, Int].from_ints([2, 0], device).one_hot(3),
+)
+
+# %% [markdown]
+# ### Bool
+#
+# The three masks say what to blank out: `tril_mask` is *false* where `tril` keeps.
+
+# %% tags=["run-me"]
+mask = Tensor[2, Bool].tril_mask([2, 2], 0, device)
+show(
+    tril_mask=mask,
+    triu_mask=Tensor[2, Bool].triu_mask([2, 2], 0, device),
+    diag_mask=Tensor[2, Bool].diag_mask([2, 2], 0, device),
+    bool_not=mask.bool_not(),
+    float=mask.float(),
+    int=mask.int(),
+    argwhere=mask.bool_not().argwhere(),
+)
+print([places.to_data().to_list() for places in mask.bool_not().nonzero()])
+
+# %% [markdown]
+# The book's last table of methods, quantization, has a chapter of its own later.
+#
+# ### Activation functions
+#
+# The bent functions between layers live in `activation` and take a tensor first.
+
+# %% tags=["run-me"]
+z = Tensor[1].from_floats([-2.0, 0.0, 2.0], device)
+slope = Tensor[1].from_floats([0.25], device)
+show(
+    2,
+    relu=activation.relu(z),
+    leaky_relu=activation.leaky_relu(z, 0.1),
+    prelu=activation.prelu(z, slope),
+    gelu=activation.gelu(z),
+    silu=activation.silu(z),
+    mish=activation.mish(z),
+    softplus=activation.softplus(z, 1.0),
+)
+
+# %% tags=["run-me"]
+show(
+    3,
+    sigmoid=activation.sigmoid(z),
+    log_sigmoid=activation.log_sigmoid(z),
+    hard_sigmoid=activation.hard_sigmoid(z, 0.2, 0.5),
+    tanh=activation.tanh(z),
+    softmax=activation.softmax(z, 0),
+    log_softmax=activation.log_softmax(z, 0),
+    softmin=activation.softmin(z, 0),
+    quiet_softmax=activation.quiet_softmax(z, 0),
+)
+
+# %% tags=["widget"]
+wide = Tensor[1, Int].arange(-40, 41, device).float() / 10.0
+Lines(
+    {
+        "relu": activation.relu(wide),
+        "gelu": activation.gelu(wide),
+        "softplus": activation.softplus(wide, 1.0),
+    },
+    "From -4 to 4",
+)
+
+# %% [markdown]
+# ### The table, as a program
+#
+# `python -m burnbook.methods --table` lists every function with its kinds, whether it
+# has a gradient, and what PyTorch calls it. From Python it is a list:
+
+# %% tags=["run-me"]
+book = [row for row in rows() if row.edition == "book" and row.torch]
+for row in book:
+    if row.torch != row.name and row.section == "basic":
+        print(f"{row.name:<14} is torch's {row.torch}")
+
+# %% [markdown]
+# ## Element types
+#
+# A kind says what elements mean, an element type how they are kept. `convert` and
+# `ElementConversion` follow Burn's rules: a fraction is cut toward zero, and a number
+# that does not fit is an error rather than a surprise.
+
+# %% tags=["run-me"]
+print(
+    TensorData([2.9, -2.9]).convert("i32"), ElementConversion.elem(2.9, "i32")
+)
+print(TensorData([True, False]).convert("f32"))
+print(TensorData([1e39], dtype="f64").convert("f32"))  # beyond f32
+print(TensorData([0.5, 2.0]).convert("bool"))  # by way of u8: 0 and 2
+
+# %% tags=["raises-exception"]
+TensorData([1.0, 300.0]).convert("u8")
+
+# %% [markdown]
+# ## Display
+#
+# `print` gives everything there is to know; `repr` one line with statistics; the
+# picture you saw above is the third view. Digits are the fewest that still name the
+# same 32-bit number.
+
+# %% tags=["run-me"]
+tensor = Tensor[2].full([2, 3], 0.123456789, device)
+print(tensor)
+
+# %% [markdown]
+# The format after the colon chooses the decimals, for this print only:
+
+# %% tags=["run-me"]
+print(f"{tensor:.2}")
+
+# %% [markdown]
+# `set_print_options` chooses for every print from now on, on the whole page; so this
+# cell puts the defaults back. More elements than `threshold` are summarized, with
+# `edge_items` at either end of a long dim.
+
+# %% tags=["run-me"]
+long = Tensor[1, Int].arange(0, 2000, device)
+show(default=long.float())
+set_print_options(PrintOptions(precision=2, threshold=100, edge_items=2))
+show(options=long.float())
+set_print_options(PrintOptions())
+show(default_again=long.float())
+
+# %% [markdown]
+# ## How close?
+#
+# Two ways to compute one thing rarely agree in the last digit. `check_closeness`
+# counts the elements that agree at eight tolerances: green when all do, yellow from
+# 90 % on, red below (with colours on a terminal; NO_COLOR turns them off).
+
+# %% tags=["run-me"]
+tensor1 = Tensor[1].from_floats(
+    [1.0, 2.0, 3.0, 4.0, 5.0, 6.001, 7.002, 8.003, 9.004, 10.1], device
+)
+tensor2 = Tensor[1].from_floats(
+    [1.0, 2.0, 3.0, 4.000, 5.0, 6.0, 7.001, 8.002, 9.003, 10.004], device
+)
+report = check_closeness(tensor1, tensor2)
+print(report)
+
+# %% [markdown]
+# The report is also an object: a table on a page, and data for a program.
+
+# %% tags=["run-me"]
+print(report.within, report.level(1e-3).verdict, report.largest > 0.09)
+report
+
+# %% [markdown]
+# ## Look inside
+#
+# A method comes from an op, and an op is declared once: kinds, code, gradients. The
+# kinds are letters: `FF>F` says that two Float give a Float.
+
+# %% tags=["peek"]
+peek(ops.max_pair)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# Rank, kind, shape: the three errors of every day. The first line says which, the
+# facts name both inputs, and `try` is the cure where there is just one.
+
+# %% tags=["raises-exception"]
+marks + line
+
+# %% tags=["raises-exception"]
+marks * table
+
+# %% tags=["raises-exception"]
+marks @ marks
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 4.2.1: bring each row of t to the range from 0 to 1
+t = Tensor[2].from_floats([[1.0, 2.0, 5.0], [10.0, 30.0, 20.0]], device)
+answer = ...
+check("4.2.1", answer)
+
+# %% tags=["solution"]
+low, high = t.min_dim(1), t.max_dim(1)
+answer = (t - low) / (high - low)
+check("4.2.1", answer)
+
+# %% tags=["exercise"]
+# exercise 4.2.2: the four elements in the middle of grid, as [2, 2]
+grid = Tensor[1, Int].arange(0, 16, device).reshape([4, 4])
+answer = ...
+check("4.2.2", answer)
+
+# %% tags=["solution"]
+answer = grid[1:-1, 1:-1]
+check("4.2.2", answer)
+
+# %% tags=["exercise"]
+# exercise 4.2.3: Tensor[1, Int].from_ints([-9, 9], device) / 2, in your head
+answer = ...  # a list
+check("4.2.3", answer)
+
+# %% tags=["solution"]
+answer = [-4, 4]
+check("4.2.3", answer)
+
+# %% tags=["exercise"]
+# exercise 4.2.4: the distance |pᵢ − pⱼ| of every two points, as [3, 3]
+points = Tensor[1].from_floats([0.0, 1.0, 5.0], device)
+answer = ...
+check("4.2.4", answer)
+
+# %% tags=["solution"]
+answer = (points.unsqueeze_dim(0) - points.unsqueeze_dim(1)).abs()
+check("4.2.4", answer)
+
+# %% tags=["exercise"]
+# exercise 4.2.5: the smallest of the eight tolerances that c keeps everywhere
+c = Tensor[1].from_floats([1.0, 100.0], device)
+c_off = Tensor[1].from_floats([1.0, 100.05], device)
+answer = ...
+check("4.2.5", answer)
+
+# %% tags=["solution"]
+answer = check_closeness(c, c_off).within
+check("4.2.5", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why is <code>Tensor[5]</code> wrong for five numbers?</summary>
+#
+# The number is the rank, how many dims there are, and not how large they are.
+# </details>
+#
+# <details><summary>Why do <code>sum_dim</code> and <code>max_dim</code> keep their dim?</summary>
+#
+# So that the result still has the rank of the input and stretches against it:
+# `x - x.mean_dim(1)` needs no reshaping.
+# </details>
+#
+# <details><summary>Who pays for a copy of a tensor?</summary>
+#
+# Nobody: tensors do not change, so every name may refer to the same one. Only leaving
+# for memory that can be written to, as `np.array(x)` does, copies numbers.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: what the brackets do</b></summary>
+#
+# `x[1:3, 0]` calls `x.__getitem__((slice(1, 3), 0))`. Burn 0.15 has ranges only; here
+# an int drops its dim as in NumPy, an Int tensor picks like `select`, and a Bool tensor
+# of the same shape picks elements. Steps other than 1 are refused.
+# </details>
+#
+# <details><summary><b>🐍 Python note: equality</b></summary>
+#
+# `x == y` compares element by element and gives a Bool tensor. `if x == y:` therefore
+# asks for `.all()` first, unless there is just one element. To compare the data as a
+# whole, use `x.to_data() == y.to_data()`.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - `Tensor[rank, kind]` promises; the shape follows from the data.
+# - Tensors never change, so names are free and `clone` is not needed.
+# - Equal ranks, equal sizes or 1: everything else is said with a word.
+# - `print` for digits, `repr` for statistics, a last line for the picture.
+# - `check_closeness` says how nearly two results agree.
+#
+# **Where this lives.** The tensor is a class made of families:
+#
+# | part | files |
+# |---|---|
+# | the class | `burnbook/tensor/__init__.py`, `burnbook/tensor/tensor.py`, `burnbook/tensor/spec.py`, `burnbook/tensor/protocol.py`, `burnbook/kinds.py` |
+# | in and out | `burnbook/tensor/create.py`, `burnbook/tensor/data.py`, `burnbook/tensor/element.py`, `burnbook/tensor/precision.py`, `burnbook/tensor/shape.py`, `burnbook/tensor/distribution.py` |
+# | basic | `burnbook/tensor/basic.py`, `burnbook/tensor/arrange.py`, `burnbook/tensor/picking.py` |
+# | numeric | `burnbook/tensor/numeric.py`, `burnbook/tensor/sorting.py`, `burnbook/tensor/totals.py`, `burnbook/tensor/sampling.py` |
+# | Bool | `burnbook/tensor/masks.py` |
+# | functions | `burnbook/activation.py`, `burnbook/functional.py`, `burnbook/linalg.py`, `burnbook/signal.py`, `burnbook/grid.py` |
+# | seeing | `burnbook/display.py`, `burnbook/closeness.py`, `burnbook/errors.py`, `burnbook/trail.py` |
+#
+# Below it are the ops, plain array code, and what makes methods of them:
+#
+# | part | files |
+# |---|---|
+# | element by element | `burnbook/ops/__init__.py`, `burnbook/ops/elementwise.py`, `burnbook/ops/compare.py`, `burnbook/ops/whole.py`, `burnbook/ops/bits.py`, `burnbook/ops/trigonometry.py`, `burnbook/ops/curves.py`, `burnbook/ops/gauss.py` |
+# | many to few, and order | `burnbook/ops/reduce.py`, `burnbook/ops/scan.py`, `burnbook/ops/order.py`, `burnbook/ops/softmax.py` |
+# | moving and picking | `burnbook/ops/shape.py`, `burnbook/ops/index.py` |
+# | matrices, waves, chance | `burnbook/ops/linear.py`, `burnbook/ops/solve.py`, `burnbook/ops/spectrum.py`, `burnbook/ops/random.py` |
+# | images | `burnbook/ops/conv.py`, `burnbook/ops/conv_nd.py`, `burnbook/ops/conv_transpose.py`, `burnbook/ops/deform.py`, `burnbook/ops/patches.py`, `burnbook/ops/patches_nd.py`, `burnbook/ops/windows.py`, `burnbook/ops/unfold.py`, `burnbook/ops/pool.py`, `burnbook/ops/pool_nd.py`, `burnbook/ops/interpolate.py`, `burnbook/ops/taps.py` |
+# | from op to method | `burnbook/methods.py`, `burnbook/stubs.py`, `burnbook/table.py` |
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `Tensor[2]`, `Tensor[1, Int]` | `Tensor<B, 2>`, `Tensor<B, 1, Int>` | `Tensor<2>`, `Tensor<1, Int>` |
+# | `TensorData([1.0, 2.0])` | `TensorData::from([1.0, 2.0])` | the same |
+# | `x.to_data()` | `x.to_data()`, or `x.into_data()` | the same |
+# | `x` | `x.clone()` | the same |
+# | `x[0:1, 1:3]` | `x.slice([0..1, 1..3])` | the same |
+# | `x % y` | `x % scalar` only | `x.remainder(y)` |
+# | `x.equal_elem(2.0)` | `x.equal_elem(2.0)` | `x.equal_scalar(2.0)` |
+# | `mask.bool_not()`, `~mask` | `mask.bool_not()` | the same |
+# | `f"{x:.2}"` | `format!("{:.2}", x)` | the same |
+# | `print(check_closeness(x, y))` | `check_closeness(&x, &y)` | the same |
+#
+# Next: [4.3 · Autodiff](04_03_autodiff.ipynb)
