@@ -6,7 +6,8 @@ import pytest
 pytest.importorskip("PIL", reason="pictures are drawn with the [lab] extra")
 
 from burnbook import ops
-from burnbook.prelude import Int, Numpy, Tensor
+from burnbook.backend import Counting, Decorator
+from burnbook.prelude import Autodiff, Int, Numpy, Tensor
 from burnbook_widgets import exercises, learn
 from burnbook_widgets.answers import Holds, Value
 from burnbook_widgets.pictures import Bars, Images, Lines
@@ -82,6 +83,32 @@ def test_no_exercise_accepts_nothing(number):
     assert exercise.hint
     for nothing in (None, "", [], object()):
         assert exercise.trouble(nothing) is not None
+
+
+class CountsOps(Decorator):
+    numbers = 0
+
+    def run(self, op, values, attrs):
+        self.numbers += 1
+        return self.inner.run(op, values, attrs)
+
+
+@pytest.mark.parametrize(
+    ("number", "near", "said"),
+    [
+        ("4.1.1", Autodiff(Numpy("f64")), "its whole numbers are i64"),
+        ("4.1.2", CountsOps, "it says 3 where 44 were made"),
+        ("4.1.3", Counting(Autodiff(Numpy())), "it counts forward ops only"),
+        ("4.1.3", Autodiff(Numpy()), "nothing in it counts"),
+        ("4.1.4", lambda device: Tensor.zeros([3], device), "its three numbers are"),
+        ("4.1.4", lambda device: np.random.rand(3), "two calls give different"),
+        ("4.3.2", lambda g, x, y: (g / y, g / y), "the gradient for y is another"),
+        ("4.3.4", lambda g: None, "with it the slope of x² at 3 is 6"),
+        ("4.3.5", Autodiff(Numpy()), "it does not compute relu again"),
+    ],
+)
+def test_a_near_miss_is_told_in_what_respect(number, near, said):
+    assert exercises.EXERCISES[number].trouble(near).startswith(said)
 
 
 def test_peek_prints_an_op_with_its_gradients_and_its_file(said):

@@ -150,9 +150,11 @@ three - y
 # | 3.3 | [Training](03_3_training.ipynb) | loss, gradients, optimizer, learner | 30 |
 # | 3.4 | [Backend](03_4_backend.ipynb) | who computes, and with which numbers | 15 |
 # | 3.5 | [Inference](03_5_inference.ipynb) | load what was trained, and predict | 15 |
+# | 4.1 | [Backend](04_01_backend.ipynb) | the one verb behind every operation, and coats for it | 25 |
 # | 4.2 | [Tensor](04_02_tensor.ipynb) | data in and out, every operation, display, closeness | 45 |
+# | 4.3 | [Autodiff](04_03_autodiff.ipynb) | a tape by hand; graphs, hooks, second derivatives | 30 |
 #
-# Building blocks, saving and loading, custom loops, imports, pre-trained models,
+# The other building blocks, saving and loading, custom loops, imports, pre-trained models,
 # quantization and the advanced chapters follow in later versions.
 
 # %% [markdown]

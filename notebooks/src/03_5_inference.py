@@ -251,4 +251,4 @@ check("3.5.3", answer)
 # | `output.argmax(1).flatten(0, 1).into_scalar()` | `output.argmax(1).flatten::<1>(0, 1).into_scalar()` | the same |
 # | `model.mpk` (MessagePack) | `model.mpk` | `model.bpk` (burnpack) |
 #
-# Back to [1 · Overview](01_overview.ipynb)
+# Next: [4.1 · Backend](04_01_backend.ipynb)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from burnbook.data import DigitsDataset
-from burnbook.prelude import Distribution, Int, Numpy, Tensor
+from burnbook.op import OPS
+from burnbook.prelude import Autodiff, Distribution, Int, Numpy, Tensor
 from burnbook_widgets.answers import Holds, Value, as_array
 
 
@@ -84,6 +85,78 @@ def predictor(predict: Any) -> str | None:
     return Value(lambda: 7, "").trouble(digit)
 
 
+def short_ints(backend: Any) -> str | None:
+    """Ask for gradients, 64-bit floats and 32-bit whole numbers."""
+    whole = None if backend.int == "i32" else f"its whole numbers are {backend.int}"
+    return wide_backend(backend) or whole
+
+
+def measuring(decorator: Any) -> str | None:
+    """Ask for a decorator that adds up the sizes of all results."""
+    device = decorator(Numpy())
+    x = Tensor.from_numpy(np.ones((4, 3), dtype=np.float32), device)
+    before = device.numbers
+    (x @ x.swap_dims(0, 1)).exp()
+    found = device.numbers - before
+    wanted = 12 + 16 + 16
+    return None if found == wanted else f"it says {found} where {wanted} were made"
+
+
+def counts_gradients(backend: Any) -> str | None:
+    """Ask for gradients, and for a counter that sees them."""
+    if not backend.ad_enabled:
+        return "it has no gradients"
+    x = Tensor.from_floats([2.0], backend).require_grad()
+    (x * x).backward()
+    while not hasattr(backend, "counts"):
+        if backend.inner is backend:
+            return "nothing in it counts"
+        backend = backend.inner
+    return None if "mul.backward" in backend.counts else "it counts forward ops only"
+
+
+def repeating(draw: Any) -> str | None:
+    """Ask for three random numbers, the same at every call."""
+    device = Numpy(compiled=False)
+    one, two = as_array(draw(device)), as_array(draw(device))
+    if one.shape != (3,):
+        return f"it gives {list(one.shape)}, and should give [3]"
+    if len(set(one.tolist())) == 1:
+        return "its three numbers are alike"
+    return None if np.array_equal(one, two) else "two calls give different numbers"
+
+
+def division_rules(rules: Any) -> str | None:
+    """Ask for g / y and −g x / y²."""
+    g, x, y = (np.array(v) for v in ([2.0, 1.0], [3.0, 4.0], [2.0, -4.0]))
+    found = rules(g, x, y)
+    if found is ... or len(found) != 2:
+        return "it should return two gradients"
+    right = (g / y, -g * x / y**2)
+    pairs = zip("xy", right, found, strict=True)
+    wrong = [name for name, a, b in pairs if not np.allclose(a, b)]
+    return f"the gradient for {wrong[0]} is another" if wrong else None
+
+
+def turned(hook: Any) -> str | None:
+    """Ask for a hook that changes the sign."""
+    x = Tensor.from_floats([3.0], Autodiff(Numpy())).require_grad()
+    x.hook(hook)
+    slope = x.grad((x * x).backward()).into_scalar()
+    return None if slope == -6 else f"with it the slope of x² at 3 is {slope:.4g}"
+
+
+def two_again(backend: Any) -> str | None:
+    """Ask for a strategy that recomputes tanh and relu, and nothing else."""
+    if not backend.ad_enabled:
+        return "it has no gradients"
+    asked = {"tanh", "relu"}
+    again = {op.name for op in OPS.values() if backend.checkpointing.recomputes(op)}
+    if missing := sorted(asked - again):
+        return f"it does not compute {missing[0]} again"
+    return f"it also computes {min(again - asked)} again" if again - asked else None
+
+
 EXERCISES: dict[str, Value | Holds] = {
     "1.1": Value(lambda: 6.0, "the slope of w² is 2 w"),
     "1.2": Value(lambda: 2.4, "new w = old w − rate · slope"),
@@ -122,6 +195,10 @@ EXERCISES: dict[str, Value | Holds] = {
         "the batcher gives images and targets",
     ),
     "3.5.3": Holds(predictor, "the step-by-step cell, with a model of your choice"),
+    "4.1.1": Holds(short_ints, "Autodiff around Numpy(float, int=…)"),
+    "4.1.2": Holds(measuring, "run the op first; a result has .size"),
+    "4.1.3": Holds(counts_gradients, "which coat is the outer one?"),
+    "4.1.4": Holds(repeating, "start the stream again, then draw"),
     "4.2.1": Value(
         lambda: Tensor.from_floats([[0, 0.25, 1], [0, 1, 0.5]], Numpy()),
         "as above for four numbers, with min_dim and max_dim along dim 1",
@@ -136,4 +213,9 @@ EXERCISES: dict[str, Value | Holds] = {
         "[1, 3] and [3, 1] stretch to [3, 3]: unsqueeze_dim, twice",
     ),
     "4.2.5": Value(lambda: 1e-3, "the report has a property for it"),
+    "4.3.1": Value(lambda: [3.0, 6.0], "what is detached counts as a constant"),
+    "4.3.2": Holds(division_rules, "x / y is x · y⁻¹; the slope of y⁻¹ is −y⁻²"),
+    "4.3.3": Value(lambda: [6.0, 12.0, 18.0], "twice(f, points) gives three arrays"),
+    "4.3.4": Holds(turned, "what the hook returns goes on in its place"),
+    "4.3.5": Holds(two_again, "BalancedCheckpointing takes a set of names"),
 }

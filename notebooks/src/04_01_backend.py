@@ -1,0 +1,412 @@
+# %% [markdown] tags=["goals"]
+# # 4.1 · Backend
+#
+# After this chapter you can
+#
+# - say what a backend is, and which single verb it has to know;
+# - write a decorator of a backend in eight lines, and put several over one another;
+# - choose element types and seeds, trace a model, and stop at the first NaN.
+#
+# About 25 minutes. You should have read [chapter 3.4](03_4_backend.ipynb).
+
+# %% tags=["setup"]
+import pickle
+
+import numpy as np
+
+import burnbook
+from burnbook import ops
+from burnbook.autodiff import Autodiff
+from burnbook.backend import (
+    Backend,
+    Checked,
+    Counting,
+    Decorator,
+    Numpy,
+    Tracing,
+)
+from burnbook.config import Config
+from burnbook.module import Module
+from burnbook.nn import Linear, LinearConfig
+from burnbook.tensor import Distribution, Int, Tensor
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Bars
+
+burnbook.seed(0)
+
+# %% [markdown]
+# With this chapter the building blocks begin: each looks at one part from close by.
+# Names are imported one by one, so that you see where each comes from.
+#
+# ## Try it
+#
+# The same sum, asked of the library in two ways: as a tensor, and directly of the
+# backend that does the work.
+
+# %% tags=["run-me"]
+device = Numpy()
+x = Tensor[1].from_floats([1.0, 2.0], device)
+print((x + x).to_data())
+print(device.run(ops.add, (np.ones(2), np.ones(2)), {}))
+
+# %% [markdown]
+# The whole protocol is in the second line: `run(op, values, attrs)`. An op says what
+# is to be computed, the values are raw arrays, and attributes are all that is not a
+# tensor (a dim, a padding). Every tensor method ends there. As a reader of this book you
+# will rarely call it; it is for those who build backends.
+#
+# What else a backend is, fits in a few lines:
+
+# %% tags=["run-me"]
+print(device.name, "on", device.device_name)
+print("Float is", device.float, "· Int is", device.int)
+print("arrays of", device.xp.__name__, "· gradients:", device.ad_enabled)
+
+# %% [markdown]
+# ## By hand
+#
+# One verb has a consequence: to change what *every* operation does, it is enough to
+# put something in front of that verb. Here is a tiny backend, and a coat around it
+# that speaks before it works. The coat knows no operation by name.
+
+
+# %% tags=["run-me"]
+class Tiny:
+    def run(self, op, values):
+        return op(np, *values)
+
+
+class Speaking:
+    def __init__(self, inner):
+        self.inner = inner
+
+    def run(self, op, values):
+        print(op.name, [value.shape for value in values])
+        return self.inner.run(op, values)
+
+
+# %% tags=["run-me"]
+a, b = np.full((2, 3), 2.0), np.ones((3, 1))
+tiny = Speaking(Tiny())
+by_hand = tiny.run(ops.exp, (tiny.run(ops.matmul, (a, b)),))
+
+# %% [markdown]
+# ## In burnbook
+#
+# `Decorator` is such a coat, ready to wear: it hands on everything, and you write what
+# shall be different. Eight lines count the operations of any program.
+
+
+# %% tags=["run-me"]
+class Tally(Decorator):
+    interned = False  # each counts for itself
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.counts = {}
+
+    def run(self, op, values, attrs):
+        self.counts[op.name] = self.counts.get(op.name, 0) + 1
+        return self.inner.run(op, values, attrs)
+
+
+# %% tags=["run-me"]
+tally = Tally(Numpy())
+result = Tensor[2].from_data(a, tally) @ Tensor[2].from_data(b, tally)
+same(by_hand, result.exp())
+print(tally, tally.name, tally.counts)
+
+# %% [markdown]
+# ## Where the coat hangs
+#
+# Autodiff is a decorator as well, and the order says what each of two coats sees. Below
+# it, gradients pass by, because they are operations like all others; above it, only
+# what you called.
+
+# %% tags=["run-me"]
+below, above = Counting(Numpy()), Counting(Autodiff(Numpy()))
+for device in (Autodiff(below), above):
+    z = Tensor[1].from_floats([1.0, 2.0], device).require_grad()
+    z.grad((z * z).exp().backward())
+print("below", dict(below.counts))
+print("above", dict(above.counts))
+
+# %% [markdown]
+# Coats stack as high as you like, and print as they were written:
+
+# %% tags=["run-me"]
+stack = Autodiff(Checked(Tracing(Counting(Numpy()))))
+print(stack)
+print(stack.name)
+
+# %% [markdown]
+# ## Tracing: what happened
+#
+# `Tracing` writes down each step: its number, the shapes, the steps its inputs came
+# from, and the layer it was called in.
+
+
+# %% tags=["run-me"]
+class Net(Module):
+    first: Linear
+    second: Linear
+
+    def forward(self, x):
+        return self.second.forward(self.first.forward(x).relu())
+
+
+class NetConfig(Config):
+    hidden: int = 8
+
+    def init(self, device):
+        first = LinearConfig(4, self.hidden).init(device)
+        return Net(first, LinearConfig(self.hidden, 2).init(device))
+
+
+# %% tags=["run-me"]
+tracing = Tracing(Numpy())
+net = NetConfig().init(Autodiff(tracing))
+batch = Tensor[2].ones([16, 4], Autodiff(tracing))
+net.forward(batch)  # draws the parameters
+tracing.clear()
+gradients = net.forward(batch).mean().backward()
+print(tracing.text())
+
+# %% [markdown]
+# Read it upwards from the end to follow the gradients back. A gradient step takes what
+# its op kept: the one of `relu` needs only the result of `relu`.
+#
+# ## See it
+#
+# Steps are data: name, shapes, sources, place. So a question such as "where do the
+# numbers get many" is a line of Python.
+
+# %% tags=["widget"]
+sizes = {
+    f"{step.number} {step.name}": sum(np.prod(s) for s, _ in step.outputs)
+    for step in tracing.steps
+}
+Bars(sizes, "Numbers that each step makes")
+
+# %% [markdown]
+# ## Checked: where it went wrong
+#
+# NaN spreads: one in the loss, and a step later every parameter is one. `Checked` stops
+# at the operation where the first appears, and says what went in. It reads every
+# result, so use it to search, not to train.
+
+# %% tags=["run-me"]
+t = Tensor[1].from_floats([0.5, -1.0, 2.0], Numpy())
+print((t.log() * 0.0 + 1.0).to_data())  # NaN, and nobody says why
+
+# %% tags=["raises-exception"]
+t.to_device(Checked(Numpy())).log() * 0.0 + 1.0
+
+# %% [markdown]
+# It finds gradients too. At 0 the square root is 0, and infinitely steep:
+
+# %% tags=["raises-exception"]
+t = Tensor[1].from_floats([0.0, 4.0], Autodiff(Checked(Numpy())))
+t.require_grad().sqrt().backward()
+
+# %% [markdown]
+# ## Element types
+#
+# A backend has one type for Float and one for Int, and all its tensors have them. More
+# bits are more exact, fewer are smaller and, on a GPU, faster.
+
+# %% tags=["run-me"]
+for backend in (Numpy("f16"), Numpy(), Numpy("f64", int="i32")):
+    third = Tensor[1].from_floats([1.0], backend) / 3.0
+    whole = Tensor[1, Int].from_ints([7], backend)
+    kinds = third.to_data().dtype, whole.to_data().dtype
+    print(f"{backend!s:32}", *kinds, f"{third.into_scalar():.17f}")
+
+# %% [markdown]
+# ## One object for equal arguments
+#
+# Two backends made alike are one object (they are *interned*), also after a trip through
+# a file or to another process. So "is this tensor on my device?" is a plain `is`.
+# Decorators that remember something are told apart: that was `interned = False`.
+
+# %% tags=["run-me"]
+copied = pickle.loads(pickle.dumps(Autodiff(Numpy("f64"))))
+print("equal arguments  ", Autodiff(Numpy()) is Autodiff(Numpy()))
+print("through a pickle ", copied is Autodiff(Numpy("f64")))
+print("other elements   ", Numpy() is Numpy("f64"))
+print("two counters     ", Counting(Numpy()) is Counting(Numpy()))
+
+# %% [markdown]
+# ## Seeds
+#
+# Each backend has a stream of random numbers, and `seed` starts it again. Decorators
+# share the stream of the backend they wrap. What is drawn depends on the seed and on how
+# many draws came before, not on the machine, nor on the number of threads.
+
+
+# %% tags=["run-me"]
+def draw(device):
+    return Tensor[1].random([1000], Distribution.Default, device)
+
+
+Numpy().seed(42)
+first, second = draw(Numpy()), draw(Numpy())
+Numpy().seed(42)
+same(first, draw(Autodiff(Numpy())))
+same(second, draw(Numpy()))
+
+# %% [markdown]
+# `burnbook.seed(0)`, the last line of every set-up cell, does this for all backends
+# that have no seed of their own.
+#
+# ## Look inside
+#
+# The library's own counter is ours, with a `Counter` for the dict:
+
+# %% tags=["peek"]
+peek(Counting)
+
+# %% [markdown]
+# And this is how a backend runs an op: with a kernel where there is one that fits, else
+# with the plain code of the op. The last line is the rule; those above it are shortcuts
+# for common calls.
+
+# %% tags=["run-me"]
+peek(Backend.run)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# A coat wants something to hang on:
+
+# %% tags=["raises-exception"]
+Counting(Numpy)
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 4.1.1: gradients, 64-bit floats, and whole numbers of 32 bits
+answer = ...
+check("4.1.1", answer)
+
+# %% tags=["solution"]
+answer = Autodiff(Numpy("f64", int="i32"))
+check("4.1.1", answer)
+
+
+# %% tags=["exercise"]
+# exercise 4.1.2: a decorator that adds up how many numbers all results have
+class Measuring(Decorator):
+    interned = False
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.numbers = 0
+
+
+answer = ...  # the class; give it a `run`
+check("4.1.2", answer)
+
+
+# %% tags=["solution"]
+class Measuring(Decorator):
+    interned = False
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.numbers = 0
+
+    def run(self, op, values, attrs):
+        out = self.inner.run(op, values, attrs)
+        self.numbers += out.size
+        return out
+
+
+answer = Measuring
+check("4.1.2", answer)
+
+# %% tags=["exercise"]
+# exercise 4.1.3: a backend that counts gradient ops, and has gradients
+answer = ...
+check("4.1.3", answer)
+
+# %% tags=["solution"]
+answer = Autodiff(Counting(Numpy()))
+check("4.1.3", answer)
+
+
+# %% tags=["exercise"]
+# exercise 4.1.4: three random numbers, the same at every call
+def three(device): ...
+
+
+answer = ...  # three
+check("4.1.4", answer)
+
+
+# %% tags=["solution"]
+def three(device):
+    device.seed(7)
+    return Tensor[1].random([3], Distribution.Default, device)
+
+
+answer = three
+check("4.1.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why one verb, and not a method per operation?</summary>
+#
+# A coat would have to repeat every method to change them all. With one verb it is
+# written once, and works for operations that are invented later.
+# </details>
+#
+# <details><summary>What does a GPU backend have to bring?</summary>
+#
+# An array module that reads like NumPy, a way for arrays to come in and go out, and, for
+# a few costly operations, faster kernels. The operations themselves are written once.
+# </details>
+#
+# <details><summary>You want to see the gradients of a run. Which is right,
+# <code>Tracing(Autodiff(B))</code> or <code>Autodiff(Tracing(B))</code>?</summary>
+#
+# Both: `Tracing` asks a backend above which it sits to show its gradients. `Counting`, a
+# plain coat, must hang below.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: a trait with types inside</b></summary>
+#
+# In Rust 0.15 `Backend` is a trait: besides hundreds of functions it names the types of
+# tensors, devices and elements, and a program is compiled for each backend. Here it is a
+# class with one method; the types are attributes of the object (`float`, `int`), and
+# device and backend are one thing. Both compute at once, line by line (*eager*).
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - A backend runs ops on arrays: `run(op, values, attrs)` is its one verb.
+# - A decorator stands before that verb, so it sees every operation.
+# - `Counting`, `Tracing` and `Checked` look; `Autodiff` remembers; they stack.
+# - Element types belong to the backend, and so does the stream of random numbers.
+# - Equal arguments give the same object.
+#
+# **Where this lives.** `burnbook/backend/__init__.py`; the protocol
+# `burnbook/backend/base.py`; `burnbook/backend/numpy.py`; `burnbook/backend/cupy.py` with
+# `burnbook/backend/cuda_kernels.py`; the coats `burnbook/backend/decorators.py`; what an op
+# is, `burnbook/op.py`; streams of numbers, `burnbook/random.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `Numpy("f32", int="i64")` | `NdArray<f32, i64>` | `Device::flex()`, `configure(…)` |
+# | `device.float`, `device.int` | `B::FloatElem`, `B::IntElem` | `tensor.dtype()` |
+# | `device.seed(42)` | `B::seed(42)` | `device.seed(42)` |
+# | `Autodiff(Numpy())` | `Autodiff<NdArray>` | `device.autodiff()` |
+# | `class Tally(Decorator)` | a type with all functions of `Backend` | the same |
+#
+# Next: [4.2 · Tensor](04_02_tensor.ipynb)

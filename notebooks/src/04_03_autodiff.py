@@ -1,0 +1,542 @@
+# %% [markdown] tags=["goals"]
+# # 4.3 · Autodiff
+#
+# After this chapter you can
+#
+# - read gradients from the container that `backward()` returns, and say which are there;
+# - write a tape in thirty lines, and see that burnbook's does the same;
+# - look at a graph, hook into it, differentiate twice, and trade time for memory.
+#
+# About 30 minutes. You should have read [chapter 3.3](03_3_training.ipynb) and
+# [chapter 4.1](04_01_backend.ipynb).
+
+# %% tags=["setup"]
+import threading
+
+import numpy as np
+
+import burnbook
+from burnbook import ops
+from burnbook.autodiff import Autodiff, BalancedCheckpointing
+from burnbook.backend import Numpy
+from burnbook.nn import LinearConfig
+from burnbook.optim import GradientsParams
+from burnbook.tensor import Tensor
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Lines
+
+burnbook.seed(0)
+
+# %% [markdown]
+# ## Try it
+#
+# Which way does a sum of squares grow? Say which tensor the question is about
+# (`require_grad`), compute, go back, and look the answer up.
+
+# %% tags=["run-me"]
+device = Autodiff(Numpy())
+x = Tensor[2].from_data([[1.0, 2.0], [3.0, 4.0]], device).require_grad()
+gradients = (x * x).backward()
+print(np.asarray(x.grad(gradients)))
+
+# %% [markdown]
+# The slope of x² is 2x. `x * x` has four elements, and `backward()` takes the gradient
+# of their *sum*; so a loss needs no `.sum()` before it.
+#
+# `backward()` changed no tensor. It returned a container, and a tensor is the key to
+# its own gradient: `grad` reads it, `grad_remove` takes it out.
+
+
+# %% tags=["run-me"]
+def calculate_gradients(tensor):
+    gradients = tensor.backward()
+    print("grad        ", tensor.grad(gradients).to_data())
+    print("grad_remove ", tensor.grad_remove(gradients).to_data())
+    print("a second one", tensor.grad_remove(gradients))
+    return gradients
+
+
+calculate_gradients(x)
+
+# %% [markdown]
+# The tensor's own sum grows by one for each element: a gradient of ones.
+#
+# ## By hand
+#
+# Autodiff is the chain rule and some book-keeping. While computing, write down for
+# every result which values it came from, and a rule for each: what a gradient $g$ of
+# the result means for that input.
+#
+# $$z = x + y:\quad g \to (g,\; g) \qquad\qquad z = x \cdot y:\quad g \to (g\,y,\; g\,x)$$
+
+# %% tags=["run-me"]
+tape = []  # every value, in the order of computing
+
+
+class Var:
+    def __init__(self, value, came_from=()):
+        self.value, self.came_from = np.asarray(value), came_from
+        tape.append(self)
+
+    def __add__(self, y):
+        rules = (self, lambda g: g), (y, lambda g: g)
+        return Var(self.value + y.value, rules)
+
+    def __mul__(self, y):
+        rules = (self, lambda g: g * y.value), (y, lambda g: g * self.value)
+        return Var(self.value * y.value, rules)
+
+
+# %% [markdown]
+# Then walk the tape from its newest entry to its oldest. Whoever has a gradient hands
+# it on through the rules, and whoever gets several adds them up. Nothing that is older
+# can still be missing, because a value is made after its inputs.
+
+
+# %% tags=["run-me"]
+def backward(root):
+    grads = {root: np.ones_like(root.value)}
+    for var in reversed(tape):
+        if var not in grads:
+            continue  # not behind the root
+        for parent, rule in var.came_from:
+            part = rule(grads[var])
+            grads[parent] = grads.get(parent, 0) + part
+    return grads
+
+
+a, b = Var([1.0, 2.0]), Var([3.0, 5.0])
+by_hand = backward(a * b * a + b)
+print(by_hand[a], by_hand[b])
+
+# %% [markdown]
+# $a^2 b + b$ has the slopes $2ab$ and $a^2 + 1$. `a` was used twice, so two parts met.
+#
+# ## In burnbook
+#
+# The same function, with the library:
+
+# %% tags=["run-me"]
+s = Tensor[1].from_floats([1.0, 2.0], device).require_grad()
+t = Tensor[1].from_floats([3.0, 5.0], device).require_grad()
+gradients = (s * t * s + t).backward()
+same(by_hand[a], s.grad(gradients))
+same(by_hand[b], t.grad(gradients))
+
+# %% [markdown]
+# The differences are few. There is no list that grows for ever: each value refers to
+# the step that made it, and a graph that nobody refers to is gone. A rule keeps only
+# what it asks for. And a rule is an operation too, run by the backend below: here is
+# multiplication with its two rules, as the library declares it.
+
+# %% tags=["peek"]
+peek(ops.mul)
+
+# %% [markdown]
+# ## What a tensor says
+#
+# | here | PyTorch |
+# |---|---|
+# | `tensor.detach()` | `tensor.detach()` |
+# | `tensor.require_grad()` | `tensor.requires_grad_()` |
+# | `tensor.is_require_grad()` | `tensor.requires_grad` |
+# | `tensor.set_require_grad(False)` | `tensor.requires_grad_(False)` |
+#
+# A *leaf* is a tensor that asked for its gradient. Results of leaves are tracked, but
+# are no leaves themselves.
+
+# %% tags=["run-me"]
+square = s * s
+asked = [s, square, square.detach(), s.set_require_grad(False)]
+[tensor.is_require_grad() for tensor in asked]
+
+# %% [markdown]
+# `detach` gives the same numbers, cut from their history: to the way back they are a
+# constant. Compare the slope of $s \cdot s$ with that of $s$ times a number that happens to
+# be equal.
+
+# %% tags=["run-me"]
+print(s.grad((s * s).backward()).to_data())
+print(s.grad((s * s.detach()).backward()).to_data())
+
+# %% [markdown]
+# On a backend without autodiff these four are allowed and do nothing, so one program
+# serves both. `backward()` is not: see below.
+
+# %% tags=["run-me"]
+plain = Tensor[1].from_floats([1.0, 2.0], Numpy())
+print(plain.require_grad() is plain, plain.require_grad().is_require_grad())
+
+# %% [markdown]
+# ## Without gradients
+#
+# PyTorch switches its tape off for a block of code:
+#
+# ```python
+# with torch.no_grad():
+#     ...
+# ```
+#
+# Here the tape is part of the backend. For inference, use a backend without it; for a
+# look at values in the middle of training, step down with `inner()`.
+
+
+# %% tags=["run-me"]
+def example_validation(tensor):  # on Autodiff(B)
+    return tensor.inner() + 5.0
+
+
+def example_inference(tensor):  # on any backend
+    return tensor + 5.0
+
+
+for result in (example_validation(s), example_inference(plain)):
+    print(result.backend, result.to_data())
+
+# %% [markdown]
+# `from_inner` is the way up. A gradient lives below, too: that is what an optimizer
+# computes with, and its steps are on no tape.
+
+# %% tags=["run-me"]
+up = Tensor[1].from_inner(s.inner())
+print(up.backend, up.is_require_grad(), "·", s.grad(gradients).backend)
+
+# %% [markdown]
+# ## Difference with PyTorch
+#
+# In PyTorch `backward()` adds to the field `.grad` of every parameter, and whoever
+# forgets `zero_grad()` trains on a sum of old gradients. Here every pass has a
+# container of its own: nothing to reset, nothing to overwrite. Sums are said.
+
+# %% tags=["run-me"]
+one = (s * 2.0).backward()
+two = (s * 10.0 + t).backward()
+for found in (one, two, one + two):
+    print(found, s.grad(found).to_data().to_list(), t in found)
+
+# %% [markdown]
+# A container belongs to no thread, so another one may work with it:
+
+# %% tags=["run-me"]
+heard = []
+worker = threading.Thread(target=lambda: heard.append(s.grad(two).to_data()))
+worker.start()
+worker.join()
+print(heard[0])
+
+# %% [markdown]
+# ## Which gradients are there
+#
+# Only leaves that were reached have one. `None` says: this loss does not depend on
+# that tensor. It is not a zero: an optimizer leaves such a parameter alone. A result
+# (`square`) is no leaf, and a yes or no has no slope, so `>` cuts the way.
+
+# %% tags=["run-me"]
+square = s * s
+mask = (s > 1.5).float()
+gradients = (square * mask).backward()
+print("used    ", s.grad(gradients).to_data())
+print("unused  ", t.grad(gradients))
+print("a result", square.grad(gradients))
+print("its mask", mask.grad(gradients))
+
+# %% [markdown]
+# ## The graph
+#
+# `graph()` shows what is behind a tensor: each step, and the steps its inputs came
+# from; a dot stands for an input without gradient.
+
+# %% tags=["run-me"]
+w = Tensor[2].from_data([[0.5], [-0.5]], device).require_grad()
+y = (x @ w).tanh()
+loss = (y * y).mean()
+print(loss.graph())
+
+# %% [markdown]
+# The numbers rise with time; `graph[0]` is the newest step. A step knows what it keeps
+# for its rules. The slope of tanh is $1 - \tanh^2$, so it keeps its result:
+
+# %% tags=["run-me"]
+for step in loss.graph():
+    print(f"{step.name:7} keeps", ", ".join(step.kept) or "nothing")
+same(loss.graph()[2]["out"], y)
+
+# %% [markdown]
+# ## Hooks
+#
+# Gradients of results are used on the way and then forgotten. A *hook* sees one as it
+# passes. If it returns a tensor, that one goes on instead.
+
+
+# %% tags=["run-me"]
+def show(g):
+    print("at y:", np.asarray(g).ravel().round(3))
+
+
+y.hook(show)
+print("at w:", np.asarray(w.grad(loss.backward())).ravel().round(3))
+
+# %% [markdown]
+# Here a hook on a leaf keeps its gradients between −1 and 1, for every pass to come,
+# until `remove()`.
+
+# %% tags=["run-me"]
+steep = Tensor[1].from_floats([0.1, -30.0], device).require_grad()
+hook = steep.hook(lambda g: g.clamp(-1.0, 1.0))
+print(steep.grad((steep * steep).backward()).to_data())
+hook.remove()
+print(steep.grad((steep * steep).backward()).to_data())
+
+# %% [markdown]
+# ## The second derivative
+#
+# A gradient is computed by the backend below. If that one keeps a tape as well, the
+# gradient can be differentiated again: put one coat over the other. A leaf on the
+# lower backend, and the same values as a leaf on the upper one:
+
+
+# %% tags=["run-me"]
+def twice(f, points):
+    inner = Autodiff(Numpy(float="f64"))
+    low = Tensor[1].from_numpy(points, inner).require_grad()
+    high = Tensor[1].from_inner(low, Autodiff(inner)).require_grad()
+    out = f(high)
+    first = high.grad(out.backward())  # on `inner`, so tracked there
+    second = low.grad(first.backward())
+    found = out.inner().inner(), first.inner(), second
+    return [np.asarray(tensor) for tensor in found]
+
+
+points = np.linspace(-3, 3, 61)
+value, slope, bend = twice(lambda v: v.tanh(), points)
+same(slope, 1 - np.tanh(points) ** 2)
+same(bend, -2 * np.tanh(points) * (1 - np.tanh(points) ** 2))
+
+# %% [markdown]
+# ## See it
+#
+# tanh is steepest in the middle; there its slope is as large as it gets, so the second
+# derivative crosses zero.
+
+# %% tags=["widget"]
+Lines(
+    {"tanh": value, "slope": slope, "second": bend}, "tanh and its derivatives"
+)
+
+# %% [markdown]
+# The same for a small network, two layers with tanh between them, at three points: its
+# second derivative, against differences of its slopes.
+
+# %% tags=["run-me"]
+weights = [0.7, -1.3, 0.4]
+
+
+def network(v):
+    return sum((v * p + 0.1).tanh() * (p + 0.5) for p in weights)
+
+
+points, step = np.array([-0.5, 0.0, 2.0]), 1e-5
+_, _, bend = twice(network, points)
+up, down = twice(network, points + step)[1], twice(network, points - step)[1]
+same(bend, (up - down) / (2 * step))
+
+# %% [markdown]
+# ## Time for memory
+#
+# A tape keeps values until the way back has used them, and in a deep network that is
+# most of the memory. Many of them are quick to compute again. *Checkpointing* with
+# `BalancedCheckpointing()` forgets the results of cheap steps (sums, products, tanh)
+# and keeps those of costly ones (matrix products).
+
+
+# %% tags=["run-me"]
+def deep(device):
+    values = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
+    x = Tensor[2].from_numpy(values, device).require_grad()
+    y = x
+    for _ in range(10):
+        y = ((y @ x) * 0.1).tanh() + 0.1
+        y = y * y.sigmoid()
+    kept = y.graph().kept_bytes
+    return kept, x.grad(y.backward())
+
+
+# %% tags=["run-me"]
+kept, expected = deep(device)
+fewer, found = deep(Autodiff(Numpy(), checkpointing=BalancedCheckpointing()))
+print(f"{kept // 16384} values of 64 × 64 kept, or {fewer // 16384}")
+same(expected, found)
+print(np.array_equal(np.asarray(expected), np.asarray(found)))
+
+# %% [markdown]
+# The gradients agree to the last bit: the same operations ran on the same numbers, some
+# of them twice. Which steps are cheap is a list of names that you may shorten, or a
+# class of your own with one method, `recomputes(op)`.
+#
+# ## Gradients with optimizers
+#
+# A container is keyed by leaves; an optimizer knows parameters by their id. One step
+# translates, and there gradients of several passes, or from several devices, meet.
+# More in the optimizer chapter.
+
+# %% tags=["run-me"]
+model = LinearConfig(2, 1).init(device)
+gradients = model.forward(Tensor[2].ones([4, 2], device)).backward()
+by_id = GradientsParams.from_grads(gradients, model)
+print(len(by_id), by_id.get(model.weight.id).to_data().to_list())
+
+# %% [markdown]
+# ## Where it breaks
+#
+# A graph can be walked once: on the way, each step gives back what it kept. A second
+# pass that meets a used-up step says so, and names it; half a gradient would be worse.
+# Compute again, or add the losses first. Leaves are never used up.
+
+# %% tags=["raises-exception"]
+shared = s.exp()
+(shared * 2.0).backward()
+(shared * 3.0).backward()
+
+# %% tags=["run-me"]
+shared = s.exp()
+same(s.grad((shared * 2.0 + shared * 3.0).backward()), np.exp([1, 2]) * 5)
+
+# %% [markdown]
+# A result cannot become a leaf: its history and the wish would contradict each other.
+
+# %% tags=["raises-exception"]
+(s * 2.0).require_grad()
+
+# %% [markdown]
+# Nothing asked for a gradient, so there is nothing to go back to:
+
+# %% tags=["raises-exception"]
+Tensor[1].ones([3], device).backward()
+
+# %% [markdown]
+# And a backend without autodiff has no tape:
+
+# %% tags=["raises-exception"]
+plain.backward()
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 4.3.1: the gradient of (q * q.detach() + q).backward(), in your head
+q = Tensor[1].from_floats([2.0, 5.0], device).require_grad()
+answer = ...  # a list of two numbers
+check("4.3.1", answer)
+
+# %% tags=["solution"]
+answer = [3.0, 6.0]
+check("4.3.1", answer)
+
+
+# %% tags=["exercise"]
+# exercise 4.3.2: the two rules of x / y, for the tape by hand
+def division(g, x, y):
+    return ...  # for x, and for y
+
+
+answer = ...  # division
+check("4.3.2", answer)
+
+
+# %% tags=["solution"]
+def division(g, x, y):
+    return g / y, -g * x / (y * y)
+
+
+answer = division
+check("4.3.2", answer)
+
+# %% tags=["exercise"]
+# exercise 4.3.3: the second derivative of v³ at 1, 2 and 3, by nesting
+answer = ...  # an array; `twice` is at hand
+check("4.3.3", answer)
+
+# %% tags=["solution"]
+answer = twice(lambda v: v * v * v, np.array([1.0, 2.0, 3.0]))[2]
+check("4.3.3", answer)
+
+# %% tags=["exercise"]
+# exercise 4.3.4: a hook that turns gradients around, so that training climbs
+answer = ...  # a function
+check("4.3.4", answer)
+
+# %% tags=["solution"]
+answer = lambda g: -g  # noqa: E731
+check("4.3.4", answer)
+
+# %% tags=["exercise"]
+# exercise 4.3.5: a backend that computes only tanh and relu again
+answer = ...
+check("4.3.5", answer)
+
+# %% tags=["solution"]
+answer = Autodiff(
+    Numpy(), checkpointing=BalancedCheckpointing(frozenset({"tanh", "relu"}))
+)
+check("4.3.5", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why does the way back start at the newest step?</summary>
+#
+# A step may hand its gradient on only when it has it whole. All parts come from steps
+# that used its result, and those are newer.
+# </details>
+#
+# <details><summary>What is the difference between <code>None</code> and a gradient of
+# zeros?</summary>
+#
+# `None`: the loss was not computed from this tensor at all. Zeros: it was, but a small
+# change of it makes no difference just here.
+# </details>
+#
+# <details><summary>Which is cheaper for a thousand inputs and one loss: this, or moving
+# each input a little?</summary>
+#
+# This. One pass forward and one back, whatever the number of inputs; moving each of
+# them takes a thousand passes.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: a bound, and an error</b></summary>
+#
+# In Rust 0.15 `fn f<B: AutodiffBackend>(tensor: Tensor<B, 2>)` says that `backward`
+# exists, and without the bound the program does not compile. Here the backend is an
+# object, and `backward` on one without a tape is a `BackendError` that says what to
+# write instead.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - `Autodiff(B)` remembers the operations that B runs, as a graph behind each tensor.
+# - `backward()` returns a container; `grad` reads it, `grad_remove` takes out.
+# - Only leaves that were reached have a gradient; the graph is used up.
+# - Nesting gives higher derivatives, hooks look at the way back.
+# - Checkpointing computes cheap steps again, with the same result to the last bit.
+#
+# **Where this lives.** `burnbook/autodiff/__init__.py`; the decorator
+# `burnbook/autodiff/autodiff.py` with its tape `burnbook/autodiff/tape.py` and container
+# `burnbook/autodiff/gradients.py`; what tensors say, `burnbook/tensor/track.py`; graph and
+# hooks, `burnbook/autodiff/graph.py`; `burnbook/autodiff/checkpointing.py`; second
+# derivatives, `burnbook/autodiff/space.py`; other devices, `burnbook/autodiff/transfer.py`;
+# errors, `burnbook/autodiff/trouble.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `Autodiff(Numpy())` | `Autodiff<NdArray>` | `device.autodiff()` |
+# | `Autodiff(B, checkpointing=BalancedCheckpointing())` | `Autodiff<B, BalancedCheckpointing>` | `GradientCheckpointingStrategy::Balanced` |
+# | `gradients = loss.backward()` | `let mut gradients = loss.backward();` | the same |
+# | `x.grad(gradients)`, `x.grad_remove(gradients)` | `x.grad(&gradients)`, `x.grad_remove(&mut gradients)` | the same |
+# | `x.inner()`, `Tensor.from_inner(x)` | `x.inner()`, `Tensor::from_inner(x)` | the same |
+# | `one + two`, `x.hook(f)`, `x.graph()` | – | – |
+#
+# Back to [1 · Overview](01_overview.ipynb)
