@@ -369,7 +369,11 @@ def test_nothing_aliases_what_the_user_holds():
 def test_tensors_pickle_copy_and_move():
     x = Tensor.from_data([[1.0, 2.0]])
     assert values(pickle.loads(pickle.dumps(x))) == values(x)
-    assert copy.copy(x) is x
+    twin = copy.copy(x)
+    x.inplace(lambda t: t * 2.0)
+    assert values(x) == [[2.0, 4.0]]
+    assert values(twin) == [[1.0, 2.0]]
+    x = twin.clone()
     wide = x.to_device(Numpy(float="f64"))
     assert wide.dtype == "f64"
     assert x.to_device(DEVICE) is x
@@ -393,3 +397,10 @@ def test_methods_show_their_source_and_signature():
     assert "xp.matmul" in inspect.getsource(Tensor.matmul)
     assert str(inspect.signature(Tensor.sum_dim)) == "(self: Any, /, dim: int)"
     assert Tensor.add.__doc__.startswith("Add element by element")
+
+
+def test_a_clone_of_a_leaf_finds_the_same_gradient():
+    x = Tensor.from_data([3.0], Autodiff(DEVICE)).require_grad()
+    twin = x.clone()
+    grads = (x * twin).backward()
+    assert values(x.grad(grads)) == values(twin.grad(grads)) == [6.0]
