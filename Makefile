@@ -65,7 +65,7 @@ $(VENV)/test: $(VENV)/lab
 	@touch $@
 
 $(VENV)/bench: $(VENV)/test
-	$(PIP) torch onnx onnxruntime
+	$(PIP) torch==2.13.0 onnx onnxruntime
 	@touch $@
 
 $(VENV)/warm: $(VENV)/lab $(KERNELS)
