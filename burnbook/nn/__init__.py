@@ -1,6 +1,6 @@
 """Building blocks · Module. Layers and losses."""
 
-from burnbook.nn import conv, loss, pool
+from burnbook.nn import conv, loss, norm, pool
 from burnbook.nn.activation import Relu, Sigmoid, Tanh
 from burnbook.nn.conv import (
     Conv1d,
@@ -29,6 +29,7 @@ from burnbook.nn.interpolate import (
 )
 from burnbook.nn.linear import Linear, LinearConfig
 from burnbook.nn.loss import CrossEntropyLoss, CrossEntropyLossConfig
+from burnbook.nn.norm import LayerNorm, LayerNormConfig
 from burnbook.nn.pool import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool1dConfig,
@@ -85,6 +86,8 @@ __all__ = [
     "Interpolate2d",
     "Interpolate2dConfig",
     "InterpolateMode",
+    "LayerNorm",
+    "LayerNormConfig",
     "Linear",
     "LinearConfig",
     "MaxPool1d",
@@ -101,5 +104,6 @@ __all__ = [
     "Unfold4dConfig",
     "conv",
     "loss",
+    "norm",
     "pool",
 ]

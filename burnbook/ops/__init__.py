@@ -100,6 +100,9 @@ from burnbook.ops.linear import (
     linear,
     matmul,
 )
+from burnbook.ops.norm import (
+    layer_norm,
+)
 from burnbook.ops.order import (
     argmedian,
     argsort,
@@ -305,6 +308,7 @@ __all__ = [
     "is_inf",
     "is_nan",
     "last_of_equals",
+    "layer_norm",
     "leaky_relu",
     "linear",
     "linear_scan",

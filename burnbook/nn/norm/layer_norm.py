@@ -1,0 +1,62 @@
+"""Building blocks · Module. LayerNorm: every example at the same level and spread."""
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.ops.norm import layer_norm
+from burnbook.tensor import Tensor, apply
+
+
+class LayerNormConfig(Config):
+    """How to make a LayerNorm: d_model, the size of the last dim.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> LayerNormConfig(6).init(Numpy())
+        LayerNorm {d_model: 6, epsilon: 0.00001, params: 12}
+    """
+
+    d_model: int
+    epsilon: float = 1e-5
+    bias: bool = True
+
+    def validate(self) -> None:
+        """Refuse an empty last dim, and an epsilon below zero."""
+        at_least(self, 1, d_model=self.d_model)
+        at_least(self, 0, epsilon=self.epsilon)
+
+    def init(self, device: Backend) -> "LayerNorm":
+        """The layer on a device, which at first scales by 1 and shifts by 0."""
+        size = [self.d_model]
+        beta = Initializer.Zeros.init(size, device) if self.bias else None
+        return LayerNorm(Initializer.Ones.init(size, device), beta, self.epsilon)
+
+
+class LayerNorm(Module):
+    """Give every example mean 0 and variance 1: out = γ (x − μ) / √(σ² + ε) + β.
+
+    Shapes: x [..., d] -> [..., d]; gamma [d], beta [d]
+    Why: σ² is the mean of the squares (divided by d, not by d − 1), and ε keeps a row
+    of equal numbers from being divided by zero.
+    Source: Ba, Kiros, Hinton, "Layer normalization", 2016 (arXiv 1607.06450).
+    """
+
+    gamma: Param
+    beta: Param | None
+    epsilon: float
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer; the input may have any rank."""
+        beta = None if self.beta is None else self.beta.val()
+        return apply(layer_norm, input, self.gamma.val(), beta, epsilon=self.epsilon)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the size and epsilon."""
+        content.add("d_model", self.gamma.shape[0])
+        return content.add("epsilon", self.epsilon)
