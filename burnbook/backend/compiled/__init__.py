@@ -29,8 +29,9 @@ from burnbook.ops.update import adam_step
 
 Kernel = Callable[..., Any]
 
-# Which file has the kernels of which ops, and the size from which they win.
-FAMILIES: dict[str, dict[Any, int]] = {
+# Which file has the kernels of which ops, and the size from which they win: the number
+# of elements of the first value, or a pair of a number and the place of the value.
+FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "conv": {conv2d: 1, conv2d.backward: 1},
     "noise": {dropout: 4096},
     "activation": {relu: 4096, relu.backward: 4096},
@@ -92,13 +93,14 @@ def _say(stream: TextIO | None, text: str) -> None:
 
 def _stub(op: Any, always: bool) -> Kernel:
     """Stand in for a kernel until it is needed."""
-    smallest = next(ops[op] for ops in FAMILIES.values() if op in ops)
+    from_size = next(ops[op] for ops in FAMILIES.values() if op in ops)
+    smallest, place = from_size if isinstance(from_size, tuple) else (from_size, 0)
     family = next(name for name, ops in FAMILIES.items() if op in ops)
     kernel: Kernel | None = None
 
     def run(*values: Any, **attrs: Any) -> Any:
         nonlocal kernel
-        if values[0].size < smallest:
+        if values[place].size < smallest:
             return None
         if kernel is None:
             if not always and not _decide():

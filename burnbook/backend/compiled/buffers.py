@@ -27,8 +27,8 @@ class Buffers:
         probe = [np.empty(1, np.uint8), 0]
         self.unshared = getrefcount(probe[0])
 
-    def empty(self, shape: tuple[int, ...]) -> np.ndarray:
-        """An array of float32 with any content, like np.empty.
+    def empty(self, shape: tuple[int, ...], dtype: Any = F32) -> np.ndarray:
+        """An array with any content, like np.empty; of float32 if nothing is said.
 
         Example:
             >>> pool = Buffers()
@@ -41,11 +41,11 @@ class Buffers:
             >>> pool.empty((100, 1000)).ctypes.data == place
             True
         """
-        size = 4
+        size = dtype.itemsize
         for n in shape:
             size *= n
         if size < SMALLEST:
-            return np.empty(shape, F32)
+            return np.empty(shape, dtype)
         with self.lock:
             self.given += 1
             if self.given % CHECK_EVERY == 0:
@@ -54,10 +54,10 @@ class Buffers:
             for entry in entries:
                 if getrefcount(entry[0]) == self.unshared:
                     entry[1] = 0
-                    return np.ndarray(shape, F32, entry[0])
+                    return np.ndarray(shape, dtype, entry[0])
             entry = [np.empty(size, np.uint8), 0]
             entries.append(entry)
-            return np.ndarray(shape, F32, entry[0])
+            return np.ndarray(shape, dtype, entry[0])
 
     def _let_go(self) -> None:
         for size, entries in list(self.by_size.items()):
