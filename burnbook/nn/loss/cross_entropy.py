@@ -1,5 +1,7 @@
 """Building blocks · Module. CrossEntropyLoss: how surprised a classifier is."""
 
+import numpy as np
+
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.errors import ConfigError, KindError, ShapeError
@@ -56,7 +58,8 @@ class CrossEntropyLoss(Module):
 
     With weights the mean is Σ wₜ · surprise / Σ wₜ. With smoothing a, the right class
     counts 1 − a + a/c and each other one a/c. Rows whose target is a pad token add
-    nothing to the sum, but count in the mean, as in Burn.
+    nothing to the sum, but count in the mean, as in Burn; in a weighted mean they count
+    with the weight of their class, if they are one.
 
     Shapes: logits [n, c], targets [n] -> [1]
     Example:
@@ -90,10 +93,10 @@ class CrossEntropyLoss(Module):
         self._check(logits, targets)
         mask = self._padding(targets)
         row = targets if mask is None else apply(mask_fill, targets, mask, value=0)
-        logs = logits.log_softmax(dim=1) if self.logits else logits.log()
+        logs = logits.log_softmax(dim=1) if self.logits else _log(logits)
         score, weight = self._scores(logs, row.reshape([-1, 1])), None
         if self.weights is not None:
-            weight = self.weights.select(0, targets).sum()
+            weight = self._weight(targets, mask)
         if mask is not None:
             score = score.mask_fill(mask.reshape([-1, 1]), 0.0)
         return -score.mean() if weight is None else -(score.sum() / weight)
@@ -108,6 +111,17 @@ class CrossEntropyLoss(Module):
             return score
         share = self.smoothing / logs.dims()[1]
         return score * (1.0 - self.smoothing) + logs.sum_dim(dim=1) * share
+
+    def _weight(self, targets: Tensor, mask: Tensor | None) -> Tensor:
+        """The weights of all targets, pad tokens that are classes included. [1]"""
+        assert self.weights is not None
+        if mask is None:
+            return self.weights.select(0, targets).sum()
+        strange = targets.lower_elem(0)
+        strange = strange.bool_or(targets.greater_equal_elem(self.weights.dims()[0]))
+        strange = strange.bool_and(mask)
+        row = targets.mask_fill(strange, 0)
+        return self.weights.select(0, row).mask_fill(strange, 0.0).sum()
 
     def _padding(self, targets: Tensor) -> Tensor | None:
         """Where the targets are pad tokens. [n]"""
@@ -139,3 +153,9 @@ class CrossEntropyLoss(Module):
         """Show the options."""
         content.add("pad_tokens", self.pad_tokens).add("weights", self.weights)
         return content.add("smoothing", self.smoothing).add("logits", self.logits)
+
+
+def _log(x: Tensor) -> Tensor:
+    """The logarithm of probabilities, finite where one of them is zero."""
+    least = float(np.finfo(x.device().float_dtype).tiny) ** 0.5
+    return x.clamp_min(least).log()

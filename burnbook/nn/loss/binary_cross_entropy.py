@@ -1,0 +1,127 @@
+"""Building blocks · Module. BinaryCrossEntropyLoss: how surprising a yes or no is."""
+
+from burnbook.activation import log_sigmoid
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import ConfigError, ShapeError
+from burnbook.kinds import Int
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.loss.checks import fit_one_shape, one_of, rows
+from burnbook.nn.settings import ONE_LINE
+from burnbook.tensor import Tensor
+
+LEAST_LOG = -100.0  # the logarithm of zero, for a loss that stays finite
+
+
+class BinaryCrossEntropyLossConfig(Config):
+    """How to make a BinaryCrossEntropyLoss.
+
+    weights: how much each label counts; for inputs of rank 1, how much 0 and 1 count.
+    smoothing: how much of the certainty is shared among all labels. logits: True when
+    the input holds scores, on which the sigmoid is still to be taken.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> BinaryCrossEntropyLossConfig().with_logits(True).init(Numpy())
+        BinaryCrossEntropyLoss {weights: None, smoothing: None, logits: true}
+    """
+
+    weights: list[float] | None = None
+    smoothing: float | None = None
+    logits: bool = False
+
+    def validate(self) -> None:
+        """Refuse a weight that is not positive, a smoothing beyond 0 … 1."""
+        if self.weights is not None and not all(w > 0 for w in self.weights or [0]):
+            what = f"weights are {self.weights}, each must be above 0"
+            raise ConfigError("BinaryCrossEntropyLossConfig", what)
+        if self.smoothing is not None and not 0.0 <= self.smoothing <= 1.0:
+            what = f"smoothing is {self.smoothing}, not between 0 and 1"
+            raise ConfigError("BinaryCrossEntropyLossConfig", what)
+
+    def init(self, device: Backend) -> "BinaryCrossEntropyLoss":
+        """The loss on a device."""
+        weights = None
+        if self.weights is not None:
+            weights = Tensor.from_floats(self.weights, device)
+        return BinaryCrossEntropyLoss(weights, self.smoothing, self.logits)
+
+
+class BinaryCrossEntropyLoss(Module):
+    """The mean surprise about yes and no: loss = −mean (y log p + (1 − y) log(1 − p)).
+
+    With smoothing a, y becomes y (1 − a) + a/c; c is the number of labels, or 2 for
+    inputs of rank 1. With weights each element counts as its label says.
+
+    Shapes: logits [n] or [..., c], targets the same -> [1]
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> device = Numpy()
+        >>> loss = BinaryCrossEntropyLossConfig().with_logits(True).init(device)
+        >>> scores = Tensor.from_floats([0.0, 0.0], device)
+        >>> value = loss.forward(scores, Tensor.from_ints([0, 1], device))
+        >>> round(value.into_scalar(), 4)
+        0.6931
+
+    Why: log 0 counts as −100, so that one wrong certainty does not make the whole batch
+    infinite; its gradient counts as 0.
+    """
+
+    weights: Tensor | None
+    smoothing: float | None
+    logits: bool
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """The loss of scores, or of probabilities unless logits is True."""
+        given = {"logits": logits, "targets": targets}
+        fit_one_shape("binary_cross_entropy", given, targets=Int)
+        one_of("binary_cross_entropy", given, "targets", (0, 1), "0 nor 1")
+        weight = self._weight(given)
+        y = targets.float()
+        if self.smoothing is not None:
+            count = logits.dims()[-1] if logits.rank > 1 else 2
+            y = y * (1.0 - self.smoothing) + self.smoothing / count
+        if self.logits:
+            losses = (1.0 - y) * logits - log_sigmoid(logits)
+        else:
+            losses = -(y * _log(logits) + (1.0 - y) * _log_rest(logits))
+        return (losses if weight is None else losses * weight).mean()
+
+    def _weight(self, given: dict[str, Tensor]) -> Tensor | None:
+        """How much each element counts."""
+        weights, targets = self.weights, given["targets"]
+        if weights is None:
+            return None
+        count = weights.dims()[0]
+        wanted = targets.dims()[-1] if targets.rank > 1 else 2
+        if count != wanted:
+            each = "label" if targets.rank > 1 else "of 0 and 1"
+            what = f"{count} ≠ {wanted}: one weight is needed for each {each}"
+            shown = rows(given | {"weights": weights})
+            raise ShapeError("binary_cross_entropy", what, shown)
+        if targets.rank == 1:
+            return weights.select(0, targets)
+        return weights.reshape([1] * (targets.rank - 1) + [count])
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the options."""
+        content.add("weights", self.weights).add("smoothing", self.smoothing)
+        return content.add("logits", self.logits)
+
+
+def _log(x: Tensor) -> Tensor:
+    """The logarithm of x: −100 at zero, and never below."""
+    nothing = x.equal_elem(0.0)
+    logs = x.mask_fill(nothing, 1.0).log().mask_fill(nothing, LEAST_LOG)
+    return logs.clamp_min(LEAST_LOG)
+
+
+def _log_rest(x: Tensor) -> Tensor:
+    """The logarithm of 1 − x, exact for small x: −100 at one, and never below."""
+    certain = x.equal_elem(1.0)
+    logs = (-x.mask_fill(certain, 0.0)).log1p().mask_fill(certain, LEAST_LOG)
+    return logs.clamp_min(LEAST_LOG)

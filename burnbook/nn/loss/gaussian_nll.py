@@ -1,0 +1,93 @@
+"""Building blocks · Module. GaussianNLLLoss: how surprising a value is."""
+
+import math
+
+from burnbook.config import Config
+from burnbook.errors import ConfigError, ShapeError
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.loss.checks import fit, fit_one_shape, not_below_zero, rows
+from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.settings import ONE_LINE
+from burnbook.tensor import Tensor
+
+
+class GaussianNLLLossConfig(Config):
+    """How to make a GaussianNLLLoss.
+
+    eps: the least variance. full: whether to add the constant log(2π)/2.
+
+    Example:
+        >>> GaussianNLLLossConfig().with_eps(0.5).init()
+        GaussianNLLLoss {eps: 0.5, full: false}
+    """
+
+    eps: float = 1e-6
+    full: bool = False
+
+    def validate(self) -> None:
+        """Refuse an eps that is not above 0."""
+        if not self.eps > 0:
+            what = f"eps is {self.eps}, it must be above 0"
+            raise ConfigError("GaussianNLLLossConfig", what)
+
+    def init(self) -> "GaussianNLLLoss":
+        """The loss."""
+        return GaussianNLLLoss(self.eps, self.full)
+
+
+class GaussianNLLLoss(Module):
+    """The surprise about y for mean μ and variance v: mean (log v + (μ − y)²/v) / 2.
+
+    Shapes: input [...], target [...], var [...] -> [1]
+    Example:
+        >>> mean, y = Tensor.from_data([[0.0, 1.0]]), Tensor.from_data([[1.0, 1.0]])
+        >>> loss = GaussianNLLLossConfig().init()
+        >>> loss.forward(mean, y, Tensor.from_data([[1.0, 1.0]])).into_scalar()
+        0.25
+
+    Why: sizes of 1 in var stretch, for one variance that many elements share.
+    """
+
+    eps: float
+    full: bool
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        target: Tensor,
+        var: Tensor,
+        reduction: Reduction = Reduction.Auto,
+    ) -> Tensor:
+        """The loss of all elements as one number."""
+        return reduced(self.forward_no_reduction(input, target, var), reduction)
+
+    def forward_no_reduction(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        target: Tensor,
+        var: Tensor,
+    ) -> Tensor:
+        """The loss of each element.
+
+        Shapes: input [...], target [...], var [...] -> [...]
+        """
+        given = {"input": input, "target": target, "var": var}
+        fit("gaussian_nll", given)
+        fit_one_shape("gaussian_nll", {"input": input, "target": target})
+        wanted = input.dims()
+        sizes = zip(var.dims(), wanted, strict=False)
+        if var.rank != input.rank or any(v not in (1, n) for v, n in sizes):
+            what = f"var must be {list(wanted)}, or 1 where it is shared"
+            raise ShapeError("gaussian_nll", what, rows(given))
+        not_below_zero("gaussian_nll", given, "var")
+        var = var.clamp_min(self.eps)
+        losses = (var.log() + (input - target).square() / var) * 0.5
+        return losses + 0.5 * math.log(2 * math.pi) if self.full else losses
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the options."""
+        return content.add("eps", self.eps).add("full", self.full)

@@ -1,0 +1,69 @@
+"""Building blocks · Module. HingeEmbeddingLoss: alike is near, unlike is far enough."""
+
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.loss.checks import fit_one_shape, signs
+from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.settings import ONE_LINE
+from burnbook.tensor import Tensor
+
+
+class HingeEmbeddingLossConfig(Config):
+    """How to make a HingeEmbeddingLoss: from which distance on unlike costs nothing.
+
+    Example:
+        >>> HingeEmbeddingLossConfig().init()
+        HingeEmbeddingLoss {margin: 1}
+    """
+
+    margin: float = 1.0
+
+    def init(self) -> "HingeEmbeddingLoss":
+        """The loss."""
+        return HingeEmbeddingLoss(self.margin)
+
+
+class HingeEmbeddingLoss(Module):
+    """Distances shall be small for y = 1, large for −1: x, or max(0, margin − x).
+
+    Shapes: input [...], target [...] -> [1]
+    Example:
+        >>> x, y = Tensor.from_data([0.25, 0.25]), Tensor.from_data([1.0, -1.0])
+        >>> loss = HingeEmbeddingLossConfig().init()
+        >>> loss.forward_no_reduction(x, y).to_data().to_list()
+        [0.25, 0.75]
+    """
+
+    margin: float
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        target: Tensor,
+        reduction: Reduction = Reduction.Auto,
+    ) -> Tensor:
+        """The loss of all elements as one number."""
+        return reduced(self.forward_no_reduction(input, target), reduction)
+
+    def forward_no_reduction(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        target: Tensor,
+    ) -> Tensor:
+        """The loss of each element.
+
+        Shapes: input [...], target [...] -> [...]
+        """
+        given = {"input": input, "target": target}
+        fit_one_shape("hinge_embedding", given)
+        signs("hinge_embedding", given, "target")
+        unlike = (self.margin - input).relu()
+        return unlike.mask_where(target.equal_elem(1.0), input)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the margin."""
+        return content.add("margin", self.margin)

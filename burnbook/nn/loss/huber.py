@@ -1,0 +1,81 @@
+"""Building blocks · Module. HuberLoss: squared near zero, straight far away."""
+
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.loss.checks import fit_one_shape
+from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.settings import ONE_LINE
+from burnbook.tensor import Tensor
+
+
+class HuberLossConfig(Config):
+    """How to make a HuberLoss: up to which error it is squared.
+
+    Example:
+        >>> HuberLossConfig(0.5).init()
+        HuberLoss {delta: 0.5, lin_bias: 0.125}
+    """
+
+    delta: float
+
+    def validate(self) -> None:
+        """Refuse a bound below 0."""
+        if not self.delta >= 0:
+            what = f"delta is {self.delta}, it must be at least 0"
+            raise ConfigError("HuberLossConfig", what)
+
+    def init(self) -> "HuberLoss":
+        """The loss."""
+        return HuberLoss(self.delta, self.delta * self.delta * 0.5)
+
+
+class HuberLoss(Module):
+    """Squared errors that go on straight: r²/2 up to |r| = δ, δ |r| − δ²/2 beyond.
+
+    Shapes: predictions [...], targets [...] -> [1]
+    Example:
+        >>> x, y = Tensor.from_data([1.0, 2.0]), Tensor.from_data([1.5, 5.0])
+        >>> HuberLossConfig(1.0).init().forward_no_reduction(x, y).to_data().to_list()
+        [0.125, 2.5]
+
+    Source: Huber, Robust Estimation of a Location Parameter, 1964.
+    """
+
+    delta: float
+    lin_bias: float
+
+    def forward(
+        self,
+        predictions: Tensor,
+        targets: Tensor,
+        reduction: Reduction = Reduction.Auto,
+    ) -> Tensor:
+        """The loss of all elements as one number."""
+        return reduced(self.forward_no_reduction(predictions, targets), reduction)
+
+    def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each element.
+
+        Shapes: predictions [...], targets [...] -> [...]
+        """
+        fit_one_shape("huber", {"predictions": predictions, "targets": targets})
+        return self.forward_residuals(targets - predictions)
+
+    def forward_residuals(self, residuals: Tensor) -> Tensor:
+        """The loss of each error.
+
+        Shapes: residuals [...] -> [...]
+        """
+        size = residuals.abs()
+        outside = size * self.delta - self.lin_bias
+        inside = residuals.square() * 0.5
+        return inside.mask_where(size.greater_elem(self.delta), outside)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the bound and what it takes off the straight part."""
+        return content.add("delta", self.delta).add("lin_bias", self.lin_bias)

@@ -1,0 +1,74 @@
+"""Building blocks · Module. KLDivLoss: how far one distribution is from another."""
+
+import numpy as np
+
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.loss.checks import fit_one_shape
+from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.settings import ONE_LINE
+from burnbook.tensor import Tensor
+
+
+class KLDivLossConfig(Config):
+    """How to make a KLDivLoss: whether the targets are logarithms.
+
+    Example:
+        >>> KLDivLossConfig().with_log_target(True).init()
+        KLDivLoss {log_target: true}
+    """
+
+    log_target: bool = False
+
+    def init(self) -> "KLDivLoss":
+        """The loss."""
+        return KLDivLoss(self.log_target)
+
+
+class KLDivLoss(Module):
+    """The divergence of Kullback and Leibler: loss = Σ y (log y − x) / n, x = log p.
+
+    The predictions are logarithms of probabilities, as log_softmax gives them.
+
+    Shapes: predictions [n, ...], targets [n, ...] -> [1]
+    Example:
+        >>> even, y = Tensor.from_data([[0.5, 0.5]]), Tensor.from_data([[0.0, 1.0]])
+        >>> loss = KLDivLossConfig().init()
+        >>> round(loss.forward(even.log(), y).into_scalar(), 4)
+        0.6931
+
+    Why: Auto is BatchMean here; the mean over all elements is not the divergence.
+    """
+
+    log_target: bool
+
+    def forward(
+        self,
+        predictions: Tensor,
+        targets: Tensor,
+        reduction: Reduction = Reduction.Auto,
+    ) -> Tensor:
+        """The divergence of the whole batch as one number."""
+        losses = self.forward_no_reduction(predictions, targets)
+        if reduction == Reduction.Auto:
+            reduction = Reduction.BatchMean
+        return reduced(losses, reduction)
+
+    def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
+        """What each element adds.
+
+        Shapes: predictions [n, ...], targets [n, ...] -> [n, ...]
+        """
+        fit_one_shape("kl_div", {"predictions": predictions, "targets": targets})
+        if self.log_target:
+            return targets.exp() * (targets - predictions)
+        least = float(np.finfo(targets.device().float_dtype).tiny)
+        return targets * (targets.clamp_min(least).log() - predictions)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the option."""
+        return content.add("log_target", self.log_target)

@@ -1,0 +1,87 @@
+"""Building blocks · Module. MultiMarginLoss: the right class leads all others."""
+
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.loss.checks import one_class_each
+from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.settings import ONE_LINE
+from burnbook.tensor import Tensor
+
+
+class MultiMarginLossConfig(Config):
+    """How to make a MultiMarginLoss: by how much to lead, and the power of what lacks.
+
+    Example:
+        >>> MultiMarginLossConfig().with_p(2).init()
+        MultiMarginLoss {margin: 1, p: 2}
+    """
+
+    margin: float = 1.0
+    p: int = 1
+
+    def validate(self) -> None:
+        """Refuse a margin below 0 and powers other than 1 and 2."""
+        if not self.margin >= 0:
+            what = f"margin is {self.margin}, it must be at least 0"
+            raise ConfigError("MultiMarginLossConfig", what)
+        if self.p not in (1, 2):
+            raise ConfigError("MultiMarginLossConfig", f"p is {self.p}, not 1 or 2")
+
+    def init(self) -> "MultiMarginLoss":
+        """The loss."""
+        return MultiMarginLoss(self.margin, self.p)
+
+
+class MultiMarginLoss(Module):
+    """The score of the right class leads: mean over rows of Σᵢ max(0, m − xₜ + xᵢ)ᵖ/c.
+
+    The sum leaves the right class t out; c is the number of classes.
+
+    Shapes: input [n, c], target [n] -> [1]
+    Example:
+        >>> scores = Tensor.from_data([[3.0, 1.0], [3.0, 1.0]])
+        >>> loss = MultiMarginLossConfig().init()
+        >>> y = Tensor.from_ints([0, 1])
+        >>> loss.forward_no_reduction(scores, y).to_data().to_list()
+        [0.0, 1.5]
+    """
+
+    margin: float
+    p: int
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        target: Tensor,
+        reduction: Reduction = Reduction.Auto,
+    ) -> Tensor:
+        """The loss of all rows as one number."""
+        return reduced(self.forward_no_reduction(input, target), reduction)
+
+    def forward_no_reduction(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        target: Tensor,
+    ) -> Tensor:
+        """The loss of each row.
+
+        Shapes: input [n, c], target [n] -> [n]
+        """
+        one_class_each("multi_margin", {"input": input, "target": target})
+        n, classes = input.dims()
+        column = target.reshape([n, 1])
+        lacks = (input - input.gather(1, column) + self.margin).relu()
+        if self.p == 2:
+            lacks = lacks.square()
+        right = Tensor.arange(0, classes, input.device()).reshape([1, classes])
+        others = lacks.mask_fill(right.equal(column), 0.0)
+        return others.mean_dim(1).squeeze(1)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the options."""
+        return content.add("margin", self.margin).add("p", self.p)

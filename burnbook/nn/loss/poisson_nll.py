@@ -1,0 +1,97 @@
+"""Building blocks · Module. PoissonNllLoss: how surprising a count is for a rate."""
+
+import math
+
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.loss.checks import fit_one_shape, not_below_zero
+from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.settings import ONE_LINE
+from burnbook.tensor import Tensor
+
+
+class PoissonNllLossConfig(Config):
+    """How to make a PoissonNllLoss.
+
+    log_input: whether the predictions are logarithms of the rates. full: whether to add
+    log y!, which depends on the targets only. eps: keeps log 0 away.
+
+    Example:
+        >>> PoissonNllLossConfig().init()
+        PoissonNllLoss {log_input: true, full: false, eps: 0.00000001}
+    """
+
+    log_input: bool = True
+    full: bool = False
+    eps: float = 1e-8
+
+    def validate(self) -> None:
+        """Refuse an eps that is not above 0."""
+        if not self.eps > 0:
+            what = f"eps is {self.eps}, it must be above 0"
+            raise ConfigError("PoissonNllLossConfig", what)
+
+    def init(self) -> "PoissonNllLoss":
+        """The loss."""
+        return PoissonNllLoss(self.log_input, self.full, self.eps)
+
+
+class PoissonNllLoss(Module):
+    """The surprise about counts y of rate λ: loss = mean (λ − y log λ + log y!).
+
+    Shapes: predictions [...], targets [...] -> [1]
+    Example:
+        >>> rates, counts = Tensor.from_data([1.0, 2.0]), Tensor.from_data([0.0, 2.0])
+        >>> loss = PoissonNllLossConfig().with_log_input(False).init()
+        >>> round(loss.forward(rates, counts).into_scalar(), 4)
+        0.8069
+
+    Why: log y! is left out unless `full`, and then Stirling's y log y − y + log(2πy)/2
+    stands for it where y > 1.
+    """
+
+    log_input: bool
+    full: bool
+    eps: float
+
+    def forward(
+        self,
+        predictions: Tensor,
+        targets: Tensor,
+        reduction: Reduction = Reduction.Auto,
+    ) -> Tensor:
+        """The loss of all elements as one number."""
+        return reduced(self.forward_no_reduction(predictions, targets), reduction)
+
+    def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each element.
+
+        Shapes: predictions [...], targets [...] -> [...]
+        """
+        given = {"predictions": predictions, "targets": targets}
+        fit_one_shape("poisson_nll", given)
+        not_below_zero("poisson_nll", given, "targets")
+        if self.log_input:
+            losses = predictions.exp() - targets * predictions
+        else:
+            not_below_zero("poisson_nll", given, "predictions")
+            losses = predictions - targets * (predictions + self.eps).log()
+        return losses + _log_factorial(targets) if self.full else losses
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the options."""
+        content.add("log_input", self.log_input).add("full", self.full)
+        return content.add("eps", self.eps)
+
+
+def _log_factorial(y: Tensor) -> Tensor:
+    """Stirling's formula where y > 1, else 0."""
+    small = y.lower_equal_elem(1.0)
+    n = y.mask_fill(small, 1.0)  # the formula may be NaN where it does not count
+    formula = n * n.log() - n + (n * (2 * math.pi)).log() * 0.5
+    return formula.mask_fill(small, 0.0)

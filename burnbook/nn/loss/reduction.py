@@ -1,0 +1,40 @@
+"""Building blocks · Module. Reduction: how the losses of a batch become one number."""
+
+from burnbook.config import ConfigEnum, unit
+from burnbook.errors import ConfigError
+from burnbook.tensor import Tensor
+
+
+class Reduction(ConfigEnum):
+    """What becomes of many losses.
+
+    Mean: their mean. Sum: their sum. BatchMean: their sum over the size of the first
+    dim. Auto: the mean that fits the loss; BatchMean for KLDivLoss, Mean for others.
+
+    Example:
+        >>> Reduction.BatchMean
+        Reduction.BatchMean
+    """
+
+    Mean = unit()
+    Sum = unit()
+    BatchMean = unit()
+    Auto = unit()
+
+
+def reduced(losses: Tensor, reduction: Reduction) -> Tensor:
+    """One number from all losses.
+
+    Shapes: losses [n, ...] -> [1]
+    """
+    if not isinstance(reduction, Reduction):
+        raise ConfigError(
+            "reduction",
+            f"{reduction!r} is not a Reduction",
+            cure=" or ".join(f"Reduction.{name}" for name in Reduction.variants),
+        )
+    if reduction == Reduction.Sum:
+        return losses.sum()
+    if reduction == Reduction.BatchMean:
+        return losses.sum() / losses.dims()[0]
+    return losses.mean()

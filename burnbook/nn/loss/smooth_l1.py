@@ -1,0 +1,79 @@
+"""Building blocks · Module. SmoothL1Loss: absolute errors with a rounded tip."""
+
+from collections.abc import Sequence
+
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Module
+from burnbook.nn.loss.checks import fit_one_shape
+from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.tensor import Tensor
+
+
+class SmoothL1LossConfig(Config):
+    """How to make a SmoothL1Loss: up to which error it is squared.
+
+    Example:
+        >>> SmoothL1LossConfig().with_beta(0.5).init().beta
+        0.5
+    """
+
+    beta: float = 1.0
+
+    def validate(self) -> None:
+        """Refuse a bound that is not above 0."""
+        if not self.beta > 0:
+            what = f"beta is {self.beta}, it must be above 0"
+            cure = "LpLossConfig.l1() for no rounding at all"
+            raise ConfigError("SmoothL1LossConfig", what, cure=cure)
+
+    def init(self) -> "SmoothL1Loss":
+        """The loss."""
+        return SmoothL1Loss(self.beta)
+
+
+class SmoothL1Loss(Module):
+    """Absolute errors, squared near zero: r²/(2β) below |r| = β, |r| − β/2 from there.
+
+    Shapes: predictions [...], targets [...] -> [...]
+    Example:
+        >>> x, y = Tensor.from_data([1.0, 2.0]), Tensor.from_data([1.5, 5.0])
+        >>> SmoothL1LossConfig().init().forward(x, y).to_data().to_list()
+        [0.125, 2.5]
+
+    Why: it is HuberLoss divided by β, so for small β it tends to absolute errors, not
+    to zero. As in Burn, `forward` gives the loss of each element.
+    Source: Girshick, Fast R-CNN, 2015.
+    """
+
+    beta: float
+
+    def forward(self, predictions: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each element."""
+        fit_one_shape("smooth_l1", {"predictions": predictions, "targets": targets})
+        error = predictions - targets
+        size = error.abs()
+        inside = error.square() * (0.5 / self.beta)
+        outside = size - 0.5 * self.beta
+        return outside.mask_where(size.lower_elem(self.beta), inside)
+
+    def forward_with_reduction(
+        self,
+        predictions: Tensor,
+        targets: Tensor,
+        reduction: Reduction = Reduction.Auto,
+    ) -> Tensor:
+        """The loss of all elements as one number.
+
+        Shapes: predictions [...], targets [...] -> [1]
+        """
+        return reduced(self.forward(predictions, targets), reduction)
+
+    def forward_reduce_dims(
+        self, predictions: Tensor, targets: Tensor, dims: Sequence[int]
+    ) -> Tensor:
+        """The mean along some dims, which stay with size 1: one loss for each image.
+
+        Shapes: predictions [...], targets [...] -> [...]
+        """
+        return self.forward(predictions, targets).mean_dims(dims)

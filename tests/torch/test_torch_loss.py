@@ -1,0 +1,234 @@
+"""Losses equal PyTorch's: the value, and every slope."""
+
+import numpy as np
+import pytest
+
+from burnbook.autodiff import Autodiff
+from burnbook.backend import Numpy
+from burnbook.nn.loss import (
+    BinaryCrossEntropyLossConfig,
+    CosineEmbeddingLossConfig,
+    CrossEntropyLossConfig,
+    GaussianNLLLossConfig,
+    GramMatrixLossConfig,
+    HingeEmbeddingLossConfig,
+    HuberLossConfig,
+    KLDivLossConfig,
+    LpLossConfig,
+    MarginRankingLossConfig,
+    MseLoss,
+    MultiMarginLossConfig,
+    PoissonNllLossConfig,
+    Reduction,
+    SmoothL1LossConfig,
+    SoftMarginLoss,
+    TripletMarginLossConfig,
+)
+from burnbook.tensor import Tensor
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+F64 = Autodiff(Numpy(float="f64"))
+RNG = np.random.default_rng(0)
+X, Y, Z = (RNG.normal(size=(6, 4)) for _ in range(3))
+P = RNG.random((6, 4)) * 0.8 + 0.1
+COUNTS = RNG.integers(0, 6, (6, 4)).astype(float)
+SIGNS = np.where(RNG.random((6, 4)) < 0.5, -1.0, 1.0)
+ROW_SIGNS = np.where(RNG.random(6) < 0.5, -1, 1)
+CLASSES = RNG.integers(0, 4, 6)
+SHARES = P / P.sum(1, keepdims=True)
+CASES = {
+    "mse": (MseLoss.new(), torch.nn.MSELoss, {}, (X, Y)),
+    "l1": (LpLossConfig.l1(), torch.nn.L1Loss, {}, (X, Y)),
+    "huber": (
+        HuberLossConfig(0.6).init(),
+        torch.nn.HuberLoss,
+        {"delta": 0.6},
+        (X, Y),
+    ),
+    "poisson": (
+        PoissonNllLossConfig().with_full(True).init(),
+        torch.nn.PoissonNLLLoss,
+        {"log_input": True, "full": True},
+        (X, COUNTS),
+    ),
+    "poisson-rate": (
+        PoissonNllLossConfig().with_log_input(False).init(),
+        torch.nn.PoissonNLLLoss,
+        {"log_input": False},
+        (P, COUNTS),
+    ),
+    "gaussian": (
+        GaussianNLLLossConfig().with_full(True).init(),
+        torch.nn.GaussianNLLLoss,
+        {"full": True},
+        (X, Y, P),
+    ),
+    "kl_div": (KLDivLossConfig().init(), torch.nn.KLDivLoss, {}, (X, SHARES)),
+    "kl_div-log": (
+        KLDivLossConfig().with_log_target(True).init(),
+        torch.nn.KLDivLoss,
+        {"log_target": True},
+        (X, np.log(SHARES)),
+    ),
+    "hinge": (
+        HingeEmbeddingLossConfig().with_margin(0.7).init(),
+        torch.nn.HingeEmbeddingLoss,
+        {"margin": 0.7},
+        (X, SIGNS),
+    ),
+    "ranking": (
+        MarginRankingLossConfig().with_margin(0.2).init(),
+        torch.nn.MarginRankingLoss,
+        {"margin": 0.2},
+        (X, Y, SIGNS),
+    ),
+    "multi_margin": (
+        MultiMarginLossConfig().with_margin(0.9).init(),
+        torch.nn.MultiMarginLoss,
+        {"margin": 0.9},
+        (X, CLASSES),
+    ),
+    "multi_margin-2": (
+        MultiMarginLossConfig().with_p(2).init(),
+        torch.nn.MultiMarginLoss,
+        {"p": 2},
+        (X, CLASSES),
+    ),
+    "soft_margin": (SoftMarginLoss.new(), torch.nn.SoftMarginLoss, {}, (X, SIGNS)),
+    "triplet": (
+        TripletMarginLossConfig().with_margin(0.5).init(),
+        torch.nn.TripletMarginLoss,
+        {"margin": 0.5, "eps": 0.0},
+        (X, Y, Z),
+    ),
+    "triplet-3": (
+        TripletMarginLossConfig().with_p(3.0).init(),
+        torch.nn.TripletMarginLoss,
+        {"p": 3.0, "eps": 0.0},
+        (X, Y, Z),
+    ),
+}
+TORCH_NAME = {
+    Reduction.Mean: "mean",
+    Reduction.Sum: "sum",
+    Reduction.BatchMean: "batchmean",
+}
+
+
+def compare(ours, theirs, arrays):
+    """The value of a loss and the slopes of its inputs, but for signs and counts."""
+    learned = [a.dtype.kind == "f" and a is not SIGNS for a in arrays]
+    learned = [b and a is not COUNTS for a, b in zip(arrays, learned, strict=True)]
+    mine = [Tensor.from_numpy(a, F64) for a in arrays]
+    others = [torch.from_numpy(a.copy()) for a in arrays]
+    for i, need in enumerate(learned):
+        if need:
+            mine[i], others[i] = mine[i].require_grad(), others[i].requires_grad_()
+    out, wanted = ours(*mine), theirs(*others)
+    assert np.isclose(out.into_scalar(), wanted.item(), rtol=1e-12)
+    grads = out.backward()
+    wanted.backward()
+    for a, b, need in zip(mine, others, learned, strict=True):
+        if need:
+            slope = np.asarray(a.grad(grads))
+            np.testing.assert_allclose(slope, b.grad.numpy(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides:UserWarning")
+@pytest.mark.parametrize("reduction", [Reduction.Mean, Reduction.Sum], ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_a_loss_and_its_slopes(name, reduction):
+    ours, theirs, options, arrays = CASES[name]
+    theirs = theirs(reduction=TORCH_NAME[reduction], **options)
+    compare(lambda *tensors: ours.forward(*tensors, reduction), theirs, arrays)
+
+
+def test_the_divergence_over_the_batch():
+    theirs = torch.nn.KLDivLoss(reduction="batchmean")
+    compare(KLDivLossConfig().init().forward, theirs, (X, SHARES))
+
+
+@pytest.mark.parametrize("reduction", [Reduction.Mean, Reduction.Sum], ids=str)
+def test_smooth_l1(reduction):
+    loss = SmoothL1LossConfig().with_beta(0.6).init()
+    theirs = torch.nn.SmoothL1Loss(reduction=TORCH_NAME[reduction], beta=0.6)
+    compare(lambda x, y: loss.forward_with_reduction(x, y, reduction), theirs, (X, Y))
+
+
+@pytest.mark.parametrize("margin", [0.0, -0.5, 0.3])
+def test_cosine_embedding(margin):
+    loss = CosineEmbeddingLossConfig().with_margin(margin).init()
+    theirs = torch.nn.CosineEmbeddingLoss(margin)
+    compare(loss.forward, theirs, (X, Y, ROW_SIGNS))
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5, 3.0]])
+@pytest.mark.parametrize("logits", [True, False])
+def test_binary_cross_entropy(weights, logits):
+    """PyTorch's targets are Float; its weights count the same."""
+    config = BinaryCrossEntropyLossConfig().with_weights(weights).with_logits(logits)
+    loss = config.init(F64)
+    balance = None if weights is None else torch.tensor(weights, dtype=torch.float64)
+    name = "binary_cross_entropy" + ("_with_logits" if logits else "")
+    compare(
+        loss.forward,
+        lambda x, y: getattr(F, name)(x, y.double(), balance),
+        (X if logits else P, (SIGNS > 0).astype(np.int64)),
+    )
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy_with_padding_that_counts_for_nothing(smoothing):
+    """With weights, Burn's mean leaves out what is no class, as PyTorch's does."""
+    classes = np.where(np.arange(6) % 3 == 1, -100, CLASSES)
+    weights = [1.0, 2.0, 0.5, 3.0]
+    config = CrossEntropyLossConfig().with_weights(weights).with_pad_tokens([-100])
+    loss = config.with_smoothing(smoothing or None).init(F64)
+    balance = torch.tensor(weights, dtype=torch.float64)
+    compare(
+        loss.forward,
+        lambda x, y: F.cross_entropy(x, y, balance, label_smoothing=smoothing),
+        (X, classes),
+    )
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_style_with_the_layers_of_vgg19(average):
+    device = Autodiff(Numpy(float="f32"))
+    config = GramMatrixLossConfig([1.0, 0.5, 2.0, 1.0, 3.0]).with_use_avg_pool(average)
+    loss = config.init(device)
+    layers = loss.feat_extractor
+    x, y = (RNG.random((2, 3, 16, 16), dtype=np.float32) for _ in range(2))
+
+    def features(images):
+        mean = torch.tensor([0.485, 0.456, 0.406]).reshape(3, 1, 1)
+        std = torch.tensor([0.229, 0.224, 0.225]).reshape(3, 1, 1)
+        out, seen = (images - mean) / std, []
+        for name in layers.sources():
+            if name.endswith("_1") and seen:
+                pool = F.avg_pool2d if average else F.max_pool2d
+                out = pool(out, 2)
+            layer = getattr(layers, name)
+            weight, bias = (
+                torch.from_numpy(np.array(p.val())) for p in (layer.weight, layer.bias)
+            )
+            out = torch.relu(F.conv2d(out, weight, bias, padding=1))
+            if name.endswith("_1"):
+                seen.append(out.flatten(2))
+        return seen
+
+    theirs = torch.from_numpy(x).requires_grad_()
+    total = 0
+    pairs = zip(features(theirs), features(torch.from_numpy(y)), strict=True)
+    for weight, (a, b) in zip(loss.layer_weights, pairs, strict=True):
+        _, c, size = a.shape
+        apart = ((a @ a.mT - b @ b.mT) ** 2).sum((1, 2)) / (4 * c * c * size * size)
+        total = total + weight * apart.mean()
+    total.backward()
+    ours = Tensor.from_numpy(x, device).require_grad()
+    out = loss.forward(ours, Tensor.from_numpy(y, device))
+    assert np.isclose(out.into_scalar(), total.item(), rtol=1e-4)
+    slope, wanted = np.asarray(ours.grad(out.backward())), theirs.grad.numpy()
+    assert np.abs(slope - wanted).max() < 1e-3 * np.abs(wanted).max()
