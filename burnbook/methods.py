@@ -27,6 +27,7 @@ from burnbook.ops.shape import cast
 from burnbook.trail import way_to
 
 NO_ATTRS: dict[str, Any] = {}
+new = object.__new__
 NUMBERS = (int, float, bool, np.number, np.bool_)
 OPERATORS = {
     "+": ("__add__", "__radd__"),
@@ -264,9 +265,13 @@ def _method_of_two(op: Op) -> Callable[..., Any]:
 
     def method(self: Any, other: Any) -> Any:
         backend = self.backend
-        make = self.__class__
-        if other.__class__ is make:
-            kind = kinds.get((self.kind, other.kind))
+        make = type(self)
+        if type(other) is make:
+            kind = self.kind
+            if kind is other.kind:
+                kind = by_kind.get(kind)
+            else:
+                kind = kinds.get((kind, other.kind))
             if kind is None or other.backend is not backend or other.rank != self.rank:
                 raise complaint(op, (self, other), NO_ATTRS)
             value = other.value
@@ -277,7 +282,9 @@ def _method_of_two(op: Op) -> Callable[..., Any]:
             out = backend.run(op, (self.value, value), NO_ATTRS)
         except Exception as error:
             raise explained(op, (self, other), NO_ATTRS, error) from None
-        return make(out, kind, backend, self.rank)
+        made = new(make)  # make(out, kind, backend, rank), without the call
+        made.value, made.kind, made.backend, made.rank = out, kind, backend, self.rank
+        return made
 
     return method
 

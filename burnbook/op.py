@@ -36,6 +36,7 @@ class Op:
 
     `kinds` maps the kinds of the inputs to the kind of the output (a tuple of kinds for
     several outputs). `inputs` names the tensors, `attrs` the keyword-only attributes.
+    `quick` tells the tape of an op of two inputs that has nothing else to look after.
     """
 
     def __init__(self, forward: Callable[..., Any], kinds: str, **declared: Any):
@@ -68,14 +69,17 @@ class Op:
         self.kept: tuple[str, ...] = ()
         self.backward: BackwardOp | None = None
         self.can_track: tuple[bool, ...] = (False,) * len(self.inputs)
+        self.quick = False
 
     def grad(self, **rules: Rule) -> "Op":
         """Declare ∂loss/∂input, a rule per input; each asks for what it needs by name.
 
         A rule may ask for `xp`, `g` (the gradient of the output), `out`, any input or
-        its `<input>_shape`, any attribute, any extra. A rule may itself be an op.
+        its `<input>_shape`, any attribute, any extra. A rule may itself be an op. A rule
+        that asks for `needs` stands for all inputs at once: it is called with a truth
+        value for each and gives a tuple with their gradients, None where not needed.
         """
-        offered = {"xp", "g", "out", "position", *self.inputs, *self.attrs}
+        offered = {"xp", "g", "out", "position", "needs", *self.inputs, *self.attrs}
         offered |= {f"{name}_shape" for name in self.inputs} | set(self.extras)
         for name, rule in rules.items():
             if name not in self.inputs:
@@ -97,6 +101,7 @@ class Op:
             )
         self.can_track = tuple(name in rules for name in self.inputs)
         self.backward = BackwardOp(self)
+        self.quick = self.backward.of_two is not None
         return self
 
     def __call__(self, xp: Any, *values: Any, **attrs: Any) -> Any:
@@ -133,10 +138,12 @@ class BackwardOp:
         self.source = source
         self.name = f"{source.name}.backward"
         self.extras = ()
+        self.quick = False
         self.rules: dict[str, Rule] = {}
         self.keep = self.keep_first = self.keep_second = None
         self.inputs = ("g", *source.kept)
         self.forward = _compile_backward(source)
+        self.of_two = _compile_backward_of_two(source)
         self.__doc__ = f"The gradients of {source.name}."
 
     def __repr__(self) -> str:
@@ -331,11 +338,18 @@ def _kept_names(made: Op, wanted: set[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def keep_inputs(values: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+    """Keep just the inputs; the tape knows this one and need not call it."""
+    return values
+
+
 def _compile_keep(made: Op, wanted: set[str]) -> Keep:
     """Write the function that picks, from one forward run, what the rules ask for.
 
     What only the rules of untracked inputs would ask for is None: `x * 2.0` keeps no x.
     """
+    if made.kept == made.inputs and wanted.issuperset(made.inputs) and not made.many:
+        return keep_inputs
     if made.many:
         parts = {made.inputs[0]: "values"}
         parts[f"{made.inputs[0]}_shape"] = "[v.shape for v in values]"
@@ -358,29 +372,67 @@ def _compile_backward(made: Op) -> Callable[..., Any]:
     header = ["xp", "g", *made.kept, "*", "needs"]
     header += [f"{name}=_default_{name}" for name in made.attrs]
     scope |= {f"_default_{name}": value for name, value in made.attrs.items()}
+    together = {rule for rule in made.rules.values() if "needs" in _wants(rule)}
+    if together:
+        (scope["rule"],) = together
+        call = f"rule({', '.join(_wants(scope['rule']))})"
+        exec(f"def backward({', '.join(header)}): return {call}", scope)
+        return scope["backward"]
+    if made.many:
+        (name,) = made.rules
+        return _backward_of_many(made, made.rules[name], _wants(made.rules[name]))
+    calls = [
+        call if call in ("None", "g") else f"({call}) if needs[{i}] else None"
+        for i, call in enumerate(_rule_calls(made, scope))
+    ]
+    text = f"def backward({', '.join(header)}):\n    return ({', '.join(calls)},)"
+    exec(text, scope)
+    return scope["backward"]
+
+
+def _compile_backward_of_two(made: Op) -> tuple[Callable[..., Any], ...] | None:
+    """The same without attributes, for two inputs: only the second, the first, both.
+
+    Why: a chain of small ops spends its time here, and asking nothing is quickest.
+    """
+    if len(made.inputs) != 2 or made.many or made.attrs or made.extras:
+        return None
+    scope: dict[str, Any] = {}
+    first, second = _rule_calls(made, scope)
+    header = ", ".join(["xp", "g", *made.kept])
+    for name, pair in {
+        "second": ("None" if first != "g" else "g", second),
+        "first": (first, "None" if second != "g" else "g"),
+        "both": (first, second),
+    }.items():
+        exec(f"def {name}({header}): return {pair[0]}, {pair[1]}", scope)
+    return scope["second"], scope["first"], scope["both"]
+
+
+def _rule_calls(made: Op, scope: dict[str, Any]) -> list[str]:
+    """The call of each input's rule, as code; the rules themselves go into the scope.
+
+    "None" where there is no rule. An identity is just "g": it costs nothing, so it
+    need not be asked for.
+    """
     calls: list[str] = []
     for i, name in enumerate(made.inputs):
         rule = made.rules.get(name)
         if rule is None:
             calls.append("None")
             continue
+        if _is_identity(rule):
+            calls.append("g")
+            continue
         scope[f"rule_{i}"] = rule
         names = _wants(rule)
-        if _is_identity(rule) and not made.many:
-            calls.append("g")  # costs nothing, so it need not be asked for
-            continue
         if isinstance(rule, Op):
             tensors = ["xp", *names[: len(rule.inputs)]]
             attrs = [f"{a}={a}" for a in names[len(rule.inputs) :]]
-            call = f"rule_{i}({', '.join(tensors + attrs)})"
+            calls.append(f"rule_{i}({', '.join(tensors + attrs)})")
         else:
-            call = f"rule_{i}({', '.join(names)})"
-        if made.many:
-            return _backward_of_many(made, rule, names)
-        calls.append(f"({call}) if needs[{i}] else None")
-    text = f"def backward({', '.join(header)}):\n    return ({', '.join(calls)},)"
-    exec(text, scope)
-    return scope["backward"]
+            calls.append(f"rule_{i}({', '.join(names)})")
+    return calls
 
 
 def _is_identity(rule: Rule) -> bool:

@@ -36,6 +36,32 @@ def test_a_value_used_twice_collects_both_gradients():
     assert np.asarray(x.grad(grads)).tolist() == [7.0]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_both_walks_back_give_the_same_gradients(seed):
+    """Random graphs: the walk for arrays, and the one that is watched."""
+
+    def graph():
+        rng = np.random.default_rng(seed)
+        leaves = [leaf(rng.standard_normal((3, 1 + 2 * (i % 2)))) for i in range(4)]
+        made = list(leaves)
+        for _ in range(12):
+            x, y = (made[int(i)] for i in rng.integers(0, len(made), 2))
+            both = (x + y, x * y, x - y, x.tanh() * 0.5, x.exp().log() + y)
+            made.append(both[int(rng.integers(5))])
+        return leaves, sum((t.sum() for t in made[5:]), made[4].sum())
+
+    (leaves, one), (others, two) = graph(), graph()
+    seen = []
+    quick = one.backward()
+    watched = DEVICE.backward(two.value, lambda *what: seen.append(what))
+    assert seen
+    for x, y in zip(leaves, others, strict=True):
+        g, h = quick.get(x.value.node), watched.get(y.value.node)
+        assert (g is None) == (h is None)
+        if g is not None:
+            np.testing.assert_allclose(g, h, rtol=2e-5, atol=1e-6)
+
+
 def test_stretched_inputs_get_gradients_of_their_own_shape():
     x, b = leaf(np.ones((4, 3))), leaf(np.ones((1, 3)))
     grads = (x + b).backward()

@@ -8,7 +8,6 @@ differentiated again.
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush
 from typing import Any
 from weakref import WeakSet
 
@@ -24,19 +23,12 @@ from burnbook.autodiff.graph import HookedGradients
 from burnbook.autodiff.space import TrackedSpace
 from burnbook.autodiff.tape import Node, Tracked, next_number
 from burnbook.autodiff.transfer import move, run_at_home
-from burnbook.autodiff.trouble import (
-    cut_or_tracked,
-    explain_failure,
-    no_rule,
-    remembering_places,
-    used_up,
-)
+from burnbook.autodiff.trouble import cut_or_tracked, remembering_places
+from burnbook.autodiff.walk import walk, walk_arrays
 from burnbook.backend.base import Backend, Layer, Value, Watch
-from burnbook.backend.numpy import Numpy, quietly
+from burnbook.backend.numpy import Numpy, be_as_before, be_quiet, quiet, quietly
 from burnbook.errors import GraphError
-from burnbook.op import BackwardOp, Op
-from burnbook.ops.elementwise import add
-from burnbook.ops.reduce import sum_to
+from burnbook.op import BackwardOp, Op, keep_inputs
 
 NO_ATTRS: dict[str, Any] = {}
 new = object.__new__
@@ -64,6 +56,9 @@ class Autodiff(Layer):
         self.checkpointing = checkpointing
         self.depth = inner.depth + 1 if isinstance(inner, Autodiff) else 0
         self.tracked = _tracked_type(Tracked, self.depth)
+        self.bare = type(inner) is Numpy
+        self.array_space = inner.xp
+        self.kernels_below = inner.kernels
         self.space = TrackedSpace(self)
         self.hooked: WeakSet[Node] = WeakSet()
         self.homes: dict[type, Autodiff] = {}  # whose values came here, by their type
@@ -97,19 +92,27 @@ class Autodiff(Layer):
                 values = (x, y.value)
             else:
                 return self._inner.run(op, values, attrs)
+            if op.quick and self.bare and op not in self.kernels_below:
+                x, y = values  # what Numpy.run does, without the call
+                before = be_quiet(quiet)
+                try:
+                    out = op.forward(self.array_space, x, y)
+                finally:
+                    be_as_before(before)
+            elif keep is None:
+                return self._run_unknown(op, values, parents, attrs)
+            else:
+                out = self._inner.run(op, values, attrs)
         else:
             parents = tuple([v.node if type(v) is tracked else None for v in values])
             if not any(parents):
                 return self._inner.run(op, values, attrs)
             keep = op.keep
             values = tuple([v.value if type(v) is tracked else v for v in values])
-        if keep is None:
-            if isinstance(op, BackwardOp):
-                return self.space.trace(op, values, parents, attrs)
+            if keep is None:
+                return self._run_unknown(op, values, parents, attrs)
             out = self._inner.run(op, values, attrs)
-            return cut_or_tracked(op, out, parents, attrs, tracked)
-        out = self._inner.run(op, values, attrs)
-        kept = keep(values, out)
+        kept = values if keep is keep_inputs else keep(values, out)
         if not op.extras:  # tracked(out, Node(…)), without the two calls
             node = new(Node)
             node.op, node.parents, node.kept, node.attrs = op, parents, kept, attrs
@@ -121,6 +124,19 @@ class Autodiff(Layer):
         first = out[0]
         made = tracked(first, Node(op, parents, kept, attrs, first.shape))
         return (made, *out[1:])
+
+    def _run_unknown(
+        self,
+        op: Op | BackwardOp,
+        values: tuple[Value, ...],
+        parents: tuple[Node | None, ...],
+        attrs: dict[str, Any],
+    ) -> Value:
+        """An op without rules; a gradient op is differentiated through its code."""
+        if isinstance(op, BackwardOp):
+            return self.space.trace(op, values, parents, attrs)
+        out = self._inner.run(op, values, attrs)
+        return cut_or_tracked(op, out, parents, attrs, self.tracked)
 
     def leaf(self, value: Value) -> Tracked:
         """A value that gradients are collected for."""
@@ -145,15 +161,20 @@ class Autodiff(Layer):
                 "no tensor behind this one requires a gradient",
                 cure="call require_grad() on the inputs of the computation",
             )
+        hooked = self.hooked or any(home.hooked for home in self.homes.values())
+        seed = self._inner.xp.ones_like(_raw(root.value))
+        plain = self.prepare is _as_it_is and watch is None
+        if isinstance(self._inner, Numpy) and plain and not (hooked or self.homes):
+            with quietly():
+                return Gradients(walk_arrays(root.node, seed, self._inner), self._inner)
         run = self._inner.run
         if self.homes:
             run = run_at_home(run, self.homes, type(root.value))
         run = self.prepare(run if watch is None else _watched(run, watch))
-        grads = {root.node: self._inner.xp.ones_like(_raw(root.value))}
-        if self.hooked or any(home.hooked for home in self.homes.values()):
-            grads = HookedGradients(grads)
+        grads = {root.node: seed}
         with quietly():  # 1/0 is inf in a gradient, as it is forward
-            return Gradients(_collect(root.node, grads, run), self._inner)
+            grads = HookedGradients(grads) if hooked else grads
+            return Gradients(walk(root.node, grads, run), self._inner)
 
     def __repr__(self) -> str:
         if self.checkpointing == NO_CHECKPOINTING:
@@ -164,76 +185,6 @@ class Autodiff(Layer):
         if type(value) is self.tracked:
             value = value.value
         return self._inner.to_numpy(value)
-
-
-def _collect(  # noqa: C901, PLR0915 - one loop, and hot
-    node: Node, grads: dict[Node, Any], run: Callable[..., Any]
-) -> dict[Node, Any]:
-    """Walk from the newest node back, and give the gradients of the leaves."""
-    leaves: dict[Node, Any] = {}
-    ends = leaves if type(grads) is dict else grads  # hooks see what is complete
-    pending = [(node.number, node)]
-    alone = getattr(run, "__func__", None) is Numpy.run  # nobody watches, arrays only
-    sums: set[Node] = set()
-    try:
-        while pending:
-            node = heappop(pending)[1]  # the newest one that has a gradient
-            g = grads.pop(node)
-            op, kept, parents = node.op, node.kept, node.parents
-            if op is None:
-                leaves[node] = g
-                continue
-            if kept is None:
-                raise used_up(op)
-            node.kept = None
-            attrs = (
-                _NEEDS_OF_TWO[parents[0] is not None][parents[1] is not None]
-                if len(parents) == 2 and not node.attrs
-                else _attrs_with_needs(node, parents)
-            )
-            parts = run(op.backward, (g, *kept), attrs)
-            for parent, part in zip(parents, parts):  # noqa: B905 - equal, and hot
-                if parent is None:
-                    continue
-                if part is None:
-                    no_rule(op, parents, parts)
-                    continue
-                if part.shape != parent.shape:
-                    part = run(sum_to, (part,), {"shape": parent.shape})
-                home = ends if parent.op is None else grads
-                held = home.get(parent)
-                if parent in sums:  # a sum that only we hold: add in place
-                    held += part
-                    continue
-                if held is not None:
-                    home[parent] = run(add, (held, part), NO_ATTRS)
-                    if alone:
-                        sums.add(parent)
-                    continue
-                home[parent] = part
-                if home is grads:
-                    heappush(pending, (parent.number, parent))
-    except Exception as error:
-        explained = explain_failure(error, node)
-        if explained is error:
-            raise
-        raise explained from None
-    return leaves
-
-
-def _attrs_with_needs(node: Node, parents: tuple[Node | None, ...]) -> dict[str, Any]:
-    """The attributes of a gradient: those of the op, and which inputs want one."""
-    if len(parents) == 2:
-        needs = _NEEDS_OF_TWO[parents[0] is not None][parents[1] is not None]
-    else:
-        needs = {"needs": tuple([parent is not None for parent in parents])}
-    return {**node.attrs, **needs} if node.attrs else needs
-
-
-_NEEDS_OF_TWO = tuple(
-    tuple({"needs": (first, second)} for second in (False, True))
-    for first in (False, True)
-)
 
 
 def _raw(value: Any) -> Any:

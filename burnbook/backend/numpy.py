@@ -66,11 +66,10 @@ class Numpy(Backend):
     def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
         """Run one op; NaN and infinity are answers, of which NumPy shall not warn."""
         if not attrs and len(values) == 2 and op not in self.kernels:  # hot
-            if state(None) is quiet:
-                return op.forward(self.xp, values[0], values[1])
+            x, y = values
             before = be_quiet(quiet)
             try:
-                return op.forward(self.xp, values[0], values[1])
+                return op.forward(self.xp, x, y)
             finally:
                 be_as_before(before)
         if state(None) is quiet:

@@ -523,7 +523,7 @@ check("4.3.5", answer)
 #
 # **Where this lives.** `burnbook/autodiff/__init__.py`; the decorator
 # `burnbook/autodiff/autodiff.py` with its tape `burnbook/autodiff/tape.py` and container
-# `burnbook/autodiff/gradients.py`; what tensors say, `burnbook/tensor/track.py`; graph and
+# `burnbook/autodiff/gradients.py`; the way back `burnbook/autodiff/walk.py`; what tensors say, `burnbook/tensor/track.py`; graph and
 # hooks, `burnbook/autodiff/graph.py`; `burnbook/autodiff/checkpointing.py`; second
 # derivatives, `burnbook/autodiff/space.py`; other devices, `burnbook/autodiff/transfer.py`;
 # errors, `burnbook/autodiff/trouble.py`.
