@@ -71,7 +71,7 @@ class Autodiff(Layer):
         if self.wants_places:
             self.run = remembering_places(self.run, self.tracked)
 
-    def run(
+    def run(  # noqa: PLR0915 - hot
         self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
     ) -> Value:
         tracked = self.tracked

@@ -217,7 +217,7 @@ SAME_OP: dict[str, Op] = {
 CONSTANT = {
     *("sign", "floor", "ceil", "rint", "arange", "argmax", "argmin", "isnan"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-    *("ones", "asarray", "ones_like"),
+    *("ones", "asarray", "ones_like", "eye"),
 }
 TYPES = {"float16", "float32", "float64", "int32", "int64", "bool_"}
 

@@ -18,7 +18,7 @@ from burnbook.ops.reduce import sum_to
 NO_ATTRS: dict[str, Any] = {}
 
 
-def walk(
+def walk(  # noqa: C901 - one loop
     node: Node, grads: dict[Node, Any], run: Callable[..., Any]
 ) -> dict[Node, Any]:
     """The gradients of the leaves behind `node`, whose own gradient is in `grads`.
@@ -61,7 +61,7 @@ def walk(
     return leaves
 
 
-def walk_arrays(  # noqa: C901, PLR0912, PLR0915 - one loop, and hot
+def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
     node: Node, g: Any, device: Numpy
 ) -> dict[Node, Any]:
     """The same for arrays: `g` is the gradient of `node`.
