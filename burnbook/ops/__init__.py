@@ -1,5 +1,10 @@
 """Building blocks · Tensor. All operations: plain array code, one file per family."""
 
+from burnbook.ops.batch_norm import (
+    batch_norm,
+    batch_norm_known,
+    neighbor_sum,
+)
 from burnbook.ops.bits import (
     bitwise_and,
     bitwise_left_shift,
@@ -101,7 +106,9 @@ from burnbook.ops.linear import (
     matmul,
 )
 from burnbook.ops.norm import (
+    group_norm,
     layer_norm,
+    rms_norm,
 )
 from burnbook.ops.order import (
     argmedian,
@@ -248,6 +255,8 @@ __all__ = [
     "avg_pool2d",
     "avg_pool2d_x",
     "avg_pool_x",
+    "batch_norm",
+    "batch_norm_known",
     "bernoulli",
     "bitwise_and",
     "bitwise_left_shift",
@@ -298,6 +307,7 @@ __all__ = [
     "gelu",
     "greater",
     "greater_equal",
+    "group_norm",
     "hypot",
     "interpolate",
     "interpolate_x",
@@ -339,6 +349,7 @@ __all__ = [
     "mish",
     "mul",
     "neg",
+    "neighbor_sum",
     "newest",
     "normal",
     "not_equal",
@@ -355,6 +366,7 @@ __all__ = [
     "reshape",
     "rfft_back",
     "rfft_pairs",
+    "rms_norm",
     "round",
     "scatter",
     "select",

@@ -14,9 +14,11 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from burnbook.backend.compiled import store
+from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.conv import conv2d
 from burnbook.ops.elementwise import relu
 from burnbook.ops.linear import linear
+from burnbook.ops.norm import group_norm, layer_norm, rms_norm
 from burnbook.ops.pool import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
@@ -44,6 +46,19 @@ FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {adam_step: 1},
     "rows": {linear: 256},
+    "norm": {
+        layer_norm: 256,
+        layer_norm.backward: 256,
+        rms_norm: 256,
+        rms_norm.backward: 256,
+    },
+    "channels": {
+        group_norm: 256,
+        group_norm.backward: 256,
+        batch_norm: 256,
+        batch_norm.backward: 256,
+        batch_norm_known: 256,
+    },
 }
 
 NOTICE = (

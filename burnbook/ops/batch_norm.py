@@ -1,0 +1,191 @@
+"""Building blocks · Module. Normalization of channels, over a batch or by neighbors."""
+
+from typing import Any
+
+from burnbook.op import above, normal, op, positive
+from burnbook.ops.norm import (
+    channel_sums,
+    channels_fit,
+    per_channel,
+    scale_of,
+    slope,
+    standard,
+    standard_again,
+    wide,
+)
+
+
+@op(
+    "FFF>F",
+    check=channels_fit,
+    extra="mean var",
+    method=False,
+    samples=[
+        (normal(4, 3, 2), normal(3), normal(3), {"epsilon": 1e-5}),
+        (normal(5, 3), normal(3), normal(3), {"epsilon": 0.1}),
+        (normal(2, 2, 3, 2), normal(2), normal(2), {"epsilon": 1e-5}),
+    ],
+    rejects=[
+        (normal(4, 3, 2), normal(2), normal(3)),
+        (normal(3), normal(3), normal(3)),
+    ],
+)
+def batch_norm(xp: Any, x: Any, gamma: Any, beta: Any, *, epsilon: float = 1e-5) -> Any:
+    """Normalize every channel over the batch: out = γ (x − μ) / √(σ² + ε) + β.
+
+    Shapes: x [n, c, ...], gamma [c], beta [c] -> [n, c, ...]
+    Why: σ² is the mean of the squares; μ and σ² are extras, which running averages are
+    made of.
+    """
+    flat = wide(xp, x).reshape((*x.shape[:2], -1))
+    out, mean, var = standard(xp, flat, (0, 2), epsilon)
+    out *= gamma.reshape((-1, 1))
+    out += beta.reshape((-1, 1))
+    out = out.reshape(x.shape).astype(x.dtype, copy=False)
+    return out, mean.reshape(-1), var.reshape(-1)
+
+
+def batch_norm_x(
+    xp: Any, g: Any, x: Any, gamma: Any, mean: Any, var: Any, epsilon: float
+) -> Any:
+    """∂x, as in layer_norm, with a channel of the whole batch for a row."""
+    flat = (*x.shape[:2], -1)
+    h = wide(xp, g).reshape(flat) * gamma.reshape((-1, 1))
+    moments = mean.reshape((1, -1, 1)), var.reshape((1, -1, 1))
+    dx = slope(xp, h, wide(xp, x).reshape(flat), *moments, (0, 2), epsilon)
+    return dx.reshape(x.shape).astype(x.dtype, copy=False)
+
+
+def batch_norm_gamma(
+    xp: Any, g: Any, x: Any, mean: Any, var: Any, epsilon: float
+) -> Any:
+    """∂γ = Σ g x̂ over examples and places."""
+    flat = wide(xp, x).reshape((*x.shape[:2], -1))
+    moments = mean.reshape((1, -1, 1)), var.reshape((1, -1, 1))
+    hat = standard_again(xp, flat, *moments, (0, 2), epsilon)
+    return per_channel(xp, hat.reshape(x.shape) * g).astype(g.dtype, copy=False)
+
+
+batch_norm.grad(x=batch_norm_x, gamma=batch_norm_gamma, beta=channel_sums)
+
+
+def _known(
+    x: tuple[int, ...],
+    gamma: tuple[int, ...],
+    beta: tuple[int, ...],
+    mean: tuple[int, ...],
+    var: tuple[int, ...],
+) -> str | None:
+    """Why known moments do not fit, or None if they do."""
+    if mean != gamma or var != gamma:
+        return "the mean and the variance must have the shape of gamma"
+    return channels_fit(x, gamma, beta)
+
+
+@op(
+    "FFFFF>F",
+    check=_known,
+    method=False,
+    samples=[
+        (normal(4, 3, 2), normal(3), normal(3), normal(3), positive(3)),
+        (normal(4, 2), normal(2), normal(2), normal(2), above(0.0, 2)),
+    ],
+    rejects=[(normal(4, 3, 2), normal(3), normal(3), normal(3), positive(2))],
+)
+def batch_norm_known(
+    xp: Any,
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    mean: Any,
+    var: Any,
+    *,
+    epsilon: float = 1e-5,
+) -> Any:
+    """The same with a mean and a variance that are known: a straight line per channel.
+
+    Shapes: x [n, c, ...], gamma [c], beta [c], mean [c], var [c] -> [n, c, ...]
+    """
+    line = (-1, *(1,) * (x.ndim - 2))
+    factor = scale_of(xp, wide(xp, var), epsilon) * gamma
+    shift = beta - mean * factor
+    out = x * factor.reshape(line).astype(x.dtype, copy=False)
+    out += shift.reshape(line).astype(x.dtype, copy=False)
+    return out
+
+
+def batch_norm_known_x(xp: Any, g: Any, gamma: Any, var: Any, epsilon: float) -> Any:
+    """∂x = g γ / √(σ² + ε)."""
+    return g * _line(scale_of(xp, var, epsilon) * gamma, g)
+
+
+def batch_norm_known_gamma(
+    xp: Any, g: Any, x: Any, mean: Any, var: Any, epsilon: float
+) -> Any:
+    """∂γ = Σ g (x − μ) / √(σ² + ε)."""
+    return per_channel(xp, g * (x - _line(mean, x))) * scale_of(xp, var, epsilon)
+
+
+def batch_norm_known_mean(xp: Any, g: Any, gamma: Any, var: Any, epsilon: float) -> Any:
+    """∂μ = −Σ g γ / √(σ² + ε)."""
+    return -per_channel(xp, g) * gamma * scale_of(xp, var, epsilon)
+
+
+def batch_norm_known_var(
+    xp: Any, g: Any, x: Any, gamma: Any, mean: Any, var: Any, epsilon: float
+) -> Any:
+    """∂σ² = −½ Σ g γ (x − μ) (σ² + ε)^(−3/2)."""
+    scale = scale_of(xp, var, epsilon)
+    along = per_channel(xp, g * (x - _line(mean, x)))
+    return along * gamma * scale * scale * scale * -0.5
+
+
+batch_norm_known.grad(
+    x=batch_norm_known_x,
+    gamma=batch_norm_known_gamma,
+    beta=channel_sums,
+    mean=batch_norm_known_mean,
+    var=batch_norm_known_var,
+)
+
+
+def _around(x: tuple[int, ...], before: int, after: int) -> str | None:
+    """Why a window of channels cannot be summed, or None if it can."""
+    if len(x) < 2:
+        return f"x must be [n, c, ...], with at least two dims, not {len(x)}"
+    if before < 0 or after < 0:
+        return f"a window from {before} before to {after} after is none"
+    return None
+
+
+@op(
+    "F>F",
+    check=_around,
+    method=False,
+    samples=[
+        (normal(2, 5, 3), {"before": 1, "after": 2}),
+        (normal(2, 3), {"before": 4, "after": 0}),
+    ],
+    rejects=[(normal(3), {"before": 1, "after": 1})],
+)
+def neighbor_sum(xp: Any, x: Any, *, before: int, after: int) -> Any:
+    """Sum each channel with its neighbors: outᵢ = Σ xⱼ, i − before ≤ j ≤ i + after.
+
+    Shapes: x [n, c, ...] -> [n, c, ...]
+    """
+    out = x.copy()
+    for step in range(1, min(after, x.shape[1] - 1) + 1):
+        out[:, :-step] += x[:, step:]
+    for step in range(1, min(before, x.shape[1] - 1) + 1):
+        out[:, step:] += x[:, :-step]
+    return out
+
+
+neighbor_sum.grad(
+    x=lambda xp, g, before, after: neighbor_sum(xp, g, before=after, after=before)
+)
+
+
+def _line(values: Any, x: Any) -> Any:
+    """One value for each channel, shaped so that it stretches over x."""
+    return values.reshape((-1, *(1,) * (x.ndim - 2)))
