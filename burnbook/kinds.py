@@ -59,7 +59,15 @@ _KIND_OF = {"f": Float, "i": Int, "u": Int, "b": Bool}
 
 
 def numpy_dtype(name: str) -> np.dtype:
-    """NumPy's element type for one of our names: "f32" -> float32."""
+    """NumPy's element type for one of our names: "f32" -> float32.
+
+    Why: "bf16" has none. TensorData holds its bits, so records of bf16 can be read and
+    written, but nothing computes with it.
+    """
+    if name == "bf16":
+        what = "NumPy has no bf16, so nothing can be computed in it"
+        cure = '"f32", or "f16" for half the memory; TensorData and records hold bf16'
+        raise KindError("dtype", what, cure=cure)
     try:
         return _DTYPES[name]
     except KeyError:

@@ -75,7 +75,8 @@ def wrap(found):
     if isinstance(found, np.generic):
         return FarArray(np.asarray(found))
     if isinstance(found, (list, tuple)):
-        return type(found)(map(wrap, found))
+        kind = list if isinstance(found, list) else tuple  # svd has a tuple of its own
+        return kind(map(wrap, found))
     is_function = callable(found) and not isinstance(found, type)
     return FarFunction(found) if is_function else found
 

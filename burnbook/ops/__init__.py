@@ -189,6 +189,8 @@ from burnbook.ops.softmax import (
     softmax,
 )
 from burnbook.ops.solve import (
+    cofactor,
+    cofactor_x,
     det,
     inverse,
 )
@@ -272,6 +274,8 @@ __all__ = [
     "cat",
     "ceil",
     "clamp",
+    "cofactor",
+    "cofactor_x",
     "conv",
     "conv2d",
     "conv2d_weight",

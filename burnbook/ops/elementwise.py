@@ -141,10 +141,21 @@ def powf(xp: Any, x: Any, y: Any) -> Any:
     return xp.power(x, y)
 
 
-powf.grad(
-    x=lambda xp, g, x, y: g * y * xp.power(x, y - 1),
-    y=lambda xp, g, x, out: g * out * xp.log(x),
-)
+def powf_x(xp: Any, g: Any, x: Any, y: Any) -> Any:
+    """y · xʸ⁻¹; to the power 0 everything is 1, so there it is 0, even at x = 0."""
+    if not hasattr(y, "dtype"):
+        return g * (y * xp.power(x, y - 1)) if y else g * 0
+    flat = (x == 0) * (y == 0)
+    return g * (y * xp.power(x, xp.where(flat, 1.0, y) - 1))
+
+
+def powf_y(xp: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
+    """xʸ · ln x; 0 raised to what is not negative stays as it is, so there it is 0."""
+    base = xp.asarray(x, dtype=out.dtype)
+    return g * (out * xp.log(xp.where((base == 0) * (y >= 0), 1.0, base)))
+
+
+powf.grad(x=powf_x, y=powf_y)
 
 
 @op(

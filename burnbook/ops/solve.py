@@ -53,9 +53,81 @@ def det(xp: Any, x: Any) -> Any:
     return xp.linalg.det(wide(xp, x)).astype(x.dtype)[..., None, None]
 
 
-det.grad(
-    x=lambda xp, g, x, out: g * out * inverse(xp, x).swapaxes(-1, -2),
-)
+@op("F>F", check=is_square, samples=SQUARE, rejects=NOT_SQUARE, method=False)
+def cofactor(xp: Any, x: Any) -> Any:
+    """How the determinant grows with each element: outᵢⱼ = ∂ det x / ∂ xᵢⱼ.
+
+    Shapes: x [..., n, n] -> [..., n, n]
+    Why: det x · x⁻ᵀ says the same where x has an inverse. With x = u s vᵀ it is
+    ± u t vᵀ, tᵢ the product of all s but sᵢ, which holds for singular matrices too.
+    """
+    u, s, v, sign = _decomposed(xp, x)
+    out = sign * xp.matmul(u * _others(xp, s)[..., None, :], v)
+    return out.astype(x.dtype)
+
+
+@op("FF>F", method=False)
+def cofactor_x(xp: Any, dout: Any, x: Any) -> Any:
+    """The gradient of cofactor, again by products of singular values: all but two.
+
+    Shapes: dout [..., n, n], x [..., n, n] -> [..., n, n]
+    """
+    u, s, v, sign = _decomposed(xp, x)
+    n = s.shape[-1]
+    pairs = _all_but_two(xp, s)
+    turned = xp.matmul(xp.matmul(u.swapaxes(-1, -2), dout), v.swapaxes(-1, -2))
+    inner = -pairs * turned.swapaxes(-1, -2)
+    diagonal = xp.matmul(pairs, xp.diagonal(turned, axis1=-2, axis2=-1)[..., None])
+    inner = inner + xp.eye(n, dtype=s.dtype) * diagonal
+    return (sign * xp.matmul(xp.matmul(u, inner), v)).astype(x.dtype)
+
+
+def _decomposed(xp: Any, x: Any) -> tuple[Any, Any, Any, Any]:
+    """x = u · s · v, and the sign that u and v give to the determinant.
+
+    Of a matrix with NaN or infinity the sign is NaN, and so is all that follows.
+    """
+    known = xp.isfinite(x).all(axis=(-2, -1))[..., None, None]
+    u, s, v = xp.linalg.svd(wide(xp, xp.where(known, x, 0)))
+    sign = xp.sign(xp.linalg.det(u) * xp.linalg.det(v))[..., None, None]
+    return u, s, v, xp.where(known, sign, xp.nan)
+
+
+def _others(xp: Any, s: Any) -> Any:
+    """For each element the product of all others, without dividing."""
+    ones = xp.ones((*s.shape[:-1], 1), dtype=s.dtype)
+    before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
+    turned = xp.concatenate([ones, xp.flip(s, -1)[..., :-1]], axis=-1)
+    return before * xp.flip(xp.cumprod(turned, axis=-1), -1)
+
+
+def _all_but_two(xp: Any, s: Any) -> Any:
+    """outᵢⱼ = the product of all elements but i and j; 0 for i = j."""
+    n = s.shape[-1]
+    one = xp.eye(n, dtype=s.dtype)
+    return _others(xp, s[..., None, :] * (1 - one) + one) * (1 - one)
+
+
+def third(xp: Any, g: Any, dout: Any, x: Any) -> Any:
+    """The third derivative of det x along g and dout; it needs the inverse of x."""
+    back = inverse(xp, x)
+    a, b = xp.matmul(back, g), xp.matmul(back, dout)
+    ab, ba = xp.matmul(a, b), xp.matmul(b, a)
+    trace_a, trace_b, trace_ab = (_trace(xp, m) for m in (a, b, ab))
+    one = xp.eye(x.shape[-1], dtype=x.dtype)
+    inner = (trace_a * trace_b - trace_ab) * one - trace_a * b - trace_b * a + ab + ba
+    return det(xp, x) * xp.matmul(inner, back).swapaxes(-1, -2)
+
+
+def _trace(xp: Any, x: Any) -> Any:
+    """The sum of the diagonal, as [..., 1, 1]."""
+    one = xp.eye(x.shape[-1], dtype=x.dtype)
+    return xp.sum(x * one, axis=(-2, -1), keepdims=True)
+
+
+cofactor.grad(x=cofactor_x)
+cofactor_x.grad(dout=lambda xp, g, x: cofactor_x(xp, g, x), x=third)
+det.grad(x=lambda xp, g, x: g * cofactor(xp, x))
 
 
 def wide(xp: Any, x: Any) -> Any:

@@ -124,10 +124,22 @@ class Basic(Methods):
         return apply(shape_ops.expand, self, shape=check_dims("expand", wanted))
 
     def repeat_dim(self, dim: int, times: int) -> Self:
-        """Put copies of the tensor one after the other along a dim."""
-        if times < 1:
-            raise ShapeError("repeat_dim", f"repeating {times} times leaves nothing")
-        return apply(shape_ops.cat, *[self] * times, dim=self._dim("repeat_dim", dim))
+        """Put copies of the tensor one after the other along a dim; 0 copies are none.
+
+        Example:
+            >>> from burnbook.tensor import Tensor
+            >>> x = Tensor.from_ints([[1, 2]])
+            >>> x.repeat_dim(1, 2).shape, x.repeat_dim(1, 0).shape
+            ((1, 4), (1, 0))
+        """
+        place = self._dim("repeat_dim", dim)
+        if times < 0:
+            what = f"{times} copies: there cannot be fewer than none"
+            raise ShapeError("repeat_dim", what, cure="0 or more")
+        if times == 0:
+            nothing = (slice(None),) * place + (slice(0, 0),)
+            return apply(shape_ops.slice_, self, index=nothing)
+        return apply(shape_ops.cat, *[self] * times, dim=place)
 
     def repeat(self, sizes: Sequence[int]) -> Self:
         """Repeat along every dim; 0 and 1 leave a dim as it is."""

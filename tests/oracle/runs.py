@@ -186,15 +186,19 @@ def det(x):
     return rows(one, x, 2)
 
 
-def inverse(x):
-    """Cramer: the transposed cofactors over the determinant."""
+def cofactor(x):
+    """The signed determinant of what is left without a row and a column."""
 
     def one(matrix):
-        n = len(matrix)
-        out = np.empty((n, n))
-        for i, j in np.ndindex(n, n):
+        out = np.empty(matrix.shape)
+        for i, j in np.ndindex(matrix.shape):
             minor = np.delete(np.delete(matrix, i, 0), j, 1)
-            out[j, i] = (-1) ** (i + j) * det(minor)[0, 0] / det(matrix)[0, 0]
+            out[i, j] = (-1) ** (i + j) * det(minor)[0, 0]
         return out
 
     return rows(one, x, 2)
+
+
+def inverse(x):
+    """Cramer: the transposed cofactors over the determinant."""
+    return rows(lambda matrix: cofactor(matrix).T / det(matrix), x, 2)
