@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from burnbook import linalg
+from burnbook import grid, linalg, ops
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.errors import KindError
-from burnbook.tensor import Int, Tensor
+from burnbook.tensor import Int, Tensor, apply
 from tests import oracle
 
 DEVICE = Autodiff(Numpy(float="f64"))
@@ -138,3 +138,22 @@ def test_nothing_is_computed_in_bf16_but_data_holds_it():
         Tensor.zeros([2]).cast("bf16")
     data = Tensor.from_data([1.0, 3.1415]).into_data().convert("bf16")
     assert Tensor.from_data(data).into_data().to_list() == [1.0, 3.140625]
+
+
+def test_a_cubic_weighs_the_same_as_when_it_stretches_a_picture():
+    """Reading in the middles of 8 pixels where 4 are is what Interpolate2d does."""
+    picture = np.random.default_rng(3).standard_normal((1, 2, 4, 4))
+    x = Tensor.from_numpy(picture, DEVICE)
+    middles = Tensor.from_numpy((np.arange(8) + 0.5) / 4 - 1, DEVICE)
+    rows, columns = grid.meshgrid([middles, middles])
+    places = Tensor.stack([columns, rows], 2).unsqueeze(4)
+    ours = x.grid_sample_2d(places, "bicubic", "border")
+    options = {"output_size": (8, 8), "mode": "cubic", "align_corners": False}
+    assert ours.all_close(apply(ops.interpolate, x, **options), atol=1e-12)
+
+
+def test_a_cubic_of_a_single_pixel_is_that_pixel():
+    x = Tensor.full([1, 1, 1, 1], 3.0)
+    places = Tensor.from_data([[[[0.3, -0.9]]]])
+    for corners in (True, False):
+        assert x.grid_sample_2d(places, "bicubic", "border", corners).all_close(x)

@@ -423,15 +423,13 @@ def test_grids_equal_pytorch():
     places = rng.uniform(-1.6, 1.6, (2, 6, 7, 2))
     for padding in ("zeros", "border", "reflection"):
         for corners in (True, False):
-            compare(
-                lambda x, g, p=padding, c=corners: x.grid_sample_2d(
-                    g, "bilinear", p, c
-                ),
-                lambda x, g, p=padding, c=corners: F.grid_sample(
-                    x, g, "bilinear", p, c
-                ),
-                [picture, places],
-            )
+            for mode in ("bilinear", "bicubic"):
+                how = (mode, padding, corners)
+                compare(
+                    lambda x, g, how=how: x.grid_sample_2d(g, *how),
+                    lambda x, g, how=how: F.grid_sample(x, g, *how),
+                    [picture, places],
+                )
             compare(
                 lambda x, p=padding, c=corners: x.grid_sample_2d(
                     Tensor.from_numpy(places, DEVICE), "nearest", p, c
