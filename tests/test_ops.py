@@ -144,7 +144,7 @@ def test_backends_agree(made, specs, attrs):
 
 @pytest.mark.parametrize(("made", "specs", "attrs"), SAMPLES)
 def test_shapes_line_is_true(made, specs, attrs):
-    line = re.search(r"Shapes: (.*?)$", made.__doc__ or "", re.MULTILINE)
+    line = re.search(r"Shapes: (.*(?:\n {8}.*)*)", made.__doc__ or "")
     assert line, f"{made.name} has no Shapes: line"
     arrays = arrays_of(specs)
     left, _, right = line[1].partition("->")

@@ -86,6 +86,7 @@ from burnbook.ops.elementwise import (
 from burnbook.ops.gauss import (
     erf,
 )
+from burnbook.ops.gru import gru
 from burnbook.ops.index import (
     argwhere,
     gather,
@@ -141,6 +142,7 @@ from burnbook.ops.random import (
     normal,
     uniform,
 )
+from burnbook.ops.recurrent import lstm, rnn
 from burnbook.ops.reduce import (
     all,
     all_dim,
@@ -312,6 +314,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "group_norm",
+    "gru",
     "hypot",
     "interpolate",
     "interpolate_x",
@@ -332,6 +335,7 @@ __all__ = [
     "log_softmax",
     "lower",
     "lower_equal",
+    "lstm",
     "mask_fill",
     "mask_where",
     "matmul",
@@ -371,6 +375,7 @@ __all__ = [
     "rfft_back",
     "rfft_pairs",
     "rms_norm",
+    "rnn",
     "round",
     "scatter",
     "select",

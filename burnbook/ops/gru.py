@@ -1,0 +1,209 @@
+"""Building blocks · Module. The gated recurrent unit over whole sequences.
+
+Where lstm carries a state and a memory, gru has one state that is both: an update gate
+says how much of it stays, a reset gate how much of it the new value is made from.
+"""
+
+from typing import Any
+
+from burnbook.op import normal, op
+from burnbook.ops.elementwise import sigmoid
+from burnbook.ops.linear import linear
+from burnbook.ops.recurrent import (
+    Size,
+    blank,
+    by_sequences,
+    by_steps,
+    earlier,
+    entry,
+    fits,
+    halved,
+    joined,
+    order,
+    step,
+    turned,
+)
+from burnbook.ops.reduce import sum_to
+
+
+def gru_fits(
+    x: Size,
+    weight: Size,
+    recurrent: Size,
+    bias: Size,
+    recurrent_bias: Size,
+    hidden: Size,
+) -> str | None:
+    """Why the inputs of gru do not go together, or None if they do."""
+    rows = [("bias", bias), ("recurrent_bias", recurrent_bias)]
+    return fits(3, x, weight, recurrent, rows, [("hidden", hidden)])
+
+
+@op(
+    "FFF>F FFFF>F FFFFF>F FFFFFF>F",
+    check=gru_fits,
+    extra="gates inner",
+    method=False,
+    samples=[
+        (
+            *(normal(2, 3, 4), normal(4, 9), normal(3, 9)),
+            *(normal(9), normal(9), normal(2, 3), {"reset_after": after}),
+        )
+        for after in (True, False)
+    ]
+    + [(normal(3, 2, 1), normal(1, 6), normal(2, 6), {"reverse": True})],
+    rejects=[
+        (normal(2, 3, 5), normal(4, 9), normal(3, 9)),
+        (normal(2, 3, 4), normal(4, 9), normal(3, 12)),
+    ],
+)
+def gru(
+    xp: Any,
+    x: Any,
+    weight: Any,
+    recurrent: Any,
+    bias: Any = None,
+    recurrent_bias: Any = None,
+    hidden: Any = None,
+    *,
+    reset_after: bool = True,
+    reverse: bool = False,
+) -> Any:
+    """Carry a state along sequences: hₜ = (1 − z) n + z hₜ₋₁.
+
+    The gates are z, r = σ(xₜ W + b + hₜ₋₁ U + b′), and n = tanh(xₜ W + b + m) with
+    m = r (hₜ₋₁ U + b′), or m = (r hₜ₋₁) U + b′ if the reset comes first; each has
+    columns of its own.
+
+    Shapes: x [b, s, i], weight [i, g], recurrent [h, g], bias [g],
+        recurrent_bias [g], hidden [b, h] -> [b, s, h]; g = 3 h
+    """
+    (b, s, _), n = x.shape, recurrent.shape[0]
+    weight, recurrent, bias, more = halved(
+        xp, 2 * n, weight, recurrent, bias, recurrent_bias
+    )
+    gates = linear.forward(xp, by_steps(x), weight, bias).reshape(s, b, 3 * n)
+    inner, out = xp.empty((s, b, n), x.dtype), xp.empty((b, s, n), x.dtype)
+    hidden = xp.zeros((b, n), x.dtype) if hidden is None else hidden
+    for t in order(s, reverse):
+        soft = hidden.dot(recurrent)
+        if more is not None:
+            soft += more
+        held = soft[:, 2 * n :].copy()
+        soft += gates[t]
+        xp.tanh(soft, out=soft)
+        soft *= 0.5
+        soft += 0.5
+        z, r = soft[:, :n], soft[:, n : 2 * n]
+        if reset_after:
+            new = r * held
+        else:
+            held = r * hidden
+            new = held.dot(recurrent[:, 2 * n :])
+            if more is not None:
+                new += more[2 * n :]
+        new += gates[t, :, 2 * n :]
+        xp.tanh(new, out=new)
+        hidden = new + z * (hidden - new)
+        soft[:, 2 * n :] = new
+        gates[t], inner[t], out[:, t] = soft, held, hidden
+    return out, gates, inner
+
+
+def gru_all(
+    xp: Any,
+    g: Any,
+    x: Any,
+    weight: Any,
+    recurrent: Any,
+    bias: Any,
+    recurrent_bias: Any,
+    hidden: Any,
+    out: Any,
+    gates: Any,
+    inner: Any,
+    reset_after: bool,
+    reverse: bool,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """∂ of all inputs, by way of the gates, from the last step to the first."""
+    (b, s, _), n = x.shape, recurrent.shape[0]
+    found = earlier(xp, out.swapaxes(0, 1), hidden, reverse).reshape(s * b, n)
+    if xp.__name__ == "burnbook":  # a gradient of the gradient will be asked for
+        z = linear(xp, by_steps(x), weight, bias)
+        gates, inner = gru_again(xp, z, found, recurrent, recurrent_bias, reset_after)
+        gates, inner = gates.reshape(s, b, 3 * n), inner.reshape(s, b, n)
+    blocks = (gates, inner, found.reshape(s, b, n), turned(xp, recurrent))
+    d, dinner, dhidden = gru_steps(xp, g, *blocks, reset_after, reverse)
+    side, found = d, found.swapaxes(0, 1)
+    if reset_after:
+        side = xp.concatenate([d[:, : 2 * n], dinner], axis=1)
+        drecurrent = found.dot(side) if needs[2] else None
+    elif needs[2]:
+        late = inner.reshape(s * b, n).swapaxes(0, 1).dot(d[:, 2 * n :])
+        drecurrent = xp.concatenate([found.dot(d[:, : 2 * n]), late], axis=1)
+    else:
+        drecurrent = None
+    return (
+        by_sequences(d.dot(weight.swapaxes(0, 1)), x.shape) if needs[0] else None,
+        by_steps(x).swapaxes(0, 1).dot(d) if needs[1] else None,
+        drecurrent,
+        sum_to(xp, d, shape=d.shape[1:]) if needs[3] else None,
+        sum_to(xp, side, shape=d.shape[1:]) if needs[4] else None,
+        dhidden if needs[5] else None,
+    )
+
+
+def gru_steps(
+    xp: Any,
+    g: Any,
+    gates: Any,
+    inner: Any,
+    found: Any,
+    across: Any,
+    reset_after: bool,
+    reverse: bool,
+) -> tuple[Any, Any, Any]:
+    """The gradients of all gates before σ and tanh, of `inner`, of the first state."""
+    (s, _, n), back = found.shape, None
+    steps, inners = blank(xp, gates, 3 * n), blank(xp, gates, n)
+    for t in order(s, not reverse):
+        gate, held = entry(gates, t), entry(found, t)
+        z, r, new = gate[:, :n], gate[:, n : 2 * n], gate[:, 2 * n :]
+        dh = step(g, t) if back is None else step(g, t) + back
+        kept = dh * z
+        dnew = (dh - kept) * (1 - new * new)
+        dz = kept * (held - new) * (1 - z)
+        if reset_after:
+            dinner = dnew * r
+            dr = dinner * entry(inner, t) * (1 - r)
+            back = xp.concatenate([dz, dr, dinner], axis=1).dot(across) + kept
+        else:
+            dinner = dnew.dot(across[2 * n :])
+            reached = dinner * r
+            dr = reached * held * (1 - r)
+            back = xp.concatenate([dz, dr], axis=1).dot(across[: 2 * n])
+            back = back + kept + reached
+        steps[t], inners[t] = xp.concatenate([dz, dr, dnew], axis=1), dinner
+    return joined(xp, steps), joined(xp, inners), back
+
+
+def gru_again(
+    xp: Any, z: Any, found: Any, recurrent: Any, more: Any, reset_after: bool
+) -> tuple[Any, Any]:
+    """Gates and `inner` once more, as ops, from the states that every step found."""
+    n = recurrent.shape[0]
+    heads = linear(xp, found, recurrent, more)
+    soft = sigmoid(xp, (z + heads)[:, : 2 * n])
+    r, new = soft[:, n:], z[:, 2 * n :]
+    if reset_after:
+        inner = heads[:, 2 * n :]
+        new = xp.tanh(new + r * inner)
+    else:
+        inner = r * found
+        late = None if more is None else more[2 * n :]
+        new = xp.tanh(new + linear(xp, inner, recurrent[:, 2 * n :], late))
+    return xp.concatenate([soft, new], axis=1), inner
+
+
+gru.grad(**dict.fromkeys(gru.inputs, gru_all))

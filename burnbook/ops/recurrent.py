@@ -1,0 +1,350 @@
+"""Building blocks · Module. Recurrent layers: a state that is carried along sequences.
+
+A whole sequence is one op. The inputs of all gates at all steps need nothing but x, so
+they are one matrix product; only h · U has to wait for the step before. The gradient
+goes the same way back: step by step to ∂loss/∂gates, then one product for each weight.
+
+Gates lie side by side in the columns of a weight: input, forget, output, cell for lstm,
+update, reset, new for gru (in gru.py). `weight` is for x, `recurrent` for the state.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from burnbook.op import normal, op
+from burnbook.ops.elementwise import sigmoid
+from burnbook.ops.linear import linear
+from burnbook.ops.reduce import sum_to
+from burnbook.ops.scan import linear_scan
+
+Size = tuple[int, ...] | None
+
+
+def fits(
+    gates: int, x: Size, weight: Size, recurrent: Size, rows: Any, states: Any
+) -> str | None:
+    """Why the inputs of a recurrent op do not go together, or None if they do.
+
+    gates: blocks of columns. rows, states: (name, shape) of the biases and the states.
+    """
+    if x is None or weight is None or recurrent is None:
+        return "x, weight and recurrent must be given"
+    if len(x) != 3:
+        return f"x must have three dims [batch, steps, d_input], not {len(x)}"
+    if x[1] == 0:
+        return "a sequence has at least one step"
+    if len(recurrent) != 2 or recurrent[1] != gates * recurrent[0]:
+        form = (
+            f"[d_hidden, {gates} · d_hidden]" if gates > 1 else "[d_hidden, d_hidden]"
+        )
+        return f"recurrent must have shape {form}"
+    hidden, width = recurrent
+    if len(weight) != 2 or weight[1] != width:
+        return f"weight must have shape [d_input, {width}], as wide as recurrent"
+    if x[2] != weight[0]:
+        return f"{x[2]} ≠ {weight[0]}: the last dim of x must equal d_input"
+    wanted = [(*row, (width,)) for row in rows]
+    wanted += [(*state, (x[0], hidden)) for state in states]
+    for name, held, shape in wanted:
+        if held is not None and tuple(held) != shape:
+            return f"{name} must have shape {list(shape)}, not {list(held)}"
+    return None
+
+
+def order(steps: int, backward: bool) -> Iterable[int]:
+    """The steps of a sequence, first to last or last to first."""
+    return range(steps - 1, -1, -1) if backward else range(steps)
+
+
+def by_steps(lines: Any) -> Any:
+    """Rows for a matrix product, one step of all sequences after another.
+
+    [b, s, n] -> [s · b, n]. Why: what belongs to a step lies in one piece.
+    """
+    return lines.swapaxes(0, 1).reshape(-1, lines.shape[2])
+
+
+def by_sequences(rows: Any, shape: tuple[int, ...]) -> Any:
+    """The same way back: [s · b, n] -> [b, s, n]."""
+    return rows.reshape(shape[1], shape[0], -1).swapaxes(0, 1)
+
+
+def step(lines: Any, t: int) -> Any:
+    """One step of all sequences. [b, s, n] -> [b, n]"""
+    return lines[:, t : t + 1].reshape(lines.shape[0], lines.shape[2])
+
+
+def entry(blocks: Any, t: int) -> Any:
+    """The same from steps that lie one after another. [s, b, n] -> [b, n]"""
+    return blocks[t : t + 1].reshape(blocks.shape[1:])
+
+
+def earlier(xp: Any, blocks: Any, start: Any, reverse: bool) -> Any:
+    """What every step finds: the result of the step before it, or the start. [s, b, n]"""
+    s, b, n = blocks.shape
+    first = (
+        xp.zeros((1, b, n), blocks.dtype) if start is None else start.reshape(1, b, n)
+    )
+    if reverse:
+        return xp.concatenate([blocks[1:], first], axis=0)
+    return xp.concatenate([first, blocks[: s - 1]], axis=0)
+
+
+def blank(xp: Any, like: Any, width: int) -> Any:
+    """Room for rows of all steps, to be filled one step at a time."""
+    s, b = like.shape[:2]
+    return (
+        [None] * s if xp.__name__ == "burnbook" else xp.empty((s, b, width), like.dtype)
+    )
+
+
+def joined(xp: Any, steps: Any) -> Any:
+    """All steps as rows for a matrix product. [s · b, n]"""
+    if isinstance(steps, list):
+        return xp.concatenate(steps, axis=0)
+    return steps.reshape(-1, steps.shape[2])
+
+
+def turned(xp: Any, weight: Any) -> Any:
+    """The transpose of a weight, laid out afresh: products with it are quicker."""
+    across = weight.swapaxes(0, 1)
+    return across if xp.__name__ == "burnbook" else xp.ascontiguousarray(across)
+
+
+def halved(xp: Any, soft: int, *weights: Any) -> list[Any]:
+    """Weights whose first columns, those of σ gates, are halved.
+
+    Why: σ(z) = ½ tanh(z / 2) + ½, so one tanh serves all gates.
+    """
+    scale = xp.ones(weights[0].shape[-1], weights[0].dtype)
+    scale[:soft] = 0.5
+    return [None if weight is None else weight * scale for weight in weights]
+
+
+# rnn: the state is the output.
+
+
+def rnn_fits(
+    x: Size, weight: Size, recurrent: Size, bias: Size, hidden: Size
+) -> str | None:
+    """Why the inputs of rnn do not go together, or None if they do."""
+    return fits(1, x, weight, recurrent, [("bias", bias)], [("hidden", hidden)])
+
+
+@op(
+    "FFF>F FFFF>F FFFFF>F",
+    check=rnn_fits,
+    method=False,
+    samples=[
+        (normal(2, 3, 4), normal(4, 5), normal(5, 5), normal(5), normal(2, 5)),
+        (normal(1, 2, 3), normal(3, 2), normal(2, 2), {"reverse": True}),
+    ],
+    rejects=[
+        (normal(2, 3), normal(3, 5), normal(5, 5)),
+        (normal(2, 3, 4), normal(4, 5), normal(5, 6)),
+    ],
+)
+def rnn(
+    xp: Any,
+    x: Any,
+    weight: Any,
+    recurrent: Any,
+    bias: Any = None,
+    hidden: Any = None,
+    *,
+    reverse: bool = False,
+) -> Any:
+    """Carry a state along sequences: hₜ = tanh(xₜ W + hₜ₋₁ U + b).
+
+    Shapes: x [b, s, i], weight [i, h], recurrent [h, h], bias [h], hidden [b, h]
+        -> [b, s, h]
+    """
+    out = linear.forward(xp, x, weight, bias)
+    for t in order(x.shape[1], reverse):
+        if hidden is not None:
+            out[:, t] += hidden.dot(recurrent)
+        hidden = xp.tanh(out[:, t])
+        out[:, t] = hidden
+    return out
+
+
+def rnn_all(
+    xp: Any,
+    g: Any,
+    x: Any,
+    weight: Any,
+    recurrent: Any,
+    bias: Any,
+    hidden: Any,
+    out: Any,
+    reverse: bool,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """∂ of all inputs: dₜ = (gₜ + dₜ₊₁ Uᵀ) (1 − hₜ²)."""
+    back, across = None, turned(xp, recurrent)
+    found = earlier(xp, out.swapaxes(0, 1), hidden, reverse)
+    steps = blank(xp, found, found.shape[2])
+    for t in order(x.shape[1], not reverse):
+        held = step(out, t)
+        dh = step(g, t) if back is None else step(g, t) + back
+        steps[t] = dh * (1 - held * held)
+        back = steps[t].dot(across)
+    d = joined(xp, steps)
+    return (
+        by_sequences(d.dot(weight.swapaxes(0, 1)), x.shape) if needs[0] else None,
+        by_steps(x).swapaxes(0, 1).dot(d) if needs[1] else None,
+        found.reshape(d.shape).swapaxes(0, 1).dot(d) if needs[2] else None,
+        sum_to(xp, d, shape=d.shape[1:]) if needs[3] else None,
+        back if needs[4] else None,
+    )
+
+
+rnn.grad(**dict.fromkeys(rnn.inputs, rnn_all))
+
+
+# lstm: beside its output it carries a memory, which changes by addition.
+
+
+def lstm_fits(
+    x: Size, weight: Size, recurrent: Size, bias: Size, cell: Size, hidden: Size
+) -> str | None:
+    """Why the inputs of lstm do not go together, or None if they do."""
+    states = [("cell", cell), ("hidden", hidden)]
+    return fits(4, x, weight, recurrent, [("bias", bias)], states)
+
+
+@op(
+    "FFF>F FFFF>F FFFFF>F FFFFFF>F",
+    check=lstm_fits,
+    extra="gates cells",
+    method=False,
+    samples=[
+        (
+            *(normal(2, 3, 4), normal(4, 12), normal(3, 12)),
+            *(normal(12), normal(2, 3), normal(2, 3)),
+        ),
+        (normal(3, 2, 1), normal(1, 8), normal(2, 8), {"reverse": True}),
+    ],
+    rejects=[
+        (normal(2, 3, 5), normal(4, 12), normal(3, 12)),
+        (normal(2, 3, 4), normal(4, 12), normal(3, 12), normal(3)),
+    ],
+)
+def lstm(
+    xp: Any,
+    x: Any,
+    weight: Any,
+    recurrent: Any,
+    bias: Any = None,
+    cell: Any = None,
+    hidden: Any = None,
+    *,
+    reverse: bool = False,
+) -> Any:
+    """Carry a state and a memory along sequences: cₜ = f cₜ₋₁ + i n, hₜ = o tanh(cₜ).
+
+    The gates are i, f, o = σ(z) and n = tanh(z), where z = xₜ W + hₜ₋₁ U + b, each with
+    columns of its own. The output has a row for the state h of every step of every
+    sequence, and then one for the last memory c of every sequence.
+
+    Shapes: x [b, s, i], weight [i, g], recurrent [h, g], bias [g], cell [b, h],
+        hidden [b, h] -> [r, h]; g = 4 h, r = b s + b
+    Why: one output holds both, because the gradient comes back to one.
+    """
+    (b, s, _), n = x.shape, recurrent.shape[0]
+    weight, recurrent, bias = halved(xp, 3 * n, weight, recurrent, bias)
+    gates = linear.forward(xp, by_steps(x), weight, bias).reshape(s, b, 4 * n)
+    cells, out = xp.empty((s, b, n), x.dtype), xp.empty((b * s + b, n), x.dtype)
+    states = out[: b * s].reshape(b, s, n)
+    memory = xp.zeros((b, n), x.dtype) if cell is None else cell
+    for t in order(s, reverse):
+        z = gates[t]
+        if hidden is not None:
+            z += hidden.dot(recurrent)
+        xp.tanh(z, out=z)
+        new = z[:, 3 * n :].copy()
+        z *= 0.5
+        z += 0.5
+        z[:, 3 * n :] = new
+        memory = z[:, n : 2 * n] * memory
+        memory += z[:, :n] * new
+        hidden = xp.tanh(memory)
+        hidden *= z[:, 2 * n : 3 * n]
+        cells[t], states[:, t] = memory, hidden
+    out[b * s :] = memory
+    return out, gates, cells
+
+
+def lstm_all(
+    xp: Any,
+    g: Any,
+    x: Any,
+    weight: Any,
+    recurrent: Any,
+    bias: Any,
+    cell: Any,
+    hidden: Any,
+    out: Any,
+    gates: Any,
+    cells: Any,
+    reverse: bool,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """∂ of all inputs, by way of the gates, from the last step to the first."""
+    (b, s, _), n = x.shape, recurrent.shape[0]
+    states = out[: b * s].reshape(b, s, n).swapaxes(0, 1)
+    found = earlier(xp, states, hidden, reverse).reshape(s * b, n)
+    if xp.__name__ == "burnbook":  # a gradient of the gradient will be asked for
+        z = linear(xp, by_steps(x), weight, bias) + found.dot(recurrent)
+        gates, cells = lstm_again(xp, z.reshape(s, b, 4 * n), cell, reverse)
+    d, dcell, dhidden = lstm_steps(
+        xp, g, gates, cells, turned(xp, recurrent), cell, reverse
+    )
+    return (
+        by_sequences(d.dot(weight.swapaxes(0, 1)), x.shape) if needs[0] else None,
+        by_steps(x).swapaxes(0, 1).dot(d) if needs[1] else None,
+        found.swapaxes(0, 1).dot(d) if needs[2] else None,
+        sum_to(xp, d, shape=d.shape[1:]) if needs[3] else None,
+        dcell if needs[4] else None,
+        dhidden if needs[5] else None,
+    )
+
+
+def lstm_steps(
+    xp: Any, g: Any, gates: Any, cells: Any, across: Any, cell: Any, reverse: bool
+) -> tuple[Any, Any, Any]:
+    """The gradients of all gates before σ and tanh, of the first memory and state."""
+    (s, b, n), back, steps = cells.shape, None, blank(xp, gates, gates.shape[2])
+    g, dc = g[: b * s].reshape(b, s, n), g[b * s :]
+    memory = earlier(xp, cells, cell, reverse)
+    for t in order(s, not reverse):
+        z, top = entry(gates, t), xp.tanh(entry(cells, t))
+        i, new = z[:, :n], z[:, 3 * n :]
+        dh = step(g, t) if back is None else step(g, t) + back
+        dc = dc + dh * z[:, 2 * n : 3 * n] * (1 - top * top)
+        slope = (z * (1 - z))[:, : 3 * n]
+        soft = xp.concatenate([dc * new, dc * entry(memory, t), dh * top], axis=1)
+        hard = dc * i * (1 - new * new)
+        steps[t] = xp.concatenate([soft * slope, hard], axis=1)
+        back = steps[t].dot(across)
+        dc = dc * z[:, n : 2 * n]
+    return joined(xp, steps), dc, back
+
+
+def lstm_again(xp: Any, z: Any, cell: Any, reverse: bool) -> tuple[Any, Any]:
+    """Gates and memories once more, as ops: a memory is a running sum that is scaled."""
+    n = z.shape[2] // 4
+    soft, new = sigmoid(xp, z[:, :, : 3 * n]), xp.tanh(z[:, :, 3 * n :])
+    gates = xp.concatenate([soft, new], axis=2)
+    added, kept = soft[:, :, :n] * new, soft[:, :, n : 2 * n]
+    if reverse:
+        added, kept = xp.flip(added, (0,)), xp.flip(kept, (0,))
+    start = xp.zeros_like(z[:1, :, :n])
+    if cell is not None:
+        start = cell.reshape(start.shape)
+    lines = xp.concatenate([start, added], axis=0)
+    cells = linear_scan(xp, lines, xp.concatenate([start, kept], axis=0), dim=0)[1:]
+    return gates, xp.flip(cells, (0,)) if reverse else cells
+
+
+lstm.grad(**dict.fromkeys(lstm.inputs, lstm_all))
