@@ -170,6 +170,14 @@ from burnbook.ops.scan import (
     prod,
     prod_dim,
 )
+from burnbook.ops.sequence_loss import (
+    ctc_labels,
+    ctc_loss,
+    ctc_skips,
+    log_softmax_at,
+    rnnt_labels,
+    rnnt_loss,
+)
 from burnbook.ops.shape import (
     cast,
     cat,
@@ -289,6 +297,9 @@ __all__ = [
     "cosh",
     "cross_entropy",
     "cross_entropy_logits",
+    "ctc_labels",
+    "ctc_loss",
+    "ctc_skips",
     "cummax",
     "cummin",
     "cumprod",
@@ -333,6 +344,7 @@ __all__ = [
     "log1p",
     "log_sigmoid",
     "log_softmax",
+    "log_softmax_at",
     "lower",
     "lower_equal",
     "lstm",
@@ -376,6 +388,8 @@ __all__ = [
     "rfft_pairs",
     "rms_norm",
     "rnn",
+    "rnnt_labels",
+    "rnnt_loss",
     "round",
     "scatter",
     "select",

@@ -1,8 +1,17 @@
 """Slow loops that say what an op means, one per op that is more than one NumPy call."""
 
-from tests.oracle import basics, images, norms, numbers, recurrent, runs, sliding
+from tests.oracle import (
+    basics,
+    images,
+    norms,
+    numbers,
+    recurrent,
+    runs,
+    sequences,
+    sliding,
+)
 
-FAMILIES = (basics, images, norms, numbers, recurrent, runs, sliding)
+FAMILIES = (basics, images, norms, numbers, recurrent, runs, sequences, sliding)
 
 
 def find(name):

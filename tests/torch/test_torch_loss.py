@@ -9,6 +9,7 @@ from burnbook.nn.loss import (
     BinaryCrossEntropyLossConfig,
     CosineEmbeddingLossConfig,
     CrossEntropyLossConfig,
+    CTCLossConfig,
     GaussianNLLLossConfig,
     GramMatrixLossConfig,
     HingeEmbeddingLossConfig,
@@ -232,3 +233,42 @@ def test_style_with_the_layers_of_vgg19(average):
     assert np.isclose(out.into_scalar(), total.item(), rtol=1e-4)
     slope, wanted = np.asarray(ours.grad(out.backward())), theirs.grad.numpy()
     assert np.abs(slope - wanted).max() < 1e-3 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("compiled", [False, None], ids=["plain", "as it comes"])
+@pytest.mark.parametrize("reduction", [Reduction.Mean, Reduction.Sum], ids=str)
+@pytest.mark.parametrize(("blank", "spared"), [(0, False), (3, True)], ids=str)
+def test_ctc(reduction, blank, spared, compiled):
+    """After log_softmax, where PyTorch's slopes are the true ones.
+
+    The last sequence is too short for its labels; only with zero_infinity does PyTorch
+    give it a slope that is a number.
+    """
+    frames, labels = [12, 7, 9, 12, 3], [4, 3, 0, 1, 3]
+    count = 5 if spared else 4
+    device = Autodiff(Numpy(compiled=compiled))
+    config = CTCLossConfig().with_blank(blank).with_zero_infinity(spared)
+    x = np.random.default_rng(1).normal(size=(12, count, 6)).astype(np.float32)
+    targets = np.random.default_rng(2).integers(0, 5, (count, 4))
+    targets += targets >= blank
+    targets[-1] = targets[-1, 0]
+    mine, theirs = Tensor.from_numpy(x, device).require_grad(), torch.from_numpy(x)
+    theirs.requires_grad_()
+    parts = [
+        Tensor.from_numpy(np.array(part), device)
+        for part in (targets, frames[:count], labels[:count])
+    ]
+    out = config.init().forward_with_reduction(mine.log_softmax(2), *parts, reduction)
+    wanted = F.ctc_loss(
+        theirs.log_softmax(2),
+        torch.from_numpy(targets),
+        frames[:count],
+        labels[:count],
+        blank,
+        TORCH_NAME[reduction],
+        spared,
+    )
+    wanted.backward()
+    assert np.isclose(out.into_scalar(), wanted.item(), rtol=1e-5)
+    slope = np.asarray(mine.grad(out.backward()))
+    np.testing.assert_allclose(slope, theirs.grad.numpy(), rtol=1e-4, atol=1e-6)

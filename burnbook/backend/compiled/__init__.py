@@ -26,6 +26,7 @@ from burnbook.ops.pool import (
     avg_pool2d_x,
 )
 from burnbook.ops.random import dropout
+from burnbook.ops.sequence_loss import ctc_loss, rnnt_loss
 from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
 from burnbook.ops.update import adam_step
 
@@ -46,6 +47,12 @@ FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {adam_step: 1},
     "rows": {linear: 256},
+    "sequence_loss": {
+        ctc_loss: 64,
+        ctc_loss.backward: (64, 1),
+        rnnt_loss: 64,
+        rnnt_loss.backward: (64, 1),
+    },
     "norm": {
         layer_norm: 256,
         layer_norm.backward: 256,

@@ -9,6 +9,7 @@ from burnbook.nn.loss.cosine_embedding import (
     CosineEmbeddingLossConfig,
 )
 from burnbook.nn.loss.cross_entropy import CrossEntropyLoss, CrossEntropyLossConfig
+from burnbook.nn.loss.ctc import CTCLoss, CTCLossConfig
 from burnbook.nn.loss.gaussian_nll import GaussianNLLLoss, GaussianNLLLossConfig
 from burnbook.nn.loss.gram_matrix import (
     GramMatrixLoss,
@@ -27,6 +28,7 @@ from burnbook.nn.loss.mse import MseLoss
 from burnbook.nn.loss.multi_margin import MultiMarginLoss, MultiMarginLossConfig
 from burnbook.nn.loss.poisson_nll import PoissonNllLoss, PoissonNllLossConfig
 from burnbook.nn.loss.reduction import Reduction
+from burnbook.nn.loss.rnnt import RNNTLoss, RNNTLossConfig
 from burnbook.nn.loss.smooth_l1 import SmoothL1Loss, SmoothL1LossConfig
 from burnbook.nn.loss.soft_margin import SoftMarginLoss
 from burnbook.nn.loss.triplet_margin import TripletMarginLoss, TripletMarginLossConfig
@@ -34,6 +36,8 @@ from burnbook.nn.loss.triplet_margin import TripletMarginLoss, TripletMarginLoss
 __all__ = [
     "BinaryCrossEntropyLoss",
     "BinaryCrossEntropyLossConfig",
+    "CTCLoss",
+    "CTCLossConfig",
     "CosineEmbeddingLoss",
     "CosineEmbeddingLossConfig",
     "CrossEntropyLoss",
@@ -57,6 +61,8 @@ __all__ = [
     "MultiMarginLossConfig",
     "PoissonNllLoss",
     "PoissonNllLossConfig",
+    "RNNTLoss",
+    "RNNTLossConfig",
     "Reduction",
     "SmoothL1Loss",
     "SmoothL1LossConfig",

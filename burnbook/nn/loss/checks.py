@@ -95,3 +95,11 @@ def extremes(x: Tensor) -> tuple[Any, Any]:
     """The smallest and the largest element; of none, zero."""
     values = np.asarray(x)
     return (values.min(), values.max()) if values.size else (0, 0)
+
+
+def lengths_of(x: Tensor) -> tuple[int, ...]:
+    """The lengths of sequences as numbers of Python, which an op takes.
+
+    Shapes: x [n] -> n numbers
+    """
+    return tuple(int(length) for length in np.asarray(x).reshape(-1))
