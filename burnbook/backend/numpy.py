@@ -8,6 +8,8 @@ import numpy
 
 from burnbook.backend.base import Backend, Value
 from burnbook.backend.compiled import kernels_for
+from burnbook.backend.compiled.buffers import buffers
+from burnbook.backend.compiled.team import team
 
 # What `numpy.errstate(all="ignore")` does, at a sixth of its price; a NumPy that keeps
 # its error state elsewhere gets the dear way.
@@ -39,6 +41,12 @@ def quietly() -> Generator[None]:
         be_as_before(before)
 
 
+def empty_array(shape: Any, dtype: Any = numpy.float64) -> numpy.ndarray:
+    """`numpy.empty`, in memory that is used again once nobody holds it."""
+    sizes = shape if isinstance(shape, tuple) else tuple(numpy.atleast_1d(shape))
+    return buffers.empty(sizes, numpy.dtype(dtype))
+
+
 class Numpy(Backend):
     """Tensors as NumPy arrays on the CPU.
 
@@ -60,6 +68,8 @@ class Numpy(Backend):
     ):
         super().__init__(numpy, float, int)
         self.compiled = compiled
+        self.xp.empty = empty_array
+        self.xp.share = team.run
         if float == "f32":
             self.kernels = kernels_for(compiled)
 

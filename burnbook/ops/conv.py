@@ -8,7 +8,7 @@ laid out for a few rows of a few images at a time, so that they stay in the cach
 from typing import Any
 
 from burnbook.op import normal, op
-from burnbook.ops.patches import Pair, Plan, Shape4
+from burnbook.ops.patches import Block, Pair, Plan, Shape4
 
 
 def _fits(
@@ -80,13 +80,18 @@ def conv2d(
     if plan.is_product:
         flat = x.reshape(plan.n, groups, plan.taps, plan.rows * plan.cols)
         xp.matmul(kernel, flat, out=out.reshape(plan.n, groups, -1, flat.shape[-1]))
+        if bias is not None:
+            out += bias.reshape(1, -1, 1, 1)
     else:
         padded = plan.pad(xp, x)
-        for block in plan.blocks(xp, x.dtype):
+
+        def fill(block: Block) -> None:
             product = xp.matmul(kernel, block.columns(padded))
             out[block.images, :, block.rows] = block.crop(product)
-    if bias is not None:
-        out += bias.reshape(1, -1, 1, 1)
+            if bias is not None:
+                out[block.images, :, block.rows] += bias.reshape(1, -1, 1, 1)
+
+        plan.each_block(xp, x.dtype, fill)
     return out
 
 
@@ -110,8 +115,11 @@ def conv2d_x(
     padded = xp.zeros(plan.padded_shape, dtype=dout.dtype)
     kernel = weight.reshape(groups, plan.o // groups, plan.taps).swapaxes(1, 2)
     kernel = xp.ascontiguousarray(kernel)
-    for block in plan.blocks(xp, dout.dtype):
+
+    def add_back(block: Block) -> None:
         block.add_patches(padded, xp.matmul(kernel, block.spread(dout)))
+
+    plan.each_block(xp, dout.dtype, add_back)
     return plan.unpad(padded)
 
 
@@ -133,10 +141,14 @@ def conv2d_weight(
     """
     plan = Plan(x.shape, weight_shape, stride, padding, dilation, groups)
     padded = plan.pad(xp, x)
-    total = xp.zeros((groups, plan.o // groups, plan.taps), dtype=dout.dtype)
-    for block in plan.blocks(xp, dout.dtype):
+
+    def part(block: Block) -> Any:
         columns = block.columns(padded).swapaxes(-1, -2)
-        total += xp.matmul(block.spread(dout), columns).sum(axis=0)
+        return xp.matmul(block.spread(dout), columns).sum(axis=0)
+
+    total = xp.zeros((groups, plan.o // groups, plan.taps), dtype=dout.dtype)
+    for found in plan.each_block(xp, dout.dtype, part):
+        total += found
     return total.reshape(weight_shape)
 
 

@@ -6,13 +6,14 @@ next row copies long unbroken runs of memory (`wide`), and the few sums that mix
 rows are left out of the result.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
+Result = TypeVar("Result")
 Pair = tuple[int, int]
 Shape4 = tuple[int, int, int, int]
 
-BLOCK = 1 << 20  # bytes of columns to lay out at a time, for a CPU's second cache
+BLOCK = 1 << 21  # bytes of columns to lay out at a time, for a CPU's second cache
 BLOCK_ELSEWHERE = 1 << 27
 
 
@@ -79,6 +80,31 @@ class Plan:
             for top in range(0, self.rows, most_rows):
                 rows = slice(top, min(top + most_rows, self.rows))
                 yield Block(self, xp, some, rows)
+
+
+    def each_block(
+        self, xp: Any, dtype: Any, act: Callable[["Block"], Result]
+    ) -> list[Result]:
+        """Call `act` with every block, and give its answers in the order of blocks.
+
+        Blocks of different images may run at once; those of one image never do, so
+        `act` may add to what they share.
+        """
+        blocks = list(self.blocks(xp, dtype))
+        answers: list[Any] = [None] * len(blocks)
+        firsts = [i for i, b in enumerate(blocks) if b.rows.start == 0]
+        ends = [*firsts[1:], len(blocks)]
+
+        def work(start: int, stop: int) -> None:
+            for i in range(firsts[start], ends[stop - 1]):
+                answers[i] = act(blocks[i])
+
+        share = getattr(xp, "share", None)
+        if share is not None and len(firsts) > 1:
+            share(work, (), len(firsts))
+        elif firsts:
+            work(0, len(firsts))
+        return answers
 
 
 class Block:
