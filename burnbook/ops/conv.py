@@ -86,10 +86,12 @@ def conv2d(
         padded = plan.pad(xp, x)
 
         def fill(block: Block) -> None:
-            product = xp.matmul(kernel, block.columns(padded))
-            out[block.images, :, block.rows] = block.crop(product)
-            if bias is not None:
-                out[block.images, :, block.rows] += bias.reshape(1, -1, 1, 1)
+            product = block.crop(xp.matmul(kernel, block.columns(padded)))
+            target = out[block.images, :, block.rows]
+            if bias is None:
+                target[...] = product
+            else:
+                xp.add(product, bias.reshape(1, -1, 1, 1), out=target)
 
         plan.each_block(xp, x.dtype, fill)
     return out
