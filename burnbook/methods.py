@@ -71,24 +71,9 @@ def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
     Optional inputs may be None. The result is a tensor, or a tuple of them where the
     op has several outputs.
     """
+    kind, out = _run(op, tensors, attrs)
     first = tensors[0]
-    try:
-        kind = _kind_of_result(op, tensors)
-    except AttributeError:
-        raise _no_tensor(op, tensors) from None
-    if kind is None:
-        raise complaint(op, tensors, attrs)
-    backend = first.backend
-    if op.objection is not None:
-        _check(op, tensors, attrs)
-    values = tuple([None if t is None else t.value for t in tensors])
-    if op.optional:
-        values += (None,) * (len(op.inputs) - len(values))
-    try:
-        out = backend.run(op, values, attrs)
-    except Exception as error:
-        raise explained(op, tensors, attrs, error) from None
-    make = first.__class__
+    make, backend = first.__class__, first.backend
     if op.extras:
         out = out[0]
     if type(kind) is tuple:
@@ -98,6 +83,35 @@ def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
     if kind is Int:
         out = _as_int(backend, out)
     return make(out, kind, backend, len(out.shape))
+
+
+def apply_with_extras(op: Op, *tensors: Any, **attrs: Any) -> tuple[Any, ...]:
+    """The same for an op with extras: they follow the result, as tensors of its kind.
+
+    Extras need no gradient, whatever the inputs do.
+    """
+    kind, out = _run(op, tensors, attrs)
+    make, backend = tensors[0].__class__, tensors[0].backend
+    return tuple(make(value, kind, backend, len(value.shape)) for value in out)
+
+
+def _run(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, Any]:
+    """The kind of the result, and what the backend gave."""
+    try:
+        kind = _kind_of_result(op, tensors)
+    except AttributeError:
+        raise _no_tensor(op, tensors) from None
+    if kind is None:
+        raise complaint(op, tensors, attrs)
+    if op.objection is not None:
+        _check(op, tensors, attrs)
+    values = tuple([None if t is None else t.value for t in tensors])
+    if op.optional:
+        values += (None,) * (len(op.inputs) - len(values))
+    try:
+        return kind, tensors[0].backend.run(op, values, attrs)
+    except Exception as error:
+        raise explained(op, tensors, attrs, error) from None
 
 
 def _kind_of_result(op: Op, tensors: tuple[Any, ...]) -> Any:
@@ -122,7 +136,8 @@ def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Except
     given = [t for t in tensors if isinstance(t, Methods)]
     names = [name for name, t in named(op, tensors) if isinstance(t, Methods)]
     if any(t.backend is not given[0].backend for t in given):
-        wanted = given[names.index("weight") if "weight" in names else 0].backend
+        known = [name for name in ("weight", "gamma") if name in names]
+        wanted = given[names.index(known[0]) if known else 0].backend
         pairs = zip(names, given, strict=True)
         odd = next(name for name, t in pairs if t.backend is not wanted)
         return BackendError(

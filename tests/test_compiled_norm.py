@@ -1,17 +1,26 @@
 """Normalization kernels: equal to the plain code, in every shape that they serve."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
+from burnbook.backend import compiled
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.norm import group_norm, layer_norm, rms_norm
-from tests.test_compiled import agree, kernels, normal
-
-__all__ = ["kernels"]
+from tests.test_compiled import agree, normal
 
 ALL = (True, True, True)
 ROWS = [(3, 5), (2, 7, 64), (64, 256), (1, 1000), (300, 48), (16,)]
 PLANES = [(2, 6, 9), (5, 4, 3, 3), (1, 6, 40), (40, 2, 8), (3, 6, 2, 2, 5)]
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    """The kernels of both families, compiled or from the cache."""
+    for family in ("norm", "channels"):
+        compiled._load(family)
+    return import_module("burnbook.backend.compiled.registry").KERNELS
 
 
 def given(values, count):

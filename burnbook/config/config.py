@@ -47,6 +47,9 @@ class Config:
         }
     """
 
+    #: Fields that Burn 0.15 does not know; the JSON has them only where they are set.
+    newer: ClassVar[tuple[str, ...]] = ()
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, annotation in inspect.get_annotations(cls).items():
@@ -55,7 +58,7 @@ class Config:
         dataclasses.dataclass(frozen=True, repr=False)(cls)
         explain_fields(cls)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type] # a dataclass
-            builder = f"with_{field.name}"
+            builder = f"with_{field.name.rstrip('_')}"
             if _has_default(field) and not hasattr(cls, builder):
                 setattr(cls, builder, _builder(field.name))
 
@@ -119,11 +122,15 @@ class Config:
 
     @classmethod
     def json_fields(cls) -> list[tuple[str, Any, Any]]:
-        """Name, type and default (or MISSING) of each field, in the order of JSON."""
+        """Name, type and default (or MISSING) of each field, in the order of JSON.
+
+        The field `lambda_`, which Python cannot call `lambda`, is "lambda" there.
+        """
         hints, groups = _hints(cls), ([], [], [])
         for field in dataclasses.fields(cls):  # type: ignore[arg-type] # a dataclass
             group = 0 if not _has_default(field) else 1 if field.default is None else 2
-            groups[group].append((field.name, hints[field.name], _default(field)))
+            row = (field.name.rstrip("_"), hints[field.name], _default(field))
+            groups[group].append(row)
         return [row for group in groups for row in group]
 
     def __str__(self) -> str:

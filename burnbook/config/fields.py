@@ -286,10 +286,15 @@ def _read_config(tree: Any, cls: type[Any], path: str, problems: list[Problem]) 
     if len(problems) > before:
         return None
     try:
-        return cls(**values)
+        return cls(**{_attribute(cls, name): held for name, held in values.items()})
     except ConfigError as error:
         problems.append(Problem(f"{at}{error.what}", error.cure))
         return None
+
+
+def _attribute(cls: type[Any], name: str) -> str:
+    """What the field of a config is called in Python: "lambda" is lambda_ there."""
+    return name if name in cls.__dataclass_fields__ else f"{name}_"
 
 
 def _read_choice(tree: Any, cls: type[Any], path: str, problems: list[Problem]) -> Any:
@@ -347,7 +352,10 @@ def _unknown(
 def _encode_fields(value: Any, indent: int, path: str) -> str:
     """A dict, or the fields of a config in the order of its JSON."""
     if hasattr(type(value), "json_fields"):
-        value = {name: getattr(value, name) for name, _, _ in value.json_fields()}
+        cls, rows = type(value), value.json_fields()
+        held = {n: (getattr(value, _attribute(cls, n)), was) for n, _, was in rows}
+        newer = cls.newer
+        value = {n: x for n, (x, was) in held.items() if n not in newer or x != was}
     elif not isinstance(value, dict):
         names = [field.name for field in dataclasses.fields(value)]
         value = {name: getattr(value, name) for name in names}

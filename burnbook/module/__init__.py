@@ -3,6 +3,7 @@
 from burnbook.module.display import Content, DisplaySettings
 from burnbook.module.module import Module, list_param_ids
 from burnbook.module.param import Param, ParamId, ParamRecord
+from burnbook.module.running import RunningState
 from burnbook.module.visitor import ModuleMapper, ModuleVisitor
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "Param",
     "ParamId",
     "ParamRecord",
+    "RunningState",
     "list_param_ids",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 from burnbook.errors import ConfigError
 from burnbook.kinds import Kind
 from burnbook.module.param import Param
+from burnbook.module.running import RunningState
 from burnbook.tensor import Tensor
 
 
@@ -108,18 +109,21 @@ class Chosen:
     """The module that a field `A | B` holds: shown as Burn shows an enum."""
 
     module: Any
+    name: str
 
 
 def describe(value: Any, settings: DisplaySettings, level: int = 1) -> str:
     """The text of any value that a module may hold."""
+    if isinstance(value, RunningState):
+        return "RunningState"
     if isinstance(value, Param):
         return _param(value, settings)
     if isinstance(value, Tensor):
         return f"Tensor {{rank: {len(value.shape)}, shape: {list(value.shape)}}}"
     if isinstance(value, Chosen):
         inside = [("_0", describe(value.module, settings, level + 1))]
-        name, count = type(value.module).__name__, value.module.num_params()
-        return layout(name, inside, count, settings, level)
+        count = value.module.num_params()
+        return layout(value.name, inside, count, settings, level)
     if hasattr(value, "custom_content"):
         return value.format(settings, level)
     if isinstance(value, (bool, np.bool_)):

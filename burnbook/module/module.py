@@ -98,7 +98,7 @@ class Module(Tree):
                 return param
             value = param.val()
             made = act(param.id, value)
-            return param if made is value else Param.initialized(param.id, made)
+            return param if made is value else param.initialized(param.id, made)
 
         return rebuild(self, change, _same)
 
@@ -231,8 +231,10 @@ class Module(Tree):
     def _all_fields(self, content: Content) -> Content:
         hints = field_hints(type(self))
         for name, value in children(self):
-            chosen = hints[name].choice and isinstance(value, Module)
-            content.add(name, Chosen(value) if chosen else value)
+            hint = hints[name]
+            if hint.choice and isinstance(value, Module):
+                value = Chosen(value, hint.variant(type(value)))
+            content.add(name, value)
         return content
 
     def __str__(self) -> str:

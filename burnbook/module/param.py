@@ -172,7 +172,7 @@ class Param:
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "Param":
         """The parameter `change` makes of this one: another tensor, the same id."""
-        return Param.initialized(self.id, change(self.val()))
+        return self.initialized(self.id, change(self.val()))
 
     def set_require_grad(self, require_grad: bool) -> "Param":
         """The same parameter, to be learned or to be left alone; stays lazy."""
@@ -195,8 +195,8 @@ class Param:
         """
         if self._value is not None:
             value = change(self._value, device)
-            return Param(self.id, value, require_grad=require_grad)
-        return Param(
+            return type(self)(self.id, value, require_grad=require_grad)
+        return type(self)(
             self.id,
             None,
             require_grad=require_grad,
@@ -251,7 +251,7 @@ class Param:
     def __reduce__(self) -> Any:
         value = self.val()
         parts = (value.to_data(), value.backend, self.kind, self._require_grad)
-        return _rebuild, (int(self.id), *parts)
+        return _rebuild, (type(self), int(self.id), *parts)
 
 
 def _made(device: Backend, require_grad: bool) -> Tensor:
@@ -265,10 +265,15 @@ _MAKING = threading.RLock()
 
 
 def _rebuild(
-    number: int, data: TensorData, device: Backend, kind: Kind, require_grad: bool
+    cls: type[Param],
+    number: int,
+    data: TensorData,
+    device: Backend,
+    kind: Kind,
+    require_grad: bool,
 ) -> Param:
     value = Tensor.from_data(data, device, kind)
-    return Param(ParamId(number), leaf(value, require_grad), require_grad=require_grad)
+    return cls(ParamId(number), leaf(value, require_grad), require_grad=require_grad)
 
 
 def leaf(value: Tensor, required: bool) -> Tensor:

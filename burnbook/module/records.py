@@ -31,7 +31,7 @@ def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
         if not is_constant(value):
             hints = field_hints(type(value)).items()
             record = {name: to_record(getattr(value, name), h) for name, h in hints}
-        return {type(value).__name__: record} if hint.choice else record
+        return {hint.variant(type(value)): record} if hint.choice else record
     item = hint.item or Hint()
     if isinstance(value, (list, tuple)):
         parts = [to_record(part, item) for part in value]
@@ -121,12 +121,12 @@ class Loading:
             return self.note(path, f"its id is {str(record.id)[:40]!r}", param)
         value = Tensor.from_data(data, param.device, param.kind)
         flag = param.is_require_grad
-        made = Param(number, leaf(value, flag), require_grad=flag)
+        made = type(param)(number, leaf(value, flag), require_grad=flag)
         return self.done.setdefault(param, made)
 
     def module(self, value: Tree, record: Any, hint: Hint, path: str) -> Any:
         """The module with every field loaded."""
-        name = type(value).__name__
+        name = hint.variant(type(value))
         if hint.choice and isinstance(record, dict) and len(record) == 1:
             ((variant, held),) = record.items()
             if variant == name:

@@ -34,6 +34,11 @@ class Hint(NamedTuple):
     choice: bool = False  # X | Y: Burn's enum
     item: Any = None  # the Hint of the elements of a list or tuple
     leaves: tuple[Any, ...] = ()  # the types that are named, or their names
+    variants: tuple[tuple[Any, str], ...] = ()  # Annotated[BatchNorm, "Batch"]
+
+    def variant(self, cls: type) -> str:
+        """What a choice calls a module of this class."""
+        return dict(self.variants).get(cls, cls.__name__)
 
 
 @functools.cache
@@ -177,10 +182,12 @@ def _has_place(cls: type) -> bool:
 
 def _is_place(leaf: Any) -> bool:
     if isinstance(leaf, str):
-        return leaf in ("Param", "Tensor")
+        return leaf in ("Param", "RunningState", "Tensor")
     if isinstance(leaf, type) and issubclass(leaf, Tree):
         return dataclasses.is_dataclass(leaf) and _has_place(leaf)
-    return leaf in (Param, Tensor) or isinstance(leaf, type(Tensor[1]))
+    if isinstance(leaf, type):
+        return issubclass(leaf, (Param, Tensor))
+    return isinstance(leaf, type(Tensor[1]))
 
 
 def _read_hint(annotation: Any, owner: type) -> Hint:
@@ -202,6 +209,10 @@ def _from_type(annotation: Any, owner: type) -> Hint:
         text = getattr(annotation, "__forward_arg__", annotation)
         return _read_hint(text, owner)
     origin, arms = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        named = isinstance(arms[1], str) and isinstance(arms[0], type)
+        hint = _from_type(arms[0], owner)
+        return hint._replace(variants=((arms[0], arms[1]),)) if named else hint
     hints = [_from_type(arm, owner) for arm in arms if arm is not ...]
     if origin in (typing.Union, types.UnionType):
         return _union(hints, [arm is types.NoneType for arm in arms])
@@ -238,7 +249,8 @@ def _union(hints: list[Hint], empty: list[bool]) -> Hint:
     meant = [hint for hint, none in zip(hints, empty, strict=True) if not none]
     leaves = tuple(leaf for hint in meant for leaf in hint.leaves)
     item = next((hint.item for hint in meant if hint.item), None)
-    return Hint(any(empty), len(meant) > 1, item, leaves)
+    variants = tuple(pair for hint in meant for pair in hint.variants)
+    return Hint(any(empty), len(meant) > 1, item, leaves, variants)
 
 
 def _container(hints: list[Hint]) -> Hint:

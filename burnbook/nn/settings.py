@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from burnbook.config import ConfigEnum, holding, unit
 from burnbook.errors import ConfigError
 from burnbook.module import DisplaySettings
+from burnbook.tensor import Tensor
 
 if TYPE_CHECKING:
     Pair = Sequence[int]  # what a config takes: [3, 3] as well as (3, 3)
@@ -93,6 +94,14 @@ def at_least(config: Any, low: int, **sizes: Any) -> None:
             raise ConfigError(
                 type(config).__name__, f"{name} is {shown}, it must be at least {low}"
             )
+
+
+def shown(**tensors: Tensor) -> list[tuple[str, str]]:
+    """The tensors as errors show them, one line each: kind, shape, backend."""
+    return [
+        (name, f"{t.kind.__name__} {list(t.dims())}  on {t.backend!r}")
+        for name, t in tensors.items()
+    ]
 
 
 def divide_into(groups: int, config: Any, channels: Sequence[int]) -> None:

@@ -4,20 +4,30 @@ from typing import Any
 
 from burnbook.op import above, normal, op, positive
 from burnbook.ops.norm import (
-    channel_sums,
+    Needs,
+    answer,
     channels_fit,
-    per_channel,
+    gradients,
     scale_of,
-    slope,
     standard,
-    standard_again,
+    straight,
     wide,
 )
+from burnbook.ops.reduce import count, sum_to
+
+
+def _some(
+    x: tuple[int, ...], gamma: tuple[int, ...], beta: tuple[int, ...]
+) -> str | None:
+    """Why a batch has no moments, or does not fit the channels; None if it does."""
+    return channels_fit(x, gamma, beta) or (
+        None if x[0] else "a batch of no examples has no mean"
+    )
 
 
 @op(
     "FFF>F",
-    check=channels_fit,
+    check=_some,
     extra="mean var",
     method=False,
     samples=[
@@ -28,6 +38,7 @@ from burnbook.ops.norm import (
     rejects=[
         (normal(4, 3, 2), normal(2), normal(3)),
         (normal(3), normal(3), normal(3)),
+        (normal(0, 3), normal(3), normal(3)),
     ],
 )
 def batch_norm(xp: Any, x: Any, gamma: Any, beta: Any, *, epsilon: float = 1e-5) -> Any:
@@ -37,36 +48,37 @@ def batch_norm(xp: Any, x: Any, gamma: Any, beta: Any, *, epsilon: float = 1e-5)
     Why: σ² is the mean of the squares; μ and σ² are extras, which running averages are
     made of.
     """
-    flat = wide(xp, x).reshape((*x.shape[:2], -1))
-    out, mean, var = standard(xp, flat, (0, 2), epsilon)
-    out *= gamma.reshape((-1, 1))
-    out += beta.reshape((-1, 1))
-    out = out.reshape(x.shape).astype(x.dtype, copy=False)
-    return out, mean.reshape(-1), var.reshape(-1)
+    shape, line = _shapes(x.shape)
+    rows = wide(xp, x).reshape(shape)
+    out, mean, var = standard(xp, rows, (0, 2), epsilon)
+    out = straight(out, gamma.reshape(line), beta.reshape(line)).reshape(x.shape)
+    return out.astype(x.dtype, copy=False), mean.reshape((-1,)), var.reshape((-1,))
 
 
-def batch_norm_x(
-    xp: Any, g: Any, x: Any, gamma: Any, mean: Any, var: Any, epsilon: float
+def batch_norm_back(
+    xp: Any,
+    g: Any,
+    x: Any,
+    gamma: Any,
+    mean: Any,
+    var: Any,
+    needs: Needs,
+    epsilon: float,
 ) -> Any:
-    """∂x, as in layer_norm, with a channel of the whole batch for a row."""
-    flat = (*x.shape[:2], -1)
-    h = wide(xp, g).reshape(flat) * gamma.reshape((-1, 1))
-    moments = mean.reshape((1, -1, 1)), var.reshape((1, -1, 1))
-    dx = slope(xp, h, wide(xp, x).reshape(flat), *moments, (0, 2), epsilon)
-    return dx.reshape(x.shape).astype(x.dtype, copy=False)
+    """The same as for rows, with a channel of the whole batch for a row."""
+    shape, line = _shapes(x.shape)
+    slope, rows = wide(xp, g).reshape(shape), wide(xp, x).reshape(shape)
+    moments = (mean.reshape(line), var.reshape(line), (0, 2), epsilon)
+    dx, along = gradients(xp, slope, rows, gamma.reshape(line), *moments)
+    return answer(xp, g, x, dx, along, slope, line, needs)
 
 
-def batch_norm_gamma(
-    xp: Any, g: Any, x: Any, mean: Any, var: Any, epsilon: float
-) -> Any:
-    """∂γ = Σ g x̂ over examples and places."""
-    flat = wide(xp, x).reshape((*x.shape[:2], -1))
-    moments = mean.reshape((1, -1, 1)), var.reshape((1, -1, 1))
-    hat = standard_again(xp, flat, *moments, (0, 2), epsilon)
-    return per_channel(xp, hat.reshape(x.shape) * g).astype(g.dtype, copy=False)
+batch_norm.grad(x=batch_norm_back, gamma=batch_norm_back, beta=batch_norm_back)
 
 
-batch_norm.grad(x=batch_norm_x, gamma=batch_norm_gamma, beta=channel_sums)
+def _shapes(x: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """x as [n, c, places], and what γ stretches over that."""
+    return (*x[:2], count(x[2:])), (x[1], 1)
 
 
 def _known(
@@ -106,11 +118,10 @@ def batch_norm_known(
 
     Shapes: x [n, c, ...], gamma [c], beta [c], mean [c], var [c] -> [n, c, ...]
     """
-    line = (-1, *(1,) * (x.ndim - 2))
     factor = scale_of(xp, wide(xp, var), epsilon) * gamma
     shift = beta - mean * factor
-    out = x * factor.reshape(line).astype(x.dtype, copy=False)
-    out += shift.reshape(line).astype(x.dtype, copy=False)
+    out = x * _line(factor, x).astype(x.dtype, copy=False)
+    out += _line(shift, x).astype(x.dtype, copy=False)
     return out
 
 
@@ -123,12 +134,17 @@ def batch_norm_known_gamma(
     xp: Any, g: Any, x: Any, mean: Any, var: Any, epsilon: float
 ) -> Any:
     """∂γ = Σ g (x − μ) / √(σ² + ε)."""
-    return per_channel(xp, g * (x - _line(mean, x))) * scale_of(xp, var, epsilon)
+    return _per_channel(xp, g * (x - _line(mean, x))) * scale_of(xp, var, epsilon)
+
+
+def batch_norm_known_beta(xp: Any, g: Any) -> Any:
+    """∂β = Σ g."""
+    return _per_channel(xp, g)
 
 
 def batch_norm_known_mean(xp: Any, g: Any, gamma: Any, var: Any, epsilon: float) -> Any:
     """∂μ = −Σ g γ / √(σ² + ε)."""
-    return -per_channel(xp, g) * gamma * scale_of(xp, var, epsilon)
+    return -_per_channel(xp, g) * gamma * scale_of(xp, var, epsilon)
 
 
 def batch_norm_known_var(
@@ -136,14 +152,14 @@ def batch_norm_known_var(
 ) -> Any:
     """∂σ² = −½ Σ g γ (x − μ) (σ² + ε)^(−3/2)."""
     scale = scale_of(xp, var, epsilon)
-    along = per_channel(xp, g * (x - _line(mean, x)))
+    along = _per_channel(xp, g * (x - _line(mean, x)))
     return along * gamma * scale * scale * scale * -0.5
 
 
 batch_norm_known.grad(
     x=batch_norm_known_x,
     gamma=batch_norm_known_gamma,
-    beta=channel_sums,
+    beta=batch_norm_known_beta,
     mean=batch_norm_known_mean,
     var=batch_norm_known_var,
 )
@@ -188,4 +204,13 @@ neighbor_sum.grad(
 
 def _line(values: Any, x: Any) -> Any:
     """One value for each channel, shaped so that it stretches over x."""
-    return values.reshape((-1, *(1,) * (x.ndim - 2)))
+    return values.reshape(_line_shape(x))
+
+
+def _per_channel(xp: Any, g: Any) -> Any:
+    """The sums over all but dim 1."""
+    return sum_to(xp, g, shape=_line_shape(g)).reshape((-1,))
+
+
+def _line_shape(x: Any) -> tuple[int, ...]:
+    return (x.shape[1], *(1,) * (x.ndim - 2))

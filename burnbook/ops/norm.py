@@ -2,17 +2,17 @@
 
 What is averaged over differs: one row (layer), the channels of a group in one example
 (group), one channel in the whole batch (batch). Each op keeps the mean and the variance
-it found, so its gradient is a formula of these and the input. Where steps are
-remembered (a gradient of a gradient), the rules find both again, because they depend
-on the input as well.
+it found, so its gradients are formulas of these and the input. Where steps are remembered
+(a gradient of a gradient), they are found again, because they depend on the input too.
 """
 
 from typing import Any
 
 from burnbook.op import normal, op
-from burnbook.ops.reduce import sum_to
+from burnbook.ops.reduce import count, sum_to
 
 Axes = tuple[int, ...]
+Needs = tuple[bool, ...]
 FLOOR = 1e-12  # a smaller standard deviation counts as this one where it divides
 
 
@@ -20,8 +20,8 @@ def _last_dim(
     x: tuple[int, ...], gamma: tuple[int, ...] | None, beta: tuple[int, ...] | None
 ) -> str | None:
     """Why a scale or shift does not fit the last dim, or None if both do."""
-    if not x or 0 in x:
-        return "there is nothing to normalize"
+    if not x or x[-1] == 0:
+        return "there is nothing along the last dim to normalize"
     return _fits(x[-1], "the last dim of x", gamma, beta)
 
 
@@ -31,7 +31,7 @@ def channels_fit(
     """Why a scale or shift does not fit the channels, or None if both do."""
     if len(x) < 2:
         return f"x must be [n, c, ...], with at least two dims, not {len(x)}"
-    if 0 in x:
+    if 0 in x[1:]:
         return "there is nothing to normalize"
     return _fits(x[1], "the channels of x, dim 1,", gamma, beta)
 
@@ -68,38 +68,26 @@ def layer_norm(
     Why: μ and σ² = mean (x − μ)² are those of the row, so no example sees another one.
     """
     out, mean, var = standard(xp, wide(xp, x), (-1,), epsilon)
-    if gamma is not None:
-        out *= gamma
-    if beta is not None:
-        out += beta
-    return out.astype(x.dtype, copy=False), mean, var
+    return straight(out, gamma, beta).astype(x.dtype, copy=False), mean, var
 
 
-def layer_norm_x(
-    xp: Any, g: Any, x: Any, gamma: Any, mean: Any, var: Any, epsilon: float
+def layer_norm_back(
+    xp: Any,
+    g: Any,
+    x: Any,
+    gamma: Any,
+    mean: Any,
+    var: Any,
+    needs: Needs,
+    epsilon: float,
 ) -> Any:
-    """∂x = (h − mean h − x̂ mean(h x̂)) / √(σ² + ε), where h = g γ."""
-    h = wide(xp, g) * (1 if gamma is None else gamma)
-    dx = slope(xp, h, wide(xp, x), mean, var, (-1,), epsilon)
-    return dx.astype(x.dtype, copy=False)
+    """∂x as in `gradients`, ∂γ = Σ g x̂ and ∂β = Σ g over rows."""
+    moments = (mean, var, (-1,), epsilon)
+    dx, along = gradients(xp, wide(xp, g), wide(xp, x), gamma, *moments)
+    return answer(xp, g, x, dx, along, wide(xp, g), (x.shape[-1],), needs)
 
 
-def layer_norm_gamma(
-    xp: Any, g: Any, x: Any, mean: Any, var: Any, epsilon: float
-) -> Any:
-    """∂γ = Σ g x̂ over rows."""
-    hat = standard_again(xp, wide(xp, x), mean, var, (-1,), epsilon)
-    hat *= g
-    return sum_to(xp, hat, shape=(g.shape[-1],)).astype(g.dtype, copy=False)
-
-
-def layer_norm_beta(xp: Any, g: Any) -> Any:
-    """∂β = Σ g over rows."""
-    total = sum_to(xp, wide(xp, g), shape=(g.shape[-1],))
-    return total.astype(g.dtype, copy=False)
-
-
-layer_norm.grad(x=layer_norm_x, gamma=layer_norm_gamma, beta=layer_norm_beta)
+layer_norm.grad(x=layer_norm_back, gamma=layer_norm_back, beta=layer_norm_back)
 
 
 @op(
@@ -119,36 +107,29 @@ def rms_norm(xp: Any, x: Any, gamma: Any = None, *, epsilon: float = 1e-5) -> An
     Shapes: x [..., d], gamma [d] -> [..., d]
     """
     rows = wide(xp, x)
-    power = _mean(xp, rows * rows, (-1,))
-    out = rows * scale_of(xp, power, epsilon)
-    if gamma is not None:
-        out *= gamma
+    power = mean_over(xp, rows * rows, (-1,))
+    out = straight(rows * scale_of(xp, power, epsilon), gamma, None)
     return out.astype(x.dtype, copy=False), power
 
 
-def rms_norm_x(xp: Any, g: Any, x: Any, gamma: Any, power: Any, epsilon: float) -> Any:
-    """∂x = r (h − x r² mean(h x)), where r = 1 / √(mean x² + ε) and h = g γ."""
-    x, kind = wide(xp, x), x.dtype
-    h = wide(xp, g) * (1 if gamma is None else gamma)
-    scale = scale_of(xp, _power_again(xp, x, power), epsilon)
-    h -= x * (_mean(xp, h * x, (-1,)) * scale * scale)
+def rms_norm_back(
+    xp: Any, g: Any, x: Any, gamma: Any, power: Any, needs: Needs, epsilon: float
+) -> Any:
+    """∂x = r (h − x̂ mean(h x̂)), where r = 1 / √(mean x² + ε), x̂ = r x and h = g γ."""
+    rows, slope = wide(xp, x), wide(xp, g)
+    if remembers(xp):
+        power = mean_over(xp, rows * rows, (-1,))
+    scale = scale_of(xp, power, epsilon)
+    hat = rows * scale
+    along = slope * hat
+    h = slope * (1 if gamma is None else gamma)
+    hat *= mean_over(xp, h * hat, (-1,))
+    h -= hat
     h *= scale
-    return h.astype(kind, copy=False)
+    return answer(xp, g, x, h, along, None, (x.shape[-1],), needs)
 
 
-def rms_norm_gamma(xp: Any, g: Any, x: Any, power: Any, epsilon: float) -> Any:
-    """∂γ = Σ g x r over rows."""
-    x = wide(xp, x)
-    hat = x * scale_of(xp, _power_again(xp, x, power), epsilon)
-    hat *= g
-    return sum_to(xp, hat, shape=(g.shape[-1],)).astype(g.dtype, copy=False)
-
-
-rms_norm.grad(x=rms_norm_x, gamma=rms_norm_gamma)
-
-
-def _power_again(xp: Any, x: Any, power: Any) -> Any:
-    return _mean(xp, x * x, (-1,)) if remembers(xp) else power
+rms_norm.grad(x=rms_norm_back, gamma=rms_norm_back)
 
 
 def _groups(
@@ -199,119 +180,120 @@ def group_norm(
 
     Shapes: x [n, c, ...], gamma [c], beta [c] -> [n, c, ...]
     """
-    rows = wide(xp, x).reshape((x.shape[0], groups, -1))
-    out, mean, var = standard(xp, rows, (-1,), epsilon, inside)
-    out = out.reshape((*x.shape[:2], -1))
-    if gamma is not None:
-        out *= gamma.reshape((-1, 1))
-    if beta is not None:
-        out += beta.reshape((-1, 1))
+    shape, line = _group_shapes(x.shape, groups)
+    rows = wide(xp, x).reshape(shape)
+    out, mean, var = standard(xp, rows, (2, 3), epsilon, inside)
+    gamma = None if gamma is None else gamma.reshape(line)
+    out = straight(out, gamma, None if beta is None else beta.reshape(line))
     return out.reshape(x.shape).astype(x.dtype, copy=False), mean, var
 
 
-def group_norm_x(
+def group_norm_back(
     xp: Any,
     g: Any,
     x: Any,
     gamma: Any,
     mean: Any,
     var: Any,
+    needs: Needs,
     groups: int,
     epsilon: float,
     inside: bool,
 ) -> Any:
-    """∂x, as in layer_norm, with a group of channels for a row."""
-    h = wide(xp, g).reshape((*x.shape[:2], -1))
-    h = h * (1 if gamma is None else gamma.reshape((-1, 1)))
-    rows = (x.shape[0], groups, -1)
-    x_rows = wide(xp, x).reshape(rows)
-    dx = slope(xp, h.reshape(rows), x_rows, mean, var, (-1,), epsilon, inside)
-    return dx.reshape(x.shape).astype(x.dtype, copy=False)
+    """The same as for rows, with a group of channels for a row."""
+    shape, line = _group_shapes(x.shape, groups)
+    gamma = None if gamma is None else gamma.reshape(line)
+    slope, rows = wide(xp, g).reshape(shape), wide(xp, x).reshape(shape)
+    moments = (mean, var, (2, 3), epsilon, inside)
+    dx, along = gradients(xp, slope, rows, gamma, *moments)
+    return answer(xp, g, x, dx, along, slope, line, needs)
 
 
-def group_norm_gamma(
-    xp: Any,
-    g: Any,
-    x: Any,
-    mean: Any,
-    var: Any,
-    groups: int,
-    epsilon: float,
-    inside: bool,
-) -> Any:
-    """∂γ = Σ g x̂ over examples and places."""
-    rows = wide(xp, x).reshape((x.shape[0], groups, -1))
-    hat = standard_again(xp, rows, mean, var, (-1,), epsilon, inside)
-    return per_channel(xp, hat.reshape(x.shape) * g).astype(g.dtype, copy=False)
+group_norm.grad(x=group_norm_back, gamma=group_norm_back, beta=group_norm_back)
 
 
-def channel_sums(xp: Any, g: Any) -> Any:
-    """∂β = Σ g over examples and places."""
-    return per_channel(xp, wide(xp, g)).astype(g.dtype, copy=False)
-
-
-group_norm.grad(x=group_norm_x, gamma=group_norm_gamma, beta=channel_sums)
+def _group_shapes(
+    x: tuple[int, ...], groups: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """x as [n, groups, channels of a group, places], and γ as it stretches over that."""
+    each = x[1] // groups
+    return (x[0], groups, each, count(x[2:])), (groups, each, 1)
 
 
 def standard(
     xp: Any, x: Any, axes: Axes, epsilon: float, inside: bool = True
 ) -> tuple[Any, Any, Any]:
     """x̂ = (x − μ) / √(σ² + ε) over some axes, μ and σ²."""
-    mean = _mean(xp, x, axes)
+    mean = mean_over(xp, x, axes)
     out = x - mean
-    var = _mean(xp, out * out, axes)
+    var = mean_over(xp, out * out, axes)
     out *= scale_of(xp, var, epsilon, inside)
     return out, mean, var
 
 
-def slope(
+def straight(out: Any, gamma: Any, beta: Any) -> Any:
+    """γ out + β, in the memory of `out`."""
+    if gamma is not None:
+        out *= gamma
+    if beta is not None:
+        out += beta
+    return out
+
+
+def gradients(
     xp: Any,
-    h: Any,
+    g: Any,
     x: Any,
+    gamma: Any,
     mean: Any,
     var: Any,
     axes: Axes,
     epsilon: float,
     inside: bool = True,
-) -> Any:
-    """How x̂ answers to a change of x, times h: r (h − mean h) − (x − μ) mean(h x̂) s.
+) -> tuple[Any, Any]:
+    """∂x = r (h − mean h − x̂ mean(h x̂) q), and g x̂, whose sums are ∂γ; h = g γ.
 
-    r is what x − μ was multiplied by, and s how r falls with σ: r² for r = 1/√(σ² + ε),
-    r/σ for r = 1/(σ + ε).
+    r is what x − μ was multiplied by. For r = 1/√(σ² + ε) q is 1, for r = 1/(σ + ε) it
+    is (σ + ε) / σ.
     """
     if remembers(xp):
-        mean = _mean(xp, x, axes)
-    centered = x - mean
-    if remembers(xp):
-        var = _mean(xp, centered * centered, axes)
-    scale = scale_of(xp, var, epsilon, inside)
-    fall = scale * scale * scale
+        hat, _, var = standard(xp, x, axes, epsilon, inside)
+        scale = scale_of(xp, var, epsilon, inside)
+    else:
+        scale = scale_of(xp, var, epsilon, inside)
+        hat = x - mean
+        hat *= scale
+    along = g * hat
+    h = g * (1 if gamma is None else gamma)
+    common = mean_over(xp, h * hat, axes)
     if not inside:
-        fall = scale * scale / xp.maximum(xp.sqrt(var), FLOOR)
-    along = _mean(xp, h * centered, axes)
-    along *= fall
-    centered *= along
-    h -= _mean(xp, h, axes)
+        common = common / (scale * xp.maximum(xp.sqrt(var), FLOOR))
+    hat *= common
+    h -= mean_over(xp, h, axes)
+    h -= hat
     h *= scale
-    h -= centered
-    return h
+    return h, along
 
 
-def standard_again(
+def answer(
     xp: Any,
+    g: Any,
     x: Any,
-    mean: Any,
-    var: Any,
-    axes: Axes,
-    epsilon: float,
-    inside: bool = True,
-) -> Any:
-    """x̂, as it was forward."""
-    if remembers(xp):
-        return standard(xp, x, axes, epsilon, inside)[0]
-    hat = x - mean
-    hat *= scale_of(xp, var, epsilon, inside)
-    return hat
+    dx: Any,
+    along: Any,
+    slope: Any,
+    line: tuple[int, ...],
+    needs: Needs,
+) -> tuple[Any, ...]:
+    """The gradients that are needed: ∂x, and sums for γ and β, each in its shape."""
+    found = [dx.reshape(x.shape).astype(x.dtype, copy=False) if needs[0] else None]
+    for each, need in zip((along, slope), needs[1:], strict=False):
+        if need:
+            total = sum_to(xp, each, shape=line).reshape((-1,))
+            found.append(total.astype(g.dtype, copy=False))
+        else:
+            found.append(None)
+    return tuple(found)
 
 
 def remembers(xp: Any) -> bool:
@@ -324,18 +306,10 @@ def scale_of(xp: Any, var: Any, epsilon: float, inside: bool = True) -> Any:
     return 1 / (xp.sqrt(var + epsilon) if inside else xp.sqrt(var) + epsilon)
 
 
-def _mean(xp: Any, x: Any, axes: Axes) -> Any:
+def mean_over(xp: Any, x: Any, axes: Axes) -> Any:
     """The mean over some axes, which stay."""
-    count = 1
-    for axis in axes:
-        count *= x.shape[axis]
-    return xp.sum(x, axis=axes, keepdims=True) * (1 / count)
-
-
-def per_channel(xp: Any, x: Any) -> Any:
-    """The sums of all but dim 1."""
-    flat = x.reshape((*x.shape[:2], -1))
-    return xp.sum(flat, axis=(0, 2)).reshape(-1)
+    total = xp.sum(x, axis=axes, keepdims=True)
+    return total * (1 / count(tuple(x.shape[axis] for axis in axes)))
 
 
 def wide(xp: Any, x: Any) -> Any:

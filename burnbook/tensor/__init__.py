@@ -1,7 +1,7 @@
 """Building blocks · Tensor. Tensors, their data and shapes, and the random ones."""
 
 from burnbook.kinds import Bool, Float, Int
-from burnbook.methods import apply
+from burnbook.methods import apply, apply_with_extras
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.distribution import Distribution
 from burnbook.tensor.element import ElementConversion
@@ -18,4 +18,5 @@ __all__ = [
     "Tensor",
     "TensorData",
     "apply",
+    "apply_with_extras",
 ]

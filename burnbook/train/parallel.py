@@ -15,6 +15,7 @@ from typing import Any
 
 from burnbook.backend import Backend
 from burnbook.data import Progress
+from burnbook.module.running import average_running_states
 from burnbook.random import Stream, current_stream, use_stream
 
 Numbered = tuple[int, Any, Progress]
@@ -48,12 +49,14 @@ class Devices:
     ) -> Steps:
         """One batch on each device, at the same time; results in their order."""
         places = [self.main, *self.others]
-        waiting: list[Future[Any]] = []
+        waiting: list[Future[tuple[Any, Any]]] = []
         for place, (number, batch, _) in zip(places, group, strict=False):
             stream = stream_for(number)
             work = copy_context().run
             waiting.append(threads.submit(work, _step, stream, model, place, batch))
-        outputs = [each.result() for each in waiting]
+        pairs = [each.result() for each in waiting]
+        average_running_states(model, [fork for fork, _ in pairs])
+        outputs = [output for _, output in pairs]
         for (number, batch, progress), output in zip(group, outputs, strict=True):
             if hasattr(output, "grads"):
                 output.grads = output.grads.to_device(self.main, model)
@@ -68,11 +71,14 @@ def stream_for(number: int) -> Stream | None:
     return stream.split(f"batch {number}")
 
 
-def _step(stream: Stream | None, model: Any, place: Backend, batch: Any) -> Any:
+def _step(
+    stream: Stream | None, model: Any, place: Backend, batch: Any
+) -> tuple[Any, Any]:
+    """The copy of the model on a device, and what its train_step gives."""
     fork = model.fork(place)
     move = getattr(batch, "to_device", None)
     batch = batch if move is None else move(place)
     if stream is None:
-        return fork.train_step(batch)
+        return fork, fork.train_step(batch)
     with use_stream(stream):
-        return fork.train_step(batch)
+        return fork, fork.train_step(batch)

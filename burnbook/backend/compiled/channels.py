@@ -188,7 +188,8 @@ def group_norm_kernel(
     lines = [line(v, c, i).reshape(groups, -1) for v, i in ((gamma, 1), (beta, 0))]
     args = (planes, *lines, out.reshape(planes.shape), mean, var, f32(epsilon), inside)
     team.run(group_planes, args, n * groups, grain(x.size // (n * groups)))
-    return out, mean.reshape(n, groups, 1), var.reshape(n, groups, 1)
+    kept = (n, groups, 1, 1)
+    return out, mean.reshape(kept), var.reshape(kept)
 
 
 @kernel(group_norm.backward)

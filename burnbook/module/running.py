@@ -1,0 +1,143 @@
+"""Building blocks · Module. RunningState: what training keeps up to date by averaging.
+
+A running mean is no parameter to be learned, but it belongs to the model: it is saved,
+moved, visited and counted like one. It is the one thing in a module that changes in
+place, because a forward pass updates it and returns something else.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+from burnbook.backend.base import Backend
+from burnbook.kinds import Float, Kind
+from burnbook.module.param import Init, Param, ParamId, leaf
+from burnbook.module.tree import Tree, each_param
+from burnbook.tensor import Tensor
+
+
+class RunningState(Param):
+    """A value that forward passes update and no gradient reaches.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> state = RunningState.from_tensor(Tensor.zeros([2], Numpy()))
+        >>> state.update(Tensor.ones([2], Numpy()))
+        >>> state.value().to_data().to_list(), state.value_sync().to_data().to_list()
+        ([0.0, 0.0], [1.0, 1.0])
+
+    Why: several threads may train one module. An update waits, one for each thread,
+    until `value_sync` (or saving, moving, visiting) puts their average in its place.
+    """
+
+    __slots__ = ("_waiting",)
+
+    def __init__(
+        self,
+        id: ParamId,  # noqa: A002 - Burn's word
+        value: Tensor | None,
+        *,
+        require_grad: bool = False,
+        init: Init | None = None,
+        device: Backend | None = None,
+        shape: Iterable[int] | None = None,
+        kind: Kind = Float,
+    ):
+        """The same parts as those of a Param; nothing here requires a gradient."""
+        super().__init__(
+            id,
+            None if value is None else leaf(value, required=False),
+            require_grad=False,
+            init=init and _without_gradient(init),
+            device=device,
+            shape=shape,
+            kind=kind,
+        )
+        self._waiting: dict[int, Tensor] = {}
+
+    @classmethod
+    def of(cls, param: Param) -> Self:
+        """The state that starts as this parameter would, drawn when it is needed."""
+        return cls(
+            param.id,
+            None,
+            init=lambda device, _: param.val(),
+            device=param.device,
+            shape=param.shape,
+        )
+
+    def value(self) -> Tensor:
+        """The value without the updates that wait."""
+        return super().val()
+
+    def value_sync(self) -> Tensor:
+        """The value, after taking in what waits if this thread has an update there."""
+        if threading.get_ident() in self._waiting:
+            return self.val()
+        return self.value()
+
+    def val(self) -> Tensor:
+        """The value with the updates of all threads."""
+        if self._waiting:
+            with _LOCK:
+                waiting = list(self._waiting.values())
+                self._waiting.clear()
+                if waiting:
+                    self._value = _average(waiting)
+        return super().val()
+
+    def update(self, value: Tensor) -> None:
+        """Set the value; it waits until somebody asks, and an older one moves up."""
+        self.value_sync()
+        with _LOCK:
+            self._waiting[threading.get_ident()] = leaf(value, required=False)
+
+    def derive(
+        self,
+        change: Callable[[Tensor, Backend], Tensor],
+        device: Backend,
+        require_grad: bool,
+    ) -> Param:
+        """A state of its own that starts from the value of this one."""
+        self.val()
+        return super().derive(change, device, require_grad=False)
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("Param", "RunningState", 1)
+
+
+def average_running_states(module: Tree, replicas: Sequence[Tree]) -> None:
+    """Give every running state of a module the mean of those of its replicas.
+
+    Data-parallel training calls this after each round, in which every replica saw
+    another part of the batch.
+    """
+    states = [_states(replica) for replica in replicas]
+    for own, *others in zip(_states(module), *states, strict=True):
+        device = own.device
+        own.update(_average([state.val().to_device(device) for state in others]))
+
+
+def _states(module: Tree) -> list[RunningState]:
+    found: list[RunningState] = []
+
+    def look(param: Any) -> None:
+        if isinstance(param, RunningState):
+            found.append(param)
+
+    each_param(module, look)
+    return found
+
+
+def _average(values: Sequence[Tensor]) -> Tensor:
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total if len(values) == 1 else total / float(len(values))
+
+
+def _without_gradient(init: Init) -> Init:
+    return lambda device, _: leaf(init(device, False), required=False)
+
+
+_LOCK = threading.RLock()

@@ -1,0 +1,86 @@
+"""Building blocks · Module. Activations in which numbers open a gate for others."""
+
+from burnbook import activation
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.linear import Linear, LinearConfig
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.tensor import Tensor
+
+
+class Glu(Module):
+    """One half of x, let through by the sigmoid of the other: out = a σ(b).
+
+    dim: the dim that is split; it may count from the end.
+
+    Shapes: x [..., 2d, ...] -> [..., d, ...]
+    Source: Dauphin, Fan, Auli, Grangier, "Language modeling with gated convolutional
+    networks", 2016 (arXiv 1612.08083).
+    Example:
+        >>> Glu(1)
+        Glu {dim: 1}
+    """
+
+    dim: int
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer; the dim comes out half as long."""
+        return activation.glu(input, self.dim)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+
+class SwiGluConfig(Config):
+    """How to make a SwiGlu.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> SwiGluConfig(3, 5).init(Numpy())
+        SwiGlu {d_input: 3, d_output: 5, bias: false, params: 30}
+    """
+
+    d_input: int
+    d_output: int
+    bias: bool = False
+    initializer: Initializer = KAIMING
+
+    def validate(self) -> None:
+        """Refuse layers without inputs or outputs."""
+        at_least(self, 1, d_input=self.d_input, d_output=self.d_output)
+
+    def init(self, device: Backend) -> "SwiGlu":
+        """The layer on a device; its numbers are drawn at the first use."""
+        linear = LinearConfig(
+            self.d_input, self.d_output, bias=self.bias, initializer=self.initializer
+        )
+        return SwiGlu(linear.init(device), linear.init(device))
+
+
+class SwiGlu(Module):
+    """One linear layer, let through by the swish of another: out = silu(x A) · (x B).
+
+    Shapes: x [..., d_input] -> [..., d_output]; linear_inner is A, linear_outer B
+    Source: Shazeer, "GLU variants improve transformer", 2020 (arXiv 2002.05202).
+    """
+
+    linear_inner: Linear
+    linear_outer: Linear
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer; the input may have any rank."""
+        gate = activation.silu(self.linear_inner.forward(input))
+        return gate * self.linear_outer.forward(input)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        d_input, d_output = self.linear_inner.weight.shape
+        content.add("d_input", d_input).add("d_output", d_output)
+        return content.add("bias", self.linear_inner.bias is not None)

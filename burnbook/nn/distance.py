@@ -1,0 +1,99 @@
+"""Building blocks · Module. How near pairs of vectors are: by angle, or by distance."""
+
+from burnbook.config import Config
+from burnbook.errors import ShapeError
+from burnbook.linalg import cosine_similarity, lp_norm
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE, at_least, shown
+from burnbook.tensor import Tensor
+
+
+class CosineSimilarityConfig(Config):
+    """How to make a CosineSimilarity: the dim along which vectors lie.
+
+    Example:
+        >>> CosineSimilarityConfig().init()
+        CosineSimilarity {dim: 1, eps: 0.00000001}
+    """
+
+    dim: int = 1
+    eps: float = 1e-8
+
+    def validate(self) -> None:
+        """Refuse an eps below zero."""
+        at_least(self, 0, eps=self.eps)
+
+    def init(self) -> "CosineSimilarity":
+        """The layer; it has no parameters, so it needs no device."""
+        return CosineSimilarity(self.dim, self.eps)
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between pairs of vectors: out = x · y / (‖x‖ ‖y‖).
+
+    Shapes: x1 [n, d], x2 [n, d] -> [n]
+    Why: no length counts as less than eps, so the cosine with a zero vector is 0.
+    """
+
+    dim: int
+    eps: float
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """One cosine for each pair."""
+        _same_shapes("cosine_similarity", x1, x2)
+        dim = self.dim % x1.rank if -x1.rank <= self.dim < x1.rank else self.dim
+        return cosine_similarity(x1, x2, dim, self.eps).squeeze_dim(dim)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the numbers."""
+        return content.add("dim", self.dim).add("eps", self.eps)
+
+
+class PairwiseDistanceConfig(Config):
+    """How to make a PairwiseDistance: by which norm.
+
+    Example:
+        >>> PairwiseDistanceConfig().init()
+        PairwiseDistance {p: 2, eps: 0.000001}
+    """
+
+    p: float = 2.0
+    eps: float = 1e-6
+
+    def init(self) -> "PairwiseDistance":
+        """The layer; it has no parameters, so it needs no device."""
+        return PairwiseDistance(self.p, self.eps)
+
+
+class PairwiseDistance(Module):
+    """How far apart pairs of vectors are: out = (Σ |xᵢ − yᵢ + eps|ᵖ)^(1/p).
+
+    Shapes: x1 [n, d], x2 [n, d] -> [n]
+    Why: eps keeps the distance of equal vectors from having no gradient.
+    """
+
+    p: float
+    eps: float
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """One distance for each pair."""
+        _same_shapes("pairwise_distance", x1, x2)
+        return lp_norm(x1 - x2 + self.eps, self.p, 1).squeeze_dim(1)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the numbers."""
+        return content.add("p", self.p).add("eps", self.eps)
+
+
+def _same_shapes(where: str, x1: Tensor, x2: Tensor) -> None:
+    if x1.rank < 2 or x1.dims() != x2.dims():
+        what = "x1 and x2 must be vectors [n, d] of the same shape"
+        raise ShapeError(where, what, shown(x1=x1, x2=x2))

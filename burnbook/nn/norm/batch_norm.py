@@ -1,0 +1,110 @@
+"""Building blocks · Module. BatchNorm: every channel at one level, over a batch."""
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Content, DisplaySettings, Module, Param, RunningState
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.ops.batch_norm import batch_norm, batch_norm_known
+from burnbook.ops.shape import cast
+from burnbook.tensor import Tensor, apply, apply_with_extras
+
+
+class BatchNormConfig(Config):
+    """How to make a BatchNorm: num_features, the number of channels.
+
+    momentum: the weight of the newest batch in the running averages.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> BatchNormConfig(3).init(Numpy())
+        BatchNorm {num_features: 3, momentum: 0.1, epsilon: 0.00001, params: 12}
+    """
+
+    num_features: int
+    epsilon: float = 1e-5
+    momentum: float = 0.1
+
+    def validate(self) -> None:
+        """Refuse no channels, an epsilon below zero, a momentum that is no share."""
+        at_least(self, 1, num_features=self.num_features)
+        at_least(self, 0, epsilon=self.epsilon)
+        if not 0.0 <= self.momentum <= 1.0:
+            raise ConfigError(
+                "BatchNormConfig", f"momentum is {self.momentum}, not between 0 and 1"
+            )
+
+    def init(self, device: Backend) -> "BatchNorm":
+        """The layer on a device; inputs may have any number of dims after channels."""
+        size = [self.num_features]
+        return BatchNorm(
+            Initializer.Ones.init(size, device),
+            Initializer.Zeros.init(size, device),
+            RunningState.of(Initializer.Zeros.init(size, device)),
+            RunningState.of(Initializer.Ones.init(size, device)),
+            self.momentum,
+            self.epsilon,
+        )
+
+
+class BatchNorm(Module):
+    """Give every channel mean 0 and variance 1: out = γ (x − μ) / √(σ² + ε) + β.
+
+    Under Autodiff μ and σ² are those of the batch, and the running averages follow:
+    running ← (1 − momentum) · running + momentum · batch. On any other backend the
+    running averages are used, so an example's answer does not depend on the others.
+
+    Shapes: x [n, c, ...] -> [n, c, ...]; gamma [c], beta [c], running_mean [c],
+        running_var [c]
+    Why: σ² is divided by the number of elements, in the averages too.
+    Source: Ioffe, Szegedy, "Batch normalization", 2015 (arXiv 1502.03167).
+    """
+
+    gamma: Param
+    beta: Param
+    running_mean: RunningState
+    running_var: RunningState
+    momentum: float
+    epsilon: float
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer; where training happens, the running averages change."""
+        if input.backend.ad_enabled:
+            return self.forward_train(input)
+        return apply(
+            batch_norm_known,
+            input,
+            self.gamma.val(),
+            self.beta.val(),
+            self.running_mean.val(),
+            self.running_var.val(),
+            epsilon=self.epsilon,
+        )
+
+    def forward_train(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Normalize by the batch, and move the running averages toward it."""
+        out, mean, var = apply_with_extras(
+            batch_norm,
+            input,
+            self.gamma.val(),
+            self.beta.val(),
+            epsilon=self.epsilon,
+        )
+        self._follow(self.running_mean, mean)
+        self._follow(self.running_var, var)
+        return out
+
+    def _follow(self, state: RunningState, batch: Tensor) -> None:
+        old = state.value_sync()
+        batch = apply(cast, batch, dtype=old.backend.float_dtype)
+        state.update(old * (1.0 - self.momentum) + batch * self.momentum)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        content.add("num_features", self.beta.shape[0])
+        return content.add("momentum", self.momentum).add("epsilon", self.epsilon)

@@ -1,0 +1,179 @@
+"""Building blocks · Module. GroupNorm, InstanceNorm: channels in groups, or alone."""
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import ShapeError
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.settings import ONE_LINE, at_least, divide_into, shown
+from burnbook.ops.norm import group_norm
+from burnbook.tensor import Tensor, apply
+
+
+class GroupNormConfig(Config):
+    """How to make a GroupNorm: how many groups, and channels in all.
+
+    affine: whether γ and β are learned. epsilon_inside: divide by √(σ² + ε), as
+    PyTorch and newer Burn do, instead of σ + ε.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> GroupNormConfig(3, 6).with_affine(False).init(Numpy())
+        GroupNorm {num_groups: 3, num_channels: 6, epsilon: 0.00001, affine: false}
+    """
+
+    num_groups: int
+    num_channels: int
+    epsilon: float = 1e-5
+    affine: bool = True
+    epsilon_inside: bool = False
+
+    def validate(self) -> None:
+        """Refuse sizes below 1, and groups that the channels cannot be split into."""
+        at_least(self, 1, num_groups=self.num_groups, num_channels=self.num_channels)
+        at_least(self, 0, epsilon=self.epsilon)
+        divide_into(self.num_groups, self, [self.num_channels])
+
+    def init(self, device: Backend) -> "GroupNorm":
+        """The layer on a device, which at first scales by 1 and shifts by 0."""
+        gamma, beta = _scale_and_shift(self.num_channels, self.affine, device)
+        sizes = (self.num_groups, self.num_channels)
+        layer = GroupNorm(gamma, beta, *sizes, self.epsilon, self.affine)
+        layer.epsilon_inside = self.epsilon_inside
+        return layer
+
+
+class GroupNorm(Module):
+    """Normalize groups of channels, each example alone: out = γ (x − μ) / (σ + ε) + β.
+
+    Shapes: x [n, c, ...] -> [n, c, ...]; gamma [c], beta [c]
+    Why: it needs no batch, so it works where a batch has one example. ε stands outside
+    the root, as in Burn 0.15.
+    Source: Wu, He, "Group normalization", 2018 (arXiv 1803.08494).
+    """
+
+    gamma: Param | None
+    beta: Param | None
+    num_groups: int
+    num_channels: int
+    epsilon: float
+    affine: bool
+    epsilon_inside = False  # no field: Burn's records have no place for it
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of any rank from 2 on."""
+        _same_channels("group_norm", input, self.num_channels)
+        return _normalize(self, input, self.num_groups)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        content.add("num_groups", self.num_groups)
+        return _show(self, content)
+
+
+class InstanceNormConfig(Config):
+    """How to make an InstanceNorm: num_channels.
+
+    affine: whether γ and β are learned. epsilon_inside: divide by √(σ² + ε), as
+    PyTorch and newer Burn do, instead of σ + ε.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> InstanceNormConfig(6).init(Numpy())
+        InstanceNorm {num_channels: 6, epsilon: 0.00001, affine: true, params: 12}
+    """
+
+    num_channels: int
+    epsilon: float = 1e-5
+    affine: bool = True
+    epsilon_inside: bool = False
+
+    def validate(self) -> None:
+        """Refuse no channels, and an epsilon below zero."""
+        at_least(self, 1, num_channels=self.num_channels)
+        at_least(self, 0, epsilon=self.epsilon)
+
+    def init(self, device: Backend) -> "InstanceNorm":
+        """The layer on a device, which at first scales by 1 and shifts by 0."""
+        gamma, beta = _scale_and_shift(self.num_channels, self.affine, device)
+        layer = InstanceNorm(gamma, beta, self.num_channels, self.epsilon, self.affine)
+        layer.epsilon_inside = self.epsilon_inside
+        return layer
+
+
+class InstanceNorm(Module):
+    """Normalize every channel of every example alone: out = γ (x − μ) / (σ + ε) + β.
+
+    Shapes: x [n, c, ...] -> [n, c, ...]; gamma [c], beta [c]
+    Source: Ulyanov, Vedaldi, Lempitsky, "Instance normalization: the missing ingredient
+    for fast stylization", 2016 (arXiv 1607.08022).
+    """
+
+    gamma: Param | None
+    beta: Param | None
+    num_channels: int
+    epsilon: float
+    affine: bool
+    epsilon_inside = False  # no field: Burn's records have no place for it
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of any rank from 2 on."""
+        _same_channels("instance_norm", input, self.num_channels)
+        return _normalize(self, input, self.num_channels)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the size."""
+        return _show(self, content)
+
+
+Layer = GroupNorm | InstanceNorm
+
+
+def _scale_and_shift(
+    channels: int, affine: bool, device: Backend
+) -> tuple[Param | None, Param | None]:
+    if not affine:
+        return None, None
+    ones = Initializer.Ones.init([channels], device)
+    return ones, Initializer.Zeros.init([channels], device)
+
+
+def _same_channels(where: str, x: Tensor, channels: int) -> None:
+    dims = x.dims()
+    if len(dims) < 2 or dims[1] != channels:
+        found = f"{dims[1]} channels" if len(dims) > 1 else "no channels"
+        raise ShapeError(
+            where,
+            f"x has {found}, the layer {channels}",
+            shown(x=x),
+            f"an input [n, {channels}, ...]",
+        )
+
+
+def _normalize(layer: Layer, x: Tensor, groups: int) -> Tensor:
+    gamma, beta = layer.gamma, layer.beta
+    return apply(
+        group_norm,
+        x,
+        None if gamma is None else gamma.val(),
+        None if beta is None else beta.val(),
+        groups=groups,
+        epsilon=layer.epsilon,
+        inside=layer.epsilon_inside,
+    )
+
+
+def _show(layer: Layer, content: Content) -> Content:
+    content.add("num_channels", layer.num_channels)
+    content.add("epsilon", layer.epsilon).add("affine", layer.affine)
+    if layer.epsilon_inside:
+        content.add("epsilon_inside", True)
+    return content

@@ -1,0 +1,64 @@
+"""Building blocks · Module. LocalResponseNorm: loud channels quiet their neighbors."""
+
+from burnbook.config import Config
+from burnbook.errors import ShapeError
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE, at_least, shown
+from burnbook.ops.batch_norm import neighbor_sum
+from burnbook.tensor import Tensor, apply
+
+
+class LocalResponseNormConfig(Config):
+    """How to make a LocalResponseNorm: size, how many channels a window has.
+
+    Example:
+        >>> LocalResponseNormConfig(5).init()
+        LocalResponseNorm {size: 5, alpha: 0.0001, beta: 0.75, k: 1}
+    """
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
+
+    def validate(self) -> None:
+        """Refuse an empty window."""
+        at_least(self, 1, size=self.size)
+
+    def init(self) -> "LocalResponseNorm":
+        """The layer; it has no parameters, so it needs no device."""
+        return LocalResponseNorm(self.size, self.alpha, self.beta, self.k)
+
+
+class LocalResponseNorm(Module):
+    """Divide by the power of the neighboring channels: out = x / (k + α/size · Σ x²)^β.
+
+    The sum runs over ⌊(size − 1) / 2⌋ channels before and ⌊size / 2⌋ after.
+
+    Shapes: x [n, c, d, ...] -> [n, c, d, ...]
+    Source: Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep
+    convolutional neural networks", 2012.
+    """
+
+    size: int
+    alpha: float
+    beta: float
+    k: float
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer to a batch of lines, images or volumes."""
+        if input.rank < 3:
+            what = f"the input needs at least 3 dims [n, c, d, ...], not {input.rank}"
+            raise ShapeError("local_response_norm", what, shown(input=input))
+        before, after = (self.size - 1) // 2, self.size // 2
+        power = apply(neighbor_sum, input.square(), before=before, after=after)
+        return input / (power * (self.alpha / self.size) + self.k) ** self.beta
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the numbers of the formula."""
+        content.add("size", self.size).add("alpha", self.alpha)
+        return content.add("beta", self.beta).add("k", self.k)

@@ -1,0 +1,62 @@
+"""Building blocks · Module. RmsNorm: every example at the same length."""
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.ops.norm import rms_norm
+from burnbook.tensor import Tensor, apply
+
+
+class RmsNormConfig(Config):
+    """How to make an RmsNorm: d_model, the size of the last dim.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> RmsNormConfig(6).init(Numpy())
+        RmsNorm {d_model: 6, epsilon: 0.00001, params: 6}
+    """
+
+    d_model: int
+    epsilon: float = 1e-5
+
+    def validate(self) -> None:
+        """Refuse an empty last dim, and an epsilon that is not above zero."""
+        at_least(self, 1, d_model=self.d_model)
+        if not self.epsilon > 0:
+            raise ConfigError(
+                "RmsNormConfig", f"epsilon is {self.epsilon}, it must be above 0"
+            )
+
+    def init(self, device: Backend) -> "RmsNorm":
+        """The layer on a device, which at first scales by 1."""
+        return RmsNorm(Initializer.Ones.init([self.d_model], device), self.epsilon)
+
+
+class RmsNorm(Module):
+    """Divide every example by its root mean square: out = γ x / √(mean x² + ε).
+
+    Shapes: x [..., d] -> [..., d]; gamma [d]
+    Why: a layer norm without its mean and its shift, which networks hardly miss. For
+    float16 the mean is taken in float32.
+    Source: Zhang, Sennrich, "Root mean square layer normalization", 2019
+    (arXiv 1910.07467).
+    """
+
+    gamma: Param
+    epsilon: float
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer; the input may have any rank."""
+        return apply(rms_norm, input, self.gamma.val(), epsilon=self.epsilon)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the size and epsilon."""
+        content.add("d_model", self.gamma.shape[0])
+        return content.add("epsilon", self.epsilon)
