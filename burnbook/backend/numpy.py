@@ -68,8 +68,8 @@ class Numpy(Backend):
     ):
         super().__init__(numpy, float, int)
         self.compiled = compiled
-        self.xp.empty = empty_array
-        self.xp.share = team.run
+        space = self.xp
+        space.empty, space.share = empty_array, team.run
         if float == "f32":
             self.kernels = kernels_for(compiled)
 
