@@ -12,11 +12,11 @@ from burnbook.ops.linear import linear
 from burnbook.ops.recurrent import (
     Size,
     blank,
-    by_sequences,
     by_steps,
     earlier,
     entry,
     fits,
+    from_gates,
     halved,
     joined,
     order,
@@ -135,23 +135,41 @@ def gru_all(
         gates, inner = gates.reshape(s, b, 3 * n), inner.reshape(s, b, n)
     blocks = (gates, inner, found.reshape(s, b, n), turned(xp, recurrent))
     d, dinner, dhidden = gru_steps(xp, g, *blocks, reset_after, reverse)
-    side, found = d, found.swapaxes(0, 1)
-    if reset_after:
-        side = xp.concatenate([d[:, : 2 * n], dinner], axis=1)
-        drecurrent = found.dot(side) if needs[2] else None
-    elif needs[2]:
-        late = inner.reshape(s * b, n).swapaxes(0, 1).dot(d[:, 2 * n :])
-        drecurrent = xp.concatenate([found.dot(d[:, : 2 * n]), late], axis=1)
-    else:
-        drecurrent = None
+    inner = inner.reshape(s * b, n)
     return (
-        by_sequences(d.dot(weight.swapaxes(0, 1)), x.shape) if needs[0] else None,
-        by_steps(x).swapaxes(0, 1).dot(d) if needs[1] else None,
-        drecurrent,
-        sum_to(xp, d, shape=d.shape[1:]) if needs[3] else None,
-        sum_to(xp, side, shape=d.shape[1:]) if needs[4] else None,
+        *gru_weights(xp, d, dinner, x, weight, found, inner, reset_after, needs),
         dhidden if needs[5] else None,
     )
+
+
+def gru_weights(
+    xp: Any,
+    d: Any,
+    dinner: Any,
+    x: Any,
+    weight: Any,
+    found: Any,
+    inner: Any,
+    reset_after: bool,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """∂ of x, the weights and the biases; the new gate sees the state by way of m."""
+    n = found.shape[1]
+    side, drecurrent = d, None
+    if reset_after and (needs[2] or needs[4]):
+        side = xp.concatenate([d[:, : 2 * n], dinner], axis=1)
+    if needs[2]:
+        across = found.swapaxes(0, 1)
+        if reset_after:
+            drecurrent = across.dot(side)
+        else:
+            late = inner.swapaxes(0, 1).dot(d[:, 2 * n :])
+            drecurrent = xp.concatenate([across.dot(d[:, : 2 * n]), late], axis=1)
+    dx, dweight, _, dbias = from_gates(
+        xp, d, x, weight, found, (needs[0], needs[1], False, needs[3])
+    )
+    more = sum_to(xp, side, shape=d.shape[1:]) if needs[4] else None
+    return dx, dweight, drecurrent, dbias, more
 
 
 def gru_steps(

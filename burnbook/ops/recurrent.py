@@ -105,6 +105,18 @@ def joined(xp: Any, steps: Any) -> Any:
     return steps.reshape(-1, steps.shape[2])
 
 
+def from_gates(
+    xp: Any, d: Any, x: Any, weight: Any, found: Any, needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
+    """∂ of x, weight, recurrent and bias; d is that of all gates, rows by steps."""
+    return (
+        by_sequences(d.dot(weight.swapaxes(0, 1)), x.shape) if needs[0] else None,
+        by_steps(x).swapaxes(0, 1).dot(d) if needs[1] else None,
+        found.swapaxes(0, 1).dot(d) if needs[2] else None,
+        sum_to(xp, d, shape=d.shape[1:]) if needs[3] else None,
+    )
+
+
 def turned(xp: Any, weight: Any) -> Any:
     """The transpose of a weight, laid out afresh: products with it are quicker."""
     across = weight.swapaxes(0, 1)
@@ -190,13 +202,8 @@ def rnn_all(
         steps[t] = dh * (1 - held * held)
         back = steps[t].dot(across)
     d = joined(xp, steps)
-    return (
-        by_sequences(d.dot(weight.swapaxes(0, 1)), x.shape) if needs[0] else None,
-        by_steps(x).swapaxes(0, 1).dot(d) if needs[1] else None,
-        found.reshape(d.shape).swapaxes(0, 1).dot(d) if needs[2] else None,
-        sum_to(xp, d, shape=d.shape[1:]) if needs[3] else None,
-        back if needs[4] else None,
-    )
+    found = found.reshape(d.shape)
+    return (*from_gates(xp, d, x, weight, found, needs), back if needs[4] else None)
 
 
 rnn.grad(**dict.fromkeys(rnn.inputs, rnn_all))
@@ -300,14 +307,8 @@ def lstm_all(
     d, dcell, dhidden = lstm_steps(
         xp, g, gates, cells, turned(xp, recurrent), cell, reverse
     )
-    return (
-        by_sequences(d.dot(weight.swapaxes(0, 1)), x.shape) if needs[0] else None,
-        by_steps(x).swapaxes(0, 1).dot(d) if needs[1] else None,
-        found.swapaxes(0, 1).dot(d) if needs[2] else None,
-        sum_to(xp, d, shape=d.shape[1:]) if needs[3] else None,
-        dcell if needs[4] else None,
-        dhidden if needs[5] else None,
-    )
+    states = (dcell if needs[4] else None, dhidden if needs[5] else None)
+    return (*from_gates(xp, d, x, weight, found, needs), *states)
 
 
 def lstm_steps(

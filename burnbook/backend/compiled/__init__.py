@@ -17,6 +17,7 @@ from burnbook.backend.compiled import store
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.conv import conv2d
 from burnbook.ops.elementwise import relu
+from burnbook.ops.gru import gru
 from burnbook.ops.linear import linear
 from burnbook.ops.norm import group_norm, layer_norm, rms_norm
 from burnbook.ops.pool import (
@@ -26,6 +27,7 @@ from burnbook.ops.pool import (
     avg_pool2d_x,
 )
 from burnbook.ops.random import dropout
+from burnbook.ops.recurrent import lstm
 from burnbook.ops.sequence_loss import ctc_loss, rnnt_loss
 from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
 from burnbook.ops.update import adam_step
@@ -46,6 +48,7 @@ FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
     },
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {adam_step: 1},
+    "recurrent": {gru: 512, gru.backward: 512, lstm: 512, lstm.backward: 512},
     "rows": {linear: 256},
     "sequence_loss": {
         ctc_loss: 64,
