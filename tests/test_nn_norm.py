@@ -55,6 +55,12 @@ def test_defaults_are_those_of_burn():
         "epsilon": 1e-5,
         "momentum": 0.1,
     }
+    assert json.loads(str(nn.LayerNormConfig(4))) == {"d_model": 4, "epsilon": 1e-5}
+    assert list(json.loads(str(nn.InstanceNormConfig(4)))) == [
+        "num_channels",
+        "epsilon",
+        "affine",
+    ]
     assert nn.GroupNormConfig(2, 4) == nn.GroupNormConfig(
         2, 4, epsilon=1e-5, affine=True, epsilon_inside=False
     )

@@ -22,6 +22,7 @@ class GroupNormConfig(Config):
         GroupNorm {num_groups: 3, num_channels: 6, epsilon: 0.00001, affine: false}
     """
 
+    newer = ("epsilon_inside",)
     num_groups: int
     num_channels: int
     epsilon: float = 1e-5
@@ -87,6 +88,7 @@ class InstanceNormConfig(Config):
         InstanceNorm {num_channels: 6, epsilon: 0.00001, affine: true, params: 12}
     """
 
+    newer = ("epsilon_inside",)
     num_channels: int
     epsilon: float = 1e-5
     affine: bool = True

@@ -12,12 +12,15 @@ from burnbook.tensor import Tensor, apply
 class LayerNormConfig(Config):
     """How to make a LayerNorm: d_model, the size of the last dim.
 
+    bias: whether there is a β.
+
     Example:
         >>> from burnbook.backend.numpy import Numpy
         >>> LayerNormConfig(6).init(Numpy())
         LayerNorm {d_model: 6, epsilon: 0.00001, params: 12}
     """
 
+    newer = ("bias",)
     d_model: int
     epsilon: float = 1e-5
     bias: bool = True
