@@ -102,6 +102,27 @@ def wide_quotient(x: Any, above: tuple[float, ...], below: tuple[float, ...]) ->
     return p / q
 
 
+ERF_FAR_P = (
+    1.63153871373020978e-2,
+    3.05326634961232344e-1,
+    3.60344899949804439e-1,
+    1.25781726111229246e-1,
+    1.60837851487422766e-2,
+    6.58749161529837803e-4,
+)
+ERF_FAR_Q = (
+    1.0,
+    2.56852019228982242e00,
+    1.87295284992346725e00,
+    5.27905102951428412e-1,
+    6.05183413124413191e-2,
+    2.33520497626869185e-3,
+)
+
+
 def erf_tail(xp: Any, size: Any) -> Any:
-    """Above 4 the function is 1 to the last bit but one: NaN stays NaN."""
-    return xp.where(xp.isnan(size), size, 1.0)
+    """Above 4, in powers of 1/x²; from 6 on the function is 1. NaN stays NaN."""
+    far = xp.clip(size, 4.0, 6.0)
+    inverse = 1 / (far * far)
+    rest = inverse * wide_quotient(inverse, ERF_FAR_P, ERF_FAR_Q)
+    return 1 - xp.exp(-far * far) * (1 / math.sqrt(math.pi) - rest) / far
