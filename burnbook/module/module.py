@@ -28,6 +28,7 @@ from burnbook.module.tree import (
     each_param,
     field_hints,
     rebuild,
+    spelled,
     walk,
 )
 from burnbook.module.visitor import per_kind, pick
@@ -229,7 +230,7 @@ class Module(Tree):
         return layout(name, content.attributes, self.num_params(), settings, level)
 
     def _all_fields(self, content: Content) -> Content:
-        hints = field_hints(type(self))
+        hints = {spelled(name): h for name, h in field_hints(type(self)).items()}
         for name, value in children(self):
             hint = hints[name]
             if hint.choice and isinstance(value, Module):

@@ -17,6 +17,7 @@ from burnbook.module.tree import (
     field_hints,
     is_constant,
     like,
+    spelled,
     walk,
 )
 from burnbook.tensor import Tensor, TensorData
@@ -30,7 +31,9 @@ def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
         record = None
         if not is_constant(value):
             hints = field_hints(type(value)).items()
-            record = {name: to_record(getattr(value, name), h) for name, h in hints}
+            record = {
+                spelled(name): to_record(getattr(value, name), h) for name, h in hints
+            }
         return {hint.variant(type(value)): record} if hint.choice else record
     item = hint.item or Hint()
     if isinstance(value, (list, tuple)):
@@ -131,7 +134,7 @@ class Loading:
             ((variant, held),) = record.items()
             if variant == name:
                 record = held
-            elif variant not in field_hints(type(value)):
+            elif variant not in map(spelled, field_hints(type(value))):
                 return self.note(path, f"record {variant}, module {name}", value, False)
         if not isinstance(record, dict):
             text = f"record {_what(record)}, module {name}"
@@ -140,11 +143,12 @@ class Loading:
         made.__dict__.update(value.__dict__)
         hints = field_hints(type(value))
         for field, inner in hints.items():
-            at = f"{path}.{field}" if path else field
-            held = record.get(field, MISSING)
+            name = spelled(field)
+            at = f"{path}.{name}" if path else name
+            held = record.get(name, MISSING)
             made.__dict__[field] = self.part(getattr(value, field), held, inner, at)
         for field in record:
-            if field not in hints:
+            if field not in map(spelled, hints):
                 self.stranger(record[field], f"{path}.{field}" if path else str(field))
         return made
 

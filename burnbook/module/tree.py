@@ -52,6 +52,14 @@ def field_hints(cls: type) -> dict[str, Hint]:
     return found
 
 
+def spelled(name: str) -> str:
+    """The name of a field in records and paths: that of `forward_` is "forward".
+
+    Why: a field cannot have the name of a method, and Burn has one called forward.
+    """
+    return name.rstrip("_")
+
+
 def walk(value: Any, path: str = "") -> Iterator[tuple[str, Param | Tensor]]:
     """Every Param and every constant Tensor with the path to it, depth first."""
     if isinstance(value, (Param, Tensor)):
@@ -66,7 +74,7 @@ def children(value: Any) -> Iterator[tuple[str, Any]]:
     """The parts of a module or container, by name or position."""
     if isinstance(value, Tree):
         for name in field_hints(type(value)):
-            yield name, getattr(value, name)
+            yield spelled(name), getattr(value, name)
     elif isinstance(value, (list, tuple)):
         for position, held in enumerate(value):
             yield str(position), held

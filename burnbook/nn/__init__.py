@@ -1,6 +1,6 @@
 """Building blocks · Module. Layers and losses."""
 
-from burnbook.nn import activation, conv, loss, norm, pool
+from burnbook.nn import activation, conv, loss, norm, pool, rnn
 from burnbook.nn.activation import (
     GLU,
     Activation,
@@ -164,6 +164,23 @@ from burnbook.nn.pool import (
     MaxPool2d,
     MaxPool2dConfig,
 )
+from burnbook.nn.rnn import (
+    BiGru,
+    BiGruConfig,
+    BiLstm,
+    BiLstmConfig,
+    BiRnn,
+    BiRnnConfig,
+    GateController,
+    Gru,
+    GruConfig,
+    Lstm,
+    LstmConfig,
+    LstmState,
+    Rnn,
+    RnnConfig,
+    RnnState,
+)
 from burnbook.nn.settings import PaddingConfig1d, PaddingConfig2d, PaddingConfig3d
 from burnbook.nn.unfold import Fold4d, Fold4dConfig, Unfold4d, Unfold4dConfig
 
@@ -183,6 +200,12 @@ __all__ = [
     "AvgPool2dConfig",
     "BatchNorm",
     "BatchNormConfig",
+    "BiGru",
+    "BiGruConfig",
+    "BiLstm",
+    "BiLstmConfig",
+    "BiRnn",
+    "BiRnnConfig",
     "BinaryCrossEntropyLoss",
     "BinaryCrossEntropyLossConfig",
     "CTCLoss",
@@ -215,6 +238,7 @@ __all__ = [
     "EluConfig",
     "Fold4d",
     "Fold4dConfig",
+    "GateController",
     "GaussianNLLLoss",
     "GaussianNLLLossConfig",
     "GaussianNoise",
@@ -225,6 +249,8 @@ __all__ = [
     "GramMatrixLossConfig",
     "GroupNorm",
     "GroupNormConfig",
+    "Gru",
+    "GruConfig",
     "HardShrink",
     "HardShrinkConfig",
     "HardSigmoid",
@@ -259,6 +285,9 @@ __all__ = [
     "LogSoftmax",
     "LpLoss",
     "LpLossConfig",
+    "Lstm",
+    "LstmConfig",
+    "LstmState",
     "MarginRankingLoss",
     "MarginRankingLossConfig",
     "MaxPool1d",
@@ -296,6 +325,9 @@ __all__ = [
     "Relu6",
     "RmsNorm",
     "RmsNormConfig",
+    "Rnn",
+    "RnnConfig",
+    "RnnState",
     "Selu",
     "Shrink",
     "ShrinkConfig",
@@ -330,4 +362,5 @@ __all__ = [
     "loss",
     "norm",
     "pool",
+    "rnn",
 ]

@@ -1,0 +1,25 @@
+"""Building blocks · Module. Recurrent layers."""
+
+from burnbook.nn.rnn.bi_lstm import BiLstm, BiLstmConfig
+from burnbook.nn.rnn.gate_controller import GateController
+from burnbook.nn.rnn.gru import BiGru, BiGruConfig, Gru, GruConfig
+from burnbook.nn.rnn.lstm import Lstm, LstmConfig, LstmState
+from burnbook.nn.rnn.rnn import BiRnn, BiRnnConfig, Rnn, RnnConfig, RnnState
+
+__all__ = [
+    "BiGru",
+    "BiGruConfig",
+    "BiLstm",
+    "BiLstmConfig",
+    "BiRnn",
+    "BiRnnConfig",
+    "GateController",
+    "Gru",
+    "GruConfig",
+    "Lstm",
+    "LstmConfig",
+    "LstmState",
+    "Rnn",
+    "RnnConfig",
+    "RnnState",
+]

@@ -1,0 +1,235 @@
+"""Building blocks · Module. Gru: a state that gates renew, part by part."""
+
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.rnn.gate_controller import GateController
+from burnbook.nn.rnn.shared import (
+    XAVIER,
+    batch_major,
+    biases,
+    both_ways,
+    check,
+    check_sizes,
+    last,
+    new_gate,
+    show,
+    step_by_step,
+    weights,
+    zeros_for,
+)
+from burnbook.nn.settings import ONE_LINE
+from burnbook.ops.gru import gru
+from burnbook.ops.linear import linear
+from burnbook.tensor import Tensor, apply
+
+
+class GruConfig(Config):
+    """How to make a Gru.
+
+    reset_after: the reset gate acts after the product with the state's weight, as in
+    newer Burn and PyTorch; False is the gate of Burn 0.15. batch_first: x is
+    [b, s, d_input], else [s, b, d_input]. reverse: read from the last step to the
+    first. clip: keep states within ± clip.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> GruConfig(2, 8, True).init(Numpy())
+        Gru {d_input: 2, d_hidden: 8, bias: true, params: 288}
+    """
+
+    d_input: int
+    d_hidden: int
+    bias: bool
+    reset_after: bool = True
+    initializer: Initializer = XAVIER
+    batch_first: bool = True
+    reverse: bool = False
+    gate_activation: ActivationConfig = ActivationConfig.Sigmoid
+    hidden_activation: ActivationConfig = ActivationConfig.Tanh
+    clip: float | None = None
+
+    def validate(self) -> None:
+        """Refuse layers without inputs or state, and a clip below zero."""
+        check_sizes(self)
+
+    def init(self, device: Backend) -> "Gru":
+        """The layer on a device; its numbers are drawn at the first use."""
+        return Gru(
+            new_gate(self, device),
+            new_gate(self, device),
+            new_gate(self, device),
+            self.d_hidden,
+            self.reset_after,
+            self.batch_first,
+            self.reverse,
+            self.gate_activation.init(device),
+            self.hidden_activation.init(device),
+            self.clip,
+        )
+
+
+class Gru(Module):
+    """Read sequences with a gated recurrent unit: h = (1 − z) n + z h.
+
+    z, r = σ(x W + b + h U + b′); n = tanh(x W + b + r (h U + b′)), or with reset_after
+    False n = tanh(x W + b + (r h) U + b′); each with weights of its own.
+
+    Shapes: x [b, s, d_input], state [b, d_hidden] -> [b, s, d_hidden]
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> layer = GruConfig(2, 3, True).init(Numpy())
+        >>> layer.forward(Tensor.ones([4, 5, 2], Numpy())).shape
+        (4, 5, 3)
+
+    Why: the state is carried from step to step. In Burn 0.15 every step reads the first
+    state instead, which is a mistake that newer Burn has mended.
+    Source: Cho et al., "Learning phrase representations using RNN encoder-decoder",
+    2014 (arXiv 1406.1078).
+    """
+
+    update_gate: GateController
+    reset_gate: GateController
+    new_gate: GateController
+    d_hidden: int
+    reset_after: bool
+    batch_first: bool
+    reverse: bool
+    gate_activation: Activation
+    hidden_activation: Activation
+    clip: float | None
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        state: Tensor | None = None,
+    ) -> Tensor:
+        """The state after every step; the last one is where to go on."""
+        x = batch_major(input, self.batch_first)
+        return batch_major(self.carry(x, state, self.reverse), self.batch_first)
+
+    def carry(self, x: Tensor, state: Tensor | None, reverse: bool) -> Tensor:
+        """The same in a direction that is given, with the batch first."""
+        gates = (self.update_gate, self.reset_gate, self.new_gate)
+        given = (x, *weights(gates), *biases(gates), state)
+        standard = (
+            self.clip is None
+            and type(self.gate_activation) is Sigmoid
+            and type(self.hidden_activation) is Tanh
+        )
+        if not standard:
+            return self._in_steps(given, reverse)
+        return apply(gru, *given, reset_after=self.reset_after, reverse=reverse)
+
+    def _in_steps(self, given: tuple[Any, ...], reverse: bool) -> Tensor:
+        """The same with any activations, step by step."""
+        check(gru, *given)
+        x, weight, recurrent, bias, more, state = given
+        n = self.d_hidden
+        late = recurrent.narrow(1, 2 * n, n)
+        late_bias = None if more is None else more.narrow(0, 2 * n, n)
+
+        def step(sums: Tensor, h: Tensor) -> tuple[Tensor]:
+            heads = apply(linear, h, recurrent, more)
+            soft = (sums + heads).chunk(3, 1)
+            z = self.gate_activation.forward(soft[0])
+            r = self.gate_activation.forward(soft[1])
+            if self.reset_after:
+                inner = r * heads.narrow(1, 2 * n, n)
+            else:
+                inner = apply(linear, r * h, late, late_bias)
+            new = self.hidden_activation.forward(sums.narrow(1, 2 * n, n) + inner)
+            h = (1.0 - z) * new + z * h
+            return (h if self.clip is None else h.clamp(-self.clip, self.clip),)
+
+        sums, start = apply(linear, x, weight, bias), zeros_for(state, x, n)
+        return step_by_step(step, sums, (start,), reverse)[0]
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return show(content, self.update_gate, self.d_hidden)
+
+
+class BiGruConfig(Config):
+    """How to make a BiGru; the fields are those of GruConfig.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> BiGruConfig(2, 8, True).init(Numpy())
+        BiGru {d_input: 2, d_hidden: 8, bias: true, params: 576}
+    """
+
+    d_input: int
+    d_hidden: int
+    bias: bool
+    reset_after: bool = True
+    initializer: Initializer = XAVIER
+    batch_first: bool = True
+    gate_activation: ActivationConfig = ActivationConfig.Sigmoid
+    hidden_activation: ActivationConfig = ActivationConfig.Tanh
+    clip: float | None = None
+
+    def validate(self) -> None:
+        """Refuse layers without inputs or state, and a clip below zero."""
+        check_sizes(self)
+
+    def init(self, device: Backend) -> "BiGru":
+        """The layer on a device; its numbers are drawn at the first use."""
+        one = GruConfig(
+            self.d_input,
+            self.d_hidden,
+            self.bias,
+            reset_after=self.reset_after,
+            initializer=self.initializer,
+            gate_activation=self.gate_activation,
+            hidden_activation=self.hidden_activation,
+            clip=self.clip,
+        )
+        pair = (one.init(device), one.init(device))
+        return BiGru(*pair, self.d_hidden, self.batch_first)
+
+
+class BiGru(Module):
+    """Read sequences in both directions: out = [→h, ←h] at every step.
+
+    Shapes: x [b, s, d_input], state [2, b, d_hidden] -> [b, s, 2 · d_hidden],
+        [2, b, d_hidden]
+    Why: the field is `forward_` because a method has the plain name; in records and
+    paths it is `forward`, as in Burn.
+    """
+
+    forward_: Gru
+    reverse: Gru
+    d_hidden: int
+    batch_first: bool
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        state: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Both outputs at every step, and the last state of each direction."""
+        x = batch_major(input, self.batch_first)
+        starts: list[Any] = [None, None]
+        if state is not None:
+            starts = both_ways(self.d_hidden, "state", state, x)
+        there = self.forward_.carry(x, starts[0], reverse=False)
+        back = self.reverse.carry(x, starts[1], reverse=True)
+        ends = Tensor.stack([last(there, False), last(back, True)], 0)
+        return batch_major(Tensor.cat([there, back], 2), self.batch_first), ends
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return show(content, self.forward_.update_gate, self.d_hidden)

@@ -1,0 +1,204 @@
+"""Building blocks · Module. Lstm: a memory that gates write to, keep and read."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import KindError
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.rnn.gate_controller import GateController
+from burnbook.nn.rnn.shared import (
+    XAVIER,
+    batch_major,
+    bias_sum,
+    check,
+    check_sizes,
+    last,
+    new_gate,
+    show,
+    step_by_step,
+    weights,
+    zeros_for,
+)
+from burnbook.nn.settings import ONE_LINE
+from burnbook.ops.linear import linear
+from burnbook.ops.recurrent import lstm
+from burnbook.tensor import Tensor, apply
+
+
+@dataclass(frozen=True)
+class LstmState:
+    """What an Lstm carries along: the memory (cell), and the state that it shows.
+
+    Shapes: cell and hidden [b, d_hidden]; of a BiLstm [2, b, d_hidden], forward first.
+    """
+
+    cell: Tensor
+    hidden: Tensor
+
+    @classmethod
+    def initial(cls, shape: Sequence[int], device: Backend) -> "LstmState":
+        """Zeros: nothing has been read yet."""
+        zeros = Tensor.zeros(shape, device)
+        return cls(zeros, zeros)
+
+    def map_state(self, change: Callable[[Tensor], Tensor]) -> "LstmState":
+        """The state with both parts changed: `state.map_state(Tensor.detach)`."""
+        return LstmState(change(self.cell), change(self.hidden))
+
+    def unpack(self) -> tuple[Tensor, Tensor]:
+        """The memory and the state."""
+        return self.cell, self.hidden
+
+
+class LstmConfig(Config):
+    """How to make an Lstm.
+
+    batch_first: x is [b, s, d_input], else [s, b, d_input]. reverse: read from the last
+    step to the first. clip: keep memories within ± clip. input_forget: forget as much
+    as is written, f = 1 − i. The activations are those of the gates, of what is
+    written, and of what is shown.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> LstmConfig(2, 3, True).init(Numpy())
+        Lstm {d_input: 2, d_hidden: 3, bias: true, params: 84}
+    """
+
+    d_input: int
+    d_hidden: int
+    bias: bool
+    initializer: Initializer = XAVIER
+    batch_first: bool = True
+    reverse: bool = False
+    clip: float | None = None
+    input_forget: bool = False
+    gate_activation: ActivationConfig = ActivationConfig.Sigmoid
+    cell_activation: ActivationConfig = ActivationConfig.Tanh
+    hidden_activation: ActivationConfig = ActivationConfig.Tanh
+
+    def validate(self) -> None:
+        """Refuse layers without inputs or state, and a clip below zero."""
+        check_sizes(self)
+
+    def init(self, device: Backend) -> "Lstm":
+        """The layer on a device; its numbers are drawn at the first use."""
+        return Lstm(
+            new_gate(self, device),
+            new_gate(self, device),
+            new_gate(self, device),
+            new_gate(self, device),
+            self.d_hidden,
+            self.batch_first,
+            self.reverse,
+            self.clip,
+            self.input_forget,
+            self.gate_activation.init(device),
+            self.cell_activation.init(device),
+            self.hidden_activation.init(device),
+        )
+
+
+class Lstm(Module):
+    """Read sequences with a long short-term memory: c = f c + i g, h = o tanh(c).
+
+    i, f, o = σ(x W + b + h U + b′) and g = tanh(…), each with weights of its own.
+
+    Shapes: x [b, s, d_input], state [b, d_hidden] -> [b, s, d_hidden], state
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> layer = LstmConfig(2, 3, True).init(Numpy())
+        >>> output, state = layer.forward(Tensor.ones([4, 5, 2], Numpy()))
+        >>> output.shape, state.cell.shape
+        ((4, 5, 3), (4, 3))
+
+    Why: the memory changes by addition, so gradients reach far back without fading.
+    Source: Hochreiter, Schmidhuber, "Long short-term memory", 1997.
+    """
+
+    input_gate: GateController
+    forget_gate: GateController
+    output_gate: GateController
+    cell_gate: GateController
+    d_hidden: int
+    batch_first: bool
+    reverse: bool
+    clip: float | None
+    input_forget: bool
+    gate_activation: Activation
+    cell_activation: Activation
+    hidden_activation: Activation
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        state: LstmState | None = None,
+    ) -> tuple[Tensor, LstmState]:
+        """The output of every step, and the state that the last step left."""
+        x = batch_major(input, self.batch_first)
+        output, state = self.carry(x, state, self.reverse)
+        return batch_major(output, self.batch_first), state
+
+    def carry(
+        self, x: Tensor, state: LstmState | None, reverse: bool
+    ) -> tuple[Tensor, LstmState]:
+        """The same in a direction that is given, with the batch first."""
+        if not (state is None or isinstance(state, LstmState)):
+            what = f"state is {type(state).__name__}, not LstmState"
+            raise KindError("forward", what, cure="LstmState(cell, hidden)")
+        cell, hidden = (None, None) if state is None else state.unpack()
+        forget = self.input_gate if self.input_forget else self.forget_gate
+        gates = (self.input_gate, forget, self.output_gate, self.cell_gate)
+        given = (x, *weights(gates), bias_sum(gates), cell, hidden)
+        if not self._standard():
+            return self._in_steps(given, reverse)
+        rows = apply(lstm, *given, reverse=reverse)
+        (b, s, _), n = x.dims(), self.d_hidden
+        output = rows.narrow(0, 0, b * s).reshape([b, s, n])
+        return output, LstmState(rows.narrow(0, b * s, b), last(output, reverse))
+
+    def _standard(self) -> bool:
+        """Whether the op does it all: no clip, and the usual activations."""
+        return (
+            self.clip is None
+            and not self.input_forget
+            and type(self.gate_activation) is Sigmoid
+            and type(self.cell_activation) is Tanh
+            and type(self.hidden_activation) is Tanh
+        )
+
+    def _in_steps(
+        self, given: tuple[Any, ...], reverse: bool
+    ) -> tuple[Tensor, LstmState]:
+        """The same with any activations, step by step."""
+        check(lstm, *given)
+        x, weight, recurrent, bias, cell, hidden = given
+
+        def step(z: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+            parts = (z + h @ recurrent).chunk(4, 1)
+            i = self.gate_activation.forward(parts[0])
+            o = self.gate_activation.forward(parts[2])
+            keep = self.gate_activation.forward(parts[1])
+            if self.input_forget:
+                keep = 1.0 - i
+            c = keep * c + i * self.cell_activation.forward(parts[3])
+            if self.clip is not None:
+                c = c.clamp(-self.clip, self.clip)
+            return o * self.hidden_activation.forward(c), c
+
+        states = [zeros_for(held, x, self.d_hidden) for held in (hidden, cell)]
+        sums = apply(linear, x, weight, bias)
+        output, (hidden, cell) = step_by_step(step, sums, tuple(states), reverse)
+        return output, LstmState(cell, hidden)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return show(content, self.input_gate, self.d_hidden)

@@ -1,0 +1,216 @@
+"""Building blocks · Module. Rnn: the plainest layer with a state."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import KindError
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.activation import Activation, ActivationConfig, Tanh
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.rnn.gate_controller import GateController
+from burnbook.nn.rnn.shared import (
+    XAVIER,
+    batch_major,
+    bias_sum,
+    both_ways,
+    check,
+    check_sizes,
+    last,
+    new_gate,
+    show,
+    step_by_step,
+    weights,
+    zeros_for,
+)
+from burnbook.nn.settings import ONE_LINE
+from burnbook.ops.linear import linear
+from burnbook.ops.recurrent import rnn
+from burnbook.tensor import Tensor, apply
+
+
+@dataclass(frozen=True)
+class RnnState:
+    """What an Rnn carries along.
+
+    Shapes: hidden [b, d_hidden]; of a BiRnn [2, b, d_hidden], forward first.
+    """
+
+    hidden: Tensor
+
+
+class RnnConfig(Config):
+    """How to make an Rnn.
+
+    batch_first: x is [b, s, d_input], else [s, b, d_input]. reverse: read from the last
+    step to the first. clip: keep states within ± clip.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> RnnConfig(2, 3, True).init(Numpy())
+        Rnn {d_input: 2, d_hidden: 3, bias: true, params: 21}
+    """
+
+    d_input: int
+    d_hidden: int
+    bias: bool
+    initializer: Initializer = XAVIER
+    batch_first: bool = True
+    reverse: bool = False
+    clip: float | None = None
+    hidden_activation: ActivationConfig = ActivationConfig.Tanh
+
+    def validate(self) -> None:
+        """Refuse layers without inputs or state, and a clip below zero."""
+        check_sizes(self)
+
+    def init(self, device: Backend) -> "Rnn":
+        """The layer on a device; its numbers are drawn at the first use."""
+        return Rnn(
+            new_gate(self, device),
+            self.d_hidden,
+            self.batch_first,
+            self.reverse,
+            self.clip,
+            self.hidden_activation.init(device),
+        )
+
+
+class Rnn(Module):
+    """Read sequences with a plain recurrent layer: h = tanh(x W + b + h U + b′).
+
+    Shapes: x [b, s, d_input], state [b, d_hidden] -> [b, s, d_hidden], state
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> layer = RnnConfig(2, 3, True).init(Numpy())
+        >>> output, state = layer.forward(Tensor.ones([4, 5, 2], Numpy()))
+        >>> output.shape, state.hidden.shape
+        ((4, 5, 3), (4, 3))
+
+    Source: Elman, "Finding structure in time", 1990.
+    """
+
+    gate: GateController
+    d_hidden: int
+    batch_first: bool
+    reverse: bool
+    clip: float | None
+    hidden_activation: Activation
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        state: RnnState | None = None,
+    ) -> tuple[Tensor, RnnState]:
+        """The state after every step, and the last one."""
+        x = batch_major(input, self.batch_first)
+        output = self.carry(x, _hidden(state), self.reverse)
+        end = RnnState(last(output, self.reverse))
+        return batch_major(output, self.batch_first), end
+
+    def carry(self, x: Tensor, hidden: Tensor | None, reverse: bool) -> Tensor:
+        """The same in a direction that is given, with the batch first."""
+        given = (x, *weights([self.gate]), bias_sum([self.gate]), hidden)
+        if self.clip is None and type(self.hidden_activation) is Tanh:
+            return apply(rnn, *given, reverse=reverse)
+        check(rnn, *given)
+        x, weight, recurrent, bias, hidden = given
+
+        def step(z: Tensor, h: Tensor) -> tuple[Tensor]:
+            h = self.hidden_activation.forward(z + h @ recurrent)
+            return (h if self.clip is None else h.clamp(-self.clip, self.clip),)
+
+        start = zeros_for(hidden, x, self.d_hidden)
+        return step_by_step(step, apply(linear, x, weight, bias), (start,), reverse)[0]
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return show(content, self.gate, self.d_hidden)
+
+
+class BiRnnConfig(Config):
+    """How to make a BiRnn; the fields are those of RnnConfig.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> BiRnnConfig(2, 3, True).init(Numpy())
+        BiRnn {d_input: 2, d_hidden: 3, bias: true, params: 42}
+    """
+
+    d_input: int
+    d_hidden: int
+    bias: bool
+    initializer: Initializer = XAVIER
+    batch_first: bool = True
+    clip: float | None = None
+    hidden_activation: ActivationConfig = ActivationConfig.Tanh
+
+    def validate(self) -> None:
+        """Refuse layers without inputs or state, and a clip below zero."""
+        check_sizes(self)
+
+    def init(self, device: Backend) -> "BiRnn":
+        """The layer on a device; its numbers are drawn at the first use."""
+        one = RnnConfig(
+            self.d_input,
+            self.d_hidden,
+            self.bias,
+            initializer=self.initializer,
+            clip=self.clip,
+            hidden_activation=self.hidden_activation,
+        )
+        pair = (one.init(device), one.init(device))
+        return BiRnn(*pair, self.d_hidden, self.batch_first)
+
+
+class BiRnn(Module):
+    """Read sequences in both directions: out = [→h, ←h] at every step.
+
+    Shapes: x [b, s, d_input], state [2, b, d_hidden] -> [b, s, 2 · d_hidden], state
+    Why: the field is `forward_` because a method has the plain name; in records and
+    paths it is `forward`, as in Burn.
+    Source: Schuster, Paliwal, "Bidirectional recurrent neural networks", 1997.
+    """
+
+    forward_: Rnn
+    reverse: Rnn
+    d_hidden: int
+    batch_first: bool
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        state: RnnState | None = None,
+    ) -> tuple[Tensor, RnnState]:
+        """Both outputs at every step, and the last state of each direction."""
+        x = batch_major(input, self.batch_first)
+        starts: list[Any] = [None, None]
+        hidden = _hidden(state)
+        if hidden is not None:
+            starts = both_ways(self.d_hidden, "hidden", hidden, x)
+        there = self.forward_.carry(x, starts[0], reverse=False)
+        back = self.reverse.carry(x, starts[1], reverse=True)
+        ends = Tensor.stack([last(there, False), last(back, True)], 0)
+        output = batch_major(Tensor.cat([there, back], 2), self.batch_first)
+        return output, RnnState(ends)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        return show(content, self.forward_.gate, self.d_hidden)
+
+
+def _hidden(state: RnnState | None) -> Tensor | None:
+    """The tensor of a state that may be missing."""
+    if state is None or isinstance(state, RnnState):
+        return None if state is None else state.hidden
+    what = f"state is {type(state).__name__}, not RnnState"
+    raise KindError("forward", what, cure="RnnState(hidden)")

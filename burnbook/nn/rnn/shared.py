@@ -1,0 +1,133 @@
+"""Building blocks · Module. What all recurrent layers do alike.
+
+Burn keeps two Linear layers for each gate. The ops want the gates side by side, so
+their weights are joined when the layer runs; records and optimizers see Burn's parts.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.errors import ShapeError
+from burnbook.methods import facts
+from burnbook.module import Content
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.linear import Linear
+from burnbook.nn.rnn.gate_controller import GateController
+from burnbook.nn.settings import at_least
+from burnbook.op import Op
+from burnbook.tensor import Tensor
+
+#: What recurrent layers use unless told otherwise.
+XAVIER = Initializer.XavierNormal(gain=1.0)
+
+
+def check_sizes(config: Any) -> None:
+    """Refuse layers without inputs or state, and a clip below zero."""
+    at_least(config, 1, d_input=config.d_input, d_hidden=config.d_hidden)
+    if config.clip is not None:
+        at_least(config, 0, clip=config.clip)
+
+
+def new_gate(config: Any, device: Backend) -> GateController:
+    """A gate of the layer that a config describes."""
+    sizes = (config.d_input, config.d_hidden, config.bias)
+    return GateController.new(*sizes, config.initializer, device)
+
+
+def weights(gates: Sequence[GateController]) -> tuple[Tensor, Tensor]:
+    """The weights of all gates side by side: for the input, and for the state."""
+    if len(gates) == 1:
+        (gate,) = gates
+        return gate.input_transform.weight.val(), gate.hidden_transform.weight.val()
+    inputs = [gate.input_transform.weight.val() for gate in gates]
+    hiddens = [gate.hidden_transform.weight.val() for gate in gates]
+    return Tensor.cat(inputs, 1), Tensor.cat(hiddens, 1)
+
+
+def biases(gates: Sequence[GateController]) -> tuple[Tensor | None, Tensor | None]:
+    """The biases of all gates side by side: of the input, and of the state."""
+    return (
+        _joined([gate.input_transform for gate in gates]),
+        _joined([gate.hidden_transform for gate in gates]),
+    )
+
+
+def bias_sum(gates: Sequence[GateController]) -> Tensor | None:
+    """Both biases of all gates, added up."""
+    of_input, of_state = biases(gates)
+    if of_input is None or of_state is None:
+        return of_state if of_input is None else of_input
+    return of_input + of_state
+
+
+def _joined(layers: list[Linear]) -> Tensor | None:
+    if all(layer.bias is None for layer in layers):
+        return None
+    parts = [
+        Tensor.zeros([layer.weight.shape[1]], layer.weight.val().device())
+        if layer.bias is None
+        else layer.bias.val()
+        for layer in layers
+    ]
+    return parts[0] if len(parts) == 1 else Tensor.cat(parts, 0)
+
+
+def batch_major(tensor: Tensor, batch_first: bool) -> Tensor:
+    """[s, b, n] <-> [b, s, n], unless the batch comes first anyway."""
+    return tensor if batch_first or tensor.rank < 2 else tensor.swap_dims(0, 1)
+
+
+def last(output: Tensor, reverse: bool) -> Tensor:
+    """The state that the last step left. [b, s, n] -> [b, n]"""
+    b, s, n = output.dims()
+    return output.narrow(1, 0 if reverse else s - 1, 1).reshape([b, n])
+
+
+def zeros_for(held: Tensor | None, x: Tensor, size: int) -> Tensor:
+    """A state, or zeros where none is given. [b, n]"""
+    return Tensor.zeros([x.dims()[0], size], x.device()) if held is None else held
+
+
+def step_by_step(
+    step: Callable[..., tuple[Tensor, ...]],
+    inputs: Tensor,
+    state: tuple[Tensor, ...],
+    reverse: bool,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Carry a state along sequences by ordinary tensor ops: state = step(z, *state).
+
+    Gives the first part of the state at every step, and the last state.
+    """
+    b, s, n = inputs.dims()
+    outputs: list[Any] = [None] * s
+    for t in reversed(range(s)) if reverse else range(s):
+        state = step(inputs.narrow(1, t, 1).reshape([b, n]), *state)
+        outputs[t] = state[0].unsqueeze_dim(1)
+    return Tensor.cat(outputs, 1), state
+
+
+def check(op: Op, *tensors: Tensor | None) -> None:
+    """Refuse what an op would refuse, where a layer does without the op."""
+    shapes = [None if t is None else t.dims() for t in tensors]
+    wrong = op.check and op.check(dict(zip(op.inputs, shapes, strict=True)))
+    if wrong:
+        raise ShapeError(op.name, wrong, facts(op, tensors))
+
+
+def both_ways(size: int, name: str, state: Tensor, x: Tensor) -> list[Tensor]:
+    """The state of each direction, from one with both. [2, b, n] -> two of [b, n]"""
+    shape = (2, x.dims()[0], size)
+    if state.dims() != shape:
+        what = f"{name} must have shape {list(shape)}, not {list(state.dims())}"
+        rows = [(n, f"Float {list(t.dims())}") for n, t in (("x", x), (name, state))]
+        cure = "Tensor.stack([of_forward, of_reverse], 0)"
+        raise ShapeError("forward", what, rows, cure)
+    return [state.narrow(0, i, 1).squeeze(0) for i in range(2)]
+
+
+def show(content: Content, gate: GateController, d_hidden: int) -> Content:
+    """Show the sizes of a layer."""
+    layer = gate.input_transform
+    content.add("d_input", layer.weight.shape[0]).add("d_hidden", d_hidden)
+    return content.add("bias", layer.bias is not None)
