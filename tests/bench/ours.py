@@ -13,6 +13,7 @@ from burnbook.data import DataLoaderBuilder, MapperDataset
 from burnbook.data.mnist import BytesToImage, LabeledImages
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
+from burnbook.nn import LstmConfig
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
 from burnbook.train import LearnerBuilder
@@ -38,6 +39,20 @@ def w1(compiled):
         item = model.forward_classification(x, y)
         grads = GradientsParams.from_grads(item.loss.backward(), model)
         model = optim.step(1e-4, model, grads)
+
+    return step
+
+
+def w4(compiled):
+    """An LSTM of 64 inputs and 128 units over 100 steps, batch 32, and back."""
+    device = Autodiff(Numpy(compiled=compiled))
+    layer = LstmConfig(64, 128, True).init(device)
+    values = np.random.default_rng(0).standard_normal((32, 100, 64), np.float32)
+    x = Tensor.from_numpy(values, device)
+
+    def step():
+        output, _ = layer.forward(x)
+        GradientsParams.from_grads(output.sum().backward(), layer)
 
     return step
 

@@ -59,6 +59,24 @@ def table_inference(rounds: int, batch: int) -> Iterator[tuple]:
     yield from show(contenders, rounds)
 
 
+def table_w4(rounds: int) -> Iterator[tuple]:
+    make, ours = "tests.bench.theirs:w4", "tests.bench.ours:w4"
+    contenders = [
+        Contender("torch eager", make, ("eager",)),
+        Contender("torch steps first", make, ("steps first",)),
+        Contender("torch compile", make, ("compile",)),
+        Contender("W4 compiled", ours, (True,)),
+        Contender("W4 plain", ours, (False,)),
+    ]
+    results = yield from show(contenders, rounds)
+    torch = results.get("torch eager")
+    for kind in ("compiled", "plain"):
+        mine = results.get(f"W4 {kind}")
+        if torch and mine:
+            note = f"{mine.peak_mb:.0f} MB, torch {torch.peak_mb:.0f} MB"
+            yield f"W4 peak memory, {kind}", mine.peak_mb / torch.peak_mb, note
+
+
 def table_w5(rounds: int) -> Iterator[tuple]:
     contenders = [
         Contender("torch eager", "tests.bench.theirs:w5"),
@@ -189,6 +207,7 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
     "w1": table_w1,
     "inference1": lambda rounds: table_inference(rounds, 1),
     "inference256": lambda rounds: table_inference(rounds, 256),
+    "w4": table_w4,
     "w5": table_w5,
     "learner": table_learner,
     "ops": table_ops,

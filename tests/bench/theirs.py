@@ -56,6 +56,20 @@ def w1(variant):
     return step
 
 
+def w4(variant):
+    torch = _torch()
+    first = variant != "steps first"
+    layer = torch.nn.LSTM(64, 128, batch_first=first)
+    x = torch.randn((32, 100, 64) if first else (100, 32, 64))
+    read = torch.compile(layer) if variant == "compile" else layer
+
+    def step():
+        layer.zero_grad()
+        read(x)[0].sum().backward()
+
+    return step
+
+
 def inference(variant, batch):
     torch = _torch()
     model = guide(torch, "plain" if variant == "avgpool" else "adaptive").eval()
