@@ -1,14 +1,18 @@
 """Advanced · Performance. CTC and RNN-T: the paths of each sequence in two sweeps.
 
-States that cannot be reached yet, or from which the end is out of reach, are left out.
-Sums are kept in float64, which costs nothing here: in float32, what is lost beside a
-log probability of −700 is the fourth digit of a gradient.
+A row of CTC has the blanks and the labels apart, so that its steps are plain loops, and
+log Σ exp is made of polynomials, so that they run in vector registers. What no path
+reaches is far below everything rather than −inf. Rows are moved toward 0 now and then,
+or float32 would lose the fourth digit beside a log probability of −700.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
+from burnbook.backend.compiled.buffers import empty
+from burnbook.backend.compiled.gates import exponential
 from burnbook.backend.compiled.jit import f32, kernel_code, part
 from burnbook.backend.compiled.registry import kernel, plain_f32
 from burnbook.backend.compiled.team import team
@@ -16,45 +20,146 @@ from burnbook.ops.sequence_loss import ctc_loss, rnnt_loss
 
 f64 = np.float64
 Lengths = tuple[int, ...]
-NEVER = f64(-np.inf)
+FAR, NEVER, OFTEN = f32(-1e30), f32(-1e28), 8
+NOWHERE = f64(-np.inf)
+LEAST, ONE, HALF, MORE = f32(-80), f32(1), f32(0.5), f32(1.5)
+LN2 = f32(math.log(2))
+A1, A3, A5, A7, A9 = f32(2), f32(2 / 3), f32(2 / 5), f32(2 / 7), f32(2 / 9)
 
 
 @part
-def add_logs(a: Any, b: Any) -> Any:
-    """log(exp a + exp b); NaN stays."""
+def low_exp(x: Any) -> Any:
+    """eˣ for x ≤ 0; what is below e⁻⁸⁰ counts as that."""
+    s, p = exponential(LEAST if x < LEAST else x)
+    return s + s * p
+
+
+@part
+def near_log(v: Any) -> Any:
+    """log v for 1 ≤ v ≤ 3, by 2 artanh((v − 1) / (v + 1)), v halved above 1.5."""
+    w = v * HALF if v > MORE else v
+    z = (w - ONE) / (w + ONE)
+    q = z * z
+    log = z * (A1 + q * (A3 + q * (A5 + q * (A7 + q * A9))))
+    return log + LN2 if v > MORE else log
+
+
+@part
+def two_logs(a: Any, b: Any) -> Any:
+    """log(exp a + exp b)."""
     most, less = (b, a) if a < b else (a, b)
-    if less == NEVER:
-        return most
-    return most + np.log1p(np.exp(less - most))
+    return most + near_log(ONE + low_exp(less - most))
 
 
 @part
-def ctc_step(p: Any, s: int, y: Any) -> Any:
-    """What comes into state s of a row with two spare places in front."""
-    total = add_logs(p[s + 2], p[s + 1])
-    k = s >> 1
-    if s & 1 and s > 1 and y[k] != y[k - 1]:
-        total = add_logs(total, p[s])
-    return total
+def three_logs(a: Any, b: Any, c: Any) -> Any:
+    """log(exp a + exp b + exp c)."""
+    high, low = (b, a) if a < b else (a, b)
+    most, next_ = (c, high) if high < c else (high, c)
+    return most + near_log(ONE + low_exp(low - most) + low_exp(next_ - most))
 
 
 @part
-def ctc_sweep(x: Any, i: int, y: Any, frames: int, blank: int, rows: Any) -> Any:
-    """Fill the rows of alpha, one for each frame and one before, and add up the ends.
+def ctc_emit(row: Any, y: Any, blank: int, e: Any) -> Any:
+    """The log probabilities of the labels, from place 1 on, and that of the blank."""
+    for k in range(y.size):
+        u = row[y[k]]
+        e[k + 1] = FAR if u < FAR else u  # NaN stays
+    u = row[blank]
+    return FAR if u < FAR else u
 
-    Each row has two spare places in front.
+
+@part
+def ctc_skips(y: Any, skip: Any) -> None:
+    """0 where a label may follow the label before, with no blank between."""
+    skip[:] = FAR
+    for k in range(1, y.size):
+        if y[k] != y[k - 1]:
+            skip[k] = f32(0)
+
+
+@kernel_code("void(f4[::1], f4[::1], f4[::1], f4, f4[::1], f4[::1], f4[::1])")
+def ctc_ahead(b: Any, a: Any, e: Any, eb: Any, skip: Any, nb: Any, na: Any) -> None:
+    """One frame more: blank k comes from label k − 1, label k from blank k.
+
+    Label k stands at place k + 1 of its row.
     """
-    m = 2 * y.size + 1
-    rows[0, :] = NEVER
-    rows[0, 2] = 0.0
+    for k in range(nb.size):
+        nb[k] = two_logs(b[k], a[k]) + eb
+    here, there, said = a[1:], na[1:], e[1:]
+    for k in range(skip.size - 1):
+        there[k] = three_logs(here[k], b[k], a[k] + skip[k]) + said[k]
+
+
+@kernel_code("void(f4[::1], f4[::1], f4[::1], f4, f4[::1], f4[::1], f4[::1])")
+def ctc_back(b: Any, a: Any, e: Any, eb: Any, skip: Any, nb: Any, na: Any) -> None:
+    """One frame less, the other way round."""
+    here, said = a[1:], e[1:]
+    for k in range(nb.size):
+        nb[k] = two_logs(b[k] + eb, here[k] + said[k])
+    there, last, final, later = na[1:], a[2:], e[2:], skip[1:]
+    ahead = b[1:]
+    for k in range(skip.size - 1):
+        skipped = last[k] + final[k] + later[k]
+        there[k] = three_logs(here[k] + said[k], ahead[k] + eb, skipped)
+
+
+@kernel_code("f4(f4[::1], f4[::1])")
+def to_zero(b: Any, a: Any) -> Any:
+    """Move a row so that its largest element is 0; gives by how much."""
+    most = FAR
+    for k in range(b.size):
+        most = max(most, max(b[k], a[k]))
+    if most < NEVER:
+        return f32(0)
+    for k in range(b.size):
+        b[k] -= most
+        a[k] -= most
+    return most
+
+
+@kernel_code("void(f4[:,::1], f4[::1], f4[::1], f4, f4, i8[::1], i8, f4[::1])")
+def ctc_share(
+    row: Any, b: Any, a: Any, shift: Any, g: Any, y: Any, blank: int, out: Any
+) -> None:
+    """Take from each class the chance that a path is there at this frame, times g.
+
+    The chances are those of all states, so they add up to 1.
+    """
+    u, v = row[0], row[1]
+    silent, total = f32(0), f32(0)
+    for k in range(u.size):
+        silent += low_exp(u[k] + b[k] + shift)
+    for k in range(v.size):
+        v[k] = low_exp(v[k] + a[k] + shift)
+        total += v[k]
+    share = g / (silent + total)
+    out[blank] -= silent * share
+    for k in range(y.size):
+        out[y[k]] -= v[k + 1] * share
+
+
+@part
+def ctc_sweep(
+    x: Any, i: int, y: Any, frames: int, blank: int, rows: Any, moved: Any
+) -> Any:
+    """Fill the rows of alpha, one before the first frame, and add up the ends."""
+    s = y.size
+    e, skip = np.empty(s + 2, f32), np.empty(s + 1, f32)
+    ctc_skips(y, skip)
+    rows[0] = FAR
+    rows[:, 1, 0] = FAR
+    rows[0, 0, 0] = f32(0)
+    moved[0] = 0.0
     for t in range(frames):
-        p, a, e = rows[t], rows[t + 1], x[t, i]
-        a[:] = NEVER
-        for s in range(max(0, m - 2 * (frames - t)), min(m, 2 * t + 2)):
-            label = y[s >> 1] if s & 1 else blank
-            a[s + 2] = ctc_step(p, s, y) + e[label]
-    last = rows[frames]
-    return add_logs(last[m + 1], last[m] if m > 1 else NEVER)
+        old, new = rows[t], rows[t + 1]
+        eb = ctc_emit(x[t, i], y, blank, e)
+        ctc_ahead(old[0], old[1], e, eb, skip, new[0], new[1])
+        moved[t + 1] = moved[t]
+        if t % OFTEN == OFTEN - 1:
+            moved[t + 1] += to_zero(new[0], new[1])
+    end = two_logs(rows[frames, 0, s], rows[frames, 1, s])
+    return -np.inf if end < NEVER else end + moved[frames]
 
 
 @kernel_code("void(f4[:,:,::1], i8[:,::1], i8[::1], i8[::1], i8, f4[::1], i8, i8)")
@@ -70,9 +175,9 @@ def ctc_range(
 ) -> None:
     """The loss of some sequences."""
     for i in range(start, stop):
-        y = targets[i, : labels[i]]
-        rows = np.empty((frames[i] + 1, 2 * y.size + 3), f64)
-        out[i] = -ctc_sweep(x, i, y, frames[i], blank, rows)
+        y, count = targets[i, : labels[i]], frames[i]
+        rows, moved = np.empty((count + 1, 2, y.size + 1), f32), np.empty(count + 1)
+        out[i] = -ctc_sweep(x, i, y, count, blank, rows, moved)
 
 
 @kernel_code(
@@ -91,31 +196,31 @@ def ctc_back_range(
 ) -> None:
     """The gradients of some sequences."""
     for i in range(start, stop):
-        out[:, i] = 0.0
-        y = targets[i, : labels[i]]
-        m = 2 * y.size + 1
-        rows = np.empty((frames[i] + 1, m + 2), f64)
-        total = ctc_sweep(x, i, y, frames[i], blank, rows)
-        if total == NEVER:
+        out[:, i] = f32(0)
+        y, count = targets[i, : labels[i]], frames[i]
+        s = y.size
+        rows, moved = np.empty((count + 1, 2, s + 1), f32), np.empty(count + 1)
+        total = ctc_sweep(x, i, y, count, blank, rows, moved)
+        if total == -np.inf:
             continue
-        beta, entered = np.empty(m, f64), np.empty(m + 2, f64)
-        beta[:] = NEVER
-        beta[m - 1] = 0.0
-        if m > 1:
-            beta[m - 2] = 0.0
-        for t in range(frames[i] - 1, -1, -1):
-            a, e, d = rows[t + 1], x[t, i], out[t, i]
-            entered[:] = NEVER
-            for s in range(max(0, m - 2 * (frames[i] - t)), min(m, 2 * t + 2)):
-                label = y[s >> 1] if s & 1 else blank
-                d[label] -= g[i] * np.exp(a[s + 2] + beta[s] - total)
-                entered[s] = beta[s] + e[label]
-            for s in range(m):
-                ways = add_logs(entered[s], entered[s + 1])
-                k = s >> 1
-                if s & 1 and k + 1 < y.size and y[k] != y[k + 1]:
-                    ways = add_logs(ways, entered[s + 2])
-                beta[s] = ways
+        e, skip = np.empty(s + 2, f32), np.empty(s + 1, f32)
+        e[s + 1] = FAR
+        ctc_skips(y, skip)
+        pair, spare = np.empty((2, s + 2), f32), np.empty((2, s + 2), f32)
+        pair[:], spare[:] = FAR, FAR
+        pair[0, s] = f32(0)
+        if s:
+            pair[1, s] = f32(0)
+        done = 0.0
+        for t in range(count - 1, -1, -1):
+            b, a = pair[0, : s + 1], pair[1]
+            eb = ctc_emit(x[t, i], y, blank, e)
+            shift = f32(moved[t + 1] + done - total)
+            ctc_share(rows[t + 1], b, a, shift, g[i], y, blank, out[t, i])
+            ctc_back(b, a, e, eb, skip, spare[0, : s + 1], spare[1])
+            pair, spare = spare, pair
+            if t % OFTEN == 0:
+                done += to_zero(pair[0, : s + 1], pair[1, : s + 1])
 
 
 @kernel(ctc_loss)
@@ -148,10 +253,10 @@ def ctc_backward_kernel(
     blank: int,
 ) -> Any:
     lengths = np.array(input_lengths, np.int64), np.array(target_lengths, np.int64)
-    if not (plain_f32(g) and _ctc_fits(log_probs, targets, lengths[1], blank)):
+    if not _ctc_fits(log_probs, targets, lengths[1], blank):
         return None
-    out = np.empty(log_probs.shape, f32)
-    args = (g, log_probs, targets, *lengths, blank, out)
+    out = empty(log_probs.shape)
+    args = (_line(g), log_probs, targets, *lengths, blank, out)
     team.run(ctc_back_range, args, len(targets))
     return out, None
 
@@ -167,11 +272,20 @@ def _ctc_fits(log_probs: Any, targets: Any, lengths: Any, blank: int) -> bool:
 
 
 @part
+def add_logs(a: Any, b: Any) -> Any:
+    """log(exp a + exp b) in float64; NaN stays."""
+    most, less = (b, a) if a < b else (a, b)
+    if less == NOWHERE:
+        return most
+    return most + np.log1p(np.exp(less - most))
+
+
+@part
 def rnnt_sweep(e: Any, frames: int, labels: int, alpha: Any) -> Any:
     """Fill the nodes (t, u) of alpha and give the sum of all paths."""
     for t in range(frames):
         for u in range(labels + 1):
-            total = NEVER
+            total = NOWHERE
             if t == 0 and u == 0:
                 total = 0.0
             if t > 0:
@@ -202,14 +316,14 @@ def rnnt_back_range(
         e, d, last, most = edges[i], out[i], frames[i] - 1, labels[i]
         alpha = np.empty((last + 1, most + 1), f64)
         total = rnnt_sweep(e, last + 1, most, alpha)
-        if total == NEVER:
+        if total == NOWHERE:
             continue
         beta = np.empty(most + 2, f64)
-        beta[:] = NEVER
+        beta[:] = NOWHERE
         beta[most] = 0.0
         for t in range(last, -1, -1):
             for u in range(most, -1, -1):
-                ahead = NEVER
+                ahead = NOWHERE
                 if t < last or u == most:
                     ahead = e[t, u, 0] + beta[u]
                     d[t, u, 0] = -g[i] * np.exp(alpha[t, u] + ahead - total)
@@ -239,12 +353,17 @@ def rnnt_backward_kernel(
     logit_lengths: Lengths,
     target_lengths: Lengths,
 ) -> Any:
-    if not (plain_f32(g) and plain_f32(edges)):
+    if not plain_f32(edges):
         return None
     lengths = np.array(logit_lengths, np.int64), np.array(target_lengths, np.int64)
-    out = np.empty(edges.shape, f32)
-    team.run(rnnt_back_range, (g, edges, *lengths, out), len(edges))
+    out = empty(edges.shape)
+    team.run(rnnt_back_range, (_line(g), edges, *lengths, out), len(edges))
     return (out,)
+
+
+def _line(g: Any) -> Any:
+    """The gradients in one piece; those of a sum are one number, many times."""
+    return np.array(g, f32)
 
 
 def _whole(x: Any) -> bool:
