@@ -1,20 +1,31 @@
 """Building blocks · Module. What modules are made of."""
 
 from burnbook.module.display import Content, DisplaySettings
+from burnbook.module.lora import Lora, LoraAdapter, QLora
 from burnbook.module.module import Module, list_param_ids
 from burnbook.module.param import Param, ParamId, ParamRecord
+from burnbook.module.reparameterization import Reparameterization, Reparameterizer
 from burnbook.module.running import RunningState
+from burnbook.module.summaries import LayerSummary, ModuleSummary, summary
 from burnbook.module.visitor import ModuleMapper, ModuleVisitor
 
 __all__ = [
     "Content",
     "DisplaySettings",
+    "LayerSummary",
+    "Lora",
+    "LoraAdapter",
     "Module",
     "ModuleMapper",
+    "ModuleSummary",
     "ModuleVisitor",
     "Param",
     "ParamId",
     "ParamRecord",
+    "QLora",
+    "Reparameterization",
+    "Reparameterizer",
     "RunningState",
     "list_param_ids",
+    "summary",
 ]

@@ -13,15 +13,20 @@ between devices, `valid()`, and the text that `print(model)` shows.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self, dataclass_transform
 
 from burnbook.backend.base import Backend
-from burnbook.errors import explain, explain_fields
+from burnbook.errors import ConfigError, explain, explain_fields
 from burnbook.kinds import Float
 from burnbook.module import records
 from burnbook.module.display import Chosen, Content, DisplaySettings, layout
 from burnbook.module.param import Param, ParamId, leaf
+from burnbook.module.reparameterization import (
+    Group,
+    Reparameterized,
+    Reparameterizer,
+)
 from burnbook.module.tree import (
     Tree,
     children,
@@ -118,6 +123,43 @@ class Module(Tree):
         """The module with its Float parameters left alone by gradients."""
         return rebuild(self, _frozen, _same)
 
+    def freeze_group(self, group: Group) -> Self:
+        """The module with the Float parameters of a group left alone by gradients."""
+        return self._with_group(group, _frozen)
+
+    def unfreeze_group(self, group: Group) -> Self:
+        """The module with the Float parameters of a group to be learned."""
+        return self._with_group(group, _learned)
+
+    def apply_reparameterization(self, reparameterizer: Reparameterizer) -> Self:
+        """The module with Float parameters that are computed from others.
+
+        The reparameterizer sees each one with its path, and answers with the parameter
+        to store and the module to attach, or None.
+        """
+        made: dict[Param, Param] = {}
+        for path, param in self.named_params():
+            if param.kind is Float and param not in made:
+                stored, attached = reparameterizer.reparameterize(path, param)
+                made[param] = stored
+                if attached is not None:
+                    made[param] = Reparameterized(stored, attached)
+        return rebuild(self, lambda param: made.get(param, param), _same, fold=_nested)
+
+    def apply_lora(self, lora: Reparameterizer) -> Self:
+        """The module frozen, with a `Lora` adapter for each of its matrices."""
+        return self.apply_reparameterization(lora)
+
+    def apply_qlora(self, qlora: Reparameterizer) -> Self:
+        """The module quantized and frozen, with a `QLora` adapter for each matrix."""
+        return self.apply_reparameterization(qlora)
+
+    def _with_group(self, group: Group, change: Callable[[Param], Param]) -> Self:
+        """The module with the parameters of a group changed."""
+        rows = self.named_params()
+        chosen = {param for path, param in rows if group.matches(param.id, path)}
+        return rebuild(self, lambda p: change(p) if p in chosen else p, _same)
+
     # Devices
 
     def devices(self) -> list[Backend]:
@@ -152,7 +194,10 @@ class Module(Tree):
         return rebuild(self, move, lambda tensor: _move_plain(tensor, device))
 
     def valid(self) -> Self:
-        """The module on the backend below Autodiff: no gradients, no dropout."""
+        """The module on the backend below Autodiff: no gradients, no dropout.
+
+        What is attached to a parameter, such as a LoRA adapter, becomes part of it.
+        """
 
         def strip(param: Param) -> Param:
             inner = _below(param.device)
@@ -160,7 +205,7 @@ class Module(Tree):
                 return param
             return param.derive(_strip, inner, require_grad=False)
 
-        return rebuild(self, strip, lambda tensor: _strip(tensor, tensor.backend))
+        return rebuild(self, strip, lambda t: _strip(t, t.backend), fold=_folded)
 
     def train(self) -> Self:
         """The module under Autodiff, with all Float parameters to be learned."""
@@ -262,6 +307,27 @@ def _same(value: Any) -> Any:
 
 def _frozen(param: Param) -> Param:
     return param.set_require_grad(False) if param.kind is Float else param
+
+
+def _learned(param: Param) -> Param:
+    return param.set_require_grad(True) if param.kind is Float else param
+
+
+def _folded(param: Reparameterized) -> Param:
+    """A plain parameter with the value that the attached module makes."""
+    value = param.val()
+    plain = _strip(value, value.backend) if value.backend.ad_enabled else value
+    return Param(param.id, plain, require_grad=False)
+
+
+def _nested(param: Reparameterized) -> Param:
+    name = param.attached.NAME
+    raise ConfigError(
+        "apply_reparameterization",
+        f"a parameter of the module has {name} attached, and there can be only one",
+        [("parameter", repr(param.stored))],
+        "model.valid(), which makes it plain again",
+    )
 
 
 def _below(device: Backend) -> Backend:

@@ -162,6 +162,22 @@ class Param:
         value = self._value
         return self._materialize() if value is None else value
 
+    def base(self) -> Tensor:
+        """The stored value: that of `val()`, unless a module is attached."""
+        return self.val()
+
+    def reparameterization(self, cls: type[Any] | None = None) -> Any:
+        """The module that makes the value from the stored one, if it is of this class.
+
+        Mostly none is attached, and the answer is None.
+        """
+        return None
+
+    def adapter(self) -> Any:
+        """The LoRA adapter that is attached, or None."""
+        found = self.reparameterization()
+        return found if getattr(found, "NAME", "") == "lora" else None
+
     def into_value(self) -> Tensor:
         """The same as `val()`."""
         return self.val()

@@ -11,6 +11,7 @@ from typing import Any
 from burnbook.errors import RecordError
 from burnbook.kinds import Float, kind_of, numpy_dtype
 from burnbook.module.param import Param, ParamId, ParamRecord, leaf
+from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.tree import (
     Hint,
     Tree,
@@ -25,6 +26,9 @@ from burnbook.tensor import Tensor, TensorData
 
 def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
     """The record of a module or of a part of one."""
+    if isinstance(value, Reparameterized):
+        name, parts = value.attached.NAME, to_record(value.attached)
+        return {"base": to_record(value.stored), name: parts}
     if isinstance(value, Param):
         return ParamRecord(value.id.serialize(), value.val().to_data())
     if isinstance(value, Tree):
@@ -82,6 +86,8 @@ class Loading:
 
     def part(self, value: Any, record: Any, hint: Hint, path: str) -> Any:
         """The part of the module with what its part of the record holds."""
+        if isinstance(value, Reparameterized):
+            return self.attached(value, record, hint, path)
         if isinstance(value, Param):
             return self.param(value, record, hint, path)
         if is_constant(value):
@@ -126,6 +132,21 @@ class Loading:
         flag = param.is_require_grad
         made = type(param)(number, leaf(value, flag), require_grad=flag)
         return self.done.setdefault(param, made)
+
+    def attached(
+        self, param: Reparameterized, record: Any, hint: Hint, path: str
+    ) -> Param | None:
+        """A parameter and what is attached; a plain record has the stored one only."""
+        if record is None and hint.optional:
+            return None
+        name, base, parts = param.attached.NAME, record, MISSING
+        if isinstance(record, dict) and "base" in record:
+            base, parts = record["base"], record.get(name, MISSING)
+        stored = self.param(param.stored, base, Hint(), path)
+        attached = self.part(param.attached, parts, Hint(), f"{path}.{name}")
+        if stored is None:
+            return param
+        return self.done.setdefault(param, Reparameterized(stored, attached))
 
     def module(self, value: Tree, record: Any, hint: Hint, path: str) -> Any:
         """The module with every field loaded."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from burnbook.module.param import Param
+from burnbook.module.reparameterization import Reparameterized
 from burnbook.tensor import Tensor
 
 
@@ -62,7 +63,9 @@ def spelled(name: str) -> str:
 
 def walk(value: Any, path: str = "") -> Iterator[tuple[str, Param | Tensor]]:
     """Every Param and every constant Tensor with the path to it, depth first."""
-    if isinstance(value, (Param, Tensor)):
+    if isinstance(value, Reparameterized):
+        yield path, value.stored
+    elif isinstance(value, (Param, Tensor)):
         yield path, value
         return
     for name, held in children(value):
@@ -75,6 +78,8 @@ def children(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Tree):
         for name in field_hints(type(value)):
             yield spelled(name), getattr(value, name)
+    elif isinstance(value, Reparameterized):
+        yield value.attached.NAME, value.attached
     elif isinstance(value, (list, tuple)):
         for position, held in enumerate(value):
             yield str(position), held
@@ -94,36 +99,47 @@ def _find(value: Any, part: object, path: str) -> str | None:
 
 def each_param(value: Any, act: Callable[[Param], Any]) -> None:
     """Call `act` for every Param, depth first, in the order of the fields."""
-    if isinstance(value, Param):
+    if isinstance(value, Reparameterized):
+        act(value.stored)
+        each_param(value.attached, act)
+    elif isinstance(value, Param):
         act(value)
     elif isinstance(value, Tree):
         held = value.__dict__
         for name in field_hints(type(value)):
             if type(held[name]) not in PLAIN:
                 each_param(held[name], act)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
+    elif isinstance(value, (list, tuple, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
             if type(part) not in PLAIN:
                 each_param(part, act)
-    elif isinstance(value, dict):
-        for part in value.values():
-            each_param(part, act)
 
 
 def rebuild(
-    value: Any, param: Callable[[Param], Param], tensor: Callable[[Tensor], Tensor]
+    value: Any,
+    param: Callable[[Param], Param],
+    tensor: Callable[[Tensor], Tensor],
+    fold: Callable[[Reparameterized], Param] | None = None,
 ) -> Any:
     """A copy of the tree in which every Param and constant Tensor is replaced.
 
     A parameter that stands in several places is replaced once, so tied weights stay
-    tied.
+    tied. Where a module is attached to a parameter, the stored one and those of the
+    module are replaced, or with `fold` all of it by one plain parameter.
     """
     done: dict[Param, Param] = {}
 
     def once(old: Param) -> Param:
         made = done.get(old)
         if made is None:
-            made = done[old] = param(old)
+            if not isinstance(old, Reparameterized):
+                made = param(old)
+            elif fold is not None:
+                made = fold(old)
+            else:
+                parts = once(old.stored), _rebuild(old.attached, once, tensor)
+                made = Reparameterized(*parts)
+            done[old] = made
         return made
 
     return _rebuild(value, once, tensor)

@@ -1,0 +1,384 @@
+"""Building blocks · Module. The summary of a model: one traced forward, layer by layer.
+
+    print(summary(model, [1, 28, 28]))
+
+The model runs once, on the backend below Autodiff, with zeros of the given shapes. Each
+layer notes what went in and came out, and each op what it took; nothing of the model
+changes.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from math import prod
+from typing import Any
+
+from burnbook.backend.base import Backend, Decorator, Value
+from burnbook.errors import ConfigError
+from burnbook.kinds import Float
+from burnbook.module.flops import flops
+from burnbook.module.module import Module
+from burnbook.module.param import Param
+from burnbook.module.tree import children, each_param, rebuild
+from burnbook.tensor import Tensor
+
+
+@dataclass
+class LayerSummary:
+    """One layer of a summary.
+
+    path: where it is in the model, "" for the model itself. params, flops: those of its
+    own and of all layers in it. calls: how often it ran.
+    """
+
+    path: str
+    type: str
+    depth: int
+    inputs: Any = None
+    outputs: Any = None
+    params: int = 0
+    trainable: int = 0
+    flops: int = 0
+    calls: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain data."""
+        return dict(vars(self))
+
+
+@dataclass
+class ModuleSummary:
+    """The layers of a model with their shapes, parameters and FLOPs.
+
+    The first row is the model itself. Printed it is a table of text, in a notebook one
+    of HTML; `rows` and `to_dict()` are the data.
+    """
+
+    rows: list[LayerSummary]
+    param_bytes: int = 0
+    depth: int | None = field(default=None)
+
+    @property
+    def params(self) -> int:
+        """How many numbers the model holds to learn from."""
+        return self.rows[0].params
+
+    @property
+    def trainable(self) -> int:
+        """How many of them an optimizer may change."""
+        return self.rows[0].trainable
+
+    @property
+    def flops(self) -> int:
+        """The operations of one forward pass."""
+        return self.rows[0].flops
+
+    def __getitem__(self, path: str) -> LayerSummary:
+        """The row of a layer: `found["encoder.layers.0"]`."""
+        for row in self.rows:
+            if row.path == path:
+                return row
+        known = [row.path for row in self.rows if row.path]
+        raise ConfigError(
+            "summary", f"there is no layer {path!r}", [("layers", ", ".join(known))]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data, for JSON or a table of another library."""
+        layers = [row.to_dict() for row in self.rows]
+        return {
+            "layers": layers,
+            "params": self.params,
+            "trainable": self.trainable,
+            "param_bytes": self.param_bytes,
+            "flops": self.flops,
+        }
+
+    def __str__(self) -> str:
+        table = [HEAD, *self._cells()]
+        widths = [max(len(row[i]) for row in table) for i in range(len(HEAD))]
+        lines = [_line(row, widths) for row in table]
+        rule = "─" * max(map(len, lines))
+        return "\n".join([lines[0], rule, *lines[1:], rule, *self._totals()])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th style='text-align:left'>{name}</th>" for name in HEAD)
+        body = "".join(f"<tr>{_html_row(row)}</tr>" for row in self._cells())
+        totals = "<br>".join(escape(line) for line in self._totals())
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p>{totals}</p>"
+        )
+
+    def _cells(self) -> Iterator[tuple[str, ...]]:
+        """The texts of each row, those below a branch moved to the right."""
+        for row in self.rows:
+            if self.depth is not None and row.depth > self.depth:
+                continue
+            name = row.path.rpartition(".")[2] or row.type
+            if row.path and row.path.rpartition(".")[2].isdigit():
+                name = ".".join(row.path.split(".")[-2:])
+            yield (
+                "  " * row.depth + name,
+                row.type + (f" × {row.calls}" if row.calls > 1 else ""),
+                _shapes(row.inputs),
+                _shapes(row.outputs),
+                f"{row.params:,}",
+                f"{row.flops:,}" if row.calls else "not run",
+            )
+
+    def _totals(self) -> list[str]:
+        frozen = self.params - self.trainable
+        kept = f", {frozen:,} of them frozen" if frozen else ""
+        return [
+            f"parameters: {self.params:,}{kept} ({_size(self.param_bytes)})",
+            f"FLOPs of one forward pass: {self.flops:,}",
+        ]
+
+
+HEAD = ("layer", "type", "input", "output", "params", "FLOPs")
+
+
+def summary(
+    model: Module, *inputs: Any, method: str = "forward", depth: int | None = None
+) -> ModuleSummary:
+    """What a forward pass does in each layer: shapes, parameters, FLOPs.
+
+    inputs: for each argument its shape, [1, 28, 28], which becomes zeros; or the
+    argument itself, such as an Int tensor. method: another one than forward. depth: how
+    deep the printed table goes.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> class Twice(Module):
+        ...     factor: Param
+        ...     def forward(self, x):
+        ...         return x @ self.factor.val() @ self.factor.val()
+        >>> model = Twice(Param.from_tensor(Tensor.ones([3, 3], Numpy())))
+        >>> print(summary(model, [2, 3]))
+        layer  type   input   output  params  FLOPs
+        ───────────────────────────────────────────
+        Twice  Twice  [2, 3]  [2, 3]       9     72
+        ───────────────────────────────────────────
+        parameters: 9 (36 B)
+        FLOPs of one forward pass: 72
+    """
+    if not callable(getattr(model, method, None)):
+        what = f"{type(model).__name__} has no method {method!r}"
+        raise ConfigError("summary", what, cure='method="…"')
+    trace = Trace()
+    rows = _rows(model)
+    traced = trace.copy(model.valid(), rows)
+    devices = traced.devices()
+    given = [_argument(trace, value, devices, i) for i, value in enumerate(inputs)]
+    getattr(traced, method)(*given)
+    _add_up(rows)
+    total = 0
+    for param in _unique(model):
+        total += prod(param.shape) * param.device.dtype(param.kind).itemsize
+    return ModuleSummary(rows, total, depth)
+
+
+class Trace:
+    """What runs: the layers that are open, and an op at a time for the innermost."""
+
+    def __init__(self) -> None:
+        self.open: list[LayerSummary] = []
+        self.devices: dict[Backend, Backend] = {}
+
+    def device(self, device: Backend) -> Backend:
+        """The backend that counts for this one."""
+        if isinstance(device, Noting):
+            return device
+        plain = device.inner if device.ad_enabled else device
+        return self.devices.setdefault(plain, Noting(plain, self))
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        """The same values on the backend that counts, not copied."""
+        plain = tensor.inner() if tensor.device().ad_enabled else tensor
+        device = self.device(plain.device())
+        return Tensor(plain.value, plain.kind, device, plain.rank)
+
+    def copy(self, model: Module, rows: list[LayerSummary]) -> Module:
+        """The model on counting backends, every layer noting what it does."""
+
+        def move(param: Param) -> Param:
+            return param.initialized(param.id, self.tensor(param.val()))
+
+        made = rebuild(model, move, self.tensor)
+        by_path = {row.path: row for row in rows}
+        for path, layer, _ in _layers(made):
+            self._listen(layer, by_path[path])
+        return made
+
+    def _listen(self, layer: Module, row: LayerSummary) -> None:
+        """Put a method in front of each `forward…` of this one layer."""
+        for name in dir(type(layer)):
+            if name.startswith("forward") and callable(getattr(layer, name)):
+                layer.__dict__[name] = self._noting(getattr(layer, name), row)
+
+    def _noting(self, run: Callable[..., Any], row: LayerSummary) -> Callable[..., Any]:
+        def noting(*args: Any, **named: Any) -> Any:
+            if self.open and self.open[-1] is row:  # one of its own methods
+                return run(*args, **named)
+            self.open.append(row)
+            try:
+                out = run(*args, **named)
+            finally:
+                self.open.pop()
+            if not row.calls:
+                row.inputs = [_shape_of(value) for value in (*args, *named.values())]
+                row.outputs = _shape_of(out)
+            row.calls += 1
+            return out
+
+        return noting
+
+
+class Noting(Decorator):
+    """A backend that tells a trace what each op took."""
+
+    interned = False
+
+    def __init__(self, inner: Backend, trace: Trace):
+        super().__init__(inner)
+        self.trace = trace
+
+    def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
+        """Run the op below, and count it for the innermost layer."""
+        out = self.inner.run(op, values, attrs)
+        if self.trace.open:
+            first = out[0] if type(out) is tuple else out
+            shapes = [tuple(v.shape) for v in values if hasattr(v, "shape")]
+            window = prod(attrs.get("kernel_size", (1,)))
+            count = flops(op.name, shapes, tuple(first.shape), window)
+            self.trace.open[-1].flops += count
+        return out
+
+    def __repr__(self) -> str:
+        return repr(self.inner)  # errors name the device of the reader
+
+
+def _layers(value: Any, path: str = "", depth: int = 0) -> Iterator[Any]:
+    """Every module of a tree with its path and depth, the outermost first."""
+    inside = depth
+    if isinstance(value, Module):
+        yield path, value, depth
+        inside = depth + 1
+    for name, held in children(value):
+        if isinstance(held, (Module, list, tuple, dict)):
+            yield from _layers(held, f"{path}.{name}" if path else name, inside)
+
+
+def _rows(model: Module) -> list[LayerSummary]:
+    rows: list[LayerSummary] = []
+    for path, layer, depth in _layers(model):
+        sizes: list[tuple[int, bool]] = []
+        for param in _unique(layer):
+            if param.kind is Float:
+                sizes.append((prod(param.shape), param.is_require_grad))
+        every = sum(size for size, _ in sizes)
+        learned = sum(size for size, flag in sizes if flag)
+        name = type(layer).__name__
+        rows.append(LayerSummary(path, name, depth, params=every, trainable=learned))
+    return rows
+
+
+def _add_up(rows: list[LayerSummary]) -> None:
+    """Give every layer the FLOPs of those in it as well."""
+    open_: list[LayerSummary] = []
+    for row in [*rows, LayerSummary("", "", 0)]:
+        while open_ and open_[-1].depth >= row.depth:
+            done = open_.pop()
+            if open_:
+                open_[-1].flops += done.flops
+        open_.append(row)
+
+
+def _unique(module: Module) -> Iterable[Param]:
+    """The parameters of a module, those in several places once."""
+    found: dict[Param, None] = {}
+    each_param(module, lambda param: found.setdefault(param))
+    return found
+
+
+def _argument(trace: Trace, value: Any, devices: Sequence[Backend], place: int) -> Any:
+    """A shape becomes zeros; whatever holds tensors gets them counted."""
+    sizes = isinstance(value, (list, tuple)) and all(type(n) is int for n in value)
+    if not sizes:
+        return _counted(trace, value)
+    if not devices:
+        raise ConfigError(
+            "summary",
+            "a model without tensors does not say on which device the zeros shall be",
+            [(f"input {place}", str(list(value)))],
+            f"Tensor.zeros({list(value)}, device)",
+        )
+    return Tensor.zeros(list(value), devices[0])
+
+
+def _counted(trace: Trace, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return trace.tensor(value)
+    if isinstance(value, (list, tuple)):
+        parts = [_counted(trace, part) for part in value]
+        return type(value)(parts) if type(value) in (list, tuple) else value
+    if isinstance(value, dict):
+        return {key: _counted(trace, part) for key, part in value.items()}
+    held = getattr(value, "__dict__", None)
+    if held and any(isinstance(part, Tensor) for part in held.values()):
+        made = copy.copy(value)
+        made.__dict__.update({k: _counted(trace, v) for k, v in held.items()})
+        return made
+    return value
+
+
+def _shape_of(value: Any) -> Any:
+    """The shape of a tensor, or those of the tensors in something."""
+    if isinstance(value, Tensor):
+        return list(value.dims())
+    if isinstance(value, (list, tuple)):
+        return tuple(_shape_of(part) for part in value)
+    held = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    found = {name: _shape_of(part) for name, part in held.items()}
+    return {name: shape for name, shape in found.items() if shape} or None
+
+
+def _shapes(found: Any) -> str:
+    """Shapes as text: "[2, 3]", or several with commas between."""
+    if isinstance(found, dict):
+        return ", ".join(f"{name} {_shapes(shape)}" for name, shape in found.items())
+    if found is None:
+        return "–"
+    if isinstance(found, list) and all(type(n) is int for n in found) and found:
+        return str(found)
+    return ", ".join(text for text in map(_shapes, found) if text != "–") or "–"
+
+
+def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+    texts = [
+        text.rjust(width) if i >= len(HEAD) - 2 else text.ljust(width)
+        for i, (text, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(texts).rstrip()
+
+
+def _html_row(cells: tuple[str, ...]) -> str:
+    parts: list[str] = []
+    for i, text in enumerate(cells):
+        side = "right" if i >= len(HEAD) - 2 else "left"
+        shown = escape(text.lstrip())
+        if i == 0:
+            shown = "&emsp;" * ((len(text) - len(text.lstrip())) // 2) + shown
+        parts.append(f"<td style='text-align:{side}'>{shown}</td>")
+    return "".join(parts)
+
+
+def _size(count: int) -> str:
+    """Bytes as people say them."""
+    power = min(len(str(count)) - 1, 11) // 3
+    return f"{count / 1000**power:.{min(power, 1)}f} {('B', 'kB', 'MB', 'GB')[power]}"
