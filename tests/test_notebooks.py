@@ -176,7 +176,7 @@ def test_a_page_without_source_or_run_is_stale(folder):
     nbformat.write(page, folder / "orphan.ipynb")
     assert build.stale(folder) == [
         "page.ipynb: not executed from top to bottom",
-        "orphan.ipynb: has no source in " + folder.name + "/src",
+        f"orphan.ipynb: has no source {folder.name}/src/orphan.py",
     ]
 
 

@@ -1,7 +1,8 @@
 """Overview. Turns chapter sources into executed notebooks, and says which are stale.
 
 A chapter is written in `notebooks/src/NAME.py` (jupytext's percent format: plain text
-that diffs and reviews well) and committed executed as `notebooks/NAME.ipynb`.
+that diffs and reviews well) and committed executed as `notebooks/NAME.ipynb`; examples
+likewise, in a folder `examples` of both.
 
     python -m burnbook_widgets.build notebooks            run the chapters that changed
     python -m burnbook_widgets.build notebooks --all      run every chapter
@@ -59,15 +60,24 @@ def outline(cell: NotebookNode) -> tuple[str, str, tuple[tuple[str, object], ...
 
 def stale(folder: Path) -> list[str]:
     """Say everything that is wrong between `folder/src` and `folder`."""
-    sources = sorted((folder / "src").glob("*.py"))
+    pages = pages_of(folder)
     found = []
-    for source in sources:
-        found += problems(source, folder / f"{source.stem}.ipynb")
-    written = {source.stem for source in sources}
-    for target in sorted(folder.glob("*.ipynb")):
-        if target.stem not in written:
-            found.append(f"{target.name}: has no source in {folder.name}/src")
+    for source, target in pages.items():
+        found += problems(source, target)
+    for target in sorted([*folder.glob("*.ipynb"), *folder.glob("examples/*.ipynb")]):
+        if target not in pages.values():
+            where = target.parent.relative_to(folder) / f"{target.stem}.py"
+            found.append(f"{target.name}: has no source {folder.name}/src/{where}")
     return found
+
+
+def pages_of(folder: Path) -> dict[Path, Path]:
+    """Every source below `folder/src`, and the notebook that it is built into."""
+    root = folder / "src"
+    return {
+        source: folder / source.relative_to(root).with_suffix(".ipynb")
+        for source in sorted([*root.glob("*.py"), *root.glob("examples/*.py")])
+    }
 
 
 def execute(source: Path, target: Path) -> float:
@@ -75,6 +85,7 @@ def execute(source: Path, target: Path) -> float:
     from nbclient import NotebookClient
 
     notebook = read_source(source)
+    target.parent.mkdir(exist_ok=True)
     client = NotebookClient(
         notebook,
         timeout=SECONDS_PER_CELL,
@@ -106,8 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1 if found else 0
     os.environ["BURNBOOK_DISPLAY"] = "static"  # as in the tests: what is shown stays
     shutil.rmtree(asked.folder / "artifacts", ignore_errors=True)  # each from nothing
-    for source in sorted((asked.folder / "src").glob("*.py")):
-        target = asked.folder / f"{source.stem}.ipynb"
+    for source, target in pages_of(asked.folder).items():
         chosen = source.stem in asked.names if asked.names else True
         fresh = not (asked.all or asked.names) and not problems(source, target)
         if chosen and not fresh:
