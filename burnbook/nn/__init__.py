@@ -55,6 +55,7 @@ from burnbook.nn.activation import (
     ThresholdedRelu,
     ThresholdedReluConfig,
 )
+from burnbook.nn.check import ModuleReport, check_module
 from burnbook.nn.conv import (
     Conv1d,
     Conv1dConfig,
@@ -295,6 +296,7 @@ __all__ = [
     "MaxPool2d",
     "MaxPool2dConfig",
     "Mish",
+    "ModuleReport",
     "MseLoss",
     "MultiMarginLoss",
     "MultiMarginLossConfig",
@@ -358,6 +360,7 @@ __all__ = [
     "Unfold4d",
     "Unfold4dConfig",
     "activation",
+    "check_module",
     "conv",
     "loss",
     "norm",
