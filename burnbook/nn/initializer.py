@@ -16,7 +16,7 @@ from burnbook.config import ConfigEnum, holding, unit
 from burnbook.errors import ConfigError
 from burnbook.kinds import Float
 from burnbook.module import Param, ParamId
-from burnbook.ops.random import normal, uniform
+from burnbook.ops.random import normal, orthogonal, uniform
 from burnbook.tensor import Tensor
 from burnbook.tensor.create import some_device
 from burnbook.tensor.shape import check_dims
@@ -27,7 +27,8 @@ class Initializer(ConfigEnum):
 
     KaimingUniform: U(−a, a), a = √3 · gain / √fan. KaimingNormal: std = gain / √fan.
     XavierUniform: U(−a, a), a = √3 · gain · √(2 / (fan_in + fan_out)). XavierNormal:
-    std = gain · √(2 / (fan_in + fan_out)).
+    std = gain · √(2 / (fan_in + fan_out)). Orthogonal: rows (or columns, if there are
+    more rows) at right angles, of length gain; Saxe et al., 2013 (arXiv 1312.6120).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -44,6 +45,7 @@ class Initializer(ConfigEnum):
     KaimingNormal = holding(gain=float, fan_out_only=bool)
     XavierUniform = holding(gain=float)
     XavierNormal = holding(gain=float)
+    Orthogonal = holding(gain=float)
 
     def validate(self) -> None:
         """Refuse an empty range and a negative spread."""
@@ -99,7 +101,7 @@ class Initializer(ConfigEnum):
         return max(fan_in, 1), max(fan_out, 1)
 
 
-_RANDOM = {name for name in Initializer.variants if name[0] in "UNKX"}
+_RANDOM = {name for name in Initializer.variants if name[0] in "UNKXO"}
 _FILL = {"Ones": 1.0, "Zeros": 0.0}
 
 
@@ -122,12 +124,16 @@ class _Draw:
         if self.key is None:
             value = rule.values[0] if rule.values else _FILL[rule.variant]
             return Tensor.full(shape, value, device)
-        first, second = rule.limits(self.fan_in, self.fan_out)
         attrs: dict[str, Any] = {
             "shape": shape,
             "key": self.key,
             "dtype": device.float_dtype,
         }
+        if rule.variant == "Orthogonal":
+            _check_rows(shape)
+            attrs["gain"] = rule.gain
+            return Tensor.of(device.run(orthogonal, (), attrs), Float, device)
+        first, second = rule.limits(self.fan_in, self.fan_out)
         if rule.variant.endswith("Normal"):
             attrs |= {"mean": first, "std": second}
             op = normal
@@ -135,6 +141,15 @@ class _Draw:
             attrs |= {"low": first, "high": second}
             op = uniform
         return Tensor.of(device.run(op, (), attrs), Float, device)
+
+
+def _check_rows(shape: tuple[int, ...]) -> None:
+    if len(shape) < 2:
+        raise ConfigError(
+            "Initializer.Orthogonal",
+            f"a parameter of shape {list(shape)} has no rows at right angles",
+            cure="a layer without bias, or another initializer",
+        )
 
 
 #: What every layer uses unless told otherwise: U(−1/√fan_in, 1/√fan_in).

@@ -140,6 +140,7 @@ from burnbook.ops.random import (
     bernoulli,
     dropout,
     normal,
+    orthogonal,
     uniform,
 )
 from burnbook.ops.recurrent import lstm, rnn
@@ -373,6 +374,7 @@ __all__ = [
     "newest",
     "normal",
     "not_equal",
+    "orthogonal",
     "pad",
     "permute",
     "power",

@@ -76,6 +76,29 @@ def normal(
     return (both[:count] + mean).astype(dtype).reshape(shape)
 
 
+@op(
+    ">F",
+    method=False,
+    samples=[({"shape": (4, 2, 3), "gain": 2.0, "key": (1, 2), "dtype": np.float32},)],
+)
+def orthogonal(
+    xp: Any, *, shape: tuple[int, ...], gain: float, key: Key, dtype: Any
+) -> Any:
+    """Draw rows that stand at right angles and have length gain: out outᵀ = gain² I.
+
+    Shapes: -> shape
+    Why: Q of a random matrix Q R, with signs so that every rotation is as likely. All
+    dims after the first are one row; with more rows than columns, columns do it.
+    """
+    rows = shape[0]
+    cols = math.prod(shape[1:])
+    tall = (max(rows, cols), min(rows, cols))
+    wide = np.dtype(np.float64)
+    q, r = xp.linalg.qr(normal.forward(xp, shape=tall, key=key, dtype=wide))
+    q = q * xp.where(xp.diagonal(r) < 0, -gain, gain)
+    return (q.T if rows < cols else q).reshape(shape).astype(dtype)
+
+
 @op("F>F", samples=[(sample(3, 5), {"prob": 0.25, "key": (3, 4)})])
 def dropout(xp: Any, x: Any, *, prob: float, key: Key) -> Any:
     """Set values to zero with chance prob and scale the rest: out = x m / (1 − prob).
