@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from burnbook.ops.sequence_loss import ctc_loss, rnnt_loss
+from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
 from tests.test_compiled import agree, kernels, normal
 
 __all__ = ["kernels"]
@@ -49,6 +49,25 @@ def test_the_transducer_and_its_gradient(kernels, shape, frames, labels):
     agree(kernels, rnnt_loss, edges, **attrs)
     g = normal(shape[0], seed=1)
     agree(kernels, rnnt_loss.backward, g, edges, needs=(True,), **attrs)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 50), (7, 1), (40, 333)], ids=str)
+def test_a_few_elements_of_log_softmax(kernels, shape):
+    x = normal(*shape) * 30 - 5
+    high = np.random.default_rng(1).integers(0, shape[-1], (*shape[:-1], 2))
+    wide = np.broadcast_to(high[:1], high.shape)  # as the labels of a lattice are
+    g = normal(*high.shape, seed=2)
+    for picked in (high, wide):
+        agree(kernels, log_softmax_at, x, picked)
+        needs = (True, False)
+        agree(kernels, log_softmax_at.backward, g, x, picked, needs=needs)
+    same = np.broadcast_to(np.float32(0.5), g.shape)  # the gradient of a sum
+    agree(kernels, log_softmax_at.backward, same, x, wide, needs=needs)
+    assert kernels[log_softmax_at](x, high + shape[-1]) is None
+    assert kernels[log_softmax_at](x, -1 - high) is None
+    assert kernels[log_softmax_at](x.astype(np.float64), high) is None
+    x.flat[0] = np.nan
+    assert np.isnan(kernels[log_softmax_at](x, high).flat[0])
 
 
 def test_what_has_no_path_has_no_slope(kernels):

@@ -28,7 +28,7 @@ from burnbook.ops.pool import (
 )
 from burnbook.ops.random import dropout
 from burnbook.ops.recurrent import lstm
-from burnbook.ops.sequence_loss import ctc_loss, rnnt_loss
+from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
 from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
 from burnbook.ops.update import adam_step
 
@@ -53,6 +53,8 @@ FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "sequence_loss": {
         ctc_loss: 64,
         ctc_loss.backward: (64, 1),
+        log_softmax_at: 4096,
+        log_softmax_at.backward: (4096, 1),
         rnnt_loss: 64,
         rnnt_loss.backward: (64, 1),
     },

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.gates import exponential
+from burnbook.backend.compiled.gates import as_float, exponential
 from burnbook.backend.compiled.jit import f32, kernel_code, part
 from burnbook.backend.compiled.registry import kernel, plain_f32
 from burnbook.backend.compiled.team import team
-from burnbook.ops.sequence_loss import ctc_loss, rnnt_loss
+from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
 
 f64 = np.float64
 Lengths = tuple[int, ...]
@@ -24,6 +24,8 @@ FAR, NEVER, OFTEN = f32(-1e30), f32(-1e28), 8
 NOWHERE = f64(-np.inf)
 LEAST, ONE, HALF, MORE = f32(-80), f32(1), f32(0.5), f32(1.5)
 LN2 = f32(math.log(2))
+LOWEST, SIGN, REST = np.int32(-(2**31)), np.int32(31), np.int32(2**31 - 1)
+GRAIN = 16  # rows
 A1, A3, A5, A7, A9 = f32(2), f32(2 / 3), f32(2 / 5), f32(2 / 7), f32(2 / 9)
 
 
@@ -269,6 +271,82 @@ def _ctc_fits(log_probs: Any, targets: Any, lengths: Any, blank: int) -> bool:
     size = log_probs.shape[2]
     odd = (targets < 0) | (targets >= size) | (targets == blank)
     return not (odd & known).any()
+
+
+@part
+def largest(bits: Any) -> Any:
+    """The largest of some float32, by their bits, which compare in registers."""
+    most = LOWEST
+    for j in range(bits.size):
+        b = bits[j]
+        most = max(most, b ^ ((b >> SIGN) & REST))  # in the order of the numbers
+    return as_float(most ^ ((most >> SIGN) & REST))
+
+
+@kernel_code("void(f4[:,::1], i4[:,::1], i8[:,::1], f4[:,::1], i8, i8)")
+def pick_range(x: Any, bits: Any, picked: Any, out: Any, start: int, stop: int) -> None:
+    """Some elements of log softmax of some rows."""
+    for i in range(start, stop):
+        row, most, total = x[i], largest(bits[i]), f32(0)
+        for j in range(row.size):
+            total += low_exp(row[j] - most)
+        log = most + np.log(total)
+        for k in range(picked.shape[1]):
+            out[i, k] = row[picked[i, k]] - log
+
+
+@kernel_code("void(f4[:,::1], f4[:,::1], i4[:,::1], i8[:,::1], f4[:,::1], i8, i8)")
+def pick_back_range(
+    g: Any, x: Any, bits: Any, picked: Any, out: Any, start: int, stop: int
+) -> None:
+    """The gradients of some rows: −softmax Σ g, and g where it was picked."""
+    for i in range(start, stop):
+        row, made, most, total = x[i], out[i], largest(bits[i]), f32(0)
+        for j in range(row.size):
+            made[j] = low_exp(row[j] - most)
+            total += made[j]
+        share = f32(0)
+        for k in range(g.shape[1]):
+            share -= g[i, k]
+        share /= total
+        for j in range(row.size):
+            made[j] *= share
+        for k in range(g.shape[1]):
+            made[picked[i, k]] += g[i, k]
+
+
+@kernel(log_softmax_at)
+def pick_kernel(x: Any, indices: Any) -> Any:
+    if not _pick_fits(x, indices):
+        return None
+    rows, picked = _rows(x), _rows(indices)
+    out = np.empty(indices.shape, f32)
+    args = (rows, rows.view(np.int32), picked, _rows(out))
+    team.run(pick_range, args, len(rows), GRAIN)
+    return out
+
+
+@kernel(log_softmax_at.backward)
+def pick_backward_kernel(
+    g: Any, x: Any, indices: Any, *, needs: tuple[bool, ...]
+) -> Any:
+    if not _pick_fits(x, indices):
+        return None
+    rows, picked, out = _rows(x), _rows(indices), empty(x.shape)
+    args = (_rows(g), rows, rows.view(np.int32), picked, _rows(out))
+    team.run(pick_back_range, args, len(rows), GRAIN)
+    return out, None
+
+
+def _pick_fits(x: Any, indices: Any) -> bool:
+    if not plain_f32(x) or indices.dtype != np.int64 or not x.size:
+        return False
+    return bool(indices.min() >= 0 and indices.max() < x.shape[-1])
+
+
+def _rows(x: Any) -> Any:
+    """An array in one piece, as a matrix of its last dim."""
+    return np.ascontiguousarray(x).reshape(-1, x.shape[-1])
 
 
 @part
