@@ -101,8 +101,8 @@ class Initializer(ConfigEnum):
         return max(fan_in, 1), max(fan_out, 1)
 
 
-_RANDOM = {name for name in Initializer.variants if name[0] in "UNKXO"}
 _FILL = {"Ones": 1.0, "Zeros": 0.0}
+_RANDOM = set(Initializer.variants) - {"Constant", *_FILL}
 
 
 @dataclass(frozen=True)
