@@ -326,6 +326,8 @@ def lift(op: Op, tensor: Any, other: Any) -> Any:
         what, shown = "the other side is a number", facts(op, (tensor, other))
         raise KindError(op.name, what, shown, "x * number")
     if not number:
+        if isinstance(other, Methods):
+            return _of_another_class(op, tensor, other)
         name = type(other).__name__
         raise KindError(
             op.name,
@@ -338,6 +340,18 @@ def lift(op: Op, tensor: Any, other: Any) -> Any:
     if kind is Float:
         return float(other)
     return bool(other) if kind is Bool else int(other)
+
+
+def _of_another_class(op: Op, tensor: Any, other: Any) -> Any:
+    """The raw value of a tensor whose class is not that of the first: one of codes."""
+    known = op.kinds.get((tensor.kind, other.kind))
+    if (
+        known is None
+        or other.backend is not tensor.backend
+        or other.rank != tensor.rank
+    ):
+        raise complaint(op, (tensor, other), NO_ATTRS)
+    return other.value
 
 
 def _reflected(op: Op) -> Callable[[Any, Any], Any]:

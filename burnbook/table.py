@@ -114,7 +114,6 @@ HOMES: dict[str, Any] = {
     "signal": signal,
     "grid": grid,
 }
-LATER = {"quantize", "dequantize", "quantize_dynamic"}  # the chapter on quantization
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,6 @@ class Row:
     present: bool
     kinds: str
     gradient: str
-
-    @property
-    def later(self) -> bool:
-        """Whether a later chapter brings it."""
-        return not self.present and self.name in LATER
 
 
 def rows() -> list[Row]:
@@ -154,7 +148,7 @@ def text() -> str:
         f"{'kinds':22}{'gradient':10}PyTorch"
     ]
     for row in found:
-        here = row.name if row.present else "later" if row.later else "MISSING"
+        here = row.name if row.present else "MISSING"
         lines.append(
             f"{row.burn:30}{here:30}{row.section:14}{row.edition:9}"
             f"{row.kinds:22}{row.gradient:10}{row.torch}".rstrip()

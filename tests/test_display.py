@@ -19,7 +19,7 @@ from burnbook.display import (
     tensor_text,
 )
 from burnbook.errors import ConfigError
-from burnbook.tensor.data import narrow, widen
+from burnbook.tensor.convert import narrow, widen
 
 FACTS = {"device": "Cpu", "backend": "numpy"}
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from burnbook.errors import DataError, KindError, ShapeError
-from burnbook.tensor.data import TensorData, narrow, widen
+from burnbook.tensor.convert import narrow, widen
+from burnbook.tensor.data import TensorData
 from burnbook.tensor.distribution import Distribution
 
 FLOATS = ["f64", "f32", "f16", "bf16"]

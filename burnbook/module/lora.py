@@ -108,8 +108,10 @@ class QLora:
     ) -> tuple[Param, LoraAdapter | None]:
         """The parameter, quantized and frozen, with an adapter where LoRA gives one."""
         if param.kind is Float:
-            value = self.quantizer.map_float(param.id, param.val())
-            param = param.initialized(param.id, value)
+            value = param.val().set_require_grad(False)  # codes have no gradient
+            param = param.initialized(
+                param.id, self.quantizer.map_float(param.id, value)
+            )
         return self.lora.reparameterize(path, param)
 
     def __repr__(self) -> str:

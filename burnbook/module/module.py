@@ -36,7 +36,7 @@ from burnbook.module.tree import (
     spelled,
     walk,
 )
-from burnbook.module.visitor import per_kind, pick
+from burnbook.module.visitor import Labeled, per_kind, pick
 from burnbook.tensor import Tensor
 
 
@@ -159,6 +159,17 @@ class Module(Tree):
         rows = self.named_params()
         chosen = {param for path, param in rows if group.matches(param.id, path)}
         return rebuild(self, lambda p: change(p) if p in chosen else p, _same)
+
+    def quantize_weights(self, quantizer: Any, group: Group | None = None) -> Self:
+        """The module with its Float parameters as codes; see `burnbook.quantization`.
+
+        group: quantize these parameters only.
+        """
+        return self.map(Labeled(quantizer, self.named_params(), group))
+
+    def quantize_weights_group(self, quantizer: Any, group: Group) -> Self:
+        """The module with the parameters of a group as codes."""
+        return self.quantize_weights(quantizer, group)
 
     # Devices
 

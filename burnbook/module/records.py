@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from burnbook.errors import RecordError
-from burnbook.kinds import Float, kind_of, numpy_dtype
 from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.tree import (
@@ -22,6 +21,7 @@ from burnbook.module.tree import (
     walk,
 )
 from burnbook.tensor import Tensor, TensorData
+from burnbook.tensor.qfloat import QFloat
 
 
 def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
@@ -120,16 +120,15 @@ class Loading:
         ours, theirs = list(param.shape), list(data.shape)
         if ours != theirs:
             return self.note(path, f"record {theirs}, module {ours}", param)
-        kind = Float if data.dtype == "bf16" else kind_of(numpy_dtype(data.dtype))
-        if kind is not param.kind:
-            ours = param.kind.__name__
-            return self.note(path, f"record {kind.__name__}, module {ours}", param)
+        if data.kind is not param.kind:
+            ours, theirs = param.kind.__name__, data.kind.__name__
+            return self.note(path, f"record {theirs}, module {ours}", param)
         try:
             number = ParamId.deserialize(record.id)
         except (RecordError, TypeError, AttributeError):
             return self.note(path, f"its id is {str(record.id)[:40]!r}", param)
         value = Tensor.from_data(data, param.device, param.kind)
-        flag = param.is_require_grad
+        flag = param.is_require_grad and not isinstance(data.dtype, QFloat)
         made = type(param)(number, leaf(value, flag), require_grad=flag)
         return self.done.setdefault(param, made)
 

@@ -7,6 +7,7 @@ and `map`, stand for all three kinds.
 from collections.abc import Callable
 from typing import Any
 
+from burnbook.errors import BurnbookError
 from burnbook.kinds import Float, Int
 from burnbook.module.param import ParamId
 from burnbook.tensor import Tensor
@@ -60,6 +61,29 @@ class ModuleMapper:
     def map_bool(self, id: ParamId, tensor: Tensor) -> Tensor:  # noqa: A002
         """Replace a Bool parameter."""
         return self.map(id, tensor)
+
+
+class Labeled:
+    """A mapper of Float parameters that knows their paths: for groups, and for errors.
+
+    Why: what is wrong with one parameter of many should say which one it is.
+    """
+
+    def __init__(self, mapper: Any, params: list[tuple[str, Any]], group: Any = None):
+        self.mapper = mapper
+        self.paths = {param.id: path for path, param in params}
+        self.group = group or getattr(mapper, "group", None)
+
+    def map_float(self, id: ParamId, tensor: Tensor) -> Tensor:  # noqa: A002
+        """What the mapper makes of a parameter, if it is one of the group."""
+        path = self.paths[id]
+        if self.group is not None and not self.group.matches(id, path):
+            return tensor
+        try:
+            return self.mapper.map_float(id, tensor)
+        except BurnbookError as error:
+            error.facts.append(("param", path))
+            raise
 
 
 Act = Callable[[ParamId, Tensor], Any]

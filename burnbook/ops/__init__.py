@@ -136,6 +136,12 @@ from burnbook.ops.pool_nd import (
     max_pool_pick,
     max_pool_x,
 )
+from burnbook.ops.quantize import (
+    from_codes,
+    pack,
+    to_codes,
+    unpack,
+)
 from burnbook.ops.random import (
     bernoulli,
     dropout,
@@ -321,6 +327,7 @@ __all__ = [
     "floor",
     "fmod",
     "fold4d",
+    "from_codes",
     "gather",
     "gelu",
     "greater",
@@ -375,6 +382,7 @@ __all__ = [
     "normal",
     "not_equal",
     "orthogonal",
+    "pack",
     "pad",
     "permute",
     "power",
@@ -418,7 +426,9 @@ __all__ = [
     "tan",
     "tanh",
     "to_bool",
+    "to_codes",
     "trunc",
     "unfold4d",
     "uniform",
+    "unpack",
 ]

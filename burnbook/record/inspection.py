@@ -21,6 +21,7 @@ from burnbook.record.recorder import (
 )
 from burnbook.record.tree import Metadata, short
 from burnbook.tensor.data import TensorData
+from burnbook.tensor.qfloat import QFloat
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,9 @@ def _recorder_for(path: Path) -> FileRecorder:
 
 def _entries(item: Any, name: str) -> list[Entry]:
     if isinstance(item, ParamRecord):
-        return [Entry(name, tuple(item.param.shape), item.param.dtype, item.id)]
+        return [Entry(name, tuple(item.param.shape), _name_of(item.param), item.id)]
     if isinstance(item, TensorData):
-        return [Entry(name, tuple(item.shape), item.dtype)]
+        return [Entry(name, tuple(item.shape), _name_of(item))]
     if isinstance(item, dict | list):
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         inner = [
@@ -119,6 +120,12 @@ def _entries(item: Any, name: str) -> list[Entry]:
     if item is None:
         return []
     return [Entry(name, (), type(item).__name__, value=short(repr(item)))]
+
+
+def _name_of(data: TensorData) -> str:
+    """The element type; of codes the scheme, without the numbers."""
+    dtype = data.dtype
+    return repr(dtype.strategy.scheme) if isinstance(dtype, QFloat) else dtype
 
 
 def _product(shape: tuple[int, ...]) -> int:

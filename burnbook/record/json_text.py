@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.record.layout import Lowering, Marker, Raw
+from burnbook.display import number_text
+from burnbook.record.layout import Lowering, Raw
 from burnbook.record.mpk import container_room
-from burnbook.record.tree import Path, Trouble, named, short
+from burnbook.record.tree import Marker, Path, Single, Trouble, named, short
 
 
 def encode(top: Any, lower: Lowering, indent: int = 0) -> Iterator[bytes]:
@@ -62,6 +63,8 @@ def _scalar(node: Any, path: Path) -> str:
     if isinstance(node, float) and not math.isfinite(node):
         what = f"{named(path)} is {node}, which JSON cannot hold"
         raise Trouble(what, cure="a recorder for named MessagePack")
+    if isinstance(node, Single):
+        return number_text(np.float32(node), "f32")
     return json.dumps(node, ensure_ascii=False)
 
 

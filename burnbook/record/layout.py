@@ -16,17 +16,21 @@ import numpy as np
 
 from burnbook.errors import DataError, RecordError
 from burnbook.module.param import ParamId, ParamRecord
+from burnbook.record.quantized import as_burn_has_it, read_qfloat
 from burnbook.record.tree import (
     MAX_DEPTH,
     BurnRecord,
     Convert,
+    Marker,
     Metadata,
     Path,
     Trouble,
     named,
     short,
 )
-from burnbook.tensor.data import TensorData, storage
+from burnbook.tensor.convert import storage
+from burnbook.tensor.data import TensorData
+from burnbook.tensor.qfloat import QFloat
 
 MAX_RANK = 32
 FIELDS = [field.name for field in dataclasses.fields(Metadata)]
@@ -46,10 +50,6 @@ DTYPES = {
     "bool": "Bool",
 }
 _OURS = {theirs: ours for ours, theirs in DTYPES.items()} | {"Flex32": "f32"}
-
-
-class Marker:
-    """The empty marker `_b` that ends every record (Rust's PhantomData)."""
 
 
 class Raw(NamedTuple):
@@ -99,11 +99,17 @@ class Lowering:
         path = path[:-1] if path[-1:] == ("param",) else path
         data = self.convert(data, path) if self.convert else data
         shape = [int(size) for size in data.shape]
+        if self.is_old and isinstance(data.dtype, QFloat):
+            what = f"{named(path)} is quantized, which Burn 0.13 does not know"
+            raise Trouble(what, cure="model.map(Dequantize()) before saving")
         if self.is_old:
             bits = data.array.view(np.uint16) if data.dtype == "f16" else data.array
             return {"value": Raw(bits.reshape(-1)), "shape": shape}
+        dtype: Any = DTYPES.get(data.dtype)
+        if isinstance(data.dtype, QFloat):
+            data, dtype = as_burn_has_it(data, path)
         content = data.as_bytes() if data.num_elements() else memoryview(b"")
-        return {"bytes": Raw(content), "shape": shape, "dtype": DTYPES[data.dtype]}
+        return {"bytes": Raw(content), "shape": shape, "dtype": dtype}
 
 
 def _with_text_keys(node: dict[Any, Any], path: Path) -> dict[str, Any]:
@@ -261,7 +267,7 @@ def _tensor(content: Any, shape: Any, dtype: Any, path: Path) -> TensorData:
     dims, name = _dims(shape, path), _dtype(dtype, path)
     content = _as_bytes(content, path)
     size = storage(name).itemsize
-    if isinstance(dtype, dict) and dtype["Bool"] == "U32":
+    if isinstance(dtype, dict) and dtype.get("Bool") == "U32":
         size = 4
     wanted = prod(dims) * size
     if wanted != len(content):
@@ -305,11 +311,7 @@ def _dtype(plain: Any, path: Path) -> str:
         if plain.get("Bool") in ("Native", "U8", "U32"):
             return "bool"
         if "QFloat" in plain:
-            raise Trouble(
-                f"{named(path)} is quantized",
-                "a float, int or bool tensor",
-                cure="dequantize the module in Burn before saving it",
-            )
+            return read_qfloat(plain["QFloat"], path)
     found = short(repr(plain)) if isinstance(plain, str) else _kind(plain)
     raise Trouble(f"{named(path)} has an element type we do not know", _NAMES, found)
 

@@ -14,8 +14,16 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from burnbook.record.layout import Lowering, Marker, Raw
-from burnbook.record.tree import MAX_DEPTH, Path, Trouble, named, short
+from burnbook.record.layout import Lowering, Raw
+from burnbook.record.tree import (
+    MAX_DEPTH,
+    Marker,
+    Path,
+    Single,
+    Trouble,
+    named,
+    short,
+)
 
 
 def encode(top: Any, lower: Lowering) -> Iterator[bytes]:
@@ -40,6 +48,8 @@ def _pieces(node: Any, lower: Lowering, pack: Any, path: Path) -> Iterator[bytes
             yield from _pieces(value, lower, pack, (*path, str(i)))
     elif node is Marker:
         yield pack.pack_array_header(0)
+    elif isinstance(node, Single):
+        yield msgpack.Packer(use_single_float=True).pack(float(node))
     elif not isinstance(node, Raw):
         yield pack.pack(node)
     elif isinstance(node.content, np.ndarray):

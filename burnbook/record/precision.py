@@ -14,12 +14,13 @@ from burnbook.errors import DataError
 from burnbook.record.settings import Settings
 from burnbook.record.tree import Convert, Path, Trouble, named
 from burnbook.tensor.data import TensorData
+from burnbook.tensor.qfloat import QFloat
 
 CURE = "a recorder with FullPrecisionSettings or DoublePrecisionSettings"
 
 
 def to_settings(settings: Settings) -> Convert:
-    """Convert floats and ints to what `settings` writes; bools stay."""
+    """Convert floats and ints to what `settings` writes; bools and codes stay."""
     return _converter(settings.float, settings.int)
 
 
@@ -34,7 +35,7 @@ def to_device(settings: Settings, device: Any) -> Convert:
 
 def _converter(float_name: str, int_name: str) -> Convert:
     def convert(data: TensorData, path: Path) -> TensorData:
-        if data.dtype == "bool":
+        if data.dtype == "bool" or isinstance(data.dtype, QFloat):
             return data
         is_float = data.array.dtype.kind == "f" or data.dtype == "bf16"
         wanted = float_name if is_float else int_name

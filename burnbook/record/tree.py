@@ -88,6 +88,14 @@ def map_tensors(item: Any, convert: Convert, path: Path = ("item",)) -> Any:
     return item
 
 
+class Marker:
+    """An empty marker (Rust's PhantomData), like `_b` that ends every record."""
+
+
+class Single(float):
+    """A number that Rust holds as f32, so the formats write it as one."""
+
+
 class Trouble(Exception):
     """What is wrong with a record, before anybody knows which file it is."""
 

@@ -5,6 +5,7 @@ from burnbook.methods import apply, apply_with_extras
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.distribution import Distribution
 from burnbook.tensor.element import ElementConversion
+from burnbook.tensor.quantized import QuantizedTensor
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.tensor import Tensor
 
@@ -14,6 +15,7 @@ __all__ = [
     "ElementConversion",
     "Float",
     "Int",
+    "QuantizedTensor",
     "Shape",
     "Tensor",
     "TensorData",

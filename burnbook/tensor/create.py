@@ -1,7 +1,7 @@
 """Building blocks · Tensor. Making tensors: from data, from numbers, from chance."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,12 +15,13 @@ from burnbook.errors import (
     KindError,
     ShapeError,
 )
-from burnbook.kinds import Bool, Float, Int, KindType, dtype_name, kind_of
+from burnbook.kinds import Bool, Float, Int, KindType, dtype_name
 from burnbook.methods import Methods, apply
 from burnbook.ops import random as random_ops
 from burnbook.ops import shape as shape_ops
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
+from burnbook.tensor.qfloat import QFloat
 from burnbook.tensor.shape import check_dims
 
 DataLike = Any
@@ -30,6 +31,8 @@ class Creation(Methods):
     """How a tensor comes into being; `device` is a backend, `Numpy()` if left out."""
 
     __slots__ = ()
+
+    holder: ClassVar[Any]  # the class of tensors that hold codes, which stands above
 
     @classmethod
     def of(cls, value: Any, kind: KindType, backend: Backend) -> Self:
@@ -60,7 +63,7 @@ class Creation(Methods):
             except BurnbookError as error:
                 error.where = "from_data"
                 raise
-        kind = kind or (Float if data.dtype == "bf16" else kind_of(data.array.dtype))
+        found = data.kind if kind is None else kind
         if not data.shape:
             raise ShapeError(
                 "from_data",
@@ -68,9 +71,12 @@ class Creation(Methods):
                 [("data", "a single number")],
                 "put the number into a list: [3.0]",
             )
-        wanted = dtype_name(backend.dtype(kind))
+        if isinstance(data.dtype, QFloat) and found is Float:
+            codes = backend.from_numpy(data.array)
+            return cls.holder.of_codes(codes, data.dtype.strategy, backend)
+        wanted = dtype_name(backend.dtype(found))
         array = data.convert(wanted).array
-        return cls(backend.from_numpy(array), kind, backend, array.ndim)
+        return cls(backend.from_numpy(array), found, backend, array.ndim)
 
     @classmethod
     def from_numpy(cls, array: Any, device: Backend | None = None) -> Self:
@@ -246,6 +252,10 @@ class Creation(Methods):
     def cat(cls, tensors: Sequence[Self], dim: int = 0) -> Self:
         """Join tensors along a dim that exists; the other sizes must agree."""
         check_tensors("cat", tensors)
+        return tensors[0]._joined(tensors, dim)
+
+    def _joined(self, tensors: Sequence[Self], dim: int) -> Self:
+        """This tensor and others, of which it is the first, joined along a dim."""
         return apply(shape_ops.cat, *tensors, dim=dim)
 
     @classmethod

@@ -14,8 +14,10 @@ import numpy as np
 
 from burnbook.display import flat_text, number_text
 from burnbook.errors import DataError, KindError, ShapeError
-from burnbook.kinds import dtype_name, numpy_dtype
+from burnbook.kinds import Float, Kind, dtype_name, kind_of
+from burnbook.tensor.convert import convert_array, storage, widen
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
+from burnbook.tensor.qfloat import QFloat, QuantizationStrategy
 from burnbook.tensor.shape import Shape, check_dims
 
 MAX_DIMS = 64  # NumPy's own limit
@@ -38,7 +40,8 @@ class TensorData:
     __slots__ = ("array", "dtype")
     __hash__ = None  # type: ignore[assignment] # equal by content, like a list
 
-    array: np.ndarray  # C-contiguous, little-endian, read-only; bf16 as its u16 bits
+    array: np.ndarray  # C-contiguous, little-endian, read-only; bf16 as its u16 bits,
+    # a quantized number as its code
     dtype: str
 
     def __init__(
@@ -78,6 +81,9 @@ class TensorData:
         """
         where = "TensorData.from_bytes"
         dims = check_dims(where, shape)
+        if isinstance(dtype, QFloat):
+            codes, strategy = dtype.strategy.read(memoryview(raw).cast("B"), dims)
+            return cls.of(codes.reshape(dims), QFloat(strategy))
         kind = storage(dtype)
         wanted, given = prod(dims) * kind.itemsize, memoryview(raw).nbytes
         if wanted != given or len(dims) > MAX_DIMS:
@@ -92,6 +98,20 @@ class TensorData:
         data = object.__new__(cls)
         data.dtype, data.array = dtype, _locked(array.reshape(dims))
         return data
+
+    @classmethod
+    def quantized(
+        cls, values: Any, shape: Iterable[int], strategy: QuantizationStrategy
+    ) -> Self:
+        """Codes, and the strategy that says what they stand for.
+
+        Example:
+            >>> from burnbook.tensor.qfloat import PerTensorSymmetricInt8
+            >>> halves = PerTensorSymmetricInt8(0.5)
+            >>> print(TensorData.quantized([-2, 0, 3], [3], halves).dequantize())
+            [-1.0, 0.0, 1.5]
+        """
+        return cls.of(cls(values, shape, "i8").array, QFloat(strategy))
 
     @classmethod
     def full(cls, shape: Iterable[int], value: float, dtype: str = "f32") -> Self:
@@ -129,12 +149,23 @@ class TensorData:
         return Shape.of(self.array.shape)
 
     @property
+    def kind(self) -> Kind:
+        """Float, Int or Bool; quantized data is Float."""
+        is_float = self.dtype == "bf16" or isinstance(self.dtype, QFloat)
+        return Float if is_float else kind_of(self.array.dtype)
+
+    @property
     def bytes(self) -> bytes:
         """The elements as little-endian bytes."""
-        return self.array.tobytes()
+        return bytes(self.as_bytes())
 
     def as_bytes(self) -> memoryview:
-        """The elements as little-endian bytes, without a copy."""
+        """The elements as little-endian bytes, without a copy where there can be none.
+
+        Of quantized data the codes; by newer Burn's schemes in words, scales behind.
+        """
+        if isinstance(self.dtype, QFloat):
+            return self.dtype.strategy.write(self.array)
         return self.array.reshape(-1).view(np.uint8).data
 
     def num_elements(self) -> int:
@@ -146,13 +177,28 @@ class TensorData:
 
         Why: floats are cut toward zero on the way to ints; floats too large for a
         smaller float become inf; a number is true when it is from 1 to 255 as u8.
+        Of quantized data the codes convert, as in Burn; `dequantize` gives numbers.
         """
         if dtype == self.dtype:
             return self
+        if isinstance(dtype, QFloat):
+            what, cure = "codes need a strategy", "with_quantization(strategy)"
+            raise DataError("TensorData.convert", what, cure=cure)
         return TensorData.of(convert_array(self.array, self.dtype, dtype), dtype)
 
+    def with_quantization(self, strategy: QuantizationStrategy) -> TensorData:
+        """The codes of f32 elements, by a strategy."""
+        self._expect("f32", "with_quantization")
+        return TensorData.of(strategy.quantize(self.array), QFloat(strategy))
+
+    def dequantize(self) -> TensorData:
+        """The f32 numbers that codes stand for; other data stays as it is."""
+        if not isinstance(self.dtype, QFloat):
+            return self
+        return TensorData.of(self.dtype.strategy.dequantize(self.array))
+
     def to_numpy(self, dtype: str | None = None) -> np.ndarray:
-        """The elements as a read-only NumPy array (bf16 as float32)."""
+        """The elements as a read-only NumPy array (bf16 as float32, codes as int8)."""
         self._expect(dtype, "to_numpy")
         return _locked(widen(self.array)) if self.dtype == "bf16" else self.array
 
@@ -178,7 +224,11 @@ class TensorData:
         """Fail unless shapes and elements agree; `strict` compares the types as well.
 
         Why: NaN equals NaN here, and -0.0 differs from 0.0: a test wants the same data.
+        Codes are compared with codes of the same scheme only.
         """
+        kinds = [_strategy_type(d.dtype) for d in (self, other)]
+        if kinds[0] != kinds[1]:
+            raise AssertionError(f"Quantization differs ({kinds[0]} != {kinds[1]})")
         if strict and self.dtype != other.dtype:
             raise AssertionError(f"Data types differ ({self.dtype} != {other.dtype})")
         mine, its = _comparable(self, other)
@@ -253,66 +303,14 @@ class TensorData:
         return (TensorData.of, (self.array, self.dtype))
 
     def __str__(self) -> str:
-        return flat_text(self.to_numpy(), self.dtype)
+        text, name = flat_text(self.to_numpy(), self.dtype), self.dtype
+        return f"{text} {name.strategy!r}" if isinstance(name, QFloat) else text
 
     def __repr__(self) -> str:
-        return f"TensorData {self.dtype} {list(self.array.shape)}"
-
-
-def storage(dtype: str) -> np.dtype:
-    """The NumPy type that holds `dtype`: u16 bits for bf16, which NumPy lacks."""
-    return np.dtype(np.uint16) if dtype == "bf16" else numpy_dtype(dtype)
-
-
-def widen(bits: np.ndarray) -> np.ndarray:
-    """The f32 numbers behind bf16 bits, exactly: the bits are the upper half."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-
-
-def narrow(values: np.ndarray) -> np.ndarray:
-    """The bf16 bits of f32 numbers, rounded to nearest even; a NaN stays a NaN."""
-    bits = np.asarray(values, np.float32, order="C").view(np.uint32)
-    odd = (bits >> np.uint32(16)) & np.uint32(1)
-    with np.errstate(over="ignore"):
-        rounded = (bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)
-    quiet = (bits >> np.uint32(16)) | np.uint32(0x40)
-    return np.where(np.isnan(values), quiet, rounded).astype(np.uint16)
-
-
-def convert_array(array: np.ndarray, given: str, wanted: str) -> np.ndarray:
-    """Change the element type of an array (see `TensorData.convert`)."""
-    if given == wanted:
-        return array
-    if given == "bf16":
-        return convert_array(widen(array), "f32", wanted)
-    if wanted == "bf16":
-        return narrow(convert_array(array, given, "f32"))
-    target = numpy_dtype(wanted)
-    if wanted == "bool":
-        return _checked(array, np.dtype(np.uint8), "u8, on the way to bool") != 0
-    if target.kind in "iu" and array.dtype.kind != "b":
-        return _checked(array, target, wanted)
-    with np.errstate(over="ignore", under="ignore"):
-        return array.astype(target)
-
-
-def _checked(array: np.ndarray, target: np.dtype, name: str) -> np.ndarray:
-    """Cut to whole numbers of `target`, or say which element has no room in it."""
-    limits = np.iinfo(target)
-    if array.dtype.kind == "f":
-        whole = np.trunc(array.astype(np.float64))
-        fits = (whole >= limits.min) & (whole < float(limits.max + 1))
-    else:
-        fits = (array >= limits.min) & (array <= limits.max)
-    if not fits.all():
-        position = int(np.argmin(fits))
-        text = number_text(array.reshape(-1)[position], dtype_name(array.dtype))
-        raise DataError(
-            "TensorData.convert",
-            f"{text} does not fit {name}",
-            [("position", str(position)), ("room", f"{limits.min} to {limits.max}")],
-        )
-    return array.astype(target)
+        name = self.dtype
+        if isinstance(name, QFloat):
+            name = f"QFloat({name.strategy.scheme!r})"
+        return f"TensorData {name} {list(self.array.shape)}"
 
 
 def _read(values: Any) -> tuple[np.ndarray, str, str]:
@@ -400,6 +398,11 @@ def _draw(
         return rng.integers(int(low), int(high), dims)
     values = low + (high - low) * rng.random(dims, dtype=np.float32)
     return np.minimum(values, np.nextafter(np.float32(high), np.float32(low)))
+
+
+def _strategy_type(dtype: str) -> str:
+    """What kind of quantization a type is: none, or the name of the scheme."""
+    return repr(dtype.strategy.scheme) if isinstance(dtype, QFloat) else "none"
 
 
 def _comparable(a: TensorData, b: TensorData) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ from burnbook.tensor.data import TensorData
 from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
 from burnbook.tensor.protocol import Protocol
+from burnbook.tensor.quantizing import Quantizing
 from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
@@ -26,7 +27,7 @@ from burnbook.tensor.spec import TensorSpec, spec_of
 from burnbook.tensor.totals import Totals
 
 
-class Tensor(Protocol, Masks, Sorting, Sampling, Totals, Precision):
+class Tensor(Protocol, Masks, Sorting, Sampling, Totals, Precision, Quantizing):
     """A block of numbers with a rank and a kind, on a backend.
 
     Example:

@@ -104,8 +104,7 @@ class Tracking(Methods):
     @classmethod
     def from_inner(cls, tensor: Self, device: Backend | None = None) -> Self:
         """The same values, untracked, on an autodiff backend above the tensor's."""
-        backend = device or tensor.backend.autodiff()
-        return cls(tensor.value, tensor.kind, backend, tensor.rank)
+        return tensor._lifted(device or tensor.backend.autodiff())
 
     def _tracked(self) -> bool:
         tracked = getattr(self.backend, "tracked", None)
@@ -113,6 +112,10 @@ class Tracking(Methods):
 
     def _plain(self) -> Any:
         return self.value.value if self._tracked() else self.value
+
+    def _lifted(self, backend: Backend) -> Self:
+        """The same raw value as one of a backend above."""
+        return type(self)(self.value, self.kind, backend, self.rank)
 
     def _same(self, value: Any) -> Self:
         return type(self)(value, self.kind, self.backend, self.rank)

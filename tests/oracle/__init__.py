@@ -2,6 +2,7 @@
 
 from tests.oracle import (
     basics,
+    codes,
     images,
     norms,
     numbers,
@@ -11,7 +12,17 @@ from tests.oracle import (
     sliding,
 )
 
-FAMILIES = (basics, images, norms, numbers, recurrent, runs, sequences, sliding)
+FAMILIES = (
+    basics,
+    codes,
+    images,
+    norms,
+    numbers,
+    recurrent,
+    runs,
+    sequences,
+    sliding,
+)
 
 
 def find(name):

@@ -1,0 +1,169 @@
+"""Quantization. From numbers to codes of a few bits, and back.
+
+A code is a whole number of 8, 4 or 2 bits that stands for a multiple of a scale, or the
+bits of a float of 8 or 4 bits. Codes are held as i8, one each, or packed into words.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burnbook.op import indices, normal, op, positive
+
+
+class CodeType(NamedTuple):
+    """What codes of one type can be: how many bits, between which numbers.
+
+    exponent: how many bits a float's exponent has; 0 for whole numbers.
+    """
+
+    bits: int
+    low: float
+    high: float
+    exponent: int = 0
+
+
+CODE_TYPES = {
+    "Q8F": CodeType(8, -128, 127),
+    "Q4F": CodeType(4, -8, 7),
+    "Q2F": CodeType(2, -2, 1),
+    "Q8S": CodeType(8, -127, 127),
+    "Q4S": CodeType(4, -7, 7),
+    "Q2S": CodeType(2, -1, 1),
+    "E4M3": CodeType(8, -448, 448, 4),
+    "E5M2": CodeType(8, -57344, 57344, 5),
+    "E2M1": CodeType(4, -6, 6, 2),
+}
+
+
+def _floats(name: str) -> np.ndarray:
+    """The numbers ≥ 0 of a small float type, in the order of their bits."""
+    bits, _, high, exponent = CODE_TYPES[name]
+    mantissa = bits - 1 - exponent
+    code = np.arange(2 ** (bits - 1))
+    power, part = code >> mantissa, code & (2**mantissa - 1)
+    one = np.where(power > 0, 1.0, 0.0)  # below the first power there is no leading 1
+    shift = np.maximum(power, 1) - (2 ** (exponent - 1) - 1)
+    values = (one + part / 2**mantissa) * 2.0**shift
+    return values[values <= high]
+
+
+FLOATS = {name: _floats(name) for name, kind in CODE_TYPES.items() if kind.exponent}
+
+HALF = {"value": "E2M1"}
+
+
+@op(
+    "FF>I FFI>I",
+    samples=[
+        (normal(2, 3), positive(2, 1), {"value": "Q4S"}),
+        (normal(2, 3), positive(1, 1), indices(9, 1, 1), {"value": "Q8F"}),
+        (normal(3, 5), positive(3, 1), HALF),
+    ],
+    method=False,
+)
+def to_codes(xp: Any, x: Any, scale: Any, offset: Any = None, *, value: str) -> Any:
+    """The code of each element: out = round(x / scale + offset), kept inside its range.
+
+    Shapes: x [...], scale [...], offset [...] -> [...]
+    Why: halves go away from zero, as Rust's `round` does; NumPy's would go to even.
+    """
+    kind = CODE_TYPES[value]
+    ratio = x / scale
+    if kind.exponent:
+        return _to_bits(xp, ratio, value)
+    if offset is not None:
+        ratio = ratio + offset.astype(ratio.dtype)
+    whole = xp.trunc(ratio)
+    rest = xp.absolute(ratio - whole) >= 0.5
+    whole = whole + xp.where(rest, xp.sign(ratio), 0)
+    return xp.clip(whole, kind.low, kind.high).astype(xp.int8)
+
+
+def _to_bits(xp: Any, x: Any, value: str) -> Any:
+    """The bits of the nearest small float; of two equally near ones, the even."""
+    known = FLOATS[value]
+    middles = xp.asarray((known[:-1] + known[1:]) / 2, dtype=x.dtype)
+    size = xp.absolute(x)
+    low = xp.searchsorted(middles, size, side="left")
+    tie = xp.searchsorted(middles, size, side="right") != low
+    code = low + (tie & (low % 2 == 1))
+    sign = xp.signbit(x) * (1 << (CODE_TYPES[value].bits - 1))
+    return (code + sign).astype(xp.uint8).view(xp.int8)
+
+
+@op(
+    "IF>F IFI>F",
+    samples=[
+        (indices(7, 2, 3), positive(2, 1), {"value": "Q4S"}),
+        (indices(120, 2, 3), positive(1, 1), indices(9, 1, 1), {"value": "Q8F"}),
+        (indices(16, 3, 5), positive(3, 1), HALF),
+    ],
+    method=False,
+)
+def from_codes(
+    xp: Any, codes: Any, scale: Any, offset: Any = None, *, value: str
+) -> Any:
+    """What each code stands for: out = scale · (code − offset).
+
+    Shapes: codes [...], scale [...], offset [...] -> [...]
+    """
+    kind = CODE_TYPES[value]
+    if kind.exponent:
+        known = FLOATS[value]
+        above = np.full(2 ** (kind.bits - 1) - len(known), np.nan)  # no number's bits
+        half = np.concatenate([known, above])
+        table = xp.asarray(np.concatenate([half, -half]), dtype=scale.dtype)
+        return scale * table[codes.astype(xp.uint8)]
+    if offset is not None:
+        codes = codes.astype(xp.int32) - offset.astype(xp.int32)
+    return scale * codes.astype(scale.dtype)
+
+
+WORDS = {8: "uint8", 32: "uint32"}
+
+
+@op(
+    "I>I",
+    samples=[
+        (indices(4, 2, 19), {"bits": 2, "word": 32}),
+        (indices(16, 3), {"bits": 4, "word": 8}),
+    ],
+    method=False,
+)
+def pack(xp: Any, codes: Any, *, bits: int, word: int) -> Any:
+    """Put several codes of a row into one word, the first into its lowest bits.
+
+    Shapes: codes [..., n] -> [..., m]
+    """
+    dtype = getattr(xp, WORDS[word])
+    size, each = codes.shape[-1], word // bits
+    count = -(-size // each)
+    rest = xp.zeros((*codes.shape[:-1], count * each - size), dtype=dtype)
+    fields = xp.concatenate([codes.astype(dtype) & (2**bits - 1), rest], axis=-1)
+    fields = fields.reshape((*codes.shape[:-1], count, each))
+    shifts = xp.arange(0, word, bits).astype(dtype)
+    return (fields << shifts).sum(axis=-1, dtype=dtype)  # no two share a bit
+
+
+@op(
+    "I>I",
+    samples=[
+        (indices(2**31, 2, 2), {"bits": 2, "word": 32, "size": 19, "signed": True}),
+        (indices(256, 2), {"bits": 4, "word": 8, "size": 3, "signed": False}),
+    ],
+    method=False,
+)
+def unpack(
+    xp: Any, words: Any, *, bits: int, word: int, size: int, signed: bool
+) -> Any:
+    """The codes inside words, which `pack` put there; `size` of them in each row.
+
+    Shapes: words [..., m] -> [..., n]
+    """
+    dtype = getattr(xp, WORDS[word])
+    shifts = xp.arange(0, word, bits).astype(dtype)
+    fields = (words.astype(dtype)[..., None] >> shifts) & (2**bits - 1)
+    codes = fields.reshape((*words.shape[:-1], -1))[..., :size].astype(xp.int32)
+    half = 1 << (bits - 1) if signed else 0
+    return ((codes ^ half) - half).astype(xp.int8)
