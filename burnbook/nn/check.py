@@ -244,7 +244,7 @@ def _gradients(trial: Trial) -> str | None:
     if not parts:
         return None
     total = trial.total(trial.run(module, inputs))
-    if not total._tracked():
+    if not _depends(total):
         return "the result depends on no parameter and no input"
     grads = total.backward()
     for name, tensor in parts.items():
@@ -311,7 +311,7 @@ def _frozen(trial: Trial) -> str | None:
         return "a parameter still requires a gradient"
     inputs = trial.given(trial.device, tracked=True)
     total = trial.total(trial.run(frozen, inputs))
-    grads = total.backward() if total._tracked() else {}
+    grads = total.backward() if _depends(total) else {}
     if grads and any(p.val().grad(grads) is not None for p in _params(frozen)):
         return "a parameter got a gradient"
     learned = _flags(trial.make())
@@ -328,8 +328,8 @@ def _record(trial: Trial) -> str | None:
     if _flags(made) != _flags(other):
         return "what is learned changed"
     device = trial.device
-    results = [trial.run(m, trial.given(device)) for m in (module, made)]
-    return None if _equal(*results) else "the loaded module gives another result"
+    old, new = (trial.run(m, trial.given(device)) for m in (module, made))
+    return None if _equal(old, new) else "the loaded module gives another result"
 
 
 def _copies(trial: Trial) -> str | None:
@@ -349,8 +349,8 @@ def _copies(trial: Trial) -> str | None:
             return f"{name}: other values"
         if _flags(copy) != _flags(module):
             return f"{name}: something else is learned"
-        results = [trial.run(m, trial.given(trial.device)) for m in (copy, module)]
-        if not _equal(*results):
+        old, new = (trial.run(m, trial.given(trial.device)) for m in (module, copy))
+        if not _equal(old, new):
             return f"{name}: another result"
     return None
 
@@ -401,6 +401,11 @@ PROMISES: dict[str, Callable[[Trial], str | None]] = {
 
 def _params(module: Any) -> list[Param]:
     return [param for _, param in module.named_params()]
+
+
+def _depends(total: Tensor) -> bool:
+    """Whether there is a graph behind a tensor."""
+    return hasattr(total.value, "node")
 
 
 def _flags(module: Any) -> list[bool]:
