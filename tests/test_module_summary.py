@@ -122,6 +122,18 @@ def test_a_table_of_the_first_levels():
     assert len(found.rows) == 6
 
 
+def test_parameters_that_the_layer_above_uses_are_not_idle():
+    found = summary(nn.LstmConfig(3, 4, True).init(PLAIN), [2, 5, 3])
+    gate = found["input_gate"]
+    assert gate.fused
+    assert not gate.calls
+    assert re.search(r"\n  input_gate +GateController +– +– +36 +above\n", str(found))
+    assert re.search(r"\n  gate_activation +Sigmoid +– +– +0 +–\n", str(found))
+    products = 2 * 10 * (3 * 16 + 4 * 16)
+    assert products < found.flops < 1.25 * products
+    assert not summary(net(), [1, 4])["block.idle"].fused
+
+
 def test_tied_weights_are_one_parameter():
     layer = nn.LinearConfig(4, 4).init(PLAIN)
     found = summary(Block([layer, layer], layer, layer), [1, 4])
@@ -188,6 +200,7 @@ def test_the_data_is_plain():
         "trainable": 16,
         "flops": 96,
         "calls": 1,
+        "fused": False,
     }
 
 

@@ -29,7 +29,8 @@ class LayerSummary:
     """One layer of a summary.
 
     path: where it is in the model, "" for the model itself. params, flops: those of its
-    own and of all layers in it. calls: how often it ran.
+    own and of all layers in it. calls: how often it ran. fused: it did not run, but the
+    layer around it used its parameters, as an Lstm uses those of its gates.
     """
 
     path: str
@@ -41,6 +42,7 @@ class LayerSummary:
     trainable: int = 0
     flops: int = 0
     calls: int = 0
+    fused: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data."""
@@ -128,7 +130,7 @@ class ModuleSummary:
                 _shapes(row.inputs),
                 _shapes(row.outputs),
                 f"{row.params:,}",
-                f"{row.flops:,}" if row.calls else "not run",
+                _flops(row),
             )
 
     def _totals(self) -> list[str]:
@@ -176,6 +178,9 @@ def summary(
     devices = traced.devices()
     given = [_argument(trace, value, devices, i) for i, value in enumerate(inputs)]
     getattr(traced, method)(*given)
+    for row, (_, layer, _) in zip(rows, _layers(traced), strict=True):
+        used = (id(param.val().value) in trace.used for param in _unique(layer))
+        row.fused = not row.calls and any(used)
     _add_up(rows)
     total = 0
     for param in _unique(model):
@@ -188,6 +193,7 @@ class Trace:
 
     def __init__(self) -> None:
         self.open: list[LayerSummary] = []
+        self.used: set[int] = set()  # the ids of all inputs; parameters stay alive
         self.devices: dict[Backend, Backend] = {}
 
     def device(self, device: Backend) -> Backend:
@@ -251,6 +257,7 @@ class Noting(Decorator):
     def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
         """Run the op below, and count it for the innermost layer."""
         out = self.inner.run(op, values, attrs)
+        self.trace.used.update(map(id, values))
         if self.trace.open:
             first = out[0] if type(out) is tuple else out
             shapes = [tuple(v.shape) for v in values if hasattr(v, "shape")]
@@ -357,6 +364,15 @@ def _shapes(found: Any) -> str:
     if isinstance(found, list) and all(type(n) is int for n in found) and found:
         return str(found)
     return ", ".join(text for text in map(_shapes, found) if text != "–") or "–"
+
+
+def _flops(row: LayerSummary) -> str:
+    """The operations as text, or why there are none."""
+    if row.calls:
+        return f"{row.flops:,}"
+    if row.params and not row.fused:
+        return "not run"
+    return "above" if row.fused else "–"
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:
