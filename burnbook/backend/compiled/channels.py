@@ -11,7 +11,6 @@ from burnbook.backend.compiled.buffers import empty
 from burnbook.backend.compiled.jit import f32, kernel_code
 from burnbook.backend.compiled.registry import kernel
 from burnbook.backend.compiled.sums import (
-    dot_around,
     fall_of,
     grain,
     line,
@@ -21,6 +20,7 @@ from burnbook.backend.compiled.sums import (
     squares_around,
     straight,
     straight_of_two,
+    sum_and_dot,
     sum_of,
     whole,
 )
@@ -86,7 +86,7 @@ def group_slopes(
         r = scale_of(var[i], epsilon, inside)
         plain = along = f32(0)
         for c in range(channels):
-            total, dot = sum_of(g[i, c]), dot_around(g[i, c], x[i, c], m)
+            total, dot = sum_and_dot(g[i, c], x[i, c], m)
             dbeta[i, c], dgamma[i, c] = total, dot * r
             plain += total * gamma[i % groups, c]
             along += dot * gamma[i % groups, c]
@@ -148,8 +148,9 @@ def batch_slopes(
         r = scale_of(var[c], epsilon, True)
         plain = along = f32(0)
         for i in range(n):
-            plain += sum_of(g[i, c])
-            along += dot_around(g[i, c], x[i, c], m)
+            total, dot = sum_and_dot(g[i, c], x[i, c], m)
+            plain += total
+            along += dot
         dbeta[c], dgamma[c] = plain, along * r
         a = r * gamma[c]
         b = -a * r * r * along * each

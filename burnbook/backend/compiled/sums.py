@@ -33,12 +33,13 @@ def squares_around(x: Any, mean: Any) -> Any:
 
 
 @part
-def dot_around(g: Any, x: Any, mean: Any) -> Any:
-    """Σ g (x − mean)."""
-    total = f32(0)
+def sum_and_dot(g: Any, x: Any, mean: Any) -> Any:
+    """Σ g and Σ g (x − mean)."""
+    total = dot = f32(0)
     for j in range(x.size):
-        total += g[j] * (x[j] - mean)
-    return total
+        total += g[j]
+        dot += g[j] * (x[j] - mean)
+    return total, dot
 
 
 @part
