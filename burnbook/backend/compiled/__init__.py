@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from burnbook.backend.compiled import store
+from burnbook.backend.compiled.lists import ALONG_LINES
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.conv import conv2d
 from burnbook.ops.elementwise import relu
@@ -50,6 +51,7 @@ FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "update": {adam_step: 1},
     "recurrent": {gru: 512, gru.backward: 512, lstm: 512, lstm.backward: 512},
     "rows": {linear: 256},
+    **ALONG_LINES,
     "sequence_loss": {
         ctc_loss: 64,
         ctc_loss.backward: (64, 1),
@@ -127,7 +129,10 @@ def _stub(op: Any, always: bool) -> Kernel:
 
     def run(*values: Any, **attrs: Any) -> Any:
         nonlocal kernel
-        if values[place].size < smallest:
+        try:
+            if values[place].size < smallest:
+                return None
+        except AttributeError:  # a Python number
             return None
         if kernel is None:
             if not always and not _decide():

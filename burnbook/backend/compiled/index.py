@@ -1,0 +1,276 @@
+"""Advanced · Performance. Picking elements by index, adding at indices, and masks.
+
+Each kernel checks its indices as it goes and says whether all were inside; if not, the
+plain code runs and raises the error. Elements are moved as whole numbers of their size,
+so one kernel serves all types of 4 bytes and one all of 8.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled.buffers import empty
+from burnbook.backend.compiled.copies import copied, whole, zeros
+from burnbook.backend.compiled.jit import exact_code, exact_part
+from burnbook.backend.compiled.lines import I64, as_lines, blocks
+from burnbook.backend.compiled.registry import F32, kernel
+from burnbook.backend.compiled.team import team
+from burnbook.ops.index import gather, scatter, select, select_assign
+
+WIDTH = 16  # neighbouring lines of a block: one cache line of every row
+WIDE = 256  # the same where whole rows are added
+ROOM = 1 << 15  # elements of a part
+WORDS, PLACES = "i4[:,:,::1], ", "i8[:,:,::1], "
+REST = "u1[::1], i8, i8, i8)"
+BITS = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+
+
+@exact_part
+def outside(indices: Any, size: Any) -> Any:
+    """Whether one of some indices is; a negative one is huge when read without sign."""
+    largest = np.uint64(0)
+    for k in range(indices.size):
+        i = np.uint64(indices[k])
+        largest = i if i > largest else largest
+    return indices.size > 0 and largest >= np.uint64(size)
+
+
+def gather_range(
+    x: Any, indices: Any, out: Any, wrong: Any, width: int, start: int, stop: int
+) -> None:
+    """out[o, k, j] = x[o, indices[o, k, j], j] for some blocks of lines.
+
+    Where width is 0 the arrays hold rows: out[o, 0, k] = x[o, 0, indices[o, 0, k]].
+    """
+    if width == 0:
+        for p in range(start, stop):
+            line, at, now = x[p, 0], indices[p, 0], out[p, 0]
+            if outside(at, line.size):
+                wrong[0] = 1
+                return
+            for k in range(now.size):
+                now[k] = line[np.uint64(at[k])]
+        return
+    n, many, inner = x.shape[1], indices.shape[1], x.shape[2]
+    across = (inner + width - 1) // width
+    for p in range(start, stop):
+        o, low = p // across, p % across * width
+        high = min(low + width, inner)
+        for k in range(many):
+            at, now = indices[o, k], out[o, k]
+            for j in range(low, high):
+                i = np.uint64(at[j])
+                if i >= np.uint64(n):
+                    wrong[0] = 1
+                    return
+                now[j] = x[o, i, j]
+
+
+gather_4 = exact_code(f"void({WORDS}{PLACES}{WORDS}{REST}")(gather_range)
+gather_8 = exact_code(f"void({PLACES * 3}{REST}")(gather_range)
+
+
+@exact_code(f"void(f4[:,:,::1], {PLACES}f4[:,:,::1], {REST}")
+def scatter_range(
+    out: Any, indices: Any, values: Any, wrong: Any, width: int, start: int, stop: int
+) -> None:
+    """out[o, indices[o, k, j], j] += values[o, k, j] for some blocks of lines."""
+    if width == 0:
+        for p in range(start, stop):
+            line, at, new = out[p, 0], indices[p, 0], values[p, 0]
+            if outside(at, line.size):
+                wrong[0] = 1
+                return
+            for k in range(new.size):
+                line[np.uint64(at[k])] += new[k]
+        return
+    n, many, inner = out.shape[1], indices.shape[1], out.shape[2]
+    across = (inner + width - 1) // width
+    for p in range(start, stop):
+        o, low = p // across, p % across * width
+        high = min(low + width, inner)
+        for k in range(many):
+            at, new = indices[o, k], values[o, k]
+            for j in range(low, high):
+                i = np.uint64(at[j])
+                if i >= np.uint64(n):
+                    wrong[0] = 1
+                    return
+                out[o, i, j] += new[j]
+
+
+def select_range(
+    x: Any, indices: Any, out: Any, wrong: Any, rows: bool, start: int, stop: int
+) -> None:
+    """out[o, k] = x[o, indices[k]] for some of these; rows as in gather_range."""
+    if rows:
+        if outside(indices, x.shape[2]):
+            wrong[0] = 1
+            return
+        for p in range(start, stop):
+            line, now = x[p, 0], out[p, 0]
+            for k in range(now.size):
+                now[k] = line[np.uint64(indices[k])]
+        return
+    n, many = np.uint64(x.shape[1]), indices.size
+    for p in range(start, stop):
+        o, i = p // many, np.uint64(indices[p % many])
+        if i >= n:
+            wrong[0] = 1
+            return
+        line, now = x[o, i], out[o, p % many]
+        for j in range(now.size):
+            now[j] = line[j]
+
+
+SELECT = "u1[::1], b1, i8, i8)"
+select_4 = exact_code(f"void({WORDS}i8[::1], {WORDS}{SELECT}")(select_range)
+select_8 = exact_code(f"void({PLACES}i8[::1], {PLACES}{SELECT}")(select_range)
+
+
+@exact_code("void(f4[:,:,::1], i8[::1], f4[:,:,::1], u1[::1], i8, i8, i8)")
+def add_range(
+    out: Any, indices: Any, values: Any, wrong: Any, width: int, start: int, stop: int
+) -> None:
+    """out[o, indices[k]] += values[o, k] for some blocks of lines."""
+    if outside(indices, out.shape[1] if width else out.shape[2]):
+        wrong[0] = 1
+        return
+    many, inner = indices.size, out.shape[2]
+    if width == 0:
+        for p in range(start, stop):
+            line, new = out[p, 0], values[p, 0]
+            for k in range(many):
+                line[np.uint64(indices[k])] += new[k]
+        return
+    across = (inner + width - 1) // width
+    for p in range(start, stop):
+        o, low = p // across, p % across * width
+        high = min(low + width, inner)
+        for k in range(many):
+            i = np.uint64(indices[k])
+            line, new = out[o, i, low:high], values[o, k, low:high]
+            for j in range(line.size):
+                line[j] += new[j]
+
+
+def cut(
+    dim: int, most: int, grain: int, *arrays: Any
+) -> tuple[list[Any], int, int, int]:
+    """Arrays as lines or rows, the width of a block, how many, and how many a part."""
+    views = [as_lines(x, dim) for x in arrays]
+    outer, n, inner = views[0].shape
+    if inner > 1:
+        return views, *blocks(views[0], most, grain)
+    rows = [v.reshape(outer, 1, v.shape[1]) for v in views]
+    return rows, 0, outer, max(1, grain // max(1, n))
+
+
+def fits(x_shape: tuple[int, ...], indices: Any, dim: int) -> bool:
+    """Whether indices have the tensor's shape, but for one dim."""
+    if indices.ndim != len(x_shape) or not -len(x_shape) <= dim < len(x_shape):
+        return False
+    pairs = zip(x_shape, indices.shape, strict=True)
+    return all(a == b or d == dim % indices.ndim for d, (a, b) in enumerate(pairs))
+
+
+@kernel(gather)
+def gather_kernel(x: Any, indices: Any, *, dim: int) -> Any:
+    bits = BITS.get(x.dtype.itemsize)
+    x, indices = whole(x, x.dtype), whole(indices, I64)
+    if bits is None or indices is None or not fits(x.shape, indices, dim):
+        return None
+    if x.size == 0 or indices.size == 0:
+        return None
+    out = empty(indices.shape, x.dtype)
+    wrong = np.zeros(1, np.uint8)
+    arrays = (indices, x.view(bits), out.view(bits))
+    (at, *views), width, count, grain = cut(dim, WIDTH, ROOM, *arrays)
+    code = gather_4 if bits.itemsize == 4 else gather_8
+    team.run(code, (views[0], at, views[1], wrong, width), count, grain)
+    return None if wrong[0] else out
+
+
+@kernel(gather.backward)
+def gather_back(
+    g: Any, indices: Any, x_shape: Any, *, dim: int, needs: tuple[bool, ...]
+) -> Any:
+    out = zeros(x_shape) if g.dtype is F32 else None
+    dx = None if out is None else scattered(out, indices, g, dim)
+    return None if dx is None else (dx, None)
+
+
+@kernel(scatter)
+def scatter_kernel(x: Any, indices: Any, values: Any, *, dim: int) -> Any:
+    x = whole(x)
+    return None if x is None else scattered(copied(x), indices, values, dim)
+
+
+def scattered(out: Any, indices: Any, values: Any, dim: int) -> Any:
+    """Add values to an array of our own."""
+    indices, values = whole(indices, I64), whole(values)
+    if indices is None or values is None or values.shape != indices.shape:
+        return None
+    if not fits(out.shape, indices, dim) or out.size == 0 or indices.size == 0:
+        return None
+    wrong = np.zeros(1, np.uint8)
+    arrays = (indices, out, values)
+    (at, *views), width, count, grain = cut(dim, WIDTH, ROOM, *arrays)
+    views.insert(1, at)
+    team.run(scatter_range, (*views, wrong, width), count, grain)
+    return None if wrong[0] else out
+
+
+@kernel(select)
+def select_kernel(x: Any, indices: Any, *, dim: int) -> Any:
+    bits = BITS.get(x.dtype.itemsize)
+    if bits is None or x.size == 0 or not -x.ndim <= dim < x.ndim:
+        return None
+    dim %= x.ndim
+    x, indices = whole(x, x.dtype), whole(indices, I64)
+    if indices is None or indices.ndim != 1 or indices.size == 0:
+        return None
+    many = indices.size
+    out = empty((*x.shape[:dim], many, *x.shape[dim + 1 :]), x.dtype)
+    wrong = np.zeros(1, np.uint8)
+    views = cut(dim, 1, ROOM, out.view(bits), x.view(bits))
+    (target, source), width, count, grain = views
+    if width:  # whole slices
+        count = target.shape[0] * many
+        grain = max(1, ROOM // target.shape[2])
+    code = select_4 if bits.itemsize == 4 else select_8
+    team.run(code, (source, indices, target, wrong, width == 0), count, grain)
+    return None if wrong[0] else out
+
+
+@kernel(select.backward)
+def select_back(
+    g: Any, indices: Any, x_shape: Any, *, dim: int, needs: tuple[bool, ...]
+) -> Any:
+    out = zeros(x_shape) if g.dtype is F32 else None
+    dx = None if out is None else added(out, indices, g, dim)
+    return None if dx is None else (dx, None)
+
+
+@kernel(select_assign)
+def select_assign_kernel(x: Any, indices: Any, values: Any, *, dim: int) -> Any:
+    x = whole(x)
+    return None if x is None else added(copied(x), indices, values, dim)
+
+
+def added(out: Any, indices: Any, values: Any, dim: int) -> Any:
+    """Add whole slices to an array of our own."""
+    if out.size == 0 or not -out.ndim <= dim < out.ndim:
+        return None
+    dim %= out.ndim
+    values, indices = whole(values), whole(indices, I64)
+    if values is None or indices is None or indices.ndim != 1:
+        return None
+    if values.shape != (*out.shape[:dim], indices.size, *out.shape[dim + 1 :]):
+        return None
+    if values.size == 0:
+        return None
+    wrong = np.zeros(1, np.uint8)
+    (new, sums), width, count, grain = cut(dim, WIDE, ROOM, values, out)
+    team.run(add_range, (sums, indices, new, wrong, width), count, grain)
+    return None if wrong[0] else out

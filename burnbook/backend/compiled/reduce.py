@@ -1,0 +1,395 @@
+"""Advanced · Performance. Sums, products and extremes along a dim, and their gradients.
+
+Lines that lie side by side are added in vector registers. A whole array is added in
+rows of one length, whatever the number of threads, so results stay the same.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled.buffers import empty
+from burnbook.backend.compiled.copies import whole, zeros
+from burnbook.backend.compiled.jit import (
+    exact_code,
+    exact_part,
+    f32,
+    kernel_code,
+    part,
+)
+from burnbook.backend.compiled.lines import GRAIN, I64, as_lines, blocks
+from burnbook.backend.compiled.registry import F32, kernel, plain_f32
+from burnbook.backend.compiled.team import team
+from burnbook.ops import reduce as ops
+from burnbook.ops.scan import prod, prod_dim
+
+WIDTH = 512  # neighbouring lines of a block
+ROW = 1 << 12  # elements of a row that a whole array is cut into
+LONG = 32  # elements of a row in which NumPy finds the extreme more quickly
+SIDE = 64  # rows that are turned at a time
+LOW = np.int32(2**31 - 1)
+INFINITE = np.int32(0x7F800000)  # the bits of infinity
+I32 = np.dtype(np.int32)
+LINES = "f4[:,:,::1], "
+
+
+@part
+def sum_of(x: Any) -> Any:
+    total = f32(0)
+    for j in range(x.size):
+        total += x[j]
+    return total
+
+
+@part
+def product_of(x: Any) -> Any:
+    total = f32(1)
+    for j in range(x.size):
+        total *= x[j]
+    return total
+
+
+@kernel_code("void(f4[:,::1], f4[::1], b1, i8, i8)")
+def total_rows(x: Any, out: Any, times: bool, start: int, stop: int) -> None:
+    """The sum or product of some rows; long ones in pieces, which loses less."""
+    for r in range(start, stop):
+        row = x[r]
+        if times:
+            out[r] = product_of(row)
+        elif row.size <= ROW:
+            out[r] = sum_of(row)
+        else:
+            total = f32(0)
+            for a in range(0, row.size, ROW):
+                total += sum_of(row[a : a + ROW])
+            out[r] = total
+
+
+@kernel_code("void(f4[:,:,::1], f4[:,::1], b1, i8, i8, i8)")
+def total_columns(
+    x: Any, out: Any, times: bool, width: int, start: int, stop: int
+) -> None:
+    """The same for lines that lie side by side, some blocks of them."""
+    n, inner = x.shape[1], x.shape[2]
+    across = (inner + width - 1) // width
+    for p in range(start, stop):
+        o, low = p // across, p % across * width
+        total = out[o, low : min(low + width, inner)]
+        high = low + total.size
+        fours = 0 if times else n // 4 * 4
+        total[:] = f32(1) if times else f32(0)
+        for k in range(0, fours, 4):
+            a, b = x[o, k, low:high], x[o, k + 1, low:high]
+            c, d = x[o, k + 2, low:high], x[o, k + 3, low:high]
+            for j in range(total.size):
+                total[j] += (a[j] + b[j]) + (c[j] + d[j])
+        for k in range(fours, n):
+            a = x[o, k, low:high]
+            if times:
+                for j in range(total.size):
+                    total[j] *= a[j]
+            else:
+                for j in range(total.size):
+                    total[j] += a[j]
+
+
+@exact_part
+def best_lines(x: Any, o: int, low: int, sign: Any, best: Any, at: Any) -> None:
+    """The largest elements of neighbouring lines, and their places; NaN is largest."""
+    high = low + best.size
+    line = x[o, 0, low:high]
+    for j in range(best.size):
+        best[j] = line[j] * sign
+        at[j] = 0
+    for k in range(1, x.shape[1]):
+        line = x[o, k, low:high]
+        i = np.int32(k)
+        for j in range(best.size):
+            v, b = line[j] * sign, best[j]
+            better = (not (v <= b)) & (b == b)
+            best[j] = v if better else b
+            at[j] = i if better else at[j]
+
+
+@exact_code("void(f4[:,:,::1], f4, f4[:,::1], i8[:,::1], i8, i8, i8)")
+def best_range(
+    x: Any, sign: Any, value: Any, place: Any, width: int, start: int, stop: int
+) -> None:
+    """The largest element of each line (times sign), and where the first of them is.
+
+    Rows are turned, some at a time, so that they are lines side by side as well.
+    """
+    n, inner = x.shape[1], x.shape[2]
+    room, spot = np.empty(max(width, SIDE), f32), np.empty(max(width, SIDE), np.int32)
+    if inner == 1:
+        tile = np.empty((1, n, SIDE), f32)
+        for p in range(start, stop, SIDE):
+            rows = min(SIDE, stop - p)
+            for r in range(rows):
+                row = x[p + r]
+                for k in range(n):
+                    tile[0, k, r] = row[k, 0]
+            best_lines(tile, 0, 0, sign, room[:rows], spot[:rows])
+            for r in range(rows):
+                value[p + r, 0], place[p + r, 0] = room[r] * sign, spot[r]
+        return
+    across = (inner + width - 1) // width
+    for p in range(start, stop):
+        o, low = p // across, p % across * width
+        lines = min(width, inner - low)
+        best_lines(x, o, low, sign, room[:lines], spot[:lines])
+        for j in range(lines):
+            value[o, low + j], place[o, low + j] = room[j] * sign, spot[j]
+
+
+@exact_code("void(i4[:,::1], i4[::1], i4, i8, i8)")
+def top_rows(x: Any, out: Any, flip: Any, start: int, stop: int) -> None:
+    """The largest element of some rows (flip −1: the smallest), as whole numbers.
+
+    Why: the bits of floats compare in vector registers once those of negative numbers
+    are turned round, and NaN is what lies above infinity without its sign.
+    """
+    for p in range(start, stop):
+        row = x[p]
+        top, odd = np.int32(-LOW - 1), np.int32(0)
+        for k in range(row.size):
+            bits = row[k]
+            size = bits & LOW
+            odd = max(odd, size)
+            key = (bits ^ ((bits >> np.int32(31)) & LOW)) ^ flip
+            top = max(top, key)
+        top ^= flip
+        out[p] = odd if odd > INFINITE else top ^ ((top >> np.int32(31)) & LOW)
+
+
+@kernel_code("void(f4[:,::1], i8[:,::1], f4[:,:,::1], i8, i8, i8)")
+def put_range(g: Any, place: Any, out: Any, width: int, start: int, stop: int) -> None:
+    """One element of each line is g, at its place; the others are zero."""
+    n, inner = out.shape[1], out.shape[2]
+    if inner == 1:
+        flat = out[start:stop].reshape(-1)
+        for k in range(flat.size):
+            flat[k] = f32(0)
+        for p in range(start, stop):
+            out[p, place[p, 0], 0] = g[p, 0]
+        return
+    across = (inner + width - 1) // width
+    spot = np.empty(width, np.int32)
+    for p in range(start, stop):
+        o, low = p // across, p % across * width
+        high = min(low + width, inner)
+        slope, at = g[o, low:high], spot[: high - low]
+        for j in range(at.size):
+            at[j] = np.int32(place[o, low + j])
+        for k in range(n):
+            line, i = out[o, k, low:high], np.int32(k)
+            for j in range(line.size):
+                line[j] = slope[j] if at[j] == i else f32(0)
+
+
+def totals(x: Any, dim: int, times: bool = False) -> Any:
+    """Sums (or products) along a dim, which stays with size 1; None if not served."""
+    if not plain_f32(x) or x.size == 0:
+        return None
+    dim %= x.ndim
+    lines = as_lines(x, dim)
+    outer, n, inner = lines.shape
+    out = empty((*x.shape[:dim], 1, *x.shape[dim + 1 :]))
+    if inner == 1:
+        grain = max(1, GRAIN // n)
+        views = (lines.reshape(outer, n), out.reshape(outer))
+        team.run(total_rows, (*views, times), outer, grain)
+        return None if times and np.isnan(out).any() else out
+    width, count, grain = blocks(lines, WIDTH)
+    views = (lines, out.reshape(outer, inner))
+    team.run(total_columns, (*views, times, width), count, grain)
+    return out
+
+
+def row_totals(x: Any, times: bool) -> Any:
+    """Sums (or products) of the rows that an array is cut into, and of what is left."""
+    flat = x.reshape(-1)
+    rows, rest = divmod(flat.size, ROW)
+    out = np.empty(rows + (rest > 0), F32)
+    if rows:
+        body = flat[: rows * ROW].reshape(rows, ROW)
+        team.run(total_rows, (body, out[:rows], times), rows, GRAIN // ROW)
+    if rest:
+        total_rows(flat[rows * ROW :].reshape(1, rest), out[rows:], times, 0, 1)
+    return out
+
+
+def total(x: Any) -> Any:
+    if not plain_f32(x) or x.size == 0:
+        return None
+    return np.add.reduce(row_totals(x, False), keepdims=True)
+
+
+@kernel(ops.sum)
+def sum_kernel(x: Any) -> Any:
+    return total(x)
+
+
+@kernel(ops.mean)
+def mean_kernel(x: Any) -> Any:
+    out = total(x)
+    return None if out is None else out / f32(x.size)
+
+
+@kernel(ops.sum_dim)
+def sum_dim_kernel(x: Any, *, dim: int) -> Any:
+    return totals(x, dim) if -x.ndim <= dim < x.ndim else None
+
+
+@kernel(ops.mean_dim)
+def mean_dim_kernel(x: Any, *, dim: int) -> Any:
+    out = sum_dim_kernel(x, dim=dim)
+    return None if out is None else np.divide(out, f32(x.shape[dim]), out=out)
+
+
+@kernel(prod_dim)
+def prod_dim_kernel(x: Any, *, dim: int) -> Any:
+    return totals(x, dim, times=True)
+
+
+@kernel(prod)
+def prod_kernel(x: Any) -> Any:
+    if not plain_f32(x) or x.size == 0:
+        return None
+    out = np.multiply.reduce(row_totals(x, True), keepdims=True)
+    return None if np.isnan(out[0]) else out
+
+
+@kernel(ops.sum_to)
+def sum_to_kernel(x: Any, *, shape: tuple[int, ...]) -> Any:
+    """One sum for each run of dims that were stretched."""
+    wanted = (1,) * (x.ndim - len(shape)) + tuple(shape)
+    out, stop = x, x.ndim
+    while stop:
+        while stop and x.shape[stop - 1] == wanted[stop - 1]:
+            stop -= 1
+        start = stop
+        while start and (
+            x.shape[start - 1] != wanted[start - 1] or wanted[start - 1] == 1
+        ):
+            start -= 1
+        if start < stop:
+            ends = x.shape[:start], out.shape[stop:]
+            out = totals(out.reshape(*ends[0], -1, *ends[1]), start)
+            if out is None:
+                return None
+            out = out.reshape(*ends[0], *(1,) * (stop - start), *ends[1])
+        stop = start
+    return None if out is x else out.reshape(shape)
+
+
+def best(x: Any, sign: int, dim: int) -> Any:
+    """The largest or smallest elements along a dim, and their places."""
+    x = whole(x)
+    if x is None or x.size == 0:
+        return None
+    dim %= x.ndim
+    lines = as_lines(x, dim)
+    shape = (*x.shape[:dim], 1, *x.shape[dim + 1 :])
+    outer, _, inner = lines.shape
+    value, place = empty(shape), empty(shape, I64)
+    width, count, grain = blocks(lines, WIDTH, GRAIN // 2)
+    views = (value.reshape(outer, inner), place.reshape(outer, inner))
+    team.run(best_range, (lines, f32(sign), *views, width), count, grain)
+    return value, place
+
+
+def long_rows(x: Any, dim: int) -> bool:
+    """Whether NumPy finds the extremes of contiguous rows more quickly."""
+    return not -x.ndim <= dim < x.ndim or (
+        x.shape[dim] >= LONG and dim % x.ndim == x.ndim - 1
+    )
+
+
+def place_of(x: Any, sign: int, dim: int) -> Any:
+    if long_rows(x, dim):
+        return None
+    found = best(x, sign, dim)
+    return None if found is None else found[1]
+
+
+def value_of(x: Any, sign: int, dim: int) -> Any:
+    if not long_rows(x, dim):
+        found = best(x, sign, dim)
+        return None if found is None else found[0]
+    if not -x.ndim <= dim < x.ndim or not plain_f32(x) or x.size == 0:
+        return None
+    n = x.shape[-1]
+    out = empty((*x.shape[:-1], 1))
+    rows = (x.view(I32).reshape(-1, n), out.view(I32).reshape(-1))
+    flip = np.int32(0 if sign > 0 else -1)
+    team.run(top_rows, (*rows, flip), out.size, max(1, GRAIN // n))
+    return out
+
+
+def put(g: Any, x: Any, sign: int, dim: int) -> Any:
+    """The gradient of an extreme: each goes to the first of the largest elements."""
+    x, g = whole(x), whole(g)
+    if x is None or g is None or x.size == 0:
+        return None
+    dim %= x.ndim
+    if long_rows(x, dim):
+        place = (np.argmax if sign > 0 else np.argmin)(x, axis=dim)
+    else:
+        place = place_of(x, sign, dim)
+    out = empty(x.shape)
+    lines = as_lines(out, dim)
+    outer, _, inner = lines.shape
+    width, count, grain = blocks(lines, WIDTH)
+    views = (g.reshape(outer, inner), place.reshape(outer, inner), lines)
+    team.run(put_range, (*views, width), count, grain)
+    return (out,)
+
+
+@kernel(ops.max_dim)
+def max_dim_kernel(x: Any, *, dim: int) -> Any:
+    return value_of(x, 1, dim)
+
+
+@kernel(ops.min_dim)
+def min_dim_kernel(x: Any, *, dim: int) -> Any:
+    return value_of(x, -1, dim)
+
+
+@kernel(ops.argmax)
+def argmax_kernel(x: Any, *, dim: int) -> Any:
+    return place_of(x, 1, dim)
+
+
+@kernel(ops.argmin)
+def argmin_kernel(x: Any, *, dim: int) -> Any:
+    return place_of(x, -1, dim)
+
+
+@kernel(ops.max_dim.backward)
+def max_dim_back(g: Any, x: Any, *, dim: int, needs: tuple[bool, ...]) -> Any:
+    return put(g, x, 1, dim)
+
+
+@kernel(ops.min_dim.backward)
+def min_dim_back(g: Any, x: Any, *, dim: int, needs: tuple[bool, ...]) -> Any:
+    return put(g, x, -1, dim)
+
+
+def put_one(g: Any, x: Any, find: Any) -> Any:
+    """The gradient of the extreme of a whole array."""
+    if not plain_f32(x) or x.size == 0 or g.dtype is not F32:
+        return None
+    out = zeros(x.shape)
+    out.reshape(-1)[find(x)] = g[0]
+    return (out,)
+
+
+@kernel(ops.max.backward)
+def max_back(g: Any, x: Any, *, needs: tuple[bool, ...]) -> Any:
+    return put_one(g, x, np.argmax)
+
+
+@kernel(ops.min.backward)
+def min_back(g: Any, x: Any, *, needs: tuple[bool, ...]) -> Any:
+    return put_one(g, x, np.argmin)

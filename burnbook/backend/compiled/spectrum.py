@@ -1,0 +1,331 @@
+"""Advanced · Performance. Fourier transforms of sixteen rows at a time.
+
+The rows are turned, so that sixteen numbers with one index lie side by side, and every
+step of the transform is the same for all of them. A step joins four transforms of a
+quarter of the length, in Stockham's order, which needs no reversing of bits. That of n
+real numbers is one of n/2 complex ones and a last step that takes them apart.
+
+Powers of two are served here; NumPy transforms other lengths, by two threads.
+"""
+
+from functools import cache
+from math import pi, prod
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled.buffers import empty
+from burnbook.backend.compiled.copies import whole
+from burnbook.backend.compiled.jit import f32, kernel_code, part
+from burnbook.backend.compiled.registry import kernel
+from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.vectors import SIDE, put, spread, take, turn
+from burnbook.ops.spectrum import (
+    fft_pairs,
+    irfft_back,
+    irfft_pairs,
+    rfft_back,
+    rfft_pairs,
+)
+
+SHORTEST, LONGEST = 16, 1 << 14
+FEWEST = 4  # rows; below, most of a vector would be empty
+GRAIN = 1 << 15  # elements of a part
+PAIR = 2 * SIDE  # floats of one complex number of each row
+TABLE = "f4[::1], f4[::1], "
+
+
+@part
+def step_of_four(
+    z: Any, out: Any, at: int, gap: int, to: int, step: int, turns: Any
+) -> None:
+    """Four numbers `gap` apart become four numbers `step` apart, for every row."""
+    ar, ai = take(z, at), take(z, at + SIDE)
+    br, bi = take(z, at + gap), take(z, at + gap + SIDE)
+    cr, ci = take(z, at + 2 * gap), take(z, at + 2 * gap + SIDE)
+    dr, di = take(z, at + 3 * gap), take(z, at + 3 * gap + SIDE)
+    put(out, to, (ar + cr) + (br + dr))
+    put(out, to + SIDE, (ai + ci) + (bi + di))
+    put_turned(out, to + step, (ar - cr) + (bi - di), (ai - ci) - (br - dr), turns, 0)
+    put_turned(
+        out, to + 2 * step, (ar + cr) - (br + dr), (ai + ci) - (bi + di), turns, 1
+    )
+    put_turned(
+        out, to + 3 * step, (ar - cr) - (bi - di), (ai - ci) + (br - dr), turns, 2
+    )
+
+
+@part
+def put_turned(out: Any, to: int, r: Any, i: Any, turns: Any, k: int) -> None:
+    """Multiply by a number on the unit circle, and write."""
+    c, s = spread(turns[2 * k]), spread(turns[2 * k + 1])
+    put(out, to, r * c - i * s)
+    put(out, to + SIDE, r * s + i * c)
+
+
+@part
+def step_of_two(z: Any, half: int) -> None:
+    for at in range(0, half, SIDE):
+        a, b = take(z, at), take(z, at + half)
+        put(z, at, a + b)
+        put(z, at + half, a - b)
+
+
+@part
+def transform(z: Any, other: Any, n: int, cos: Any, sin: Any, by: int) -> Any:
+    """The transform of n complex numbers of sixteen rows; it is in z or in the other.
+
+    cos, sin: of the angles 2πk/(n · by).
+    """
+    left, s, stride = n, PAIR, by
+    while left >= 4:
+        m = left // 4
+        for p in range(m):
+            k = p * stride
+            turns = (cos[k], -sin[k], cos[2 * k], -sin[2 * k], cos[3 * k], -sin[3 * k])
+            for q in range(0, s, PAIR):
+                step_of_four(z, other, q + s * p, s * m, q + s * 4 * p, s, turns)
+        z, other = other, z
+        left, s, stride = m, s * 4, stride * 4
+    if left == 2:
+        step_of_two(z, n // 2 * PAIR)
+    return z
+
+
+@part
+def load(x: Any, at: int, width: int, z: Any) -> None:
+    """Turn sixteen rows of a width into numbers that stand side by side."""
+    whole_blocks = width // SIDE * SIDE
+    for k in range(0, whole_blocks, SIDE):
+        turn(x, at + k, width, z, k * SIDE, SIDE)
+    for r in range(SIDE):
+        for k in range(whole_blocks, width):
+            z[k * SIDE + r] = x[at + r * width + k]
+
+
+@part
+def store(z: Any, out: Any, at: int, width: int) -> None:
+    """The opposite."""
+    whole_blocks = width // SIDE * SIDE
+    for k in range(0, whole_blocks, SIDE):
+        turn(z, k * SIDE, SIDE, out, at + k, width)
+    for r in range(SIDE):
+        for k in range(whole_blocks, width):
+            out[at + r * width + k] = z[k * SIDE + r]
+
+
+@part
+def exchange(z: Any) -> None:
+    """Let real and imaginary parts change places."""
+    for at in range(0, z.size, PAIR):
+        r, i = take(z, at), take(z, at + SIDE)
+        put(z, at, i)
+        put(z, at + SIDE, r)
+
+
+@part
+def take_apart(z: Any, out: Any, n: int, cos: Any, sin: Any, scale: Any) -> None:
+    """The spectrum of n real numbers, from that of their pairs as complex numbers.
+
+    With E and O the spectra of the even and the odd ones: outₖ = Eₖ + e^(−2πik/n) Oₖ.
+    """
+    h, half = n // 2, spread(scale * f32(0.5))
+    for k in range(h // 2 + 1):
+        a, b = k * PAIR, (h - k) % h * PAIR
+        ar, ai, br, bi = take(z, a), take(z, a + SIDE), take(z, b), take(z, b + SIDE)
+        c, s = spread(cos[k]), spread(sin[k])
+        er, ei = (ar + br) * half, (ai - bi) * half
+        pr, pi_ = (ai + bi) * half, (br - ar) * half
+        tr, ti = pr * c + pi_ * s, pi_ * c - pr * s
+        put(out, a, er + tr)
+        put(out, a + SIDE, ei + ti)
+        put(out, (h - k) * PAIR, er - tr)
+        put(out, (h - k) * PAIR + SIDE, ti - ei)
+
+
+@part
+def put_together(z: Any, out: Any, n: int, cos: Any, sin: Any, scale: Any) -> None:
+    """The opposite, times n/2: a spectrum of n/2 complex numbers.
+
+    Real and imaginary parts change places, which turns the next transform round.
+    """
+    h, factor = n // 2, spread(scale)
+    for k in range(h // 2 + 1):
+        a, b = k * PAIR, (h - k) * PAIR
+        ar, ai, br, bi = take(z, a), take(z, a + SIDE), take(z, b), take(z, b + SIDE)
+        c, s = spread(cos[k]), spread(sin[k])
+        er, ei = (ar + br) * factor, (ai - bi) * factor
+        dr, di = (ar - br) * factor, (ai + bi) * factor
+        pr, pi_ = dr * c - di * s, dr * s + di * c
+        put(out, a + SIDE, er - pi_)
+        put(out, a, ei + pr)
+        if 0 < k < h:
+            put(out, b + SIDE, er + pi_)
+            put(out, b, pr - ei)
+
+
+@kernel_code(f"void(f4[::1], f4[::1], i8, {TABLE}f4, b1, i8, i8)")
+def real_range(
+    x: Any,
+    out: Any,
+    n: int,
+    cos: Any,
+    sin: Any,
+    scale: Any,
+    transposed: bool,
+    start: int,
+    stop: int,
+) -> None:
+    """Spectra of some rows of real numbers, sixteen at a time, times a scale.
+
+    transposed: that of the inverse; the inner terms count twice.
+    """
+    z, other = np.empty((n + 2) * SIDE, f32), np.empty((n + 2) * SIDE, f32)
+    for p in range(start, stop):
+        load(x, p * SIDE * n, n, z)
+        found = transform(z, other, n // 2, cos, sin, 2)
+        spectrum = other if found is z else z
+        take_apart(found, spectrum, n, cos, sin, scale)
+        if transposed:
+            for j in range(SIDE):
+                spectrum[j] *= f32(0.5)
+                spectrum[n * SIDE + j] *= f32(0.5)
+                spectrum[SIDE + j] = spectrum[(n + 1) * SIDE + j] = f32(0)
+        store(spectrum, out, p * SIDE * (n + 2), n + 2)
+
+
+@kernel_code(f"void(f4[::1], f4[::1], i8, {TABLE}f4, b1, i8, i8)")
+def inverse_range(
+    x: Any,
+    out: Any,
+    n: int,
+    cos: Any,
+    sin: Any,
+    scale: Any,
+    transposed: bool,
+    start: int,
+    stop: int,
+) -> None:
+    """Real numbers with some spectra, sixteen rows at a time, times a scale.
+
+    transposed: that of the spectrum; the ends count twice.
+    """
+    z, other = np.empty((n + 2) * SIDE, f32), np.empty((n + 2) * SIDE, f32)
+    ends = f32(2) if transposed else f32(1)
+    for p in range(start, stop):
+        load(x, p * SIDE * (n + 2), n + 2, z)
+        for j in range(SIDE):
+            z[j] *= ends
+            z[n * SIDE + j] *= ends
+            z[SIDE + j] = z[(n + 1) * SIDE + j] = f32(0)
+        put_together(z, other, n, cos, sin, scale)
+        found = transform(other, z, n // 2, cos, sin, 2)
+        exchange(found[: n * SIDE])
+        store(found, out, p * SIDE * n, n)
+
+
+@kernel_code(f"void(f4[::1], f4[::1], i8, {TABLE}b1, i8, i8)")
+def complex_range(
+    x: Any,
+    out: Any,
+    n: int,
+    cos: Any,
+    sin: Any,
+    inverse: bool,
+    start: int,
+    stop: int,
+) -> None:
+    """Spectra of some rows of complex numbers, sixteen at a time.
+
+    inverse: with real and imaginary parts in each other's place, before and after.
+    """
+    z, other = np.empty(n * PAIR, f32), np.empty(n * PAIR, f32)
+    for p in range(start, stop):
+        load(x, p * PAIR * n, 2 * n, z)
+        if inverse:
+            exchange(z)
+        found = transform(z, other, n, cos, sin, 1)
+        if inverse:
+            exchange(found)
+        store(found, out, p * PAIR * n, 2 * n)
+
+
+@cache
+def table(n: int) -> tuple[Any, Any]:
+    """Cosine and sine of n angles round the circle."""
+    angles = 2 * pi * np.arange(n) / n
+    return np.cos(angles).astype(f32), np.sin(angles).astype(f32)
+
+
+def served(rows: int, n: int) -> bool:
+    return SHORTEST <= n <= LONGEST and n & (n - 1) == 0 and rows >= FEWEST
+
+
+def by_sixteen(code: Any, x: Any, out: Any, n: int, *numbers: Any) -> None:
+    """Run a kernel on rows; the last ones are filled up to sixteen."""
+    rows = len(x)
+    tiles = rows // SIDE
+    full = tiles * SIDE
+    if tiles:
+        views = (x[:full].reshape(-1), out[:full].reshape(-1))
+        args = (*views, n, *table(n), *numbers)
+        team.run(code, args, tiles, max(1, GRAIN // (SIDE * n)))
+    if full < rows:
+        last = np.zeros((SIDE, x.shape[1]), f32)
+        last[: rows - full] = x[full:]
+        found = np.empty((SIDE, out.shape[1]), f32)
+        code(last.reshape(-1), found.reshape(-1), n, *table(n), *numbers, 0, 1)
+        out[full:] = found[: rows - full]
+
+
+def spectrum_of(x: Any, scale: float, transposed: bool) -> Any:
+    x = whole(x)
+    if x is None or not served(x.size // max(1, x.shape[-1]), x.shape[-1]):
+        return None
+    n = x.shape[-1]
+    out = empty((*x.shape[:-1], n // 2 + 1, 2))
+    rows = (x.reshape(-1, n), out.reshape(-1, n + 2))
+    by_sixteen(real_range, *rows, n, f32(scale), transposed)
+    return out
+
+
+def signal_of(x: Any, n: int, scale: float, transposed: bool) -> Any:
+    x = whole(x)
+    if x is None or x.shape[-2] != n // 2 + 1 or not served(prod(x.shape[:-2]), n):
+        return None
+    out = empty((*x.shape[:-2], n))
+    rows = (x.reshape(-1, n + 2), out.reshape(-1, n))
+    by_sixteen(inverse_range, *rows, n, f32(scale), transposed)
+    return out
+
+
+@kernel(rfft_pairs)
+def rfft_kernel(x: Any) -> Any:
+    return spectrum_of(x, 1.0, transposed=False)
+
+
+@kernel(irfft_back)
+def irfft_back_kernel(x: Any) -> Any:
+    return spectrum_of(x, 2 / max(1, x.shape[-1]), transposed=True)
+
+
+@kernel(irfft_pairs)
+def irfft_kernel(x: Any, *, n: int) -> Any:
+    return signal_of(x, n, 1 / max(1, n), transposed=False)
+
+
+@kernel(rfft_back)
+def rfft_back_kernel(x: Any, *, n: int) -> Any:
+    return signal_of(x, n, 0.5, transposed=True)
+
+
+@kernel(fft_pairs)
+def fft_kernel(x: Any, *, inverse: bool) -> Any:
+    x = whole(x)
+    if x is None or not served(prod(x.shape[:-2]), x.shape[-2]):
+        return None
+    n = x.shape[-2]
+    out = empty(x.shape)
+    rows = (x.reshape(-1, 2 * n), out.reshape(-1, 2 * n))
+    by_sixteen(complex_range, *rows, n, inverse)
+    return out
