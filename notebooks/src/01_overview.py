@@ -153,6 +153,7 @@ three - y
 # | 4.1 | [Backend](04_01_backend.ipynb) | the one verb behind every operation, and coats for it | 25 |
 # | 4.2 | [Tensor](04_02_tensor.ipynb) | data in and out, every operation, display, closeness | 45 |
 # | 4.3 | [Autodiff](04_03_autodiff.ipynb) | a tape by hand; graphs, hooks, second derivatives | 30 |
+# | 4.4 | [Module](04_04_module.ipynb) | parameters, visitors, summaries, LoRA; all layers | 30 |
 #
 # The other building blocks, saving and loading, custom loops, imports, pre-trained models,
 # quantization and the advanced chapters follow in later versions.

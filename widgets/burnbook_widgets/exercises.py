@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from burnbook import nn
 from burnbook.data import DigitsDataset
+from burnbook.module import Module
 from burnbook.op import OPS
 from burnbook.prelude import Autodiff, Distribution, Int, Numpy, Tensor
 from burnbook_widgets.answers import Holds, Value, as_array
@@ -158,6 +160,27 @@ def two_again(backend: Any) -> str | None:
     return f"it also computes {min(again - asked)} again" if again - asked else None
 
 
+def zeroing(mapper: Any) -> str | None:
+    """Ask for a mapper after which every parameter is zero."""
+    layer = nn.LinearConfig(2, 3).init(Numpy())
+    left = layer.map(mapper)
+    largest = max(np.abs(as_array(p.val())).max() for _, p in left.named_params())
+    return "some parameters are not zero" if largest else None
+
+
+def residual(make: Any) -> str | None:
+    """Ask for x + layer(x)."""
+    if not (isinstance(make, type) and issubclass(make, Module)):
+        return "it should be a class of modules"
+    layer = nn.LinearConfig(2, 2).init(Numpy())
+    x = Tensor.from_floats([[1.0, -2.0]], Numpy())
+    found = make(layer=layer).forward(x)
+    if found is ... or found is None:
+        return "forward gives nothing yet"
+    right = as_array(x) + as_array(layer.forward(x))
+    return None if np.allclose(as_array(found), right) else "another sum comes out"
+
+
 EXERCISES: dict[str, Value | Holds] = {
     "1.1": Value(lambda: 6.0, "the slope of w² is 2 w"),
     "1.2": Value(lambda: 2.4, "new w = old w − rate · slope"),
@@ -219,4 +242,8 @@ EXERCISES: dict[str, Value | Holds] = {
     "4.3.3": Value(lambda: [6.0, 12.0, 18.0], "twice(f, points) gives three arrays"),
     "4.3.4": Holds(turned, "what the hook returns goes on in its place"),
     "4.3.5": Holds(two_again, "BalancedCheckpointing takes a set of names"),
+    "4.4.1": Value(lambda: 2_099_712, "weights and biases of both linear layers"),
+    "4.4.2": Holds(zeroing, "map_float gets id and tensor: tensor.zeros_like()"),
+    "4.4.3": Holds(residual, "self.layer.forward(x), and x again"),
+    "4.4.4": Value(lambda: 10_240, "[512, 4] and [4, 2048]"),
 }
