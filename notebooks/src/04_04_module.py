@@ -171,13 +171,13 @@ class Largest(ModuleVisitor):
     def __init__(self):
         self.found = 0.0
 
-    def visit_float(self, id, tensor):
+    def visit_float(self, param_id, tensor):
         largest = tensor.abs().max().into_scalar()
         self.found = max(self.found, largest)
 
 
 class Clip(ModuleMapper):
-    def map_float(self, id, tensor):
+    def map_float(self, param_id, tensor):
         return tensor.clamp(-0.1, 0.1)
 
 
@@ -321,7 +321,7 @@ check("4.4.2", answer)
 
 # %% tags=["solution"]
 class Zero(ModuleMapper):
-    def map_float(self, id, tensor):
+    def map_float(self, param_id, tensor):
         return tensor.zeros_like()
 
 
@@ -354,7 +354,7 @@ answer = Residual
 check("4.4.3", answer)
 
 # %% tags=["exercise"]
-# exercise 4.4.4: how many numbers LoRA of rank 4 learns for one weight [512, 2048]
+# exercise 4.4.4: what LoRA of rank 4 learns for a weight [512, 2048]
 answer = ...
 check("4.4.4", answer)
 
