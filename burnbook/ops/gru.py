@@ -11,15 +11,14 @@ from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.linear import linear
 from burnbook.ops.recurrent import (
     Size,
-    blank,
-    by_steps,
+    Steps,
+    curves,
     earlier,
-    entry,
     fits,
     from_gates,
-    halved,
-    joined,
     order,
+    rows_of,
+    squash,
     step,
     turned,
 )
@@ -79,34 +78,28 @@ def gru(
         recurrent_bias [g], hidden [b, h] -> [b, s, h]; g = 3 h
     """
     (b, s, _), n = x.shape, recurrent.shape[0]
-    weight, recurrent, bias, more = halved(
-        xp, 2 * n, weight, recurrent, bias, recurrent_bias
-    )
-    gates = linear.forward(xp, by_steps(x), weight, bias).reshape(s, b, 3 * n)
-    inner, out = xp.empty((s, b, n), x.dtype), xp.empty((b, s, n), x.dtype)
+    form = curves(xp, 2 * n, 2 * n, x.dtype)
+    gates = linear.forward(xp, rows_of(x), weight, bias).reshape(b, s, -1)
+    inner, out = xp.empty((b, s, n), x.dtype), xp.empty((b, s, n), x.dtype)
     hidden = xp.zeros((b, n), x.dtype) if hidden is None else hidden
     for t in order(s, reverse):
-        soft = hidden.dot(recurrent)
-        if more is not None:
-            soft += more
-        held = soft[:, 2 * n :].copy()
-        soft += gates[t]
-        xp.tanh(soft, out=soft)
-        soft *= 0.5
-        soft += 0.5
-        z, r = soft[:, :n], soft[:, n : 2 * n]
+        heads = linear.forward(xp, hidden, recurrent, recurrent_bias)
+        soft = heads[:, : 2 * n] + gates[:, t, : 2 * n]
+        squash(xp, soft, *form)
+        z, r = soft[:, :n], soft[:, n:]
         if reset_after:
+            held = heads[:, 2 * n :]
             new = r * held
         else:
             held = r * hidden
             new = held.dot(recurrent[:, 2 * n :])
-            if more is not None:
-                new += more[2 * n :]
-        new += gates[t, :, 2 * n :]
+            if recurrent_bias is not None:
+                new += recurrent_bias[2 * n :]
+        new += gates[:, t, 2 * n :]
         xp.tanh(new, out=new)
         hidden = new + z * (hidden - new)
-        soft[:, 2 * n :] = new
-        gates[t], inner[t], out[:, t] = soft, held, hidden
+        gates[:, t, : 2 * n], gates[:, t, 2 * n :] = soft, new
+        inner[:, t], out[:, t] = held, hidden
     return out, gates, inner
 
 
@@ -127,15 +120,12 @@ def gru_all(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """∂ of all inputs, by way of the gates, from the last step to the first."""
-    (b, s, _), n = x.shape, recurrent.shape[0]
-    found = earlier(xp, out.swapaxes(0, 1), hidden, reverse).reshape(s * b, n)
+    found = earlier(xp, out, hidden, reverse)
     if xp.__name__ == "burnbook":  # a gradient of the gradient will be asked for
-        z = linear(xp, by_steps(x), weight, bias)
+        z = linear(xp, x, weight, bias)
         gates, inner = gru_again(xp, z, found, recurrent, recurrent_bias, reset_after)
-        gates, inner = gates.reshape(s, b, 3 * n), inner.reshape(s, b, n)
-    blocks = (gates, inner, found.reshape(s, b, n), turned(xp, recurrent))
+    blocks = (gates, inner, found, turned(xp, recurrent))
     d, dinner, dhidden = gru_steps(xp, g, *blocks, reset_after, reverse)
-    inner = inner.reshape(s * b, n)
     return (
         *gru_weights(xp, d, dinner, x, weight, found, inner, reset_after, needs),
         dhidden if needs[5] else None,
@@ -154,16 +144,16 @@ def gru_weights(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """∂ of x, the weights and the biases; the new gate sees the state by way of m."""
-    n = found.shape[1]
+    n = found.shape[2]
     side, drecurrent = d, None
     if reset_after and (needs[2] or needs[4]):
         side = xp.concatenate([d[:, : 2 * n], dinner], axis=1)
     if needs[2]:
-        across = found.swapaxes(0, 1)
+        across = rows_of(found).swapaxes(0, 1)
         if reset_after:
             drecurrent = across.dot(side)
         else:
-            late = inner.swapaxes(0, 1).dot(d[:, 2 * n :])
+            late = rows_of(inner).swapaxes(0, 1).dot(d[:, 2 * n :])
             drecurrent = xp.concatenate([across.dot(d[:, : 2 * n]), late], axis=1)
     dx, dweight, _, dbias = from_gates(
         xp, d, x, weight, found, (needs[0], needs[1], False, needs[3])
@@ -183,10 +173,10 @@ def gru_steps(
     reverse: bool,
 ) -> tuple[Any, Any, Any]:
     """The gradients of all gates before σ and tanh, of `inner`, of the first state."""
-    (s, _, n), back = found.shape, None
-    steps, inners = blank(xp, gates, 3 * n), blank(xp, gates, n)
+    (_, s, n), back = found.shape, None
+    steps, inners = Steps(xp, gates, 3 * n), Steps(xp, gates, n)
     for t in order(s, not reverse):
-        gate, held = entry(gates, t), entry(found, t)
+        gate, held = step(gates, t), step(found, t)
         z, r, new = gate[:, :n], gate[:, n : 2 * n], gate[:, 2 * n :]
         dh = step(g, t) if back is None else step(g, t) + back
         kept = dh * z
@@ -194,7 +184,7 @@ def gru_steps(
         dz = kept * (held - new) * (1 - z)
         if reset_after:
             dinner = dnew * r
-            dr = dinner * entry(inner, t) * (1 - r)
+            dr = dinner * step(inner, t) * (1 - r)
             back = xp.concatenate([dz, dr, dinner], axis=1).dot(across) + kept
         else:
             dinner = dnew.dot(across[2 * n :])
@@ -202,8 +192,9 @@ def gru_steps(
             dr = reached * held * (1 - r)
             back = xp.concatenate([dz, dr], axis=1).dot(across[: 2 * n])
             back = back + kept + reached
-        steps[t], inners[t] = xp.concatenate([dz, dr, dnew], axis=1), dinner
-    return joined(xp, steps), joined(xp, inners), back
+        steps.put(t, xp.concatenate([dz, dr, dnew], axis=1))
+        inners.put(t, dinner)
+    return steps.rows(), inners.rows(), back
 
 
 def gru_again(
@@ -212,16 +203,16 @@ def gru_again(
     """Gates and `inner` once more, as ops, from the states that every step found."""
     n = recurrent.shape[0]
     heads = linear(xp, found, recurrent, more)
-    soft = sigmoid(xp, (z + heads)[:, : 2 * n])
-    r, new = soft[:, n:], z[:, 2 * n :]
+    soft = sigmoid(xp, (z + heads)[:, :, : 2 * n])
+    r, new = soft[:, :, n:], z[:, :, 2 * n :]
     if reset_after:
-        inner = heads[:, 2 * n :]
+        inner = heads[:, :, 2 * n :]
         new = xp.tanh(new + r * inner)
     else:
         inner = r * found
         late = None if more is None else more[2 * n :]
         new = xp.tanh(new + linear(xp, inner, recurrent[:, 2 * n :], late))
-    return xp.concatenate([soft, new], axis=1), inner
+    return xp.concatenate([soft, new], axis=2), inner
 
 
 gru.grad(**dict.fromkeys(gru.inputs, gru_all))

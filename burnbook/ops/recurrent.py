@@ -56,17 +56,9 @@ def order(steps: int, backward: bool) -> Iterable[int]:
     return range(steps - 1, -1, -1) if backward else range(steps)
 
 
-def by_steps(lines: Any) -> Any:
-    """Rows for a matrix product, one step of all sequences after another.
-
-    [b, s, n] -> [s · b, n]. Why: what belongs to a step lies in one piece.
-    """
-    return lines.swapaxes(0, 1).reshape(-1, lines.shape[2])
-
-
-def by_sequences(rows: Any, shape: tuple[int, ...]) -> Any:
-    """The same way back: [s · b, n] -> [b, s, n]."""
-    return rows.reshape(shape[1], shape[0], -1).swapaxes(0, 1)
+def rows_of(lines: Any) -> Any:
+    """All steps of all sequences as rows of a matrix. [b, s, n] -> [b · s, n]"""
+    return lines.reshape(-1, lines.shape[2])
 
 
 def step(lines: Any, t: int) -> Any:
@@ -74,45 +66,54 @@ def step(lines: Any, t: int) -> Any:
     return lines[:, t : t + 1].reshape(lines.shape[0], lines.shape[2])
 
 
-def entry(blocks: Any, t: int) -> Any:
-    """The same from steps that lie one after another. [s, b, n] -> [b, n]"""
-    return blocks[t : t + 1].reshape(blocks.shape[1:])
-
-
-def earlier(xp: Any, blocks: Any, start: Any, reverse: bool) -> Any:
-    """What every step finds: the result of the step before it, or the start. [s, b, n]"""
-    s, b, n = blocks.shape
-    first = (
-        xp.zeros((1, b, n), blocks.dtype) if start is None else start.reshape(1, b, n)
-    )
+def earlier(xp: Any, lines: Any, start: Any, reverse: bool) -> Any:
+    """What every step finds: the result of the step before it, or the start. [b, s, n]"""
+    b, s, n = lines.shape
+    if start is None:
+        first = xp.zeros((b, 1, n), lines.dtype)
+    else:
+        first = start.reshape(b, 1, n)
     if reverse:
-        return xp.concatenate([blocks[1:], first], axis=0)
-    return xp.concatenate([first, blocks[: s - 1]], axis=0)
+        return xp.concatenate([lines[:, 1:], first], axis=1)
+    return xp.concatenate([first, lines[:, : s - 1]], axis=1)
 
 
-def blank(xp: Any, like: Any, width: int) -> Any:
-    """Room for rows of all steps, to be filled one step at a time."""
-    s, b = like.shape[:2]
-    return (
-        [None] * s if xp.__name__ == "burnbook" else xp.empty((s, b, width), like.dtype)
-    )
+class Steps:
+    """Steps of all sequences, collected one by one, in any order.
 
+    Why: what is differentiated again cannot be written into, so there it is a list.
+    """
 
-def joined(xp: Any, steps: Any) -> Any:
-    """All steps as rows for a matrix product. [s · b, n]"""
-    if isinstance(steps, list):
-        return xp.concatenate(steps, axis=0)
-    return steps.reshape(-1, steps.shape[2])
+    def __init__(self, xp: Any, like: Any, width: int):
+        b, s = like.shape[:2]
+        self.xp = xp
+        self.parts: list[Any] = [None] * s
+        self.all: Any = None
+        if xp.__name__ != "burnbook":
+            self.all = xp.empty((b, s, width), like.dtype)
+
+    def put(self, t: int, part: Any) -> None:
+        """Keep one step. [b, n]"""
+        if self.all is None:
+            self.parts[t] = part.reshape(part.shape[0], 1, part.shape[1])
+        else:
+            self.all[:, t] = part
+
+    def rows(self) -> Any:
+        """All of them as rows. [b · s, n]"""
+        if self.all is None:
+            return rows_of(self.xp.concatenate(self.parts, axis=1))
+        return rows_of(self.all)
 
 
 def from_gates(
     xp: Any, d: Any, x: Any, weight: Any, found: Any, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
-    """∂ of x, weight, recurrent and bias; d is that of all gates, rows by steps."""
+    """∂ of x, weight, recurrent and bias; d, in rows, is that of all gates."""
     return (
-        by_sequences(d.dot(weight.swapaxes(0, 1)), x.shape) if needs[0] else None,
-        by_steps(x).swapaxes(0, 1).dot(d) if needs[1] else None,
-        found.swapaxes(0, 1).dot(d) if needs[2] else None,
+        d.dot(weight.swapaxes(0, 1)).reshape(x.shape) if needs[0] else None,
+        rows_of(x).swapaxes(0, 1).dot(d) if needs[1] else None,
+        rows_of(found).swapaxes(0, 1).dot(d) if needs[2] else None,
         sum_to(xp, d, shape=d.shape[1:]) if needs[3] else None,
     )
 
@@ -123,14 +124,22 @@ def turned(xp: Any, weight: Any) -> Any:
     return across if xp.__name__ == "burnbook" else xp.ascontiguousarray(across)
 
 
-def halved(xp: Any, soft: int, *weights: Any) -> list[Any]:
-    """Weights whose first columns, those of σ gates, are halved.
+def squash(xp: Any, z: Any, scale: Any, shift: Any) -> None:
+    """σ of the first columns of z and tanh of the rest, in place; see `curves`."""
+    z *= scale
+    xp.tanh(z, out=z)
+    z *= scale
+    z += shift
 
-    Why: σ(z) = ½ tanh(z / 2) + ½, so one tanh serves all gates.
+
+def curves(xp: Any, soft: int, width: int, dtype: Any) -> tuple[Any, Any]:
+    """What `squash` scales and shifts by, where the first columns are σ gates.
+
+    Why: σ(z) = ½ tanh(½ z) + ½ and tanh(z) = 1 tanh(1 z) + 0: one tanh for all gates.
     """
-    scale = xp.ones(weights[0].shape[-1], weights[0].dtype)
-    scale[:soft] = 0.5
-    return [None if weight is None else weight * scale for weight in weights]
+    scale, shift = xp.ones(width, dtype), xp.zeros(width, dtype)
+    scale[:soft] = shift[:soft] = 0.5
+    return scale, shift
 
 
 # rnn: the state is the output.
@@ -171,7 +180,8 @@ def rnn(
     Shapes: x [b, s, i], weight [i, h], recurrent [h, h], bias [h], hidden [b, h]
         -> [b, s, h]
     """
-    out = linear.forward(xp, x, weight, bias)
+    shape = (*x.shape[:2], recurrent.shape[0])
+    out = linear.forward(xp, rows_of(x), weight, bias).reshape(shape)
     for t in order(x.shape[1], reverse):
         if hidden is not None:
             out[:, t] += hidden.dot(recurrent)
@@ -194,16 +204,15 @@ def rnn_all(
 ) -> tuple[Any, ...]:
     """∂ of all inputs: dₜ = (gₜ + dₜ₊₁ Uᵀ) (1 − hₜ²)."""
     back, across = None, turned(xp, recurrent)
-    found = earlier(xp, out.swapaxes(0, 1), hidden, reverse)
-    steps = blank(xp, found, found.shape[2])
+    found, steps = earlier(xp, out, hidden, reverse), Steps(xp, out, out.shape[2])
     for t in order(x.shape[1], not reverse):
         held = step(out, t)
         dh = step(g, t) if back is None else step(g, t) + back
-        steps[t] = dh * (1 - held * held)
-        back = steps[t].dot(across)
-    d = joined(xp, steps)
-    found = found.reshape(d.shape)
-    return (*from_gates(xp, d, x, weight, found, needs), back if needs[4] else None)
+        d = dh * (1 - held * held)
+        steps.put(t, d)
+        back = d.dot(across)
+    weights = from_gates(xp, steps.rows(), x, weight, found, needs)
+    return (*weights, back if needs[4] else None)
 
 
 rnn.grad(**dict.fromkeys(rnn.inputs, rnn_all))
@@ -259,25 +268,23 @@ def lstm(
     Why: one output holds both, because the gradient comes back to one.
     """
     (b, s, _), n = x.shape, recurrent.shape[0]
-    weight, recurrent, bias = halved(xp, 3 * n, weight, recurrent, bias)
-    gates = linear.forward(xp, by_steps(x), weight, bias).reshape(s, b, 4 * n)
-    cells, out = xp.empty((s, b, n), x.dtype), xp.empty((b * s + b, n), x.dtype)
+    form = curves(xp, 3 * n, 4 * n, x.dtype)
+    gates = linear.forward(xp, rows_of(x), weight, bias).reshape(b, s, -1)
+    cells, out = xp.empty((b, s, n), x.dtype), xp.empty((b * s + b, n), x.dtype)
     states = out[: b * s].reshape(b, s, n)
     memory = xp.zeros((b, n), x.dtype) if cell is None else cell
     for t in order(s, reverse):
-        z = gates[t]
-        if hidden is not None:
-            z += hidden.dot(recurrent)
-        xp.tanh(z, out=z)
-        new = z[:, 3 * n :].copy()
-        z *= 0.5
-        z += 0.5
-        z[:, 3 * n :] = new
+        z = (
+            gates[:, t].copy()
+            if hidden is None
+            else hidden.dot(recurrent) + gates[:, t]
+        )
+        squash(xp, z, *form)
         memory = z[:, n : 2 * n] * memory
-        memory += z[:, :n] * new
+        memory += z[:, :n] * z[:, 3 * n :]
         hidden = xp.tanh(memory)
         hidden *= z[:, 2 * n : 3 * n]
-        cells[t], states[:, t] = memory, hidden
+        gates[:, t], cells[:, t], states[:, t] = z, memory, hidden
     out[b * s :] = memory
     return out, gates, cells
 
@@ -299,11 +306,10 @@ def lstm_all(
 ) -> tuple[Any, ...]:
     """∂ of all inputs, by way of the gates, from the last step to the first."""
     (b, s, _), n = x.shape, recurrent.shape[0]
-    states = out[: b * s].reshape(b, s, n).swapaxes(0, 1)
-    found = earlier(xp, states, hidden, reverse).reshape(s * b, n)
+    found = earlier(xp, out[: b * s].reshape(b, s, n), hidden, reverse)
     if xp.__name__ == "burnbook":  # a gradient of the gradient will be asked for
-        z = linear(xp, by_steps(x), weight, bias) + found.dot(recurrent)
-        gates, cells = lstm_again(xp, z.reshape(s, b, 4 * n), cell, reverse)
+        z = linear(xp, x, weight, bias) + linear(xp, found, recurrent)
+        gates, cells = lstm_again(xp, z, cell, reverse)
     d, dcell, dhidden = lstm_steps(
         xp, g, gates, cells, turned(xp, recurrent), cell, reverse
     )
@@ -315,21 +321,22 @@ def lstm_steps(
     xp: Any, g: Any, gates: Any, cells: Any, across: Any, cell: Any, reverse: bool
 ) -> tuple[Any, Any, Any]:
     """The gradients of all gates before σ and tanh, of the first memory and state."""
-    (s, b, n), back, steps = cells.shape, None, blank(xp, gates, gates.shape[2])
+    (b, s, n), back, steps = cells.shape, None, Steps(xp, gates, gates.shape[2])
     g, dc = g[: b * s].reshape(b, s, n), g[b * s :]
     memory = earlier(xp, cells, cell, reverse)
     for t in order(s, not reverse):
-        z, top = entry(gates, t), xp.tanh(entry(cells, t))
+        z, top = step(gates, t), xp.tanh(step(cells, t))
         i, new = z[:, :n], z[:, 3 * n :]
         dh = step(g, t) if back is None else step(g, t) + back
         dc = dc + dh * z[:, 2 * n : 3 * n] * (1 - top * top)
         slope = (z * (1 - z))[:, : 3 * n]
-        soft = xp.concatenate([dc * new, dc * entry(memory, t), dh * top], axis=1)
+        soft = xp.concatenate([dc * new, dc * step(memory, t), dh * top], axis=1)
         hard = dc * i * (1 - new * new)
-        steps[t] = xp.concatenate([soft * slope, hard], axis=1)
-        back = steps[t].dot(across)
+        d = xp.concatenate([soft * slope, hard], axis=1)
+        steps.put(t, d)
+        back = d.dot(across)
         dc = dc * z[:, n : 2 * n]
-    return joined(xp, steps), dc, back
+    return steps.rows(), dc, back
 
 
 def lstm_again(xp: Any, z: Any, cell: Any, reverse: bool) -> tuple[Any, Any]:
@@ -339,13 +346,13 @@ def lstm_again(xp: Any, z: Any, cell: Any, reverse: bool) -> tuple[Any, Any]:
     gates = xp.concatenate([soft, new], axis=2)
     added, kept = soft[:, :, :n] * new, soft[:, :, n : 2 * n]
     if reverse:
-        added, kept = xp.flip(added, (0,)), xp.flip(kept, (0,))
-    start = xp.zeros_like(z[:1, :, :n])
+        added, kept = xp.flip(added, (1,)), xp.flip(kept, (1,))
+    start = xp.zeros_like(z[:, :1, :n])
     if cell is not None:
         start = cell.reshape(start.shape)
-    lines = xp.concatenate([start, added], axis=0)
-    cells = linear_scan(xp, lines, xp.concatenate([start, kept], axis=0), dim=0)[1:]
-    return gates, xp.flip(cells, (0,)) if reverse else cells
+    lines = xp.concatenate([start, added], axis=1)
+    cells = linear_scan(xp, lines, xp.concatenate([start, kept], axis=1), dim=1)[:, 1:]
+    return gates, xp.flip(cells, (1,)) if reverse else cells
 
 
 lstm.grad(**dict.fromkeys(lstm.inputs, lstm_all))

@@ -49,7 +49,7 @@ FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
     },
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {adam_step: 1},
-    "recurrent": {gru: 512, gru.backward: 512, lstm: 512, lstm.backward: 512},
+    "recurrent": {gru: 64, gru.backward: 64, lstm: 64, lstm.backward: 64},
     "rows": {linear: 256},
     **ALONG_LINES,
     "sequence_loss": {

@@ -21,7 +21,7 @@ from burnbook.backend.compiled.jit import f32, kernel_code, part
 from burnbook.backend.compiled.registry import F32, kernel, plain_f32
 from burnbook.backend.compiled.team import team
 from burnbook.ops.gru import gru, gru_weights
-from burnbook.ops.recurrent import by_steps, from_gates, lstm
+from burnbook.ops.recurrent import from_gates, lstm, rows_of
 
 LINE, ROWS, BLOCKS = "f4[::1], ", "f4[:,::1], ", "f4[:,:,::1], "
 ONE = f32(1)
@@ -68,7 +68,7 @@ def lstm_range(
     stop: int,
 ) -> None:
     """All steps of some sequences; `gates` holds x · weight and becomes the gates."""
-    steps, _, n = cells.shape
+    count, steps, n = cells.shape
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
         h, c = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
@@ -79,15 +79,15 @@ def lstm_range(
         for k in range(steps):
             t = steps - 1 - k if reverse else k
             for r in range(rows):
-                add_lines(z[r], gates[t, first + r], bias)
+                add_lines(z[r], gates[first + r, t], bias)
             add_product(h, recurrent, 0, z)
             for r in range(rows):
                 lstm_cell(z[r], c[r], h[r])
-                copy(gates[t, first + r], z[r])
-                copy(cells[t, first + r], c[r])
+                copy(gates[first + r, t], z[r])
+                copy(cells[first + r, t], c[r])
                 copy(out[(first + r) * steps + t], h[r])
         for r in range(rows):
-            copy(out[cells.shape[1] * steps + first + r], c[r])
+            copy(out[count * steps + first + r], c[r])
 
 
 @part
@@ -130,7 +130,7 @@ def lstm_back_range(
     stop: int,
 ) -> None:
     """The gradients of all gates of some sequences, and the states that they found."""
-    steps, count, n = cells.shape
+    count, steps, n = cells.shape
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
         dh, dc = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
@@ -142,15 +142,15 @@ def lstm_back_range(
             before = t + 1 if reverse else t - 1
             for r in range(rows):
                 b = first + r
-                tanhs(cells[t, b], top)
+                tanhs(cells[b, t], top)
                 past, held = cell[b], hidden[b]
                 if k < steps - 1:
-                    past, held = cells[before, b], out[b * steps + before]
+                    past, held = cells[b, before], out[b * steps + before]
                 lstm_slopes(
-                    gates[t, b], past, top, g[b * steps + t], dh[r], dc[r], dz[r]
+                    gates[b, t], past, top, g[b * steps + t], dh[r], dc[r], dz[r]
                 )
-                copy(d[t, b], dz[r])
-                copy(found[t, b], held)
+                copy(d[b, t], dz[r])
+                copy(found[b, t], held)
             product_turned(dz, recurrent, 0, dh)
         for r in range(rows):
             copy(dcell[first + r], dc[r])
@@ -171,9 +171,9 @@ def lstm_kernel(
     if not served(x, weight, recurrent, bias, cell, hidden):
         return None
     (b, s, _), n = x.shape, recurrent.shape[0]
-    gates, cells = empty((s, b, 4 * n)), empty((s, b, n))
+    gates, cells = empty((b, s, 4 * n)), empty((b, s, n))
     out = empty((b * s + b, n))
-    np.dot(by_steps(x), weight, out=gates.reshape(s * b, 4 * n))
+    np.dot(rows_of(x), weight, out=rows_of(gates))
     start = [zeros_for(held, (b, n)) for held in (cell, hidden)]
     args = (gates, recurrent, zeros_for(bias, (4 * n,)), *start, cells, out, reverse)
     team.run(lstm_range, args, b, GROUP)
@@ -199,15 +199,14 @@ def lstm_backward(
     g = np.ascontiguousarray(g)
     if not served(x, weight, recurrent, cell, hidden, g, out, gates, cells):
         return None
-    s, b, n = cells.shape
-    d, found = empty((s, b, 4 * n)), empty((s, b, n))
+    b, s, n = cells.shape
+    d, found = empty((b, s, 4 * n)), empty((b, s, n))
     dcell, dhidden = np.empty((2, b, n), f32)
     start = [zeros_for(held, (b, n)) for held in (cell, hidden)]
     args = (g, gates, cells, recurrent, *start, out, d, found, dcell, dhidden, reverse)
     team.run(lstm_back_range, args, b, GROUP)
-    d, found = d.reshape(s * b, 4 * n), found.reshape(s * b, n)
     states = (dcell if needs[4] else None, dhidden if needs[5] else None)
-    return (*from_gates(np, d, x, weight, found, needs), *states)
+    return (*from_gates(np, rows_of(d), x, weight, found, needs), *states)
 
 
 def served(x: Any, *others: Any) -> bool:
@@ -250,7 +249,7 @@ def gru_range(
     stop: int,
 ) -> None:
     """All steps of some sequences; `gates` holds x · weight and becomes the gates."""
-    steps, _, n = inner.shape
+    _, steps, n = inner.shape
     both = bias[: 2 * n] + more[: 2 * n]
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
@@ -262,7 +261,7 @@ def gru_range(
         for k in range(steps):
             t = steps - 1 - k if reverse else k
             for r in range(rows):
-                add_lines(soft[r], gates[t, first + r, : 2 * n], both)
+                add_lines(soft[r], gates[first + r, t, : 2 * n], both)
                 copy(late[r], more[2 * n :])
             add_product(h, recurrent, 0, soft)
             for r in range(rows):
@@ -270,8 +269,8 @@ def gru_range(
                 multiply(a[r], soft[r, n:], h[r])
             add_product(h if reset_after else a, recurrent, 2 * n, late)
             for r in range(rows):
-                gate = gates[t, first + r]
-                copy(inner[t, first + r], late[r] if reset_after else a[r])
+                gate = gates[first + r, t]
+                copy(inner[first + r, t], late[r] if reset_after else a[r])
                 if reset_after:
                     multiply(late[r], late[r], soft[r, n:])
                 add_lines(new, gate[2 * n :], bias[2 * n :])
@@ -323,7 +322,7 @@ def gru_back_range(
     stop: int,
 ) -> None:
     """The gradients of all gates of some sequences, and the states that they found."""
-    steps, _, n = inner.shape
+    _, steps, n = inner.shape
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
         dh, back = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
@@ -334,23 +333,23 @@ def gru_back_range(
             for r in range(rows):
                 b = first + r
                 held = out[b, before] if k < steps - 1 else hidden[b]
-                copy(found[t, b], held)
-                gru_slopes(gates[t, b], held, g[b, t], dh[r], d[t, b])
-                copy(late[r], d[t, b, 2 * n :])
+                copy(found[b, t], held)
+                gru_slopes(gates[b, t], held, g[b, t], dh[r], d[b, t])
+                copy(late[r], d[b, t, 2 * n :])
                 if reset_after:
-                    multiply(late[r], late[r], gates[t, b, n : 2 * n])
+                    multiply(late[r], late[r], gates[b, t, n : 2 * n])
             product_turned(late, recurrent, 2 * n, back)
             for r in range(rows):
                 b = first + r
-                reset, dr = gates[t, b, n : 2 * n], d[t, b, n : 2 * n]
+                reset, dr = gates[b, t, n : 2 * n], d[b, t, n : 2 * n]
                 if reset_after:
-                    copy(dinner[t, b], late[r])
-                    reset_slope(dr, late[r], inner[t, b], reset)
+                    copy(dinner[b, t], late[r])
+                    reset_slope(dr, late[r], inner[b, t], reset)
                 else:
-                    copy(dinner[t, b], back[r])
+                    copy(dinner[b, t], back[r])
                     multiply(back[r], back[r], reset)
-                    reset_slope(dr, back[r], found[t, b], reset)
-                copy(side[r], d[t, b, : 2 * n])
+                    reset_slope(dr, back[r], found[b, t], reset)
+                copy(side[r], d[b, t, : 2 * n])
                 add_lines(dh[r], dh[r], back[r])
             product_turned(side, recurrent, 0, back)
             for r in range(rows):
@@ -374,8 +373,8 @@ def gru_kernel(
     if not served(x, weight, recurrent, bias, recurrent_bias, hidden):
         return None
     (b, s, _), n = x.shape, recurrent.shape[0]
-    gates, inner, out = empty((s, b, 3 * n)), empty((s, b, n)), empty((b, s, n))
-    np.dot(by_steps(x), weight, out=gates.reshape(s * b, 3 * n))
+    gates, inner, out = empty((b, s, 3 * n)), empty((b, s, n)), empty((b, s, n))
+    np.dot(rows_of(x), weight, out=rows_of(gates))
     lines = [zeros_for(held, (3 * n,)) for held in (bias, recurrent_bias)]
     args = (gates, recurrent, *lines, zeros_for(hidden, (b, n)), inner, out)
     team.run(gru_range, (*args, reset_after, reverse), b, GROUP)
@@ -402,14 +401,13 @@ def gru_backward(
     g = np.ascontiguousarray(g)
     if not served(x, weight, recurrent, hidden, g, out, gates, inner):
         return None
-    s, b, n = inner.shape
-    d, dinner, found = empty((s, b, 3 * n)), empty((s, b, n)), empty((s, b, n))
+    b, s, n = inner.shape
+    d, dinner, found = empty((b, s, 3 * n)), empty((b, s, n)), empty((b, s, n))
     dhidden = np.empty((b, n), f32)
     args = (g, gates, inner, recurrent, zeros_for(hidden, (b, n)), out)
     args += (d, dinner, found, dhidden, reset_after, reverse)
     team.run(gru_back_range, args, b, GROUP)
-    rows = [held.reshape(s * b, -1) for held in (d, dinner, found, inner)]
-    d, dinner, found, inner = rows
+    d, dinner = rows_of(d), rows_of(dinner)
     return (
         *gru_weights(np, d, dinner, x, weight, found, inner, reset_after, needs),
         dhidden if needs[5] else None,
