@@ -11,8 +11,15 @@ from burnbook.ops.norm import group_norm, layer_norm, rms_norm
 from tests.test_compiled import agree, normal
 
 ALL = (True, True, True)
-ROWS = [(3, 5), (2, 7, 64), (64, 256), (1, 1000), (300, 48), (16,)]
-PLANES = [(2, 6, 9), (5, 4, 3, 3), (1, 6, 40), (40, 2, 8), (3, 6, 2, 2, 5)]
+ROWS = [(3, 5), (2, 7, 64), (64, 256), (1, 1000), (300, 48), (16,), (3, 250, 256)]
+PLANES = [
+    (2, 6, 9),
+    (5, 4, 3, 3),
+    (1, 6, 40),
+    (40, 2, 8),
+    (3, 6, 2, 2, 5),
+    (4, 6, 90, 90),
+]
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from typing import Any
 
 from burnbook.op import above, normal, op, positive
 from burnbook.ops.norm import (
+    BLOCK,
     Needs,
     answer,
     channels_fit,
@@ -11,6 +12,7 @@ from burnbook.ops.norm import (
     scale_of,
     standard,
     straight,
+    too_large,
     wide,
 )
 from burnbook.ops.reduce import count, sum_to
@@ -66,6 +68,8 @@ def batch_norm_back(
     epsilon: float,
 ) -> Any:
     """The same as for rows, with a channel of the whole batch for a row."""
+    if too_large(xp, x) and x.shape[1] > 1:
+        return _channel_by_channel(xp, g, x, (gamma, mean, var), needs, epsilon)
     shape, line = _shapes(x.shape)
     slope, rows = wide(xp, g).reshape(shape), wide(xp, x).reshape(shape)
     moments = (mean.reshape(line), var.reshape(line), (0, 2), epsilon)
@@ -74,6 +78,22 @@ def batch_norm_back(
 
 
 batch_norm.grad(x=batch_norm_back, gamma=batch_norm_back, beta=batch_norm_back)
+
+
+def _channel_by_channel(
+    xp: Any, g: Any, x: Any, lines: tuple[Any, ...], needs: Needs, epsilon: float
+) -> tuple[Any, ...]:
+    """The same for some channels at a time, see `in_blocks`."""
+    step = max(1, BLOCK * x.shape[1] // x.size)
+    blocks = [slice(i, i + step) for i in range(0, x.shape[1], step)]
+    parts = [
+        batch_norm_back(xp, g[:, b], x[:, b], *[v[b] for v in lines], needs, epsilon)
+        for b in blocks
+    ]
+    return tuple(
+        xp.concatenate(found, axis=1 if i == 0 else 0) if needs[i] else None
+        for i, found in enumerate(zip(*parts, strict=True))
+    )
 
 
 def _shapes(x: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -14,6 +14,7 @@ from burnbook.ops.reduce import count, sum_to
 Axes = tuple[int, ...]
 Needs = tuple[bool, ...]
 FLOOR = 1e-12  # a smaller standard deviation counts as this one where it divides
+BLOCK = 1 << 17  # elements; what lies between the steps of more goes through the memory
 
 
 def _last_dim(
@@ -82,6 +83,9 @@ def layer_norm_back(
     epsilon: float,
 ) -> Any:
     """∂x as in `gradients`, ∂γ = Σ g x̂ and ∂β = Σ g over rows."""
+    if too_large(xp, x):
+        given = (g, x, gamma, (mean, var))
+        return in_blocks(layer_norm_back, xp, *given, needs, epsilon)
     moments = (mean, var, (-1,), epsilon)
     dx, along = gradients(xp, wide(xp, g), wide(xp, x), gamma, *moments)
     return answer(xp, g, x, dx, along, wide(xp, g), (x.shape[-1],), needs)
@@ -116,6 +120,8 @@ def rms_norm_back(
     xp: Any, g: Any, x: Any, gamma: Any, power: Any, needs: Needs, epsilon: float
 ) -> Any:
     """∂x = r (h − x̂ mean(h x̂)), where r = 1 / √(mean x² + ε), x̂ = r x and h = g γ."""
+    if too_large(xp, x):
+        return in_blocks(rms_norm_back, xp, g, x, gamma, (power,), needs, epsilon)
     rows, slope = wide(xp, x), wide(xp, g)
     if remembers(xp):
         power = mean_over(xp, rows * rows, (-1,))
@@ -201,6 +207,9 @@ def group_norm_back(
     inside: bool,
 ) -> Any:
     """The same as for rows, with a group of channels for a row."""
+    if too_large(xp, x):
+        rest = (needs, groups, epsilon, inside)
+        return in_blocks(group_norm_back, xp, g, x, gamma, (mean, var), *rest)
     shape, line = _group_shapes(x.shape, groups)
     gamma = None if gamma is None else gamma.reshape(line)
     slope, rows = wide(xp, g).reshape(shape), wide(xp, x).reshape(shape)
@@ -294,6 +303,40 @@ def answer(
         else:
             found.append(None)
     return tuple(found)
+
+
+def too_large(xp: Any, x: Any) -> bool:
+    """Whether the arrays between the steps of a rule should be smaller than x."""
+    return xp.__name__ == "numpy" and x.size > BLOCK and x.shape[0] > 1
+
+
+def in_blocks(
+    back: Any,
+    xp: Any,
+    g: Any,
+    x: Any,
+    gamma: Any,
+    moments: tuple[Any, ...],
+    needs: Needs,
+    *rest: Any,
+) -> tuple[Any, ...]:
+    """A gradient, some rows of the first dim at a time; ∂γ and ∂β add up.
+
+    Why: a fresh array of some megabytes costs more to map than to fill.
+    """
+    step = max(1, BLOCK * x.shape[0] // x.size)
+    parts, sums = [], []
+    for first in range(0, x.shape[0], step):
+        block = slice(first, first + step)
+        kept = [m[block] for m in moments]
+        dx, *found = back(xp, g[block], x[block], gamma, *kept, needs, *rest)
+        parts.append(dx)
+        sums.append(found)
+    totals = [
+        None if some[0] is None else sum(some[1:], some[0])
+        for some in zip(*sums, strict=True)
+    ]
+    return (xp.concatenate(parts) if needs[0] else None, *totals)
 
 
 def remembers(xp: Any) -> bool:
