@@ -84,12 +84,12 @@ def _channel_by_channel(
     xp: Any, g: Any, x: Any, lines: tuple[Any, ...], needs: Needs, epsilon: float
 ) -> tuple[Any, ...]:
     """The same for some channels at a time, see `in_blocks`."""
-    step = max(1, BLOCK * x.shape[1] // x.size)
-    blocks = [slice(i, i + step) for i in range(0, x.shape[1], step)]
-    parts = [
-        batch_norm_back(xp, g[:, b], x[:, b], *[v[b] for v in lines], needs, epsilon)
-        for b in blocks
-    ]
+    step, parts = max(1, BLOCK * x.shape[1] // x.size), []
+    for first in range(0, x.shape[1], step):
+        block = slice(first, first + step)
+        gamma, mean, var = (line[block] for line in lines)
+        given = (xp, g[:, block], x[:, block], gamma, mean, var)
+        parts.append(batch_norm_back(*given, needs, epsilon))
     return tuple(
         xp.concatenate(found, axis=1 if i == 0 else 0) if needs[i] else None
         for i, found in enumerate(zip(*parts, strict=True))
