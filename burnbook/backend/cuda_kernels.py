@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.backend.cuda_updates import update_kernels
 from burnbook.ops.conv import conv2d, conv2d_weight, conv2d_x
 from burnbook.ops.patches import Pair, Plan, Shape4
 from burnbook.ops.random import CHANCES, Key, dropout, dropout_limits
 from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
-from burnbook.ops.update import adam_step
 
 MOST_COLUMNS = 1 << 30  # bytes of patches laid out at once
 MOST_CLASSES = 256  # above this a thread per row is slower than the plain code
@@ -37,9 +37,9 @@ def kernels(cupy: Any) -> dict[Any, Callable[..., Any]]:
         conv2d_x: bound(columns_conv2d_x),
         conv2d_weight: bound(columns_conv2d_weight),
         dropout: bound(draw_dropout),
-        adam_step: bound(fused_adam_step),
         cross_entropy: bound(fused_cross_entropy),
         cross_entropy_logits: bound(fused_cross_entropy_logits),
+        **update_kernels(cupy),
     }
 
 
@@ -247,52 +247,7 @@ def raw_kernel(cupy: Any, name: str, code: str) -> Any:
     return cupy.RawKernel(code, name)
 
 
-# Updates and losses: one pass over the memory.
-
-ADAM = """
-    moment_1_new = beta_1 * moment_1 + (1 - beta_1) * grad;
-    moment_2_new = beta_2 * moment_2 + (1 - beta_2) * grad * grad;
-    param_new = param
-        - step * moment_1_new / (sqrt(moment_2_new) * correction + epsilon);
-"""
-
-
-def fused_adam_step(
-    cupy: Any,
-    param: Any,
-    grad: Any,
-    moment_1: Any,
-    moment_2: Any,
-    *,
-    lr: float = 1e-3,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-5,
-    time: int,
-) -> Any:
-    """adam_step in one pass.
-
-    Shapes: param [...], grad [...], moment_1 [...], moment_2 [...] -> three of [...]
-    """
-    if param.dtype.char not in _C_TYPES:
-        return None
-    real = param.dtype.type
-    step, correction = lr / (1 - beta_1**time), (1 - beta_2**time) ** -0.5
-    numbers = [real(x) for x in (step, correction, beta_1, beta_2, epsilon)]
-    return tuple(adam_kernel(cupy)(param, grad, moment_1, moment_2, *numbers))
-
-
-@cache
-def adam_kernel(cupy: Any) -> Any:
-    """CuPy's element-by-element kernel for Adam, for float and double."""
-    return cupy.ElementwiseKernel(
-        "T param, T grad, T moment_1, T moment_2, "
-        "T step, T correction, T beta_1, T beta_2, T epsilon",
-        "T param_new, T moment_1_new, T moment_2_new",
-        ADAM,
-        "burnbook_adam_step",
-    )
-
+# Losses: one thread per row.
 
 ROWS = r"""
 extern "C" __global__ void row_losses(

@@ -42,6 +42,11 @@ from burnbook.ops.conv_nd import (
 from burnbook.ops.conv_transpose import (
     conv_transpose,
 )
+from burnbook.ops.curvature import (
+    lbfgs_direction,
+    length,
+    newton_schulz,
+)
 from burnbook.ops.curves import (
     elu,
     gelu,
@@ -236,7 +241,15 @@ from burnbook.ops.unfold import (
     unfold4d,
 )
 from burnbook.ops.update import (
+    adagrad_step,
     adam_step,
+    adan_step,
+    amsgrad_step,
+    momentum_step,
+    rmsprop_centered_step,
+    rmsprop_momentum_step,
+    rmsprop_step,
+    sgd_step,
 )
 from burnbook.ops.whole import (
     fmod,
@@ -249,7 +262,9 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adagrad_step",
     "adam_step",
+    "adan_step",
     "adaptive_avg_pool",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool2d_x",
@@ -257,6 +272,7 @@ __all__ = [
     "add",
     "all",
     "all_dim",
+    "amsgrad_step",
     "any",
     "any_dim",
     "argmax",
@@ -345,7 +361,9 @@ __all__ = [
     "is_nan",
     "last_of_equals",
     "layer_norm",
+    "lbfgs_direction",
     "leaky_relu",
+    "length",
     "linear",
     "linear_scan",
     "log",
@@ -375,10 +393,12 @@ __all__ = [
     "min_dim",
     "min_pair",
     "mish",
+    "momentum_step",
     "mul",
     "neg",
     "neighbor_sum",
     "newest",
+    "newton_schulz",
     "normal",
     "not_equal",
     "orthogonal",
@@ -397,6 +417,9 @@ __all__ = [
     "rfft_back",
     "rfft_pairs",
     "rms_norm",
+    "rmsprop_centered_step",
+    "rmsprop_momentum_step",
+    "rmsprop_step",
     "rnn",
     "rnnt_labels",
     "rnnt_loss",
@@ -405,6 +428,7 @@ __all__ = [
     "select",
     "select_assign",
     "select_put",
+    "sgd_step",
     "sigmoid",
     "sign",
     "silu",

@@ -10,6 +10,7 @@ from tests.oracle import (
     runs,
     sequences,
     sliding,
+    updates,
 )
 
 FAMILIES = (
@@ -22,6 +23,7 @@ FAMILIES = (
     runs,
     sequences,
     sliding,
+    updates,
 )
 
 

@@ -17,6 +17,7 @@ from burnbook.backend.compiled import store
 from burnbook.backend.compiled.lists import ALONG_LINES
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.conv import conv2d
+from burnbook.ops.curvature import lbfgs_direction
 from burnbook.ops.elementwise import relu
 from burnbook.ops.gru import gru
 from burnbook.ops.linear import linear
@@ -31,7 +32,17 @@ from burnbook.ops.random import dropout
 from burnbook.ops.recurrent import lstm
 from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
 from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
-from burnbook.ops.update import adam_step
+from burnbook.ops.update import (
+    adagrad_step,
+    adam_step,
+    adan_step,
+    amsgrad_step,
+    momentum_step,
+    rmsprop_centered_step,
+    rmsprop_momentum_step,
+    rmsprop_step,
+    sgd_step,
+)
 
 Kernel = Callable[..., Any]
 
@@ -48,7 +59,18 @@ FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
         avg_pool2d_x: 512,
     },
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
-    "update": {adam_step: 1},
+    "update": {
+        adagrad_step: 1,
+        adam_step: 1,
+        adan_step: 1,
+        amsgrad_step: 1,
+        momentum_step: 1,
+        rmsprop_centered_step: 1,
+        rmsprop_momentum_step: 1,
+        rmsprop_step: 1,
+        sgd_step: 1,
+    },
+    "curvature": {lbfgs_direction: 4096},
     "recurrent": {gru: 64, gru.backward: 64, lstm: 64, lstm.backward: 64},
     "rows": {linear: 256},
     **ALONG_LINES,
