@@ -5,29 +5,30 @@ square (how loud it usually is). The step is one divided by the root of the othe
 parameters with small gradients move as fast as those with large ones.
 """
 
-from dataclasses import dataclass
+import dataclasses
+from typing import Any
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
 from burnbook.nn.settings import at_least
-from burnbook.ops.update import adam_step
+from burnbook.ops.update import adam_step, amsgrad_step
 from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.optim.clipping import GradientClippingConfig
-from burnbook.tensor import Float, Tensor
-
-
-class WeightDecayConfig(Config):
-    """L2 weight decay: `penalty` times the weight is added to its gradient."""
-
-    penalty: float
-
-    def validate(self) -> None:
-        """Refuse a negative penalty, which would make weights grow."""
-        at_least(self, 0, penalty=self.penalty)
+from burnbook.optim.rule import (
+    WeightDecayConfig,
+    fractions,
+    penalty_of,
+    shown,
+    update,
+    zeros,
+)
+from burnbook.optim.state import LATER
+from burnbook.tensor import Tensor
 
 
 class AdamConfig(Config):
-    """How to make an Adam optimizer.
+    """How to make an Adam optimizer (Kingma & Ba, 2015).
+
+    amsgrad: divide by the largest average so far (Reddi, Kale & Kumar, 2018).
 
     Example:
         >>> config = AdamConfig().with_weight_decay(WeightDecayConfig(5e-5))
@@ -37,36 +38,40 @@ class AdamConfig(Config):
     Why: epsilon is 1e-5 as in Burn; PyTorch has 1e-8.
     """
 
+    newer = ("amsgrad",)
+
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-5
     weight_decay: WeightDecayConfig | None = None
     grad_clipping: GradientClippingConfig | None = None
+    amsgrad: bool = False
 
     def validate(self) -> None:
         """Refuse averages that forget nothing, or never start."""
-        for name, beta in (("beta_1", self.beta_1), ("beta_2", self.beta_2)):
-            if not 0.0 <= beta < 1.0:
-                raise ConfigError("AdamConfig", f"{name} is {beta}, not in [0, 1)")
+        fractions(self, beta_1=self.beta_1, beta_2=self.beta_2)
         at_least(self, 0, epsilon=self.epsilon)
+
+    def build(self) -> "Adam":
+        """The rule for one tensor."""
+        return Adam(self)
 
     def init(self) -> OptimizerAdaptor:
         """The optimizer; the learning rate is given to each step."""
-        optim = Adam(self.beta_1, self.beta_2, self.epsilon, self.weight_decay)
-        clipping = self.grad_clipping.init() if self.grad_clipping else None
-        return OptimizerAdaptor(optim, clipping)
+        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class AdaptiveMomentumState:
     """The averages of Adam, and how many steps they are made of."""
 
     time: int
     moment_1: Tensor
     moment_2: Tensor
+    max_moment_2: Tensor | None = dataclasses.field(default=None, metadata=LATER)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class AdamState:
     """What Adam remembers of one parameter."""
 
@@ -81,46 +86,46 @@ class Adam:
 
     state_type = AdamState
 
-    def __init__(
-        self,
-        beta_1: float,
-        beta_2: float,
-        epsilon: float,
-        weight_decay: WeightDecayConfig | None = None,
-    ):
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.weight_decay = weight_decay
+    def __init__(self, config: AdamConfig):
+        self.config = config
+        self.attrs = {
+            "beta_1": config.beta_1,
+            "beta_2": config.beta_2,
+            "epsilon": config.epsilon,
+            "penalty": penalty_of(config.weight_decay),
+        }
 
     def step(
         self, lr: float, tensor: Tensor, grad: Tensor, state: AdamState | None
     ) -> tuple[Tensor, AdamState]:
         """One step of one parameter."""
-        if self.weight_decay is not None:
-            grad = tensor * self.weight_decay.penalty + grad
-        if state is None:
-            time, moment_1 = 0, tensor.zeros_like()
-            moment_2 = moment_1
-        else:
-            old = state.momentum
-            time, moment_1, moment_2 = old.time, old.moment_1, old.moment_2
-        attrs = {
-            "lr": lr,
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "time": time + 1,
-        }
-        values = (tensor.value, grad.value, moment_1.value, moment_2.value)
-        new, m, v = tensor.backend.run(adam_step, values, attrs)
-        make, device, rank = type(tensor), tensor.backend, tensor.rank
-        momentum = AdaptiveMomentumState(
-            time + 1, make(m, Float, device, rank), make(v, Float, device, rank)
-        )
-        return make(new, Float, device, rank), AdamState(momentum)
+        old = None if state is None else state.momentum
+        amsgrad = self.config.amsgrad
+        tensor, momentum = adaptive_step(lr, tensor, grad, old, self.attrs, amsgrad)
+        return tensor, AdamState(momentum)
 
     def __repr__(self) -> str:
-        betas = f"beta_1={self.beta_1}, beta_2={self.beta_2}, epsilon={self.epsilon}"
-        decay = f", {self.weight_decay!r}" if self.weight_decay else ""
-        return f"Adam({betas}{decay})"
+        return shown(self)
+
+
+def adaptive_step(
+    lr: float,
+    tensor: Tensor,
+    grad: Tensor,
+    old: AdaptiveMomentumState | None,
+    attrs: dict[str, Any],
+    amsgrad: bool,
+) -> tuple[Tensor, AdaptiveMomentumState]:
+    """The step that Adam and AdamW share; they differ in how weights decay."""
+    if old is None:
+        blank = zeros(tensor)
+        old = AdaptiveMomentumState(0, blank, blank)
+    time = old.time + 1
+    attrs = {**attrs, "lr": lr, "time": time}
+    olds = (grad, old.moment_1, old.moment_2)
+    if not amsgrad:
+        made, m, v = update(adam_step, tensor, olds, attrs)
+        return made, AdaptiveMomentumState(time, m, v)
+    top = old.moment_2 if old.max_moment_2 is None else old.max_moment_2
+    made, m, v, top = update(amsgrad_step, tensor, (*olds, top), attrs)
+    return made, AdaptiveMomentumState(time, m, v, top)

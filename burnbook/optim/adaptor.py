@@ -5,15 +5,18 @@ it over a module, keeps a state for every parameter by its id, and writes and re
 these as a record. A parameter without a gradient stays as it is, and so does its state.
 """
 
+import math
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from burnbook.backend.base import Backend
-from burnbook.errors import GraphError, RecordError, ShapeError
+from burnbook.errors import ConfigError, GraphError, RecordError, ShapeError
 from burnbook.kinds import Float
 from burnbook.module import Module, Param, ParamId
 from burnbook.module.tree import rebuild
-from burnbook.optim.clipping import GradientClipping
-from burnbook.optim.grads import GradientsParams
+from burnbook.optim.clipping import GradientClipping, GradientClippingConfig
+from burnbook.optim.grads import GradientsParams, MultiGradientsParams
+from burnbook.optim.groups import ModuleLearningRate, ParamGroup
+from burnbook.optim.rule import SimpleOptimizer
 from burnbook.optim.state import (
     state_from_record,
     state_tensors,
@@ -25,21 +28,6 @@ from burnbook.tensor import Tensor
 M = TypeVar("M", bound=Module)
 
 MAX_RANK = 8  # of a parameter, in Burn's record
-
-
-class SimpleOptimizer(Protocol):
-    """How one parameter is updated; pure: all that is remembered is the state.
-
-    state_type: the dataclass of the state, which is what its record is read with.
-    """
-
-    state_type: type[Any]
-
-    def step(
-        self, lr: float, tensor: Tensor, grad: Tensor, state: Any | None
-    ) -> tuple[Tensor, Any | None]:
-        """The new tensor and the new state; both tensors are on the inner backend."""
-        ...
 
 
 class Optimizer(Protocol):
@@ -58,6 +46,24 @@ class Optimizer(Protocol):
         ...
 
 
+class Held(NamedTuple):
+    """The state of one parameter; a loaded one has not met its parameter yet."""
+
+    state: Any
+    rank: int
+    rule: SimpleOptimizer | None = None
+    device: Backend | None = None
+    dims: tuple[int, ...] | None = None
+
+
+class Group(NamedTuple):
+    """Some parameters, their own rule, and how their gradients are bounded."""
+
+    members: ParamGroup
+    rule: SimpleOptimizer
+    grad_clipping: GradientClipping | None
+
+
 class OptimizerAdaptor:
     """An optimizer of modules made from a rule for tensors.
 
@@ -72,11 +78,44 @@ class OptimizerAdaptor:
     ):
         self.optim = optim
         self.grad_clipping = grad_clipping
-        self._states: dict[ParamId, _Held] = {}
+        self.groups: list[Group] = []
+        self._states: dict[ParamId, Held] = {}
+
+    @classmethod
+    def of(cls, optim: SimpleOptimizer, config: GradientClippingConfig | None) -> Self:
+        """The optimizer of a rule, with the clipping of a config."""
+        return cls(optim, None if config is None else config.init())
 
     def with_grad_clipping(self, grad_clipping: GradientClipping | None) -> Self:
-        """The optimizer with this clipping in place of any other."""
+        """The optimizer with this clipping in place of any other; not in the groups."""
         self.grad_clipping = grad_clipping
+        return self
+
+    def with_group(
+        self,
+        group: ParamGroup,
+        optim: Any,
+        grad_clipping: GradientClipping | GradientClippingConfig | None = None,
+    ) -> Self:
+        """The optimizer with another rule (or its config) for some parameters.
+
+        A parameter follows the last group it is in; its state begins anew there. The
+        clipping is the group's own: neither a config's nor the optimizer's counts.
+
+        Example:
+            >>> from burnbook.optim import AdamConfig, MuonConfig
+            >>> biases = ParamGroup.from_predicate("bias")
+            >>> optim = MuonConfig().init().with_group(biases, AdamConfig())
+            >>> optim.groups[0].rule
+            Adam(beta_1=0.9, beta_2=0.999, epsilon=1e-05)
+        """
+        rule = optim.build() if hasattr(optim, "build") else optim
+        if not hasattr(rule, "state_type"):
+            what = f"{type(optim).__name__} is not the rule of an optimizer"
+            raise ConfigError("with_group", what, cure="AdamConfig(), or its build()")
+        if isinstance(grad_clipping, GradientClippingConfig):
+            grad_clipping = grad_clipping.init()
+        self.groups.append(Group(group, rule, grad_clipping))
         return self
 
     def step(self, lr: float, module: M, grads: GradientsParams) -> M:
@@ -85,66 +124,27 @@ class OptimizerAdaptor:
         Why: the step count of a parameter is its own, so a part that trains now and
         then is corrected for as many steps as it made.
         """
-
         if not hasattr(grads, "is_empty"):
             name, cure = type(grads).__name__, "from_grads(loss.backward(), model)"
             what = f"{name} is not GradientsParams"
             raise GraphError("step", what, cure=f"GradientsParams.{cure}")
-        states: dict[ParamId, _Held] = {}
-
-        def update(param: Param) -> Param:
-            grad = grads.remove(param.id)
-            if grad is None or param.kind is not Float:
-                return param
-            try:
-                return self._update(lr, param, grad, states)
-            except ShapeError as error:
-                path = module.find_part(param)
-                error.where = f"step of {type(module).__name__}.{path}"
-                raise
-
+        check_rate(lr)
+        work = _Step(self, lr, module, grads, self._states)
         given = len(grads)
-        made = rebuild(module, update, _same)
+        made = rebuild(module, work.update, _same)
         if given and len(grads) == given:
             raise _strangers(given, module)
-        self._states.update(states)
+        self._states.update(work.states)
         return made
 
-    def _update(
-        self, lr: float, param: Param, grad: Tensor, states: dict[ParamId, "_Held"]
-    ) -> Param:
-        value, flag = param.val(), param.is_require_grad
-        outer = value.backend
-        inner = value.inner() if outer.ad_enabled else value
-        device, dims = inner.backend, inner.dims()
-        if grad.backend is not device:
-            grad = grad.to_device(device)
-        if grad.dims() != dims:
-            what = "the gradient does not have the shape of its parameter"
-            facts = [("param", str(list(dims))), ("grad", str(list(grad.dims())))]
-            cure = "GradientsParams.from_grads(loss.backward(), model)"
-            raise ShapeError("step", what, facts, cure)
-        if self.grad_clipping is not None:
-            grad = self.grad_clipping.clip_gradient(grad)
-        held = self._states.get(param.id)
-        if held is not None and (held.device is not device or held.dims != dims):
-            held = _settle(held, device, dims)
-        state = None if held is None else held.state
-        made, state = self.optim.step(lr, inner, grad, state)
-        if state is not None:
-            states[param.id] = _Held(state, device, dims)
-        if outer.ad_enabled:
-            made = Tensor.from_inner(made, outer)
-            if flag:
-                made = made.require_grad()
-        return Param(param.id, made, require_grad=flag)
+    def step_multi(self, lr: float, module: M, grads: MultiGradientsParams) -> M:
+        """The module after one step with the gradients of several devices, added up."""
+        return self.step(lr, module, grads.summed())
 
     def into_record(self) -> dict[str, Any]:
         """The states by the ids of their parameters: {id: {"V1": {"Rank2": state}}}."""
         record = {}
-        for number, (state, _, _) in self._states.items():
-            tensors = state_tensors(state)
-            rank = len(tensors[0].shape) if tensors else 1
+        for number, (state, rank, *_) in self._states.items():
             if rank > MAX_RANK:
                 raise RecordError(
                     "optimizer record",
@@ -162,15 +162,18 @@ class OptimizerAdaptor:
         Without a device the values wait for the first gradient to say where they go.
         """
         problems: list[str] = []
-        states: dict[ParamId, _Held] = {}
+        states: dict[ParamId, Held] = {}
         rows = record if isinstance(record, dict) else {"record": None}
         for text, held in rows.items():
             at = str(text)[:40]
-            state = self._read(at, held, device, problems)
+            found = self._read(at, held, device, problems)
             try:
-                states[ParamId.deserialize(str(text))] = _Held(state, None, None)
+                number = ParamId.deserialize(str(text))
             except RecordError:
                 problems.append(f"{at} is not the id of a parameter")
+                continue
+            if found is not None:
+                states[number] = found
         if problems:
             name, count = type(self.optim).__name__, len(problems)
             raise RecordError(
@@ -184,24 +187,133 @@ class OptimizerAdaptor:
 
     def _read(
         self, at: str, held: Any, device: Backend | None, problems: list[str]
-    ) -> Any:
-        """One state from {"V1": {"Rank2": state}}."""
+    ) -> Held | None:
+        """One state from {"V1": {"Rank2": state}}, of the first rule that it fits."""
         inner = held.get("V1") if isinstance(held, dict) and len(held) == 1 else None
         if not isinstance(inner, dict) or len(inner) != 1:
             problems.append(f"{at} does not hold the state of an optimizer")
             return None
         ((rank, fields),) = inner.items()
-        state = state_from_record(self.optim.state_type, fields, device, at, problems)
+        known = [f"Rank{number}" for number in range(MAX_RANK + 1)]
+        if rank not in known:
+            problems.append(f"{at} is {str(rank)[:40]}, not one of Rank0 to Rank8")
+            return None
+        first: list[str] = []
+        kinds = dict.fromkeys(
+            rule.state_type for rule in (self.optim, *[g.rule for g in self.groups])
+        )
+        for kind in kinds:
+            found: list[str] = []
+            state = state_from_record(kind, fields, device, at, found)
+            if not found:
+                break
+            first = first or found
+        else:
+            problems.extend(first)
+            return None
         for tensor in state_tensors(state):
             if f"Rank{len(tensor.shape)}" != rank:
                 problems.append(f"{at} is {rank}, its tensors {list(tensor.shape)}")
-        return state
+        return Held(state, known.index(rank))
 
     def __repr__(self) -> str:
         count = len(self._states)
         states = f"{count} state{'' if count == 1 else 's'}"
         clipping = f", {self.grad_clipping!r}" if self.grad_clipping else ""
-        return f"OptimizerAdaptor({self.optim!r}{clipping}, {states})"
+        groups = "".join(f", {g.members!r}: {g.rule!r}" for g in self.groups)
+        return f"OptimizerAdaptor({self.optim!r}{clipping}{groups}, {states})"
+
+
+ModuleOptimizer = OptimizerAdaptor  # newer Burn's name
+
+
+class _Step:
+    """One step of a whole module: what each parameter and its state become."""
+
+    def __init__(
+        self,
+        optim: OptimizerAdaptor,
+        lr: float,
+        module: Module,
+        grads: GradientsParams,
+        held: dict[ParamId, Held],
+    ):
+        self.optim, self.module, self.lr = optim, module, lr
+        self.grads, self.held = grads, held
+        self.states: dict[ParamId, Held] = {}
+        self.plain = Group(ParamGroup.all(), optim.optim, optim.grad_clipping)
+        self.paths: dict[ParamId, str] = {}
+        if optim.groups or isinstance(lr, ModuleLearningRate):
+            self.paths = {param.id: path for path, param in module.named_params()}
+
+    def update(self, param: Param) -> Param:
+        """The parameter after the step; without a gradient, the same."""
+        grad = self.grads.remove(param.id)
+        if grad is None or param.kind is not Float:
+            return param
+        try:
+            return self._update(param, grad)
+        except (ShapeError, RecordError) as error:
+            path = self.module.find_part(param)
+            error.where = f"step of {type(self.module).__name__}.{path}"
+            raise
+
+    def _update(self, param: Param, grad: Tensor) -> Param:
+        value, flag = param.val(), param.is_require_grad
+        outer = value.backend
+        inner = value.inner() if outer.ad_enabled else value
+        device, dims = inner.backend, inner.value.shape
+        if grad.backend is not device:
+            grad = grad.to_device(device)
+        if grad.value.shape != dims:
+            what = "the gradient does not have the shape of its parameter"
+            facts = [("param", str(list(dims))), ("grad", str(list(grad.dims())))]
+            cure = "GradientsParams.from_grads(loss.backward(), model)"
+            raise ShapeError("step", what, facts, cure)
+        (_, rule, clipping), lr = self.plain, self.lr
+        if self.paths:
+            path = self.paths[param.id]
+            rule, clipping = self._group(param.id, path)
+            lr = lr.of(param.id, path) if isinstance(lr, ModuleLearningRate) else lr
+        if clipping is not None:
+            grad = clipping.clip_gradient(grad)
+        held = self.held.get(param.id)
+        if held is not None and (
+            held.rule is not rule or held.device is not device or held.dims != dims
+        ):
+            held = _settle(held, rule, device, dims)
+        if held is None and hasattr(rule, "check"):
+            rule.check(dims)  # type: ignore[attr-defined] # asked for just before
+        state = None if held is None else held.state
+        made, state = rule.step(lr, inner, grad, state)
+        if state is not None:
+            self.states[param.id] = Held(state, len(dims), rule, device, dims)
+        if outer.ad_enabled:
+            leaf = outer.leaf(made.value) if flag else made.value
+            made = Tensor(leaf, Float, outer, len(dims))
+        return Param(param.id, made, require_grad=flag)
+
+    def _group(
+        self, number: ParamId, path: str
+    ) -> tuple[SimpleOptimizer, GradientClipping | None]:
+        """The rule and the clipping of a parameter: those of its last group."""
+        for group in reversed(self.optim.groups):
+            if group.members.matches(number, path):
+                return group.rule, group.grad_clipping
+        return self.plain.rule, self.plain.grad_clipping
+
+
+def check_rate(lr: float) -> None:
+    """Raise for what no step can be as long as."""
+    try:
+        if math.isfinite(lr):
+            return
+    except TypeError:
+        pass
+    cure = "a finite number, such as 1e-4"
+    if hasattr(lr, "step"):
+        cure = "the number that the scheduler's step() gives"
+    raise ConfigError("step", f"{lr!r} is not a learning rate", cure=cure)
 
 
 def _strangers(count: int, module: Module) -> GraphError:
@@ -213,17 +325,17 @@ def _strangers(count: int, module: Module) -> GraphError:
     )
 
 
-class _Held(NamedTuple):
-    """The state of one parameter; a loaded one has not met its parameter yet."""
+def _settle(
+    held: Held, rule: SimpleOptimizer, device: Backend, dims: tuple[int, ...]
+) -> Held | None:
+    """Bring a loaded or moved state to where its parameter is, if it belongs to it.
 
-    state: Any
-    device: Backend | None
-    dims: tuple[int, ...] | None
-
-
-def _settle(held: _Held, device: Backend, dims: tuple[int, ...]) -> _Held:
-    """Bring a loaded or moved state to where its parameter is, if it belongs to it."""
-    for tensor in state_tensors(held.state):
+    None for the state of another rule: the parameter has changed its group.
+    """
+    state = held.state
+    if held.rule is not None and held.rule is not rule:
+        return None
+    for tensor in state_tensors(state):
         if tuple(tensor.shape) != dims:
             raise ShapeError(
                 "step",
@@ -231,7 +343,18 @@ def _settle(held: _Held, device: Backend, dims: tuple[int, ...]) -> _Held:
                 [("param", str(list(dims))), ("state", str(list(tensor.shape)))],
                 "an optimizer record of this very model",
             )
-    return _Held(state_to_device(held.state, device), device, dims)
+    state = state_to_device(state, device)
+    if type(state) is not rule.state_type:  # as a record both may read alike
+        fields, problems = state_to_record(state), []
+        state = state_from_record(rule.state_type, fields, device, "state", problems)
+        if problems:
+            raise RecordError(
+                "step",
+                f"the loaded state is not one of {type(rule).__name__}",
+                problems,
+                "the groups that the record was made with",
+            )
+    return Held(state, held.rank, rule, device, dims)
 
 
 def _same(value: Any) -> Any:

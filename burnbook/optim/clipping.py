@@ -6,6 +6,7 @@ parameter on its own: every element (Value), or its length (Norm).
 
 from burnbook.config import ConfigEnum, holding
 from burnbook.errors import ConfigError
+from burnbook.ops.curvature import length
 from burnbook.tensor import Tensor
 
 
@@ -61,7 +62,8 @@ class GradientClipping:
         threshold = self.config.values[0]
         if self.config.variant == "Value":
             return grad.clamp(min=-threshold, max=threshold)
-        norm = (grad * grad).sum().sqrt().into_scalar()
+        device = grad.backend
+        norm = float(device.to_numpy(device.run(length, (grad.value,), {}))[0])
         return grad * (threshold / norm) if norm > threshold else grad
 
     def __repr__(self) -> str:

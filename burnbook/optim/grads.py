@@ -121,6 +121,55 @@ class GradientsParams:
         return f"GradientsParams({len(self)} gradients)"
 
 
+class MultiGradientsParams:
+    """The gradients of one module from several devices, each in its own container.
+
+    Example:
+        >>> from burnbook.backend import Numpy
+        >>> grads = MultiGradientsParams([(GradientsParams(), Numpy())])
+        >>> grads.remove(ParamId(1)) is None
+        True
+    """
+
+    __slots__ = ("grads",)
+
+    def __init__(self, grads: Iterable[tuple[GradientsParams, Backend]] = ()) -> None:
+        self.grads = list(grads)
+
+    def add(self, grads: GradientsParams, device: Backend) -> None:
+        """One more container, and the device it comes from."""
+        self.grads.append((grads, device))
+
+    def remove(self, id: ParamId) -> tuple[Tensor, Backend] | None:  # noqa: A002
+        """The sum for a parameter and the device it is on, taken out of all containers.
+
+        Why: where the sum is made follows from the id, so that a module's sums are
+        shared out evenly among the devices.
+        """
+        count = len(self.grads)
+        total = None
+        for offset in range(count):
+            grad = self.grads[(int(id) + offset) % count][0].remove(id)
+            if grad is None:
+                continue
+            total = grad if total is None else total + grad.to_device(total.backend)
+        return None if total is None else (total, total.backend)
+
+    def summed(self) -> GradientsParams:
+        """The sums of all parameters, taken out of all containers."""
+        held = [grads for grads, _ in self.grads]
+        names = dict.fromkeys(name for grads in held for name, _ in grads.items())
+        found = {name: self.remove(name) for name in names}
+        return GradientsParams({name: pair[0] for name, pair in found.items() if pair})
+
+    def __len__(self) -> int:
+        return len(self.grads)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{len(grads)} on {device!r}" for grads, device in self.grads)
+        return f"MultiGradientsParams({parts})"
+
+
 class GradientsAccumulator:
     """Adds up gradients over several batches, to step as if they had been one.
 

@@ -15,14 +15,23 @@ from burnbook.backend.base import Backend
 from burnbook.module import ParamRecord
 from burnbook.tensor import Float, Tensor, TensorData
 
+#: Of a field that came with a newer Burn: where it is None, no record mentions it.
+LATER = {"later": True}
+
 
 def state_to_record(state: Any) -> Any:
     """The record of a state: its fields by name, tensors as their elements."""
     if isinstance(state, Tensor):
         return state.to_data()
+    if isinstance(state, list):
+        return [state_to_record(part) for part in state]
     if dataclasses.is_dataclass(state):
-        fields = dataclasses.fields(state)
-        return {f.name: state_to_record(getattr(state, f.name)) for f in fields}
+        held = [(f, getattr(state, f.name)) for f in dataclasses.fields(state)]
+        return {
+            field.name: state_to_record(value)
+            for field, value in held
+            if value is not None or "later" not in field.metadata
+        }
     return state
 
 
@@ -44,6 +53,13 @@ def state_from_record(
         return record if device is None else Tensor.from_data(record, device, Float)
     if dataclasses.is_dataclass(kind):
         return _from_fields(kind, record, device, path, problems)
+    if origin is list:
+        if not isinstance(record, list):
+            problems.append(f"{path} is not a list")
+            return None
+        rows = enumerate(record)
+        read = state_from_record
+        return [read(arms[0], row, device, f"{path}.{i}", problems) for i, row in rows]
     fits = isinstance(record, (int, float)) and not isinstance(record, bool)
     if not fits or (kind is int and not isinstance(record, int)):
         problems.append(f"{path} is not a number")
@@ -57,7 +73,10 @@ def _from_fields(
     if not isinstance(record, dict):
         problems.append(f"{path} is not a part with fields")
         return None
-    values = {}
+    values: dict[str, Any] = {}
+    for name in record:
+        if name not in _types(kind):
+            problems.append(f"{path} has a part {str(name)[:40]}, which is not known")
     for name, inner in _types(kind).items():
         at = f"{path}.{name}"
         if name not in record and type(None) not in typing.get_args(inner):
@@ -74,6 +93,8 @@ def state_to_device(state: Any, device: Backend) -> Any:
         return state.to_device(device)
     if isinstance(state, TensorData):
         return Tensor.from_data(state, device, Float)
+    if isinstance(state, list):
+        return [state_to_device(part, device) for part in state]
     if not dataclasses.is_dataclass(state):
         return state
     names = [field.name for field in dataclasses.fields(state)]
@@ -85,9 +106,13 @@ def state_tensors(state: Any) -> list[Tensor | TensorData]:
     """Every tensor in a state."""
     if isinstance(state, (Tensor, TensorData)):
         return [state]
-    if not dataclasses.is_dataclass(state):
+    if not dataclasses.is_dataclass(state) and not isinstance(state, list):
         return []
-    parts = (getattr(state, field.name) for field in dataclasses.fields(state))
+    parts = (
+        state
+        if isinstance(state, list)
+        else (getattr(state, field.name) for field in dataclasses.fields(state))
+    )
     return [tensor for part in parts for tensor in state_tensors(part)]
 
 

@@ -1,4 +1,4 @@
-"""Adam equals PyTorch's, configured alike, over a hundred steps."""
+"""Every optimizer equals PyTorch's, configured alike, over a hundred steps."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,23 @@ from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.module import Module, Param
 from burnbook.optim import (
+    LBFGS,
+    AdaGradConfig,
     AdamConfig,
+    AdamWConfig,
+    AdjustLrFn,
+    CosineAnnealingLrSchedulerConfig,
+    ExponentialLrSchedulerConfig,
     GradientClippingConfig,
     GradientsParams,
+    LBFGSConfig,
+    LinearLrSchedulerConfig,
+    LineSearchFn,
+    MomentumConfig,
+    MuonConfig,
+    RmsPropConfig,
+    SgdConfig,
+    StepLrSchedulerConfig,
     WeightDecayConfig,
 )
 from burnbook.tensor import Tensor
@@ -17,31 +31,104 @@ from burnbook.tensor import Tensor
 torch = pytest.importorskip("torch")
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for each other make these small steps fifty times slower."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 class Pair(Module):
     weight: Param
     bias: Param
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.01])
-@pytest.mark.parametrize("clip", [None, "Value", "Norm"])
-@pytest.mark.parametrize(("float_type", "tolerance"), [("f64", 1e-12), ("f32", 2e-5)])
-def test_adam_over_a_hundred_steps(decay, clip, float_type, tolerance):
-    rng = np.random.default_rng(0)
-    plain = Numpy(float=float_type)
-    dtype = plain.float_dtype
-    start = [rng.normal(size=(7, 5)).astype(dtype), rng.normal(size=5).astype(dtype)]
+def starts(dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=(70, 50)).astype(dtype), rng.normal(size=5).astype(dtype)]
+
+
+def pair(plain) -> Pair:
     device = Autodiff(plain)
-    module = Pair(*[Param.from_tensor(Tensor.from_numpy(w, device)) for w in start])
-    config = AdamConfig().with_epsilon(1e-8)
-    if decay:
-        config = config.with_weight_decay(WeightDecayConfig(decay))
-    if clip:
-        config = config.with_grad_clipping(getattr(GradientClippingConfig, clip)(1.0))
-    optim = config.init()
-    theirs = [torch.nn.Parameter(torch.from_numpy(w.copy())) for w in start]
-    other = torch.optim.Adam(theirs, lr=0.01, weight_decay=decay)
-    for _ in range(100):
-        grads = [rng.normal(size=w.shape).astype(dtype) for w in start]
+    arrays = starts(plain.float_dtype)
+    return Pair(*[Param.from_tensor(Tensor.from_numpy(w, device)) for w in arrays])
+
+
+DECAY = WeightDecayConfig(0.01)
+SLIDE = MomentumConfig(momentum=0.8, dampening=0.0)
+BETAS = {"betas": (0.8, 0.9)}
+# Our config, PyTorch's class and its arguments; what differs by default is said.
+ALIKE = {
+    "sgd": (SgdConfig(), "SGD", {}),
+    "sgd decay": (SgdConfig(weight_decay=DECAY), "SGD", {"weight_decay": 0.01}),
+    "momentum": (SgdConfig(momentum=SLIDE), "SGD", {"momentum": 0.8}),
+    "dampening": (
+        SgdConfig(momentum=MomentumConfig(), weight_decay=DECAY),
+        "SGD",
+        {"momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01},
+    ),
+    "nesterov": (
+        SgdConfig(momentum=SLIDE.with_nesterov(True)),
+        "SGD",
+        {"momentum": 0.8, "nesterov": True},
+    ),
+    "nesterov decay": (
+        SgdConfig(momentum=SLIDE.with_nesterov(True), weight_decay=DECAY),
+        "SGD",
+        {"momentum": 0.8, "nesterov": True, "weight_decay": 0.01},
+    ),
+    "adam": (AdamConfig(epsilon=1e-8), "Adam", {}),
+    "adam decay": (
+        AdamConfig(beta_1=0.8, beta_2=0.9, weight_decay=DECAY),
+        "Adam",
+        {**BETAS, "eps": 1e-5, "weight_decay": 0.01},
+    ),
+    "amsgrad": (
+        AdamConfig(beta_1=0.8, beta_2=0.9, amsgrad=True),
+        "Adam",
+        {**BETAS, "eps": 1e-5, "amsgrad": True},
+    ),
+    "adamw": (AdamWConfig(), "AdamW", {"eps": 1e-5, "weight_decay": 1e-4}),
+    "adamw amsgrad": (
+        AdamWConfig(beta_1=0.8, beta_2=0.9, weight_decay=0.1, amsgrad=True),
+        "AdamW",
+        {**BETAS, "eps": 1e-5, "weight_decay": 0.1, "amsgrad": True},
+    ),
+    "adagrad": (AdaGradConfig(epsilon=1e-10), "Adagrad", {}),
+    "adagrad decay": (
+        AdaGradConfig(lr_decay=0.1, weight_decay=DECAY),
+        "Adagrad",
+        {"lr_decay": 0.1, "weight_decay": 0.01, "eps": 1e-5},
+    ),
+    "rmsprop": (RmsPropConfig(momentum=0.0, epsilon=1e-8), "RMSprop", {}),
+    "rmsprop momentum": (
+        RmsPropConfig(weight_decay=DECAY),
+        "RMSprop",
+        {"momentum": 0.9, "eps": 1e-5, "weight_decay": 0.01},
+    ),
+    "rmsprop centered": (
+        RmsPropConfig(alpha=0.9, momentum=0.0, centered=True),
+        "RMSprop",
+        {"alpha": 0.9, "eps": 1e-5, "centered": True},
+    ),
+    "rmsprop both": (
+        RmsPropConfig(alpha=0.9, momentum=0.5, centered=True),
+        "RMSprop",
+        {"alpha": 0.9, "momentum": 0.5, "eps": 1e-5, "centered": True},
+    ),
+}
+
+
+def run(config, name, arguments, plain, steps=100, clip=None):
+    """Both optimizers over the same gradients; gives both results."""
+    rng, dtype = np.random.default_rng(1), plain.float_dtype
+    module, optim = pair(plain), config.init()
+    theirs = [torch.nn.Parameter(torch.from_numpy(w)) for w in starts(dtype)]
+    other = getattr(torch.optim, name)(theirs, lr=0.01, **arguments)
+    for _ in range(steps):
+        grads = [rng.normal(size=tuple(w.shape)).astype(dtype) for w in theirs]
         held = GradientsParams()
         for param, grad in zip((module.weight, module.bias), grads, strict=True):
             held.register(param.id, Tensor.from_numpy(grad, plain))
@@ -49,10 +136,8 @@ def test_adam_over_a_hundred_steps(decay, clip, float_type, tolerance):
         for weight, grad in zip(theirs, grads, strict=True):
             weight.grad = torch.from_numpy(clipped(grad, clip))
         other.step()
-    for param, weight in zip((module.weight, module.bias), theirs, strict=True):
-        ours, wanted = np.asarray(param.val()), weight.detach().numpy()
-        assert ours.dtype == dtype
-        np.testing.assert_allclose(ours, wanted, atol=tolerance, rtol=tolerance)
+    ours = [np.asarray(param.val()) for param in (module.weight, module.bias)]
+    return ours, [weight.detach().numpy() for weight in theirs]
 
 
 def clipped(grad: np.ndarray, clip: str | None) -> np.ndarray:
@@ -60,3 +145,155 @@ def clipped(grad: np.ndarray, clip: str | None) -> np.ndarray:
         return np.clip(grad, -1, 1)
     norm = np.linalg.norm(grad)
     return grad * grad.dtype.type(1 / norm) if clip == "Norm" and norm > 1 else grad
+
+
+@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize(
+    ("plain", "tolerance"),
+    [
+        (Numpy(float="f64"), 1e-11),
+        (Numpy(compiled=False), 1e-4),
+        (Numpy(compiled=True), 1e-4),
+    ],
+    ids=["f64", "f32", "compiled"],
+)
+def test_a_hundred_steps(name, plain, tolerance):
+    if plain.compiled:
+        pytest.importorskip("numba", reason="kernels are compiled by numba")
+    for ours, wanted in zip(*run(*ALIKE[name], plain), strict=True):
+        assert ours.dtype == plain.float_dtype
+        np.testing.assert_allclose(ours, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("clip", ["Value", "Norm"])
+def test_clipping_over_a_hundred_steps(clip):
+    config = AdamConfig(grad_clipping=getattr(GradientClippingConfig, clip)(1.0))
+    plain = Numpy(float="f64")
+    rows = run(config, "Adam", {"eps": 1e-5}, plain, clip=clip)
+    for ours, wanted in zip(*rows, strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(12, 8), (8, 12), (9, 9)])
+@pytest.mark.parametrize("adjust", ["Original", "MatchRmsAdamW"])
+def test_muon_within_the_half_precision_that_pytorch_computes_in(shape, adjust):
+    if not hasattr(torch.optim, "Muon"):
+        pytest.skip("this PyTorch has no Muon")
+    rng, plain = np.random.default_rng(2), Numpy(float="f64")
+    start = rng.normal(size=shape)
+
+    class One(Module):
+        weight: Param
+
+    module = One(Param.from_tensor(Tensor.from_numpy(start, Autodiff(plain))))
+    config = MuonConfig(adjust_lr_fn=getattr(AdjustLrFn, adjust), weight_decay=DECAY)
+    optim, weight = config.init(), torch.nn.Parameter(torch.from_numpy(start.copy()))
+    words = {"Original": "original", "MatchRmsAdamW": "match_rms_adamw"}
+    other = torch.optim.Muon(
+        [weight], lr=0.02, weight_decay=0.01, adjust_lr_fn=words[adjust]
+    )
+    for _ in range(20):
+        grad = rng.normal(size=shape)
+        held = GradientsParams({module.weight.id: Tensor.from_numpy(grad, plain)})
+        module = optim.step(0.02, module, held)
+        weight.grad = torch.from_numpy(grad)
+        other.step()
+    moved = np.asarray(module.weight.val()) - start
+    wanted = weight.detach().numpy() - start
+    assert np.abs(moved - wanted).max() < 0.02 * np.abs(wanted).max()
+
+
+A = np.random.default_rng(3).normal(size=(30, 6))
+Y = np.sin(A @ np.arange(6)) + 0.1 * A[:, 0]
+
+
+def bumpy(w, x, y, tanh):
+    """A loss with a curvature that changes: Σ (tanh(A w) − y)² + 0.1 Σ w⁴."""
+    error = tanh(x @ w) - y
+    return (error * error).sum() + (w * w * w * w).sum() * 0.1
+
+
+@pytest.mark.parametrize(
+    ("lr", "search", "attrs"),
+    [
+        (0.1, None, {"max_iter": 4, "max_eval": 100}),
+        (0.1, None, {"max_iter": 6}),
+        (1.0, "strong_wolfe", {"max_iter": 5, "max_eval": 1000}),
+        (1.0, "strong_wolfe", {"history_size": 3, "max_eval": 1000}),
+        (1e-3, "strong_wolfe", {"max_iter": 1, "max_eval": 1000}),
+        (300.0, "strong_wolfe", {"max_iter": 3, "max_eval": 1000}),
+    ],
+)
+def test_lbfgs_goes_the_same_way(lr, search, attrs):
+    device = Autodiff(Numpy(float="f64"))
+    start = np.linspace(-1, 1, 6).reshape(6, 1)
+
+    class One(Module):
+        weight: Param
+
+    module = One(Param.from_tensor(Tensor.from_numpy(start, device)))
+    x, y = (Tensor.from_numpy(a, device) for a in (A, Y.reshape(30, 1)))
+    weight = torch.tensor(start, requires_grad=True)
+    config, counts = LBFGSConfig(**attrs), [0, 0]
+    if search:
+        config = config.with_line_search_fn(LineSearchFn.StrongWolfe)
+    optim = config.init()
+    other = torch.optim.LBFGS([weight], lr=lr, line_search_fn=search, **attrs)
+    assert isinstance(optim, LBFGS)
+
+    def ours(module):
+        counts[0] += 1
+        loss = bumpy(module.weight.val(), x, y, Tensor.tanh)
+        return loss, GradientsParams.from_grads(loss.backward(), module)
+
+    def theirs():
+        counts[1] += 1
+        other.zero_grad()
+        given = torch.from_numpy(A), torch.from_numpy(Y.reshape(30, 1))
+        loss = bumpy(weight, *given, torch.tanh)
+        loss.backward()
+        return loss
+
+    for _ in range(12):
+        module, loss = optim.step(lr, module, ours)
+        wanted = other.step(theirs).item()
+        assert np.isclose(loss, wanted, rtol=1e-9, atol=1e-12)
+    assert counts[0] == counts[1]
+    found = np.asarray(module.weight.val())
+    np.testing.assert_allclose(found, weight.detach().numpy(), rtol=1e-7, atol=1e-9)
+
+
+SCHEDULES = {
+    "linear": (
+        LinearLrSchedulerConfig(0.5, 0.1, 10),
+        "LinearLR",
+        {"start_factor": 1.0, "end_factor": 0.2, "total_iters": 10},
+    ),
+    "cosine": (
+        CosineAnnealingLrSchedulerConfig(0.5, 25, min_lr=0.1),
+        "CosineAnnealingLR",
+        {"T_max": 25, "eta_min": 0.1},
+    ),
+    "exponential": (
+        ExponentialLrSchedulerConfig(0.5, 0.9),
+        "ExponentialLR",
+        {"gamma": 0.9},
+    ),
+    "step": (
+        StepLrSchedulerConfig(0.5, 4, gamma=0.5),
+        "StepLR",
+        {"step_size": 4, "gamma": 0.5},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.filterwarnings("ignore:Detected call of")
+def test_schedules_follow_the_same_curve(name):
+    config, cls, arguments = SCHEDULES[name]
+    optim = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
+    other = getattr(torch.optim.lr_scheduler, cls)(optim, **arguments)
+    schedule = config.init()
+    for _ in range(26):
+        assert np.isclose(schedule.step(), other.get_last_lr()[0], rtol=1e-12)
+        other.step()

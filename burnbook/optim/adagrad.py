@@ -1,0 +1,79 @@
+"""Building blocks · Optimizer. AdaGrad: what has moved much moves less."""
+
+import dataclasses
+
+from burnbook.config import Config
+from burnbook.nn.settings import at_least
+from burnbook.ops.update import adagrad_step
+from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.clipping import GradientClippingConfig
+from burnbook.optim.rule import WeightDecayConfig, penalty_of, shown, update, zeros
+from burnbook.tensor import Tensor
+
+
+class AdaGradConfig(Config):
+    """How to make an AdaGrad optimizer (Duchi, Hazan & Singer, 2011).
+
+    lr_decay: the learning rate of step t is lr / (1 + (t − 1) lr_decay).
+
+    Example:
+        >>> AdaGradConfig().with_lr_decay(0.1).build()
+        AdaGrad(lr_decay=0.1, epsilon=1e-05)
+    """
+
+    lr_decay: float = 0.0
+    epsilon: float = 1e-5
+    weight_decay: WeightDecayConfig | None = None
+    grad_clipping: GradientClippingConfig | None = None
+
+    def validate(self) -> None:
+        """Refuse a learning rate that would grow."""
+        at_least(self, 0, lr_decay=self.lr_decay, epsilon=self.epsilon)
+
+    def build(self) -> "AdaGrad":
+        """The rule for one tensor."""
+        return AdaGrad(self)
+
+    def init(self) -> OptimizerAdaptor:
+        """The optimizer; the learning rate is given to each step."""
+        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
+
+
+@dataclasses.dataclass(frozen=True)
+class LrDecayState:
+    """The sum of all squared gradients, and of how many."""
+
+    time: int
+    sum: Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaGradState:
+    """What AdaGrad remembers of one parameter."""
+
+    lr_decay: LrDecayState
+
+
+class AdaGrad:
+    """w ← w − lr g / (√s + ε), s ← s + g²: every step makes the next ones smaller."""
+
+    state_type = AdaGradState
+
+    def __init__(self, config: AdaGradConfig):
+        self.config = config
+        self.attrs = {
+            "epsilon": config.epsilon,
+            "penalty": penalty_of(config.weight_decay),
+        }
+
+    def step(
+        self, lr: float, tensor: Tensor, grad: Tensor, state: AdaGradState | None
+    ) -> tuple[Tensor, AdaGradState]:
+        """One step of one parameter."""
+        old = LrDecayState(0, zeros(tensor)) if state is None else state.lr_decay
+        attrs = {**self.attrs, "lr": lr / (1 + old.time * self.config.lr_decay)}
+        made, total = update(adagrad_step, tensor, (grad, old.sum), attrs)
+        return made, AdaGradState(LrDecayState(old.time + 1, total))
+
+    def __repr__(self) -> str:
+        return shown(self)

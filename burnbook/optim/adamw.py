@@ -1,0 +1,87 @@
+"""Building blocks · Optimizer. AdamW: Adam with weights that decay on their own."""
+
+import dataclasses
+
+from burnbook.config import Config
+from burnbook.nn.settings import at_least
+from burnbook.optim.adam import AdaptiveMomentumState, adaptive_step
+from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.clipping import GradientClippingConfig
+from burnbook.optim.rule import fractions, shown
+from burnbook.tensor import Tensor
+
+
+class AdamWConfig(Config):
+    """How to make an AdamW optimizer (Loshchilov & Hutter, 2019).
+
+    cautious_weight_decay: only weights that decay and step pull the same way decay
+    (Chen et al., 2025). amsgrad: as in AdamConfig.
+
+    Example:
+        >>> AdamWConfig().with_weight_decay(0.01).build()
+        AdamW(beta_1=0.9, beta_2=0.999, epsilon=1e-05, weight_decay=0.01)
+
+    Why: weight_decay is a plain number here, 1e-4 as in Burn; PyTorch has 1e-2.
+    """
+
+    newer = ("cautious_weight_decay", "amsgrad")
+
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-5
+    weight_decay: float = 1e-4
+    cautious_weight_decay: bool = False
+    grad_clipping: GradientClippingConfig | None = None
+    amsgrad: bool = False
+
+    def validate(self) -> None:
+        """Refuse averages that forget nothing, and weights that would grow."""
+        fractions(self, beta_1=self.beta_1, beta_2=self.beta_2)
+        at_least(self, 0, epsilon=self.epsilon, weight_decay=self.weight_decay)
+
+    def build(self) -> "AdamW":
+        """The rule for one tensor."""
+        return AdamW(self)
+
+    def init(self) -> OptimizerAdaptor:
+        """The optimizer; the learning rate is given to each step."""
+        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
+
+
+@dataclasses.dataclass(frozen=True)
+class AdamWState:
+    """What AdamW remembers of one parameter."""
+
+    momentum: AdaptiveMomentumState
+
+
+class AdamW:
+    """Adam whose weights decay beside the step: w ← (1 − lr λ) w − lr m̂ / (√v̂ + ε).
+
+    Why: L2 decay in the gradient would be divided by √v̂ too, so that weights with loud
+    gradients would hardly decay.
+    """
+
+    state_type = AdamWState
+
+    def __init__(self, config: AdamWConfig):
+        self.config = config
+        self.attrs = {
+            "beta_1": config.beta_1,
+            "beta_2": config.beta_2,
+            "epsilon": config.epsilon,
+            "decay": config.weight_decay,
+            "cautious": config.cautious_weight_decay,
+        }
+
+    def step(
+        self, lr: float, tensor: Tensor, grad: Tensor, state: AdamWState | None
+    ) -> tuple[Tensor, AdamWState]:
+        """One step of one parameter."""
+        old = None if state is None else state.momentum
+        amsgrad = self.config.amsgrad
+        tensor, momentum = adaptive_step(lr, tensor, grad, old, self.attrs, amsgrad)
+        return tensor, AdamWState(momentum)
+
+    def __repr__(self) -> str:
+        return shown(self)

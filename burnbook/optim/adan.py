@@ -1,0 +1,99 @@
+"""Building blocks · Optimizer. Adan: Adam that also feels how the gradient changes."""
+
+import dataclasses
+
+from burnbook.config import Config
+from burnbook.nn.settings import at_least
+from burnbook.ops.update import adan_step
+from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.clipping import GradientClippingConfig
+from burnbook.optim.rule import fractions, shown, update, zeros
+from burnbook.tensor import Tensor
+
+
+class AdanConfig(Config):
+    """How to make an Adan optimizer (Xie et al., 2022).
+
+    no_prox: weights decay before the step, as in AdamW, not after it.
+
+    Example:
+        >>> AdanConfig().with_weight_decay(0.02).build()
+        Adan(beta_1=0.98, beta_2=0.92, beta_3=0.99, epsilon=1e-08, weight_decay=0.02)
+    """
+
+    beta_1: float = 0.98
+    beta_2: float = 0.92
+    beta_3: float = 0.99
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    no_prox: bool = False
+    grad_clipping: GradientClippingConfig | None = None
+
+    def validate(self) -> None:
+        """Refuse averages that forget nothing, and weights that would grow."""
+        fractions(self, beta_1=self.beta_1, beta_2=self.beta_2, beta_3=self.beta_3)
+        at_least(self, 0, epsilon=self.epsilon, weight_decay=self.weight_decay)
+
+    def build(self) -> "Adan":
+        """The rule for one tensor."""
+        return Adan(self)
+
+    def init(self) -> OptimizerAdaptor:
+        """The optimizer; the learning rate is given to each step."""
+        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
+
+
+@dataclasses.dataclass(frozen=True)
+class AdaptiveNesterovMomentumState:
+    """The averages of Adan, and the gradient before with its sign turned."""
+
+    time: int
+    exp_avg: Tensor
+    exp_avg_sq: Tensor
+    exp_avg_diff: Tensor
+    neg_pre_grad: Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class AdanState:
+    """What Adan remembers of one parameter."""
+
+    momentum: AdaptiveNesterovMomentumState
+
+
+class Adan:
+    """w ← (w − lr (m̂ + β₂ ŵ) / (√n̂ + ε)) / (1 + lr λ), with d = g − the g before.
+
+    m averages g, w averages d, n averages (g + β₂ d)²; the first d is 0.
+    """
+
+    state_type = AdanState
+
+    def __init__(self, config: AdanConfig):
+        self.config = config
+        self.attrs = {
+            "beta_1": config.beta_1,
+            "beta_2": config.beta_2,
+            "beta_3": config.beta_3,
+            "epsilon": config.epsilon,
+            "decay": config.weight_decay,
+            "no_prox": config.no_prox,
+        }
+
+    def step(
+        self, lr: float, tensor: Tensor, grad: Tensor, state: AdanState | None
+    ) -> tuple[Tensor, AdanState]:
+        """One step of one parameter."""
+        if state is None:
+            blank = zeros(tensor)
+            old = AdaptiveNesterovMomentumState(0, blank, blank, blank, -grad)
+        else:
+            old = state.momentum
+        time = old.time + 1
+        olds = (old.exp_avg, old.exp_avg_sq, old.exp_avg_diff, old.neg_pre_grad)
+        attrs = {**self.attrs, "lr": lr, "time": time}
+        made, *news = update(adan_step, tensor, (grad, *olds), attrs)
+        return made, AdanState(AdaptiveNesterovMomentumState(time, *news))
+
+    def __repr__(self) -> str:
+        return shown(self)

@@ -1,0 +1,150 @@
+"""Building blocks · Optimizer. RMSProp: steps as long as gradients usually are.
+
+The name stands for the root of the mean of the squares, which divides the gradient.
+"""
+
+import dataclasses
+
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.nn.settings import at_least
+from burnbook.ops.update import (
+    rmsprop_centered_step,
+    rmsprop_momentum_step,
+    rmsprop_step,
+)
+from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.clipping import GradientClippingConfig
+from burnbook.optim.rule import WeightDecayConfig, penalty_of, shown, update, zeros
+from burnbook.tensor import Tensor
+
+
+class RmsPropConfig(Config):
+    """How to make an RmsProp optimizer (Tieleman & Hinton, 2012).
+
+    centered: divide by how far gradients are spread about their average (Graves, 2013).
+
+    Example:
+        >>> RmsPropConfig().with_momentum(0.0).build()
+        RmsProp(alpha=0.99, momentum=0.0, epsilon=1e-05)
+
+    Why: momentum is 0.9 as in Burn; PyTorch has 0.
+    """
+
+    alpha: float = 0.99
+    momentum: float = 0.9
+    epsilon: float = 1e-5
+    centered: bool = False
+    weight_decay: WeightDecayConfig | None = None
+    grad_clipping: GradientClippingConfig | None = None
+
+    def validate(self) -> None:
+        """Refuse averages that would forget backwards."""
+        if not 0.0 <= self.alpha <= 1.0:
+            what = f"alpha is {self.alpha}, not in [0, 1]"
+            raise ConfigError("RmsPropConfig", what)
+        at_least(self, 0, momentum=self.momentum, epsilon=self.epsilon)
+
+    def build(self) -> "RmsProp":
+        """The rule for one tensor."""
+        return RmsProp(self)
+
+    def init(self) -> OptimizerAdaptor:
+        """The optimizer; the learning rate is given to each step."""
+        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
+
+
+@dataclasses.dataclass(frozen=True)
+class SquareAvgState:
+    """The running average of squared gradients."""
+
+    square_avg: Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class CenteredState:
+    """The running average of gradients, if centered; and what divides, squared."""
+
+    grad_avg: Tensor | None
+    avg: Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class RmsPropMomentumState:
+    """The running sum of updates."""
+
+    buf: Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class RmsPropState:
+    """What RmsProp remembers of one parameter."""
+
+    square_avg: SquareAvgState
+    centered: CenteredState
+    momentum: RmsPropMomentumState | None
+
+
+class RmsProp:
+    """w ← w − lr u, u = g / (√s + ε), where s ← α s + (1 − α) g².
+
+    Centered, the average gradient a counts: √(s − a²). With momentum μ it is
+    b ← μ b + u that is taken off.
+    """
+
+    state_type = RmsPropState
+
+    def __init__(self, config: RmsPropConfig):
+        self.config = config
+        self.attrs = {
+            "alpha": config.alpha,
+            "epsilon": config.epsilon,
+            "penalty": penalty_of(config.weight_decay),
+        }
+
+    def step(
+        self, lr: float, tensor: Tensor, grad: Tensor, state: RmsPropState | None
+    ) -> tuple[Tensor, RmsPropState]:
+        """One step of one parameter."""
+        square, buf, mean = self._memory(tensor, state)
+        attrs = {**self.attrs, "lr": lr}
+        if mean is not None:
+            attrs["momentum"] = self.config.momentum
+            olds = (grad, square, square if buf is None else buf, mean)
+            found = update(rmsprop_centered_step, tensor, olds, attrs)
+            tensor, square, swing, mean, avg = found
+            buf = None if buf is None else swing
+        elif buf is not None:
+            attrs["momentum"] = self.config.momentum
+            olds = (grad, square, buf)
+            tensor, avg, buf = update(rmsprop_momentum_step, tensor, olds, attrs)
+            square = avg
+        else:
+            tensor, avg = update(rmsprop_step, tensor, (grad, square), attrs)
+            square = avg
+        momentum = None if buf is None else RmsPropMomentumState(buf)
+        centered = CenteredState(mean, avg)
+        return tensor, RmsPropState(SquareAvgState(square), centered, momentum)
+
+    def _memory(
+        self, tensor: Tensor, state: RmsPropState | None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """The averages and the sum so far, zeros where they begin; None if unused."""
+        square = buf = mean = None
+        if state is not None:
+            square, mean = state.square_avg.square_avg, state.centered.grad_avg
+            buf = None if state.momentum is None else state.momentum.buf
+        if square is None:
+            square = zeros(tensor)
+        if self.config.momentum == 0:
+            buf = None
+        elif buf is None:
+            buf = zeros(tensor)
+        if not self.config.centered:
+            mean = None
+        elif mean is None:
+            mean = zeros(tensor)
+        return square, buf, mean
+
+    def __repr__(self) -> str:
+        return shown(self)

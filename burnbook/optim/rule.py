@@ -1,0 +1,106 @@
+"""Building blocks · Optimizer. What all rules share: their protocol, checks, decay.
+
+A rule knows one parameter. Its formula is an op (see ops/update.py) that makes the new
+parameter and the new memories in one pass; here the results become tensors again.
+"""
+
+import dataclasses
+from typing import Any, Protocol
+
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.kinds import Float
+from burnbook.nn.settings import at_least
+from burnbook.op import Op
+from burnbook.tensor import Tensor
+
+
+class SimpleOptimizer(Protocol):
+    """How one parameter is updated; pure: all that is remembered is the state.
+
+    state_type: the dataclass of the state, which is what its record is read with. A
+    rule may have `check(shape)`, which raises for a parameter that it cannot update.
+    """
+
+    state_type: type[Any]
+
+    def step(
+        self, lr: float, tensor: Tensor, grad: Tensor, state: Any | None
+    ) -> tuple[Tensor, Any | None]:
+        """The new tensor and the new state; both tensors are on the inner backend."""
+        ...
+
+
+class WeightDecayConfig(Config):
+    """L2 weight decay: `penalty` times the weight is added to its gradient."""
+
+    penalty: float
+
+    def validate(self) -> None:
+        """Refuse a negative penalty, which would make weights grow."""
+        at_least(self, 0, penalty=self.penalty)
+
+
+class MomentumConfig(Config):
+    """How much of the last update goes on: v ← momentum · v + (1 − dampening) g.
+
+    Example:
+        >>> MomentumConfig().with_nesterov(True)
+        MomentumConfig(momentum=0.9, dampening=0.1, nesterov=True)
+
+    Why: dampening is 0.1 as in Burn; PyTorch has 0.
+    """
+
+    momentum: float = 0.9
+    dampening: float = 0.1
+    nesterov: bool = False
+
+    def validate(self) -> None:
+        """Refuse a negative momentum, and a dampening that stops or turns gradients."""
+        at_least(self, 0, momentum=self.momentum)
+        fractions(self, dampening=self.dampening)
+
+
+def fractions(config: Any, **values: float) -> None:
+    """Raise a ConfigError for the first of these numbers outside [0, 1)."""
+    for name, value in values.items():
+        if not 0.0 <= value < 1.0:
+            what = f"{name} is {value}, not in [0, 1)"
+            raise ConfigError(type(config).__name__, what)
+
+
+def penalty_of(decay: WeightDecayConfig | None) -> float:
+    """The penalty, or none."""
+    return 0.0 if decay is None else decay.penalty
+
+
+def update(
+    op: Op, tensor: Tensor, others: tuple[Tensor, ...], attrs: dict[str, Any]
+) -> list[Tensor]:
+    """Run the op of a rule: the new parameter, and the new memories in its order."""
+    device, rank, make = tensor.backend, tensor.rank, type(tensor)
+    values = (tensor.value, *[other.value for other in others])
+    out = device.run(op, values, attrs)
+    if not isinstance(out, tuple):
+        return [make(out, Float, device, rank)]
+    return [make(value, Float, device, rank) for value in out]
+
+
+def zeros(tensor: Tensor) -> Tensor:
+    """Zeros in the shape and element type of a parameter: a memory that is new."""
+    device, value = tensor.backend, tensor.value
+    blank = device.xp.zeros(value.shape, dtype=value.dtype)
+    return type(tensor)(blank, Float, device, tensor.rank)
+
+
+def shown(rule: Any) -> str:
+    """How a rule prints: its name, and what its config sets."""
+    fields = (
+        (f.name, getattr(rule.config, f.name)) for f in dataclasses.fields(rule.config)
+    )
+    parts = [
+        f"{name}={value!r}"
+        for name, value in fields
+        if value is not None and value is not False and "clipping" not in name
+    ]
+    return f"{type(rule).__name__}({', '.join(parts)})"
