@@ -1,13 +1,17 @@
 """Building blocks · Tensor. The table of operations: Burn's functions, and ours.
 
-`python -m burnbook.methods --table` prints it. Every section of the book is here, and
-what newer Burn adds; a name that differs from Burn's is written `theirs=ours`.
+`python -m burnbook.methods --table` prints it, appendix A1 shows it. Every section of
+the book is here, and what newer Burn adds; a name that differs from Burn's is written
+`theirs=ours`. Kinds, shapes and gradients come from the ops and from `composed`.
 """
 
+import inspect
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from burnbook import activation, grid, linalg, signal
+from burnbook.composed import composed
 from burnbook.op import OPS
 from burnbook.tensor import Tensor
 
@@ -63,7 +67,8 @@ SOURCE = {
         from_data transpose:T swap_dims:transpose squeeze_dims unsqueeze_dims iter_dim
         inplace""",
     "numeric": "remainder_scalar:remainder",
-    "float": "cov:cov into_full_precision:float quantize_dynamic",
+    "float": "cov:cov into_full_precision:float",
+    "quantization": "quantize_dynamic",
     "bool": "from_bool bool_not:logical_not",
     "autodiff": "grad_replace",
     "activation": "cross_entropy_with_logits:cross_entropy",
@@ -108,6 +113,23 @@ NEWER = {
         hann_window:hann_window""",
     "grid": "affine_grid_2d:affine_grid meshgrid:meshgrid meshgrid_stack",
 }
+# What newest Burn calls those of 0.15 that have another name there.
+RENAMED = {
+    "rem": "remainder",
+    "not": "bool_not",
+    "squeeze": "squeeze_dim",
+    "int_random": "random",
+    "into_primitive": "try_into_primitive",
+    "from_full_precision": "cast",
+    "to_full_precision": "cast",
+    "into_full_precision": "cast",
+    "equal_elem": "equal_scalar",
+    "not_equal_elem": "not_equal_scalar",
+    "greater_elem": "greater_scalar",
+    "greater_equal_elem": "greater_equal_scalar",
+    "lower_elem": "lower_scalar",
+    "lower_equal_elem": "lower_equal_scalar",
+}
 HOMES: dict[str, Any] = {
     "activation": activation,
     "linalg": linalg,
@@ -126,8 +148,16 @@ class Row:
     name: str
     torch: str
     present: bool
-    kinds: str
-    gradient: str
+    kinds: str  # "FF>F II>I" of an op, "F I > B" of a function made of ops
+    gradient: str  # "yes", "no", or "" where there is none to speak of
+    shapes: str
+    summary: str  # the first sentence of its help
+    is_op: bool
+
+    @property
+    def newest(self) -> str:
+        """What newest Burn calls it."""
+        return RENAMED.get(self.burn, self.burn)
 
 
 def rows() -> list[Row]:
@@ -164,9 +194,23 @@ def _row(edition: str, section: str, entry: str) -> Row:
     name = name or burn
     home = HOMES.get(section, Tensor)
     present = hasattr(home, name) or name in Tensor.__slots__
-    op = OPS.get(name)
-    kinds = op.row if op else "composed" if present else ""
-    gradient = ""
-    if op and present:
-        gradient = "yes" if op.rules else "no"
-    return Row(edition, section, burn, name, torch, present, kinds, gradient)
+    op, known = OPS.get(name), composed(section, name)
+    help_text = inspect.getdoc(getattr(home, name, None)) or ""
+    kinds = gradient = ""
+    if op:
+        kinds, gradient = op.row, "yes" if op.rules else "no"
+    elif known:
+        kinds, gradient = known.kinds, known.gradient
+    shapes = _shapes(op.__doc__ or "") if op else ""
+    shapes = shapes or _shapes(help_text) or (known.shapes if known else "")
+    if name == "rank":
+        help_text = "The number of dims."
+    summary = " ".join(help_text.split("\n\n")[0].split())
+    about = (kinds, gradient, shapes, summary, op is not None)
+    return Row(edition, section, burn, name, torch, present, *about)
+
+
+def _shapes(text: str) -> str:
+    """What the `Shapes:` line of a docstring says."""
+    found = re.search(r"^ *Shapes: (.+)$", text, re.MULTILINE)
+    return found[1] if found else ""

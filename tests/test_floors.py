@@ -25,7 +25,7 @@ data
 record
 train
 importers exporters examples
-prelude table cli __main__
+prelude composed table appendix cli __main__
 __init__
 """.strip().splitlines()
 FLOOR_OF = {name: floor for floor, row in enumerate(FLOORS) for name in row.split()}

@@ -1,0 +1,110 @@
+# %% [markdown] tags=["goals"]
+# # A1 · The table of operations
+#
+# Every function of Burn's tensors, with what it takes and gives, whether gradients flow
+# through it, and what it is called in Burn 0.15, in newest Burn and in PyTorch. The
+# table is made from the declarations that run, so it cannot say what is not so. To
+# learn them in order, read [chapter 4.2](04_02_tensor.ipynb); here one looks them up.
+
+# %% tags=["setup"]
+from burnbook.appendix import find, operations
+from burnbook.table import rows
+
+# %% [markdown]
+# **How to read a line.**
+#
+# | column | what it says |
+# |---|---|
+# | function | as one writes it: a method of a tensor, or `activation.relu(x)` |
+# | takes | the kinds it takes; after → the kind it gives, where that is another |
+# | shapes | `...` stands for any dims; a letter is the same size wherever it stands |
+# | gradient | *its own rule*: a formula beside the op · *by its parts*: it is made of ops that have one · *none*: nothing flows back · empty: there is nothing to flow |
+# | Burn 0.15 | its name there; *slanted* where the book's tables leave it out |
+# | newest Burn | its name in 0.22 |
+#
+# Below each name stands what the function does. `help(Tensor.matmul)` says more, and
+# `find` looks for a word in all of it:
+
+# %% tags=["run-me"]
+find("softmax")
+
+# %% [markdown]
+# How many there are:
+
+# %% tags=["run-me"]
+every = rows()
+print(f"{len(every)} functions of Burn, {sum(r.present for r in every)} here")
+print(f"{sum(r.is_op for r in every)} are ops with a declaration of their own")
+print(f"gradients flow through {sum(r.gradient == 'yes' for r in every)}")
+print(f"{sum(r.edition == 'newer' for r in every)} are newer than Burn 0.15")
+
+# %% [markdown]
+# ## Basic: Float, Int and Bool
+
+# %% tags=["run-me"]
+operations("basic")
+
+# %% [markdown]
+# ## Numeric: Float and Int
+
+# %% tags=["run-me"]
+operations("numeric")
+
+# %% [markdown]
+# ## Float
+
+# %% tags=["run-me"]
+operations("float")
+
+# %% [markdown]
+# ## Int
+
+# %% tags=["run-me"]
+operations("int")
+
+# %% [markdown]
+# ## Bool
+
+# %% tags=["run-me"]
+operations("bool")
+
+# %% [markdown]
+# ## Activation functions
+
+# %% tags=["run-me"]
+operations("activation")
+
+# %% [markdown]
+# ## Autodiff
+#
+# These read or set what [chapter 4.3](04_03_autodiff.ipynb) is about.
+
+# %% tags=["run-me"]
+operations("autodiff")
+
+# %% [markdown]
+# ## Quantization
+
+# %% tags=["run-me"]
+operations("quantization")
+
+# %% [markdown]
+# ## Linear algebra, waves, grids
+#
+# In newer Burn these stand in modules of their own, as `activation` does.
+
+# %% tags=["run-me"]
+operations("linalg")
+
+# %% tags=["run-me"]
+operations("signal")
+
+# %% tags=["run-me"]
+operations("grid")
+
+# %% [markdown] tags=["summary"]
+# `python -m burnbook.methods --table` prints the same as plain text.
+#
+# **Where this lives.** `burnbook/appendix.py` draws the pages, `burnbook/composed.py`
+# knows the functions that are made of others; the table itself,
+# `table.py` beside them, belongs to [chapter 4.2](04_02_tensor.ipynb).
