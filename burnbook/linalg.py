@@ -11,6 +11,8 @@ import numpy as np
 from burnbook.errors import ShapeError
 from burnbook.kinds import Float, Int
 from burnbook.methods import apply
+from burnbook.ops.reduce import length_dim
+from burnbook.ops.shape import slice_
 from burnbook.ops.solve import det as det_op
 from burnbook.tensor import Tensor
 
@@ -42,7 +44,7 @@ def l1_norm(x: Tensor, dim: int) -> Tensor:
 
 def l2_norm(x: Tensor, dim: int) -> Tensor:
     """The length along a dim: out = √Σ xᵢ²; at zero the gradient is zero."""
-    return _root(x.square().sum_dim(dim), 0.5)
+    return apply(length_dim, x, dim=dim)
 
 
 def max_abs_norm(x: Tensor, dim: int) -> Tensor:
@@ -106,9 +108,9 @@ def diag(x: Tensor) -> Tensor:
     if x.rank < 2:
         raise ShapeError("diag", "a vector has no diagonal")
     *rest, m, n = x.dims()
-    places = Tensor.arange(0, min(m, n), x.backend) * (n + 1)
     flat = x.reshape_to((*rest, m * n))
-    return flat.select(len(rest), places)
+    places = slice(0, min(m, n) * (n + 1), n + 1)
+    return apply(slice_, flat, index=(*[slice(None)] * len(rest), places))
 
 
 def trace(x: Tensor) -> Tensor:

@@ -69,6 +69,7 @@ def test_reductions_along_a_dim(kernels, shape, dim):
     x = normal(*shape)
     agree(kernels, ops.sum_dim, x, dim=dim)
     agree(kernels, ops.mean_dim, x, dim=dim - len(shape))
+    agree(kernels, ops.length_dim, x, dim=dim)
     near = 1 + x / 100
     agree(kernels, ops.prod_dim, near, dim=dim)
     g = normal(*ops.sum_dim.forward(np, x, dim=dim).shape, seed=1)
@@ -114,6 +115,8 @@ def test_scans(kernels, shape, dim):
     x, g = normal(*shape), normal(*shape, seed=1)
     agree(kernels, ops.cumsum, x, dim=dim, exact=True)
     agree(kernels, ops.cumsum.backward, g, dim=dim, needs=ONE, exact=True)
+    numbers = (x * 9).astype(np.int64)
+    agree(kernels, ops.cumsum, numbers, dim=dim, exact=True)
     near = 1 + x / 100
     agree(kernels, ops.cumprod, near, dim=dim, exact=True)
     out = ops.cumprod.forward(np, near, dim=dim)
@@ -208,6 +211,14 @@ def test_masks_that_are_stretched_otherwise_run_plain(kernels):
     assert kernels[ops.mask_where](x, column, normal(1, 5)) is None
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize("size", [1, 5, 300])
+def test_hot_rows(kernels, size, dtype):
+    x = np.random.default_rng(0).integers(-size, size, (70, 9)).astype(dtype)
+    agree(kernels, ops.hot_rows, x, size=size, on=2, off=-1, exact=True)
+    agree(kernels, ops.hot_rows, x.T, size=size, on=1, off=0, exact=True)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (7, 5), (100, 3), (3, 1000), (50, 50)])
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_where_truth_stands(kernels, shape, share):
@@ -252,6 +263,15 @@ def test_reshaping_without_a_copy_stays_a_view(kernels):
     out = kernels[ops.reshape](x.T, shape=(6, 10, 40))
     assert np.shares_memory(out, x)
     assert kernels[ops.reshape](x, shape=(2400,)) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_rolling(kernels, dtype):
+    x = (normal(30, 40, 50) * 100).astype(dtype)
+    for dim in (0, 1, -1):
+        for shift in (0, 7, -7, 40, 1000):
+            agree(kernels, ops.roll, x, shift=shift, dim=dim, exact=True)
+    agree(kernels, ops.roll, x[:, ::2], shift=3, dim=1, exact=True)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, bool])

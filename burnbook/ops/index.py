@@ -7,6 +7,8 @@ from burnbook.op import indices, normal, op, truths
 from burnbook.ops.elementwise import broadcast
 from burnbook.ops.reduce import dim_inside
 
+HOT = {"size": 3, "on": 2, "off": -1}
+
 
 def inside(xp: Any, where: str, picked: Any, size: int) -> None:
     """Refuse indices outside [0, size): NumPy counts negative ones from the end."""
@@ -169,6 +171,18 @@ def mask_fill(xp: Any, x: Any, mask: Any, *, value: float) -> Any:
 
 
 mask_fill.grad(x=lambda xp, g, mask: xp.where(mask, 0.0, g))
+
+
+@op("F>F I>I", samples=[(indices(3, 2, 4), HOT)], method=False)
+def hot_rows(xp: Any, x: Any, *, size: int, on: float, off: float) -> Any:
+    """A row for each index: `on` at the index, `off` elsewhere.
+
+    Shapes: x [...] -> [..., size]
+    """
+    out = xp.full((*x.shape, size), off, x.dtype)
+    places = x.reshape(-1).astype(xp.int64, copy=False)
+    out.reshape(-1, size)[xp.arange(len(places)), places] = on
+    return out
 
 
 @op("B>I", samples=[(truths(3, 4),)])

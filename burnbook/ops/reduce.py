@@ -42,7 +42,7 @@ def sum(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [1]
     """
-    return xp.sum(x, dtype=x.dtype).reshape(1)
+    return x.sum(dtype=x.dtype).reshape(1)
 
 
 sum.grad(x=lambda xp, g, x_shape: fill(xp, g, x_shape))
@@ -55,8 +55,8 @@ def mean(xp: Any, x: Any) -> Any:
     Shapes: x [...] -> [1]
     """
     if x.dtype.kind != "f":
-        return truncated_mean(xp.sum(x, dtype=x.dtype).reshape(1), x.size, xp)
-    return xp.mean(x).reshape(1)
+        return truncated_mean(x.sum(dtype=x.dtype).reshape(1), x.size, xp)
+    return x.mean().reshape(1)
 
 
 mean.grad(x=lambda xp, g, x_shape: fill(xp, g * (1 / count(x_shape)), x_shape))
@@ -68,7 +68,7 @@ def sum_dim(xp: Any, x: Any, *, dim: int) -> Any:
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
-    return xp.sum(x, axis=dim, keepdims=True, dtype=x.dtype)
+    return x.sum(axis=dim, keepdims=True, dtype=x.dtype)
 
 
 sum_dim.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
@@ -81,9 +81,9 @@ def mean_dim(xp: Any, x: Any, *, dim: int) -> Any:
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
     if x.dtype.kind != "f":
-        total = xp.sum(x, axis=dim, keepdims=True, dtype=x.dtype)
+        total = x.sum(axis=dim, keepdims=True, dtype=x.dtype)
         return truncated_mean(total, x.shape[dim], xp)
-    return xp.mean(x, axis=dim, keepdims=True)
+    return x.mean(axis=dim, keepdims=True)
 
 
 mean_dim.grad(
@@ -97,7 +97,7 @@ def max(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [1]
     """
-    return xp.max(x).reshape(1)
+    return x.max().reshape(1)
 
 
 max.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmax(x)))
@@ -109,7 +109,7 @@ def min(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [1]
     """
-    return xp.min(x).reshape(1)
+    return x.min().reshape(1)
 
 
 min.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmin(x)))
@@ -123,7 +123,7 @@ def max_dim(xp: Any, x: Any, *, dim: int) -> Any:
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
-    return xp.max(x, axis=dim, keepdims=True)
+    return x.max(axis=dim, keepdims=True)
 
 
 max_dim.grad(
@@ -137,7 +137,7 @@ def min_dim(xp: Any, x: Any, *, dim: int) -> Any:
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
-    return xp.min(x, axis=dim, keepdims=True)
+    return x.min(axis=dim, keepdims=True)
 
 
 min_dim.grad(
@@ -151,7 +151,7 @@ def argmax(xp: Any, x: Any, *, dim: int) -> Any:
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
-    return xp.expand_dims(xp.argmax(x, axis=dim), dim)
+    return xp.expand_dims(x.argmax(axis=dim), dim)
 
 
 @op("F>I I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
@@ -160,7 +160,7 @@ def argmin(xp: Any, x: Any, *, dim: int) -> Any:
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
-    return xp.expand_dims(xp.argmin(x, axis=dim), dim)
+    return xp.expand_dims(x.argmin(axis=dim), dim)
 
 
 @op("F>B I>B B>B", samples=[(truths(2, 3),)])
@@ -169,7 +169,7 @@ def all(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [1]
     """
-    return xp.all(xp.not_equal(x, 0)).reshape(1)
+    return truth(xp, x).all().reshape(1)
 
 
 @op("F>B I>B B>B", samples=[(truths(2, 3),)])
@@ -178,7 +178,7 @@ def any(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [1]
     """
-    return xp.any(xp.not_equal(x, 0)).reshape(1)
+    return truth(xp, x).any().reshape(1)
 
 
 @op("F>B I>B B>B", reason=dim_inside, samples=[(truths(2, 3), {"dim": 1})])
@@ -187,7 +187,7 @@ def all_dim(xp: Any, x: Any, *, dim: int) -> Any:
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
-    return xp.all(xp.not_equal(x, 0), axis=dim, keepdims=True)
+    return truth(xp, x).all(axis=dim, keepdims=True)
 
 
 @op("F>B I>B B>B", reason=dim_inside, samples=[(truths(2, 3), {"dim": 1})])
@@ -196,7 +196,24 @@ def any_dim(xp: Any, x: Any, *, dim: int) -> Any:
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
-    return xp.any(xp.not_equal(x, 0), axis=dim, keepdims=True)
+    return truth(xp, x).any(axis=dim, keepdims=True)
+
+
+@op("F>F", reason=dim_inside, samples=DIM, rejects=NO_DIM, method=False)
+def length_dim(xp: Any, x: Any, *, dim: int) -> Any:
+    """The length of the vectors along a dim, which stays: out = √Σ x².
+
+    Shapes: x [..., d, ...] -> [..., 1, ...]
+    """
+    return xp.sqrt(xp.square(x).sum(axis=dim, keepdims=True, dtype=x.dtype))
+
+
+def length_dim_x(xp: Any, g: Any, x: Any, out: Any) -> Any:
+    """x / ‖x‖, and zero for the vector of zeros, where there is no slope."""
+    return x * (g / xp.where(xp.equal(out, 0), xp.ones_like(out), out))
+
+
+length_dim.grad(x=length_dim_x)
 
 
 @op("F>F", samples=[(normal(2, 3, 4), {"shape": (1, 3, 1)})], method=False)
@@ -214,6 +231,11 @@ def sum_to(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
 
 
 sum_to.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
+
+
+def truth(xp: Any, x: Any) -> Any:
+    """Which elements are not zero."""
+    return x if x.dtype.kind == "b" else xp.not_equal(x, 0)
 
 
 def count(shape: tuple[int, ...]) -> int:

@@ -139,6 +139,88 @@ def flip(xp: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 flip.grad(x=lambda xp, g, axes: xp.flip(g, axes))
 
 
+def roll_fits(x: tuple[int, ...], dim: int) -> Any:
+    """Why a tensor cannot be rolled along a dim, or None if it can."""
+    return dim_inside(x, dim)
+
+
+@op(
+    "F>F I>I B>B",
+    check=roll_fits,
+    samples=[(normal(2, 5, 3), {"shift": 2, "dim": 1})],
+    rejects=[(normal(2, 3), {"shift": 1, "dim": 2})],
+    method=False,
+)
+def roll(xp: Any, x: Any, *, shift: int, dim: int) -> Any:
+    """Shift elements along a dim; what falls off the end comes in at the start.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.roll(x, shift, axis=dim)
+
+
+roll.grad(x=lambda xp, g, shift, dim: roll(xp, g, shift=-shift, dim=dim))
+
+
+def slides(x: tuple[int, ...], dim: int, size: int, step: int) -> Any:
+    """Why no window slides along a dim, or None if one does."""
+    wrong = dim_inside(x, dim)
+    if wrong is None and not (step >= 1 <= size <= x[dim]):
+        return f"windows of {size} every {step} do not fit size {x[dim]}"
+    return wrong
+
+
+SLIDE = {"dim": 1, "size": 3, "step": 2}
+
+
+@op(
+    "F>F I>I B>B",
+    check=slides,
+    samples=[(normal(2, 7, 3), SLIDE), (normal(5), {"dim": 0, "size": 5, "step": 1})],
+    rejects=[(normal(2, 3), {"dim": 1, "size": 4, "step": 1})],
+    method=False,
+)
+def slide(xp: Any, x: Any, *, dim: int, size: int, step: int) -> Any:
+    """Windows that slide along a dim; the elements of a window make a new last dim.
+
+    Shapes: x [..., d, ...] -> [..., windows, ..., size]
+    """
+    places = [slice(None)] * x.ndim
+    places[dim] = slice(None, None, step)
+    windows = xp.lib.stride_tricks.sliding_window_view(x, size, axis=dim)
+    return windows[tuple(places)]
+
+
+@op("F>F", samples=[(normal(2, 3, 3, 3), {**SLIDE, "shape": (2, 7, 3)})], method=False)
+def slide_back(
+    xp: Any, x: Any, *, shape: tuple[int, ...], dim: int, size: int, step: int
+) -> Any:
+    """Add windows up where they came from; the transpose of slide.
+
+    Shapes: x [..., windows, ..., size] -> shape
+    """
+    out = xp.zeros(shape, x.dtype)
+    reach = (x.shape[dim] - 1) * step + 1
+    place = [slice(None)] * len(shape)
+    for i in range(size):
+        place[dim] = slice(i, i + reach, step)
+        out[tuple(place)] += x[..., i]
+    return out
+
+
+def slide_x(
+    xp: Any, g: Any, x_shape: tuple[int, ...], dim: int, size: int, step: int
+) -> Any:
+    """Every element was in some windows."""
+    return slide_back(xp, g, shape=tuple(x_shape), dim=dim, size=size, step=step)
+
+
+slide.grad(x=slide_x)
+slide_back.grad(
+    x=lambda xp, g, dim, size, step: slide(xp, g, dim=dim, size=size, step=step)
+)
+
+
 def cat_fits(xs: list[tuple[int, ...]], dim: int) -> Any:
     """Why tensors cannot be joined along a dim, or None if they can."""
     wrong = dim_inside(xs[0], dim)

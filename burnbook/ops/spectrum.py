@@ -29,8 +29,11 @@ def rfft_back(xp: Any, x: Any, *, n: int) -> Any:
 
     Shapes: x [..., k, 2] -> [..., n]
     """
-    full = xp.fft.ifft(complexes(x), n=n, axis=-1)
-    return (full.real * n).astype(x.dtype)
+    values = complexes(xp, x) * x.dtype.type(n / 2)
+    values[..., 0] *= 2
+    if n % 2 == 0:
+        values[..., n // 2] *= 2
+    return xp.fft.irfft(values, n=n, axis=-1).astype(x.dtype, copy=False)
 
 
 rfft_pairs.grad(x=lambda xp, g, x_shape: rfft_back(xp, g, n=x_shape[-1]))
@@ -45,7 +48,7 @@ def irfft_pairs(xp: Any, x: Any, *, n: int) -> Any:
 
     Shapes: x [..., k, 2] -> [..., n]
     """
-    return xp.fft.irfft(complexes(x), n=n, axis=-1).astype(x.dtype)
+    return xp.fft.irfft(complexes(xp, x), n=n, axis=-1).astype(x.dtype, copy=False)
 
 
 @op("F>F", check=rfft_sizes, samples=[(normal(2, 6),), (normal(5),)], method=False)
@@ -75,7 +78,7 @@ def fft_pairs(xp: Any, x: Any, *, inverse: bool) -> Any:
 
     Shapes: x [..., n, 2] -> [..., n, 2]
     """
-    values = complexes(x)
+    values = complexes(xp, x)
     if inverse:
         return pairs(xp, xp.fft.ifft(values, axis=-1) * values.shape[-1], x.dtype)
     return pairs(xp, xp.fft.fft(values, axis=-1), x.dtype)
@@ -86,9 +89,12 @@ fft_pairs.grad(x=lambda xp, g, inverse: fft_pairs(xp, g, inverse=not inverse))
 
 def pairs(xp: Any, values: Any, dtype: Any) -> Any:
     """Complex numbers as pairs of floats."""
-    return xp.stack([values.real, values.imag], axis=-1).astype(dtype)
+    floats = xp.ascontiguousarray(values).view(values.real.dtype)
+    return floats.reshape(*values.shape, 2).astype(dtype, copy=False)
 
 
-def complexes(x: Any) -> Any:
-    """Pairs of floats as complex numbers."""
-    return x[..., 0] + 1j * x[..., 1]
+def complexes(xp: Any, x: Any) -> Any:
+    """Pairs of floats as complex numbers, which lie in memory as pairs of floats."""
+    wide = xp.float64 if x.dtype.itemsize > 4 else xp.float32
+    both = xp.ascontiguousarray(x.astype(wide, copy=False))
+    return both.view(xp.complex128 if wide is xp.float64 else xp.complex64)[..., 0]

@@ -125,10 +125,7 @@ class Arranging(Basic):
         shift = shift % size if size else 0
         if not shift:
             return self
-        tail = self.narrow(place, size - shift, shift)
-        return apply(
-            shape_ops.cat, tail, self.narrow(place, 0, size - shift), dim=place
-        )
+        return apply(shape_ops.roll, self, shift=shift, dim=place)
 
     def roll(self, shifts: Sequence[int], dims: Sequence[int]) -> Self:
         """Shift elements along several dims, one after the other."""
@@ -180,13 +177,7 @@ class Arranging(Basic):
             raise ShapeError(
                 "unfold", f"windows of {size} every {step} do not fit size {length}"
             )
-        count = (length - size) // step + 1
-        picked = [start * step + i for start in range(count) for i in range(size)]
-        shape = self.dims()
-        cut = self.select(place, self._indices(picked)).reshape_to(
-            (*shape[:place], count, size, *shape[place + 1 :])
-        )
-        return cut.movedim(place + 1, -1)
+        return apply(shape_ops.slide, self, dim=place, size=size, step=step)
 
     def slice_dim(self, dim: int, part: Any) -> Self:
         """Cut out a range of one dim."""

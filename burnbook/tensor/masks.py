@@ -9,6 +9,8 @@ from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.errors import DimError, KindError, ShapeError
 from burnbook.kinds import Bool, Float, Int
+from burnbook.methods import apply
+from burnbook.ops.index import hot_rows
 from burnbook.tensor.arrange import Arranging
 from burnbook.tensor.create import Creation, some_dims
 from burnbook.tensor.numeric import Numeric
@@ -151,17 +153,10 @@ class Masks(Creation, Arranging, Numeric):
                 f"indices run from {array.min()} to {array.max()}",
                 cure=f"indices in [{low}, {size})",
             )
+        index = self if self.kind is Int else self.int().float()
+        out = apply(hot_rows, index, size=size, on=on, off=off)
         at = axis % (self.rank + 1)
-        line = [1] * (self.rank + 1)
-        line[at] = size
-        classes = type(self).arange(0, size, self.backend).reshape_to(tuple(line))
-        index = self if self.kind is Int else self.int()
-        if wrap:
-            index = index % size
-        hit = index.unsqueeze_dim(at).equal(classes)
-        shape = hit.dims()
-        blank = type(self).full(shape, off, self.backend, self.kind)
-        return blank.mask_fill(hit, on)
+        return out if at == self.rank else out.movedim(-1, at)
 
     @classmethod
     def _mask(
@@ -171,7 +166,7 @@ class Masks(Creation, Arranging, Numeric):
         if len(dims) < 2:
             raise ShapeError(where, "a triangle needs two dims", cure="shape [h, w]")
         backend = device or Numpy()
-        rows = np.arange(dims[-2]).reshape(-1, 1)
-        mask = rule(rows, np.arange(dims[-1]).reshape(1, -1))
+        rows, columns = (np.arange(n, dtype=np.int32) for n in dims[-2:])
+        mask = rule(rows.reshape(-1, 1), columns.reshape(1, -1))
         mask = mask.reshape((1,) * (len(dims) - 2) + mask.shape)
         return cls(backend.from_numpy(mask), Bool, backend, len(dims))

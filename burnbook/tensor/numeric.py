@@ -2,6 +2,8 @@
 
 from typing import Any, Self
 
+import numpy as np
+
 from burnbook.kinds import Bool, Float, Int
 from burnbook.methods import NUMBERS, Methods, apply
 from burnbook.ops import index as index_ops
@@ -211,4 +213,8 @@ class Numeric(Methods):
 
     def _fits_int(self) -> None:
         array = self.backend.to_numpy(self.value)
+        known = np.iinfo(self.backend.int_dtype)
+        low, high = (array.min(), array.max()) if array.size else (0, 0)
+        if known.min <= float(low) and float(high) < known.max:
+            return  # of NaN neither is true
         TensorData.of(array).convert(self.backend.int)

@@ -1,6 +1,7 @@
 """Slow loops that say what an op means, one per op that is more than one NumPy call."""
 
 from tests.oracle import (
+    along,
     basics,
     codes,
     images,
@@ -14,6 +15,7 @@ from tests.oracle import (
 )
 
 FAMILIES = (
+    along,
     basics,
     codes,
     images,

@@ -12,6 +12,7 @@ import numpy as np
 
 from burnbook.backend.compiled.buffers import empty
 from burnbook.backend.compiled.jit import exact_code
+from burnbook.backend.compiled.lines import as_lines
 from burnbook.backend.compiled.registry import F32, kernel
 from burnbook.backend.compiled.team import team
 from burnbook.backend.compiled.vectors import SIDE, turn
@@ -21,6 +22,7 @@ from burnbook.ops.shape import (
     pad,
     recast,
     reshape,
+    roll,
     slice_assign,
     slice_spread,
 )
@@ -180,6 +182,21 @@ def cat_kernel(*xs: Any, dim: int) -> Any:
         stop = start + x.shape[dim]
         copy_into(out[(slice(None),) * dim + (slice(start, stop),)], x)
         start = stop
+    return out
+
+
+@kernel(roll)
+def roll_kernel(x: Any, *, shift: int, dim: int) -> Any:
+    if type(x) is not np.ndarray or x.size == 0 or x.dtype.itemsize < 4:
+        return None
+    x = whole(x, x.dtype)
+    dim %= x.ndim
+    shift %= x.shape[dim]
+    out = empty(x.shape, x.dtype)
+    lines, target = as_lines(x, dim), as_lines(out, dim)
+    rest = x.shape[dim] - shift
+    copy_into(target[:, :shift], lines[:, rest:])
+    copy_into(target[:, shift:], lines[:, :rest])
     return out
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.copies import copied, whole, zeros
+from burnbook.backend.compiled.copies import copied, fill, whole, zeros
 from burnbook.backend.compiled.jit import exact_code, exact_part
 from burnbook.backend.compiled.lines import I64, as_lines, blocks
 from burnbook.backend.compiled.registry import F32, kernel
 from burnbook.backend.compiled.team import team
-from burnbook.ops.index import gather, scatter, select, select_assign
+from burnbook.ops.index import gather, hot_rows, scatter, select, select_assign
 
 WIDTH = 16  # neighbouring lines of a block: one cache line of every row
 WIDE = 256  # the same where whole rows are added
@@ -198,6 +198,17 @@ def gather_back(
     out = zeros(x_shape) if g.dtype is F32 else None
     dx = None if out is None else scattered(out, indices, g, dim)
     return None if dx is None else (dx, None)
+
+
+@kernel(hot_rows)
+def hot_kernel(x: Any, *, size: int, on: float, off: float) -> Any:
+    if type(x) is not np.ndarray or x.dtype.itemsize < 4:
+        return None
+    out = fill(empty((*x.shape, size), x.dtype), off)
+    starts = np.arange(0, x.size * size, size)
+    places = x.reshape(-1).astype(np.int64, copy=False) % size
+    out.reshape(-1)[starts + places] = on
+    return out
 
 
 @kernel(scatter)

@@ -17,6 +17,7 @@ ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
         reduce.mean: MANY,
         reduce.sum_dim: MANY,
         reduce.mean_dim: MANY,
+        reduce.length_dim: MANY,
         reduce.sum_to: MANY,
         reduce.max_dim: MANY,
         reduce.min_dim: MANY,
@@ -44,6 +45,7 @@ ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
     },
     "index": {
         index.gather: (MANY, 1),
+        index.hot_rows: 1 << 8,
         index.gather.backward: MANY,
         index.scatter: (MANY, 1),
         index.select: MANY,
@@ -67,6 +69,7 @@ ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "copies": {
         shape.reshape: MANY,
         shape.cat: LOTS,
+        shape.roll: LOTS,
         shape.slice_assign: LOTS,
         shape.slice_spread: MANY,
         shape.pad: LOTS,

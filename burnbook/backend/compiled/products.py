@@ -12,7 +12,7 @@ from burnbook.backend.compiled.buffers import empty
 from burnbook.backend.compiled.copies import whole
 from burnbook.backend.compiled.jit import exact_code, exact_part, f32
 from burnbook.backend.compiled.lines import as_lines, blocks
-from burnbook.backend.compiled.reduce import ROW, row_totals
+from burnbook.backend.compiled.reduce import PRODUCT, ROW, row_totals
 from burnbook.backend.compiled.registry import F32, kernel
 from burnbook.backend.compiled.team import team
 from burnbook.ops.scan import prod, prod_dim
@@ -81,7 +81,7 @@ def prod_back(g: Any, x: Any, *, needs: tuple[bool, ...]) -> Any:
     x = whole(x)
     if x is None or g.dtype is not F32 or x.size == 0:
         return None
-    products = row_totals(x, True)
+    products = row_totals(x, PRODUCT)
     if not np.isfinite(products).all():
         return None
     slopes = np.empty((len(products), 1), f32)

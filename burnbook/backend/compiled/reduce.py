@@ -23,6 +23,7 @@ from burnbook.backend.compiled.team import team
 from burnbook.ops import reduce as ops
 from burnbook.ops.scan import prod, prod_dim
 
+SUM, PRODUCT, SQUARES = range(3)
 WIDTH = 512  # neighbouring lines of a block
 ROW = 1 << 12  # elements of a row that a whole array is cut into
 LONG = 32  # elements of a row in which NumPy finds the extreme more quickly
@@ -49,13 +50,26 @@ def product_of(x: Any) -> Any:
     return total
 
 
-@kernel_code("void(f4[:,::1], f4[::1], b1, i8, i8)")
-def total_rows(x: Any, out: Any, times: bool, start: int, stop: int) -> None:
-    """The sum or product of some rows; long ones in pieces, which loses less."""
+@part
+def squares_of(x: Any) -> Any:
+    total = f32(0)
+    for j in range(x.size):
+        total += x[j] * x[j]
+    return total
+
+
+@kernel_code("void(f4[:,::1], f4[::1], i8, i8, i8)")
+def total_rows(x: Any, out: Any, kind: int, start: int, stop: int) -> None:
+    """A total of some rows; long ones are summed in pieces, which loses less."""
     for r in range(start, stop):
         row = x[r]
-        if times:
+        if kind == PRODUCT:
             out[r] = product_of(row)
+        elif kind == SQUARES:
+            total = f32(0)
+            for a in range(0, row.size, ROW):
+                total += squares_of(row[a : a + ROW])
+            out[r] = total
         elif row.size <= ROW:
             out[r] = sum_of(row)
         else:
@@ -65,9 +79,9 @@ def total_rows(x: Any, out: Any, times: bool, start: int, stop: int) -> None:
             out[r] = total
 
 
-@kernel_code("void(f4[:,:,::1], f4[:,::1], b1, i8, i8, i8)")
+@kernel_code("void(f4[:,:,::1], f4[:,::1], i8, i8, i8, i8)")
 def total_columns(
-    x: Any, out: Any, times: bool, width: int, start: int, stop: int
+    x: Any, out: Any, kind: int, width: int, start: int, stop: int
 ) -> None:
     """The same for lines that lie side by side, some blocks of them."""
     n, inner = x.shape[1], x.shape[2]
@@ -76,8 +90,8 @@ def total_columns(
         o, low = p // across, p % across * width
         total = out[o, low : min(low + width, inner)]
         high = low + total.size
-        fours = 0 if times else n // 4 * 4
-        total[:] = f32(1) if times else f32(0)
+        fours = n // 4 * 4 if kind == SUM else 0
+        total[:] = f32(1) if kind == PRODUCT else f32(0)
         for k in range(0, fours, 4):
             a, b = x[o, k, low:high], x[o, k + 1, low:high]
             c, d = x[o, k + 2, low:high], x[o, k + 3, low:high]
@@ -85,9 +99,12 @@ def total_columns(
                 total[j] += (a[j] + b[j]) + (c[j] + d[j])
         for k in range(fours, n):
             a = x[o, k, low:high]
-            if times:
+            if kind == PRODUCT:
                 for j in range(total.size):
                     total[j] *= a[j]
+            elif kind == SQUARES:
+                for j in range(total.size):
+                    total[j] += a[j] * a[j]
             else:
                 for j in range(total.size):
                     total[j] += a[j]
@@ -187,8 +204,8 @@ def put_range(g: Any, place: Any, out: Any, width: int, start: int, stop: int) -
                 line[j] = slope[j] if at[j] == i else f32(0)
 
 
-def totals(x: Any, dim: int, times: bool = False) -> Any:
-    """Sums (or products) along a dim, which stays with size 1; None if not served."""
+def totals(x: Any, dim: int, kind: int = SUM) -> Any:
+    """Totals along a dim, which stays with size 1; None if not served."""
     if not plain_f32(x) or x.size == 0:
         return None
     dim %= x.ndim
@@ -198,31 +215,31 @@ def totals(x: Any, dim: int, times: bool = False) -> Any:
     if inner == 1:
         grain = max(1, GRAIN // n)
         views = (lines.reshape(outer, n), out.reshape(outer))
-        team.run(total_rows, (*views, times), outer, grain)
-        return None if times and np.isnan(out).any() else out
+        team.run(total_rows, (*views, kind), outer, grain)
+        return None if kind == PRODUCT and np.isnan(out).any() else out
     width, count, grain = blocks(lines, WIDTH)
     views = (lines, out.reshape(outer, inner))
-    team.run(total_columns, (*views, times, width), count, grain)
+    team.run(total_columns, (*views, kind, width), count, grain)
     return out
 
 
-def row_totals(x: Any, times: bool) -> Any:
-    """Sums (or products) of the rows that an array is cut into, and of what is left."""
+def row_totals(x: Any, kind: int) -> Any:
+    """Totals of the rows that an array is cut into, and of what is left."""
     flat = x.reshape(-1)
     rows, rest = divmod(flat.size, ROW)
     out = np.empty(rows + (rest > 0), F32)
     if rows:
         body = flat[: rows * ROW].reshape(rows, ROW)
-        team.run(total_rows, (body, out[:rows], times), rows, GRAIN // ROW)
+        team.run(total_rows, (body, out[:rows], kind), rows, GRAIN // ROW)
     if rest:
-        total_rows(flat[rows * ROW :].reshape(1, rest), out[rows:], times, 0, 1)
+        total_rows(flat[rows * ROW :].reshape(1, rest), out[rows:], kind, 0, 1)
     return out
 
 
 def total(x: Any) -> Any:
     if not plain_f32(x) or x.size == 0:
         return None
-    return np.add.reduce(row_totals(x, False), keepdims=True)
+    return np.add.reduce(row_totals(x, SUM), keepdims=True)
 
 
 @kernel(ops.sum)
@@ -249,15 +266,21 @@ def mean_dim_kernel(x: Any, *, dim: int) -> Any:
 
 @kernel(prod_dim)
 def prod_dim_kernel(x: Any, *, dim: int) -> Any:
-    return totals(x, dim, times=True)
+    return totals(x, dim, PRODUCT)
 
 
 @kernel(prod)
 def prod_kernel(x: Any) -> Any:
     if not plain_f32(x) or x.size == 0:
         return None
-    out = np.multiply.reduce(row_totals(x, True), keepdims=True)
+    out = np.multiply.reduce(row_totals(x, PRODUCT), keepdims=True)
     return None if np.isnan(out[0]) else out
+
+
+@kernel(ops.length_dim)
+def length_dim_kernel(x: Any, *, dim: int) -> Any:
+    out = totals(x, dim, SQUARES) if -x.ndim <= dim < x.ndim else None
+    return None if out is None else np.sqrt(out, out=out)
 
 
 @kernel(ops.sum_to)

@@ -11,7 +11,7 @@ import numpy as np
 from burnbook.backend.compiled.buffers import empty
 from burnbook.backend.compiled.copies import whole
 from burnbook.backend.compiled.jit import exact_code, exact_part, f32
-from burnbook.backend.compiled.lines import as_lines, blocks
+from burnbook.backend.compiled.lines import GRAIN, I64, as_lines, blocks
 from burnbook.backend.compiled.registry import kernel
 from burnbook.backend.compiled.team import team
 from burnbook.ops.scan import cummax, cummin, cumprod, cumsum, linear_scan
@@ -229,8 +229,19 @@ def linear(
     return out
 
 
+def add_up(x: Any, out: Any, start: int, stop: int) -> None:
+    """NumPy's own running sums of some rows: quick with whole numbers."""
+    np.add.accumulate(x[start:stop], axis=1, out=out[start:stop])
+
+
 @kernel(cumsum)
 def cumsum_kernel(x: Any, *, dim: int) -> Any:
+    if type(x) is np.ndarray and x.dtype is I64 and x.flags.carray and x.size:
+        out = empty(x.shape, I64)
+        views = (as_lines(x, dim), as_lines(out, dim))
+        rows, n, inner = views[0].shape
+        team.run(add_up, views, rows, max(1, GRAIN // (n * inner)))
+        return out
     return scanned(x, SUM, dim)
 
 
