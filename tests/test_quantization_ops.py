@@ -21,6 +21,7 @@ from burnbook.quantization import (
 )
 from burnbook.tensor import Bool, Int, Tensor, apply
 from burnbook.tensor import quantized as lists
+from tests.far_arrays import Far
 from tests.quantizing import (
     AFFINE,
     BOOK,
@@ -338,3 +339,26 @@ def test_fake_quantization_gives_what_quantizing_gives(scheme):
         .inner()
         .all_close(plain.inner(), atol=1e-6)
     )
+
+
+# On another device
+
+
+@every_scheme
+def test_codes_stay_on_their_device(scheme):
+    """Far's arrays are out of NumPy's reach, as those of a GPU are."""
+    near, far = tensor(4, 8), tensor(4, 8, device=Far())
+    a, b = near.quantize_dynamic(scheme), far.quantize_dynamic(scheme)
+    assert type(b.kept).__name__ == "FarArray"
+    assert a.to_data() == b.to_data()
+    assert Tensor.from_data(b.to_data(), b.device()).to_data() == b.to_data()
+    for function in (
+        lambda x: x.dequantize(),
+        lambda x: x + x,
+        lambda x: x.transpose(),
+        lambda x: x.narrow(1, 0, 4).flip([0]),
+        lambda x: x.sort(1),
+        lambda x: x @ x.transpose(),
+        lambda x: fake_quantize(x.dequantize(), scheme),
+    ):
+        assert np.allclose(np.asarray(function(a)), np.asarray(function(b)), atol=1e-6)

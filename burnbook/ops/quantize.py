@@ -67,17 +67,17 @@ def to_codes(xp: Any, x: Any, scale: Any, offset: Any = None, *, value: str) -> 
 
     Shapes: x [...], scale [...], offset [...] -> [...]
     Why: halves go away from zero, as Rust's `round` does; NumPy's would go to even.
+    What is added is just below a half, or 0.49999997 + 0.5 would round up to 1.
     """
     kind = CODE_TYPES[value]
     ratio = x / scale
     if kind.exponent:
         return _to_bits(xp, ratio, value)
     if offset is not None:
-        ratio = ratio + offset.astype(ratio.dtype)
-    whole = xp.trunc(ratio)
-    rest = xp.absolute(ratio - whole) >= 0.5
-    whole = whole + xp.where(rest, xp.sign(ratio), 0)
-    return xp.clip(whole, kind.low, kind.high).astype(xp.int8)
+        ratio += offset.astype(ratio.dtype)
+    below_half = np.nextafter(ratio.dtype.type(0.5), ratio.dtype.type(0))
+    ratio += xp.copysign(below_half, ratio)  # then cutting off is rounding
+    return xp.clip(ratio, kind.low, kind.high).astype(xp.int8)
 
 
 def _to_bits(xp: Any, x: Any, value: str) -> Any:
@@ -115,9 +115,11 @@ def from_codes(
         half = np.concatenate([known, above])
         table = xp.asarray(np.concatenate([half, -half]), dtype=scale.dtype)
         return scale * table[codes.astype(xp.uint8)]
+    numbers = codes.astype(scale.dtype)
     if offset is not None:
-        codes = codes.astype(xp.int32) - offset.astype(xp.int32)
-    return scale * codes.astype(scale.dtype)
+        numbers -= offset.astype(scale.dtype)  # whole numbers, so exact
+    numbers *= scale
+    return numbers
 
 
 WORDS = {8: "uint8", 32: "uint32"}
@@ -139,11 +141,14 @@ def pack(xp: Any, codes: Any, *, bits: int, word: int) -> Any:
     dtype = getattr(xp, WORDS[word])
     size, each = codes.shape[-1], word // bits
     count = -(-size // each)
-    rest = xp.zeros((*codes.shape[:-1], count * each - size), dtype=dtype)
-    fields = xp.concatenate([codes.astype(dtype) & (2**bits - 1), rest], axis=-1)
-    fields = fields.reshape((*codes.shape[:-1], count, each))
-    shifts = xp.arange(0, word, bits).astype(dtype)
-    return (fields << shifts).sum(axis=-1, dtype=dtype)  # no two share a bit
+    rest = xp.zeros((*codes.shape[:-1], count * each - size), dtype=codes.dtype)
+    full = xp.concatenate([codes, rest], axis=-1) if rest.size else codes
+    fields = full.reshape((*codes.shape[:-1], count, each))
+    words = xp.zeros((*codes.shape[:-1], count), dtype=dtype)
+    for place in range(each):
+        part = fields[..., place].astype(dtype) & (2**bits - 1)
+        words |= part << dtype(bits * place)
+    return words
 
 
 @op(
@@ -162,8 +167,10 @@ def unpack(
     Shapes: words [..., m] -> [..., n]
     """
     dtype = getattr(xp, WORDS[word])
-    shifts = xp.arange(0, word, bits).astype(dtype)
-    fields = (words.astype(dtype)[..., None] >> shifts) & (2**bits - 1)
-    codes = fields.reshape((*words.shape[:-1], -1))[..., :size].astype(xp.int32)
+    words, each = words.astype(dtype), word // bits
+    fields = xp.empty((*words.shape, each), dtype=xp.int8)
     half = 1 << (bits - 1) if signed else 0
-    return ((codes ^ half) - half).astype(xp.int8)
+    for place in range(each):
+        part = (words >> dtype(bits * place)) & (2**bits - 1)
+        fields[..., place] = (part.astype(xp.int16) ^ half) - half
+    return fields.reshape((*words.shape[:-1], -1))[..., :size]

@@ -178,7 +178,8 @@ def min_max(tensor: Any, scheme: Scheme) -> CalibrationRange:
 def over_blocks(tensor: Any, scheme: Scheme, reduce: Callable[[Any, int], Any]) -> Any:
     """One number for each block of a tensor: its dims reduced one after the other."""
     shape = tensor.dims()
-    out = tensor.reshape_to(divided(shape, scheme))
-    for dim in range(1, 2 * len(shape), 2):
-        out = reduce(out, dim)
+    parts = divided(shape, scheme)
+    out = tensor.reshape_to(parts)
+    for dim in range(1, len(parts), 2):
+        out = reduce(out, dim) if parts[dim] > 1 else out
     return out.reshape_to(scheme.params_shape(shape))
