@@ -51,7 +51,6 @@ rank                  F I B     .  -> the number of dims
 empty_like            F I B     .  {SAME}
 split                 F I B     +  x [..., d, ...] -> pieces [..., size, ...]
 split_with_sizes      F I B     +  x [..., d, ...] -> pieces [..., sizeᵢ, ...]
-roll                  F I B     +  {SAME}
 roll_dim              F I B     +  {SAME}
 slice_dim             F I B     +  x [..., d, ...] -> [..., n, ...]
 slice_fill            F I B     +  {SAME}

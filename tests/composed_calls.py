@@ -86,7 +86,6 @@ CALLS = {
     "empty_like": (lambda x: x.empty_like(), (2, 3)),
     "split": (lambda x: x.split(2, 1), (2, 3)),
     "split_with_sizes": (lambda x: x.split_with_sizes([1, 2], 1), (2, 3)),
-    "roll": (lambda x: x.roll([1], [0]), (2, 3)),
     "roll_dim": (lambda x: x.roll_dim(1, 0), (2, 3)),
     "slice_dim": (lambda x: x.slice_dim(1, slice(0, 2)), (2, 3)),
     "slice_fill": (lambda x: x.slice_fill([(0, 1)], 1), (2, 3)),
