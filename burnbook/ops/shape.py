@@ -139,19 +139,14 @@ def flip(xp: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 flip.grad(x=lambda xp, g, axes: xp.flip(g, axes))
 
 
-def roll_fits(x: tuple[int, ...], dim: int) -> Any:
-    """Why a tensor cannot be rolled along a dim, or None if it can."""
-    return dim_inside(x, dim)
-
-
 @op(
     "F>F I>I B>B",
-    check=roll_fits,
+    check=dim_inside,
     samples=[(normal(2, 5, 3), {"shift": 2, "dim": 1})],
     rejects=[(normal(2, 3), {"shift": 1, "dim": 2})],
     method=False,
 )
-def roll(xp: Any, x: Any, *, shift: int, dim: int) -> Any:
+def rolled(xp: Any, x: Any, *, shift: int, dim: int) -> Any:
     """Shift elements along a dim; what falls off the end comes in at the start.
 
     Shapes: x [...] -> [...]
@@ -159,7 +154,7 @@ def roll(xp: Any, x: Any, *, shift: int, dim: int) -> Any:
     return xp.roll(x, shift, axis=dim)
 
 
-roll.grad(x=lambda xp, g, shift, dim: roll(xp, g, shift=-shift, dim=dim))
+rolled.grad(x=lambda xp, g, shift, dim: rolled(xp, g, shift=-shift, dim=dim))
 
 
 def slides(x: tuple[int, ...], dim: int, size: int, step: int) -> Any:
