@@ -112,6 +112,8 @@ class Loading:
             return self.note(path, "not in the record", param)
         if isinstance(record, dict) and set(record) == {"id", "param"}:
             record = ParamRecord(record["id"], record["param"])
+        if isinstance(record, TensorData):  # a format without ids: ours stays
+            record = ParamRecord(param.id.serialize(), record)
         if not isinstance(record, ParamRecord):
             return self.note(path, f"record {_what(record)}, module a parameter", param)
         data: Any = record.param
@@ -183,6 +185,12 @@ class Loading:
                 )
                 for key, part in value.items()
             }
+        if isinstance(record, dict) and all(map(str.isdecimal, record)):
+            # A flat format names parts by position and leaves constants out.
+            places = [str(place) for place in range(len(value))]
+            for key in sorted(record.keys() - set(places)):
+                self.stranger(record[key], f"{path}.{key}")
+            record = [record.get(place, MISSING) for place in places]
         if not isinstance(record, (list, tuple)) or len(record) != len(value):
             text = f"record {_what(record)}, module {_what(value)}"
             return self.note(path, text, value, False)

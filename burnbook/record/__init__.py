@@ -1,6 +1,7 @@
 """Building blocks · Record. Saving what a model has learned, in Burn's own formats."""
 
 from burnbook.errors import RecordError
+from burnbook.record.burnpack import BurnpackRecorder
 from burnbook.record.inspection import Entry, RecordSummary, describe
 from burnbook.record.recorder import (
     CompactRecorder,
@@ -15,6 +16,7 @@ from burnbook.record.recorder import (
     PrettyJsonFileRecorder,
     Recorder,
 )
+from burnbook.record.safe import SafetensorsRecorder
 from burnbook.record.settings import (
     DoublePrecisionSettings,
     FullPrecisionSettings,
@@ -25,6 +27,7 @@ from burnbook.record.tree import BurnRecord, Metadata
 
 __all__ = [
     "BurnRecord",
+    "BurnpackRecorder",
     "CompactRecorder",
     "DebugRecordSettings",
     "DefaultFileRecorder",
@@ -44,5 +47,6 @@ __all__ = [
     "RecordError",
     "RecordSummary",
     "Recorder",
+    "SafetensorsRecorder",
     "describe",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _SIGNS = [
     (b"\x1f\x8b", "gzip", "NamedMpkGzFileRecorder or JsonGzFileRecorder"),
-    (b"NRUB", "burnpack", "a file written as named MessagePack (.mpk)"),
+    (b"NRUB", "burnpack", "BurnpackRecorder"),
     (b"PK\x03\x04", "a zip archive, perhaps of PyTorch", "a record saved by Burn"),
     (b"\x80\x02", "a pickle, perhaps of PyTorch", "a record saved by Burn"),
     (b"\x03f32\x03i32", "bincode", "a file written as named MessagePack (.mpk)"),
@@ -25,6 +25,8 @@ def guess(data: bytes) -> tuple[str, str]:
     """
     if not data:
         return "an empty file", "the file as it was written; this one was cut off"
+    if data[8:9] == b"{" and int.from_bytes(data[:8], "little") < len(data):
+        return "safetensors", "SafetensorsRecorder"
     for sign, kind, cure in _SIGNS:
         if data.startswith(sign):
             return kind, cure

@@ -12,6 +12,8 @@ from typing import Any
 
 from burnbook.errors import RecordError
 from burnbook.module.param import ParamRecord
+from burnbook.record.burnpack import BurnpackRecorder
+from burnbook.record.flat import ATTACHED
 from burnbook.record.recorder import (
     FileRecorder,
     JsonGzFileRecorder,
@@ -19,6 +21,7 @@ from burnbook.record.recorder import (
     NamedMpkGzFileRecorder,
     PrettyJsonFileRecorder,
 )
+from burnbook.record.safe import SafetensorsRecorder
 from burnbook.record.tree import Metadata, short
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.qfloat import QFloat
@@ -63,10 +66,9 @@ class RecordSummary:
     def __str__(self) -> str:
         meta = self.metadata
         kind = meta.format.split("<")[0].split(":")[-1]
-        lines = [
-            f"{self.path.name}: {short(kind)}, {short(meta.settings)}, "
-            f"Burn {short(meta.version)}"
-        ]
+        version = meta.version and f"Burn {meta.version}"
+        about = [short(text) for text in (kind, meta.settings, version) if text]
+        lines = [f"{self.path.name}: {', '.join(about)}"]
         rows = [(e.name, e.value or str(list(e.shape)), e.dtype) for e in self.entries]
         wide = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
         lines += [f"  {n:<{wide[0]}}  {s:<{wide[1]}}  {d}" for n, s, d in rows]
@@ -90,6 +92,8 @@ _RECORDERS: list[type[FileRecorder]] = [
     JsonGzFileRecorder,
     NamedMpkFileRecorder,
     PrettyJsonFileRecorder,
+    BurnpackRecorder,
+    SafetensorsRecorder,
 ]
 
 
@@ -111,6 +115,9 @@ def _entries(item: Any, name: str) -> list[Entry]:
         return [Entry(name, tuple(item.param.shape), _name_of(item.param), item.id)]
     if isinstance(item, TensorData):
         return [Entry(name, tuple(item.shape), _name_of(item))]
+    if isinstance(item, dict) and name and set(item) == {"base", ATTACHED}:
+        inside = _entries(item[ATTACHED], f"{name}.{ATTACHED}")
+        return _entries(item["base"], name) + inside
     if isinstance(item, dict | list):
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         inner = [

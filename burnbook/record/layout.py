@@ -60,7 +60,7 @@ class Raw(NamedTuple):
 
 def envelope(record: BurnRecord) -> dict[str, Any]:
     """What a file holds at its top, in Burn's order."""
-    metadata = dataclasses.asdict(record.metadata)
+    metadata = {name: getattr(record.metadata, name) for name in FIELDS}
     return {"metadata": metadata, "item": record.item, "_b": Marker}
 
 
@@ -217,7 +217,7 @@ class _Lifting:
 
     def _old_tensor(self, values: Any, shape: Any, path: Path) -> TensorData:
         """A tensor of Burn 0.13 and before: a list of elements, f16 as its bits."""
-        dims = _dims(shape, path)
+        dims = read_dims(shape, path)
         numbers = isinstance(values, list) and all(map(_is_number, values))
         if not numbers or len(values) != prod(dims):
             what = f"{named(path)} does not fit its shape"
@@ -264,7 +264,7 @@ def _is_tensor(node: Any) -> bool:
 
 
 def _tensor(content: Any, shape: Any, dtype: Any, path: Path) -> TensorData:
-    dims, name = _dims(shape, path), _dtype(dtype, path)
+    dims, name = read_dims(shape, path), _dtype(dtype, path)
     content = _as_bytes(content, path)
     size = storage(name).itemsize
     if isinstance(dtype, dict) and dtype.get("Bool") == "U32":
@@ -295,7 +295,8 @@ def _as_bytes(content: Any, path: Path) -> bytes:
     raise Trouble(what, "bytes, or a list of 0 to 255", _kind(content))
 
 
-def _dims(shape: Any, path: Path) -> tuple[int, ...]:
+def read_dims(shape: Any, path: Path) -> tuple[int, ...]:
+    """The sizes in a file, if a tensor can have them."""
     whole = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
     if not whole or len(shape) > MAX_RANK or prod(n or 1 for n in shape) >= 2**62:
         found = f"{short(shape)}" if isinstance(shape, list) else _kind(shape)

@@ -81,6 +81,10 @@ class Recorder(ABC):
     def decode(self, data: bytes) -> Any:
         """The maps, lists and scalars in the bytes of a file."""
 
+    def lift(self, plain: Any) -> BurnRecord:
+        """The record behind what `decode` found; everything in it is checked."""
+        return lift(plain)
+
     def __repr__(self) -> str:
         return f"{self.written}({self.settings.__name__})"
 
@@ -289,7 +293,7 @@ def _decoded(recorder: Recorder, data: bytes, where: str) -> BurnRecord:
     plain = None
     try:
         plain = recorder.decode(data)
-        return lift(plain)
+        return recorder.lift(plain)
     except Trouble as trouble:
         kind, cure = guess(data)
         if kind and kind != recorder.kind:
