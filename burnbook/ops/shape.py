@@ -146,7 +146,7 @@ flip.grad(x=lambda xp, g, axes: xp.flip(g, axes))
     rejects=[(normal(2, 3), {"shift": 1, "dim": 2})],
     method=False,
 )
-def rolled(xp: Any, x: Any, *, shift: int, dim: int) -> Any:
+def roll(xp: Any, x: Any, *, shift: int, dim: int) -> Any:
     """Shift elements along a dim; what falls off the end comes in at the start.
 
     Shapes: x [...] -> [...]
@@ -154,7 +154,7 @@ def rolled(xp: Any, x: Any, *, shift: int, dim: int) -> Any:
     return xp.roll(x, shift, axis=dim)
 
 
-rolled.grad(x=lambda xp, g, shift, dim: rolled(xp, g, shift=-shift, dim=dim))
+roll.grad(x=lambda xp, g, shift, dim: roll(xp, g, shift=-shift, dim=dim))
 
 
 def slides(x: tuple[int, ...], dim: int, size: int, step: int) -> Any:

@@ -125,7 +125,7 @@ class Arranging(Basic):
         shift = shift % size if size else 0
         if not shift:
             return self
-        return apply(shape_ops.rolled, self, shift=shift, dim=place)
+        return apply(shape_ops.roll, self, shift=shift, dim=place)
 
     def roll(self, shifts: Sequence[int], dims: Sequence[int]) -> Self:
         """Shift elements along several dims, one after the other."""

@@ -18,7 +18,7 @@ def hot_rows(x, size, on, off):
     return out
 
 
-def rolled(x, shift, dim):
+def roll(x, shift, dim):
     return lines(
         lambda line: [line[(i - shift) % len(line)] for i in range(len(line))], x, dim
     )

@@ -22,7 +22,7 @@ from burnbook.ops.shape import (
     pad,
     recast,
     reshape,
-    rolled,
+    roll,
     slice_assign,
     slice_spread,
 )
@@ -185,7 +185,7 @@ def cat_kernel(*xs: Any, dim: int) -> Any:
     return out
 
 
-@kernel(rolled)
+@kernel(roll)
 def roll_kernel(x: Any, *, shift: int, dim: int) -> Any:
     if type(x) is not np.ndarray or x.size == 0 or x.dtype.itemsize < 4:
         return None

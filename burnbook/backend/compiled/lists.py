@@ -69,7 +69,7 @@ ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "copies": {
         shape.reshape: MANY,
         shape.cat: LOTS,
-        shape.rolled: LOTS,
+        shape.roll: LOTS,
         shape.slice_assign: LOTS,
         shape.slice_spread: MANY,
         shape.pad: LOTS,
