@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from burnbook.attention import AttentionModuleOptions as AttentionModuleOptions
+from burnbook.attention import attention as attention
 from burnbook.errors import ConfigError, ShapeError
 from burnbook.ops.conv import conv2d as conv2d_op
 from burnbook.ops.conv_nd import conv
 from burnbook.ops.conv_transpose import conv_transpose
 from burnbook.ops.deform import deform_patches
-from burnbook.ops.index import select
+from burnbook.ops.embedding import embedding as embedding_op
 from burnbook.ops.interpolate import interpolate as interpolate_op
 from burnbook.ops.pool import adaptive_avg_pool2d as adaptive_avg_pool2d_op
 from burnbook.ops.pool import avg_pool2d as avg_pool2d_op
@@ -252,9 +254,7 @@ def embedding(weights: Tensor, indices: Tensor) -> Tensor:
         >>> embedding(weights, Tensor.from_ints([[1, 0]])).to_data().to_list()
         [[[3.0, 4.0], [1.0, 2.0]]]
     """
-    flat = indices.reshape([indices.shape.num_elements()])
-    rows: Tensor = apply(select, weights, flat, dim=0)
-    return rows.reshape([*indices.dims(), weights.dims()[-1]])
+    return apply(embedding_op, weights, indices)
 
 
 def max_pool1d(

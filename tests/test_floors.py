@@ -18,7 +18,7 @@ backend display
 autodiff
 methods stubs
 tensor
-activation closeness config functional grid linalg module quantization signal
+activation attention closeness config functional grid linalg module quantization signal
 nn
 optim
 data

@@ -1,6 +1,16 @@
 """Building blocks · Module. Layers and losses."""
 
-from burnbook.nn import activation, conv, loss, norm, pool, rnn
+from burnbook.nn import (
+    activation,
+    attention,
+    cache,
+    conv,
+    loss,
+    norm,
+    pool,
+    rnn,
+    transformer,
+)
 from burnbook.nn.activation import (
     GLU,
     Activation,
@@ -55,6 +65,21 @@ from burnbook.nn.activation import (
     ThresholdedRelu,
     ThresholdedReluConfig,
 )
+from burnbook.nn.attention import (
+    CrossAttention,
+    CrossAttentionCache,
+    CrossAttentionConfig,
+    GeneratePaddingMask,
+    MhaCache,
+    MhaInput,
+    MhaOutput,
+    MultiHeadAttention,
+    MultiHeadAttentionConfig,
+    SeqLengthOption,
+    generate_autoregressive_mask,
+    generate_padding_mask,
+)
+from burnbook.nn.cache import TensorCache
 from burnbook.nn.check import ModuleReport, check_module
 from burnbook.nn.conv import (
     Conv1d,
@@ -79,6 +104,7 @@ from burnbook.nn.distance import (
     PairwiseDistanceConfig,
 )
 from burnbook.nn.dropout import Dropout, DropoutConfig
+from burnbook.nn.embedding import Embedding, EmbeddingConfig
 from burnbook.nn.identity import Identity
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.interpolate import (
@@ -165,6 +191,11 @@ from burnbook.nn.pool import (
     MaxPool2d,
     MaxPool2dConfig,
 )
+from burnbook.nn.positional_encoding import (
+    PositionalEncoding,
+    PositionalEncodingConfig,
+    generate_sinusoids,
+)
 from burnbook.nn.rnn import (
     BiGru,
     BiGruConfig,
@@ -182,7 +213,22 @@ from burnbook.nn.rnn import (
     RnnConfig,
     RnnState,
 )
+from burnbook.nn.rope_encoding import RotaryEncoding, RotaryEncodingConfig
 from burnbook.nn.settings import PaddingConfig1d, PaddingConfig2d, PaddingConfig3d
+from burnbook.nn.transformer import (
+    PositionWiseFeedForward,
+    PositionWiseFeedForwardConfig,
+    TransformerDecoder,
+    TransformerDecoderAutoregressiveCache,
+    TransformerDecoderConfig,
+    TransformerDecoderInput,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderAutoregressiveCache,
+    TransformerEncoderConfig,
+    TransformerEncoderInput,
+    TransformerEncoderLayer,
+)
 from burnbook.nn.unfold import Fold4d, Fold4dConfig, Unfold4d, Unfold4dConfig
 
 __all__ = [
@@ -229,6 +275,9 @@ __all__ = [
     "CosineEmbeddingLossConfig",
     "CosineSimilarity",
     "CosineSimilarityConfig",
+    "CrossAttention",
+    "CrossAttentionCache",
+    "CrossAttentionConfig",
     "CrossEntropyLoss",
     "CrossEntropyLossConfig",
     "DeformConv2d",
@@ -237,6 +286,8 @@ __all__ = [
     "DropoutConfig",
     "Elu",
     "EluConfig",
+    "Embedding",
+    "EmbeddingConfig",
     "Fold4d",
     "Fold4dConfig",
     "GateController",
@@ -245,6 +296,7 @@ __all__ = [
     "GaussianNoise",
     "GaussianNoiseConfig",
     "Gelu",
+    "GeneratePaddingMask",
     "Glu",
     "GramMatrixLoss",
     "GramMatrixLossConfig",
@@ -295,9 +347,14 @@ __all__ = [
     "MaxPool1dConfig",
     "MaxPool2d",
     "MaxPool2dConfig",
+    "MhaCache",
+    "MhaInput",
+    "MhaOutput",
     "Mish",
     "ModuleReport",
     "MseLoss",
+    "MultiHeadAttention",
+    "MultiHeadAttentionConfig",
     "MultiMarginLoss",
     "MultiMarginLossConfig",
     "Normalization",
@@ -315,6 +372,10 @@ __all__ = [
     "PixelUnshuffleConfig",
     "PoissonNllLoss",
     "PoissonNllLossConfig",
+    "PositionWiseFeedForward",
+    "PositionWiseFeedForwardConfig",
+    "PositionalEncoding",
+    "PositionalEncodingConfig",
     "Prelu",
     "PreluConfig",
     "QuietSoftmax",
@@ -330,7 +391,10 @@ __all__ = [
     "Rnn",
     "RnnConfig",
     "RnnState",
+    "RotaryEncoding",
+    "RotaryEncodingConfig",
     "Selu",
+    "SeqLengthOption",
     "Shrink",
     "ShrinkConfig",
     "SiLU",
@@ -351,19 +415,36 @@ __all__ = [
     "Swish",
     "Tanh",
     "Tanhshrink",
+    "TensorCache",
     "Threshold",
     "ThresholdConfig",
     "ThresholdedRelu",
     "ThresholdedReluConfig",
+    "TransformerDecoder",
+    "TransformerDecoderAutoregressiveCache",
+    "TransformerDecoderConfig",
+    "TransformerDecoderInput",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderAutoregressiveCache",
+    "TransformerEncoderConfig",
+    "TransformerEncoderInput",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "TripletMarginLossConfig",
     "Unfold4d",
     "Unfold4dConfig",
     "activation",
+    "attention",
+    "cache",
     "check_module",
     "conv",
+    "generate_autoregressive_mask",
+    "generate_padding_mask",
+    "generate_sinusoids",
     "loss",
     "norm",
     "pool",
     "rnn",
+    "transformer",
 ]

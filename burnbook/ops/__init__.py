@@ -1,5 +1,8 @@
 """Building blocks · Tensor. All operations: plain array code, one file per family."""
 
+from burnbook.ops.attention import (
+    attention,
+)
 from burnbook.ops.batch_norm import (
     batch_norm,
     batch_norm_known,
@@ -88,6 +91,10 @@ from burnbook.ops.elementwise import (
     sub,
     tanh,
 )
+from burnbook.ops.embedding import (
+    embedding,
+    embedding_weight,
+)
 from burnbook.ops.gauss import (
     erf,
 )
@@ -173,6 +180,10 @@ from burnbook.ops.reduce import (
     sum,
     sum_dim,
     sum_to,
+)
+from burnbook.ops.rotary import (
+    rotary,
+    rotary_turns,
 )
 from burnbook.ops.scan import (
     cummax,
@@ -291,6 +302,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "attention",
     "avg_pool",
     "avg_pool2d",
     "avg_pool2d_x",
@@ -339,6 +351,8 @@ __all__ = [
     "div",
     "dropout",
     "elu",
+    "embedding",
+    "embedding_weight",
     "equal",
     "erf",
     "exp",
@@ -431,6 +445,8 @@ __all__ = [
     "rnnt_labels",
     "rnnt_loss",
     "roll",
+    "rotary",
+    "rotary_turns",
     "round",
     "scatter",
     "select",

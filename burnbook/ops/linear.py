@@ -3,7 +3,7 @@
 from typing import Any
 
 from burnbook.op import normal, op
-from burnbook.ops.reduce import sum_to
+from burnbook.ops.reduce import count, sum_to
 
 
 def inner_sizes(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
@@ -82,7 +82,11 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
 
     Shapes: x [..., i], weight [i, o], bias [o] -> [..., o]
     """
-    out = x.dot(weight) if x.ndim == 2 else xp.matmul(x, weight)
+    if x.ndim != 2:  # one product of all rows, not many small ones
+        rows = x.reshape(count(x.shape[:-1]), x.shape[-1])
+        out = linear.forward(xp, rows, weight, bias)
+        return out.reshape(*x.shape[:-1], weight.shape[1])
+    out = x.dot(weight)
     if bias is None:
         return out
     out += bias
@@ -91,8 +95,8 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
 
 def linear_weight(xp: Any, g: Any, x: Any) -> Any:
     """All examples at once: ∂weight = xᵀ · g over rows."""
-    rows = xp.reshape(x, (-1, x.shape[-1]))
-    return xp.matmul(rows.swapaxes(-1, -2), xp.reshape(g, (-1, g.shape[-1])))
+    rows, slopes = (xp.reshape(a, (count(a.shape[:-1]), a.shape[-1])) for a in (x, g))
+    return xp.matmul(rows.swapaxes(-1, -2), slopes)
 
 
 def linear_bias(xp: Any, g: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from tests.oracle import (
     along,
+    attention,
     basics,
     codes,
     images,
@@ -15,6 +16,7 @@ from tests.oracle import (
 )
 
 FAMILIES = (
+    attention,
     along,
     basics,
     codes,

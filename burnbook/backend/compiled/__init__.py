@@ -15,10 +15,12 @@ from typing import Any, TextIO
 
 from burnbook.backend.compiled import store
 from burnbook.backend.compiled.lists import ALONG_LINES
+from burnbook.ops.attention import attention
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.conv import conv2d
 from burnbook.ops.curvature import lbfgs_direction
 from burnbook.ops.elementwise import relu
+from burnbook.ops.embedding import embedding_weight
 from burnbook.ops.gru import gru
 from burnbook.ops.linear import linear
 from burnbook.ops.norm import group_norm, layer_norm, rms_norm
@@ -31,7 +33,12 @@ from burnbook.ops.pool import (
 from burnbook.ops.random import dropout
 from burnbook.ops.recurrent import lstm
 from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
-from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
+from burnbook.ops.softmax import (
+    cross_entropy,
+    cross_entropy_logits,
+    log_softmax,
+    softmax,
+)
 from burnbook.ops.update import (
     adagrad_step,
     adam_step,
@@ -95,6 +102,14 @@ FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
         batch_norm.backward: 256,
         batch_norm_known: 256,
     },
+    "attention": {attention: 256, attention.backward: 256},
+    "softmax": {
+        softmax: 256,
+        softmax.backward: 256,
+        log_softmax: 256,
+        log_softmax.backward: 256,
+    },
+    "embedding": {embedding_weight: 1024},
 }
 
 NOTICE = (

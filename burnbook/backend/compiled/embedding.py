@@ -1,0 +1,35 @@
+"""Advanced · Performance. The gradient of an embedding: rows find their places."""
+
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled.jit import f32, kernel_code
+from burnbook.backend.compiled.registry import kernel, plain_f32
+from burnbook.backend.compiled.team import team
+from burnbook.ops.embedding import embedding_weight
+
+GRAIN = 64  # columns: each member of the team takes some of every row
+
+
+@kernel_code("void(f4[:,::1], i8[::1], f4[:,::1], i8, i8)")
+def add_rows(g: Any, places: Any, out: Any, start: int, stop: int) -> None:
+    """out[places[i]] += g[i], for some columns."""
+    for i in range(places.size):
+        row, more = out[places[i], start:stop], g[i, start:stop]
+        for c in range(row.size):
+            row[c] += more[c]
+
+
+@kernel(embedding_weight)
+def embedding_kernel(dout: Any, indices: Any, *, weight_shape: tuple[int, ...]) -> Any:
+    rows, size = weight_shape
+    served = plain_f32(dout) and indices.dtype == np.int64 and indices.flags.carray
+    if not served or not indices.size or not size:
+        return None
+    places = indices.reshape(-1)
+    if places.min() < 0 or places.max() >= rows:
+        return None  # the plain code says what is wrong
+    out = np.zeros(weight_shape, f32)
+    team.run(add_rows, (dout.reshape(-1, size), places, out), size, GRAIN)
+    return out

@@ -1,0 +1,101 @@
+"""Advanced · Performance. Softmax along the last dim, row by row in the first cache."""
+
+import math
+from typing import Any
+
+from burnbook.backend.compiled.buffers import empty
+from burnbook.backend.compiled.jit import f32, kernel_code, part
+from burnbook.backend.compiled.lanes import exp_below, largest, raise_all
+from burnbook.backend.compiled.registry import kernel, plain_f32
+from burnbook.backend.compiled.team import team
+from burnbook.ops.softmax import log_softmax, softmax
+
+GRAIN = 1 << 14  # elements
+
+
+@part
+def shift(x: Any, by: Any, out: Any) -> None:
+    """out = x − by."""
+    for c in range(x.size):
+        out[c] = x[c] - by
+
+
+@kernel_code("void(f4[:,::1], f4[:,::1], i8, i8)")
+def softmax_rows(x: Any, out: Any, start: int, stop: int) -> None:
+    for i in range(start, stop):
+        row = out[i]
+        shift(x[i], f32(0), row)
+        share = f32(1) / raise_all(row, largest(row))
+        for c in range(row.size):
+            row[c] *= share
+
+
+@kernel_code("void(f4[:,::1], f4[:,::1], i8, i8)")
+def log_rows(x: Any, out: Any, start: int, stop: int) -> None:
+    for i in range(start, stop):
+        row, total = out[i], f32(0)
+        shift(x[i], largest(x[i]), row)
+        for c in range(row.size):
+            total += exp_below(row[c])
+        rest = f32(math.log(total))
+        for c in range(row.size):
+            row[c] -= rest
+
+
+@kernel_code("void(f4[:,::1], f4[:,::1], f4[:,::1], i8, i8)")
+def softmax_rows_back(g: Any, y: Any, out: Any, start: int, stop: int) -> None:
+    """out = y (g − Σ g y)."""
+    for i in range(start, stop):
+        slope, share, row = g[i], y[i], out[i]
+        along = f32(0)
+        for c in range(row.size):
+            along += slope[c] * share[c]
+        for c in range(row.size):
+            row[c] = share[c] * (slope[c] - along)
+
+
+@kernel_code("void(f4[:,::1], f4[:,::1], f4[:,::1], i8, i8)")
+def log_rows_back(g: Any, y: Any, out: Any, start: int, stop: int) -> None:
+    """out = g − exp(y) Σ g."""
+    for i in range(start, stop):
+        slope, logs, row = g[i], y[i], out[i]
+        total = f32(0)
+        for c in range(row.size):
+            total += slope[c]
+        for c in range(row.size):
+            row[c] = slope[c] - exp_below(logs[c]) * total
+
+
+@kernel(softmax)
+def softmax_kernel(x: Any, *, dim: int) -> Any:
+    return by_rows(softmax_rows, dim, x)
+
+
+@kernel(log_softmax)
+def log_softmax_kernel(x: Any, *, dim: int) -> Any:
+    return by_rows(log_rows, dim, x)
+
+
+@kernel(softmax.backward)
+def softmax_backward(g: Any, y: Any, *, needs: tuple[bool, ...], dim: int) -> Any:
+    made = by_rows(softmax_rows_back, dim, g, y)
+    return None if made is None else (made,)
+
+
+@kernel(log_softmax.backward)
+def log_softmax_backward(g: Any, y: Any, *, needs: tuple[bool, ...], dim: int) -> Any:
+    made = by_rows(log_rows_back, dim, g, y)
+    return None if made is None else (made,)
+
+
+def by_rows(code: Any, dim: int, *arrays: Any) -> Any:
+    """Run a kernel on the rows of arrays of one shape; None where it does not serve."""
+    first = arrays[0]
+    if dim not in (-1, first.ndim - 1) or not first.size:
+        return None
+    if not all(map(plain_f32, arrays)):
+        return None
+    out, d = empty(first.shape), first.shape[-1]
+    rows = [a.reshape(-1, d) for a in (*arrays, out)]
+    team.run(code, tuple(rows), len(rows[0]), max(GRAIN // d, 1))
+    return out

@@ -1,0 +1,181 @@
+"""Building blocks · Module. CrossAttention: one sequence asks another of another width.
+
+Heads of queries may share heads of keys and values: that leaves less to compute and to
+keep (grouped queries; with one head of keys, multi-query attention).
+"""
+
+import math
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Module
+from burnbook.nn.attention.heads import (
+    check_sequences,
+    join_masks,
+    merge_heads,
+    repeat_heads,
+    split_heads,
+)
+from burnbook.nn.cache import TensorCache
+from burnbook.nn.dropout import Dropout, DropoutConfig
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.linear import Linear, LinearConfig
+from burnbook.nn.settings import at_least
+from burnbook.ops.attention import attention
+from burnbook.tensor import Tensor, apply
+
+
+class CrossAttentionConfig(Config):
+    """How to make a CrossAttention: both widths, both numbers of heads, their size."""
+
+    d_model: int
+    d_context: int
+    n_heads: int
+    n_heads_kv: int
+    d_head: int
+    dropout: float = 0.1
+    min_float: float = -1.0e4
+    quiet_softmax: bool = False
+
+    def validate(self) -> None:
+        """Refuse empty sizes, and heads that cannot share evenly."""
+        at_least(
+            self,
+            1,
+            d_model=self.d_model,
+            d_context=self.d_context,
+            n_heads=self.n_heads,
+            n_heads_kv=self.n_heads_kv,
+            d_head=self.d_head,
+        )
+        if self.n_heads % self.n_heads_kv:
+            raise ConfigError(
+                "CrossAttentionConfig",
+                f"{self.n_heads} heads of queries cannot share {self.n_heads_kv} heads "
+                "of keys evenly",
+                cure="n_heads_kv that divides n_heads",
+            )
+
+    def init(self, device: Backend) -> "CrossAttention":
+        """The layer on a device; its numbers are drawn at the first use."""
+        gain = 1 / math.sqrt(self.d_head)
+        rule = Initializer.KaimingUniform(gain=gain, fan_out_only=False)
+
+        def linear(inputs: int, outputs: int) -> Linear:
+            return LinearConfig(inputs, outputs).with_initializer(rule).init(device)
+
+        asking, offered = self.n_heads * self.d_head, self.n_heads_kv * self.d_head
+        return CrossAttention(
+            linear(self.d_model, asking),
+            linear(self.d_context, offered),
+            linear(self.d_context, offered),
+            linear(asking, self.d_model),
+            DropoutConfig(self.dropout).init(),
+            self.n_heads,
+            self.n_heads_kv,
+            self.d_head,
+            1 / math.sqrt(self.d_head),
+            self.min_float,
+            self.quiet_softmax,
+        )
+
+
+class CrossAttentionCache:
+    """The keys and values of a context that stays as it is."""
+
+    __slots__ = ("k", "v")
+
+    def __init__(self) -> None:
+        self.k, self.v = TensorCache.empty(), TensorCache.empty()
+
+    @classmethod
+    def new(cls) -> "CrossAttentionCache":
+        """A cache with nothing in it."""
+        return cls()
+
+    def __repr__(self) -> str:
+        return f"CrossAttentionCache({self.k!r})"
+
+
+class CrossAttention(Module):
+    """Mix what a context offers, for each step of a query sequence.
+
+    Shapes: query [b, s, d_model], context [b, t, d_context] -> [b, s, d_model]
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> layer = CrossAttentionConfig(8, 6, 4, 2, 3).init(Numpy())
+        >>> asking, offered = Tensor.ones([1, 2, 8]), Tensor.ones([1, 5, 6])
+        >>> layer.forward(asking, offered).shape
+        (1, 2, 8)
+
+    Source: Ainslie and others, "GQA", 2023 (arXiv 2305.13245).
+    """
+
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+    dropout: Dropout
+    n_heads: int
+    n_heads_kv: int
+    d_head: int
+    scale: float
+    min_float: float
+    quiet_softmax: bool
+
+    def forward(
+        self, query: Tensor, context: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
+        """Apply the layer; mask [b, t] hides parts of the context where it is True."""
+        hidden = self._check(query, context, mask)
+        key = split_heads(self.key.forward(context), self.n_heads_kv)
+        value = split_heads(self.value.forward(context), self.n_heads_kv)
+        return self._ask(query, key, value, hidden)
+
+    def forward_cache(
+        self,
+        query: Tensor,
+        context: Tensor,
+        mask: Tensor | None,
+        cache: CrossAttentionCache,
+    ) -> Tensor:
+        """The same with keys and values of the first context the cache was given."""
+        hidden = self._check(query, context, mask)
+        key = cache.k.forward_full(
+            context, lambda t: split_heads(self.key.forward(t), self.n_heads_kv)
+        )
+        value = cache.v.forward_full(
+            context, lambda t: split_heads(self.value.forward(t), self.n_heads_kv)
+        )
+        return self._ask(query, key, value, hidden)
+
+    def _check(
+        self, query: Tensor, context: Tensor, mask: Tensor | None
+    ) -> Tensor | None:
+        """Refuse what does not fit; the mask for all heads and queries."""
+        d_model, d_context = self.query.weight.shape[0], self.key.weight.shape[0]
+        widths = (d_model, d_context, d_context)
+        check_sequences(query, context, context, widths)
+        return join_masks(query, context, mask, None)
+
+    def _ask(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        times = self.n_heads // self.n_heads_kv
+        backend, drop = query.backend, {}
+        if backend.ad_enabled and self.dropout.prob > 0.0:
+            drop = {"prob": self.dropout.prob, "noise": backend.next_key()}
+        mixed = apply(
+            attention,
+            split_heads(self.query.forward(query), self.n_heads),
+            repeat_heads(key, times),
+            repeat_heads(value, times),
+            mask,
+            scale=self.scale,
+            hidden=self.min_float,
+            quiet=self.quiet_softmax,
+            drop_weights=True,
+            **drop,
+        )
+        return self.output.forward(merge_heads(mixed))

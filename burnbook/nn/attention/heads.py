@@ -1,0 +1,82 @@
+"""Building blocks · Module. What attention layers share: heads, masks, checks."""
+
+from burnbook.errors import KindError, ShapeError
+from burnbook.kinds import Bool
+from burnbook.tensor import Tensor
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """Give every head its own columns.
+
+    Shapes: x [b, s, heads · d] -> [b, heads, s, d]
+    """
+    batch, steps, width = x.dims()
+    return x.reshape([batch, steps, heads, width // heads]).swap_dims(1, 2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """Put the columns of all heads side by side again.
+
+    Shapes: x [b, heads, s, d] -> [b, s, heads · d]
+    """
+    batch, heads, steps, size = x.dims()
+    return x.swap_dims(1, 2).reshape([batch, steps, heads * size])
+
+
+def repeat_heads(x: Tensor, times: int) -> Tensor:
+    """Let several heads of queries share one head of keys or values.
+
+    Shapes: x [b, heads, s, d] -> [b, heads · times, s, d]
+    """
+    if times == 1:
+        return x
+    batch, heads, steps, size = x.dims()
+    apart = x.reshape([batch, heads, 1, steps, size])
+    spread = apart.expand([batch, heads, times, steps, size])
+    return spread.reshape([batch, heads * times, steps, size])
+
+
+def check_sequences(
+    query: Tensor, key: Tensor, value: Tensor, widths: tuple[int, int, int]
+) -> None:
+    """Raise a ShapeError where sequences do not fit a layer, or one another."""
+    given = {"query": query.dims(), "key": key.dims(), "value": value.dims()}
+    facts = [(name, str(list(dims))) for name, dims in given.items()]
+    for (name, dims), width in zip(given.items(), widths, strict=True):
+        if len(dims) != 3 or dims[2] != width:
+            what = f"{name} must be [batch, steps, {width}], it is {list(dims)}"
+            raise ShapeError("attention", what, facts)
+        if dims[0] != query.dims()[0]:
+            what = f"{query.dims()[0]} ≠ {dims[0]}: {name} has another batch size"
+            raise ShapeError("attention", what, facts)
+    if key.dims()[1] != value.dims()[1]:
+        what = f"{key.dims()[1]} ≠ {value.dims()[1]}: every key needs a value"
+        raise ShapeError("attention", what, facts)
+
+
+def join_masks(
+    query: Tensor, key: Tensor, pad: Tensor | None, attn: Tensor | None
+) -> Tensor | None:
+    """One mask that hides what either hides, for all heads; None if there is none.
+
+    Shapes: pad [b, t], attn [b, s, t] -> [b, 1, 1, t] or [b, 1, s, t]
+    """
+    batch, steps, _ = query.dims()
+    others = key.dims()[1]
+    wide = None
+    for name, mask, wanted in (
+        ("mask_pad", pad, (batch, others)),
+        ("mask_attn", attn, (batch, steps, others)),
+    ):
+        if mask is None:
+            continue
+        if mask.kind is not Bool:
+            what = f"{name} must be Bool, it is {mask.kind.__name__}"
+            raise KindError("attention", what, cure=f"{name}.bool()")
+        if mask.dims() != wanted:
+            what = f"{name} must be {list(wanted)}, it is {list(mask.dims())}"
+            facts = [("query", str(list(query.dims()))), ("key", str(list(key.dims())))]
+            raise ShapeError("attention", what, facts)
+        shaped = mask.reshape([batch, 1, wanted[1] if mask is attn else 1, others])
+        wide = shaped if wide is None else wide.bool_or(shaped)
+    return wide

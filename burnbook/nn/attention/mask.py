@@ -1,0 +1,99 @@
+"""Building blocks · Module. Masks: what attention must not look at. True hides."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from burnbook.backend.base import Backend
+from burnbook.config import ConfigEnum, holding, unit
+from burnbook.errors import ConfigError, DataError
+from burnbook.kinds import Bool, Int
+from burnbook.tensor import Tensor
+
+
+def generate_autoregressive_mask(
+    batch_size: int, seq_length: int, device: Backend
+) -> Tensor:
+    """Hide from each step what comes after it: mask[b, i, j] = j > i.
+
+    Shapes: -> [batch_size, seq_length, seq_length], Bool
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> generate_autoregressive_mask(1, 3, Numpy()).int().to_data().to_list()
+        [[[0, 1, 1], [0, 0, 1], [0, 0, 0]]]
+    """
+    square = Tensor.tril_mask([seq_length, seq_length], 0, device)
+    return square.expand([batch_size, seq_length, seq_length])
+
+
+class SeqLengthOption(ConfigEnum):
+    """How long padded sequences are: as the longest, at most so long, or just so long.
+
+    Why: Max cuts what is longer, Fixed also pads what is shorter.
+    """
+
+    NoMax = unit()
+    Max = holding(int)
+    Fixed = holding(int)
+
+    def validate(self) -> None:
+        """Refuse a length below one."""
+        if self.values and self.values[0] < 1:
+            what = f"the length is {self.values[0]}, it must be at least 1"
+            raise ConfigError(repr(self), what)
+
+    def length(self, longest: int) -> int:
+        """The length of the padded sequences."""
+        if self.variant == "NoMax":
+            return longest
+        limit: int = self.values[0]
+        return limit if self.variant == "Fixed" else min(limit, longest)
+
+
+@dataclass(frozen=True)
+class GeneratePaddingMask:
+    """Sequences of one length, and where they are only filled up.
+
+    tensor: Int [batch, s]. mask: Bool [batch, s], True at the filling.
+    """
+
+    tensor: Tensor
+    mask: Tensor
+
+
+def generate_padding_mask(
+    pad_token: int,
+    tokens_list: Sequence[Sequence[int]],
+    max_seq_length: int | SeqLengthOption | None,
+    device: Backend,
+) -> GeneratePaddingMask:
+    """Fill sequences up with a token, so that they are equally long, and mark it.
+
+    max_seq_length: what is longer is cut; or a SeqLengthOption.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> made = generate_padding_mask(0, [[5, 6, 7], [8]], None, Numpy())
+        >>> made.tensor.to_data().to_list()
+        [[5, 6, 7], [8, 0, 0]]
+        >>> made.mask.int().to_data().to_list()
+        [[0, 0, 0], [0, 1, 1]]
+    """
+    option = max_seq_length
+    if option is None:
+        option = SeqLengthOption.NoMax
+    elif not isinstance(option, SeqLengthOption):
+        option = SeqLengthOption.Max(option)
+    size = option.length(max((len(tokens) for tokens in tokens_list), default=0))
+    if not tokens_list or not size:
+        raise DataError(
+            "generate_padding_mask",
+            "there is not one token",
+            cure="at least one sequence with at least one token",
+        )
+    table = np.full((len(tokens_list), size), pad_token, device.int_dtype)
+    for row, tokens in zip(table, tokens_list, strict=True):
+        row[: len(tokens)] = tokens[:size]
+    mask = Tensor.of(device.from_numpy(table == pad_token), Bool, device)
+    return GeneratePaddingMask(Tensor.of(device.from_numpy(table), Int, device), mask)

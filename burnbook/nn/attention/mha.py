@@ -1,0 +1,304 @@
+"""Building blocks · Module. MultiHeadAttention: several looks at a sequence at once.
+
+Every position asks (query) what the others offer (key), and takes a mixture of what
+they say (value). Several heads ask different things, each in a few columns of its own.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from burnbook.activation import quiet_softmax, softmax
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import ConfigError
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.activation import Gelu
+from burnbook.nn.attention.heads import (
+    check_sequences,
+    join_masks,
+    merge_heads,
+    split_heads,
+)
+from burnbook.nn.cache import Compute, TensorCache
+from burnbook.nn.dropout import Dropout, DropoutConfig
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.linear import Linear, LinearConfig
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.ops.attention import attention
+from burnbook.ops.random import Key, dropout
+from burnbook.tensor import Tensor, apply
+
+
+class MultiHeadAttentionConfig(Config):
+    """How to make a MultiHeadAttention: the width, and the number of heads.
+
+    min_float: the score of what is hidden. quiet_softmax: a head may look at nothing.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> MultiHeadAttentionConfig(8, 2).init(Numpy()).d_k
+        4
+    """
+
+    d_model: int
+    n_heads: int
+    dropout: float = 0.1
+    min_float: float = -1.0e4
+    quiet_softmax: bool = False
+    initializer: Initializer = KAIMING
+    key_bias: bool = True
+    value_bias: bool = True
+    query_bias: bool = True
+    output_bias: bool = True
+
+    def validate(self) -> None:
+        """Refuse a layer without columns or heads."""
+        at_least(self, 1, d_model=self.d_model, n_heads=self.n_heads)
+
+    def init(self, device: Backend) -> "MultiHeadAttention":
+        """The layer on a device; its numbers are drawn at the first use."""
+
+        def linear(bias: bool) -> Linear:
+            config = LinearConfig(self.d_model, self.d_model).with_bias(bias)
+            return config.with_initializer(self.initializer).init(device)
+
+        return MultiHeadAttention(
+            linear(self.query_bias),
+            linear(self.key_bias),
+            linear(self.value_bias),
+            linear(self.output_bias),
+            DropoutConfig(self.dropout).init(),
+            Gelu(),
+            self.d_model,
+            self.n_heads,
+            self.d_model // self.n_heads,
+            self.min_float,
+            self.quiet_softmax,
+        )
+
+
+@dataclass(frozen=True)
+class MhaInput:
+    """What MultiHeadAttention looks at: who asks, what is offered, what is hidden.
+
+    Shapes: query [b, s, d], key [b, t, d], value [b, t, d]; pad [b, t], attn [b, s, t]
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    pad: Tensor | None = None
+    attn: Tensor | None = None
+
+    @classmethod
+    def new(cls, query: Tensor, key: Tensor, value: Tensor) -> "MhaInput":
+        """One sequence asks another one."""
+        return cls(query, key, value)
+
+    @classmethod
+    def self_attn(cls, tensor: Tensor) -> "MhaInput":
+        """A sequence asks itself."""
+        return cls(tensor, tensor, tensor)
+
+    def mask_pad(self, mask: Tensor) -> "MhaInput":
+        """Hide keys from all queries, where mask [b, t] is True."""
+        return replace(self, pad=mask)
+
+    def mask_attn(self, mask: Tensor) -> "MhaInput":
+        """Hide keys from some queries, where mask [b, s, t] is True."""
+        return replace(self, attn=mask)
+
+
+class MhaOutput:
+    """What MultiHeadAttention gives.
+
+    context: the mixtures, [b, s, d]. weights: how they were mixed, [b, heads, s, t].
+    Why: the weights are the largest tensor of all and seldom wanted, so they are
+    computed when they are asked for.
+    """
+
+    __slots__ = ("_make", "_weights", "context")
+
+    def __init__(self, context: Tensor, make: Callable[[], Tensor]):
+        self.context = context
+        self._make = make
+        self._weights: Tensor | None = None
+
+    @property
+    def weights(self) -> Tensor:
+        """The share of every key in every query's mixture."""
+        if self._weights is None:
+            self._weights = self._make()
+        return self._weights
+
+    def __repr__(self) -> str:
+        return f"MhaOutput(context {list(self.context.dims())})"
+
+
+class MhaCache:
+    """What MultiHeadAttention computed for the steps before.
+
+    Example:
+        >>> MhaCache.autoregressive()
+        MhaCache(0 steps)
+    """
+
+    __slots__ = ("fixed", "key", "output", "query", "value")
+
+    def __init__(self, fixed: bool):
+        self.fixed = fixed
+        self.query, self.key = TensorCache.empty(), TensorCache.empty()
+        self.value, self.output = TensorCache.empty(), TensorCache.empty()
+
+    @classmethod
+    def autoregressive(cls) -> "MhaCache":
+        """For a sequence that asks itself and grows by one step each time."""
+        return cls(fixed=False)
+
+    @classmethod
+    def autoregressive_cross_attention(cls) -> "MhaCache":
+        """For a sequence that grows and asks another one, which stays as it is."""
+        return cls(fixed=True)
+
+    def others(self, held: TensorCache, tensor: Tensor, make: Compute) -> Tensor:
+        """Keys or values of all steps: of the one sequence, or of the fixed one."""
+        if self.fixed:
+            return held.forward_full(tensor, make)
+        return held.forward_autoregressive(tensor, 2, make)
+
+    def __repr__(self) -> str:
+        known = self.output.value
+        return f"MhaCache({0 if known is None else known.dims()[1]} steps)"
+
+
+class MultiHeadAttention(Module):
+    """Mix values by what queries and keys have in common, in several heads.
+
+    context = output(softmax(q kᵀ / √d_k) v), q = query(x), k = key(y), v = value(z)
+
+    Shapes: query [b, s, d], key [b, t, d], value [b, t, d] -> [b, s, d]
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> layer = MultiHeadAttentionConfig(8, 2).init(Numpy())
+        >>> out = layer.forward(MhaInput.self_attn(Tensor.ones([1, 3, 8], Numpy())))
+        >>> out.context.shape, out.weights.shape
+        ((1, 3, 8), (1, 2, 3, 3))
+
+    Why: dropout is applied to the scores, as in Burn; PyTorch drops weights.
+    Source: Vaswani and others, "Attention is all you need", 2017 (arXiv 1706.03762).
+    """
+
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+    dropout: Dropout
+    activation: Gelu
+    d_model: int
+    n_heads: int
+    d_k: int
+    min_float: float
+    quiet_softmax: bool
+
+    def forward(self, input: MhaInput) -> MhaOutput:  # noqa: A002 - Burn's word
+        """Apply the layer."""
+        mask = self._check(input)
+        query = self._heads(self.query, input.query)
+        key = self._heads(self.key, input.key)
+        value = self._heads(self.value, input.value)
+        noise = self._noise(query)
+        mixed = self._mix(query, key, value, mask, noise)
+        context = self.output.forward(merge_heads(mixed))
+        return MhaOutput(context, lambda: self._weigh(query, key, mask, noise))
+
+    def forward_cache(
+        self,
+        input: MhaInput,  # noqa: A002 - Burn's word
+        cache: MhaCache,
+    ) -> MhaOutput:
+        """Apply the layer to a sequence that grew by one step since the last call.
+
+        Why: only the newest query is mixed; what the older ones got is in the cache.
+        """
+        mask = self._check(input)
+        steps = cache.query.forward_autoregressive(
+            input.query, 2, lambda t: self._heads(self.query, t)
+        )
+        key = cache.others(cache.key, input.key, lambda t: self._heads(self.key, t))
+        value = cache.others(
+            cache.value, input.value, lambda t: self._heads(self.value, t)
+        )
+        query, seen = steps, mask
+        if cache.output.value is not None:
+            query = steps.narrow(2, steps.dims()[2] - 1, 1)
+            if mask is not None and mask.dims()[2] > 1:
+                seen = mask.narrow(2, mask.dims()[2] - 1, 1)
+        mixed = self._mix(query, key, value, seen, self._noise(query))
+        context = cache.output.append(self.output.forward(merge_heads(mixed)), 1)
+        return MhaOutput(context, lambda: self._weigh(steps, key, mask, None))
+
+    def _check(self, input: MhaInput) -> Tensor | None:  # noqa: A002
+        """Refuse what does not fit; the masks as one."""
+        if self.d_model % self.n_heads:
+            raise ConfigError(
+                "attention",
+                f"d_model {self.d_model} does not divide into {self.n_heads} heads",
+                cure="n_heads that divides d_model",
+            )
+        d = self.d_model
+        check_sequences(input.query, input.key, input.value, (d, d, d))
+        return join_masks(input.query, input.key, input.pad, input.attn)
+
+    def _heads(self, layer: Linear, x: Tensor) -> Tensor:
+        return split_heads(layer.forward(x), self.n_heads)
+
+    def _noise(self, query: Tensor) -> Key | None:
+        """What chooses the scores to be dropped; nothing does outside of training."""
+        backend = query.backend
+        training = backend.ad_enabled and self.dropout.prob > 0.0
+        return backend.next_key() if training else None
+
+    def _mix(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        noise: Key | None,
+    ) -> Tensor:
+        """softmax(q kᵀ / √d_k) v for all heads at once. [b, heads, s, d_k]"""
+        drop = {} if noise is None else {"prob": self.dropout.prob, "noise": noise}
+        return apply(
+            attention,
+            query,
+            key,
+            value,
+            mask,
+            scale=1 / math.sqrt(self.d_k),
+            hidden=self.min_float,
+            quiet=self.quiet_softmax,
+            **drop,
+        )
+
+    def _weigh(
+        self, query: Tensor, key: Tensor, mask: Tensor | None, noise: Key | None
+    ) -> Tensor:
+        """The weights alone, step by step. [b, heads, s, t]"""
+        scores = query.matmul(key.transpose()) * (1 / math.sqrt(self.d_k))
+        if noise is not None:
+            scores = apply(dropout, scores, prob=self.dropout.prob, key=noise)
+        if mask is not None:
+            scores = scores.mask_fill(mask, self.min_float)
+        return quiet_softmax(scores, 3) if self.quiet_softmax else softmax(scores, 3)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes and options."""
+        content.add("d_model", self.d_model).add("n_heads", self.n_heads)
+        content.add("d_k", self.d_k).add("dropout", self.dropout.prob)
+        content.add("min_float", self.min_float)
+        return content.add("quiet_softmax", self.quiet_softmax)

@@ -1,0 +1,61 @@
+"""Building blocks · Module. Embedding: a vector for every word, learned."""
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.nn.initializer import Initializer
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.ops.embedding import embedding
+from burnbook.tensor import Tensor, apply
+
+
+class EmbeddingConfig(Config):
+    """How to make an Embedding: how many words, and the size of their vectors.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> EmbeddingConfig(100, 10).init(Numpy())
+        Embedding {n_embedding: 100, d_model: 10, params: 1000}
+    """
+
+    n_embedding: int
+    d_model: int
+    initializer: Initializer = Initializer.Normal(mean=0.0, std=1.0)
+
+    def validate(self) -> None:
+        """Refuse a table without rows or columns."""
+        at_least(self, 1, n_embedding=self.n_embedding, d_model=self.d_model)
+
+    def init(self, device: Backend) -> "Embedding":
+        """The layer on a device; its numbers are drawn at the first use."""
+        size = [self.n_embedding, self.d_model]
+        return Embedding(self.initializer.init(size, device))
+
+
+class Embedding(Module):
+    """Look the vectors of words up: out[i, j] = weight[input[i, j]].
+
+    Shapes: input [b, s] -> [b, s, d]; weight [n, d]
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> layer = EmbeddingConfig(100, 10).init(Numpy())
+        >>> layer.forward(Tensor.from_ints([[3, 1, 3]], Numpy())).shape
+        (1, 3, 10)
+
+    Why: a word that stands in several places collects the gradients of all of them.
+    """
+
+    weight: Param
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """The vectors of a batch of sequences of word numbers (any rank will do)."""
+        return apply(embedding, self.weight.val(), input)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        rows, size = self.weight.shape
+        return content.add("n_embedding", rows).add("d_model", size)

@@ -1,0 +1,134 @@
+"""Building blocks · Module. RotaryEncoding: positions as angles.
+
+Each pair of columns is a point in a plane, and is turned by an angle that grows with
+the position. What a query and a key have in common then depends on how far apart they
+stand, and on nothing else about where they stand.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.errors import ConfigError, ShapeError
+from burnbook.kinds import Float
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.ops.rotary import rotary
+from burnbook.tensor import Tensor, apply
+
+
+class RotaryEncodingConfig(Config):
+    """How to make a RotaryEncoding: how many positions, the width, the slowest turn.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> RotaryEncodingConfig(10, 4).init(Numpy())
+        RotaryEncoding {d_model: 4, max_sequence_length: 10, theta: 10000}
+    """
+
+    max_sequence_length: int
+    d_model: int
+    theta: float = 10000.0
+
+    def validate(self) -> None:
+        """Refuse an odd width, and a theta that is not above zero."""
+        at_least(self, 1, max_sequence_length=self.max_sequence_length)
+        at_least(self, 2, d_model=self.d_model)
+        if self.d_model % 2:
+            what = f"d_model is {self.d_model}; what is turned are pairs"
+            raise ConfigError("RotaryEncodingConfig", what, cure="an even d_model")
+        if not 0 < self.theta < float("inf"):
+            what = f"theta is {self.theta}, it must be above 0"
+            raise ConfigError("RotaryEncodingConfig", what)
+
+    def init(self, device: Backend) -> "RotaryEncoding":
+        """The layer on a device, with its table of turns."""
+        return self.init_with_frequency_scaling(lambda theta: theta, device)
+
+    def init_with_frequency_scaling(
+        self, scaling: Callable[[Tensor], Tensor], device: Backend
+    ) -> "RotaryEncoding":
+        """The layer with other angles: scaling maps the angles per step, [d_model / 2].
+
+        Why: slower turns let a model read longer texts than it was trained on.
+        """
+        even = np.arange(0, self.d_model, 2) / self.d_model
+        angles = (float(self.theta) ** -even).astype(device.float_dtype)
+        pace = scaling(Tensor.of(device.from_numpy(angles), Float, device))
+        table = _turns(pace, 0, self.max_sequence_length)
+        return RotaryEncoding(table, self.max_sequence_length, self.theta, pace, 0)
+
+
+class RotaryEncoding(Module):
+    """Turn the pair (a, b) of columns 2i, 2i + 1 at position p by the angle p θᵢ.
+
+    out = (a cos pθᵢ − b sin pθᵢ, a sin pθᵢ + b cos pθᵢ), θᵢ = theta^(−2i / d_model)
+
+    Shapes: x [..., s, d_model] -> [..., s, d_model]; freq_complex [max, d_model, 2]
+    Source: Su and others, "RoFormer", 2021 (arXiv 2104.09864).
+    """
+
+    freq_complex: Tensor
+    max_sequence_length: int
+    theta: float
+    pace: Tensor
+    start_offset: int = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn a sequence that starts at the first position of the table."""
+        return self.apply(x, 0)
+
+    def apply(self, x: Tensor, start: int) -> Tensor:
+        """Turn a sequence that starts at another position of the table."""
+        longest, width, _ = self.freq_complex.dims()
+        dims = list(x.dims())
+        steps = dims[-2] if len(dims) > 1 and dims[-1] == width else longest + 1
+        if start < 0 or start + steps > longest:
+            raise ShapeError(
+                "apply",
+                f"x is {dims} from position {start}, it must be [..., s, {width}] and "
+                f"end by position {longest}",
+                cure="a longer max_sequence_length, or shift(start)",
+            )
+        turns = self.freq_complex.narrow(0, start, steps)
+        halves = turns.reshape([steps, width // 2, 4]).narrow(2, 0, 2)
+        return apply(rotary, x, halves)
+
+    def shift(self, start: int) -> "RotaryEncoding":
+        """The layer with a table that begins at this position of the whole sequence."""
+        if start < 0:
+            raise ShapeError("shift", f"there is no position {start}")
+        table = _turns(self.pace, start, self.max_sequence_length)
+        return RotaryEncoding(
+            table, self.max_sequence_length, self.theta, self.pace, start
+        )
+
+    def reset(self) -> "RotaryEncoding":
+        """The layer with a table that begins at position 0."""
+        return self.shift(0) if self.start_offset else self
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        content.add("d_model", self.freq_complex.dims()[1])
+        content.add("max_sequence_length", self.max_sequence_length)
+        return content.add("theta", self.theta)
+
+
+def _turns(pace: Tensor, start: int, length: int) -> Tensor:
+    """Cosine and sine of every angle, twice: once for each column of a pair.
+
+    Shapes: pace [d / 2] -> [length, d, 2]
+    Why: position times pace is computed in float64, since a large angle in float32
+    has few digits left after the whole turns are taken off.
+    """
+    device = pace.backend
+    angle = np.arange(start, start + length)[:, None] * np.asarray(pace, np.float64)
+    pairs = np.stack([np.cos(angle), np.sin(angle)], axis=2)
+    table = np.repeat(pairs, 2, axis=1).astype(device.float_dtype)
+    return Tensor.of(device.from_numpy(table), Float, device)

@@ -1,0 +1,35 @@
+"""Building blocks · Module. Transformers: attention and small networks in turns."""
+
+from burnbook.nn.transformer.decoder import (
+    TransformerDecoder,
+    TransformerDecoderAutoregressiveCache,
+    TransformerDecoderConfig,
+    TransformerDecoderInput,
+    TransformerDecoderLayer,
+)
+from burnbook.nn.transformer.encoder import (
+    TransformerEncoder,
+    TransformerEncoderAutoregressiveCache,
+    TransformerEncoderConfig,
+    TransformerEncoderInput,
+    TransformerEncoderLayer,
+)
+from burnbook.nn.transformer.pwff import (
+    PositionWiseFeedForward,
+    PositionWiseFeedForwardConfig,
+)
+
+__all__ = [
+    "PositionWiseFeedForward",
+    "PositionWiseFeedForwardConfig",
+    "TransformerDecoder",
+    "TransformerDecoderAutoregressiveCache",
+    "TransformerDecoderConfig",
+    "TransformerDecoderInput",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderAutoregressiveCache",
+    "TransformerEncoderConfig",
+    "TransformerEncoderInput",
+    "TransformerEncoderLayer",
+]

@@ -1,0 +1,281 @@
+"""Building blocks · Module. TransformerDecoder: writing one text, reading another.
+
+Each layer looks at what is written so far, then at the other sequence (the memory),
+then thinks. What comes out of each is added to what came in.
+"""
+
+from dataclasses import dataclass, replace
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.activation import ActivationConfig
+from burnbook.nn.attention import (
+    MhaCache,
+    MhaInput,
+    MultiHeadAttention,
+    MultiHeadAttentionConfig,
+)
+from burnbook.nn.cache import TensorCache
+from burnbook.nn.dropout import Dropout, DropoutConfig
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.norm import LayerNorm, LayerNormConfig
+from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.transformer.pwff import (
+    PositionWiseFeedForward,
+    PositionWiseFeedForwardConfig,
+)
+from burnbook.nn.transformer.shared import check_sizes, run_cached, show_sizes
+from burnbook.tensor import Tensor
+
+
+class TransformerDecoderConfig(Config):
+    """How to make a TransformerDecoder.
+
+    norm_first: normalize before each part instead of after it. quiet_softmax: a head
+    may look at nothing.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> TransformerDecoderConfig(8, 16, 2, 3).init(Numpy()).num_params()
+        2712
+    """
+
+    d_model: int
+    d_ff: int
+    n_heads: int
+    n_layers: int
+    dropout: float = 0.1
+    norm_first: bool = False
+    quiet_softmax: bool = False
+    initializer: Initializer = KAIMING
+    activation: ActivationConfig = ActivationConfig.Gelu
+    layer_norm_eps: float = 1e-5
+
+    def validate(self) -> None:
+        """Refuse empty sizes, and heads that do not divide the width."""
+        check_sizes(self)
+
+    def init(self, device: Backend) -> "TransformerDecoder":
+        """The decoder on a device; its numbers are drawn at the first use."""
+        return TransformerDecoder(
+            [TransformerDecoderLayer.new(self, device) for _ in range(self.n_layers)],
+            self.d_model,
+            self.d_ff,
+            self.n_heads,
+            self.n_layers,
+            self.dropout,
+            self.norm_first,
+            self.quiet_softmax,
+        )
+
+
+@dataclass(frozen=True)
+class TransformerDecoderInput:
+    """What a TransformerDecoder continues, what it reads, and what is hidden of both.
+
+    Shapes: target [b, s, d], memory [b, t, d]; target_pad [b, s],
+        target_attn [b, s, s], memory_pad [b, t], memory_attn [b, s, t]
+    """
+
+    target: Tensor
+    memory: Tensor
+    target_pad: Tensor | None = None
+    target_attn: Tensor | None = None
+    memory_pad: Tensor | None = None
+    memory_attn: Tensor | None = None
+
+    @classmethod
+    def new(cls, target: Tensor, memory: Tensor) -> "TransformerDecoderInput":
+        """Two sequences of which nothing is hidden."""
+        return cls(target, memory)
+
+    def target_mask_pad(self, mask: Tensor) -> "TransformerDecoderInput":
+        """Hide positions of the target from all, where mask [b, s] is True."""
+        return replace(self, target_pad=mask)
+
+    def target_mask_attn(self, mask: Tensor) -> "TransformerDecoderInput":
+        """Hide positions of the target from some, where mask [b, s, s] is True."""
+        return replace(self, target_attn=mask)
+
+    def memory_mask_pad(self, mask: Tensor) -> "TransformerDecoderInput":
+        """Hide positions of the memory from all, where mask [b, t] is True."""
+        return replace(self, memory_pad=mask)
+
+    def memory_mask_attn(self, mask: Tensor) -> "TransformerDecoderInput":
+        """Hide positions of the memory from some, where mask [b, s, t] is True."""
+        return replace(self, memory_attn=mask)
+
+
+class TransformerDecoderLayerAutoregressiveCache:
+    """What one layer computed for the steps before."""
+
+    __slots__ = ("cross_attn", "norm_1", "norm_2", "norm_3", "pwff", "self_attn")
+
+    def __init__(self) -> None:
+        self.cross_attn = MhaCache.autoregressive_cross_attention()
+        self.self_attn, self.pwff = MhaCache.autoregressive(), TensorCache.empty()
+        self.norm_1, self.norm_2 = TensorCache.empty(), TensorCache.empty()
+        self.norm_3 = TensorCache.empty()
+
+
+class TransformerDecoderAutoregressiveCache:
+    """What a TransformerDecoder computed for the steps before."""
+
+    __slots__ = ("layers",)
+
+    def __init__(self, layers: int):
+        make = TransformerDecoderLayerAutoregressiveCache
+        self.layers = [make() for _ in range(layers)]
+
+    def __repr__(self) -> str:
+        first = self.layers[0].self_attn if self.layers else ""
+        return f"TransformerDecoderAutoregressiveCache({first!r})"
+
+
+class TransformerDecoderLayer(Module):
+    """One round: look at what is written, look at the memory, think.
+
+    x ← norm_1(x + self_attn(x)), x ← norm_2(x + cross_attn(x, memory)),
+    out = norm_3(x + pwff(x)); or, norm_first: x ← x + self_attn(norm_3(x)),
+    x ← x + cross_attn(norm_1(x), memory), out = x + pwff(norm_2(x))
+    """
+
+    cross_attn: MultiHeadAttention
+    self_attn: MultiHeadAttention
+    pwff: PositionWiseFeedForward
+    norm_1: LayerNorm
+    norm_2: LayerNorm
+    norm_3: LayerNorm
+    dropout: Dropout
+    norm_first: bool
+
+    @classmethod
+    def new(
+        cls, config: TransformerDecoderConfig, device: Backend
+    ) -> "TransformerDecoderLayer":
+        """A layer as the config of the decoder says."""
+        attention = (
+            MultiHeadAttentionConfig(config.d_model, config.n_heads)
+            .with_initializer(config.initializer)
+            .with_dropout(config.dropout)
+            .with_quiet_softmax(config.quiet_softmax)
+        )
+        own = attention.init(device)
+        norm = LayerNormConfig(config.d_model).with_epsilon(config.layer_norm_eps)
+        pwff = (
+            PositionWiseFeedForwardConfig(config.d_model, config.d_ff)
+            .with_initializer(config.initializer)
+            .with_dropout(config.dropout)
+            .with_activation(config.activation)
+        )
+        return cls(
+            attention.init(device),
+            own,
+            pwff.init(device),
+            norm.init(device),
+            norm.init(device),
+            norm.init(device),
+            DropoutConfig(config.dropout).init(),
+            config.norm_first,
+        )
+
+    def forward(self, input: TransformerDecoderInput) -> TransformerDecoderInput:  # noqa: A002
+        """Apply the layer: the input with another target."""
+        return self._write(input, None)
+
+    def forward_autoregressive_inference(
+        self,
+        input: TransformerDecoderInput,  # noqa: A002 - Burn's word
+        cache: TransformerDecoderLayerAutoregressiveCache,
+    ) -> TransformerDecoderInput:
+        """Apply the layer to a target that grew by one step since the last call."""
+        return self._write(input, cache)
+
+    def _write(
+        self,
+        given: TransformerDecoderInput,
+        cache: TransformerDecoderLayerAutoregressiveCache | None,
+    ) -> TransformerDecoderInput:
+        first, drop = self.norm_first, self.dropout.forward
+        x = given.target
+        even = run_cached(self, "norm_3", x, cache) if first else x
+        own = MhaInput(even, even, even, given.target_pad, given.target_attn)
+        x = x + drop(self._attend("self_attn", own, cache))
+        even = run_cached(self, "norm_1", x, cache)
+        x = x if first else even
+        memory, masks = given.memory, (given.memory_pad, given.memory_attn)
+        other = MhaInput(even, memory, memory, *masks)
+        x = x + drop(self._attend("cross_attn", other, cache))
+        even = run_cached(self, "norm_2", x, cache)
+        x = x if first else even
+        x = x + drop(run_cached(self, "pwff", even, cache))
+        x = x if first else run_cached(self, "norm_3", x, cache)
+        return replace(given, target=x)
+
+    def _attend(
+        self,
+        name: str,
+        given: MhaInput,
+        cache: TransformerDecoderLayerAutoregressiveCache | None,
+    ) -> Tensor:
+        layer: MultiHeadAttention = getattr(self, name)
+        if cache is None:
+            return layer.forward(given).context
+        return layer.forward_cache(given, getattr(cache, name)).context
+
+
+class TransformerDecoder(Module):
+    """Layers of self attention, attention to a memory, and feed-forward networks.
+
+    Shapes: target [b, s, d_model], memory [b, t, d_model] -> [b, s, d_model]
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> decoder = TransformerDecoderConfig(8, 16, 2, 3).init(Numpy())
+        >>> written, read = Tensor.ones([1, 5, 8]), Tensor.ones([1, 7, 8])
+        >>> decoder.forward(TransformerDecoderInput.new(written, read)).shape
+        (1, 5, 8)
+
+    Source: Vaswani and others, "Attention is all you need", 2017 (arXiv 1706.03762).
+    """
+
+    layers: list[TransformerDecoderLayer]
+    d_model: int
+    d_ff: int
+    n_heads: int
+    n_layers: int
+    dropout: float
+    norm_first: bool
+    quiet_softmax: bool
+
+    def forward(self, input: TransformerDecoderInput) -> Tensor:  # noqa: A002
+        """Apply all layers."""
+        for layer in self.layers:
+            input = layer.forward(input)  # noqa: A001 - Burn's word
+        return input.target
+
+    def forward_autoregressive_inference(
+        self,
+        input: TransformerDecoderInput,  # noqa: A002 - Burn's word
+        cache: TransformerDecoderAutoregressiveCache,
+    ) -> Tensor:
+        """Apply all layers to a target that grew by one step since the last call.
+
+        Why: the result is that of `forward` with an autoregressive mask; the memory is
+        read once, and each step costs as much as one position.
+        """
+        for layer, known in zip(self.layers, cache.layers, strict=True):
+            input = layer.forward_autoregressive_inference(input, known)  # noqa: A001
+        return input.target
+
+    def new_autoregressive_cache(self) -> TransformerDecoderAutoregressiveCache:
+        """An empty cache for this decoder."""
+        return TransformerDecoderAutoregressiveCache(len(self.layers))
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes and options."""
+        return show_sizes(self, content)

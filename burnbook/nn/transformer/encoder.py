@@ -1,0 +1,258 @@
+"""Building blocks · Module. TransformerEncoder: a sequence reads itself, over and over.
+
+Each layer lets every position look at the others, then think by itself. What comes out
+of either is added to what came in, so that a layer only has to say what is new.
+"""
+
+from dataclasses import dataclass, replace
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.activation import ActivationConfig
+from burnbook.nn.attention import (
+    MhaCache,
+    MhaInput,
+    MultiHeadAttention,
+    MultiHeadAttentionConfig,
+)
+from burnbook.nn.cache import TensorCache
+from burnbook.nn.dropout import Dropout, DropoutConfig
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.norm import LayerNorm, LayerNormConfig
+from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.transformer.pwff import (
+    PositionWiseFeedForward,
+    PositionWiseFeedForwardConfig,
+)
+from burnbook.nn.transformer.shared import check_sizes, run_cached, show_sizes
+from burnbook.tensor import Tensor
+
+
+class TransformerEncoderConfig(Config):
+    """How to make a TransformerEncoder.
+
+    norm_first: normalize before each part instead of after it. quiet_softmax: a head
+    may look at nothing.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> TransformerEncoderConfig(8, 16, 2, 3).init(Numpy()).num_params()
+        1800
+    """
+
+    d_model: int
+    d_ff: int
+    n_heads: int
+    n_layers: int
+    dropout: float = 0.1
+    norm_first: bool = False
+    quiet_softmax: bool = False
+    initializer: Initializer = KAIMING
+    activation: ActivationConfig = ActivationConfig.Gelu
+    layer_norm_eps: float = 1e-5
+
+    def validate(self) -> None:
+        """Refuse empty sizes, and heads that do not divide the width."""
+        check_sizes(self)
+
+    def init(self, device: Backend) -> "TransformerEncoder":
+        """The encoder on a device; its numbers are drawn at the first use."""
+        return TransformerEncoder(
+            [TransformerEncoderLayer.new(self, device) for _ in range(self.n_layers)],
+            self.d_model,
+            self.d_ff,
+            self.n_heads,
+            self.n_layers,
+            self.dropout,
+            self.norm_first,
+            self.quiet_softmax,
+        )
+
+
+@dataclass(frozen=True)
+class TransformerEncoderInput:
+    """What a TransformerEncoder reads, and what is hidden from it.
+
+    Shapes: tensor [b, s, d]; pad [b, s], attn [b, s, s]
+    """
+
+    tensor: Tensor
+    pad: Tensor | None = None
+    attn: Tensor | None = None
+
+    @classmethod
+    def new(cls, tensor: Tensor) -> "TransformerEncoderInput":
+        """A sequence of which nothing is hidden."""
+        return cls(tensor)
+
+    def mask_pad(self, mask: Tensor) -> "TransformerEncoderInput":
+        """Hide positions from all, where mask [b, s] is True."""
+        return replace(self, pad=mask)
+
+    def mask_attn(self, mask: Tensor) -> "TransformerEncoderInput":
+        """Hide positions from some, where mask [b, s, s] is True."""
+        return replace(self, attn=mask)
+
+
+class TransformerEncoderLayerAutoregressiveCache:
+    """What one layer computed for the steps before."""
+
+    __slots__ = ("mha", "norm_1", "norm_2", "pwff")
+
+    def __init__(self) -> None:
+        self.mha, self.pwff = MhaCache.autoregressive(), TensorCache.empty()
+        self.norm_1, self.norm_2 = TensorCache.empty(), TensorCache.empty()
+
+
+class TransformerEncoderAutoregressiveCache:
+    """What a TransformerEncoder computed for the steps before."""
+
+    __slots__ = ("layers",)
+
+    def __init__(self, layers: int):
+        make = TransformerEncoderLayerAutoregressiveCache
+        self.layers = [make() for _ in range(layers)]
+
+    def __repr__(self) -> str:
+        first = self.layers[0].mha if self.layers else ""
+        return f"TransformerEncoderAutoregressiveCache({first!r})"
+
+
+class TransformerEncoderLayer(Module):
+    """One round: look at the others, then think.
+
+    x ← norm_1(x + mha(x)), out = norm_2(x + pwff(x)); or, norm_first:
+    x ← x + mha(norm_2(x)), out = x + pwff(norm_1(x))
+    """
+
+    mha: MultiHeadAttention
+    pwff: PositionWiseFeedForward
+    norm_1: LayerNorm
+    norm_2: LayerNorm
+    dropout: Dropout
+    norm_first: bool
+
+    @classmethod
+    def new(
+        cls, config: TransformerEncoderConfig, device: Backend
+    ) -> "TransformerEncoderLayer":
+        """A layer as the config of the encoder says."""
+        mha = (
+            MultiHeadAttentionConfig(config.d_model, config.n_heads)
+            .with_initializer(config.initializer)
+            .with_dropout(config.dropout)
+            .with_quiet_softmax(config.quiet_softmax)
+        )
+        norm = LayerNormConfig(config.d_model).with_epsilon(config.layer_norm_eps)
+        pwff = (
+            PositionWiseFeedForwardConfig(config.d_model, config.d_ff)
+            .with_initializer(config.initializer)
+            .with_dropout(config.dropout)
+            .with_activation(config.activation)
+        )
+        return cls(
+            mha.init(device),
+            pwff.init(device),
+            norm.init(device),
+            norm.init(device),
+            DropoutConfig(config.dropout).init(),
+            config.norm_first,
+        )
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        mask_pad: Tensor | None = None,
+        mask_attn: Tensor | None = None,
+    ) -> Tensor:
+        """Apply the layer."""
+        return self._read(MhaInput(input, input, input, mask_pad, mask_attn), None)
+
+    def forward_autoregressive_inference(
+        self,
+        input: Tensor,  # noqa: A002 - Burn's word
+        mask_pad: Tensor | None,
+        mask_attn: Tensor | None,
+        cache: TransformerEncoderLayerAutoregressiveCache,
+    ) -> Tensor:
+        """Apply the layer to a sequence that grew by one step since the last call."""
+        return self._read(MhaInput(input, input, input, mask_pad, mask_attn), cache)
+
+    def _read(
+        self,
+        given: MhaInput,
+        cache: TransformerEncoderLayerAutoregressiveCache | None,
+    ) -> Tensor:
+        x, first = given.query, self.norm_first
+        if first:
+            even = run_cached(self, "norm_2", x, cache)
+            given = replace(given, query=even, key=even, value=even)
+        heard = (
+            self.mha.forward(given)
+            if cache is None
+            else self.mha.forward_cache(given, cache.mha)
+        )
+        x = x + self.dropout.forward(heard.context)
+        even = run_cached(self, "norm_1", x, cache)
+        x = x if first else even
+        x = x + self.dropout.forward(run_cached(self, "pwff", even, cache))
+        return x if first else run_cached(self, "norm_2", x, cache)
+
+
+class TransformerEncoder(Module):
+    """Layers of attention and feed-forward networks, one after the other.
+
+    Shapes: input [b, s, d_model] -> [b, s, d_model]
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> encoder = TransformerEncoderConfig(8, 16, 2, 3).init(Numpy())
+        >>> text = TransformerEncoderInput.new(Tensor.ones([1, 5, 8], Numpy()))
+        >>> encoder.forward(text).shape
+        (1, 5, 8)
+
+    Source: Vaswani and others, "Attention is all you need", 2017 (arXiv 1706.03762).
+    """
+
+    layers: list[TransformerEncoderLayer]
+    d_model: int
+    d_ff: int
+    n_heads: int
+    n_layers: int
+    dropout: float
+    norm_first: bool
+    quiet_softmax: bool
+
+    def forward(self, input: TransformerEncoderInput) -> Tensor:  # noqa: A002
+        """Apply all layers."""
+        x = input.tensor
+        for layer in self.layers:
+            x = layer.forward(x, input.pad, input.attn)
+        return x
+
+    def forward_autoregressive_inference(
+        self,
+        input: TransformerEncoderInput,  # noqa: A002 - Burn's word
+        cache: TransformerEncoderAutoregressiveCache,
+    ) -> Tensor:
+        """Apply all layers to a sequence that grew by one step since the last call.
+
+        Why: the result is that of `forward` with an autoregressive mask, and each step
+        costs as much as one position and not as much as all.
+        """
+        x = input.tensor
+        for layer, known in zip(self.layers, cache.layers, strict=True):
+            x = layer.forward_autoregressive_inference(x, input.pad, input.attn, known)
+        return x
+
+    def new_autoregressive_cache(self) -> TransformerEncoderAutoregressiveCache:
+        """An empty cache for this encoder."""
+        return TransformerEncoderAutoregressiveCache(len(self.layers))
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes and options."""
+        return show_sizes(self, content)

@@ -1,0 +1,74 @@
+"""Building blocks · Module. PositionWiseFeedForward: each position thinks by itself."""
+
+from burnbook.backend.base import Backend
+from burnbook.config import Config
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.activation import Activation, ActivationConfig, Gelu
+from burnbook.nn.dropout import Dropout, DropoutConfig
+from burnbook.nn.initializer import KAIMING, Initializer
+from burnbook.nn.linear import Linear, LinearConfig
+from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.tensor import Tensor
+
+
+class PositionWiseFeedForwardConfig(Config):
+    """How to make a PositionWiseFeedForward: the width, and the width inside.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> PositionWiseFeedForwardConfig(2, 4).init(Numpy())
+        PositionWiseFeedForward {d_model: 2, d_ff: 4, prob: 0.1, params: 22}
+    """
+
+    d_model: int
+    d_ff: int
+    dropout: float = 0.1
+    initializer: Initializer = KAIMING
+    activation: ActivationConfig = ActivationConfig.Gelu
+
+    def validate(self) -> None:
+        """Refuse a network without columns."""
+        at_least(self, 1, d_model=self.d_model, d_ff=self.d_ff)
+
+    def init(self, device: Backend) -> "PositionWiseFeedForward":
+        """The layer on a device; its numbers are drawn at the first use."""
+        inner, outer = (
+            LinearConfig(*sizes).with_initializer(self.initializer).init(device)
+            for sizes in ((self.d_model, self.d_ff), (self.d_ff, self.d_model))
+        )
+        dropout = DropoutConfig(self.dropout).init()
+        other = None
+        if self.activation != ActivationConfig.Gelu:
+            other = self.activation.init(device)
+        return PositionWiseFeedForward(inner, outer, dropout, Gelu(), other)
+
+
+class PositionWiseFeedForward(Module):
+    """Two linear layers with a bend between them: outer(dropout(gelu(inner(x)))).
+
+    Shapes: input [..., d_model] -> [..., d_model]
+    Why: `gelu` is a field of Burn 0.15's records; another activation, if one is chosen,
+    has a field of its own.
+    """
+
+    linear_inner: Linear
+    linear_outer: Linear
+    dropout: Dropout
+    gelu: Gelu
+    activation: Activation | None = None
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the layer; the input may have any rank."""
+        inner = self.linear_inner.forward(input)
+        bent = self.gelu(inner) if self.activation is None else self.activation(inner)
+        return self.linear_outer.forward(self.dropout.forward(bent))
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the sizes."""
+        d_model, d_ff = self.linear_inner.weight.shape
+        content.add("d_model", d_model).add("d_ff", d_ff)
+        return content.add("prob", self.dropout.prob)
