@@ -240,7 +240,7 @@ def test_the_number_of_threads_changes_nothing(kernels, monkeypatch):
     many.start(5)
     answers = []
     for team in (alone, many):
-        for family in ("conv", "noise", "activation", "pool"):
+        for family in ("conv", "noise", "loops", "pool"):
             module = import_module(f"burnbook.backend.compiled.{family}")
             monkeypatch.setattr(module, "team", team)
         answers.append(train())
@@ -338,7 +338,7 @@ import numpy as np
 from burnbook.backend import Numpy
 from burnbook.tensor import Tensor
 device = Numpy()
-x = Tensor.from_numpy(np.ones((100, 100), np.float32), device)
+x = Tensor.from_numpy(np.ones((200, 200), np.float32), device)
 x.relu(); x.relu()
 print("numba" in sys.modules)
 """

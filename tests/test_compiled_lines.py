@@ -18,7 +18,7 @@ from tests.test_compiled import agree, normal
 
 FAMILIES = [
     *("reduce", "products", "scan", "index", "masks"),
-    *("order", "copies", "shares", "whole", "spectrum"),
+    *("order", "copies", "whole", "spectrum", "spread", "pairs"),
 ]
 SHAPES = [
     *((1,), (7,), (5000,), (9, 5), (1, 300), (300, 1), (33, 70), (4, 1, 6), (2, 3, 4)),

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
+from numpy import ndarray
+
 from burnbook.autodiff.checkpointing import (
     CheckpointingStrategy,
     Lazy,
@@ -59,6 +61,7 @@ class Autodiff(Layer):
         self.bare = type(inner) is Numpy
         self.array_space = inner.xp
         self.kernels_below = inner.kernels
+        self.limits_below = inner.limits if isinstance(inner, Numpy) else {}
         self.space = TrackedSpace(self)
         self.hooked: WeakSet[Node] = WeakSet()
         self.homes: dict[type, Autodiff] = {}  # whose values came here, by their type
@@ -92,8 +95,15 @@ class Autodiff(Layer):
                 values = (x, y.value)
             else:
                 return self._inner.run(op, values, attrs)
-            if op.quick and self.bare and op not in self.kernels_below:
-                x, y = values  # what Numpy.run does, without the call
+            x, y = values
+            if (
+                op.quick
+                and self.bare
+                and (
+                    op not in self.kernels_below
+                    or (type(x) is ndarray and x.size < self.limits_below.get(op, 0))
+                )
+            ):  # what Numpy.run does, without the call
                 before = be_quiet(quiet)
                 try:
                     out = op.forward(self.array_space, x, y)

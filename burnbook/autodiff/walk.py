@@ -69,7 +69,7 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
     The first gradient that an op hands on stays out of the heap: mostly the next
     one in turn is its own.
     """
-    xp, run, kernels = device.xp, device.run, device.kernels
+    xp, run, kernels, limits = device.xp, device.run, device.kernels, device.limits
     leaves: dict[Node, Any] = {}
     sums: set[Node] = set()  # leaves whose gradient is a sum that only we hold
     grads: dict[Node, Any] = {}  # of the nodes in the heap
@@ -105,10 +105,11 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
                 raise used_up(op)
             node.kept = None
             following: Node | None = None
-            if op.quick and op.backward not in kernels:
+            back = op.backward
+            if op.quick and (back not in kernels or g.size < limits.get(back, 0)):
                 first, second = parents
                 which = 0 if first is None else 1 if second is None else 2
-                rules = op.backward.of_two[which]
+                rules = back.of_two[which]
                 if len(kept) == 2:
                     x, y = kept
                     left, right = rules(xp, g, x, y)
@@ -137,7 +138,7 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
                 if left is None or right is None:
                     no_rule(op, parents, (left, right))
             else:
-                parts = run(op.backward, (g, *kept), _attrs(node, parents))
+                parts = run(back, (g, *kept), _attrs(node, parents))
                 for parent, part in zip(parents, parts, strict=True):
                     if parent is None:
                         continue

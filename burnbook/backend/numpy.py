@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from burnbook.backend.base import Backend, Value
-from burnbook.backend.compiled import kernels_for
+from burnbook.backend.compiled import kernels_for, limits_for
 from burnbook.backend.compiled.buffers import buffers
 from burnbook.backend.compiled.team import team
 
@@ -41,10 +41,21 @@ def quietly() -> Generator[None]:
         be_as_before(before)
 
 
+ENOUGH = 1 << 19  # elements to write that are worth another thread
+
+
 def empty_array(shape: Any, dtype: Any = numpy.float64) -> numpy.ndarray:
     """`numpy.empty`, in memory that is used again once nobody holds it."""
     sizes = shape if isinstance(shape, tuple) else tuple(numpy.atleast_1d(shape))
     return buffers.empty(sizes, numpy.dtype(dtype))
+
+
+def ones_like(x: numpy.ndarray) -> numpy.ndarray:
+    """`numpy.ones_like`, in memory that is used again, written by all threads."""
+    out = buffers.empty(x.shape, x.dtype)
+    flat = out.reshape(-1)
+    team.run(lambda start, stop: flat[start:stop].fill(1), (), out.size, ENOUGH)
+    return out
 
 
 class Numpy(Backend):
@@ -70,18 +81,23 @@ class Numpy(Backend):
         self.compiled = compiled
         space = self.xp
         space.empty, space.share = empty_array, team.run
+        space.ones_like = ones_like
         if float == "f32":
             self.kernels = kernels_for(compiled)
+        self.limits = limits_for(self.kernels)
 
     def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
         """Run one op; NaN and infinity are answers, of which NumPy shall not warn."""
-        if not attrs and len(values) == 2 and op not in self.kernels:  # hot
+        if not attrs and len(values) == 2:  # hot
             x, y = values
-            before = be_quiet(quiet)
-            try:
-                return op.forward(self.xp, x, y)
-            finally:
-                be_as_before(before)
+            if op not in self.kernels or (
+                type(x) is numpy.ndarray and x.size < self.limits.get(op, 0)
+            ):
+                before = be_quiet(quiet)
+                try:
+                    return op.forward(self.xp, x, y)
+                finally:
+                    be_as_before(before)
         if state(None) is quiet:
             return Backend.run(self, op, values, attrs)
         before = be_quiet(quiet)

@@ -16,7 +16,11 @@ def gelu(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [...]
     """
-    return 0.5 * x * (1 + erf(xp, x * math.sqrt(0.5)))
+    out = erf(xp, x * math.sqrt(0.5))
+    out += 1
+    out *= 0.5
+    out *= x
+    return out
 
 
 def gelu_x(xp: Any, g: Any, x: Any) -> Any:
@@ -34,7 +38,9 @@ def silu(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [...]
     """
-    return x * sigmoid(xp, x)
+    out = sigmoid(xp, x)
+    out *= x
+    return out
 
 
 def silu_x(xp: Any, g: Any, x: Any) -> Any:
@@ -53,8 +59,18 @@ def softplus(xp: Any, x: Any, *, beta: float) -> Any:
     Shapes: x [...] -> [...]
     """
     scaled = x * beta
-    low = xp.exp(-xp.absolute(scaled))
-    return (xp.maximum(scaled, 0) + xp.log1p(low)) * (1 / beta)
+    out = rounded_off(xp, scaled)
+    out += xp.maximum(scaled, 0)
+    out *= 1 / beta
+    return out
+
+
+def rounded_off(xp: Any, x: Any) -> Any:
+    """ln(1 + e^−|x|): how far a rounded corner lies above a sharp one."""
+    out = xp.absolute(x)
+    xp.negative(out, out=out)
+    xp.exp(out, out=out)
+    return xp.log1p(out, out=out)
 
 
 softplus.grad(x=lambda xp, g, x, beta: g * sigmoid(xp, x * beta))
@@ -66,7 +82,7 @@ def log_sigmoid(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [...]
     """
-    return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.absolute(x)))
+    return xp.minimum(x, 0) - rounded_off(xp, x)
 
 
 log_sigmoid.grad(x=lambda xp, g, x: g * sigmoid(xp, -x))
@@ -78,7 +94,10 @@ def mish(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [...]
     """
-    return x * xp.tanh(softplus(xp, x, beta=1.0))
+    out = softplus(xp, x, beta=1.0)
+    xp.tanh(out, out=out)
+    out *= x
+    return out
 
 
 def mish_x(xp: Any, g: Any, x: Any) -> Any:
@@ -112,7 +131,10 @@ def elu(xp: Any, x: Any, *, alpha: float) -> Any:
 
     Shapes: x [...] -> [...]
     """
-    return xp.where(x > 0, x, xp.expm1(xp.minimum(x, 0)) * alpha)
+    low = xp.minimum(x, 0)
+    xp.expm1(low, out=low)
+    low *= alpha
+    return xp.where(x > 0, x, low)
 
 
 elu.grad(

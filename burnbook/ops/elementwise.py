@@ -169,7 +169,7 @@ def max_pair(xp: Any, x: Any, y: Any) -> Any:
 
     Shapes: x [...], y [...] -> [...]
     """
-    return xp.where(xp.less(x, y), y, x)
+    return xp.maximum(x, xp.fmax(x, y))  # fmax gives x where y is NaN
 
 
 max_pair.grad(
@@ -189,7 +189,7 @@ def min_pair(xp: Any, x: Any, y: Any) -> Any:
 
     Shapes: x [...], y [...] -> [...]
     """
-    return xp.where(xp.less(y, x), y, x)
+    return xp.minimum(x, xp.fmin(x, y))  # fmin gives x where y is NaN
 
 
 min_pair.grad(
@@ -384,7 +384,10 @@ def sigmoid(xp: Any, x: Any) -> Any:
 
     Shapes: x [...] -> [...]
     """
-    return 0.5 * xp.tanh(0.5 * x) + 0.5
+    out = xp.tanh(x * 0.5)
+    out *= 0.5
+    out += 0.5
+    return out
 
 
 sigmoid.grad(x=lambda g, out: g * out * (1 - out))

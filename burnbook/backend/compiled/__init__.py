@@ -9,17 +9,17 @@ and one notice says so. numba itself is imported by the first kernel that runs.
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, TextIO
 
 from burnbook.backend.compiled import store
 from burnbook.backend.compiled.lists import ALONG_LINES
+from burnbook.backend.compiled.sizes import ELEMENTWISE
 from burnbook.ops.attention import attention
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.conv import conv2d
 from burnbook.ops.curvature import lbfgs_direction
-from burnbook.ops.elementwise import relu
 from burnbook.ops.embedding import embedding_weight
 from burnbook.ops.gru import gru
 from burnbook.ops.linear import linear
@@ -55,10 +55,10 @@ Kernel = Callable[..., Any]
 
 # Which file has the kernels of which ops, and the size from which they win: the number
 # of elements of the first value, or a pair of a number and the place of the value.
-FAMILIES: dict[str, dict[Any, int | tuple[int, int]]] = {
+FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
     "conv": {conv2d: 1, conv2d.backward: 1},
     "noise": {dropout: 4096},
-    "activation": {relu: 4096, relu.backward: 4096},
+    **ELEMENTWISE,
     "pool": {
         adaptive_avg_pool2d: 4096,
         adaptive_avg_pool2d_x: 512,
@@ -129,6 +129,14 @@ def kernels_for(compiled: bool | None) -> dict[Any, Kernel]:
         warm_up(sys.stderr)
         return {op: _stub(op, True) for ops in FAMILIES.values() for op in ops}
     return {op: _stub(op, False) for ops in FAMILIES.values() for op in ops}
+
+
+def limits_for(kernels: dict[Any, Kernel]) -> dict[Any, int]:
+    """Below which size of the first value there is no need to ask a kernel."""
+    sizes = {op: size for ops in FAMILIES.values() for op, size in ops.items()}
+    return {
+        op: size for op, size in sizes.items() if op in kernels and type(size) is int
+    }
 
 
 def warm_up(stream: TextIO | None = None) -> bool:

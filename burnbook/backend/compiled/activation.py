@@ -1,44 +1,176 @@
-"""Advanced · Performance. Relu and its gradient, each in one pass."""
+"""Advanced · Performance. Functions of each element and their slopes, in one pass.
 
+The tables say what happens to one number; a loop for each is compiled in one go.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.jit import f32, kernel_code
-from burnbook.backend.compiled.registry import flat, kernel, plain_f32
-from burnbook.backend.compiled.team import team
-from burnbook.ops.elementwise import relu
+import numpy as np
 
-GRAIN = 1 << 15
+from burnbook.backend.compiled.copies import whole
+from burnbook.backend.compiled.float32 import (
+    BELL,
+    ERF_RISE,
+    HALF,
+    ONE,
+    SQRT_HALF,
+    TWO,
+    ZERO,
+    bend,
+    erf_of,
+    exp_low,
+    expm1_low,
+    f32,
+    log1p_unit,
+    mish_of,
+    mish_slope,
+    sigmoid_of,
+    sign_of,
+    softplus_of,
+)
+from burnbook.backend.compiled.loops import compile_loops, run_loop
+from burnbook.backend.compiled.registry import kernel, plain_f32
+from burnbook.ops.curves import (
+    elu,
+    gelu,
+    leaky_relu,
+    log_sigmoid,
+    mish,
+    silu,
+    softplus,
+)
+from burnbook.ops.elementwise import (
+    abs as abs_op,
+)
+from burnbook.ops.elementwise import (
+    clamp,
+    log1p,
+    recip,
+    relu,
+    sigmoid,
+    sign,
+    sqrt,
+    tanh,
+)
+from burnbook.ops.gauss import erf
+from burnbook.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, tan
+from burnbook.ops.whole import square
+
+Table = dict[Any, Callable[..., Any]]
 
 
-@kernel_code("void(f4[::1], f4[::1], i8, i8)")
-def relu_range(x: Any, out: Any, start: int, stop: int) -> None:
-    x, out = x[start:stop], out[start:stop]
-    for i in range(x.size):
-        u = x[i]
-        out[i] = f32(0) if u < f32(0) else u  # NaN stays
+@bend
+def silu_slope(g: Any, x: Any) -> Any:
+    gate = sigmoid_of(x)
+    return g * (gate * (ONE + x * (ONE - gate)))
 
 
-@kernel_code("void(f4[::1], f4[::1], f4[::1], i8, i8)")
-def relu_back_range(g: Any, y: Any, out: Any, start: int, stop: int) -> None:
-    g, y, out = g[start:stop], y[start:stop], out[start:stop]
-    for i in range(g.size):
-        out[i] = g[i] * (f32(1) if y[i] > f32(0) else f32(0))
+@bend
+def gelu_slope(g: Any, x: Any) -> Any:
+    below = HALF * (ONE + erf_of(x * SQRT_HALF))
+    return g * (below + x * exp_low(-HALF * x * x) * BELL)
 
 
-@kernel(relu)
-def relu_kernel(x: Any) -> Any:
-    if not plain_f32(x):
-        return None
-    out = empty(x.shape)
-    team.run(relu_range, (flat(x), flat(out)), x.size, GRAIN)
-    return out
+@bend
+def clamp_of(x: Any, low: Any, high: Any) -> Any:
+    raised = low if x < low else x
+    return high if raised > high else raised
 
 
-@kernel(relu.backward)
-def relu_backward(g: Any, y: Any, *, needs: tuple[bool, ...]) -> Any:
-    if not (plain_f32(g) and plain_f32(y)):
-        return None
-    out = empty(g.shape)
-    team.run(relu_back_range, (flat(g), flat(y), flat(out)), g.size, GRAIN)
-    return (out,)
+# op: what it does to an element x
+VALUES: Table = {
+    relu: bend(lambda x: ZERO if x < ZERO else x),  # NaN stays
+    sigmoid: sigmoid_of,
+    sign: sign_of,
+    erf: erf_of,
+    gelu: bend(lambda x: HALF * x * (ONE + erf_of(x * SQRT_HALF))),
+    silu: bend(lambda x: x * sigmoid_of(x)),
+    mish: mish_of,
+    log_sigmoid: bend(
+        lambda x: (x if x < ZERO else ZERO) - log1p_unit(exp_low(-abs(x)))
+    ),
+}
+# op with attributes a and b
+VALUES_BY_NUMBER: Table = {
+    leaky_relu: bend(lambda x, a, b: x * a if x < ZERO else x),
+    elu: bend(lambda x, a, b: x if x > ZERO else expm1_low(x) * a),
+    softplus: bend(lambda x, a, b: softplus_of(x * a) * (ONE / a)),
+    clamp: clamp_of,
+}
+# op: its gradient, from that of its result and what the tape keeps: x, or the result y
+SLOPES: Table = {
+    relu: bend(lambda g, y: g * (ONE if y > ZERO else ZERO)),
+    sigmoid: bend(lambda g, y: g * y * (ONE - y)),
+    tanh: bend(lambda g, y: g * (ONE - y * y)),
+    sqrt: bend(lambda g, y: g / (TWO * y)),
+    recip: bend(lambda g, y: -g * y * y),
+    log1p: bend(lambda g, x: g / (ONE + x)),
+    square: bend(lambda g, x: g * (TWO * x)),
+    abs_op: bend(lambda g, x: g * (ONE if x > ZERO else -ONE if x < ZERO else x)),
+    erf: bend(lambda g, x: g * ERF_RISE * exp_low(-x * x)),
+    gelu: gelu_slope,
+    silu: silu_slope,
+    mish: mish_slope,
+    log_sigmoid: bend(lambda g, x: g * sigmoid_of(-x)),
+    tan: bend(lambda g, y: g * (ONE + y * y)),
+    asin: bend(lambda g, x: g / np.sqrt(ONE - x * x)),
+    acos: bend(lambda g, x: -g / np.sqrt(ONE - x * x)),
+    atan: bend(lambda g, x: g / (ONE + x * x)),
+    asinh: bend(lambda g, x: g / np.sqrt(x * x + ONE)),
+    acosh: bend(lambda g, x: g / np.sqrt(x * x - ONE)),
+    atanh: bend(lambda g, x: g / (ONE - x * x)),
+}
+# the same for ops with attributes a and b
+SLOPES_BY_NUMBER: Table = {
+    leaky_relu: bend(lambda g, x, a, b: g * a if x < ZERO else g),
+    elu: bend(lambda g, x, a, b: g if x > ZERO else g * (exp_low(x) * a)),
+    softplus: bend(lambda g, x, a, b: g * sigmoid_of(x * a)),
+    clamp: bend(lambda g, x, a, b: g * (ONE if (x >= a) & (x <= b) else ZERO)),
+}
+OPEN = {"min": -np.inf, "max": np.inf}  # bounds that are not given
+
+
+def register(table: Table, name: str, arrays: int, numbers: int) -> None:
+    """Compile the loops of a table and make them the kernels of its ops."""
+    loops = compile_loops(__file__, name, list(table.values()), arrays, numbers)
+    for code, op in enumerate(table):
+        names = [*op.attrs, "", ""][:numbers]
+        if arrays == 1:
+            kernel(op)(_value(loops, code, names))
+        else:
+            kernel(op.backward)(_slope(loops, code, names))
+
+
+def _value(loops: Any, code: int, names: list[str]) -> Callable[..., Any]:
+    def value(x: Any, **attrs: Any) -> Any:
+        if not plain_f32(x):
+            return None
+        return run_loop(loops, code, (x,), *numbers_of(names, attrs))
+
+    return value
+
+
+def _slope(loops: Any, code: int, names: list[str]) -> Callable[..., Any]:
+    def slope(g: Any, kept: Any, *, needs: Any = None, **attrs: Any) -> Any:
+        g = whole(g)
+        if g is None or not plain_f32(kept):
+            return None
+        return (run_loop(loops, code, (g, kept), *numbers_of(names, attrs)),)
+
+    return slope
+
+
+def numbers_of(names: list[str], attrs: dict[str, Any]) -> list[Any]:
+    """The attributes of these names; a bound that is not given is open."""
+    given = [attrs.get(name) for name in names]
+    return [
+        f32(OPEN.get(name, 0) if value is None else value)
+        for name, value in zip(names, given, strict=True)
+    ]
+
+
+register(VALUES, "values", 1, 0)
+register(VALUES_BY_NUMBER, "values_by_number", 1, 2)
+register(SLOPES, "slopes", 2, 0)
+register(SLOPES_BY_NUMBER, "slopes_by_number", 2, 2)

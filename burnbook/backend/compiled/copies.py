@@ -151,6 +151,22 @@ def whole(x: Any, dtype: np.dtype = F32) -> Any:
     return x if x.flags.carray else copied(x)
 
 
+def stretched(x: np.ndarray, shape: tuple[int, ...]) -> Any:
+    """The array in one piece, its dims of size 1 repeated to a shape; None if others.
+
+    Example:
+        >>> stretched(np.arange(2.0).reshape(1, 2), (2, 2)).tolist()
+        [[0.0, 1.0], [0.0, 1.0]]
+    """
+    if x.shape == shape and x.flags.carray:
+        return x
+    if any(n not in (1, m) for n, m in zip(x.shape, shape, strict=True)):
+        return None
+    out = empty(shape, x.dtype)
+    copy_into(out, np.broadcast_to(x, shape))
+    return out
+
+
 @kernel(reshape)
 def reshape_kernel(x: Any, *, shape: tuple[int, ...]) -> Any:
     if type(x) is not np.ndarray or x.flags.c_contiguous or x.dtype.itemsize < 4:

@@ -6,7 +6,7 @@ numbers are those of the list in `__init__.py`, where this one belongs.
 
 from typing import Any
 
-from burnbook.ops import bits, index, order, reduce, scan, shape, spectrum, whole
+from burnbook.ops import index, order, reduce, scan, shape, spectrum, whole
 
 MANY = 1 << 12  # elements from which a kernel's own work outweighs calling it
 LOTS = 1 << 15  # the same where NumPy is good at it
@@ -76,18 +76,7 @@ ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
         shape.cast: LOTS,
         shape.recast: LOTS,
     },
-    "shares": {
-        bits.bitwise_and: LOTS,
-        bits.bitwise_or: LOTS,
-        bits.bitwise_xor: LOTS,
-        bits.bitwise_not: LOTS,
-        bits.bitwise_left_shift: LOTS,
-        bits.bitwise_right_shift: LOTS,
-        whole.square: LOTS,
-        whole.trunc: LOTS,
-    },
     "whole": {
-        whole.fmod: 64,
         whole.power: LOTS,
         whole.power.backward: LOTS,
     },

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.copies import whole
+from burnbook.backend.compiled.copies import stretched, whole
 from burnbook.backend.compiled.jit import exact_code
 from burnbook.backend.compiled.lines import I64
 from burnbook.backend.compiled.registry import kernel, plain_f32
@@ -131,7 +131,10 @@ def mask_where_kernel(x: Any, mask: Any, values: Any) -> Any:
     if mask is None or not (plain_f32(x) and plain_f32(values)):
         return None
     rows = rows_of(x.shape, mask)
-    if rows is None or x.size == 0 or x.shape != values.shape:
+    if rows is None or x.size == 0:
+        return None
+    values = stretched(values, x.shape)
+    if values is None:
         return None
     a, b, n = rows
     out = empty(x.shape)

@@ -1,11 +1,5 @@
-"""Advanced · Performance. Whole powers, and what is left of a division, exactly.
+"""Advanced · Performance. Whole powers, in one pass over memory."""
 
-The C library's fmod divides bit by bit. In double precision the quotient of two floats
-and its product are exact up to 2²⁸; where a block has a larger one, or no number, its
-elements go to the library one by one.
-"""
-
-import math
 from typing import Any
 
 import numpy as np
@@ -15,40 +9,10 @@ from burnbook.backend.compiled.copies import whole
 from burnbook.backend.compiled.jit import exact_code, exact_part, f32
 from burnbook.backend.compiled.registry import flat, kernel, plain_f32
 from burnbook.backend.compiled.team import team
-from burnbook.ops.whole import fmod, power
+from burnbook.ops.whole import power
 
-GRAIN = 1 << 15
 LIGHT = 1 << 17  # elements of a part where each takes little time
 BLOCK = 1 << 9
-MOST = float(2**28)
-
-
-@exact_code("void(f4[::1], f4[::1], f4[::1], i8, i8)")
-def fmod_range(x: Any, y: Any, out: Any, start: int, stop: int) -> None:
-    """out = x − y · trunc(x / y), with the sign of x."""
-    for a in range(start, stop, BLOCK):
-        b = min(a + BLOCK, stop)
-        top, under, rest = x[a:b], y[a:b], out[a:b]
-        hard = 0
-        for i in range(rest.size):
-            u, v = np.float64(top[i]), np.float64(under[i])
-            q = np.trunc(u / v)
-            r = u - q * v
-            easy = (abs(q) < MOST) & (abs(v) < np.inf)
-            hard += 0 if easy else 1
-            rest[i] = f32(math.copysign(r, u))
-        if hard:
-            for i in range(rest.size):
-                rest[i] = np.fmod(top[i], under[i])
-
-
-@kernel(fmod)
-def fmod_kernel(x: Any, y: Any) -> Any:
-    if not (plain_f32(x) and plain_f32(y)) or x.shape != y.shape:
-        return None
-    out = empty(x.shape)
-    team.run(fmod_range, (flat(x), flat(y), flat(out)), x.size, GRAIN)
-    return out
 
 
 @exact_part
