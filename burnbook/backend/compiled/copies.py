@@ -27,7 +27,7 @@ from burnbook.ops.shape import (
     slice_spread,
 )
 
-SMALL = 1 << 10  # elements that NumPy copies as quickly
+SMALL = 1 << 14  # elements; less, NumPy copies as quickly
 SHORT = 8  # numbers of 4 bytes in a row that is copied in one go
 GRAIN = 1 << 16  # elements of a part
 ALONE = 1 << 17  # the same where NumPy does the work

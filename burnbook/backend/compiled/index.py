@@ -20,6 +20,7 @@ from burnbook.ops.index import gather, hot_rows, scatter, select, select_assign
 WIDTH = 16  # neighbouring lines of a block: one cache line of every row
 WIDE = 256  # the same where whole rows are added
 ROOM = 1 << 15  # elements of a part
+SLICES = 1 << 17  # elements of a result
 WORDS, PLACES = "i4[:,:,::1], ", "i8[:,:,::1], "
 REST = "u1[::1], i8, i8, i8)"
 BITS = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
@@ -242,6 +243,8 @@ def select_kernel(x: Any, indices: Any, *, dim: int) -> Any:
     if indices is None or indices.ndim != 1 or indices.size == 0:
         return None
     many = indices.size
+    if dim < x.ndim - 1 and x.size // x.shape[dim] * many < SLICES:
+        return None  # NumPy takes whole slices as quickly
     out = empty((*x.shape[:dim], many, *x.shape[dim + 1 :]), x.dtype)
     wrong = np.zeros(1, np.uint8)
     views = cut(dim, 1, ROOM, out.view(bits), x.view(bits))

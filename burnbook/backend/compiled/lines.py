@@ -14,7 +14,7 @@ I64 = np.dtype(np.int64)
 
 
 def as_lines(x: np.ndarray, dim: int) -> np.ndarray:
-    """An array in one piece as [outer, n, inner].
+    """An array in one piece, not empty, as [outer, n, inner].
 
     Example:
         >>> as_lines(np.zeros((2, 3, 4, 5)), 1).shape
@@ -22,7 +22,10 @@ def as_lines(x: np.ndarray, dim: int) -> np.ndarray:
     """
     dim %= x.ndim
     shape = x.shape
-    return x.reshape(prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :]))
+    if dim == len(shape) - 1:
+        return x.reshape(-1, shape[dim], 1)
+    outer = prod(shape[:dim]) if dim else 1
+    return x.reshape(outer, shape[dim], -1)
 
 
 def blocks(lines: np.ndarray, most: int, least: int = GRAIN) -> tuple[int, int, int]:

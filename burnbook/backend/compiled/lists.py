@@ -8,19 +8,20 @@ from typing import Any
 
 from burnbook.ops import index, order, reduce, scan, shape, spectrum, whole
 
-MANY = 1 << 12  # elements from which a kernel's own work outweighs calling it
-LOTS = 1 << 15  # the same where NumPy is good at it
+# From how many elements on a kernel wins: soon where NumPy goes one by one, late where
+# all that it lacks is a second thread.
+SOME, MANY, MORE, LOTS = 1 << 11, 1 << 12, 1 << 14, 1 << 15
 
 ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "reduce": {
-        reduce.sum: MANY,
-        reduce.mean: MANY,
-        reduce.sum_dim: MANY,
-        reduce.mean_dim: MANY,
-        reduce.length_dim: MANY,
-        reduce.sum_to: MANY,
-        reduce.max_dim: MANY,
-        reduce.min_dim: MANY,
+        reduce.sum: MORE,
+        reduce.mean: MORE,
+        reduce.sum_dim: MORE,
+        reduce.mean_dim: MORE,
+        reduce.length_dim: MORE,
+        reduce.sum_to: MORE,
+        reduce.max_dim: MORE,
+        reduce.min_dim: MORE,
         reduce.argmax: MANY,
         reduce.argmin: MANY,
         reduce.max.backward: (MANY, 1),
@@ -32,23 +33,23 @@ ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
     },
     "products": {scan.prod.backward: (MANY, 1), scan.prod_dim.backward: (MANY, 1)},
     "scan": {
-        scan.cumsum: MANY,
-        scan.cumsum.backward: MANY,
-        scan.cumprod: MANY,
-        scan.cumprod.backward: MANY,
-        scan.cummax: MANY,
-        scan.cummax.backward: MANY,
-        scan.cummin: MANY,
-        scan.cummin.backward: MANY,
-        scan.linear_scan: MANY,
-        scan.linear_scan.backward: MANY,
+        scan.cumsum: SOME,
+        scan.cumsum.backward: SOME,
+        scan.cumprod: SOME,
+        scan.cumprod.backward: SOME,
+        scan.cummax: SOME,
+        scan.cummax.backward: SOME,
+        scan.cummin: SOME,
+        scan.cummin.backward: SOME,
+        scan.linear_scan: SOME,
+        scan.linear_scan.backward: SOME,
     },
     "index": {
-        index.gather: (MANY, 1),
+        index.gather: (SOME, 1),
         index.hot_rows: 1 << 8,
-        index.gather.backward: MANY,
-        index.scatter: (MANY, 1),
-        index.select: MANY,
+        index.gather.backward: SOME,
+        index.scatter: (SOME, 1),
+        index.select: MORE,
         index.select.backward: MANY,
         index.select_assign: MANY,
     },
@@ -60,14 +61,14 @@ ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
         index.argwhere: MANY,
     },
     "order": {
-        order.sort: MANY,
-        order.sort.backward: MANY,
-        order.argsort: MANY,
-        order.argtopk: MANY,
-        order.argmedian: MANY,
+        order.sort: SOME,
+        order.sort.backward: SOME,
+        order.argsort: SOME,
+        order.argtopk: SOME,
+        order.argmedian: SOME,
     },
     "copies": {
-        shape.reshape: MANY,
+        shape.reshape: MORE,
         shape.cat: LOTS,
         shape.roll: LOTS,
         shape.slice_assign: LOTS,
