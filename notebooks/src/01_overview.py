@@ -154,9 +154,12 @@ three - y
 # | 4.2 | [Tensor](04_02_tensor.ipynb) | data in and out, every operation, display, closeness | 45 |
 # | 4.3 | [Autodiff](04_03_autodiff.ipynb) | a tape by hand; graphs, hooks, second derivatives | 30 |
 # | 4.4 | [Module](04_04_module.ipynb) | parameters, visitors, summaries, LoRA; all layers | 30 |
+# | 4.5 | [Optimizer](04_05_optimizer.ipynb) | Adam by hand; every optimizer, clipping, groups, records, your own | 30 |
+# | 4.7 | [Learning rate scheduler](04_07_lr_scheduler.ipynb) | curves, warm-up, schedules made of schedules | 20 |
+# | 5 | [Custom training loop](05_custom_training_loop.ipynb) | your own loop: several optimizers, accumulation, learner types | 25 |
 #
-# The other building blocks, saving and loading, custom loops, imports, pre-trained models,
-# quantization and the advanced chapters follow in later versions.
+# The other building blocks, saving and loading, imports, pre-trained models, quantization
+# and the advanced chapters follow in later versions.
 
 # %% [markdown]
 # ## Exercises

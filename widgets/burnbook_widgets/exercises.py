@@ -11,8 +11,15 @@ import numpy as np
 
 from burnbook import nn
 from burnbook.data import DigitsDataset
-from burnbook.module import Module
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.module import Module, ParamId
 from burnbook.op import OPS
+from burnbook.optim import (
+    GradientClippingConfig,
+    GradientsParams,
+    MomentumConfig,
+    SgdConfig,
+)
 from burnbook.prelude import Autodiff, Distribution, Int, Numpy, Tensor
 from burnbook_widgets.answers import Holds, Value, as_array
 
@@ -181,6 +188,99 @@ def residual(make: Any) -> str | None:
     return None if np.allclose(as_array(found), right) else "another sum comes out"
 
 
+def clipped_sgd(config: Any) -> str | None:
+    """Ask for Sgd with Nesterov's momentum of 0.8, undampened, and bounded elements."""
+    right = SgdConfig(
+        momentum=MomentumConfig(momentum=0.8, dampening=0.0, nesterov=True),
+        gradient_clipping=GradientClippingConfig.Value(1.0),
+    )
+    if not isinstance(config, SgdConfig):
+        return "it is not a SgdConfig"
+    names = ("momentum", "gradient_clipping", "weight_decay")
+    wrong = [name for name in names if getattr(config, name) != getattr(right, name)]
+    return f"its {wrong[0]} is {getattr(config, wrong[0])!r}" if wrong else None
+
+
+def inner_weights(group: Any) -> str | None:
+    """Ask for all weights but those of the output layer."""
+    paths = {
+        "hidden.weight": True,
+        "hidden.bias": False,
+        "output.weight": False,
+        "output.bias": False,
+        "layers.1.weight": True,
+    }
+    found = {path: group.matches(ParamId(1), path) for path in paths}
+    wrong = [path for path, inside in paths.items() if found[path] is not inside]
+    return (
+        f"{wrong[0]} is {'in' if found[wrong[0]] else 'not in'} it" if wrong else None
+    )
+
+
+def sign_rule(rule: Any) -> str | None:
+    """Ask for a rule that goes by lr against the sign of the gradient."""
+    tensor, grad = floats(1, 2, 3), floats(5, -0.1, 0)
+    made, state = rule.step(0.5, tensor, grad, None)
+    if state is not None:
+        return "it remembers something"
+    return Value(lambda: floats(0.5, 2.5, 3), "").trouble(made)
+
+
+def climbing(config: Any) -> str | None:
+    """Ask for 0.1, 0.2, 0.3, then 0.4 for ever."""
+    schedule = config.init()
+    found = [schedule.step() for _ in range(6)]
+    right = [0.1, 0.2, 0.3, 0.4, 0.4, 0.4]
+    wrong = [i for i in range(6) if not math.isclose(found[i], right[i])]
+    return f"call {wrong[0]} gives {found[wrong[0]]:.4g}" if wrong else None
+
+
+def harmonic(make: Any) -> str | None:
+    """Ask for 1 / (1 + i), also after a stop."""
+    schedule, right = make(), [1 / i for i in range(1, 8)]
+    found = [schedule.step() for _ in range(4)]
+    record = schedule.into_record()
+    found += [schedule.step() for _ in range(3)]
+    if ... in found or not np.allclose(found, right):
+        return "its rates are others"
+    resumed = make().load_record(record)
+    again = [resumed.step() for _ in range(3)]
+    return None if np.allclose(again, right[4:]) else "loaded, it goes on elsewhere"
+
+
+def one_step(step: Any) -> str | None:
+    """Ask for gradients by parameter, and the model after the step."""
+    layer = nn.LinearConfig(2, 1).init(Autodiff(Numpy()))
+    x = Tensor.from_floats([[1.0, -2.0]], Autodiff(Numpy()))
+    made = step(layer, SgdConfig().init(), 0.5, lambda model: model.forward(x).sum())
+    if not hasattr(made, "forward"):
+        return "it returns no model"
+    moved = as_array(layer.weight.val()) - as_array(made.weight.val())
+    right = np.allclose(moved, [[0.5], [-1.0]], atol=1e-5)
+    return None if right else "the model has moved elsewhere"
+
+
+def takes_biases(take: Any) -> str | None:
+    """Ask for the gradients of the biases; the others stay."""
+    device = Autodiff(Numpy())
+    model = ModelConfig(10, 4, dropout=0.0).init(device)
+    images = Tensor[3].ones([2, 28, 28], device)
+    grads = model.forward(images).sum().backward()
+    every = len(grads)
+    found = take(grads, model)
+    if not isinstance(found, GradientsParams):
+        return "it should return GradientsParams"
+    named = [
+        (path.rpartition(".")[2], param.id) for path, param in model.named_params()
+    ]
+    wrong = [
+        n for n, number in named if (n == "bias") != (number in dict(found.items()))
+    ]
+    if wrong:
+        return f"a {wrong[0]} is {'not ' * (wrong[0] == 'bias')}in it"
+    return None if len(grads) == every - len(found) else "the others are gone, too"
+
+
 EXERCISES: dict[str, Value | Holds] = {
     "1.1": Value(lambda: 6.0, "the slope of w² is 2 w"),
     "1.2": Value(lambda: 2.4, "new w = old w − rate · slope"),
@@ -246,4 +346,16 @@ EXERCISES: dict[str, Value | Holds] = {
     "4.4.2": Holds(zeroing, "map_float gets id and tensor: tensor.zeros_like()"),
     "4.4.3": Holds(residual, "self.layer.forward(x), and x again"),
     "4.4.4": Value(lambda: 10_240, "[512, 4] and [4, 2048]"),
+    "4.5.1": Value(lambda: 0.3, "at first both averages are of one gradient: g / √g²"),
+    "4.5.2": Holds(clipped_sgd, "MomentumConfig(…), then GradientClippingConfig.Value"),
+    "4.5.3": Holds(inner_weights, "one group, and exclude another"),
+    "4.5.4": Holds(sign_rule, "a tensor has sign(); return two things"),
+    "4.7.1": Value(lambda: 0.1, "call 0 gives 0.8, and each one half of that before"),
+    "4.7.2": Value(lambda: 91, "1, 0.1, 0.01 take 30 calls each"),
+    "4.7.3": Holds(climbing, "from 0.1 to 0.4 in a line"),
+    "4.7.4": Holds(harmonic, "Counted has what saves and loads; count in step"),
+    "5.1": Value(lambda: 0.0125, "the sum is eight times the mean"),
+    "5.2": Holds(one_step, "backward, from_grads, step"),
+    "5.3": Holds(takes_biases, "from_params takes a list of ids"),
+    "5.4": Value(lambda: 6, "20 batches make 5 steps"),
 }

@@ -1,0 +1,475 @@
+# %% [markdown] tags=["goals"]
+# # 4.5 · Optimizer
+#
+# After this chapter you can
+#
+# - say what an optimizer remembers of a parameter, and write Adam by hand;
+# - choose and set one: momentum, decay, clipping, groups of parameters;
+# - save an optimizer and go on as if nothing had happened, or write your own.
+#
+# About 30 minutes. You should have read [chapter 4.3](04_03_autodiff.ipynb) and
+# [chapter 4.4](04_04_module.ipynb).
+
+# %% tags=["setup"]
+from dataclasses import dataclass
+
+import numpy as np
+
+import burnbook
+from burnbook import nn, optim
+from burnbook.autodiff import Autodiff
+from burnbook.backend import Numpy
+from burnbook.module import Module, Param
+from burnbook.optim import GradientsParams, ParamGroup
+from burnbook.tensor import Tensor
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Lines
+
+burnbook.seed(0)
+
+# %% [markdown]
+# ## Try it
+#
+# A valley to walk down: steep across, almost flat along. Its lowest point is at 0, 0.
+
+# %% tags=["run-me"]
+device = Autodiff(Numpy())
+
+
+class Valley(Module):
+    place: Param  # a matrix of one row
+
+    def forward(self):
+        steepness = Tensor[2].from_floats([[1.0, 25.0]], device)
+        square = self.place.val() * self.place.val()
+        return (square * steepness).sum() * 0.5
+
+
+start = Tensor[2].from_floats([[4.0, 1.0]], device)
+valley = Valley(place=Param.from_tensor(start))
+valley.forward().into_scalar()
+
+# %% [markdown]
+# A step needs three things: the learning rate, the module and its gradients by
+# parameter. It returns a module, and the one given stays as it was.
+
+
+# %% tags=["run-me"]
+def slopes(model):
+    return GradientsParams.from_grads(model.forward().backward(), model)
+
+
+adam = optim.AdamConfig().init()
+moved = adam.step(0.1, valley, slopes(valley))
+for model in (valley, moved):
+    print(np.asarray(model.place.val()).round(2))
+
+# %% [markdown]
+# Along, the slope is 4; across, it is 25. Adam went 0.1 in both directions: it asks
+# which way, and how *usual* a slope is, not how large.
+#
+# ## By hand
+#
+# Adam averages the gradient $g$ and its square. Averages that start at zero are too
+# small at first; dividing by $1-\beta^t$ makes up for that.
+#
+# $$m \leftarrow \beta_1 m + (1-\beta_1)\, g \qquad v \leftarrow \beta_2 v + (1-\beta_2)\, g^2
+# \qquad w \leftarrow w - \eta\, \frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}$$
+
+# %% tags=["run-me"]
+w, m, v = np.array([[4.0, 1.0]]), 0.0, 0.0
+for t in range(1, 31):
+    g = w * [1.0, 25.0]
+    m = 0.9 * m + 0.1 * g
+    v = 0.999 * v + 0.001 * g * g
+    usual = np.sqrt(v / (1 - 0.999**t))
+    w = w - 0.1 * m / (1 - 0.9**t) / (usual + 1e-5)
+
+# %% [markdown]
+# ## In burnbook
+
+
+# %% tags=["run-me"]
+def walk(optimizer, lr, steps, model=valley):
+    losses = []
+    for _ in range(steps):
+        losses.append(model.forward().into_scalar())
+        model = optimizer.step(lr, model, slopes(model))
+    return model, losses
+
+
+found, losses = walk(optim.AdamConfig().init(), 0.1, 30)
+same(w, found.place.val())
+
+# %% [markdown]
+# ## See it
+#
+# Straight down the slope (`Sgd`) the steep side forbids large steps, and the flat side
+# would need them. Momentum adds up what all steps have in common; Adam scales.
+
+# %% tags=["widget"]
+momentum = optim.MomentumConfig()
+compared = {
+    "Sgd": walk(optim.SgdConfig().init(), 0.02, 60)[1],
+    "with momentum": walk(
+        optim.SgdConfig().with_momentum(momentum).init(), 0.02, 60
+    )[1],
+    "Adam": walk(optim.AdamConfig().init(), 0.2, 60)[1],
+}
+Lines(compared, "The loss on the way down")
+
+# %% [markdown]
+# ## All of them
+#
+# Each is made from a config. The learning rate is no part of it: it is given to every
+# step, so an optimizer has nothing to change when the rate does.
+#
+# | config | remembers | for |
+# |---|---|---|
+# | `SgdConfig` | nothing, or a velocity | everything, with patience |
+# | `AdaGradConfig` | the sum of squares | rare features |
+# | `RmsPropConfig` | a running mean of squares | what changes as it trains |
+# | `AdamConfig`, `AdamWConfig` | both means | where to start |
+# | `AdanConfig` | and how the gradient changes | large models, many steps |
+# | `MuonConfig` | a velocity | the matrices inside a network |
+# | `LBFGSConfig` | the last steps | small problems, all data at once |
+
+# %% tags=["run-me"]
+nesterov = optim.MomentumConfig().with_nesterov(True)
+configs = {
+    "Sgd": (optim.SgdConfig(), 0.03),
+    "momentum": (optim.SgdConfig().with_momentum(momentum), 0.01),
+    "nesterov": (optim.SgdConfig().with_momentum(nesterov), 0.01),
+    "AdaGrad": (optim.AdaGradConfig(), 1.0),
+    "RmsProp": (optim.RmsPropConfig().with_centered(True), 0.02),
+    "Adam": (optim.AdamConfig(), 0.1),
+    "amsgrad": (optim.AdamConfig().with_amsgrad(True), 0.1),
+    "AdamW": (optim.AdamWConfig(), 0.1),
+    "Adan": (optim.AdanConfig(), 0.1),
+    "Muon": (optim.MuonConfig(), 0.04),
+}
+
+# %% tags=["run-me"]
+for name, (config, lr) in configs.items():
+    found, _ = walk(config.init(), lr, 300)
+    print(f"{name:9}", "loss < 0.1:", found.forward().into_scalar() < 0.1)
+
+# %% [markdown]
+# Defaults are Burn's, and here and there not PyTorch's: ε is 1e-5, momentum dampens by
+# 0.1, AdamW decays by 1e-4, and RmsProp has momentum. A config prints and saves as any
+# other.
+
+# %% tags=["run-me"]
+print(optim.AdamWConfig().with_cautious_weight_decay(True))
+
+# %% [markdown]
+# ## L-BFGS
+#
+# It learns from its last steps how the valley bends, and decides in the middle of a
+# step that it wants to know the loss elsewhere. So it takes a function, and is not for
+# the learner.
+
+
+# %% tags=["run-me"]
+def closure(model):
+    loss = model.forward()
+    return loss, GradientsParams.from_grads(loss.backward(), model)
+
+
+config = optim.LBFGSConfig().with_line_search_fn(
+    optim.LineSearchFn.StrongWolfe
+)
+found, loss = config.init().step(1.0, valley, closure)
+print(f"from {loss:.2f} in one step:", found.forward().into_scalar() < 1e-6)
+
+# %% [markdown]
+# ## What has no gradient stays
+#
+# A parameter that the loss did not reach keeps its value, and what is remembered of it
+# stays as well. A frozen one has no gradient, either.
+
+# %% tags=["run-me"]
+two = nn.LinearConfig(2, 2).init(device)
+x = Tensor[2].from_floats([[1.0, -2.0]], device)
+grads = two.forward(x).backward()
+only_bias = GradientsParams.from_params(grads, two, [two.bias.id])
+after = optim.AdamConfig().init().step(0.1, two, only_bias)
+same(two.weight.val(), after.weight.val())
+same(two.bias.val() - 0.1, after.bias.val())
+
+# %% [markdown]
+# [Chapter 5](05_custom_training_loop.ipynb) does more with such parts, and adds
+# gradients of several batches up. Those of several devices are added up by one step:
+
+# %% tags=["run-me"]
+several = optim.MultiGradientsParams()
+for _ in range(2):
+    several.add(slopes(valley), device.inner)
+print(several)
+found = optim.SgdConfig().init().step_multi(0.01, valley, several)
+print(np.asarray(found.place.val()).round(4))
+
+# %% [markdown]
+# ## Decay and clipping
+#
+# Weight decay pulls every weight towards zero. As L2 it is part of the gradient
+# (`WeightDecayConfig`); AdamW takes it off beside the step, at a rate that no loud
+# gradient can drown.
+#
+# Clipping bounds the gradient of each parameter on its own: every element (`Value`), or
+# its length (`Norm`). It comes first, decay second.
+
+# %% tags=["run-me"]
+gradient = Tensor[1].from_floats([3.0, -4.0], Numpy())
+for config in (
+    optim.GradientClippingConfig.Value(3.5),
+    optim.GradientClippingConfig.Norm(1.0),
+):
+    clipped = config.init().clip_gradient(gradient)
+    print(config, np.asarray(clipped).round(4))
+
+# %% tags=["run-me"]
+config = optim.AdamConfig().with_weight_decay(optim.WeightDecayConfig(5e-5))
+clipping = optim.GradientClippingConfig.Norm(1.0)
+print(config.with_grad_clipping(clipping).init())
+
+# %% [markdown]
+# ## Groups of parameters
+#
+# A group is a question about a parameter, asked with its id and its path. The optimizer
+# may have another rule for it, and a learning rate may be another number there. Where
+# several groups say yes, the last one counts.
+
+
+# %% tags=["run-me"]
+class Network(Module):
+    hidden: nn.Linear
+    output: nn.Linear
+
+    def forward(self, x):
+        return self.output.forward(self.hidden.forward(x).tanh())
+
+
+layers = nn.LinearConfig(2, 8), nn.LinearConfig(8, 2)
+network = Network(*[config.init(device) for config in layers])
+biases = ParamGroup.from_predicate("bias")
+output = ParamGroup.ids_from_module(network.output)
+for path, param in network.named_params():
+    print(f"{path:14} {biases.fuse(output).matches(param.id, path)}")
+
+# %% [markdown]
+# Muon is made for this: the matrices inside a network take it, biases and the last
+# layer take Adam.
+
+# %% tags=["run-me"]
+mixed = optim.MuonConfig().init()
+mixed = mixed.with_group(biases.fuse(output), optim.AdamConfig())
+rates = optim.ModuleLearningRate(0.02).with_group(biases, 0.001)
+grads = GradientsParams.from_grads(network.forward(x).backward(), network)
+network = mixed.step(rates, network, grads)
+print(mixed.groups[0].rule, mixed.groups[0].members)
+
+# %% [markdown]
+# ## Stop, and go on
+#
+# The record of an optimizer holds the state of each parameter under its id. Loaded, it
+# goes on to the last bit; without it Adam would begin again with averages of nothing.
+
+# %% tags=["run-me"]
+steady = optim.AdamConfig().init()
+half, _ = walk(steady, 0.1, 10)
+record = steady.into_record()
+straight, _ = walk(steady, 0.1, 10, half)
+
+resumed = optim.AdamConfig().init().load_record(record)
+again, _ = walk(resumed, 0.1, 10, half)
+ends = [np.asarray(one.place.val()) for one in (straight, again)]
+print(np.array_equal(*ends), resumed)
+
+# %% tags=["run-me"]
+((_, held),) = record.items()
+print(list(held), list(held["V1"]))
+print(list(held["V1"]["Rank2"]["momentum"]))
+
+# %% [markdown]
+# ## Your own
+#
+# Write the rule for one tensor: `step` gets the rate, the tensor, its gradient and the
+# state of last time (`None` at first), and returns a new tensor and a new state. It
+# changes nothing. The state is a dataclass; its record follows from it. This is Lion,
+# which goes by the sign of an average.
+
+
+# %% tags=["run-me"]
+@dataclass(frozen=True)
+class LionState:
+    average: Tensor
+
+
+class Lion:
+    state_type = LionState
+
+    def step(self, lr, tensor, grad, state):
+        old = state.average if state else grad.zeros_like()
+        direction = (old * 0.9 + grad * 0.1).sign()
+        return tensor - direction * lr, LionState(old * 0.99 + grad * 0.01)
+
+
+# %% tags=["run-me"]
+lion = optim.OptimizerAdaptor(Lion())
+found, _ = walk(lion, 0.04, 300)
+found, _ = walk(lion, 0.004, 300, found)
+print("loss < 0.1:", found.forward().into_scalar() < 0.1)
+((_, held),) = lion.into_record().items()
+print(list(held["V1"]["Rank2"]))
+
+# %% [markdown]
+# The adaptor walks through the module, does clipping and groups, and keeps the states.
+# All steps of Lion have the same length, so it needs a smaller rate at the end; that is
+# the matter of [chapter 4.7](04_07_lr_scheduler.ipynb).
+#
+# ## Look inside
+#
+# The rules of the library are ops, so that a backend may run each in one pass over the
+# memory.
+
+# %% tags=["peek"]
+peek(optim.AdaGrad)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# What `backward` returns belongs to a graph. An optimizer wants gradients by parameter:
+
+# %% tags=["raises-exception"]
+adam.step(0.1, valley, valley.forward().backward())
+
+# %% [markdown]
+# Muon makes matrices orthogonal, and a bias is none:
+
+# %% tags=["raises-exception"]
+grads = GradientsParams.from_grads(network.forward(x).backward(), network)
+optim.MuonConfig().init().step(0.02, network, grads)
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 4.5.1: how far does Adam's first step at rate 0.3 move a parameter
+# whose gradient is 50? (two decimals)
+answer = ...
+check("4.5.1", answer)
+
+# %% tags=["solution"]
+answer = 0.3
+check("4.5.1", answer)
+
+# %% tags=["exercise"]
+# exercise 4.5.2: a config: Sgd, Nesterov's momentum of 0.8 without dampening,
+# and every element of a gradient between -1 and 1
+answer = ...
+check("4.5.2", answer)
+
+# %% tags=["solution"]
+momentum = optim.MomentumConfig(momentum=0.8, dampening=0.0, nesterov=True)
+clipping = optim.GradientClippingConfig.Value(1.0)
+answer = optim.SgdConfig().with_momentum(momentum)
+answer = answer.with_gradient_clipping(clipping)
+check("4.5.2", answer)
+
+# %% tags=["exercise"]
+# exercise 4.5.3: the group of all weights but those of the layer called output
+answer = ...
+check("4.5.3", answer)
+
+# %% tags=["solution"]
+weights = ParamGroup.from_predicate("weight")
+answer = weights.exclude(ParamGroup.from_predicate("output"))
+check("4.5.3", answer)
+
+
+# %% tags=["exercise"]
+# exercise 4.5.4: a rule with the name Signs: every number moves by lr against
+# the sign of its gradient, and nothing is remembered
+class Signs:
+    state_type = type(None)
+
+    def step(self, lr, tensor, grad, state):
+        return ...
+
+
+answer = ...  # Signs()
+check("4.5.4", answer)
+
+
+# %% tags=["solution"]
+class Signs:
+    state_type = type(None)
+
+    def step(self, lr, tensor, grad, state):
+        return tensor - grad.sign() * lr, None
+
+
+answer = Signs()
+check("4.5.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why is the learning rate an argument of <code>step</code>?</summary>
+#
+# It changes from batch to batch. As an argument it is nobody's state, and a schedule, a
+# rate per part or a plain number can be given alike.
+# </details>
+#
+# <details><summary>What is lost if only the model is saved?</summary>
+#
+# The states: velocities, averages, counts of steps. Training goes on, but it limps
+# until the averages are full again.
+# </details>
+#
+# <details><summary>Is clipping by norm done for the whole model at once?</summary>
+#
+# No, for each parameter on its own, as in Burn. PyTorch's `clip_grad_norm_` takes the
+# length over all of them.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: types of optimizers</b></summary>
+#
+# In Rust `OptimizerAdaptor<Adam, Model<B>, B>` names rule, model and backend, and
+# `config.optimizer.init()` finds them out from how it is used. Here an adaptor fits
+# any module on any backend: each state goes where its first gradient is.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - `model = optimizer.step(lr, model, grads)`; nothing is changed in place.
+# - A rule knows one tensor; an adaptor maps it over a module and keeps the states.
+# - Without a gradient a parameter and its state stay as they are.
+# - Clipping is per parameter, before decay; groups have rules and rates of their own.
+# - Records hold the states by parameter id and resume to the last bit.
+#
+# **Where this lives.** `burnbook/optim/__init__.py`. Rules: `burnbook/optim/rule.py`,
+# `burnbook/optim/sgd.py`, `burnbook/optim/adagrad.py`, `burnbook/optim/rmsprop.py`,
+# `burnbook/optim/adam.py`, `burnbook/optim/adamw.py`, `burnbook/optim/adan.py`,
+# `burnbook/optim/muon.py`. L-BFGS: `burnbook/optim/lbfgs.py`,
+# `burnbook/optim/line_search.py`, `burnbook/optim/flat.py`. Over a module:
+# `burnbook/optim/adaptor.py`, `burnbook/optim/state.py`, `burnbook/optim/groups.py`,
+# `burnbook/optim/clipping.py`, `burnbook/optim/grads.py`. Their ops:
+# `burnbook/ops/update.py`, `burnbook/ops/sweep.py`, `burnbook/ops/curvature.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `AdamConfig().init()` | `AdamConfig::new().init()` | the same |
+# | `model = optimizer.step(lr, model, grads)` | `model = optim.step(lr, model, grads);` | the same |
+# | `GradientClippingConfig.Norm(1.0)` | `GradientClippingConfig::Norm(1.0)` | the same |
+# | `optimizer.into_record()` | `optim.to_record()` | the same |
+# | a rule with `step` and `state_type` | `impl SimpleOptimizer<B>` | the same, without `B` |
+# | `AdanConfig`, `MuonConfig`, `LBFGSConfig` | – | the same |
+# | `with_group(ParamGroup.…, config)` | – | `with_group(ParamGroup::…, optim, clipping)` |
+#
+# Next: [4.7 · Learning rate scheduler](04_07_lr_scheduler.ipynb)

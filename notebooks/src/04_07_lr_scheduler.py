@@ -1,0 +1,404 @@
+# %% [markdown] tags=["goals"]
+# # 4.7 · Learning rate scheduler
+#
+# After this chapter you can
+#
+# - give a training a learning rate that follows a curve;
+# - tell the curves apart, multiply them, and put one after the other;
+# - stop in the middle of one and go on, and write your own.
+#
+# About 20 minutes. You should have read [chapter 4.5](04_05_optimizer.ipynb).
+
+# %% tags=["setup"]
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+import burnbook
+from burnbook import nn, optim
+from burnbook.autodiff import Autodiff
+from burnbook.backend import Numpy
+from burnbook.data import DataLoaderBuilder, DigitsDataset
+from burnbook.examples.guide.data import MnistBatcher
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.optim import GradientsParams, LrSchedulerConfig, ParamGroup
+from burnbook.tensor import Tensor
+from burnbook.train import LearnerBuilder, LearningRateMetric
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Lines
+
+burnbook.seed(0)
+
+# %% [markdown]
+# ## Try it
+#
+# A scheduler has one verb. Each `step()` goes on by one batch and says which learning
+# rate to use now.
+
+# %% tags=["run-me"]
+schedule = optim.LinearLrSchedulerConfig(0.9, 0.5, 4).init()
+[round(schedule.step(), 4) for _ in range(6)]
+
+# %% [markdown]
+# From 0.9 to 0.5 in 4 steps: five rates, and the last one for ever.
+#
+# ## By hand
+#
+# Large steps at first, small ones at the end: half a cosine is a favourite way down.
+#
+# $$\eta_k = \eta_{min} + \tfrac{1}{2}(\eta_0 - \eta_{min})(1 + \cos(\pi k / n)) \qquad
+# k = 0 \dots n$$
+
+# %% tags=["run-me"]
+k = np.arange(51)
+by_hand = 0.1 + 0.5 * (0.8 - 0.1) * (1 + np.cos(np.pi * k / 50))
+
+# %% [markdown]
+# ## In burnbook
+
+
+# %% tags=["run-me"]
+def rates(scheduler, count):
+    return np.array([scheduler.step() for _ in range(count)])
+
+
+config = optim.CosineAnnealingLrSchedulerConfig(0.8, 50).with_min_lr(0.1)
+same(by_hand, rates(config.init(), 51))
+
+# %% [markdown]
+# ## See it
+#
+# After its `n + 1` rates the cosine begins again, as in Burn 0.15.
+
+# %% tags=["widget"]
+linear = optim.LinearLrSchedulerConfig(0.8, 0.1, 50)
+exponential = optim.ExponentialLrSchedulerConfig(0.8, 0.96)
+down = {"linear": linear, "cosine": config, "exponential": exponential}
+Lines({name: rates(c.init(), 100) for name, c in down.items()}, "Ways down")
+
+# %% [markdown]
+# | config | the rate of call $i = 0, 1, 2 \dots$ |
+# |---|---|
+# | `ConstantLr(lr)`, or a number | lr |
+# | `LinearLrSchedulerConfig(initial, final, n)` | straight from initial to final |
+# | `CosineAnnealingLrSchedulerConfig(initial, n)` | half a cosine to `min_lr`, again and again |
+# | `ExponentialLrSchedulerConfig(initial, γ)` | initial · γ^i |
+# | `StepLrSchedulerConfig(initial, size)` | initial · γ^⌊i / size⌋: stairs |
+# | `NoamLrSchedulerConfig(init)` | up in a line, then down with 1/√i |
+
+# %% tags=["run-me"]
+halving = optim.ExponentialLrSchedulerConfig(0.8, 0.5)
+stairs = optim.StepLrSchedulerConfig(0.8, 2).with_gamma(0.5)
+for config in (halving, stairs):
+    print(rates(config.init(), 6).round(4))
+
+# %% [markdown]
+# Noam's schedule is that of the first transformer. It *warms up*: averages of an
+# optimizer are worth little in the first steps, so these are kept small. Its rate is
+# scaled by the size of the model, and highest at the end of the warm-up.
+
+# %% tags=["run-me"]
+config = optim.NoamLrSchedulerConfig(1.0).with_model_size(64)
+noam = rates(config.with_warmup_steps(20).init(), 100)
+print(int(noam.argmax()) + 1, f"{noam.max():.4f}")
+same([64**-0.5 * 20**-0.5], [noam.max()])
+
+# %% tags=["run-me"]
+stairs = optim.StepLrSchedulerConfig(0.03, 25).with_gamma(0.5)
+Lines({"noam": noam, "stairs": rates(stairs.init(), 100)}, "Up, and stairs")
+
+# %% [markdown]
+# ## In a loop
+#
+# Ask once per batch, before the step. The optimizer takes the rate as an argument, so
+# nobody has to tell it that the rate has changed. `as_scheduler` makes a constant
+# schedule of a number, so this function trains with either.
+
+# %% tags=["run-me"]
+device = Autodiff(Numpy())
+batcher = MnistBatcher(device)
+items = [DigitsDataset.train().get(i) for i in range(64)]
+batch = batcher.batch(items)
+
+
+def train(model, lr, steps):
+    schedule, adam = optim.as_scheduler(lr), optim.AdamConfig().init()
+    for _ in range(steps):
+        item = model.forward_classification(batch.images, batch.targets)
+        grads = GradientsParams.from_grads(item.loss.backward(), model)
+        model = adam.step(schedule.step(), model, grads)
+    return item.loss.into_scalar()
+
+
+# %% tags=["run-me"]
+model = ModelConfig(10, 32).with_dropout(0.0).init(device)
+down = optim.CosineAnnealingLrSchedulerConfig(0.01, 30)
+print("a number:   loss < 0.5", train(model, 0.01, 30) < 0.5)
+print("a schedule: loss < 0.5", train(model, down.init(), 30) < 0.5)
+
+# %% [markdown]
+# ## In the learner
+#
+# The third argument of `build` is a scheduler; a number there is a constant one. The
+# learner asks it once per batch (also for batches whose gradients are only added up),
+# and never in validation. `LearningRateMetric` shows what it said.
+
+# %% tags=["run-me"]
+artifacts = Path("artifacts/schedule")
+shutil.rmtree(artifacts, ignore_errors=True)
+
+
+def loader(dataset, device):
+    builder = DataLoaderBuilder(MnistBatcher(device)).batch_size(64)
+    return builder.build(dataset)
+
+
+train_loader = loader(DigitsDataset.train(), device)
+valid_loader = loader(DigitsDataset.test(), device.inner)
+batches = len(list(train_loader))
+
+# %% tags=["run-me"]
+one_epoch = optim.LinearLrSchedulerConfig(0.01, 0.001, batches - 1)
+learner = (
+    LearnerBuilder(artifacts)
+    .metric_train_numeric(LearningRateMetric())
+    .devices([device])
+    .num_epochs(2)
+    .build(model, optim.AdamConfig().init(), one_epoch.init())
+)
+trained = await learner.fit_async(train_loader, valid_loader)
+
+# %% tags=["run-me"]
+for epoch, mean in learner.result.history.epochs("Learning Rate", "train"):
+    print(f"epoch {epoch}: mean rate {mean:.4f}")
+
+# %% [markdown]
+# In the first epoch it went down from 0.01 to 0.001, in the second it stayed there.
+#
+# ## Side by side
+#
+# `Composed` runs several schedules at once and multiplies their rates (or adds or
+# averages them): a warm-up times stairs.
+
+# %% tags=["run-me"]
+warm = optim.LinearLrSchedulerConfig(0.25, 1.0, 3)
+stairs = optim.StepLrSchedulerConfig(0.8, 3).with_gamma(0.5)
+both = optim.ComposedLrSchedulerConfig().linear(warm).step(stairs)
+print(rates(both.init(), 7).round(4))
+added = both.with_reduction(optim.SchedulerReduction.Sum)
+print(rates(added.init(), 7).round(4))
+
+# %% [markdown]
+# ## One after the other
+#
+# `Sequential` changes over at *milestones*, and each schedule starts at its own
+# beginning. Warm-up, then a cosine, is how most large models are trained.
+
+# %% tags=["run-me"]
+up = LrSchedulerConfig.Linear(optim.LinearLrSchedulerConfig(0.02, 0.5, 20))
+cosine = optim.CosineAnnealingLrSchedulerConfig(0.5, 79)
+parts = [up, LrSchedulerConfig.Cosine(cosine)]
+usual = optim.SequentialLrSchedulerConfig(parts, [20])
+Lines({"warm-up, cosine": rates(usual.init(), 100)}, "In sequence")
+
+# %% [markdown]
+# ## A schedule for each group
+#
+# `ModuleLrScheduler` asks one schedule per group of parameters. What it says is a
+# number with exceptions, and the optimizer understands it.
+
+# %% tags=["run-me"]
+biases = ParamGroup.from_predicate("bias")
+each = optim.ModuleLrScheduler(0.1).with_group(biases, halving.init())
+layer = nn.LinearConfig(1, 1).with_initializer(nn.Initializer.Zeros)
+layer, sgd = layer.init(device), optim.SgdConfig().init()
+for _ in range(3):
+    loss = layer.forward(Tensor[2].ones([1, 1], device))
+    grads = GradientsParams.from_grads(loss.backward(), layer)
+    layer = sgd.step(each.step(), layer, grads)
+same([[-0.3]], layer.weight.val())  # 0.1 + 0.1 + 0.1
+same([-1.4], layer.bias.val())  # 0.8 + 0.4 + 0.2
+
+# %% [markdown]
+# ## Stop, and go on
+#
+# Where a schedule stands is a number or two, and that is its record. The learner's
+# checkpoints keep it beside model and optimizer.
+
+# %% tags=["run-me"]
+schedule = usual.init()
+rates(schedule, 30)
+record = schedule.into_record()
+print(record)
+resumed = usual.init().load_record(record)
+same(rates(schedule, 70), rates(resumed, 70))
+
+# %% [markdown]
+# ## Your own
+#
+# Three methods make a scheduler: `step`, `into_record` and `load_record`. Where a count
+# of steps says it all, the last two are these:
+
+
+# %% tags=["run-me"]
+class Counted:
+    steps = 0
+
+    def into_record(self):
+        return self.steps
+
+    def load_record(self, record):
+        self.steps = record
+        return self
+
+
+# %% [markdown]
+# And this goes up and down like a saw with two flanks:
+
+
+# %% tags=["run-me"]
+class Triangle(Counted):
+    def __init__(self, low, high, flank):
+        self.low, self.high, self.flank = low, high, flank
+
+    def step(self):
+        place = abs(self.steps % (2 * self.flank) - self.flank) / self.flank
+        self.steps += 1
+        return self.high - (self.high - self.low) * place
+
+
+print(rates(Triangle(0.1, 0.5, 4), 10).round(2))
+print("loss < 0.5", train(model, Triangle(0.001, 0.01, 5), 30) < 0.5)
+
+# %% [markdown]
+# ## Look inside
+
+# %% tags=["peek"]
+peek(optim.NoamLrScheduler)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# This one would grow for ever. A config refuses it where it is written down.
+
+# %% tags=["raises-exception"]
+optim.ExponentialLrSchedulerConfig(0.1, 1.5)
+
+# %% [markdown]
+# A config is no scheduler yet:
+
+# %% tags=["raises-exception"]
+train(model, linear, 30)
+
+# %% [markdown]
+# And the scheduler is no rate: ask it, then step.
+
+# %% tags=["raises-exception"]
+sgd.step(linear.init(), layer, grads)
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 4.7.1: the rate of call 3 (the fourth), in your head, of
+# ExponentialLrSchedulerConfig(0.8, 0.5)
+answer = ...
+check("4.7.1", answer)
+
+# %% tags=["solution"]
+answer = 0.8 * 0.5**3
+check("4.7.1", answer)
+
+# %% tags=["exercise"]
+# exercise 4.7.2: which call of StepLrSchedulerConfig(1.0, 30), whose gamma is
+# 0.1, is the first that gives less than 0.005? (the first of all is 1)
+answer = ...
+check("4.7.2", answer)
+
+# %% tags=["solution"]
+answer = 30 * 3 + 1
+check("4.7.2", answer)
+
+# %% tags=["exercise"]
+# exercise 4.7.3: a config whose rates are 0.1, 0.2, 0.3, then 0.4 for ever
+answer = ...
+check("4.7.3", answer)
+
+# %% tags=["solution"]
+answer = optim.LinearLrSchedulerConfig(0.1, 0.4, 3)
+check("4.7.3", answer)
+
+
+# %% tags=["exercise"]
+# exercise 4.7.4: a scheduler that gives 1, 1/2, 1/3, 1/4 and so on
+class Harmonic(Counted):
+    def step(self):
+        return ...
+
+
+answer = ...  # Harmonic, the class
+check("4.7.4", answer)
+
+
+# %% tags=["solution"]
+class Harmonic(Counted):
+    def step(self):
+        self.steps += 1
+        return 1 / self.steps
+
+
+answer = Harmonic
+check("4.7.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Is a schedule asked per epoch or per batch?</summary>
+#
+# Per batch. For a schedule over epochs multiply its steps by the batches of an epoch.
+# </details>
+#
+# <details><summary>Why do many schedules begin with a warm-up?</summary>
+#
+# At first gradients are large and the averages of the optimizer rest on few of them. A
+# wrong step of full length costs more than some short ones.
+# </details>
+#
+# <details><summary>Why does a checkpoint hold the scheduler?</summary>
+#
+# Else a resumed run would begin the curve anew, with the large rate of its beginning.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: a number that is a scheduler</b></summary>
+#
+# In Rust `f64` implements the trait `LrScheduler`, so `build(model, optim, 1e-4)` type
+# checks. A Python float has no method `step`; `as_scheduler` wraps it in `ConstantLr`.
+# The checks that Burn makes in `init()` happen here when the config is made.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - `schedule.step()` gives the rate of this batch; `optimizer.step` takes it.
+# - Linear, cosine, exponential, stairs, Noam; a plain number is a constant schedule.
+# - `Composed` runs side by side, `Sequential` one after the other, `ModuleLrScheduler`
+#   one per group.
+# - The record is the place on the curve; checkpoints keep it.
+#
+# **Where this lives.** `burnbook/optim/lr_scheduler.py`, the curves in
+# `burnbook/optim/schedules.py`, what is made of several in `burnbook/optim/composed.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `LinearLrSchedulerConfig(a, b, n).init()` | `LinearLrSchedulerConfig::new(a, b, n).init()` | `….init().unwrap()` |
+# | `CosineAnnealingLrSchedulerConfig(a, n)` | the same | the same; goes up again after n |
+# | `NoamLrSchedulerConfig(init_lr)` | `NoamLrSchedulerConfig::new(init_lr)` | the field is called `factor` |
+# | `StepLrSchedulerConfig(a, size)` | – | the same |
+# | `ComposedLrSchedulerConfig()`, `Sequential…`, `ModuleLrScheduler` | – | the same |
+# | `schedule.into_record()` | `schedule.to_record::<B>()` | `schedule.to_record()` |
+#
+# Next: [5 · Custom training loop](05_custom_training_loop.ipynb)

@@ -1,0 +1,522 @@
+# %% [markdown] tags=["goals"]
+# # 5 · Custom training loop
+#
+# After this chapter you can
+#
+# - write training and validation yourself, with nothing between you and the numbers;
+# - split gradients among learning rates and optimizers, and add them up over batches;
+# - pack model and optimizer into a learner type of your own.
+#
+# About 25 minutes. You should have read [chapter 3.3](03_3_training.ipynb) and
+# [chapter 4.3](04_03_autodiff.ipynb).
+
+# %% tags=["setup"]
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+import burnbook
+from burnbook.data import DataLoaderBuilder, DigitsDataset
+from burnbook.examples.guide.data import MnistBatch, MnistBatcher
+from burnbook.examples.guide.model import Model, ModelConfig
+from burnbook.optim import (
+    AdamConfig,
+    GradientsAccumulator,
+    GradientsParams,
+    Optimizer,
+    ParamGroup,
+    SgdConfig,
+)
+from burnbook.prelude import *
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Lines
+
+burnbook.seed(0)
+
+# %% [markdown]
+# The learner of chapter 3.3 trains most models. When yours needs something else (two
+# models that play against each other, steps of odd lengths, gradients from elsewhere),
+# write the loop. It is short.
+#
+# ## Try it
+#
+# A line through four points: forward, backward, step, and again.
+
+# %% tags=["run-me"]
+device = Autodiff(Numpy())
+x = Tensor[2].from_data([[0.0], [1.0], [2.0], [3.0]], device)
+y = x * 2.0 + 1.0
+
+start = nn.LinearConfig(1, 1).with_initializer(nn.Initializer.Zeros)
+model, optim = start.init(device), SgdConfig().init()
+mse = nn.MseLoss()
+for _ in range(20):
+    loss = mse.forward(model.forward(x), y, nn.Reduction.Mean)
+    grads = GradientsParams.from_grads(loss.backward(), model)
+    model = optim.step(0.1, model, grads)
+print("the loss fell below 0.05:", loss.into_scalar() < 0.05)
+
+# %% [markdown]
+# ## By hand
+#
+# The same line in NumPy. With the error $e_i = w x_i + b - y_i$, the mean of its squares
+# has the slopes
+#
+# $$\frac{\partial L}{\partial w} = \frac{2}{n} \sum_i e_i\, x_i \qquad
+# \frac{\partial L}{\partial b} = \frac{2}{n} \sum_i e_i$$
+
+# %% tags=["run-me"]
+xs, ys = np.array([0.0, 1, 2, 3]), np.array([1.0, 3, 5, 7])
+w = b = 0.0
+for _ in range(20):
+    error = w * xs + b - ys
+    slopes = 2 * (error * xs).mean(), 2 * error.mean()
+    w, b = w - 0.1 * slopes[0], b - 0.1 * slopes[1]
+
+# %% [markdown]
+# ## In burnbook
+
+# %% tags=["run-me"]
+same([[w]], model.weight.val())
+same([b], model.bias.val())
+
+# %% [markdown]
+# ## The whole loop
+#
+# Now the digits of the guide, without the learner. The configuration is that of
+# chapter 3.3, and so are the batcher and the loaders: the loop is all that changes.
+
+
+# %% tags=["run-me"]
+class MnistTrainingConfig(Config):
+    model: ModelConfig
+    optimizer: AdamConfig
+    num_epochs: int = 10
+    batch_size: int = 64
+    num_workers: int = 4
+    seed: int = 42
+    lr: float = 1e-4
+
+
+config = MnistTrainingConfig(ModelConfig(10, 64), AdamConfig())
+config = config.with_num_epochs(3).with_num_workers(2).with_lr(2e-3)
+print(config.num_epochs, "epochs at", config.lr)
+
+# %% [markdown]
+# (The book takes `ModelConfig(10, 1024)`; 64 hidden numbers are quicker.) Model and
+# optimizer are two names of ours. The batcher for validation is on the backend below,
+# without gradients.
+
+
+# %% tags=["run-me"]
+def loader(dataset, device):
+    builder = DataLoaderBuilder(MnistBatcher(device))
+    builder = builder.batch_size(config.batch_size).shuffle(config.seed)
+    return builder.num_workers(config.num_workers).build(dataset)
+
+
+device.seed(config.seed)
+model = config.model.init(device)
+optim = config.optimizer.init()
+dataloader_train = loader(DigitsDataset.train(), device)
+dataloader_test = loader(DigitsDataset.test(), device.inner)
+
+
+# %% [markdown]
+# A loss, and the share of right guesses in percent. Both serve training and validation.
+
+
+# %% tags=["run-me"]
+def accuracy(output, targets):
+    predictions = output.argmax(1).squeeze(1)
+    correct = predictions.equal(targets).int().sum().into_scalar()
+    return correct / targets.dims()[0] * 100
+
+
+def evaluate(model, batch):
+    output = model.forward(batch.images)
+    cross_entropy = nn.CrossEntropyLossConfig().init(output.device())
+    loss = cross_entropy.forward(output, batch.targets)
+    return loss, accuracy(output, batch.targets)
+
+
+# %% [markdown]
+# One epoch of training. `backward` gives the gradients of this pass; `from_grads` looks
+# up which belongs to which parameter, by its id; the step consumes them. Nothing is
+# registered with the optimizer, and nothing has to be set to zero. What the book
+# prints, we collect.
+
+# %% tags=["run-me"]
+log, losses = [], []
+
+
+def train_epoch(model, epoch):
+    for iteration, batch in enumerate(dataloader_train):
+        loss, correct = evaluate(model, batch)
+        grads = loss.backward()  # of the current backward pass
+        grads = GradientsParams.from_grads(grads, model)  # by parameter
+        model = optim.step(config.lr, model, grads)
+        losses.append(loss.into_scalar())
+        log.append(
+            f"[Train - Epoch {epoch} - Iteration {iteration}] "
+            f"Loss {losses[-1]:.3f} | Accuracy {correct:.3f} %"
+        )
+    return model
+
+
+# %% [markdown]
+# One epoch of validation. `valid()` gives the model without autodiff: its dropout
+# sleeps, and it keeps no tape.
+
+# %% tags=["run-me"]
+accuracies = []
+
+
+def valid_epoch(model_valid, epoch):
+    right = 0.0
+    for iteration, batch in enumerate(dataloader_test):
+        loss, correct = evaluate(model_valid, batch)
+        right += correct * batch.targets.dims()[0]
+        log.append(
+            f"[Valid - Epoch {epoch} - Iteration {iteration}] "
+            f"Loss {loss.into_scalar()} | Accuracy {correct}"
+        )
+    accuracies.append(right / len(DigitsDataset.test()))
+
+
+# %% tags=["run-me"]
+for epoch in range(1, config.num_epochs + 1):
+    model = train_epoch(model, epoch)
+    valid_epoch(model.valid(), epoch)
+
+print(len(log), "lines, the first", log[0].partition("] ")[0] + "]")
+print("the loss fell below 1:", losses[-1] < 1)
+print("more than 80 of 100 unseen digits are read:", accuracies[-1] > 80)
+
+# %% [markdown]
+# In Rust `optim.step` takes the old model away. Here it stays as it was, so the name
+# `model` has to move on: whoever forgets `model =` trains nothing.
+#
+# ## See it
+
+# %% tags=["widget"]
+Lines({"loss": losses}, "Three epochs, batch by batch")
+
+# %% [markdown]
+# ## Gradients of several batches
+#
+# A batch that does not fit into memory can be taken in parts. An accumulator adds the
+# gradients up; `grads()` gives the sums and starts again. First the parts, with a
+# model without dropout so that we can compare:
+
+# %% tags=["run-me"]
+calm = ModelConfig(10, 16).with_dropout(0.0).init(device)
+items = [DigitsDataset.train().get(i) for i in range(64)]
+batcher = MnistBatcher(device)
+
+accumulator = GradientsAccumulator()
+for first in range(0, 64, 16):
+    loss, _ = evaluate(calm, batcher.batch(items[first : first + 16]))
+    grads = GradientsParams.from_grads(loss.backward(), calm)
+    accumulator.accumulate(calm, grads)
+sums = accumulator.grads()
+print(sums, accumulator)
+
+# %% [markdown]
+# It gives sums, not means. Four means over 16 images are four times the mean over 64;
+# so divide the learning rate (or each loss) by four.
+
+# %% tags=["run-me"]
+loss, _ = evaluate(calm, batcher.batch(items))
+whole = GradientsParams.from_grads(loss.backward(), calm)
+name = calm.conv1.weight.id
+same(sums.get(name) / 4.0, whole.get(name))
+
+# %% [markdown]
+# ## Several learning rates, several optimizers
+#
+# A container may hold the gradients of a part only, and a step moves what it has
+# gradients for. `from_module` and `from_params` take theirs out; `from_grads` gets
+# what remains.
+
+# %% tags=["run-me"]
+loss, _ = evaluate(calm, batcher.batch(items))
+grads = loss.backward()
+grads_conv1 = GradientsParams.from_module(grads, calm.conv1)
+grads_conv2 = GradientsParams.from_module(grads, calm.conv2)
+bias = calm.linear1.bias
+grads_bias = GradientsParams.from_params(grads, calm.linear1, [bias.id])
+rest = GradientsParams.from_grads(grads, calm)
+for part in (grads_conv1, grads_conv2, grads_bias, rest):
+    print(part)
+
+# %% [markdown]
+# Each part steps at a rate of its own, or with another optimizer. A step gives a new
+# model, and the ids stay; so the gradients of the next part still find theirs.
+
+# %% tags=["run-me"]
+plain, adam = SgdConfig().init(), AdamConfig().init()
+stepped = plain.step(0.1 * 2.0, calm, grads_conv1)
+stepped = plain.step(0.1 * 4.0, stepped, grads_conv2)
+stepped = plain.step(0.1 * 0.1, stepped, grads_bias)
+stepped = adam.step(1e-3, stepped, rest)
+
+moved = calm.conv1.weight.val().inner() - stepped.conv1.weight.val().inner()
+same(moved / 0.2, whole.get(name))
+
+# %% [markdown]
+# Where the division stays the same for the whole training, say it once: an optimizer
+# may have groups, each with its own rule ([chapter 4.5](04_05_optimizer.ipynb)), and a
+# schedule each ([chapter 4.7](04_07_lr_scheduler.ipynb)).
+
+# %% tags=["run-me"]
+convolutions = ParamGroup.from_predicate("conv")
+mixed = AdamConfig().init().with_group(convolutions, SgdConfig())
+print(mixed)
+
+# %% [markdown]
+# ## Types of your own
+#
+# A loop with many names wants to be a type. The simplest holds one kind of model; what
+# may vary is the backend, which the model knows, and the optimizer.
+
+
+# %% tags=["run-me"]
+@dataclass
+class DigitLearner:
+    model: Model
+    optim: Optimizer
+
+    def step(self, lr, batch: MnistBatch):
+        loss, _ = evaluate(self.model, batch)
+        grads = GradientsParams.from_grads(loss.backward(), self.model)
+        self.model = self.optim.step(lr, self.model, grads)
+        return loss
+
+
+# %% tags=["run-me"]
+learner = DigitLearner(ModelConfig(10, 16).init(device), AdamConfig().init())
+print(learner.step(1e-3, batcher.batch(items)).shape, learner.optim)
+
+# %% [markdown]
+# The next is for any model and any optimizer. Type variables say which is which; they
+# help readers and type checkers, and Python runs without them.
+
+# %% tags=["run-me"]
+M = TypeVar("M", bound=Module)
+O = TypeVar("O", bound=Optimizer)  # noqa: E741
+
+
+@dataclass
+class Learner(Generic[M, O]):
+    model: M
+    optim: O
+
+    def step(self, lr, loss_of):
+        loss = loss_of(self.model)
+        grads = GradientsParams.from_grads(loss.backward(), self.model)
+        self.model = self.optim.step(lr, self.model, grads)
+        return loss.into_scalar()
+
+
+# %% tags=["run-me"]
+def off_the_line(model):
+    return mse.forward(model.forward(x), y, nn.Reduction.Mean)
+
+
+learner = Learner[nn.Linear, Optimizer](start.init(device), SgdConfig().init())
+for _ in range(20):
+    learner.step(0.1, off_the_line)
+same([[w]], learner.model.weight.val())
+
+# %% [markdown]
+# A third one names the backend too. In Rust that takes a field of no size, because a
+# type may not have a parameter that it does not use. Here the field is of use: it is
+# the device to which batches go, and what else your training needs can join it. This
+# learner adds gradients up, and steps after every so many parts.
+
+# %% tags=["run-me"]
+B = TypeVar("B", bound=Backend)
+
+
+@dataclass
+class PatientLearner(Generic[B, M, O]):
+    device: B
+    model: M
+    optim: O
+    every: int = 4
+
+    def __post_init__(self):
+        self.accumulator, self.waiting = GradientsAccumulator(), 0
+
+
+# %% tags=["run-me"]
+def add(self, lr, items):
+    batch = MnistBatcher(self.device).batch(items)
+    loss, _ = evaluate(self.model, batch)
+    grads = GradientsParams.from_grads(loss.backward(), self.model)
+    self.accumulator.accumulate(self.model, grads)
+    self.waiting = (self.waiting + 1) % self.every
+    if not self.waiting:
+        sums = self.accumulator.grads()
+        self.model = self.optim.step(lr / self.every, self.model, sums)
+
+
+PatientLearner.add = add
+
+# %% tags=["run-me"]
+patient = PatientLearner(device, calm, SgdConfig().init())
+for first in range(0, 64, 16):
+    patient.add(0.1, items[first : first + 16])
+at_once = SgdConfig().init().step(0.1, calm, whole)
+same(patient.model.conv1.weight.val(), at_once.conv1.weight.val())
+
+# %% [markdown]
+# These are suggestions. Models and optimizers know nothing of each other, so any
+# arrangement will do.
+#
+# ## Look inside
+
+# %% tags=["peek"]
+peek(GradientsAccumulator)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# A validation batch lies on the backend below. Without `valid()` two backends meet; in
+# Rust the compiler says so, here the first operation does.
+
+# %% tags=["raises-exception"]
+calm.forward(next(iter(dataloader_test)).images)
+
+# %% [markdown]
+# A step makes a new model, with new leaves. A loss that the old one computed has no
+# gradients for them:
+
+# %% tags=["raises-exception"]
+loss, _ = evaluate(calm, batcher.batch(items[:4]))
+GradientsParams.from_grads(loss.backward(), at_once)
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 5.1: Sgd at rate 0.1 on one large batch; which rate gives the same
+# step for the summed gradients of 8 equal parts of it?
+answer = ...
+check("5.1", answer)
+
+# %% tags=["solution"]
+answer = 0.1 / 8
+check("5.1", answer)
+
+
+# %% tags=["exercise"]
+# exercise 5.2: one step for a model, an optimizer, a rate and a function that
+# computes the loss of a model; return the new model
+def one_step(model, optim, lr, loss_of):
+    return ...
+
+
+answer = ...  # one_step
+check("5.2", answer)
+
+
+# %% tags=["solution"]
+def one_step(model, optim, lr, loss_of):
+    grads = loss_of(model).backward()
+    grads = GradientsParams.from_grads(grads, model)
+    return optim.step(lr, model, grads)
+
+
+answer = one_step
+check("5.2", answer)
+
+
+# %% tags=["exercise"]
+# exercise 5.3: take the gradients of all parameters named bias out of what
+# backward() gave, and leave the others in
+def take_biases(grads, model):
+    return ...
+
+
+answer = ...  # take_biases
+check("5.3", answer)
+
+
+# %% tags=["solution"]
+def take_biases(grads, model):
+    named = model.named_params()
+    biases = [param.id for path, param in named if path.endswith("bias")]
+    return GradientsParams.from_params(grads, model, biases)
+
+
+answer = take_biases
+check("5.3", answer)
+
+# %% tags=["exercise"]
+# exercise 5.4: steps in an epoch of 23 batches, if a step is made after every
+# 4 of them, and at the end for those that are left
+answer = ...
+check("5.4", answer)
+
+# %% tags=["solution"]
+answer = -(-23 // 4)
+check("5.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why must gradients be linked to parameters at all?</summary>
+#
+# `backward` knows tensors. A step makes new tensors, another device has copies of its
+# own, a sum belongs to no single graph. What lasts is the id of the parameter.
+# </details>
+#
+# <details><summary>Where is <code>zero_grad()</code>?</summary>
+#
+# Nowhere. Each pass has a container of its own, and a step takes the gradients out.
+# </details>
+#
+# <details><summary>What happens to a parameter without a gradient?</summary>
+#
+# Nothing: neither it nor what the optimizer remembers of it changes. That is why steps
+# with parts of the gradients do not disturb each other.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: generic types</b></summary>
+#
+# Rust asks for bounds where a method uses them: `impl<B, M, O> Learner<M, O>` with `M:
+# AutodiffModule<B>` is refused ("the type parameter `B` is not constrained", E0207),
+# until the method itself names `B` or the struct holds a `PhantomData<B>`. In Python
+# annotations are not checked when a program runs: `Learner[nn.Linear, Optimizer]` and
+# `Learner` make the same object, and a mistake shows at the first step. From Python
+# 3.12 on, `class Learner[M, O]` needs no `TypeVar`.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - The loop: forward, loss, backward, `from_grads`, `model = optim.step(lr, model, grads)`.
+# - Validate on `model.valid()`, with batches on the backend below.
+# - `GradientsAccumulator` adds up over batches: sums, not means.
+# - `from_module` and `from_params` split gradients among rates and optimizers.
+# - A learner type is a class with a model and an optimizer, and what else you need.
+#
+# **Where this lives.** In the chapters on its parts: nothing was added for the loop.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `for i, batch in enumerate(loader)` | `for (i, batch) in loader.iter().enumerate()` | the same |
+# | `GradientsParams.from_grads(grads, model)` | `GradientsParams::from_grads(grads, &model)` | the same |
+# | `model = optim.step(lr, model, grads)` | `model = optim.step(lr, model, grads);` | the same |
+# | `from_module(grads, model.conv1)` | `from_module(&mut grads, &model.conv1)` | the same |
+# | `accumulator.accumulate(model, grads)` | `accumulator.accumulate(&model, grads)` | the same |
+# | `Learner(Generic[M, O])` | `struct Learner<M, O>` | the same |
+# | `device: B` in the type | `_b: PhantomData<B>` | not needed: no `B` |
+#
+# Back to [1 · Overview](01_overview.ipynb)
