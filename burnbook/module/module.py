@@ -232,7 +232,7 @@ class Module(Tree):
 
     def into_record(self) -> Any:
         """The record: names, ids and elements of all parameters."""
-        return records.to_record(self)
+        return records.module_record(self)
 
     def load_record(self, record: Any, partial: bool = False) -> Self:
         """The module with the values and ids of a record.

@@ -24,6 +24,26 @@ from burnbook.tensor import Tensor, TensorData
 from burnbook.tensor.qfloat import QFloat
 
 
+class ModuleRecord(dict[str, Any]):
+    """The record of a module, which remembers the module for formats without names.
+
+    It is a dict, and only that when it is copied or pickled.
+    """
+
+    def __init__(self, record: dict[str, Any], module: Tree):
+        super().__init__(record)
+        self.module = module
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
+def module_record(module: Tree) -> Any:
+    """The record of a whole module; None where nothing is in it."""
+    record = to_record(module)
+    return ModuleRecord(record, module) if isinstance(record, dict) else record
+
+
 def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
     """The record of a module or of a part of one."""
     if isinstance(value, Reparameterized):
@@ -50,6 +70,8 @@ def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
 
 def load_record(module: Any, record: Any, partial: bool) -> Any:
     """The module with the values of the record; a RecordError lists what misfits."""
+    if hasattr(record, "for_module"):  # of a format without names
+        record = record.for_module(module)
     if record is not None and not isinstance(record, (dict, ParamRecord)):
         raise RecordError(
             f"load into {type(module).__name__}",

@@ -1,6 +1,15 @@
 """Building blocks · Record. Saving what a model has learned, in Burn's own formats."""
 
 from burnbook.errors import RecordError
+from burnbook.record.binary import (
+    BinBytesRecorder,
+    BinFileRecorder,
+    BinGzFileRecorder,
+    NoStdInferenceRecorder,
+    NoStdTrainingRecorder,
+    SealedRecord,
+    SensitiveCompactRecorder,
+)
 from burnbook.record.burnpack import BurnpackRecorder
 from burnbook.record.inspection import Entry, RecordSummary, describe
 from burnbook.record.recorder import (
@@ -26,6 +35,9 @@ from burnbook.record.settings import (
 from burnbook.record.tree import BurnRecord, Metadata
 
 __all__ = [
+    "BinBytesRecorder",
+    "BinFileRecorder",
+    "BinGzFileRecorder",
     "BurnRecord",
     "BurnpackRecorder",
     "CompactRecorder",
@@ -42,11 +54,15 @@ __all__ = [
     "NamedMpkBytesRecorder",
     "NamedMpkFileRecorder",
     "NamedMpkGzFileRecorder",
+    "NoStdInferenceRecorder",
+    "NoStdTrainingRecorder",
     "PrecisionSettings",
     "PrettyJsonFileRecorder",
     "RecordError",
     "RecordSummary",
     "Recorder",
     "SafetensorsRecorder",
+    "SealedRecord",
+    "SensitiveCompactRecorder",
     "describe",
 ]

@@ -12,6 +12,7 @@ from typing import Any
 
 from burnbook.errors import RecordError
 from burnbook.module.param import ParamRecord
+from burnbook.record.binary import BinFileRecorder, BinGzFileRecorder, SealedRecord
 from burnbook.record.burnpack import BurnpackRecorder
 from burnbook.record.flat import ATTACHED
 from burnbook.record.recorder import (
@@ -80,11 +81,15 @@ class RecordSummary:
 def describe(path: str | os.PathLike[str]) -> RecordSummary:
     """List what a record file holds, whatever its precision and kind.
 
-    Iterating gives rows that unpack as (name, shape, dtype).
+    Iterating gives rows that unpack as (name, shape, dtype). Bincode has no names:
+    there the parameters are numbered.
     """
     recorder = _recorder_for(Path(path))
     record = recorder.read(path)
-    return RecordSummary(Path(path), record.metadata, tuple(_entries(record.item, "")))
+    item = record.item
+    if isinstance(item, SealedRecord):
+        item = list(item.scan())
+    return RecordSummary(Path(path), record.metadata, tuple(_entries(item, "")))
 
 
 _RECORDERS: list[type[FileRecorder]] = [
@@ -94,6 +99,8 @@ _RECORDERS: list[type[FileRecorder]] = [
     PrettyJsonFileRecorder,
     BurnpackRecorder,
     SafetensorsRecorder,
+    BinGzFileRecorder,
+    BinFileRecorder,
 ]
 
 

@@ -126,6 +126,9 @@ def _from_object(node: Any, path: Path) -> Any:
         return list(node)
     if hasattr(node, "into_record"):
         return node.into_record()
+    if hasattr(node, "for_module"):
+        what = f"{named(path)} is still sealed: bincode opens only in its module"
+        raise Trouble(what, cure="model.load_record(record), then model.into_record()")
     if hasattr(node, "into_data"):
         return node.into_data()
     if dataclasses.is_dataclass(node) and not isinstance(node, type):

@@ -1,0 +1,215 @@
+"""Building blocks · Record. Recorders for bincode: the smallest files of a model.
+
+    recorder = BinFileRecorder(FullPrecisionSettings)
+    model.save_file("model", recorder)                  # writes model.bin
+    model = model.load_file("model", recorder)
+
+What `load` gives is still sealed: bincode has no names, so the record opens only when
+`load_record` of a module says what stands where.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from burnbook.module.records import ModuleRecord
+from burnbook.record import packing
+from burnbook.record.bincode import Reader, Writer
+from burnbook.record.layout import Lowering, lift
+from burnbook.record.precision import to_device
+from burnbook.record.recorder import (
+    VERSION,
+    FileRecorder,
+    NamedMpkBytesRecorder,
+)
+from burnbook.record.schema import schema
+from burnbook.record.settings import FullPrecisionSettings, HalfPrecisionSettings
+from burnbook.record.tree import BurnRecord, Convert, Metadata, Trouble, map_tensors
+
+BY_MODULE = "model.load_record(record), then model.into_record()"
+
+
+@dataclass(frozen=True, repr=False)
+class SealedRecord:
+    """A record in bincode, which opens when a module says what stands where."""
+
+    data: bytes
+    start: int  # of the item, behind the metadata
+    metadata: Metadata
+    where: str = "load bytes"
+    convert: Convert | None = None
+
+    def for_module(self, module: Any) -> Any:
+        """The tree of the record, for a module of that structure."""
+        facts = [("module", type(module).__name__)]
+        try:
+            item = self.open(module)
+        except Trouble as trouble:
+            cure = "the module that the record was made with"
+            raise trouble.explain(self.where, facts, cure) from None
+        return item
+
+    def open(self, module: Any) -> Any:
+        """The same; what is wrong comes as Trouble."""
+        reader = self.reader()
+        plain = reader.item(schema(module), ("item",))
+        reader.end()
+        item = lift({"metadata": vars(self.metadata), "item": plain, "_b": []}).item
+        return map_tensors(item, self.convert) if self.convert else item
+
+    def reader(self) -> Reader:
+        """A reader at the start of the item."""
+        reader = Reader(self.data)
+        reader.head()
+        return reader
+
+    def scan(self) -> Iterator[Any]:
+        """Every parameter that can be found without its module, in order."""
+        reader, texts = self.reader(), vars(self.metadata)
+        for plain in reader.scan():
+            with contextlib.suppress(Trouble):
+                yield lift({"metadata": texts, "item": plain, "_b": []}).item
+
+    def __repr__(self) -> str:
+        size = len(self.data) - self.start
+        return f"SealedRecord({size} bytes, opens in model.load_record)"
+
+
+def _encode(record: BurnRecord, lower: Lowering) -> Iterator[Any]:
+    item, writer = record.item, Writer(record.metadata, lower)
+    if isinstance(item, SealedRecord) and item.metadata == record.metadata:
+        yield item.data
+        return
+    if not isinstance(item, ModuleRecord) and hasattr(item, "into_record"):
+        item = item.into_record()
+    if item is not None and not isinstance(item, ModuleRecord):
+        what = "bincode needs the record of a module, which says what stands where"
+        raise Trouble(what, "model.into_record()", type(item).__name__, BY_MODULE)
+    yield writer.head()
+    if item is None:
+        yield b"\0"  # a module without parameters
+    else:
+        yield from writer.item(schema(item.module), item, ("item",))
+
+
+def _decode(data: bytes) -> BurnRecord:
+    reader = Reader(data)
+    metadata = reader.head()
+    return BurnRecord(metadata, SealedRecord(data, reader.at, metadata))
+
+
+class BinFileRecorder(FileRecorder):
+    """Bincode in a file: no names, so it is small and opens only in its module.
+
+    Example:
+        >>> import tempfile
+        >>> from burnbook.backend.numpy import Numpy
+        >>> from burnbook.nn import LinearConfig
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> model = LinearConfig(2, 3).init(Numpy())
+        >>> recorder = BinFileRecorder(FullPrecisionSettings)
+        >>> path = recorder.record(model.into_record(), folder.name + "/model")
+        >>> path.name, path.stat().st_size
+        ('model.bin', 204)
+        >>> recorder.load(path)
+        SealedRecord(74 bytes, opens in model.load_record)
+        >>> _ = model.load_record(recorder.load(path))
+        >>> folder.cleanup()
+    """
+
+    written = "BinFileRecorder"
+    kind = "bincode"
+    extension = "bin"
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+        """The record as bincode."""
+        return _encode(record, lower)
+
+    def decode(self, data: bytes) -> BurnRecord:
+        """Read the metadata; the rest stays sealed."""
+        return _decode(data)
+
+    def lift(self, plain: Any) -> BurnRecord:
+        """The record, with its item still sealed."""
+        return plain
+
+    def load(self, path: str | os.PathLike[str], device: Any = None) -> SealedRecord:
+        """Read a record; it opens, and is converted, in `model.load_record`."""
+        where = f"load {self.path(path)}"
+        convert = to_device(self.settings, device)
+        return replace(self.read(path).item, where=where, convert=convert)
+
+
+class BinGzFileRecorder(BinFileRecorder):
+    """Bincode in a gzip file: the smallest, with a checksum."""
+
+    written = "BinGzFileRecorder"
+    kind = "gzip"
+    extension = "bin.gz"
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+        """The record as bincode, compressed."""
+        return packing.pack(_encode(record, lower))
+
+    def decode(self, data: bytes) -> BurnRecord:
+        """Unpack, and read the metadata."""
+        return _decode(packing.unpack(data, self.max_bytes))
+
+
+class BinBytesRecorder(NamedMpkBytesRecorder):
+    """Bincode in memory: to put a model into a program.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> from burnbook.nn import LinearConfig
+        >>> model = LinearConfig(2, 3).init(Numpy())
+        >>> recorder = BinBytesRecorder(FullPrecisionSettings)
+        >>> data = recorder.record(model.into_record())
+        >>> data[:8], model.load_record(recorder.load(data)).num_params()
+        (b'\\x03f32\\x03i32', 9)
+    """
+
+    written = "BinBytesRecorder"
+    kind = "bincode"
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+        """The record as bincode."""
+        return _encode(record, lower)
+
+    def decode(self, data: bytes) -> BurnRecord:
+        """Read the metadata; the rest stays sealed."""
+        return _decode(data)
+
+    def lift(self, plain: Any) -> BurnRecord:
+        """The record, with its item still sealed."""
+        return plain
+
+    def load(self, data: bytes, device: Any = None) -> SealedRecord:
+        """Read a record; it opens, and is converted, in `model.load_record`."""
+        convert = to_device(self.settings, device)
+        return replace(self.read(data).item, convert=convert)
+
+
+class SensitiveCompactRecorder(BinGzFileRecorder):
+    """Compressed bincode with half precision: where every byte counts."""
+
+    def __init__(self, *, version: str = VERSION) -> None:
+        super().__init__(HalfPrecisionSettings, version=version)
+
+
+class NoStdTrainingRecorder(BinFileRecorder):
+    """Bincode with full precision: what a model without a file system starts from."""
+
+    def __init__(self, *, version: str = VERSION) -> None:
+        super().__init__(FullPrecisionSettings, version=version)
+
+
+class NoStdInferenceRecorder(BinBytesRecorder):
+    """Bincode in memory with full precision, for where there are no files."""
+
+    def __init__(self, *, version: str = VERSION) -> None:
+        super().__init__(FullPrecisionSettings, version=version)
