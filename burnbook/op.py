@@ -75,9 +75,10 @@ class Op:
         """Declare ∂loss/∂input, a rule per input; each asks for what it needs by name.
 
         A rule may ask for `xp`, `g` (the gradient of the output), `out`, any input or
-        its `<input>_shape`, any attribute, any extra. A rule may itself be an op. A rule
-        that asks for `needs` stands for all inputs at once: it is called with a truth
-        value for each and gives a tuple with their gradients, None where not needed.
+        its `<input>_shape`, any attribute, any extra. A rule may itself be an op. A
+        rule that asks for `needs` stands for all inputs at once: it is called with a
+        truth value for each and gives a tuple with their gradients, None where not
+        needed.
         """
         offered = {"xp", "g", "out", "position", "needs", *self.inputs, *self.attrs}
         offered |= {f"{name}_shape" for name in self.inputs} | set(self.extras)

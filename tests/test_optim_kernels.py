@@ -1,4 +1,4 @@
-"""The compiled steps of optimizers equal the plain ones and leave what they are given."""
+"""Compiled steps of optimizers equal the plain ones and leave what they are given."""
 
 from importlib import import_module
 
@@ -55,6 +55,18 @@ def test_a_kernel_equals_the_plain_code(kernels, op, specs, attrs, size):
         assert not any(np.shares_memory(a, value) for value in values)
     for value, copy in zip(values, copies, strict=True):
         assert np.array_equal(value, copy)
+    if "reuse" not in op.attrs:
+        return
+    for again in (kernels[op](*values, **attrs, reuse=True), None):
+        if again is None:  # the plain code in the same way
+            values = [copy.copy() for copy in copies]
+            again = op.forward(np, *values, **attrs, reuse=True)
+        memories = values[2:]
+        assert all(a is value for a, value in zip(again[1:], memories, strict=True))
+        for a, b in zip(again, wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5)
+        for value, copy in zip(values[:2], copies, strict=False):
+            assert np.array_equal(value, copy)
 
 
 @pytest.mark.parametrize("op", UPDATES, ids=lambda op: op.name)

@@ -48,8 +48,7 @@ RMSPROP = """
 """
 CENTER = """
     a_new = alpha * a + (1 - alpha) * slope;
-    spread = s_new - a_new * a_new;
-    c_new = spread;"""
+    spread = s_new - a_new * a_new;"""
 PUSH = """
     u += momentum * b;
     b_new = u;"""
@@ -98,7 +97,7 @@ FORMULAS: dict[Any, tuple[str, str, str, str]] = {
     rmsprop_centered_step: (
         "p g s b a",
         RMSPROP_NUMBERS,
-        "p_new s_new b_new a_new c_new",
+        "p_new s_new b_new a_new",
         RMSPROP.format(center=CENTER, push=PUSH),
     ),
     adan_step: (

@@ -81,7 +81,6 @@ class Plan:
                 rows = slice(top, min(top + most_rows, self.rows))
                 yield Block(self, xp, some, rows)
 
-
     def each_block(
         self, xp: Any, dtype: Any, act: Callable[["Block"], Result]
     ) -> list[Result]:

@@ -18,9 +18,11 @@ def same(*shapes: Shape) -> str | None:
     return "the gradient and all that is remembered need the shape of the parameter"
 
 
-def fresh(xp: Any, olds: list[Any]) -> list[Any]:
-    """New arrays, one for each of these."""
-    return [xp.empty(a.shape, dtype=a.dtype) for a in olds]
+def results(xp: Any, param: Any, memories: list[Any], reuse: bool) -> list[Any]:
+    """Where results go: new arrays, or for the memories, if they are given away, they."""
+    olds = [param] if reuse else [param, *memories]
+    news = [xp.empty(a.shape, dtype=a.dtype) for a in olds]
+    return [*news, *memories] if reuse else news
 
 
 def sweep(

@@ -1,14 +1,15 @@
 """Building blocks · Optimizer. Parameter updates in one pass over the memory.
 
 An optimizer reads a parameter, its gradient and what it remembers of older gradients,
-and writes the new ones; what is given stays as it is. In all of them `penalty`, L2
-weight decay, is added to the gradient first: g ← g + penalty p.
+and writes the new ones; what is given stays as it is, unless the memories are given
+away: with `reuse` the new ones take their place. In all of them `penalty`, L2 weight
+decay, is added to the gradient first: g ← g + penalty p.
 """
 
 from typing import Any
 
 from burnbook.op import above, normal, op, positive, unit
-from burnbook.ops.sweep import average, below, fresh, penalized, same, sweep
+from burnbook.ops.sweep import average, below, penalized, results, same, sweep
 
 
 @op(
@@ -26,7 +27,7 @@ def sgd_step(xp: Any, param: Any, grad: Any, *, lr: float, penalty: float = 0.0)
 
     Shapes: param [...], grad [...] -> [...]
     """
-    news = fresh(xp, [param])
+    news = results(xp, param, [], False)
     for (p, g), (p_new,), (room,) in sweep(xp, [param, grad], news, 1):
         xp.multiply(penalized(xp, g, p, penalty, room), lr, out=room)
         xp.subtract(p, room, out=p_new)
@@ -57,6 +58,7 @@ def momentum_step(
     dampening: float = 0.0,
     nesterov: bool = False,
     penalty: float = 0.0,
+    reuse: bool = False,
 ) -> Any:
     """One step with momentum μ: v ← μv + (1−dampening) g, p ← p − lr v.
 
@@ -65,7 +67,7 @@ def momentum_step(
     Shapes: param [...], grad [...], velocity [...] -> [...], [...]
     """
     olds = [param, grad, velocity]
-    news = fresh(xp, [param, velocity])
+    news = results(xp, param, [velocity], reuse)
     for (p, g, v), (p_new, v_new), (room, t) in sweep(xp, olds, news, 2):
         g = penalized(xp, g, p, penalty, room)
         xp.multiply(g, 1 - dampening, out=t)
@@ -113,6 +115,7 @@ def adam_step(
     decay: float = 0.0,
     cautious: bool = False,
     time: int,
+    reuse: bool = False,
 ) -> Any:
     """One step of Adam: m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g²,
     p ← p − lr m̂ / (√v̂ + ε), where m̂ = m / (1−β₁ᵗ) and v̂ = v / (1−β₂ᵗ).
@@ -124,7 +127,7 @@ def adam_step(
     """
     olds = [param, grad, moment_1, moment_2]
     factors = (beta_1, beta_2, epsilon, penalty)
-    return adam(xp, olds, lr, *factors, decay, cautious, time)
+    return adam(xp, olds, lr, *factors, decay, cautious, time, reuse)
 
 
 @op(
@@ -162,6 +165,7 @@ def amsgrad_step(
     decay: float = 0.0,
     cautious: bool = False,
     time: int,
+    reuse: bool = False,
 ) -> Any:
     """One step of Adam that divides by the largest v so far: x ← max(x, v).
 
@@ -169,7 +173,7 @@ def amsgrad_step(
     """
     olds = [param, grad, moment_1, moment_2, max_moment_2]
     factors = (beta_1, beta_2, epsilon, penalty)
-    return adam(xp, olds, lr, *factors, decay, cautious, time)
+    return adam(xp, olds, lr, *factors, decay, cautious, time, reuse)
 
 
 def adam(
@@ -183,11 +187,12 @@ def adam(
     decay: float,
     cautious: bool,
     time: int,
+    reuse: bool,
 ) -> tuple[Any, ...]:
     """Both forms of Adam: what they remember is [m, v] or [m, v, x]."""
     step = lr / (1 - beta_1**time)
     correction = (1 - beta_2**time) ** -0.5
-    news = fresh(xp, [olds[0], *olds[2:]])
+    news = results(xp, olds[0], olds[2:], reuse)
     for (p, g, m, v, *top), new, (room, t) in sweep(xp, olds, news, 2):
         p_new, m_new, v_new, *top_new = new
         g = penalized(xp, g, p, penalty, room)
@@ -225,13 +230,14 @@ def adagrad_step(
     lr: float,
     epsilon: float = 1e-5,
     penalty: float = 0.0,
+    reuse: bool = False,
 ) -> Any:
     """One step of AdaGrad: s ← s + g², p ← p − lr g / (√s + ε).
 
     Shapes: param [...], grad [...], total [...] -> [...], [...]
     """
     olds = [param, grad, total]
-    news = fresh(xp, [param, total])
+    news = results(xp, param, [total], reuse)
     for (p, g, s), (p_new, s_new), (room, t) in sweep(xp, olds, news, 2):
         g = penalized(xp, g, p, penalty, room)
         xp.multiply(g, g, out=t)
@@ -263,12 +269,14 @@ def rmsprop_step(
     alpha: float = 0.99,
     epsilon: float = 1e-5,
     penalty: float = 0.0,
+    reuse: bool = False,
 ) -> Any:
     """One step of RMSProp: s ← αs + (1−α)g², p ← p − lr g / (√s + ε).
 
     Shapes: param [...], grad [...], square_avg [...] -> [...], [...]
     """
-    return rmsprop(xp, [param, grad, square_avg], lr, alpha, 0.0, epsilon, penalty)
+    olds = [param, grad, square_avg]
+    return rmsprop(xp, olds, lr, alpha, 0.0, epsilon, penalty, reuse)
 
 
 @op(
@@ -295,17 +303,18 @@ def rmsprop_momentum_step(
     momentum: float = 0.9,
     epsilon: float = 1e-5,
     penalty: float = 0.0,
+    reuse: bool = False,
 ) -> Any:
     """RMSProp with momentum: s ← αs + (1−α)g², b ← μb + g / (√s + ε), p ← p − lr b.
 
     Shapes: param [...], grad [...], square_avg [...], buf [...] -> [...], [...], [...]
     """
     olds = [param, grad, square_avg, buf]
-    return rmsprop(xp, olds, lr, alpha, momentum, epsilon, penalty)
+    return rmsprop(xp, olds, lr, alpha, momentum, epsilon, penalty, reuse)
 
 
 @op(
-    "FFFFF>FFFFF",
+    "FFFFF>FFFF",
     check=lambda param, grad, square_avg, buf, grad_avg: same(
         param, grad, square_avg, buf, grad_avg
     ),
@@ -331,16 +340,15 @@ def rmsprop_centered_step(
     momentum: float = 0.9,
     epsilon: float = 1e-5,
     penalty: float = 0.0,
+    reuse: bool = False,
 ) -> Any:
     """RMSProp by the spread: a ← αa + (1−α)g, and c = s − a² in place of s.
 
-    It gives p, s, b, a and c.
-
-    Shapes: param [...], grad [...], square_avg [...], buf [...], grad_avg [...] -> [...], [...], [...], [...], [...]
+    Shapes: param [...], grad [...], square_avg [...], buf [...], grad_avg [...] -> [...], [...], [...], [...]
     Why: rounding may put s − a² below zero; under the root it counts as zero then.
     """
     olds = [param, grad, square_avg, buf, grad_avg]
-    return rmsprop(xp, olds, lr, alpha, momentum, epsilon, penalty)
+    return rmsprop(xp, olds, lr, alpha, momentum, epsilon, penalty, reuse)
 
 
 def rmsprop(
@@ -351,9 +359,10 @@ def rmsprop(
     momentum: float,
     epsilon: float,
     penalty: float,
+    reuse: bool,
 ) -> tuple[Any, ...]:
     """All forms of RMSProp: what they remember is [s], [s, b] or [s, b, a]."""
-    news = fresh(xp, [olds[0], *olds[2:], *olds[4:]])
+    news = results(xp, olds[0], olds[2:], reuse)
     for (p, g, s, *more), (p_new, s_new, *made), (room, t) in sweep(xp, olds, news, 2):
         g = penalized(xp, g, p, penalty, room)
         xp.multiply(g, g, out=t)
@@ -362,8 +371,8 @@ def rmsprop(
         if len(more) == 2:
             average(xp, more[1], g, alpha, made[1], t)
             xp.multiply(made[1], made[1], out=t)
-            xp.subtract(s_new, t, out=made[2])
-            spread = xp.maximum(made[2], 0, out=t)
+            xp.subtract(s_new, t, out=t)
+            spread = xp.maximum(t, 0, out=t)
         below(xp, spread, epsilon, t)
         xp.divide(g, t, out=t)
         if more:
@@ -414,6 +423,7 @@ def adan_step(
     decay: float = 0.0,
     no_prox: bool = False,
     time: int,
+    reuse: bool = False,
 ) -> Any:
     """One step of Adan, with d = g − the gradient before:
     m ← β₁m + (1−β₁)g, w ← β₂w + (1−β₂)d, n ← β₃n + (1−β₃)(g + β₂d)²,
@@ -427,7 +437,7 @@ def adan_step(
     correction = (1 - beta_3**time) ** -0.5
     keep = 1 - lr * decay if no_prox else 1 / (1 + lr * decay)
     olds = [param, grad, exp_avg, exp_avg_sq, exp_avg_diff, neg_pre_grad]
-    news = fresh(xp, [param, *olds[2:]])
+    news = results(xp, param, olds[2:], reuse)
     for (p, g, m, n, w, pre), new, (room, t) in sweep(xp, olds, news, 2):
         p_new, m_new, n_new, w_new, pre_new = new
         average(xp, m, g, beta_1, m_new, t)

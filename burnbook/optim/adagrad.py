@@ -58,6 +58,7 @@ class AdaGrad:
     """w ← w − lr g / (√s + ε), s ← s + g²: every step makes the next ones smaller."""
 
     state_type = AdaGradState
+    reuses = True
 
     def __init__(self, config: AdaGradConfig):
         self.config = config
@@ -67,11 +68,17 @@ class AdaGrad:
         }
 
     def step(
-        self, lr: float, tensor: Tensor, grad: Tensor, state: AdaGradState | None
+        self,
+        lr: float,
+        tensor: Tensor,
+        grad: Tensor,
+        state: AdaGradState | None,
+        reuse: bool = False,
     ) -> tuple[Tensor, AdaGradState]:
         """One step of one parameter."""
         old = LrDecayState(0, zeros(tensor)) if state is None else state.lr_decay
-        attrs = {**self.attrs, "lr": lr / (1 + old.time * self.config.lr_decay)}
+        rate = lr / (1 + old.time * self.config.lr_decay)
+        attrs = {**self.attrs, "lr": rate, "reuse": reuse}
         made, total = update(adagrad_step, tensor, (grad, old.sum), attrs)
         return made, AdaGradState(LrDecayState(old.time + 1, total))
 

@@ -85,6 +85,7 @@ class Adam:
     """
 
     state_type = AdamState
+    reuses = True
 
     def __init__(self, config: AdamConfig):
         self.config = config
@@ -96,12 +97,18 @@ class Adam:
         }
 
     def step(
-        self, lr: float, tensor: Tensor, grad: Tensor, state: AdamState | None
+        self,
+        lr: float,
+        tensor: Tensor,
+        grad: Tensor,
+        state: AdamState | None,
+        reuse: bool = False,
     ) -> tuple[Tensor, AdamState]:
         """One step of one parameter."""
         old = None if state is None else state.momentum
+        attrs = {**self.attrs, "lr": lr, "reuse": reuse}
         amsgrad = self.config.amsgrad
-        tensor, momentum = adaptive_step(lr, tensor, grad, old, self.attrs, amsgrad)
+        tensor, momentum = adaptive_step(tensor, grad, old, attrs, amsgrad)
         return tensor, AdamState(momentum)
 
     def __repr__(self) -> str:
@@ -109,7 +116,6 @@ class Adam:
 
 
 def adaptive_step(
-    lr: float,
     tensor: Tensor,
     grad: Tensor,
     old: AdaptiveMomentumState | None,
@@ -120,12 +126,13 @@ def adaptive_step(
     if old is None:
         blank = zeros(tensor)
         old = AdaptiveMomentumState(0, blank, blank)
-    time = old.time + 1
-    attrs = {**attrs, "lr": lr, "time": time}
+    time = attrs["time"] = old.time + 1
     olds = (grad, old.moment_1, old.moment_2)
     if not amsgrad:
         made, m, v = update(adam_step, tensor, olds, attrs)
         return made, AdaptiveMomentumState(time, m, v)
-    top = old.moment_2 if old.max_moment_2 is None else old.max_moment_2
+    top = old.max_moment_2
+    if top is None:  # amsgrad begins here
+        top, attrs["reuse"] = old.moment_2, False
     made, m, v, top = update(amsgrad_step, tensor, (*olds, top), attrs)
     return made, AdaptiveMomentumState(time, m, v, top)

@@ -63,6 +63,7 @@ class AdamW:
     """
 
     state_type = AdamWState
+    reuses = True
 
     def __init__(self, config: AdamWConfig):
         self.config = config
@@ -75,12 +76,18 @@ class AdamW:
         }
 
     def step(
-        self, lr: float, tensor: Tensor, grad: Tensor, state: AdamWState | None
+        self,
+        lr: float,
+        tensor: Tensor,
+        grad: Tensor,
+        state: AdamWState | None,
+        reuse: bool = False,
     ) -> tuple[Tensor, AdamWState]:
         """One step of one parameter."""
         old = None if state is None else state.momentum
+        attrs = {**self.attrs, "lr": lr, "reuse": reuse}
         amsgrad = self.config.amsgrad
-        tensor, momentum = adaptive_step(lr, tensor, grad, old, self.attrs, amsgrad)
+        tensor, momentum = adaptive_step(tensor, grad, old, attrs, amsgrad)
         return tensor, AdamWState(momentum)
 
     def __repr__(self) -> str:

@@ -68,6 +68,7 @@ class Adan:
     """
 
     state_type = AdanState
+    reuses = True
 
     def __init__(self, config: AdanConfig):
         self.config = config
@@ -81,7 +82,12 @@ class Adan:
         }
 
     def step(
-        self, lr: float, tensor: Tensor, grad: Tensor, state: AdanState | None
+        self,
+        lr: float,
+        tensor: Tensor,
+        grad: Tensor,
+        state: AdanState | None,
+        reuse: bool = False,
     ) -> tuple[Tensor, AdanState]:
         """One step of one parameter."""
         if state is None:
@@ -91,7 +97,7 @@ class Adan:
             old = state.momentum
         time = old.time + 1
         olds = (old.exp_avg, old.exp_avg_sq, old.exp_avg_diff, old.neg_pre_grad)
-        attrs = {**self.attrs, "lr": lr, "time": time}
+        attrs = {**self.attrs, "lr": lr, "time": time, "reuse": reuse}
         made, *news = update(adan_step, tensor, (grad, *olds), attrs)
         return made, AdanState(AdaptiveNesterovMomentumState(time, *news))
 

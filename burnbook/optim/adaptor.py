@@ -12,7 +12,7 @@ from burnbook.backend.base import Backend
 from burnbook.errors import ConfigError, GraphError, RecordError, ShapeError
 from burnbook.kinds import Float
 from burnbook.module import Module, Param, ParamId
-from burnbook.module.tree import rebuild
+from burnbook.module.tree import each_param, rebuild
 from burnbook.optim.clipping import GradientClipping, GradientClippingConfig
 from burnbook.optim.grads import GradientsParams, MultiGradientsParams
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
@@ -47,13 +47,17 @@ class Optimizer(Protocol):
 
 
 class Held(NamedTuple):
-    """The state of one parameter; a loaded one has not met its parameter yet."""
+    """The state of one parameter; a loaded one has not met its parameter yet.
+
+    own: the rule has made it, and nobody else has ever seen it.
+    """
 
     state: Any
     rank: int
     rule: SimpleOptimizer | None = None
     device: Backend | None = None
     dims: tuple[int, ...] | None = None
+    own: bool = False
 
 
 class Group(NamedTuple):
@@ -131,9 +135,14 @@ class OptimizerAdaptor:
         check_rate(lr)
         work = _Step(self, lr, module, grads, self._states)
         given = len(grads)
-        made = rebuild(module, work.update, _same)
-        if given and len(grads) == given:
+        each_param(module, work.take)  # all is checked before anything changes
+        if given and not work.rows:
             raise _strangers(given, module)
+        try:
+            made = rebuild(module, work.update, _same)
+        except BaseException:
+            self._states.update(work.overwritten())
+            raise
         self._states.update(work.states)
         return made
 
@@ -227,6 +236,17 @@ class OptimizerAdaptor:
 ModuleOptimizer = OptimizerAdaptor  # newer Burn's name
 
 
+class _Row(NamedTuple):
+    """What is to be done to one parameter."""
+
+    tensor: Tensor
+    grad: Tensor
+    lr: float
+    rule: Any
+    clipping: GradientClipping | None
+    held: Held | None
+
+
 class _Step:
     """One step of a whole module: what each parameter and its state become."""
 
@@ -240,28 +260,31 @@ class _Step:
     ):
         self.optim, self.module, self.lr = optim, module, lr
         self.grads, self.held = grads, held
+        self.rows: dict[ParamId, _Row] = {}
         self.states: dict[ParamId, Held] = {}
+        self.reused: list[ParamId] = []
         self.plain = Group(ParamGroup.all(), optim.optim, optim.grad_clipping)
         self.paths: dict[ParamId, str] = {}
         if optim.groups or isinstance(lr, ModuleLearningRate):
             self.paths = {param.id: path for path, param in module.named_params()}
 
-    def update(self, param: Param) -> Param:
-        """The parameter after the step; without a gradient, the same."""
+    def take(self, param: Param) -> None:
+        """Take the gradient of a parameter, if it has one, and see that all fits."""
+        if param.kind is not Float:
+            return
         grad = self.grads.remove(param.id)
-        if grad is None or param.kind is not Float:
-            return param
+        if grad is None:
+            return
         try:
-            return self._update(param, grad)
+            self.rows[param.id] = self._row(param, grad)
         except (ShapeError, RecordError) as error:
             path = self.module.find_part(param)
             error.where = f"step of {type(self.module).__name__}.{path}"
             raise
 
-    def _update(self, param: Param, grad: Tensor) -> Param:
-        value, flag = param.val(), param.is_require_grad
-        outer = value.backend
-        inner = value.inner() if outer.ad_enabled else value
+    def _row(self, param: Param, grad: Tensor) -> _Row:
+        value = param.val()
+        inner = value.inner() if value.backend.ad_enabled else value
         device, dims = inner.backend, inner.value.shape
         if grad.backend is not device:
             grad = grad.to_device(device)
@@ -275,8 +298,6 @@ class _Step:
             path = self.paths[param.id]
             rule, clipping = self._group(param.id, path)
             lr = lr.of(param.id, path) if isinstance(lr, ModuleLearningRate) else lr
-        if clipping is not None:
-            grad = clipping.clip_gradient(grad)
         held = self.held.get(param.id)
         if held is not None and (
             held.rule is not rule or held.device is not device or held.dims != dims
@@ -284,14 +305,37 @@ class _Step:
             held = _settle(held, rule, device, dims)
         if held is None and hasattr(rule, "check"):
             rule.check(dims)  # type: ignore[attr-defined] # asked for just before
-        state = None if held is None else held.state
-        made, state = rule.step(lr, inner, grad, state)
+        return _Row(inner, grad, lr, rule, clipping, held)
+
+    def update(self, param: Param) -> Param:
+        """The parameter after the step; without a gradient, the same."""
+        row = self.rows.get(param.id)
+        if row is None:
+            return param
+        tensor, grad, lr, rule, clipping, held = row
+        if clipping is not None:
+            grad = clipping.clip_gradient(grad)
+        device, dims = tensor.backend, tensor.value.shape
+        reuses = getattr(rule, "reuses", False) and device.inner is device
+        if held is None:
+            made, state = rule.step(lr, tensor, grad, None)
+        elif held.own and reuses:
+            self.reused.append(param.id)
+            made, state = rule.step(lr, tensor, grad, held.state, reuse=True)
+        else:
+            made, state = rule.step(lr, tensor, grad, held.state)
         if state is not None:
-            self.states[param.id] = Held(state, len(dims), rule, device, dims)
+            held = Held(state, len(dims), rule, device, dims, reuses)
+            self.states[param.id] = held
+        outer, flag = param.val().backend, param.is_require_grad
         if outer.ad_enabled:
             leaf = outer.leaf(made.value) if flag else made.value
             made = Tensor(leaf, Float, outer, len(dims))
         return Param(param.id, made, require_grad=flag)
+
+    def overwritten(self) -> dict[ParamId, Held]:
+        """The states of a step that failed whose predecessors are gone."""
+        return {n: self.states[n] for n in self.reused if n in self.states}
 
     def _group(
         self, number: ParamId, path: str

@@ -63,10 +63,13 @@ class SquareAvgState:
 
 @dataclasses.dataclass(frozen=True)
 class CenteredState:
-    """The running average of gradients, if centered; and what divides, squared."""
+    """The running average of gradients, if centered; and what divides, squared.
+
+    Why: the second follows from the others, so it is made only for a record.
+    """
 
     grad_avg: Tensor | None
-    avg: Tensor
+    avg: Tensor | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +87,15 @@ class RmsPropState:
     centered: CenteredState
     momentum: RmsPropMomentumState | None
 
+    def recorded(self) -> "RmsPropState":
+        """The state with all that its record holds."""
+        avg, mean = self.square_avg.square_avg, self.centered.grad_avg
+        if self.centered.avg is not None:
+            return self
+        if mean is not None:
+            avg = avg - mean * mean
+        return dataclasses.replace(self, centered=CenteredState(mean, avg))
+
 
 class RmsProp:
     """w ← w − lr u, u = g / (√s + ε), where s ← α s + (1 − α) g².
@@ -93,6 +105,7 @@ class RmsProp:
     """
 
     state_type = RmsPropState
+    reuses = True
 
     def __init__(self, config: RmsPropConfig):
         self.config = config
@@ -103,27 +116,30 @@ class RmsProp:
         }
 
     def step(
-        self, lr: float, tensor: Tensor, grad: Tensor, state: RmsPropState | None
+        self,
+        lr: float,
+        tensor: Tensor,
+        grad: Tensor,
+        state: RmsPropState | None,
+        reuse: bool = False,
     ) -> tuple[Tensor, RmsPropState]:
         """One step of one parameter."""
         square, buf, mean = self._memory(tensor, state)
-        attrs = {**self.attrs, "lr": lr}
+        attrs = {**self.attrs, "lr": lr, "reuse": reuse}
         if mean is not None:
             attrs["momentum"] = self.config.momentum
-            olds = (grad, square, square if buf is None else buf, mean)
+            olds = (grad, square, zeros(tensor) if buf is None else buf, mean)
             found = update(rmsprop_centered_step, tensor, olds, attrs)
-            tensor, square, swing, mean, avg = found
+            tensor, square, swing, mean = found
             buf = None if buf is None else swing
         elif buf is not None:
             attrs["momentum"] = self.config.momentum
             olds = (grad, square, buf)
-            tensor, avg, buf = update(rmsprop_momentum_step, tensor, olds, attrs)
-            square = avg
+            tensor, square, buf = update(rmsprop_momentum_step, tensor, olds, attrs)
         else:
-            tensor, avg = update(rmsprop_step, tensor, (grad, square), attrs)
-            square = avg
+            tensor, square = update(rmsprop_step, tensor, (grad, square), attrs)
         momentum = None if buf is None else RmsPropMomentumState(buf)
-        centered = CenteredState(mean, avg)
+        centered = CenteredState(mean, None)
         return tensor, RmsPropState(SquareAvgState(square), centered, momentum)
 
     def _memory(

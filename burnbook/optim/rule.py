@@ -19,7 +19,9 @@ class SimpleOptimizer(Protocol):
     """How one parameter is updated; pure: all that is remembered is the state.
 
     state_type: the dataclass of the state, which is what its record is read with. A
-    rule may have `check(shape)`, which raises for a parameter that it cannot update.
+    rule may have `check(shape)`, which raises for a parameter that it cannot update;
+    and `reuses = True`: its step takes `reuse`, True where nobody else holds the state,
+    so that the new one may take its place in memory.
     """
 
     state_type: type[Any]

@@ -62,13 +62,19 @@ class Sgd:
     """
 
     state_type = SgdState
+    reuses = True
 
     def __init__(self, config: SgdConfig):
         self.config = config
         self.penalty = penalty_of(config.weight_decay)
 
     def step(
-        self, lr: float, tensor: Tensor, grad: Tensor, state: SgdState | None
+        self,
+        lr: float,
+        tensor: Tensor,
+        grad: Tensor,
+        state: SgdState | None,
+        reuse: bool = False,
     ) -> tuple[Tensor, SgdState]:
         """One step of one parameter."""
         momentum = self.config.momentum
@@ -82,6 +88,7 @@ class Sgd:
             "momentum": momentum.momentum,
             "dampening": dampening,
             "nesterov": momentum.nesterov,
+            "reuse": reuse and old is not None,
         }
         made, velocity = update(momentum_step, tensor, (grad, velocity), attrs)
         return made, SgdState(MomentumState(velocity))

@@ -26,7 +26,8 @@ def state_to_record(state: Any) -> Any:
     if isinstance(state, list):
         return [state_to_record(part) for part in state]
     if dataclasses.is_dataclass(state):
-        held = [(f, getattr(state, f.name)) for f in dataclasses.fields(state)]
+        whole = getattr(state, "recorded", lambda: state)()
+        held = [(f, getattr(whole, f.name)) for f in dataclasses.fields(whole)]
         return {
             field.name: state_to_record(value)
             for field, value in held

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.bench.optimizers import table_optim
 from tests.bench.rounds import ROOT, Contender, compare
 
 BUDGETS = json.loads((Path(__file__).parent / "budgets.json").read_text())
@@ -211,5 +212,6 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
     "w5": table_w5,
     "learner": table_learner,
     "ops": table_ops,
+    "optim": table_optim,
     "start": table_start,
 }

@@ -75,7 +75,7 @@ def rmsprop_step(*arrays, lr, alpha=0.99, momentum=0.9, epsilon=1e-5, penalty=0.
         if len(more) == 2:
             a = alpha * more[1] + (1 - alpha) * g
             square = s - a * a
-            found = [s, a, square]
+            found = [s, a]
         u = g / (math.sqrt(max(square, 0.0)) + epsilon)
         if more:
             u += momentum * more[0]

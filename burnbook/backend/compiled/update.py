@@ -3,7 +3,8 @@
 A step is some short loops over a block that stays in the first cache, because a loop
 over many arrays at once does not run in vector registers. What is left of 1 − β is
 taken in double precision, where the compiler cannot make x + β (old − x) of an average:
-that is NaN where x is infinite.
+that is NaN where x is infinite. Memories change in place; where they are not given
+away, each block of them is copied first.
 """
 
 import math
@@ -34,13 +35,11 @@ ndarray, np_empty = np.ndarray, np.empty
 NONE = np_empty(0, F32)  # in the place of what a variant does not use
 
 
-def run(
-    code: Any, olds: tuple[Any, ...], places: tuple[int, ...], *numbers: Any
-) -> Any:
-    """New arrays like the old ones at these places, filled by a kernel.
+def run(code: Any, olds: tuple[Any, ...], reuse: bool, *numbers: Any) -> Any:
+    """New arrays for the parameter and the memories, filled by a kernel.
 
-    The kernel takes the old arrays and the new ones, of one dim each, and the numbers;
-    None in the place of an array is one that this variant does not use.
+    olds: parameter, gradient, memories; None is one that this variant does not use.
+    The kernel takes all of them, the new ones, each of one dim, and the numbers.
     """
     for x in olds:
         if x is None:
@@ -48,44 +47,57 @@ def run(
         if type(x) is not ndarray or x.dtype is not F32 or not x.flags.carray:
             return None
     shape, size = olds[0].shape, olds[0].size
-    if size < SERIAL:  # one thread and plain memory are as fast
-        news = [None if olds[i] is None else np_empty(shape, F32) for i in places]
+    small = size < SERIAL  # one thread and plain memory are as fast
+    news = [np_empty(shape, F32) if small else empty(shape)]
+    for x in olds[2:]:
+        if x is None or reuse:
+            news.append(x)
+        else:
+            news.append(np_empty(shape, F32) if small else empty(shape))
+    before, after = (
+        tuple([NONE if x is None else x.reshape(size) for x in rows])
+        for rows in (olds, news)
+    )
+    if small:
+        code(before, after, *numbers, reuse, 0, size)
     else:
-        news = [None if olds[i] is None else empty(shape) for i in places]
-    rows = [NONE if x is None else x.reshape(size) for x in (*olds, *news)]
-    if size < SERIAL:
-        code(*rows, *numbers, 0, size)
-    else:
-        team.run(code, (*rows, *numbers), size, GRAIN)
-    return news
+        team.run(code, (before, after, *numbers, reuse), size, GRAIN)
+    return tuple([x for x in news if x is not None])
 
 
 @part
-def decayed(out: Any, g: Any, p: Any, penalty: Any) -> None:
-    """out = g + penalty · p."""
-    for i in range(out.size):
-        out[i] = g[i] + penalty * p[i]
-
-
-@part
-def mix(new: Any, old: Any, g: Any, keep: Any, rest: Any) -> None:
-    """new = keep · old + rest · g."""
+def copy(new: Any, old: Any) -> None:
+    """new = old."""
     for i in range(new.size):
-        new[i] = keep * old[i] + rest * g[i]
+        new[i] = old[i]
 
 
 @part
-def mix_square(new: Any, old: Any, g: Any, keep: Any, rest: Any) -> None:
-    """new = keep · old + rest · g²."""
+def mix(new: Any, g: Any, keep: Any, rest: Any) -> None:
+    """new = keep · new + rest · g."""
     for i in range(new.size):
-        new[i] = keep * old[i] + rest * (g[i] * g[i])
+        new[i] = keep * new[i] + rest * g[i]
 
 
 @part
-def largest(new: Any, old: Any, x: Any) -> None:
-    """new = max(old, x); NaN where x is NaN."""
+def mix_square(new: Any, g: Any, keep: Any, rest: Any) -> None:
+    """new = keep · new + rest · g²."""
     for i in range(new.size):
-        new[i] = old[i] if old[i] > x[i] else x[i]
+        new[i] = keep * new[i] + rest * (g[i] * g[i])
+
+
+@part
+def add(new: Any, x: Any, y: Any, keep: Any, factor: Any) -> None:
+    """new = keep · x + factor · y."""
+    for i in range(new.size):
+        new[i] = keep * x[i] + factor * y[i]
+
+
+@part
+def largest(new: Any, x: Any) -> None:
+    """new = max(new, x); NaN where x is NaN."""
+    for i in range(new.size):
+        new[i] = new[i] if new[i] > x[i] else x[i]
 
 
 @part
@@ -107,53 +119,43 @@ def shrink(new: Any, p: Any, m: Any, keep: Any) -> None:
 
 
 @kernel_code(
-    "void(f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], "
-    "f4[::1], f8, f8, f8, f8, f8, f8, f8, b1, i8, i8)"
+    "void(UniTuple(f4[::1], 5), UniTuple(f4[::1], 4), UniTuple(f8, 7), b1, b1, i8, i8)"
 )
 def adam_range(
-    p: Any,
-    g: Any,
-    m: Any,
-    v: Any,
-    x: Any,
-    p_new: Any,
-    m_new: Any,
-    v_new: Any,
-    x_new: Any,
-    step: Any,
-    beta_1: Any,
-    beta_2: Any,
-    scale: Any,
-    epsilon: Any,
-    penalty: Any,
-    keep: Any,
-    cautious: bool,
-    start: int,
-    stop: int,
+    olds: Any, news: Any, numbers: Any, cautious: Any, reuse: Any, start: int, stop: int
 ) -> None:
-    rest_1, rest_2 = f32(1 - beta_1), f32(1 - beta_2)
-    step, beta_1, beta_2, scale = f32(step), f32(beta_1), f32(beta_2), f32(scale)
-    epsilon, penalty, keep = f32(epsilon), f32(penalty), f32(keep)
+    p, g, m, v, x = olds
+    p_new, m_new, v_new, x_new = news
+    beta_1, beta_2 = f32(numbers[1]), f32(numbers[2])
+    rest_1, rest_2 = f32(1 - numbers[1]), f32(1 - numbers[2])
+    step, scale, epsilon = f32(numbers[0]), f32(numbers[3]), f32(numbers[4])
+    penalty, keep, one = f32(numbers[5]), f32(numbers[6]), f32(1)
     room = np.empty(BLOCK, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
         slope = g[a:b]
         if penalty != 0:
             slope = room[: b - a]
-            decayed(slope, g[a:b], p[a:b], penalty)
-        mix(m_new[a:b], m[a:b], slope, beta_1, rest_1)
-        mix_square(v_new[a:b], v[a:b], slope, beta_2, rest_2)
+            add(slope, g[a:b], p[a:b], one, penalty)
+        if not reuse:
+            copy(m_new[a:b], m[a:b])
+            copy(v_new[a:b], v[a:b])
+            copy(x_new[a:b], x[a:b])
+        mix(m_new[a:b], slope, beta_1, rest_1)
+        mix_square(v_new[a:b], slope, beta_2, rest_2)
         below = v_new[a:b]
         if x.size:
             below = x_new[a:b]
-            largest(below, x[a:b], v_new[a:b])
-        now = f32(1) if cautious else keep
+            largest(below, v_new[a:b])
+        now = one if cautious else keep
         move(p_new[a:b], p[a:b], m_new[a:b], below, step, scale, epsilon, now)
         if cautious:
             shrink(p_new[a:b], p[a:b], m_new[a:b], keep)
 
 
-def adam_numbers(
+def adam(
+    olds: tuple[Any, ...],
+    *,
     lr: float = 1e-3,
     beta_1: float = 0.9,
     beta_2: float = 0.999,
@@ -162,73 +164,57 @@ def adam_numbers(
     decay: float = 0.0,
     cautious: bool = False,
     time: int = 1,
-) -> tuple[Any, ...]:
-    return (
-        lr / (1 - beta_1**time),
-        beta_1,
-        beta_2,
-        (1 - beta_2**time) ** -0.5,
-        epsilon,
-        penalty,
-        1 - lr * decay,
-        cautious,
-    )
+    reuse: bool = False,
+) -> Any:
+    step, scale = lr / (1 - beta_1**time), (1 - beta_2**time) ** -0.5
+    numbers = (step, beta_1, beta_2, scale, epsilon, penalty, 1.0 - lr * decay)
+    return run(adam_range, olds, reuse, numbers, cautious)
 
 
 @kernel(adam_step)
 def adam_kernel(param: Any, grad: Any, m: Any, v: Any, **attrs: Any) -> Any:
-    olds = (param, grad, m, v, None)
-    news = run(adam_range, olds, (0, 2, 3, 4), *adam_numbers(**attrs))
-    return None if news is None else tuple(news[:3])
+    return adam((param, grad, m, v, None), **attrs)
 
 
 @kernel(amsgrad_step)
 def amsgrad_kernel(param: Any, grad: Any, m: Any, v: Any, x: Any, **attrs: Any) -> Any:
-    olds = (param, grad, m, v, x)
-    news = run(adam_range, olds, (0, 2, 3, 4), *adam_numbers(**attrs))
-    return None if news is None else tuple(news)
+    return adam((param, grad, m, v, x), **attrs)
 
 
 @kernel_code(
-    "void(f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f8, f8, f8, f8, b1, i8, i8)"
+    "void(UniTuple(f4[::1], 3), UniTuple(f4[::1], 2), UniTuple(f8, 4), b1, b1, i8, i8)"
 )
 def momentum_range(
-    p: Any,
-    g: Any,
-    v: Any,
-    p_new: Any,
-    v_new: Any,
-    lr: Any,
-    penalty: Any,
-    momentum: Any,
-    rest: Any,
-    nesterov: bool,
-    start: int,
-    stop: int,
+    olds: Any, news: Any, numbers: Any, nesterov: Any, reuse: Any, start: int, stop: int
 ) -> None:
-    lr, penalty, momentum, rest = f32(lr), f32(penalty), f32(momentum), f32(rest)
+    p, g, v = olds
+    p_new, v_new = news
+    back, penalty, one = f32(-numbers[0]), f32(numbers[1]), f32(1)
+    momentum, rest = f32(numbers[2]), f32(numbers[3])
     room, ahead = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
         slope = g[a:b]
         if penalty != 0:
             slope = room[: b - a]
-            decayed(slope, g[a:b], p[a:b], penalty)
+            add(slope, g[a:b], p[a:b], one, penalty)
         if v.size == 0:
-            mix(p_new[a:b], slope, p[a:b], -lr, f32(1))
+            add(p_new[a:b], p[a:b], slope, one, back)
             continue
-        mix(v_new[a:b], v[a:b], slope, momentum, rest)
+        if not reuse:
+            copy(v_new[a:b], v[a:b])
+        mix(v_new[a:b], slope, momentum, rest)
         if nesterov:
-            mix(ahead[: b - a], v_new[a:b], slope, momentum, f32(1))
-            mix(p_new[a:b], ahead[: b - a], p[a:b], -lr, f32(1))
+            add(ahead[: b - a], slope, v_new[a:b], one, momentum)
+            add(p_new[a:b], p[a:b], ahead[: b - a], one, back)
         else:
-            mix(p_new[a:b], v_new[a:b], p[a:b], -lr, f32(1))
+            add(p_new[a:b], p[a:b], v_new[a:b], one, back)
 
 
 @kernel(sgd_step)
 def sgd_kernel(param: Any, grad: Any, *, lr: float, penalty: float = 0.0) -> Any:
-    numbers = (lr, penalty, 0.0, 1.0, False)
-    news = run(momentum_range, (param, grad, None), (0, 2), *numbers)
+    numbers = (lr, penalty, 0.0, 1.0)
+    news = run(momentum_range, (param, grad, None), False, numbers, False)
     return None if news is None else news[0]
 
 
@@ -243,42 +229,32 @@ def momentum_kernel(
     dampening: float = 0.0,
     nesterov: bool = False,
     penalty: float = 0.0,
+    reuse: bool = False,
 ) -> Any:
-    numbers = (lr, penalty, momentum, 1 - dampening, nesterov)
-    news = run(momentum_range, (param, grad, velocity), (0, 2), *numbers)
-    return None if news is None else tuple(news)
+    numbers = (lr, penalty, momentum, 1.0 - dampening)
+    return run(momentum_range, (param, grad, velocity), reuse, numbers, nesterov)
 
 
-@part
-def add_square(new: Any, old: Any, g: Any) -> None:
-    """new = old + g²."""
-    for i in range(new.size):
-        new[i] = old[i] + g[i] * g[i]
-
-
-@kernel_code("void(f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f8, f8, f8, i8, i8)")
+@kernel_code(
+    "void(UniTuple(f4[::1], 3), UniTuple(f4[::1], 2), UniTuple(f8, 3), b1, i8, i8)"
+)
 def adagrad_range(
-    p: Any,
-    g: Any,
-    s: Any,
-    p_new: Any,
-    s_new: Any,
-    lr: Any,
-    epsilon: Any,
-    penalty: Any,
-    start: int,
-    stop: int,
+    olds: Any, news: Any, numbers: Any, reuse: Any, start: int, stop: int
 ) -> None:
-    lr, epsilon, penalty = f32(lr), f32(epsilon), f32(penalty)
+    p, g, s = olds
+    p_new, s_new = news
+    lr, epsilon = f32(numbers[0]), f32(numbers[1])
+    penalty, one = f32(numbers[2]), f32(1)
     room = np.empty(BLOCK, f32)
-    one = f32(1)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
         slope = g[a:b]
         if penalty != 0:
             slope = room[: b - a]
-            decayed(slope, g[a:b], p[a:b], penalty)
-        add_square(s_new[a:b], s[a:b], slope)
+            add(slope, g[a:b], p[a:b], one, penalty)
+        if not reuse:
+            copy(s_new[a:b], s[a:b])
+        mix_square(s_new[a:b], slope, one, one)
         move(p_new[a:b], p[a:b], slope, s_new[a:b], lr, one, epsilon, one)
 
 
@@ -291,71 +267,59 @@ def adagrad_kernel(
     lr: float,
     epsilon: float = 1e-5,
     penalty: float = 0.0,
+    reuse: bool = False,
 ) -> Any:
-    olds = (param, grad, total)
-    news = run(adagrad_range, olds, (0, 2), lr, epsilon, penalty)
-    return None if news is None else tuple(news)
+    olds, numbers = (param, grad, total), (lr, epsilon, penalty)
+    return run(adagrad_range, olds, reuse, numbers)
 
 
 @part
 def spread(new: Any, s: Any, a: Any) -> None:
-    """new = s − a²."""
+    """new = max(s − a², 0)."""
     for i in range(new.size):
-        new[i] = s[i] - a[i] * a[i]
+        gap = s[i] - a[i] * a[i]
+        new[i] = f32(0) if gap < 0 else gap
 
 
 @part
-def quotient(new: Any, old: Any, g: Any, s: Any, keep: Any, epsilon: Any) -> None:
-    """new = keep · old + g / (√max(s, 0) + epsilon)."""
+def quotient(new: Any, g: Any, s: Any, keep: Any, epsilon: Any) -> None:
+    """new = keep · new + g / (√s + epsilon)."""
     for i in range(new.size):
-        square = f32(0) if s[i] < 0 else s[i]
-        new[i] = keep * old[i] + g[i] / (math.sqrt(square) + epsilon)
+        new[i] = keep * new[i] + g[i] / (math.sqrt(s[i]) + epsilon)
 
 
 @kernel_code(
-    "void(f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], "
-    "f4[::1], f4[::1], f8, f8, f8, f8, f8, i8, i8)"
+    "void(UniTuple(f4[::1], 5), UniTuple(f4[::1], 4), UniTuple(f8, 5), b1, i8, i8)"
 )
 def rmsprop_range(
-    p: Any,
-    g: Any,
-    s: Any,
-    buf: Any,
-    avg: Any,
-    p_new: Any,
-    s_new: Any,
-    buf_new: Any,
-    avg_new: Any,
-    centered: Any,
-    lr: Any,
-    alpha: Any,
-    momentum: Any,
-    epsilon: Any,
-    penalty: Any,
-    start: int,
-    stop: int,
+    olds: Any, news: Any, numbers: Any, reuse: Any, start: int, stop: int
 ) -> None:
-    rest = f32(1 - alpha)
-    lr, alpha, momentum, epsilon = f32(lr), f32(alpha), f32(momentum), f32(epsilon)
-    penalty = f32(penalty)
-    room = np.empty(BLOCK, f32)
+    p, g, s, buf, avg = olds
+    p_new, s_new, buf_new, avg_new = news
+    lr, alpha, momentum = f32(numbers[0]), f32(numbers[1]), f32(numbers[2])
+    epsilon, penalty = f32(numbers[3]), f32(numbers[4])
+    rest, one = f32(1 - numbers[1]), f32(1)
+    room, gap = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
         slope = g[a:b]
         if penalty != 0:
             slope = room[: b - a]
-            decayed(slope, g[a:b], p[a:b], penalty)
-        mix_square(s_new[a:b], s[a:b], slope, alpha, rest)
+            add(slope, g[a:b], p[a:b], one, penalty)
+        if not reuse:
+            copy(s_new[a:b], s[a:b])
+            copy(buf_new[a:b], buf[a:b])
+            copy(avg_new[a:b], avg[a:b])
+        mix_square(s_new[a:b], slope, alpha, rest)
         square = s_new[a:b]
         if avg.size:
-            mix(avg_new[a:b], avg[a:b], slope, alpha, rest)
-            square = centered[a:b]
+            mix(avg_new[a:b], slope, alpha, rest)
+            square = gap[: b - a]
             spread(square, s_new[a:b], avg_new[a:b])
         if buf.size:
-            quotient(buf_new[a:b], buf[a:b], slope, square, momentum, epsilon)
-            mix(p_new[a:b], buf_new[a:b], p[a:b], -lr, f32(1))
+            quotient(buf_new[a:b], slope, square, momentum, epsilon)
+            add(p_new[a:b], p[a:b], buf_new[a:b], one, -lr)
         else:
-            one = f32(1)
             move(p_new[a:b], p[a:b], slope, square, lr, one, epsilon, one)
 
 
@@ -367,31 +331,29 @@ def rmsprop(
     momentum: float = 0.9,
     epsilon: float = 1e-5,
     penalty: float = 0.0,
+    reuse: bool = False,
 ) -> Any:
     numbers = (lr, alpha, momentum, epsilon, penalty)
-    return run(rmsprop_range, olds, (0, 2, 3, 4, 4), *numbers)
+    return run(rmsprop_range, olds, reuse, numbers)
 
 
 @kernel(rmsprop_step)
 def rmsprop_kernel(param: Any, grad: Any, square: Any, **attrs: Any) -> Any:
-    news = rmsprop((param, grad, square, None, None), **attrs)
-    return None if news is None else tuple(news[:2])
+    return rmsprop((param, grad, square, None, None), **attrs)
 
 
 @kernel(rmsprop_momentum_step)
 def rmsprop_momentum_kernel(
     param: Any, grad: Any, square: Any, buf: Any, **attrs: Any
 ) -> Any:
-    news = rmsprop((param, grad, square, buf, None), **attrs)
-    return None if news is None else tuple(news[:3])
+    return rmsprop((param, grad, square, buf, None), **attrs)
 
 
 @kernel(rmsprop_centered_step)
 def rmsprop_centered_kernel(
     param: Any, grad: Any, square: Any, buf: Any, avg: Any, **attrs: Any
 ) -> Any:
-    news = rmsprop((param, grad, square, buf, avg), **attrs)
-    return None if news is None else tuple(news)
+    return rmsprop((param, grad, square, buf, avg), **attrs)
 
 
 @part
@@ -402,76 +364,48 @@ def opposite(new: Any, x: Any) -> None:
 
 
 @part
-def toward(
-    new: Any, m: Any, w: Any, n: Any, first: Any, second: Any, scale: Any, epsilon: Any
-) -> None:
-    """new = (first · m + second · w) / (√n · scale + epsilon)."""
+def toward(new: Any, m: Any, w: Any, n: Any, scales: Any, epsilon: Any) -> None:
+    """new = (scales₀ · m + scales₁ · w) / (√n · scales₂ + epsilon)."""
+    first, second, scale = scales
     for i in range(new.size):
         under = math.sqrt(n[i]) * scale + epsilon
         new[i] = (first * m[i] + second * w[i]) / under
 
 
 @kernel_code(
-    "void(f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], "
-    "f4[::1], f4[::1], f4[::1], f8, f8, f8, f8, f8, f8, f8, f8, f8, i8, i8)"
+    "void(UniTuple(f4[::1], 6), UniTuple(f4[::1], 5), UniTuple(f8, 9), b1, i8, i8)"
 )
 def adan_range(
-    p: Any,
-    g: Any,
-    m: Any,
-    n: Any,
-    w: Any,
-    pre: Any,
-    p_new: Any,
-    m_new: Any,
-    n_new: Any,
-    w_new: Any,
-    pre_new: Any,
-    first: Any,
-    second: Any,
-    scale: Any,
-    beta_1: Any,
-    beta_2: Any,
-    beta_3: Any,
-    epsilon: Any,
-    keep_p: Any,
-    keep_u: Any,
-    start: int,
-    stop: int,
+    olds: Any, news: Any, numbers: Any, reuse: Any, start: int, stop: int
 ) -> None:
-    rest_1, rest_2, rest_3 = f32(1 - beta_1), f32(1 - beta_2), f32(1 - beta_3)
-    first, second, scale, beta_1 = f32(first), f32(second), f32(scale), f32(beta_1)
-    beta_2, beta_3, epsilon, keep_p = (
-        f32(beta_2),
-        f32(beta_3),
-        f32(epsilon),
-        f32(keep_p),
-    )
-    keep_u = f32(keep_u)
-    room = np.empty(BLOCK, f32)
-    one = f32(1)
+    p, g, m, n, w, pre = olds
+    p_new, m_new, n_new, w_new, pre_new = news
+    scales = f32(numbers[0]), f32(numbers[1]), f32(numbers[2])
+    beta_1, beta_2, beta_3 = f32(numbers[3]), f32(numbers[4]), f32(numbers[5])
+    rest_1, rest_2 = f32(1 - numbers[3]), f32(1 - numbers[4])
+    rest_3, one, epsilon = f32(1 - numbers[5]), f32(1), f32(numbers[6])
+    keep_p, back_u = f32(numbers[7]), f32(-numbers[8])
+    room, ahead = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
-        t = room[: b - a]
-        mix(m_new[a:b], m[a:b], g[a:b], beta_1, rest_1)
-        mix(t, pre[a:b], g[a:b], one, one)
-        mix(w_new[a:b], w[a:b], t, beta_2, rest_2)
-        mix(pre_new[a:b], t, g[a:b], beta_2, one)
-        mix_square(n_new[a:b], n[a:b], pre_new[a:b], beta_3, rest_3)
-        toward(t, m_new[a:b], w_new[a:b], n_new[a:b], first, second, scale, epsilon)
-        mix(p_new[a:b], p[a:b], t, keep_p, -keep_u)
-        opposite(pre_new[a:b], g[a:b])
+        change, slope = room[: b - a], g[a:b]
+        if not reuse:
+            copy(m_new[a:b], m[a:b])
+            copy(n_new[a:b], n[a:b])
+            copy(w_new[a:b], w[a:b])
+        mix(m_new[a:b], slope, beta_1, rest_1)
+        add(change, pre[a:b], slope, one, one)
+        mix(w_new[a:b], change, beta_2, rest_2)
+        add(ahead[: b - a], slope, change, one, beta_2)
+        mix_square(n_new[a:b], ahead[: b - a], beta_3, rest_3)
+        toward(change, m_new[a:b], w_new[a:b], n_new[a:b], scales, epsilon)
+        add(p_new[a:b], p[a:b], change, keep_p, back_u)
+        opposite(pre_new[a:b], slope)
 
 
 @kernel(adan_step)
 def adan_kernel(
-    param: Any,
-    grad: Any,
-    exp_avg: Any,
-    exp_avg_sq: Any,
-    exp_avg_diff: Any,
-    neg_pre_grad: Any,
-    *,
+    *olds: Any,
     lr: float = 1e-3,
     beta_1: float = 0.98,
     beta_2: float = 0.92,
@@ -480,19 +414,10 @@ def adan_kernel(
     decay: float = 0.0,
     no_prox: bool = False,
     time: int,
+    reuse: bool = False,
 ) -> Any:
-    keep = 1 - lr * decay if no_prox else 1 / (1 + lr * decay)
-    numbers = (
-        lr / (1 - beta_1**time),
-        lr * beta_2 / (1 - beta_2**time),
-        (1 - beta_3**time) ** -0.5,
-        beta_1,
-        beta_2,
-        beta_3,
-        epsilon,
-        keep,
-        1.0 if no_prox else keep,
-    )
-    olds = (param, grad, exp_avg, exp_avg_sq, exp_avg_diff, neg_pre_grad)
-    news = run(adan_range, olds, (0, 2, 3, 4, 5), *numbers)
-    return None if news is None else tuple(news)
+    first, second = lr / (1 - beta_1**time), lr * beta_2 / (1 - beta_2**time)
+    scale, keep = (1 - beta_3**time) ** -0.5, 1 / (1 + lr * decay)
+    keeps = (1.0 - lr * decay, 1.0) if no_prox else (keep, keep)
+    numbers = (first, second, scale, beta_1, beta_2, beta_3, epsilon, *keeps)
+    return run(adan_range, olds, reuse, numbers)
