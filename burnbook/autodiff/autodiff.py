@@ -82,7 +82,7 @@ class Autodiff(Layer):
             x, y = values
             if type(x) is tracked:
                 if type(y) is tracked:
-                    keep = op.keep
+                    keep: Any = op.keep
                     parents = (x.node, y.node)
                     values = (x.value, y.value)
                 else:

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from burnbook.module import Module
 from burnbook.module.records import ModuleRecord
 from burnbook.record import packing
 from burnbook.record.bincode import Reader, Writer
-from burnbook.record.layout import Lowering, lift
+from burnbook.record.layout import Lowering, Pieces, lift
 from burnbook.record.precision import to_device
 from burnbook.record.recorder import (
     VERSION,
@@ -80,11 +81,12 @@ class SealedRecord:
 
 
 def _encode(record: BurnRecord, lower: Lowering) -> Iterator[Any]:
-    item, writer = record.item, Writer(record.metadata, lower)
-    if isinstance(item, SealedRecord) and item.metadata == record.metadata:
+    item: Any = record.item
+    writer = Writer(record.metadata, lower)
+    if type(item) is SealedRecord and item.metadata == record.metadata:
         yield item.data
         return
-    if not isinstance(item, ModuleRecord) and hasattr(item, "into_record"):
+    if isinstance(item, Module):
         item = item.into_record()
     if item is not None and not isinstance(item, ModuleRecord):
         what = "bincode needs the record of a module, which says what stands where"
@@ -125,7 +127,7 @@ class BinFileRecorder(FileRecorder):
     kind = "bincode"
     extension = "bin"
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as bincode."""
         return _encode(record, lower)
 
@@ -151,7 +153,7 @@ class BinGzFileRecorder(BinFileRecorder):
     kind = "gzip"
     extension = "bin.gz"
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as bincode, compressed."""
         return packing.pack(_encode(record, lower))
 
@@ -176,7 +178,7 @@ class BinBytesRecorder(NamedMpkBytesRecorder):
     written = "BinBytesRecorder"
     kind = "bincode"
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as bincode."""
         return _encode(record, lower)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from burnbook.module.param import ParamRecord
-from burnbook.record.layout import FIELDS, Lowering, Raw
+from burnbook.record.layout import FIELDS, Lowering, Pieces, Raw
 from burnbook.record.schema import (
     CONSTANT,
     LIST,
@@ -79,7 +79,7 @@ class Writer:
         """The metadata: five texts."""
         return b"".join(text(getattr(self.metadata, name)) for name in FIELDS)
 
-    def item(self, part: Part, node: Any, path: Path) -> Iterator[bytes | memoryview]:
+    def item(self, part: Part, node: Any, path: Path) -> Pieces:
         """The bytes of one part, piece by piece."""
         if part.optional:
             there = node is not None or (part.kind == CONSTANT and part.present)
@@ -96,7 +96,7 @@ class Writer:
         else:
             yield from self._group(part, node, path)
 
-    def _group(self, part: Part, node: Any, path: Path) -> Iterator[bytes | memoryview]:
+    def _group(self, part: Part, node: Any, path: Path) -> Pieces:
         values: Any = node
         if part.kind in (STRUCT, MAP) and isinstance(node, dict):
             values = [node.get(name) for name, _ in part.parts]
@@ -110,7 +110,7 @@ class Writer:
                 yield text(name)
             yield from self.item(inner, value, (*path, name))
 
-    def _param(self, node: Any, path: Path) -> Iterator[bytes | memoryview]:
+    def _param(self, node: Any, path: Path) -> Pieces:
         if not isinstance(node, ParamRecord):
             what = f"{named(path)} is not what its module has there"
             raise Trouble(what, PARAM, type(node).__name__)
@@ -123,13 +123,13 @@ class Writer:
         yield b"".join(map(whole_number, low["shape"]))
         yield self._dtype(low["dtype"], path)
 
-    def _dtype(self, dtype: Any, path: Path) -> bytes:
+    def _dtype(self, dtype: str | dict[str, Any], path: Path) -> bytes:
         name = dtype if isinstance(dtype, str) else "QFloat"
         if name not in self.dtypes:
             what = f"{named(path)} is {name}, which Burn {self.metadata.version} lacks"
             raise Trouble(what, cure="another element type")
         number = whole_number(self.dtypes.index(name))
-        if name != "QFloat":
+        if isinstance(dtype, str):
             return number
         if self.metadata.release >= (0, 16):
             what = f"{named(path)} is quantized, which is written for Burn 0.15 only"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 from burnbook.errors import RecordError
 from burnbook.module.param import ParamId
 from burnbook.record.flat import Named, Slot, flatten, is_span, nest, read_slots
-from burnbook.record.layout import Lowering
+from burnbook.record.layout import Lowering, Pieces
 from burnbook.record.mpk import container_room
 from burnbook.record.recorder import FileRecorder
 from burnbook.record.settings import (
@@ -95,7 +94,7 @@ class BurnpackRecorder(NamedTensorRecorder):
     kind = "burnpack"
     extension = "bpk"
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as burnpack; the elements follow in the order of the tree."""
         cbor2 = _cbor2("write")
         tensors: dict[str, Any] = {}
@@ -159,7 +158,8 @@ def _aligned(offset: int) -> int:
 
 
 def _about(part: Named, start: int, end: int) -> dict[str, Any]:
-    about = {"dtype": part.dtype, "shape": part.shape, "data_offsets": [start, end]}
+    about: dict[str, Any] = {"dtype": part.dtype, "shape": part.shape}
+    about["data_offsets"] = [start, end]
     if part.id:
         about["param_id"] = int(ParamId.deserialize(part.id))
     return about
@@ -198,7 +198,8 @@ def _slot(name: str, about: Any) -> Slot:
         what = f"{short(name)} has an id that is none"
         raise Trouble(what, "64 bits", short(repr(number)))
     text = "" if number is None else ParamId(number).serialize()
-    return Slot(name, *(about[key] for key in keys), text)
+    dtype, shape, offsets = (about[key] for key in keys)
+    return Slot(name, dtype, shape, offsets, text)
 
 
 def _elements(data: memoryview, end: int, slots: list[Slot]) -> memoryview:

@@ -9,6 +9,7 @@ between them and the file (maps, lists, scalars, bytes) is the business of the f
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from math import prod
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ from burnbook.record.tree import (
 from burnbook.tensor.convert import storage
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.qfloat import QFloat
+
+Pieces = Iterator[bytes | memoryview]
 
 MAX_RANK = 32
 FIELDS = [field.name for field in dataclasses.fields(Metadata)]

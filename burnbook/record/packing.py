@@ -14,7 +14,7 @@ FREE = 1 << 24  # a file may always unpack to this many bytes
 RATIO = 32  # and to this many times its size; weights reach two
 
 
-def pack(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def pack(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     """Compress pieces as they come."""
     packer = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
     for piece in pieces:

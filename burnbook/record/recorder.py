@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from burnbook.errors import RecordError
 from burnbook.files import atomic_write, read_whole
 from burnbook.record import json_text, mpk, packing
 from burnbook.record.foreign import guess
-from burnbook.record.layout import Lowering, envelope, lift
+from burnbook.record.layout import Lowering, Pieces, envelope, lift
 from burnbook.record.precision import to_device, to_settings
 from burnbook.record.settings import (
     FullPrecisionSettings,
@@ -74,7 +73,7 @@ class Recorder(ABC):
             )
 
     @abstractmethod
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The bytes of a record, piece by piece."""
 
     @abstractmethod
@@ -155,7 +154,7 @@ class NamedMpkFileRecorder(FileRecorder):
     kind = "named MessagePack"
     extension = "mpk"
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as MessagePack."""
         return mpk.encode(envelope(record), lower)
 
@@ -171,7 +170,7 @@ class NamedMpkGzFileRecorder(FileRecorder):
     kind = "gzip"
     extension = "mpk.gz"
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as MessagePack, compressed."""
         return packing.pack(mpk.encode(envelope(record), lower))
 
@@ -187,7 +186,7 @@ class JsonGzFileRecorder(FileRecorder):
     kind = "gzip"
     extension = "json.gz"
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as JSON, compressed."""
         return packing.pack(json_text.encode(envelope(record), lower))
 
@@ -203,7 +202,7 @@ class PrettyJsonFileRecorder(FileRecorder):
     kind = "JSON"
     extension = "json"
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as indented JSON."""
         return json_text.encode(envelope(record), lower, indent=2)
 
@@ -226,7 +225,7 @@ class NamedMpkBytesRecorder(Recorder):
     kind = "named MessagePack"
     extension = ""
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as MessagePack."""
         return mpk.encode(envelope(record), lower)
 
@@ -284,7 +283,7 @@ class DebugRecordSettings(PrettyJsonFileRecorder):
 
 def _encoded(
     recorder: Recorder, record: BurnRecord, settings: Settings | None
-) -> Iterator[bytes]:
+) -> Pieces:
     convert = to_settings(settings) if settings else None
     return recorder.encode(record, Lowering(convert, record.metadata.is_old))
 

@@ -8,20 +8,24 @@ such a file keeps its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from burnbook.record import json_text
 from burnbook.record.burnpack import NamedMetadata, NamedTensorRecorder
 from burnbook.record.flat import NO_TREE, Named, Slot, flatten, nest, read_slots
-from burnbook.record.layout import Lowering
+from burnbook.record.layout import Lowering, Pieces
 from burnbook.record.tree import BurnRecord, Trouble, short
 
 HEAD = 8
 TEXTS = "__metadata__"
 # From the widest type to the narrowest, so that every tensor starts at a multiple of
 # its element's size; in the order of the format's own writer.
-ORDER = "U64 I64 F64 F32 U32 I32 BF16 F16 U16 I16 I8 U8 BOOL"
+ORDER: dict[str, int] = {
+    name: place
+    for place, name in enumerate(
+        "U64 I64 F64 F32 U32 I32 BF16 F16 U16 I16 I8 U8 BOOL".split()  # noqa: SIM905
+    )
+}
 
 
 class SafetensorsRecorder(NamedTensorRecorder):
@@ -45,7 +49,7 @@ class SafetensorsRecorder(NamedTensorRecorder):
     kind = "safetensors"
     extension = "safetensors"
 
-    def encode(self, record: BurnRecord, lower: Lowering) -> Iterator[bytes]:
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as safetensors, the widest types first."""
         parts: list[Named] = []
         for part in flatten(record.item, lower):
@@ -55,7 +59,7 @@ class SafetensorsRecorder(NamedTensorRecorder):
             if part.name == TEXTS:
                 raise Trouble(f"{TEXTS} is not the name of a tensor", "another name")
             parts.append(part._replace(dtype=part.dtype.upper()))
-        parts.sort(key=lambda part: (ORDER.split().index(part.dtype), part.name))
+        parts.sort(key=lambda part: (ORDER[part.dtype], part.name))
         top: dict[str, Any] = {}
         if self.texts(record):
             top[TEXTS] = self.texts(record)

@@ -175,10 +175,11 @@ def zeroing(mapper: Any) -> str | None:
     return "some parameters are not zero" if largest else None
 
 
-def residual(make: Any) -> str | None:
+def residual(kind: Any) -> str | None:
     """Ask for x + layer(x)."""
-    if not (isinstance(make, type) and issubclass(make, Module)):
+    if not (isinstance(kind, type) and issubclass(kind, Module)):
         return "it should be a class of modules"
+    make: Any = kind  # of the reader, with fields of its own
     layer = nn.LinearConfig(2, 2).init(Numpy())
     x = Tensor.from_floats([[1.0, -2.0]], Numpy())
     found = make(layer=layer).forward(x)

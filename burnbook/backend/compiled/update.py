@@ -48,7 +48,7 @@ def run(code: Any, olds: tuple[Any, ...], reuse: bool, *numbers: Any) -> Any:
             return None
     shape, size = olds[0].shape, olds[0].size
     small = size < SERIAL  # one thread and plain memory are as fast
-    news = [np_empty(shape, F32) if small else empty(shape)]
+    news: list[Any] = [np_empty(shape, F32) if small else empty(shape)]
     for x in olds[2:]:
         if x is None or reuse:
             news.append(x)
