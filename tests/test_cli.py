@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from burnbook import cli
+from burnbook.cli import learn
 from burnbook.record import CompactRecorder
 from burnbook.train import LearnerSummary
 
@@ -36,7 +37,7 @@ def chapters(tmp_path, monkeypatch):
         path = source / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"the original of {name}")
-    monkeypatch.setattr(cli, "chapters_folder", lambda: source)
+    monkeypatch.setattr(learn, "chapters_folder", lambda: source)
     return source
 
 
@@ -87,9 +88,9 @@ def test_lab_copies_the_chapters_and_keeps_what_was_changed(tmp_path, chapters, 
 def test_lab_opens_chapter_one(tmp_path, chapters, capsys, monkeypatch):
     calls = []
     monkeypatch.setattr(
-        cli.subprocess, "call", lambda command, cwd: calls.append((command, cwd)) or 0
+        learn.subprocess, "call", lambda command, cwd: calls.append((command, cwd)) or 0
     )
-    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(learn.importlib.util, "find_spec", lambda name: object())
     folder = tmp_path / "work"
     code, _, _ = run(capsys, "lab", folder, "--", "--no-browser")
     assert code == 0
@@ -101,7 +102,7 @@ def test_lab_opens_chapter_one(tmp_path, chapters, capsys, monkeypatch):
 def test_lab_without_jupyterlab_says_how_to_get_it(
     tmp_path, chapters, capsys, monkeypatch
 ):
-    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(learn.importlib.util, "find_spec", lambda name: None)
     code, _, err = run(capsys, "lab", tmp_path / "work")
     assert (code, err) == (
         1,

@@ -233,7 +233,8 @@ check("1.3", answer)
 # - Every cell can be changed and run again.
 #
 # **Where this lives.** The library begins at `burnbook/__init__.py`, its commands are
-# in `burnbook/cli.py`, the examples in `burnbook/examples/__init__.py` and
+# in `burnbook/cli/__init__.py`, `burnbook/cli/learn.py`, `burnbook/cli/shared.py`
+# and `burnbook/cli/__main__.py`, the examples in `burnbook/examples/__init__.py` and
 # `burnbook/examples/guide/__init__.py`. These pages are made by
 # `widgets/burnbook_widgets/build.py` and `widgets/burnbook_widgets/tidy.py`.
 #

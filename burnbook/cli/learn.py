@@ -1,8 +1,4 @@
-"""Overview. `burnbook lab`, `guide`, `new` and their siblings.
-
-A command ends with 0 when it did what was asked, 1 with an explanation when it could
-not, 2 when it was asked wrongly, 130 when Ctrl-C ended it.
-"""
+"""Overview. `burnbook lab`, `guide`, `new`, `datasets` and `warmup`: to learn with."""
 
 from __future__ import annotations
 
@@ -13,68 +9,22 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import BurnbookError, ConfigError
+from burnbook.cli.shared import command, positive, say, whole
+from burnbook.errors import ConfigError
 
 CHAPTERS = "burnbook-chapters"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser().parse_args(given)
-    try:
-        return options.run(options)
-    except BurnbookError as error:
-        return fail(options.command, str(error).removeprefix(f"{options.command}: "))
-    except BrokenPipeError:
-        return 1
-    except OSError as error:
-        return fail(
-            options.command, f"{error.filename or ''}: {error.strerror or error}"
-        )
-    except KeyboardInterrupt:
-        return 130
-
-
-def parser() -> argparse.ArgumentParser:
-    """All commands with their options."""
-    top = argparse.ArgumentParser(
-        prog="burnbook",
-        description="Learn deep learning by running the Burn Book in Python.",
-        epilog="example: burnbook guide",
-    )
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+def add_commands(commands: Any) -> None:
+    """Declare the commands of this file."""
     _add_lab(commands)
     _add_guide(commands)
     _add_datasets(commands)
     _add_warmup(commands)
-    _add_inspect(commands)
     _add_new(commands)
-    return top
-
-
-def fail(command: str, text: str) -> int:
-    """Say why a command could not do its work: the first line is enough."""
-    sys.stderr.write(f"burnbook {command}: {text.strip()}\n")
-    return 1
-
-
-def say(text: str) -> None:
-    """Write a line for people."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-def _command(commands: Any, name: str, run: Any, about: str, example: str) -> Any:
-    command = commands.add_parser(
-        name, help=about, description=about, epilog=f"example: {example}"
-    )
-    command.set_defaults(run=run)
-    return command
 
 
 # lab
@@ -82,7 +32,7 @@ def _command(commands: Any, name: str, run: Any, about: str, example: str) -> An
 
 def _add_lab(commands: Any) -> None:
     about = "Copy the chapters to a folder and open the first one in JupyterLab."
-    lab = _command(commands, "lab", run_lab, about, "burnbook lab my-chapters")
+    lab = command(commands, "lab", run_lab, about, "burnbook lab my-chapters")
     lab.add_argument("folder", nargs="?", default=CHAPTERS, help="where to work")
     lab.add_argument(
         "--fresh", action="store_true", help="replace chapters that you have changed"
@@ -106,12 +56,12 @@ def run_lab(options: argparse.Namespace) -> int:
         raise ConfigError(
             "lab", "JupyterLab is not installed", cure="pip install 'burnbook[lab]'"
         )
-    command = [sys.executable, "-m", "jupyterlab", chapters[0].name]
+    start = [sys.executable, "-m", "jupyterlab", chapters[0].name]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command.append("--allow-root")  # as in a container, where there is nobody else
+        start.append("--allow-root")  # as in a container, where there is nobody else
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:  # Ctrl-C is for JupyterLab, which asks before it ends
-        return subprocess.call([*command, *options.jupyter], cwd=folder)
+        return subprocess.call([*start, *options.jupyter], cwd=folder)
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -133,16 +83,16 @@ def copy_chapters(folder: Path, *, fresh: bool = False) -> list[Path]:
     return sorted(folder / path.name for path in source.glob("*.ipynb"))
 
 
-def _make_folder(command: str, folder: Path) -> None:
+def _make_folder(where: str, folder: Path) -> None:
     blocker = next((p for p in (folder, *folder.parents) if p.is_file()), None)
     if blocker is not None:
-        raise ConfigError(command, f"{blocker} is a file", cure="another folder")
+        raise ConfigError(where, f"{blocker} is a file", cure="another folder")
     folder.mkdir(parents=True, exist_ok=True)
 
 
 def chapters_folder() -> Path:
     """Where the chapters are: inside the package, or beside it in a checkout."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     for folder in (package / "_notebooks", package.parent / "notebooks"):
         if any(folder.glob("*.ipynb")):
             return folder
@@ -158,7 +108,7 @@ def chapters_folder() -> Path:
 
 def _add_guide(commands: Any) -> None:
     about = "Train the guide's network on handwritten digits, then let it read one."
-    guide = _command(
+    guide = command(
         commands,
         "guide",
         run_guide,
@@ -187,29 +137,12 @@ def run_guide(options: argparse.Namespace) -> int:
     return 0
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1, from the command line."""
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
-    return number
-
-
-def whole(text: str) -> int:
-    """A whole number from the command line."""
-    try:
-        return int(text)
-    except ValueError:
-        what = f"{text!r} is not a whole number"
-        raise argparse.ArgumentTypeError(what) from None
-
-
-# datasets, warmup, inspect
+# datasets, warmup
 
 
 def _add_datasets(commands: Any) -> None:
     about = "List the datasets, and which of them are on this computer."
-    _command(commands, "datasets", run_datasets, about, "burnbook datasets")
+    command(commands, "datasets", run_datasets, about, "burnbook datasets")
 
 
 def run_datasets(options: argparse.Namespace) -> int:
@@ -225,7 +158,7 @@ def run_datasets(options: argparse.Namespace) -> int:
 
 def _add_warmup(commands: Any) -> None:
     about = "Compile the fast kernels once, so that the first training starts at once."
-    _command(commands, "warmup", run_warmup, about, "burnbook warmup")
+    command(commands, "warmup", run_warmup, about, "burnbook warmup")
 
 
 def run_warmup(options: argparse.Namespace) -> int:
@@ -241,28 +174,12 @@ def run_warmup(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_inspect(commands: Any) -> None:
-    about = "List what a record holds: names, shapes and element types."
-    inspect = _command(
-        commands, "inspect", run_inspect, about, "burnbook inspect guide/model.mpk"
-    )
-    inspect.add_argument("file", type=Path, help="a file that a recorder has written")
-
-
-def run_inspect(options: argparse.Namespace) -> int:
-    """Describe a record."""
-    from burnbook.record import describe
-
-    say(str(describe(options.file)))
-    return 0
-
-
 # new
 
 
 def _add_new(commands: Any) -> None:
     about = "Write the guide as a small project of your own: model, data, training, …"
-    new = _command(commands, "new", run_new, about, "burnbook new my-digits")
+    new = command(commands, "new", run_new, about, "burnbook new my-digits")
     new.add_argument("folder", type=Path, help="a folder that does not exist yet")
 
 
@@ -282,7 +199,7 @@ def write_project(folder: Path) -> list[Path]:
             "new", f"{folder} {what}, and nothing is overwritten", cure="another name"
         )
     _make_folder("new", folder)
-    source = Path(__file__).parent / "examples" / "guide"
+    source = Path(__file__).parents[1] / "examples" / "guide"
     names = ("model", "data", "training", "inference", "__main__")
     written = []
     for name in names:
@@ -293,7 +210,3 @@ def write_project(folder: Path) -> list[Path]:
         target.write_text(text, encoding="utf-8", newline="\n")
         written.append(target)
     return written
-
-
-if __name__ == "__main__":
-    sys.exit(main())

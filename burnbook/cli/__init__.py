@@ -1,0 +1,53 @@
+"""Overview. The command line: `burnbook lab`, `guide`, `runs`, `inspect` and others.
+
+A command ends with 0 when it did what was asked, 1 with an explanation when it could
+not, 2 when it was asked wrongly, 130 when Ctrl-C ended it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from burnbook.cli import learn, records
+from burnbook.errors import BurnbookError
+
+GROUPS = (learn, records)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser().parse_args(given)
+    try:
+        return options.run(options)
+    except BurnbookError as error:
+        return fail(options.command, str(error).removeprefix(f"{options.command}: "))
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        return fail(
+            options.command, f"{error.filename or ''}: {error.strerror or error}"
+        )
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    top = argparse.ArgumentParser(
+        prog="burnbook",
+        description="Learn deep learning by running the Burn Book in Python.",
+        epilog="example: burnbook guide",
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for group in GROUPS:
+        group.add_commands(commands)
+    return top
+
+
+def fail(command: str, text: str) -> int:
+    """Say why a command could not do its work: the first line is enough."""
+    sys.stderr.write(f"burnbook {command}: {text.strip()}\n")
+    return 1

@@ -1,0 +1,39 @@
+"""Overview. What all commands share: how they are declared, and how they speak."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+
+def command(commands: Any, name: str, run: Any, about: str, example: str) -> Any:
+    """Declare a command; `run(options)` returns the exit code."""
+    made = commands.add_parser(
+        name, help=about, description=about, epilog=f"example: {example}"
+    )
+    made.set_defaults(run=run)
+    return made
+
+
+def say(text: str) -> None:
+    """Write a line for people."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, from the command line."""
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return number
+
+
+def whole(text: str) -> int:
+    """A whole number from the command line."""
+    try:
+        return int(text)
+    except ValueError:
+        what = f"{text!r} is not a whole number"
+        raise argparse.ArgumentTypeError(what) from None
