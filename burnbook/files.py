@@ -46,34 +46,67 @@ def atomic_write(
 
     Why: the folder is forced to the disk too, because that is where the name lives.
     """
+    draft = Draft(path, error)
     try:
-        target = Path(os.path.realpath(path))
-    except ValueError:
-        raise _no_path("write", path, error) from None
-    try:
-        mode = _mode_to_keep(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(uuid.uuid4().hex.join(TEMPORARY))
-        handle = os.open(temporary, _CREATE, 0o666)
-    except OSError as cause:
-        raise _cannot_write(target, cause, error) from None
-    in_block = True
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with open(draft.temporary, "wb") as file:
             yield file
-            in_block = False
-            file.flush()
-            os.fsync(handle)
-            if mode is not None:
-                os.chmod(temporary, mode)
-        os.replace(temporary, target)
-        _sync_folder(target.parent)
     except BaseException as cause:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(cause, OSError) and (not in_block or cause.errno in _DISK):
-            raise _cannot_write(target, cause, error) from None
+        draft.discard()
+        if isinstance(cause, OSError) and cause.errno in _DISK:
+            raise _cannot_write(draft.target, cause, error) from None
         raise
+    draft.keep()
+
+
+class Draft:
+    """A file that takes its name only when it is whole: fill `temporary`, then keep it.
+
+    For what opens its files by name, such as a database; everything else is easier
+    with `atomic_write`. What was opened must be closed before `keep()`.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> draft = Draft(Path(folder.name) / "items.db")
+        >>> _ = draft.temporary.write_bytes(b"whole")
+        >>> draft.target.exists(), draft.keep(), draft.target.read_bytes()
+        (False, None, b'whole')
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, path: PathLike, error: type[BurnbookError] = DataError) -> None:
+        self.error = error
+        try:
+            self.target = target = Path(os.path.realpath(path))
+        except ValueError:
+            raise _no_path("write", path, error) from None
+        try:
+            self.mode = _mode_to_keep(target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self.temporary = target.with_name(uuid.uuid4().hex.join(TEMPORARY))
+            os.close(os.open(self.temporary, _CREATE, 0o666))
+        except OSError as cause:
+            raise _cannot_write(target, cause, error) from None
+
+    def keep(self) -> None:
+        """Force the bytes to the disk and give the file its name."""
+        try:
+            with open(self.temporary, "r+b") as file:
+                os.fsync(file.fileno())
+            if self.mode is not None:
+                os.chmod(self.temporary, self.mode)
+            os.replace(self.temporary, self.target)
+            _sync_folder(self.target.parent)
+        except BaseException as cause:
+            self.discard()
+            if isinstance(cause, OSError):
+                raise _cannot_write(self.target, cause, self.error) from None
+            raise
+
+    def discard(self) -> None:
+        """Remove the temporary file; what stood under the name stays."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.temporary)
 
 
 def read_whole(path: PathLike, error: type[BurnbookError] = DataError) -> bytes:
