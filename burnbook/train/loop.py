@@ -27,6 +27,7 @@ from burnbook.random import use_stream
 from burnbook.train.blame import Moment, check_loss, loss_of
 from burnbook.train.events import Split
 from burnbook.train.keep import Keeper
+from burnbook.train.life import LIFE, began, ended
 from burnbook.train.output import TrainOutput
 from burnbook.train.parallel import Devices
 from burnbook.train.plan import TrainingPlan
@@ -65,6 +66,7 @@ class Fit:
         diary.info("burn_train::learner::train_val", f"Fitting the model:\n {text}")
         try:
             start = self._resume()
+            diary.info(LIFE, began(start, self.plan.num_epochs))
             train = on_device(train, self.devices.main)
             valid = on_device(valid, self.devices.main.inner)
             watcher.start(start, text)
@@ -94,10 +96,12 @@ class Fit:
         return epoch + 1
 
     def _end(self, failure: str | None = None) -> TrainingResult:
+        why = failure or self.control.reason
+        self.plan.diary.info(LIFE, ended(self.epochs_done, self.plan.num_epochs, why))
         self.result = TrainingResult(
             self.model,
             self.watcher.history,
-            failure or self.control.reason,
+            why,
             self.epochs_done,
             time.monotonic() - self.began,
             str(self.plan.directory),
