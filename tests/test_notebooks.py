@@ -19,12 +19,14 @@ from burnbook_widgets.exercises import EXERCISES
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "notebooks"
 SOURCES = sorted((FOLDER / "src").glob("*.py"))
+EXAMPLES = sorted((FOLDER / "src/examples").glob("*.py"))
 CHAPTERS = [path for path in SOURCES if path.stem[0] != "A"]  # an appendix is looked up
 RHYTHM = [
     "goals", "setup", "run-me", "widget", "peek", "raises-exception",
     "exercise", "solution", "recall", "summary",
 ]  # fmt: skip
 MAX_LINES, MAX_COLUMNS, MAX_IGNORED = 15, 79, 2
+MAX_EXAMPLE = 40  # a network that writes fits into one cell
 ONE_CHAPTER = """\
 # %% [markdown] tags=["goals"]
 # # A page
@@ -51,7 +53,9 @@ def exercise_numbers(source: Path, tag: str) -> list[str]:
     return [numbers[0] for numbers in found]
 
 
-pages = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+pages = pytest.mark.parametrize(
+    "source", [*SOURCES, *EXAMPLES], ids=lambda path: path.stem
+)
 chapters = pytest.mark.parametrize("source", CHAPTERS, ids=lambda path: path.stem)
 
 
@@ -76,7 +80,8 @@ def test_a_cell_shows_one_idea(source):
         if cell.cell_type == "code":
             lines = cell.source.splitlines()
             if "setup" not in cell.metadata.get("tags", []):
-                assert len(lines) <= MAX_LINES, cell.source
+                most = MAX_EXAMPLE if source in EXAMPLES else MAX_LINES
+                assert len(lines) <= most, cell.source
             assert max(map(len, lines)) <= MAX_COLUMNS, cell.source
 
 
@@ -103,15 +108,15 @@ def test_every_known_exercise_is_in_a_chapter():
 @pages
 def test_links_lead_to_chapters(source):
     text = "\n".join(cell.source for cell in cells(source))
-    linked = set(re.findall(r"\]\((\w+)\.ipynb\)", text))
+    linked = set(re.findall(r"\]\((?:\.\./|examples/)?(\w+)\.ipynb\)", text))
     assert linked
-    assert linked <= {path.stem for path in SOURCES}
+    assert linked <= {path.stem for path in [*SOURCES, *EXAMPLES]}
 
 
 @pages
 def test_the_committed_page_is_good(source):
     """Exercises wait, solutions pass, nothing goes to stderr, no path of a machine."""
-    path = FOLDER / f"{source.stem}.ipynb"
+    path = build.pages_of(FOLDER)[source]
     page = nbformat.read(path, as_version=4)
     for cell in page.cells:
         if cell.cell_type != "code":
