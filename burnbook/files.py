@@ -96,7 +96,7 @@ class Draft:
             if self.mode is not None:
                 os.chmod(self.temporary, self.mode)
             os.replace(self.temporary, self.target)
-            _sync_folder(self.target.parent)
+            sync_folder(self.target.parent)
         except BaseException as cause:
             self.discard()
             if isinstance(cause, OSError):
@@ -143,6 +143,20 @@ def remove_leftovers(folder: PathLike, older_than: float = 60.0) -> int:
                 path.unlink()
                 removed += 1
     return removed
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk; not every file system can."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as cause:
+        if cause.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot
+            raise
+    finally:
+        os.close(handle)
 
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -193,16 +207,3 @@ def _look_around(path: PathLike) -> list[str]:
         shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
         return [f"the folder holds {shown or 'no files'}"]
     return []
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # elsewhere a folder cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as cause:
-        if cause.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot
-            raise
-    finally:
-        os.close(handle)

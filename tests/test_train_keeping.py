@@ -142,6 +142,27 @@ def test_the_diary_goes_on_where_it_ended(tmp_path):
     assert len((tmp_path / "experiment.log").read_text().splitlines()) == 2
 
 
+def test_a_line_cut_off_by_a_kill_does_not_count(tmp_path):
+    path = tmp_path / "epoch-1" / "Accuracy.log"
+    path.parent.mkdir()
+    path.write_text("50,64\n95.8")
+    logger = FileMetricLogger(tmp_path)
+    assert logger.read_numeric("Accuracy", 1) == [NumericEntry(50.0, 64)]
+
+
+def test_a_disk_that_fails_at_the_end_of_an_epoch_is_an_error(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    logger = FileMetricLogger(tmp_path)
+    logger.start_epoch(1)
+    logger.log(MetricEntry("Loss", "", "1,1"))
+    monkeypatch.setattr("burnbook.train.logger.os.fsync", full)
+    with pytest.raises(TrainingError, match=r"Loss\.log: No space left on device"):
+        logger.end_epoch(1)
+    logger.close()
+
+
 def test_a_log_that_cannot_be_written_stops_with_a_cure(tmp_path):
     (tmp_path / "epoch-1").write_text("in the way")
     logger = FileMetricLogger(tmp_path)
@@ -441,6 +462,7 @@ def test_checkpoints_of_an_earlier_run_are_set_aside_not_lost(tmp_path):
     for epoch in (1, 2, 3):
         older.save(epoch, RECORDS)
     newer = checkpointer(tmp_path)
+    newer.began_after = 1
     newer.save(2, RECORDS)
     older.log.close()
     newer.log.close()

@@ -1,11 +1,13 @@
 """The learner: what it writes, whom it tells, how it resumes."""
 
+import io
 import threading
 import weakref
 
 import numpy as np
 import pytest
 
+from burnbook import nn
 from burnbook.errors import RecordError, TrainingError
 from burnbook.train import (
     Aggregate,
@@ -15,6 +17,7 @@ from burnbook.train import (
     LearningRateMetric,
     LossMetric,
     MetricEarlyStoppingStrategy,
+    PlainRenderer,
     Split,
     StoppingCondition,
 )
@@ -209,14 +212,7 @@ def test_the_summary_is_shown_at_the_end(tmp_path, monkeypatch, capsys):
 
 
 def test_early_stopping_ends_the_training_and_says_why(tmp_path):
-    strategy = MetricEarlyStoppingStrategy(
-        LossMetric,
-        Aggregate.Mean,
-        Direction.Lowest,
-        Split.Valid,
-        StoppingCondition.NoImprovementSince(n_epochs=1),
-    )
-    trained = build(builder(tmp_path, 50).early_stopping(strategy), lr=0.0)
+    trained = build(builder(tmp_path, 50).early_stopping(patient(1)), lr=0.0)
     trained.fit(loader(), [Batches().batch(items(16, 1), PLAIN)])
     assert trained.result.epochs == 2
     assert trained.result.interrupted == (
@@ -303,13 +299,25 @@ def test_resuming_remembers_the_best_epoch(tmp_path):
 
 def test_resuming_where_nothing_is_left_says_so(tmp_path):
     learner(tmp_path, epochs=2).fit(loader(), loader(1))
-    made = builder(tmp_path, 2).with_file_checkpointer(recorder()).checkpoint(2)
-    with pytest.raises(TrainingError) as error:
-        build(made).fit(loader(), loader(1))
-    assert str(error.value) == (
-        "checkpoint(2): epoch 2 is the last of 2: nothing is left\n"
-        "  try: num_epochs(3) or more"
-    )
+    for total, which in ((2, "the last of 2"), (1, "beyond the last of 1")):
+        made = builder(tmp_path, total).with_file_checkpointer(recorder())
+        with pytest.raises(TrainingError) as error:
+            build(made.checkpoint(2)).fit(loader(), loader(1))
+        assert str(error.value) == (
+            f"checkpoint(2): epoch 2 is {which}: nothing is left\n"
+            "  try: num_epochs(3) or more"
+        )
+
+
+def test_a_finished_training_started_again_gives_its_model(tmp_path):
+    model = learner(tmp_path, epochs=2).fit(loader(), loader(1))
+    probe = Probe()
+    made = builder(tmp_path, 2).with_file_checkpointer(recorder()).checkpoint()
+    again = build(made.renderer(probe))
+    assert same_weights(model, again.fit(loader(), loader(1)))
+    assert again.result.epochs == 2
+    assert len(again.result.history.epochs("Loss", "valid")) == 2
+    assert probe.calls == ["start", "finish", "close"]
 
 
 def test_resuming_without_a_checkpointer_says_so(tmp_path):
@@ -321,10 +329,86 @@ def test_resuming_without_a_checkpointer_says_so(tmp_path):
     )
 
 
-def test_a_damaged_checkpoint_changes_nothing_and_is_named(tmp_path):
+# Damaged checkpoints
+
+
+@pytest.mark.parametrize("part", ["model", "optim", "scheduler"])
+@pytest.mark.parametrize("harm", ["cut", "empty", "zeros"])
+def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(tmp_path, part, harm):
+    """All three files of an epoch belong together: one damaged, and none counts."""
+    whole = learner(tmp_path / "whole", epochs=4).fit(loader(), loader(1))
+    folder = tmp_path / "run"
+    learner(folder, epochs=3).fit(loader(), loader(1))
+    path = folder / "checkpoint" / f"{part}-3.mpk"
+    data = path.read_bytes()
+    left = {"cut": data[:-9], "empty": b"", "zeros": bytes(len(data))}[harm]
+    path.write_bytes(left)
+    stream = io.StringIO()
+    made = builder(folder, 4).with_file_checkpointer(recorder()).checkpoint()
+    resumed = build(made.renderer(PlainRenderer(stream)))
+    assert same_weights(whole, resumed.fit(loader(), loader(1)))
+    notice = "going on after epoch 2, for a newer one is damaged: "
+    first = stream.getvalue().splitlines()[0]
+    assert first.startswith(notice)
+    assert path.name in first
+    assert f"WARN burn_train::checkpoint::file: {first}\n" in (
+        (folder / "experiment.log").read_text()
+    )
+    aside = {file.name for file in (folder / "checkpoint" / "earlier-1").iterdir()}
+    assert aside == {f"{name}-3.mpk" for name in ("model", "optim", "scheduler")}
+
+
+def test_a_damaged_checkpoint_asked_for_by_number_is_named(tmp_path):
     learner(tmp_path, epochs=2).fit(loader(), loader(1))
     path = tmp_path / "checkpoint" / "optim-2.mpk"
     path.write_bytes(path.read_bytes()[:50])
-    made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint()
+    made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint(2)
     with pytest.raises(RecordError, match=r"optim-2\.mpk"):
         build(made).fit(loader(), loader(1))
+
+
+def test_checkpoints_of_another_model_are_an_error_and_stay(tmp_path):
+    learner(tmp_path, epochs=2).fit(loader(), loader(1))
+    before = sorted((tmp_path / "checkpoint").iterdir())
+    DEVICE.seed(3)
+    model = tiny()
+    other = Tiny(model.first, model.dropout, nn.LinearConfig(8, 5).init(DEVICE))
+    made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint()
+    with pytest.raises(RecordError, match="load into Tiny: 2 of 4 parameters"):
+        build(made, other).fit(loader(), loader(1))
+    assert sorted((tmp_path / "checkpoint").iterdir()) == before
+
+
+# Early stopping, resumed
+
+
+def patient(n_epochs):
+    return MetricEarlyStoppingStrategy(
+        LossMetric,
+        Aggregate.Mean,
+        Direction.Lowest,
+        Split.Valid,
+        StoppingCondition.NoImprovementSince(n_epochs=n_epochs),
+    )
+
+
+def test_early_stopping_counts_on_when_resumed(tmp_path):
+    """Burn begins to count anew, so a resumed run would stop later than a whole one."""
+    same = [Batches().batch(items(16, 1), PLAIN)]
+    for epochs in (2, 9):
+        made = builder(tmp_path, epochs).with_file_checkpointer(recorder())
+        trained = build(made.early_stopping(patient(3)).checkpoint(), lr=0.0)
+        trained.fit(loader(), same)
+    assert trained.result.epochs == 4
+
+
+def test_a_run_that_has_stopped_early_stays_stopped(tmp_path):
+    same = [Batches().batch(items(16, 1), PLAIN)]
+    for patience, epochs in ((1, 2), (1, 2), (2, 3)):
+        made = builder(tmp_path, 9).with_file_checkpointer(recorder())
+        trained = build(made.early_stopping(patient(patience)).checkpoint(), lr=0.0)
+        trained.fit(loader(), same)
+        assert trained.result.epochs == epochs
+        assert trained.result.interrupted == (
+            "stopped early: Loss has not improved since epoch 1"
+        )

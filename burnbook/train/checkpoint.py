@@ -2,19 +2,21 @@
 
     <dir>/checkpoint/model-3.mpk  optim-3.mpk  scheduler-3.mpk
 
-Each file is written whole or not at all, the scheduler last: an epoch counts only when
-all three are there. So a crash at any moment leaves every older epoch usable.
+Each file is written whole or not at all and forced to the disk, the scheduler last: an
+epoch counts only when all three are there, and an older epoch goes only after that. So
+a crash or a power cut at any moment leaves the epoch before usable.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from burnbook.errors import TrainingError
-from burnbook.files import remove_leftovers
+from burnbook.files import remove_leftovers, sync_folder
 from burnbook.train.logger import FileApplicationLogger
 
 PARTS = ("model", "optim", "scheduler")  # in the order of saving
@@ -30,12 +32,13 @@ class FileCheckpointer:
         self.recorder = recorder
         self.directory = Path(directory)
         self.log = log
+        self.began_after = 0  # the epoch that this run goes on after
         self.history_is_ours = False
 
     def save(self, epoch: int, records: dict[str, Any]) -> None:
         """Write the three records of an epoch."""
         if not self.history_is_ours:
-            self._set_aside(epoch)
+            self._set_aside(self.began_after + 1)
             self.history_is_ours = True
         for part in PARTS:
             path = self._stem(part, epoch)
@@ -98,10 +101,14 @@ class FileCheckpointer:
     def _set_aside(self, epoch: int) -> None:
         """Move what an older run saved for this epoch and later ones out of the way.
 
-        Why: else the newest checkpoint in the folder could be another run's, or an
+        Why: only now, because until something better is there the old files are all
+        there is; else the newest checkpoint in the folder could be another run's, or an
         epoch could be one run's model with another run's optimizer.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
+        for folder in (self.directory.parent, self.directory.parent.parent):
+            with contextlib.suppress(OSError):  # a folder that only lets us pass
+                sync_folder(folder)
         remove_leftovers(self.directory)
         older = [path for number, path in self._files() if number >= epoch]
         if not older:
@@ -116,6 +123,7 @@ class FileCheckpointer:
             older, key=lambda path: PARTS.index(path.name.split("-")[0]), reverse=True
         ):
             path.rename(aside / path.name)
+        sync_folder(self.directory)
 
     def _list(self, epochs: list[int]) -> str:
         return ", ".join(f"epoch {epoch}" for epoch in epochs) or "none"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from burnbook.errors import TrainingError
-from burnbook.train.checkpoint import FileCheckpointer
+from burnbook.errors import RecordError, TrainingError
+from burnbook.train.checkpoint import SOURCE, FileCheckpointer
 from burnbook.train.events import EventStore
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.strategy import Save
+
+Load = Callable[[dict[str, Any]], None]  # takes the records of an epoch, or raises
 
 
 class Keeper:
@@ -18,49 +21,88 @@ class Keeper:
         self.plan, self.store = plan, store
         self.files: FileCheckpointer | None = None
         self.last = ""  # what an error may say about the newest checkpoint
+        self.notice = ""  # what people should know about how this run resumed
+        self.ended: str | None = None  # why nothing is left to train
         if plan.recorder is not None:
             folder = plan.directory / "checkpoint"
             self.files = FileCheckpointer(plan.recorder, folder, plan.diary)
 
-    def restore(self, device: Any) -> tuple[int, dict[str, Any] | None]:
-        """The epoch to go on after, and its records; (0, None) for a fresh start."""
+    def restore(self, device: Any, load: Load) -> int:
+        """Let `load` take the newest checkpoint that it can; the epoch, or 0 for none.
+
+        Why: a disk that lost power may hold a file that is there and yet damaged. With
+        no number asked for, the whole epoch before it is what people want. An error
+        that every epoch has is about the model, and is raised.
+        """
         self.plan.strategy.reset()
         if self.plan.early_stopping is not None:
             self.plan.early_stopping.reset()
-        epoch = self._epoch_to_resume()
-        if epoch is None:
-            return 0, None
-        if epoch >= self.plan.num_epochs:
-            raise TrainingError(
-                f"checkpoint({epoch})",
-                f"epoch {epoch} is the last of {self.plan.num_epochs}: nothing is left",
-                cure=f"num_epochs({epoch + 1}) or more",
-            )
-        assert self.files is not None
-        records = self.files.restore(epoch, device)
-        self.last = self._kept(epoch)
-        self._replay(epoch)
-        return epoch, records
+        epochs = self._epochs_to_try()
+        first: RecordError | TrainingError | None = None
+        for epoch in epochs:
+            self._check_epoch(epoch)
+            assert self.files is not None
+            try:
+                load(self.files.restore(epoch, device))
+            except (RecordError, TrainingError) as trouble:
+                first = first or trouble
+                continue
+            if first is not None:
+                self._tell(epoch, first)
+            self.files.began_after = epoch
+            self.last = self._kept(epoch)
+            self._replay(epoch)
+            return epoch
+        if first is not None:
+            raise first
+        return 0
 
-    def _epoch_to_resume(self) -> int | None:
+    def _epochs_to_try(self) -> list[int]:
         resume = self.plan.resume
         if resume is None:
-            return None
+            return []
         if self.files is None:
             raise TrainingError(
                 "checkpoint",
                 "there is no checkpointer to load it with",
                 cure="with_file_checkpointer(...) with the recorder that saved it",
             )
-        return self.files.newest() if resume.epoch is None else resume.epoch
+        if resume.epoch is not None:
+            return [resume.epoch]
+        return self.files.epochs()[::-1]
+
+    def _check_epoch(self, epoch: int) -> None:
+        """Refuse an epoch after which nothing is left to do.
+
+        Why: without a number the last epoch is fine. Whoever starts a finished run
+        again gets its model, so that a script may be started until it is through.
+        """
+        total, resume = self.plan.num_epochs, self.plan.resume
+        if epoch < total or (epoch == total and resume and resume.epoch is None):
+            return
+        which = "the last" if epoch == total else "beyond the last"
+        raise TrainingError(
+            f"checkpoint({epoch})",
+            f"epoch {epoch} is {which} of {total}: nothing is left",
+            cure=f"num_epochs({epoch + 1}) or more",
+        )
+
+    def _tell(self, epoch: int, trouble: Exception) -> None:
+        """Say that a newer checkpoint could not be loaded, and why."""
+        why = str(trouble).partition("\n")[0]
+        self.notice = f"going on after epoch {epoch}, for a newer one is damaged: {why}"
+        self.plan.diary.warn(SOURCE, self.notice)
 
     def _replay(self, last: int) -> None:
-        """Let the strategies see the epochs before, as if they had been there."""
+        """Let the strategies see the epochs before, as if they had been there.
+
+        Why: else early stopping would count anew, and the best epoch of the first part
+        would stay for ever. A run that had stopped early already does so again.
+        """
         for epoch in range(1, last + 1):
             self.store.last_epoch = epoch
             self.plan.strategy.checkpointing(epoch, self.store)
-            if self.plan.early_stopping is not None:
-                self.plan.early_stopping.should_stop(epoch, self.store)
+            self.ended = self.reason_to_stop(epoch)
 
     def after(self, epoch: int, model: Any, optim: Any, scheduler: Any) -> None:
         """Save and delete what the strategy says."""

@@ -6,17 +6,20 @@
 
 The layout is Burn's, so its tools read our runs and we read its runs. Lines are
 buffered and reach the disk every half second: a killed run loses no more than that.
+Epochs that are complete are forced to the disk, so they outlive a power cut too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 from burnbook.errors import TrainingError
+from burnbook.files import sync_folder
 from burnbook.train.metric import MetricEntry, NumericEntry
 
 SECONDS_BETWEEN_FLUSHES = 0.5
@@ -115,7 +118,16 @@ class FileMetricLogger(MetricLogger):
         return self.files[name]
 
     def end_epoch(self, epoch: int) -> None:
-        """Put every line on the disk."""
+        """Force every line to the disk: a power cut leaves the whole epoch."""
+        for name, file in self.files.items():
+            try:
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError as cause:
+                raise _cannot_log(self.path(name, epoch), cause) from None
+        if self.files:
+            sync_folder(self.directory / f"epoch-{epoch}")
+            sync_folder(self.directory)
         self.close()
 
     def close(self) -> None:
@@ -128,14 +140,19 @@ class FileMetricLogger(MetricLogger):
                 raise _cannot_log(self.path(name, self.epoch), cause) from None
 
     def read_numeric(self, name: str, epoch: int) -> list[NumericEntry]:
-        """The entries of a metric in an epoch; a line that is no entry raises."""
+        """The entries of a metric in an epoch; a line that is no entry raises.
+
+        Why: a last line without its end was cut off when a run was killed, and
+        "95.8" may have been the start of "95.83,24", so it does not count.
+        """
         if name in self.files and epoch == self.epoch:
             self.files[name].flush()
         try:
             text = self.path(name, epoch).read_text(encoding="utf-8")
         except FileNotFoundError:
             return []
-        return [NumericEntry.deserialize(line) for line in text.splitlines()]
+        whole = text[: text.rfind("\n") + 1]
+        return [NumericEntry.deserialize(line) for line in whole.splitlines()]
 
     def epochs(self) -> int:
         """The largest N of the folders `epoch-N`."""

@@ -69,9 +69,11 @@ class Fit:
             diary.info(LIFE, began(start, self.plan.num_epochs))
             train = on_device(train, self.devices.main)
             valid = on_device(valid, self.devices.main.inner)
-            watcher.start(start, text)
+            watcher.start(start, text, self.keeper.notice)
+            if self.keeper.ended:
+                self.control.stop(self.keeper.ended)
             for epoch in range(start, self.plan.num_epochs + 1):
-                if not self._epoch(epoch, train, valid):
+                if self.control.should_stop() or not self._epoch(epoch, train, valid):
                     break
             result = self._end()
             watcher.finish(result, text)
@@ -87,13 +89,15 @@ class Fit:
 
     def _resume(self) -> int:
         """Load the checkpoint to go on from; returns the first epoch to train."""
-        epoch, records = self.keeper.restore(self.devices.main)
-        if records is not None:
-            self.model = self.model.load_record(records["model"])
-            self.optim = loaded(self.optim, records["optim"])
-            self.scheduler = loaded(self.scheduler, records["scheduler"])
-        self.epochs_done = epoch
-        return epoch + 1
+        self.epochs_done = self.keeper.restore(self.devices.main, self._load)
+        return self.epochs_done + 1
+
+    def _load(self, records: dict[str, Any]) -> None:
+        """Take the records of an epoch, all three or none."""
+        model = self.model.load_record(records["model"])
+        scheduler = self.scheduler.load_record(records["scheduler"])
+        self.optim = self.optim.load_record(records["optim"])
+        self.model, self.scheduler = model, scheduler
 
     def _end(self, failure: str | None = None) -> TrainingResult:
         why = failure or self.control.reason
@@ -256,8 +260,3 @@ def check_output(model: Any, output: Any) -> TrainOutput:
         f"it returned {type(output).__name__}, not TrainOutput",
         cure="return TrainOutput(self, item.loss.backward(), item)",
     )
-
-
-def loaded(part: Any, record: Any) -> Any:
-    """An optimizer or a scheduler with the state of a record."""
-    return part.load_record(record)

@@ -39,7 +39,7 @@ class Watcher:
             Split.Valid: sorted(plan.valid_metrics, key=_text_first),
         }
 
-    def start(self, start_epoch: int, model_text: str) -> None:
+    def start(self, start_epoch: int, model_text: str, notice: str = "") -> None:
         """Training starts at this epoch; what came before is read from the logs."""
         for epoch in range(1, start_epoch):
             self._remember(epoch)
@@ -59,6 +59,7 @@ class Watcher:
                 model_text,
                 self.mode,
                 {metric.name: metric.unit for metric in plotted if metric.unit},
+                notice,
             )
         )
 

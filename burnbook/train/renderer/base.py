@@ -26,6 +26,7 @@ class RunInfo:
 
     mode: "fit" blocks the caller, "await" is awaited, "thread" runs beside the caller.
     units: the unit of each numeric metric that has one.
+    notice: what people should know before it starts, such as a damaged checkpoint.
     """
 
     directory: str
@@ -36,6 +37,7 @@ class RunInfo:
     model_text: str
     mode: str = "fit"
     units: dict[str, str] = field(default_factory=dict[str, str])
+    notice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,11 @@ class PlainRenderer(MetricsRenderer):
         self.means: dict[str, str] = {}
 
     def start(self, run: RunInfo) -> None:
-        """Remember the run."""
+        """Remember the run, and say what is to be known before it starts."""
         self.run = run
         self.began = time.monotonic()
+        if run.notice:
+            self._write(run.notice)
 
     def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
         """Write the line when both splits are known."""

@@ -45,7 +45,9 @@ class TerminalRenderer(MetricsRenderer):
         self.screen = Screen(self.stream)
 
     def start(self, run: RunInfo) -> None:
-        """Borrow the screen."""
+        """Borrow the screen; what is to be known waits below it."""
+        if run.notice:
+            self.stream.write(run.notice + "\n")
         self.board = Board(run, curves={name: Curve() for name in run.metrics})
         self.means: dict[str, dict[str, float]] = {}
         self.began = time.monotonic()
