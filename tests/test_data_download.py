@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import http.server
 import io
 import os
 import signal
@@ -19,12 +18,15 @@ from burnbook.data import (
     MnistDataset,
     available_datasets,
     cache_dir,
-    download,
     mnist,
+    transfer,
 )
 from burnbook.data.download import RemoteFile, TextProgress, obtain
 from burnbook.errors import DataError
+from tests import mirrors
+from tests.mirrors import Mirror, not_found, send
 
+mirror, impatient = mirrors.mirror, mirrors.impatient  # fixtures
 ROOT = Path(__file__).resolve().parents[1]
 REAL = ROOT.parent / "shared" / "data" / "mnist"
 needs_mnist = pytest.mark.skipif(
@@ -39,70 +41,6 @@ def remote(content, name="thing"):
 CONTENT = np.random.default_rng(0).bytes(39_216)
 FILE = remote(CONTENT)
 PACKED = gzip.compress(CONTENT)
-
-
-class Mirror(http.server.ThreadingHTTPServer):
-    """A loopback server whose answer to every path is one function."""
-
-    daemon_threads = True
-
-    def __init__(self, answer):
-        self.asked = []
-        super().__init__(("127.0.0.1", 0), self.handler(answer))
-        self.thread = threading.Thread(
-            target=lambda: self.serve_forever(poll_interval=0.01), daemon=True
-        )
-        self.thread.start()
-
-    def handler(self, answer):
-        server = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                server.asked.append(self.path)
-                answer(self)
-
-            def log_message(self, *_):
-                pass
-
-        return Handler
-
-    def handle_error(self, request, client_address):
-        """A client that has lost its patience is no news."""
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}/data"
-
-
-@pytest.fixture
-def mirror():
-    open_mirrors = []
-
-    def start(answer):
-        if isinstance(answer, bytes):
-            content = answer
-            answer = lambda request: send(request, content)  # noqa: E731 (short)
-        open_mirrors.append(Mirror(answer))
-        return open_mirrors[-1]
-
-    yield start
-    for one in open_mirrors:
-        one.shutdown()
-        one.server_close()
-
-
-def send(request, content, length=None):
-    request.send_response(200)
-    request.send_header("Content-Length", str(length or len(content)))
-    request.end_headers()
-    request.wfile.write(content)
-
-
-@pytest.fixture(autouse=True)
-def no_proxy_and_short_patience(monkeypatch):
-    monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(download, "TIMEOUT", 0.3)
 
 
 def get(folder, *mirrors, file=FILE, report=None):
@@ -158,10 +96,6 @@ def test_a_folder_serves_as_a_mirror(tmp_path, form):
 # Mirrors that fail
 
 
-def not_found(request):
-    request.send_error(404)
-
-
 def hangs(request):
     time.sleep(2)
 
@@ -194,8 +128,8 @@ WRONG = flipped(CONTENT)
 BOMB = gzip.compress(CONTENT + bytes(50_000_000))
 FAILURES = {
     "404": (not_found, "answered 404 Not Found"),
-    "hangs": (hangs, "sent nothing for 0.3 seconds"),
-    "hangs half-way": (hangs_half_way, "sent nothing for 0.3 seconds"),
+    "hangs": (hangs, "sent nothing for 0.2 seconds"),
+    "hangs half-way": (hangs_half_way, "sent nothing for 0.2 seconds"),
     "drips": (drips, "sent only "),
     "breaks off": (breaks_off, f"broke off after 500 of {len(PACKED):,} bytes"),
     "truncated": (PACKED[:-20], "thing is cut off after "),
@@ -206,7 +140,7 @@ FAILURES = {
     "too much": (CONTENT + bytes(200_000), "sent more than the 39,216 bytes expected"),
     "another file": (
         gzip.compress(WRONG),
-        f"sent another content: expected SHA-256 {FILE.sha256}, "
+        f"sent another content: expected SHA-256 {FILE.checksum}, "
         f"found {hashlib.sha256(WRONG).hexdigest()}",
     ),
 }
@@ -288,7 +222,7 @@ print("done")
 
 
 def downloader(folder, url):
-    arguments = [FILE.name, str(FILE.size), FILE.sha256, str(folder), url]
+    arguments = [FILE.name, str(FILE.size), FILE.checksum, str(folder), url]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         [sys.executable, "-c", DOWNLOAD, *arguments],
@@ -313,7 +247,7 @@ def test_two_processes_may_download_at_once(mirror, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
-def test_a_download_that_is_killed_leaves_nothing(mirror, tmp_path):
+def test_a_download_that_is_killed_leaves_no_file_of_that_name(mirror, tmp_path):
     half, ended = threading.Event(), threading.Event()
 
     def stops_half_way(request):
@@ -328,8 +262,9 @@ def test_a_download_that_is_killed_leaves_nothing(mirror, tmp_path):
     process.communicate()
     ended.set()
     assert process.returncode == -signal.SIGKILL
-    assert files_in(tmp_path) == []
+    assert "thing" not in files_in(tmp_path)
     assert get(tmp_path, mirror(PACKED).url) == CONTENT
+    assert files_in(tmp_path) == ["thing"]
 
 
 def test_the_cache_folder_follows_the_platform(monkeypatch, tmp_path):
@@ -370,7 +305,7 @@ def test_mnist_comes_from_a_mirror_once_and_is_the_real_one(
     mirror, monkeypatch, empty_cache
 ):
     server = mirror(real_mnist)
-    monkeypatch.setattr(download, "TIMEOUT", 20)
+    monkeypatch.setattr(transfer, "TIMEOUT", 20)
     monkeypatch.setattr(mnist, "MIRRORS", [])
     monkeypatch.setenv("BURNBOOK_MNIST_MIRROR", server.url)
     train, test = MnistDataset.train(), MnistDataset.test()

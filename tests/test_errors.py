@@ -41,7 +41,7 @@ OURS = {
     if isinstance(found, type) and issubclass(found, errors.BurnbookError)
 }
 # Exceptions that never leave their own part: another error of ours tells their text.
-INNER = {"ArgumentTypeError", "Trouble", "URLError", "_Unusable"}
+INNER = {"ArgumentTypeError", "Broken", "Trouble", "URLError", "Unusable"}
 
 # Places that no row can reach, each with its reason.
 EXEMPT = {

@@ -47,7 +47,7 @@ def available_datasets() -> list[DatasetInfo]:
             70_000,
             11_594_722,
             all(_is_here(file, cache_dir() / "mnist") for file in files),
-            as_url(mirrors[0]),
+            as_url(str(mirrors[0])),
             "handwritten digits, 28×28",
         ),
     ]

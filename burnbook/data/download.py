@@ -1,104 +1,226 @@
 """Building blocks · Dataset. Fetch a file from the first mirror that has it whole.
 
-A file is wanted by its content: the length and the SHA-256 of what it decompresses to,
-since mirrors pack it differently. It is checked while it arrives, in memory, and takes
-its place in the cache only when it is right; a broken one leaves nothing behind.
-(pooch has one address per file and checks the packed file, so the standard library
-does it here.)
+A file is wanted by its content: the length and the checksum of what it decompresses
+to, since mirrors pack it differently. It takes its place in the cache only when it is
+right. A mirror is a folder with the files, or an archive that holds them; what breaks
+off on the way is gone on with (transfer.py).
+(pooch has one address per file, checks the packed file and begins anew each time, so
+the standard library does it here.)
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import http.client
 import os
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from burnbook.data.idx import GZIP, Inflate, unpacked
-from burnbook.errors import DataError
+from burnbook.data.archive import ENDINGS, Bounds, Readable, extract_tar, read_tar
+from burnbook.data.idx import GZIP, Inflate
+from burnbook.data.transfer import Part, Report, Unusable, receive
+from burnbook.errors import ConfigError, DataError
 from burnbook.files import atomic_write
 
-TIMEOUT = 20.0  # seconds without a byte before a mirror is given up
-SLOWEST = 2_000  # bytes a second: what is slower on average, after TIMEOUT, hangs
-CHUNK = 1 << 16
-Report = Callable[[str, int, int | None], None]  # file, bytes received, bytes in all
+CHUNK = 1 << 20
+USUAL = Bounds()
+LARGEST = 1 << 33  # bytes of a file whose size nobody knows
+ALGORITHMS = {32: ("md5", "MD5"), 64: ("sha256", "SHA-256")}  # by digits of the sum
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file that mirrors offer: its name there, and what it must decompress to."""
+    """A file that mirrors offer: its name there, and what it must decompress to.
+
+    A checksum of 64 digits is SHA-256, one of 32 is MD5.
+    """
 
     name: str
-    size: int
-    sha256: str
+    size: int | None = None
+    checksum: str | None = None
     packed: str = ".gz"  # what mirrors append to the name
+    packed_checksum: str | None = None  # of the packed file, where only that is known
 
-    def problem(self, content: bytes) -> str | None:
-        """Say what is wrong with this content, or None."""
-        if len(content) != self.size:
-            return f"expected {self.size:,} bytes, found {len(content):,}"
-        found = hashlib.sha256(content).hexdigest()
-        if found != self.sha256:
-            return f"expected SHA-256 {self.sha256}, found {found}"
+
+@dataclass(frozen=True)
+class Archive:
+    """A mirror that has all files in one tar archive."""
+
+    url: str
+    size: int | None = None
+    checksum: str | None = None
+    bounds: Bounds = USUAL
+
+    @property
+    def name(self) -> str:
+        """The name of the archive itself."""
+        return self.url.rstrip("/").rpartition("/")[2]
+
+
+Mirror = str | Archive
+
+
+class Content:
+    """Counts and sums up what passes by, to say in the end whether it is right."""
+
+    def __init__(self, size: int | None, checksum: str | None) -> None:
+        self.expected, self.checksum = size, checksum
+        self.size = 0
+        name, self.label = ALGORITHMS[len(checksum or "") or 64]
+        self._sum = hashlib.new(name, usedforsecurity=False)
+
+    def add(self, piece: bytes) -> None:
+        """See the next bytes."""
+        self.size += len(piece)
+        self._sum.update(piece)
+
+    @property
+    def found(self) -> str:
+        """The checksum of what has passed."""
+        return self._sum.hexdigest()
+
+    def problem(self) -> str | None:
+        """Say what is wrong with what has passed, or None."""
+        if self.expected is not None and self.size != self.expected:
+            return f"expected {self.expected:,} bytes, found {self.size:,}"
+        if self.checksum is not None and self.found != self.checksum:
+            return f"expected {self.label} {self.checksum}, found {self.found}"
         return None
 
 
-def cached(file: RemoteFile, folder: Path) -> bytes | None:
-    """Return the file's content if the cache has it whole, packed or not.
+def cached(file: RemoteFile, folder: Path) -> Path | None:
+    """Return the file's place if the cache has it whole; unpack it if need be.
 
     Why: it is checked at every reading, since a disk or a hand may have changed it.
     """
-    for path in (folder / file.name, folder / (file.name + file.packed)):
-        with contextlib.suppress(OSError, DataError):
-            if path.stat().st_size > file.size + CHUNK:
-                continue
-            content = unpacked(path.read_bytes(), file.size, path.name)
-            if file.problem(content) is None:
-                return content
+    path = folder / file.name
+    content = Content(file.size, file.checksum or _noted(path))
+    with contextlib.suppress(OSError):
+        if file.size is None or path.stat().st_size == file.size:
+            with open(path, "rb") as plain:
+                for piece in _pieces(plain):
+                    content.add(piece)
+            if content.problem() is None:
+                return path
+    with contextlib.suppress(OSError, Unusable):
+        with open(folder / (file.name + (file.packed or ".gz")), "rb") as packed:
+            _keep(packed, file, path)
+        return path
     return None
 
 
 def obtain(
     file: RemoteFile,
     folder: Path,
-    mirrors: Sequence[str],
+    mirrors: Sequence[Mirror],
     offline: str,
     report: Report | None = None,
 ) -> bytes:
-    """Return a file from the cache, or from the first mirror that has it whole.
+    """Return a file's content from the cache, or from the first mirror that has it.
 
     `offline` says what to do without a network; `report` hears about progress.
     """
-    content = cached(file, folder)
-    if content is not None:
-        return content
+    return obtain_path(file, folder, mirrors, offline, report).read_bytes()
+
+
+def obtain_path(
+    file: RemoteFile,
+    folder: Path,
+    mirrors: Sequence[Mirror],
+    offline: str,
+    report: Report | None = None,
+    others: Sequence[RemoteFile] = (),
+) -> Path:
+    """Return where a file lies in the cache, after fetching it if need be.
+
+    `others` are kept too when they come along in the same archive.
+    """
+    path = cached(file, folder)
+    if path is not None:
+        return path
     problems: list[tuple[str, str]] = []
-    for mirror in mirrors:
+    for mirror in [*_by_hand(folder, mirrors), *mirrors]:
         try:
-            content = _fetch(mirror, file, report)
-        except _Unusable as error:
-            problems.append((mirror, str(error)))
+            if isinstance(mirror, Archive):
+                _from_archive(mirror, (file, *others), folder, report)
+            else:
+                _from_folder(mirror, file, folder, report)
+        except Unusable as error:
+            problems.append((_shown(mirror), str(error)))
             continue
-        with atomic_write(folder / file.name) as target:
-            target.write(content)
-        return content
-    what = f"{file.name} cannot be had from any of {len(mirrors)} mirrors"
+        return folder / file.name
+    what = f"{file.name} cannot be had from any of {len(problems)} mirrors"
     raise DataError("download", what, problems, offline)
+
+
+def obtain_folder(
+    folder: Path, mirrors: Sequence[Archive], offline: str, report: Report | None = None
+) -> Path:
+    """Return a folder with everything that an archive holds.
+
+    It appears only when it is whole, so a folder that is there needs no other check.
+    """
+    if folder.is_dir():
+        return folder
+    problems: list[tuple[str, str]] = []
+    for mirror in [*_by_hand(folder.parent, mirrors), *mirrors]:
+        try:
+            _whole_archive(mirror, folder, report)
+        except Unusable as error:
+            problems.append((_shown(mirror), str(error)))
+            continue
+        return folder
+    what = f"{folder.name} cannot be had from any of {len(problems)} mirrors"
+    raise DataError("download", what, problems, offline)
+
+
+def mirrors_of(variable: str, known: Sequence[Mirror]) -> list[Mirror]:
+    """Return the mirror named in the environment, if any, before the known ones."""
+    own = os.environ.get(variable, "").strip()
+    if not own:
+        return list(known)
+    archives = [one for one in known if isinstance(one, Archive)]
+    if own.lower().endswith(ENDINGS):
+        bounds = archives[0].bounds if archives else USUAL
+        return [Archive(_as_address(own), bounds=bounds), *known]
+    return [own, *known]
+
+
+def archives_of(variable: str, known: Sequence[Archive]) -> list[Archive]:
+    """Return the archives to try: in the user's own folder, if any, then the known."""
+    found = mirrors_of(variable, known)
+    first, rest = found[0], [one for one in found if isinstance(one, Archive)]
+    if isinstance(first, Archive):
+        return rest
+    return [*(replace(one, url=as_url(first) + one.name) for one in known), *rest]
+
+
+def with_checksums(
+    files: Sequence[RemoteFile], checksums: Mapping[str, str] | None
+) -> list[RemoteFile]:
+    """Return the files with the user's own checksums in place of the known ones."""
+    own = dict(checksums or {})
+    found: list[RemoteFile] = []
+    for file in files:
+        checksum = own.pop(file.name, None)
+        if checksum is None:
+            found.append(file)
+        else:
+            found.append(RemoteFile(file.name, None, _checksum(checksum), file.packed))
+    if own:
+        what = f"there is no file {next(iter(own))!r}"
+        facts = [("files", ", ".join(file.name for file in files))]
+        raise ConfigError("checksums", what, facts)
+    return found
 
 
 def as_url(mirror: str) -> str:
     """Return a mirror as an address that ends with a slash; a folder becomes file://."""
-    if "://" not in mirror:
-        mirror = Path(mirror).expanduser().resolve().as_uri()
-    return mirror.rstrip("/") + "/"
+    return _as_address(mirror).rstrip("/") + "/"
 
 
 class TextProgress:
@@ -127,93 +249,153 @@ def default_report() -> Report | None:
     return TextProgress(stream) if stream is not None and stream.isatty() else None
 
 
-class _Unusable(Exception):
-    """Why a mirror cannot be used."""
-
-
-def _fetch(mirror: str, file: RemoteFile, report: Report | None) -> bytes:
-    url = as_url(mirror) + file.name + file.packed
+def _from_folder(
+    mirror: str, file: RemoteFile, folder: Path, report: Report | None
+) -> None:
+    """Fetch one file; one that is not packed may be packed there all the same."""
     try:
-        request = urllib.request.Request(url, headers={"User-Agent": "burnbook"})
-        with _opener().open(request, timeout=TIMEOUT) as response:
-            content = _receive(response, file, report)
-    except urllib.error.HTTPError as error:
-        raise _Unusable(f"answered {error.code} {error.reason}") from None
-    except urllib.error.URLError as error:
-        raise _Unusable(f"cannot be reached: {error.reason}") from None
-    except TimeoutError:
-        raise _Unusable(f"sent nothing for {TIMEOUT:g} seconds") from None
-    except http.client.IncompleteRead as error:
-        raise _Unusable(f"broke off: {error}") from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise _Unusable(f"{type(error).__name__}: {error}") from None
-    if problem := file.problem(content):
-        raise _Unusable(f"sent another content: {problem}")
-    return content
+        _one_file(as_url(mirror) + file.name + file.packed, file, folder, report)
+    except Unusable as error:
+        if file.packed or not error.absent:
+            raise
+        _one_file(as_url(mirror) + file.name + ".gz", file, folder, report)
 
 
-def _receive(response: Any, file: RemoteFile, report: Report | None) -> bytes:
-    head = response.read(2)
-    pieces = _pieces(response, head, file, report)
-    if head != GZIP:
-        return b"".join(pieces)
-    inflate = Inflate(file.size, file.name)
-    try:
-        content = [inflate.feed(piece) for piece in pieces]
-        return b"".join([*content, inflate.end()])
-    except DataError as error:  # damaged, cut off or too long while unpacking
-        raise _Unusable(error.what) from None
+def _one_file(url: str, file: RemoteFile, folder: Path, report: Report | None) -> None:
+    with Part(folder / url.rpartition("/")[2]) as part:
+        receive(url, part, file.size, file.name, report)
+        try:
+            _keep(part.reader(), file, folder / file.name)
+        except Unusable:
+            part.start("", "")  # nothing of it is worth keeping
+            raise
 
 
-def _pieces(
-    response: Any, head: bytes, file: RemoteFile, report: Report | None
+def _from_archive(
+    mirror: Archive, files: Sequence[RemoteFile], folder: Path, report: Report | None
+) -> None:
+    """Fetch an archive and keep those of its files that are wanted."""
+    wanted = {file.name: file for file in files}
+    first = files[0].name
+    with _received(mirror, folder, report) as reader:
+        found: set[str] = set()
+        for path, content in read_tar(reader, mirror.name, mirror.bounds):
+            file = wanted.get(path.rpartition("/")[2])
+            if file is not None and file.name not in found:
+                found.add(file.name)
+                _keep(content, file, folder / file.name, unpack=False)
+        if first not in found:
+            raise Unusable(f"has no {first} in it")
+
+
+def _whole_archive(mirror: Archive, folder: Path, report: Report | None) -> None:
+    with _received(mirror, folder.parent, report) as reader:
+        extract_tar(reader, mirror.name, folder, mirror.bounds)
+
+
+@contextlib.contextmanager
+def _received(
+    mirror: Archive, folder: Path, report: Report | None
+) -> Generator[IO[bytes]]:
+    """Fetch an archive, check it, and hand it over to be read."""
+    with Part(folder / mirror.name) as part:
+        receive(mirror.url, part, mirror.size, mirror.name, report)
+        content = Content(mirror.size, mirror.checksum)
+        for piece in _pieces(part.reader()):
+            content.add(piece)
+        try:
+            if problem := content.problem():
+                raise Unusable(f"sent another content: {problem}")
+            yield part.reader()
+        except DataError as error:
+            if error.where not in ("archive", "gzip"):
+                raise  # no space, no permission: the archive is all right
+            part.start("", "")
+            raise Unusable(error.what) from None
+        except Unusable:
+            part.start("", "")
+            raise
+
+
+def _keep(
+    source: Readable, file: RemoteFile, target: Path, unpack: bool = True
+) -> None:
+    """Write what the source decompresses to under `target`, if it is right."""
+    content = Content(file.size, file.checksum)
+    outside = Content(None, file.packed_checksum)
+    with atomic_write(target) as out:
+        try:
+            for piece in _plain(source, file, outside, unpack):
+                content.add(piece)
+                out.write(piece)
+        except DataError as error:  # damaged, cut off or too long while unpacking
+            raise Unusable(error.what) from None
+        problem = content.problem()
+        if file.checksum is None and unpack:
+            problem = problem or outside.problem()
+        if problem:
+            raise Unusable(f"sent another content: {problem}")
+    if file.checksum is None:
+        with atomic_write(_note(target)) as note:
+            note.write(f"{content.found}  {file.name}\n".encode())
+
+
+def _plain(
+    source: Readable, file: RemoteFile, outside: Content, unpack: bool
 ) -> Iterator[bytes]:
-    """Read what arrives, watching its amount and its pace."""
-    length = response.headers.get("Content-Length") or ""
-    total = int(length) if length.isdigit() else None
-    received, began, piece = 0, time.monotonic(), head
-    while piece:
+    """Give what a source holds, decompressed if it is gzipped, piece by piece."""
+    inflate = None
+    for i, piece in enumerate(_pieces(source)):
+        outside.add(piece)
+        if i == 0 and unpack and piece[:2] == GZIP:
+            limit = LARGEST if file.size is None else file.size
+            inflate = Inflate(limit, file.name)
+        yield from inflate.pieces(piece) if inflate else (piece,)
+    if inflate:
+        yield inflate.end()
+
+
+def _pieces(source: Readable) -> Iterator[bytes]:
+    while piece := source.read(CHUNK):
         yield piece
-        received += len(piece)
-        if received > file.size + CHUNK:
-            raise _Unusable(f"sent more than the {file.size:,} bytes expected")
-        passed = time.monotonic() - began
-        if passed > TIMEOUT and received < SLOWEST * passed:
-            raise _Unusable(f"sent only {received:,} bytes in {passed:.0f} seconds")
-        if report:
-            report(file.name, received, total)
-        piece = response.read1(CHUNK)
-    if total is not None and received != total:
-        raise _Unusable(f"broke off after {received:,} of {total:,} bytes")
 
 
-def _opener() -> urllib.request.OpenerDirector:
-    """Open http, https (through the user's proxy) and file addresses, nothing else."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.UnknownHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPRedirectHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        _FilesHere(),
-    ):
-        opener.add_handler(handler)
-    return opener
+def _note(path: Path) -> Path:
+    return path.with_name(path.name + ".sha256")
 
 
-class _FilesHere(urllib.request.FileHandler):
-    """Read file:// addresses of this machine only; never turn them into ftp."""
+def _noted(path: Path) -> str | None:
+    """Return the checksum that was written down when the file was fetched."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        words = _note(path).read_text("ascii").split()
+        if words and len(words[0]) == 64:
+            return words[0]
+    return None
 
-    def file_open(self, req: urllib.request.Request) -> Any:
-        if req.host and req.host != "localhost":
-            raise urllib.error.URLError("file:// is for files of this machine")
-        return self.open_local_file(req)
+
+def _by_hand(folder: Path, mirrors: Sequence[Mirror]) -> list[Archive]:
+    """Return the archives that somebody has put into the cache."""
+    found: list[Archive] = []
+    for mirror in mirrors:
+        if isinstance(mirror, Archive) and (folder / mirror.name).is_file():
+            found.append(replace(mirror, url=(folder / mirror.name).as_uri()))
+    return found[:1]
 
 
-def mirrors_of(variable: str, known: Sequence[str]) -> list[str]:
-    """Return the mirror named in the environment, if any, before the known ones."""
-    own = os.environ.get(variable, "").strip()
-    return [*([own] if own else []), *known]
+def _shown(mirror: Mirror) -> str:
+    return mirror.url if isinstance(mirror, Archive) else mirror
+
+
+def _as_address(mirror: str) -> str:
+    if "://" in mirror:
+        return mirror
+    return Path(mirror).expanduser().resolve().as_uri()
+
+
+def _checksum(text: str) -> str:
+    plain = text.strip().lower()
+    if len(plain) not in ALGORITHMS or set(plain) - set("0123456789abcdef"):
+        what = f"{text!r} is no checksum"
+        cure = "64 hexadecimal digits of SHA-256, or 32 of MD5"
+        raise ConfigError("checksums", what, cure=cure)
+    return plain

@@ -11,6 +11,7 @@ import math
 import os
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,17 +108,20 @@ class Inflate:
 
     def feed(self, data: bytes) -> bytes:
         """Return what this piece decompresses to."""
-        pieces: list[bytes] = []
-        try:
-            while data and not self._zlib.eof:
-                pieces.append(self._zlib.decompress(data, CHUNK))
-                data = self._zlib.unconsumed_tail
-                self.size += len(pieces[-1])
-                if self.size > self.limit:
-                    raise _too_long(self.name, self.limit)
-        except zlib.error as error:
-            raise self._damaged(error) from None
-        return b"".join(pieces)
+        return b"".join(self.pieces(data))
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Give what this piece decompresses to, a megabyte at a time."""
+        while data and not self._zlib.eof:
+            try:
+                piece = self._zlib.decompress(data, CHUNK)
+            except zlib.error as error:
+                raise self._damaged(error) from None
+            data = self._zlib.unconsumed_tail
+            self.size += len(piece)
+            if self.size > self.limit:
+                raise _too_long(self.name, self.limit)
+            yield piece
 
     def end(self) -> bytes:
         """Check that the stream is whole."""
