@@ -325,6 +325,7 @@ class Everything(Config):
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
+whole = st.integers(-(2**63), 2**64 - 1)  # what Rust has a place for
 shapes = st.one_of(
     st.just(Shape.Point),
     st.builds(Shape.Circle, finite),
@@ -336,17 +337,17 @@ shapes = st.one_of(
 @given(
     st.builds(
         Everything,
-        st.integers(),
+        whole,
         finite,
         st.text(),
         st.booleans(),
-        st.tuples(st.integers(), finite),
-        st.lists(st.integers()).map(tuple),
-        st.lists(st.lists(st.integers())),
+        st.tuples(whole, finite),
+        st.lists(whole).map(tuple),
+        st.lists(st.lists(whole)),
         st.dictionaries(st.text(), finite),
         shapes,
-        model=st.none() | st.builds(ModelConfig, st.integers(), st.integers()),
-        either=st.integers() | st.text(),
+        model=st.none() | st.builds(ModelConfig, whole, whole),
+        either=whole | st.text(),
     )
 )
 def test_any_config_comes_back_from_its_json(config):

@@ -8,7 +8,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
-from burnbook.config.fields import Choices, Problem, encode, explain, read, type_text
+from burnbook.config.fields import Choices, Problem, explain, read, type_text
+from burnbook.config.text import encode
 from burnbook.errors import ConfigError
 
 E = TypeVar("E", bound="ConfigEnum")

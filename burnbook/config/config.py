@@ -19,12 +19,14 @@ import copy
 import dataclasses
 import functools
 import inspect
-import json
+import re
 import typing
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, dataclass_transform
 
-from burnbook.config.fields import Problem, cut, encode, explain, read
+from burnbook.config.fields import Problem, explain, read
+from burnbook.config.text import decode, encode
 from burnbook.errors import ConfigError, explain_fields
 from burnbook.files import PathLike, atomic_write, read_whole
 
@@ -52,9 +54,13 @@ class Config:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name, annotation in inspect.get_annotations(cls).items():
+        annotations = inspect.get_annotations(cls)
+        for name, annotation in annotations.items():
             if not _is_class_variable(annotation):
+                _check_name(cls, name)
                 _prepare(cls, name, annotation)
+        if texts := [a for a in annotations.values() if isinstance(a, str)]:
+            _SCOPES[cls] = _scope(cls, " ".join(texts))
         dataclasses.dataclass(frozen=True, repr=False)(cls)
         explain_fields(cls)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type] # a dataclass
@@ -70,14 +76,14 @@ class Config:
 
     def __post_init__(self) -> None:
         hints = _hints(type(self))
+        problems: list[Problem] = []
         for field in dataclasses.fields(self):  # type: ignore[arg-type] # a dataclass
             given = getattr(self, field.name)
-            problems: list[Problem] = []
             value = read(given, hints[field.name], field.name, problems, parsed=False)
-            if problems:
-                raise explain(type(self).__name__, "", problems)
             if value is not given:
                 object.__setattr__(self, field.name, value)
+        if problems:
+            raise explain(type(self).__name__, "", problems)
         self.validate()
 
     def validate(self) -> None:
@@ -108,14 +114,14 @@ class Config:
         return cls._parse(text, f"read {cls.__name__}")
 
     @classmethod
+    def load_binary(cls, data: bytes) -> Self:
+        """Read a config from the bytes of a file, as Burn calls it."""
+        return cls.from_json(data)
+
+    @classmethod
     def _parse(cls, text: str | bytes, where: str) -> Self:
-        try:
-            tree = json.loads(text, parse_constant=_no_constant)
-        except (ValueError, RecursionError) as cause:
-            what, facts = _why_no_json(text, cause)
-            raise ConfigError(where, what, facts) from None
         problems: list[Problem] = []
-        config = read(tree, cls, "", problems, parsed=True)
+        config = read(decode(text, where), cls, "", problems, parsed=True)
         if problems:
             raise explain(where, cls.__name__, problems)
         return config
@@ -202,30 +208,43 @@ def _may_be_none(annotation: Any) -> bool:
     return any(isinstance(arm, ast.Constant) and arm.value is None for arm in arms)
 
 
+def _check_name(cls: type, name: str) -> None:
+    """Refuse a field that would hide a method, or be another one in the JSON."""
+    if hasattr(Config, name):
+        what = f"{name} is a method of every config, so no field can have that name"
+        cure = f"{name}_, which the JSON calls {name}"
+        raise ConfigError(cls.__name__, what, cure=cure)
+    plain = name.rstrip("_")
+    if plain != name and any(plain in inspect.get_annotations(c) for c in cls.__mro__):
+        what = f"{plain} and {name} have the same name in JSON"
+        raise ConfigError(cls.__name__, what, cure="another name for one of them")
+
+
+# What could be seen where a class was made whose annotations are texts.
+_SCOPES: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
+
+
+def _scope(cls: type, texts: str) -> dict[str, Any]:
+    """What the names in `texts` mean in the functions in which a class is made."""
+    names, found = set(re.findall(r"\w+", texts)), {}
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "<module>":
+        if frame.f_globals.get("__name__") == cls.__module__:
+            seen = {n: held for n, held in frame.f_locals.items() if n in names}
+            found = seen | found
+        frame = frame.f_back
+    return found
+
+
 @functools.cache
 def _hints(cls: type) -> dict[str, Any]:
-    """The types of the fields; what a string names that cannot be found is Any."""
+    """The types of the fields."""
+    local: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        local |= _SCOPES.get(base, {}) | {base.__name__: base}
     try:
-        return typing.get_type_hints(cls)
-    except NameError:
-        found: dict[str, Any] = {}
-        for owner in reversed(cls.__mro__):
-            for name, annotation in inspect.get_annotations(owner).items():
-                text = isinstance(annotation, str)
-                found[name] = Any if text else annotation
-        return found
-
-
-def _why_no_json(text: str | bytes, cause: Exception) -> tuple[str, list[Any]]:
-    if not text.strip():
-        return "there is nothing in it", []
-    if isinstance(cause, json.JSONDecodeError):
-        what = f"this is not JSON from line {cause.lineno}, column {cause.colno} on"
-        return what, [("there", cause.msg)]
-    if isinstance(cause, RecursionError):
-        return "this is not JSON: it nests too deeply", []
-    return f"this is not JSON: {cut(str(cause))}", []
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
+        return typing.get_type_hints(cls, localns=local)
+    except NameError as error:
+        what = f"{error.name} is the type of a field, and cannot be found"
+        cure = f"defining or importing {error.name} before the config"
+        raise ConfigError(cls.__name__, what, cure=cure) from None

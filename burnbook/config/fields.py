@@ -5,12 +5,12 @@ it checks (and turns a list into the tuple that is meant), parsed from JSON it a
 builds nested configs and choices. Every misfit is noted, so one error can list all.
 """
 
+import collections.abc as abc
 import dataclasses
 import difflib
 import enum
-import json
-import math
 import operator
+import pathlib
 import types
 import typing
 from collections.abc import Callable
@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burnbook.errors import ConfigError
+
+SMALLEST, LARGEST = -(2**63), 2**64 - 1  # what i64 and u64 hold
 
 
 class Problem(NamedTuple):
@@ -36,6 +38,15 @@ class Choices:
     __slots__ = ()
 
 
+class Repeated(dict[str, Any]):
+    """What JSON holds in braces, with the names that are there more than once."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]):
+        super().__init__(pairs)
+        names = [name for name, _ in pairs]
+        self.again = tuple(name for name in self if names.count(name) > 1)
+
+
 def read(
     value: Any, hint: Any, path: str, problems: list[Problem], parsed: bool
 ) -> Any:
@@ -43,28 +54,28 @@ def read(
 
     parsed: the value comes from JSON, so configs and choices are still plain data.
     """
+    while hasattr(hint, "__value__"):  # type Sizes = list[int]
+        hint = hint.__value__
     origin, arms = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(value, Repeated):
+        at = f"{path}." if path else ""
+        problems += [Problem(f"{at}{cut(n)} is there twice") for n in value.again]
     if hint is Any or isinstance(hint, typing.TypeVar):
         return value
     if origin is typing.Annotated:
         return read(value, arms[0], path, problems, parsed)
     if origin in (typing.Union, types.UnionType):
         return _read_union(value, hint, arms, path, problems, parsed)
-    if origin is typing.Literal:
-        return value if value in arms else _misfit(value, hint, path, problems)
-    if hint in (None, types.NoneType):
-        return None if value is None else _misfit(value, hint, path, problems)
-    if hint in _PLAIN:
-        fitted = _PLAIN[hint](value)
-        return _misfit(value, hint, path, problems) if fitted is None else fitted
+    if hint in _PLAIN or origin is typing.Literal:
+        return _read_plain(value, hint, arms, path, problems)
     kind = origin or hint
-    if kind in (list, tuple, dict):
-        return _read_container(value, hint, kind, arms, path, problems, parsed)
     if not isinstance(kind, type):
         return value
-    if parsed and isinstance(value, (dict, str)) and not isinstance(value, kind):
-        return _read_parsed(value, kind, path, problems)
-    return value if isinstance(value, kind) else _misfit(value, hint, path, problems)
+    if kind in _CONTAINERS:
+        return _read_container(value, hint, kind, arms, path, problems, parsed)
+    if isinstance(value, kind):
+        return value
+    return _read_other(value, kind, path, problems, parsed)
 
 
 def explain(where: str, cls: str, problems: list[Problem]) -> ConfigError:
@@ -78,41 +89,6 @@ def explain(where: str, cls: str, problems: list[Problem]) -> ConfigError:
         facts = [(problems[0].names, ", ".join(problems[0].known))]
     cures = dict.fromkeys(one.cure for one in problems if one.cure)
     return ConfigError(where, what, facts, "; ".join(cures) or None)
-
-
-def encode(value: Any, indent: int = 0, path: str = "") -> str:
-    """The JSON text of a value; two spaces per level.
-
-    Numbers read as in Rust: 0.00001 and 1e-7, never 1e-05.
-    """
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
-        return str(int(value))
-    if isinstance(value, float):
-        return float_text(float(value), path)
-    if isinstance(value, Choices):
-        return _encode_choice(value, indent, path)
-    if isinstance(value, (list, tuple)):
-        rows = [encode(v, indent + 1, f"{path}[{i}]") for i, v in enumerate(value)]
-        return _block("[", rows, "]", indent)
-    if isinstance(value, dict) or dataclasses.is_dataclass(value):
-        return _encode_fields(value, indent, path)
-    text = value.name if isinstance(value, enum.Enum) else str(value)
-    return json.dumps(text, ensure_ascii=False)
-
-
-def float_text(x: float, path: str = "") -> str:
-    """A float as Rust writes it in JSON: shortest digits, 0.00001, 1e-7, 1e16."""
-    if not math.isfinite(x):
-        what = f"{x} has no place in JSON"
-        raise ConfigError(path or "config", what, cure="a finite number")
-    digits, _, exponent = f"{_shortest(x)}".partition("e")
-    power = int(exponent)
-    if -6 < power < 16:
-        text = np.format_float_positional(x, trim="0")
-        return str(text)
-    return f"{digits}e{power}"
 
 
 def type_text(hint: Any) -> str:
@@ -131,8 +107,9 @@ def type_text(hint: Any) -> str:
 
 
 def cut(text: str, width: int = 60) -> str:
-    """The start of a text, on one line."""
-    text = " ".join(text.split())
+    """The start of a text, on one line, without signs that nobody can see."""
+    text = " ".join(text[: 2 * width].split()) if len(text) > width else text
+    text = text if text.isprintable() else repr(text)[1:-1]
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -146,18 +123,20 @@ def _index(value: Any) -> int | None:
     if isinstance(value, (bool, np.bool_)):
         return None
     try:
-        return operator.index(value)
+        whole = operator.index(value)
     except TypeError:
         return None
+    return whole if SMALLEST <= whole <= LARGEST else None
 
 
 def _number(value: Any) -> float | None:
     if isinstance(value, (float, np.floating)):
         return float(value)
-    whole = _index(value)
+    if isinstance(value, (bool, np.bool_)):
+        return None
     try:
-        return None if whole is None else float(whole)
-    except OverflowError:
+        return float(operator.index(value))
+    except (TypeError, OverflowError):
         return None
 
 
@@ -166,7 +145,12 @@ def _truth(value: Any) -> bool | None:
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) and not has_half(value) else None
+
+
+def has_half(text: str) -> bool:
+    """Whether a text holds half a character, which no file can."""
+    return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 _PLAIN: dict[Any, Callable[[Any], Any]] = {
@@ -174,18 +158,55 @@ _PLAIN: dict[Any, Callable[[Any], Any]] = {
     int: _index,
     float: _number,
     str: _text,
+    None: lambda value: None,
+    types.NoneType: lambda value: None,
 }
+_CONTAINERS: dict[Any, Any] = {kind: kind for kind in (dict, list, tuple)} | {
+    set: set,
+    frozenset: frozenset,
+    abc.Sequence: tuple,
+    abc.MutableSequence: list,
+    abc.Mapping: dict,
+    abc.MutableMapping: dict,
+    abc.Set: frozenset,
+    abc.MutableSet: set,
+}
+
+
+def _read_plain(
+    value: Any, hint: Any, arms: tuple[Any, ...], path: str, problems: list[Problem]
+) -> Any:
+    if typing.get_origin(hint) is typing.Literal:
+        same = any(type(arm) is type(value) and arm == value for arm in arms)
+        return value if same else _misfit(value, hint, path, problems)
+    fitted = _PLAIN[hint](value)
+    if fitted is not None or (value is None and hint in (None, types.NoneType)):
+        return fitted
+    if hint is int and isinstance(value, int) and not isinstance(value, bool):
+        problems.append(Problem(f"{path} is a whole number of more than 64 bits"))
+    elif hint is str and isinstance(value, str):
+        problems.append(Problem(f"{path} holds half a character: {cut(repr(value))}"))
+    else:
+        _misfit(value, hint, path, problems)
+    return value
 
 
 def _misfit(
     value: Any, hint: Any, path: str, problems: list[Problem], cure: str | None = None
 ) -> Any:
-    got = "None" if value is None else f"{type(value).__name__} {cut(repr(value))}"
+    got = "None" if value is None else f"{type(value).__name__} {_shown(value)}"
     text = f"{path} must be {type_text(hint)}, not {got}"
     if not path:
         text = f"the JSON must hold the fields of {type_text(hint)} in braces"
     problems.append(Problem(text, cure))
     return value
+
+
+def _shown(value: Any) -> str:
+    try:
+        return cut(repr(value))
+    except (ValueError, RecursionError):  # too many digits, or in itself
+        return "too large to show"
 
 
 def _read_union(
@@ -199,14 +220,21 @@ def _read_union(
     """The first arm that fits; when only one could have been meant, its problems."""
     if value is None and types.NoneType in arms:
         return None
-    meant = [arm for arm in arms if arm is not types.NoneType]
-    tries = []
-    for arm in meant:
+    fits, tries = [], []
+    for arm in (arm for arm in arms if arm is not types.NoneType):
         found: list[Problem] = []
         fitted = read(value, arm, path, found, parsed)
-        if not found:
-            return fitted
-        tries.append(found)
+        if found:
+            tries.append(found)
+        else:
+            fits.append(fitted)
+    alike = {type(one).__name__: None for one in fits if dataclasses.is_dataclass(one)}
+    if parsed and len(alike) > 1:
+        text = f"{path} may be {' or '.join(alike)}: the JSON does not say which"
+        problems.append(Problem(text, "a ConfigEnum with a variant for each"))
+        return value
+    if fits:
+        return fits[0]
     deeper = [found for found in tries if not found[0].text.startswith(f"{path} must")]
     if len(deeper) == 1:
         problems.extend(deeper[0])
@@ -217,42 +245,117 @@ def _read_union(
 def _read_container(
     value: Any,
     hint: Any,
-    kind: type,
+    kind: type[Any],
     arms: tuple[Any, ...],
     path: str,
     problems: list[Problem],
     parsed: bool,
 ) -> Any:
-    if kind is dict:
-        if not isinstance(value, dict):
-            return _misfit(value, hint, path, problems)
-        arm = arms[1] if arms else Any
-        rows = value.items()
-        return {k: read(v, arm, f"{path}.{k}", problems, parsed) for k, v in rows}
+    if kind is abc.Sequence and arms:
+        arms = (*arms, ...)
+    made = _CONTAINERS[kind]
+    if made is dict:
+        return _read_dict(value, hint, arms, path, problems, parsed)
+    return _read_list(value, hint, made, arms, path, problems, parsed)
+
+
+def _read_dict(
+    value: Any,
+    hint: Any,
+    arms: tuple[Any, ...],
+    path: str,
+    problems: list[Problem],
+    parsed: bool,
+) -> Any:
+    if not isinstance(value, abc.Mapping):
+        return _misfit(value, hint, path, problems)
+    key_hint, arm = arms or (Any, Any)
+    fitted = {}
+    for name, held in value.items():
+        at = f"{path}.{cut(str(name))}"
+        key = _read_key(name, key_hint, path, problems, parsed)
+        fitted[key] = read(held, arm, at, problems, parsed)
+    return fitted
+
+
+def _read_key(
+    name: Any, hint: Any, path: str, problems: list[Problem], parsed: bool
+) -> Any:
+    """A key as the type wants it; in JSON the number 3 is the text "3"."""
+    found: list[Problem] = []
+    known = hint in (str, int) or (isinstance(hint, type) and issubclass(hint, KEYS))
+    hint = hint if known else str
+    if parsed and hint is int:
+        digits = name[1:] if name[:1] == "-" else name
+        plain = digits.isdecimal() and len(digits) <= 20 and str(int(name)) == name
+        key = read(int(name) if plain else name, int, path, found, parsed=True)
+    else:
+        key = read(name, hint, path, found, parsed)
+    if found:
+        text = f"{path}: the key {cut(repr(name))} must be {type_text(hint)}"
+        problems.append(Problem(text))
+    return key
+
+
+KEYS = (str, int, enum.Enum)
+
+
+def _read_list(
+    value: Any,
+    hint: Any,
+    kind: type[Any],
+    arms: tuple[Any, ...],
+    path: str,
+    problems: list[Problem],
+    parsed: bool,
+) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     wanted = arms or (Any, ...)
-    if not isinstance(value, (list, tuple)):
-        count = 1 if kind is list or wanted[-1] is ... else len(wanted)
+    alike = kind is not tuple or wanted[-1] is ...  # any number, of one type
+    taken = (list, tuple) if parsed or kind in (list, tuple) else (list, tuple, abc.Set)
+    if not isinstance(value, taken):
+        count = 1 if alike else len(wanted)
         plain = isinstance(value, (int, float))
         cure = f"[{', '.join([str(value)] * count)}]" if plain else None
         return _misfit(value, hint, path, problems, cure)
-    if kind is list or wanted[-1] is ...:
-        wanted = (wanted[0],) * len(value)
-    if len(wanted) != len(value):
+    held = list(value)
+    if alike:
+        wanted = (wanted[0],) * len(held)
+    if len(wanted) != len(held):
         cure = f"[{', '.join(map(type_text, wanted))}]"
         return _misfit(value, hint, path, problems, cure)
-    rows = enumerate(zip(value, wanted, strict=True))
+    rows, before = enumerate(zip(held, wanted, strict=True)), len(problems)
     fitted = [read(v, w, f"{path}[{i}]", problems, parsed) for i, (v, w) in rows]
-    same = type(value) is kind and all(map(operator.is_, fitted, value))
-    return value if same else kind(fitted)
+    same = type(value) is kind and all(map(operator.is_, fitted, held))
+    if same or len(problems) > before:
+        return value
+    try:
+        return kind(fitted)
+    except TypeError:  # a set of what has no hash
+        return _misfit(value, hint, path, problems)
+
+
+def _read_other(
+    value: Any, kind: type[Any], path: str, problems: list[Problem], parsed: bool
+) -> Any:
+    """A path, or what JSON has as a text or in braces: a choice, a config."""
+    if issubclass(kind, pathlib.PurePath) and isinstance(value, str):
+        return kind(value)
+    if hasattr(kind, "_fields") and isinstance(value, (list, tuple)):  # a NamedTuple
+        arms, before = tuple(typing.get_type_hints(kind).values()), len(problems)
+        held = _read_list(value, kind, tuple, arms, path, problems, parsed)
+        return kind(*held) if len(problems) == before else None
+    if parsed and isinstance(value, (dict, str)):
+        return _read_parsed(value, kind, path, problems)
+    return _misfit(value, kind, path, problems)
 
 
 def _read_parsed(
     value: Any, kind: type[Any], path: str, problems: list[Problem]
 ) -> Any:
     """Build a config, a choice or an enum member from what the JSON holds."""
-    if hasattr(kind, "json_fields"):
+    if dataclasses.is_dataclass(kind):
         return _read_config(value, kind, path, problems)
     if issubclass(kind, Choices):
         return _read_choice(value, kind, path, problems)
@@ -267,7 +370,7 @@ def _read_config(tree: Any, cls: type[Any], path: str, problems: list[Problem]) 
     if not isinstance(tree, dict):
         return _misfit(tree, cls, path, problems)
     at = f"{path}." if path else ""
-    rows = cls.json_fields()
+    rows = cls.json_fields() if hasattr(cls, "json_fields") else _dataclass_fields(cls)
     names = tuple(name for name, _, _ in rows)
     before = len(problems)
     for name in tree:
@@ -286,13 +389,27 @@ def _read_config(tree: Any, cls: type[Any], path: str, problems: list[Problem]) 
     if len(problems) > before:
         return None
     try:
-        return cls(**{_attribute(cls, name): held for name, held in values.items()})
+        return cls(**{attribute(cls, name): held for name, held in values.items()})
     except ConfigError as error:
         problems.append(Problem(f"{at}{error.what}", error.cure))
-        return None
+    except (TypeError, ValueError) as error:  # of the reader's own checks
+        problems.append(Problem(f"{path or cls.__name__}: {cut(str(error))}"))
+    return None
 
 
-def _attribute(cls: type[Any], name: str) -> str:
+def _dataclass_fields(cls: type[Any]) -> list[tuple[str, Any, Any]]:
+    """Name, type and default (or MISSING) of a dataclass that is no config."""
+    hints, rows = typing.get_type_hints(cls), []
+    for field in dataclasses.fields(cls):
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = None
+        if field.init:
+            rows.append((field.name, hints[field.name], default))
+    return rows
+
+
+def attribute(cls: type[Any], name: str) -> str:
     """What the field of a config is called in Python: "lambda" is lambda_ there."""
     return name if name in cls.__dataclass_fields__ else f"{name}_"
 
@@ -309,14 +426,17 @@ def _read_choice(tree: Any, cls: type[Any], path: str, problems: list[Problem]) 
         return _unknown(name, cls.variants, cls.__name__, path, problems)
     if not variant.types and held is None:
         return cls.make(name)
-    parts = _parts(held, variant)
+    parts = _parts(held, variant, isinstance(tree, dict))
     if parts is None:
         takes = variant.signature() or "nothing"
         problems.append(Problem(f"{path}: {name} takes {takes}"))
         return None
     before = len(problems)
-    pairs = zip(parts, variant.types, strict=True)
-    checked = [read(v, t, f"{path}.{name}", problems, parsed=True) for v, t in pairs]
+    at, count = f"{path}.{name}", len(parts)
+    places = [f"{at}.{label}" for label in variant.names]
+    places = places or [f"{at}[{i}]" if count > 1 else at for i in range(count)]
+    rows = zip(parts, variant.types, places, strict=True)
+    checked = [read(v, t, place, problems, parsed=True) for v, t, place in rows]
     if len(problems) > before:
         return None
     try:
@@ -326,14 +446,17 @@ def _read_choice(tree: Any, cls: type[Any], path: str, problems: list[Problem]) 
         return None
 
 
-def _parts(held: Any, variant: Any) -> list[Any] | None:
+def _parts(held: Any, variant: Any, named: bool) -> list[Any] | None:
     """The values that a choice holds in JSON, in order; None when they do not fit."""
     count = len(variant.types)
     if variant.names:
-        fits = isinstance(held, dict) and set(held) == set(variant.names)
-        return [held[name] for name in variant.names] if fits else None
+        if not isinstance(held, dict) or not set(held) <= set(variant.names):
+            return None
+        pairs = zip(variant.names, variant.types, strict=True)
+        fits = all(n in held or types.NoneType in typing.get_args(t) for n, t in pairs)
+        return [held.get(name) for name in variant.names] if fits else None
     if count == 1:
-        return None if held is None else [held]
+        return [held] if named else None
     return held if count and isinstance(held, list) and len(held) == count else None
 
 
@@ -347,44 +470,3 @@ def _unknown(
     names, text = tuple(known), f"{path}: {kind} has no {cut(name)!r}"
     problems.append(Problem(text, closest(name, names), names, "known"))
     return None
-
-
-def _encode_fields(value: Any, indent: int, path: str) -> str:
-    """A dict, or the fields of a config in the order of its JSON."""
-    if hasattr(type(value), "json_fields"):
-        cls, rows = type(value), value.json_fields()
-        held = {n: (getattr(value, _attribute(cls, n)), was) for n, _, was in rows}
-        newer = cls.newer
-        value = {n: x for n, (x, was) in held.items() if n not in newer or x != was}
-    elif not isinstance(value, dict):
-        names = [field.name for field in dataclasses.fields(value)]
-        value = {name: getattr(value, name) for name in names}
-    rows = []
-    for key, held in value.items():
-        at = f"{path}.{key}" if path else str(key)
-        text = json.dumps(str(key), ensure_ascii=False)
-        rows.append(f"{text}: {encode(held, indent + 1, at)}")
-    return _block("{", rows, "}", indent)
-
-
-def _encode_choice(value: Any, indent: int, path: str) -> str:
-    name = json.dumps(value.variant)
-    if not value.values:
-        return name
-    if value.names:
-        held: Any = dict(zip(value.names, value.values, strict=True))
-    else:
-        held = value.values[0] if len(value.values) == 1 else value.values
-    return _block("{", [f"{name}: {encode(held, indent + 1, path)}"], "}", indent)
-
-
-def _block(start: str, rows: list[str], end: str, indent: int) -> str:
-    if not rows:
-        return start + end
-    inner = "  " * (indent + 1)
-    lines = ",\n".join(inner + row for row in rows)
-    return f"{start}\n{lines}\n{'  ' * indent}{end}"
-
-
-def _shortest(x: float) -> str:
-    return str(np.format_float_scientific(x, trim="-", exp_digits=1))

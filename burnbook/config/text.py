@@ -1,0 +1,206 @@
+"""Building blocks · Config. The JSON text of a config, as Burn writes it, both ways.
+
+Numbers read as in Rust (0.00001 and 1e-7, never 1e-05), a choice is its name or the
+name with what it holds, an enum member is its name, a set is a sorted list.
+"""
+
+import dataclasses
+import enum
+import json
+import math
+import pathlib
+from collections.abc import Callable, Mapping, Set
+from typing import Any
+
+import numpy as np
+
+from burnbook.config.fields import (
+    LARGEST,
+    SMALLEST,
+    Choices,
+    Repeated,
+    attribute,
+    cut,
+    has_half,
+)
+from burnbook.errors import ConfigError
+
+MAX_DEPTH = 100  # levels; Rust reads 127
+MAX_BYTES = 2**24
+
+
+def encode(value: Any, indent: int = 0, path: str = "") -> str:
+    """The JSON text of a value; two spaces per level.
+
+    Example:
+        >>> print(encode({"rate": 1e-5, "sizes": (1, 2), "note": None}))
+        {
+          "rate": 0.00001,
+          "sizes": [
+            1,
+            2
+          ],
+          "note": null
+        }
+    """
+    if indent > MAX_DEPTH:
+        raise ConfigError(cut(path), f"it nests deeper than {MAX_DEPTH} levels")
+    if isinstance(value, np.generic):
+        value = value.item()
+    for kinds, write in _WRITERS:
+        if isinstance(value, kinds):
+            return write(value, indent, path)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _dataclass(value, indent, path)
+    what = f"{type(value).__name__} has no place in JSON"
+    cure = "numbers, texts, lists, dicts, enums, dataclasses and configs"
+    raise ConfigError(path or "config", what, cure=cure)
+
+
+def decode(text: str | bytes, where: str) -> Any:
+    """What a JSON text holds, in plain data; where it is none, a ConfigError."""
+    if len(text) > MAX_BYTES:
+        what = f"this is too much for a config: {len(text)} bytes"
+        raise ConfigError(where, what, cure=f"at most {MAX_BYTES}")
+    try:
+        tree = json.loads(text, object_pairs_hook=_pairs, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as cause:
+        what, facts = _why_no_json(text, cause)
+        raise ConfigError(where, what, facts) from None
+    level = [tree]
+    for _ in range(MAX_DEPTH + 1):
+        level = [part for held in level for part in _inside(held)]
+    if level:
+        raise ConfigError(where, f"this nests deeper than {MAX_DEPTH} levels")
+    return tree
+
+
+def float_text(x: float, path: str = "") -> str:
+    """A float as Rust writes it in JSON: shortest digits, 0.00001, 1e-7, 1e16."""
+    if not math.isfinite(x):
+        what = f"{x} has no place in JSON"
+        raise ConfigError(path or "config", what, cure="a finite number")
+    shortest = str(np.format_float_scientific(x, trim="-", exp_digits=1))
+    digits, _, exponent = shortest.partition("e")
+    power = int(exponent)
+    if -6 < power < 16:
+        return str(np.format_float_positional(x, trim="0"))
+    return f"{digits}e{power}"
+
+
+def _whole(value: int, indent: int, path: str) -> str:
+    if SMALLEST <= value <= LARGEST:
+        return str(int(value))
+    raise ConfigError(path or "config", "a whole number has 64 bits at most")
+
+
+def _member(value: enum.Enum, indent: int, path: str) -> str:
+    if value.name not in type(value).__members__:
+        what = f"{value!r} is no member, it is made of several"
+        raise ConfigError(path or "config", what, cure="one member, or a list of them")
+    return _quoted(value.name, indent, path)
+
+
+def _quoted(value: Any, indent: int, path: str) -> str:
+    text = str(value)
+    if has_half(text):
+        what = f"{cut(repr(text))} holds half a character"
+        raise ConfigError(path or "config", what, cure="a text that UTF-8 can hold")
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _list(value: Any, indent: int, path: str) -> str:
+    rows = [encode(v, indent + 1, f"{path}[{i}]") for i, v in enumerate(value)]
+    return _block("[", rows, "]", indent)
+
+
+def _set(value: Set[Any], indent: int, path: str) -> str:
+    try:
+        ordered = sorted(value)
+    except TypeError:
+        ordered = sorted(value, key=encode)
+    return _list(ordered, indent, path)
+
+
+def _dict(value: Mapping[Any, Any], indent: int, path: str) -> str:
+    rows = []
+    for key, held in value.items():
+        name = key.name if isinstance(key, enum.Enum) else key
+        if isinstance(name, bool) or not isinstance(name, (str, int)):
+            what = f"{cut(repr(key))} cannot be a key in JSON"
+            raise ConfigError(path or "config", what, cure="texts or whole numbers")
+        at = f"{path}.{name}" if path else str(name)
+        text = _quoted(name, indent, at)
+        rows.append(f"{text}: {encode(held, indent + 1, at)}")
+    return _block("{", rows, "}", indent)
+
+
+def _dataclass(value: Any, indent: int, path: str) -> str:
+    """The fields of a config in the order of its JSON, or those of a dataclass."""
+    cls: Any = type(value)
+    if not hasattr(cls, "json_fields"):
+        names = [field.name for field in dataclasses.fields(cls) if field.init]
+        return _dict({name: getattr(value, name) for name in names}, indent, path)
+    rows = cls.json_fields()
+    held = {n: (getattr(value, attribute(cls, n)), was) for n, _, was in rows}
+    shown = {n: x for n, (x, was) in held.items() if n not in cls.newer or x != was}
+    return _dict(shown, indent, path)
+
+
+def _choice(value: Any, indent: int, path: str) -> str:
+    name = json.dumps(value.variant)
+    if not value.values:
+        return name
+    if value.names:
+        held: Any = dict(zip(value.names, value.values, strict=True))
+    else:
+        held = value.values[0] if len(value.values) == 1 else value.values
+    return _block("{", [f"{name}: {encode(held, indent + 1, path)}"], "}", indent)
+
+
+_WRITERS: list[tuple[Any, Callable[[Any, int, str], str]]] = [
+    (type(None), lambda value, indent, path: "null"),
+    (bool, lambda value, indent, path: "true" if value else "false"),
+    (enum.Enum, _member),
+    (int, _whole),
+    (float, lambda value, indent, path: float_text(float(value), path)),
+    (Choices, _choice),
+    ((list, tuple), _list),
+    (Set, _set),
+    (Mapping, _dict),
+    ((str, pathlib.PurePath), _quoted),
+]
+
+
+def _block(start: str, rows: list[str], end: str, indent: int) -> str:
+    if not rows:
+        return start + end
+    inner = "  " * (indent + 1)
+    lines = ",\n".join(inner + row for row in rows)
+    return f"{start}\n{lines}\n{'  ' * indent}{end}"
+
+
+def _inside(held: Any) -> Any:
+    if isinstance(held, dict):
+        return held.values()
+    return held if isinstance(held, list) else ()
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else Repeated(pairs)
+
+
+def _why_no_json(text: str | bytes, cause: Exception) -> tuple[str, list[Any]]:
+    if not text.strip():
+        return "there is nothing in it", []
+    if isinstance(cause, json.JSONDecodeError):
+        what = f"this is not JSON from line {cause.lineno}, column {cause.colno} on"
+        return what, [("there", cause.msg)]
+    if isinstance(cause, RecursionError):
+        return "this is not JSON: it nests too deeply", []
+    return f"this is not JSON: {cut(str(cause))}", []
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
