@@ -15,7 +15,7 @@ from burnbook.errors import TrainingError
 from burnbook.kinds import Float
 from burnbook.tensor import Tensor
 from burnbook.train.metric import LossInput
-from burnbook.train.metric.accuracy import values
+from burnbook.train.metric.reading import values
 
 
 def loss_of(item: Any) -> float:

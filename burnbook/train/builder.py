@@ -106,6 +106,16 @@ class LearnerBuilder:
         self._plan.devices = devices
         return self
 
+    def metric_device(self, device: Backend) -> LearnerBuilder:
+        """Give metrics their tensors on this device, each moved once and untracked.
+
+        Our own metrics compute with NumPy on the CPU, wherever the model trains; this
+        is for metrics that compute with tensors, and spares a GPU a copy per metric.
+        """
+        _needs("metric_device", device, "ad_enabled", "metric_device(Numpy())")
+        self._plan.metric_device = device
+        return self
+
     def checkpoint(self, epoch: int | None = None) -> LearnerBuilder:
         """Go on after this epoch; without a number after the newest that is whole.
 

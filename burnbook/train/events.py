@@ -36,14 +36,21 @@ class Split(Enum):
 def mean(entries: Sequence[NumericEntry]) -> float | None:
     """The mean over an epoch: Σ vᵢ nᵢ / Σ nᵢ; None when nothing was logged.
 
+    A last entry that is final is the epoch's value itself.
+
     Example:
         >>> mean([NumericEntry(50.0, 64), NumericEntry(100.0, 16)])
         60.0
+        >>> mean([NumericEntry(50.0, 64), NumericEntry(40.0, final=True)])
+        40.0
     """
-    weight = sum(entry.weight for entry in entries)
+    if entries and entries[-1].final:
+        return entries[-1].value
+    counted = [entry for entry in entries if entry.weight and not entry.final]
+    weight = sum(entry.weight for entry in counted)
     if not weight:
         return None
-    return sum(entry.value * entry.weight for entry in entries) / weight
+    return sum(entry.value * entry.weight for entry in counted) / weight
 
 
 class EventStore:
@@ -61,7 +68,9 @@ class EventStore:
         self.known: dict[tuple[str, int, Split], float | None] = {}
 
     def log(self, split: Split, entry: MetricEntry) -> None:
-        """Hand an entry to the loggers of its split."""
+        """Hand an entry to the loggers of its split, unless it has nothing to log."""
+        if not entry.serialize:
+            return
         for logger in self.loggers[split]:
             logger.log(entry)
 
@@ -125,5 +134,13 @@ class EventStore:
 
 
 def better(value: float, than: float, direction: Direction) -> bool:
-    """Whether a value beats another; equal values and NaN do not."""
+    """Whether a value beats another; equal values do not, and NaN is the worst of all.
+
+    Example:
+        >>> nan = float("nan")
+        >>> better(0.1, nan, Direction.Lowest), better(nan, 0.1, Direction.Lowest)
+        (True, False)
+    """
+    if than != than:
+        return value == value
     return value < than if direction is Direction.Lowest else value > than

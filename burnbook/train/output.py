@@ -7,15 +7,28 @@ metrics want: `item.adapt(AccuracyInput)`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from burnbook.autodiff import Gradients
+from burnbook.backend import Backend
 from burnbook.errors import TrainingError
 from burnbook.optim import GradientsParams
 from burnbook.tensor import Tensor
-from burnbook.train.metric import AccuracyInput, LossInput
+from burnbook.train.metric import (
+    AccuracyInput,
+    BleuInput,
+    CerInput,
+    ConfusionStatsInput,
+    HammingScoreInput,
+    LossInput,
+    PerplexityInput,
+    RougeLInput,
+    TopKAccuracyInput,
+    WerInput,
+)
 
 
 class TrainOutput:
@@ -44,7 +57,8 @@ class TrainOutput:
 class Adaptor:
     """An item that metrics can read: it becomes the input that each of them names.
 
-    A subclass lists in `adapts` what it can become, and how.
+    A subclass lists in `adapts` what it can become, and how. A metric that computes
+    with tensors finds them on the device of `LearnerBuilder.metric_device`, if said.
 
     Example:
         >>> class Guess(Adaptor):
@@ -54,6 +68,14 @@ class Adaptor:
     """
 
     adapts: ClassVar[dict[type, Callable[[Any], Any]]] = {}
+
+    def to_device(self, device: Backend) -> Self:
+        """This item with its tensors on another device, and no gradients."""
+        moved = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(moved, name, value.detach().to_device(device))
+        return moved
 
     def adapt(self, into: type | None) -> Any:
         """This item as the input `into`; a metric without input gets None."""
@@ -89,9 +111,96 @@ class ClassificationOutput(Adaptor):
         return _shapes(self, "loss", "output", "targets")
 
 
+def _one_hot(item: ClassificationOutput) -> Tensor:
+    """The targets as yes or no for every class; one score alone is a yes or a no."""
+    classes = item.output.shape[1]
+    if classes == 1:
+        return item.targets.unsqueeze_dim(1)
+    return item.targets.one_hot(classes)
+
+
 ClassificationOutput.adapts = {
     AccuracyInput: lambda item: AccuracyInput(item.output, item.targets),
+    TopKAccuracyInput: lambda item: TopKAccuracyInput(item.output, item.targets),
     LossInput: lambda item: LossInput(item.loss),
+    ConfusionStatsInput: lambda item: ConfusionStatsInput(
+        item.output, _one_hot(item).bool()
+    ),
+    HammingScoreInput: lambda item: HammingScoreInput(item.output, _one_hot(item)),
+    PerplexityInput: lambda item: PerplexityInput(item.output, item.targets),
+}
+
+
+@dataclass(repr=False)
+class MultiLabelClassificationOutput(Adaptor):
+    """What classification into several classes at once gives.
+
+    Shapes: loss [1]; output [n, classes]; targets [n, classes], 0 or 1
+    """
+
+    loss: Tensor
+    output: Tensor
+    targets: Tensor
+
+    def __repr__(self) -> str:
+        return _shapes(self, "loss", "output", "targets")
+
+
+MultiLabelClassificationOutput.adapts = {
+    HammingScoreInput: lambda item: HammingScoreInput(item.output, item.targets),
+    LossInput: lambda item: LossInput(item.loss),
+    ConfusionStatsInput: lambda item: ConfusionStatsInput(
+        item.output, item.targets.bool()
+    ),
+}
+
+
+@dataclass(repr=False)
+class SequenceOutput(Adaptor):
+    """What a model of sequences gives: a score for every word at every place.
+
+    predictions: the words that were chosen, by beam search perhaps; without them, the
+    words of the highest scores.
+
+    Shapes: loss [1]; logits [n, t, vocabulary]; targets [n, t]; predictions [n, u]
+    """
+
+    loss: Tensor
+    logits: Tensor
+    targets: Tensor
+    predictions: Tensor | None = None
+
+    def predicted(self) -> Tensor:
+        """The words that were chosen.
+
+        Shapes: -> [n, t]
+        """
+        if self.predictions is not None:
+            return self.predictions
+        return self.logits.argmax(2).squeeze_dim(2)
+
+    def flat(self) -> tuple[Tensor, Tensor]:
+        """All places of all sequences, one after the other.
+
+        Shapes: -> [n · t, vocabulary] and [n · t]
+        """
+        n, t, vocabulary = self.logits.shape
+        return self.logits.reshape([n * t, vocabulary]), self.targets.reshape([n * t])
+
+    def __repr__(self) -> str:
+        names = ["loss", "logits", "targets"]
+        return _shapes(self, *names, *["predictions"] * (self.predictions is not None))
+
+
+SequenceOutput.adapts = {
+    LossInput: lambda item: LossInput(item.loss),
+    AccuracyInput: lambda item: AccuracyInput(*item.flat()),
+    TopKAccuracyInput: lambda item: TopKAccuracyInput(*item.flat()),
+    PerplexityInput: lambda item: PerplexityInput(*item.flat()),
+    CerInput: lambda item: CerInput(item.predicted(), item.targets),
+    WerInput: lambda item: WerInput(item.predicted(), item.targets),
+    BleuInput: lambda item: BleuInput(item.predicted(), item.targets),
+    RougeLInput: lambda item: RougeLInput(item.predicted(), item.targets),
 }
 
 

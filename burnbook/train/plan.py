@@ -43,6 +43,7 @@ class TrainingPlan:
     accumulation: int = 1
     num_epochs: int = 1
     devices: list[Backend] = field(default_factory=list[Backend])
+    metric_device: Backend | None = None
     resume: Resume | None = None
     recorder: Any = None
     early_stopping: MetricEarlyStoppingStrategy | None = None

@@ -81,6 +81,8 @@ class Watcher:
         """A batch is done: measure it, log it, show it."""
         total = self.plan.num_epochs
         metadata = MetricMetadata(progress, self.epoch, total, iteration, lr)
+        if self.plan.metric_device is not None and hasattr(item, "to_device"):
+            item = item.to_device(self.plan.metric_device)
         states = [
             self._measure(metric, plot, item, metadata, split)
             for metric, plot in self.metrics[split]
@@ -108,11 +110,21 @@ class Watcher:
         if not plot:
             return MetricState(entry)
         value = metric.value()
-        self.history.add(metric.name, split.value, value)
+        if value is not None:
+            self.history.add(metric.name, split.value, value)
         return MetricState(entry, value)
 
     def end_epoch(self, epoch: int, split: Split) -> None:
         """A split of an epoch is complete."""
+        tell = self.renderer.update_valid
+        if split is Split.Train:
+            tell = self.renderer.update_train
+        for metric, _ in self.metrics[split]:
+            entry = metric.compute()
+            if entry is not None:
+                self.store.log(split, entry)
+                tell(MetricState(entry))
+            metric.clear()
         self.store.end_epoch(epoch, split)
         means = self._means(epoch, split)
         self.history.end_epoch(epoch, split.value, means)
@@ -153,14 +165,15 @@ class Watcher:
         """Put an epoch of an earlier run into the history."""
         for split, metrics in self.metrics.items():
             for metric, plot in metrics:
-                if plot:
+                if plot and not metric.whole_epochs_only:
                     entries = self.store.entries(metric.name, epoch, split)
                     self._add_all(metric.name, split, entries)
             self.history.end_epoch(epoch, split.value, self._means(epoch, split))
 
     def _add_all(self, name: str, split: Split, entries: list[NumericEntry]) -> None:
         for entry in entries:
-            self.history.add(name, split.value, entry.value)
+            if not entry.final:
+                self.history.add(name, split.value, entry.value)
 
 
 def adapted(item: Any, metric: Metric) -> Any:

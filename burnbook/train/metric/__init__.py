@@ -1,6 +1,6 @@
 """Building blocks · Metric. What is measured while a model trains."""
 
-from burnbook.train.metric.accuracy import AccuracyMetric
+from burnbook.train.metric.accuracy import AccuracyMetric, TopKAccuracyMetric
 from burnbook.train.metric.base import (
     FormatOptions,
     Metric,
@@ -12,14 +12,77 @@ from burnbook.train.metric.base import (
     NumericMetricState,
     metric_name,
 )
-from burnbook.train.metric.input import AccuracyInput, LossInput
+from burnbook.train.metric.bleu import BleuScore, BleuSmoothing
+from burnbook.train.metric.classification import ClassReduction, DecisionRule
+from burnbook.train.metric.confusion_stats import ConfusionMetric, ConfusionStats
+from burnbook.train.metric.cpu import CpuMemory, CpuTemperature, CpuUse
+from burnbook.train.metric.error_rate import CharErrorRate, WordErrorRate
+from burnbook.train.metric.fbetascore import FBetaScoreMetric
+from burnbook.train.metric.gpu import CudaMetric, GpuTemperature
+from burnbook.train.metric.hamming import HammingScore
+from burnbook.train.metric.input import (
+    AccuracyInput,
+    BleuInput,
+    CerInput,
+    ConfusionStatsInput,
+    DiceInput,
+    HammingScoreInput,
+    LossInput,
+    MsSsimInput,
+    PerplexityInput,
+    PsnrInput,
+    RougeLInput,
+    SsimInput,
+    TopKAccuracyInput,
+    WerInput,
+)
+from burnbook.train.metric.iteration_speed import IterationSpeedMetric
 from burnbook.train.metric.learning_rate import LearningRateMetric
 from burnbook.train.metric.loss import LossMetric
+from burnbook.train.metric.perplexity import PerplexityMetric
+from burnbook.train.metric.precision import PrecisionMetric
+from burnbook.train.metric.ranking import AucPrMetric, AurocMetric
+from burnbook.train.metric.recall import RecallMetric
+from burnbook.train.metric.rouge import RougeLScore
+from burnbook.train.metric.vision import (
+    DiceMetric,
+    DiceMetricConfig,
+    MsSsimMetric,
+    MsSsimMetricConfig,
+    PsnrMetric,
+    PsnrMetricConfig,
+    SsimMetric,
+    SsimMetricConfig,
+)
 
 __all__ = [
     "AccuracyInput",
     "AccuracyMetric",
+    "AucPrMetric",
+    "AurocMetric",
+    "BleuInput",
+    "BleuScore",
+    "BleuSmoothing",
+    "CerInput",
+    "CharErrorRate",
+    "ClassReduction",
+    "ConfusionMetric",
+    "ConfusionStats",
+    "ConfusionStatsInput",
+    "CpuMemory",
+    "CpuTemperature",
+    "CpuUse",
+    "CudaMetric",
+    "DecisionRule",
+    "DiceInput",
+    "DiceMetric",
+    "DiceMetricConfig",
+    "FBetaScoreMetric",
     "FormatOptions",
+    "GpuTemperature",
+    "HammingScore",
+    "HammingScoreInput",
+    "IterationSpeedMetric",
     "LearningRateMetric",
     "LossInput",
     "LossMetric",
@@ -27,8 +90,27 @@ __all__ = [
     "MetricEntry",
     "MetricMetadata",
     "MetricState",
+    "MsSsimInput",
+    "MsSsimMetric",
+    "MsSsimMetricConfig",
     "NumericEntry",
     "NumericMetric",
     "NumericMetricState",
+    "PerplexityInput",
+    "PerplexityMetric",
+    "PrecisionMetric",
+    "PsnrInput",
+    "PsnrMetric",
+    "PsnrMetricConfig",
+    "RecallMetric",
+    "RougeLInput",
+    "RougeLScore",
+    "SsimInput",
+    "SsimMetric",
+    "SsimMetricConfig",
+    "TopKAccuracyInput",
+    "TopKAccuracyMetric",
+    "WerInput",
+    "WordErrorRate",
     "metric_name",
 ]

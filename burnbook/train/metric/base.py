@@ -7,8 +7,9 @@ over the epoch and compared between epochs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from burnbook.errors import DataError
 from burnbook.train.numbers import format_float, plain_float
@@ -32,35 +33,52 @@ class MetricMetadata:
 class MetricEntry:
     """What a metric says about one batch: for the screen, and as one line of the log.
 
+    An empty line is not logged: some metrics know nothing before the epoch is over.
+
     Example:
         >>> MetricEntry("Loss", "epoch 0.61 - batch 0.50", "0.5,1").serialize
         '0.5,1'
+        >>> MetricEntry.not_available(FormatOptions("AUROC [Macro]", "%", 2))
+        MetricEntry(name='AUROC [Macro]', formatted='epoch N/A % - batch N/A %',
+                    serialize='')
     """
 
     name: str
     formatted: str
     serialize: str
 
+    @classmethod
+    def not_available(cls, options: FormatOptions) -> MetricEntry:
+        """The entry of a metric that has nothing to say yet."""
+        unit = "" if options.unit is None else f" {options.unit}"
+        return cls(options.name, f"epoch N/A{unit} - batch N/A{unit}", "")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class NumericEntry:
     """One line of a numeric metric's log: a value, and how many examples it stands for.
+
+    The last line of an epoch may be final: then it is the value of the whole epoch, for
+    metrics of which the batches' mean would say something else.
 
     Example:
         >>> NumericEntry(10.9375, 64).serialize()
         '10.9375,64'
         >>> NumericEntry.deserialize("10.9375,64")
         NumericEntry(value=10.9375, count=64)
-        >>> NumericEntry(100.0).serialize()
-        '100'
+        >>> NumericEntry(100.0).serialize(), NumericEntry(83.5, final=True).serialize()
+        ('100', '83.5,final')
     """
 
     value: float
     count: int | None = None
+    final: bool = False
 
     def serialize(self) -> str:
         """Write the line."""
         text = plain_float(self.value)
+        if self.final:
+            return f"{text},final"
         return text if self.count is None else f"{text},{self.count}"
 
     @property
@@ -73,6 +91,8 @@ class NumericEntry:
         """Read the line back; a line that is no entry raises DataError."""
         value, comma, count = line.strip().partition(",")
         try:
+            if count == "final":
+                return cls(float(value), final=True)
             return cls(float(value), int(count) if comma else None)
         except ValueError:
             raise DataError(
@@ -80,6 +100,10 @@ class NumericEntry:
                 f"{line.strip()!r} is not an entry",
                 ["an entry is a number, or a number and a count: 83.5 or 83.5,64"],
             ) from None
+
+    def __repr__(self) -> str:
+        kind = "final" if self.final else f"count={self.count}"
+        return f"NumericEntry(value={self.value}, {kind})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +158,12 @@ class NumericMetricState:
 
     def update(self, value: float, count: int, options: FormatOptions) -> MetricEntry:
         """Take in the value of a batch of `count` examples."""
-        self.total += value * count
+        if count:  # what stands for nothing changes nothing, were it infinite
+            self.total += value * count
         self.count += count
         self.current = value
         running = self.total / self.count if self.count else float("nan")
-        return MetricEntry(
-            options.name,
-            f"epoch {options.write(running)} - batch {options.write(value)}",
-            NumericEntry(value, count).serialize(),
-        )
+        return batch_entry(options, running, value, count)
 
     def value(self) -> float:
         """The value of the last batch."""
@@ -166,20 +187,41 @@ class Metric:
         Epoch()
     """
 
-    name: ClassVar[str]
+    name: str
     Input: ClassVar[type | None] = None
     numeric: ClassVar[bool] = False
     unit: ClassVar[str | None] = None
+    higher_is_better: ClassVar[bool] = True
+    whole_epochs_only: ClassVar[bool] = False
+
+    def with_name(self, name: str) -> Self:
+        """The same metric under another name, which is its log file's name too."""
+        renamed = self.changed(name=name)
+        options = getattr(type(self), "options", None)
+        if isinstance(options, FormatOptions):  # said once for the class
+            vars(renamed)["options"] = replace(options, name=name)
+        return renamed
+
+    def changed(self, **fields: Any) -> Self:
+        """A copy with other fields, which has measured nothing yet."""
+        made = copy.deepcopy(self)
+        made.clear()
+        vars(made).update(fields)
+        return made
 
     def update(self, item: Any, metadata: MetricMetadata) -> MetricEntry:
         """Measure one batch."""
         raise TypeError(f"{type(self).__name__} does not say how to update itself")
 
+    def compute(self) -> MetricEntry | None:
+        """The value of the epoch, when it is more than the mean of its batches."""
+        return None
+
     def clear(self) -> None:
         """Forget the epoch that has just ended."""
 
-    def value(self) -> float:
-        """The value of the last batch; numeric metrics only."""
+    def value(self) -> float | None:
+        """The value of the last batch, if it has one; numeric metrics only."""
         raise TypeError(f"{type(self).__name__} is not numeric")
 
     def __repr__(self) -> str:
@@ -190,17 +232,38 @@ class NumericMetric(Metric):
     """A metric with a value: plotted, averaged over the epoch, compared."""
 
     numeric = True
+    precision: ClassVar[int] = 2
 
     def __init__(self) -> None:
         self.state = NumericMetricState()
+
+    @property
+    def options(self) -> FormatOptions:
+        """How the metric is written on the screen."""
+        return FormatOptions(self.name, self.unit, self.precision)
 
     def clear(self) -> None:
         """Forget the epoch that has just ended."""
         self.state.reset()
 
-    def value(self) -> float:
+    def value(self) -> float | None:
         """The value of the last batch."""
         return self.state.value()
+
+
+def batch_entry(
+    options: FormatOptions, epoch: float, batch: float, count: int
+) -> MetricEntry:
+    """What a numeric metric says about a batch: the epoch so far, and the batch."""
+    text = f"epoch {options.write(epoch)} - batch {options.write(batch)}"
+    return MetricEntry(options.name, text, NumericEntry(batch, count).serialize())
+
+
+def final_entry(options: FormatOptions, epoch: float, batch: float) -> MetricEntry:
+    """What a numeric metric says about a whole epoch."""
+    text = f"epoch {options.write(epoch)} - batch {options.write(batch)}"
+    line = NumericEntry(epoch, final=True).serialize()
+    return MetricEntry(options.name, text, line)
 
 
 def metric_name(metric: str | Metric | type[Metric]) -> str:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnbook.train.metric.base import (
-    FormatOptions,
-    MetricEntry,
-    MetricMetadata,
-    NumericMetric,
-)
+from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 
 
 class LearningRateMetric(NumericMetric):
@@ -21,7 +16,6 @@ class LearningRateMetric(NumericMetric):
     """
 
     name = "Learning Rate"
-    options = FormatOptions(name, precision=2)
 
     def update(self, item: Any, metadata: MetricMetadata) -> MetricEntry:
         """Note the learning rate of one batch."""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from burnbook.train.metric.accuracy import values
-from burnbook.train.metric.base import (
-    FormatOptions,
-    MetricEntry,
-    MetricMetadata,
-    NumericMetric,
-)
+from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import LossInput
+from burnbook.train.metric.reading import values
 
 
 class LossMetric(NumericMetric):
@@ -25,7 +20,7 @@ class LossMetric(NumericMetric):
 
     name = "Loss"
     Input = LossInput
-    options = FormatOptions(name, precision=2)
+    higher_is_better = False
 
     def update(self, item: LossInput, metadata: MetricMetadata) -> MetricEntry:
         """Take in the loss of one batch."""

@@ -1,0 +1,111 @@
+"""Building blocks · Metric. How metrics read tensors: as arrays of fitting shapes.
+
+Metrics are computed with NumPy on the CPU, wherever the model trains.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from burnbook.errors import ConfigError, DataError, ShapeError
+
+if TYPE_CHECKING:
+    from burnbook.tensor import Tensor
+
+
+def values(tensor: Tensor) -> np.ndarray:
+    """The numbers of a tensor as a NumPy array; they are not ours to change."""
+    return tensor.backend.to_numpy(tensor.value)
+
+
+def scores_of(
+    where: str, outputs: Tensor, targets: Tensor, *, k: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of classes and the classes that were right, one of at least k each.
+
+    Shapes: outputs [n, classes]; targets [n]
+    """
+    shape, right = tuple(outputs.shape), tuple(targets.shape)
+    if len(shape) != 2 or right != shape[:1]:
+        wanted = "outputs [n, classes] and targets [n]"
+        raise _unfit(where, wanted, outputs, targets)
+    check_best_of(where, k, outputs, targets)
+    return values(outputs), values(targets)
+
+
+def check_best_of(where: str, k: int, outputs: Tensor, targets: Tensor) -> None:
+    """Refuse to take the best k of fewer classes."""
+    count = outputs.shape[1]
+    if k > count:
+        what = f"the best {k} cannot be taken of {count} classes"
+        raise ShapeError(where, what, _facts(outputs, targets), f"{count} or fewer")
+
+
+def check_classes(where: str, targets: np.ndarray, count: int) -> None:
+    """Refuse targets that are no classes."""
+    wrong = targets[(targets < 0) | (targets >= count)]
+    if len(wrong):
+        raise DataError(
+            where,
+            f"the target {wrong[0]} is none of the {count} classes, 0 to {count - 1}",
+            cure="a pad token, with_pad_token(...), if these targets are only padding",
+        )
+
+
+def same_shape(
+    where: str, outputs: Tensor, targets: Tensor, wanted: str, rank: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays that agree element by element."""
+    shape = tuple(outputs.shape)
+    if len(shape) != rank or shape != tuple(targets.shape):
+        raise _unfit(where, f"both as {wanted}", outputs, targets)
+    return values(outputs), values(targets)
+
+
+def tokens_of(
+    where: str, outputs: Tensor, targets: Tensor
+) -> tuple[np.ndarray, np.ndarray]:
+    """As many sequences as there are references; they may differ in length.
+
+    Shapes: outputs [n, t]; targets [n, r]
+    """
+    shape, right = tuple(outputs.shape), tuple(targets.shape)
+    if len(shape) != 2 or len(right) != 2 or shape[0] != right[0]:
+        wanted = "outputs [n, t] and targets [n, r], a row per sequence"
+        raise _unfit(where, wanted, outputs, targets)
+    return values(outputs), values(targets)
+
+
+def before_pad(tokens: np.ndarray, pad_token: int | None) -> list[int]:
+    """One sequence up to its first pad token.
+
+    Example:
+        >>> before_pad(np.array([5, 7, 0, 9]), pad_token=0)
+        [5, 7]
+    """
+    if pad_token is not None:
+        ends = np.flatnonzero(tokens == pad_token)
+        tokens = tokens[: ends[0]] if len(ends) else tokens
+    return tokens.tolist()
+
+
+def at_least_one(where: str, name: str, value: int) -> int:
+    """A count that makes sense."""
+    if type(value) is not int or value < 1:
+        what = f"{name} = {value!r} is not a number of at least 1"
+        raise ConfigError(where, what, cure=f"{name}=1 or more")
+    return value
+
+
+def _unfit(where: str, wanted: str, outputs: Tensor, targets: Tensor) -> ShapeError:
+    what = "outputs and targets do not fit together"
+    return ShapeError(where, what, _facts(outputs, targets), wanted)
+
+
+def _facts(outputs: Tensor, targets: Tensor) -> list[tuple[str, str]]:
+    return [
+        (name, f"{tensor.kind.__name__} {list(tensor.shape)}")
+        for name, tensor in (("outputs", outputs), ("targets", targets))
+    ]
