@@ -14,7 +14,7 @@ FLOORS = """
 errors kinds files threads trail
 op random
 ops
-backend display
+backend display text_table
 autodiff
 methods stubs
 tensor

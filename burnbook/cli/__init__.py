@@ -10,10 +10,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from burnbook.cli import learn, records
+from burnbook.cli import learn, records, runs
 from burnbook.errors import BurnbookError
 
-GROUPS = (learn, records)
+GROUPS = (learn, runs, records)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

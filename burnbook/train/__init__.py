@@ -90,6 +90,7 @@ from burnbook.train.renderer import (
     TrainingProgress,
     TrainingResult,
 )
+from burnbook.train.runs import Checkpoint, MetricPoint, Run, RunComparison, RunStore
 from burnbook.train.strategy import (
     CheckpointingStrategy,
     ComposedCheckpointingStrategy,
@@ -103,6 +104,7 @@ __all__ = [
     "AccuracyMetric",
     "Adaptor",
     "Aggregate",
+    "Checkpoint",
     "AucPrMetric",
     "AurocMetric",
     "BleuInput",
@@ -151,6 +153,7 @@ __all__ = [
     "MetricHistory",
     "MetricLogger",
     "MetricMetadata",
+    "MetricPoint",
     "MetricState",
     "MetricsRenderer",
     "MsSsimInput",
@@ -169,9 +172,12 @@ __all__ = [
     "PsnrMetricConfig",
     "RecallMetric",
     "RegressionOutput",
+    "Run",
+    "RunComparison",
     "RougeLInput",
     "RougeLScore",
     "RunInfo",
+    "RunStore",
     "SequenceOutput",
     "Split",
     "SsimInput",

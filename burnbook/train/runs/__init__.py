@@ -1,0 +1,14 @@
+"""Building blocks · Learner. Runs: read, list, compare, filter, export, delete them."""
+
+from burnbook.train.runs.comparison import RunComparison
+from burnbook.train.runs.run import Checkpoint, MetricPoint, Run, is_run
+from burnbook.train.runs.store import RunStore
+
+__all__ = [
+    "Checkpoint",
+    "MetricPoint",
+    "Run",
+    "RunComparison",
+    "RunStore",
+    "is_run",
+]

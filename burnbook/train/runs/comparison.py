@@ -1,0 +1,102 @@
+"""Building blocks · Learner. Runs side by side: what differs, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from burnbook.text_table import TextTable
+from burnbook.train.events import better
+from burnbook.train.runs.run import Run, direction_of
+from burnbook.train.runs.show import (
+    different_fields,
+    moment,
+    number_text,
+    split_order,
+    value_text,
+)
+
+BEST = "*"
+
+
+class RunComparison:
+    """Config fields that differ, and every metric, one column for each run.
+
+    config: {field: [value of each run]}, None where a run lacks it. metrics: {(name,
+    split): [(epoch, number) of the best epoch, or None]}.
+    """
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs = list(runs)
+        configs = [run.config for run in self.runs]
+        self.config: dict[str, list[Any]] = {
+            name: [config.get(name) for config in configs]
+            for name in different_fields(configs)
+        }
+        self._has = [set(config) for config in configs]
+        pairs = {pair for run in self.runs for pair in run.metrics}
+        self.metrics: dict[tuple[str, str], list[tuple[int, float] | None]] = {
+            (name, split): [run.best(name, split) for run in self.runs]
+            for name, split in sorted(pairs, key=split_order)
+        }
+
+    def winner(self, metric: str, split: str = "valid") -> Run | None:
+        """The run with the best number, the first among equals."""
+        place = self._best_place(metric, self.metrics.get((metric, split), []))
+        return None if place is None else self.runs[place]
+
+    def table(self) -> TextTable:
+        """Both parts in one table."""
+        head = ("", *[run.name for run in self.runs])
+        rows: list[list[str]] = [
+            ["began", *[moment(run.date) for run in self.runs]],
+            ["state", *[run.state for run in self.runs]],
+            ["epochs", *[str(run.epochs) for run in self.runs]],
+        ]
+        for name, values in self.config.items():
+            has = [name in fields for fields in self._has]
+            pairs = zip(values, has, strict=True)
+            rows.append(
+                [name, *[value_text(v) if there else "–" for v, there in pairs]]
+            )
+        for (name, split), found in self.metrics.items():
+            place = self._best_place(name, found)
+            texts = [_cell(best, i == place) for i, best in enumerate(found)]
+            rows.append([f"{split} {name}", *texts])
+        notes: list[str] = []
+        if not self.config:
+            notes = ["the configs are the same"]
+        if not any(self._has):
+            notes = ["no run has a config.json"]
+        if self.metrics:
+            notes.append(f"metrics: the best epoch (@ which); {BEST} the better run")
+        return TextTable(head, rows, set(range(1, len(head))), 2, notes=notes)
+
+    def _best_place(
+        self, metric: str, found: Sequence[tuple[int, float] | None]
+    ) -> int | None:
+        """Which run is the best; None where there is nothing to win."""
+        known = [(i, best[1]) for i, best in enumerate(found) if best is not None]
+        if len(known) < 2 or all(value == known[0][1] for _, value in known):
+            return None
+        towards = direction_of(metric)
+        place, top = known[0]
+        for i, value in known[1:]:
+            if better(value, top, towards) or top != top:
+                place, top = i, value
+        return place
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+def _cell(best: tuple[int, float] | None, wins: bool) -> str:
+    if best is None:
+        return "–"
+    return f"{BEST * wins}{number_text(best[1])} @ {best[0]}"

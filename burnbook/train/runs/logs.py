@@ -1,0 +1,91 @@
+"""Building blocks · Learner. The metric logs of a run, read as they were left.
+
+A run may be killed in the middle of a line, may still be writing, or may come from
+another version of Burn. So a last line without its end does not count, a line that is
+no entry is skipped and counted, and `0.5,final` of newer versions is understood.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+FINAL = "final"
+
+
+@dataclass(frozen=True)
+class MetricLog:
+    """One log file: a value per batch, how many examples each stands for, and the end.
+
+    final: the number of the whole epoch, where the run has written it down itself.
+    """
+
+    values: np.ndarray
+    counts: np.ndarray
+    final: float | None = None
+    strange: int = 0  # lines that were skipped
+
+    @property
+    def mean(self) -> float | None:
+        """The number of the epoch: the final one, else Σ vᵢ nᵢ / Σ nᵢ."""
+        if self.final is not None:
+            return self.final
+        total = float(self.counts.sum())
+        if not total:
+            return None
+        return float((self.values * self.counts).sum() / total)
+
+
+def read_log(path: Path) -> MetricLog | None:
+    """Read a log file; None when it is gone or holds no number at all."""
+    try:
+        text = path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return None
+    whole, _, _ = text.rpartition("\n")
+    return parse_log(whole)
+
+
+def parse_log(text: str) -> MetricLog | None:
+    """Read lines such as `83.5,64`, `83.5` and `83.5,final`; None without a number.
+
+    Example:
+        >>> log = parse_log("50,64\\n100,16")
+        >>> log.mean, parse_log("0.5,1\\n0.25,final").mean
+        (60.0, 0.25)
+    """
+    lines = text.split("\n")
+    if text.count(",") == len(lines):
+        try:
+            flat = np.array(text.replace("\n", ",").split(","), dtype=np.float64)
+            if len(flat) == 2 * len(lines):
+                return MetricLog(flat[::2], flat[1::2])
+        except ValueError:
+            pass  # not all of them are "value,count"
+    return _line_by_line(lines)
+
+
+def _line_by_line(lines: list[str]) -> MetricLog | None:
+    values: list[float] = []
+    counts: list[float] = []
+    final: float | None = None
+    strange = 0
+    for line in filter(None, map(str.strip, lines)):
+        head, comma, tail = line.partition(",")
+        try:
+            value = float(head)
+            count = 1.0 if not comma else math.nan if tail == FINAL else int(tail)
+        except ValueError:
+            strange += 1
+            continue
+        if math.isnan(count):
+            final = value
+        else:
+            values.append(value)
+            counts.append(count)
+    if not values and final is None:
+        return None
+    return MetricLog(np.array(values), np.array(counts), final, strange)

@@ -1,0 +1,364 @@
+"""Building blocks · Learner. One run, read from its folder: ours or Rust Burn's.
+
+    <dir>/config.json  experiment.log
+    <dir>/checkpoint/model-3.mpk  optim-3.mpk  scheduler-3.mpk
+    <dir>/train/epoch-1/Loss.log  Accuracy.log      <dir>/valid/epoch-1/…
+
+Nothing is kept but what the files say, so a run that is still training can be looked at
+again and again. A log file that has not changed is not read twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from burnbook.errors import ConfigError
+from burnbook.train.checkpoint import PARTS
+from burnbook.train.events import Direction, Split, better
+from burnbook.train.life import FINISHED, Life
+from burnbook.train.runs.diary import Diary, read_diary
+from burnbook.train.runs.logs import MetricLog, parse_log, read_log
+
+SPLITS = ("train", "valid", "test")
+CONFIG_BYTES = 1 << 20  # a config is a page, never more than this
+SILENT_SECONDS = 120.0  # a run that has not written for so long has ended
+#: Words in the name of a metric that is better when it is lower.
+LOWER = frozenset(
+    (
+        *("cer", "distance", "error", "fid", "loss", "lpips", "mae", "memory", "mse"),
+        *("perplexity", "rmse", "temperature", "time", "usage", "wer"),
+    )
+)
+_EPOCH = re.compile(r"epoch-(\d{1,9})")
+_CHECKPOINT = re.compile(rf"({'|'.join(PARTS)})-(\d{{1,9}})\.(.+)")
+
+
+class MetricPoint(NamedTuple):
+    """A metric in one batch, or in one epoch (then `batch` is 0).
+
+    batch: counted on through the epochs. weight: how many examples it stands for.
+    """
+
+    epoch: int
+    batch: int
+    value: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An epoch whose model, optimizer and scheduler are all there."""
+
+    epoch: int
+    files: tuple[Path, ...]
+
+    @property
+    def model(self) -> Path:
+        """The file of the model."""
+        return self.files[0]
+
+
+class Run:
+    """A training that left its artifacts in a folder.
+
+    Splits are "train", "valid" and "test", or `Split.Valid`. Config fields inside
+    others are named with dots: `run.config["optimizer.beta_1"]`.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> log = Path(folder.name) / "valid" / "epoch-1" / "Loss.log"
+        >>> log.parent.mkdir(parents=True)
+        >>> _ = log.write_text("0.75,1\\n0.25,1\\n")
+        >>> run = Run(folder.name, "first")
+        >>> run.epochs, run.metrics, run.last("Loss")
+        (1, [('Loss', 'valid')], (1, 0.5))
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | Path, name: str = "") -> None:
+        self.path = Path(path)
+        self.name = name or self.path.name
+        self._logs: dict[Path, tuple[tuple[int, int], MetricLog | None]] = {}
+
+    # What the folder says
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The fields of `config.json`; none where there is no such file."""
+        try:
+            with (self.path / "config.json").open("rb") as file:
+                text = file.read(CONFIG_BYTES + 1)
+            tree = json.loads(text) if len(text) <= CONFIG_BYTES else None
+            return dict(_flat(tree)) if isinstance(tree, dict) else {}
+        except (OSError, ValueError, RecursionError):
+            return {}
+
+    @property
+    def date(self) -> datetime:
+        """When it began: the first line of the diary, or else of the oldest file."""
+        started = self.diary.started
+        if started is not None:
+            return started
+        times = [_changed(path) for path in self.path.iterdir()]
+        return datetime.fromtimestamp(min(times, default=0.0), UTC)
+
+    @property
+    def diary(self) -> Diary:
+        """What `experiment.log` says about the life of the run."""
+        return read_diary(self.path / "experiment.log")
+
+    @property
+    def epochs(self) -> int:
+        """The newest epoch that has logs; without logs, that of a checkpoint."""
+        found = [epoch for split in SPLITS for epoch, _ in self._epoch_folders(split)]
+        if not found:
+            found = [checkpoint.epoch for checkpoint in self.checkpoints]
+        return max(found, default=0)
+
+    @property
+    def num_epochs(self) -> int | None:
+        """How many epochs were asked for, where the diary or the config says it."""
+        return self._asked_for(self.diary, self.config)
+
+    @property
+    def state(self) -> str:
+        """Either "running", "finished" or "stopped"; `reason` says why."""
+        return self._life()[0]
+
+    @property
+    def reason(self) -> str:
+        """Why it ended: "finished", "interrupted", an error, "killed"; "" if it runs.
+
+        Why: Rust Burn does not write down that a training has ended. There a run counts
+        as finished when all epochs of its config are validated, or, where the config
+        says nothing about epochs, when its newest epoch is.
+        """
+        return self._life()[1]
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """The whole checkpoints, the newest last."""
+        found: dict[tuple[int, str], dict[str, Path]] = {}
+        for path in _listed(self.path / "checkpoint"):
+            match = _CHECKPOINT.fullmatch(path.name)
+            if match:
+                found.setdefault((int(match[2]), match[3]), {})[match[1]] = path
+        return [
+            Checkpoint(epoch, tuple(files[part] for part in PARTS))
+            for (epoch, _), files in sorted(found.items())
+            if files.keys() == set(PARTS)
+        ]
+
+    # Metrics
+
+    @property
+    def metrics(self) -> list[tuple[str, str]]:
+        """Every numeric metric with its split: [("Loss", "train"), …]."""
+        return [
+            (name, split) for split in SPLITS for name in sorted(self._names(split))
+        ]
+
+    def history(self, metric: str, split: str | Split = "valid") -> list[MetricPoint]:
+        """The metric in every epoch: its mean, or what the run itself calls final."""
+        points: list[MetricPoint] = []
+        for epoch, log in self._logs_of(metric, split):
+            if log.mean is not None:
+                count = float(log.counts.sum())
+                points.append(MetricPoint(epoch, 0, log.mean, count))
+        return points
+
+    def batches(self, metric: str, split: str | Split = "valid") -> list[MetricPoint]:
+        """The metric in every batch of every epoch."""
+        points: list[MetricPoint] = []
+        for epoch, log in self._logs_of(metric, split):
+            pairs = zip(log.values.tolist(), log.counts.tolist(), strict=True)
+            for value, count in pairs:
+                points.append(MetricPoint(epoch, len(points) + 1, value, count))
+        return points
+
+    def last(
+        self, metric: str, split: str | Split = "valid"
+    ) -> tuple[int, float] | None:
+        """The newest epoch and its number; None when it was not logged."""
+        history = self.history(metric, split)
+        return (history[-1].epoch, history[-1].value) if history else None
+
+    def best(
+        self,
+        metric: str,
+        split: str | Split = "valid",
+        direction: Direction | None = None,
+    ) -> tuple[int, float] | None:
+        """The best epoch and its number, the earliest among equals.
+
+        direction: without, a Loss is better when lower, an Accuracy when higher.
+        """
+        towards = direction or direction_of(metric)
+        best: tuple[int, float] | None = None
+        for point in self.history(metric, split):
+            worse_so_far = best is None or best[1] != best[1]  # NaN is never good
+            if worse_so_far or (best and better(point.value, best[1], towards)):
+                best = (point.epoch, point.value)
+        return best
+
+    def __repr__(self) -> str:
+        asked = self.num_epochs
+        of = f" of {asked}" if asked else ""
+        return f"Run({self.name!r}, {self.state}, epoch {self.epochs}{of})"
+
+    # How
+
+    def _life(self) -> tuple[str, str]:
+        """The state and the reason."""
+        diary = self.diary
+        life = diary.life
+        if life is not None and life.reason is not None:
+            return ("finished" if life.finished else "stopped"), life.reason
+        if diary.trouble:
+            return "stopped", diary.trouble
+        if self._goes_on(life):
+            return "running", ""
+        if life is not None:
+            return "stopped", "killed"
+        epochs, asked = self.epochs, self._asked_for(diary, self.config)
+        validated = [e for e, _ in self._epoch_folders("valid")]
+        whole = epochs in validated or not validated
+        if epochs and whole and epochs >= (asked or 0):
+            return "finished", FINISHED
+        return "stopped", "killed"
+
+    def _goes_on(self, life: Life | None) -> bool:
+        alive = life.alive if life is not None else None
+        if alive is not None:
+            return alive
+        newest = [self.path / "experiment.log"]
+        for split in SPLITS:
+            for _, folder in self._epoch_folders(split)[-1:]:
+                newest += _listed(folder)
+        silent = time.time() - max(map(_changed, newest), default=0.0)
+        return silent < SILENT_SECONDS
+
+    def _asked_for(self, diary: Diary, config: dict[str, Any]) -> int | None:
+        if diary.life is not None:
+            return diary.life.num_epochs
+        asked = config.get("num_epochs")
+        return asked if type(asked) is int else None
+
+    def _epoch_folders(self, split: str) -> list[tuple[int, Path]]:
+        found: list[tuple[int, Path]] = []
+        for path in _listed(self.path / split):
+            match = _EPOCH.fullmatch(path.name)
+            if match:
+                found.append((int(match[1]), path))
+        return sorted(found)
+
+    def _names(self, split: str) -> set[str]:
+        """The metrics whose logs begin with numbers."""
+        found: dict[str, bool] = {}
+        for _, folder in reversed(self._epoch_folders(split)):
+            for path in _listed(folder):
+                name = path.stem.replace("_", " ")
+                if path.suffix == ".log" and not found.get(name):
+                    found[name] = _starts_with_number(path)
+        return {name for name, numeric in found.items() if numeric}
+
+    def _logs_of(
+        self, metric: str, split: str | Split
+    ) -> Iterator[tuple[int, MetricLog]]:
+        file = f"{metric.replace(' ', '_')}.log"
+        for epoch, folder in self._epoch_folders(split_name(split)):
+            log = self._log(folder / file)
+            if log is not None:
+                yield epoch, log
+
+    def _log(self, path: Path) -> MetricLog | None:
+        try:
+            stat = path.stat()
+        except OSError:
+            return None
+        seen = (stat.st_mtime_ns, stat.st_size)
+        known = self._logs.get(path)
+        if known is None or known[0] != seen:
+            known = self._logs[path] = (seen, read_log(path))
+        return known[1]
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder holds what a training leaves: logs of epochs or a checkpoint."""
+    epochs = (p.name for split in SPLITS for p in _listed(path / split))
+    if any(map(_EPOCH.fullmatch, epochs)):
+        return True
+    names = (p.name for p in _listed(path / "checkpoint"))
+    if any(map(_CHECKPOINT.fullmatch, names)):
+        return True
+    return read_diary(path / "experiment.log").started is not None
+
+
+def split_name(split: str | Split) -> str:
+    """The folder of a split: "Valid" and Split.Valid are "valid".
+
+    Example:
+        >>> split_name("Valid"), split_name(Split.Train)
+        ('valid', 'train')
+    """
+    name = split.value if isinstance(split, Split) else str(split).lower()
+    if name not in SPLITS:
+        what = f"{split!r} is not a split"
+        raise ConfigError("runs", what, cure=", ".join(SPLITS))
+    return name
+
+
+def direction_of(metric: str) -> Direction:
+    """Which way a metric gets better, judged by the words in its name.
+
+    Example:
+        >>> direction_of("Loss").name, direction_of("Accuracy").name
+        ('Lowest', 'Highest')
+    """
+    words = re.findall("[a-z]+", metric.lower())
+    return Direction.Lowest if LOWER.intersection(words) else Direction.Highest
+
+
+def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a tree of JSON, with dots between the names."""
+    for key, value in tree.items():
+        name = f"{path}.{key}" if path else key
+        if isinstance(value, dict) and value:
+            yield from _flat(value, name)
+        else:
+            yield name, value
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder; nothing when it is none, or a link to one."""
+    if folder.is_symlink():
+        return []
+    with contextlib.suppress(OSError):
+        return sorted(folder.iterdir())
+    return []
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _starts_with_number(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            line = file.readline(200)
+    except OSError:
+        return False
+    whole = line.decode("utf-8", "replace")
+    return whole.endswith("\n") and parse_log(whole.strip()) is not None

@@ -1,0 +1,168 @@
+"""Building blocks · Learner. Runs as rows, and rows as tables and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from burnbook.errors import ConfigError, TrainingError
+from burnbook.files import atomic_write
+from burnbook.text_table import TextTable, cut
+from burnbook.train.numbers import format_float
+from burnbook.train.runs.run import Run
+
+PER = ("run", "epoch", "batch")
+SHOWN = ("valid", "test", "train")  # validation first
+LONGEST_VALUE = 24  # characters of a config value in a table
+Row = dict[str, Any]
+
+
+def rows_of(runs: Sequence[Run], per: str) -> list[Row]:
+    """One row per run, per epoch or per batch; see `RunStore.rows`."""
+    if per not in PER:
+        raise ConfigError(
+            "RunStore", f"{per!r} is not a kind of row", cure=", ".join(PER)
+        )
+    if per == "run":
+        return [_run_row(run) for run in runs]
+    rows: list[Row] = []
+    for run in runs:
+        for metric, split in run.metrics:
+            points = (run.history if per == "epoch" else run.batches)(metric, split)
+            for point in points:
+                row: Row = {"run": run.name, "split": split, "metric": metric}
+                row |= {"epoch": point.epoch, "batch": point.batch}
+                if per == "epoch":
+                    del row["batch"]
+                rows.append({**row, "value": point.value, "weight": point.weight})
+    return rows
+
+
+def _run_row(run: Run) -> Row:
+    row: Row = {"run": run.name, "state": run.state, "reason": run.reason}
+    row |= {"date": run.date.isoformat(timespec="seconds"), "epochs": run.epochs}
+    row |= {f"config.{name}": value for name, value in run.config.items()}
+    for metric, split in run.metrics:
+        last, best = run.last(metric, split), run.best(metric, split)
+        row[f"{split} {metric}"] = last[1] if last else None
+        row[f"best {split} {metric}"] = best[1] if best else None
+        row[f"best epoch {split} {metric}"] = best[0] if best else None
+    return row
+
+
+def columns_of(rows: Sequence[Row]) -> list[str]:
+    """The names of all columns, in the order of their first appearance."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def write_csv(rows: Sequence[Row], path: str | Path) -> Path:
+    """Write rows as CSV: the whole file, or none of it."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns_of(rows), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: _plain(v) for k, v in row.items()} for row in rows)
+    with atomic_write(path, TrainingError) as file:
+        file.write(text.getvalue().encode())
+    return Path(path)
+
+
+def frame_of(rows: Sequence[Row]) -> Any:
+    """A polars dataframe of the rows; the rows themselves without polars."""
+    try:
+        import polars
+    except ImportError:
+        return list(rows)
+    names = columns_of(rows)
+    columns = {name: [_plain(row.get(name)) for row in rows] for name in names}
+    return polars.DataFrame(columns, strict=False)
+
+
+def _plain(value: Any) -> Any:
+    """Lists and maps of a config as text: a cell holds one thing."""
+    return value if isinstance(value, int | float | str | None) else value_text(value)
+
+
+def run_table(runs: Sequence[Run], where: str) -> TextTable:
+    """What `print(store)` shows: best numbers of validation, and what differs."""
+    metrics = _metrics_to_show(runs)
+    configs = [run.config for run in runs]
+    fields = different_fields(configs)
+    head = ["run", "state", "epoch", *[_title(m, s) for m, s in metrics]]
+    head += [*fields, "began"]
+    rows: list[list[str]] = []
+    for run, config in zip(runs, configs, strict=True):
+        asked = run.num_epochs
+        row = [
+            run.name,
+            run.state,
+            f"{run.epochs}/{asked}" if asked else f"{run.epochs}",
+        ]
+        row += [best_text(run, metric, split) for metric, split in metrics]
+        row += [value_text(config[f]) if f in config else "–" for f in fields]
+        rows.append([*row, moment(run.date)])
+    numbers = range(2, len(head) - 1)
+    count = f"{len(runs)} run{'s' * (len(runs) != 1)} in {where}"
+    about = "; metrics: the best epoch" if metrics else ""
+    return TextTable(head, rows, set(numbers), 2, notes=[count + about])
+
+
+def _metrics_to_show(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """The metrics of validation; those of training only where there are no others."""
+    found = dict.fromkeys(pair for run in runs for pair in run.metrics)
+    for split in SHOWN:
+        chosen = sorted(pair for pair in found if pair[1] == split)
+        if chosen:
+            return chosen
+    return []
+
+
+def _title(metric: str, split: str) -> str:
+    return metric if split == "valid" else f"{metric} ({split})"
+
+
+def different_fields(configs: Sequence[Row]) -> list[str]:
+    """The fields that not all configs have with the same value."""
+    names = columns_of(configs)
+    return [n for n in names if any(_other(configs[0], c, n) for c in configs[1:])]
+
+
+def _other(one: Row, two: Row, name: str) -> bool:
+    missing = object()
+    a, b = one.get(name, missing), two.get(name, missing)
+    return a != b or type(a) is not type(b)
+
+
+def best_text(run: Run, metric: str, split: str) -> str:
+    """The best number as people read it; "–" where there is none."""
+    best = run.best(metric, split)
+    return number_text(best[1]) if best else "–"
+
+
+def number_text(value: float) -> str:
+    """A number of a metric: three decimals, or a power of ten.
+
+    Example:
+        >>> number_text(97.0104), number_text(0.0594), number_text(0.00123)
+        ('97.010', '0.059', '1.230e-3')
+    """
+    return format_float(value, 3)
+
+
+def value_text(value: Any) -> str:
+    """A value of a config in a cell."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return cut(text, LONGEST_VALUE)
+
+
+def moment(date: datetime) -> str:
+    """A date as people read it, in the time of this computer."""
+    return date.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def split_order(pair: tuple[str, str]) -> tuple[int, str]:
+    """Validation first, then test, then training."""
+    return SHOWN.index(pair[1]), pair[0]
