@@ -12,6 +12,7 @@ keeps the board and the clock.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -38,15 +39,46 @@ class Theme:
 COLORLESS = Theme("", "", "", "\x1b[1m", "")
 
 
+Points = list[tuple[int, float]]
+
+
+def drawable(points: Points) -> Points:
+    """The points that have a place: neither NaN nor infinite."""
+    return [point for point in points if math.isfinite(point[1])]
+
+
 @dataclass
 class Curve:
-    """One metric over training: every batch of train, every epoch of valid."""
+    """One metric over training: every batch of train, every epoch of both splits.
+
+    Why: some metrics have a value for whole epochs only, or are measured in validation
+    only; their plots go from epoch to epoch instead of from batch to batch.
+    """
 
     train: Thinned = field(default_factory=Thinned)
     recent: deque[tuple[int, float]] = field(
         default_factory=lambda: deque(maxlen=RECENT)
     )
-    valid: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
+    epochs: dict[str, list[tuple[int, int, float]]] = field(
+        default_factory=lambda: {"train": [], "valid": []}
+    )
+
+    def end_epoch(self, epoch: int, split: str, value: float) -> None:
+        """An epoch of a split: its number, the batches trained until then, its mean."""
+        self.epochs[split].append((epoch, self.train.count, value))
+
+    def lines(self, recent: bool) -> tuple[Points, Points, str]:
+        """Points of train and valid that can be drawn, and what their x counts."""
+        if not self.train.count:
+            train, valid = (
+                [(epoch, value) for epoch, _, value in self.epochs[split]]
+                for split in ("train", "valid")
+            )
+            return drawable(train), drawable(valid), "epoch"
+        train = drawable(list(self.recent) if recent else self.train.points())
+        start = train[0][0] if train else 0
+        valid = [(at, value) for _, at, value in self.epochs["valid"] if at >= start]
+        return train, drawable(valid), "batch"
 
     def add(self, value: float) -> None:
         """A training batch."""
@@ -200,16 +232,15 @@ def draw_plot(
         canvas.right(x + width - 11, y, " ━ train", theme.train)
         canvas.right(x + width - 2, y, " + valid ", theme.valid)
     curve = board.curves.get(name, Curve())
-    train = list(curve.recent) if board.zoomed else curve.train.points()
     columns, rows = width - 11, height - 2
-    train = binned([p for p in train if p[1] == p[1]], 2 * columns)
-    start = train[0][0] if train else 0
-    valid = [p for p in curve.valid if p[0] >= start and p[1] == p[1]]
-    if not train + valid or columns < 4 or rows < 2:
+    raw, valid, unit = curve.lines(board.zoomed)
+    train = binned(raw, 2 * columns)
+    if not (train or valid) or columns < 4 or rows < 2:
         canvas.text(x + 9, y + height // 2, "waiting for the first batch", theme.quiet)
         return
-    low, high = _range([value for _, value in train + valid])
-    end = max(point[0] for point in train + valid)
+    low, high = _range([value for _, value in [*train, *valid]])
+    places = [at for at, _ in [*train, *valid]]
+    start, end = min(places), max(places)
     plot = Plot(columns, rows, (start, max(end, start + 1)), (low, high))
     plot.curve(train, theme.train)
     plot.curve(valid, theme.valid, dotted=True)
@@ -217,7 +248,7 @@ def draw_plot(
     plot.paint(canvas, x + 10, y + 1)
     for row, value in ((1, high), (rows, low)):
         canvas.right(x + 9, y + row, clip(format_float(value, 2), 8), theme.quiet)
-    canvas.right(x + width - 2, y + height - 1, f" batch {end:.0f} ", theme.quiet)
+    canvas.right(x + width - 2, y + height - 1, f" {unit} {end:.0f} ", theme.quiet)
 
 
 def binned(points: list[tuple[int, float]], count: int) -> list[tuple[float, float]]:
@@ -284,8 +315,7 @@ def _epoch(board: Board) -> str:
 
 
 def _range(values: list[float]) -> tuple[float, float]:
-    finite = [value for value in values if abs(value) != float("inf")] or [0.0]
-    low, high = min(finite), max(finite)
+    low, high = min(values), max(values)
     if low == high:
         margin = 0.1 * abs(low) or 0.5
         low, high = low - margin, high + margin

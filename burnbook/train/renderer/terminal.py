@@ -89,12 +89,11 @@ class TerminalRenderer(MetricsRenderer):
             self._draw(now)
 
     def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
-        """One more point of validation."""
+        """One more point of every metric."""
         self.means[split] = means
-        if split == "valid":
-            for name, value in means.items():
-                curve = self.board.curves.setdefault(name, Curve())
-                curve.valid.append((curve.train.count, value))
+        for name, value in means.items():
+            curve = self.board.curves.setdefault(name, Curve())
+            curve.end_epoch(epoch, split, value)
 
     def tick(self) -> None:
         """Stay awake while training is paused."""
