@@ -448,7 +448,7 @@ def test_without_headers_columns_follow_the_fields(tmp_path):
         ),
         (
             "age,BMI\n1,2\n",
-            "csv: {path} has no column bmi, smoker, note\n"
+            "csv: {path} has no column bmi, smoker\n"
             "  columns  age, BMI\n"
             "  Patient  age, bmi, smoker, note\n"
             "  try: columns={{'field': 'name of its column'}}, or another delimiter",

@@ -19,6 +19,8 @@ from burnbook.data.selection import (
     ShuffledDataset,
     random_split,
 )
+from burnbook.data.sqlite import SqliteDataset
+from burnbook.data.sqlite_storage import SqliteDatasetStorage, SqliteDatasetWriter
 from burnbook.data.strategy import BatchStrategy, FixBatchStrategy
 from burnbook.data.transform import (
     ComposedDataset,
@@ -49,6 +51,9 @@ __all__ = [
     "SamplerDataset",
     "SelectionDataset",
     "ShuffledDataset",
+    "SqliteDataset",
+    "SqliteDatasetStorage",
+    "SqliteDatasetWriter",
     "WindowsDataset",
     "available_datasets",
     "cache_dir",

@@ -117,15 +117,16 @@ class InMemDataset(Dataset[Item]):
         item: type[Any] | None = None,
         *,
         delimiter: str = ",",
-        quote: str = '"',
+        quote: str | None = '"',
         has_headers: bool = True,
         columns: dict[str, str] | None = None,
     ) -> Any:
         """Read a table, as dicts of text or as objects of the class `item`.
 
         A dataclass `item` names the columns by its fields and converts each text to the
-        field's type; `columns` maps a field to a column of another name. Without
-        headers the columns are taken in the order of the fields.
+        field's type; `columns` maps a field to a column of another name; a field with
+        a default may have no column. Without headers the columns are taken in the order
+        of the fields. An empty text is None where the annotation allows None.
         """
         rows = read_csv(path, item, delimiter, quote, has_headers, columns or {})
         return cls(rows)

@@ -7,16 +7,30 @@ each text becomes. A row that does not fit stops the reading with its line numbe
 from __future__ import annotations
 
 import csv
-import dataclasses
+import enum
 import json
 import os
-import types
+import stat
 import typing
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from burnbook.errors import DataError
+import numpy as np
+
+from burnbook.data.fields import (
+    Field,
+    converter,
+    fields_of,
+    from_json,
+    is_union,
+    name_of,
+    named,
+    object_builder,
+    shown,
+)
+from burnbook.errors import ConfigError, DataError
 
 PathLike = str | os.PathLike[str]
 WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -25,11 +39,12 @@ WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no":
 def read_json_rows(path: PathLike, item: type[Any] | None) -> list[Any]:
     """Read one JSON object per line."""
     rows: list[Any] = []
+    build = None if item is None else object_builder(item)
     with _opened(path, "json rows") as file:
         for number, line in enumerate(file, 1):
             with _row(path, number):
                 row = json.loads(line.rstrip("\r\n"))
-                rows.append(row if item is None else _from_object(item, row))
+                rows.append(row if build is None else build(row))
     return rows
 
 
@@ -37,13 +52,13 @@ def read_csv(
     path: PathLike,
     item: type[Any] | None,
     delimiter: str,
-    quote: str,
+    quote: str | None,
     has_headers: bool,
     columns: dict[str, str],
 ) -> list[Any]:
     """Read one item per row of a table."""
     with _opened(path, "csv") as file:
-        reader = csv.reader(file, delimiter=delimiter, quotechar=quote, strict=True)
+        reader = _reader(file, delimiter, quote)
         lines = _lines(path, reader)
         header = next(lines, None) if has_headers else None
         build = _row_builder(path, item, header, columns)
@@ -52,6 +67,17 @@ def read_csv(
             with _row(path, reader.line_num):
                 rows.append(build(line))
     return rows
+
+
+def _reader(file: Any, delimiter: str, quote: str | None) -> Any:
+    quoting = csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL
+    options: dict[str, Any] = {"quotechar": quote, "quoting": quoting, "strict": True}
+    try:
+        return csv.reader(file, delimiter=delimiter, **options)
+    except (TypeError, ValueError):
+        what = f"columns cannot be parted by {delimiter!r} and quoted by {quote!r}"
+        cure = "one character each, such as delimiter='\\t', quote='\"'; quote=None"
+        raise ConfigError("csv", what, cure=cure) from None
 
 
 def _lines(path: PathLike, reader: Any) -> Iterator[list[str]]:
@@ -71,41 +97,72 @@ def _row_builder(
     columns: dict[str, str],
 ) -> Callable[[list[str]], Any]:
     if item is None:
-        names = header
+        if header is not None:
+            _once(path, header, header)
 
         def as_dict(line: list[str]) -> Any:
-            keys = names or [str(i) for i in range(len(line))]
+            keys = header or [str(i) for i in range(len(line))]
             _same_length(line, len(keys))
             return dict(zip(keys, line, strict=True))
 
         return as_dict
-    converters = _field_types(item)
-    wanted = [columns.get(name, name) for name in converters]
-    places = _places(path, item, wanted, header)
-    width = len(header) if header is not None else len(wanted)
+    fields = fields_of(item)
+    wanted = {name: columns.get(name, name) for name in fields}
+    places = _places(path, item, fields, wanted, header)
+    reads = {name: text_converter(field.kind) for name, field in fields.items()}
+    width = len(header) if header is not None else len(places)
 
     def as_item(line: list[str]) -> Any:
         _same_length(line, width)
-        values: dict[str, Any] = {}
-        for (name, kind), place in zip(converters.items(), places, strict=True):
-            values[name] = _convert(name, kind, line[place])
-        return item(**values)
+        pairs = [(name, reads[name], line[place]) for name, place in places]
+        return item(**{name: named(name, read, text) for name, read, text in pairs})
 
     return as_item
 
 
 def _places(
-    path: PathLike, item: type[Any], wanted: list[str], header: list[str] | None
-) -> list[int]:
+    path: PathLike,
+    item: type[Any],
+    fields: dict[str, Field],
+    wanted: dict[str, str],
+    header: list[str] | None,
+) -> list[tuple[str, int]]:
+    """Say in which column each field stands; one with a default may have none."""
     if header is None:
-        return list(range(len(wanted)))
-    missing = [name for name in wanted if name not in header]
+        return [(name, place) for place, name in enumerate(fields)]
+    missing = [
+        column
+        for name, column in wanted.items()
+        if column not in header and not fields[name].optional
+    ]
     if missing:
         what = f"{os.fspath(path)} has no column {', '.join(missing)}"
-        facts = [("columns", ", ".join(header)), (item.__name__, ", ".join(wanted))]
+        facts = [
+            ("columns", shown_names(header)),
+            (item.__name__, shown_names(wanted.values())),
+        ]
         cure = "columns={'field': 'name of its column'}, or another delimiter"
         raise DataError("csv", what, facts, cure)
-    return [header.index(name) for name in wanted]
+    _once(path, header, wanted.values())
+    found = [(name, column) for name, column in wanted.items() if column in header]
+    return [(name, header.index(column)) for name, column in found]
+
+
+def shown_names(names: Iterable[str]) -> str:
+    """Name the columns of a table, some of them if there are many."""
+    listed = [shown(name)[1:-1] for name in names]
+    more = ", …" if len(listed) > 12 else ""
+    return ", ".join(listed[:12]) + more or "none"
+
+
+def _once(path: PathLike, header: list[str], names: Iterable[str]) -> None:
+    """Refuse a table in which a column that is asked for stands twice."""
+    counts = Counter(header)
+    twice = next((name for name in names if counts[name] > 1), None)
+    if twice is not None:
+        what = f"{os.fspath(path)} has the column {shown(twice)} twice"
+        cure = "other names in the first line, or has_headers=False"
+        raise DataError("csv", what, [("columns", shown_names(header))], cure)
 
 
 def _same_length(line: list[str], width: int) -> None:
@@ -113,50 +170,73 @@ def _same_length(line: list[str], width: int) -> None:
         raise ValueError(f"{len(line)} values where the table has {width} columns")
 
 
-def _field_types(item: type[Any]) -> dict[str, Any]:
-    hints = typing.get_type_hints(item)
-    if dataclasses.is_dataclass(item):
-        return {f.name: hints[f.name] for f in dataclasses.fields(item) if f.init}
-    if hints:
-        return hints
-    cure = "a dataclass, or no class at all to get dicts"
-    raise DataError("rows", f"{item.__name__} does not name its fields", cure=cure)
+def text_converter(kind: Any) -> Callable[[str], Any]:
+    """Turn an annotation into a function text -> value, as a table of text needs it.
+
+    Example:
+        >>> text_converter(float | None)(""), text_converter(bool)("yes")
+        (None, True)
+    """
+    if is_union(kind):
+        return _first_of(kind, typing.get_args(kind))
+    if kind in (int, float) or (isinstance(kind, type) and issubclass(kind, np.number)):
+        return _number(kind)
+    if kind is bool:
+        return lambda text: _word(text)
+    if kind is bytes:
+        return str.encode
+    convert = converter(kind)
+    if kind in (str, Any, object):
+        return convert
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        values = {str(member.value): member for member in kind}
+        return lambda text: values[text] if text in values else convert(text)
+    return lambda text: convert(from_json(text))
 
 
-def _from_object(item: type[Any], row: Any) -> Any:
-    if not isinstance(row, dict):
-        raise TypeError(f"an object in braces is needed, got {type(row).__name__}")
-    known = _field_types(item)  # like serde: what the item does not name is left out
-    for field in dataclasses.fields(item) if dataclasses.is_dataclass(item) else ():
-        optional = {field.default, field.default_factory} != {dataclasses.MISSING}
-        if field.init and not optional and field.name not in row:
-            raise ValueError(f"{field.name} is missing")
-    return item(**{name: row[name] for name in known if name in row})
+def _number(kind: Any) -> Callable[[str], Any]:
+    """Why: Python reads 1_000 as a number, tables do not mean it so."""
+
+    def convert(text: str) -> Any:
+        with suppress(ValueError, OverflowError, TypeError):
+            if "_" not in text:
+                return kind(text)
+        raise ValueError(f"{shown(text)} is not {name_of(kind)}")
+
+    return convert
 
 
-def _convert(name: str, kind: Any, text: str) -> Any:
-    options = [kind]
-    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
-        options = list(typing.get_args(kind))
-    if type(None) in options and text == "":
-        return None
-    for option in options:
-        if option is type(None):
-            continue
-        try:
-            return WORDS[text.strip().lower()] if option is bool else option(text)
-        except (ValueError, KeyError):
-            continue
-    wanted = getattr(kind, "__name__", str(kind))
-    raise ValueError(f"{name}: {text!r} is not {wanted}")
+def _word(text: str) -> bool:
+    found = WORDS.get(text.strip().lower())
+    if found is None:
+        raise ValueError(f"{shown(text)} is not bool")
+    return found
+
+
+def _first_of(kind: Any, parts: tuple[Any, ...]) -> Callable[[str], Any]:
+    options = [text_converter(part) for part in parts if part is not type(None)]
+    empty = type(None) in parts
+
+    def convert(text: str) -> Any:
+        if empty and text == "":
+            return None
+        for option in options:
+            with suppress(ValueError, TypeError, OverflowError):
+                return option(text)
+        raise ValueError(f"{shown(text)} is not {name_of(kind)}")
+
+    return convert
 
 
 @contextmanager
 def _opened(path: PathLike, where: str) -> Generator[Any, None, None]:
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ValueError("not a regular file")  # a device may never end
         file = open(path, encoding="utf-8-sig", newline="")  # noqa: SIM115 (used below)
-    except OSError as error:
-        what = f"{os.fspath(path)} cannot be read: {error.strerror or error}"
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        what = f"{os.fspath(path)!s} cannot be read: {why}"
         raise DataError(where, what) from None
     with file:
         try:
@@ -172,7 +252,7 @@ def _row(path: PathLike, number: int) -> Generator[None, None, None]:
         yield
     except UnicodeDecodeError:
         raise
-    except (ValueError, TypeError, csv.Error, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, csv.Error, RecursionError) as error:
         why = str(error)
         if isinstance(error, json.JSONDecodeError):
             why = f"not JSON from column {error.colno} on: {error.msg.lower()}"
