@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -194,11 +194,11 @@ class DataLoader(Generic[Batch]):
     def _plan(self, epoch: int, size: int) -> Iterator[Task]:
         """Say which items make which batch."""
         total, seed = len(self.dataset), self.settings.seed
-        order: Sequence[int] = range(total)
-        if seed is not None:
-            order = permutation(total, seed, LOAD, epoch).tolist()
+        order = None if seed is None else permutation(total, seed, LOAD, epoch)
         for number, start in enumerate(range(0, total, size)):
-            yield number, order[start : start + size]
+            end = min(start + size, total)
+            part = range(start, end) if order is None else order[start:end].tolist()
+            yield number, part
 
     def _made(self, epoch: int, tasks: Iterator[Task], batcher: Any) -> Any:
         settings = self.settings

@@ -17,6 +17,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -107,27 +108,40 @@ def object_builder(item: type[Any]) -> Converter:
     """Return a function that makes an item of a dict, a list of fields, or an item."""
     fields = fields_of(item)
     names = list(fields)
+    uses = [field.convert for field in fields.values()]
+    whole = len(names) if _takes_positions(item) else -1
     least = max(
         (i + 1 for i, f in enumerate(names) if not fields[f].optional), default=0
     )
 
-    def build(value: Any) -> Any:
+    def pairs_of(value: Any) -> list[tuple[str, Any]]:
         value = from_json(value)
         if isinstance(value, Mapping):
             missing = [n for n in names if n not in value and not fields[n].optional]
             if missing:
                 raise ValueError(f"{', '.join(missing)} is missing")
-            pairs = [(name, value[name]) for name in names if name in value]
-        elif isinstance(value, list | tuple):
-            if not least <= len(value) <= len(names):
-                raise ValueError(f"{len(value)} values where {len(names)} are needed")
-            pairs = list(zip(names, value, strict=False))
-        else:
+            return [(name, value[name]) for name in names if name in value]
+        if not isinstance(value, list | tuple):
             found = type(value).__name__
             raise ValueError(f"an object in braces is needed, got {found}")
+        if not least <= len(value) <= len(names):
+            raise ValueError(f"{len(value)} values where {len(names)} are needed")
+        return list(zip(names, value, strict=False))
+
+    def build(value: Any) -> Any:
+        if type(value) is list and len(value) == whole:  # as packed rows come
+            with suppress(ValueError, TypeError, OverflowError):
+                return item(*[use(one) for use, one in zip(uses, value, strict=True)])
+        pairs = pairs_of(value)
         return item(**{n: named(n, fields[n].convert, v) for n, v in pairs})
 
     return build
+
+
+def _takes_positions(item: type[Any]) -> bool:
+    if dataclasses.is_dataclass(item):
+        return not any(f.kw_only for f in dataclasses.fields(item))
+    return issubclass(item, tuple)
 
 
 def named(name: str, convert: Converter, value: Any) -> Any:

@@ -308,4 +308,6 @@ def _row_builder(
         raise DataError("SqliteDataset", what, facts, cure)
     wanted = [name for name in fields if name in names]
     build = object_builder(item)
+    if len(wanted) == len(fields):
+        return wanted, lambda row: build([*row])
     return wanted, lambda row: build(dict(zip(wanted, row, strict=True)))
