@@ -4,14 +4,20 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from burnbook import cli
+from burnbook.backend import Numpy
 from burnbook.cli import learn
-from burnbook.record import CompactRecorder
+from burnbook.nn import LinearConfig
+from burnbook.record import CompactRecorder, NamedMpkFileRecorder, describe
+from burnbook.record.tree import tensors
 from burnbook.train import LearnerSummary
+from tests.conftest import SHARED
+from tests.run_folders import make_run
 
-COMMANDS = ["lab", "guide", "datasets", "warmup", "inspect", "new"]
+COMMANDS = ["lab", "guide", "datasets", "warmup", "runs", "inspect", "convert", "new"]
 
 
 def run(capsys, *arguments):
@@ -144,6 +150,129 @@ def test_inspect_of_what_is_no_record_explains_itself(tmp_path, capsys):
         first, *rest = err.splitlines()
         assert first.startswith("burnbook inspect: ")
         assert all(line.startswith("  ") for line in rest)
+
+
+# Runs, records
+
+
+GOLDEN = SHARED / "golden" / "burn"
+needs_golden = pytest.mark.skipif(
+    not GOLDEN.is_dir(), reason="the real files of Burn are not here"
+)
+
+
+def test_runs_lists_compares_sorts_exports_and_deletes(tmp_path, capsys):
+    make_run(tmp_path / "a", lr=0.1)
+    make_run(tmp_path / "b", (0.5, 0.125), lr=0.2)
+    code, out, _ = run(capsys, "runs", tmp_path)
+    lines = [line.split()[:3] for line in out.splitlines()]
+    assert (code, lines[2:4]) == (0, [["a", "finished", "2"], ["b", "finished", "2"]])
+    _, out, _ = run(capsys, "runs", tmp_path, "--sort", "Loss")
+    assert [line.split()[0] for line in out.splitlines()[2:4]] == ["b", "a"]
+    _, out, _ = run(capsys, "runs", tmp_path, "--compare", "a", "b")
+    assert ["lr", "0.1", "0.2"] in [line.split() for line in out.splitlines()]
+    table = tmp_path / "runs.csv"
+    _, out, _ = run(capsys, "runs", tmp_path, "--csv", table, "--per", "epoch")
+    assert out == f"wrote {table}\n"
+    assert len(table.read_text().splitlines()) == 1 + 2 * 2 * 2 * 2
+    _, out, _ = run(capsys, "runs", tmp_path, "--delete", "a")
+    assert out == "deleted a\n"
+    assert not (tmp_path / "a").exists()
+
+
+def test_runs_of_a_run_that_is_not_there_names_those_that_are(tmp_path, capsys):
+    make_run(tmp_path / "a")
+    code, out, err = run(capsys, "runs", tmp_path, "--compare", "a", "z")
+    assert (code, out) == (1, "")
+    text = "burnbook runs: RunStore: there is no run 'z'\n  runs  a\n"
+    assert err == text
+
+
+def test_runs_fits_the_terminal(tmp_path, capsys, monkeypatch):
+    make_run(tmp_path / ("a-very-long-name" * 5), lr=0.1)
+    make_run(tmp_path / "b", lr=0.2)
+    monkeypatch.setattr("burnbook.cli.runs.screen_width", lambda: 80)
+    _, out, _ = run(capsys, "runs", tmp_path)
+    assert max(map(len, out.splitlines()[:4])) <= 80
+
+
+@needs_golden
+@pytest.mark.parametrize(
+    ("name", "tensors"),
+    [
+        ("c4.mpk", 6),
+        ("cnn_half_0.15.mpk", 8),
+        ("mnist_head.bpk", 18),
+        ("mnist_model.bin", 20),
+        ("playground_adam_0.16.mpk", 16),
+        ("playground_model_0.16.mpk", 8),
+        ("playground_scheduler_0.16.mpk", 0),
+    ],
+)
+def test_inspect_opens_every_real_file_of_burn(name, tensors, capsys):
+    code, out, _ = run(capsys, "inspect", GOLDEN / name)
+    assert code == 0
+    assert out.splitlines()[0].startswith(f"{name}: ")
+    assert f"  {tensors} tensors, " in out
+
+
+@needs_golden
+@pytest.mark.parametrize("ending", ["mpk.gz", "json", "json.gz", "bpk", "safetensors"])
+def test_convert_keeps_every_element_of_a_real_file(ending, tmp_path, capsys):
+    source = GOLDEN / "playground_model_0.16.mpk"
+    there, back = tmp_path / f"model.{ending}", tmp_path / "back.mpk"
+    code, out, _ = run(capsys, "convert", source, there)
+    assert (code, out) == (0, f"wrote {there}, {there.stat().st_size:,} bytes\n")
+    run(capsys, "inspect", there)
+    run(capsys, "convert", there, back)
+    before, after = describe(source), describe(back)
+    assert sorted(map(tuple, before)) == sorted(map(tuple, after))
+    one = dict(tensors(NamedMpkFileRecorder().read(source).item))
+    two = dict(tensors(NamedMpkFileRecorder().read(back).item))
+    assert one.keys() == two.keys()
+    assert all(np.array_equal(one[k].to_numpy(), two[k].to_numpy()) for k in one)
+
+
+@needs_golden
+def test_convert_makes_lists_and_precisions(tmp_path, capsys):
+    source = GOLDEN / "cnn_half_0.15.mpk"  # its layers stand in arrays
+    flat, back = tmp_path / "model.safetensors", tmp_path / "model.mpk"
+    run(capsys, "convert", source, flat, "--precision", "full")
+    assert {entry.dtype for entry in describe(flat)} == {"f32"}
+    run(capsys, "convert", flat, back, "--precision", "half")
+    assert {entry.dtype for entry in describe(back)} == {"f16"}
+    item = NamedMpkFileRecorder().read(back).item
+    assert [type(item["conv"]), len(item["conv"])] == [list, 2]
+
+
+def make_linear():
+    return LinearConfig(2, 3).init(Numpy())
+
+
+def test_convert_to_and_from_bincode_needs_the_module(tmp_path, capsys):
+    model = make_linear()
+    model.save_file(tmp_path / "model", CompactRecorder())
+    place = ["--module", f"{__name__}:make_linear"]
+    sys.modules[__name__].make_linear = make_linear
+    paths = [tmp_path / name for name in ("model.mpk", "model.bin", "back.mpk")]
+    code, _, err = run(capsys, "convert", *paths[:2])
+    assert code == 1
+    assert err.startswith(f"burnbook convert: convert {paths[0]}: bincode has no names")
+    assert run(capsys, "convert", *paths[:2], *place)[0] == 0
+    code, _, err = run(capsys, "convert", *paths[1:])
+    assert code == 1
+    assert run(capsys, "convert", *paths[1:], *place)[0] == 0
+    assert paths[2].read_bytes() == paths[0].read_bytes()
+
+
+def test_convert_refuses_a_module_that_does_not_fit(tmp_path, capsys):
+    CompactRecorder().record({"step": 3}, tmp_path / "state")
+    arguments = [tmp_path / "state.mpk", tmp_path / "a.bin"]
+    place = ["--module", f"{__name__}:make_linear"]
+    code, _, err = run(capsys, "convert", *arguments, *place)
+    assert code == 1
+    assert "load into Linear" in err
+    assert not (tmp_path / "a.bin").exists()
 
 
 def test_new_writes_a_project_that_stands_on_its_own(tmp_path, capsys):

@@ -10,6 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from burnbook.errors import ConfigError, TrainingError
+from burnbook.record import CompactRecorder
+from burnbook.train import Direction, Run, RunStore, Split
+from burnbook.train.runs.logs import parse_log, read_log
 from tests.conftest import SHARED
 from tests.run_folders import (
     grow_old,
@@ -19,11 +24,6 @@ from tests.run_folders import (
     write_logs,
 )
 from tests.tiny_training import build, builder, learner, loader, stop_at
-
-from burnbook.errors import ConfigError, TrainingError
-from burnbook.record import CompactRecorder
-from burnbook.train import Direction, Run, RunStore, Split
-from burnbook.train.runs.logs import parse_log, read_log
 
 GOLDEN = SHARED / "golden" / "burn"
 ENDED = "Training ended after epoch 2 of 2: finished"

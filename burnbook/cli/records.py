@@ -1,12 +1,17 @@
-"""Building blocks · Record. `burnbook inspect`: what a record holds."""
+"""Saving and loading. `burnbook inspect` and `convert`: records without a program."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
 from burnbook.cli.shared import command, say
+from burnbook.errors import RecordError
+
+EXAMPLE = "--module my_model:make"
 
 
 def add_commands(commands: Any) -> None:
@@ -15,6 +20,27 @@ def add_commands(commands: Any) -> None:
     example = "burnbook inspect guide/model.mpk"
     inspect = command(commands, "inspect", run_inspect, about, example)
     inspect.add_argument("file", type=Path, help="a file that a recorder has written")
+    about = "Write a record in another format: the name of the new file says which."
+    example = "burnbook convert model.mpk model.safetensors --precision half"
+    convert = command(commands, "convert", run_convert, about, example)
+    convert.add_argument("source", type=Path, help="the record to read")
+    convert.add_argument(
+        "target",
+        type=Path,
+        help="the file to write: .mpk .mpk.gz .json .json.gz .bin .bin.gz .bpk "
+        ".safetensors",
+    )
+    convert.add_argument(
+        "--precision",
+        choices=["keep", "half", "full", "double"],
+        default="keep",
+        help="how many bits numbers get; without: as many as they have",
+    )
+    convert.add_argument(
+        "--module",
+        metavar="PLACE",
+        help="package.file:function that makes the module, which .bin needs",
+    )
 
 
 def run_inspect(options: argparse.Namespace) -> int:
@@ -23,3 +49,40 @@ def run_inspect(options: argparse.Namespace) -> int:
 
     say(str(describe(options.file)))
     return 0
+
+
+def run_convert(options: argparse.Namespace) -> int:
+    """Convert a record."""
+    from burnbook.record import convert
+    from burnbook.record.conversion import PRECISIONS
+
+    module = make_module(options.module) if options.module else None
+    precision = PRECISIONS.get(options.precision)
+    path = convert(options.source, options.target, precision=precision, module=module)
+    say(f"wrote {path}, {path.stat().st_size:,} bytes")
+    return 0
+
+
+def make_module(place: str) -> Any:
+    """The module that `package.file:function` returns, run from the current folder."""
+    from burnbook.module import Module
+
+    where = f"--module {place}"
+    file, colon, name = place.partition(":")
+    if not (file and colon and name):
+        raise RecordError(where, "this names no function in a file", cure=EXAMPLE)
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = importlib.import_module(file)
+    except ImportError as cause:
+        raise RecordError(where, f"it cannot be imported: {cause}") from None
+    make = getattr(found, name, None)
+    if make is None:
+        raise RecordError(where, f"{file} has no {name}")
+    made = make() if callable(make) and not isinstance(make, Module) else make
+    if not isinstance(made, Module):
+        what = f"{name} gives {type(made).__name__}, not a Module"
+        cure = "a function without arguments that returns the module"
+        raise RecordError(where, what, cure=cure)
+    return made

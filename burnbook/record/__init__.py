@@ -11,6 +11,7 @@ from burnbook.record.binary import (
     SensitiveCompactRecorder,
 )
 from burnbook.record.burnpack import BurnpackRecorder
+from burnbook.record.conversion import convert
 from burnbook.record.inspection import Entry, RecordSummary, describe
 from burnbook.record.recorder import (
     CompactRecorder,
@@ -64,5 +65,6 @@ __all__ = [
     "SafetensorsRecorder",
     "SealedRecord",
     "SensitiveCompactRecorder",
+    "convert",
     "describe",
 ]

@@ -84,7 +84,7 @@ def describe(path: str | os.PathLike[str]) -> RecordSummary:
     Iterating gives rows that unpack as (name, shape, dtype). Bincode has no names:
     there the parameters are numbered.
     """
-    recorder = _recorder_for(Path(path))
+    recorder = recorder_for(Path(path), f"describe {path}")
     record = recorder.read(path)
     item = record.item
     if isinstance(item, SealedRecord):
@@ -104,17 +104,33 @@ _RECORDERS: list[type[FileRecorder]] = [
 ]
 
 
-def _recorder_for(path: Path) -> FileRecorder:
+def recorder_for(path: Path, where: str) -> FileRecorder:
+    """The recorder that the name of a file asks for."""
     for recorder in _RECORDERS:
         if path.name.endswith(f".{recorder.extension}"):
             return recorder()
+    for ending, (kind, cure) in _FOREIGN.items():
+        if path.name.endswith(ending):
+            raise RecordError(where, f"{kind} cannot be read or written yet", cure=cure)
     known = ", ".join(f".{r.extension}" for r in _RECORDERS)
     raise RecordError(
-        f"describe {path}",
+        where,
         "the name does not say which format this is",
         [("expected", f"a name that ends in {known}")],
         "renaming the file",
     )
+
+
+_TORCH = (
+    "a file of PyTorch",
+    "safetensors.torch.save_file(model.state_dict(), 'model.safetensors') in PyTorch",
+)
+_FOREIGN = {
+    ".pt": _TORCH,
+    ".pth": _TORCH,
+    ".ckpt": _TORCH,
+    ".onnx": ("an ONNX model", "its weights as safetensors"),
+}
 
 
 def _entries(item: Any, name: str) -> list[Entry]:

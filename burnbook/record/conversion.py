@@ -1,0 +1,119 @@
+"""Saving and loading. From any format of records to any other: `convert`.
+
+    convert("model.bpk", "model.mpk")
+    convert("model.mpk", "small.safetensors", precision=HalfPrecisionSettings)
+    convert("model.bin", "model.json", module=ModelConfig(10, 512).init(Numpy()))
+
+Names and element types stay. What a format lacks is added: ids where it has none, lists
+where it only has numbered names. Only bincode needs the module, for it has no names.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from burnbook.errors import RecordError
+from burnbook.module.param import ParamId, ParamRecord
+from burnbook.record.binary import BinFileRecorder, SealedRecord
+from burnbook.record.burnpack import NamedTensorRecorder
+from burnbook.record.inspection import recorder_for
+from burnbook.record.settings import (
+    DoublePrecisionSettings,
+    FullPrecisionSettings,
+    HalfPrecisionSettings,
+    Settings,
+)
+from burnbook.record.tree import BurnRecord, tensors
+from burnbook.tensor.data import TensorData
+
+PRECISIONS: dict[str, Settings] = {
+    "full": FullPrecisionSettings,
+    "half": HalfPrecisionSettings,
+    "double": DoublePrecisionSettings,
+}
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    precision: Settings | None = None,
+    module: Any = None,
+) -> Path:
+    """Write the record in `source` into `target`; the names say in which format.
+
+    precision: without, every tensor keeps its element type. module: a module of that
+    structure, which bincode needs; with it, everything is checked against the module.
+
+    Example:
+        >>> import tempfile
+        >>> from burnbook.record import NamedMpkFileRecorder, describe
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> record = {"fc": ParamRecord(ParamId(1).serialize(), TensorData([1.0, 2.0]))}
+        >>> path = NamedMpkFileRecorder().record(record, folder.name + "/model")
+        >>> print(describe(convert(path, folder.name + "/model.safetensors")))
+        model.safetensors: SafetensorsRecorder
+          fc  [2]  f32
+          1 tensors, 2 elements
+        >>> folder.cleanup()
+    """
+    where = f"convert {source}"
+    reader = recorder_for(Path(source), where)
+    writer_type = type(recorder_for(Path(target), where))
+    needing = [t for t in (type(reader), writer_type) if issubclass(t, BinFileRecorder)]
+    if needing and module is None:
+        raise RecordError(
+            where,
+            "bincode has no names, so only a module can say what stands where",
+            cure="convert(source, target, module=…), on the command line "
+            "--module package.file:make, a function that returns the module",
+        )
+    record = reader.read(source)
+    settings = precision or _settings_of(record, module)
+    item = record.item
+    if module is not None:
+        item = module.load_record(item).into_record()
+    if issubclass(writer_type, NamedTensorRecorder):
+        texts = getattr(record.metadata, "texts", None)
+        writer = writer_type(settings, texts)
+    else:
+        writer = writer_type(settings)
+        if isinstance(reader, NamedTensorRecorder) and module is None:
+            item = _with_lists_and_ids(item)
+    if precision is None and module is None:
+        return writer.write(BurnRecord(writer.metadata, item), target)
+    return writer.record(item, target)
+
+
+def _settings_of(record: BurnRecord, module: Any) -> Settings:
+    """The precision that a file was written with, by its metadata or its tensors."""
+    named = {settings.__name__: settings for settings in PRECISIONS.values()}
+    if record.metadata.settings in named:
+        return named[record.metadata.settings]
+    item = record.item
+    if isinstance(item, SealedRecord):
+        item = item.for_module(module)
+    arrays = [data.array for _, data in tensors(item)]
+    sizes = [np.dtype(a.dtype).itemsize for a in arrays if a.dtype.kind == "f"]
+    by_size: dict[int, Settings] = {
+        2: HalfPrecisionSettings,
+        8: DoublePrecisionSettings,
+    }
+    return by_size.get(max(sizes, default=4), FullPrecisionSettings)
+
+
+def _with_lists_and_ids(item: Any) -> Any:
+    """The tree behind flat names: "0", "1", … are a list, and parameters have ids."""
+    if isinstance(item, TensorData):
+        return ParamRecord(ParamId.new().serialize(), item)
+    if not isinstance(item, dict):
+        return item
+    parts = {name: _with_lists_and_ids(part) for name, part in item.items()}
+    places = [str(place) for place in range(len(parts))]
+    if parts and sorted(parts) == sorted(places):
+        return [parts[place] for place in places]
+    return parts
