@@ -209,6 +209,42 @@ def test_partial_loading_keeps_what_does_not_match():
     assert loaded.linear1.weight is model.linear1.weight
 
 
+def test_partial_loading_reports_every_parameter():
+    class Small(Module):
+        first: Linear
+        head: Linear
+        extra: Linear | None
+        layers: list[Linear]
+
+    def small(width, bias=True, extra=None, layers=1):
+        config = LinearConfig(2, width).with_bias(bias)
+        same = LinearConfig(2, 2).init
+        return Small(same(PLAIN), config.init(PLAIN), extra, [same(PLAIN)] * layers)
+
+    old = small(3, False, LinearConfig(2, 2).init(PLAIN), layers=2)
+    model, new = small(4), small(4)
+    loaded, report = model.load_partial(old.into_record())
+    assert same_values(loaded.first, old.first)
+    assert loaded.head.bias is None
+    assert str(report) == (
+        "Small: 2 of 6 parameters loaded\n"
+        "  loaded  first.weight\n"
+        "  loaded  first.bias\n"
+        "  kept    head.weight      record [2, 3], module [2, 4]\n"
+        "  kept    head.bias        left out, as in the record\n"
+        "  kept    layers.0.weight  record a list of 2, module a list of 1\n"
+        "  kept    layers.0.bias    record a list of 2, module a list of 1\n"
+        "  unused  extra.weight     not in the module\n"
+        "  unused  extra.bias       not in the module"
+    )
+    assert repr(report) == "LoadReport(Small: 2 loaded, 4 kept, 2 unused)"
+    whole = model.load_partial(new.into_record())[1]
+    assert whole.complete
+    assert (len(whole.loaded), report.complete) == (6, False)
+    with pytest.raises(RecordError, match="is not a record"):
+        model.load_partial("model.mpk")
+
+
 def test_an_option_follows_the_record():
     linear = LinearConfig(2, 2).init(PLAIN)
     plain = LinearConfig(2, 2).with_bias(False).init(PLAIN)

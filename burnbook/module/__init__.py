@@ -5,6 +5,7 @@ from burnbook.module.lora import Lora, LoraAdapter, QLora
 from burnbook.module.module import Module, list_param_ids
 from burnbook.module.param import Param, ParamId, ParamRecord
 from burnbook.module.reparameterization import Reparameterization, Reparameterizer
+from burnbook.module.report import LoadReport
 from burnbook.module.running import RunningState
 from burnbook.module.summaries import LayerSummary, ModuleSummary, summary
 from burnbook.module.visitor import ModuleMapper, ModuleVisitor
@@ -13,6 +14,7 @@ __all__ = [
     "Content",
     "DisplaySettings",
     "LayerSummary",
+    "LoadReport",
     "Lora",
     "LoraAdapter",
     "Module",

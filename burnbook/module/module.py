@@ -27,6 +27,7 @@ from burnbook.module.reparameterization import (
     Reparameterized,
     Reparameterizer,
 )
+from burnbook.module.report import LoadReport
 from burnbook.module.tree import (
     Tree,
     children,
@@ -241,6 +242,21 @@ class Module(Tree):
         with `partial` the module keeps its own values there.
         """
         return records.load_record(self, record, partial)
+
+    def load_partial(self, record: Any) -> tuple[Self, LoadReport]:
+        """The module with what fits of a record, and a report of the rest.
+
+        Example:
+            >>> from burnbook.backend import Numpy
+            >>> from burnbook.nn import LinearConfig
+            >>> record = LinearConfig(2, 3).init(Numpy()).into_record()
+            >>> layer, report = LinearConfig(2, 4).init(Numpy()).load_partial(record)
+            >>> print(report)
+            Linear: 0 of 2 parameters loaded
+              kept    weight  record [2, 3], module [2, 4]
+              kept    bias    record [3], module [4]
+        """
+        return records.load_partial(self, record)
 
     def save_file(self, path: Any, recorder: Any) -> None:
         """Write the record to a file; the recorder adds its extension."""

@@ -11,6 +11,7 @@ from typing import Any
 from burnbook.errors import RecordError
 from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.reparameterization import Reparameterized
+from burnbook.module.report import LoadReport
 from burnbook.module.tree import (
     Hint,
     Tree,
@@ -70,16 +71,7 @@ def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
 
 def load_record(module: Any, record: Any, partial: bool) -> Any:
     """The module with the values of the record; a RecordError lists what misfits."""
-    if hasattr(record, "for_module"):  # of a format without names
-        record = record.for_module(module)
-    if record is not None and not isinstance(record, (dict, ParamRecord)):
-        raise RecordError(
-            f"load into {type(module).__name__}",
-            f"{_what(record)} is not a record",
-            cure="what recorder.load(path, device) or model.into_record() gives",
-        )
-    loading = Loading(partial)
-    made = loading.part(module, record, Hint(), "")
+    made, loading = _loaded(module, record)
     if loading.problems and not partial:
         total = sum(isinstance(leaf, Param) for _, leaf in walk(module))
         count = len(loading.problems)
@@ -97,12 +89,47 @@ def load_record(module: Any, record: Any, partial: bool) -> Any:
     return made
 
 
+def load_partial(module: Any, record: Any) -> tuple[Any, LoadReport]:
+    """The module with what fits of a record, and a report of the rest."""
+    made, loading = _loaded(module, record)
+    theirs = [path for path, text in loading.problems if text == UNKNOWN]
+    ours = {path: text for path, text in loading.problems if text != UNKNOWN}
+    left = {path for path, _ in _params(made)}
+    kept = {}
+    for path, _ in _params(module):
+        if path not in left:
+            kept[path] = "left out, as in the record"
+        elif path not in loading.loaded:
+            parts = path.split(".")
+            places = (".".join(parts[:n]) for n in range(len(parts), -1, -1))
+            kept[path] = next((ours[at] for at in places if at in ours), NOWHERE)
+    unused = (*theirs, *loading.passed)
+    return made, LoadReport(type(module).__name__, tuple(loading.loaded), kept, unused)
+
+
+def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
+    if hasattr(record, "for_module"):  # of a format without names
+        record = record.for_module(module)
+    if record is not None and not isinstance(record, (dict, ParamRecord)):
+        raise RecordError(
+            f"load into {type(module).__name__}",
+            f"{_what(record)} is not a record",
+            cure="what recorder.load(path, device) or model.into_record() gives",
+        )
+    loading = Loading()
+    return loading.part(module, record, Hint(), ""), loading
+
+
+NOWHERE, UNKNOWN = "not in the record", "not in the module"
+
+
 class Loading:
     """One walk over a module and a record, side by side."""
 
-    def __init__(self, partial: bool):
-        self.partial = partial
+    def __init__(self) -> None:
         self.problems: list[tuple[str, str]] = []
+        self.loaded: dict[str, None] = {}  # paths, in order
+        self.passed: list[str] = []  # parameters for an option that is None here
         self.only_params = True
         self.done: dict[Param, Param] = {}  # tied weights stay tied
 
@@ -113,6 +140,7 @@ class Loading:
         if isinstance(value, Param):
             return self.param(value, record, hint, path)
         if is_constant(value):
+            self.passed += [at for at, _ in _leaves(record, path)]
             return value
         if isinstance(value, Tensor):
             return value
@@ -120,7 +148,7 @@ class Loading:
             return None
         if record is None or record is MISSING:
             for at, _ in _params(value):
-                self.note(f"{path}.{at}".strip("."), "not in the record")
+                self.note(f"{path}.{at}".strip("."), NOWHERE)
             return value
         if isinstance(value, Tree):
             return self.module(value, record, hint, path)
@@ -131,7 +159,7 @@ class Loading:
         if record is None and hint.optional:
             return None
         if record is None or record is MISSING:
-            return self.note(path, "not in the record", param)
+            return self.note(path, NOWHERE, param)
         if isinstance(record, dict) and set(record) == {"id", "param"}:
             record = ParamRecord(record["id"], record["param"])
         if isinstance(record, TensorData):  # a format without ids: ours stays
@@ -154,6 +182,7 @@ class Loading:
         value = Tensor.from_data(data, param.device, param.kind)
         flag = param.is_require_grad and not isinstance(data.dtype, QFloat)
         made = type(param)(number, leaf(value, flag), require_grad=flag)
+        self.loaded[path] = None
         return self.done.setdefault(param, made)
 
     def attached(
@@ -222,14 +251,8 @@ class Loading:
 
     def stranger(self, record: Any, path: str) -> None:
         """Note the parameters of a part that the module does not have."""
-        if isinstance(record, (ParamRecord, TensorData)):
-            self.note(path, "not in the module", a_param=False)
-        elif isinstance(record, dict):
-            for name, held in record.items():
-                self.stranger(held, f"{path}.{name}")
-        elif isinstance(record, (list, tuple)):
-            for position, held in enumerate(record):
-                self.stranger(held, f"{path}.{position}")
+        for at, _ in _leaves(record, path):
+            self.note(at, UNKNOWN, a_param=False)
 
     def note(self, path: str, text: str, own: Any = None, a_param: bool = True) -> Any:
         """Remember a misfit; the module keeps its own part."""
@@ -243,6 +266,16 @@ class _Missing:
 
 
 MISSING = _Missing()
+
+
+def _leaves(record: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every tensor of a part of a record, with the path to it."""
+    if isinstance(record, (ParamRecord, TensorData)):
+        yield path, record
+    elif isinstance(record, (dict, list, tuple)):
+        pairs = record.items() if isinstance(record, dict) else enumerate(record)
+        for name, held in pairs:
+            yield from _leaves(held, f"{path}.{name}")
 
 
 def _params(value: Any) -> Iterator[tuple[str, Param]]:
