@@ -11,6 +11,9 @@ import types
 import numpy as np
 
 from burnbook.backend.base import Backend
+from burnbook.backend.numpy import Numpy
+from burnbook.kinds import Bool, Float, Int
+from burnbook.op import draw, split_sample
 
 ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
 WELCOME = {"array", "asarray"}  # these take NumPy arrays over to the other side
@@ -151,3 +154,55 @@ class Far(Backend):
 
     def to_numpy(self, value):
         return value.behind
+
+
+# What ops give on such a backend, beside what they give on NumPy.
+
+
+def inputs_of(op, row, real=np.float64):
+    """Arrays of a float type and int64 for the row of kinds that fits the sample."""
+    specs, attrs = split_sample(row)
+    rng = np.random.default_rng(0)
+    arrays = [draw(spec, rng) for spec in specs]
+    kinds = next((k for k in op.kinds if len(k) == len(arrays)), None)
+    if op.many:
+        kinds = next(iter(op.kinds)) * len(arrays)
+    types = {Float: real, Int: np.int64, Bool: np.bool_}
+    natural = {"f": Float, "i": Int, "b": Bool}
+    for given in op.kinds:
+        if len(given) == len(arrays) and all(
+            natural[a.dtype.kind] is kind for a, kind in zip(arrays, given, strict=True)
+        ):
+            kinds = given
+    return [a.astype(types[k]) for a, k in zip(arrays, kinds or (), strict=True)], attrs
+
+
+def outcome(backend, op, arrays, attrs):
+    """What an op and its gradient give on a backend, as NumPy arrays."""
+    values = tuple(backend.from_numpy(a) for a in arrays)
+    out = backend.run(op, values, attrs)
+    found = list(out) if isinstance(out, tuple) else [out]
+    if op.rules:
+        first = found[0]
+        ones = backend.xp.ones_like(first)
+        needs = tuple(name in op.rules for name in op.inputs)
+        if op.many:
+            needs = (True,) * len(values)
+        needs = needs[: len(values)] + (False,) * (len(needs) - len(values))
+        padded = values if op.many else values + (None,) * (len(needs) - len(values))
+        kept = op.keep(padded, out)
+        grads = backend.run(op.backward, (ones, *kept), {**attrs, "needs": needs})
+        found += [g for g in grads if g is not None]
+    return [backend.to_numpy(a) for a in found]
+
+
+def assert_same(op, row, backend, real=np.float64, rtol=1e-6, atol=1e-9):
+    """An op and its gradient give on a backend what the plain code gives on NumPy."""
+    arrays, attrs = inputs_of(op, row, real)
+    expected = outcome(Numpy(compiled=False), op, arrays, attrs)
+    got = outcome(backend, op, arrays, attrs)
+    assert len(expected) == len(got)
+    for a, b in zip(got, expected, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        exact = b.dtype.kind != "f" or op.name in ("uniform", "bernoulli", "dropout")
+        np.testing.assert_allclose(a, b, rtol=0 if exact else rtol, atol=atol)

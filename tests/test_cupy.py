@@ -18,8 +18,7 @@ from burnbook.backend.base import ArraySpace
 from burnbook.backend.cupy import Cupy
 from burnbook.backend.numpy import Numpy
 from burnbook.errors import BackendError, DimError
-from burnbook.kinds import Bool, Float, Int
-from burnbook.op import OPS, draw, split_sample
+from burnbook.op import OPS
 from burnbook.ops.conv import conv2d
 from burnbook.ops.random import (
     bernoulli,
@@ -29,7 +28,7 @@ from burnbook.ops.random import (
     uniform,
 )
 from burnbook.ops.softmax import cross_entropy
-from tests.far_arrays import Far
+from tests.far_arrays import Far, assert_same, outcome
 
 SOURCES = Path(burnbook.__file__).parent
 OUR_OWN = {"__name__", "run_op", "philox", "module"}  # of ArraySpace, not of CuPy
@@ -189,54 +188,6 @@ ROWS = [
     for name, op in sorted(OPS.items())
     for number, row in enumerate(op.samples)
 ]
-
-
-def inputs_of(op, row):
-    """Arrays in float64 and int64 for the first row of kinds that fits the sample."""
-    specs, attrs = split_sample(row)
-    rng = np.random.default_rng(0)
-    arrays = [draw(spec, rng) for spec in specs]
-    kinds = next((k for k in op.kinds if len(k) == len(arrays)), None)
-    if op.many:
-        kinds = next(iter(op.kinds)) * len(arrays)
-    types = {Float: np.float64, Int: np.int64, Bool: np.bool_}
-    natural = {"f": Float, "i": Int, "b": Bool}
-    for given in op.kinds:
-        if len(given) == len(arrays) and all(
-            natural[a.dtype.kind] is kind for a, kind in zip(arrays, given, strict=True)
-        ):
-            kinds = given
-    return [a.astype(types[k]) for a, k in zip(arrays, kinds or (), strict=True)], attrs
-
-
-def outcome(backend, op, arrays, attrs):
-    """What an op and its gradient give on a backend, as NumPy arrays."""
-    values = tuple(backend.from_numpy(a) for a in arrays)
-    out = backend.run(op, values, attrs)
-    found = list(out) if isinstance(out, tuple) else [out]
-    if op.rules:
-        first = found[0]
-        ones = backend.xp.ones_like(first)
-        needs = tuple(name in op.rules for name in op.inputs)
-        if op.many:
-            needs = (True,) * len(values)
-        needs = needs[: len(values)] + (False,) * (len(needs) - len(values))
-        padded = values if op.many else values + (None,) * (len(needs) - len(values))
-        kept = op.keep(padded, out)
-        grads = backend.run(op.backward, (ones, *kept), {**attrs, "needs": needs})
-        found += [g for g in grads if g is not None]
-    return [backend.to_numpy(a) for a in found]
-
-
-def assert_same(op, row, backend):
-    arrays, attrs = inputs_of(op, row)
-    expected = outcome(Numpy(compiled=False), op, arrays, attrs)
-    got = outcome(backend, op, arrays, attrs)
-    assert len(expected) == len(got)
-    for a, b in zip(got, expected, strict=True):
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        exact = b.dtype.kind != "f" or op.name in ("uniform", "bernoulli", "dropout")
-        np.testing.assert_allclose(a, b, rtol=0 if exact else 1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(("op", "row"), ROWS)

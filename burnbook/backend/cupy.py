@@ -2,7 +2,7 @@
 
 CuPy is NumPy's array module on a GPU, so every op runs there as it is written; only
 where whole passes over the memory can be saved does a kernel take its place (see
-cuda_kernels.py). CuPy is imported when the first `Cupy` is made, not before.
+the folder cuda/). CuPy is imported when the first `Cupy` is made, not before.
 """
 
 import importlib
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.base import ArraySpace, Backend, Value
-from burnbook.backend.cuda_kernels import draw_words, kernels
+from burnbook.backend.cuda import draw_words, kernels
 from burnbook.errors import BackendError
 
 

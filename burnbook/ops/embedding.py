@@ -50,7 +50,8 @@ def embedding_weight(xp: Any, dout: Any, indices: Any, *, weight_shape: Shape) -
     inside(xp, "embedding", indices, weight_shape[0])
     rows, size = weight_shape
     out = xp.zeros(rows * size, dtype=dout.dtype)
-    picked, given = indices.reshape(-1), dout.reshape(-1, size)
+    picked = indices.reshape(-1).astype(xp.int64, copy=False)  # int8 has no places
+    given = dout.reshape(-1, size)
     block = max(BLOCK // max(size, 1), 1) if xp.__name__ == "numpy" else len(picked)
     for first in range(0, len(picked), max(block, 1)):
         part = slice(first, first + block)

@@ -396,7 +396,7 @@ check("4.1.4", answer)
 #
 # **Where this lives.** `burnbook/backend/__init__.py`; the protocol
 # `burnbook/backend/base.py`; `burnbook/backend/numpy.py`; `burnbook/backend/cupy.py` with
-# `burnbook/backend/cuda_kernels.py`; the coats `burnbook/backend/decorators.py`; what an op
+# `burnbook/backend/cuda/__init__.py`; the coats `burnbook/backend/decorators.py`; what an op
 # is, `burnbook/op.py`; streams of numbers, `burnbook/random.py`.
 #
 # **The same in Burn**

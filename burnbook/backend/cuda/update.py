@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from burnbook.backend.cuda.source import kernel, served
 from burnbook.ops.update import (
     adagrad_step,
     adam_step,
@@ -109,24 +110,24 @@ FORMULAS: dict[Any, tuple[str, str, str, str]] = {
 }
 
 
-def update_kernels(cupy: Any) -> dict[Any, Callable[..., Any]]:
-    """The kernels by op, for one array module."""
-    return {op: _bound(cupy, op) for op in FORMULAS}
-
-
-def _bound(cupy: Any, op: Any) -> Callable[..., Any]:
+def one_pass(op: Any) -> Callable[..., Any]:
+    """The kernel of an optimizer's step."""
     defaults = dict(op.attrs)
 
-    def run(*values: Any, **attrs: Any) -> Any:
-        if values[0].dtype.char not in "fd":
+    def run(xp: Any, *values: Any, **attrs: Any) -> Any:
+        if not served(*values):
             return None
         real = values[0].dtype.type
         facts = numbers(**(defaults | attrs))
         given = [real(facts[name]) for name in FORMULAS[op][1].split()]
-        out = element_kernel(cupy, op)(*values, *given)
+        out = element_kernel(xp, op)(*values, *given)
         return tuple(out) if isinstance(out, (tuple, list)) else out
 
     return run
+
+
+for _op in FORMULAS:
+    kernel(_op)(one_pass(_op))
 
 
 def numbers(**attrs: Any) -> dict[str, float]:
@@ -150,13 +151,11 @@ def numbers(**attrs: Any) -> dict[str, float]:
 
 
 @cache
-def element_kernel(cupy: Any, op: Any) -> Any:
+def element_kernel(xp: Any, op: Any) -> Any:
     """CuPy's element-by-element kernel for an op, for float and double."""
     arrays, scalars, news, formula = FORMULAS[op]
     typed = [
         ", ".join(f"T {name}" for name in text.split()) for text in (arrays, scalars)
     ]
     made = ", ".join(f"T {name}" for name in news.split())
-    return cupy.ElementwiseKernel(
-        ", ".join(typed), made, formula, f"burnbook_{op.name}"
-    )
+    return xp.ElementwiseKernel(", ".join(typed), made, formula, f"burnbook_{op.name}")

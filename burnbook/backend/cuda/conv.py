@@ -1,0 +1,121 @@
+"""Advanced · Performance. Convolution on the GPU: one product for the whole batch.
+
+The plain code makes one small product for each image; here the patches of all images
+are laid out once, and one large product takes them.
+"""
+
+from typing import Any
+
+from burnbook.backend.cuda.source import kernel
+from burnbook.ops.conv import conv2d, conv2d_weight, conv2d_x
+from burnbook.ops.patches import Pair, Plan, Shape4
+
+MOST_COLUMNS = 1 << 30  # bytes of patches laid out at once
+
+
+@kernel(conv2d)
+def columns_conv2d(
+    xp: Any,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    *,
+    stride: Pair = (1, 1),
+    padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+) -> Any:
+    """conv2d as one product per group: [o, taps] · [taps, stops of all images].
+
+    Shapes: x [n, c, h, w], weight [o, c', k, l], bias [o] -> [n, o, h', w']
+    """
+    plan = Plan(x.shape, weight.shape, stride, padding, dilation, groups)
+    if _too_large(plan, x.dtype):
+        return None
+    kernel = weight.reshape(groups, plan.o // groups, plan.taps)
+    product = xp.matmul(kernel, _columns(xp, plan, x))
+    out = product.reshape(plan.o, plan.n, plan.rows, plan.cols).swapaxes(0, 1)
+    if bias is None:
+        return xp.ascontiguousarray(out)
+    return xp.ascontiguousarray(out + bias.reshape(1, -1, 1, 1))
+
+
+@kernel(conv2d_x)
+def columns_conv2d_x(
+    xp: Any,
+    dout: Any,
+    weight: Any,
+    *,
+    x_shape: Shape4,
+    stride: Pair = (1, 1),
+    padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+) -> Any:
+    """The gradient for x: one product gives the columns, then every tap adds its own.
+
+    Shapes: dout [n, o, h', w'], weight [o, c', k, l] -> [n, c, h, w]
+    """
+    plan = Plan(x_shape, weight.shape, stride, padding, dilation, groups)
+    if _too_large(plan, dout.dtype):
+        return None
+    kernel = weight.reshape(groups, plan.o // groups, plan.taps).swapaxes(1, 2)
+    columns = xp.matmul(kernel, _stops_last(xp, plan, dout)).reshape(
+        plan.c, *plan.kernel, plan.n, plan.rows, plan.cols
+    )
+    padded = xp.zeros(plan.padded_shape, dtype=dout.dtype)
+    down, right = plan.stride
+    for i in range(plan.kernel[0]):
+        for j in range(plan.kernel[1]):
+            top, left = i * plan.dilation[0], j * plan.dilation[1]
+            rows = slice(top, top + (plan.rows - 1) * down + 1, down)
+            cols = slice(left, left + (plan.cols - 1) * right + 1, right)
+            padded[:, :, rows, cols] += columns[:, i, j].swapaxes(0, 1)
+    return plan.unpad(padded)
+
+
+@kernel(conv2d_weight)
+def columns_conv2d_weight(
+    xp: Any,
+    dout: Any,
+    x: Any,
+    *,
+    weight_shape: Shape4,
+    stride: Pair = (1, 1),
+    padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
+) -> Any:
+    """The gradient for weight: [o, stops of all images] · [stops, taps], per group.
+
+    Shapes: dout [n, o, h', w'], x [n, c, h, w] -> [o, c', k, l]
+    """
+    plan = Plan(x.shape, weight_shape, stride, padding, dilation, groups)
+    if _too_large(plan, x.dtype):
+        return None
+    columns = _columns(xp, plan, x).swapaxes(1, 2)
+    return xp.matmul(_stops_last(xp, plan, dout), columns).reshape(weight_shape)
+
+
+def _too_large(plan: Plan, dtype: Any) -> bool:
+    stops = plan.n * plan.rows * plan.cols
+    return stops * plan.taps * plan.groups * dtype.itemsize > MOST_COLUMNS
+
+
+def _columns(xp: Any, plan: Plan, x: Any) -> Any:
+    """The patches of every image as columns: [groups, taps of a group, n · stops]."""
+    padded = plan.pad(xp, x)
+    image, channel, row, item = padded.strides
+    (down, right), (far, wide) = plan.stride, plan.dilation
+    patches = xp.lib.stride_tricks.as_strided(
+        padded,
+        (plan.c, *plan.kernel, plan.n, plan.rows, plan.cols),
+        (channel, row * far, item * wide, image, row * down, item * right),
+    )
+    return xp.ascontiguousarray(patches).reshape(plan.groups, plan.taps, -1)
+
+
+def _stops_last(xp: Any, plan: Plan, dout: Any) -> Any:
+    """A gradient as [groups, output channels of a group, n · stops]."""
+    channels_first = xp.ascontiguousarray(dout.swapaxes(0, 1))
+    return channels_first.reshape(plan.groups, plan.o // plan.groups, -1)
