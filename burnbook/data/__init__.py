@@ -3,6 +3,7 @@
 from burnbook.data.batcher import Batcher
 from burnbook.data.cache import cache_dir
 from burnbook.data.catalog import DatasetInfo, available_datasets
+from burnbook.data.dataframe import DataframeDataset
 from burnbook.data.dataloader import (
     DataLoader,
     DataLoaderBuilder,
@@ -37,6 +38,7 @@ __all__ = [
     "DataLoader",
     "DataLoaderBuilder",
     "DataLoaderIterator",
+    "DataframeDataset",
     "Dataset",
     "DatasetInfo",
     "DigitsDataset",
