@@ -1,0 +1,254 @@
+"""Building blocks · Learner. The sweep: try many configs, spend epochs on the best.
+
+    def train(config, folder, epochs):
+        learner = (LearnerBuilder(folder).with_file_checkpointer(CompactRecorder())
+                   .metric_valid_numeric(LossMetric()).checkpoint().num_epochs(epochs)
+                   .build(config.init(device), AdamConfig().init(), config.lr))
+        learner.fit(train_loader, valid_loader)
+
+    found = sweep(ModelConfig(10, 512), {"lr": LogUniform(1e-4, 1e-1)}, train,
+                  folder="artifacts/lr", trials=27, max_epochs=9)
+    found.best_config, found.runs
+
+`checkpoint()` lets a trial that goes on start from where it was stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from burnbook.errors import ConfigError, TrainingError
+from burnbook.files import atomic_write
+from burnbook.text_table import TextTable
+from burnbook.train.events import Direction, Split
+from burnbook.train.runs import Run, RunStore
+from burnbook.train.runs.run import direction_of, split_name
+from burnbook.train.runs.show import number_text, value_text
+from burnbook.train.sweep.halving import next_task, rungs
+from burnbook.train.sweep.space import draw, grid, read_space, with_values
+from burnbook.train.sweep.trial import Trial, load_state, save_state
+
+Train = Callable[[Any, Path, int], float | None]
+
+
+def sweep(
+    config: Any,
+    space: Mapping[str, Any],
+    train: Train,
+    *,
+    folder: str | Path,
+    trials: int | None = None,
+    metric: str = "Loss",
+    split: str | Split = "valid",
+    direction: Direction | None = None,
+    min_epochs: int = 1,
+    max_epochs: int = 9,
+    eta: int | None = 3,
+    seed: int = 0,
+    retry: bool = False,
+) -> Sweep:
+    """Train configs of a space by successive halving, and rank them.
+
+    train(config, folder, epochs) trains up to `epochs` epochs, going on from what is in
+    `folder`; the metric is read from its logs (the best epoch so far), unless it
+    returns a number. trials: how many configs to draw; without, every combination of
+    lists. eta: one in so many goes on; None trains all to the end.
+
+    Calling it again with the same folder goes on where it stopped; more trials or more
+    epochs may be asked for. A trial that raises is recorded and left behind (`retry`
+    gives it another chance); one whose training was interrupted ends the sweep, to be
+    taken up later.
+
+    Source: Jamieson & Talwalkar (2016), the inner loop of Hyperband (2018).
+    """
+    _check_numbers(trials, min_epochs, max_epochs, eta)
+    towards = direction or direction_of(metric)
+    ranges = read_space(space)
+    values = grid(ranges) if trials is None else draw(ranges, trials, seed)
+    found = [Trial(number, each) for number, each in enumerate(values)]
+    configs = [with_values(config, each) for each in values]
+    asked = {
+        "space": {name: repr(value) for name, value in ranges.items()},
+        "drawn": trials is not None,
+        "seed": seed,
+        "metric": [metric, split_name(split), towards.value],
+    }
+    home = Path(folder)
+    home.mkdir(parents=True, exist_ok=True)
+    load_state(home, asked, found)
+    for trial in found:
+        trial.failure = "" if retry else trial.failure
+    steps = rungs(min_epochs, max_epochs, eta)
+    result = Sweep(home, found, configs, metric, split_name(split), towards)
+    while task := next_task(found, steps, eta, towards):
+        trial, epochs = task
+        going_on = _advance(result, trial, epochs, train)
+        save_state(home, asked, found)
+        if not going_on:
+            return result
+    result.done = True
+    return result
+
+
+def _advance(result: Sweep, trial: Trial, epochs: int, train: Train) -> bool:
+    """Train a trial up to an epoch; False when somebody has interrupted it."""
+    folder = result.folder / trial.name
+    config = result.configs[trial.number]
+    _save_config(config, folder / "config.json")
+    run = Run(folder, trial.name)
+    score: float | None = None
+    try:
+        if not _is_there(run, epochs, result.metric, result.split):
+            score = train(config, folder, epochs)
+            if _interrupted(run, epochs):
+                return False
+        if score is None:
+            score = _read_score(run, epochs, result)
+        trial.scores[epochs] = float(score)
+    except Exception as error:  # recorded: the other trials go on
+        text = f"{type(error).__name__}: {error}"
+        trial.failure = text.partition("\n")[0]
+    return True
+
+
+def _is_there(run: Run, epochs: int, metric: str, split: str) -> bool:
+    """Whether a killed sweep had trained so far already: the checkpoint comes last."""
+    newest = max((c.epoch for c in run.checkpoints), default=0)
+    return newest >= epochs and run.last(metric, split) is not None
+
+
+def _interrupted(run: Run, epochs: int) -> bool:
+    """Whether a person has stopped the training before its end."""
+    life = run.diary.life
+    if life is None or life.reason is None or run.epochs > epochs:
+        return False
+    return not life.finished
+
+
+def _read_score(run: Run, epochs: int, result: Sweep) -> float:
+    """The best number up to an epoch, from the logs."""
+    points = run.history(result.metric, result.split)
+    values = [p.value for p in points if p.epoch <= epochs]
+    if not values:
+        known = ", ".join(f"{split} {name}" for name, split in run.metrics)
+        raise TrainingError(
+            "sweep",
+            f"the training logged no {result.split} {result.metric}",
+            [("logged", known or "no metrics")],
+            "metric_valid_numeric(...), metric=…, or a train that returns a number",
+        )
+    known_values = [value for value in values if value == value]  # NaN is never good
+    pick = min if result.direction is Direction.Lowest else max
+    return pick(known_values, default=math.nan)
+
+
+def _save_config(config: Any, path: Path) -> None:
+    if hasattr(config, "save"):
+        config.save(path)
+        return
+    with atomic_write(path, ConfigError) as file:
+        tree = config if isinstance(config, dict) else vars(config)
+        file.write(json.dumps(tree, indent=2, default=str).encode())
+
+
+def _check_numbers(
+    trials: int | None, min_epochs: int, max_epochs: int, eta: int | None
+) -> None:
+    wrong = ""
+    if trials is not None and trials < 1:
+        wrong = f"trials={trials} is not a number of at least 1"
+    elif not 1 <= min_epochs <= max_epochs:
+        wrong = f"min_epochs={min_epochs} to max_epochs={max_epochs} is no range"
+    elif eta is not None and eta < 2:
+        wrong = f"eta={eta} would leave nobody behind"
+    if wrong:
+        cure = "trials=27, min_epochs=1, max_epochs=9, eta=3, or eta=None"
+        raise ConfigError("sweep", wrong, cure=cure)
+
+
+class Sweep:
+    """What a sweep has found: the trials, the best first; prints as a table.
+
+    done: whether every trial went as far as it may; False after an interrupt.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        trials: list[Trial],
+        configs: list[Any],
+        metric: str,
+        split: str,
+        direction: Direction,
+    ) -> None:
+        self.folder, self.configs = folder, configs
+        self.metric, self.split, self.direction = metric, split, direction
+        self._trials = trials
+        self.done = False
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials: those that went furthest first, among them the best."""
+        sign = 1.0 if self.direction is Direction.Lowest else -1.0
+
+        def rank(trial: Trial) -> tuple[Any, ...]:
+            score = trial.score
+            known = score is not None and score == score
+            place = sign * score if known and score is not None else 0.0
+            return bool(trial.failure), -trial.epochs, not known, place, trial.number
+
+        return sorted(self._trials, key=rank)
+
+    @property
+    def runs(self) -> RunStore:
+        """The runs of the trials, to compare, filter and export."""
+        return RunStore(self.folder)
+
+    @property
+    def best(self) -> Trial:
+        """The trial that went furthest with the best score."""
+        best = self.trials[0]
+        if best.score is None:
+            failures = [(t.name, t.failure) for t in self._trials if t.failure]
+            raise TrainingError("sweep", "no trial has a score", failures[:5])
+        return best
+
+    @property
+    def best_config(self) -> Any:
+        """The config of the best trial."""
+        return self.configs[self.best.number]
+
+    def table(self) -> TextTable:
+        """The trials as a table."""
+        names = list(self._trials[0].values)
+        head = ("trial", "epochs", f"{self.split} {self.metric}", *names, "failure")
+        rows = [_row(trial, names) for trial in self.trials]
+        if not any(trial.failure for trial in self._trials):
+            head, rows = head[:-1], [row[:-1] for row in rows]
+        failed = sum(bool(trial.failure) for trial in self._trials)
+        state = "all trials are done" if self.done else "not finished: call it again"
+        note = f"{len(rows)} trials, {failed} failed, in {self.folder}; {state}"
+        return TextTable(head, rows, set(range(1, 3 + len(names))), 3, notes=[note])
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+def _row(trial: Trial, names: list[str]) -> list[str]:
+    score = "–" if trial.score is None else number_text(trial.score)
+    values = [_value(trial.values[name]) for name in names]
+    return [trial.name, str(trial.epochs), score, *values, trial.failure]
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else value_text(value)
