@@ -96,5 +96,5 @@ def mirror():
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(transfer, "TIMEOUT", 0.2)
+    monkeypatch.setattr(transfer, "TIMEOUT", 0.5)
     monkeypatch.setattr(transfer, "PAUSE", 0)

@@ -130,9 +130,12 @@ def test_datasets_lists_what_is_here(capsys):
     code, out, _ = run(capsys, "datasets")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0].startswith("DigitsDataset      1,797 items  ")
-    assert lines[1].startswith("MnistDataset      70,000 items  12 MB to download ")
-    assert lines[2] == f"downloads are kept in {os.environ['BURNBOOK_CACHE']}"
+    assert lines[0].startswith("DigitsDataset           1,797 items  ")
+    assert lines[1].startswith(
+        "MnistDataset           70,000 items  12 MB to download "
+    )
+    assert lines[-2].startswith("SpeechCommandsDataset  99,720 items  2541 MB to down")
+    assert lines[-1] == f"downloads are kept in {os.environ['BURNBOOK_CACHE']}"
 
 
 def test_inspect_lists_a_record(tmp_path, capsys):

@@ -151,7 +151,7 @@ def run_datasets(options: argparse.Namespace) -> int:
 
     for info in available_datasets():
         here = "here" if info.available else f"{info.size / 1e6:.0f} MB to download"
-        say(f"{info.name:<16} {info.items:>7,} items  {here:<20}  {info.about}")
+        say(f"{info.name:<21} {info.items:>7,} items  {here:<20}  {info.about}")
     say(f"downloads are kept in {cache_dir()}")
     return 0
 

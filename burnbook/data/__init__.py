@@ -3,6 +3,12 @@
 from burnbook.data.batcher import Batcher
 from burnbook.data.cache import cache_dir
 from burnbook.data.catalog import DatasetInfo, available_datasets
+from burnbook.data.cifar import (
+    Cifar10Dataset,
+    Cifar100Dataset,
+    CifarDataset,
+    CifarType,
+)
 from burnbook.data.dataframe import DataframeDataset
 from burnbook.data.dataloader import (
     DataLoader,
@@ -12,7 +18,17 @@ from burnbook.data.dataloader import (
 )
 from burnbook.data.dataset import Dataset, InMemDataset
 from burnbook.data.digits import DigitsDataset
+from burnbook.data.fashion_mnist import FashionMnistDataset
 from burnbook.data.idx import read_idx
+from burnbook.data.image import (
+    BoundingBox,
+    BoundingBoxes,
+    ImageDatasetItem,
+    Label,
+    MultiLabel,
+    SegmentationMask,
+)
+from burnbook.data.image_folder import ImageFolderDataset
 from burnbook.data.mnist import MnistDataset, MnistItem
 from burnbook.data.selection import (
     SamplerDataset,
@@ -20,9 +36,21 @@ from burnbook.data.selection import (
     ShuffledDataset,
     random_split,
 )
+from burnbook.data.speech import (
+    SpeechCommandClass,
+    SpeechCommandsDataset,
+    SpeechItem,
+)
 from burnbook.data.sqlite import SqliteDataset
 from burnbook.data.sqlite_storage import SqliteDatasetStorage, SqliteDatasetWriter
 from burnbook.data.strategy import BatchStrategy, FixBatchStrategy
+from burnbook.data.text_folder import TextDatasetItem, TextFolderDataset
+from burnbook.data.texts import (
+    AgNewsDataset,
+    AgNewsItem,
+    DbPediaDataset,
+    DbPediaItem,
+)
 from burnbook.data.transform import (
     ComposedDataset,
     Mapper,
@@ -32,8 +60,16 @@ from burnbook.data.transform import (
 )
 
 __all__ = [
+    "AgNewsDataset",
+    "AgNewsItem",
     "BatchStrategy",
     "Batcher",
+    "BoundingBox",
+    "BoundingBoxes",
+    "Cifar10Dataset",
+    "Cifar100Dataset",
+    "CifarDataset",
+    "CifarType",
     "ComposedDataset",
     "DataLoader",
     "DataLoaderBuilder",
@@ -41,21 +77,34 @@ __all__ = [
     "DataframeDataset",
     "Dataset",
     "DatasetInfo",
+    "DbPediaDataset",
+    "DbPediaItem",
     "DigitsDataset",
+    "FashionMnistDataset",
     "FixBatchStrategy",
+    "ImageDatasetItem",
+    "ImageFolderDataset",
     "InMemDataset",
+    "Label",
     "Mapper",
     "MapperDataset",
     "MnistDataset",
     "MnistItem",
+    "MultiLabel",
     "PartialDataset",
     "Progress",
     "SamplerDataset",
+    "SegmentationMask",
     "SelectionDataset",
     "ShuffledDataset",
+    "SpeechCommandClass",
+    "SpeechCommandsDataset",
+    "SpeechItem",
     "SqliteDataset",
     "SqliteDatasetStorage",
     "SqliteDatasetWriter",
+    "TextDatasetItem",
+    "TextFolderDataset",
     "WindowsDataset",
     "available_datasets",
     "cache_dir",

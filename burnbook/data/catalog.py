@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnbook.data import mnist
+from burnbook.data import cifar, fashion_mnist, mnist, speech, texts
 from burnbook.data.cache import cache_dir
 from burnbook.data.digits import COUNT
-from burnbook.data.download import RemoteFile, as_url, mirrors_of
+from burnbook.data.download import Archive, Mirror, RemoteFile, as_url, mirrors_of
 
 
 @dataclass(frozen=True)
@@ -22,40 +23,111 @@ class DatasetInfo:
     available: bool  # without a network
     source: str
     about: str
+    folder: Path | None = None  # in the cache, where downloads go
 
 
 def available_datasets() -> list[DatasetInfo]:
     """List the datasets that the library can give.
 
     Example:
-        >>> [info.name for info in available_datasets()]
-        ['DigitsDataset', 'MnistDataset']
+        >>> for info in available_datasets():
+        ...     print(f"{info.name:<22}{info.items:>8,}")
+        DigitsDataset            1,797
+        MnistDataset            70,000
+        FashionMnistDataset     70,000
+        Cifar10Dataset          60,000
+        Cifar100Dataset         60,000
+        AgNewsDataset          127,600
+        DbPediaDataset         630,000
+        SpeechCommandsDataset   99,720
     """
-    files = [file for pair in mnist.FILES.values() for file in pair]
+    here = importlib.util.find_spec("sklearn") is not None
+    about = "handwritten digits, 8×8 scaled to 28×28"
+    digits = DatasetInfo("DigitsDataset", COUNT, 0, here, "scikit-learn", about)
+    return [digits, *_images(), *_texts(), _speech()]
+
+
+def _images() -> list[DatasetInfo]:
+    pairs = [file for pair in mnist.FILES.values() for file in pair]
+    clothes = [file for pair in fashion_mnist.FILES.values() for file in pair]
     mirrors = mirrors_of("BURNBOOK_MNIST_MIRROR", mnist.MIRRORS)
-    return [
-        DatasetInfo(
-            "DigitsDataset",
-            COUNT,
-            0,
-            importlib.util.find_spec("sklearn") is not None,
-            "scikit-learn",
-            "handwritten digits, 8×8 scaled to 28×28",
+    others = mirrors_of(fashion_mnist.VARIABLE, fashion_mnist.MIRRORS)
+    found = [
+        _info(
+            ("MnistDataset", 70_000, 11_594_722, "handwritten digits, 28×28"),
+            ("mnist", pairs, mirrors),
         ),
-        DatasetInfo(
-            "MnistDataset",
-            70_000,
-            11_594_722,
-            all(_is_here(file, cache_dir() / "mnist") for file in files),
-            as_url(str(mirrors[0])),
-            "handwritten digits, 28×28",
+        _info(
+            ("FashionMnistDataset", 70_000, 30_878_645, "clothes, 28×28"),
+            ("fashion_mnist", clothes, others),
         ),
     ]
+    for kind, parts, known, variable in (
+        (10, cifar.FILES_10, cifar.MIRRORS_10, cifar.VARIABLES[0]),
+        (100, cifar.FILES_100, cifar.MIRRORS_100, cifar.VARIABLES[1]),
+    ):
+        about = f"color photographs of {kind} kinds, 32×32"
+        line = (f"Cifar{kind}Dataset", 60_000, known[0].size or 0, about)
+        files = [*parts["train"], *parts["test"]]
+        found.append(_info(line, (f"cifar{kind}", files, mirrors_of(variable, known))))
+    return found
+
+
+def _texts() -> list[DatasetInfo]:
+    news = mirrors_of("BURNBOOK_AG_NEWS_MIRROR", texts.AG_NEWS_MIRRORS)
+    articles = mirrors_of("BURNBOOK_DB_PEDIA_MIRROR", texts.DB_PEDIA_MIRRORS)
+    return [
+        _info(
+            ("AgNewsDataset", 127_600, 31_327_765, "news of 4 kinds"),
+            ("ag_news", texts.AG_NEWS_FILES.values(), news),
+        ),
+        _info(
+            ("DbPediaDataset", 630_000, 68_341_743, "articles on 14 kinds of things"),
+            ("db_pedia", texts.DB_PEDIA_FILES.values(), articles),
+        ),
+    ]
+
+
+def _speech() -> DatasetInfo:
+    folder = cache_dir() / "speech_commands"
+    archives = speech.KNOWN.values()
+    here = all(
+        (folder / archive.url.removesuffix(".tar.gz")).is_dir()
+        or (folder / archive.url).is_file()
+        for archive in archives
+    )
+    size = sum(archive.size or 0 for archive in archives)
+    mirror = mirrors_of(speech.VARIABLE, speech.FOLDERS)[0]
+    about = "one spoken word of 35, one second"
+    name = "SpeechCommandsDataset"
+    return DatasetInfo(name, 99_720, size, here, _address(mirror), about, folder)
+
+
+def _info(
+    line: tuple[str, int, int, str],
+    place: tuple[str, Iterable[RemoteFile], Sequence[Mirror]],
+) -> DatasetInfo:
+    name, items, size, about = line
+    folder = cache_dir() / place[0]
+    here = _archive_is_here(place[2], folder) or all(
+        _is_here(file, folder) for file in place[1]
+    )
+    source = _address(place[2][0]) if place[2] else ""
+    return DatasetInfo(name, items, size, here, source, about, folder)
 
 
 def _is_here(file: RemoteFile, folder: Path) -> bool:
     """Look, without reading 50 MB: the content is checked when it is used."""
     plain = folder / file.name
-    if plain.is_file() and plain.stat().st_size == file.size:
+    if plain.is_file() and file.size in (None, plain.stat().st_size):
         return True
-    return (folder / (file.name + file.packed)).is_file()
+    return (folder / (file.name + (file.packed or ".gz"))).is_file()
+
+
+def _archive_is_here(mirrors: Sequence[Mirror], folder: Path) -> bool:
+    archives = [one for one in mirrors if isinstance(one, Archive)]
+    return any((folder / archive.name).is_file() for archive in archives)
+
+
+def _address(mirror: Mirror) -> str:
+    return mirror.url if isinstance(mirror, Archive) else as_url(mirror)

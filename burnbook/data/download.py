@@ -210,7 +210,9 @@ def with_checksums(
         if checksum is None:
             found.append(file)
         else:
-            found.append(RemoteFile(file.name, None, _checksum(checksum), file.packed))
+            found.append(
+                RemoteFile(file.name, None, as_checksum(checksum), file.packed)
+            )
     if own:
         what = f"there is no file {next(iter(own))!r}"
         facts = [("files", ", ".join(file.name for file in files))]
@@ -392,7 +394,8 @@ def _as_address(mirror: str) -> str:
     return Path(mirror).expanduser().resolve().as_uri()
 
 
-def _checksum(text: str) -> str:
+def as_checksum(text: str) -> str:
+    """Return a checksum in plain form, or say that it is none."""
     plain = text.strip().lower()
     if len(plain) not in ALGORITHMS or set(plain) - set("0123456789abcdef"):
         what = f"{text!r} is no checksum"

@@ -60,6 +60,8 @@ class Part:
     def __init__(self, target: Path) -> None:
         self.path = target.with_name(f".{target.name}.part")
         self.url = self.version = ""
+        folders = self.path.parents
+        self.made = [folder for folder in folders if not folder.exists()]
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = _alone(self.path)
@@ -96,6 +98,9 @@ class Part:
                 with contextlib.suppress(OSError):
                     path.unlink()
         self.file.close()
+        with contextlib.suppress(OSError):  # a folder that holds something stays
+            for folder in self.made:
+                folder.rmdir()
 
     def start(self, url: str, version: str) -> None:
         """Begin anew with what this address offers now."""
