@@ -210,7 +210,7 @@ def test_trials_that_go_on_start_from_their_checkpoint(tmp_path):
     assert [found.runs[f"trial-00{n}"].epochs for n in (0, 2)] == [1, 1]
     history = [p.value for p in run.history("Loss")]
     assert found.best.scores == {1: history[0], 3: min(history)}
-    assert [r.name for r in found.runs.sort("Loss")][0] == "trial-001"
+    assert found.runs.sort("Loss")[0].name == "trial-001"
 
 
 def test_a_trial_trained_before_the_kill_is_not_trained_again(tmp_path):

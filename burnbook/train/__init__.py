@@ -17,6 +17,7 @@ from burnbook.train.logger import (
     InMemoryMetricLogger,
     MetricLogger,
 )
+from burnbook.train.lr_finder import LearningRateCurve, find_learning_rate
 from burnbook.train.metric import (
     AccuracyInput,
     AccuracyMetric,
@@ -153,6 +154,7 @@ __all__ = [
     "Learner",
     "LearnerBuilder",
     "LearnerSummary",
+    "LearningRateCurve",
     "LearningRateMetric",
     "LogUniform",
     "LossInput",
@@ -209,5 +211,6 @@ __all__ = [
     "Whole",
     "WordErrorRate",
     "check_folder",
+    "find_learning_rate",
     "sweep",
 ]
