@@ -416,6 +416,20 @@ def test_every_kernel_has_the_parameters_of_its_op():
         ], op
 
 
+def test_formulas_leave_cupys_own_names_alone():
+    cupy = pytest.importorskip("cupy")
+    formulas = list(update.FORMULAS.values())
+    taken = [" ".join(row[:3]) for row in formulas] + ["x y g out soft rise below"]
+    for name in " ".join(taken).split():
+        assert name not in ("n", "i")
+        assert not name.startswith("_")
+    for op in update.FORMULAS:
+        assert update.element_kernel(cupy, op).nin > len(op.inputs)
+    for op, (given, value, slope) in curves.FORMULAS.items():
+        assert curves.curve(cupy, op, "T x", value).nin == 1
+        assert curves.curve(cupy, op.backward, f"T g, T {given}", slope).nin == 2
+
+
 def test_the_compiler_of_the_gpu_takes_every_kernel(threads):
     nvrtc = find_nvrtc()
     for parameters in SAMPLES:

@@ -28,6 +28,7 @@ from burnbook.ops.random import (
     uniform,
 )
 from burnbook.ops.softmax import cross_entropy
+from tests.cuda_on_cpu import Cuda
 from tests.far_arrays import Far, assert_same, outcome
 
 SOURCES = Path(burnbook.__file__).parent
@@ -313,10 +314,74 @@ def assert_same_steps(device):
         assert (np.abs(found - wanted) < 1e-4).mean() > 0.98
 
 
-def test_the_guides_training_never_mixes_arrays_of_two_devices():
-    assert_same_steps(Far())
+@pytest.mark.parametrize("device", [Far, Cuda])
+def test_the_guides_training_never_mixes_arrays_of_two_devices(device):
+    assert_same_steps(device())
+
+
+TEXT_KERNELS = {"embedding_weight"}
+TEXT_KERNELS |= {
+    f"{name}{end}"
+    for name in ("attention", "dropout", "gelu", "gru", "layer_norm", "lstm")
+    for end in (("",) if name == "dropout" else ("", ".backward"))
+}
+
+
+def slopes_of_text_models(device):
+    """The gradients of a transformer, an LSTM and a GRU on embedded words."""
+    from burnbook.nn import (
+        EmbeddingConfig,
+        GruConfig,
+        LayerNormConfig,
+        LstmConfig,
+        TransformerEncoderConfig,
+        TransformerEncoderInput,
+    )
+    from burnbook.tensor import Int, Tensor
+
+    rng = np.random.default_rng(0)
+    words = Tensor[2, Int].from_numpy(rng.integers(0, 11, (3, 5)), device)
+    device.seed(7)
+    table = EmbeddingConfig(11, 8).init(device)
+    encoder = TransformerEncoderConfig(8, 16, 2, 1, dropout=0.1).init(device)
+    lstm, gru = LstmConfig(8, 6, True).init(device), GruConfig(6, 4, True).init(device)
+    norm = LayerNormConfig(4).init(device)
+    x = encoder.forward(TransformerEncoderInput(table.forward(words)))
+    x = norm.forward(gru.forward(lstm.forward(x)[0]))
+    loss = (x * x * x).mean()
+    grads = loss.backward()
+    parameters = [
+        table.weight,
+        encoder.layers[0].mha.query.weight,
+        lstm.input_gate.hidden_transform.weight,
+        gru.new_gate.input_transform.weight,
+        norm.gamma,
+    ]
+    return [np.asarray(loss), *(np.asarray(p.val().grad(grads)) for p in parameters)]
+
+
+def assert_same_slopes(device):
+    expected = slopes_of_text_models(Autodiff(Numpy(compiled=False)))
+    found = slopes_of_text_models(Autodiff(device))
+    for a, b in zip(found, expected, strict=True):
+        assert np.abs(b).max() > 1e-6
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", [Far, Cuda])
+def test_text_models_never_mix_arrays_of_two_devices(device):
+    made = device()
+    assert_same_slopes(made)
+    if device is Cuda:
+        answered = {op.name for op in made.answers}
+        assert answered >= TEXT_KERNELS, TEXT_KERNELS - answered
 
 
 @pytest.mark.gpu
 def test_the_guides_training_steps_on_the_gpu_agree_with_numpy(gpu):
     assert_same_steps(gpu)
+
+
+@pytest.mark.gpu
+def test_text_models_on_the_gpu_agree_with_numpy(gpu):
+    assert_same_slopes(gpu)

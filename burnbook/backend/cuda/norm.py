@@ -41,6 +41,8 @@ CODE = (
     ROWS
     + SCALE
     + r"""
+#define CHANNEL(j) (places == 1 ? j : (unsigned)j / (unsigned)places)
+
 extern "C" __global__ void norm_rows(
     long long rows, long long size, const REAL* x, const REAL* gamma,
     const REAL* beta, long long groups, long long channels, long long places,
@@ -64,7 +66,7 @@ extern "C" __global__ void norm_rows(
     REAL scale = SCALE(power);
     long long first = row % groups * channels;
     EACH(j) {
-        long long c = first + (places == 1 ? j : j / places);
+        long long c = first + CHANNEL(j);
         REAL hat = (x[j] - middle) * scale;
         out[j] = hat * (gamma ? gamma[c] : 1) + (beta ? beta[c] : 0);
     }
@@ -81,7 +83,7 @@ extern "C" __global__ void norm_slopes(
     long long first = row % groups * channels;
     REAL level = 0, along = 0;
     EACH(j) {
-        long long c = first + (places == 1 ? j : j / places);
+        long long c = first + CHANNEL(j);
         REAL h = g[j] * (gamma ? gamma[c] : 1);
         level += h;
         along += h * (x[j] - middle) * scale;
@@ -89,7 +91,7 @@ extern "C" __global__ void norm_slopes(
     level = CENTER ? total_of(level) / size : 0;
     along = total_of(along) / size * BENT(var[row], scale);
     EACH(j) {
-        long long c = first + (places == 1 ? j : j / places);
+        long long c = first + CHANNEL(j);
         REAL h = g[j] * (gamma ? gamma[c] : 1);
         out[j] = (h - level - (x[j] - middle) * scale * along) * scale;
     }

@@ -91,9 +91,7 @@ def whole(xp: Any, *arrays: Any) -> tuple[Any, ...]:
 
 def needed(found: tuple[Any, ...], needs: tuple[bool, ...]) -> tuple[Any, ...]:
     """The gradients that were asked for, None for the others."""
-    pairs = zip(
-        found, needs, strict=False
-    )  # inputs left out at the end ask for nothing
+    pairs = zip(found, needs, strict=False)  # inputs left out at the end have no need
     return tuple([v if need else None for v, need in pairs])
 
 

@@ -58,13 +58,14 @@ ADAN = """
     m_new = beta_1 * m + (1 - beta_1) * g;
     w_new = beta_2 * w + (1 - beta_2) * change;
     T ahead = g + beta_2 * change;
-    n_new = beta_3 * n + (1 - beta_3) * ahead * ahead;
-    T u = (first * m_new + second * w_new) / (sqrt(n_new) * correction + epsilon);
+    s_new = beta_3 * s + (1 - beta_3) * ahead * ahead;
+    T u = (first * m_new + second * w_new) / (sqrt(s_new) * correction + epsilon);
     p_new = keep_p * p - keep_u * u;
     pre_new = -g;
 """
 
-# The arrays that come in, the numbers, the arrays that go out, and the formula.
+# The arrays that come in, the numbers, the arrays that go out, and the formula. CuPy
+# keeps the names n and i, and those that begin with _, for itself.
 ADAM_NUMBERS = "step beta_1 beta_2 correction epsilon penalty keep cautious"
 RMSPROP_NUMBERS = "lr alpha momentum epsilon penalty"
 FORMULAS: dict[Any, tuple[str, str, str, str]] = {
@@ -102,9 +103,9 @@ FORMULAS: dict[Any, tuple[str, str, str, str]] = {
         RMSPROP.format(center=CENTER, push=PUSH),
     ),
     adan_step: (
-        "p g m n w pre",
+        "p g m s w pre",
         "first second correction beta_1 beta_2 beta_3 epsilon keep_p keep_u",
-        "p_new m_new n_new w_new pre_new",
+        "p_new m_new s_new w_new pre_new",
         ADAN,
     ),
 }
