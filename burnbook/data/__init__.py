@@ -19,6 +19,7 @@ from burnbook.data.dataloader import (
 from burnbook.data.dataset import Dataset, InMemDataset
 from burnbook.data.digits import DigitsDataset
 from burnbook.data.fashion_mnist import FashionMnistDataset
+from burnbook.data.huggingface import HuggingfaceDatasetLoader
 from burnbook.data.idx import read_idx
 from burnbook.data.image import (
     BoundingBox,
@@ -82,6 +83,7 @@ __all__ = [
     "DigitsDataset",
     "FashionMnistDataset",
     "FixBatchStrategy",
+    "HuggingfaceDatasetLoader",
     "ImageDatasetItem",
     "ImageFolderDataset",
     "InMemDataset",

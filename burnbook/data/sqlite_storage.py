@@ -161,7 +161,8 @@ class SqliteDatasetWriter:
         """Write rows (dicts, dataclasses) with a column per field; returns how many.
 
         The first row names the columns. Lists and dicts are kept as JSON text. Where
-        the first row does not tell the type of a column, `types` does (`"real"`).
+        the first row does not tell the type of a column, `types` does (`"real"`), and
+        without any row they name the columns.
         """
         count, insert = 0, ""
         names: list[str] = []
@@ -179,6 +180,9 @@ class SqliteDatasetWriter:
                 self._insert(insert, [_stored(split, n, values[n]) for n in names])
                 self._counts[split] += 1
             count += 1
+        if not count and types:
+            with self._lock:
+                self._create(split, types)
         return count
 
     def set_completed(self) -> None:
