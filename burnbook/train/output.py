@@ -74,7 +74,8 @@ class Adaptor:
         moved = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
-                setattr(moved, name, value.detach().to_device(device))
+                plain = value.inner() if value.device().ad_enabled else value
+                setattr(moved, name, plain.to_device(device))
         return moved
 
     def adapt(self, into: type | None) -> Any:

@@ -25,9 +25,22 @@ class Trace:
         ...     trace.add(step, 10.0 * step)
         >>> trace.table().tolist()[0]      # position, mean, lowest, highest
         [0.5, 5.0, 0.0, 10.0]
+
+    Why: NaN and infinity have no place in a picture. They leave a gap where they stand
+    alone, and are left out of a bucket that has anything else.
     """
 
-    __slots__ = ("_count", "_high", "_low", "_sum", "_table", "_x", "rows", "stride")
+    __slots__ = (
+        "_count",
+        "_finite",
+        "_high",
+        "_low",
+        "_sum",
+        "_table",
+        "_x",
+        "rows",
+        "stride",
+    )
 
     def __init__(self, buckets: int = 512):
         self._table = np.empty((buckets, 4))
@@ -36,7 +49,7 @@ class Trace:
         self._open()
 
     def _open(self) -> None:
-        self._count = 0
+        self._count = self._finite = 0
         self._x = 0.0
         self._sum = 0.0
         self._low = math.inf
@@ -46,11 +59,13 @@ class Trace:
         """Add the value of one batch at position x."""
         self._count += 1
         self._x += x
-        self._sum += value
-        if value < self._low:
-            self._low = value
-        if value > self._high:
-            self._high = value
+        if math.isfinite(value):
+            self._finite += 1
+            self._sum += value
+            if value < self._low:
+                self._low = value
+            if value > self._high:
+                self._high = value
         if self._count == self.stride:
             if self.rows == len(self._table):
                 self._halve()
@@ -60,20 +75,15 @@ class Trace:
             self._open()
 
     def _bucket(self) -> tuple[float, float, float, float]:
-        count = self._count
-        return self._x / count, self._sum / count, self._low, self._high
+        x = self._x / self._count
+        if not self._finite:
+            return x, math.nan, math.nan, math.nan
+        return x, self._sum / self._finite, self._low, self._high
 
     def _halve(self) -> None:
         """Merge neighbours; the open bucket stays open at twice the stride."""
-        even, odd = self._table[0::2], self._table[1::2]
-        half = len(odd)
-        self._table[:half] = np.column_stack(
-            [
-                (even[:half, :2] + odd[:, :2]) / 2,
-                np.minimum(even[:half, 2], odd[:, 2]),
-                np.maximum(even[:half, 3], odd[:, 3]),
-            ]
-        )
+        half = len(self._table) // 2
+        self._table[:half] = merged(self._table[: 2 * half])
         self.rows = half
         self.stride *= 2
 
@@ -83,6 +93,32 @@ class Trace:
         if self._count:
             return np.vstack([rows, self._bucket()])
         return rows.copy()
+
+
+def merged(table: np.ndarray) -> np.ndarray:
+    """Make one bucket of every two; one that is a gap leaves the other as it is.
+
+    Example:
+        >>> merged(np.array([[0.0, 1, 1, 1], [1, 3, 2, 4]])).tolist()
+        [[0.5, 2.0, 1.0, 4.0]]
+        >>> merged(np.array([[0.0, 1, 1, 1], [1, np.nan, 0, 0]])).tolist()
+        [[0.5, 1.0, 1.0, 1.0]]
+    """
+    even, odd = table[0::2], table[1::2]
+    even_gap = ~np.isfinite(even[:, 1:2])
+    odd_gap = ~np.isfinite(odd[:, 1:2])
+    one = np.where(even_gap, odd, even)[:, 1:]
+    two = np.where(odd_gap, even, odd)[:, 1:]
+    with np.errstate(invalid="ignore"):  # both are gaps, +∞ and −∞
+        mean = (one[:, 0] + two[:, 0]) / 2
+    return np.column_stack(
+        [
+            (even[:, 0] + odd[:, 0]) / 2,
+            mean,
+            np.minimum(one[:, 1], two[:, 1]),
+            np.maximum(one[:, 2], two[:, 2]),
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -114,6 +150,8 @@ class Curve:
         """Add the value of one batch at position x (in epochs)."""
         self.steps.add(x, value)
         self._last = x
+        if not math.isfinite(value):
+            return
         if value < self._low:
             self._low = value
         if value > self._high:

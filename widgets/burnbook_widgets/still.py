@@ -13,7 +13,7 @@ from html import escape
 
 import numpy as np
 
-from burnbook_widgets.curves import Curves
+from burnbook_widgets.curves import Curves, merged
 from burnbook_widgets.drawing import Area, Drawing, Line, Mark, Point, Words
 
 PANEL_WIDTH, PANEL_HEIGHT = 400, 250
@@ -151,7 +151,9 @@ def _in_unit(name: str, units: dict[str, str] | None) -> str:
 
 def figure(value: float | None) -> str:
     """A number with four significant digits; a dash where there is none."""
-    return "–" if value is None else f"{value:.4g}"
+    if value is None:
+        return "–"
+    return "NaN" if math.isnan(value) else f"{value:.4g}"
 
 
 def _legend(sheet: Drawing) -> None:
@@ -249,11 +251,8 @@ def _whiskers(sheet: Drawing, box: Axes, part: Sequence[Sequence[float]]) -> Non
 def thin(table: np.ndarray, most: int = 240) -> np.ndarray:
     """Merge neighbouring buckets until at most `most` are left."""
     while len(table) > most:
-        pairs = table[: len(table) // 2 * 2].reshape(-1, 2, 4)
-        merged = pairs.mean(axis=1)
-        merged[:, 2] = pairs[:, :, 2].min(axis=1)
-        merged[:, 3] = pairs[:, :, 3].max(axis=1)
-        table = np.vstack([merged, table[len(pairs) * 2 :]])
+        even = len(table) // 2 * 2
+        table = np.vstack([merged(table[:even]), table[even:]])
     return table
 
 
