@@ -207,6 +207,17 @@ def test_an_image_of_one_million_pixels_is_the_most_if_one_says_so(
         read_image(saved(tmp_path / "x.png", BYTES))
 
 
+def test_a_small_file_cannot_claim_a_large_image(tmp_path):
+    path = saved(tmp_path / "x.bmp", BYTES)
+    data = bytearray(path.read_bytes())
+    data[18:26] = struct.pack("<2i", 8000, 8000)
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="claims 8,000 × 8,000 pixels, 2,8"):
+        read_image(path)
+    blank = saved(tmp_path / "blank.png", np.zeros((4000, 4000), np.uint8))
+    assert read_image(blank).shape == (4000, 4000, 1)
+
+
 # Folders
 
 

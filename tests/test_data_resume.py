@@ -324,7 +324,7 @@ def test_a_folder_of_files_appears_whole_or_not_at_all(mirror, tmp_path):
     small = Archive("", None, None, Bounds(10, 1000))
     with pytest.raises(DataError, match="unpacks to more than 1,000 bytes"):
         obtain_folder(place, [archive_at(mirror(PACK), small)], "")
-    assert list(place.parent.iterdir()) == []
+    assert not place.parent.exists()
     server = mirror(PACK)
     obtain_folder(place, [archive_at(server)], "")
     assert (place / "set" / "thing").read_bytes() == CONTENT
