@@ -30,17 +30,20 @@ from burnbook.train import (
     EventStore,
     FBetaScoreMetric,
     FileMetricLogger,
+    FormatOptions,
     GpuTemperature,
     HammingScore,
     InMemoryMetricLogger,
     IterationSpeedMetric,
     LearnerSummary,
+    LossInput,
     LossMetric,
     Metric,
     MetricEntry,
     MetricHistory,
     MultiLabelClassificationOutput,
     NumericEntry,
+    NumericMetricState,
     PerplexityMetric,
     PrecisionMetric,
     RecallMetric,
@@ -52,6 +55,7 @@ from burnbook.train import (
     WordErrorRate,
 )
 from burnbook.train.events import mean
+from burnbook.train.runs.logs import parse_log
 from tests.metric_tools import PLAIN, floats, ints, metadata
 from tests.tiny_training import DEVICE, Probe, build, builder, loader, recorder, tiny
 
@@ -177,6 +181,52 @@ def test_a_metric_forgets_the_epoch_at_its_end(tmp_path):
     assert metric.compute() is None
 
 
+# Metrics of one's own
+
+
+class OwnLoss(Metric):
+    """The loss metric as the book writes it: an input, update, clear."""
+
+    name = "Own Loss"
+    Input = LossInput
+
+    def __init__(self):
+        self.state = NumericMetricState()
+
+    def update(self, item, metadata):
+        loss = float(item.tensor.mean().into_scalar())
+        return self.state.update(loss, 1, FormatOptions(self.name, precision=2))
+
+    def clear(self):
+        self.state.reset()
+
+
+class PlottedLoss(OwnLoss):
+    """What makes it numeric: a value."""
+
+    name = "Plotted Loss"
+    numeric = True
+
+    def value(self):
+        return self.state.value()
+
+
+def test_a_metric_of_ones_own_is_logged_and_a_numeric_one_is_plotted(tmp_path):
+    made = builder(tmp_path, 2)
+    for metric in (OwnLoss(), PlottedLoss()):
+        made.metric_train(metric).metric_valid(metric)
+    made.metric_train_numeric(PlottedLoss()).metric_valid_numeric(PlottedLoss())
+    trained = build(made)
+    trained.fit(loader(), loader(1))
+    history = trained.result.history
+    for split in ("train", "valid"):
+        for name in ("Own_Loss", "Plotted_Loss"):
+            assert lines(tmp_path, split, name) == lines(tmp_path, split, "Loss")
+        assert "Own Loss" not in history.last(split)
+        ours, plotted = (history.epochs(n, split) for n in ("Loss", "Plotted Loss"))
+        assert ours == plotted
+
+
 # What is read back
 
 
@@ -200,6 +250,8 @@ def test_a_last_line_that_is_final_is_the_epoch():
 def test_what_weighs_nothing_counts_nothing_even_if_it_is_infinite():
     assert mean([NumericEntry(math.inf, 0), NumericEntry(2.0, 3)]) == 2.0
     assert mean([NumericEntry(math.inf, 0)]) is None
+    assert parse_log("inf,0\n2,3\n").mean == 2.0
+    assert parse_log("inf,0\n").mean is None
 
 
 def test_an_epoch_that_is_not_a_number_is_never_the_best():

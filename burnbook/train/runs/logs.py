@@ -33,10 +33,10 @@ class MetricLog:
         """The number of the epoch: the final one, else Σ vᵢ nᵢ / Σ nᵢ."""
         if self.final is not None:
             return self.final
-        total = float(self.counts.sum())
-        if not total:
-            return None
-        return float((self.values * self.counts).sum() / total)
+        counted = self.counts > 0  # the others weigh nothing, were they infinite
+        values, counts = self.values[counted], self.counts[counted]
+        total = float(counts.sum())
+        return float((values * counts).sum() / total) if total else None
 
 
 def read_log(path: Path) -> MetricLog | None:
