@@ -17,8 +17,10 @@ from burnbook.data.dataloader import (
     Progress,
 )
 from burnbook.data.dataset import Dataset, InMemDataset
+from burnbook.data.diabetes import DiabetesDataset
 from burnbook.data.digits import DigitsDataset
 from burnbook.data.fashion_mnist import FashionMnistDataset
+from burnbook.data.housing import HousingDataset
 from burnbook.data.huggingface import HuggingfaceDatasetLoader
 from burnbook.data.idx import read_idx
 from burnbook.data.image import (
@@ -80,9 +82,11 @@ __all__ = [
     "DatasetInfo",
     "DbPediaDataset",
     "DbPediaItem",
+    "DiabetesDataset",
     "DigitsDataset",
     "FashionMnistDataset",
     "FixBatchStrategy",
+    "HousingDataset",
     "HuggingfaceDatasetLoader",
     "ImageDatasetItem",
     "ImageFolderDataset",
