@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
 
 from burnbook.data.idx import AGAIN, GZIP
+from burnbook.data.transfer import remove_abandoned
 from burnbook.errors import DataError
 
 CHUNK = 1 << 18
@@ -73,6 +74,7 @@ def read_tar(
 
 def extract_tar(file: IO[bytes], name: str, folder: Path, bounds: Bounds) -> None:
     """Unpack an archive into a folder that appears only when it is whole."""
+    remove_abandoned(folder)
     working = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.part")
     try:
         for path, content in read_tar(file, name, bounds):

@@ -24,7 +24,7 @@ from burnbook.data.archive import ENDINGS, Bounds, Readable, extract_tar, read_t
 from burnbook.data.idx import GZIP, Inflate
 from burnbook.data.transfer import Part, Report, Unusable, receive
 from burnbook.errors import ConfigError, DataError
-from burnbook.files import atomic_write
+from burnbook.files import atomic_write, remove_leftovers
 
 CHUNK = 1 << 20
 USUAL = Bounds()
@@ -142,6 +142,7 @@ def obtain_path(
     path = cached(file, folder)
     if path is not None:
         return path
+    remove_leftovers(folder)  # of writers that were killed
     problems: list[tuple[str, str]] = []
     for mirror in [*_by_hand(folder, mirrors), *mirrors]:
         try:

@@ -12,6 +12,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import time
 import urllib.error
 import urllib.request
@@ -60,6 +61,7 @@ class Part:
     def __init__(self, target: Path) -> None:
         self.path = target.with_name(f".{target.name}.part")
         self.url = self.version = ""
+        remove_abandoned(target)
         folders = self.path.parents
         self.made = [folder for folder in folders if not folder.exists()]
         try:
@@ -131,6 +133,22 @@ class Part:
     def _trouble(self, error: OSError) -> DataError:
         what = f"{self.path.parent} cannot be written: {error.strerror or error}"
         return DataError("download", what, cure="BURNBOOK_CACHE=/a/folder/of/yours")
+
+
+def remove_abandoned(target: Path, older_than: float = 86_400.0) -> None:
+    """Remove what killed processes have left of `target` under names of their own.
+
+    Only what nobody has touched for `older_than` seconds goes.
+    """
+    own = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{32}}\.(part|from)")
+    with contextlib.suppress(OSError):
+        for path in target.parent.iterdir():
+            old = time.time() - path.lstat().st_mtime >= older_than
+            if own.fullmatch(path.name) and old:
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink()
 
 
 def receive(
