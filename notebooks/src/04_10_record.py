@@ -1,0 +1,486 @@
+# %% [markdown] tags=["goals"]
+# # 4.10 · Record
+#
+# After this chapter you can
+#
+# - save what a model has learned, in every format and precision of Burn;
+# - say what the bytes of a file mean, and read one without the library;
+# - open Rust's files of any year, and load what fits into a model that changed.
+#
+# About 25 minutes. You should have read [chapter 4.4](04_04_module.ipynb) and
+# [chapter 4.9](04_09_config.ipynb).
+
+# %% tags=["setup"]
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import msgpack
+import numpy as np
+
+import burnbook
+from burnbook import nn, optim, record
+from burnbook.autodiff import Autodiff
+from burnbook.backend import Numpy
+from burnbook.cli import main as burnbook_command
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.module import Module, Param, ParamId
+from burnbook.optim import GradientsParams
+from burnbook.record import (
+    FullPrecisionSettings,
+    HalfPrecisionSettings,
+    NamedMpkFileRecorder,
+)
+from burnbook.tensor import Tensor
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Bars
+
+burnbook.seed(0)
+folder = Path("artifacts/record")
+shutil.rmtree(folder, ignore_errors=True)
+
+# %% [markdown]
+# ## Try it
+#
+# A layer with numbers that one recognizes again, and ids that are always the same. Its
+# record goes to a file, and comes back.
+
+# %% tags=["run-me"]
+device = Numpy()
+weight = Tensor[2].from_floats([[1, 2, 3], [4, 5, 6]], device)
+bias = Tensor[1].from_floats([0.5, -1.5, 1 / 3], device)
+layer = nn.Linear(
+    weight=Param.initialized(ParamId(1), weight),
+    bias=Param.initialized(ParamId(2), bias),
+)
+recorder = NamedMpkFileRecorder(FullPrecisionSettings)
+path = recorder.record(layer.into_record(), folder / "layer")
+print(path.name, path.stat().st_size, "bytes")
+
+# %% tags=["run-me"]
+fresh = nn.LinearConfig(2, 3).init(device)
+loaded = fresh.load_record(recorder.load(folder / "layer", device))
+same(loaded.weight.val(), weight)
+print(loaded.weight.id == layer.weight.id)
+
+# %% [markdown]
+# A **record** is what is worth keeping of a thing: parameters with their ids, the state
+# of an optimizer, the step of a schedule. It knows no device and no file. A **recorder**
+# knows both: a format, and how many bits a number gets.
+#
+# ## By hand
+#
+# MessagePack is JSON in bytes. So a few lines of Python read what Burn's `.mpk` files
+# hold; that is the whole format:
+
+# %% tags=["run-me"]
+content = msgpack.unpackb(path.read_bytes())
+for name, text in content["metadata"].items():
+    print(f"{name:9}{text[-49:]}")
+stored = content["item"]["weight"]
+print(stored["id"], stored["param"]["dtype"], stored["param"]["shape"])
+numbers = np.frombuffer(stored["param"]["bytes"], "<f4")
+by_hand = numbers.reshape(stored["param"]["shape"])
+
+# %% [markdown]
+# ## In burnbook
+
+# %% tags=["run-me"]
+same(by_hand, loaded.weight.val())
+print(layer.into_record()["weight"])
+print(record.describe(path))
+
+# %% [markdown]
+# A record is plain Python all the way down: dicts, lists, numbers, texts, `None`, and
+# `ParamRecord` or `TensorData` at the leaves. What a config can make again (sizes,
+# strides, probabilities) is `None` in it.
+#
+# ## Every recorder
+#
+# | recorder | file | packed | for |
+# |---|---|---|---|
+# | `NamedMpkFileRecorder`, `DefaultFileRecorder` | `.mpk` | – | everything; the default |
+# | `NamedMpkGzFileRecorder` | `.mpk.gz` | gzip | to store for years |
+# | `BinFileRecorder` | `.bin` | – | small and fast, for one version of one model |
+# | `BinGzFileRecorder` | `.bin.gz` | gzip | the smallest |
+# | `JsonGzFileRecorder` | `.json.gz` | gzip | other programs |
+# | `PrettyJsonFileRecorder` | `.json` | – | to look at |
+# | `BinBytesRecorder`, `NamedMpkBytesRecorder` | bytes in memory | – | [without files](06_saving_and_loading.ipynb) |
+# | `BurnpackRecorder` | `.bpk` | – | Burn since 0.19 |
+# | `SafetensorsRecorder` | `.safetensors` | – | Hugging Face, burn-store |
+
+# %% tags=["run-me"]
+recorders = [
+    record.NamedMpkFileRecorder,
+    record.NamedMpkGzFileRecorder,
+    record.BinFileRecorder,
+    record.BinGzFileRecorder,
+    record.JsonGzFileRecorder,
+    record.PrettyJsonFileRecorder,
+    record.BurnpackRecorder,
+    record.SafetensorsRecorder,
+]
+for kind in recorders:
+    one = kind(FullPrecisionSettings)
+    file = one.record(layer.into_record(), folder / "a")
+    again = fresh.load_file(file, one, device)
+    print(f"{file.name:15}", np.array_equal(again.weight.val(), weight))
+
+# %% [markdown]
+# Some have names for their usual settings: `DefaultRecorder` (named MessagePack, full),
+# `CompactRecorder` (the same with half precision, for checkpoints),
+# `SensitiveCompactRecorder` (bincode, gzip, half), `DebugRecordSettings` (indented JSON).
+#
+# ## Three precisions
+#
+# How many bits are written has nothing to do with how many the model trains with.
+#
+# | settings | floats | whole numbers |
+# |---|---|---|
+# | `DoublePrecisionSettings` | f64 | i64 |
+# | `FullPrecisionSettings` | f32 | i32 |
+# | `HalfPrecisionSettings` | f16: three digits, at most 65,504 | i16 |
+
+# %% tags=["run-me"]
+for settings in (
+    record.DoublePrecisionSettings,
+    record.FullPrecisionSettings,
+    record.HalfPrecisionSettings,
+):
+    one = NamedMpkFileRecorder(settings)
+    size = one.record(layer.into_record(), folder / "b").stat().st_size
+    third = one.load(folder / "b")["bias"].param.to_list()[2]
+    print(f"{settings.float}  {size} bytes  1/3 is {third:.8f}")
+
+# %% [markdown]
+# Loading converts twice, to the recorder's precision and then to the device's. So a
+# file of 32 bits, loaded with half precision, has been rounded once:
+
+# %% tags=["run-me"]
+wide, half = Numpy(float="f64"), NamedMpkFileRecorder(HalfPrecisionSettings)
+for one in (recorder, half):
+    third = one.load(folder / "layer", wide)["bias"].param
+    print(third.dtype, f"{third.to_list()[2]:.8f}")
+
+# %% [markdown]
+# ## See it
+#
+# The network of chapter 3, with 64 hidden numbers, in kilobytes. Random weights can
+# hardly be packed; names and ids can. JSON writes every byte of a tensor as a number.
+
+# %% tags=["widget"]
+model = ModelConfig(10, 64).init(device)
+sizes = {}
+for kind in recorders:
+    file = kind().record(model.into_record(), folder / "c")
+    sizes[file.name[1:]] = file.stat().st_size / 1000
+compact = record.CompactRecorder().record(model.into_record(), folder / "d")
+sizes["compact .mpk"] = compact.stat().st_size / 1000
+Bars(sizes, "The same model in kB")
+
+# %% [markdown]
+# ## What the bytes look like
+#
+# Bincode has no names at all. A number says how long the next text or list is, and only
+# the module knows what the text was for. This is all of our layer:
+
+# %% tags=["run-me"]
+binary = (folder / "a.bin").read_bytes()
+print(len(binary), "bytes, the metadata:", binary[:8])
+item = binary[130:]
+print(item[:14], "the id, 13 letters")
+print(item[14:15].hex(), "bytes follow:", np.frombuffer(item[15:39], "<f4"))
+print(item[39:43].hex(" "), "rank 2, the sizes 2 and 3, type 1: F32")
+print(item[43:44].hex(), "yes, there is a bias")
+
+# %% [markdown]
+# So a `.bin` file opens only in its module; until then it is sealed. The others can be
+# opened by anybody. JSON, with indentation:
+
+# %% tags=["run-me"]
+print(record.BinFileRecorder().load(folder / "a"))
+tree = json.loads((folder / "a.json").read_text())
+print(json.dumps(tree["item"]["bias"])[:79], "…")
+
+# %% [markdown]
+# Safetensors begins with a text of names, types and places, burnpack with the same as
+# CBOR; then come the elements, and nothing else.
+
+# %% tags=["run-me"]
+data = (folder / "a.safetensors").read_bytes()
+length = int.from_bytes(data[:8], "little")
+for name, about in json.loads(data[8 : 8 + length]).items():
+    print(f"{name:7}", *about.values())
+print((folder / "a.bpk").read_bytes()[:4])
+
+# %% [markdown]
+# ## Any state
+#
+# Safetensors holds tensors only, and that is why Burn began with formats of its own: an
+# optimizer has counts, a schedule has a step, and you may have anything. Whatever has
+# `into_record`, and any tree or dataclass, can be recorded.
+
+# %% tags=["run-me"]
+trained = layer.train()
+loss = trained.forward(Tensor[2].ones([1, 2], Autodiff(device))).sum()
+grads = GradientsParams.from_grads(loss.backward(), trained)
+adam = optim.AdamConfig().init()
+trained = adam.step(0.1, trained, grads)
+
+state = {"optimizer": adam, "epoch": 3, "best": 0.25, "names": ["cat", "dog"]}
+recorder.record(state, folder / "state")
+print(record.describe(folder / "state.mpk"))
+
+# %% tags=["run-me"]
+back = recorder.load(folder / "state", device)
+resumed = optim.AdamConfig().init().load_record(back["optimizer"])
+print(back["epoch"], back["names"], resumed)
+
+# %% [markdown]
+# ## What Rust wrote
+#
+# The layout of a tensor changed with Burn 0.14, ids changed twice, element types were
+# added. All of it is read; here is a file as Burn 0.13 made them. To write, name the
+# release: 0.15 to 0.20 share a layout, and `BurnpackRecorder` is for those after.
+
+# %% tags=["run-me"]
+old = {"id": "6f0f1bd6-5b3b-4a4c-9d0a-27b12b2d5f11"}
+old["param"] = {"value": [1.5, 2.5, 3.5], "shape": [3]}
+metadata = dict.fromkeys(content["metadata"], "f32") | {"version": "0.13.2"}
+item = {"weight": stored, "bias": old}
+item["weight"] = {"id": old["id"], "param": {"value": [0.0] * 6}}
+item["weight"]["param"]["shape"] = [2, 3]
+data = msgpack.packb({"metadata": metadata, "item": item, "_b": []})
+
+tree = record.NamedMpkBytesRecorder().load(data, device)
+print(tree["bias"].param.to_list())
+print(NamedMpkFileRecorder(version="0.18.0").metadata.version)
+
+# %% [markdown]
+# On the command line `burnbook inspect` says what is in a file, whoever wrote it:
+
+# %% tags=["run-me"]
+assert burnbook_command(["inspect", str(folder / "a.bpk")]) == 0
+
+# %% [markdown]
+# ## A model that changed
+#
+# You trained ten classes and want twenty: the body fits, the head does not. By itself
+# `load_record` loads all or nothing. `load_partial` loads what fits and reports the rest.
+
+
+# %% tags=["run-me"]
+class Classifier(Module):
+    body: nn.Linear
+    head: nn.Linear
+    gain: Param | None
+
+
+def classifier(classes, gain=None):
+    body = nn.LinearConfig(4, 8).init(device)
+    head = nn.LinearConfig(8, classes).init(device)
+    return Classifier(body, head, gain)
+
+
+# %% tags=["run-me"]
+ten = classifier(10, Param.from_tensor(Tensor[1].ones([1], device)))
+twenty, report = classifier(20).load_partial(ten.into_record())
+print(report)
+same(twenty.body.weight.val(), ten.body.weight.val())
+
+# %% [markdown]
+# The record is a tree, so you may also bend it before loading: rename a part, take one
+# out, put another in.
+
+# %% tags=["run-me"]
+tree = ten.into_record()
+tree["head"] = classifier(20).into_record()["head"]
+del tree["gain"]
+_, report = classifier(20).load_partial(tree)
+print(report.complete, repr(report))
+
+# %% [markdown]
+# ## Damage
+#
+# Gzip has a checksum, so every packed file knows when a byte has changed. In the others
+# a changed weight is a weight like any other. Whatever is written appears whole or not
+# at all: a crash leaves the old file.
+
+# %% tags=["run-me"]
+for name, kind in (
+    ("a.mpk", NamedMpkFileRecorder),
+    ("a.mpk.gz", record.NamedMpkGzFileRecorder),
+):
+    damaged = bytearray((folder / name).read_bytes())
+    damaged[-30] ^= 0x40
+    (folder / f"bad-{name}").write_bytes(damaged)
+    try:
+        kind().load(folder / f"bad-{name}")
+        print(name, "was read as if nothing had happened")
+    except record.RecordError as error:
+        print(name, "noticed:", error.what)
+
+# %% [markdown]
+# ## Which one?
+#
+# - For speed, a recorder without gzip: bincode is the smallest of these, named
+#   MessagePack opens also when the model has changed a little.
+# - To store, one with gzip, but not bincode: its layout follows the module and the
+#   version, and there are no names to find one's way with.
+# - To look at weights, indented JSON.
+# - Where there are no files, bincode in memory: [chapter 6](06_saving_and_loading.ipynb).
+# - For Burn 0.19 and later, burnpack; for other frameworks, safetensors.
+#
+# ## Look inside
+
+# %% tags=["peek"]
+peek(record.NamedMpkGzFileRecorder)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# A file is read by the recorder that wrote it. Another one says what it sees:
+
+# %% tags=["raises-exception"]
+(folder / "renamed.mpk").write_bytes(gzip.compress(path.read_bytes()))
+recorder.load(folder / "renamed")
+
+# %% [markdown]
+# Half precision ends at 65,504. No number becomes infinite in silence:
+
+# %% tags=["raises-exception"]
+large = layer.into_record() | {"bias": (bias * 1e6).into_data()}
+half.record(large, folder / "large")
+
+# %% [markdown]
+# And this is why not safetensors: the time step of Adam is a number, not a tensor.
+
+# %% tags=["raises-exception"]
+record.SafetensorsRecorder().record(adam, folder / "adam")
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 4.10.1: how many bytes are the elements of a linear layer
+# 784 → 128 with bias, in half precision?
+answer = ...
+check("4.10.1", answer)
+
+# %% tags=["solution"]
+answer = (784 * 128 + 128) * 2
+check("4.10.1", answer)
+
+# %% tags=["exercise"]
+# exercise 4.10.2: the recorder for a model that lies in an archive for ten
+# years: no number may change, and damage must be noticed
+answer = ...  # a recorder
+check("4.10.2", answer)
+
+# %% tags=["solution"]
+answer = record.NamedMpkGzFileRecorder(FullPrecisionSettings)
+check("4.10.2", answer)
+
+
+# %% tags=["exercise"]
+# exercise 4.10.3: read a record from `path` with one recorder and write it
+# beside that with another; return the path of the new file
+def convert(path, source, target):
+    return ...
+
+
+answer = ...  # convert
+check("4.10.3", answer)
+
+
+# %% tags=["solution"]
+def convert(path, source, target):
+    return target.record(source.load(path), path)
+
+
+answer = convert
+check("4.10.3", answer)
+
+
+# %% tags=["exercise"]
+# exercise 4.10.4: the same record, but its part `old` is called `new`
+def rename(tree, old, new):
+    return ...
+
+
+answer = ...  # rename
+check("4.10.4", answer)
+
+
+# %% tags=["solution"]
+def rename(tree, old, new):
+    return {new if name == old else name: part for name, part in tree.items()}
+
+
+answer = rename
+check("4.10.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Which parts of a layer are not in its record?</summary>
+#
+# What its config can make again: sizes, strides, probabilities, plain tensors. To load,
+# make the module from its config first.
+# </details>
+#
+# <details><summary>Why has a parameter an id in the file?</summary>
+#
+# The optimizer keeps its state by that id. Loaded together, model and optimizer find
+# each other again.
+# </details>
+#
+# <details><summary>A file of 32 bits is loaded with <code>CompactRecorder</code>. What happens?</summary>
+#
+# It opens, since the type stands beside every tensor, and every number is rounded to
+# 16 bits on its way.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: pickle</b></summary>
+#
+# Python's own format can hold anything, code to be run on loading included, so a pickle
+# from elsewhere is a program from elsewhere. Records hold numbers and names. Every
+# reader here checks lengths, depths and types before it believes them, and makes no more
+# memory than the file is large.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - A record is a plain tree; a recorder gives it a format and a precision.
+# - The file replaces its extension: `model` and `model.v1` both become `model.mpk`.
+# - Files of Burn from 0.13 on are read; 0.15's layout is written, or another on request.
+# - Loading is all or nothing, or partial with a report.
+# - Choose gzip to notice damage, bincode to be small, names to last.
+#
+# **Where this lives.** Recorders: `burnbook/record/__init__.py`,
+# `burnbook/record/recorder.py`, `burnbook/record/settings.py`,
+# `burnbook/record/precision.py`. The tree and Burn's layout: `burnbook/record/tree.py`,
+# `burnbook/record/layout.py`, `burnbook/record/quantized.py`. Formats:
+# `burnbook/record/mpk.py`, `burnbook/record/json_text.py`, `burnbook/record/packing.py`,
+# `burnbook/record/bincode.py`, `burnbook/record/binary.py`, `burnbook/record/schema.py`,
+# `burnbook/record/flat.py`, `burnbook/record/burnpack.py`, `burnbook/record/safe.py`.
+# What a file is: `burnbook/record/inspection.py`, `burnbook/record/foreign.py`. Partial
+# loading: `burnbook/module/report.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `NamedMpkFileRecorder(FullPrecisionSettings)` | `NamedMpkFileRecorder::<FullPrecisionSettings>::new()` | – (burnpack only) |
+# | `recorder.record(record, path)` | `recorder.record(record, path)?` | `record.save(path)?` |
+# | `recorder.load(path, device)` | `recorder.load(path, &device)?` | `ModuleRecord::load(path)?` |
+# | `model.into_record()` | `model.into_record()` | the same |
+# | `model.load_record(record)` | `model.load_record(record)` | the same |
+# | `model.load_partial(record)` | – | `record.allow_partial(true)`, `model.try_load_record(record)` |
+# | `BurnpackRecorder()` | – | `model.save_file(path)` |
+# | `SafetensorsRecorder()` | – | `SafetensorsStore` of burn-store |
+#
+# Next: [5 · Custom training loop](05_custom_training_loop.ipynb)
