@@ -4,6 +4,7 @@ from burnbook.module.display import Content, DisplaySettings
 from burnbook.module.lora import Lora, LoraAdapter, QLora
 from burnbook.module.module import Module, list_param_ids
 from burnbook.module.param import Param, ParamId, ParamRecord
+from burnbook.module.profiling import LayerProfile, ModuleProfile, profile
 from burnbook.module.reparameterization import Reparameterization, Reparameterizer
 from burnbook.module.report import LoadReport
 from burnbook.module.running import RunningState
@@ -13,12 +14,14 @@ from burnbook.module.visitor import ModuleMapper, ModuleVisitor
 __all__ = [
     "Content",
     "DisplaySettings",
+    "LayerProfile",
     "LayerSummary",
     "LoadReport",
     "Lora",
     "LoraAdapter",
     "Module",
     "ModuleMapper",
+    "ModuleProfile",
     "ModuleSummary",
     "ModuleVisitor",
     "Param",
@@ -29,5 +32,6 @@ __all__ = [
     "Reparameterizer",
     "RunningState",
     "list_param_ids",
+    "profile",
     "summary",
 ]

@@ -137,7 +137,7 @@ class ModuleSummary:
         frozen = self.params - self.trainable
         kept = f", {frozen:,} of them frozen" if frozen else ""
         return [
-            f"parameters: {self.params:,}{kept} ({_size(self.param_bytes)})",
+            f"parameters: {self.params:,}{kept} ({size_text(self.param_bytes)})",
             f"FLOPs of one forward pass: {self.flops:,}",
         ]
 
@@ -176,14 +176,14 @@ def summary(
     rows = _rows(model)
     traced = trace.copy(model.valid(), rows)
     devices = traced.devices()
-    given = [_argument(trace, value, devices, i) for i, value in enumerate(inputs)]
+    given = [argument(trace.tensor, v, devices, i) for i, v in enumerate(inputs)]
     getattr(traced, method)(*given)
-    for row, (_, layer, _) in zip(rows, _layers(traced), strict=True):
-        used = (id(param.val().value) in trace.used for param in _unique(layer))
+    for row, (_, layer, _) in zip(rows, layers_of(traced), strict=True):
+        used = (id(param.val().value) in trace.used for param in unique_params(layer))
         row.fused = not row.calls and any(used)
     _add_up(rows)
     total = 0
-    for param in _unique(model):
+    for param in unique_params(model):
         total += prod(param.shape) * param.device.dtype(param.kind).itemsize
     return ModuleSummary(rows, total, depth)
 
@@ -217,15 +217,13 @@ class Trace:
 
         made = rebuild(model, move, self.tensor)
         by_path = {row.path: row for row in rows}
-        for path, layer, _ in _layers(made):
+        for path, layer, _ in layers_of(made):
             self._listen(layer, by_path[path])
         return made
 
     def _listen(self, layer: Module, row: LayerSummary) -> None:
         """Put a method in front of each `forward…` of this one layer."""
-        for name in dir(type(layer)):
-            if name.startswith("forward") and callable(getattr(layer, name)):
-                layer.__dict__[name] = self._noting(getattr(layer, name), row)
+        listen(layer, lambda run: self._noting(run, row))
 
     def _noting(self, run: Callable[..., Any], row: LayerSummary) -> Callable[..., Any]:
         def noting(*args: Any, **named: Any) -> Any:
@@ -270,7 +268,14 @@ class Noting(Decorator):
         return repr(self.inner)  # errors name the device of the reader
 
 
-def _layers(value: Any, path: str = "", depth: int = 0) -> Iterator[Any]:
+def listen(layer: Module, wrap: Callable[[Callable[..., Any]], Any]) -> None:
+    """Put `wrap(method)` in the place of each `forward…` of this one layer."""
+    for name in dir(type(layer)):
+        if name.startswith("forward") and callable(getattr(layer, name)):
+            layer.__dict__[name] = wrap(getattr(layer, name))
+
+
+def layers_of(value: Any, path: str = "", depth: int = 0) -> Iterator[Any]:
     """Every module of a tree with its path and depth, the outermost first."""
     inside = depth
     if isinstance(value, Module):
@@ -278,14 +283,14 @@ def _layers(value: Any, path: str = "", depth: int = 0) -> Iterator[Any]:
         inside = depth + 1
     for name, held in children(value):
         if isinstance(held, (Module, list, tuple, dict)):
-            yield from _layers(held, f"{path}.{name}" if path else name, inside)
+            yield from layers_of(held, f"{path}.{name}" if path else name, inside)
 
 
 def _rows(model: Module) -> list[LayerSummary]:
     rows: list[LayerSummary] = []
-    for path, layer, depth in _layers(model):
+    for path, layer, depth in layers_of(model):
         sizes: list[tuple[int, bool]] = []
-        for param in _unique(layer):
+        for param in unique_params(layer):
             if param.kind is Float:
                 sizes.append((prod(param.shape), param.is_require_grad))
         every = sum(size for size, _ in sizes)
@@ -306,21 +311,27 @@ def _add_up(rows: list[LayerSummary]) -> None:
         open_.append(row)
 
 
-def _unique(module: Module) -> Iterable[Param]:
+def unique_params(module: Module) -> Iterable[Param]:
     """The parameters of a module, those in several places once."""
     found: dict[Param, None] = {}
     each_param(module, lambda param: found.setdefault(param))
     return found
 
 
-def _argument(trace: Trace, value: Any, devices: Sequence[Backend], place: int) -> Any:
-    """A shape becomes zeros; whatever holds tensors gets them counted."""
+def argument(
+    move: Callable[[Tensor], Tensor],
+    value: Any,
+    devices: Sequence[Backend],
+    place: int,
+    where: str = "summary",
+) -> Any:
+    """A shape becomes zeros; whatever holds tensors gets them moved."""
     sizes = isinstance(value, (list, tuple)) and all(type(n) is int for n in value)
     if not sizes:
-        return _counted(trace, value)
+        return _moved(move, value)
     if not devices:
         raise ConfigError(
-            "summary",
+            where,
             "a model without tensors does not say on which device the zeros shall be",
             [(f"input {place}", str(list(value)))],
             f"Tensor.zeros({list(value)}, device)",
@@ -328,18 +339,18 @@ def _argument(trace: Trace, value: Any, devices: Sequence[Backend], place: int) 
     return Tensor.zeros(list(value), devices[0])
 
 
-def _counted(trace: Trace, value: Any) -> Any:
+def _moved(move: Callable[[Tensor], Tensor], value: Any) -> Any:
     if isinstance(value, Tensor):
-        return trace.tensor(value)
+        return move(value)
     if isinstance(value, (list, tuple)):
-        parts = [_counted(trace, part) for part in value]
+        parts = [_moved(move, part) for part in value]
         return type(value)(parts) if type(value) in (list, tuple) else value
     if isinstance(value, dict):
-        return {key: _counted(trace, part) for key, part in value.items()}
+        return {key: _moved(move, part) for key, part in value.items()}
     held = getattr(value, "__dict__", None)
     if held and any(isinstance(part, Tensor) for part in held.values()):
         made = copy.copy(value)
-        made.__dict__.update({k: _counted(trace, v) for k, v in held.items()})
+        made.__dict__.update({k: _moved(move, v) for k, v in held.items()})
         return made
     return value
 
@@ -394,7 +405,7 @@ def _html_row(cells: tuple[str, ...]) -> str:
     return "".join(parts)
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
     """Bytes as people say them."""
     power = min(len(str(count)) - 1, 11) // 3
     return f"{count / 1000**power:.{min(power, 1)}f} {('B', 'kB', 'MB', 'GB')[power]}"
