@@ -1,5 +1,7 @@
 """Optimizers: Adam by its formula, gradients by parameter, records that resume."""
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -336,6 +338,17 @@ def test_a_failed_step_changes_no_state():
     with pytest.raises(ShapeError):
         optim.step(0.1, module, grads)
     assert optim.into_record() == before
+
+
+def test_a_step_leaves_no_cycles_that_hold_the_old_model():
+    optim, module = trained(2)
+    gc.collect()
+    gc.disable()
+    try:
+        module = optim.step(0.1, module, gradients(module))
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 # Configs and schedules

@@ -127,22 +127,37 @@ def rebuild(
     tied. Where a module is attached to a parameter, the stored one and those of the
     module are replaced, or with `fold` all of it by one plain parameter.
     """
-    done: dict[Param, Param] = {}
+    return _rebuild(value, _Once(param, tensor, fold), tensor)
 
-    def once(old: Param) -> Param:
-        made = done.get(old)
+
+class _Once:
+    """Replaces each parameter once.
+
+    Why a class: a function that calls itself is a cycle, and would keep the old tree
+    until Python looks for cycles.
+    """
+
+    def __init__(
+        self,
+        param: Callable[[Param], Param],
+        tensor: Callable[[Tensor], Tensor],
+        fold: Callable[[Reparameterized], Param] | None,
+    ):
+        self.param, self.tensor, self.fold = param, tensor, fold
+        self.done: dict[Param, Param] = {}
+
+    def __call__(self, old: Param) -> Param:
+        made = self.done.get(old)
         if made is None:
             if not isinstance(old, Reparameterized):
-                made = param(old)
-            elif fold is not None:
-                made = fold(old)
+                made = self.param(old)
+            elif self.fold is not None:
+                made = self.fold(old)
             else:
-                parts = once(old.stored), _rebuild(old.attached, once, tensor)
-                made = Reparameterized(*parts)
-            done[old] = made
+                attached = _rebuild(old.attached, self, self.tensor)
+                made = Reparameterized(self(old.stored), attached)
+            self.done[old] = made
         return made
-
-    return _rebuild(value, once, tensor)
 
 
 def _rebuild(

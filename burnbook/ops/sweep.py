@@ -4,10 +4,12 @@ Done expression by expression, every step of an optimizer's formula would go thr
 the whole memory again; done block by block, a block stays in the cache.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
-BLOCK = 1 << 14  # elements
+BLOCK = 1 << 17  # elements; with fewer, Python takes longer than NumPy
+SHARED = 1 << 18  # elements that are worth another thread
+GRAIN = 1 << 12
 Shape = tuple[int, ...]
 
 
@@ -26,29 +28,39 @@ def results(xp: Any, param: Any, memories: list[Any], reuse: bool) -> list[Any]:
 
 
 def sweep(
-    xp: Any, olds: list[Any], news: list[Any], spares: int
-) -> Iterator[tuple[list[Any], list[Any], list[Any]]]:
-    """Walk over arrays block by block: the old ones, the new ones, and spare room.
+    xp: Any, olds: list[Any], news: list[Any], spares: int, step: Callable[[Any], None]
+) -> None:
+    """Walk over arrays block by block: step((old ones, new ones, spare room)).
 
     Why: half precision is computed in single, as its squares soon vanish; its blocks
     are copied wide before and narrow after.
     """
     size, narrow = olds[0].size, olds[0].dtype.itemsize == 2
     wide = xp.float32 if narrow else olds[0].dtype
-    block = max(min(BLOCK, size) if xp.__name__ == "numpy" else size, 1)
-    rooms = [xp.empty(block, dtype=wide) for _ in range(spares)]
+    most = max(min(BLOCK, size) if xp.__name__ == "numpy" else size, 1)
     inputs, outputs = ([a.reshape(-1) for a in some] for some in (olds, news))
-    for first in range(0, size, block):
-        part = slice(first, min(first + block, size))
-        ins, outs = ([a[part] for a in some] for some in (inputs, outputs))
-        free = [room[: outs[0].size] for room in rooms]
-        if not narrow:
-            yield ins, outs, free
-            continue
-        wides = [xp.empty(outs[0].size, dtype=wide) for _ in outs]
-        yield [a.astype(wide) for a in ins], wides, free
-        for out, found in zip(outs, wides, strict=True):
-            out[...] = found
+
+    def walk(start: int, stop: int) -> None:
+        rooms = [xp.empty(min(most, stop - start), dtype=wide) for _ in range(spares)]
+        for first in range(start, stop, most):
+            part = slice(first, min(first + most, stop))
+            ins, outs = ([a[part] for a in some] for some in (inputs, outputs))
+            free = [room[: outs[0].size] for room in rooms]
+            if not narrow:
+                step((ins, outs, free))
+                continue
+            wides = [xp.empty(outs[0].size, dtype=wide) for _ in outs]
+            step(([a.astype(wide) for a in ins], wides, free))
+            for out, found in zip(outs, wides, strict=True):
+                out[...] = found
+
+    share = getattr(xp, "share", None)
+    if size <= most and not narrow:
+        step((inputs, outputs, [xp.empty(size, dtype=wide) for _ in range(spares)]))
+    elif share is None or size < SHARED:
+        walk(0, size)
+    else:
+        share(walk, (), size, GRAIN)
 
 
 def penalized(xp: Any, g: Any, p: Any, penalty: float, room: Any) -> Any:
@@ -66,9 +78,7 @@ def average(xp: Any, old: Any, x: Any, beta: float, out: Any, room: Any) -> None
     xp.add(out, room, out=out)
 
 
-def below(xp: Any, square: Any, epsilon: float, out: Any, scale: float = 1.0) -> None:
-    """out = scale √square + ε."""
+def below(xp: Any, square: Any, epsilon: float, out: Any) -> None:
+    """out = √square + ε."""
     xp.sqrt(square, out=out)
-    if scale != 1.0:
-        xp.multiply(out, scale, out=out)
     xp.add(out, epsilon, out=out)

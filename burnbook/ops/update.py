@@ -28,9 +28,13 @@ def sgd_step(xp: Any, param: Any, grad: Any, *, lr: float, penalty: float = 0.0)
     Shapes: param [...], grad [...] -> [...]
     """
     news = results(xp, param, [], False)
-    for (p, g), (p_new,), (room,) in sweep(xp, [param, grad], news, 1):
+
+    def block(part: Any) -> None:
+        (p, g), (p_new,), (room,) = part
         xp.multiply(penalized(xp, g, p, penalty, room), lr, out=room)
         xp.subtract(p, room, out=p_new)
+
+    sweep(xp, [param, grad], news, 1, block)
     return news[0]
 
 
@@ -68,7 +72,9 @@ def momentum_step(
     """
     olds = [param, grad, velocity]
     news = results(xp, param, [velocity], reuse)
-    for (p, g, v), (p_new, v_new), (room, t) in sweep(xp, olds, news, 2):
+
+    def block(part: Any) -> None:
+        (p, g, v), (p_new, v_new), (room, t) = part
         g = penalized(xp, g, p, penalty, room)
         xp.multiply(g, 1 - dampening, out=t)
         xp.multiply(v, momentum, out=v_new)
@@ -80,6 +86,8 @@ def momentum_step(
         else:
             xp.multiply(v_new, lr, out=t)
         xp.subtract(p, t, out=p_new)
+
+    sweep(xp, olds, news, 2, block)
     return tuple(news)
 
 
@@ -190,10 +198,12 @@ def adam(
     reuse: bool,
 ) -> tuple[Any, ...]:
     """Both forms of Adam: what they remember is [m, v] or [m, v, x]."""
-    step = lr / (1 - beta_1**time)
-    correction = (1 - beta_2**time) ** -0.5
+    correction = (1 - beta_2**time) ** 0.5  # of √v: here it moves to what is above it
+    step, epsilon = lr / (1 - beta_1**time) * correction, epsilon * correction
     news = results(xp, olds[0], olds[2:], reuse)
-    for (p, g, m, v, *top), new, (room, t) in sweep(xp, olds, news, 2):
+
+    def block(part: Any) -> None:
+        (p, g, m, v, *top), new, (room, t) = part
         p_new, m_new, v_new, *top_new = new
         g = penalized(xp, g, p, penalty, room)
         average(xp, m, g, beta_1, m_new, t)
@@ -201,13 +211,15 @@ def adam(
         average(xp, v, t, beta_2, v_new, t)
         if top:
             v_new = xp.maximum(top[0], v_new, out=top_new[0])
-        below(xp, v_new, epsilon, t, correction)
+        below(xp, v_new, epsilon, t)
         xp.divide(m_new, t, out=t)
         xp.multiply(t, step, out=t)
         if decay:
             xp.multiply(p, 1 - lr * decay, out=room)
             p = xp.where((p >= 0) == (m_new >= 0), room, p) if cautious else room
         xp.subtract(p, t, out=p_new)
+
+    sweep(xp, olds, news, 2, block)
     return tuple(news)
 
 
@@ -238,7 +250,9 @@ def adagrad_step(
     """
     olds = [param, grad, total]
     news = results(xp, param, [total], reuse)
-    for (p, g, s), (p_new, s_new), (room, t) in sweep(xp, olds, news, 2):
+
+    def block(part: Any) -> None:
+        (p, g, s), (p_new, s_new), (room, t) = part
         g = penalized(xp, g, p, penalty, room)
         xp.multiply(g, g, out=t)
         xp.add(s, t, out=s_new)
@@ -246,6 +260,8 @@ def adagrad_step(
         xp.divide(g, t, out=t)
         xp.multiply(t, lr, out=t)
         xp.subtract(p, t, out=p_new)
+
+    sweep(xp, olds, news, 2, block)
     return tuple(news)
 
 
@@ -363,7 +379,9 @@ def rmsprop(
 ) -> tuple[Any, ...]:
     """All forms of RMSProp: what they remember is [s], [s, b] or [s, b, a]."""
     news = results(xp, olds[0], olds[2:], reuse)
-    for (p, g, s, *more), (p_new, s_new, *made), (room, t) in sweep(xp, olds, news, 2):
+
+    def block(part: Any) -> None:
+        (p, g, s, *more), (p_new, s_new, *made), (room, t) = part
         g = penalized(xp, g, p, penalty, room)
         xp.multiply(g, g, out=t)
         average(xp, s, t, alpha, s_new, t)
@@ -380,6 +398,8 @@ def rmsprop(
             t = xp.add(made[0], t, out=made[0])
         xp.multiply(t, lr, out=room)
         xp.subtract(p, room, out=p_new)
+
+    sweep(xp, olds, news, 2, block)
     return tuple(news)
 
 
@@ -433,12 +453,16 @@ def adan_step(
 
     Shapes: param [...], grad [...], exp_avg [...], exp_avg_sq [...], exp_avg_diff [...], neg_pre_grad [...] -> [...], [...], [...], [...], [...]
     """
-    first, second = lr / (1 - beta_1**time), lr * beta_2 / (1 - beta_2**time)
-    correction = (1 - beta_3**time) ** -0.5
+    correction = (1 - beta_3**time) ** 0.5  # of √n: here it moves to what is above it
+    first = lr / (1 - beta_1**time) * correction
+    second = lr * beta_2 / (1 - beta_2**time) * correction
+    epsilon *= correction
     keep = 1 - lr * decay if no_prox else 1 / (1 + lr * decay)
     olds = [param, grad, exp_avg, exp_avg_sq, exp_avg_diff, neg_pre_grad]
     news = results(xp, param, olds[2:], reuse)
-    for (p, g, m, n, w, pre), new, (room, t) in sweep(xp, olds, news, 2):
+
+    def block(part: Any) -> None:
+        (p, g, m, n, w, pre), new, (room, t) = part
         p_new, m_new, n_new, w_new, pre_new = new
         average(xp, m, g, beta_1, m_new, t)
         xp.add(pre, g, out=room)
@@ -451,7 +475,7 @@ def adan_step(
         xp.multiply(m_new, first, out=t)
         xp.multiply(w_new, second, out=room)
         xp.add(t, room, out=t)
-        below(xp, n_new, epsilon, room, correction)
+        below(xp, n_new, epsilon, room)
         xp.divide(t, room, out=t)
         if no_prox:
             xp.multiply(p, keep, out=room)
@@ -459,4 +483,6 @@ def adan_step(
         else:
             xp.subtract(p, t, out=room)
             xp.multiply(room, keep, out=p_new)
+
+    sweep(xp, olds, news, 2, block)
     return tuple(news)

@@ -28,8 +28,9 @@ from burnbook.ops.update import (
     sgd_step,
 )
 
-GRAIN = 1 << 14
-SERIAL = 1 << 14
+GRAIN = 1 << 16
+SERIAL = 1 << 17  # elements: with fewer, a second thread comes too late
+POOLED = 1 << 14  # elements: fewer come from plain memory as fast
 BLOCK = 1 << 10  # elements that stay in the first cache between the loops
 ndarray, np_empty = np.ndarray, np.empty
 NONE = np_empty(0, F32)  # in the place of what a variant does not use
@@ -47,7 +48,7 @@ def run(code: Any, olds: tuple[Any, ...], reuse: bool, *numbers: Any) -> Any:
         if type(x) is not ndarray or x.dtype is not F32 or not x.flags.carray:
             return None
     shape, size = olds[0].shape, olds[0].size
-    small = size < SERIAL  # one thread and plain memory are as fast
+    small = size < POOLED
     news: list[Any] = [np_empty(shape, F32) if small else empty(shape)]
     for x in olds[2:]:
         if x is None or reuse:
@@ -58,7 +59,7 @@ def run(code: Any, olds: tuple[Any, ...], reuse: bool, *numbers: Any) -> Any:
         tuple([NONE if x is None else x.reshape(size) for x in rows])
         for rows in (olds, news)
     )
-    if small:
+    if size < SERIAL:
         code(before, after, *numbers, reuse, 0, size)
     else:
         team.run(code, (before, after, *numbers, reuse), size, GRAIN)
