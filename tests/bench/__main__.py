@@ -1,6 +1,7 @@
 """Print the table: python -m tests.bench [--rounds 20] [w1 inference1 w5 ops …]."""
 
 import argparse
+import os
 
 from tests.bench.tables import BUDGETS, TABLES
 
@@ -9,7 +10,10 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("tables", nargs="*", default=list(TABLES))
     asked.add_argument("--rounds", type=int, default=20)
+    asked.add_argument("--cores", type=int, help="how many cores all may use")
     options = asked.parse_args()
+    if options.cores:  # processes begin with what this one may use
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
     print("| what | ratio or figure | budget | |\n|---|---|---|---|")
     for name in options.tables:
         for what, figure, note in TABLES[name](options.rounds):

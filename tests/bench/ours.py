@@ -13,7 +13,12 @@ from burnbook.data import DataLoaderBuilder, MapperDataset
 from burnbook.data.mnist import BytesToImage, LabeledImages
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
-from burnbook.nn import LstmConfig
+from burnbook.module import Module
+from burnbook.nn import CrossEntropyLossConfig, Linear, LinearConfig, LstmConfig
+from burnbook.nn.transformer import (
+    TransformerEncoderConfig,
+    TransformerEncoderInput,
+)
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
 from burnbook.train import LearnerBuilder
@@ -39,6 +44,55 @@ def w1(compiled):
         item = model.forward_classification(x, y)
         grads = GradientsParams.from_grads(item.loss.backward(), model)
         model = optim.step(1e-4, model, grads)
+
+    return step
+
+
+class Mlp(Module):
+    """784-256-256-10 with ReLU."""
+
+    first: Linear
+    second: Linear
+    third: Linear
+
+    def forward(self, x):
+        x = self.first.forward(x).relu()
+        return self.third.forward(self.second.forward(x).relu())
+
+
+def w2(compiled, batch):
+    """A training step of an MLP."""
+    device = Autodiff(Numpy(compiled=compiled))
+    sizes = [(784, 256), (256, 256), (256, 10)]
+    model = Mlp(*[LinearConfig(*size).init(device) for size in sizes])
+    optim, loss_of = AdamConfig().init(), CrossEntropyLossConfig().init(device)
+    rng = np.random.default_rng(0)
+    x = Tensor.from_numpy(rng.standard_normal((batch, 784), np.float32), device)
+    y = Tensor.from_numpy(rng.integers(0, 10, batch), device)
+
+    def step():
+        nonlocal model
+        loss = loss_of.forward(model.forward(x), y)
+        grads = GradientsParams.from_grads(loss.backward(), model)
+        model = optim.step(1e-3, model, grads)
+
+    return step
+
+
+def w3(compiled):
+    """A training step of a transformer encoder: d 256, 4 layers, 16 times 128."""
+    device = Autodiff(Numpy(compiled=compiled))
+    config = TransformerEncoderConfig(256, 1024, 8, 4, norm_first=True, dropout=0.0)
+    model, optim = config.init(device), AdamConfig().init()
+    values = np.random.default_rng(0).standard_normal((16, 128, 256), np.float32)
+    x = Tensor.from_numpy(values, device)
+
+    def step():
+        nonlocal model
+        out = model.forward(TransformerEncoderInput.new(x))
+        loss = (out * out).mean()
+        grads = GradientsParams.from_grads(loss.backward(), model)
+        model = optim.step(1e-3, model, grads)
 
     return step
 

@@ -14,6 +14,7 @@ from tests.bench.optimizers import table_optim
 from tests.bench.rounds import ROOT, Contender, compare
 
 BUDGETS = json.loads((Path(__file__).parent / "budgets.json").read_text())
+TRAINING = ("eager", "fused Adam", "compile")
 VARIANTS = ("fused Adam", "channels-last", "avgpool", "compile")
 
 
@@ -60,22 +61,24 @@ def table_inference(rounds: int, batch: int) -> Iterator[tuple]:
     yield from show(contenders, rounds)
 
 
-def table_w4(rounds: int) -> Iterator[tuple]:
-    make, ours = "tests.bench.theirs:w4", "tests.bench.ours:w4"
+def table_work(
+    rounds: int, name: str, variants: tuple[str, ...], *args: int
+) -> Iterator[tuple]:
+    """A workload in PyTorch's forms and ours, and the peaks of the processes."""
+    work = name.split(",")[0].lower()
+    make, ours = f"tests.bench.theirs:{work}", f"tests.bench.ours:{work}"
     contenders = [
-        Contender("torch eager", make, ("eager",)),
-        Contender("torch steps first", make, ("steps first",)),
-        Contender("torch compile", make, ("compile",)),
-        Contender("W4 compiled", ours, (True,)),
-        Contender("W4 plain", ours, (False,)),
+        *(Contender(f"torch {v}", make, (v, *args)) for v in variants),
+        Contender(f"{name} compiled", ours, (True, *args)),
+        Contender(f"{name} plain", ours, (False, *args)),
     ]
     results = yield from show(contenders, rounds)
     torch = results.get("torch eager")
     for kind in ("compiled", "plain"):
-        mine = results.get(f"W4 {kind}")
+        mine = results.get(f"{name} {kind}")
         if torch and mine:
             note = f"{mine.peak_mb:.0f} MB, torch {torch.peak_mb:.0f} MB"
-            yield f"W4 peak memory, {kind}", mine.peak_mb / torch.peak_mb, note
+            yield f"{name} peak memory, {kind}", mine.peak_mb / torch.peak_mb, note
 
 
 def table_w5(rounds: int) -> Iterator[tuple]:
@@ -208,7 +211,10 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
     "w1": table_w1,
     "inference1": lambda rounds: table_inference(rounds, 1),
     "inference256": lambda rounds: table_inference(rounds, 256),
-    "w4": table_w4,
+    "w2": lambda rounds: table_work(rounds, "W2, 64", TRAINING, 64),
+    "w2large": lambda rounds: table_work(rounds, "W2, 1024", TRAINING, 1024),
+    "w3": lambda rounds: table_work(rounds, "W3", TRAINING),
+    "w4": lambda rounds: table_work(rounds, "W4", ("eager", "steps first", "compile")),
     "w5": table_w5,
     "learner": table_learner,
     "ops": table_ops,

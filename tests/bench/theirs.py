@@ -56,6 +56,54 @@ def w1(variant):
     return step
 
 
+def w2(variant, batch):
+    torch = _torch()
+    nn = torch.nn
+    model = nn.Sequential(
+        *(nn.Linear(784, 256), nn.ReLU()),
+        *(nn.Linear(256, 256), nn.ReLU()),
+        nn.Linear(256, 10),
+    )
+    x, y = torch.randn(batch, 784), torch.randint(0, 10, (batch,))
+
+    def loss_of(x):
+        return nn.functional.cross_entropy(model(x), y)
+
+    return _training(torch, variant, model, loss_of, x)
+
+
+def w3(variant):
+    torch = _torch()
+    layer = torch.nn.TransformerEncoderLayer(
+        *(256, 8, 1024),
+        dropout=0.0,
+        activation="gelu",
+        batch_first=True,
+        norm_first=True,
+    )
+    model = torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+    x = torch.randn(16, 128, 256)
+
+    def loss_of(x):
+        return (model(x) ** 2).mean()
+
+    return _training(torch, variant, model, loss_of, x)
+
+
+def _training(torch, variant, model, loss_of, x):
+    """A step with Adam; the variants other than eager have its fused form."""
+    fused = True if variant != "eager" else None
+    optim = torch.optim.Adam(model.parameters(), 1e-3, fused=fused)
+    forward = torch.compile(loss_of) if variant == "compile" else loss_of
+
+    def step():
+        optim.zero_grad()
+        forward(x).backward()
+        optim.step()
+
+    return step
+
+
 def w4(variant):
     torch = _torch()
     first = variant != "steps first"
