@@ -9,6 +9,7 @@ import sys
 import tarfile
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -37,10 +38,8 @@ def tar(*entries, mode="w", kind=tarfile.PAX_FORMAT):
 
 
 def read(data, bounds=BOUNDS):
-    return {
-        path: content.read(1 << 20)
-        for path, content in read_tar(io.BytesIO(data), "x.tar", bounds)
-    }
+    with closing(read_tar(io.BytesIO(data), "x.tar", bounds)) as files:
+        return {path: content.read(1 << 20) for path, content in files}
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz"])

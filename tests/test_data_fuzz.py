@@ -10,6 +10,7 @@ import time
 import tracemalloc
 import warnings
 import wave
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -87,8 +88,11 @@ def read_rows(path):
 
 
 def read_archive(path):
-    with open(path, "rb") as file:
-        for _, content in read_tar(file, "x.tar", Bounds(10, 1 << 20)):
+    with (
+        open(path, "rb") as file,
+        closing(read_tar(file, "x.tar", Bounds(10, 1 << 20))) as files,
+    ):
+        for _, content in files:
             while content.read(1000):
                 pass
 

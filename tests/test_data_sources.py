@@ -6,8 +6,15 @@ import struct
 import numpy as np
 import pytest
 
-from burnbook.data import DigitsDataset, MnistItem, read_idx
+from burnbook.data import (
+    DigitsDataset,
+    MapperDataset,
+    MnistDataset,
+    MnistItem,
+    read_idx,
+)
 from burnbook.data.digits import scale_bilinear
+from burnbook.data.mnist import BytesToImage, LabeledImages
 from burnbook.errors import DataError
 
 
@@ -36,6 +43,40 @@ def test_items_compare_by_value_and_say_what_they_are():
     assert MnistItem(image, 3) != MnistItem(image + 1, 3)
     assert MnistItem(image, 3) != MnistItem(image, 4)
     assert repr(MnistItem(image, 3)) == "MnistItem(image=28×28 floats, label=3)"
+
+
+# MNIST as the book builds it
+
+
+def raw_digits(count):
+    pixels = np.random.default_rng(1).integers(0, 256, (count, 28, 28), np.uint8)
+    return LabeledImages(pixels, np.arange(count))
+
+
+def test_a_raw_digit_is_bytes_and_a_label():
+    digits = raw_digits(3)
+    item = digits.get(2)
+    assert (item.image_bytes.shape, item.image_bytes.dtype) == ((28, 28), np.uint8)
+    assert (item.label, digits.get(3), len(digits)) == (2, None, 3)
+
+
+def test_the_mapper_makes_floats_of_bytes_pixel_by_pixel():
+    raw = raw_digits(2).get(1)
+    item = BytesToImage().map(raw)
+    assert (item.image.dtype, item.label) == (np.float32, 1)
+    for i, pixel in enumerate(raw.image_bytes.ravel().tolist()):
+        assert item.image[i // 28, i % 28] == pixel
+    assert BytesToImage().map_many([raw]) == [item]
+
+
+def test_mnist_passes_questions_on_to_its_mapper():
+    mapped = MapperDataset(raw_digits(4), BytesToImage())
+    for split in ("train", "test"):
+        dataset = MnistDataset(mapped, split)
+        assert (len(dataset), dataset.get(4)) == (4, None)
+        assert dataset.get(3) == mapped.get(3)
+        assert dataset.get_many([3, 0]) == [mapped.get(3), mapped.get(0)]
+        assert repr(dataset) == f"MnistDataset({split}, 4 items)"
 
 
 # IDX

@@ -13,7 +13,7 @@ import os
 import shutil
 import tarfile
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
@@ -45,7 +45,7 @@ class Bounds:
 
 def read_tar(
     file: IO[bytes], name: str, bounds: Bounds
-) -> Iterator[tuple[str, Readable]]:
+) -> Generator[tuple[str, Readable]]:
     """Walk over the files of a tar archive, gzipped or not: path, content.
 
     Each content must be read before the next one is asked for.
@@ -77,8 +77,9 @@ def extract_tar(file: IO[bytes], name: str, folder: Path, bounds: Bounds) -> Non
     remove_abandoned(folder)
     working = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.part")
     try:
-        for path, content in read_tar(file, name, bounds):
-            _write(working, path, content, name)
+        with contextlib.closing(read_tar(file, name, bounds)) as files:
+            for path, content in files:
+                _write(working, path, content, name)
         if not working.is_dir():
             raise DataError("archive", f"{name} holds no files")
         if hasattr(os, "sync"):

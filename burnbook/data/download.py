@@ -282,11 +282,13 @@ def _from_archive(
     first = files[0].name
     with _received(mirror, folder, report) as reader:
         found: set[str] = set()
-        for path, content in read_tar(reader, mirror.name, mirror.bounds):
-            file = wanted.get(path.rpartition("/")[2])
-            if file is not None and file.name not in found:
-                found.add(file.name)
-                _keep(content, file, folder / file.name, unpack=False)
+        tar = read_tar(reader, mirror.name, mirror.bounds)
+        with contextlib.closing(tar):
+            for path, content in tar:
+                file = wanted.get(path.rpartition("/")[2])
+                if file is not None and file.name not in found:
+                    found.add(file.name)
+                    _keep(content, file, folder / file.name, unpack=False)
         if first not in found:
             raise Unusable(f"has no {first} in it")
 
