@@ -170,6 +170,8 @@ class OptimizerAdaptor:
 
         Without a device the values wait for the first gradient to say where they go.
         """
+        if hasattr(record, "for_module"):  # of a format without names
+            record = record.for_module(self)
         problems: list[str] = []
         states: dict[ParamId, Held] = {}
         rows = record if isinstance(record, dict) else {"record": None}

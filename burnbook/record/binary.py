@@ -20,6 +20,7 @@ from burnbook.module import Module
 from burnbook.module.records import ModuleRecord
 from burnbook.record import packing
 from burnbook.record.bincode import Reader, Writer
+from burnbook.record.bincode_state import read_state, write_state
 from burnbook.record.layout import Lowering, Pieces, lift
 from burnbook.record.precision import to_device
 from burnbook.record.recorder import (
@@ -45,19 +46,23 @@ class SealedRecord:
     convert: Convert | None = None
 
     def for_module(self, module: Any) -> Any:
-        """The tree of the record, for a module of that structure."""
-        facts = [("module", type(module).__name__)]
+        """The tree of the record, for a module, an optimizer or a schedule like it."""
+        kind = "module" if isinstance(module, Module) else "part"
+        facts = [(kind, type(module).__name__)]
         try:
             item = self.open(module)
         except Trouble as trouble:
-            cure = "the module that the record was made with"
+            cure = f"the {kind} that the record was made with"
             raise trouble.explain(self.where, facts, cure) from None
         return item
 
     def open(self, module: Any) -> Any:
         """The same; what is wrong comes as Trouble."""
         reader = self.reader()
-        plain = reader.item(schema(module), ("item",))
+        if isinstance(module, Module):
+            plain = reader.item(schema(module), ("item",))
+        else:
+            plain = read_state(reader, module)
         reader.end()
         item = lift({"metadata": vars(self.metadata), "item": plain, "_b": []}).item
         return map_tensors(item, self.convert) if self.convert else item
@@ -88,6 +93,10 @@ def _encode(record: BurnRecord, lower: Lowering) -> Iterator[Any]:
         return
     if isinstance(item, Module):
         item = item.into_record()
+    elif hasattr(item, "into_record"):  # an optimizer or a schedule
+        yield writer.head()
+        yield from write_state(writer, item)
+        return
     if item is not None and not isinstance(item, ModuleRecord):
         what = "bincode needs the record of a module, which says what stands where"
         raise Trouble(what, "model.into_record()", type(item).__name__, BY_MODULE)

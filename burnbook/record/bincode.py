@@ -114,10 +114,14 @@ class Writer:
         if not isinstance(node, ParamRecord):
             what = f"{named(path)} is not what its module has there"
             raise Trouble(what, PARAM, type(node).__name__)
-        low = self.lower(node.param, path)
+        yield text(node.id)
+        yield from self.tensor(self.lower(node.param, path), path)
+
+    def tensor(self, low: Any, path: Path) -> Pieces:
+        """Bytes, shape and element type of a tensor."""
         content = low["bytes"].content if isinstance(low["bytes"], Raw) else b""
         content = memoryview(content).cast("B")
-        yield text(node.id) + whole_number(len(content))
+        yield whole_number(len(content))
         yield content
         yield whole_number(len(low["shape"]))
         yield b"".join(map(whole_number, low["shape"]))
@@ -157,7 +161,7 @@ class Reader:
 
     def item(self, part: Part, path: Path) -> Any:
         """What stands here, as maps, lists, texts and bytes."""
-        if part.optional and not self._flag(path):
+        if part.optional and not self.flag(path):
             return None
         if part.variant:
             position, name = part.variant
@@ -171,7 +175,7 @@ class Reader:
     def _bare(self, part: Part, path: Path) -> Any:
         collapsed = part.plain and self.metadata.release >= (0, 21)
         if part.kind == CONSTANT or collapsed:
-            if self._flag(path):
+            if self.flag(path):
                 raise Trouble(f"{named(path)} is a constant in the module", "byte 0")
             return None
         if part.kind == PARAM:
@@ -220,7 +224,8 @@ class Reader:
             raise Trouble(what, f"a number below {len(names)}", f"{number}")
         return names[number]
 
-    def _flag(self, path: Path) -> bool:
+    def flag(self, path: Path) -> bool:
+        """A byte that is 0 or 1."""
         found = self.take(1, path)[0]
         if found > 1:
             raise Trouble(f"{named(path)} is not there", "byte 0 or 1", f"{found}")

@@ -3,9 +3,11 @@
 from burnbook.train.builder import LearnerBuilder
 from burnbook.train.checkpoint import FileCheckpointer
 from burnbook.train.early_stopping import (
+    EarlyStoppingStrategy,
     MetricEarlyStoppingStrategy,
     StoppingCondition,
 )
+from burnbook.train.evaluator import Evaluation, Evaluator, EvaluatorBuilder
 from burnbook.train.events import Aggregate, Direction, EventStore, Split
 from burnbook.train.folder import check_folder
 from burnbook.train.history import MetricHistory
@@ -83,7 +85,9 @@ from burnbook.train.output import (
     SequenceOutput,
     TrainOutput,
 )
+from burnbook.train.paradigm import LearningParadigm, MultiDeviceOptim, TrainingStrategy
 from burnbook.train.renderer import (
+    CliMetricsRenderer,
     MetricsRenderer,
     PlainRenderer,
     RunInfo,
@@ -99,6 +103,7 @@ from burnbook.train.strategy import (
     MetricCheckpointingStrategy,
 )
 from burnbook.train.summary import LearnerSummary
+from burnbook.train.supervised import LearningResult, SupervisedTraining
 from burnbook.train.sweep import (
     Choice,
     LogUniform,
@@ -126,6 +131,7 @@ __all__ = [
     "Choice",
     "ClassReduction",
     "ClassificationOutput",
+    "CliMetricsRenderer",
     "ComposedCheckpointingStrategy",
     "ConfusionStats",
     "ConfusionStatsInput",
@@ -138,6 +144,10 @@ __all__ = [
     "DiceMetric",
     "DiceMetricConfig",
     "Direction",
+    "EarlyStoppingStrategy",
+    "Evaluation",
+    "Evaluator",
+    "EvaluatorBuilder",
     "EventStore",
     "FBetaScoreMetric",
     "FileApplicationLogger",
@@ -154,8 +164,10 @@ __all__ = [
     "Learner",
     "LearnerBuilder",
     "LearnerSummary",
+    "LearningParadigm",
     "LearningRateCurve",
     "LearningRateMetric",
+    "LearningResult",
     "LogUniform",
     "LossInput",
     "LossMetric",
@@ -172,6 +184,7 @@ __all__ = [
     "MsSsimInput",
     "MsSsimMetric",
     "MsSsimMetricConfig",
+    "MultiDeviceOptim",
     "MultiLabelClassificationOutput",
     "NumericEntry",
     "NumericMetric",
@@ -197,6 +210,7 @@ __all__ = [
     "SsimMetric",
     "SsimMetricConfig",
     "StoppingCondition",
+    "SupervisedTraining",
     "Sweep",
     "TerminalRenderer",
     "TopKAccuracyInput",
@@ -205,6 +219,7 @@ __all__ = [
     "TrainingHandle",
     "TrainingProgress",
     "TrainingResult",
+    "TrainingStrategy",
     "Trial",
     "Uniform",
     "WerInput",

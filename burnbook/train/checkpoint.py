@@ -17,10 +17,19 @@ from typing import Any
 
 from burnbook.errors import TrainingError
 from burnbook.files import remove_leftovers, sync_folder
+from burnbook.record import (
+    BinFileRecorder,
+    BurnpackRecorder,
+    BurnRecord,
+    SealedRecord,
+)
+from burnbook.record.layout import Lowering
+from burnbook.record.tree import Trouble
 from burnbook.train.logger import FileApplicationLogger
 
 PARTS = ("model", "optim", "scheduler")  # in the order of saving
 SOURCE = "burn_train::checkpoint::file"
+NUMBER = "value"  # the name of a number that has none
 
 
 class FileCheckpointer:
@@ -36,14 +45,25 @@ class FileCheckpointer:
         self.history_is_ours = False
 
     def save(self, epoch: int, records: dict[str, Any]) -> None:
-        """Write the three records of an epoch."""
+        """Write the three records of an epoch, given as such or as what they are of."""
         if not self.history_is_ours:
             self._set_aside(self.began_after + 1)
             self.history_is_ours = True
         for part in PARTS:
             path = self._stem(part, epoch)
             self.log.info(SOURCE, f"Saving checkpoint {epoch} to {path}")
-            self.recorder.record(records[part], path)
+            self.recorder.record(self._recordable(records[part]), path)
+
+    def check(self, parts: list[Any]) -> None:
+        """Refuse at once what could not be saved after an epoch of work."""
+        for part in parts:
+            record = BurnRecord(self.recorder.metadata, self._recordable(part))
+            try:
+                for _ in self.recorder.encode(record, Lowering()):
+                    pass
+            except Trouble as trouble:
+                where = f"save {type(part).__name__} as {self.recorder.kind}"
+                raise trouble.explain(where, [], "CompactRecorder()") from None
 
     def restore(self, epoch: int, device: Any) -> dict[str, Any]:
         """Read the three records of an epoch."""
@@ -64,6 +84,16 @@ class FileCheckpointer:
             self.log.info(SOURCE, f"Restoring checkpoint {epoch} from {path}")
             records[part] = self.recorder.load(path, device)
         return records
+
+    def _recordable(self, part: Any) -> Any:
+        """What the recorder can write of a model, an optimizer or a schedule."""
+        if isinstance(self.recorder, BinFileRecorder):
+            return part  # bincode has no names: the part says what stands where
+        if not hasattr(part, "into_record"):
+            return part
+        if isinstance(self.recorder, BurnpackRecorder) and hasattr(part, "step"):
+            return named_record(part)
+        return part.into_record()
 
     def delete(self, epoch: int) -> None:
         """Remove an epoch, the scheduler first, so that it stops counting at once."""
@@ -127,3 +157,30 @@ class FileCheckpointer:
 
     def _list(self, epochs: list[int]) -> str:
         return ", ".join(f"epoch {epoch}" for epoch in epochs) or "none"
+
+
+def named_record(schedule: Any) -> Any:
+    """The record of a schedule with a name for every number, as burnpack needs it.
+
+    Example:
+        >>> from burnbook.optim import LinearLrSchedulerConfig
+        >>> named_record(LinearLrSchedulerConfig(0.1, 0.01, 10).init())
+        {'remaining_iters': 10}
+
+    Why: so does the newest Burn. An optimizer has names already.
+    """
+    record, name = schedule.into_record(), getattr(schedule, "field", NUMBER)
+    inside = getattr(schedule, "schedulers", None)
+    if isinstance(inside, list):
+        own = {name: record[name]} if name in record else {}
+        return {str(i): named_record(each) for i, each in enumerate(inside)} | own
+    return {name: record} if isinstance(record, int | float) else record
+
+
+def opened(record: Any, schedule: Any) -> Any:
+    """The record that a schedule loads, out of what a recorder gave."""
+    if isinstance(record, SealedRecord):
+        return record.for_module(schedule)
+    if isinstance(record, dict) and list(record) == [NUMBER]:
+        return record[NUMBER]
+    return record

@@ -35,7 +35,34 @@ class StoppingCondition:
     NoImprovementSince = NoImprovementSince
 
 
-class MetricEarlyStoppingStrategy:
+class EarlyStoppingStrategy:
+    """When to end a training before its last epoch; the base of all such strategies.
+
+    Example:
+        >>> class WhenGoodEnough(EarlyStoppingStrategy):
+        ...     def should_stop(self, epoch, store):
+        ...         loss = store.find_metric("Loss", epoch)
+        ...         return loss is not None and loss < 0.1
+        >>> WhenGoodEnough().reason()
+        'stopped early: WhenGoodEnough'
+
+    Why: a resumed run shows every earlier epoch to the strategy before it goes on, so
+    what a strategy remembers is as if the run had never been interrupted.
+    """
+
+    def should_stop(self, epoch: int, store: EventStore) -> bool:
+        """Look at the epoch that has just ended; asked once for each, in order."""
+        raise TypeError(f"{type(self).__name__} does not say when to stop")
+
+    def reset(self) -> None:
+        """Forget all epochs; every fit starts so."""
+
+    def reason(self) -> str:
+        """Why the training ends, for people."""
+        return f"stopped early: {type(self).__name__}"
+
+
+class MetricEarlyStoppingStrategy(EarlyStoppingStrategy):
     """Stop when a metric has not improved for a while.
 
     Example:
@@ -74,6 +101,13 @@ class MetricEarlyStoppingStrategy:
             self.best, self.best_epoch = value, epoch
             return False
         return epoch - self.best_epoch >= self.condition.n_epochs
+
+    def reason(self) -> str:
+        """Which metric no longer improves, and since when."""
+        return (
+            f"stopped early: {self.metric} has not improved since "
+            f"epoch {self.best_epoch}"
+        )
 
     def __repr__(self) -> str:
         choices = (self.aggregate, self.direction, self.split)

@@ -27,10 +27,11 @@ class Direction(Enum):
 
 
 class Split(Enum):
-    """Training or validation."""
+    """Training, validation, or a test of the finished model."""
 
     Train = "train"
     Valid = "valid"
+    Test = "test"
 
 
 def mean(entries: Sequence[NumericEntry]) -> float | None:
@@ -54,16 +55,22 @@ def mean(entries: Sequence[NumericEntry]) -> float | None:
 
 
 class EventStore:
-    """Answer questions about epochs, from the metric logs of both splits.
+    """Answer questions about epochs, from the metric logs of the splits.
 
     Only epochs up to `last_epoch` are seen: what an earlier run left in the same folder
     beyond it does not count.
     """
 
     def __init__(
-        self, train: Sequence[MetricLogger], valid: Sequence[MetricLogger]
+        self,
+        train: Sequence[MetricLogger],
+        valid: Sequence[MetricLogger],
+        test: Sequence[MetricLogger] = (),
     ) -> None:
-        self.loggers = {Split.Train: list(train), Split.Valid: list(valid)}
+        every = (train, valid, test)
+        self.loggers = {
+            split: list(loggers) for split, loggers in zip(Split, every, strict=True)
+        }
         self.last_epoch = 0
         self.known: dict[tuple[str, int, Split], float | None] = {}
 

@@ -112,8 +112,7 @@ class Keeper:
         for action in sorted(actions, key=lambda a: not isinstance(a, Save)):
             if isinstance(action, Save):
                 parts = {"model": model, "optim": optim, "scheduler": scheduler}
-                records = {name: part.into_record() for name, part in parts.items()}
-                self.files.save(epoch, records)
+                self.files.save(epoch, parts)
                 self.last = self._kept(epoch)
             else:
                 self.files.delete(action.epoch)
@@ -123,10 +122,7 @@ class Keeper:
         strategy = self.plan.early_stopping
         if strategy is None or not strategy.should_stop(epoch, self.store):
             return None
-        return (
-            f"stopped early: {strategy.metric} has not improved since "
-            f"epoch {strategy.best_epoch}"
-        )
+        return strategy.reason()
 
     def _kept(self, epoch: int) -> str:
         assert self.files is not None

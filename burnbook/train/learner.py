@@ -28,17 +28,37 @@ from burnbook.train.renderer import TrainingResult
 
 
 class Learner:
-    """A model with everything that trains it; made by `LearnerBuilder.build`."""
+    """A model with everything that trains it; made by `LearnerBuilder.build`.
+
+    `Learner(model, optim, 1e-4)` has no plan of its own: `SupervisedTraining` launches
+    it.
+    """
 
     def __init__(
-        self, model: Any, optim: Any, lr_scheduler: Any, plan: TrainingPlan
+        self,
+        model: Any,
+        optim: Any,
+        lr_scheduler: Any,
+        plan: TrainingPlan | None = None,
     ) -> None:
         self.model = model
         self.optim = optim
         self.lr_scheduler = as_scheduler(lr_scheduler)
-        self.plan = plan
+        self._plan = plan
         self.result: TrainingResult | None = None
         self._busy = threading.Lock()
+
+    @property
+    def plan(self) -> TrainingPlan:
+        """What to measure, keep and show."""
+        if self._plan is None:
+            raise TrainingError(
+                "Learner",
+                "nobody has said how long to train, and where to keep what comes of it",
+                cure="SupervisedTraining(folder, train, valid).launch(learner), "
+                "or LearnerBuilder(folder).build(model, optim, lr)",
+            )
+        return self._plan
 
     @property
     def interrupter(self) -> Interrupter:
@@ -74,7 +94,8 @@ class Learner:
         return self._launch(train, valid, "thread")
 
     def __repr__(self) -> str:
-        return f"Learner({type(self.model).__name__}, {self.plan.num_epochs} epochs)"
+        epochs = f", {self._plan.num_epochs} epochs" if self._plan else ""
+        return f"Learner({type(self.model).__name__}{epochs})"
 
     def _launch(self, train: Any, valid: Any, mode: str) -> TrainingHandle:
         alone = self._alone()

@@ -25,6 +25,7 @@ from burnbook.errors import DataError, TrainingError
 from burnbook.optim import GradientsAccumulator
 from burnbook.random import use_stream
 from burnbook.train.blame import Moment, check_loss, loss_of
+from burnbook.train.checkpoint import opened
 from burnbook.train.events import Split
 from burnbook.train.keep import Keeper
 from burnbook.train.life import LIFE, began, ended
@@ -44,7 +45,8 @@ class Fit:
         self, plan: TrainingPlan, model: Any, optim: Any, scheduler: Any, mode: str
     ) -> None:
         self.plan, self.control = plan, plan.control
-        self.devices = Devices(plan.devices or model.devices())
+        self.devices = Devices(plan.devices or model.devices(), plan.checkpointing)
+        self.paradigm = plan.paradigm or self.devices
         self.model = model.fork(self.devices.main)
         self.optim = copy.deepcopy(optim)  # the next fit starts from the same state
         self.scheduler = copy.deepcopy(scheduler)
@@ -89,13 +91,16 @@ class Fit:
 
     def _resume(self) -> int:
         """Load the checkpoint to go on from; returns the first epoch to train."""
+        if self.keeper.files is not None:
+            self.keeper.files.check([self.optim, self.scheduler])
         self.epochs_done = self.keeper.restore(self.devices.main, self._load)
         return self.epochs_done + 1
 
     def _load(self, records: dict[str, Any]) -> None:
         """Take the records of an epoch, all three or none."""
         model = self.model.load_record(records["model"])
-        scheduler = self.scheduler.load_record(records["scheduler"])
+        place = opened(records["scheduler"], self.scheduler)
+        scheduler = self.scheduler.load_record(place)
         self.optim = self.optim.load_record(records["optim"])
         self.model, self.scheduler = model, scheduler
 
@@ -136,10 +141,10 @@ class Fit:
         plan, watcher, info = self.plan, self.watcher, self.plan.diary.info
         info(SOURCE, f"Executing training step for epoch {epoch}")
         watcher.start_epoch(epoch, Split.Train)
-        group = len(self.devices) * plan.accumulation
+        group = self.paradigm.group * plan.accumulation
         sums, waiting = GradientsAccumulator(), 0
         batches = batches_of(loader, epoch, "training")
-        steps = self.devices.steps(batches, lambda: self.model)
+        steps = self.paradigm.steps(batches, lambda: self.model)
         with closing(batches), closing(steps):
             for iteration, batch, output, progress in steps:
                 lr = self.scheduler.step()

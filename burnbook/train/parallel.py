@@ -7,31 +7,31 @@ takes its step (that is why `loop.py` counts the batches of a group).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from copy import copy
 from itertools import islice
 from typing import Any
 
+from burnbook.autodiff import Autodiff, BalancedCheckpointing
 from burnbook.backend import Backend
-from burnbook.data import Progress
 from burnbook.module.running import average_running_states
 from burnbook.random import Stream, current_stream, use_stream
-
-Numbered = tuple[int, Any, Progress]
-Steps = Generator[tuple[int, Any, Any, Progress], None, None]
+from burnbook.train.paradigm import LearningParadigm, Numbered, Steps
 
 
-class Devices:
-    """The devices of a training; the first one holds the model and the optimizer."""
+class Devices(LearningParadigm):
+    """The devices of a training; the first one holds the model and the optimizer.
 
-    def __init__(self, devices: list[Backend]) -> None:
-        every = [d if d.ad_enabled else d.autodiff() for d in devices]
+    With `checkpointing` each of them computes cheap values again on the way back.
+    """
+
+    def __init__(self, devices: list[Backend], checkpointing: bool = False) -> None:
+        every = [_tracking(device, checkpointing) for device in devices]
         self.main = every[0]
         self.others = every[1:]
-
-    def __len__(self) -> int:
-        return 1 + len(self.others)
+        self.group = len(every)
 
     def steps(self, batches: Iterable[Numbered], model: Callable[[], Any]) -> Steps:
         """For every batch: its number, itself, what train_step returned, progress."""
@@ -40,8 +40,8 @@ class Devices:
                 yield number, batch, model().train_step(batch), progress
             return
         walk = iter(batches)
-        with ThreadPoolExecutor(len(self), "burnbook device") as threads:
-            while group := list(islice(walk, len(self))):
+        with ThreadPoolExecutor(self.group, "burnbook device") as threads:
+            while group := list(islice(walk, self.group)):
                 yield from self._round(threads, group, model())
 
     def _round(
@@ -63,6 +63,29 @@ class Devices:
             yield number, batch, output, progress
 
 
+def _tracking(device: Backend, checkpointing: bool) -> Backend:
+    if checkpointing:
+        below = device.inner if device.ad_enabled else device
+        return Autodiff(below, BalancedCheckpointing())
+    return device if device.ad_enabled else device.autodiff()
+
+
+def on_place(batch: Any, place: Backend) -> Any:
+    """The batch with its tensors on a device, whatever it is made of."""
+    if hasattr(batch, "to_device"):
+        return batch.to_device(place)
+    if isinstance(batch, dict):
+        return {key: on_place(value, place) for key, value in batch.items()}
+    if type(batch) in (list, tuple):
+        return type(batch)(on_place(value, place) for value in batch)
+    if not hasattr(batch, "__dict__"):
+        return batch
+    moved = copy(batch)  # a dataclass, or any object with fields
+    for name, value in vars(batch).items():
+        vars(moved)[name] = on_place(value, place)
+    return moved
+
+
 def stream_for(number: int) -> Stream | None:
     """Random numbers of its own for every batch, the same in every run."""
     stream = current_stream()
@@ -76,8 +99,7 @@ def _step(
 ) -> tuple[Any, Any]:
     """The copy of the model on a device, and what its train_step gives."""
     fork = model.fork(place)
-    move = getattr(batch, "to_device", None)
-    batch = batch if move is None else move(place)
+    batch = on_place(batch, place)
     if stream is None:
         return fork, fork.train_step(batch)
     with use_stream(stream):

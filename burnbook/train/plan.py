@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.backend import Backend
-from burnbook.train.early_stopping import MetricEarlyStoppingStrategy
+from burnbook.train.early_stopping import EarlyStoppingStrategy
 from burnbook.train.interrupter import Interrupter
 from burnbook.train.logger import (
     FileApplicationLogger,
@@ -15,6 +15,7 @@ from burnbook.train.logger import (
     SilentApplicationLogger,
 )
 from burnbook.train.metric import Metric
+from burnbook.train.paradigm import LearningParadigm
 from burnbook.train.renderer import MetricsRenderer
 from burnbook.train.strategy import CheckpointingStrategy
 
@@ -43,9 +44,11 @@ class TrainingPlan:
     accumulation: int = 1
     num_epochs: int = 1
     devices: list[Backend] = field(default_factory=list[Backend])
+    paradigm: LearningParadigm | None = None
+    checkpointing: bool = False  # of gradients: compute cheap values again
     metric_device: Backend | None = None
     resume: Resume | None = None
     recorder: Any = None
-    early_stopping: MetricEarlyStoppingStrategy | None = None
+    early_stopping: EarlyStoppingStrategy | None = None
     control: Interrupter = field(default_factory=Interrupter)
     summary: bool = False

@@ -136,7 +136,7 @@ class Watcher:
         names = {
             m.name for metrics in self.metrics.values() for m, plot in metrics if plot
         }
-        logged = any((self.plan.directory / s.value).is_dir() for s in Split)
+        logged = any((self.plan.directory / s.value).is_dir() for s in self.metrics)
         quiet = os.environ.get("BURNBOOK_DISPLAY") in ("static", "none")
         if self.plan.summary and logged and not quiet:
             last = self.store.last_epoch

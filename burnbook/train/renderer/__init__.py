@@ -7,10 +7,12 @@ from burnbook.train.renderer.base import (
     TrainingResult,
 )
 from burnbook.train.renderer.chooser import choose
+from burnbook.train.renderer.cli import CliMetricsRenderer
 from burnbook.train.renderer.plain import PlainRenderer
 from burnbook.train.renderer.terminal import TerminalRenderer
 
 __all__ = [
+    "CliMetricsRenderer",
     "MetricsRenderer",
     "PlainRenderer",
     "RunInfo",

@@ -110,14 +110,25 @@ class MetricsRenderer:
     def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
         """A split ("train" or "valid") of an epoch is complete."""
 
+    def update_test(self, name: str, state: MetricState) -> None:
+        """A metric has looked at a batch of the test of this name."""
+
+    def render_test(self, progress: TrainingProgress) -> None:
+        """A batch of a test is done; this must be cheap."""
+
+    def end_test(
+        self, name: str, means: dict[str, float], units: dict[str, str]
+    ) -> None:
+        """A test is complete."""
+
     def tick(self) -> None:
         """Some time has passed while training is paused."""
 
     def finish(self, result: TrainingResult) -> None:
         """Training has ended, complete or stopped."""
 
-    def summary(self, summary: LearnerSummary) -> None:
-        """Show the summary of the run; called after finish when it was asked for."""
+    def summary(self, summary: LearnerSummary | Any) -> None:
+        """Show a summary of the run or test, when it was asked for, at the end."""
         sys.stdout.write(f"{summary}\n")
 
     def close(self) -> None:

@@ -42,6 +42,12 @@ class PlainRenderer(MetricsRenderer):
                 f"train {train}  ·  valid {self.means['valid']}  ·  {seconds:.1f} s"
             )
 
+    def end_test(
+        self, name: str, means: dict[str, float], units: dict[str, str]
+    ) -> None:
+        """Write a line."""
+        self._write(f"test {name}  {metrics_line(means, units)}")
+
     def finish(self, result: TrainingResult) -> None:
         """Say why training ended early, if it did."""
         if result.interrupted:

@@ -117,6 +117,12 @@ class TerminalRenderer(MetricsRenderer):
         self.stream.write("\n".join([*lines, self._last_line(result)]) + "\n")
         self.stream.flush()
 
+    def end_test(
+        self, name: str, means: dict[str, float], units: dict[str, str]
+    ) -> None:
+        """Leave a line in the shell."""
+        self.stream.write(f"test {name}  {metrics_line(means, units)}\n")
+
     def close(self) -> None:
         """Give the screen back."""
         self.screen.leave()

@@ -1,0 +1,145 @@
+"""Building blocks · Learner. Checkpoints in bincode: the state of optimizer, schedule.
+
+An optimizer's record is a map: for each parameter its id, a byte 0 (the version), its
+rank, and the fields of the state back to back. What those fields are follows from the
+state's type, so only the optimizer itself can write and read such a file. A schedule is
+one number, and a constant rate is nothing at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from burnbook.record.bincode import Reader, Writer, text, whole_number
+from burnbook.record.tree import Path, Trouble, named
+from burnbook.tensor import Tensor
+
+RANKS = 9  # Rank0 to Rank8
+OTHERWISE = "a recorder for named MessagePack, which holds every record"
+
+
+def write_state(writer: Writer, part: Any) -> Iterator[Any]:
+    """The bytes of an optimizer or a schedule, piece by piece."""
+    record = part.into_record()
+    if hasattr(part, "step_multi"):
+        kind = state_type(part)
+        yield whole_number(len(record))
+        for name, held in record.items():
+            ((rank, fields),) = held["V1"].items()
+            yield text(name) + b"\0" + whole_number(int(rank.removeprefix("Rank")))
+            yield from _write(writer, kind, fields, ("item", name))
+    elif isinstance(record, float):
+        yield struct.pack("<d", record)
+    elif isinstance(record, int):
+        yield _signed(record) if _goes_below_0(part) else whole_number(record)
+    elif record is not None:
+        _refuse(part)
+
+
+def read_state(reader: Reader, part: Any) -> Any:
+    """What `write_state` wrote for such an optimizer or schedule."""
+    path: Path = ("item",)
+    if not hasattr(part, "step_multi"):
+        return _read_schedule(reader, part, path)
+    kind, found = state_type(part), {}
+    for _ in range(reader.number(path)):
+        name = reader.text(path)
+        at = (*path, name)
+        if reader.take(1, at) != b"\0":
+            raise Trouble(f"{named(at)} is of another version", "V1")
+        rank = reader.number(at)
+        if rank >= RANKS:
+            raise Trouble(f"{named(at)} has no possible rank", "0 to 8", f"{rank}")
+        found[name] = {"V1": {f"Rank{rank}": _read(reader, kind, at)}}
+    return found
+
+
+def state_type(optim: Any) -> Any:
+    """The one type that all states of an optimizer have."""
+    rules = [optim.optim, *(group.rule for group in optim.groups)]
+    kinds = {rule.state_type for rule in rules}
+    if len(kinds) != 1:
+        _refuse(optim)
+    return kinds.pop()
+
+
+def _read_schedule(reader: Reader, part: Any, path: Path) -> Any:
+    example = part.into_record()
+    if isinstance(example, float):
+        return struct.unpack("<d", reader.take(8, path))[0]
+    if isinstance(example, int):
+        number = reader.number(path)
+        return (number >> 1) ^ -(number & 1) if _goes_below_0(part) else number
+    if example is not None:
+        _refuse(part)
+    return None
+
+
+def _write(writer: Writer, kind: Any, node: Any, path: Path) -> Iterator[Any]:
+    kind, optional = _plain(kind)
+    if optional:
+        yield bytes([node is not None])
+        if node is None:
+            return
+    if dataclasses.is_dataclass(kind):
+        for name, inner in _fields(kind).items():
+            yield from _write(writer, inner, node.get(name), (*path, name))
+        newer = sorted(set(node) - set(_fields(kind)))
+        if newer:
+            what = f"{named((*path, newer[0]))} came with a newer Burn than bincode's"
+            raise Trouble(what, cure=OTHERWISE)
+    elif kind is Tensor:
+        low = writer.lower(node, path)
+        yield from writer.tensor(low, path)
+    elif kind is int:
+        yield whole_number(node)
+    else:
+        yield struct.pack("<d", node)
+
+
+def _read(reader: Reader, kind: Any, path: Path) -> Any:
+    kind, optional = _plain(kind)
+    if optional and not reader.flag(path):
+        return None
+    if dataclasses.is_dataclass(kind):
+        fields = _fields(kind).items()
+        return {name: _read(reader, inner, (*path, name)) for name, inner in fields}
+    if kind is Tensor:
+        return reader.tensor(path)
+    if kind is int:
+        return reader.number(path)
+    return struct.unpack("<d", reader.take(8, path))[0]
+
+
+def _plain(kind: Any) -> tuple[Any, bool]:
+    """The type itself, and whether it may be absent."""
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        arms = typing.get_args(kind)
+        return next(arm for arm in arms if arm is not types.NoneType), True
+    return kind, False
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    """The fields that Burn 0.15 has, with their types."""
+    hints = typing.get_type_hints(kind)
+    known = (f.name for f in dataclasses.fields(kind) if "later" not in f.metadata)
+    return {name: hints[name] for name in known}
+
+
+def _goes_below_0(schedule: Any) -> bool:
+    """Whether Burn keeps the schedule's number as a signed one."""
+    return getattr(schedule, "field", "") == "iter_idx"
+
+
+def _signed(value: int) -> bytes:
+    return whole_number(2 * value if value >= 0 else -2 * value - 1)
+
+
+def _refuse(part: Any) -> NoReturn:
+    what = f"{type(part).__name__} has parts that only names can tell apart"
+    raise Trouble(what, cure=OTHERWISE)

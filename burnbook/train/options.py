@@ -1,0 +1,246 @@
+"""Building blocks · Learner. The options of a training: what to measure, keep and show.
+
+`LearnerBuilder` (the book's way) and `SupervisedTraining` (newer Burn's) share them. An
+option returns the object it was asked of, so that calls can be chained.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from burnbook.backend import Backend
+from burnbook.errors import ConfigError
+from burnbook.record import BurnpackRecorder, SafetensorsRecorder
+from burnbook.train.demands import add_metric, count, needs
+from burnbook.train.early_stopping import EarlyStoppingStrategy
+from burnbook.train.folder import check_folder
+from burnbook.train.interrupter import Interrupter
+from burnbook.train.logger import (
+    FileApplicationLogger,
+    FileMetricLogger,
+    MetricLogger,
+    SilentApplicationLogger,
+)
+from burnbook.train.metric import Metric
+from burnbook.train.paradigm import LearningParadigm, TrainingStrategy
+from burnbook.train.plan import Measured, Resume, TrainingPlan
+from burnbook.train.renderer import MetricsRenderer
+from burnbook.train.strategy import CheckpointingStrategy, default_strategy
+
+
+class TrainingOptions:
+    """What can be said about a training; the base of both ways to start one."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self._plan = TrainingPlan(Path(directory), strategy=default_strategy())
+        self._loggers: tuple[list[MetricLogger], list[MetricLogger]] = ([], [])
+        self._diary: FileApplicationLogger | None = FileApplicationLogger(
+            Path(directory) / "experiment.log"
+        )
+
+    def metric_train(self, metric: Metric) -> Self:
+        """Show and log a metric in training."""
+        return self._add(self._plan.train_metrics, metric, False)
+
+    def metric_valid(self, metric: Metric) -> Self:
+        """Show and log a metric in validation."""
+        return self._add(self._plan.valid_metrics, metric, False)
+
+    def metric_train_numeric(self, metric: Metric) -> Self:
+        """Show, log, plot and average a metric in training."""
+        return self._add(self._plan.train_metrics, metric, True)
+
+    def metric_valid_numeric(self, metric: Metric) -> Self:
+        """Show, log, plot and average a metric in validation."""
+        return self._add(self._plan.valid_metrics, metric, True)
+
+    def metrics(self, metrics: Metric | Iterable[Metric]) -> Self:
+        """Show, log, plot and average metrics in training and in validation.
+
+        Each split has its own copy, so neither sees the other's batches.
+        """
+        for metric in several(metrics):
+            self.metric_train_numeric(metric)
+            self.metric_valid_numeric(copy.deepcopy(metric))
+        return self
+
+    def metrics_text(self, metrics: Metric | Iterable[Metric]) -> Self:
+        """Show and log metrics in training and in validation."""
+        for metric in several(metrics):
+            self.metric_train(metric)
+            self.metric_valid(copy.deepcopy(metric))
+        return self
+
+    def metric_loggers(self, train: MetricLogger, valid: MetricLogger) -> Self:
+        """Send metrics here instead of into files; several calls add up."""
+        self._loggers[0].append(train)
+        self._loggers[1].append(valid)
+        return self
+
+    def renderer(self, renderer: MetricsRenderer | None) -> Self:
+        """Show the training in this way, or not at all; unsaid, the place decides."""
+        if renderer is None:
+            renderer = MetricsRenderer()
+        needs(self, "renderer", renderer, "render_train", "PlainRenderer()")
+        self._plan.renderer = renderer
+        return self
+
+    def grads_accumulation(self, accumulation: int) -> Self:
+        """Sum the gradients of so many batches before each step of the optimizer."""
+        self._plan.accumulation = count(self, "grads_accumulation", accumulation)
+        return self
+
+    def num_epochs(self, num_epochs: int) -> Self:
+        """Walk through the data so many times."""
+        self._plan.num_epochs = count(self, "num_epochs", num_epochs)
+        return self
+
+    def devices(self, devices: Sequence[Backend]) -> Self:
+        """Train on these devices; several share every step, one batch each."""
+        if isinstance(devices, Backend):
+            devices = [devices]
+        devices = list(devices)
+        for device in devices:
+            needs(self, "devices", device, "ad_enabled", "devices([Numpy()])")
+        if not devices:
+            raise ConfigError(
+                f"{type(self).__name__}.devices",
+                "the list is empty",
+                cure="devices([Numpy()]), or leave it out to train where the model is",
+            )
+        self._plan.devices = devices
+        return self
+
+    def metric_device(self, device: Backend) -> Self:
+        """Give metrics their tensors on this device, each moved once and untracked.
+
+        Our own metrics compute with NumPy on the CPU, wherever the model trains; this
+        is for metrics that compute with tensors, and spares a GPU a copy per metric.
+        """
+        needs(self, "metric_device", device, "ad_enabled", "metric_device(Numpy())")
+        self._plan.metric_device = device
+        return self
+
+    def with_training_strategy(
+        self, strategy: TrainingStrategy | LearningParadigm
+    ) -> Self:
+        """Say where and how steps are computed: `TrainingStrategy.MultiDevice(…)`."""
+        if isinstance(strategy, TrainingStrategy):
+            self._plan.paradigm = strategy.paradigm
+            return self.devices(strategy.devices) if strategy.devices else self
+        cure = "TrainingStrategy.SingleDevice(Numpy())"
+        needs(self, "with_training_strategy", strategy, "steps", cure)
+        self._plan.paradigm = strategy
+        return self
+
+    learning_strategy = with_training_strategy  # as Burn 0.19 called it
+
+    def gradient_checkpointing(self) -> Self:
+        """Compute cheap values again on the way back instead of keeping them.
+
+        Why: it saves memory for a little time; the results are the same to the bit.
+        """
+        self._plan.checkpointing = True
+        return self
+
+    def checkpoint(self, epoch: int | None = None) -> Self:
+        """Go on after this epoch; without a number after the newest that is whole.
+
+        With no number and no checkpoint there yet, training starts at the beginning.
+        """
+        if epoch is not None:
+            epoch = count(self, "checkpoint", epoch)
+        self._plan.resume = Resume(epoch)
+        return self
+
+    def with_file_checkpointer(self, recorder: Any) -> Self:
+        """Save model, optimizer and scheduler after epochs, with this recorder.
+
+        Every recorder into files that holds numbers will do.
+        """
+        recorder = recorder() if isinstance(recorder, type) else recorder
+        if isinstance(recorder, SafetensorsRecorder):
+            raise ConfigError(
+                f"{type(self).__name__}.with_file_checkpointer",
+                "safetensors holds only tensors, and an optimizer counts its steps",
+                cure="with_file_checkpointer(CompactRecorder())",
+            )
+        if not (hasattr(recorder, "record") and hasattr(recorder, "extension")):
+            raise ConfigError(
+                f"{type(self).__name__}.with_file_checkpointer",
+                f"{type(recorder).__name__} is not a recorder of files",
+                cure="with_file_checkpointer(CompactRecorder())",
+            )
+        self._plan.recorder = recorder
+        return self
+
+    def with_default_checkpointers(self) -> Self:
+        """Save after epochs as the newest Burn does: as burnpack."""
+        return self.with_file_checkpointer(BurnpackRecorder())
+
+    def with_checkpointing_strategy(self, strategy: CheckpointingStrategy) -> Self:
+        """Decide which checkpoints stay; without: the last two and the best one."""
+        option, cure = "with_checkpointing_strategy", "KeepLastNCheckpoints(2)"
+        needs(self, option, strategy, "checkpointing", cure)
+        self._plan.strategy = strategy
+        return self
+
+    def early_stopping(self, strategy: EarlyStoppingStrategy) -> Self:
+        """Stop when a strategy says so, such as MetricEarlyStoppingStrategy."""
+        cure = "a MetricEarlyStoppingStrategy"
+        needs(self, "early_stopping", strategy, "should_stop", cure)
+        self._plan.early_stopping = strategy
+        return self
+
+    def with_application_logger(self, logger: FileApplicationLogger | None) -> Self:
+        """Keep the diary elsewhere than in `experiment.log`; None keeps none."""
+        self._diary = logger
+        return self
+
+    def interrupter(self) -> Interrupter:
+        """The handle that stops or pauses the training from outside."""
+        return self._plan.control
+
+    def with_interrupter(self, interrupter: Interrupter) -> Self:
+        """Let this handle stop or pause the training, several of them if need be."""
+        needs(self, "with_interrupter", interrupter, "should_stop", "Interrupter()")
+        self._plan.control = interrupter
+        return self
+
+    def summary(self) -> Self:
+        """Show the best and worst epoch of every metric at the end."""
+        self._plan.summary = True
+        return self
+
+    def _add(self, metrics: list[Measured], metric: Any, plotted: bool) -> Self:
+        add_metric(self, metrics, metric, plotted)
+        return self
+
+    def _ready(self) -> TrainingPlan:
+        """The plan with its loggers, once it is clear that they can write."""
+        plan, folder = self._plan, self._plan.directory
+        writes_logs = (
+            self._diary is not None or plan.train_metrics or plan.valid_metrics
+        )
+        if plan.recorder or (writes_logs and not self._loggers[0]):
+            check_folder(folder)
+        plan.diary = self._diary or SilentApplicationLogger()
+        train, valid = self._loggers
+        plan.train_loggers = train or [FileMetricLogger(folder / "train")]
+        plan.valid_loggers = valid or [FileMetricLogger(folder / "valid")]
+        return plan
+
+    def __repr__(self) -> str:
+        plan = self._plan
+        return (
+            f"{type(self).__name__}({str(plan.directory)!r}, {plan.num_epochs} epochs)"
+        )
+
+
+def several(metrics: Metric | Iterable[Metric]) -> list[Any]:
+    """One metric or many, as a list."""
+    one = isinstance(metrics, Metric | type)
+    return [metrics] if one else list(metrics)  # type: ignore[arg-type] # not one

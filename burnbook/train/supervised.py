@@ -1,0 +1,63 @@
+"""Building blocks · Learner. SupervisedTraining: how newer Burn starts a training.
+
+    training = (SupervisedTraining("guide", train, valid)
+                .metrics([AccuracyMetric(), LossMetric()])
+                .num_epochs(10).summary())
+    result = training.launch(Learner(model, optim, 1e-4))
+    result.model                                      # ready for inference
+
+The options are those of `LearnerBuilder`, and so are the artifacts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burnbook.errors import ConfigError
+from burnbook.train.demands import check_model, check_optimizer
+from burnbook.train.learner import Learner
+from burnbook.train.options import TrainingOptions
+from burnbook.train.renderer import MetricsRenderer, TrainingResult
+
+
+@dataclass(frozen=True, repr=False)
+class LearningResult:
+    """The trained model without gradients, its renderer, and how training ended."""
+
+    model: Any
+    renderer: MetricsRenderer | None
+    training: TrainingResult
+
+    def __repr__(self) -> str:
+        return f"LearningResult({type(self.model).__name__}, {self.training!r})"
+
+
+class SupervisedTraining(TrainingOptions):
+    """Describe a training on these data; `launch` trains a learner.
+
+    Example:
+        >>> SupervisedTraining("guide", [], []).num_epochs(10)
+        SupervisedTraining('guide', 10 epochs)
+    """
+
+    def __init__(self, directory: str | Path, train: Any, valid: Any) -> None:
+        super().__init__(directory)
+        self._train, self._valid = train, valid
+
+    def launch(self, learner: Learner) -> LearningResult:
+        """Train; the result's model is the one for inference, as `model.valid()`."""
+        if not isinstance(learner, Learner):
+            raise ConfigError(
+                "SupervisedTraining.launch",
+                f"{type(learner).__name__} is not a learner",
+                cure="launch(Learner(model, optim, 1e-4))",
+            )
+        check_model("SupervisedTraining.launch", learner.model)
+        check_optimizer("SupervisedTraining.launch", learner.optim)
+        plan = self._ready()
+        made = Learner(learner.model, learner.optim, learner.lr_scheduler, plan)
+        model = made.fit(self._train, self._valid)
+        assert made.result is not None
+        return LearningResult(model.valid(), plan.renderer, made.result)
