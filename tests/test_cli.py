@@ -134,7 +134,8 @@ def test_datasets_lists_what_is_here(capsys):
     assert lines[1].startswith(
         "MnistDataset           70,000 items  12 MB to download "
     )
-    assert lines[-2].startswith("SpeechCommandsDataset  99,720 items  2541 MB to down")
+    assert lines[-4].startswith("SpeechCommandsDataset  99,720 items  2541 MB to down")
+    assert lines[-2].startswith("HousingDataset         20,640 items  1 MB to download")
     assert lines[-1] == f"downloads are kept in {os.environ['BURNBOOK_CACHE']}"
 
 
@@ -260,7 +261,7 @@ def test_convert_to_and_from_bincode_needs_the_module(tmp_path, capsys):
     paths = [tmp_path / name for name in ("model.mpk", "model.bin", "back.mpk")]
     code, _, err = run(capsys, "convert", *paths[:2])
     assert code == 1
-    assert err.startswith(f"burnbook convert: convert {paths[0]}: bincode has no names")
+    assert err.startswith(f"burnbook convert: {paths[0]}: bincode has no names")
     assert run(capsys, "convert", *paths[:2], *place)[0] == 0
     code, _, err = run(capsys, "convert", *paths[1:])
     assert code == 1

@@ -7,10 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnbook.data import cifar, fashion_mnist, mnist, speech, texts
+from burnbook.data import (
+    cifar,
+    diabetes,
+    fashion_mnist,
+    housing,
+    mnist,
+    speech,
+    texts,
+)
 from burnbook.data.cache import cache_dir
 from burnbook.data.digits import COUNT
 from burnbook.data.download import Archive, Mirror, RemoteFile, as_url, mirrors_of
+from burnbook.data.huggingface import HuggingfaceDatasetLoader
 
 
 @dataclass(frozen=True)
@@ -40,11 +49,13 @@ def available_datasets() -> list[DatasetInfo]:
         AgNewsDataset          127,600
         DbPediaDataset         630,000
         SpeechCommandsDataset   99,720
+        DiabetesDataset            442
+        HousingDataset          20,640
     """
     here = importlib.util.find_spec("sklearn") is not None
     about = "handwritten digits, 8×8 scaled to 28×28"
     digits = DatasetInfo("DigitsDataset", COUNT, 0, here, "scikit-learn", about)
-    return [digits, *_images(), *_texts(), _speech()]
+    return [digits, *_images(), *_texts(), _speech(), *_tables(here)]
 
 
 def _images() -> list[DatasetInfo]:
@@ -101,6 +112,18 @@ def _speech() -> DatasetInfo:
     about = "one spoken word of 35, one second"
     name = "SpeechCommandsDataset"
     return DatasetInfo(name, 99_720, size, here, _address(mirror), about, folder)
+
+
+def _tables(here: bool) -> list[DatasetInfo]:
+    loader = HuggingfaceDatasetLoader.new(housing.NAME)
+    hub, stored = f"https://huggingface.co/datasets/{housing.NAME}", loader.db_file()
+    patients = ("DiabetesDataset", diabetes.COUNT, 0, here, "scikit-learn")
+    districts = ("HousingDataset", housing.COUNT, 743_040, stored.is_file(), hub)
+    about = "eight measures of a Californian district, and the value of its houses"
+    return [
+        DatasetInfo(*patients, "ten measures of a patient, and how the illness went"),
+        DatasetInfo(*districts, about, stored.parent),
+    ]
 
 
 def _info(
