@@ -289,7 +289,7 @@ def test_a_store_prints_as_a_table(store, tmp_path):
     first, rule, *rows, rule_, note = str(store).splitlines()
     columns = ["run", "state", "epoch", "Accuracy", "Loss", "hidden_size", "lr"]
     assert [column for column in columns if column in first] == columns
-    assert rows[1].split()[:6] == ["b", "finished", "2/2", "90.000", "0.125", "512"]
+    assert rows[1].split()[:6] == ["b", "finished", "2/2", "90.00", "0.125", "512"]
     assert set(rule) == set(rule_) == {"─"}
     assert note == f"3 runs in {tmp_path}; metrics: the best epoch"
     narrow = store.table().text(40)

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except BurnbookError as error:
-        return fail(options.command, str(error).removeprefix(f"{options.command}: "))
+        return fail(options.command, _without_command(str(error), options.command))
     except BrokenPipeError:
         return 1
     except OSError as error:
@@ -45,6 +45,11 @@ def parser() -> argparse.ArgumentParser:
     for group in GROUPS:
         group.add_commands(commands)
     return top
+
+
+def _without_command(text: str, command: str) -> str:
+    """An error that begins with the name of the command, without it."""
+    return text.removeprefix(f"{command}: ").removeprefix(f"{command} ")
 
 
 def fail(command: str, text: str) -> int:

@@ -68,9 +68,8 @@ def convert(
     if needing and module is None:
         raise RecordError(
             where,
-            "bincode has no names, so only a module can say what stands where",
-            cure="convert(source, target, module=…), on the command line "
-            "--module package.file:make, a function that returns the module",
+            "bincode has no names, so it needs the module",
+            cure="module=… in Python, --module package.file:function as a command",
         )
     record = reader.read(source)
     settings = precision or _settings_of(record, module)

@@ -90,7 +90,7 @@ def run_table(runs: Sequence[Run], where: str) -> TextTable:
     """What `print(store)` shows: best numbers of validation, and what differs."""
     metrics = _metrics_to_show(runs)
     configs = [run.config for run in runs]
-    fields = different_fields(configs)
+    fields = [name for name in different_fields(configs) if name != "num_epochs"]
     head = ["run", "state", "epoch", *[_title(m, s) for m, s in metrics]]
     head += [*fields, "began"]
     rows: list[list[str]] = []
@@ -143,17 +143,19 @@ def best_text(run: Run, metric: str, split: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """A number of a metric: three decimals, or a power of ten.
+    """A number of a metric: two or three decimals, or a power of ten.
 
     Example:
         >>> number_text(97.0104), number_text(0.0594), number_text(0.00123)
-        ('97.010', '0.059', '1.230e-3')
+        ('97.01', '0.059', '1.230e-3')
     """
-    return format_float(value, 3)
+    return format_float(value, 2 if value >= 10 else 3)
 
 
 def value_text(value: Any) -> str:
     """A value of a config in a cell."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return cut(text, LONGEST_VALUE)
 

@@ -246,9 +246,5 @@ class Sweep:
 
 def _row(trial: Trial, names: list[str]) -> list[str]:
     score = "–" if trial.score is None else number_text(trial.score)
-    values = [_value(trial.values[name]) for name in names]
+    values = [value_text(trial.values[name]) for name in names]
     return [trial.name, str(trial.epochs), score, *values, trial.failure]
-
-
-def _value(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else value_text(value)
