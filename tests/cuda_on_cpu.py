@@ -23,7 +23,7 @@ from burnbook.backend.cuda import draw_words, kernels
 from burnbook.backend.cuda.source import C_TYPES
 from tests.far_arrays import Far, FarModule, unwrap, wrap
 
-GPP = ["g++", "-O1", "-ffp-contract=off", "-fPIC", "-w"]
+GPP = ["g++", "-O0", "-ffp-contract=off", "-fPIC", "-w"]
 SHIM = r"""
 #include <math.h>
 #include <ucontext.h>
@@ -193,7 +193,9 @@ def as_c(value):
 
 
 class Cuda(Far):
-    """What `Cupy` is, with a C++ compiler for the GPU."""
+    """What `Cupy` is, with a C++ compiler for the GPU; it counts who answered."""
+
+    interned = False
 
     def __init__(self, float="f32", int="i64"):  # noqa: A002 - as in Backend
         if not shutil.which("g++"):

@@ -36,20 +36,20 @@ CODE = (
 // A row is query number row % queries of head row / queries % heads of a batch.
 #define MASK_LINE (mask + row / queries / heads * by_batch \
     + row / queries % heads * by_head + row % queries * by_query)
-#define SEEN (CAUSAL ? row % queries + size - queries + 1 : size)
+#define SEEN (causal ? row % queries + size - queries + 1 : size)
 
 extern "C" __global__ void share_out(
     long long rows, long long size, REAL* scores, const MASK_TYPE* mask,
     long long queries, long long heads, long long by_batch, long long by_head,
-    long long by_query, long long by_key, REAL scale, REAL hidden, REAL lowest,
-    REAL tiny
+    long long by_query, long long by_key, int causal, REAL scale, int quiet,
+    REAL hidden, REAL lowest, REAL tiny
 ) {
     long long row = ROW;
     if (row >= rows) return;
     scores += row * size;
     mask = MASK_LINE;
     long long seen = SEEN;
-    REAL peak = QUIET ? 0 : lowest, total = 0;
+    REAL peak = quiet ? 0 : lowest, total = 0;
     EACH(j) {
         REAL score = scores[j] * scale;
 #if MASK == 1
@@ -68,14 +68,14 @@ extern "C" __global__ void share_out(
         total += share;
     }
     total = total_of(total);
-    if (QUIET) total += exp(-peak);
+    if (quiet) total += exp(-peak);
     total = 1 / (total < tiny ? tiny : total);
     EACH(j) scores[j] *= total;
 }
 extern "C" __global__ void share_slopes(
     long long rows, long long size, const REAL* shares, REAL* slopes,
     const MASK_TYPE* mask, long long queries, long long heads, long long by_batch,
-    long long by_head, long long by_query, long long by_key, REAL scale
+    long long by_head, long long by_query, long long by_key, int causal, REAL scale
 ) {
     long long row = ROW;
     if (row >= rows) return;
@@ -124,10 +124,10 @@ def attend(
     if prob and not drop_weights:
         scores = draw_dropout(xp, scores, prob=prob, key=noise)
     real, limits = scores.dtype.type, np.finfo(scores.dtype)
-    numbers = (real(scale), real(hidden), limits.min, limits.tiny)
-    words = _words(scores, mask, causal, quiet)
+    numbers = (np.int32(causal), real(scale), np.int32(quiet), real(hidden))
+    numbers += (limits.min, limits.tiny)
     args = (scores, *_mask_lines(xp, mask, scores.shape), *numbers)
-    each_row(xp, CODE, "share_out", _rows(scores), args, **words)
+    each_row(xp, CODE, "share_out", _rows(scores), args, **_words(scores, mask))
     mixed = scores
     if prob and drop_weights:
         mixed = draw_dropout(xp, scores, prob=prob, key=noise)
@@ -163,11 +163,12 @@ def attention_slopes(
         mixed = draw_dropout(xp, weights, prob=prob, key=noise)
         slope = draw_dropout(xp, slope, prob=prob, key=noise)
     to_mask, asked = None, mask is not None and needs[3]
-    real, words = slope.dtype.type, _words(slope, mask, causal, quiet)
+    real = slope.dtype.type
     lines = _mask_lines(xp, mask, slope.shape)
     args = (xp.ascontiguousarray(weights), slope, *lines)
-    factor = real(1 if asked else scale)
-    each_row(xp, CODE, "share_slopes", _rows(slope), (*args, factor), **words)
+    numbers = (np.int32(causal), real(1 if asked else scale))
+    words = _words(slope, mask)
+    each_row(xp, CODE, "share_slopes", _rows(slope), (*args, *numbers), **words)
     if mask is not None and asked:
         to_mask = sum_to(xp, slope, shape=mask.shape)
         slope *= real(scale)
@@ -206,7 +207,6 @@ def _mask_lines(xp: Any, mask: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return (mask, *sizes, *steps)
 
 
-def _words(scores: Any, mask: Any, causal: bool, quiet: bool) -> dict[str, Any]:
+def _words(scores: Any, mask: Any) -> dict[str, Any]:
     does = NONE if mask is None else HIDES if mask.dtype.kind == "b" else ADDS
-    real = C_TYPES[scores.dtype.char]
-    return {"REAL": real, "MASK": does, "CAUSAL": int(causal), "QUIET": int(quiet)}
+    return {"REAL": C_TYPES[scores.dtype.char], "MASK": does}

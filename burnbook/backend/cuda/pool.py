@@ -23,7 +23,7 @@ from burnbook.ops.pool import (
 
 #: The sizes that every kernel is told: h, w of the image, and of the stops, and so on.
 SIZES = """long long count, int high, int wide, int rows, int cols, int tall, int broad,
-    int down, int right, int top, int left, int far, int aside"""
+    int down, int right, int top, int left, int far, int aside, int all"""
 
 CODE = (
     r"""
@@ -32,15 +32,11 @@ CODE = (
     int i = blockIdx.x * blockDim.x + threadIdx.x; \
     if (i >= count) return; \
     int y = i / (w) % (h), x = i % (w), plane = i / (w) / (h);
-// How many places of a window lie on the image; with ALL, those on its padding count.
+// How many places of a window lie on the image; with `all`, those on its padding count.
 #define INSIDE(stop, step, pad, size, length) \
     (min((stop) * (step) - (pad) + (size), length) - max((stop) * (step) - (pad), 0))
-#if ALL
-#define SHARE(row, col) ((REAL)1 / (tall * broad))
-#else
-#define SHARE(row, col) ((REAL)1 / (INSIDE(row, down, top, tall, high) \
-    * INSIDE(col, right, left, broad, wide)))
-#endif
+#define SHARE(row, col) ((REAL)1 / (all ? tall * broad \
+    : INSIDE(row, down, top, tall, high) * INSIDE(col, right, left, broad, wide)))
 // Where window k of n starts and ends; the first and last window that hold a place.
 #define FIRST(k, n, length) ((long long)(k) * (length) / (n))
 #define LAST(k, n, length) (((long long)((k) + 1) * (length) + (n) - 1) / (n))
@@ -252,8 +248,8 @@ def _pooled(
     if not _fits(x, shape):
         return None
     out = xp.empty(tuple(shape), dtype=x.dtype)
-    given = (*_sizes(windows), xp.ascontiguousarray(x), out)
-    each(xp, CODE, name, out.size, given, **_words(x, ALL=everywhere))
+    given = (*_sizes(windows, everywhere), xp.ascontiguousarray(x), out)
+    each(xp, CODE, name, out.size, given, **_words(x))
     return out
 
 
@@ -269,11 +265,11 @@ def _fits(x: Any, shape: Any) -> bool:
     return served(x) and 0 < x.size < MOST and 0 < made < MOST
 
 
-def _sizes(windows: Windows) -> tuple[Any, ...]:
+def _sizes(windows: Windows, everywhere: int = 1) -> tuple[Any, ...]:
     pairs = (windows.size, windows.stops, windows.kernel, windows.stride)
     pairs += (windows.padding, windows.dilation)
-    return tuple([np.int32(n) for pair in pairs for n in pair])
+    return tuple([np.int32(n) for pair in (*pairs, (everywhere,)) for n in pair])
 
 
 def _words(x: Any, **how: Any) -> dict[str, Any]:
-    return {"REAL": C_TYPES[x.dtype.char], "INDEX": "int", "ALL": 1, **how}
+    return {"REAL": C_TYPES[x.dtype.char], "INDEX": "int", **how}
