@@ -125,11 +125,12 @@ print(my_module)
 
 # %% tags=["widget"]
 widths = [256, 512, 1024, 2048]
+models = [MyModuleConfig(512, width).init(device) for width in widths]
 params = {
-    f"d_ff {width}": MyModuleConfig(512, width).init(device).num_params()
-    for width in widths
+    f"d_ff {width}": model.num_params() / 1000
+    for width, model in zip(widths, models, strict=True)
 }
-Bars(params, "Parameters")
+Bars(params, "Parameters, in thousands")
 
 # %% [markdown]
 # ## What a field may be

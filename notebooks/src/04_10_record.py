@@ -244,17 +244,19 @@ print(back["epoch"], back["names"], resumed)
 # added. All of it is read; here is a file as Burn 0.13 made them. To write, name the
 # release: 0.15 to 0.20 share a layout, and `BurnpackRecorder` is for those after.
 
+
 # %% tags=["run-me"]
-old = {"id": "6f0f1bd6-5b3b-4a4c-9d0a-27b12b2d5f11"}
-old["param"] = {"value": [1.5, 2.5, 3.5], "shape": [3]}
-metadata = dict.fromkeys(content["metadata"], "f32") | {"version": "0.13.2"}
-item = {"weight": stored, "bias": old}
-item["weight"] = {"id": old["id"], "param": {"value": [0.0] * 6}}
-item["weight"]["param"]["shape"] = [2, 3]
+def old(numbers, shape):
+    param = {"value": numbers, "shape": shape}
+    return {"id": "6f0f1bd6-5b3b-4a4c-9d0a-27b12b2d5f11", "param": param}
+
+
+item = {"weight": old([0.0] * 6, [2, 3]), "bias": old([1.5, 2.5, 3.5], [3])}
+metadata = content["metadata"] | {"version": "0.13.2"}
 data = msgpack.packb({"metadata": metadata, "item": item, "_b": []})
 
 tree = record.NamedMpkBytesRecorder().load(data, device)
-print(tree["bias"].param.to_list())
+print(np.asarray(fresh.load_record(tree).bias.val()))
 print(NamedMpkFileRecorder(version="0.18.0").metadata.version)
 
 # %% [markdown]
