@@ -332,6 +332,34 @@ def test_a_folder_of_files_appears_whole_or_not_at_all(mirror, tmp_path):
     assert [p.name for p in place.parent.iterdir()] == ["speech"]
 
 
+def test_an_archive_on_this_machine_is_read_where_it_lies(tmp_path):
+    near, heard = tmp_path / "a folder" / "set.tgz", []
+    near.parent.mkdir()
+    near.write_bytes(PACK)
+    place = tmp_path / "cache" / "set"
+    archive = Archive(near.as_uri(), ARCHIVE.size, ARCHIVE.checksum)
+    obtain_folder(place, [archive], "", lambda *what: heard.append(what))
+    assert (place / "set" / "other").read_bytes() == b"more"
+    assert heard[-1] == ("set.tgz, unpacking", len(PACK), len(PACK))
+    assert files_in(near.parent) == ["set.tgz"]
+    near.write_bytes(PACK[:-1])
+    with pytest.raises(DataError, match="sent another content: expected"):
+        obtain_folder(tmp_path / "other", [archive], "")
+    assert near.read_bytes() == PACK[:-1]
+    near.unlink()
+    with pytest.raises(DataError, match=r"cannot be reached: .*No such file"):
+        obtain_folder(tmp_path / "other", [archive], "")
+
+
+def test_a_wrong_file_beside_the_one_wanted_does_no_harm(tmp_path):
+    (tmp_path / "set.tgz").write_bytes(PACK)
+    wrong = RemoteFile("other", 5, packed="")
+    far = Archive("https://far.example/set.tgz")
+    found = obtain_path(FILE, tmp_path, [far], "", others=[wrong])
+    assert found.read_bytes() == CONTENT
+    assert files_in(tmp_path) == ["set.tgz", "thing"]
+
+
 def test_the_users_own_mirror_comes_first(monkeypatch):
     known = [Archive("https://far.example/set.tgz", 3, "0" * 64)]
     monkeypatch.delenv("OWN_MIRROR", raising=False)

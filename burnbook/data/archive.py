@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from burnbook.data.idx import AGAIN, GZIP
 from burnbook.data.transfer import remove_abandoned
@@ -25,6 +25,18 @@ from burnbook.errors import DataError
 CHUNK = 1 << 18
 LONGEST_HEADER = 1 << 20  # a name, even in an extended header, is far shorter
 ENDINGS = (".tar.gz", ".tgz", ".tar")
+
+
+class Seekable(Protocol):
+    """What also goes back to its beginning."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        ...
+
+    def seek(self, place: int, /) -> int:
+        """Go to a place."""
+        ...
 
 
 class Readable(Protocol):
@@ -44,7 +56,7 @@ class Bounds:
 
 
 def read_tar(
-    file: IO[bytes], name: str, bounds: Bounds
+    file: Seekable, name: str, bounds: Bounds
 ) -> Generator[tuple[str, Readable]]:
     """Walk over the files of a tar archive, gzipped or not: path, content.
 
@@ -72,7 +84,7 @@ def read_tar(
         raw.must_be_over()
 
 
-def extract_tar(file: IO[bytes], name: str, folder: Path, bounds: Bounds) -> None:
+def extract_tar(file: Seekable, name: str, folder: Path, bounds: Bounds) -> None:
     """Unpack an archive into a folder that appears only when it is whole."""
     remove_abandoned(folder)
     working = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.part")
@@ -122,7 +134,7 @@ def _safe(path: str, name: str) -> str:
     return "/".join(parts)
 
 
-def _unpacking(file: IO[bytes]) -> Any:
+def _unpacking(file: Any) -> Any:
     packed = file.read(2) == GZIP
     file.seek(0)
     return gzip.GzipFile(fileobj=file) if packed else file

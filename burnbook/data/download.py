@@ -15,6 +15,8 @@ import hashlib
 import os
 import sys
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -286,40 +288,83 @@ def _from_archive(
         with contextlib.closing(tar):
             for path, content in tar:
                 file = wanted.get(path.rpartition("/")[2])
-                if file is not None and file.name not in found:
-                    found.add(file.name)
+                if file is None or file.name in found:
+                    continue
+                try:
                     _keep(content, file, folder / file.name, unpack=False)
+                except Unusable:
+                    if file.name == first:
+                        raise
+                found.add(file.name)
         if first not in found:
             raise Unusable(f"has no {first} in it")
 
 
 def _whole_archive(mirror: Archive, folder: Path, report: Report | None) -> None:
     with _received(mirror, folder.parent, report) as reader:
-        extract_tar(reader, mirror.name, folder, mirror.bounds)
+        told = _Told(reader, f"{mirror.name}, unpacking", report)
+        extract_tar(told, mirror.name, folder, mirror.bounds)
 
 
 @contextlib.contextmanager
 def _received(
     mirror: Archive, folder: Path, report: Report | None
 ) -> Generator[IO[bytes]]:
-    """Fetch an archive, check it, and hand it over to be read."""
-    with Part(folder / mirror.name) as part:
-        receive(mirror.url, part, mirror.size, mirror.name, report)
-        content = Content(mirror.size, mirror.checksum)
-        for piece in _pieces(part.reader()):
-            content.add(piece)
+    """Fetch an archive, check it, and hand it over to be read.
+
+    One that lies on this machine is read where it is.
+    """
+    with contextlib.ExitStack() as stack:
+        part = None
+        if mirror.url.startswith("file:///"):
+            path = urllib.request.url2pathname(urllib.parse.urlsplit(mirror.url).path)
+            try:
+                source: IO[bytes] = stack.enter_context(open(path, "rb"))
+            except OSError as error:
+                raise Unusable(f"cannot be reached: {error}") from None
+        else:
+            part = stack.enter_context(Part(folder / mirror.name))
+            receive(mirror.url, part, mirror.size, mirror.name, report)
+            source = part.reader()
         try:
-            if problem := content.problem():
-                raise Unusable(f"sent another content: {problem}")
-            yield part.reader()
-        except DataError as error:
-            if error.where not in ("archive", "gzip"):
+            _check_archive(mirror, source)
+            yield source
+        except (DataError, Unusable) as error:
+            ours = isinstance(error, DataError)
+            if ours and error.where not in ("archive", "gzip"):
                 raise  # no space, no permission: the archive is all right
-            part.start("", "")
-            raise Unusable(error.what) from None
-        except Unusable:
-            part.start("", "")
-            raise
+            if part:
+                part.start("", "")  # nothing of it is worth keeping
+            raise Unusable(error.what if ours else str(error)) from None
+
+
+def _check_archive(mirror: Archive, source: IO[bytes]) -> None:
+    content = Content(mirror.size, mirror.checksum)
+    source.seek(0)
+    for piece in _pieces(source):
+        content.add(piece)
+    source.seek(0)
+    if problem := content.problem():
+        raise Unusable(f"sent another content: {problem}")
+
+
+class _Told:
+    """A file that reports how far it has been read."""
+
+    def __init__(self, file: IO[bytes], name: str, report: Report | None) -> None:
+        self.file, self.name, self.report = file, name, report
+        self.size = os.fstat(file.fileno()).st_size
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        piece = self.file.read(size)
+        if self.report and piece:
+            self.report(self.name, self.file.tell(), self.size)
+        return piece
+
+    def seek(self, place: int) -> int:
+        """Go to a place."""
+        return self.file.seek(place)
 
 
 def _keep(
