@@ -9,6 +9,8 @@ rows are left out of the result.
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from burnbook.ops.sweep import spread
+
 Result = TypeVar("Result")
 Pair = tuple[int, int]
 Shape4 = tuple[int, int, int, int]
@@ -98,11 +100,8 @@ class Plan:
             for i in range(firsts[start], ends[stop - 1]):
                 answers[i] = act(blocks[i])
 
-        share = getattr(xp, "share", None)
-        if share is not None and len(firsts) > 1:
-            share(work, (), len(firsts))
-        elif firsts:
-            work(0, len(firsts))
+        if firsts:
+            spread(xp, work, len(firsts), len(firsts) > 1)
         return answers
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from burnbook.op import distinct, normal, op
 from burnbook.ops.patches import Pair, Shape4, output_size
+from burnbook.ops.sweep import BLOCK, SHARED, spread
 
 
 def _is_image(x: Shape4, output_size: Pair) -> str | None:
@@ -36,14 +37,13 @@ def adaptive_avg_pool2d(xp: Any, x: Any, *, output_size: Pair) -> Any:
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
     """
+    if x.shape[2] % output_size[0] == 0 and x.shape[3] % output_size[1] == 0:
+        return _average_evenly(xp, x, output_size)
     out = x
     for axis, count in ((2, output_size[0]), (3, output_size[1])):
-        size = x.shape[axis]
-        if size % count:
-            out = _along(xp, out, _window_matrix(size, count), axis)
-        elif size > count:
-            out = _average_evenly(xp, out, axis, size // count)
-    return xp.array(x) if out is x else out
+        if x.shape[axis] != count:
+            out = _along(xp, out, _window_matrix(x.shape[axis], count), axis)
+    return out
 
 
 @op("F>F", method=False)
@@ -94,13 +94,26 @@ def _along(xp: Any, x: Any, matrix: np.ndarray, axis: int) -> Any:
     return xp.matmul(x, weights) if axis == 3 else xp.matmul(weights.T, x)
 
 
-def _average_evenly(xp: Any, x: Any, axis: int, length: int) -> Any:
-    every = [slice(None)] * axis
-    total = xp.array(x[(*every, slice(0, None, length))])
-    for k in range(1, length):
-        total += x[(*every, slice(k, None, length))]
-    total *= x.dtype.type(1 / length)
-    return total
+def _average_evenly(xp: Any, x: Any, output_size: Pair) -> Any:
+    """All windows of one size: some images at a time, so that they stay in the cache."""
+    n, c, h, w = x.shape
+    rows, cols = h // output_size[0], w // output_size[1]
+    out = xp.empty((n, c, *output_size), dtype=x.dtype)
+    some = max(1, BLOCK // max(c * h * w, 1)) if xp.__name__ == "numpy" else n
+
+    def work(start: int, stop: int) -> None:
+        for first in range(start, stop, some):
+            part, to = (a[first : min(first + some, stop)] for a in (x, out))
+            added = xp.array(part[:, :, ::rows])
+            for k in range(1, rows):
+                added += part[:, :, k::rows]
+            to[...] = added[..., ::cols]
+            for k in range(1, cols):
+                to += added[..., k::cols]
+            to *= x.dtype.type(1 / (rows * cols))
+
+    spread(xp, work, n, x.size >= SHARED)
+    return out
 
 
 def _share_evenly(xp: Any, dout: Any, axis: int, length: int) -> Any:

@@ -54,13 +54,21 @@ def sweep(
             for out, found in zip(outs, wides, strict=True):
                 out[...] = found
 
-    share = getattr(xp, "share", None)
     if size <= most and not narrow:
         step((inputs, outputs, [xp.empty(size, dtype=wide) for _ in range(spares)]))
-    elif share is None or size < SHARED:
-        walk(0, size)
     else:
-        share(walk, (), size, GRAIN)
+        spread(xp, walk, size, size >= SHARED, GRAIN)
+
+
+def spread(
+    xp: Any, work: Callable[[int, int], None], total: int, worth: bool, grain: int = 1
+) -> None:
+    """Cover 0 … total by calls work(start, stop), on all threads if that is worth it."""
+    share = getattr(xp, "share", None)
+    if share is None or not worth:
+        work(0, total)
+    else:
+        share(work, (), total, grain)
 
 
 def penalized(xp: Any, g: Any, p: Any, penalty: float, room: Any) -> Any:
