@@ -15,10 +15,12 @@ from burnbook.data.dataloader import (
     DataLoaderBuilder,
     DataLoaderIterator,
     Progress,
+    split_dataloader,
 )
 from burnbook.data.dataset import Dataset, InMemDataset
 from burnbook.data.diabetes import DiabetesDataset
 from burnbook.data.digits import DigitsDataset
+from burnbook.data.fake import FakeDataset
 from burnbook.data.fashion_mnist import FashionMnistDataset
 from burnbook.data.housing import HousingDataset
 from burnbook.data.huggingface import HuggingfaceDatasetLoader
@@ -35,6 +37,7 @@ from burnbook.data.image_folder import ImageFolderDataset
 from burnbook.data.mnist import MnistDataset, MnistItem
 from burnbook.data.selection import (
     SamplerDataset,
+    SamplerDatasetOptions,
     SelectionDataset,
     ShuffledDataset,
     random_split,
@@ -84,6 +87,7 @@ __all__ = [
     "DbPediaItem",
     "DiabetesDataset",
     "DigitsDataset",
+    "FakeDataset",
     "FashionMnistDataset",
     "FixBatchStrategy",
     "HousingDataset",
@@ -100,6 +104,7 @@ __all__ = [
     "PartialDataset",
     "Progress",
     "SamplerDataset",
+    "SamplerDatasetOptions",
     "SegmentationMask",
     "SelectionDataset",
     "ShuffledDataset",
@@ -116,4 +121,5 @@ __all__ = [
     "cache_dir",
     "random_split",
     "read_idx",
+    "split_dataloader",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -212,6 +212,24 @@ class DataLoader(Generic[Batch]):
             self._pool = ProcessPool(recipe, settings.num_workers, settings.start)
             weakref.finalize(self, self._pool.close)
         return self._pool.run(tasks, maker)
+
+
+def split_dataloader(
+    loader: DataLoader[Batch], devices: Sequence[Any]
+) -> list[DataLoader[Batch]]:
+    """Share a loader among devices: each gets neighboring batches, cut between them.
+
+    Where there are fewer batches than devices, the last devices get no loader.
+    """
+    if not devices:
+        what = "there is no device to share the batches"
+        raise ConfigError("split_dataloader", what, cure="[Numpy()]")
+    size = loader.settings.strategy.batch_size() or 1
+    parts = PartialDataset[Any].split_chunks(loader.dataset, len(devices), size)
+    return [
+        loader.slice(part.start, part.end).to_device(device)
+        for part, device in zip(parts, devices, strict=False)
+    ]
 
 
 class DataLoaderIterator(Generic[Batch]):

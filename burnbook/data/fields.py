@@ -278,6 +278,8 @@ def _scalar(kind: type[np.generic]) -> Converter:
     name, whole = kind.__name__, issubclass(kind, np.integer)
 
     def convert(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
         if type(value) is not int and (whole or type(value) is not float):
             return _refuse(value, name)
         try:

@@ -17,7 +17,13 @@ from burnbook.errors import ConfigError
 
 Indices = NDArray[np.int64]
 
-SHUFFLE, SAMPLE, SPLIT, LOAD = 1, 2, 3, 4  # equal seeds, but streams of their own
+SHUFFLE, SAMPLE, SPLIT, LOAD, FAKE = (
+    1,
+    2,
+    3,
+    4,
+    5,
+)  # equal seeds, but streams of their own
 
 
 def permutation(size: int, seed: int, purpose: int, epoch: int = 0) -> Indices:

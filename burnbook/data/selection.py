@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -147,6 +148,54 @@ class ShuffledDataset(Dataset[Item]):
         return len(self.selection)
 
 
+@dataclass(frozen=True)
+class SamplerDatasetOptions:
+    """How a sampler draws: with or without replacement, and how many items.
+
+    Example:
+        >>> from burnbook.data import InMemDataset
+        >>> half = SamplerDatasetOptions().without_replacement().with_size_ratio(0.5)
+        >>> len(SamplerDataset(InMemDataset(range(9)), half))
+        4
+    """
+
+    replace_samples: bool = True
+    size: int | None = None
+    ratio: float = 1.0
+    seed: int = 0
+
+    def with_replacement(self) -> SamplerDatasetOptions:
+        """Let every draw give every item."""
+        return replace(self, replace_samples=True)
+
+    def without_replacement(self) -> SamplerDatasetOptions:
+        """Let no item come twice before all have come once."""
+        return replace(self, replace_samples=False)
+
+    def with_default_size(self) -> SamplerDatasetOptions:
+        """Draw as many items as the dataset has."""
+        return replace(self, size=None, ratio=1.0)
+
+    def with_fixed_size(self, size: int) -> SamplerDatasetOptions:
+        """Draw `size` items."""
+        return replace(self, size=size)
+
+    def with_size_ratio(self, ratio: float) -> SamplerDatasetOptions:
+        """Draw ⌊ratio · n⌋ items of the n that the dataset has."""
+        if not 0 <= ratio < float("inf"):
+            what = f"the ratio must be 0 or more, got {ratio}"
+            raise ConfigError("SamplerDatasetOptions", what)
+        return replace(self, size=None, ratio=ratio)
+
+    def with_seed(self, seed: int) -> SamplerDatasetOptions:
+        """Draw from this seed."""
+        return replace(self, seed=seed)
+
+    def size_of(self, dataset: Dataset[Any]) -> int:
+        """Return how many items are drawn from a dataset."""
+        return int(self.ratio * len(dataset)) if self.size is None else self.size
+
+
 class SamplerDataset(Dataset[Item]):
     """`size` items drawn from a dataset; a loader gets a new draw in every epoch.
 
@@ -164,12 +213,15 @@ class SamplerDataset(Dataset[Item]):
     def __init__(
         self,
         dataset: Dataset[Item],
-        size: int,
+        size: int | SamplerDatasetOptions,
         *,
         replacement: bool = True,
         seed: int = 0,
         epoch: int = 1,
     ) -> None:
+        if isinstance(size, SamplerDatasetOptions):
+            replacement, seed = size.replace_samples, size.seed
+            size = size.size_of(dataset)
         self.dataset = dataset
         self.size = check_count("SamplerDataset", "size", size, at_least=0)
         self.seed = check_seed("SamplerDataset", seed)
