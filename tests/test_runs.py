@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from burnbook.errors import ConfigError, TrainingError
@@ -54,6 +55,13 @@ def test_lines_that_are_no_entries_are_skipped_and_counted():
     log = parse_log("50,64\n\x00\x00\x00\n100,16")
     assert (log.mean, log.strange) == (60.0, 1)
     assert parse_log("0.37/0.99 ") is None
+
+
+def test_counts_that_are_none_are_skipped():
+    log = parse_log("50,64\n1,2,3\n70\n1,inf\n1,2.5\n1," + "9" * 999 + "\n100,16")
+    assert (log.values.tolist(), log.strange) == ([50.0, 70.0, 100.0], 4)
+    assert parse_log("50,64,1\n100").values.tolist() == [100.0]
+    assert parse_log("1e308,64\n1e308,64").mean == float("inf")
 
 
 def test_rust_writes_nan_and_inf():
@@ -437,3 +445,37 @@ def test_questions_that_make_no_sense_are_explained(store):
         store["a"].history("Loss", "holdout")
     with pytest.raises(ConfigError, match="no run has 'colour'"):
         store.sort("colour")
+
+
+# Damage
+
+
+def damaged(rng, raw):
+    """The same bytes with a piece cut, doubled or replaced."""
+    at, size = int(rng.integers(len(raw) + 1)), int(rng.integers(1, 9))
+    how = rng.integers(4)
+    if how == 0:
+        return raw[:at]
+    if how == 1:
+        return raw[:at] + rng.bytes(size) + raw[at + size :]
+    if how == 2:
+        return raw[:at] + raw[max(0, at - size) : at] * 3 + raw[at:]
+    return raw[:at] + rng.choice([b"9" * 30, b"\n", b",", b"e999", b"\xff"]) + raw[at:]
+
+
+def test_a_damaged_folder_is_still_listed(tmp_path):
+    host = socket.gethostname()
+    folder = rust_run(tmp_path / "run").path
+    began = "burnbook::train: Training epochs 1 to 9 in process 1234567 on"
+    write_diary(folder, f"{began} {host}", "burnbook::train: Training ended after")
+    log = folder / "valid" / "epoch-10" / "Accuracy.log"
+    files = [folder / "config.json", folder / "experiment.log", log]
+    whole = {path: path.read_bytes() for path in files}
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        for path in files:
+            path.write_bytes(damaged(rng, whole[path]))
+        store = RunStore(tmp_path)
+        assert str(store).count("\n") >= 3
+        assert store.rows()[0]["run"] == "run"
+        assert store["run"].state in ("running", "finished", "stopped")

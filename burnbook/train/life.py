@@ -17,8 +17,8 @@ from dataclasses import dataclass
 LIFE = "burnbook::train"
 FINISHED = "finished"
 EARLY = "stopped early"  # how the reason of early stopping starts
-_BEGAN = re.compile(r"Training epochs \d+ to (\d+) in process (\d+) on (.*)")
-_ENDED = re.compile(r"Training ended after epoch (\d+) of (\d+): (.*)")
+_BEGAN = re.compile(r"Training epochs \d+ to (\d{1,9}) in process (\d{1,9}) on (.*)")
+_ENDED = re.compile(r"Training ended after epoch (\d{1,9}) of (\d{1,9}): (.*)")
 
 
 @dataclass(frozen=True)

@@ -63,4 +63,6 @@ def _moment(stamp: bytes) -> datetime | None:
         found = datetime.fromisoformat(stamp.decode("ascii"))
     except ValueError:
         return None
+    if found.year < 1970:  # no clock says so
+        return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

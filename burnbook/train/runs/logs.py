@@ -29,14 +29,20 @@ class MetricLog:
     strange: int = 0  # lines that were skipped
 
     @property
+    def weight(self) -> float:
+        """How many examples all of it stands for."""
+        return float(self.counts.sum())
+
+    @property
     def mean(self) -> float | None:
         """The number of the epoch: the final one, else Σ vᵢ nᵢ / Σ nᵢ."""
         if self.final is not None:
             return self.final
         counted = self.counts > 0  # the others weigh nothing, were they infinite
         values, counts = self.values[counted], self.counts[counted]
-        total = float(counts.sum())
-        return float((values * counts).sum() / total) if total else None
+        with np.errstate(all="ignore"):  # a sum that is too large is infinite
+            total = float(counts.sum())
+            return float((values * counts).sum() / total) if total else None
 
 
 def read_log(path: Path) -> MetricLog | None:
@@ -58,14 +64,19 @@ def parse_log(text: str) -> MetricLog | None:
         (60.0, 0.25)
     """
     lines = text.split("\n")
-    if text.count(",") == len(lines):
+    if text.count(",") == len(lines) and all("," in line for line in lines):
         try:
             flat = np.array(text.replace("\n", ",").split(","), dtype=np.float64)
-            if len(flat) == 2 * len(lines):
+            if np.isfinite(flat[1::2]).all():
                 return MetricLog(flat[::2], flat[1::2])
         except ValueError:
             pass  # not all of them are "value,count"
     return _line_by_line(lines)
+
+
+def _count(text: str) -> float:
+    """How many examples; NaN marks the final number of an epoch."""
+    return math.nan if text == FINAL else float(int(text))
 
 
 def _line_by_line(lines: list[str]) -> MetricLog | None:
@@ -77,8 +88,8 @@ def _line_by_line(lines: list[str]) -> MetricLog | None:
         head, comma, tail = line.partition(",")
         try:
             value = float(head)
-            count = 1.0 if not comma else math.nan if tail == FINAL else int(tail)
-        except ValueError:
+            count = 1.0 if not comma else _count(tail)
+        except (ValueError, OverflowError):
             strange += 1
             continue
         if math.isnan(count):

@@ -25,7 +25,7 @@ from burnbook.train.checkpoint import PARTS
 from burnbook.train.events import Direction, Split, better
 from burnbook.train.life import FINISHED, Life
 from burnbook.train.runs.diary import Diary, read_diary
-from burnbook.train.runs.logs import MetricLog, parse_log, read_log
+from burnbook.train.runs.logs import parse_log, read_log
 
 SPLITS = ("train", "valid", "test")
 CONFIG_BYTES = 1 << 20  # a config is a page, never more than this
@@ -87,7 +87,8 @@ class Run:
     def __init__(self, path: str | Path, name: str = "") -> None:
         self.path = Path(path)
         self.name = name or self.path.name
-        self._logs: dict[Path, tuple[tuple[int, int], MetricLog | None]] = {}
+        self._means: dict[Path, tuple[tuple[int, int], tuple[float, float] | None]]
+        self._means = {}
 
     # What the folder says
 
@@ -108,7 +109,7 @@ class Run:
         started = self.diary.started
         if started is not None:
             return started
-        times = [_changed(path) for path in self.path.iterdir()]
+        times = [_changed(path) for path in _listed(self.path)]
         return datetime.fromtimestamp(min(times, default=0.0), UTC)
 
     @property
@@ -170,16 +171,19 @@ class Run:
     def history(self, metric: str, split: str | Split = "valid") -> list[MetricPoint]:
         """The metric in every epoch: its mean, or what the run itself calls final."""
         points: list[MetricPoint] = []
-        for epoch, log in self._logs_of(metric, split):
-            if log.mean is not None:
-                count = float(log.counts.sum())
-                points.append(MetricPoint(epoch, 0, log.mean, count))
+        for epoch, path in self._files(metric, split):
+            found = self._mean(path)
+            if found is not None:
+                points.append(MetricPoint(epoch, 0, *found))
         return points
 
     def batches(self, metric: str, split: str | Split = "valid") -> list[MetricPoint]:
         """The metric in every batch of every epoch."""
         points: list[MetricPoint] = []
-        for epoch, log in self._logs_of(metric, split):
+        for epoch, path in self._files(metric, split):
+            log = read_log(path)
+            if log is None:
+                continue
             pairs = zip(log.values.tolist(), log.counts.tolist(), strict=True)
             for value, count in pairs:
                 points.append(MetricPoint(epoch, len(points) + 1, value, count))
@@ -271,24 +275,25 @@ class Run:
                     found[name] = _starts_with_number(path)
         return {name for name, numeric in found.items() if numeric}
 
-    def _logs_of(
-        self, metric: str, split: str | Split
-    ) -> Iterator[tuple[int, MetricLog]]:
+    def _files(self, metric: str, split: str | Split) -> Iterator[tuple[int, Path]]:
+        """The log files of a metric, epoch by epoch."""
         file = f"{metric.replace(' ', '_')}.log"
         for epoch, folder in self._epoch_folders(split_name(split)):
-            log = self._log(folder / file)
-            if log is not None:
-                yield epoch, log
+            yield epoch, folder / file
 
-    def _log(self, path: Path) -> MetricLog | None:
+    def _mean(self, path: Path) -> tuple[float, float] | None:
+        """The number of an epoch and its weight; read again when the file changes."""
         try:
             stat = path.stat()
         except OSError:
             return None
         seen = (stat.st_mtime_ns, stat.st_size)
-        known = self._logs.get(path)
+        known = self._means.get(path)
         if known is None or known[0] != seen:
-            known = self._logs[path] = (seen, read_log(path))
+            log = read_log(path)
+            mean = log.mean if log is not None else None
+            pair = None if log is None or mean is None else (mean, log.weight)
+            known = self._means[path] = (seen, pair)
         return known[1]
 
 
