@@ -1,8 +1,13 @@
-"""Print the table: python -m tests.bench [--rounds 20] [w1 inference1 w5 ops …]."""
+"""Print the table: python -m tests.bench [--rounds 20] [w1 inference1 w5 ops …].
+
+`python -m tests.bench families` has a table of its own: every op, see there.
+"""
 
 import argparse
 import os
+import sys
 
+from tests.bench import families
 from tests.bench.tables import BUDGETS, TABLES
 
 
@@ -23,4 +28,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["families"]:
+        families.main(sys.argv[2:])
+    else:
+        main()
