@@ -1,9 +1,9 @@
 """The GPU's kernels on a CPU: their text compiled as C++, and run thread by thread.
 
 `Cuda` is a backend whose arrays NumPy may not touch (far_arrays.py), with the kernels
-of burnbook/backend/cuda/. Threads of a block that wait for each other are fibers: one
-runs until it waits, then the next. A thread that others wait for in vain, which hangs a
-GPU, ends the run with an error.
+of burnbook/backend/cuda/. Threads of a block that wait for each other are fibers: those
+of a warp run as far as they can, then the next warp. A thread that others wait for in
+vain, which hangs a GPU, ends the run with an error.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ GPP = ["g++", "-O0", "-ffp-contract=off", "-fPIC", "-w"]
 SHIM = r"""
 #include <math.h>
 #include <ucontext.h>
-#define __device__
+#define __device__ static
 #define __global__
 #define __shared__ static
 #define __forceinline__ inline
@@ -51,12 +51,9 @@ static void stand_at(int t) {
 }
 // Wait until all of a group, threads first to last (not last), have waited as often.
 static void wait_for(int kind, int first, int last) {
-    int wanted = ++waits[kind][now], rounds = 0;
+    int wanted = ++waits[kind][now];
     for (int t = first; t < last; ++t)
-        while (waits[kind][t] < wanted) {
-            if (ended[t] || ++rounds > 100000) { hung = 1; return; }
-            swapcontext(&fiber[now], &home);
-        }
+        while (waits[kind][t] < wanted) swapcontext(&fiber[now], &home);
 }
 static void __syncthreads() { wait_for(1, 0, threads); }
 template <class T> static T __shfl_xor_sync(unsigned mask, T value, int far) {
@@ -68,6 +65,12 @@ template <class T> static T __shfl_xor_sync(unsigned mask, T value, int far) {
     return other;
 }
 static void enter() { work(); ended[now] = 1; }
+static int came_to(int first, int last) {
+    int far = 0;
+    for (int t = first; t < last; ++t) far += ended[t] + waits[0][t] + waits[1][t];
+    return far;
+}
+// One warp runs as far as it can, then the next: who forgot to wait reads too early.
 static void run_fibers() {
     for (int t = 0; t < threads; ++t) {
         ended[t] = waits[0][t] = waits[1][t] = 0;
@@ -76,10 +79,17 @@ static void run_fibers() {
         fiber[t].uc_link = &home;
         makecontext(&fiber[t], enter, 0);
     }
-    for (int left = 1; left && !hung;) {
-        left = 0;
-        for (int t = 0; t < threads && !hung; ++t)
-            if (!ended[t]) stand_at(t), left = 1, swapcontext(&home, &fiber[t]);
+    for (int came = -1, left = 1; left;) {
+        int before = came;
+        for (int warp = came = left = 0; warp < threads; warp += 32) {
+            int last = min(warp + 32, threads), far = -1, farther = came_to(warp, last);
+            for (; far < farther; far = farther, farther = came_to(warp, last))
+                for (int t = warp; t < last; ++t)
+                    if (!ended[t]) stand_at(t), swapcontext(&home, &fiber[t]);
+            came += far;
+            for (int t = warp; t < last; ++t) left += !ended[t];
+        }
+        if (left && came == before) { hung = 1; return; }
     }
 }
 static int run_grid(const Dim* sizes, bool waiting) {
@@ -87,7 +97,8 @@ static int run_grid(const Dim* sizes, bool waiting) {
     threads = blockDim.x * blockDim.y, hung = 0;
     for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
         for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
-            if (waiting) run_fibers();
+            if (hung) return 1;
+            else if (waiting) run_fibers();
             else for (int t = 0; t < threads; ++t) stand_at(t), work();
     return hung;
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burnbook.backend.cuda import KERNELS, conv, curves, source, update
+from burnbook.backend.cuda import KERNELS, conv, curves, update
 from burnbook.backend.cupy import Cupy
 from burnbook.backend.numpy import Numpy
 from burnbook.errors import BackendError, DimError
@@ -398,7 +398,7 @@ def test_a_convolution_too_large_for_its_columns_is_left_to_the_plain_code(monke
     assert conv.columns_conv2d(np, x, weight) is None
 
 
-# The list itself, the compiler of a GPU, and the stand-in for one.
+# The list itself, and the compiler of a GPU.
 
 
 def test_every_kernel_has_the_parameters_of_its_op():
@@ -467,41 +467,3 @@ def complaint(nvrtc, text):
     nvrtc.nvrtcGetProgramLog(program, log)
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     return log.value.decode() if wrong else ""
-
-
-HANG = (
-    source.ROWS
-    + r"""
-extern "C" __global__ void hang(long long rows, long long size, REAL* out) {
-    if (threadIdx.x == 3) return;
-    out[threadIdx.x] = total_of(1);
-}
-"""
-)
-
-
-@pytest.mark.parametrize("size", [32, 2000])
-def test_threads_that_wait_in_vain_are_noticed(threads, size):
-    out = threads.from_numpy(np.zeros(256))
-    with pytest.raises(AssertionError, match="hang: threads wait for one"):
-        source.each_row(
-            threads.xp.module, HANG, "hang", (1, size), (out,), REAL="double"
-        )
-
-
-@pytest.mark.parametrize("size", [1, 31, 1024, 1025, 5000])
-def test_sums_and_maxima_reach_every_thread_of_a_row(threads, size):
-    code = (
-        source.ROWS
-        + r"""
-    extern "C" __global__ void both(long long rows, long long size, REAL* out) {
-        REAL sum = 0, most = LOWEST;
-        EACH(j) sum += j, most = larger(most, j);
-        sum = total_of(sum), most = largest_of(most);
-        if (ROW < rows) EACH(j) out[ROW * size + j] = sum + most;
-    }
-    """
-    )
-    out = threads.from_numpy(np.zeros((9, size)))
-    source.each_row(threads.xp.module, code, "both", (9, size), (out,), REAL="double")
-    assert (threads.to_numpy(out) == size * (size - 1) // 2 + size - 1).all()
