@@ -181,6 +181,26 @@ def test_when_all_trials_fail_there_is_no_best(tmp_path):
         _ = found.best
 
 
+def test_a_metric_that_nobody_logs_is_said_after_the_first_training(tmp_path):
+    calls = []
+
+    def train(config, folder, epochs):
+        calls.append(folder.name)
+
+    with pytest.raises(TrainingError, match="the training logged no valid Loss"):
+        sweep({"lr": 0.0}, {"lr": [0.1, 0.2]}, train, folder=tmp_path)
+    assert calls == ["trial-000"]
+
+
+def test_a_trial_without_the_metric_is_recorded_where_others_have_it(tmp_path):
+    def train(config, folder, epochs):
+        return 0.5 if folder.name == "trial-000" else None
+
+    found = sweep({"lr": 0.0}, {"lr": [0.1, 0.2]}, train, folder=tmp_path)
+    assert [bool(trial.failure) for trial in found.trials] == [False, True]
+    assert "logged no valid Loss" in found.trials[1].failure
+
+
 def learn(calls=None, renderer=None):
     """Train the tiny network, going on from the checkpoint in the folder."""
 

@@ -106,13 +106,23 @@ def _advance(result: Sweep, trial: Trial, epochs: int, train: Train) -> bool:
             score = train(config, folder, epochs)
             if _interrupted(run, epochs):
                 return False
-        if score is None:
-            score = _read_score(run, epochs, result)
-        trial.scores[epochs] = float(score)
     except Exception as error:  # recorded: the other trials go on
-        text = f"{type(error).__name__}: {error}"
-        trial.failure = text.partition("\n")[0]
+        trial.failure = _first_line(error)
+        return True
+    if score is None:
+        score = _read_score(run, epochs, result)
+    if score is not None:
+        trial.scores[epochs] = float(score)
+        return True
+    missing = _no_metric(run, result)
+    if not any(other.scores for other in result.trials):
+        raise missing  # it will be missing everywhere
+    trial.failure = _first_line(missing)
     return True
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def _is_there(run: Run, epochs: int, metric: str, split: str) -> bool:
@@ -129,21 +139,23 @@ def _interrupted(run: Run, epochs: int) -> bool:
     return not life.finished
 
 
-def _read_score(run: Run, epochs: int, result: Sweep) -> float:
-    """The best number up to an epoch, from the logs."""
+def _read_score(run: Run, epochs: int, result: Sweep) -> float | None:
+    """The best number up to an epoch, from the logs; None when none was logged."""
     points = run.history(result.metric, result.split)
-    values = [p.value for p in points if p.epoch <= epochs]
-    if not values:
-        known = ", ".join(f"{split} {name}" for name, split in run.metrics)
-        raise TrainingError(
-            "sweep",
-            f"the training logged no {result.split} {result.metric}",
-            [("logged", known or "no metrics")],
-            "metric_valid_numeric(...), metric=…, or a train that returns a number",
-        )
-    known_values = [value for value in values if value == value]  # NaN is never good
+    values = [point.value for point in points if point.epoch <= epochs]
+    known = [value for value in values if value == value]  # NaN is never good
     pick = min if result.direction is Direction.Lowest else max
-    return pick(known_values, default=math.nan)
+    return pick(known, default=math.nan) if values else None
+
+
+def _no_metric(run: Run, result: Sweep) -> TrainingError:
+    known = ", ".join(f"{split} {name}" for name, split in run.metrics)
+    return TrainingError(
+        "sweep",
+        f"the training logged no {result.split} {result.metric}",
+        [("logged", known or "no metrics")],
+        "metric_valid_numeric(...), metric=…, or a train that returns a number",
+    )
 
 
 def _save_config(config: Any, path: Path) -> None:
