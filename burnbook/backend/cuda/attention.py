@@ -17,6 +17,7 @@ from burnbook.backend.cuda.source import (
     ROWS,
     each_row,
     kernel,
+    product,
     served,
 )
 from burnbook.ops.attention import attention
@@ -120,7 +121,7 @@ def attend(
     """
     if softcap is not None or not _fits(prob, mask, query, key, value):
         return None
-    scores = xp.matmul(query, key.swapaxes(-1, -2))
+    scores = product(xp, query, key.swapaxes(-1, -2))
     if prob and not drop_weights:
         scores = draw_dropout(xp, scores, prob=prob, key=noise)
     real, limits = scores.dtype.type, np.finfo(scores.dtype)
@@ -158,7 +159,7 @@ def attention_slopes(
     fits = _fits(prob, mask, g, query, key, value, weights)
     if softcap is not None or weights is None or not fits:
         return None
-    slope, mixed = xp.matmul(g, value.swapaxes(-1, -2)), weights
+    slope, mixed = product(xp, g, value.swapaxes(-1, -2)), weights
     if prob and drop_weights:
         mixed = draw_dropout(xp, weights, prob=prob, key=noise)
         slope = draw_dropout(xp, slope, prob=prob, key=noise)

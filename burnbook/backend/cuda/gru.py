@@ -13,7 +13,7 @@ from burnbook.backend.cuda.recurrent import (
     first_state,
     words_for,
 )
-from burnbook.backend.cuda.source import each, kernel, served, whole
+from burnbook.backend.cuda.source import each, kernel, product, served, whole
 from burnbook.ops.gru import gru, gru_weights
 from burnbook.ops.linear import linear
 from burnbook.ops.recurrent import earlier, order, rows_of
@@ -115,17 +115,17 @@ def gru_steps(
     if not served(x, *given) or not x.size:
         return None
     (b, s, _), n, real = x.shape, recurrent.shape[0], x.dtype
-    gates = linear.forward(xp, rows_of(x), weight, bias)
+    gates = xp.ascontiguousarray(linear.forward(xp, rows_of(x), weight, bias))
     inner, out = xp.empty((b, s, n), real), xp.empty((b, s, n), real)
     held, late = first_state(xp, hidden, (b, n), real), xp.empty((b, n), real)
     (more,) = whole(xp, recurrent_bias)
     soft, new = _halves(xp, recurrent, n, reset_after)
     for t in order(s, reverse):
         told = (np.int64(n), np.int64(s), np.int64(t))
-        args = (held.dot(soft), more, gates, inner, out, held, late, *told)
+        args = (product(xp, held, soft), more, gates, inner, out, held, late, *told)
         each(xp, CODE, "gru_step", b * n, args, **_words(x, reset_after))
         if not reset_after:
-            args = (late.dot(new), more, gates, out, held, *told)
+            args = (product(xp, late, new), more, gates, out, held, *told)
             each(xp, CODE, "gru_fresh", b * n, args, **_words(x, reset_after))
     return out, gates.reshape(b, s, 3 * n), inner
 
@@ -181,10 +181,10 @@ def _back(
         args = (g, back, gates, inner, found, d, dinner, side, kept, *told)
         each(xp, CODE, "gru_slopes", b * n, args, **words)
         if not reset_after:
-            reached = dinner[:, 0].dot(new)
+            reached = product(xp, dinner[:, 0], new)
             args = (reached, gates, found, d, side, kept, *told)
             each(xp, CODE, "gru_reset_slopes", b * n, args, **words)
-        back = side.dot(soft) + kept
+        back = product(xp, side, soft) + kept
     return rows_of(d), rows_of(dinner), back
 
 

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.cuda.source import C_TYPES, each, kernel, needed, served, whole
+from burnbook.backend.cuda.source import (
+    C_TYPES,
+    each,
+    kernel,
+    needed,
+    product,
+    served,
+    whole,
+)
 from burnbook.ops.linear import linear
 from burnbook.ops.recurrent import earlier, from_gates, lstm, order, rows_of
 
@@ -88,13 +96,13 @@ def lstm_steps(
     if not served(x, weight, recurrent, bias, cell, hidden) or not x.size:
         return None
     (b, s, _), n, real = x.shape, recurrent.shape[0], x.dtype
-    gates = linear.forward(xp, rows_of(x), weight, bias)
+    gates = xp.ascontiguousarray(linear.forward(xp, rows_of(x), weight, bias))
     cells, out = xp.empty((b, s, n), real), xp.empty((b * s + b, n), real)
     memory = out[b * s :]
     memory[...] = 0 if cell is None else cell
     held = first_state(xp, hidden, (b, n), real)
     for t in order(s, reverse):
-        arrays = (held.dot(recurrent), gates, cells, out, memory, held)
+        arrays = (product(xp, held, recurrent), gates, cells, out, memory, held)
         told = (np.int64(n), np.int64(s), np.int64(t))
         each(xp, CODE, "lstm_step", b * n, (*arrays, *told), **words_for(x))
     return out, gates.reshape(b, s, 4 * n), cells
@@ -129,7 +137,7 @@ def lstm_slopes(
         told = (n, s, t, step_before(t, s, reverse))
         args = (*arrays, *map(np.int64, told))
         each(xp, CODE, "lstm_slopes", b * n, args, **words_for(x))
-        back = side.dot(recurrent.swapaxes(0, 1))
+        back = product(xp, side, recurrent.swapaxes(0, 1))
     found = earlier(xp, out[: b * s].reshape(b, s, n), hidden, reverse)
     made = from_gates(xp, rows_of(d), x, weight, found, needs)
     return (*made, *needed((dc, back), needs[4:]))

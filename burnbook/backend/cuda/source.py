@@ -89,6 +89,11 @@ def whole(xp: Any, *arrays: Any) -> tuple[Any, ...]:
     return tuple([NOTHING if a is None else xp.ascontiguousarray(a) for a in arrays])
 
 
+def product(xp: Any, x: Any, y: Any) -> Any:
+    """x · y, of matrices or stacks of them, in one piece for a kernel to write on."""
+    return xp.ascontiguousarray(xp.matmul(x, y))
+
+
 def needed(found: tuple[Any, ...], needs: tuple[bool, ...]) -> tuple[Any, ...]:
     """The gradients that were asked for, None for the others."""
     pairs = zip(found, needs, strict=False)  # inputs left out at the end have no need
