@@ -112,13 +112,25 @@ def _advance(result: Sweep, trial: Trial, epochs: int, train: Train) -> bool:
     if score is None:
         score = _read_score(run, epochs, result)
     if score is not None:
-        trial.scores[epochs] = float(score)
+        trial.scores[epochs] = _as_number(score)
         return True
     missing = _no_metric(run, result)
     if not any(other.scores for other in result.trials):
         raise missing  # it will be missing everywhere
     trial.failure = _first_line(missing)
     return True
+
+
+def _as_number(score: Any) -> float:
+    """What `train` returned, if it is a number."""
+    try:
+        return float(score)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            "sweep",
+            f"train returned {type(score).__name__}, which is no number",
+            cure="return nothing, so that the metric is read from the logs",
+        ) from None
 
 
 def _first_line(error: Exception) -> str:
