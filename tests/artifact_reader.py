@@ -88,8 +88,8 @@ class Artifacts:
         self.diary = read_diary(self.folder / "experiment.log")
         self.checkpoints = {}
         for path in (self.folder / "checkpoint").iterdir():
-            if path.is_dir():
-                continue
+            if path.is_dir() or path.name.startswith("."):
+                continue  # set aside, or half written by a run that was killed
             found = FILE.fullmatch(path.name)
             assert found, path
             self.checkpoints.setdefault(int(found[2]), set()).add(found[1])

@@ -163,6 +163,18 @@ def test_a_disk_that_fails_at_the_end_of_an_epoch_is_an_error(tmp_path, monkeypa
     logger.close()
 
 
+def test_the_diary_begins_a_line_after_half_of_one(tmp_path):
+    path = tmp_path / "experiment.log"
+    path.write_text("2026-01-01T00:00:00.000000Z  INFO a: first\n2026-01-0")
+    diary = FileApplicationLogger(path)
+    diary.info("b", "second")
+    diary.close()
+    lines = path.read_text().splitlines()
+    assert lines[1] == "2026-01-0"
+    assert lines[2].endswith("Z  INFO b: second")
+    assert len(lines) == 3
+
+
 def test_a_log_that_cannot_be_written_stops_with_a_cure(tmp_path):
     (tmp_path / "epoch-1").write_text("in the way")
     logger = FileMetricLogger(tmp_path)

@@ -15,6 +15,7 @@ import pytest
 
 from burnbook.optim import AdamConfig
 from burnbook.train import FileMetricLogger
+from tests.artifact_reader import Artifacts
 from tests.dying_training import CALLS
 from tests.tiny_training import (
     builder,
@@ -123,6 +124,7 @@ def test_killed_at_random_moments_it_resumes_to_the_same_weights(tmp_path, morta
     assert resumed.result.epochs == EPOCHS
     whole = learner(tmp_path / "whole", EPOCHS)
     assert same_weights(model, whole.fit(loader(), loader(1)))
+    assert set(Artifacts(folder).checkpoints) == Artifacts(folder).kept_by_default()
     for split in ("train", "valid"):
         for epoch in range(1, EPOCHS + 1):
             name = f"{split}/epoch-{epoch}/Accuracy.log"

@@ -196,13 +196,22 @@ class FileApplicationLogger:
         try:
             if self.file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self.file = self.path.open("a", encoding="utf-8", newline="\n")
+                self.file = self._open()
             self.file.write(f"{moment} {level} {source}: {message}\n")
             now = time.monotonic()
             if now - self.flushed > SECONDS_BETWEEN_FLUSHES:
                 self.flush()
         except OSError as cause:
             raise _cannot_log(self.path, cause) from None
+
+    def _open(self) -> IO[str]:
+        """The file, ready for a new line, also where a killed run left half of one."""
+        with self.path.open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":
+                    file.write(b"\n")
+        return self.path.open("a", encoding="utf-8", newline="\n")
 
     def flush(self) -> None:
         """Put every line on the disk."""
