@@ -2,6 +2,7 @@
 
 import io
 import json
+import pickle
 import struct
 import zlib
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from burnbook.data import Batcher, DataLoaderBuilder
 from burnbook.data import image as images
 from burnbook.data.image import (
     BoundingBox,
@@ -28,11 +30,17 @@ RANDOM = np.random.default_rng(0)
 BYTES = RANDOM.integers(0, 256, (5, 4, 3), np.uint8)
 
 
-def saved(path, array, mode=None, **options):
+class Together(Batcher):
+    """All images of a batch in one array, and their labels."""
+
+    def batch(self, items):
+        images = np.stack([item.image for item in items])
+        return images, [item.annotation.label for item in items]
+
+
+def saved(path, array):
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(array, mode).save(path, **options) if mode is None else (
-        Image.fromarray(array).convert(mode).save(path, **options)
-    )
+    Image.fromarray(array).save(path)
     return path
 
 
@@ -347,3 +355,17 @@ def test_items_compare_by_value():
     assert item != ImageDatasetItem(BYTES, Label(2), "x")
     assert item != ImageDatasetItem(BYTES.astype(np.uint16), Label(1), "x")
     assert repr(item) == "ImageDatasetItem(image=5×4×3 uint8, Label(label=1))"
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_reads_images_in_its_workers(animals, workers):
+    dataset = ImageFolderDataset.new_classification(animals)
+    builder = DataLoaderBuilder(Together()).batch_size(3).shuffle(5)
+    found = list(builder.num_workers(workers).build(dataset))
+    assert [images.shape for images, _ in found] == [(3, 5, 4, 3), (1, 5, 4, 3)]
+    labels = [label for _, labels in found for label in labels]
+    order = list(DataLoaderBuilder(Together()).batch_size(4).shuffle(5).build(dataset))
+    assert labels == order[0][1]
+    assert sorted(labels) == [0, 1, 1, 2]
+    again = pickle.loads(pickle.dumps(dataset))
+    assert [again.get(i) for i in range(4)] == [dataset.get(i) for i in range(4)]
