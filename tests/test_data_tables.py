@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from burnbook.data import DataframeDataset, DataLoaderBuilder, InMemDataset
+from burnbook.data import (
+    DataframeDataset,
+    DataLoaderBuilder,
+    InMemDataset,
+    SqliteDataset,
+    SqliteDatasetWriter,
+)
 from burnbook.errors import ConfigError, DataError
 
 
@@ -88,6 +94,27 @@ def test_a_json_row_makes_arrays_and_nested_items(tmp_path):
     assert pair.left == Digit(np.array([[0, 0.5]], np.float32), np.uint8(3))
     assert pair.left.pixels.dtype == np.float32
     assert pair.right is None
+
+
+def test_bytes_in_text_are_numbers_or_base64(tmp_path):
+    @dataclass
+    class Raw:
+        data: bytes
+        parts: list[bytes]
+
+    rows = [{"data": [0, 255], "parts": ["AP8=", []]}, {"data": "AP8", "parts": []}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(rows[0]))
+    assert InMemDataset.from_json_rows(path, Raw).get(0) == Raw(
+        b"\0\xff", [b"\0\xff", b""]
+    )
+    with SqliteDatasetWriter(tmp_path / "raw.db") as writer:
+        writer.write_columns("train", [{"data": b"\1", "parts": [b"\0\xff", b""]}])
+    stored = SqliteDataset(tmp_path / "raw.db", "train", Raw)
+    assert stored.get(0) == Raw(b"\1", [b"\0\xff", b""])
+    path.write_text(json.dumps(rows[1]))
+    with pytest.raises(DataError, match="data: 'AP8' is not bytes"):
+        InMemDataset.from_json_rows(path, Raw)
 
 
 # Dataframes

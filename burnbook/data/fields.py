@@ -225,11 +225,14 @@ def _str(value: Any) -> str:
 
 
 def _bytes(value: Any) -> bytes:
-    """Bytes, or what Rust's Vec<u8> and JSON make of them: a list of numbers."""
+    """Bytes; or what Rust's Vec<u8> makes of them, a list of numbers; or base64."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, list) and all(type(i) is int for i in value):
         return bytes(value)
+    with suppress(ValueError):
+        if isinstance(value, str):
+            return base64.b64decode(value, validate=True)
     return _refuse(value, bytes)
 
 

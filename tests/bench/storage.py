@@ -58,20 +58,23 @@ def walk(dataset, seed, workers):
     return rows / (time.perf_counter() - began), before, highest, rows
 
 
+def figures(folder, rows):
+    """Yield what, rows a second, memory before and at most: writing, then each walk."""
+    path = Path(folder) / "articles.db"
+    yield "write", write(path, rows), 0, 0
+    dataset = SqliteDataset(path, "train", Article)
+    for name, seed in (("in order", None), ("shuffled", 42)):
+        for workers in (0, 2):
+            speed, before, highest, seen = walk(dataset, seed, workers)
+            assert seen == rows
+            yield f"{name}, {workers} workers", speed, before, highest
+
+
 def main(rows=2_000_000):
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "articles.db"
-        print(f"write            {write(path, rows):>10,.0f} rows/s")
-        print(f"file             {path.stat().st_size / 1e6:>10,.0f} MB")
-        dataset = SqliteDataset(path, "train", Article)
-        for name, seed in (("in order", None), ("shuffled", 42)):
-            for workers in (0, 2):
-                speed, before, highest, seen = walk(dataset, seed, workers)
-                assert seen == rows
-                print(
-                    f"{name}, {workers} workers {speed:>8,.0f} rows/s  "
-                    f"memory {before:.0f} MB before, {highest:.0f} MB at most"
-                )
+        for what, speed, before, highest in figures(folder, rows):
+            memory = f"memory {before:.0f} MB before, {highest:.0f} MB at most"
+            print(f"{what:<20} {speed:>9,.0f} rows/s  {memory if before else ''}")
 
 
 if __name__ == "__main__":
