@@ -158,6 +158,7 @@ three - y
 # | 4.7 | [Learning rate scheduler](04_07_lr_scheduler.ipynb) | curves, warm-up, schedules made of schedules | 20 |
 # | 4.9 | [Config](04_09_config.ipynb) | fields, choices, nested configs; the JSON that Burn reads | 20 |
 # | 4.10 | [Record](04_10_record.ipynb) | every format and precision, what the bytes mean, partial loading | 25 |
+# | 4.11 | [Dataset](04_11_dataset.ipynb) | transforms, storages, sources; MNIST from its bytes on | 30 |
 # | 5 | [Custom training loop](05_custom_training_loop.ipynb) | your own loop: several optimizers, accumulation, learner types | 25 |
 # | 6 | [Saving and loading](06_saving_and_loading.ipynb) | files, recorded weights, a model inside a Python file | 20 |
 # | examples | [Text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | 10 |

@@ -485,4 +485,4 @@ check("4.10.4", answer)
 # | `BurnpackRecorder()` | – | `model.save_file(path)` |
 # | `SafetensorsRecorder()` | – | `SafetensorsStore` of burn-store |
 #
-# Next: [5 · Custom training loop](05_custom_training_loop.ipynb)
+# Next: [4.11 · Dataset](04_11_dataset.ipynb)

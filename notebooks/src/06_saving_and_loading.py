@@ -170,7 +170,7 @@ Images(eyes, columns=8)
 # ## Names of files
 #
 # The recorder knows its extension, so a path needs none, and one that it has is
-# replaced. Mind the last line: a version behind a dot is an extension, too.
+# replaced. Mind `model.v2`: a version behind a dot is an extension, too.
 
 # %% tags=["run-me"]
 for name in ("model", "model.mpk", "model.bin", "model.v2", "model-v2"):

@@ -1,6 +1,6 @@
-"""Building blocks · Config. The exercises about configs, records and files.
+"""Building blocks · Config. The exercises about configs, records, data and files.
 
-They belong to chapters 4.9, 4.10 and 6; see exercises.py for the others.
+They belong to chapters 4.9 to 4.11 and 6; see exercises.py for the others.
 """
 
 import json
@@ -12,6 +12,7 @@ import numpy as np
 
 from burnbook import record
 from burnbook.config import Config, ConfigEnum
+from burnbook.data import Dataset, MapperDataset, MnistItem
 from burnbook.nn import LinearConfig
 from burnbook.prelude import Numpy
 from burnbook_widgets.answers import Holds, Value
@@ -140,6 +141,39 @@ def careful_loading(load: Any) -> str | None:
         return None if loaded else "it does not load a file that fits"
 
 
+def differences(dataset: Any) -> str | None:
+    """Ask for the steps between 3, 5, 4 and 9, made when they are asked for."""
+    if not isinstance(dataset, Dataset):
+        return "it is not a dataset"
+    found = [dataset.get(i) for i in range(len(dataset))]
+    if found != [2, -1, 5]:
+        return f"it holds {found}"
+    lazy = isinstance(dataset, MapperDataset)
+    return None if lazy else "nothing in it maps"
+
+
+def two_parts(parts: Any) -> str | None:
+    """Ask for 70 and 30 of 0 … 99, mixed, each number once."""
+    sizes = [len(part) for part in parts]
+    if sizes != [70, 30]:
+        return f"their lengths are {sizes}"
+    one, other = (list(part) for part in parts)
+    if sorted(one + other) != list(range(100)):
+        return "some numbers are missing, or come twice"
+    return "they are not mixed" if one == sorted(one) else None
+
+
+def mirroring(mapper: Any) -> str | None:
+    """Ask for the image turned left to right, with its label."""
+    image = np.arange(784, dtype=np.float32).reshape(28, 28)
+    made = mapper.map(MnistItem(image, 3))
+    if not hasattr(made, "image"):
+        return "it returns no item yet"
+    if made.label != 3:
+        return "its label is another"
+    return None if np.array_equal(made.image, image[:, ::-1]) else "not that image"
+
+
 KEEPING: dict[str, Value | Holds] = {
     "4.9.1": Value(
         lambda: ["d_model", "bias", "note", "dropout"],
@@ -152,6 +186,10 @@ KEEPING: dict[str, Value | Holds] = {
     "4.10.2": Holds(lasting_recorder, "names, gzip, full precision"),
     "4.10.3": Holds(conversion, "source.load(path), then target.record(…, path)"),
     "4.10.4": Holds(renaming, "a dict with one key exchanged; leave the parts alone"),
+    "4.11.1": Value(lambda: 8_737, "n items have n − size + 1 windows"),
+    "4.11.2": Holds(differences, "windows of two, then a mapper"),
+    "4.11.3": Holds(two_parts, "shuffle first, then two views"),
+    "4.11.4": Holds(mirroring, "image[:, ::-1]"),
     "6.1": Value(lambda: "model.mpk.gz", "what is behind the last dot is replaced"),
     "6.2": Holds(revival, "BinBytesRecorder(…).load, config.init, load_record"),
     "6.3": Holds(two_files, "config.save, model.save_file; which recorder is compact?"),
