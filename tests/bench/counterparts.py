@@ -124,8 +124,20 @@ PYTORCH: dict[str, Counterpart] = {
     "adaptive_avg_pool": lambda t, x, output_size: t.nn.functional.adaptive_avg_pool1d(
         x, output_size
     ),
-    "interpolate": lambda t, x, output_size, **attrs: t.nn.functional.interpolate(
-        x, output_size, **attrs
+    "interpolate": lambda t, x, output_size, mode, **attrs: t.nn.functional.interpolate(
+        x, output_size, mode="bilinear", **attrs
+    ),
+    "layer_norm": lambda t, x, gamma, beta, epsilon: t.nn.functional.layer_norm(
+        x, gamma.shape, gamma, beta, epsilon
+    ),
+    "group_norm": lambda t, x, gamma, beta, groups, epsilon: t.nn.functional.group_norm(
+        x, groups, gamma, beta, epsilon
+    ),
+    "batch_norm": lambda t, x, gamma, beta, epsilon: t.nn.functional.batch_norm(
+        x, None, None, gamma, beta, True, 0.0, epsilon
+    ),
+    "attention": lambda t, q, k, v, scale: t.nn.functional.scaled_dot_product_attention(
+        q, k, v, scale=scale
     ),
     "unfold4d": lambda t, x, **attrs: t.nn.functional.unfold(x, **attrs),
     "fold4d": lambda t, x, **attrs: t.nn.functional.fold(x, **attrs),

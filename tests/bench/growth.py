@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.op import Op, indices, normal, split_sample
+from burnbook.op import Op, indices, normal, positive, split_sample, unit
 
 Grown = tuple[tuple[Any, ...], dict[str, Any]]
 SIZES = ((8, 8), (256, 256), (4096, 1024))
@@ -86,12 +86,13 @@ def _halved(rank: int) -> Callable[[int, int], Grown]:
 
 def _doubled(rows: int, cols: int) -> Grown:
     n, c, h, w = picture(rows * cols, 4)
-    attrs = {"mode": "bilinear", "align_corners": True}
+    attrs = {"mode": "linear", "align_corners": True}
     return (normal(n, c, h // 2, w // 2),), {"output_size": (h, w), **attrs}
 
 
 def _deformed(rows: int, cols: int) -> Grown:
-    n, c, h, w = picture(rows * cols // 8 or 8, 4) if rows > 8 else (1, 1, 8, 8)
+    n, c, h, w = picture(rows * cols, 4)
+    n, c = -(-n // 2), -(-c // 4)  # an eighth: each element is asked for nine times
     attrs = dict.fromkeys(("stride", "padding", "dilation"), (1, 1))
     attrs |= {"kernel_size": (3, 3), "offset_groups": 1}
     return (normal(n, c, h, w), normal(n, 18, h, w)), attrs
@@ -101,6 +102,61 @@ def _squares(rows: int, cols: int) -> Grown:
     count = rows * cols // 1024 if rows != cols else 1
     side = 32 if rows != cols else rows
     return ((normal(count, side, side),), {})
+
+
+def _sequence(count: int) -> tuple[int, int, int]:
+    """Examples, steps and numbers at each."""
+    return {64: (2, 4, 8), 65536: (16, 32, 128), 4194304: (64, 128, 512)}[count]
+
+
+def _recurrent(gates: int) -> Callable[[int, int], Grown]:
+    def grown(rows: int, cols: int) -> Grown:
+        n, steps, d = _sequence(rows * cols)
+        weights = [normal(d, gates * d), normal(d, gates * d), normal(gates * d)]
+        if gates == 3:
+            weights.append(normal(gates * d))
+        states = [normal(n, d)] * (2 if gates == 4 else 1)
+        attrs = {"reset_after": True} if gates == 3 else {}
+        return (normal(n, steps, d), *weights, *states), attrs
+
+    return grown
+
+
+def _normed(known: int = 0, **attrs: Any) -> Callable[[int, int], Grown]:
+    def grown(rows: int, cols: int) -> Grown:
+        x = picture(rows * cols, 4)
+        each = [positive(x[1]) if n == 3 else normal(x[1]) for n in range(2 + known)]
+        if "groups" in attrs:
+            return (normal(*x), *each), {**attrs, "groups": -(-x[1] // 8)}
+        return (normal(*x), *each), attrs
+
+    return grown
+
+
+def _turned(rows: int, cols: int) -> Grown:
+    n, steps, d = _sequence(rows * cols)
+    return (normal(n, steps, d), unit(steps, d // 2, 2)), {}
+
+
+def _aligned(rows: int, cols: int) -> Grown:
+    n, steps, d = _sequence(rows * cols)
+    attrs = {"input_lengths": (steps,) * n, "target_lengths": (steps // 2,) * n}
+    values = normal(steps, n, d), indices(d - 1, n, steps // 2)
+    return values, {**attrs, "blank": d - 1}
+
+
+def _transduced(rows: int, cols: int) -> Grown:
+    n, steps, d = _sequence(rows * cols)
+    lengths = {"logit_lengths": (steps,) * n, "target_lengths": (d // 2 - 1,) * n}
+    return (normal(n, steps, d // 2, 2),), lengths
+
+
+def _labelled(**attrs: Any) -> Callable[[int, int], Grown]:
+    def grown(rows: int, cols: int) -> Grown:
+        lengths = (cols,) * rows
+        return (indices(9, rows, cols),), {"target_lengths": lengths, **attrs}
+
+    return grown
 
 
 WINDOWS = {"kernel_size": (3, 3), "stride": (1, 1)}
@@ -147,6 +203,25 @@ GROWN: dict[str, Callable[[int, int], Grown]] = {
         {"index": (slice(r // 4, r // 4 + r // 2),)},
     ),
     "cross_entropy": lambda r, c: ((normal(r, c), indices(c, r)), {}),
+    "rnn": _recurrent(1),
+    "gru": _recurrent(3),
+    "lstm": _recurrent(4),
+    "rotary": _turned,
+    "batch_norm": _normed(epsilon=1e-5),
+    "batch_norm_known": _normed(known=2),
+    "group_norm": _normed(groups=0, epsilon=1e-5),
+    "ctc_loss": _aligned,
+    "ctc_labels": _labelled(blank=9),
+    "rnnt_loss": _transduced,
+    "rnnt_labels": _labelled(blank=9, size=10),
+    "slice_spread": lambda r, c: (
+        (normal(r // 2, c),),
+        {"index": (slice(r // 4, r // 4 + r // 2), slice(None)), "shape": (r, c)},
+    ),
+    "slide_back": lambda r, c: (
+        (normal(r // 8, c // 4, 8, 4),),
+        {"dim": 1, "size": 4, "step": 4, "shape": (r // 8, c, 8)},
+    ),
     "rfft_pairs": lambda r, c: ((normal(r, c),), {}),
     "irfft_pairs": lambda r, c: ((normal(r, c // 2 + 1, 2),), {"n": c}),
     "fft_pairs": lambda r, c: ((normal(r, c // 2, 2),), {"inverse": False}),
