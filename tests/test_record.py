@@ -507,7 +507,7 @@ def test_a_description_prints_as_a_table(tmp_path):
 
 def test_describe_needs_a_known_extension(tmp_path):
     with pytest.raises(RecordError, match="does not say which format"):
-        describe(tmp_path / "model.onnx")
+        describe(tmp_path / "model.txt")
 
 
 def test_the_repr_of_a_record_says_how_much_is_in_it():
