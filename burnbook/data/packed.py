@@ -28,7 +28,8 @@ def pack_item(item: Any) -> bytes:
         >>> pack_item(Text("hi", 3)).hex(" ")
         '92 a2 68 69 03'
     """
-    return msgpack.packb(item, default=_lowered, strict_types=True)
+    packed: Any = msgpack.packb(item, default=_lowered, strict_types=True)
+    return packed
 
 
 def unpack_item(data: Any) -> Any:
