@@ -318,6 +318,20 @@ def problem_of(cls: type[Config], text: str | bytes) -> str:
     return str(caught.value)
 
 
+def test_numbers_end_where_those_of_rust_do():
+    assert Loose.from_json('{"held": [1, -1, 18446744073709551615]}').held[2] == (
+        2**64 - 1
+    )
+    assert type(Loose.from_json('{"held": 18446744073709551616}').held) is float
+    text = f'{{"size": 1, "dropout": {10**30}}}'
+    assert LayerConfig.from_json(text).dropout == 1e30
+    for text in ("1e999", "-1e999", "9" * 400):
+        found = problem_of(Loose, f'{{"held": {text}}}')
+        assert "is too large a number" in found
+    found = problem_of(LayerConfig, '{"size": 18446744073709551616}')
+    assert "size must be int, not float 1.8446744073709552e+19" in found
+
+
 def test_a_name_that_is_there_twice_is_not_read_twice():
     assert problem_of(LayerConfig, '{"size": 1, "size": 2}') == (
         "read LayerConfig: size is there twice"
@@ -331,6 +345,8 @@ def test_half_a_character_is_refused_and_can_be_printed():
     found = problem_of(NodeConfig, text)
     assert "name holds half a character: '\\ud800'" in found
     assert found.encode()
+    text = '{"held": ["a", {"\\ud800": 1}]}'
+    assert "held holds half a character" in problem_of(Loose, text)
 
 
 @pytest.mark.parametrize("key", ["1.0", "01", "+1", "x", "", "9" * 5000, "²"])

@@ -46,6 +46,11 @@ class Repeated(dict[str, Any]):
         names = [name for name, _ in pairs]
         self.again = tuple(name for name in self if names.count(name) > 1)
 
+    def problems(self, path: str) -> list[Problem]:
+        """One for each name that is there again."""
+        at = f"{path}." if path else ""
+        return [Problem(f"{at}{cut(name)} is there twice") for name in self.again]
+
 
 def read(
     value: Any, hint: Any, path: str, problems: list[Problem], parsed: bool
@@ -58,10 +63,9 @@ def read(
         hint = hint.__value__
     origin, arms = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(value, Repeated):
-        at = f"{path}." if path else ""
-        problems += [Problem(f"{at}{cut(n)} is there twice") for n in value.again]
+        problems += value.problems(path)
     if hint is Any or isinstance(hint, typing.TypeVar):
-        return value
+        return _read_any(value, path, problems, parsed)
     if origin is typing.Annotated:
         return read(value, arms[0], path, problems, parsed)
     if origin in (typing.Union, types.UnionType):
@@ -151,6 +155,20 @@ def _text(value: Any) -> str | None:
 def has_half(text: str) -> bool:
     """Whether a text holds half a character, which no file can."""
     return any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
+def _read_any(value: Any, path: str, problems: list[Problem], parsed: bool) -> Any:
+    if parsed and _half_inside(value):
+        problems.append(Problem(f"{path} holds half a character"))
+    return value
+
+
+def _half_inside(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_half_inside(part) for pair in value.items() for part in pair)
+    if isinstance(value, list):
+        return any(map(_half_inside, value))
+    return isinstance(value, str) and has_half(value)
 
 
 _PLAIN: dict[Any, Callable[[Any], Any]] = {

@@ -63,7 +63,13 @@ def decode(text: str | bytes, where: str) -> Any:
         what = f"this is too much for a config: {len(text)} bytes"
         raise ConfigError(where, what, cure=f"at most {MAX_BYTES}")
     try:
-        tree = json.loads(text, object_pairs_hook=_pairs, parse_constant=_no_constant)
+        tree = json.loads(
+            text,
+            object_pairs_hook=_pairs,
+            parse_constant=_no_constant,
+            parse_int=_integer,
+            parse_float=_finite,
+        )
     except (ValueError, RecursionError) as cause:
         what, facts = _why_no_json(text, cause)
         raise ConfigError(where, what, facts) from None
@@ -200,6 +206,19 @@ def _why_no_json(text: str | bytes, cause: Exception) -> tuple[str, list[Any]]:
     if isinstance(cause, RecursionError):
         return "this is not JSON: it nests too deeply", []
     return f"this is not JSON: {cut(str(cause))}", []
+
+
+def _integer(text: str) -> int | float:
+    """A whole number; one of more than 64 bits is a float, as for Rust's reader."""
+    if len(text) <= 20 and SMALLEST <= int(text) <= LARGEST:
+        return int(text)
+    return _finite(text)
+
+
+def _finite(text: str) -> float:
+    if math.isinf(found := float(text)):
+        raise ValueError(f"{cut(text, 20)} is too large a number")
+    return found
 
 
 def _no_constant(name: str) -> Any:
