@@ -20,6 +20,7 @@ from burnbook.tensor import Float, Tensor, TensorData
 
 EPSILONS = tuple(float(f"1e-{k}") for k in range(1, 9))
 EPSILON = 1e-4  # the tolerance by which whole layers are judged
+WORST = 8  # of the elements that differ, as many are kept with their values
 VERDICTS = {
     "PASS": "All elements are within tolerance",
     "WARN": "Most elements are within tolerance",
@@ -79,18 +80,30 @@ class Level:
         return {**numbers, "percent": self.percent, "verdict": self.verdict}
 
 
+@dataclass(frozen=True)
+class Difference:
+    """One element that differs: its place, both values, how far they are apart."""
+
+    place: tuple[int, ...]
+    output: float
+    expected: float
+    apart: float
+
+
 @dataclass(frozen=True, repr=False)
 class ClosenessReport:
-    """The eight tolerances, and the largest difference with its place.
+    """The eight tolerances, and the largest differences with their places.
 
     `print(report)` is the book's text, in colors on a terminal (unless NO_COLOR is
-    set); a notebook shows a table; `.data` is a list of plain dicts.
+    set); a notebook shows a table; `.data` is a list of plain dicts; `.worst` are the
+    elements that differ most.
     """
 
     levels: tuple[Level, ...]
     shape: tuple[int, ...]
     largest: float
     place: tuple[int, ...] | None
+    worst: tuple[Difference, ...] = ()
 
     @property
     def data(self) -> list[dict[str, Any]]:
@@ -253,13 +266,26 @@ def _report(output: np.ndarray, expected: np.ndarray) -> ClosenessReport:
     levels = tuple(
         Level(e, int(n), a.size) for e, n in zip(EPSILONS, counts, strict=True)
     )
-    apart = np.where(same, 0, apart)
-    place = None
-    if a.size and np.any(apart != 0):
-        flat = int(np.argmax(np.where(np.isnan(apart), np.inf, apart)))
-        place = tuple(int(i) for i in np.unravel_index(flat, a.shape))
-    largest = float(apart[place]) if place is not None else 0.0
-    return ClosenessReport(levels, tuple(a.shape), largest, place)
+    worst = _worst(a, b, np.where(same, 0, apart))
+    largest, place = (worst[0].apart, worst[0].place) if worst else (0.0, None)
+    return ClosenessReport(levels, tuple(a.shape), largest, place, worst)
+
+
+def _worst(a: np.ndarray, b: np.ndarray, apart: np.ndarray) -> tuple[Difference, ...]:
+    """The elements that differ most, NaN before all; among equals the first ones."""
+    size = np.where(np.isnan(apart), np.inf, apart).ravel()
+    count = min(WORST, int(np.count_nonzero(size)))
+    if not count:
+        return ()
+    least = np.partition(size, -count)[-count]
+    above = np.flatnonzero(size > least)
+    at = np.concatenate([above, np.flatnonzero(size == least)[: count - len(above)]])
+    found: list[Difference] = []
+    for flat in at[np.argsort(-size[at], kind="stable")]:
+        place = tuple(int(i) for i in np.unravel_index(int(flat), a.shape))
+        values = (float(array[place]) for array in (a, b, apart))
+        found.append(Difference(place, *values))
+    return tuple(found)
 
 
 def _array(where: str, value: Any) -> np.ndarray:
@@ -271,7 +297,7 @@ def _array(where: str, value: Any) -> np.ndarray:
         return value.backend.to_numpy(value.value)
     if isinstance(value, TensorData):
         return value.to_numpy()
-    if type(value).__module__.partition(".")[0] == "torch":
+    if _is_torch(value):
         value = value.detach().cpu()
         exact = "float64" in str(value.dtype)
         return (value.double() if exact else value.float()).numpy()
@@ -283,6 +309,12 @@ def _array(where: str, value: Any) -> np.ndarray:
             [(where, type(value).__name__)],
         )
     return array
+
+
+def _is_torch(value: Any) -> bool:
+    """Whether this is a tensor of PyTorch, without importing PyTorch."""
+    owner = type(value).__module__.partition(".")[0]
+    return owner == "torch" and hasattr(value, "detach")
 
 
 def _compare(a: dict[str, Any], b: dict[str, Any], what: str) -> LayersReport:
@@ -316,8 +348,8 @@ def _parameters(module: Any) -> dict[str, np.ndarray]:
 def _leaves(record: Any, path: str) -> Iterator[tuple[str, np.ndarray]]:
     """Every tensor of a record with its path: "conv1.weight"."""
     data = getattr(record, "param", record)
-    if isinstance(data, TensorData):
-        yield path, data.to_numpy()
+    if isinstance(data, (TensorData, Tensor, np.ndarray)) or _is_torch(data):
+        yield path, _array(path, data)
     elif isinstance(data, (dict, list, tuple)):
         items = data.items() if isinstance(data, dict) else enumerate(data)
         for name, held in items:

@@ -217,3 +217,32 @@ def test_modules_with_other_names_are_paired_in_order():
     a = {"first": one.into_record()["weight"]}
     b = {"second": two.into_record()["weight"]}
     assert check_closeness(a, b).pairs[0].name == "first | second"
+
+
+def test_the_worst_elements_stand_with_their_places_and_both_values():
+    a = np.zeros((4, 5))
+    b = a.copy()
+    b[1, 2], b[3, 0], b[0, 4] = -1.0, 2.0, 1.0
+    report = check_closeness(a, b)
+    assert [x.place for x in report.worst] == [(3, 0), (0, 4), (1, 2)]
+    assert [x.expected for x in report.worst] == [2.0, 1.0, -1.0]
+    assert [x.apart for x in report.worst] == [2.0, 1.0, 1.0]
+    assert (report.largest, report.place) == (2.0, (3, 0))
+    many = check_closeness(np.zeros(100), np.ones(100)).worst
+    assert [x.place for x in many] == [(i,) for i in range(8)]  # among equals the first
+
+
+def test_what_is_not_a_number_is_the_worst_and_equal_infinities_are_not():
+    a = np.array([np.inf, 1.0, np.nan, 3.0])
+    worst = check_closeness(a, np.array([np.inf, 9.0, 0.0, 3.0])).worst
+    assert [x.place for x in worst] == [(2,), (1,)]
+    assert np.isnan(worst[0].output)
+    assert check_closeness(a[:2], a[:2]).worst == ()
+
+
+def test_dicts_of_arrays_are_compared_name_by_name():
+    ours = {"conv": {"weight": np.ones(3)}, "bias": np.zeros(2)}
+    theirs = {"conv": {"weight": np.ones(3)}, "bias": np.float32([0, 1])}
+    report = check_closeness(ours, theirs)
+    assert [pair.name for pair in report.pairs] == ["conv.weight", "bias"]
+    assert report.first_difference == "bias"
