@@ -1,7 +1,38 @@
-"""Building blocks · Learner. The moving pictures: what burnbook shows in a notebook."""
+"""Building blocks · Learner. The moving pictures: what burnbook shows in a notebook.
 
-from burnbook_widgets.chart import Chart
-from burnbook_widgets.dashboard import Dashboard, NotebookRenderer
-from burnbook_widgets.history import history_figure
+Each name is imported when it is first asked for, so a chapter loads only its own views.
+"""
 
-__all__ = ["Chart", "Dashboard", "NotebookRenderer", "history_figure"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from burnbook_widgets.chart import Chart
+    from burnbook_widgets.dashboard import Dashboard, NotebookRenderer
+    from burnbook_widgets.history import history_figure
+
+_HOMES = {
+    "Chart": "chart",
+    "Dashboard": "dashboard",
+    "NotebookRenderer": "dashboard",
+    "history_figure": "history",
+}
+
+__all__ = [
+    "Chart",
+    "Dashboard",
+    "NotebookRenderer",
+    "history_figure",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
