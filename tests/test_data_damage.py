@@ -16,8 +16,9 @@ import pytest
 
 from burnbook.data import InMemDataset, SqliteDataset, SqliteDatasetWriter
 from burnbook.errors import DataError
+from tests.mutation import mutations
 
-MUTATIONS = 1500  # set it to 100_000 for a long run
+MUTATIONS = mutations(1500)
 
 
 @dataclass

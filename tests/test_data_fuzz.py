@@ -25,8 +25,9 @@ from burnbook.data.rows import LabeledTexts
 from burnbook.data.text_folder import decoded
 from burnbook.data.wav import parse_wav
 from burnbook.errors import DataError
+from tests.mutation import mutations
 
-MUTATIONS = 500  # of each reader; set it to 100_000 for a long run
+MUTATIONS = mutations(500)  # of each reader
 RANDOM = np.random.default_rng(0)
 PICTURE = RANDOM.integers(0, 256, (9, 7, 3), np.uint8)
 SLOWEST = 1.0  # seconds for one file

@@ -34,7 +34,6 @@ from burnbook.data import (
 from burnbook.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[1]
-MUTATIONS = 1500  # set it to 100_000 for a long run
 
 
 @dataclass

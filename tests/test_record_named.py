@@ -27,8 +27,9 @@ from burnbook.record import (
     describe,
 )
 from burnbook.tensor import Tensor, TensorData
-from tests.test_record_damage import mutate
+from tests.mutation import mutate, mutations
 
+COUNT = mutations(600)
 KINDS = [BurnpackRecorder, SafetensorsRecorder]
 TREE = {
     "conv": {"weight": TensorData([[1.0, 2.0], [3.0, 4.0]]), "stride": [None, None]},
@@ -282,7 +283,7 @@ def test_mutated_files_give_only_our_error(kind, tmp_path):
     path = recorder.record(TREE, tmp_path / "m")
     data = path.read_bytes()
     read_well, slowest, longest = 0, 0.0, 0
-    for _ in range(600):
+    for _ in range(COUNT):
         changed = mutate(data, rng)
         start = time.perf_counter()
         try:
@@ -295,7 +296,9 @@ def test_mutated_files_give_only_our_error(kind, tmp_path):
         slowest = max(slowest, time.perf_counter() - start)
     assert slowest < 1
     assert longest < 800
-    assert read_well < 560  # an element may change unseen: no checksum guards it
+    assert (
+        read_well < COUNT * 0.94
+    )  # an element may change unseen: no checksum guards it
 
 
 @pytest.mark.parametrize("kind", KINDS)
