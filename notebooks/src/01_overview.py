@@ -155,6 +155,7 @@ three - y
 # | 4.3 | [Autodiff](04_03_autodiff.ipynb) | a tape by hand; graphs, hooks, second derivatives | 30 |
 # | 4.4 | [Module](04_04_module.ipynb) | parameters, visitors, summaries, LoRA; all layers | 30 |
 # | 4.5 | [Optimizer](04_05_optimizer.ipynb) | Adam by hand; every optimizer, clipping, groups, records, your own | 30 |
+# | 4.6 | [Learner](04_06_learner.ipynb) | every option; artifacts, checkpoints, resuming; runs compared, rates found | 35 |
 # | 4.7 | [Learning rate scheduler](04_07_lr_scheduler.ipynb) | curves, warm-up, schedules made of schedules | 20 |
 # | 4.9 | [Config](04_09_config.ipynb) | fields, choices, nested configs; the JSON that Burn reads | 20 |
 # | 4.10 | [Record](04_10_record.ipynb) | every format and precision, what the bytes mean, partial loading | 25 |

@@ -472,4 +472,4 @@ check("4.5.4", answer)
 # | `AdanConfig`, `MuonConfig`, `LBFGSConfig` | – | the same |
 # | `with_group(ParamGroup.…, config)` | – | `with_group(ParamGroup::…, optim, clipping)` |
 #
-# Next: [4.7 · Learning rate scheduler](04_07_lr_scheduler.ipynb)
+# Next: [4.6 · Learner](04_06_learner.ipynb)

@@ -389,6 +389,8 @@ check("4.7.4", answer)
 #
 # **Where this lives.** `burnbook/optim/lr_scheduler.py`, the curves in
 # `burnbook/optim/schedules.py`, what is made of several in `burnbook/optim/composed.py`.
+# What looks for a rate to begin with is in `burnbook/train/lr_finder.py`;
+# [chapter 4.6](04_06_learner.ipynb) uses it.
 #
 # **The same in Burn**
 #

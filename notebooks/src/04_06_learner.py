@@ -1,0 +1,763 @@
+# %% [markdown] tags=["goals"]
+# # 4.6 · Learner
+#
+# After this chapter you can
+#
+# - say what a learner does in an epoch, and set every option of its builder;
+# - read what a run leaves behind, go on from a checkpoint, and end a run early;
+# - compare runs, look for a learning rate, and search through configs.
+#
+# About 35 minutes. You should have read [chapter 3.3](03_3_training.ipynb).
+
+# %% tags=["setup"]
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+import burnbook
+from burnbook import nn, record
+from burnbook.autodiff import Autodiff
+from burnbook.backend import Numpy
+from burnbook.config import Config
+from burnbook.data import DataLoaderBuilder, DigitsDataset, PartialDataset
+from burnbook.examples.guide.data import MnistBatcher
+from burnbook.module import Module
+from burnbook.optim import AdamConfig, SgdConfig
+from burnbook.train import (
+    AccuracyMetric,
+    Aggregate,
+    CheckpointingStrategy,
+    ClassificationOutput,
+    ComposedCheckpointingStrategy,
+    Direction,
+    EarlyStoppingStrategy,
+    EvaluatorBuilder,
+    EventStore,
+    FileApplicationLogger,
+    InMemoryMetricLogger,
+    IterationSpeedMetric,
+    KeepLastNCheckpoints,
+    Learner,
+    LearnerBuilder,
+    LearnerSummary,
+    LearningRateMetric,
+    LogUniform,
+    LossMetric,
+    MetricCheckpointingStrategy,
+    MetricEarlyStoppingStrategy,
+    MetricEntry,
+    MetricsRenderer,
+    RunStore,
+    Split,
+    StoppingCondition,
+    SupervisedTraining,
+    TrainOutput,
+    find_learning_rate,
+    sweep,
+)
+from burnbook.train.loop import Fit
+from burnbook.train.strategy import Save
+from burnbook_widgets.learn import check, peek, same
+from burnbook_widgets.pictures import Lines
+
+burnbook.seed(0)
+
+# %% [markdown]
+# ## Try it
+#
+# A model that can be learnt has two steps, one with gradients and one without. This one
+# is a single layer, so every run below takes less than a second.
+
+
+# %% tags=["run-me"]
+class Reader(Module):
+    linear: nn.Linear
+
+    def train_step(self, batch):
+        item = self.valid_step(batch)
+        return TrainOutput(self, item.loss.backward(), item)
+
+    def valid_step(self, batch):
+        output = self.linear.forward(batch.images.flatten(1, 2))
+        loss_of = nn.CrossEntropyLossConfig().init(output.device())
+        loss = loss_of.forward(output, batch.targets)
+        return ClassificationOutput(loss, output, batch.targets)
+
+
+# %% tags=["run-me"]
+device = Autodiff(Numpy())
+loaders = DataLoaderBuilder(MnistBatcher()).batch_size(64)
+train_loader = loaders.shuffle(7).build(DigitsDataset.train())
+valid_loader = loaders.build(DigitsDataset.test())
+
+model = Reader(linear=nn.LinearConfig(784, 10).init(device))
+adam = AdamConfig().init()
+len(list(train_loader)), len(list(valid_loader))
+
+# %% [markdown]
+# The builder needs a folder; `build` needs model, optimizer and learning rate (or a
+# [scheduler](04_07_lr_scheduler.ipynb)). The rest may be left unsaid.
+
+
+# %% tags=["run-me"]
+def builder(name):
+    folder = Path("artifacts/learner") / name
+    shutil.rmtree(folder, ignore_errors=True)  # what lies there is of one run
+    return LearnerBuilder(folder).renderer(None)
+
+
+learner = builder("first").metrics([AccuracyMetric(), LossMetric()])
+learner = learner.num_epochs(3).build(model, adam, 1e-3)
+trained = learner.fit(train_loader, valid_loader)
+learner.result
+
+# %% [markdown]
+# ## By hand
+#
+# An epoch is this: for every batch of the training split a step, a learning rate, a step
+# of the optimizer; then all batches of the validation split on `model.valid()`, which
+# has no gradients and no dropout.
+
+
+# %% tags=["run-me"]
+def fit_by_hand(model, optim, lr, epochs):
+    for epoch in range(1, epochs + 1):
+        train_loader.set_epoch(epoch)  # another order in every epoch
+        for batch in train_loader.to_device(device):
+            output = model.train_step(batch)
+            model = optim.step(lr, model, output.grads)
+        tested = model.valid()
+        items = [tested.valid_step(batch) for batch in valid_loader]
+    return model, [item.loss.into_scalar() for item in items]
+
+
+by_hand, losses = fit_by_hand(model, AdamConfig().init(), 1e-3, 3)
+
+# %% [markdown]
+# A metric gives one number $v_i$ per batch, which stands for $n_i$ examples. Its number
+# for the epoch is their mean,
+#
+# $$\bar v = \sum_i n_i v_i \,\Big/ \sum_i n_i$$
+#
+# Burn takes $n_i = 1$ for a loss, which is a mean already.
+#
+# ## In burnbook
+
+# %% tags=["run-me"]
+same(by_hand.linear.weight.val(), trained.linear.weight.val())
+history = learner.result.history
+same(np.mean(losses), history.epochs("Loss", "valid")[-1][1])
+
+# %% [markdown]
+# The same numbers. What the learner adds is everything around this loop: metrics, logs,
+# checkpoints, a way to stop and a way to go on.
+#
+# ## See it
+#
+# Without `.renderer(…)` the place decides: a notebook gets the dashboard, a terminal
+# plots that move, a file or a pipe one line per epoch (`PlainRenderer`). Burn's own
+# line per batch is `CliMetricsRenderer`. `await` keeps the buttons of a page alive.
+
+# %% tags=["widget"]
+learner = (
+    LearnerBuilder("artifacts/learner/first")
+    .metrics([AccuracyMetric(), LossMetric()])
+    .num_epochs(6)
+    .build(model, adam, 1e-3)
+)
+trained = await learner.fit_async(train_loader, valid_loader)
+
+# %% [markdown]
+# Dashed lines are validation. Where they turn up while the others go on falling, the
+# model has begun to learn its images by heart.
+#
+# ## The options
+#
+# | in the book | here | unsaid |
+# |---|---|---|
+# | training metric | `.metric_train(metric)` | none |
+# | validation metric | `.metric_valid(metric)` | none |
+# | … with a plot | `.metric_train_numeric(metric)`, `.metric_valid_numeric(metric)` | none |
+# | metric logger | `.metric_loggers(train, valid)` | files |
+# | renderer | `.renderer(renderer)`; `None` shows nothing | the place decides |
+# | grad accumulation | `.grads_accumulation(n)` | every batch steps |
+# | file checkpointer | `.with_file_checkpointer(recorder)` | no checkpoints |
+# | num epochs | `.num_epochs(n)` | 1 |
+# | devices | `.devices([device, …])` | where the model is |
+# | checkpoint | `.checkpoint(epoch)` | from the beginning |
+# | application logging | `.with_application_logger(logger)`; `None` for none | `experiment.log` |
+#
+# The book's table ends here. Burn, newer Burn and `burnbook` have more:
+#
+# | what for | here | unsaid |
+# |---|---|---|
+# | which checkpoints stay | `.with_checkpointing_strategy(strategy)` | last two, and the best |
+# | an end before the last epoch | `.early_stopping(strategy)` | none |
+# | a handle to stop and pause | `.interrupter()`, `.with_interrupter(handle)` | – |
+# | a table at the end | `.summary()` | none |
+# | metrics for both splits | `.metrics([…])`, `.metrics_text([…])` | – |
+# | less memory, more time | `.gradient_checkpointing()` | off |
+# | who computes the steps | `.with_training_strategy(strategy)` | one device |
+# | where metrics compute | `.metric_device(device)` | where the model is |
+#
+# ## Metrics and loggers
+#
+# A *numeric* metric is plotted and averaged; any metric can be shown as text. They go
+# into files, or where you say: a logger is told about epochs and gets every entry.
+
+
+# %% tags=["run-me"]
+kept = InMemoryMetricLogger(), InMemoryMetricLogger()
+learner = (
+    builder("memory")
+    .metric_train(IterationSpeedMetric())  # text
+    .metric_train_numeric(LearningRateMetric())
+    .metric_valid_numeric(AccuracyMetric())
+    .metric_loggers(*kept)
+    .with_application_logger(None)
+    .build(model, adam, 1e-3)
+)
+_ = learner.fit(train_loader, valid_loader)
+print(kept[0].read_numeric("Learning Rate", 1)[:2])
+print("a folder:", Path("artifacts/learner/memory").exists())
+
+# %% [markdown]
+# No file was asked for, so none was made.
+#
+# ## What a run leaves behind
+#
+# Two epochs, with checkpoints in gzipped MessagePack: this is the book's tree.
+
+# %% tags=["run-me"]
+gzip = record.NamedMpkGzFileRecorder(record.FullPrecisionSettings)
+
+
+def keeping(name, recorder=gzip):
+    run = builder(name).metrics([AccuracyMetric(), LossMetric()])
+    return run.with_file_checkpointer(recorder)
+
+
+learner = keeping("tree").num_epochs(2).build(model, adam, 1e-3)
+trained = learner.fit(train_loader, valid_loader)
+
+
+# %% tags=["run-me"]
+def tree(folder, indent=""):
+    for path in sorted(folder.iterdir()):
+        print(indent + path.name)
+        if path.is_dir():
+            tree(path, indent + "    ")
+
+
+folder = Path("artifacts/learner/tree")
+tree(folder)
+
+# %% [markdown]
+# A log has one line per batch: the value, a comma, how many examples it stands for. The
+# last batch is smaller.
+
+# %% tags=["run-me"]
+log = (folder / "train/epoch-1/Accuracy.log").read_text().splitlines()
+print(len(log), "lines; the first:", log[0])
+print("weights:", [int(line.split(",")[1]) for line in log][-3:])
+
+# %% [markdown]
+# `experiment.log` is the diary, in Burn's words: a time, a level, who speaks, and what
+# happened. Without the times:
+
+# %% tags=["run-me"]
+diary = (folder / "experiment.log").read_text().splitlines()
+for line in diary:
+    if "checkpoint" in line:
+        print(line.partition("Z")[2])
+
+# %% [markdown]
+# `FileApplicationLogger(path)` puts it elsewhere. The folder is plain files: copy it,
+# synchronize it, delete it. Rust Burn writes the same, and `burnbook` reads both.
+
+# %% tags=["run-me"]
+elsewhere = FileApplicationLogger("artifacts/learner/diary.log")
+learner = builder("quiet").with_application_logger(elsewhere)
+_ = learner.build(model, adam, 1e-3).fit(train_loader, valid_loader)
+print(elsewhere.path.name, elsewhere.path.exists())
+
+# %% [markdown]
+# ## Going on
+#
+# A checkpoint is model, optimizer and scheduler. Four epochs in one go, or two and two:
+
+# %% tags=["run-me"]
+whole = keeping("whole").num_epochs(4).build(model, adam, 1e-3)
+whole = whole.fit(train_loader, valid_loader)
+
+first = keeping("parts").num_epochs(2).build(model, adam, 1e-3)
+_ = first.fit(train_loader, valid_loader)
+
+# %% tags=["run-me"]
+again = LearnerBuilder("artifacts/learner/parts").renderer(None)
+again.metrics([AccuracyMetric(), LossMetric()]).with_file_checkpointer(gzip)
+again = again.checkpoint(2).num_epochs(4).build(model, adam, 1e-3)
+parts = again.fit(train_loader, valid_loader)
+same(whole.linear.weight.val(), parts.linear.weight.val())
+[path.name for path in sorted(Path("artifacts/learner/parts/train").iterdir())]
+
+# %% [markdown]
+# Equal to the last bit, because the recorder keeps all 32. `CompactRecorder` keeps 16:
+# half the disk, and a resumed run goes its own way by a little. `.checkpoint()` without
+# a number takes the newest checkpoint that is whole, and starts anew if there is none;
+# so a script with it may be killed and started again until it is through.
+#
+# In Burn 0.15 a resumed run writes the logs of its first epoch over those of epoch 1,
+# forgets how long early stopping has waited, and loads on the default device. Here it
+# writes them where they belong (newer Burn does, too), asks the strategies about the
+# epochs before, and loads where the model is.
+#
+# ## Which checkpoints stay
+#
+# After each epoch a *strategy* looks at the metrics and answers with actions. To see
+# what it does no training is needed: an event store with made-up losses is enough.
+
+# %% tags=["run-me"]
+VALID_LOSSES = [0.9, 0.5, 0.4, 0.6, 0.7, 0.8]
+
+
+def kept_by(strategy):
+    log, kept = InMemoryMetricLogger(), set()
+    store = EventStore([], [log])
+    for epoch, loss in enumerate(VALID_LOSSES, start=1):
+        store.start_epoch(epoch, Split.Valid)
+        log.log(MetricEntry("Loss", "", f"{loss},1"))
+        for action in strategy.checkpointing(epoch, store):
+            if action == Save():
+                kept.add(epoch)
+            else:
+                kept.remove(action.epoch)
+        print(f"epoch {epoch}, loss {loss}: keeps", sorted(kept))
+
+
+# %% [markdown]
+# This is what the learner does when nothing is said: the last two, and the best.
+
+# %% tags=["run-me"]
+lowest_loss = (LossMetric, Aggregate.Mean, Direction.Lowest, Split.Valid)
+last, best = KeepLastNCheckpoints(2), MetricCheckpointingStrategy(*lowest_loss)
+kept_by(ComposedCheckpointingStrategy(last, best))
+
+
+# %% [markdown]
+# A strategy of your own has one method.
+
+
+# %% tags=["run-me"]
+class EverySecond(CheckpointingStrategy):
+    def checkpointing(self, epoch, store):
+        return [Save()] if epoch % 2 == 0 else []
+
+
+kept_by(EverySecond())
+learner = keeping("second", record.CompactRecorder()).num_epochs(5)
+learner = learner.with_checkpointing_strategy(EverySecond())
+_ = learner.build(model, adam, 1e-3).fit(train_loader, valid_loader)
+tree(Path("artifacts/learner/second/checkpoint"))
+
+# %% [markdown]
+# The book's tree says `.mpk.gz`; `CompactRecorder` has written plain `.mpk` since Burn
+# 0.12, and so does ours.
+#
+# ## Ending early
+#
+# With a rate of zero nothing can improve. The learner notices, and says why it stopped.
+
+# %% tags=["run-me"]
+patience = StoppingCondition.NoImprovementSince(n_epochs=2)
+stopping = MetricEarlyStoppingStrategy(*lowest_loss, patience)
+learner = builder("early").metrics([LossMetric()]).num_epochs(100)
+learner = learner.early_stopping(stopping).build(model, adam, 0.0)
+_ = learner.fit(train_loader, valid_loader)
+print(learner.result.epochs, "epochs;", learner.result.interrupted)
+
+# %% [markdown]
+# ## Several batches per step
+#
+# `grads_accumulation(n)` *sums* the gradients of n batches before a step; a group that
+# the epoch leaves unfinished takes none. A sum is n times a mean, so two batches of 32
+# at half the rate are one batch of 64.
+
+# %% tags=["run-me"]
+images = PartialDataset(DigitsDataset.train(), 0, 640)
+sixty_four = loaders.build(images)
+thirty_two = loaders.batch_size(32).build(images)
+sgd = SgdConfig().init()
+
+one = builder("one").build(model, sgd, 0.1).fit(sixty_four, valid_loader)
+two = builder("two").grads_accumulation(2).build(model, sgd, 0.05)
+two = two.fit(thirty_two, valid_loader)
+same(one.linear.weight.val(), two.linear.weight.val())
+
+# %% [markdown]
+# ## Several devices
+#
+# Each round takes one batch per device, at the same time; the first device sums the
+# gradients and takes the step. So two devices are like two batches per step, and two
+# backends on this computer are enough to see it.
+
+# %% tags=["run-me"]
+both = builder("devices").devices([Numpy(), Numpy()]).build(model, sgd, 0.05)
+both = both.fit(thirty_two, valid_loader)
+same(one.linear.weight.val(), both.linear.weight.val())
+
+# %% [markdown]
+# In Burn 0.15 the outputs of a round come in the order in which devices finish, so the
+# last digits change from run to run. Here they are summed in the order of the batches.
+#
+# ## A renderer of your own, and the interrupter
+#
+# A renderer is told what happens; it overrides what it wants to hear. `run.control` is
+# the interrupter: any thread, button or signal may stop or pause through it.
+
+
+# %% tags=["run-me"]
+class Dots(MetricsRenderer):
+    def start(self, run):
+        self.run, self.text = run, ""
+
+    def render_train(self, progress):
+        self.text += "."
+        if self.text.count(".") == 30:
+            self.run.control.stop("thirty batches are enough")
+
+    def end_epoch(self, epoch, split, means):
+        self.text += f" {split} {epoch} | "
+
+
+# %% tags=["run-me"]
+dots = Dots()
+learner = builder("dots").metrics([LossMetric()]).renderer(dots).num_epochs(9)
+learner = learner.build(model, adam, 1e-3)
+stopped = learner.fit(train_loader, valid_loader)
+print(dots.text)
+print(learner.result)
+print("the model so far:", type(stopped).__name__)
+
+# %% [markdown]
+# As in Burn, an epoch that is interrupted is not validated and leaves no checkpoint. The
+# reason is ours (and newer Burn's), and it is in the diary, too.
+#
+# ## Three ways to wait
+#
+# | | meanwhile |
+# |---|---|
+# | `learner.fit(train, valid)` | nothing; Ctrl-C (or ■) stops cleanly |
+# | `await learner.fit_async(train, valid)` | the page answers: buttons act |
+# | `learner.start(train, valid)` | you go on working; `wait()` gives the model |
+
+# %% tags=["run-me"]
+learner = builder("thread").metrics([LossMetric()]).num_epochs(1000)
+learner = learner.build(model, adam, 1e-3)
+handle = learner.start(train_loader, valid_loader)
+handle.pause()
+print(handle, "· done:", handle.done)
+handle.resume()
+handle.stop("seen enough")
+_ = handle.wait()
+print(handle, "·", learner.result.interrupted)
+
+# %% [markdown]
+# ## A summary
+#
+# `.summary()` shows this table at the end of a run. It is made of the logs, so it can be
+# made again at any time.
+
+# %% tags=["run-me", "nbval-ignore-output"]
+LearnerSummary("artifacts/learner/whole", ["Accuracy", "Loss"])
+
+# %% [markdown]
+# Burn 0.15 finds metrics in no fixed order and counts epochs that an older run has left
+# in the folder. Here they are sorted, and a run's own summary ends with its last epoch.
+#
+# ## Looking at old runs
+#
+# `RunStore` reads every run below a folder, from Rust or Python. In a terminal,
+# `burnbook runs artifacts/learner` prints the table.
+
+
+# %% tags=["run-me"]
+class RunConfig(Config):
+    learning_rate: float = 1e-3
+
+
+def train(config, folder, epochs):
+    learner = LearnerBuilder(folder).renderer(None).num_epochs(epochs)
+    learner.metrics([AccuracyMetric(), LossMetric()])
+    learner.with_file_checkpointer(gzip).checkpoint()
+    learner = learner.build(model, adam, config.learning_rate)
+    learner.fit(train_loader, valid_loader)
+
+
+# %% tags=["run-me"]
+compared = Path("artifacts/learner/compared")
+shutil.rmtree(compared, ignore_errors=True)
+for name, rate in (("slow", 1e-5), ("quick", 1e-3)):
+    (compared / name).mkdir(parents=True)
+    config = RunConfig().with_learning_rate(rate)
+    config.save(compared / name / "config.json")
+    train(config, compared / name, 2)
+
+store = RunStore(compared)
+print(store["slow"], store["quick"])
+print("best:", store.best("Accuracy").name)
+
+# %% tags=["run-me", "nbval-ignore-output"]
+store.compare("slow", "quick")
+
+# %% [markdown]
+# It filters, sorts, exports and deletes, too.
+
+# %% tags=["run-me"]
+print([run.name for run in store.sort("Loss")])
+good = store.filter(metric=("Accuracy", "valid", ">", 80))
+print([run.name for run in good], len(store.rows(per="epoch")), "rows")
+path = store.export_csv(compared / "runs.csv")
+print(path.read_text().partition("\n")[0][:48], "…")
+store.delete("slow")
+print([run.name for run in RunStore(compared)])
+
+# %% [markdown]
+# ## Which learning rate?
+#
+# Let the rate grow with every batch, from far too small to far too large, and watch the
+# loss: a good rate lies where it falls, well before it explodes. The model stays as it
+# was.
+
+# %% tags=["run-me"]
+found = find_learning_rate(model, adam, train_loader, lowest=1e-5, highest=1)
+print("between 0.0001 and 0.1:", 1e-4 < found.suggestion < 0.1)
+Lines({"loss, smoothed": found.smoothed}, "Rates from 0.00001 up")
+
+# %% [markdown]
+# ## Many configs
+#
+# A *sweep* trains many configs for an epoch, keeps the better ones, trains these longer,
+# and so on: *successive halving*. Most of the time goes to the best.
+
+# %% tags=["run-me"]
+home = Path("artifacts/learner/sweep")
+shutil.rmtree(home, ignore_errors=True)
+space = {"learning_rate": LogUniform(1e-6, 1e-2)}
+tried = sweep(RunConfig(), space, train, folder=home, trials=6, max_epochs=3)
+print([trial.epochs for trial in tried.trials], "epochs each")
+print("a rate above 0.0001:", tried.best_config.learning_rate > 1e-4)
+print(len(tried.runs), "runs; done:", tried.done)
+
+# %% [markdown]
+# Calling it again with the same folder goes on where it stopped.
+#
+# ## How newer Burn says it
+#
+# From Burn 0.20 on the data come first, and a `Learner` is only model, optimizer and
+# rate. The result holds the model for inference. An *evaluator* measures it on data of
+# your choice (a third set in real work; here there are only two).
+
+# %% tags=["run-me"]
+learner = Learner(model, adam, 1e-3)
+shutil.rmtree("artifacts/learner/newer", ignore_errors=True)
+training = (
+    SupervisedTraining("artifacts/learner/newer", train_loader, valid_loader)
+    .metrics([AccuracyMetric(), LossMetric()])
+    .renderer(None)
+)
+result = training.launch(learner)
+test = EvaluatorBuilder("artifacts/learner/newer").renderer(None)
+test = test.metrics([AccuracyMetric()]).build(result.model)
+found = test.eval("digits", valid_loader)
+print("more than 75 %:", found.means["Accuracy"] > 75)
+
+# %% [markdown]
+# ## Look inside
+#
+# The heart of the learner: one epoch.
+
+# %% tags=["peek"]
+peek(Fit._epoch)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# An optimizer's config is no optimizer yet.
+
+# %% tags=["raises-exception"]
+builder("wrong").build(model, AdamConfig(), 1e-3)
+
+# %% [markdown]
+# An epoch that was not kept cannot be gone on from. The error says which ones can.
+
+# %% tags=["raises-exception"]
+again = LearnerBuilder("artifacts/learner/second").renderer(None).num_epochs(9)
+again.with_file_checkpointer(record.CompactRecorder()).checkpoint(3)
+again.build(model, adam, 1e-3).fit(train_loader, valid_loader)
+
+# %% [markdown]
+# A loss that is no number ends a run at once: what is broken, since when, and what to
+# try. Burn goes on to the end, with NaN.
+
+# %% tags=["raises-exception"]
+wild = builder("wild").metrics([LossMetric()]).build(model, sgd, 1e38)
+wild.fit(train_loader, valid_loader)
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 4.6.1: the steps of the optimizer in 10 epochs of 23 batches with
+# grads_accumulation(4)
+answer = ...
+check("4.6.1", answer)
+
+# %% tags=["solution"]
+answer = 10 * (23 // 4)
+check("4.6.1", answer)
+
+# %% tags=["exercise"]
+# exercise 4.6.2: nothing was said about checkpoints, and the validation
+# losses are 0.8, 0.6, 0.7, 0.65, 0.9. Which epochs are kept? (a list)
+answer = ...
+check("4.6.2", answer)
+
+# %% tags=["solution"]
+answer = [2, 4, 5]
+check("4.6.2", answer)
+
+
+# %% tags=["exercise"]
+# exercise 4.6.3: stop as soon as the validation accuracy is 90 % or more
+class Goal(EarlyStoppingStrategy):
+    def should_stop(self, epoch, store):
+        return ...
+
+
+answer = ...  # Goal()
+check("4.6.3", answer)
+
+
+# %% tags=["solution"]
+class Goal(EarlyStoppingStrategy):
+    def should_stop(self, epoch, store):
+        return store.find_metric("Accuracy", epoch, split=Split.Valid) >= 90
+
+
+answer = Goal()
+check("4.6.3", answer)
+
+
+# %% tags=["exercise"]
+# exercise 4.6.4: a renderer whose `best` is the highest validation accuracy
+class Best(MetricsRenderer):
+    best = 0.0
+
+
+answer = ...  # Best()
+check("4.6.4", answer)
+
+
+# %% tags=["solution"]
+class Best(MetricsRenderer):
+    best = 0.0
+
+    def end_epoch(self, epoch, split, means):
+        if split == "valid":
+            self.best = max(self.best, means["Accuracy"])
+
+
+answer = Best()
+check("4.6.4", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why is the accuracy of an epoch not the plain mean of its lines?</summary>
+#
+# The last batch may be smaller. Each line counts as often as the examples behind it.
+# </details>
+#
+# <details><summary>What must a checkpoint hold besides the weights?</summary>
+#
+# The averages of the optimizer and the place on the schedule. Else the resumed run
+# would go another way than the one that was not interrupted.
+# </details>
+#
+# <details><summary>When would you not use a learner?</summary>
+#
+# When the loop itself is another one: two models against each other, several optimizers,
+# data that depend on the model. Then
+# [write your own loop](05_custom_training_loop.ipynb).
+# </details>
+
+# %% [markdown]
+# <details><summary><b>🐍 Python note: a builder that may be changed</b></summary>
+#
+# In Rust every call takes the builder and gives it back, so it must be written as one
+# chain, and the compiler knows all types of metrics and data. In Python each option
+# changes the builder and returns the same one: a chain or single lines, as you like. The
+# checks that Rust's types make are made by `build`, before anything is trained.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - An epoch: steps over the training split, validation, checkpoint, early stopping.
+# - `LearnerBuilder(folder)` collects what to measure, keep and show; `build(model,
+#   optim, lr)` checks it; `fit`, `await fit_async` and `start` train.
+# - The folder holds logs, checkpoints and a diary, in Burn's layout.
+# - `.checkpoint()` goes on; with all 32 bits kept, as if nothing had happened.
+# - `RunStore`, `find_learning_rate` and `sweep` work on many runs.
+#
+# **Where this lives.** In `burnbook/train/__init__.py` all names. Building:
+# `burnbook/train/builder.py`, `burnbook/train/options.py`, `burnbook/train/demands.py`,
+# `burnbook/train/plan.py`, `burnbook/train/supervised.py`. Training:
+# `burnbook/train/learner.py`, `burnbook/train/loop.py`, `burnbook/train/parallel.py`,
+# `burnbook/train/paradigm.py`, `burnbook/train/interrupter.py`,
+# `burnbook/train/blame.py`, `burnbook/train/evaluator.py`. Measuring:
+# `burnbook/train/watch.py`, `burnbook/train/events.py`, `burnbook/train/history.py`,
+# `burnbook/train/logger.py`, `burnbook/train/life.py`, `burnbook/train/summary.py`.
+# Keeping: `burnbook/train/keep.py`, `burnbook/train/checkpoint.py`,
+# `burnbook/train/strategy.py`, `burnbook/train/early_stopping.py`,
+# `burnbook/train/folder.py`, `burnbook/record/bincode_state.py`.
+#
+# Showing: `burnbook/train/renderer/__init__.py`, `burnbook/train/renderer/base.py`,
+# `burnbook/train/renderer/chooser.py`, `burnbook/train/renderer/plain.py`,
+# `burnbook/train/renderer/cli.py`, `burnbook/train/renderer/terminal.py`,
+# `burnbook/train/renderer/dashboard.py`, `burnbook/train/renderer/screen.py`,
+# `burnbook/train/renderer/canvas.py`; in a notebook
+# `widgets/burnbook_widgets/__init__.py`, `widgets/burnbook_widgets/dashboard.py`,
+# `widgets/burnbook_widgets/chart.py`, `widgets/burnbook_widgets/progress.py`,
+# `widgets/burnbook_widgets/screen.py`, `widgets/burnbook_widgets/still.py`,
+# `widgets/burnbook_widgets/drawing.py`. The exercises:
+# `widgets/burnbook_widgets/learning.py`.
+#
+# Old runs: `burnbook/cli/runs.py`, `burnbook/train/runs/__init__.py`,
+# `burnbook/train/runs/store.py`, `burnbook/train/runs/run.py`,
+# `burnbook/train/runs/logs.py`, `burnbook/train/runs/diary.py`,
+# `burnbook/train/runs/comparison.py`, `burnbook/train/runs/show.py`,
+# `burnbook/train/runs/removal.py`. Many configs: `burnbook/train/sweep/__init__.py`,
+# `burnbook/train/sweep/sweep.py`, `burnbook/train/sweep/space.py`,
+# `burnbook/train/sweep/halving.py`, `burnbook/train/sweep/trial.py`.
+#
+# **The same in Burn**
+#
+# | here | Burn 0.15 | Burn 0.22 |
+# |---|---|---|
+# | `LearnerBuilder(dir)` | `LearnerBuilder::new(dir)` | `SupervisedTraining::new(dir, train, valid)` |
+# | `.metric_train_numeric(m)` | the same | the same |
+# | `.metrics([a, b])` | – | `.metrics((a, b))` |
+# | `.metric_loggers(train, valid)` | the same | `.with_metric_logger(logger)` |
+# | `.with_file_checkpointer(recorder)` | the same | `.with_default_checkpointers()` |
+# | `.devices([a, b])` | `.devices(vec![a, b])` | `.with_training_strategy(…)` |
+# | `.early_stopping(strategy)`, `.checkpoint(n)`, `.summary()` | the same | the same |
+# | `.build(model, optim, lr).fit(train, valid)` | the same | `.launch(Learner::new(model, optim, lr))` |
+# | `await fit_async`, `start().wait()` | – | – |
+# | `control.stop("why")` | `interrupter.stop()` | `interrupter.stop(reason)` |
+# | `EvaluatorBuilder(dir)` | – | the same |
+# | `RunStore`, `find_learning_rate`, `sweep` | – | – |
+#
+# Next: [4.7 · Learning rate scheduler](04_07_lr_scheduler.ipynb)

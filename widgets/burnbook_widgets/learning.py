@@ -1,0 +1,52 @@
+"""Building blocks · Learner. The exercises about learners.
+
+They belong to chapter 4.6; see exercises.py for the others.
+"""
+
+from typing import Any
+
+from burnbook.train import (
+    EarlyStoppingStrategy,
+    EventStore,
+    InMemoryMetricLogger,
+    MetricEntry,
+    MetricsRenderer,
+    Split,
+)
+from burnbook_widgets.answers import Holds, Value
+
+
+def goal(strategy: Any) -> str | None:
+    """Ask for an end in the first epoch whose valid accuracy is 90 or more."""
+    if not isinstance(strategy, EarlyStoppingStrategy):
+        return "it is not an early stopping strategy"
+    log = InMemoryMetricLogger()
+    store = EventStore([], [log])
+    strategy.reset()
+    for epoch, accuracy in enumerate((50, 89.9, 90, 95), start=1):
+        store.start_epoch(epoch, Split.Valid)
+        log.log(MetricEntry("Accuracy", "", f"{accuracy},64"))
+        ends = bool(strategy.should_stop(epoch, store))
+        if ends != (accuracy >= 90):
+            return f"with {accuracy} % it says {'stop' if ends else 'go on'}"
+    return None
+
+
+def best_seen(renderer: Any) -> str | None:
+    """Ask for the highest valid accuracy of all epochs."""
+    if not isinstance(renderer, MetricsRenderer):
+        return "it is not a renderer"
+    noted: Any = renderer  # of the reader, with a field of its own
+    for epoch, accuracy in enumerate((50.0, 80.0, 70.0), start=1):
+        renderer.end_epoch(epoch, "train", {"Accuracy": 99.0})
+        renderer.end_epoch(epoch, "valid", {"Accuracy": accuracy})
+    found = getattr(noted, "best", None)
+    return None if found == 80.0 else f"after 50, 80 and 70 % it says {found}"
+
+
+LEARNING: dict[str, Value | Holds] = {
+    "4.6.1": Value(lambda: 50, "the group that is not full takes no step"),
+    "4.6.2": Value(lambda: [2, 4, 5], "the last two, and the one with the lowest loss"),
+    "4.6.3": Holds(goal, "store.find_metric(name, epoch), and compare"),
+    "4.6.4": Holds(best_seen, 'only when split == "valid"; means["Accuracy"]'),
+}
