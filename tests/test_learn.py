@@ -8,6 +8,7 @@ pytest.importorskip("PIL", reason="pictures are drawn with the [lab] extra")
 from burnbook import ops
 from burnbook.backend import Counting, Decorator
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
+from burnbook.train import EarlyStoppingStrategy, MetricsRenderer
 from burnbook_widgets import exercises, learn
 from burnbook_widgets.answers import Holds, Value
 from burnbook_widgets.pictures import Bars, Images, Lines
@@ -85,6 +86,11 @@ def test_no_exercise_accepts_nothing(number):
         assert exercise.trouble(nothing) is not None
 
 
+class Never(EarlyStoppingStrategy):
+    def should_stop(self, epoch, store):
+        return False
+
+
 class CountsOps(Decorator):
     numbers = 0
 
@@ -105,6 +111,8 @@ class CountsOps(Decorator):
         ("4.3.2", lambda g, x, y: (g / y, g / y), "the gradient for y is another"),
         ("4.3.4", lambda g: None, "with it the slope of x² at 3 is 6"),
         ("4.3.5", Autodiff(Numpy()), "it does not compute relu again"),
+        ("4.6.3", Never(), "with 90 % it says go on"),
+        ("4.6.4", MetricsRenderer(), "after 50, 80 and 70 % it says None"),
     ],
 )
 def test_a_near_miss_is_told_in_what_respect(number, near, said):
