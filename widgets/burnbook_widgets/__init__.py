@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from burnbook_widgets.chart import Chart
+    from burnbook_widgets.closeness import ClosenessView
     from burnbook_widgets.dashboard import Dashboard, NotebookRenderer
     from burnbook_widgets.history import history_figure
 
 _HOMES = {
     "Chart": "chart",
+    "ClosenessView": "closeness",
     "Dashboard": "dashboard",
     "NotebookRenderer": "dashboard",
     "history_figure": "history",
@@ -20,6 +22,7 @@ _HOMES = {
 
 __all__ = [
     "Chart",
+    "ClosenessView",
     "Dashboard",
     "NotebookRenderer",
     "history_figure",
