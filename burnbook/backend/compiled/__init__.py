@@ -19,6 +19,8 @@ from burnbook.backend.compiled.sizes import ELEMENTWISE
 from burnbook.ops.attention import attention
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.conv import conv2d
+from burnbook.ops.conv_nd import conv
+from burnbook.ops.conv_transpose import conv_transpose
 from burnbook.ops.curvature import lbfgs_direction
 from burnbook.ops.embedding import embedding_weight
 from burnbook.ops.gru import gru
@@ -57,6 +59,12 @@ Kernel = Callable[..., Any]
 # of elements of the first value, or a pair of a number and the place of the value.
 FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
     "conv": {conv2d: 1, conv2d.backward: 1},
+    "conv_line": {
+        conv: 1024,
+        conv.backward: 1024,
+        conv_transpose: 1024,
+        conv_transpose.backward: 1024,
+    },
     "noise": {dropout: 4096},
     **ELEMENTWISE,
     "pool": {

@@ -255,12 +255,12 @@ def conv2d_kernel(
     groups: int = 1,
 ) -> Any:
     """conv2d, one region of work over the samples."""
-    if not _served(x, weight, stride):
+    if not served(x, weight, stride):
         return None
     o, _, *taps = weight.shape
     sizes = zip(x.shape[2:], taps, stride, padding, dilation, strict=True)
     out = empty((x.shape[0], o, *[output_size(*size) for size in sizes]))
-    kernels, offsets = _in_fours(weight, bias, groups)
+    kernels, offsets = in_fours(weight, bias, groups)
     how = np.array([*padding, *dilation, groups, o // groups])
     team.run(correlate, (x, kernels, offsets, out, how), x.shape[0])
     return out
@@ -283,7 +283,7 @@ def conv2d_backward(
     """The gradients of conv2d, one region of work over shares of the samples."""
     spans = [dilation[d] * (weight.shape[2 + d] - 1) for d in (0, 1)]
     around = (spans[0] - padding[0], spans[1] - padding[1])
-    if not (_served(x, weight, stride) and plain_f32(g)) or min(around) < 0:
+    if not (served(x, weight, stride) and plain_f32(g)) or min(around) < 0:
         return None
     o, c = weight.shape[:2]
     rows = o // groups
@@ -296,16 +296,16 @@ def conv2d_backward(
     if dx is None:
         team.run(weight_sums, (x, g, sums, totals, how), shares)
     else:
-        turned, zeros = _in_fours(_turned(weight, groups), None, groups)
+        back, zeros = in_fours(turned(weight, groups), None, groups)
         how_x = np.array([*around, *dilation, groups, c])
-        args = (x, g, turned, zeros, dx, sums, totals, how, how_x)
+        args = (x, g, back, zeros, dx, sums, totals, how, how_x)
         team.run(all_gradients, args, shares)
     dw = sums.sum(axis=0).reshape(groups, each, *weight.shape[1:])[:, :rows]
     found = (dx, dw.reshape(weight.shape), totals.sum(axis=0))
     return tuple([v if need else None for v, need in zip(found, needs, strict=True)])
 
 
-def _served(x: Any, weight: Any, stride: Pair) -> bool:
+def served(x: Any, weight: Any, stride: Pair) -> bool:
     """Stride 1 and more than one tap; a single tap is a plain matrix product."""
     return (
         tuple(stride) == (1, 1)
@@ -315,7 +315,7 @@ def _served(x: Any, weight: Any, stride: Pair) -> bool:
     )
 
 
-def _in_fours(weight: Any, bias: Any, groups: int) -> tuple[Any, Any]:
+def in_fours(weight: Any, bias: Any, groups: int) -> tuple[Any, Any]:
     """Each group's output channels and biases, with zeros up to a multiple of four."""
     rows = weight.shape[0] // groups
     each = -(-rows // 4) * 4
@@ -329,7 +329,7 @@ def _in_fours(weight: Any, bias: Any, groups: int) -> tuple[Any, Any]:
     return filled.reshape(groups * each, *weight.shape[1:]), offsets.reshape(-1)
 
 
-def _turned(weight: Any, groups: int) -> Any:
+def turned(weight: Any, groups: int) -> Any:
     """The kernels that lead back: output and input channels swapped, taps reversed."""
     o, c, *taps = weight.shape
     swapped = weight.reshape(groups, o // groups, c, *taps).swapaxes(1, 2)
