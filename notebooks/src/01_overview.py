@@ -157,6 +157,7 @@ three - y
 # | 4.5 | [Optimizer](04_05_optimizer.ipynb) | Adam by hand; every optimizer, clipping, groups, records, your own | 30 |
 # | 4.6 | [Learner](04_06_learner.ipynb) | every option; artifacts, checkpoints, resuming; runs compared, rates found | 35 |
 # | 4.7 | [Learning rate scheduler](04_07_lr_scheduler.ipynb) | curves, warm-up, schedules made of schedules | 20 |
+# | 4.8 | [Metric](04_08_metric.ipynb) | classes, text, pictures, the machine; the log; your own, plotted | 30 |
 # | 4.9 | [Config](04_09_config.ipynb) | fields, choices, nested configs; the JSON that Burn reads | 20 |
 # | 4.10 | [Record](04_10_record.ipynb) | every format and precision, what the bytes mean, partial loading | 25 |
 # | 4.11 | [Dataset](04_11_dataset.ipynb) | transforms, storages, sources; MNIST from its bytes on | 30 |
@@ -164,8 +165,8 @@ three - y
 # | 6 | [Saving and loading](06_saving_and_loading.ipynb) | files, recorded weights, a model inside a Python file | 20 |
 # | examples | [Text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | 10 |
 #
-# The other building blocks, imports, pre-trained models, quantization and the advanced
-# chapters follow in later versions.
+# Imports, pre-trained models, quantization and the advanced chapters follow in later
+# versions.
 
 # %% [markdown]
 # ## Exercises

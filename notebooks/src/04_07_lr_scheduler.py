@@ -403,4 +403,4 @@ check("4.7.4", answer)
 # | `ComposedLrSchedulerConfig()`, `Sequential…`, `ModuleLrScheduler` | – | the same |
 # | `schedule.into_record()` | `schedule.to_record::<B>()` | `schedule.to_record()` |
 #
-# Next: [5 · Custom training loop](05_custom_training_loop.ipynb)
+# Next: [4.8 · Metric](04_08_metric.ipynb)

@@ -24,6 +24,7 @@ from burnbook.prelude import Autodiff, Distribution, Int, Numpy, Tensor
 from burnbook_widgets.answers import Holds, Value, as_array
 from burnbook_widgets.keeping import KEEPING
 from burnbook_widgets.learning import LEARNING
+from burnbook_widgets.measuring import MEASURING
 
 
 def floats(*values: float) -> Tensor:
@@ -287,6 +288,7 @@ def takes_biases(take: Any) -> str | None:
 EXERCISES: dict[str, Value | Holds] = {
     **KEEPING,
     **LEARNING,
+    **MEASURING,
     "1.1": Value(lambda: 6.0, "the slope of w² is 2 w"),
     "1.2": Value(lambda: 2.4, "new w = old w − rate · slope"),
     "1.3": Value(lambda: floats(6), "backward() gives a container: z.grad(container)"),
