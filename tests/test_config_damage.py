@@ -33,7 +33,7 @@ def test_mutated_configs_give_a_config_or_our_error(tmp_path):
     tracemalloc.start()
     for _ in range(COUNT):
         path.write_bytes(mutate(data, rng))
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             found = Outer.load(path)
         except ConfigError as error:
@@ -42,7 +42,7 @@ def test_mutated_configs_give_a_config_or_our_error(tmp_path):
             found.save(again)
             assert repr(Outer.load(again)) == repr(found)
             read_well += 1
-        slowest = max(slowest, time.perf_counter() - start)
+        slowest = max(slowest, time.process_time() - start)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert slowest < 1

@@ -102,10 +102,10 @@ def test_a_size_below_zero_ends_at_once():
     data[124:136] = b"\xff" * 10 + (-1024 & 0xFFFF).to_bytes(2, "big")  # base 256
     data[148:156] = b" " * 8
     data[148:156] = b"%06o\0 " % sum(data[:512])
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(DataError, match=r"x\.tar"):
         read(bytes(data))
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])

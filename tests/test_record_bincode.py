@@ -234,13 +234,13 @@ def test_mutated_bytes_give_only_our_error():
     read_well, slowest, longest = 0, 0.0, 0
     for _ in range(COUNT):
         changed = mutate(data, rng)
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             load(changed, model)
             read_well += 1
         except RecordError as error:
             longest = max(longest, len(str(error)))
-        slowest = max(slowest, time.perf_counter() - start)
+        slowest = max(slowest, time.process_time() - start)
     assert slowest < 1
     assert longest < 1500
     assert read_well < COUNT * 0.98

@@ -238,9 +238,9 @@ def test_mutated_files_give_only_our_error(kind, tmp_path):
     read_well = 0
     for _ in range(COUNT):
         changed = mutate(data, rng)
-        start = time.perf_counter()
+        start = time.process_time()
         read_well += attempt(recorder, changed)
-        slowest = max(slowest, time.perf_counter() - start)
+        slowest = max(slowest, time.process_time() - start)
     assert slowest < 1
     assert read_well < COUNT * 2 / 3
 
@@ -297,9 +297,9 @@ HEAD = msgpack.packb(whole(None)["metadata"])
 )
 def test_no_header_is_believed_before_its_bytes_are_counted(bomb):
     data = b"\x83\xa8metadata" + HEAD + b"\xa4item" + bomb
-    start = time.perf_counter()
+    start = time.process_time()
     assert peak_of(NamedMpkBytesRecorder(), data) < 20 * len(data) + 4_000_000
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_gzip_bomb_stops_at_the_limit(tmp_path):
@@ -347,11 +347,11 @@ def test_a_file_that_packs_well_can_be_read_when_trusted(tmp_path):
 def test_hostile_json_gives_our_error(text, tmp_path):
     path = tmp_path / "x.json"
     path.write_text(text)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(RecordError) as error:
         PrettyJsonFileRecorder().load(path)
     assert len(str(error.value)) < 800
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_nothing_in_a_file_is_executed(tmp_path):

@@ -285,7 +285,7 @@ def test_mutated_files_give_only_our_error(kind, tmp_path):
     read_well, slowest, longest = 0, 0.0, 0
     for _ in range(COUNT):
         changed = mutate(data, rng)
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             found = read(recorder, changed, tmp_path)
         except RecordError as error:
@@ -293,7 +293,7 @@ def test_mutated_files_give_only_our_error(kind, tmp_path):
         else:
             NamedMpkBytesRecorder().write(found)
             read_well += 1
-        slowest = max(slowest, time.perf_counter() - start)
+        slowest = max(slowest, time.process_time() - start)
     assert slowest < 1
     assert longest < 800
     assert (
