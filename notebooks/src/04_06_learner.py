@@ -223,7 +223,8 @@ print(kept[0].read_numeric("Learning Rate", 1)[:2])
 print("a folder:", Path("artifacts/learner/memory").exists())
 
 # %% [markdown]
-# No file was asked for, so none was made.
+# No file was asked for, so none was made. [Chapter 4.8](04_08_metric.ipynb) has all
+# metrics, and how to write one.
 #
 # ## What a run leaves behind
 #
@@ -410,6 +411,7 @@ same(one.linear.weight.val(), both.linear.weight.val())
 # %% [markdown]
 # In Burn 0.15 the outputs of a round come in the order in which devices finish, so the
 # last digits change from run to run. Here they are summed in the order of the batches.
+# Newer Burn writes `.with_training_strategy(TrainingStrategy.MultiDevice([…]))`.
 #
 # ## A renderer of your own, and the interrupter
 #
@@ -643,7 +645,8 @@ check("4.6.3", answer)
 # %% tags=["solution"]
 class Goal(EarlyStoppingStrategy):
     def should_stop(self, epoch, store):
-        return store.find_metric("Accuracy", epoch, split=Split.Valid) >= 90
+        found = store.find_metric("Accuracy", epoch, split=Split.Valid)
+        return found is not None and found >= 90
 
 
 answer = Goal()
