@@ -1,5 +1,7 @@
 """The helpers of the chapters: same, check, peek, and the small pictures."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,14 @@ pytest.importorskip("PIL", reason="pictures are drawn with the [lab] extra")
 from burnbook import ops
 from burnbook.backend import Counting, Decorator
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
-from burnbook.train import EarlyStoppingStrategy, MetricsRenderer
+from burnbook.train import (
+    AccuracyInput,
+    Adaptor,
+    EarlyStoppingStrategy,
+    LossInput,
+    MetricsRenderer,
+    NumericMetric,
+)
 from burnbook_widgets import exercises, learn
 from burnbook_widgets.answers import Holds, Value
 from burnbook_widgets.pictures import Bars, Images, Lines
@@ -91,6 +100,44 @@ class Never(EarlyStoppingStrategy):
         return False
 
 
+class FirstLoss(NumericMetric):
+    name = "First loss"
+    Input = LossInput
+
+    def update(self, item, metadata):
+        first = float(np.asarray(item.tensor)[0])
+        return self.state.update(first, 1, self.options)
+
+
+class Forgetful(FirstLoss):
+    def update(self, item, metadata):
+        worst = item.tensor.max().into_scalar()
+        return self.state.update(worst, 1, self.options)
+
+    def clear(self):
+        pass
+
+
+@dataclass
+class OneColumn(Adaptor):
+    score: Tensor
+    positive: Tensor
+
+
+class WrongWay(OneColumn):
+    pass
+
+
+OneColumn.adapts = {
+    AccuracyInput: lambda it: AccuracyInput(it.score.unsqueeze_dim(1), it.positive)
+}
+WrongWay.adapts = {
+    AccuracyInput: lambda it: AccuracyInput(
+        Tensor.stack([it.score, -it.score], 1), it.positive
+    )
+}
+
+
 class CountsOps(Decorator):
     numbers = 0
 
@@ -113,6 +160,10 @@ class CountsOps(Decorator):
         ("4.3.5", Autodiff(Numpy()), "it does not compute relu again"),
         ("4.6.3", Never(), "with 90 % it says go on"),
         ("4.6.4", MetricsRenderer(), "after 50, 80 and 70 % it says None"),
+        ("4.8.3", FirstLoss, "for the loss [1.0, 5.0, 3.0] its value is 1.0"),
+        ("4.8.3", Forgetful, "after clear() it shows 'epoch 3.67"),
+        ("4.8.4", OneColumn, "its outputs are [4, 1]"),
+        ("4.8.4", WrongWay, "three of four are right, and it logs 25,4"),
     ],
 )
 def test_a_near_miss_is_told_in_what_respect(number, near, said):
