@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from burnbook_widgets.closeness import ClosenessView
     from burnbook_widgets.dashboard import Dashboard, NotebookRenderer
     from burnbook_widgets.history import history_figure
+    from burnbook_widgets.tree import ModuleTree
 
 _HOMES = {
     "Chart": "chart",
     "ClosenessView": "closeness",
     "Dashboard": "dashboard",
+    "ModuleTree": "tree",
     "NotebookRenderer": "dashboard",
     "history_figure": "history",
 }
@@ -24,6 +26,7 @@ __all__ = [
     "Chart",
     "ClosenessView",
     "Dashboard",
+    "ModuleTree",
     "NotebookRenderer",
     "history_figure",
 ]
