@@ -184,6 +184,7 @@ GROWN: dict[str, Callable[[int, int], Grown]] = {
         (normal(r, c), indices(c, r, c), normal(r, c)),
         {"dim": 1},
     ),
+    "embedding": lambda r, c: ((normal(r, c), indices(r, 8, r // 8)), {}),
     "select": lambda r, c: ((normal(r, c), indices(r, r)), {"dim": 0}),
     "select_assign": lambda r, c: (
         (normal(r, c), indices(r, r), normal(r, c)),
