@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from burnbook_widgets.browser import DatasetBrowser
     from burnbook_widgets.chart import Chart
     from burnbook_widgets.closeness import ClosenessView
     from burnbook_widgets.dashboard import Dashboard, NotebookRenderer
@@ -17,6 +18,7 @@ _HOMES = {
     "Chart": "chart",
     "ClosenessView": "closeness",
     "Dashboard": "dashboard",
+    "DatasetBrowser": "browser",
     "ModuleTree": "tree",
     "NotebookRenderer": "dashboard",
     "history_figure": "history",
@@ -26,6 +28,7 @@ __all__ = [
     "Chart",
     "ClosenessView",
     "Dashboard",
+    "DatasetBrowser",
     "ModuleTree",
     "NotebookRenderer",
     "history_figure",
