@@ -246,3 +246,64 @@ def test_dicts_of_arrays_are_compared_name_by_name():
     report = check_closeness(ours, theirs)
     assert [pair.name for pair in report.pairs] == ["conv.weight", "bias"]
     assert report.first_difference == "bias"
+
+
+class Twin(Module):
+    first: nn.Linear
+    act: nn.Relu
+    second: nn.Linear
+
+    def forward(self, x):
+        return self.second.forward(self.act.forward(self.first.forward(x)))
+
+
+def ours_and_torchs():
+    """The same small network here and in PyTorch, with the same weights."""
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    config = nn.LinearConfig(4, 4)
+    ours = Twin(config.init(Numpy()), nn.Relu(), config.init(Numpy()))
+
+    class Theirs(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+            self.drop, self.act = torch.nn.Dropout(0.5), torch.nn.ReLU()
+
+        def forward(self, x):
+            return self.second(self.act(self.first(x)))
+
+    theirs = Theirs()
+    with torch.no_grad():
+        for name in ("first", "second"):
+            here, there = getattr(ours, name), getattr(theirs, name)
+            there.weight.copy_(torch.tensor(np.array(here.weight.val()).T))
+            there.bias.copy_(torch.tensor(np.array(here.bias.val())))
+    return torch, ours, theirs
+
+
+def test_a_module_is_compared_with_one_of_pytorch_layer_by_layer():
+    torch, ours, theirs = ours_and_torchs()
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    for given in (x, torch.tensor(x), Tensor.from_numpy(x, Numpy())):
+        report = check_closeness(ours, theirs, given)
+        assert [pair.name for pair in report.pairs] == [
+            "first", "act", "second", "output",
+        ]  # fmt: skip
+        assert report.first_difference is None
+    assert all(layer.training for layer in theirs.modules())
+    assert not any(layer._forward_hooks for layer in theirs.modules())
+    with torch.no_grad():
+        theirs.second.bias += 1
+    assert check_closeness(theirs, ours, x).first_difference == "second"
+    assert check_closeness(theirs, theirs).first_difference is None
+    assert check_closeness(ours, theirs)["first.bias"].within == 1e-8
+
+
+def test_layers_of_other_names_are_compared_by_their_order():
+    torch, ours, theirs = ours_and_torchs()
+    plain = torch.nn.Sequential(theirs.first, theirs.act, theirs.second)
+    report = check_closeness(ours, plain, np.ones((2, 4), np.float32))
+    assert [pair.name for pair in report.pairs] == [
+        "first | 0", "act | 1", "second | 2", "output",
+    ]  # fmt: skip
+    assert report.first_difference is None

@@ -18,6 +18,7 @@ backend display text_table
 autodiff
 methods stubs
 tensor
+closeness_layers
 activation attention closeness config functional grid linalg module quantization signal
 nn
 optim
