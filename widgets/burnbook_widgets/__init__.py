@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from burnbook_widgets.closeness import ClosenessView
     from burnbook_widgets.dashboard import Dashboard, NotebookRenderer
     from burnbook_widgets.history import history_figure
+    from burnbook_widgets.tensor import TensorView
     from burnbook_widgets.tree import ModuleTree
 
 _HOMES = {
@@ -21,6 +22,7 @@ _HOMES = {
     "DatasetBrowser": "browser",
     "ModuleTree": "tree",
     "NotebookRenderer": "dashboard",
+    "TensorView": "tensor",
     "history_figure": "history",
 }
 
@@ -31,6 +33,7 @@ __all__ = [
     "DatasetBrowser",
     "ModuleTree",
     "NotebookRenderer",
+    "TensorView",
     "history_figure",
 ]
 

@@ -1,0 +1,338 @@
+"""Building blocks · Tensor. The live side of a tensor view: controls around one canvas.
+
+The view holds what is true; the panel mirrors it to the page and tells it what was
+clicked. A fault of a callback becomes a line on the page, never a lost one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import ipywidgets
+import traitlets
+
+from burnbook.display import PrintOptions
+from burnbook_widgets.tensor_numbers import COLORS, INF, MINUS_INF, NAN, facts_of, short
+from burnbook_widgets.view import close_all, row
+
+if TYPE_CHECKING:
+    from burnbook_widgets.tensor import TensorView
+
+_JS = Path(__file__).parent / "js"
+MOST_NUMBERS = 400  # cells that may have their number written into them
+PRE = "max-height:22em;overflow:auto;margin:4px 0;line-height:1.35"
+
+
+class TensorPlane(anywidget.AnyWidget):
+    """A plane of cells with its histogram, statistics and the reading of one cell."""
+
+    _esm = (_JS / "tensor.js").read_text(encoding="utf-8")
+    _css = (_JS / "tensor.css").read_text(encoding="utf-8")
+
+    frame = traitlets.Dict().tag(sync=True)
+    data = traitlets.Bytes().tag(sync=True)  # int8 colours, then uint8 marks
+    cell = traitlets.List(traitlets.Int()).tag(sync=True)
+    reading = traitlets.Dict().tag(sync=True)
+    trouble = traitlets.Unicode().tag(sync=True)
+
+    def __repr__(self) -> str:
+        return "TensorPlane({} × {})".format(*self.frame.get("shape", (0, 0)))
+
+
+class TensorPanel:
+    """Controls, plane and text of one view."""
+
+    def __init__(self, view: TensorView):
+        self.view = view
+        self.turn = 0
+        self._mirroring = False
+        self.plane = TensorPlane()
+        self.plane.observe(self._cell_from_page, "cell")
+        self._make_choices()
+        self._make_sliders()
+        self._make_knobs()
+        knobs = [self.precision, self.threshold, self.edge_items]
+        buttons = [self.everywhere, self.reset]
+        self.box = ipywidgets.VBox(
+            [
+                row(*self.choices),
+                *self.sliders.values(),
+                self.plane,
+                row(*knobs, *buttons),
+                self.text,
+            ]
+        )
+        self.show()
+        self.show_text()
+
+    def _make_choices(self) -> None:
+        shape = self.view.array.shape
+        names = [(f"dim {dim} (size {size})", dim) for dim, size in enumerate(shape)]
+        self.rows = ipywidgets.Dropdown(
+            options=names,
+            description="Rows",
+            layout=ipywidgets.Layout(width="210px"),
+            style={"description_width": "58px"},
+            tooltip="The dim shown down",
+        )
+        self.columns = ipywidgets.Dropdown(
+            options=names,
+            value=len(shape) - 1,
+            description="Columns",
+            layout=ipywidgets.Layout(width="210px"),
+            style={"description_width": "58px"},
+            tooltip="The dim shown across",
+        )
+        self.colors = ipywidgets.Dropdown(
+            options=COLORS,
+            description="Colours",
+            layout=ipywidgets.Layout(width="210px"),
+            style={"description_width": "58px"},
+            tooltip="Around 0: blue above, orange below. Low to high: pale to deep.",
+        )
+        self.own_range = ipywidgets.Checkbox(
+            description="range of this plane only",
+            indent=False,
+            layout=ipywidgets.Layout(width="auto", margin="2px 12px"),
+            tooltip="Deepest colour for the largest value of the plane, not the tensor",
+        )
+        two = [self.rows, self.columns] if len(shape) > 1 else []
+        self.spare = [] if two else [self.rows, self.columns]
+        part = [self.own_range] if len(shape) > 2 else []
+        self.spare += [] if part else [self.own_range]
+        self.choices = [*two, self.colors, *part]
+        self.rows.observe(lambda _: self._hear(self._rows_chosen), "value")
+        self.columns.observe(lambda _: self._hear(self._columns_chosen), "value")
+        self._link(self.colors, "colors")
+        self._link(self.own_range, "own_range")
+
+    def _make_sliders(self) -> None:
+        self.sliders: dict[int, ipywidgets.IntSlider] = {}
+        shape = self.view.array.shape
+        for dim, size in enumerate(shape):
+            if len(shape) < 3:
+                break
+            slider = ipywidgets.IntSlider(
+                max=max(0, size - 1),
+                description=f"dim {dim}",
+                disabled=size < 2,
+                layout=ipywidgets.Layout(width="min(440px, 95%)"),
+                tooltip=f"Which of the {size} planes along dim {dim}",
+            )
+            self.sliders[dim] = slider
+            slider.observe(lambda _, d=dim: self._hear(self._slid, d), "value")
+
+    def _make_knobs(self) -> None:
+        style = {"description_width": "initial"}
+        self.precision = ipywidgets.Dropdown(
+            description="Precision",
+            options=_precisions(None),
+            layout=ipywidgets.Layout(width="170px", margin="2px 14px 2px 2px"),
+            tooltip="Decimals; shortest is as many as it takes to read back the same",
+            style=style,
+        )
+        self.threshold = ipywidgets.BoundedIntText(
+            description="Threshold",
+            max=10**9,
+            layout=ipywidgets.Layout(width="170px", margin="2px 14px 2px 2px"),
+            tooltip="More elements than this are summarized",
+            style=style,
+        )
+        self.edge_items = ipywidgets.IntSlider(
+            description="Edge items",
+            max=10,
+            layout=ipywidgets.Layout(width="250px", margin="2px 14px 2px 2px"),
+            tooltip="How many stay at both ends of a dim that is summarized",
+            style=style,
+        )
+        self.everywhere = ipywidgets.Button(
+            description="Use everywhere",
+            tooltip="Print every tensor with these options from now on",
+            layout=ipywidgets.Layout(width="auto"),
+        )
+        self.reset = ipywidgets.Button(
+            description="Reset",
+            tooltip="Go back to the options burnbook starts with",
+            layout=ipywidgets.Layout(width="auto"),
+        )
+        self.text = ipywidgets.HTML()
+        for knob in (self.precision, self.threshold, self.edge_items):
+            knob.observe(lambda _: self._hear(self._knob_turned), "value")
+        self.everywhere.on_click(lambda _: self._hear(self._everywhere))
+        self.reset.on_click(lambda _: self._hear(self.view.reset_print_options))
+
+    # ── from the page ───────────────────────────────────────────────────────
+
+    def _hear(self, act: Callable[..., Any], *args: Any) -> None:
+        """Do what was clicked; a fault is told on the page."""
+        if self._mirroring:
+            return
+        try:
+            act(*args)
+        except Exception as fault:
+            first = str(fault).partition("\n")[0]
+            self.plane.trouble = f"{type(fault).__name__}: {first}"
+        else:
+            self.plane.trouble = ""
+
+    def _link(self, control: Any, name: str) -> None:
+        """Let a control set the view's attribute of that name."""
+        control.observe(
+            lambda change: self._hear(setattr, self.view, name, change["new"]), "value"
+        )
+
+    def _rows_chosen(self) -> None:
+        rows, columns = self.view.dims
+        chosen = self.rows.value
+        self.view.dims = (chosen, rows if chosen == columns else columns)
+
+    def _columns_chosen(self) -> None:
+        rows, columns = self.view.dims
+        chosen = self.columns.value
+        self.view.dims = (columns if chosen == rows else rows, chosen)
+
+    def _slid(self, dim: int) -> None:
+        self.view.index = {dim: self.sliders[dim].value}
+
+    def _cell_from_page(self, change: Any) -> None:
+        self._hear(setattr, self.view, "cell", change["new"])
+
+    def _knob_turned(self) -> None:
+        self.view.print_options = PrintOptions(
+            self.precision.value, self.threshold.value, self.edge_items.value
+        )
+
+    def _everywhere(self) -> None:
+        self.view.use_everywhere()
+        self.show_text("Every tensor prints so from now on.")
+
+    # ── to the page ─────────────────────────────────────────────────────────
+
+    def _mirror(self, act: Callable[[], None]) -> None:
+        """Set controls without taking it for a click."""
+        self._mirroring = True
+        try:
+            act()
+        finally:
+            self._mirroring = False
+
+    def show(self) -> None:
+        """Send the plane and put the controls where the view stands."""
+        view, plane = self.view, self.view.plane
+        self.turn += 1
+        frame = {
+            **view.frame(plane),
+            "head": view.head(),
+            "turn": self.turn,
+            "table": [list(row) for row in view.table()],
+            "bars": self._bars(),
+            "texts": self._texts(),
+            "marks": {
+                name: int((plane.marks & bit > 0).sum())
+                for name, bit in (("NaN", NAN), ("inf", INF), ("-inf", MINUS_INF))
+            },
+        }
+        data = view.codes(plane).tobytes() + plane.marks.tobytes()
+        with self.plane.hold_sync():
+            self.plane.data = data
+            self.plane.frame = frame
+            self._mirror(self._mirror_choices)
+            self.show_reading()
+
+    def _mirror_choices(self) -> None:
+        view = self.view
+        if len(view.dims) == 2:
+            self.rows.value, self.columns.value = view.dims
+        self.colors.value, self.own_range.value = view.colors, view.own_range
+        for dim, slider in self.sliders.items():
+            hidden = dim in view.dims
+            slider.layout.display = "none" if hidden else None
+            if not hidden:
+                slider.value = view.index[dim]
+
+    def _bars(self) -> dict[str, Any]:
+        view, facts = self.view, self.view.facts
+        if not facts.known:
+            return {}
+        own = view.plane_bars.tolist()
+        return {
+            "all": view.bars.tolist(),
+            "own": [] if view.matrix.size == view.array.size else own,
+            "ends": [short(facts.low), short(facts.high)],
+            "every": view.every,
+        }
+
+    def _texts(self) -> list[str]:
+        """Short numbers to write into cells that have room for them."""
+        plane = self.view.plane
+        if not plane.whole or plane.mean.size > MOST_NUMBERS:
+            return []
+        values = self.view.matrix.ravel().tolist()
+        return [_label(value) for value in values]
+
+    def show_reading(self) -> None:
+        """Send what the cell reads, and where it lies in the histogram."""
+        view, cell = self.view, self.view.cell
+        place: float | None = None
+        if cell is not None:
+            facts = facts_of(view.matrix[view.block(*cell)])
+            place = self._share(facts.mean) if facts.known else None
+        reading = {"cell": list(cell or ()), "text": view.reading, "at": place}
+
+        def act() -> None:
+            with self.plane.hold_sync():
+                self.plane.cell = list(cell or ())
+                self.plane.reading = reading
+
+        self._mirror(act)
+
+    def _share(self, value: float) -> float:
+        """How far along the histogram a value lies, from 0 to 1."""
+        edges = self.view.edges
+        low, high = float(edges[0]) / 2, float(edges[-1]) / 2
+        share = (value / 2 - low) / ((high - low) or 1.0)
+        return round(min(max(share, 0.0), 1.0), 4)
+
+    def show_text(self, said: str = "") -> None:
+        """Send the book's text, and put the knobs where the options stand."""
+        self._mirror(self._mirror_knobs)
+        text, told = self.view.shown_text()
+        told = f"{told}. {said}" if said else told
+        self.text.value = (
+            f'<div role="status">{escape(told)}</div><pre tabindex="0" role="region" '
+            f'aria-label="the tensor as print shows it" style="{PRE}">'
+            f"{escape(text)}</pre>"
+        )
+
+    def _mirror_knobs(self) -> None:
+        options = self.view.print_options
+        if options.precision not in dict(self.precision.options).values():
+            self.precision.options = _precisions(options.precision)
+        self.edge_items.max = max(10, self.edge_items.max, options.edge_items)
+        self.precision.value = options.precision
+        self.threshold.value = options.threshold
+        self.edge_items.value = options.edge_items
+
+    def close(self) -> None:
+        """Free the controls that this tensor had no use for."""
+        for control in self.spare:
+            close_all(control)
+
+
+def _label(value: bool | int | float) -> str:
+    """A value in at most eight characters."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and abs(value) < 1_000_000:
+        return str(value)
+    return f"{value + 0:.3g}"
+
+
+def _precisions(also: int | None) -> list[tuple[str, int | None]]:
+    """What the precision may be: the shortest, or a number of decimals."""
+    decimals = sorted({*range(11), *(() if also is None else (also,))})
+    return [("shortest", None), *((str(count), count) for count in decimals)]
