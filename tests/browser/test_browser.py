@@ -10,7 +10,7 @@ pytestmark = pytest.mark.browser
 
 SETUP = """
 import numpy as np
-from burnbook.data import DigitsDataset, MapperDataset
+from burnbook.data import DigitsDataset
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook_widgets import DatasetBrowser
 digits = DigitsDataset.test()
@@ -19,6 +19,20 @@ scores = np.zeros((359, 10))
 scores[np.arange(359), labels] = 3.0
 scores[7] = np.eye(10)[(labels[7] + 1) % 10] * 9  # the one mistake
 """
+SOUNDS = """
+import burnbook_widgets.browser
+from burnbook.data import SpeechCommandClass, SpeechItem
+burnbook_widgets.browser.PATIENCE = 0.0  # so that labels are left to read
+wave = np.sin(np.arange(8000) / 9).astype(np.float32)
+DatasetBrowser([SpeechItem(wave, 8000, SpeechCommandClass.Yes)] * 300)
+"""
+LISTEN = """() => {
+    const make = AudioContext.prototype.createBuffer;
+    AudioContext.prototype.createBuffer = function (...about) {
+        window.heard = about;
+        return make.apply(this, about);
+    };
+}"""
 CARD = ".bbi-card"
 
 
@@ -37,6 +51,7 @@ def book(open_book):
         "view = DatasetBrowser(digits, predictions=scores, batcher=MnistBatcher())"
         "\nview",
         "print(repr(view), view.selected, view.page)\nview.close()",
+        SOUNDS,
     ]
     book = open_book("browser", cells)
     book.wait_for_kernel()
@@ -68,6 +83,7 @@ def test_every_control_of_the_dataset_browser_does_what_it_says(book):
     book.run_cell(2)
     wait_until(lambda: "batch, page 1 of 1; 1 mistake) 7 1" in book.output(2))
     wait_until(lambda: book.page.locator(".bbi").count() == 0)
+    hear_a_sound(book)
     assert book.faults == []
 
 
@@ -136,6 +152,24 @@ def follow_the_mistake(book):
     cards.first.click()
     closely(book, "Item 7")
     press(book, "Batch")
-    page.get_by_text("What the batcher makes of the").wait_for()
+    page.get_by_text("What the batcher makes of the item of this page").wait_for()
     page.get_by_text("Float [1, 28, 28]").wait_for()
     book.picture("browser_batch_dark")
+
+
+def hear_a_sound(book):
+    page = book.page
+    page.evaluate(LISTEN)
+    book.run_cell(3)
+    page.wait_for_selector(".bbi-rows")
+    says(book, "labels of the first 256 read")
+    press(book, "Read all labels")
+    wait_until(lambda: "labels of the first" not in text_of(page, ".bbi-head"))
+    assert "300" in text_of(page, ".bbi-class")
+    page.locator(CARD).first.click()
+    press(book, "▶ Play")
+    wait_until(lambda: page.evaluate("window.heard") == [1, 8000, 8000])
+
+
+def text_of(page, selector):
+    return page.locator(selector).first.inner_text()

@@ -20,7 +20,7 @@ from burnbook_widgets.browser_still import still_page
 from burnbook_widgets.cards import LARGE, PAGE, PAGES, batch_cards, card, facts, see
 from burnbook_widgets.items import Seen
 from burnbook_widgets.labels import STEP, Labels, as_dataset, items_at
-from burnbook_widgets.pixels import Pack
+from burnbook_widgets.pixels import Pack, loud
 from burnbook_widgets.scores import Scores
 
 PATIENCE = 2.0  # seconds that reading labels or searching may take at a time
@@ -176,7 +176,7 @@ class DatasetBrowser:
         if self._view in ("confusion", "batch"):
             self._view = "items"
         self._list()
-        self.said = f"{len(self.found):,} items."
+        self.said = f"{_count(len(self.found), 'item')}."
         self._refresh()
 
     def search(self, words: str) -> None:
@@ -186,7 +186,7 @@ class DatasetBrowser:
             self._view = "items"
         self._matching = self._search() if self._words else None
         self._list()
-        self.said = f"{len(self.found):,} items."
+        self.said = f"{_count(len(self.found), 'item')}."
         self._refresh()
 
     def clear(self) -> None:
@@ -204,6 +204,17 @@ class DatasetBrowser:
             self._page = self.found.index(index) // self.page_size + 1
         self.said = "" if index is None else f"Item {index}."
         self._refresh()
+
+    def play(self) -> None:
+        """Let the page play the selected sound, ten seconds of it at most."""
+        item = None if self.selected is None else self.dataset.get(self.selected)
+        seen = None if item is None else see(item)
+        if seen is None or seen.array is None or not seen.rate:
+            cure = "select an item with samples and their rate"
+            raise ConfigError(WHERE, "no sound is selected", cure=cure)
+        if self.widget is not None:
+            data = loud(seen.array[: 10 * seen.rate])
+            self.widget.send({"play": self.selected, "rate": seen.rate}, [data])
 
     def read_all(self) -> None:
         """Read the labels of all items, however long it takes."""
@@ -275,6 +286,8 @@ class DatasetBrowser:
                 self._narrow(None if code == self._label else code)
             case {"do": "cell", "truth": int(truth), "predicted": int(guess)}:
                 self._narrow(truth, guess)
+            case {"do": "play"}:
+                self.play()
             case {"do": "turn", "by": int(by)}:
                 self.page = min(max(1, self.page + by), self.pages)
             case _:

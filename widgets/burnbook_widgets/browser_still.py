@@ -209,7 +209,7 @@ def _detail(detail: Told, large: bytes) -> str:
 
 
 def _batch(page: Told, data: bytes) -> str:
-    parts = [f"<p>The batch of these {page['count']} items:</p>"]
+    parts = [f"<p>The batch of the items of this page ({page['count']}):</p>"]
     for part in page["parts"]:
         about = " · ".join(filter(None, (part["about"], part.get("range"))))
         parts.append(f"<p><strong>{escape(part['name'])}</strong> {escape(about)}</p>")

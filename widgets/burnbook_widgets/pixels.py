@@ -126,6 +126,15 @@ def envelope(samples: np.ndarray, columns: int = COLUMNS) -> np.ndarray:
     return np.round(np.stack([low, high], 1) / loudest * 127).astype(np.int8)
 
 
+def loud(samples: np.ndarray) -> bytes:
+    """Samples as 16-bit numbers, quieter only if they would not fit."""
+    values = np.nan_to_num(np.asarray(samples, dtype=np.float64))
+    if np.asarray(samples).dtype.kind in "iu":
+        values = values / np.iinfo(np.asarray(samples).dtype).max
+    loudest = max(1.0, float(np.abs(values).max(initial=0)))
+    return np.round(values / loudest * 32767).astype("<i2").tobytes()
+
+
 def data_uri(picture: list[int], data: bytes) -> str:
     """A packed picture as an address that holds it, for pages without a script."""
     start, count, width, height, channels = picture

@@ -85,6 +85,7 @@ function render({ model, el }) {
     "change:balance": showBalance,
     "change:status": showStatus,
   };
+  listeners["msg:custom"] = play;
   for (const [name, act] of Object.entries(listeners)) model.on(name, act);
   view.root.addEventListener("keydown", (event) => move(event, view, tell), { signal: events.signal });
   showBalance();
@@ -151,6 +152,7 @@ function move(event, view, tell) {
   } else if (event.key === "PageDown" || event.key === "PageUp") {
     tell({ do: "turn", by: event.key === "PageDown" ? 1 : -1 });
   } else {
+    if (event.key === "Enter" || event.key === " ") event.stopPropagation(); // presses the button
     const row = event.target.closest("[data-row]");
     if (!row) return;
     const cards = [...view.root.querySelectorAll(`[data-row="${row.dataset.row}"]`)];
@@ -164,10 +166,7 @@ function move(event, view, tell) {
       Home: 0,
       End: cards.length - 1,
     }[event.key];
-    if (to === undefined) {
-      if (event.key === "Enter" || event.key === " ") event.stopPropagation();
-      return;
-    }
+    if (to === undefined) return;
     if (cards[to]) {
       for (const card of cards) card.tabIndex = -1;
       cards[to].tabIndex = 0;
@@ -433,6 +432,10 @@ function showClosely(parent, item, place, tell) {
   const close = make("button", "bbi-close", top, { type: "button", "aria-label": "close the item" }, "✕");
   close.onclick = () => tell({ do: "unselect" });
   if (item.kind !== "row") showBody(make("div", "", parent), item, place, item.before ? LARGE / 1.6 : LARGE);
+  if (item.wave && item.facts.some(([key]) => key === "rate")) {
+    const button = make("button", "bbi-close", parent, { type: "button" }, "▶ Play");
+    button.onclick = () => tell({ do: "play" });
+  }
   if (item.guess !== undefined) {
     const verdict = item.wrong ? `✗ predicted ${item.guess}` : `✓ predicted ${item.guess}`;
     make("p", "bbi-verdict", parent, {}, `${verdict}, the label is ${item.label || "unknown"}`);
@@ -456,10 +459,22 @@ function showClosely(parent, item, place, tell) {
   }
 }
 
+function play(message, [data]) {
+  if (!message.rate) return;
+  const values = new Int16Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
+  const context = new AudioContext();
+  const sound = context.createBuffer(1, values.length, message.rate);
+  sound.copyToChannel(Float32Array.from(values, (value) => value / 32768), 0);
+  const source = new AudioBufferSourceNode(context, { buffer: sound });
+  source.onended = () => context.close();
+  source.connect(context.destination);
+  source.start();
+}
+
 // ── a batch ─────────────────────────────────────────────────────────────────
 
 function showBatch(main, page, place) {
-  make("p", "bbi-axis", main, {}, `What the batcher makes of the ${page.count} items of this page:`);
+  make("p", "bbi-axis", main, {}, `What the batcher makes of the ${page.count === 1 ? "item" : `${page.count} items`} of this page:`);
   for (const part of page.parts) {
     const section = make("section", "bbi-part", main, { "aria-label": `${part.name} of the batch` });
     const title = make("p", "", section);
