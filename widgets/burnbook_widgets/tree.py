@@ -27,7 +27,8 @@ from burnbook_widgets.view import View, row, table
 
 _JS = Path(__file__).parent / "js"
 
-MOST = 300  # rows at a time
+MOST = 200  # rows at a time
+STILL = 100  # rows of the still form
 OPEN = 60  # a tree with more layers begins folded
 
 
@@ -334,7 +335,7 @@ class ModuleTree(View):
         head += ["shape", "FLOPs"] if self._ran else ["shape"]
         nodes = self.visible()
         rows = []
-        for node in nodes[:MOST]:
+        for node in nodes[:STILL]:
             line = self._line(node)
             sign = {None: "·", True: "▾", False: "▸"}[line["open"]]
             indent = f'<span style="padding-left:{16 * (node.level - 1)}px">'
@@ -343,7 +344,7 @@ class ModuleTree(View):
             cells += [line["params"], state, line["memory"], escape(line["output"])]
             rows.append([*cells, line["flops"]] if self._ran else cells)
         title = f"<b>{escape(self._nodes[''].type)}</b> {self._summary()}"
-        more = len(nodes) - MOST
+        more = len(nodes) - STILL
         tail = f"\n<p>… and {more:,} more</p>" if more > 0 else ""
         return (
             f'<div style="line-height:1.5;overflow-x:auto">{title}\n'
