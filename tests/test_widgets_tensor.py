@@ -320,6 +320,7 @@ def test_controls_drive_the_view():
 def test_knobs_change_the_text():
     view = TensorView(box(3, 4))
     panel = view.panel
+    assert panel.precision.label == "shortest"
     panel.precision.value = 2
     assert "[[0.00, 1.00" in panel.text.value
     panel.threshold.value = 5
@@ -331,7 +332,7 @@ def test_knobs_change_the_text():
     assert "Every tensor prints so" in panel.text.value
     panel.reset.click()
     assert view.print_options == PrintOptions()
-    assert panel.precision.value is None
+    assert panel.precision.label == "shortest"
     view.close()
 
 

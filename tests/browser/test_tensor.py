@@ -89,7 +89,7 @@ def read_by_pointer_and_keys(book, cell):
 
 def choose_what_is_shown(book, cell):
     page, choices = book.page, cell.locator(".widget-dropdown select")
-    cell.locator(".noUi-handle").first.focus()
+    cell.get_by_role("slider", name="dim 0").focus()
     changes(page, lambda: page.keyboard.press("ArrowRight"))
     changes(page, lambda: choices.nth(0).select_option("dim 0 (size 4)"))
     # dim 0 is in the rows, so now the two change places
@@ -119,6 +119,9 @@ def turn_the_knobs(book, cell):
     wait_until(lambda: told in book.output(3))
     cell.locator(".widget-button", has_text="Reset").click()
     wait_until(lambda: "-30.0, -29.0" in printed.inner_text())
+    shown = "node => node.selectedOptions[0]?.label"
+    precision = cell.locator(".widget-dropdown select").nth(3)
+    wait_until(lambda: precision.evaluate(shown) == "shortest")
 
 
 def leave_the_still_form(book, cell):

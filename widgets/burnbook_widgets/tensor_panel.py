@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from burnbook_widgets.tensor import TensorView
 
 _JS = Path(__file__).parent / "js"
+SHORTEST = -1  # a list of choices takes None for no choice at all
 MOST_NUMBERS = 400  # cells that may have their number written into them
 PRE = "max-height:22em;overflow:auto;margin:4px 0;line-height:1.35"
 
@@ -130,7 +131,7 @@ class TensorPanel:
         style = {"description_width": "initial"}
         self.precision = ipywidgets.Dropdown(
             description="Precision",
-            options=_precisions(None),
+            options=_precisions(SHORTEST),
             layout=ipywidgets.Layout(width="170px", margin="2px 14px 2px 2px"),
             tooltip="Decimals; shortest is as many as it takes to read back the same",
             style=style,
@@ -202,8 +203,11 @@ class TensorPanel:
         self._hear(setattr, self.view, "cell", change["new"])
 
     def _knob_turned(self) -> None:
+        precision = self.precision.value
         self.view.print_options = PrintOptions(
-            self.precision.value, self.threshold.value, self.edge_items.value
+            None if precision == SHORTEST else precision,
+            self.threshold.value,
+            self.edge_items.value,
         )
 
     def _everywhere(self) -> None:
@@ -303,17 +307,18 @@ class TensorPanel:
         text, told = self.view.shown_text()
         told = f"{told}. {said}" if said else told
         self.text.value = (
-            f'<div role="status">{escape(told)}</div><pre tabindex="0" role="region" '
+            f'<div role="status">{escape(told)}</div><pre tabindex="0" role="group" '
             f'aria-label="the tensor as print shows it" style="{PRE}">'
             f"{escape(text)}</pre>"
         )
 
     def _mirror_knobs(self) -> None:
         options = self.view.print_options
-        if options.precision not in dict(self.precision.options).values():
-            self.precision.options = _precisions(options.precision)
+        precision = SHORTEST if options.precision is None else options.precision
+        if precision not in dict(self.precision.options).values():
+            self.precision.options = _precisions(precision)
         self.edge_items.max = max(10, self.edge_items.max, options.edge_items)
-        self.precision.value = options.precision
+        self.precision.value = precision
         self.threshold.value = options.threshold
         self.edge_items.value = options.edge_items
 
@@ -332,7 +337,7 @@ def _label(value: bool | int | float) -> str:
     return f"{value + 0:.3g}"
 
 
-def _precisions(also: int | None) -> list[tuple[str, int | None]]:
+def _precisions(also: int) -> list[tuple[str, int]]:
     """What the precision may be: the shortest, or a number of decimals."""
-    decimals = sorted({*range(11), *(() if also is None else (also,))})
-    return [("shortest", None), *((str(count), count) for count in decimals)]
+    decimals = sorted({*range(11), also} - {SHORTEST})
+    return [("shortest", SHORTEST), *((str(count), count) for count in decimals)]

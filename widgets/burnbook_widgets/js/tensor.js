@@ -23,6 +23,7 @@ function render({ model, el }) {
       waiting = 0;
       drawMap(state);
       drawBars(state);
+      nameSliders(view.root);
     });
   }
   state.redraw = redraw;
@@ -113,6 +114,15 @@ function watchTheme(act) {
     page.disconnect();
     system.removeEventListener("change", act);
   };
+}
+
+// The sliders around us tell screen readers a value but not what it is of.
+function nameSliders(root) {
+  for (const slider of root.closest(".widget-vbox")?.querySelectorAll(".widget-slider") || []) {
+    const handle = slider.querySelector(".noUi-handle:not([aria-label])");
+    const label = slider.querySelector(".widget-label")?.textContent;
+    if (handle && label) handle.setAttribute("aria-label", label);
+  }
 }
 
 function writeFacts({ view, frame }) {
