@@ -350,6 +350,20 @@ def test_twins_move_the_controls():
     view.close()
 
 
+def test_colours_span_the_tensor_the_plane_or_the_means_of_blocks():
+    view = TensorView(box(2, 3, 4))
+    assert view.frame(view.plane)["ends"] == ["0", "23"]
+    view.own_range = True
+    assert view.frame(view.plane)["ends"] == ["0", "11"]
+    view.colors = "around 0"
+    assert view.frame(view.plane)["ends"] == ["-11", "11"]
+    blocks = cells(view.matrix, most=4)
+    assert blocks.step == (2, 2)
+    view.colors = "low to high"
+    assert view.frame(blocks)["ends"] == ["2.5", "10.5"]
+    view.close()
+
+
 def test_a_fault_behind_a_control_is_told_on_the_page():
     view = TensorView(box(2, 3, 4))
     view.panel.plane.cell = [9, 9]

@@ -165,7 +165,10 @@ class TensorView(View):
 
     @property
     def own_range(self) -> bool:
-        """Whether colours span the range of this plane, or of the whole tensor."""
+        """Whether colours span the range of this plane, or of the whole tensor.
+
+        A plane whose cells stand for blocks spans their means either way.
+        """
         return self._own_range
 
     @own_range.setter
