@@ -188,12 +188,12 @@ class TensorPanel:
 
     def _rows_chosen(self) -> None:
         rows, columns = self.view.dims
-        chosen = self.rows.value
+        chosen = int(self.rows.value or 0)
         self.view.dims = (chosen, rows if chosen == columns else columns)
 
     def _columns_chosen(self) -> None:
         rows, columns = self.view.dims
-        chosen = self.columns.value
+        chosen = int(self.columns.value or 0)
         self.view.dims = (columns if chosen == rows else rows, chosen)
 
     def _slid(self, dim: int) -> None:
