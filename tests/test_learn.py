@@ -18,8 +18,9 @@ from burnbook.train import (
     MetricsRenderer,
     NumericMetric,
 )
-from burnbook_widgets import exercises, learn
-from burnbook_widgets.answers import Holds, Value
+from burnbook_widgets import learn
+from burnbook_widgets.chapters import exercises
+from burnbook_widgets.chapters.answers import Holds, Value
 from burnbook_widgets.pictures import Bars, Images, Lines
 
 

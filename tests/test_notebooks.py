@@ -13,8 +13,9 @@ pytest.importorskip("plotly", reason="chapters are checked with the [lab,test] e
 
 import nbformat
 
-from burnbook_widgets import build, tidy
-from burnbook_widgets.exercises import EXERCISES
+from burnbook_widgets import build
+from burnbook_widgets.chapters import tidy
+from burnbook_widgets.chapters.exercises import EXERCISES
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "notebooks"

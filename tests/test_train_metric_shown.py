@@ -162,7 +162,7 @@ def test_the_dashboard_survives_and_leaves_its_picture(notebook, capsys):
 
 
 def test_messages_to_the_page_are_numbers_that_json_has(notebook):
-    from burnbook_widgets.chart import pack
+    from burnbook_widgets.training.chart import pack
 
     tell(notebook)
     frame, data = pack(notebook.dashboard.curves)
@@ -185,7 +185,7 @@ def test_long_runs_with_gaps_stay_in_bounds(notebook, capsys):
 
 def test_a_gap_does_not_grow_when_buckets_merge():
     pytest.importorskip("anywidget")
-    from burnbook_widgets.curves import Trace
+    from burnbook_widgets.training.curves import Trace
 
     trace = Trace(buckets=8)
     for step in range(64):

@@ -48,7 +48,7 @@ def test_it_starts_the_command_and_finds_the_dashboard(wheel):
     (name,) = [n for n in wheel.namelist() if n.endswith("entry_points.txt")]
     text = wheel.read(name).decode()
     assert "burnbook = burnbook.cli:main" in text
-    assert "notebook = burnbook_widgets.dashboard:NotebookRenderer" in text
+    assert "notebook = burnbook_widgets.training.dashboard:NotebookRenderer" in text
 
 
 def test_nothing_else_travels(wheel):

@@ -31,12 +31,12 @@ from burnbook.train import (
     TrainingResult,
 )
 from burnbook_widgets import Dashboard, NotebookRenderer, history_figure
-from burnbook_widgets.chart import Chart, pack
-from burnbook_widgets.curves import Curves, Trace
-from burnbook_widgets.dashboard import NOTES, buttons_are
 from burnbook_widgets.drawing import Drawing, Line, Mark, Words
-from burnbook_widgets.progress import Meter, duration
-from burnbook_widgets.still import describe, epoch_table, picture, thin, ticks
+from burnbook_widgets.training.chart import Chart, pack
+from burnbook_widgets.training.curves import Curves, Trace
+from burnbook_widgets.training.dashboard import NOTES, buttons_are
+from burnbook_widgets.training.progress import Meter, duration
+from burnbook_widgets.training.still import describe, epoch_table, picture, thin, ticks
 
 METRICS = ("Loss", "Accuracy")
 UNITS = {"Accuracy": "%"}

@@ -30,7 +30,7 @@ from burnbook.errors import ConfigError
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.tensor import Tensor
 from burnbook_widgets import DatasetBrowser
-from burnbook_widgets.scores import as_chances
+from burnbook_widgets.dataset.scores import as_chances
 
 NEWS = [
     AgNewsItem(0, "Summit", "Ministers meet in Rome."),
@@ -197,7 +197,7 @@ def test_an_item_that_cannot_be_read_says_why_and_harms_no_other():
 
 
 def test_reading_stops_in_time_and_goes_on_when_asked(monkeypatch):
-    monkeypatch.setattr("burnbook_widgets.browser.PATIENCE", 0.0)
+    monkeypatch.setattr("burnbook_widgets.dataset.browser.PATIENCE", 0.0)
     browser = DatasetBrowser(digits())
     assert browser.labels.read_count == 256
     assert "labels of the first 256 read" in browser.widget.status["notes"]

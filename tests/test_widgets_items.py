@@ -23,8 +23,15 @@ from burnbook.data import (
     SegmentationMask,
 )
 from burnbook.tensor import Tensor
-from burnbook_widgets.items import as_labels, look
-from burnbook_widgets.pixels import Pack, as_pixels, data_uri, envelope, png, shrink
+from burnbook_widgets.dataset.items import as_labels, look
+from burnbook_widgets.dataset.pixels import (
+    Pack,
+    as_pixels,
+    data_uri,
+    envelope,
+    png,
+    shrink,
+)
 
 
 @dataclass

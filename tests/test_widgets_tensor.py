@@ -16,14 +16,14 @@ from burnbook.display import PrintOptions, get_print_options, set_print_options
 from burnbook.errors import ConfigError, DimError, KindError
 from burnbook.prelude import Autodiff, Numpy, Tensor, TensorData
 from burnbook_widgets import TensorView
-from burnbook_widgets.tensor_numbers import (
+from burnbook_widgets.tensor.numbers import (
     bars_of,
     cells,
     edges_of,
     facts_of,
     printed,
 )
-from burnbook_widgets.tensor_panel import TensorPlane
+from burnbook_widgets.tensor.panel import TensorPlane
 
 
 @pytest.fixture(autouse=True)

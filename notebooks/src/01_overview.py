@@ -243,7 +243,8 @@ check("1.3", answer)
 # in `burnbook/cli/__init__.py`, `burnbook/cli/learn.py`, `burnbook/cli/shared.py`
 # and `burnbook/cli/__main__.py`, the examples in `burnbook/examples/__init__.py` and
 # `burnbook/examples/guide/__init__.py`. These pages are made by
-# `widgets/burnbook_widgets/build.py` and `widgets/burnbook_widgets/tidy.py`.
+# `widgets/burnbook_widgets/build.py` and
+# `widgets/burnbook_widgets/chapters/tidy.py`.
 #
 # **The same in Burn**
 #

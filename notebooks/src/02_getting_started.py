@@ -252,7 +252,9 @@ check("2.4", answer)
 #
 # **Where this lives.** The prelude is `burnbook/prelude.py`. The helpers `same`,
 # `check` and `peek` are in `widgets/burnbook_widgets/learn.py`, the exercises in
-# `widgets/burnbook_widgets/exercises.py` and `widgets/burnbook_widgets/answers.py`.
+# `widgets/burnbook_widgets/chapters/__init__.py`,
+# `widgets/burnbook_widgets/chapters/exercises.py` and
+# `widgets/burnbook_widgets/chapters/answers.py`.
 #
 # **The same in Burn**
 #

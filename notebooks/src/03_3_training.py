@@ -253,7 +253,7 @@ for path in sorted(artifacts.iterdir()):
 # plotly figure they can be zoomed and read off.
 
 # %% tags=["run-me"]
-from burnbook_widgets.history import history_figure
+from burnbook_widgets import history_figure
 
 history_figure(history)
 

@@ -30,6 +30,7 @@ from burnbook.tensor import (
     Tensor,
     TensorData,
 )
+from burnbook_widgets import ClosenessView, TensorView
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Lines
 
@@ -245,6 +246,16 @@ show(sum=column + line.unsqueeze())  # [2, 1] + [1, 3] -> [2, 3]
 # %% tags=["widget"]
 places = Tensor[1, Int].arange(0, 8, device).float()
 places.unsqueeze_dim(0) - places.unsqueeze_dim(1)
+
+# %% [markdown]
+# Of a tensor of higher rank `TensorView` shows two dims and slides along the others.
+# Point at a cell, or walk with the arrow keys, to read an element; choose which dims
+# are rows and columns, and how the numbers are printed.
+
+# %% tags=["widget"]
+apart = places.unsqueeze_dim(0) - places.unsqueeze_dim(1)
+times = (places - 3.0).reshape([8, 1, 1])
+TensorView(times * apart.unsqueeze_dim(0), index={0: 5})
 
 # %% [markdown]
 # ## Slicing
@@ -672,6 +683,24 @@ print(report)
 print(report.within, report.level(1e-3).verdict, report.largest > 0.09)
 report
 
+
+# %% [markdown]
+# Of a computation with many steps one wants to know where the difference came in.
+# `ClosenessView` takes the results of all steps by name (or two models and an input)
+# and judges each. Here are three steps with 16 bits beside the same with 32: choose a
+# step, another tolerance, or sort by the largest difference.
+
+
+# %% tags=["widget"]
+def steps(device):
+    whole = Tensor[1, Int].arange(1, 41, device).float()
+    fifths = whole / 5.0
+    squares = fifths * fifths
+    return {"whole": whole, "fifths": fifths, "squares": squares}
+
+
+ClosenessView(steps(Numpy(float="f16")), steps(device))
+
 # %% [markdown]
 # ## Look inside
 #
@@ -799,12 +828,13 @@ check("4.2.5", answer)
 # | part | files |
 # |---|---|
 # | the class | `burnbook/tensor/__init__.py`, `burnbook/tensor/tensor.py`, `burnbook/tensor/spec.py`, `burnbook/tensor/protocol.py`, `burnbook/kinds.py` |
-# | in and out | `burnbook/tensor/create.py`, `burnbook/tensor/data.py`, `burnbook/tensor/element.py`, `burnbook/tensor/precision.py`, `burnbook/tensor/shape.py`, `burnbook/tensor/distribution.py` |
+# | in and out | `burnbook/tensor/create.py`, `burnbook/tensor/data.py`, `burnbook/tensor/element.py`, `burnbook/tensor/convert.py`, `burnbook/tensor/precision.py`, `burnbook/tensor/shape.py`, `burnbook/tensor/distribution.py` |
 # | basic | `burnbook/tensor/basic.py`, `burnbook/tensor/arrange.py`, `burnbook/tensor/picking.py` |
 # | numeric | `burnbook/tensor/numeric.py`, `burnbook/tensor/sorting.py`, `burnbook/tensor/totals.py`, `burnbook/tensor/sampling.py` |
 # | Bool | `burnbook/tensor/masks.py` |
 # | functions | `burnbook/activation.py`, `burnbook/functional.py`, `burnbook/linalg.py`, `burnbook/signal.py`, `burnbook/grid.py` |
-# | seeing | `burnbook/display.py`, `burnbook/closeness.py`, `burnbook/errors.py`, `burnbook/trail.py` |
+# | seeing | `burnbook/display.py`, `burnbook/closeness.py`, `burnbook/closeness_layers.py`, `burnbook/text_table.py`, `burnbook/errors.py`, `burnbook/trail.py` |
+# | exploring | `widgets/burnbook_widgets/view.py`, `widgets/burnbook_widgets/tensor/__init__.py`, `widgets/burnbook_widgets/tensor/tensor_view.py`, `widgets/burnbook_widgets/tensor/numbers.py`, `widgets/burnbook_widgets/tensor/panel.py`, `widgets/burnbook_widgets/tensor/still.py`, `widgets/burnbook_widgets/closeness.py` |
 #
 # Below it are the ops, plain array code, and what makes methods of them:
 #

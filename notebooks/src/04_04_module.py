@@ -29,6 +29,7 @@ from burnbook.module import (
 )
 from burnbook.nn import check_module
 from burnbook.tensor import Tensor
+from burnbook_widgets import ModuleTree
 from burnbook_widgets.learn import check, peek, same
 
 burnbook.seed(0)
@@ -220,6 +221,17 @@ table = summary(block, [16, 4])
 print(table.params, table["linear_inner"].outputs, table.flops)
 
 # %% [markdown]
+# `ModuleTree` is the same to look into: unfold a layer, find a path, and freeze what
+# is to stay as it is. Every button has a method; `explorer.module` is the module as
+# you left it, and the `block` you began with has not changed.
+
+# %% tags=["widget"]
+explorer = ModuleTree(block, [16, 4])
+explorer.freeze("linear_inner")
+explorer.unfold("linear_inner")
+explorer
+
+# %% [markdown]
 # ## Your own display
 #
 # A module may decide how it prints: `custom_settings` chooses the form, for itself and
@@ -404,7 +416,9 @@ check("4.4.4", answer)
 # `burnbook/module/param.py`, `burnbook/module/records.py`,
 # `burnbook/module/reparameterization.py`, `burnbook/module/running.py`,
 # `burnbook/module/summaries.py`, `burnbook/module/tree.py`,
-# `burnbook/module/visitor.py`.
+# `burnbook/module/profiling.py`, `burnbook/module/visitor.py`. The tree to look into:
+# `widgets/burnbook_widgets/module/__init__.py`,
+# `widgets/burnbook_widgets/module/tree.py`, `widgets/burnbook_widgets/module/nodes.py`.
 #
 # <details><summary>Layers and losses</summary>
 #
@@ -412,12 +426,15 @@ check("4.4.4", answer)
 # `burnbook/nn/activation/along.py`, `burnbook/nn/activation/choice.py`,
 # `burnbook/nn/activation/edges.py`, `burnbook/nn/activation/gated.py`,
 # `burnbook/nn/activation/plain.py`, `burnbook/nn/activation/slopes.py`,
-# `burnbook/nn/check.py`, `burnbook/nn/conv/__init__.py`, `burnbook/nn/conv/conv1d.py`,
+# `burnbook/nn/attention/__init__.py`, `burnbook/nn/attention/cross_attention.py`,
+# `burnbook/nn/attention/heads.py`, `burnbook/nn/attention/mask.py`,
+# `burnbook/nn/attention/mha.py`, `burnbook/nn/cache.py`, `burnbook/nn/check.py`,
+# `burnbook/nn/conv/__init__.py`, `burnbook/nn/conv/conv1d.py`,
 # `burnbook/nn/conv/conv2d.py`, `burnbook/nn/conv/conv3d.py`,
 # `burnbook/nn/conv/conv_transpose.py`, `burnbook/nn/conv/deform_conv2d.py`,
 # `burnbook/nn/conv/shared.py`, `burnbook/nn/distance.py`, `burnbook/nn/dropout.py`,
-# `burnbook/nn/identity.py`, `burnbook/nn/initializer.py`, `burnbook/nn/interpolate.py`,
-# `burnbook/nn/linear.py`, `burnbook/nn/loss/__init__.py`,
+# `burnbook/nn/embedding.py`, `burnbook/nn/identity.py`, `burnbook/nn/initializer.py`,
+# `burnbook/nn/interpolate.py`, `burnbook/nn/linear.py`, `burnbook/nn/loss/__init__.py`,
 # `burnbook/nn/loss/binary_cross_entropy.py`, `burnbook/nn/loss/checks.py`,
 # `burnbook/nn/loss/cosine_embedding.py`, `burnbook/nn/loss/cross_entropy.py`,
 # `burnbook/nn/loss/ctc.py`, `burnbook/nn/loss/gaussian_nll.py`,
@@ -435,16 +452,22 @@ check("4.4.4", answer)
 # `burnbook/nn/pixel_shuffle.py`, `burnbook/nn/pool/__init__.py`,
 # `burnbook/nn/pool/adaptive_avg_pool1d.py`, `burnbook/nn/pool/adaptive_avg_pool2d.py`,
 # `burnbook/nn/pool/adaptive_avg_pool3d.py`, `burnbook/nn/pool/avg_pool.py`,
-# `burnbook/nn/pool/max_pool.py`, `burnbook/nn/rnn/__init__.py`,
-# `burnbook/nn/rnn/bi_lstm.py`, `burnbook/nn/rnn/gate_controller.py`,
-# `burnbook/nn/rnn/gru.py`, `burnbook/nn/rnn/lstm.py`, `burnbook/nn/rnn/rnn.py`,
-# `burnbook/nn/rnn/shared.py`, `burnbook/nn/settings.py`, `burnbook/nn/unfold.py`.
+# `burnbook/nn/pool/max_pool.py`, `burnbook/nn/positional_encoding.py`,
+# `burnbook/nn/rnn/__init__.py`, `burnbook/nn/rnn/bi_lstm.py`,
+# `burnbook/nn/rnn/gate_controller.py`, `burnbook/nn/rnn/gru.py`,
+# `burnbook/nn/rnn/lstm.py`, `burnbook/nn/rnn/rnn.py`, `burnbook/nn/rnn/shared.py`,
+# `burnbook/nn/rope_encoding.py`, `burnbook/nn/settings.py`,
+# `burnbook/nn/transformer/__init__.py`, `burnbook/nn/transformer/decoder.py`,
+# `burnbook/nn/transformer/encoder.py`, `burnbook/nn/transformer/pwff.py`,
+# `burnbook/nn/transformer/shared.py`, `burnbook/nn/unfold.py`.
 # </details>
 #
 # <details><summary>Their ops</summary>
 #
-# `burnbook/ops/batch_norm.py`, `burnbook/ops/gru.py`, `burnbook/ops/norm.py`,
-# `burnbook/ops/recurrent.py`, `burnbook/ops/sequence_loss.py`.
+# `burnbook/attention.py`, `burnbook/ops/attention.py`, `burnbook/ops/batch_norm.py`,
+# `burnbook/ops/embedding.py`, `burnbook/ops/gru.py`, `burnbook/ops/norm.py`,
+# `burnbook/ops/recurrent.py`, `burnbook/ops/rotary.py`,
+# `burnbook/ops/sequence_loss.py`.
 # </details>
 #
 # **The same in Burn**

@@ -732,11 +732,15 @@ check("4.6.4", answer)
 # `burnbook/train/renderer/cli.py`, `burnbook/train/renderer/terminal.py`,
 # `burnbook/train/renderer/dashboard.py`, `burnbook/train/renderer/screen.py`,
 # `burnbook/train/renderer/canvas.py`; in a notebook
-# `widgets/burnbook_widgets/__init__.py`, `widgets/burnbook_widgets/dashboard.py`,
-# `widgets/burnbook_widgets/chart.py`, `widgets/burnbook_widgets/progress.py`,
-# `widgets/burnbook_widgets/screen.py`, `widgets/burnbook_widgets/still.py`,
-# `widgets/burnbook_widgets/drawing.py`. The exercises:
-# `widgets/burnbook_widgets/learning.py`.
+# `widgets/burnbook_widgets/__init__.py`, `widgets/burnbook_widgets/page.py`,
+# `widgets/burnbook_widgets/training/__init__.py`,
+# `widgets/burnbook_widgets/training/dashboard.py`,
+# `widgets/burnbook_widgets/training/chart.py`,
+# `widgets/burnbook_widgets/training/progress.py`,
+# `widgets/burnbook_widgets/training/screen.py`,
+# `widgets/burnbook_widgets/training/still.py`, `widgets/burnbook_widgets/drawing.py`.
+# The exercises:
+# `widgets/burnbook_widgets/chapters/learning.py`.
 #
 # Old runs: `burnbook/cli/runs.py`, `burnbook/train/runs/__init__.py`,
 # `burnbook/train/runs/store.py`, `burnbook/train/runs/run.py`,

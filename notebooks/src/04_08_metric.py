@@ -774,8 +774,9 @@ check("4.8.4", answer)
 # `burnbook/train/metric/vision/ssim.py`, `burnbook/train/metric/vision/ms_ssim.py`,
 # `burnbook/train/metric/vision/dice.py`, `burnbook/train/metric/vision/windows.py`.
 # Speed: `burnbook/train/metric/iteration_speed.py`. Curves and exercises:
-# `widgets/burnbook_widgets/curves.py`, `widgets/burnbook_widgets/history.py`,
-# `widgets/burnbook_widgets/measuring.py`.
+# `widgets/burnbook_widgets/training/curves.py`,
+# `widgets/burnbook_widgets/training/history.py`,
+# `widgets/burnbook_widgets/chapters/measuring.py`.
 #
 # **The same in Burn**
 #

@@ -413,7 +413,7 @@ check("4.9.4", answer)
 # **Where this lives.** `burnbook/config/__init__.py`: the class in
 # `burnbook/config/config.py`, choices in `burnbook/config/choice.py`, what fits a type in
 # `burnbook/config/fields.py`, the JSON in `burnbook/config/text.py`. The exercises of
-# chapters 4.9 to 4.11 and 6: `widgets/burnbook_widgets/keeping.py`.
+# chapters 4.9 to 4.11 and 6: `widgets/burnbook_widgets/chapters/keeping.py`.
 #
 # **The same in Burn**
 #

@@ -42,6 +42,7 @@ from burnbook.data import (
 )
 from burnbook.kinds import Int
 from burnbook.tensor import Tensor
+from burnbook_widgets import DatasetBrowser
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Images
 
@@ -356,6 +357,16 @@ first = alone[0]
 Images(np.asarray(first.images)[:20], np.asarray(first.targets)[:20])
 
 # %% [markdown]
+# `DatasetBrowser` pages through any dataset, yours too. See how many items each class
+# has, and choose one to see only its items; click an item to look at it closely. After
+# a training, `predictions=scores` adds the mistakes and what was taken for what.
+
+# %% tags=["widget"]
+browser = DatasetBrowser(test, batcher=MnistBatcher(), page_size=12)
+browser.filter(label=3)
+browser
+
+# %% [markdown]
 # ## Look inside
 #
 # A transform in full:
@@ -469,7 +480,7 @@ check("4.11.4", answer)
 # - Raw item → mapper → item → workers → batcher → batch.
 # - The order of batches does not depend on the number of workers.
 #
-# **Where this lives.** All of `burnbook/data`:
+# **Where this lives.** All of `burnbook/data`, and the browser:
 #
 # <details><summary>files</summary>
 #
@@ -485,6 +496,16 @@ check("4.11.4", answer)
 # `burnbook/data/tables.py`, `burnbook/data/text_folder.py`, `burnbook/data/texts.py`,
 # `burnbook/data/transfer.py`, `burnbook/data/transform.py`, `burnbook/data/wav.py`,
 # `burnbook/data/workers.py`.
+#
+# `widgets/burnbook_widgets/dataset/__init__.py`,
+# `widgets/burnbook_widgets/dataset/browser.py`,
+# `widgets/burnbook_widgets/dataset/controls.py`,
+# `widgets/burnbook_widgets/dataset/still.py`,
+# `widgets/burnbook_widgets/dataset/cards.py`,
+# `widgets/burnbook_widgets/dataset/items.py`,
+# `widgets/burnbook_widgets/dataset/labels.py`,
+# `widgets/burnbook_widgets/dataset/pixels.py`,
+# `widgets/burnbook_widgets/dataset/scores.py`.
 # </details>
 #
 # **The same in Burn**

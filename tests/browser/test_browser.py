@@ -20,9 +20,9 @@ scores[np.arange(359), labels] = 3.0
 scores[7] = np.eye(10)[(labels[7] + 1) % 10] * 9  # the one mistake
 """
 SOUNDS = """
-import burnbook_widgets.browser
+import burnbook_widgets.dataset.browser
 from burnbook.data import SpeechCommandClass, SpeechItem
-burnbook_widgets.browser.PATIENCE = 0.0  # so that labels are left to read
+burnbook_widgets.dataset.browser.PATIENCE = 0.0  # so that labels are left to read
 wave = np.sin(np.arange(8000) / 9).astype(np.float32)
 DatasetBrowser([SpeechItem(wave, 8000, SpeechCommandClass.Yes)] * 300)
 """

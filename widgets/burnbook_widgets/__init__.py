@@ -7,23 +7,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from burnbook_widgets.browser import DatasetBrowser
-    from burnbook_widgets.chart import Chart
     from burnbook_widgets.closeness import ClosenessView
-    from burnbook_widgets.dashboard import Dashboard, NotebookRenderer
-    from burnbook_widgets.history import history_figure
-    from burnbook_widgets.tensor import TensorView
-    from burnbook_widgets.tree import ModuleTree
+    from burnbook_widgets.dataset.browser import DatasetBrowser
+    from burnbook_widgets.module.tree import ModuleTree
+    from burnbook_widgets.tensor.tensor_view import TensorView
+    from burnbook_widgets.training.chart import Chart
+    from burnbook_widgets.training.dashboard import Dashboard, NotebookRenderer
+    from burnbook_widgets.training.history import history_figure
 
 _HOMES = {
-    "Chart": "chart",
+    "Chart": "training.chart",
     "ClosenessView": "closeness",
-    "Dashboard": "dashboard",
-    "DatasetBrowser": "browser",
-    "ModuleTree": "tree",
-    "NotebookRenderer": "dashboard",
-    "TensorView": "tensor",
-    "history_figure": "history",
+    "Dashboard": "training.dashboard",
+    "DatasetBrowser": "dataset.browser",
+    "ModuleTree": "module.tree",
+    "NotebookRenderer": "training.dashboard",
+    "TensorView": "tensor.tensor_view",
+    "history_figure": "training.history",
 }
 
 __all__ = [

@@ -19,7 +19,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from burnbook_widgets.tidy import tidy
+from burnbook_widgets.chapters.tidy import tidy
 
 SECONDS_PER_CELL = 60
 

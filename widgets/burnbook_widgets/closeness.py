@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -30,9 +29,8 @@ from burnbook.closeness import (
     check_closeness,
 )
 from burnbook.errors import ConfigError
+from burnbook_widgets.page import script, sheet
 from burnbook_widgets.view import View, figure, row, table
-
-_JS = Path(__file__).parent / "js"
 
 PAGE = 100  # rows of the table at a time
 SIGNS = {"PASS": "✓", "WARN": "!", "FAIL": "✗"}
@@ -52,8 +50,8 @@ DOWN = {"largest", "within"}  # sorted from the largest on, at first
 class ClosenessPanel(anywidget.AnyWidget):
     """The page of a closeness view: what Python sends is what it draws."""
 
-    _esm = (_JS / "closeness.js").read_text(encoding="utf-8")
-    _css = (_JS / "closeness.css").read_text(encoding="utf-8")
+    _esm = script("closeness")
+    _css = sheet("closeness")
 
     head = traitlets.Dict().tag(sync=True)
     layers = traitlets.List(traitlets.Dict()).tag(sync=True)

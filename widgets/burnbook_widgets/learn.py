@@ -11,8 +11,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from burnbook_widgets.answers import as_array, count_different
-from burnbook_widgets.exercises import EXERCISES
+from burnbook_widgets.chapters.answers import as_array, count_different
+from burnbook_widgets.chapters.exercises import EXERCISES
 
 PACKAGES = ("burnbook", "burnbook_widgets")
 

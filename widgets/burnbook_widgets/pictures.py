@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook_widgets.answers import as_array
+from burnbook_widgets.chapters.answers import as_array
 from burnbook_widgets.drawing import Area, Drawing, Line, Words
 
 BAR_HEIGHT = 16

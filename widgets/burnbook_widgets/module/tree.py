@@ -10,7 +10,6 @@ Modules are not changed: freezing gives a new one, which `tree.module` holds.
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -22,10 +21,9 @@ from burnbook.kinds import Float
 from burnbook.module import Module, summary
 from burnbook.module.summaries import size_text
 from burnbook.optim import ParamGroup
-from burnbook_widgets.tree_nodes import STATES, Node, nodes_of
+from burnbook_widgets.module.nodes import STATES, Node, nodes_of
+from burnbook_widgets.page import script, sheet
 from burnbook_widgets.view import View, row, table
-
-_JS = Path(__file__).parent / "js"
 
 MOST = 200  # rows at a time
 STILL = 100  # rows of the still form
@@ -35,8 +33,8 @@ OPEN = 60  # a tree with more layers begins folded
 class TreePanel(anywidget.AnyWidget):
     """The page of a module tree: what Python sends is what it draws."""
 
-    _esm = (_JS / "tree.js").read_text(encoding="utf-8")
-    _css = (_JS / "tree.css").read_text(encoding="utf-8")
+    _esm = script("tree")
+    _css = sheet("tree")
 
     head = traitlets.Dict().tag(sync=True)
     rows = traitlets.List(traitlets.Dict()).tag(sync=True)

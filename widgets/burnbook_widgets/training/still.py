@@ -13,8 +13,8 @@ from html import escape
 
 import numpy as np
 
-from burnbook_widgets.curves import Curves, merged
 from burnbook_widgets.drawing import Area, Drawing, Line, Mark, Point, Words
+from burnbook_widgets.training.curves import Curves, merged
 
 PANEL_WIDTH, PANEL_HEIGHT = 400, 250
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 44

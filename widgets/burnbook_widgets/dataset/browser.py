@@ -15,13 +15,21 @@ from typing import Any
 import numpy as np
 
 from burnbook.errors import ConfigError
-from burnbook_widgets.browser_controls import Controls, ItemView
-from burnbook_widgets.browser_still import still_page
-from burnbook_widgets.cards import LARGE, PAGE, PAGES, batch_cards, card, facts, see
-from burnbook_widgets.items import Seen
-from burnbook_widgets.labels import STEP, Labels, as_dataset, items_at
-from burnbook_widgets.pixels import Pack, loud
-from burnbook_widgets.scores import Scores
+from burnbook_widgets.dataset.cards import (
+    LARGE,
+    PAGE,
+    PAGES,
+    batch_cards,
+    card,
+    facts,
+    see,
+)
+from burnbook_widgets.dataset.controls import Controls, ItemView
+from burnbook_widgets.dataset.items import Seen
+from burnbook_widgets.dataset.labels import STEP, Labels, as_dataset, items_at
+from burnbook_widgets.dataset.pixels import Pack, loud
+from burnbook_widgets.dataset.scores import Scores
+from burnbook_widgets.dataset.still import still_page
 
 PATIENCE = 2.0  # seconds that reading labels or searching may take at a time
 MATRIX = 20  # with more classes, a list of what was confused most replaces the matrix

@@ -1,7 +1,7 @@
 """Overview. Cleans executed notebooks, so that a page changes only when its text does.
 
-`python -m burnbook_widgets.tidy notebooks/` removes what a kernel, an editor or a
-machine leaves behind: times, editor state, widget state, cell ids drawn at random,
+`python -m burnbook_widgets.chapters.tidy notebooks/` removes what a kernel, an editor
+or a machine leaves behind: times, editor state, widget state, cell ids drawn at random,
 and the frames of a traceback that lie outside the notebook (they hold paths).
 Outputs are kept: what a cell prints is a test.
 """
@@ -83,7 +83,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Tidy every notebook of the folders and files named."""
     places = sys.argv[1:] if arguments is None else arguments
     if not places:
-        sys.stderr.write("usage: python -m burnbook_widgets.tidy FOLDER_OR_FILE ...\n")
+        sys.stderr.write(
+            "usage: python -m burnbook_widgets.chapters.tidy FOLDER_OR_FILE ...\n"
+        )
         return 2
     for place in map(Path, places):
         paths = sorted(place.glob("*.ipynb")) if place.is_dir() else [place]

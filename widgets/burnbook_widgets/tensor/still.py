@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from burnbook_widgets.drawing import DARK, LIGHT
-from burnbook_widgets.tensor_numbers import EMPTY, INF, MINUS_INF, NAN
+from burnbook_widgets.tensor.numbers import EMPTY, INF, MINUS_INF, NAN
 
 LEVELS = 8
 HEIGHT = 300

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anywidget
@@ -16,13 +15,13 @@ import ipywidgets
 import traitlets
 
 from burnbook.display import PrintOptions
-from burnbook_widgets.tensor_numbers import COLORS, INF, MINUS_INF, NAN, facts_of, short
+from burnbook_widgets.page import script, sheet
+from burnbook_widgets.tensor.numbers import COLORS, INF, MINUS_INF, NAN, facts_of, short
 from burnbook_widgets.view import close_all, row
 
 if TYPE_CHECKING:
-    from burnbook_widgets.tensor import TensorView
+    from burnbook_widgets.tensor.tensor_view import TensorView
 
-_JS = Path(__file__).parent / "js"
 SHORTEST = -1  # a list of choices takes None for no choice at all
 MOST_NUMBERS = 400  # cells that may have their number written into them
 PRE = "max-height:22em;overflow:auto;margin:4px 0;line-height:1.35"
@@ -31,8 +30,8 @@ PRE = "max-height:22em;overflow:auto;margin:4px 0;line-height:1.35"
 class TensorPlane(anywidget.AnyWidget):
     """A plane of cells with its histogram, statistics and the reading of one cell."""
 
-    _esm = (_JS / "tensor.js").read_text(encoding="utf-8")
-    _css = (_JS / "tensor.css").read_text(encoding="utf-8")
+    _esm = script("tensor")
+    _css = sheet("tensor")
 
     frame = traitlets.Dict().tag(sync=True)
     data = traitlets.Bytes().tag(sync=True)  # int8 colours, then uint8 marks

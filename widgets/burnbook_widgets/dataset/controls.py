@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import anywidget
 import ipywidgets
 import traitlets
 
-_JS = Path(__file__).parent / "js"
+from burnbook_widgets.page import script, sheet
+
 ALL = -1  # what the list of classes holds for all of them: None would show nothing
 
 
@@ -20,8 +20,8 @@ class ItemView(anywidget.AnyWidget):
     of a page and of an item have budgets that keep all of it below 100 kB.
     """
 
-    _esm = (_JS / "items.js").read_text(encoding="utf-8")
-    _css = (_JS / "items.css").read_text(encoding="utf-8")
+    _esm = script("items")
+    _css = sheet("items")
 
     page = traitlets.Dict().tag(sync=True)
     data = traitlets.Bytes().tag(sync=True)

@@ -21,10 +21,10 @@ from burnbook.optim import (
     SgdConfig,
 )
 from burnbook.prelude import Autodiff, Distribution, Int, Numpy, Tensor
-from burnbook_widgets.answers import Holds, Value, as_array
-from burnbook_widgets.keeping import KEEPING
-from burnbook_widgets.learning import LEARNING
-from burnbook_widgets.measuring import MEASURING
+from burnbook_widgets.chapters.answers import Holds, Value, as_array
+from burnbook_widgets.chapters.keeping import KEEPING
+from burnbook_widgets.chapters.learning import LEARNING
+from burnbook_widgets.chapters.measuring import MEASURING
 
 
 def floats(*values: float) -> Tensor:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from burnbook.errors import ConfigError
-from burnbook_widgets.answers import as_array
-from burnbook_widgets.labels import Labels
+from burnbook_widgets.chapters.answers import as_array
+from burnbook_widgets.dataset.labels import Labels
 
 
 class Scores:

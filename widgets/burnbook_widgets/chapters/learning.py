@@ -13,7 +13,7 @@ from burnbook.train import (
     MetricsRenderer,
     Split,
 )
-from burnbook_widgets.answers import Holds, Value
+from burnbook_widgets.chapters.answers import Holds, Value
 
 
 def goal(strategy: Any) -> str | None:

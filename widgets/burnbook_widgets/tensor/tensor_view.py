@@ -22,8 +22,8 @@ from burnbook.display import (
 )
 from burnbook.errors import ConfigError, DimError, KindError
 from burnbook.tensor import QuantizedTensor, Tensor
-from burnbook_widgets import tensor_still
-from burnbook_widgets.tensor_numbers import (
+from burnbook_widgets.tensor import still as still_form
+from burnbook_widgets.tensor.numbers import (
     COLORS,
     Facts,
     Plane,
@@ -40,7 +40,7 @@ from burnbook_widgets.view import View
 if TYPE_CHECKING:
     import ipywidgets
 
-    from burnbook_widgets.tensor_panel import TensorPanel
+    from burnbook_widgets.tensor.panel import TensorPanel
 
 STILL_CELLS, STILL_SIDE = 1600, 64
 MOST_PRINTED = 20_000  # elements that a panel prints
@@ -386,18 +386,18 @@ class TensorView(View):
         frame, codes = self.frame(plane), self.codes(plane)
         parts: list[str] = []
         if plane.mean.size:
-            note = tensor_still.legend(frame, plane.marks)
+            note = still_form.legend(frame, plane.marks)
             if not plane.whole:
                 down, across = plane.step
                 note = f"a cell is the mean of {down} × {across} elements · {note}"
-            picture = tensor_still.heat_map(codes, plane.marks, frame, frame["title"])
+            picture = still_form.heat_map(codes, plane.marks, frame, frame["title"])
             parts.append(f"<div>{picture}<div><small>{note}</small></div></div>")
         bars = ""
         if self.facts.known:
             ends = [short(edge) for edge in (self.facts.low, self.facts.high)]
             own = self.plane_bars.tolist()
-            bars = tensor_still.histogram(self.bars.tolist(), own, *ends)
-        parts.append(f"<div>{tensor_still.facts_table(self.table())}{bars}</div>")
+            bars = still_form.histogram(self.bars.tolist(), own, *ends)
+        parts.append(f"<div>{still_form.facts_table(self.table())}{bars}</div>")
         text, told = self.shown_text()
         row = "display:flex;flex-wrap:wrap;gap:20px;align-items:flex-start"
         shown = ", ".join(f"dim {dim} at {at}" for dim, at in self.index.items())
@@ -409,7 +409,7 @@ class TensorView(View):
         )
 
     def _build(self) -> ipywidgets.VBox:
-        from burnbook_widgets.tensor_panel import TensorPanel
+        from burnbook_widgets.tensor.panel import TensorPanel
 
         self.panel = TensorPanel(self)
         return self.panel.box

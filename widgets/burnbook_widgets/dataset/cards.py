@@ -14,8 +14,8 @@ import numpy as np
 
 from burnbook.data import DataLoaderBuilder, InMemDataset
 from burnbook.tensor import Tensor
-from burnbook_widgets.items import Seen, brief, clip, fault, look, plain
-from burnbook_widgets.pixels import Pack, is_stretched
+from burnbook_widgets.dataset.items import Seen, brief, clip, fault, look, plain
+from burnbook_widgets.dataset.pixels import Pack, is_stretched
 
 PAGE = 40_000  # bytes for all pictures of a page
 LARGE = 24_000  # bytes for the pictures of the item that is looked at

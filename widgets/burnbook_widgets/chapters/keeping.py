@@ -15,7 +15,7 @@ from burnbook.config import Config, ConfigEnum
 from burnbook.data import Dataset, MapperDataset, MnistItem
 from burnbook.nn import LinearConfig
 from burnbook.prelude import Numpy
-from burnbook_widgets.answers import Holds, Value
+from burnbook_widgets.chapters.answers import Holds, Value
 
 
 def stack_config(kind: Any) -> str | None:

@@ -24,11 +24,11 @@ from burnbook.train import (
     TrainingProgress,
     TrainingResult,
 )
-from burnbook_widgets.chart import Chart
-from burnbook_widgets.curves import Curves
-from burnbook_widgets.progress import Meter, duration
-from burnbook_widgets.screen import NotebookScreen, Place, Screen
-from burnbook_widgets.still import epoch_table, figure, picture
+from burnbook_widgets.training.chart import Chart
+from burnbook_widgets.training.curves import Curves
+from burnbook_widgets.training.progress import Meter, duration
+from burnbook_widgets.training.screen import NotebookScreen, Place, Screen
+from burnbook_widgets.training.still import epoch_table, figure, picture
 
 INTERVAL = 0.25  # seconds between two messages to the page
 OWN_SHARE = 0.005  # of the training thread's time for curves, as much for the table

@@ -16,8 +16,8 @@ import numpy as np
 
 from burnbook.data import Dataset
 from burnbook.errors import ConfigError, DataError
-from burnbook_widgets.items import Key, as_labels, label_reader
-from burnbook_widgets.still import ticks
+from burnbook_widgets.dataset.items import Key, as_labels, label_reader
+from burnbook_widgets.training.still import ticks
 
 STEP = 256  # items asked for at once
 RANGES = 20  # more different numbers than this may become ranges

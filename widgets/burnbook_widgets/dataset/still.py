@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from burnbook_widgets.dataset.pixels import data_uri
 from burnbook_widgets.drawing import Area, Drawing, Line, Words
-from burnbook_widgets.pixels import data_uri
 
 Told = Mapping[str, Any]
 WAVE = (220, 48)

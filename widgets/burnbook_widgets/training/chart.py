@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import anywidget
 import numpy as np
 import traitlets
 
-from burnbook_widgets.curves import Curves
-from burnbook_widgets.still import thin, x_range
-
-_JS = Path(__file__).parent / "js"
+from burnbook_widgets.page import script, sheet
+from burnbook_widgets.training.curves import Curves
+from burnbook_widgets.training.still import thin, x_range
 
 
 class Chart(anywidget.AnyWidget):
@@ -23,8 +21,8 @@ class Chart(anywidget.AnyWidget):
     page shows the run as it stands; the curves are float32 and stay under 50 kB.
     """
 
-    _esm = (_JS / "chart.js").read_text(encoding="utf-8")
-    _css = (_JS / "chart.css").read_text(encoding="utf-8")
+    _esm = script("chart")
+    _css = sheet("chart")
 
     panels = traitlets.List(traitlets.Dict()).tag(sync=True)
     frame = traitlets.Dict().tag(sync=True)

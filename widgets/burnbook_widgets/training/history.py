@@ -12,8 +12,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from burnbook_widgets.curves import SPLITS, Curves
-from burnbook_widgets.still import picture
+from burnbook_widgets.training.curves import SPLITS, Curves
+from burnbook_widgets.training.still import picture
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

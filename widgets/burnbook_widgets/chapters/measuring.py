@@ -15,7 +15,7 @@ from burnbook.train import (
     Metric,
     MetricMetadata,
 )
-from burnbook_widgets.answers import Holds, Value
+from burnbook_widgets.chapters.answers import Holds, Value
 
 WHERE = MetricMetadata(Progress(4, 8), 1, 2, 1)
 

@@ -1,0 +1,15 @@
+"""Building blocks · Learner. The page's side of a view: one script, one style sheet."""
+
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent / "js"
+
+
+def script(name: str) -> str:
+    """The ES module of a view, as text."""
+    return (_FOLDER / f"{name}.js").read_text(encoding="utf-8")
+
+
+def sheet(name: str) -> str:
+    """The style sheet of a view, as text."""
+    return (_FOLDER / f"{name}.css").read_text(encoding="utf-8")
