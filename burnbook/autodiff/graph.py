@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from burnbook.autodiff.checkpointing import Recipe, computed
 from burnbook.autodiff.tape import Node, note, notes_of
 from burnbook.errors import GraphError
@@ -79,6 +81,11 @@ class GraphNode:
     def name(self) -> str:
         """The name of the op; "leaf" for a tensor that requires a gradient."""
         return self._node.op.name if self._node.op else "leaf"
+
+    @property
+    def op(self) -> Any:
+        """The op as it is declared: inputs, rules, doc; None for a leaf."""
+        return self._node.op
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -156,11 +163,18 @@ class Graph:
         backend: Any,
         wrap: Callable[[Any], Any],
         unwrap: Callable[[Any], Any],
+        dtype: Any = np.float32,
     ):
         self.backend = backend
         self.wrap = wrap
         self.unwrap = unwrap
         self._root = root
+        self._dtype = dtype
+
+    @property
+    def root(self) -> GraphNode:
+        """The newest step: that of the tensor itself."""
+        return GraphNode(self, self._root)
 
     @cached_property
     def _nodes(self) -> list[Node]:
@@ -183,6 +197,31 @@ class Graph:
 
     def __getitem__(self, position: int) -> GraphNode:
         return GraphNode(self, self._nodes[position])
+
+    def gradients(self) -> list[tuple[GraphNode, Any]]:
+        """The gradient of every step, in the order of the way back; none is used up.
+
+        It is `backward()` with a look at each gradient once it is whole, of results as
+        well as of leaves. Afterwards the graph keeps what it kept; hooks of others run.
+        """
+        found: list[tuple[GraphNode, Any]] = []
+        kept = [(node, node.kept) for node in self._nodes]
+        recipes = _not_computed([held for _, held in kept])
+        backend = self.backend
+        nothing = backend.inner.from_numpy(np.zeros(self._root.shape, self._dtype))
+        hooked = set(backend.hooked)
+        hooks = [node.hook(lambda g, at=node: found.append((at, g))) for node in self]
+        try:
+            backend.backward(backend.tracked(nothing, self._root))
+        finally:
+            for hook in hooks:
+                hook.remove()
+            backend.hooked.difference_update(set(self._nodes) - hooked)
+            for node, held in kept:
+                node.kept = held
+            for recipe in recipes:
+                recipe.value = None
+        return found
 
     @property
     def kept_bytes(self) -> int:
@@ -217,6 +256,19 @@ def _newest_first(root: Node) -> list[Node]:
                 seen.add(parent)
                 found.append(parent)
     return sorted(found, key=lambda node: node.number)
+
+
+def _not_computed(pending: list[Any]) -> list[Recipe]:
+    """The recipes among what is kept that have not been carried out."""
+    found: dict[int, Recipe] = {}
+    while pending:
+        held = pending.pop()
+        if type(held) in (list, tuple):
+            pending += held
+        elif type(held) is Recipe and held.value is None and id(held) not in found:
+            found[id(held)] = held
+            pending += held.inputs
+    return list(found.values())
 
 
 def _arrays_kept(nodes: list[Node]) -> dict[int, int]:

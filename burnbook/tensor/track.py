@@ -92,7 +92,10 @@ class Tracking(Methods):
                 "no tensor behind this one requires a gradient",
                 cure="call require_grad() on the inputs of the computation",
             )
-        return Graph(self.value.node, self.backend, self._wrapped, self._unwrapped)
+        value = self.value
+        return Graph(
+            value.node, self.backend, self._wrapped, self._unwrapped, value.dtype
+        )
 
     def inner(self) -> Self:
         """The same values on the backend below the autodiff one."""
