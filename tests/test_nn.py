@@ -245,6 +245,15 @@ def test_a_pad_token_need_not_be_a_class():
     assert np.allclose(out, math.log(2) / 2)
 
 
+def test_the_old_way_to_make_the_loss_needs_no_device():
+    scores, targets = Tensor.zeros([2, 2], AD), Tensor.from_ints([0, 1], AD)
+    newest = nn.CrossEntropyLossConfig().init(AD).forward(scores, targets)
+    old, older = nn.CrossEntropyLoss.new(None, AD), nn.CrossEntropyLoss.new(None)
+    assert old.forward(scores, targets).into_scalar() == newest.into_scalar()
+    assert older.forward(scores, targets).into_scalar() == newest.into_scalar()
+    assert nn.CrossEntropyLoss.new(0).pad_tokens == [0]
+
+
 def test_the_loss_follows_the_module_to_the_inner_backend():
     loss = nn.CrossEntropyLossConfig().with_weights([1.0, 2.0]).init(AD).valid()
     assert loss.weights.device() is PLAIN

@@ -78,12 +78,15 @@ class CrossEntropyLoss(Module):
     logits: bool
 
     @classmethod
-    def new(cls, pad_index: int | None, device: Backend) -> "CrossEntropyLoss":
-        """The loss with one pad token or none, as the book makes it."""
-        config = CrossEntropyLossConfig()
-        if pad_index is not None:
-            config = config.with_pad_tokens([pad_index])
-        return config.init(device)
+    def new(
+        cls, pad_index: int | None = None, device: Backend | None = None
+    ) -> "CrossEntropyLoss":
+        """The loss with one pad token or none, as the older editions make it.
+
+        device: from Burn 0.12 on. Without weights there is nothing to put there.
+        """
+        pad_tokens = None if pad_index is None else [pad_index]
+        return cls(pad_tokens, weights=None, smoothing=None, logits=True)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """The loss of a batch of scores, or of probabilities if logits is False."""
