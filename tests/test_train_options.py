@@ -389,7 +389,7 @@ def test_supervised_training_trains_as_the_builder_does(tmp_path):
 
 def test_what_cannot_be_launched_is_refused(tmp_path):
     training = SupervisedTraining(tmp_path, loader(), loader(1))
-    assert repr(training) == f"SupervisedTraining({str(tmp_path)!r}, 1 epochs)"
+    assert repr(training) == f"SupervisedTraining({str(tmp_path)!r}, 1 epoch)"
     for learner_, text in (
         (
             tiny(),

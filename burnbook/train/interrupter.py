@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The interrupter: stop or pause a training from outside.
+"""Building blocks · Learner. The interrupter: stop, pause, save from outside.
 
 Its methods only set flags, so a button, a signal or another thread may call them at
 any time; the training loop looks at the flags after every batch.
@@ -28,6 +28,7 @@ class Interrupter:
     def __init__(self) -> None:
         self.reason: str | None = None
         self.paused = False
+        self.checkpoint_wanted = False
 
     def stop(self, reason: str = "stopped") -> None:
         """End the training after the batch that runs now; the first reason stays."""
@@ -46,10 +47,18 @@ class Interrupter:
         """Go on."""
         self.paused = False
 
+    def save_checkpoint(self) -> None:
+        """Keep a checkpoint of the epoch that runs now, whatever the strategy says.
+
+        Why: it is written when the epoch ends, as only whole epochs can be gone on
+        from; the strategy never deletes it.
+        """
+        self.checkpoint_wanted = True
+
     def reset(self) -> None:
         """Forget what was asked; every fit starts so."""
         self.reason = None
-        self.paused = False
+        self.paused = self.checkpoint_wanted = False
 
     def wait_while_paused(self, tick: Callable[[], None] | None = None) -> None:
         """Return at once, or when resumed or stopped; `tick` is called meanwhile."""

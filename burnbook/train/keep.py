@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from burnbook.errors import RecordError, TrainingError
+from burnbook.errors import BurnbookError, RecordError, TrainingError
 from burnbook.train.checkpoint import SOURCE, FileCheckpointer
 from burnbook.train.events import EventStore
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.strategy import Save
 
 Load = Callable[[dict[str, Any]], None]  # takes the records of an epoch, or raises
+Tell = Callable[[int, str, str], None]  # hears of a checkpoint: epoch, folder, trouble
 
 
 class Keeper:
     """Saves and restores checkpoints, and asks the strategies."""
 
-    def __init__(self, plan: TrainingPlan, store: EventStore) -> None:
-        self.plan, self.store = plan, store
+    def __init__(self, plan: TrainingPlan, store: EventStore, tell: Tell) -> None:
+        self.plan, self.store, self.tell = plan, store, tell
+        self.asked_for: set[int] = set()  # epochs that people want to be kept
         self.files: FileCheckpointer | None = None
         self.last = ""  # what an error may say about the newest checkpoint
         self.notice = ""  # what people should know about how this run resumed
@@ -105,17 +107,38 @@ class Keeper:
             self.ended = self.reason_to_stop(epoch)
 
     def after(self, epoch: int, model: Any, optim: Any, scheduler: Any) -> None:
-        """Save and delete what the strategy says."""
+        """Save and delete what the strategy says, and save what people asked for."""
         if self.files is None:
             return
+        parts = {"model": model, "optim": optim, "scheduler": scheduler}
         actions = self.plan.strategy.checkpointing(epoch, self.store)
-        for action in sorted(actions, key=lambda a: not isinstance(a, Save)):
-            if isinstance(action, Save):
-                parts = {"model": model, "optim": optim, "scheduler": scheduler}
-                self.files.save(epoch, parts)
-                self.last = self._kept(epoch)
-            else:
+        by_strategy = any(isinstance(action, Save) for action in actions)
+        if self.plan.control.checkpoint_wanted:
+            self.plan.control.checkpoint_wanted = False
+            self.asked_for.add(epoch)
+            if not by_strategy:
+                self._save_as_asked(epoch, parts)
+        if by_strategy:
+            self._save(epoch, parts)
+        for action in actions:
+            if not isinstance(action, Save) and action.epoch not in self.asked_for:
                 self.files.delete(action.epoch)
+
+    def _save(self, epoch: int, parts: dict[str, Any]) -> None:
+        assert self.files is not None
+        self.files.save(epoch, parts)
+        self.last = self._kept(epoch)
+        self.tell(epoch, str(self.files.directory), "")
+
+    def _save_as_asked(self, epoch: int, parts: dict[str, Any]) -> None:
+        """Save beyond the strategy; what goes wrong is told and ends no training."""
+        assert self.files is not None
+        try:
+            self._save(epoch, parts)
+        except (OSError, BurnbookError) as trouble:
+            why = str(trouble).partition("\n")[0]
+            self.plan.diary.warn(SOURCE, f"Checkpoint {epoch} was not saved: {why}")
+            self.tell(epoch, str(self.files.directory), why)
 
     def reason_to_stop(self, epoch: int) -> str | None:
         """Why the early stopping strategy ends the training here, if it does."""

@@ -94,14 +94,17 @@ class Learner:
         return self._launch(train, valid, "thread")
 
     def __repr__(self) -> str:
-        epochs = f", {self._plan.num_epochs} epochs" if self._plan else ""
+        count = self._plan.num_epochs if self._plan else 0
+        epochs = f", {count} epoch{'s' * (count != 1)}" if self._plan else ""
         return f"Learner({type(self.model).__name__}{epochs})"
 
     def _launch(self, train: Any, valid: Any, mode: str) -> TrainingHandle:
         alone = self._alone()
         alone.__enter__()
         return TrainingHandle(
-            lambda: self._run(train, valid, mode), self.interrupter, alone
+            lambda here: self._run(train, valid, "fit" if here else mode),
+            self.interrupter,
+            alone,
         )
 
     def _run(self, train: Any, valid: Any, mode: str) -> TrainingResult:
@@ -129,7 +132,10 @@ class Learner:
 
 
 class TrainingHandle:
-    """A training that runs in a thread: wait for it, stop it, pause it."""
+    """A training that runs in a thread: wait for it, stop it, pause it.
+
+    Where no thread can be started, as in a browser, the caller has trained already.
+    """
 
     def __init__(self, work: Any, control: Interrupter, alone: Any) -> None:
         self.control = control
@@ -144,11 +150,15 @@ class TrainingHandle:
             name="burnbook training",
             daemon=True,
         )
-        self._thread.start()
-
-    def _train(self) -> None:
         try:
-            self._result = self._work()
+            self._thread.start()
+        except RuntimeError:  # no threads here
+            with _interrupt_stops(control):
+                self._train(here=True)
+
+    def _train(self, here: bool = False) -> None:
+        try:
+            self._result = self._work(here)
         except BaseException as error:  # handed to whoever waits
             self._error = error
         finally:
@@ -184,6 +194,10 @@ class TrainingHandle:
     def resume(self) -> None:
         """Go on."""
         self.control.resume()
+
+    def save_checkpoint(self) -> None:
+        """Keep a checkpoint of the epoch that runs now, when it ends."""
+        self.control.save_checkpoint()
 
     def __repr__(self) -> str:
         state = "paused" if self.control.paused else "running"

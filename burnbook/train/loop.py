@@ -54,7 +54,7 @@ class Fit:
         self.began = time.monotonic()
         self.epochs_done = 0
         self.watcher = Watcher(plan, mode)
-        self.keeper = Keeper(plan, self.watcher.store)
+        self.keeper = Keeper(plan, self.watcher.store, self.watcher.renderer.saved)
         self.result: TrainingResult | None = None
 
     def run(self, train: Any, valid: Any) -> TrainingResult:
@@ -154,6 +154,7 @@ class Fit:
                     self._blame(
                         output.item, "train", epoch, iteration, batch, grads, lr
                     )
+                watcher.renderer.inspect(self.model, grads)
                 if group == 1:
                     self.model = self._step(lr, grads)
                 else:

@@ -235,9 +235,8 @@ class TrainingOptions:
 
     def __repr__(self) -> str:
         plan = self._plan
-        return (
-            f"{type(self).__name__}({str(plan.directory)!r}, {plan.num_epochs} epochs)"
-        )
+        epochs = f"{plan.num_epochs} epoch{'s' * (plan.num_epochs != 1)}"
+        return f"{type(self).__name__}({str(plan.directory)!r}, {epochs})"
 
 
 def several(metrics: Metric | Iterable[Metric]) -> list[Any]:

@@ -60,6 +60,7 @@ class Watcher:
                 self.mode,
                 {metric.name: metric.unit for metric in plotted if metric.unit},
                 notice,
+                self.plan.recorder is not None,
             )
         )
 
@@ -87,7 +88,7 @@ class Watcher:
             self._measure(metric, plot, item, metadata, split)
             for metric, plot in self.metrics[split]
         ]
-        at = TrainingProgress(progress, self.epoch, total, iteration)
+        at = TrainingProgress(progress, self.epoch, total, iteration, lr)
         if split is Split.Train:
             for state in states:
                 self.renderer.update_train(state)

@@ -1,8 +1,9 @@
 """Building blocks · Learner. What a renderer is told while a model trains.
 
 A renderer shows a training to people. The learner calls it in this order: `start`;
-then per batch `update_*` once per metric and `render_*` once; `end_epoch` after each
-split of each epoch; `finish`, unless training failed; and always `close`.
+then per batch `inspect` (in training), `update_*` once per metric and `render_*` once;
+`end_epoch` after each split of each epoch; `saved` after each checkpoint; `finish`,
+unless training failed; and always `close`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class RunInfo:
     mode: "fit" blocks the caller, "await" is awaited, "thread" runs beside the caller.
     units: the unit of each numeric metric that has one.
     notice: what people should know before it starts, such as a damaged checkpoint.
+    saves: whether there is a checkpointer, so that a checkpoint can be asked for.
     """
 
     directory: str
@@ -38,11 +40,14 @@ class RunInfo:
     mode: str = "fit"
     units: dict[str, str] = field(default_factory=dict[str, str])
     notice: str = ""
+    saves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
     """How far training has come; its text is the one Burn prints.
+
+    lr: the learning rate of a training batch.
 
     Example:
         >>> from burnbook.data import Progress
@@ -55,6 +60,7 @@ class TrainingProgress:
     epoch: int
     epoch_total: int
     iteration: int
+    lr: float | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         done, total = self.progress.items_processed, self.progress.items_total
@@ -78,7 +84,8 @@ class TrainingResult:
 
     def __repr__(self) -> str:
         ending = f"; {self.interrupted}" if self.interrupted else ""
-        return f"TrainingResult({self.epochs} epochs, {self.history!r}{ending})"
+        epochs = f"{self.epochs} epoch{'s' * (self.epochs != 1)}"
+        return f"TrainingResult({epochs}, {self.history!r}{ending})"
 
 
 class MetricsRenderer:
@@ -109,6 +116,12 @@ class MetricsRenderer:
 
     def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
         """A split ("train" or "valid") of an epoch is complete."""
+
+    def inspect(self, model: Any, grads: Any) -> None:
+        """A batch's gradients, before the step that uses them; this must be cheap."""
+
+    def saved(self, epoch: int, path: str, trouble: str = "") -> None:
+        """A checkpoint of this epoch is in the folder; or it is not, and why."""
 
     def update_test(self, name: str, state: MetricState) -> None:
         """A metric has looked at a batch of the test of this name."""
