@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import operator
 import os
-import sqlite3
 import stat
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from burnbook.data.dataset import Dataset, no_item
 from burnbook.data.fields import (
@@ -32,6 +31,11 @@ from burnbook.data.packed import unpack_item
 from burnbook.data.tables import shown_names
 from burnbook.errors import DataError
 from burnbook.files import PathLike
+
+if TYPE_CHECKING:
+    import sqlite3
+else:  # loaded when a database is opened
+    from burnbook.data import database as sqlite3
 
 Item = TypeVar("Item")
 AT_ONCE = 256  # rows of one question: SQLite takes only so many values

@@ -11,13 +11,12 @@ import dataclasses
 import datetime
 import os
 import re
-import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +26,11 @@ from burnbook.data.packed import pack_item
 from burnbook.data.sqlite import SqliteDataset, quoted
 from burnbook.errors import ConfigError, DataError
 from burnbook.files import Draft, PathLike, remove_leftovers
+
+if TYPE_CHECKING:
+    import sqlite3
+else:  # loaded when a database is opened
+    from burnbook.data import database as sqlite3
 
 DAY = 86_400.0
 FAST = ("synchronous = off", "journal_mode = off")  # the file is kept whole or dropped
