@@ -204,6 +204,25 @@ def test_drawings_have_twice_the_pixels_they_take_on_the_page():
     assert Images(np.zeros((1, 4, 5)))._repr_png_().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    "picture",
+    [Lines({"loss": [3, 2, 1.0]}, "损失"), Bars({"训练": 1, "valid": 2}, "Counts")],
+)
+def test_chinese_words_are_left_to_the_fonts_of_the_reader(picture):
+    assert picture.png() is None
+    svg = picture._repr_svg_()
+    assert "Noto Sans CJK" in svg
+    assert picture.drawing().title in svg
+    latin = Lines({"loss": [3, 2, 1.0]}, "A run")
+    assert latin._repr_svg_() is None
+    assert "CJK" not in latin.drawing().svg()
+
+
+def test_bars_leave_room_for_wide_names():
+    narrow, wide = Bars({"aaaa": 1}).drawing(), Bars({"训练训练": 1}).drawing()
+    assert wide.width == narrow.width + 4 * 7
+
+
 def test_images_show_the_values_they_are_given():
     import io
 

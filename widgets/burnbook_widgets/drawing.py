@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -23,6 +24,8 @@ LIGHT = {"ink": "#24292f", "quiet": "#8a929c", "train": "#0072b2", "valid": "#d5
 DARK = {"ink": "#e3e6ea", "quiet": "#868d96", "train": "#56b4e9", "valid": "#e69f00"}
 MIDDLE = {"ink": "#737b85", "quiet": "#8a929c", "train": "#0f7dbd", "valid": "#d55e00"}
 
+SANS = "var(--jp-ui-font-family,system-ui,sans-serif)"
+HAN = "'Noto Sans CJK SC','PingFang SC','Microsoft YaHei'"  # where the first has none
 CLEAR = (128, 128, 128, 0)  # grey, so that soft edges have no dark or bright rim
 
 
@@ -94,6 +97,7 @@ class Drawing:
     def svg(self) -> str:
         """The drawing as SVG that follows light and dark pages."""
         body = "\n".join(_svg_shape(shape) for shape in self.shapes)
+        family = f"{SANS},{HAN},sans-serif" if self.has_wide_words else SANS
         key = hashlib.sha256((self.title + body).encode()).hexdigest()[:8]
         name = f"bb-{key}"
         return (
@@ -102,11 +106,23 @@ class Drawing:
             f'viewBox="0 0 {self.width} {self.height}" '
             f'style="max-width:100%;height:auto" '
             f'aria-label="{escape(self.title, quote=True)}">\n'
-            f"<style>{_stylesheet(name)}</style>\n{body}\n</svg>"
+            f"<style>{_stylesheet(name, family)}</style>\n{body}\n</svg>"
         )
 
+    @property
+    def has_wide_words(self) -> bool:
+        """Whether words are in Chinese, Japanese, Korean or pictures."""
+        words = (shape.text for shape in self.shapes if isinstance(shape, Words))
+        return any(columns(text) > len(text) for text in words)
+
     def png(self, scale: int = 2) -> bytes | None:
-        """The drawing as PNG with a clear background; None without Pillow."""
+        """The drawing as PNG with a clear background; None if it cannot be one.
+
+        Why: without Pillow there is nothing to draw with, and its font has no wide
+        letters. The SVG takes those from the reader's own fonts.
+        """
+        if self.has_wide_words:
+            return None
         try:
             from PIL import Image, ImageDraw
         except ImportError:
@@ -137,7 +153,18 @@ class Drawing:
             return stream.getvalue()
 
 
-def _stylesheet(name: str) -> str:
+def columns(text: str) -> int:
+    """How wide a text is, in letters: a Chinese one is as wide as two Latin ones.
+
+    Example:
+        >>> columns("loss"), columns("损失")
+        (4, 4)
+    """
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide
+
+
+def _stylesheet(name: str, family: str) -> str:
     def block(colours: dict[str, str]) -> str:
         return "".join(f"--bb-{role}:{tone};" for role, tone in colours.items())
 
@@ -151,8 +178,7 @@ def _stylesheet(name: str) -> str:
         f"@media(prefers-color-scheme:dark){{.{name}{{{block(DARK)}}}}}"
         f'[data-jp-theme-light="true"] .{name}{{{block(LIGHT)}}}'
         f'[data-jp-theme-light="false"] .{name}{{{block(DARK)}}}'
-        f".{name} text{{font-family:var(--jp-ui-font-family,system-ui,sans-serif)}}"
-        + roles
+        f".{name} text{{font-family:{family}}}" + roles
     )
 
 

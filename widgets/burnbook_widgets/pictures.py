@@ -1,7 +1,8 @@
 """Basic workflow · Data. Small still pictures for chapters: images, bars, lines.
 
-Each is made of plain arrays or tensors, shows itself as PNG, and says in one line of
-text what it shows, so that a page reads the same without its pictures.
+Each is made of plain arrays or tensors, shows itself as PNG (as SVG where its words are
+in Chinese), and says in one line of text what it shows, so that a page reads the same
+without its pictures.
 """
 
 import io
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from burnbook_widgets.chapters.answers import as_array
-from burnbook_widgets.drawing import Area, Drawing, Line, Words
+from burnbook_widgets.drawing import Area, Drawing, Line, Words, columns
 
 BAR_HEIGHT = 16
 BAR_WIDTH = 300
@@ -85,17 +86,32 @@ class Images(Still):
         return f"Images({count} of {height} × {width}{titles})"
 
 
-class Bars(Still):
+class Sketch(Still):
+    """A picture of lines, areas and words."""
+
+    def drawing(self) -> Drawing:
+        """What is drawn."""
+        raise TypeError(f"{type(self).__name__} draws nothing")
+
+    def png(self) -> bytes | None:
+        """The picture as PNG; None if it cannot be one."""
+        return self.drawing().png()
+
+    def _repr_svg_(self) -> str | None:
+        return None if self.png() else self.drawing().svg()
+
+
+class Bars(Sketch):
     """One horizontal bar per name; the longest bar fills the width."""
 
     def __init__(self, values: Mapping[Any, float], title: str = ""):
         self.values = {str(name): float(value) for name, value in values.items()}
         self.title = title
 
-    def png(self) -> bytes | None:
-        """The picture as PNG; None without Pillow."""
+    def drawing(self) -> Drawing:
+        """A row per bar, its name before it and its value behind."""
         height = (len(self.values) + 1) * (BAR_HEIGHT + 6) + 6
-        left = 16 + LETTER * max(map(len, self.values), default=0)
+        left = 16 + LETTER * max(map(columns, self.values), default=0)
         sheet = Drawing(left + BAR_WIDTH + 80, height, self.title)
         sheet.add(Words((8, BAR_HEIGHT), self.title, bold=True))
         longest = max(self.values.values(), default=0) or 1
@@ -110,21 +126,21 @@ class Bars(Still):
                 Words((left - 8, middle), name, anchor="end"),
                 Words((right + 6, middle), f"{value:.4g}", "quiet"),
             )
-        return sheet.png()
+        return sheet
 
     def __repr__(self) -> str:
         return f"Bars({self.title}; {', '.join(self.values)})"
 
 
-class Lines(Still):
+class Lines(Sketch):
     """Numbers over their positions, one line each, told apart by colour and dashes."""
 
     def __init__(self, lines: Mapping[str, Any], title: str = ""):
         self.lines = {name: as_array(values) for name, values in lines.items()}
         self.title = title
 
-    def png(self) -> bytes | None:
-        """The picture as PNG; None without Pillow."""
+    def drawing(self) -> Drawing:
+        """The lines over an axis, their names below."""
         sheet = Drawing(480, 220, self.title)
         sheet.add(Words((40, 16), self.title, bold=True))
         every = np.concatenate([line.ravel() for line in self.lines.values()])
@@ -141,7 +157,7 @@ class Lines(Still):
             points = tuple(zip(across.tolist(), down.tolist(), strict=True))
             sheet.add(Line(points, role, 2.0, 1.0, dash))
             sheet.add(Words((60 + 130 * i, 214), name, role))
-        return sheet.png()
+        return sheet
 
     def __repr__(self) -> str:
         count = max((len(line) for line in self.lines.values()), default=0)

@@ -232,8 +232,9 @@ def _figure_class() -> Any:
             sheet = picture(self.still_curves or Curves(()), dict(self.still_units))
             size = {"width": sheet.width, "height": sheet.height}
             png = sheet.png()
-            if png is not None:
-                bundle["image/png"] = base64.b64encode(png).decode("ascii")
+            if png is None:
+                return {**bundle, "image/svg+xml": sheet.svg()}
+            bundle["image/png"] = base64.b64encode(png).decode("ascii")
             return bundle, {"image/png": size}
 
         def __repr__(self) -> str:
