@@ -1,6 +1,7 @@
 """What every test gets: a still display, fixed seeds, a cache folder of its own."""
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -31,6 +32,14 @@ def same_random_numbers():
     for backend in Interned._made.values():
         if "stream" in vars(backend):
             backend.stream = Stream(None)
+
+
+@pytest.fixture(autouse=True)
+def no_widgets_left():
+    """Widgets that a test left open do not count in the next one."""
+    yield
+    if "ipywidgets" in sys.modules:
+        sys.modules["ipywidgets"].Widget.close_all()
 
 
 @pytest.fixture(scope="session")

@@ -477,6 +477,9 @@ def test_a_graph_may_go_there_and_back_and_beside():
     s, c = np.sin(a), np.cos(a)
     assert np.allclose(found, np.exp(s) * (c * s * a + c * a + s))
     assert np.allclose(np.asarray(seen[0]), np.exp(s) * (s * a + a))
+    assert len(one.arrived) == 2  # there, and back again
+    del there, loss
+    assert not one.arrived  # later graphs walk the fast way
 
 
 def test_a_second_derivative_comes_back_from_another_device():

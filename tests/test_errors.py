@@ -90,6 +90,8 @@ def outcome(name):
             text = f"{type(error).__name__}: {error}".replace(folder, "tmp_path")
             lines = getattr(error, "made_at", ())
             return Outcome(error, text, frozenset(lines))
+        finally:
+            names.clear()  # or a hooked graph would live as long as its error
     return Outcome(None, "nothing was raised", frozenset())
 
 

@@ -65,6 +65,7 @@ class Autodiff(Layer):
         self.space = TrackedSpace(self)
         self.hooked: WeakSet[Node] = WeakSet()
         self.homes: dict[type, Autodiff] = {}  # whose values came here, by their type
+        self.arrived: WeakSet[Node] = WeakSet()  # where they did, in graphs that live
         self.prepare: Callable[[Any], Any] = _as_it_is
         self.wants_places = bool(getattr(inner, "wants_places", False))
         if checkpointing != NO_CHECKPOINTING:
@@ -174,11 +175,11 @@ class Autodiff(Layer):
         hooked = self.hooked or any(home.hooked for home in self.homes.values())
         seed = self._inner.xp.ones_like(_raw(root.value))
         plain = self.prepare is _as_it_is and watch is None
-        if isinstance(self._inner, Numpy) and plain and not (hooked or self.homes):
+        if isinstance(self._inner, Numpy) and plain and not (hooked or self.arrived):
             with quietly():
                 return Gradients(walk_arrays(root.node, seed, self._inner), self._inner)
         run = self._inner.run
-        if self.homes:
+        if self.arrived:
             run = run_at_home(run, self.homes, type(root.value))
         run = self.prepare(run if watch is None else _watched(run, watch))
         grads = {root.node: seed}

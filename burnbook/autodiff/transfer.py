@@ -62,6 +62,8 @@ def move(value: Any, source: Any, target: Any, dtype: Any) -> Any:
         target.homes[type(value.value)] = source
         target.homes.update(source.homes)
         node = Node(TRANSFER, (value.node,), (), attrs, value.shape)
+        target.arrived.add(node)
+        target.arrived.update(source.arrived)
         return target.tracked(moved, node)
     return target.from_numpy(source.to_numpy(value).astype(dtype))
 
