@@ -35,7 +35,8 @@ test: $(VENV)/test $(VENV)/warm
 notebooks: export BURNBOOK_DISPLAY = static
 notebooks: $(VENV)/test $(VENV)/warm
 	$(BIN)/python -m burnbook_widgets.build notebooks
-	$(BIN)/python -m pytest $(NBVAL) notebooks/*.ipynb notebooks/examples/*.ipynb
+	$(BIN)/python -m pytest $(NBVAL) \
+	  $$($(BIN)/python -m burnbook_widgets.build notebooks --pages)
 
 bench: $(VENV)/bench $(VENV)/warm
 	$(BIN)/python -m pytest -m bench -s -p no:randomly tests/bench $(ARGS)

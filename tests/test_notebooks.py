@@ -21,13 +21,15 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "notebooks"
 SOURCES = sorted((FOLDER / "src").glob("*.py"))
 EXAMPLES = sorted((FOLDER / "src/examples").glob("*.py"))
+TRANSLATIONS = sorted((FOLDER / "src/zh").glob("*.py"))
 CHAPTERS = [path for path in SOURCES if path.stem[0] != "A"]  # an appendix is looked up
 RHYTHM = [
     "goals", "setup", "run-me", "widget", "peek", "raises-exception",
     "exercise", "solution", "recall", "summary",
 ]  # fmt: skip
 MAX_LINES, MAX_COLUMNS, MAX_IGNORED = 15, 79, 2
-MAX_EXAMPLE = 40  # a network that writes fits into one cell
+MAX_EXAMPLE = 40  # a network that writes fits into one cell, so does a page of the book
+MAX_BYTES = 300_000  # of a saved page: it opens at once, also on GitHub
 ONE_CHAPTER = """\
 # %% [markdown] tags=["goals"]
 # # A page
@@ -54,9 +56,12 @@ def exercise_numbers(source: Path, tag: str) -> list[str]:
     return [numbers[0] for numbers in found]
 
 
-pages = pytest.mark.parametrize(
-    "source", [*SOURCES, *EXAMPLES], ids=lambda path: path.stem
-)
+def name(path: Path) -> str:
+    return str(path.relative_to(FOLDER / "src").with_suffix(""))
+
+
+PAGES = [*SOURCES, *EXAMPLES, *TRANSLATIONS]
+pages = pytest.mark.parametrize("source", PAGES, ids=name)
 chapters = pytest.mark.parametrize("source", CHAPTERS, ids=lambda path: path.stem)
 
 
@@ -80,8 +85,10 @@ def test_a_cell_shows_one_idea(source):
     for cell in cells(source):
         if cell.cell_type == "code":
             lines = cell.source.splitlines()
-            if "setup" not in cell.metadata.get("tags", []):
-                most = MAX_EXAMPLE if source in EXAMPLES else MAX_LINES
+            tags = cell.metadata.get("tags", [])
+            if "setup" not in tags:
+                long = source in EXAMPLES or "version" in tags
+                most = MAX_EXAMPLE if long else MAX_LINES
                 assert len(lines) <= most, cell.source
             assert max(map(len, lines)) <= MAX_COLUMNS, cell.source
 
@@ -109,9 +116,31 @@ def test_every_known_exercise_is_in_a_chapter():
 @pages
 def test_links_lead_to_chapters(source):
     text = "\n".join(cell.source for cell in cells(source))
-    linked = set(re.findall(r"\]\((?:\.\./|examples/)?(\w+)\.ipynb\)", text))
+    linked = set(re.findall(r"\]\(([\w./]+)\.ipynb\)", text))
     assert linked
-    assert linked <= {path.stem for path in [*SOURCES, *EXAMPLES]}
+    here = source.parent
+    assert [p for p in linked if not (here / f"{p}.py").resolve().is_file()] == []
+
+
+@chapters
+def test_a_chapter_asks_three_questions_and_compares_with_burn(source):
+    (recall,) = cells(source, "recall")
+    asked = re.findall(r"<summary>(.+?)</summary>", recall.source, re.DOTALL)
+    assert len([question for question in asked if question[-1] in "?."]) >= 3
+    (summary,) = cells(source, "summary")
+    _, _, table = summary.source.partition("**The same in Burn**")
+    assert len(re.findall(r"^\| .+ \| .+ \|$", table, re.MULTILINE)) >= 3
+
+
+@pages
+def test_a_saved_page_is_small_and_holds_no_state(source):
+    path = build.pages_of(FOLDER)[source]
+    assert path.stat().st_size < MAX_BYTES
+    page = nbformat.read(path, as_version=4)
+    assert "widgets" not in page.metadata
+    shown = [o for c in page.cells for o in c.get("outputs", [])]
+    kinds = {kind for output in shown for kind in output.get("data", {})}
+    assert "application/vnd.jupyter.widget-view+json" not in kinds
 
 
 @pages

@@ -148,6 +148,8 @@ three - y
 # | 3.1 | [Model](03_1_model.ipynb) | modules and configs; a network for digits | 25 |
 # | 3.2 | [Data](03_2_data.ipynb) | datasets, batches, loaders | 20 |
 # | 3.3 | [Training](03_3_training.ipynb) | loss, gradients, optimizer, learner | 30 |
+# | | [Training, its versions](03_3_training_versions.ipynb) | the page as Burn 0.11 to 0.22 have it | 15 |
+# | | [训练](zh/03_3_training.ipynb) | chapter 3.3 in Chinese | 30 |
 # | 3.4 | [Backend](03_4_backend.ipynb) | who computes, and with which numbers | 15 |
 # | 3.5 | [Inference](03_5_inference.ipynb) | load what was trained, and predict | 15 |
 # | 4.1 | [Backend](04_01_backend.ipynb) | the one verb behind every operation, and coats for it | 25 |
@@ -243,8 +245,8 @@ check("1.3", answer)
 # in `burnbook/cli/__init__.py`, `burnbook/cli/learn.py`, `burnbook/cli/shared.py`
 # and `burnbook/cli/__main__.py`, the examples in `burnbook/examples/__init__.py` and
 # `burnbook/examples/guide/__init__.py`. These pages are made by
-# `widgets/burnbook_widgets/build.py` and
-# `widgets/burnbook_widgets/chapters/tidy.py`.
+# `widgets/burnbook_widgets/build.py`, `widgets/burnbook_widgets/chapters/tidy.py` and
+# `widgets/burnbook_widgets/chapters/contents.py`.
 #
 # **The same in Burn**
 #

@@ -8,6 +8,8 @@
 # - let the learner train, watch it, stop it, and read what it leaves behind.
 #
 # About 30 minutes. You should have read [chapter 3.2](03_2_data.ipynb).
+# This page [in Chinese, 中文版](zh/03_3_training.ipynb), and
+# [in four versions](03_3_training_versions.ipynb), for older and newer Burn.
 
 # %% tags=["setup"]
 import shutil
@@ -347,6 +349,24 @@ check("3.3.4", answer)
 #
 # A cell runs to its end before the page can answer a click. At `await` it steps aside
 # while training goes on in another thread, and comes back with the result.
+# </details>
+
+# %% [markdown]
+# <details><summary><b>📖 Four versions of this page</b></summary>
+#
+# The book has rewritten this page as Burn moved on. Code that you find elsewhere may
+# follow any of its versions:
+#
+# | version | what is new in it |
+# |---|---|
+# | up to 0.11 | `CrossEntropyLoss::new(None)`, `MNISTBatcher`; a model is made without a device |
+# | 0.15 | `init(&device)`; the folder is emptied first; the learner ends with a summary |
+# | 0.17 | `batch(items, device)`: one batcher serves every device |
+# | 0.19 | `fit` gives a result, and the model is in it |
+# | from 0.20 on | `SupervisedTraining::new(dir, train, valid)….launch(learner)` |
+#
+# Each of them, whole and running, is on [a page of its own](03_3_training_versions.ipynb);
+# all give the same numbers, to the last bit.
 # </details>
 
 # %% [markdown] tags=["summary"]

@@ -2,15 +2,19 @@
 
 A chapter is written in `notebooks/src/NAME.py` (jupytext's percent format: plain text
 that diffs and reviews well) and committed executed as `notebooks/NAME.ipynb`; examples
-likewise, in a folder `examples` of both.
+and translations likewise, in folders `examples` and `zh` of both.
 
     python -m burnbook_widgets.build notebooks            run the chapters that changed
     python -m burnbook_widgets.build notebooks --all      run every chapter
     python -m burnbook_widgets.build notebooks --check    say what is stale, run nothing
+    python -m burnbook_widgets.build notebooks --pages    list all, in random order
+    python -m burnbook_widgets.build notebooks --measure  run every page, keep nothing
+                                                          but its time and its memory
 """
 
 import argparse
 import os
+import random
 import shutil
 import sys
 import time
@@ -19,9 +23,11 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from burnbook_widgets.chapters import contents
 from burnbook_widgets.chapters.tidy import tidy
 
 SECONDS_PER_CELL = 60
+SHELVES = ("examples", "zh")
 
 
 def read_source(source: Path) -> NotebookNode:
@@ -64,7 +70,7 @@ def stale(folder: Path) -> list[str]:
     found = []
     for source, target in pages.items():
         found += problems(source, target)
-    for target in sorted([*folder.glob("*.ipynb"), *folder.glob("examples/*.ipynb")]):
+    for target in files(folder, "*.ipynb"):
         if target not in pages.values():
             where = target.parent.relative_to(folder) / f"{target.stem}.py"
             found.append(f"{target.name}: has no source {folder.name}/src/{where}")
@@ -76,15 +82,36 @@ def pages_of(folder: Path) -> dict[Path, Path]:
     root = folder / "src"
     return {
         source: folder / source.relative_to(root).with_suffix(".ipynb")
-        for source in sorted([*root.glob("*.py"), *root.glob("examples/*.py")])
+        for source in files(root, "*.py")
     }
+
+
+def files(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder and of its shelves."""
+    places = [folder, *(folder / shelf for shelf in SHELVES)]
+    return sorted(path for place in places for path in place.glob(pattern))
+
+
+def name_of(folder: Path, target: Path) -> str:
+    """What a page is called: `01_overview`, `zh/03_3_training`."""
+    return target.relative_to(folder).with_suffix("").as_posix()
 
 
 def execute(source: Path, target: Path) -> float:
     """Run a chapter in a fresh kernel, write it, and return the seconds it took."""
+    notebook = read_source(source)
+    seconds = run(notebook, target)
+    text = nbformat.writes(tidy(notebook)) + "\n"
+    unfinished = target.with_suffix(".tmp")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, target)
+    return seconds
+
+
+def run(notebook: NotebookNode, target: Path) -> float:
+    """Run a notebook where its page lies, and return the seconds it took."""
     from nbclient import NotebookClient
 
-    notebook = read_source(source)
     target.parent.mkdir(exist_ok=True)
     client = NotebookClient(
         notebook,
@@ -95,12 +122,15 @@ def execute(source: Path, target: Path) -> float:
     )
     start = time.perf_counter()
     client.execute()
-    seconds = time.perf_counter() - start
-    text = nbformat.writes(tidy(notebook)) + "\n"
-    unfinished = target.with_suffix(".tmp")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, target)
-    return seconds
+    return time.perf_counter() - start
+
+
+def measure(source: Path, target: Path) -> contents.Figures:
+    """Run a chapter in a fresh kernel, write nothing, and say what it took."""
+    notebook = read_source(source)
+    notebook.cells.append(nbformat.v4.new_code_cell(contents.PEAK))
+    seconds = run(notebook, target)
+    return contents.Figures(seconds, int(notebook.cells[-1].outputs[0].text))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -110,21 +140,51 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="chapters to run, e.g. 01_overview")
     parser.add_argument("--check", action="store_true", help="only say what is stale")
     parser.add_argument("--all", action="store_true", help="run the fresh ones too")
-    asked = parser.parse_args(arguments)
+    parser.add_argument("--pages", action="store_true", help="list them, shuffled")
+    parser.add_argument("--measure", action="store_true", help="time, memory of each")
+    asked = parser.parse_intermixed_args(arguments)
+    folder = asked.folder
     if asked.check:
-        found = stale(asked.folder)
-        sys.stdout.write("".join(f"{line}\n" for line in found))
-        return 1 if found else 0
+        return tell(stale(folder))
+    pages = {
+        source: target
+        for source, target in pages_of(folder).items()
+        if not asked.names or {source.stem, name_of(folder, target)} & {*asked.names}
+    }
+    if asked.pages:
+        order = [str(target) for target in pages.values()]
+        random.shuffle(order)  # no page may need what another one leaves behind
+        tell(order)
+        return 0
     os.environ["BURNBOOK_DISPLAY"] = "static"  # as in the tests: what is shown stays
-    shutil.rmtree(asked.folder / "artifacts", ignore_errors=True)  # each from nothing
-    for source, target in pages_of(asked.folder).items():
-        chosen = source.stem in asked.names if asked.names else True
-        fresh = not (asked.all or asked.names) and not problems(source, target)
-        if chosen and not fresh:
-            seconds = execute(source, target)
-            sys.stdout.write(f"{target.name}: {seconds:.0f} s\n")
-            sys.stdout.flush()
+    for place in (folder, *(folder / shelf for shelf in SHELVES)):
+        shutil.rmtree(place / "artifacts", ignore_errors=True)  # each from nothing
+    if asked.measure:
+        return measure_all(folder, pages)
+    for source, target in pages.items():
+        if asked.all or asked.names or problems(source, target):
+            tell([f"{name_of(folder, target)}: {execute(source, target):.0f} s"])
     return 0
+
+
+def measure_all(folder: Path, pages: dict[Path, Path]) -> int:
+    """Write what pages take into the table of contents; 1 if it lacks one of them."""
+    missing = contents.unlisted(folder, [name_of(folder, p) for p in pages.values()])
+    if missing:
+        return tell([f"{contents.CONTENTS}: no row for {name}" for name in missing])
+    for source, target in pages.items():
+        figures = measure(source, target)
+        contents.update(folder, {name_of(folder, target): figures})
+        took = f"{figures.seconds:.1f} s, {figures.bytes / 1e6:.0f} MB"
+        tell([f"{name_of(folder, target)}: {took}"])
+    return 0
+
+
+def tell(lines: list[str]) -> int:
+    """Write lines for whoever called; 1 if there are any."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

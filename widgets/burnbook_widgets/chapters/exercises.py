@@ -25,6 +25,7 @@ from burnbook_widgets.chapters.answers import Holds, Value, as_array
 from burnbook_widgets.chapters.keeping import KEEPING
 from burnbook_widgets.chapters.learning import LEARNING
 from burnbook_widgets.chapters.measuring import MEASURING
+from burnbook_widgets.chapters.versions import VERSIONS
 
 
 def floats(*values: float) -> Tensor:
@@ -289,6 +290,7 @@ EXERCISES: dict[str, Value | Holds] = {
     **KEEPING,
     **LEARNING,
     **MEASURING,
+    **VERSIONS,
     "1.1": Value(lambda: 6.0, "the slope of w² is 2 w"),
     "1.2": Value(lambda: 2.4, "new w = old w − rate · slope"),
     "1.3": Value(lambda: floats(6), "backward() gives a container: z.grad(container)"),
