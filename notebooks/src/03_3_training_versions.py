@@ -1,0 +1,484 @@
+# %% [markdown] tags=["goals"]
+# # 3.3, once more · Four versions of the training page
+#
+# After this page you can
+#
+# - read the training page of the book in any of its versions, old or new;
+# - say what changed from each to the next, and why;
+# - turn code for one version of Burn into code for another.
+#
+# About 15 minutes. You should have read [chapter 3.3](03_3_training.ipynb).
+
+# %% tags=["setup"]
+import difflib
+import inspect
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+import burnbook
+from burnbook.data import Batcher, DataLoaderBuilder, DigitsDataset
+from burnbook.examples.guide.data import MnistBatch, MnistBatcher
+from burnbook.examples.guide.model import Model, ModelConfig
+from burnbook.examples.guide.training import (
+    TrainingConfig,
+    create_artifact_dir,
+)
+from burnbook.nn import CrossEntropyLoss, CrossEntropyLossConfig
+from burnbook.optim import AdamConfig
+from burnbook.prelude import *
+from burnbook.record import CompactRecorder
+from burnbook.train import (
+    AccuracyMetric,
+    ClassificationOutput,
+    Learner,
+    LearnerBuilder,
+    LossMetric,
+    SupervisedTraining,
+)
+from burnbook_widgets.learn import check, peek
+from burnbook_widgets.pictures import Bars
+
+burnbook.seed(0)
+
+# %% [markdown]
+# The book's page about training has been rewritten several times, for Burn itself moved
+# on. Whoever searches the web finds all of its versions side by side. Four of them are
+# below, and what came after them: each in one cell, each runs, on the small digits, for
+# one epoch. Read those that you need; they do not depend on one another.
+#
+# | version | what is new in it |
+# |---|---|
+# | [up to 0.11](#Up-to-0.11) | the first one; devices have no part in making a model |
+# | [0.15](#0.15) | models and losses are made *on a device*; the folder is emptied first |
+# | [0.17](#0.17) | the batcher is told the device with every batch; the Chinese book shows this one |
+# | [0.19](#0.19) | `fit` gives a result, and the model is in it |
+# | [from 0.20 on](#From-0.20-on) | data and metrics first, then `launch` a learner |
+#
+# What is the same in all of them stands here once.
+
+
+# %% tags=["run-me"]
+device = Autodiff(Numpy())
+train_set, test_set = DigitsDataset.train(), DigitsDataset.test()
+config = TrainingConfig(ModelConfig(10, 64), AdamConfig(), num_epochs=1)
+config = config.with_num_workers(2).with_learning_rate(1e-3)
+
+
+def loader(batcher, dataset):
+    builder = DataLoaderBuilder(batcher).batch_size(config.batch_size)
+    builder = builder.shuffle(config.seed).num_workers(config.num_workers)
+    return builder.build(dataset)
+
+
+len(train_set), len(test_set)
+
+# %% [markdown]
+# Each version runs in a folder of its own.
+
+# %% tags=["run-me"]
+home = Path("artifacts/versions")
+versions, models = {}, {}
+
+
+def run(version, train):
+    versions[version] = train
+    models[version] = train(home / version)
+    print(version, "gives a model on", *models[version].devices())
+
+
+# %% [markdown]
+# ## Up to 0.11
+#
+# A loss is made from a pad token, or none. In Rust, `init::<B>()` names the backend as a
+# type, and its default device is meant; here a backend is an object and goes in
+# parentheses. Names were in capitals then: `MNISTBatcher`. It keeps its device, so
+# there are two, one with gradients and one without.
+
+
+# %% tags=["run-me"]
+class MNISTBatcher(Batcher):
+    def __init__(self, device):
+        self.device = device
+
+    def batch(self, items):
+        pixels = np.stack([item.image for item in items])
+        images = Tensor[3].from_numpy(pixels, self.device)
+        labels = [item.label for item in items]
+        targets = Tensor[1, Int].from_ints(labels, self.device)
+        return MnistBatch((images / 255 - 0.1307) / 0.3081, targets)
+
+
+# %% tags=["run-me", "version"]
+def forward_0_11(self, images, targets):
+    output = self.forward(images)
+    loss = CrossEntropyLoss.new(None).forward(output, targets)
+    return ClassificationOutput(loss, output, targets)
+
+
+def train_0_11(artifact_dir):
+    Model.forward_classification = forward_0_11
+    artifact_dir.mkdir(parents=True, exist_ok=True)
+    config.save(artifact_dir / "config.json")
+    device.seed(config.seed)
+
+    batcher_train = MNISTBatcher(device)
+    batcher_valid = MNISTBatcher(device.inner)
+    train = loader(batcher_train, train_set)
+    valid = loader(batcher_valid, test_set)
+
+    model, optim = config.model.init(device), config.optimizer.init()
+    learner = (
+        LearnerBuilder(artifact_dir)
+        .metric_train_numeric(AccuracyMetric())
+        .metric_valid_numeric(AccuracyMetric())
+        .metric_train_numeric(LossMetric())
+        .metric_valid_numeric(LossMetric())
+        .with_file_checkpointer(CompactRecorder())
+        .devices([device])
+        .num_epochs(config.num_epochs)
+        .renderer(None)
+        .build(model, optim, config.learning_rate)
+    )
+    model = learner.fit(train, valid)
+    model.save_file(artifact_dir / "model", CompactRecorder())
+    return model
+
+
+# %% [markdown]
+# One line in it is not the book's: `renderer(None)` spares this page five dashboards.
+
+# %% tags=["run-me"]
+run("0.11", train_0_11)
+sorted(path.name for path in (home / "0.11").iterdir())
+
+# %% [markdown]
+# ## 0.15
+#
+# The version that our book follows. Everything that holds numbers is made on a device,
+# so a program can use several; a loss, like a model, has a config. Results of an earlier
+# run are deleted before they can mix with those of this one, and the learner ends with
+# a summary.
+
+
+# %% tags=["run-me", "version"]
+def forward_0_15(self, images, targets):
+    output = self.forward(images)
+    loss = CrossEntropyLossConfig().init(output.device())
+    loss = loss.forward(output, targets)
+    return ClassificationOutput(loss, output, targets)
+
+
+def train_0_15(artifact_dir):
+    Model.forward_classification = forward_0_15
+    create_artifact_dir(artifact_dir)
+    config.save(artifact_dir / "config.json")
+    device.seed(config.seed)
+
+    batcher_train = MnistBatcher(device)
+    batcher_valid = MnistBatcher(device.inner)
+    train = loader(batcher_train, train_set)
+    valid = loader(batcher_valid, test_set)
+
+    model, optim = config.model.init(device), config.optimizer.init()
+    learner = (
+        LearnerBuilder(artifact_dir)
+        .metric_train_numeric(AccuracyMetric())
+        .metric_valid_numeric(AccuracyMetric())
+        .metric_train_numeric(LossMetric())
+        .metric_valid_numeric(LossMetric())
+        .with_file_checkpointer(CompactRecorder())
+        .devices([device])
+        .num_epochs(config.num_epochs)
+        .summary()
+        .renderer(None)
+        .build(model, optim, config.learning_rate)
+    )
+    model = learner.fit(train, valid)
+    model.save_file(artifact_dir / "model", CompactRecorder())
+    return model
+
+
+# %% tags=["run-me"]
+run("0.15", train_0_15)
+
+# %% [markdown]
+# ## 0.17
+#
+# A batcher that keeps a device sends every batch there, also when a learner trains on
+# four of them. So the device moved into the call, `batch(items, device)`, and who asks
+# for the batch says where it is needed. One batcher is enough, and the learner itself
+# asks for validation without gradients.
+
+
+# %% tags=["run-me", "version"]
+def train_0_17(artifact_dir):
+    Model.forward_classification = forward_0_15
+    create_artifact_dir(artifact_dir)
+    config.save(artifact_dir / "config.json")
+    device.seed(config.seed)
+
+    batcher = MnistBatcher()
+    train = loader(batcher, train_set)
+    valid = loader(batcher, test_set)
+
+    model, optim = config.model.init(device), config.optimizer.init()
+    learner = (
+        LearnerBuilder(artifact_dir)
+        .metric_train_numeric(AccuracyMetric())
+        .metric_valid_numeric(AccuracyMetric())
+        .metric_train_numeric(LossMetric())
+        .metric_valid_numeric(LossMetric())
+        .with_file_checkpointer(CompactRecorder())
+        .devices([device])
+        .num_epochs(config.num_epochs)
+        .summary()
+        .renderer(None)
+        .build(model, optim, config.learning_rate)
+    )
+    model = learner.fit(train, valid)
+    model.save_file(artifact_dir / "model", CompactRecorder())
+    return model
+
+
+# %% tags=["run-me"]
+run("0.17", train_0_17)
+
+# %% [markdown]
+# ## 0.19
+#
+# `fit` no longer gives a model but a result with the model in it, and that model is
+# ready for inference: without gradients, `valid()` already called. Here `fit` gives the
+# model, as the older versions do, and leaves the result in `learner.result`.
+
+
+# %% tags=["run-me", "version"]
+def train_0_19(artifact_dir):
+    Model.forward_classification = forward_0_15
+    create_artifact_dir(artifact_dir)
+    config.save(artifact_dir / "config.json")
+    device.seed(config.seed)
+
+    batcher = MnistBatcher()
+    train = loader(batcher, train_set)
+    valid = loader(batcher, test_set)
+
+    model, optim = config.model.init(device), config.optimizer.init()
+    learner = (
+        LearnerBuilder(artifact_dir)
+        .metric_train_numeric(AccuracyMetric())
+        .metric_valid_numeric(AccuracyMetric())
+        .metric_train_numeric(LossMetric())
+        .metric_valid_numeric(LossMetric())
+        .with_file_checkpointer(CompactRecorder())
+        .devices([device])
+        .num_epochs(config.num_epochs)
+        .summary()
+        .renderer(None)
+        .build(model, optim, config.learning_rate)
+    )
+    learner.fit(train, valid)
+    result = learner.result
+    model = result.model.valid()
+    model.save_file(artifact_dir / "model", CompactRecorder())
+    return model
+
+
+# %% tags=["run-me"]
+run("0.19", train_0_19)
+
+# %% [markdown]
+# ## From 0.20 on
+#
+# What is trained (model, optimizer, rate: the *learner*) is apart from how it is trained
+# (data, metrics, epochs: the *training*), for there are other ways to train than with
+# examples. A metric is named once and serves both splits.
+
+
+# %% tags=["run-me", "version"]
+def train_0_20(artifact_dir):
+    Model.forward_classification = forward_0_15
+    create_artifact_dir(artifact_dir)
+    config.save(artifact_dir / "config.json")
+    device.seed(config.seed)
+
+    batcher = MnistBatcher()
+    train = loader(batcher, train_set)
+    valid = loader(batcher, test_set)
+
+    training = (
+        SupervisedTraining(artifact_dir, train, valid)
+        .metrics([AccuracyMetric(), LossMetric()])
+        .with_file_checkpointer(CompactRecorder())
+        .num_epochs(config.num_epochs)
+        .summary()
+        .renderer(None)
+    )
+    model, optim = config.model.init(device), config.optimizer.init()
+    result = training.launch(Learner(model, optim, config.learning_rate))
+    model = result.model
+    model.save_file(artifact_dir / "model", CompactRecorder())
+    return model
+
+
+# %% tags=["run-me"]
+run("0.20", train_0_20)
+
+# %% [markdown]
+# ## The same numbers
+#
+# Five programs, one training: every weight and every number in the logs is the same, to
+# the last bit.
+
+
+# %% tags=["run-me"]
+def weights(version):
+    params = models[version].named_params()
+    return [param.val().to_data().to_numpy().tobytes() for _, param in params]
+
+
+def logs(version):
+    paths = sorted((home / version).glob("*/epoch-1/*.log"))
+    return [(path.parts[-3], path.name, path.read_bytes()) for path in paths]
+
+
+for a, b in pairwise(versions):
+    alike = weights(a) == weights(b), logs(a) == logs(b)
+    print(f"{a} and {b}: the same weights {alike[0]}, logs {alike[1]}")
+
+# %% [markdown]
+# ## See it
+#
+# Choose any two versions, and the lines that differ are shown: `-` is in the first one
+# only, `+` in the second one only. They are read from the cells above, so change those
+# as you like.
+
+
+# %% tags=["run-me"]
+def changes(old, new):
+    pages = [inspect.getsource(versions[name]) for name in (old, new)]
+    lines = difflib.ndiff(*(page.splitlines()[1:] for page in pages))
+    return [line for line in lines if line[0] in "+-"]
+
+
+print("\n".join(changes("0.15", "0.17")))
+
+# %% tags=["widget"]
+lengths = {f"{a} → {b}": len(changes(a, b)) for a, b in pairwise(versions)}
+Bars(lengths, "Lines that went or came")
+
+# %% [markdown]
+# ## Look inside
+#
+# The newest form is thin: it has the options of the builder, and gives a learner the
+# plan that `build` would have given it.
+
+# %% tags=["peek"]
+peek(SupervisedTraining.launch)
+
+# %% [markdown]
+# ## Where it breaks
+#
+# Two versions in one line: the learner of 0.20 has no folder, no metrics and no epochs,
+# and `fit` is a word of 0.15.
+
+# %% tags=["raises-exception"]
+learner = Learner(config.model.init(device), AdamConfig().init(), 1e-3)
+learner.fit(
+    loader(MnistBatcher(), train_set), loader(MnistBatcher(), test_set)
+)
+
+# %% [markdown]
+# ## Exercises
+
+# %% tags=["exercise"]
+# exercise 3.3.5: the first version in which a trained model has no gradients
+answer = ...
+check("3.3.5", answer)
+
+# %% tags=["solution"]
+answer = "0.19"
+check("3.3.5", answer)
+
+
+# %% tags=["exercise"]
+# exercise 3.3.6: a batcher of numbers for every version. Its device is said
+# when it is made, or with the batch; what is said with the batch wins
+class AnyBatcher(Batcher):
+    def __init__(self, device=None):
+        self.device = device
+
+    def batch(self, items, device=None):
+        return Tensor[1].from_floats(items, Numpy())
+
+
+answer = ...  # AnyBatcher, when it is ready
+check("3.3.6", answer)
+
+
+# %% tags=["solution"]
+class AnyBatcher(Batcher):
+    def __init__(self, device=None):
+        self.device = device
+
+    def batch(self, items, device=None):
+        return Tensor[1].from_floats(items, device or self.device or Numpy())
+
+
+answer = AnyBatcher
+check("3.3.6", answer)
+
+# %% tags=["exercise"]
+# exercise 3.3.7: what 0.19 gives, made of what 0.17 gives: models["0.17"]
+answer = ...
+check("3.3.7", answer)
+
+# %% tags=["solution"]
+answer = models["0.17"].valid()
+check("3.3.7", answer)
+
+# %% [markdown] tags=["recall"]
+# ## Recall
+#
+# <details><summary>Why did the device move from the batcher into its call?</summary>
+#
+# With several devices, each wants its own batches. One batcher that keeps one device
+# sends them all to the same place.
+# </details>
+#
+# <details><summary>Where did a model get its device before 0.12?</summary>
+#
+# From the type: every backend had a default device, and the model was made there.
+# </details>
+#
+# <details><summary>Why does the result of a training hold a model without gradients?</summary>
+#
+# It will be asked, not trained on; nothing needs to be remembered for a backward pass.
+# Who wants to train on finds the model with gradients in `learner.result.model`.
+# </details>
+
+# %% [markdown] tags=["summary"]
+# ## Summary
+#
+# - The training itself never changed; who holds what did.
+# - Devices went from the type to `init(device)`, and from the batcher to its call.
+# - Results went from a model to a result with the model in it.
+# - A training and what it trains are two things since 0.20.
+# - All of these forms run here, side by side, and give the same numbers.
+#
+# **Where this lives.** `burnbook/train/builder.py` and `burnbook/train/supervised.py`,
+# which chapter [4.6](04_06_learner.ipynb) explains; the exercises' answers in
+# `widgets/burnbook_widgets/chapters/versions.py`.
+#
+# **The same in Burn**
+#
+# | here | up to 0.11 | 0.15 | 0.17 | 0.19 | 0.20 to 0.22 |
+# |---|---|---|---|---|---|
+# | a batcher | `MNISTBatcher::<B>::new(device)` | `MnistBatcher::<B>::new(device)` | `MnistBatcher::default()` | the same | the same |
+# | `batch(items)`, `batch(items, device)` | `batch(items)` | the same | `batch(items, &device)` | the same | the same |
+# | a loss | `CrossEntropyLoss::new(None)` | `CrossEntropyLossConfig::new().init(&device)` | the same | the same | the same |
+# | `config.model.init(device)` | `init::<B>()` | `init::<B>(&device)` | the same | the same | `init(&device)` in 0.22 |
+# | `learner.fit(train, valid)` | the model | the model | the model | `result.model` | `training.launch(learner).model` |
+#
+# Back to [3.3 · Training](03_3_training.ipynb); next: [3.4 · Backend](03_4_backend.ipynb)

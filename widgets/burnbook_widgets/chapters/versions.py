@@ -1,0 +1,43 @@
+"""Basic workflow · Training, its versions. The exercises about old and new forms.
+
+They belong to the page beside chapter 3.3; see exercises.py for the others.
+"""
+
+from typing import Any
+
+from burnbook.examples.guide.model import Model
+from burnbook.prelude import Numpy
+from burnbook_widgets.chapters.answers import Holds, Value, as_array
+
+
+def for_every_version(kind: Any) -> str | None:
+    """Ask for a batcher whose device is said when it is made, or with the batch."""
+    short, long = Numpy("f32"), Numpy("f64")
+    tries = [
+        ("made without a device, told f64", kind(), (long,), long),
+        ("made for f64, told nothing", kind(long), (), long),
+        ("made for f64, told f32", kind(long), (short,), short),
+        ("made without a device, told nothing", kind(), (), None),
+    ]
+    for name, batcher, told, wanted in tries:
+        batch = batcher.batch([3.0, 1.0], *told)
+        if as_array(batch).tolist() != [3.0, 1.0]:
+            return f"{name}, it changes the numbers"
+        if wanted is not None and batch.device() is not wanted:
+            return f"{name}, it works on {batch.device()}"
+    return None
+
+
+def without_gradients(model: Any) -> str | None:
+    """Ask for a trained model of the guide, ready for inference."""
+    if not isinstance(model, Model):
+        return "it is not a model of the guide"
+    tracked = any(device.ad_enabled for device in model.devices())
+    return "it still has gradients" if tracked else None
+
+
+VERSIONS = {
+    "3.3.5": Value(lambda: "0.19", "devices() says what a model is on"),
+    "3.3.6": Holds(for_every_version, "device or self.device or Numpy()"),
+    "3.3.7": Holds(without_gradients, "the learner calls it before it validates"),
+}
