@@ -142,7 +142,7 @@ def notebook(monkeypatch):
     pytest.importorskip("anywidget")
     monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
     from burnbook_widgets import NotebookRenderer
-    from tests.test_widgets import Page
+    from tests.training_page import Page
 
     return NotebookRenderer(Page())
 

@@ -23,9 +23,18 @@ Point = tuple[float, float]
 LIGHT = {"ink": "#24292f", "quiet": "#8a929c", "train": "#0072b2", "valid": "#d55e00"}
 DARK = {"ink": "#e3e6ea", "quiet": "#868d96", "train": "#56b4e9", "valid": "#e69f00"}
 MIDDLE = {"ink": "#737b85", "quiet": "#8a929c", "train": "#0f7dbd", "valid": "#d55e00"}
+# Other runs beside one's own: "run0", "run1", …; a drawing names only those in it.
+LIGHT_RUNS = ("#007a5a", "#a3477f", "#7a6300", "#4b5259", "#6f4bb0", "#9c2f2f")
+DARK_RUNS = ("#1fc795", "#e08fbf", "#f0e442", "#c3c9d0", "#b9a1f2", "#ff8f8f")
+MIDDLE_RUNS = ("#12966f", "#b85f97", "#94790a", "#737b85", "#8a6cc9", "#c14d4d")
+RUNS = {
+    f"run{place}": tones
+    for place, tones in enumerate(zip(LIGHT_RUNS, DARK_RUNS, MIDDLE_RUNS, strict=True))
+}
 
 SANS = "var(--jp-ui-font-family,system-ui,sans-serif)"
 HAN = "'Noto Sans CJK SC','PingFang SC','Microsoft YaHei'"  # where the first has none
+
 CLEAR = (128, 128, 128, 0)  # grey, so that soft edges have no dark or bright rim
 
 
@@ -106,7 +115,7 @@ class Drawing:
             f'viewBox="0 0 {self.width} {self.height}" '
             f'style="max-width:100%;height:auto" '
             f'aria-label="{escape(self.title, quote=True)}">\n'
-            f"<style>{_stylesheet(name, family)}</style>\n{body}\n</svg>"
+            f"<style>{_stylesheet(name, family, self._runs())}</style>\n{body}\n</svg>"
         )
 
     @property
@@ -114,6 +123,10 @@ class Drawing:
         """Whether words are in Chinese, Japanese, Korean or pictures."""
         words = (shape.text for shape in self.shapes if isinstance(shape, Words))
         return any(columns(text) > len(text) for text in words)
+
+    def _runs(self) -> list[str]:
+        """The roles of other runs that are drawn."""
+        return sorted({shape.role for shape in self.shapes} & RUNS.keys())
 
     def png(self, scale: int = 2) -> bytes | None:
         """The drawing as PNG with a clear background; None if it cannot be one.
@@ -164,14 +177,21 @@ def columns(text: str) -> int:
     return len(text) + wide
 
 
-def _stylesheet(name: str, family: str) -> str:
+def _tone(role: str) -> str:
+    return LIGHT[role] if role in LIGHT else RUNS[role][0]
+
+
+def _stylesheet(name: str, family: str, runs: Sequence[str] = ()) -> str:
     def block(colours: dict[str, str]) -> str:
-        return "".join(f"--bb-{role}:{tone};" for role, tone in colours.items())
+        more = {role: RUNS[role][colours is DARK] for role in runs}
+        return "".join(
+            f"--bb-{role}:{tone};" for role, tone in {**colours, **more}.items()
+        )
 
     roles = "".join(
         f".{name} .{role}-line{{stroke:var(--bb-{role})}}"
         f".{name} .{role}-fill{{fill:var(--bb-{role})}}"
-        for role in LIGHT
+        for role in (*LIGHT, *runs)
     )
     return (
         f".{name}{{{block(LIGHT)}}}"
@@ -204,7 +224,7 @@ def _extent(points: Sequence[Point]) -> tuple[int, int, int, int]:
 
 
 def _svg_shape(shape: Shape) -> str:
-    tone = LIGHT[shape.role]
+    tone = _tone(shape.role)
     match shape:
         case Line(points, role, width, opacity, dash):
             dashes = f' stroke-dasharray="{" ".join(map(str, dash))}"' if dash else ""
@@ -240,7 +260,7 @@ def _svg_shape(shape: Shape) -> str:
 
 
 def _png_shape(pen, shape: Shape, zoom: int) -> None:
-    tone = MIDDLE[shape.role]
+    tone = RUNS[shape.role][2] if shape.role in RUNS else MIDDLE[shape.role]
     match shape:
         case Line(points, _, width, opacity, dash):
             colour = tone + f"{round(255 * opacity):02x}"

@@ -5,9 +5,10 @@ from pathlib import Path
 _FOLDER = Path(__file__).parent / "js"
 
 
-def script(name: str) -> str:
-    """The ES module of a view, as text."""
-    return (_FOLDER / f"{name}.js").read_text(encoding="utf-8")
+def script(*names: str) -> str:
+    """The ES module of a view, as text; a long one is kept in several files."""
+    parts = [(_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names]
+    return "\n".join(parts)
 
 
 def sheet(name: str) -> str:

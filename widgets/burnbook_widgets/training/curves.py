@@ -121,6 +121,14 @@ def merged(table: np.ndarray) -> np.ndarray:
     )
 
 
+def thin(table: np.ndarray, most: int = 240) -> np.ndarray:
+    """Merge neighbouring buckets until at most `most` are left."""
+    while len(table) > most:
+        even = len(table) // 2 * 2
+        table = np.vstack([merged(table[:even]), table[even:]])
+    return table
+
+
 @dataclass(frozen=True)
 class EpochMean:
     """Mean of one metric over one epoch, and the range of its batches.

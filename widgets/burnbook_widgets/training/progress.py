@@ -30,6 +30,7 @@ class Meter:
         self.split = "train"
         self.epoch, self.iteration = start_epoch, 0
         self.items = self.total = 0
+        self.lr: float | None = None
         self._share = FIRST_GUESS
         self._began = clock()
         self._epoch_began = self._valid_began = self._began
@@ -39,12 +40,20 @@ class Meter:
         self._speed = 0.0
 
     def note(
-        self, split: str, epoch: int, items: int, total: int, iteration: int
+        self,
+        split: str,
+        epoch: int,
+        items: int,
+        total: int,
+        iteration: int,
+        lr: float | None = None,
     ) -> None:
         """Note where the run is."""
         if self._seen != (split, epoch):
             self._turn(split, epoch, items)
         self.items, self.total, self.iteration = items, total, iteration
+        if lr is not None:
+            self.lr = lr
 
     def _turn(self, split: str, epoch: int, items: int) -> None:
         now = self.clock()
@@ -114,3 +123,40 @@ def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{seconds // 60} min {seconds % 60} s"
     return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+
+
+def facts_of(meter: Meter) -> list[str]:
+    """What the line below the bar says: how far, how fast, how long, at what rate."""
+    facts = [f"{meter.items:,} of {meter.total:,} items"] if meter.total else []
+    if meter.speed() > 0:
+        facts.append(f"{meter.speed():,.0f} items/s")
+    left = meter.seconds_left()
+    if left is not None:
+        facts.append(f"about {duration(left)} left")
+    if meter.iteration:
+        facts.append(f"iteration {meter.iteration:,}")
+    if meter.lr is not None:
+        facts.append(f"learning rate {meter.lr:.3g}")
+    memory = memory_used()
+    if memory is not None:
+        facts.append(f"memory {size(memory)}")
+    return facts
+
+
+def memory_used() -> int | None:
+    """Bytes of memory that this process holds; None where nobody can tell."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return int(psutil.Process().memory_info().rss)
+
+
+def size(count: float) -> str:
+    """A number of bytes for people.
+
+    Example:
+        >>> size(312_400_000), size(2_310_000_000)
+        ('312 MB', '2.31 GB')
+    """
+    return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.3g} GB"

@@ -8,93 +8,73 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
 from burnbook_widgets.drawing import Area, Drawing, Line, Mark, Point, Words
-from burnbook_widgets.training.curves import Curves, merged
+from burnbook_widgets.training.curves import Curves, thin
+from burnbook_widgets.training.look import Look, smooth
+from burnbook_widgets.training.others import OtherRun
+from burnbook_widgets.training.ruler import Axes, log_ticks, run_mark, ticks
 
 PANEL_WIDTH, PANEL_HEIGHT = 400, 250
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 44
 DASH = {"train": (), "valid": (7.0, 4.0)}
 MARK = {"train": "circle", "valid": "square"}
+RUN_DASH = ((2, 3), (10, 3, 2, 3), (5, 2), (12, 4), (2, 2, 6, 2), (1, 4))
+USUAL = Look()
 
 
-def ticks(low: float, high: float, count: int = 5, whole: bool = False) -> list[float]:
-    """Round numbers between low and high: multiples of 1, 2 or 5 times a power of ten.
+def picture(
+    curves: Curves,
+    units: dict[str, str] | None = None,
+    look: Look = USUAL,
+    others: Sequence[tuple[int, OtherRun]] = (),
+) -> Drawing:
+    """Draw every metric of a run on its own axes, train solid and valid dashed.
 
-    Example:
-        >>> ticks(0.0, 2.3)
-        [0.0, 0.5, 1.0, 1.5, 2.0]
-        >>> ticks(0, 3, whole=True)
-        [0.0, 1.0, 2.0, 3.0]
+    others: runs to draw too, each with the place that gives it its colour and mark.
     """
-    rough = (high - low) / max(count, 1)
-    if not math.isfinite(rough) or rough <= 0:
-        return [low]
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = min(
-        (m * power for m in (1, 2, 5, 10)), key=lambda s: abs(math.log(s / rough))
-    )
-    if whole:
-        step = max(1.0, round(step))
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    return [round(k * step, 12) + 0.0 for k in range(first, last + 1)]
-
-
-@dataclass(frozen=True)
-class Axes:
-    """A box on the sheet with the ranges of values it shows."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    left: float
-    right: float
-    top: float
-    bottom: float
-
-    def at(self, x: float, y: float) -> Point:
-        """Where a value lies on the sheet, kept inside the box."""
-        across = (x - self.x[0]) / (self.x[1] - self.x[0])
-        up = (y - self.y[0]) / (self.y[1] - self.y[0])
-        across, up = min(max(across, 0.0), 1.0), min(max(up, 0.0), 1.0)
-        return (
-            self.left + across * (self.right - self.left),
-            self.bottom - up * (self.bottom - self.top),
-        )
-
-
-def picture(curves: Curves, units: dict[str, str] | None = None) -> Drawing:
-    """Draw every metric of a run on its own axes, train solid and valid dashed."""
     metrics = curves.metrics
     columns = min(2, max(1, len(metrics)))
     rows = math.ceil(len(metrics) / columns)
-    sheet = Drawing(
-        columns * PANEL_WIDTH, rows * PANEL_HEIGHT + 26, describe(curves, units)
-    )
-    _legend(sheet)
-    span = x_range(curves)
+    own = not curves.is_empty() or not others
+    head = 26 * own + 20 * len(others)
+    about = describe(curves, units, [other for _, other in others])
+    sheet = Drawing(columns * PANEL_WIDTH, rows * PANEL_HEIGHT + head, about)
+    if own:
+        _legend(sheet)
+    for row, (place, other) in enumerate(others):
+        _run_legend(sheet, 26 * own + 20 * row + 8, place, other.name)
+    low, high = x_range(curves) if own else (0.0, 1.0)
+    ends = [t[-1, 0] for _, other in others for t in other.tables.values()]
+    span = low, max([high, *map(math.ceil, ends)])
     for place, metric in enumerate(metrics):
         row, column = divmod(place, columns)
-        left, top = column * PANEL_WIDTH, row * PANEL_HEIGHT + 26
+        left, top = column * PANEL_WIDTH, row * PANEL_HEIGHT + head
         box = Axes(
             span,
-            _y_range(curves, metric),
+            _y_range(curves, metric, look, others),
             left + LEFT,
             left + PANEL_WIDTH - RIGHT,
             top + TOP,
             top + PANEL_HEIGHT - BOTTOM,
+            look.log,
         )
         unit = (units or {}).get(metric, "")
         _axes(sheet, box, f"{metric} ({unit})" if unit else metric)
-        _lines(sheet, box, curves, metric)
+        for run, other in others:
+            _other_lines(sheet, box, run, other, metric)
+        _lines(sheet, box, curves, metric, look)
     return sheet
 
 
-def describe(curves: Curves, units: dict[str, str] | None = None) -> str:
+def describe(
+    curves: Curves,
+    units: dict[str, str] | None = None,
+    others: Sequence[OtherRun] = (),
+) -> str:
     """Say in a sentence what the curves show, for those who cannot see them."""
     parts = []
     for metric in curves.metrics:
@@ -104,6 +84,12 @@ def describe(curves: Curves, units: dict[str, str] | None = None) -> str:
             if epochs:
                 first, last = (figure(e.mean) + unit for e in (epochs[0], epochs[-1]))
                 parts.append(f"{split} {metric} from {first} to {last}")
+    for other in others:
+        parts += [
+            f"{other.name} {split} {metric} to {figure(table[-1, 1])}"
+            for (metric, split), table in other.tables.items()
+            if metric in curves.metrics
+        ]
     rows = len(curves.rows())
     return f"Curves of {rows} epoch{'s' * (rows != 1)}. " + "; ".join(parts)
 
@@ -171,6 +157,33 @@ def _legend(sheet: Drawing) -> None:
     )
 
 
+def _run_legend(sheet: Drawing, y: float, run: int, name: str) -> None:
+    ends = ((LEFT, y), (LEFT + 30, y))
+    sheet.add(
+        Line(ends, f"run{run}", 2.0, 1.0, RUN_DASH[run]),
+        run_mark((LEFT + 15, y), run),
+        Words((LEFT + 37, y + 4), name),
+    )
+
+
+def _other_lines(
+    sheet: Drawing, box: Axes, run: int, other: OtherRun, metric: str
+) -> None:
+    for split in ("train", "valid"):
+        table = other.tables.get((metric, split))
+        if table is None:
+            continue
+        table = thin(table[:, [0, 1, 1, 1]])
+        every = math.ceil(len(table) / 12)
+        for part in _unbroken(table, box.log):
+            line = _line(box, part)
+            if split == "train":
+                sheet.add(Line(line, f"run{run}", 1.0, 0.75))
+            else:
+                sheet.add(Line(line, f"run{run}", 2.0, 1.0, RUN_DASH[run]))
+                sheet.add(*(run_mark(at, run) for at in line[::every]))
+
+
 def x_range(curves: Curves) -> tuple[float, float]:
     """The epochs to show: whole ones, as far as the run has come."""
     ends = [
@@ -184,13 +197,29 @@ def x_range(curves: Curves) -> tuple[float, float]:
     return math.floor(min(ends)), max(math.ceil(max(ends) - 1e-9), min(ends) + 1)
 
 
-def _y_range(curves: Curves, metric: str) -> tuple[float, float]:
-    tables = [table[:, 1] for name, _, _, table in curves.series() if name == metric]
+def _y_range(
+    curves: Curves,
+    metric: str,
+    look: Look = USUAL,
+    others: Sequence[tuple[int, OtherRun]] = (),
+) -> tuple[float, float]:
+    tables = [
+        table[:, 1]
+        for name, _, kind, table in curves.series()
+        if name == metric and kind in _kinds(look)
+    ]
+    for _, other in others:
+        tables += [t[:, 1] for (name, _), t in other.tables.items() if name == metric]
     values = np.concatenate(tables)
     values = values[np.isfinite(values)]
+    if look.log:
+        values = values[values > 0]
     if not len(values):
-        return 0.0, 1.0
+        return (0.1, 1.0) if look.log else (0.0, 1.0)
     low, high = float(values.min()), float(values.max())
+    if look.log:
+        room = max(1.1, (high / low) ** 0.06)
+        return low / room, high * room
     margin = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
     # A range that starts just above zero starts at zero: bars of truth, not of drama.
     base = 0.0 if 0 <= low < (high - low) * 0.25 else low - margin
@@ -199,7 +228,7 @@ def _y_range(curves: Curves, metric: str) -> tuple[float, float]:
 
 def _axes(sheet: Drawing, box: Axes, title: str) -> None:
     sheet.add(Words((box.left, box.top - 12), title, "ink", 13, bold=True))
-    for value in ticks(*box.y):
+    for value in log_ticks(*box.y) if box.log else ticks(*box.y):
         x, y = box.at(box.x[0], value)
         sheet.add(
             Line(((x, y), (box.right, y)), "quiet", 1.0, 0.3),
@@ -220,25 +249,45 @@ def _axes(sheet: Drawing, box: Axes, title: str) -> None:
     )
 
 
-def _lines(sheet: Drawing, box: Axes, curves: Curves, metric: str) -> None:
-    series = [s for s in curves.series() if s[0] == metric]
+def _kinds(look: Look) -> tuple[str, ...]:
+    return ("steps",) * look.steps + ("epochs",) * look.epochs
+
+
+def _lines(
+    sheet: Drawing, box: Axes, curves: Curves, metric: str, look: Look = USUAL
+) -> None:
+    series = [s for s in curves.series() if s[0] == metric and s[2] in _kinds(look)]
     for _, split, kind, table in series:
         if kind == "steps":
-            for part in _unbroken(thin(table)):
-                band = [box.at(x, high) for x, _, _, high in part]
-                band += [box.at(x, low) for x, _, low, _ in part[::-1]]
-                line = tuple(box.at(x, mean) for x, mean, _, _ in part)
-                sheet.add(Area(tuple(band), split, 0.15), Line(line, split, 1.0, 0.4))
+            _batches(sheet, box, split, thin(table), look)
     for _, split, kind, table in series:
         if kind == "epochs":
-            for part in _unbroken(table):
+            for part in _unbroken(table, box.log):
                 if split == "valid":
                     _whiskers(sheet, box, part)
-                line = tuple(box.at(x, mean) for x, mean, _, _ in part)
+                line = _line(box, part)
                 sheet.add(Line(line, split, 2.0, 1.0, DASH[split]))
                 size = 3.2 if len(table) <= 20 else 2.2
                 if len(table) <= 60:
                     sheet.add(*(Mark(at, split, MARK[split], size) for at in line))
+
+
+def _batches(
+    sheet: Drawing, box: Axes, split: str, table: np.ndarray, look: Look
+) -> None:
+    strong = 0.4 if look.epochs or look.smoothing else 1.0
+    for part in _unbroken(table, box.log):
+        band = [box.at(x, high) for x, _, _, high in part]
+        band += [box.at(x, low) for x, _, low, _ in part[::-1]]
+        line = Line(_line(box, part), split, 1.0, strong)
+        sheet.add(Area(tuple(band), split, 0.15), line)
+    if look.smoothing:
+        for part in _unbroken(smooth(table, look.smoothing), box.log):
+            sheet.add(Line(_line(box, part), split, 2.0))
+
+
+def _line(box: Axes, part: Sequence[Sequence[float]]) -> tuple[Point, ...]:
+    return tuple(box.at(x, mean) for x, mean, _, _ in part)
 
 
 def _whiskers(sheet: Drawing, box: Axes, part: Sequence[Sequence[float]]) -> None:
@@ -248,19 +297,11 @@ def _whiskers(sheet: Drawing, box: Axes, part: Sequence[Sequence[float]]) -> Non
             sheet.add(Line(ends, "valid", 3.0, 0.25))
 
 
-def thin(table: np.ndarray, most: int = 240) -> np.ndarray:
-    """Merge neighbouring buckets until at most `most` are left."""
-    while len(table) > most:
-        even = len(table) // 2 * 2
-        table = np.vstack([merged(table[:even]), table[even:]])
-    return table
-
-
-def _unbroken(table: np.ndarray) -> list[list[list[float]]]:
+def _unbroken(table: np.ndarray, log: bool = False) -> list[list[list[float]]]:
     """Split a table where its mean is not a number: such a value leaves a gap."""
     parts: list[list[list[float]]] = [[]]
     for row in table.tolist():
-        if math.isfinite(row[1]):
+        if math.isfinite(row[1]) and (row[1] > 0 or not log):
             parts[-1].append(row)
         elif parts[-1]:
             parts.append([])

@@ -1,0 +1,252 @@
+// ── part 3: drawing ─────────────────────────────────────────────────────────
+
+const BOX = { left: 56, right: 12, top: 10, bottom: 40 };
+const FONT = 11.5;
+
+// Round numbers: multiples of 1, 2 or 5 times a power of ten.
+function ticks([low, high], count, whole) {
+  const rough = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const off = (step) => Math.abs(Math.log(step / rough));
+  let step = [1, 2, 5, 10].map((m) => m * power).reduce((a, b) => (off(b) < off(a) ? b : a));
+  if (whole) step = Math.max(1, Math.round(step));
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k <= high / step + 1e-9; k++) {
+    found.push(Number((k * step).toPrecision(10)));
+  }
+  return found;
+}
+
+// Powers of ten; within two decades also twos and fives; within half a one, as usual.
+function logTicks([low, high]) {
+  const decades = Math.log10(high / low);
+  if (decades < 0.7) return ticks([low, high], 4, false);
+  const skip = Math.ceil(decades / 7);
+  const found = [];
+  for (let k = Math.floor(Math.log10(low)); k <= Math.ceil(Math.log10(high)); k++) {
+    if (k % skip) continue;
+    for (const m of decades <= 2 ? [1, 2, 5] : [1]) found.push(Number((m * 10 ** k).toPrecision(10)));
+  }
+  return found.filter((value) => value >= low && value <= high);
+}
+
+// Where values lie on the canvas; `across` goes back from a pixel to epochs.
+function scales(panel, width, height, range) {
+  const plot = {
+    left: BOX.left, right: width - BOX.right, top: BOX.top, bottom: height - BOX.bottom,
+  };
+  const [x0, x1] = panel.span;
+  const up = panel.log ? Math.log : (y) => y;
+  const [low, high] = range.map(up);
+  const sx = (x) => plot.left + ((x - x0) / (x1 - x0)) * (plot.right - plot.left);
+  const sy = (y) => plot.bottom - ((up(y) - low) / (high - low)) * (plot.bottom - plot.top);
+  return { plot, sx, sy };
+}
+
+function across(panel, pixel) {
+  const part = (pixel - BOX.left) / (panel.canvas.clientWidth - BOX.left - BOX.right);
+  return panel.span[0] + part * (panel.span[1] - panel.span[0]);
+}
+
+function drawPanel(panel) {
+  const { canvas } = panel;
+  const width = canvas.clientWidth;
+  const height = canvas.clientHeight;
+  if (!width || !height) return;
+  const dense = window.devicePixelRatio || 1;
+  const size = [Math.round(width * dense), Math.round(height * dense)];
+  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
+  const pen = canvas.getContext("2d");
+  pen.setTransform(dense, 0, 0, dense, 0, 0);
+  pen.clearRect(0, 0, width, height);
+
+  const style = getComputedStyle(canvas);
+  const tone = (name) => style.getPropertyValue(`--bb-${name}`).trim();
+  const range = yRange(panel);
+  const { plot, sx, sy } = scales(panel, width, height, range);
+  pen.font = `${FONT}px ${style.fontFamily}`;
+  drawAxes(pen, plot, panel, range, sx, sy, tone);
+  pen.save();
+  pen.beginPath();
+  pen.rect(plot.left, plot.top - 4, plot.right - plot.left + 4, plot.bottom - plot.top + 8);
+  pen.clip();
+  if (panel.kinds.includes("steps")) {
+    const steps = find(panel, "train", "steps");
+    drawBatches(pen, steps, panel, sx, sy, tone("train"));
+  }
+  drawOthers(pen, panel, sx, sy, tone);
+  drawWhiskers(pen, find(panel, "valid", "epochs"), panel, sx, sy, tone("valid"));
+  if (panel.kinds.includes("epochs")) {
+    for (const split of ["train", "valid"]) {
+      drawMeans(pen, find(panel, split, "epochs"), split, panel, sx, sy, tone(split));
+    }
+  }
+  pen.restore();
+  drawSelection(pen, plot, panel, sx, tone("train"));
+  drawCursor(panel, pen, plot, sx, sy, tone("quiet"));
+  if (!tablesOf(panel).some((table) => table.length)) {
+    pen.fillStyle = tone("ink");
+    pen.textAlign = "center";
+    pen.fillText(panel.empty, (plot.left + plot.right) / 2, (plot.top + plot.bottom) / 2);
+  }
+  canvas.setAttribute("aria-label", describe(panel));
+}
+
+function drawAxes(pen, plot, panel, range, sx, sy, tone) {
+  const crisp = (value) => Math.round(value) + 0.5; // one sharp pixel, not two grey ones
+  const rule = (x, y, toX, toY) => {
+    pen.beginPath();
+    pen.moveTo(x, y);
+    pen.lineTo(toX, toY);
+    pen.stroke();
+  };
+  pen.lineWidth = 1;
+  pen.setLineDash([]);
+  pen.textBaseline = "middle";
+  pen.textAlign = "right";
+  for (const value of panel.log ? logTicks(range) : ticks(range, 5, false)) {
+    pen.strokeStyle = tone("grid");
+    rule(plot.left, crisp(sy(value)), plot.right, crisp(sy(value)));
+    pen.fillStyle = tone("ink");
+    const small = value && Math.abs(value) < 1e-4;
+    pen.fillText(small ? value.toExponential() : String(value), plot.left - 7, sy(value));
+  }
+  pen.textAlign = "center";
+  pen.strokeStyle = tone("quiet");
+  for (const value of ticks(panel.span, 6, panel.span[1] - panel.span[0] >= 2)) {
+    rule(crisp(sx(value)), plot.bottom, crisp(sx(value)), plot.bottom + 4);
+    pen.fillText(String(value), sx(value), plot.bottom + 14);
+  }
+  rule(crisp(plot.left), plot.top, crisp(plot.left), plot.bottom);
+  rule(plot.left, crisp(plot.bottom), plot.right, crisp(plot.bottom));
+  pen.fillText("epoch", (plot.left + plot.right) / 2, plot.bottom + 31);
+}
+
+function trace(pen, part, sx, sy, column) {
+  part.forEach((row, i) => pen[i ? "lineTo" : "moveTo"](sx(row[0]), sy(row[column])));
+}
+
+// The batches: their range as a band, their mean faint, and its smoothed form strong.
+function drawBatches(pen, table, panel, sx, sy, tone) {
+  pen.fillStyle = pen.strokeStyle = tone;
+  pen.lineJoin = "round";
+  const alone = !panel.kinds.includes("epochs") && !panel.smoothing;
+  const floor = panel.log ? Number.MIN_VALUE : -Infinity;
+  for (const part of unbroken(table, panel.log)) {
+    pen.globalAlpha = panel.smoothing ? 0.1 : 0.18;
+    pen.beginPath();
+    trace(pen, part, sx, sy, 3);
+    for (const row of part.toReversed()) {
+      pen.lineTo(sx(row[0]), row[2] > floor ? sy(row[2]) : sy(row[1]));
+    }
+    pen.fill();
+    pen.globalAlpha = alone ? 1 : panel.smoothing ? 0.3 : 0.5;
+    pen.lineWidth = alone ? 1.5 : 1;
+    pen.beginPath();
+    trace(pen, part, sx, sy, 1);
+    pen.stroke();
+  }
+  pen.globalAlpha = 1;
+  if (!panel.smoothing) return;
+  pen.lineWidth = 2;
+  for (const part of unbroken(smooth(table, panel.smoothing), panel.log)) {
+    pen.beginPath();
+    trace(pen, part, sx, sy, 1);
+    pen.stroke();
+  }
+}
+
+function drawWhiskers(pen, table, panel, sx, sy, tone) {
+  pen.strokeStyle = tone;
+  pen.globalAlpha = 0.25;
+  pen.lineWidth = 3;
+  for (const [x, mean, low, high] of table) {
+    if (panel.log && !(mean > 0)) continue;
+    pen.beginPath();
+    pen.moveTo(sx(x), sy(panel.log && low <= 0 ? mean : low));
+    pen.lineTo(sx(x), sy(high));
+    pen.stroke();
+  }
+  pen.globalAlpha = 1;
+}
+
+function drawMeans(pen, table, split, panel, sx, sy, tone) {
+  pen.fillStyle = pen.strokeStyle = tone;
+  pen.lineWidth = 2;
+  pen.lineJoin = "round";
+  for (const part of unbroken(table, panel.log)) {
+    pen.setLineDash(DASH[split]);
+    pen.beginPath();
+    trace(pen, part, sx, sy, 1);
+    pen.stroke();
+    pen.setLineDash([]);
+    if (table.length > 60) continue;
+    const size = table.length > 20 ? 2.2 : 3.2;
+    for (const row of part) {
+      const [x, y] = [sx(row[0]), sy(row[1])];
+      pen.beginPath();
+      if (split === "train") pen.arc(x, y, size, 0, 7);
+      else pen.rect(x - size, y - size, 2 * size, 2 * size);
+      pen.fill();
+    }
+  }
+}
+
+// Other runs: colour, dash and mark tell which; the thin line is train.
+function drawOthers(pen, panel, sx, sy, tone) {
+  for (const { run, split, table } of panel.others) {
+    pen.fillStyle = pen.strokeStyle = tone(`run${run}`);
+    pen.lineWidth = split === "train" ? 1 : 2;
+    pen.globalAlpha = split === "train" ? 0.75 : 1;
+    pen.setLineDash(split === "train" ? [] : RUN_DASH[run]);
+    for (const part of unbroken(table, panel.log)) {
+      pen.beginPath();
+      trace(pen, part, sx, sy, 1);
+      pen.stroke();
+    }
+    pen.setLineDash([]);
+    const every = Math.ceil(table.length / 12);
+    const shape = new Path2D(OUTLINES[MARKS[run]]);
+    table.forEach((row, i) => {
+      if (i % every || split === "train" || !Number.isFinite(sy(row[1]))) return;
+      pen.save();
+      pen.translate(sx(row[0]), sy(row[1]));
+      pen.scale(3.4, 3.4);
+      pen.fill(shape);
+      pen.restore();
+    });
+  }
+  pen.globalAlpha = 1;
+}
+
+function drawSelection(pen, plot, panel, sx, tone) {
+  if (!panel.drag || !panel.drag.wide) return;
+  const [from, to] = [panel.drag.from, panel.drag.to].map(sx);
+  pen.fillStyle = tone;
+  pen.globalAlpha = 0.15;
+  pen.fillRect(Math.min(from, to), plot.top, Math.abs(to - from), plot.bottom - plot.top);
+  pen.globalAlpha = 1;
+}
+
+function drawCursor(panel, pen, plot, sx, sy, tone) {
+  const outside = panel.cursor < panel.span[0] || panel.cursor > panel.span[1];
+  const lines = panel.cursor === null || outside ? [] : readOut(panel);
+  panel.tip.hidden = !lines.length;
+  if (!lines.length) return;
+  const x = sx(panel.cursor);
+  pen.strokeStyle = tone;
+  pen.lineWidth = 1;
+  pen.setLineDash([3, 3]);
+  pen.beginPath();
+  pen.moveTo(x, plot.top);
+  pen.lineTo(x, plot.bottom);
+  pen.stroke();
+  pen.setLineDash([]);
+  panel.tip.replaceChildren();
+  for (const line of lines) make("div", "", panel.tip).textContent = line;
+  const room = plot.right - panel.tip.offsetWidth - 8;
+  panel.tip.style.left = `${x + 12 > room ? Math.max(0, x - 12 - panel.tip.offsetWidth) : x + 12}px`;
+  const step = nearest(find(panel, "train", "steps"), panel.cursor);
+  const high = step && sy(step[1]) < (plot.top + plot.bottom) / 2; // keep the curve in sight
+  panel.tip.style.top = `${high ? plot.bottom - panel.tip.offsetHeight - 4 : plot.top + 4}px`;
+}

@@ -1,0 +1,118 @@
+// Building blocks · Learner. The live chart, part 1: the page around the curves.
+//
+// The parts chart_page, chart_series, chart_axes, chart_norms and chart are read one
+// after another as one module. No library: a reader can follow it from top to bottom.
+
+const DASH = { train: [], valid: [7, 4] };
+const RUN_DASH = [[2, 3], [10, 3, 2, 3], [5, 2], [12, 4], [2, 2, 6, 2], [1, 4]];
+const MARKS = ["up", "diamond", "plus", "down", "cross", "bar"]; // one for each other run
+
+function make(tag, name, parent, attributes = {}) {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  parent.append(node);
+  return node;
+}
+
+function build(el) {
+  const root = make("div", "bb-chart", el);
+  const notice = make("p", "bb-notice", root, { role: "note" });
+  const status = make("div", "bb-status", root);
+  const headline = make("div", "bb-headline", status);
+  const bar = make("div", "bb-bar", status, {
+    role: "progressbar",
+    "aria-label": "training progress",
+    "aria-valuemin": 0,
+    "aria-valuemax": 100,
+  });
+  const fill = make("div", "bb-fill", bar);
+  const detail = make("div", "bb-detail", status);
+  const legend = make("div", "bb-legend", root);
+  legend.innerHTML =
+    sample("train", '<circle cx="17" cy="6" r="3.5"/>') +
+    sample("valid", '<rect x="13.5" y="2.5" width="7" height="7"/>') +
+    '<span class="bb-key"><svg width="34" height="12" aria-hidden="true">' +
+    '<rect class="bb-train bb-band" x="2" width="30" height="12"/></svg>' +
+    "range of the batches</span>";
+  const runs = make("div", "bb-runs", root, { role: "group", "aria-label": "other runs" });
+  const zoomed = make("div", "bb-zoomed", root);
+  const range = make("span", "", zoomed);
+  const whole = make("button", "bb-plain", zoomed, { type: "button" });
+  whole.textContent = "Show all epochs";
+  const panels = make("div", "bb-panels", root);
+  const norms = make("div", "bb-norms", root);
+  const live = make("div", "bb-live", root, { "aria-live": "polite", role: "status" });
+  return {
+    root, notice, status, headline, bar, fill, detail, legend, runs, zoomed, range, whole,
+    panels, norms, live,
+  };
+}
+
+function sample(name, mark) {
+  const dash = DASH[name].join(" ");
+  return (
+    `<span class="bb-key"><svg width="34" height="12" aria-hidden="true" class="bb-${name}">` +
+    `<line x1="1" y1="6" x2="33" y2="6" stroke-width="2" stroke-dasharray="${dash}"/>` +
+    `${mark}</svg>${name}</span>`
+  );
+}
+
+function writeStatus(view, status) {
+  const percent = Math.round(100 * (status.done || 0));
+  view.root.dataset.state = status.state || "";
+  view.status.hidden = !status.headline;
+  view.legend.hidden = !status.headline;
+  view.headline.textContent = status.headline || "";
+  view.detail.textContent = status.detail || "";
+  view.notice.textContent = status.notice || "";
+  view.notice.hidden = !status.notice;
+  view.fill.style.width = `${percent}%`;
+  view.bar.setAttribute("aria-valuenow", percent);
+  view.bar.setAttribute("aria-valuetext", status.headline || "");
+  if (status.said && status.said !== view.live.textContent) {
+    view.live.textContent = status.said;
+  }
+}
+
+// One button for each other run: its line, its name, pressed while it is shown.
+function writeRuns(view, names, shown, toggle) {
+  view.runs.replaceChildren();
+  view.runs.hidden = !names.length;
+  names.forEach((name, place) => {
+    const chip = make("button", "bb-plain bb-run", view.runs, {
+      type: "button",
+      "aria-pressed": shown.includes(place),
+      title: shown.includes(place) ? `Hide ${name}` : `Show ${name}`,
+    });
+    chip.innerHTML =
+      `<svg width="34" height="12" aria-hidden="true" style="stroke:var(--bb-run${place});` +
+      `fill:var(--bb-run${place})"><line x1="1" y1="6" x2="33" y2="6" stroke-width="2" ` +
+      `stroke-dasharray="${RUN_DASH[place].join(" ")}"/><path stroke="none" ` +
+      `d="${OUTLINES[MARKS[place]]}" transform="translate(17 6) scale(4)"/></svg>`;
+    make("span", "", chip).textContent = name;
+    chip.addEventListener("click", () => toggle(place));
+  });
+}
+
+const OUTLINES = {
+  up: "M0,-1.2L1.1,0.8L-1.1,0.8Z",
+  down: "M0,1.2L1.1,-0.8L-1.1,-0.8Z",
+  diamond: "M0,-1.3L1.1,0L0,1.3L-1.1,0Z",
+  plus: "M-1.2,-.35H-.35V-1.2H.35V-.35H1.2V.35H.35V1.2H-.35V.35H-1.2Z",
+  cross: "M-1.2,-.8L-.8,-1.2L0,-.4L.8,-1.2L1.2,-.8L.4,0L1.2,.8L.8,1.2L0,.4L-.8,1.2L-1.2,.8L-.4,0Z",
+  bar: "M-.4,-1.3H.4V1.3H-.4Z",
+};
+
+// Themes change by attributes of the page (JupyterLab) or by the system's setting.
+function watchTheme(act) {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const page = new MutationObserver(act);
+  page.observe(document.body, { attributes: true });
+  page.observe(document.documentElement, { attributes: true });
+  system.addEventListener("change", act);
+  return () => {
+    page.disconnect();
+    system.removeEventListener("change", act);
+  };
+}

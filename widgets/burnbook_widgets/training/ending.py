@@ -1,0 +1,116 @@
+"""Building blocks · Learner. What a dashboard says when its run has ended."""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from burnbook.train import Run, TrainingResult
+from burnbook_widgets.training.export import config_table, html_page, write_page
+from burnbook_widgets.training.norms import LAYERS, Norms
+from burnbook_widgets.training.progress import duration
+from burnbook_widgets.training.still import epoch_table, figure
+from burnbook_widgets.view import table
+
+if TYPE_CHECKING:
+    from burnbook_widgets.training.board import Dashboard
+
+
+def count_text(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    Example:
+        >>> count_text(1, "epoch"), count_text(0, "epoch")
+        ('1 epoch', '0 epochs')
+    """
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def sum_up(board: Dashboard, result: TrainingResult | None) -> str:
+    """One line about the end: how long, why, and how good."""
+    rows = board.curves.rows()
+    whole = result.epochs - board.run.start_epoch + 1 if result else len(rows)
+    took = duration(board.meter.seconds() if result is None else result.seconds)
+    so_far = f"after {count_text(whole, 'epoch')} and {took}"
+    if whole <= 0:
+        so_far = f"before an epoch had ended, after {took}"
+    if result is None:
+        return f"Training ended early, {so_far}."
+    if result.interrupted:
+        return (
+            f"Stopped ({result.interrupted}) in epoch {board.meter.epoch}, "
+            f"{so_far}. The model so far is kept.{_not_saved(board)}"
+        )
+    if whole <= 0:
+        return nothing_left(result)
+    last = [
+        f"{name} {figure(value)}{_unit(board, name)}"
+        for name, value in (rows[-1].items() if rows else ())
+        if name.startswith("valid")
+    ]
+    text = f"Trained {count_text(whole, 'epoch')} in {took}. " + ", ".join(last)
+    return text.rstrip()
+
+
+def end_line(board: Dashboard, result: TrainingResult) -> str:
+    """The same without anything that changes from run to run."""
+    if result.interrupted:
+        return f"Stopped: {result.interrupted}. The model so far is kept."
+    count = len(board.curves.rows())
+    if not count:
+        return nothing_left(result)
+    names = " and ".join(board.run.metrics) or "no metric"
+    return f"Trained {count_text(count, 'epoch')}: {names}, train and valid."
+
+
+def nothing_left(result: TrainingResult) -> str:
+    """A run that was through before it began."""
+    done = count_text(result.epochs, "epoch")
+    return f"Nothing was left to train: {done} had been trained before."
+
+
+def _not_saved(board: Dashboard) -> str:
+    if not board.run.control.checkpoint_wanted:
+        return ""
+    return " No checkpoint was written, as the epoch did not end."
+
+
+def _unit(board: Dashboard, column: str) -> str:
+    unit = board.units.get(column.split(" ", 1)[1], "")
+    return f" {unit}" if unit else ""
+
+
+def norms_table(norms: Norms | None) -> str:
+    """The last norms of every layer as a still table."""
+    if norms is None or not norms.layers:
+        return ""
+    rows = [
+        [
+            escape(row["layer"] or "(itself)"),
+            figure(row["weights"]),
+            figure(row["gradients"]),
+        ]
+        for row in norms.rows()[:LAYERS]
+    ]
+    return table(("layer", "‖weights‖", "‖gradients‖"), rows, "Norms at the last look")
+
+
+def write_dashboard(board: Dashboard, path: str | os.PathLike[str]) -> Path:
+    """The dashboard as one HTML file: curves, table, norms, config, model."""
+    run = board.run
+    name = Path(run.directory).name or run.directory
+    line = board.line if board.state == "finished" else f"{board.line} So far:"
+    model = f"<pre>{escape(run.model_text)}</pre>" if run.model_text else ""
+    page = html_page(
+        f"Training {name}",
+        [
+            ("Curves", f"<p>{escape(line)}</p>\n{board.drawing().svg()}"),
+            ("Epochs", epoch_table(board.curves, board.units)),
+            ("Norms", norms_table(board.norms)),
+            ("Config", config_table(Run(run.directory).config)),
+            ("Model", model),
+        ],
+    )
+    return write_page(path, page)
