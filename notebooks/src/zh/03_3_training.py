@@ -94,7 +94,7 @@ same(softmax / 2, z.grad(loss.backward()))
 # %% [markdown]
 # ## 看一看
 
-# %% tags=["widget"]
+# %% tags=["widget", "nbval-ignore-output"]
 Lines({"loss": losses}, "同一批图像，看三十遍")
 
 # %% [markdown]
