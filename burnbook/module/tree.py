@@ -99,16 +99,19 @@ def _find(value: Any, part: object, path: str) -> str | None:
 
 def each_param(value: Any, act: Callable[[Param], Any]) -> None:
     """Call `act` for every Param, depth first, in the order of the fields."""
-    if isinstance(value, Reparameterized):
+    if isinstance(value, Tree):
+        held = value.__dict__
+        for name in field_hints(type(value)):
+            part = held[name]
+            if type(part) is Param:  # hot
+                act(part)
+            elif type(part) not in PLAIN:
+                each_param(part, act)
+    elif isinstance(value, Reparameterized):
         act(value.stored)
         each_param(value.attached, act)
     elif isinstance(value, Param):
         act(value)
-    elif isinstance(value, Tree):
-        held = value.__dict__
-        for name in field_hints(type(value)):
-            if type(held[name]) not in PLAIN:
-                each_param(held[name], act)
     elif isinstance(value, (list, tuple, dict)):
         for part in value.values() if isinstance(value, dict) else value:
             if type(part) not in PLAIN:
@@ -171,7 +174,9 @@ def _rebuild(
         held.update(value.__dict__)
         for name in field_hints(type(value)):
             part = held[name]
-            if type(part) not in PLAIN:
+            if type(part) is Param:  # hot
+                held[name] = param(part)
+            elif type(part) not in PLAIN:
                 held[name] = _rebuild(part, param, tensor)
         return made
     if isinstance(value, Tensor):

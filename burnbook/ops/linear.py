@@ -95,12 +95,16 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
 
 def linear_weight(xp: Any, g: Any, x: Any) -> Any:
     """All examples at once: ∂weight = xᵀ · g over rows."""
+    if x.ndim == 2:
+        return x.swapaxes(0, 1).dot(g)
     rows, slopes = (xp.reshape(a, (count(a.shape[:-1]), a.shape[-1])) for a in (x, g))
     return xp.matmul(rows.swapaxes(-1, -2), slopes)
 
 
 def linear_bias(xp: Any, g: Any) -> Any:
     """The bias was added to every row, so its gradient is the sum over rows."""
+    if g.ndim == 2:
+        return g.sum(axis=0)
     return sum_to(xp, g, shape=(g.shape[-1],))
 
 

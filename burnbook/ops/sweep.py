@@ -38,10 +38,15 @@ def sweep(
     size, narrow = olds[0].size, olds[0].dtype.itemsize == 2
     wide = xp.float32 if narrow else olds[0].dtype
     most = max(min(BLOCK, size) if xp.__name__ == "numpy" else size, 1)
+    if size <= most and not narrow:  # hot: small parameters are many
+        shape = olds[0].shape
+        step((olds, news, [xp.empty(shape, dtype=wide) for _ in range(spares)]))
+        return
     inputs, outputs = ([a.reshape(-1) for a in some] for some in (olds, news))
 
     def walk(start: int, stop: int) -> None:
-        rooms = [xp.empty(min(most, stop - start), dtype=wide) for _ in range(spares)]
+        room = (min(most, stop - start),)
+        rooms = [xp.empty(room, dtype=wide) for _ in range(spares)]
         for first in range(start, stop, most):
             part = slice(first, min(first + most, stop))
             ins, outs = ([a[part] for a in some] for some in (inputs, outputs))
@@ -54,10 +59,7 @@ def sweep(
             for out, found in zip(outs, wides, strict=True):
                 out[...] = found
 
-    if size <= most and not narrow:
-        step((inputs, outputs, [xp.empty(size, dtype=wide) for _ in range(spares)]))
-    else:
-        spread(xp, walk, size, size >= SHARED, GRAIN)
+    spread(xp, walk, size, size >= SHARED, GRAIN)
 
 
 def spread(

@@ -238,17 +238,6 @@ class OptimizerAdaptor:
 ModuleOptimizer = OptimizerAdaptor  # newer Burn's name
 
 
-class _Row(NamedTuple):
-    """What is to be done to one parameter."""
-
-    tensor: Tensor
-    grad: Tensor
-    lr: float
-    rule: Any
-    clipping: GradientClipping | None
-    held: Held | None
-
-
 class _Step:
     """One step of a whole module: what each parameter and its state become."""
 
@@ -262,7 +251,7 @@ class _Step:
     ):
         self.optim, self.module, self.lr = optim, module, lr
         self.grads, self.held = grads, held
-        self.rows: dict[ParamId, _Row] = {}
+        self.rows: dict[ParamId, tuple[Any, ...]] = {}  # see _row
         self.states: dict[ParamId, Held] = {}
         self.reused: list[ParamId] = []
         self.plain = Group(ParamGroup.all(), optim.optim, optim.grad_clipping)
@@ -284,7 +273,11 @@ class _Step:
             error.where = f"step of {type(self.module).__name__}.{path}"
             raise
 
-    def _row(self, param: Param, grad: Tensor) -> _Row:
+    def _row(self, param: Param, grad: Tensor) -> tuple[Any, ...]:
+        """What is to be done to one parameter: tensor, grad, lr, rule, clipping, held.
+
+        Why a bare tuple: there is one for each parameter in each step.
+        """
         value = param.val()
         inner = value.inner() if value.backend.ad_enabled else value
         device, dims = inner.backend, inner.value.shape
@@ -307,7 +300,7 @@ class _Step:
             held = _settle(held, rule, device, dims)
         if held is None and hasattr(rule, "check"):
             rule.check(dims)  # type: ignore[attr-defined] # asked for just before
-        return _Row(inner, grad, lr, rule, clipping, held)
+        return inner, grad, lr, rule, clipping, held
 
     def update(self, param: Param) -> Param:
         """The parameter after the step; without a gradient, the same."""
