@@ -17,6 +17,8 @@ import burnbook
 from burnbook import nn
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
+from burnbook.data import DigitsDataset
+from burnbook.kinds import Int
 from burnbook.module import (
     Content,
     DisplaySettings,
@@ -29,7 +31,7 @@ from burnbook.module import (
 )
 from burnbook.nn import check_module
 from burnbook.tensor import Tensor
-from burnbook_widgets import ModuleTree
+from burnbook_widgets import AttentionView, ConvolutionView, ModuleTree
 from burnbook_widgets.learn import check, peek, same
 
 burnbook.seed(0)
@@ -296,6 +298,42 @@ norm = nn.LayerNormConfig(4).init(device)
 print(check_module(norm, [2, 4]))
 
 # %% [markdown]
+# ## Two of them, cell by cell
+#
+# A convolution slides a small window over a picture. Every stop gives one number: the
+# cells under the window, each times its weight, all added up. This kernel finds edges.
+# Move the window with the arrow keys, or give it a layer: `ConvolutionView(x, layer)`.
+
+# %% tags=["widget"]
+digit = DigitsDataset.train().get(5).image / 255
+edges = ConvolutionView(digit, [[1, 0, -1], [2, 0, -2], [1, 0, -1]], padding=1)
+edges.at = (20, 9)
+edges
+
+# %% tags=["run-me"]
+print(edges.sum)
+
+# %% [markdown]
+# Attention has no window: each token (a row) takes something of every token, and how
+# much is what you see. This layer has learned nothing yet. Still, look at the three
+# rows of *the*: they are alike, whatever the head. Attention alone does not know where
+# a word stands; that is what `PositionalEncoding` is for.
+
+# %% tags=["widget"]
+words = ["the", "cat", "saw", "the", "dog", "and", "the", "dog", "ran"]
+known = sorted(set(words))
+ids = Tensor[2, Int].from_ints([[known.index(word) for word in words]], device)
+tokens = nn.EmbeddingConfig(len(known), 16).init(device).forward(ids) * 3.0
+layer = nn.MultiHeadAttentionConfig(16, 4).with_dropout(0.0).init(device)
+looks = AttentionView(layer.forward(nn.MhaInput.self_attn(tokens)), words)
+looks.head, looks.query = 1, 3
+looks
+
+# %% tags=["run-me"]
+same(looks.shares[0], looks.shares[3])
+same(looks.shares[0], looks.shares[6])
+
+# %% [markdown]
 # ## Look inside
 
 # %% tags=["peek"]
@@ -419,6 +457,10 @@ check("4.4.4", answer)
 # `burnbook/module/profiling.py`, `burnbook/module/visitor.py`. The tree to look into:
 # `widgets/burnbook_widgets/module/__init__.py`,
 # `widgets/burnbook_widgets/module/tree.py`, `widgets/burnbook_widgets/module/nodes.py`.
+# Convolution and attention to look at: `widgets/burnbook_widgets/module/convolution.py`,
+# `widgets/burnbook_widgets/module/planes.py`, `widgets/burnbook_widgets/module/sums.py`,
+# `widgets/burnbook_widgets/module/attention.py`,
+# `widgets/burnbook_widgets/module/shares.py`.
 #
 # <details><summary>Layers and losses</summary>
 #

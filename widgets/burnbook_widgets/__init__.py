@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from burnbook_widgets.closeness import ClosenessView
     from burnbook_widgets.dataset.browser import DatasetBrowser
+    from burnbook_widgets.module.attention import AttentionView
+    from burnbook_widgets.module.convolution import ConvolutionView
     from burnbook_widgets.module.tree import ModuleTree
     from burnbook_widgets.tensor.tensor_view import TensorView
     from burnbook_widgets.training.chart import Chart
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from burnbook_widgets.training.history import history_figure
 
 _HOMES = {
+    "AttentionView": "module.attention",
     "Chart": "training.chart",
     "ClosenessView": "closeness",
+    "ConvolutionView": "module.convolution",
     "Dashboard": "training.dashboard",
     "DatasetBrowser": "dataset.browser",
     "ModuleTree": "module.tree",
@@ -27,8 +31,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "AttentionView",
     "Chart",
     "ClosenessView",
+    "ConvolutionView",
     "Dashboard",
     "DatasetBrowser",
     "ModuleTree",

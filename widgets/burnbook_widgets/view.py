@@ -10,7 +10,25 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import anywidget
 import ipywidgets
+
+from burnbook_widgets.page import script
+
+
+class Names(anywidget.AnyWidget):
+    """Put beside sliders, it gives them the names that screen readers tell.
+
+    Why: a slider of ipywidgets has a label that is nothing but text beside it.
+    """
+
+    _esm = script("names")
+
+    def __init__(self) -> None:
+        super().__init__(layout={"display": "none"})
+
+    def __repr__(self) -> str:
+        return "Names()"
 
 
 class View:
@@ -31,6 +49,7 @@ class View:
         """Make the widgets, unless pages are to be static."""
         if not self._static and self.box is None:
             self.box = self._build()
+            self.box.children = (*self.box.children, Names())
             self._show()
 
     def still(self) -> str:
@@ -110,7 +129,9 @@ def close_all(widget: Any) -> None:
 
 def row(*widgets: Any) -> ipywidgets.HBox:
     """Controls side by side, in as many lines as the page needs."""
-    layout = ipywidgets.Layout(flex_flow="row wrap", align_items="center")
+    layout = ipywidgets.Layout(
+        flex_flow="row wrap", align_items="center", grid_gap="0 8px"
+    )
     return ipywidgets.HBox(widgets, layout=layout)
 
 

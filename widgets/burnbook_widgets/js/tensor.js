@@ -23,7 +23,6 @@ function render({ model, el }) {
       waiting = 0;
       drawMap(state);
       drawBars(state);
-      nameSliders(view.root);
     });
   }
   state.redraw = redraw;
@@ -116,17 +115,11 @@ function watchTheme(act) {
   };
 }
 
-// The sliders around us tell screen readers a value but not what it is of.
-function nameSliders(root) {
-  for (const slider of root.closest(".widget-vbox")?.querySelectorAll(".widget-slider") || []) {
-    const handle = slider.querySelector(".noUi-handle:not([aria-label])");
-    const label = slider.querySelector(".widget-label")?.textContent;
-    if (handle && label) handle.setAttribute("aria-label", label);
-  }
-}
-
 function writeFacts({ view, frame }) {
   view.head.textContent = frame.head;
+  // As wide as the cells, so that the statistics stand beside them.
+  const wide = Math.max(360, 56 * frame.cells[1] + BOX.left + BOX.right);
+  view.canvas.parentNode.style.maxWidth = `min(620px, ${wide}px)`;
   view.canvas.setAttribute("aria-label", `heat map, ${frame.title}. Arrow keys read the cells.`);
   view.table.replaceChildren();
   const top = make("tr", "", make("thead", "", view.table));

@@ -23,9 +23,16 @@ THIN = 6.0  # below this, cells need not be square
 
 
 def heat_map(
-    codes: np.ndarray, marks: np.ndarray, frame: Mapping[str, Any], title: str
+    codes: np.ndarray,
+    marks: np.ndarray,
+    frame: Mapping[str, Any],
+    title: str,
+    over: Sequence[str] = (),
 ) -> str:
-    """Cells as SVG: one path per colour, so that a page stays small."""
+    """Cells as SVG: one path per colour, so that a page stays small.
+
+    over: more of it on top of the cells, which are as large as `cell_size` says.
+    """
     rows, columns = codes.shape
     width, height = cell_size(rows, columns)
     body: list[str] = []
@@ -34,12 +41,13 @@ def heat_map(
     for level in range(-LEVELS, LEVELS + 1):
         if level and (levels == level).any():
             role = "train" if level > 0 else "valid"
-            path = _runs(levels == level, width, height)
+            path = runs(levels == level, width, height)
             body.append(
                 f'<path class="{role}-fill" fill="{LIGHT[role]}" '
-                f'opacity="{_strength(level):g}" d="{path}"/>'
+                f'opacity="{strength(level):g}" d="{path}"/>'
             )
     body += _signs(codes, marks, width, height)
+    body += over
     right, bottom = columns * width, rows * height
     body.append(
         f'<rect class="quiet-line" stroke="{LIGHT["quiet"]}" fill="none" '
@@ -48,13 +56,13 @@ def heat_map(
     down, across = frame["names"]
     ends = frame["shape"]
     body += [
-        _words(right / 2, -6, f"{across}: 0 … {max(0, ends[1] - 1)} →", "middle"),
-        _words(-6, bottom / 2, f"{down} ↓", "end") if down else "",
-        _words(-6, 10, "0", "end") if bottom >= 40 else "",
-        _words(-6, bottom, str(ends[0] - 1), "end") if bottom >= 40 else "",
+        words(right / 2, -6, f"{across}: 0 … {max(0, ends[1] - 1)} →", "middle"),
+        words(-6, bottom / 2, f"{down} ↓", "end") if down else "",
+        words(-6, 10, "0", "end") if bottom >= 40 else "",
+        words(-6, bottom, str(ends[0] - 1), "end") if bottom >= 40 else "",
     ]
     left = LEFT if down else 4
-    return _sheet(title, right + left + 4, bottom + TOP + 4, (left, TOP), body)
+    return drawn(title, right + left + 4, bottom + TOP + 4, (left, TOP), body)
 
 
 def cell_size(rows: int, columns: int) -> tuple[float, float]:
@@ -88,15 +96,15 @@ def histogram(bars: Sequence[int], own: Sequence[int], low: str, high: str) -> s
             f'<path class="valid-line" stroke="{LIGHT["valid"]}" stroke-width="1.5" '
             f'stroke-dasharray="5 3" fill="none" d="{line}V80"/>'
         )
-        body.append(_words(0, 12, "bars: all · dashes: this plane, own scale"))
+        body.append(words(0, 12, "bars: all · dashes: this plane, own scale"))
     else:
-        body.append(_words(0, 12, "how often which value"))
+        body.append(words(0, 12, "how often which value"))
     body += [
         f'<path class="quiet-line" stroke="{LIGHT["quiet"]}" d="M0 80h240"/>',
-        _words(0, 95, low),
-        _words(240, 95, high, "end"),
+        words(0, 95, low),
+        words(240, 95, high, "end"),
     ]
-    return _sheet(title, 250, 102, (4, 2), body)
+    return drawn(title, 250, 102, (4, 2), body)
 
 
 def facts_table(rows: Sequence[tuple[str, ...]]) -> str:
@@ -125,11 +133,12 @@ def legend(frame: Mapping[str, Any], marks: np.ndarray) -> str:
     return " · ".join(parts)
 
 
-def _strength(level: int) -> float:
+def strength(level: int) -> float:
+    """How opaque a colour of this level is, of LEVELS."""
     return round(0.06 + 0.79 * abs(level) / LEVELS, 3)
 
 
-def _runs(where: np.ndarray, width: float, height: float) -> str:
+def runs(where: np.ndarray, width: float, height: float) -> str:
     """Rectangles along the rows, one for neighbours of the same colour."""
     parts = []
     for row, line in enumerate(where):
@@ -154,7 +163,7 @@ def _signs(
             for r, c in np.argwhere((codes < 0) & (codes != EMPTY)).tolist()
         )
         if dashes:
-            found.append(_stroke(dashes, 1.2))
+            found.append(stroke(dashes, 1.2))
     size = min(max(min(width, height) * 0.32, 2.0), 6.0)
     shapes = {
         NAN: f"m-{size:g} -{size:g}l{2 * size:g} {2 * size:g}"
@@ -169,25 +178,27 @@ def _signs(
             for r, c in places
         )
         if path:
-            found.append(_stroke(path, 1.4))
+            found.append(stroke(path, 1.4))
     return found
 
 
-def _stroke(path: str, width: float) -> str:
+def stroke(path: str, width: float) -> str:
+    """Lines in the colour of the text."""
     return (
         f'<path class="ink-line" stroke="{LIGHT["ink"]}" stroke-width="{width}" '
         f'fill="none" d="{path}"/>'
     )
 
 
-def _words(x: float, y: float, text: str, anchor: str = "start") -> str:
+def words(x: float, y: float, text: str, anchor: str = "start") -> str:
+    """A short text in the colour of the page's."""
     return (
         f'<text class="ink-fill" x="{x:g}" y="{y:g}" font-size="11" '
         f'text-anchor="{anchor}" fill="{LIGHT["ink"]}">{escape(text)}</text>'
     )
 
 
-def _sheet(
+def drawn(
     title: str,
     width: float,
     height: float,
