@@ -36,8 +36,8 @@ def test_it_holds_both_packages_whole(wheel):
 
 def test_it_holds_the_chapters_but_not_their_sources(wheel):
     inside = {n for n in wheel.namelist() if n.startswith("burnbook/_notebooks/")}
-    chapters = committed("notebooks", "ipynb", "png")
-    assert chapters
+    chapters = committed("notebooks", "ipynb", "png", "md")
+    assert {"notebooks/README.md", "notebooks/zh/03_3_training.ipynb"} <= chapters
     assert {
         n.replace("notebooks/", "burnbook/_notebooks/", 1) for n in chapters
     } <= inside
