@@ -74,7 +74,7 @@ def conv2d(
 
     Shapes: x [n, c, h, w], weight [o, c', k, l], bias [o] -> [n, o, h', w']
     """
-    plan = Plan(x.shape, weight.shape, stride, padding, dilation, groups)
+    plan = Plan.of(x.shape, weight.shape, stride, padding, dilation, groups)
     out = xp.empty((plan.n, plan.o, plan.rows, plan.cols), dtype=x.dtype)
     kernel = weight.reshape(groups, plan.o // groups, plan.taps)
     if plan.is_product:
@@ -113,7 +113,7 @@ def conv2d_x(
 
     Shapes: dout [n, o, h', w'], weight [o, c', k, l] -> [n, c, h, w]
     """
-    plan = Plan(x_shape, weight.shape, stride, padding, dilation, groups)
+    plan = Plan.of(x_shape, weight.shape, stride, padding, dilation, groups)
     padded = xp.zeros(plan.padded_shape, dtype=dout.dtype)
     kernel = weight.reshape(groups, plan.o // groups, plan.taps).swapaxes(1, 2)
     kernel = xp.ascontiguousarray(kernel)
@@ -141,7 +141,7 @@ def conv2d_weight(
 
     Shapes: dout [n, o, h', w'], x [n, c, h, w] -> [o, c', k, l]
     """
-    plan = Plan(x.shape, weight_shape, stride, padding, dilation, groups)
+    plan = Plan.of(x.shape, weight_shape, stride, padding, dilation, groups)
     padded = plan.pad(xp, x)
 
     def part(block: Block) -> Any:

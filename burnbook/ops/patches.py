@@ -7,6 +7,7 @@ rows are left out of the result.
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from burnbook.ops.sweep import spread
@@ -29,6 +30,20 @@ def output_size(
         26
     """
     return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def view_of(
+    xp: Any, x: Any, first: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> Any:
+    """A view into x, an array in one piece, from a byte on, with strides of its own.
+
+    Why: NumPy's as_strided takes as long as the convolution of a small image, and does
+    not see whether the view stays inside.
+    """
+    if xp.__name__ == "numpy":
+        return xp.ndarray(shape, x.dtype, x, first, strides)
+    rest = x.reshape(-1)[first // x.itemsize :]
+    return xp.lib.stride_tricks.as_strided(rest, shape, strides)
 
 
 class Plan:
@@ -55,6 +70,12 @@ class Plan:
         self.wide = stride == (1, 1)
         self.row_size = grown[1] if self.wide else self.cols
         self.is_product = self.wide and self.kernel == [1, 1] and padding == (0, 0)
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(cls, *sizes: Any) -> "Plan":
+        """The plan of a convolution, made once for all that are alike."""
+        return cls(*sizes)
 
     def pad(self, xp: Any, x: Any) -> Any:
         """x with zeros around it, in one piece."""
@@ -125,8 +146,10 @@ class Block:
         else:
             stops = (self.height, plan.cols)
             strides = (row * plan.stride[0], item * plan.stride[1])
-        patches = self.xp.lib.stride_tricks.as_strided(
-            padded[self.images, :, top:],
+        patches = view_of(
+            self.xp,
+            padded,
+            self.images.start * image + top * row,
             (self.n, plan.c, *plan.kernel, *stops),
             (*steps, *strides),
         )
@@ -136,11 +159,14 @@ class Block:
     def crop(self, product: Any) -> Any:
         """A product over [images, groups, o, stops] as [images, o, rows, cols]."""
         plan = self.plan
-        image, channel, item = product.reshape(self.n, plan.o, self.size).strides
-        return self.xp.lib.stride_tricks.as_strided(
+        item = product.itemsize
+        channel = item * self.size
+        return view_of(
+            self.xp,
             product,
+            0,
             (self.n, plan.o, self.height, plan.cols),
-            (image, channel, item * plan.row_size, item),
+            (channel * plan.o, channel, item * plan.row_size, item),
         )
 
     def spread(self, dout: Any) -> Any:
