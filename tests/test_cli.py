@@ -18,6 +18,7 @@ from tests.conftest import SHARED
 from tests.run_folders import make_run
 
 COMMANDS = ["lab", "guide", "datasets", "warmup", "runs", "inspect", "convert", "new"]
+COMMANDS += ["save", "restore"]
 
 
 def run(capsys, *arguments):

@@ -25,7 +25,7 @@ optim
 data
 record
 train
-importers exporters examples
+importers exporters examples work
 prelude composed table appendix cli __main__
 __init__
 """.strip().splitlines()

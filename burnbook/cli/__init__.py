@@ -10,10 +10,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from burnbook.cli import learn, records, runs
+from burnbook.cli import learn, records, runs, work
 from burnbook.errors import BurnbookError
 
-GROUPS = (learn, runs, records)
+GROUPS = (learn, runs, records, work)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

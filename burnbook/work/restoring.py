@@ -1,0 +1,232 @@
+"""Overview. `restore_work`: everything comes back, and nothing is lost for it.
+
+First the whole file is unpacked beside the pages, in a hidden folder, while sizes and
+sums are compared. Only then names change: a page or a training that stands in the way
+is kept under another name. When a step fails, those before it are taken back; when the
+program is killed, restoring once more does the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import filecmp
+import hashlib
+import os
+import shutil
+import time
+import uuid
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from burnbook.errors import DataError
+from burnbook.files import PathLike, sync_folder
+from burnbook.work.contents import Entry, explained, opened
+from burnbook.work.places import as_it_came
+from burnbook.work.saving import counted
+
+CHUNK = 1 << 20
+STAGE = ".burnbook-restore-"
+ABANDONED = 600.0  # seconds after which a hidden folder belongs to a killed program
+
+
+@dataclass
+class Restored:
+    """What came back.
+
+    pages, units: what was written. kept: what stood there before, and its name now.
+    same: how many pages and units were there already.
+    """
+
+    folder: Path
+    pages: list[str] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+    same: int = 0
+
+    def __str__(self) -> str:
+        lines = [f"{counted(self.pages, self.units)} came back to {self.folder}"]
+        lines += [f"  {name}" for name in [*self.pages, *self.units]]
+        lines += [f"  kept: {name} as {kept}" for name, kept in self.kept.items()]
+        if self.same:
+            lines.append(f"  {self.same} were there already, just the same")
+        return "\n".join(lines)
+
+
+def restore_work(
+    file: PathLike, *, folder: PathLike, shipped: PathLike | None = None
+) -> Restored:
+    """Bring the work of a saved file back to a folder.
+
+    shipped: where the chapters lie as they came: a page that was not changed since
+    makes room without being kept.
+    """
+    path, place = Path(file), Path(os.path.realpath(folder))
+    where = f"restore {path.name}"
+    original = None if shipped is None else Path(shipped)
+    with opened(path) as (archive, entries):
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            return _Restoring(where, place, original, archive, entries).run()
+        except OSError as cause:
+            name = Path(cause.filename).name if cause.filename else place
+            what = f"{name} cannot be written: {cause.strerror or cause}"
+            cure = "another folder, or free space; what was there is kept"
+            raise DataError(where, what, cure=cure) from None
+
+
+class _Restoring:
+    """One restoring, from the first look to the last name."""
+
+    def __init__(
+        self,
+        where: str,
+        folder: Path,
+        shipped: Path | None,
+        archive: zipfile.ZipFile,
+        entries: list[Entry],
+    ) -> None:
+        self.where, self.folder, self.shipped = where, folder, shipped
+        self.archive, self.entries = archive, entries
+        self.stage = folder / f"{STAGE}{uuid.uuid4().hex}"
+        self.done = Restored(folder)
+        self.back: list[Callable[[], None]] = []  # how to take the steps back
+
+    def run(self) -> Restored:
+        """Unpack, then change names."""
+        remove_abandoned(self.folder)
+        parts = {entry.unit or entry.path: entry for entry in self.entries}
+        for part, entry in parts.items():
+            self._look(part, entry)
+        self._look_for_room()
+        try:
+            for entry in self.entries:
+                self._unpack(entry)
+            if hasattr(os, "sync"):
+                os.sync()  # once for all files: the names below must not outlive them
+            self._move(parts)
+        finally:
+            shutil.rmtree(self.stage, ignore_errors=True)
+        return self.done
+
+    def _look(self, part: str, entry: Entry) -> None:
+        """Nothing on the way to a part may be a link, or of another kind than it."""
+        names = part.split("/")
+        for end in range(1, len(names) + 1):
+            path = self.folder.joinpath(*names[:end])
+            shown = "/".join(names[:end])
+            if path.is_symlink():
+                what = f"{shown} is a link here, so it may lead anywhere"
+                raise DataError(self.where, what, cure="removing the link by hand")
+            if path.is_file() and end < len(names):
+                what = f"{shown} is a file here, so it cannot hold {names[end]}"
+                raise DataError(self.where, what, cure="moving that file away")
+        if entry.path == part and (self.folder / part).is_dir():
+            what = f"{part} is a folder here"
+            raise DataError(self.where, what, cure="moving that folder away")
+
+    def _look_for_room(self) -> None:
+        needed = sum(entry.size for entry in self.entries)
+        free = shutil.disk_usage(self.folder).free
+        if needed > free:
+            what = f"it needs {needed / 1e6:,.0f} MB, and {free / 1e6:,.0f} are free"
+            raise DataError(self.where, what, cure="free some space first")
+
+    def _unpack(self, entry: Entry) -> None:
+        """Write one file to the hidden folder while its size and sum are compared."""
+        target = self.stage / entry.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        digest, left = hashlib.sha256(), entry.size
+        with explained(self.where, (OSError,)), open(target, "xb") as out:
+            with self.archive.open(entry.path) as source:
+                while left >= 0 and (part := source.read(CHUNK)):
+                    left -= len(part)
+                    digest.update(part)
+                    out.write(part)
+            if left or digest.hexdigest() != entry.sha256:
+                raise ValueError
+
+    def _move(self, parts: dict[str, Entry]) -> None:
+        """Give everything its name; when that fails, take back what was done."""
+        try:
+            for part, entry in parts.items():
+                self._place(part, entry)
+            sync_folder(self.folder)
+        except BaseException:
+            for undo in reversed(self.back):
+                with contextlib.suppress(OSError):
+                    undo()
+            raise
+
+    def _place(self, part: str, entry: Entry) -> None:
+        """Give one page or unit its name; what has the name now keeps another one."""
+        new, target = self.stage / part, self.folder / part
+        if target.exists() and same(new, target):
+            self.done.same += 1
+            return
+        if target.is_dir():
+            kept = beside(target)
+            os.rename(target, kept)
+            self.back.append(lambda: os.rename(kept, target))
+            self.done.kept[part] = kept.relative_to(self.folder).as_posix()
+        elif target.exists():  # at no moment is there no file of this name
+            kept = self._copied(target, entry)
+            self.back.append(lambda: os.replace(kept, target))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        taken = target.exists()
+        os.replace(new, target)
+        if not taken:
+            self.back.append(lambda: os.replace(target, new))
+        (self.done.units if entry.unit else self.done.pages).append(part)
+
+    def _copied(self, target: Path, entry: Entry) -> Path:
+        """A copy of a file: beside it, or hidden when it is as it came."""
+        if self._as_it_came(target, entry):
+            kept = self.stage / f"{uuid.uuid4().hex}.old"
+        else:
+            kept = beside(target)
+            self.done.kept[entry.path] = kept.relative_to(self.folder).as_posix()
+        shutil.copy2(target, kept)
+        return kept
+
+    def _as_it_came(self, target: Path, entry: Entry) -> bool:
+        """Whether a page is the book's own, the one that the saved page was made from.
+
+        Why: a page of a newer book is kept too, so that both can be compared.
+        """
+        if self.shipped is None or not entry.original:
+            return False
+        if not as_it_came(target, self.shipped / entry.path):
+            return False
+        return hashlib.sha256(target.read_bytes()).hexdigest() == entry.original
+
+
+def beside(target: Path) -> Path:
+    """A free name next to a file or folder: `02_model.before-restore.ipynb`."""
+    number = 1
+    while True:
+        more = "" if number == 1 else f"-{number}"
+        kept = target.with_name(f"{target.stem}.before-restore{more}{target.suffix}")
+        if not os.path.lexists(kept):
+            return kept
+        number += 1
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two files, or all files of two folders, have the same bytes."""
+    if one.is_file() or other.is_file():
+        alike = one.is_file() and other.is_file()
+        return alike and filecmp.cmp(one, other, shallow=False)
+    names = [sorted(p.name for p in place.iterdir()) for place in (one, other)]
+    return names[0] == names[1] and all(
+        same(one / name, other / name) for name in names[0]
+    )
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the hidden folders that killed programs have left."""
+    for path in folder.glob(f"{STAGE}*"):
+        with contextlib.suppress(OSError):
+            if not path.is_symlink() and time.time() - path.stat().st_mtime > ABANDONED:
+                shutil.rmtree(path)
