@@ -22,6 +22,7 @@ from burnbook.backend import Numpy
 from burnbook.nn import LinearConfig
 from burnbook.optim import GradientsParams
 from burnbook.tensor import Tensor
+from burnbook_widgets import GraphView
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Lines
 
@@ -260,6 +261,22 @@ print(loss.graph())
 for step in loss.graph():
     print(f"{step.name:7} keeps", ", ".join(step.kept) or "nothing")
 same(loss.graph()[2]["out"], y)
+
+# %% [markdown]
+# `GraphView` walks through it: values as they were computed, then gradients in the order
+# of the way back. Choose a step to see its rule, and where its value was found: the tape
+# forgets what no rule asks for. Run the cell on your own machine, and the arrow keys
+# and buttons work.
+
+# %% tags=["widget"]
+GraphView(loss)
+
+# %% [markdown]
+# The same walk in words. Looking used nothing up; that is for `backward()` to do.
+
+# %% tags=["run-me"]
+for step, g in loss.graph().gradients():
+    print(f"{step.name:7}", np.asarray(g).ravel().round(3))
 
 # %% [markdown]
 # ## Hooks
@@ -525,7 +542,9 @@ check("4.3.5", answer)
 # `burnbook/autodiff/autodiff.py` with its tape `burnbook/autodiff/tape.py` and container
 # `burnbook/autodiff/gradients.py`; the way back `burnbook/autodiff/walk.py`; what tensors say, `burnbook/tensor/track.py`; graph and
 # hooks, `burnbook/autodiff/graph.py`; `burnbook/autodiff/checkpointing.py`; second
-# derivatives, `burnbook/autodiff/space.py`; other devices, `burnbook/autodiff/transfer.py`;
+# derivatives, `burnbook/autodiff/space.py`; the picture of the graph,
+# `widgets/burnbook_widgets/autodiff/__init__.py`, `widgets/burnbook_widgets/autodiff/graph_view.py`, `widgets/burnbook_widgets/autodiff/parts.py`,
+# `widgets/burnbook_widgets/autodiff/layout.py`, `widgets/burnbook_widgets/autodiff/rules.py`, `widgets/burnbook_widgets/autodiff/still.py`; other devices, `burnbook/autodiff/transfer.py`;
 # errors, `burnbook/autodiff/trouble.py`.
 #
 # **The same in Burn**
@@ -537,6 +556,6 @@ check("4.3.5", answer)
 # | `gradients = loss.backward()` | `let mut gradients = loss.backward();` | the same |
 # | `x.grad(gradients)`, `x.grad_remove(gradients)` | `x.grad(&gradients)`, `x.grad_remove(&mut gradients)` | the same |
 # | `x.inner()`, `Tensor.from_inner(x)` | `x.inner()`, `Tensor::from_inner(x)` | the same |
-# | `one + two`, `x.hook(f)`, `x.graph()` | – | – |
+# | `one + two`, `x.hook(f)`, `x.graph()`, `GraphView(x)` | – | – |
 #
 # Back to [1 · Overview](01_overview.ipynb)

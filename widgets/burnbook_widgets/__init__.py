@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from burnbook_widgets.autodiff.graph_view import GraphView
     from burnbook_widgets.closeness import ClosenessView
     from burnbook_widgets.dataset.browser import DatasetBrowser
     from burnbook_widgets.module.attention import AttentionView
@@ -24,6 +25,7 @@ _HOMES = {
     "ConvolutionView": "module.convolution",
     "Dashboard": "training.dashboard",
     "DatasetBrowser": "dataset.browser",
+    "GraphView": "autodiff.graph_view",
     "ModuleTree": "module.tree",
     "NotebookRenderer": "training.dashboard",
     "TensorView": "tensor.tensor_view",
@@ -37,6 +39,7 @@ __all__ = [
     "ConvolutionView",
     "Dashboard",
     "DatasetBrowser",
+    "GraphView",
     "ModuleTree",
     "NotebookRenderer",
     "TensorView",

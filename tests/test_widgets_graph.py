@@ -1,0 +1,331 @@
+"""The graph view without a browser: parts, values, steps, layout, still form."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+
+pytest.importorskip("anywidget", reason="the widgets need anywidget")
+
+import ipywidgets
+import numpy as np
+
+from burnbook import nn
+from burnbook.autodiff import Autodiff, BalancedCheckpointing
+from burnbook.backend import Numpy
+from burnbook.errors import ConfigError, GraphError
+from burnbook.op import OPS
+from burnbook.ops import dropout, matmul
+from burnbook.tensor import Int, Tensor
+from burnbook_widgets import GraphView
+from burnbook_widgets.autodiff.layout import ACROSS, WIDTH, lay_out
+from burnbook_widgets.autodiff.rules import rule_text, rules_of, sentence
+
+AD = Autodiff(Numpy())
+
+
+@pytest.fixture(autouse=True)
+def live(monkeypatch):
+    """Tests run with static pages; these are about live ones unless they say so."""
+    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+
+
+def leaf(values, device=AD):
+    return Tensor.from_data(values, device).require_grad()
+
+
+def small(device=AD):
+    x = Tensor.from_data([[1.0, 2.0], [3.0, 4.0]], device)
+    w, b = leaf([[0.5], [-0.5]], device), leaf([[0.1]], device)
+    y = (x @ w + b).tanh()
+    loss = (y * y * 2.0).mean()
+    return GraphView(loss), x, w, b, y, loss
+
+
+def by_name(view):
+    return {part.called: part for part in view.parts}
+
+
+def widget_state():
+    return ipywidgets.Widget.get_manager_state()["state"]
+
+
+def test_names_are_those_of_the_variables_around():
+    view, *_ = small()
+    labels = [part.label for part in view.parts]
+    assert sorted(labels) == sorted(
+        ["w", "b", "x", "matmul", "add", "y = tanh", "mul 1", "2", "mul 2",
+         "loss = mean"]
+    )  # fmt: skip
+    assert repr(view) == "GraphView(loss = mean [1]; 6 ops, 2 leaves, step 14 of 14)"
+    view.close()
+
+
+@pytest.mark.parametrize(
+    "device", [AD, Autodiff(Numpy(), checkpointing=BalancedCheckpointing())], ids=repr
+)
+def test_every_value_and_gradient_is_right(device):
+    view, x, w, b, _, loss = small(device)
+    a, v, c = (np.asarray(t) for t in (x, w, b))
+    out = np.tanh(a @ v + c)
+    expected = {
+        "matmul": a @ v, "add": a @ v + c, "y": out, "mul 1": out * out,
+        "mul 2": 2 * out * out, "loss": [(2 * out * out).mean()], "2": 2.0,
+    }  # fmt: skip
+    for name, value in expected.items():
+        assert np.allclose(view.value(name), value, rtol=1e-6), name
+    assert np.allclose(view.gradient("y"), 2 * out)
+    assert np.allclose(view.gradient("mul 2"), 0.5)
+    assert view.gradient("x") is None
+    grads = loss.backward()  # the view has used nothing up
+    for name, tensor in (("w", w), ("b", b)):
+        assert np.array_equal(view.gradient(name), np.asarray(tensor.grad(grads)))
+    view.close()
+
+
+def test_where_a_value_is_known_from_is_said():
+    view, *_ = small()
+    parts = by_name(view)
+    assert parts["y"].origin == "the tensor itself"
+    assert parts["x"].origin == "the tape keeps it: matmul asks for its x"
+    assert parts["add"].origin == "not kept, so computed again from its inputs"
+    x = leaf([1.0, 2.0])
+    view = GraphView((x + 1.0).sum(), x=x)
+    lost = next(part for part in view.parts if part.kind == "lost")
+    assert (lost.value, by_name(view)["add"].value) == (None, None)
+    assert "no rule" in lost.origin
+    assert view.value("x").tolist() == [1.0, 2.0]
+    view.close()
+
+
+def test_names_can_be_given_and_modules_name_their_parameters():
+    model = nn.LinearConfig(2, 3).init(AD)
+    x = Tensor.ones([4, 2], AD)
+    targets = Tensor.from_ints([0, 1, 2, 0], AD)
+    loss = nn.CrossEntropyLossConfig().init(AD).forward(model.forward(x), targets)
+    view = GraphView(loss, net=model, inputs=x)
+    parts = by_name(view)
+    assert {"net.weight", "net.bias", "inputs", "targets"} <= set(parts)
+    assert parts["targets"].value.tolist() == [0, 1, 2, 0]
+    given = np.asarray(x) @ np.asarray(model.weight.val())
+    assert np.allclose(view.value("linear"), given + np.asarray(model.bias.val()))
+    assert view.gradient("net.weight").shape == (2, 3)
+    view.close()
+
+
+def test_a_bias_that_may_not_be_there_is_not_made_up():
+    for bias in (True, False):
+        layer = nn.LinearConfig(2, 2, bias=bias).init(AD)
+        y = layer.forward(leaf([[1.0, 2.0]]))
+        view = GraphView(y.sum(), layer=layer, y=y)
+        assert np.array_equal(view.value("y"), np.asarray(y))
+        view.close()
+        view = GraphView(y.sum(), layer=layer)
+        assert (view.value("linear") is None) == (not bias)
+        view.close()
+
+
+def test_stepping_shows_values_forward_then_gradients_back():
+    view, *_ = small()
+    view.start()
+    assert view.step == 0
+    assert view.caption() == "Step 0 of 14: the inputs are there, nothing has run."
+    shown = dict(zip([p.called for p in view.parts], view._seen(), strict=True))
+    assert shown == {
+        "w": 1, "b": 1, "x": 1, "matmul": 0, "add": 0, "y": 0, "mul 1": 0, "2": 1,
+        "mul 2": 0, "loss": 0,
+    }  # fmt: skip
+    view.forward()
+    assert view.caption() == "Step 1 of 14, forward: matmul makes [2, 1] from x and w."
+    assert view.parts[view.chosen].called == "matmul"
+    view.step = 6
+    assert view.panel.stage["seen"].count(0) == 0
+    view.forward()
+    assert view.caption().startswith("Step 7 of 14, back: loss [1] begins with")
+    seen, visited = view._seen(), []
+    for _ in range(view.step, view.steps):
+        view.forward()
+        [changed] = [i for i, (a, b) in enumerate(zip(seen, view._seen(), strict=True))
+                     if a != b]  # fmt: skip
+        seen = view._seen()
+        visited.append(view.parts[changed].called)
+    assert visited == ["mul 2", "mul 1", "y", "add", "matmul", "b", "w"]
+    view.forward()  # stays at the end
+    assert (view.step, view.forward_control.disabled) == (14, True)
+    view.back()
+    assert view.panel.stage["now"] == [p.called for p in view.parts].index("b")
+    view.close()
+
+
+def test_a_value_that_is_used_twice_gets_the_sum():
+    s = leaf([2.0])
+    loss = s * s * s + s
+    view = GraphView(loss)
+    assert view.gradient("s").tolist() == [13.0]
+    names = [part.called for part in view.parts]
+    users = [names[b] for a, b in view._edges if names[a] == "s"]
+    assert users == ["mul 1", "mul 1", "mul 2", "loss"]
+    view.close()
+
+
+def test_buttons_slider_and_keys_do_what_the_twins_do():
+    view, *_ = small()
+    view.start_control.click()
+    assert (view.step, view.step_control.value) == (0, 0)
+    assert view.back_control.disabled
+    view.forward_control.click()
+    view.panel._handle_custom_msg({"do": "forward"}, [])
+    assert view.step == 2
+    view.back_control.click()
+    assert view.step_control.value == 1
+    view.step_control.value = 9
+    assert view.step == 9
+    assert view.panel.said == view.caption()
+    view.panel._handle_custom_msg({"do": "choose", "part": 0}, [])
+    assert view.chosen == 0
+    view.panel._handle_custom_msg({"do": "choose", "part": 77}, [])
+    assert view.panel.fault == "GraphView: there is no part 77"
+    view.end_control.click()
+    assert (view.step, view.panel.fault) == (14, "")
+    with pytest.raises(ConfigError, match="there is no step 15"):
+        view.step = 15
+    with pytest.raises(ConfigError, match="there is no part 'z'"):
+        view.chosen = "z"
+    view.close()
+
+
+def test_the_facts_of_a_part_follow_the_step():
+    view, *_ = small()
+    view.chosen = "y"
+    facts = {name: text for name, text, _ in view.panel.facts}
+    assert facts["op"].startswith("The hyperbolic tangent: out =")
+    assert facts["rule towards x"] == "g * (1 - out * out)"
+    assert facts["inputs"] == "x = add"
+    assert facts["value"].startswith("[[-0.379")
+    assert facts["gradient"].startswith("[[-0.759")
+    view.step = 4
+    view.chosen = "y"
+    facts = {name: text for name, text, _ in view.panel.facts}
+    assert facts["gradient"] == "not there yet"
+    view.start()
+    view.chosen = "y"
+    assert "value" not in {name for name, _, _ in view.panel.facts}
+    view.close()
+
+
+def test_rules_are_told_as_formulas_or_sentences():
+    assert rules_of(matmul) == [
+        ("x", "matmul_x: ∂x = g · yᵀ."),
+        ("y", "matmul_y: ∂y = xᵀ · g."),
+    ]
+    assert rule_text(dropout).startswith("dropout: Set values to zero with chance prob")
+    assert sentence(matmul).startswith("Multiply matrices")
+
+    def own(g, x):
+        return g
+
+    assert rule_text(own) == "own(g, x)"
+    for op in OPS.values():
+        for name, text in rules_of(op):
+            assert text, (op.name, name)
+
+
+def test_boxes_never_overlap_and_stand_below_what_they_are_made_from():
+    rng = np.random.default_rng(3)
+    for count in (1, 5, 30, 120):
+        edges = [
+            (int(a), b) for b in range(1, count) for a in rng.integers(0, b, 2)
+        ]  # fmt: skip
+        placed = lay_out(count, edges)
+        assert lay_out(count, edges).middles == placed.middles
+        for a, b in edges:
+            assert placed.middles[a][1] < placed.middles[b][1]
+        rows = {}
+        for x, y in placed.middles:
+            rows.setdefault(y, []).append(x)
+        for row in rows.values():
+            for left, right in pairwise(sorted(row)):
+                assert right - left >= WIDTH + ACROSS - 1e-6
+        xs = [x for x, _ in placed.middles]
+        assert min(xs) >= WIDTH / 2
+        assert max(xs) <= placed.width - WIDTH / 2
+
+
+def test_two_chains_do_not_cross():
+    placed = lay_out(6, [(0, 3), (1, 2), (2, 4), (3, 5)])
+    x = [x for x, _ in placed.middles]
+    assert (x[0] < x[1]) == (x[3] < x[2]) == (x[5] < x[4])
+
+
+def test_graphs_too_large_and_used_up_are_refused():
+    x = leaf([1.0])
+    for _ in range(200):
+        x = x * 1.5
+    with pytest.raises(GraphError, match="201 steps, and more than 200") as told:
+        GraphView(x)
+    assert "print(loss.graph())" in str(told.value)
+    loss = leaf([1.0]).exp().exp()
+    loss.backward()
+    with pytest.raises(GraphError, match="used up"):
+        GraphView(loss)
+    with pytest.raises(GraphError, match="requires a gradient"):
+        GraphView(Tensor.ones([1], AD))
+
+
+def test_the_state_of_the_largest_graph_stays_small():
+    x = leaf(np.linspace(0, 1, 10_000))
+    y = x
+    for _ in range(198):
+        y = y * 1.01
+    before = len(json.dumps(widget_state()))
+    view = GraphView(y.sum())
+    assert len(view.parts) == 398
+    view.step = 50
+    assert len(json.dumps(widget_state())) - before < 100_000
+    assert len(view.still()) < 400_000
+    view.close()
+
+
+def test_the_still_form_shows_what_the_step_shows():
+    view, *_ = small()
+    html = view.still()
+    for text in ("loss = mean", "y = tanh", "∂ ", "−0.38 −0.38", "As a table"):
+        assert text in html
+    assert "<script" not in html
+    assert small()[0].still() == html
+    view.start()
+    assert "∂ " not in view.still()
+    assert "−0.38" not in view.still()
+    view.close()
+
+
+def test_static_pages_get_no_widget(monkeypatch):
+    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
+    before = len(widget_state())
+    view, *_ = small()
+    view.step = 3
+    view.chosen = "y"
+    assert len(widget_state()) == before
+    assert set(view.bundle()) == {"text/html", "text/plain"}
+
+
+def test_close_frees_every_widget():
+    before = len(widget_state())
+    view, *_ = small()
+    assert len(widget_state()) > before
+    view.close()
+    assert len(widget_state()) == before
+    view.step = 2  # a closed view still answers
+    assert "Step 2 of 14" in view.caption()
+
+
+def test_integers_and_numbers_have_a_short_form():
+    i = Tensor[1, Int].from_ints([2, 0], AD)
+    x = leaf([1.0, -2.0, 3.0])
+    view = GraphView(x.select(0, i).sum(), x=x, i=i)
+    assert by_name(view)["i"].value.tolist() == [2, 0]
+    assert "1 −2 3" in view.still()
+    assert view.gradient("x").tolist() == [1.0, 0.0, 1.0]
+    view.close()
