@@ -16,6 +16,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+# The Python whose JupyterLab and kernel are tried: this one, or that of another
+# environment, which has burnbook installed (binder/check makes one).
+OTHER = os.environ.get("BURNBOOK_LAB_PYTHON", "")
+PYTHON = OTHER or sys.executable
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = [
     "--headless",
@@ -56,7 +60,8 @@ class Server:
         paths = [str(ROOT), str(ROOT / "widgets"), os.environ.get("PYTHONPATH", "")]
         env = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+            "PYTHONPATH": os.pathsep.join(path for path in paths if path and not OTHER),
+            "PATH": os.pathsep.join([str(Path(PYTHON).parent), os.environ["PATH"]]),
             "HOME": str(folder),
             "BURNBOOK_CACHE": os.environ.get("BURNBOOK_CACHE", str(folder / "cache")),
             "IPYTHONDIR": str(folder / "ipython"),
@@ -68,7 +73,7 @@ class Server:
         }
         env.pop("BURNBOOK_DISPLAY", None)
         command = [
-            *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
+            *(PYTHON, "-m", "jupyterlab", "--no-browser", "--allow-root"),
             "--expose-app-in-browser",
             f"--ServerApp.port={port}",
             "--ServerApp.port_retries=0",

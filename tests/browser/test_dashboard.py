@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import time
-from importlib.metadata import version
 
 import pytest
 
+from tests.browser.conftest import PYTHON
+
 pytestmark = pytest.mark.browser
 
+ASK = "import ipykernel; print(ipykernel.__version__)"
+KERNEL = subprocess.run([PYTHON, "-c", ASK], capture_output=True, text=True).stdout
 kernel_6_hears_later = pytest.mark.skipif(
-    version("ipykernel").startswith("6."),
+    KERNEL.startswith("6."),
     reason="ipykernel 6 hears clicks and places outputs of threads only after a cell",
 )
 
