@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CONTENTS = "README.md"
-SECONDS = (2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120)
+SECONDS = (3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120)
 MEGABYTES = tuple(range(50, 4000, 50))
 NEAR = 0.6  # of a figure, and up to 1.1 times: it stays as it is
 LINK = re.compile(r"\]\(([\w/]+)\.ipynb\)")
