@@ -292,6 +292,19 @@ def test_new_writes_a_project_that_stands_on_its_own(tmp_path, capsys):
         assert "examples.guide" not in path.read_text()
 
 
+def test_a_project_can_be_checked_without_running_it(tmp_path, capsys):
+    check = [sys.executable, "-m", "compileall", "-q"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run(capsys, "new", whole)
+    assert subprocess.run([*check, whole], capture_output=True).returncode == 0
+    run(capsys, "new", broken)
+    with (broken / "model.py").open("a") as file:
+        file.write("def forward(self:\n")
+    found = subprocess.run([*check, broken], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert "model.py" in found.stdout
+
+
 def test_new_overwrites_nothing(tmp_path, capsys):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.py").write_text("mine")

@@ -31,6 +31,7 @@ burnbook.seed(0)
 # | `make guide` | trains the network of chapter 3 in the terminal |
 # | `pip install "burnbook[lab]"` | only the package; then `burnbook lab` opens the book |
 # | `burnbook new my_burn_app` | a small project: model, data, training, inference, main |
+# | `python -m compileall -q my_burn_app` | checks it quickly: can Python read every file? Nothing runs |
 # | `burnbook warmup` | compiles the fast kernels once, so that no run waits for them |
 
 # %% [markdown]

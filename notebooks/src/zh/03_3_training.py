@@ -184,7 +184,7 @@ len(list(train_loader))
 # %% [markdown]
 # ## 学习器
 #
-# 先是两个数据划分的指标、保存检查点用的记录器、轮数；然后是模型、优化器和学习率。学习率不属于优化器，而是在每一步时交给它，所以也可以换成一个学习率调度器。
+# 先说训练和验证各用哪些指标、检查点由哪个记录器保存、训练多少轮；然后是模型、优化器和学习率。学习率不属于优化器，而是在每一步时交给它，所以也可以换成一个学习率调度器。
 
 # %% tags=["run-me"]
 learner = (
@@ -224,7 +224,7 @@ for path in sorted(artifacts.iterdir()):
     print(path.name)
 
 # %% [markdown]
-# 文件夹里有配置、这次训练的日志、每个数据划分各一个存放指标值的文件夹、最近的几个检查点，以及模型。中断了的训练可以用 `LearnerBuilder(…).checkpoint(epoch)` 接着进行。
+# 文件夹里有配置、这次训练的日志、训练和验证各一个存放指标值的文件夹、最近的几个检查点，以及模型。中断了的训练可以用 `LearnerBuilder(…).checkpoint(epoch)` 接着进行。
 #
 # ## 查看历史
 #
@@ -348,7 +348,7 @@ check("3.3.4", answer)
 #
 # **代码在哪里。** `burnbook/examples/guide/training.py` 和 `burnbook/train/output.py`。
 #
-# **Burn 里的同样写法**
+# **在 Burn 中的写法**
 #
 # | 这里 | Burn 0.15 | Burn 0.22 |
 # |---|---|---|
