@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from burnbook_widgets.module.attention import AttentionView
     from burnbook_widgets.module.convolution import ConvolutionView
     from burnbook_widgets.module.tree import ModuleTree
+    from burnbook_widgets.schedule.schedule_plot import SchedulePlot
     from burnbook_widgets.tensor.tensor_view import TensorView
     from burnbook_widgets.training.chart import Chart
     from burnbook_widgets.training.dashboard import Dashboard, NotebookRenderer
     from burnbook_widgets.training.history import history_figure
+    from burnbook_widgets.training.plotly_renderer import PlotlyRenderer
+    from burnbook_widgets.training.runs_browser import RunsBrowser
 
 _HOMES = {
     "AttentionView": "module.attention",
@@ -28,6 +31,9 @@ _HOMES = {
     "GraphView": "autodiff.graph_view",
     "ModuleTree": "module.tree",
     "NotebookRenderer": "training.dashboard",
+    "PlotlyRenderer": "training.plotly_renderer",
+    "RunsBrowser": "training.runs_browser",
+    "SchedulePlot": "schedule.schedule_plot",
     "TensorView": "tensor.tensor_view",
     "history_figure": "training.history",
 }
@@ -42,6 +48,9 @@ __all__ = [
     "GraphView",
     "ModuleTree",
     "NotebookRenderer",
+    "PlotlyRenderer",
+    "RunsBrowser",
+    "SchedulePlot",
     "TensorView",
     "history_figure",
 ]

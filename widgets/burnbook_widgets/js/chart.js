@@ -7,6 +7,7 @@ function render({ model, el }) {
   const view = build(el);
   const panels = [];
   let waiting = 0;
+  let telling = 0;
   let others = [];
 
   function layPanels() {
@@ -51,6 +52,14 @@ function render({ model, el }) {
       view.range.textContent = `Epochs ${figure(zoom[0])} to ${figure(zoom[1])}`;
     }
     redraw();
+  }
+
+  // A message always passes; changed values wait while a cell keeps the kernel.
+  function tell() {
+    clearTimeout(telling);
+    telling = setTimeout(() => {
+      model.send(Object.fromEntries(OPTIONS.map((name) => [name, model.get(name)])));
+    }, 150);
   }
 
   function toggleRun(place) {
@@ -103,7 +112,10 @@ function render({ model, el }) {
     "change:status": showStatus,
     "change:norms": showNorms,
     "change:norms_data": showNorms,
-    ...Object.fromEntries(OPTIONS.map((name) => [`change:${name}`, showOptions])),
+    ...Object.fromEntries(OPTIONS.map((name) => [`change:${name}`, () => {
+      showOptions();
+      tell();
+    }])),
   };
   for (const [name, act] of Object.entries(listeners)) model.on(name, act);
   view.whole.addEventListener("click", () => change("zoom", []));
@@ -118,6 +130,7 @@ function render({ model, el }) {
     for (const [name, act] of Object.entries(listeners)) model.off(name, act);
     for (const panel of panels) panel.stop();
     cancelAnimationFrame(waiting);
+    clearTimeout(telling);
     sizes.disconnect();
     stopTheme();
     el.replaceChildren();

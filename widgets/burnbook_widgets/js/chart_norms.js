@@ -62,7 +62,7 @@ function drawPast(cell, values) {
   const room = high - low || 1;
   const points = logs.flatMap((value, i) => {
     if (!Number.isFinite(value)) return [];
-    return [`${((i * 118) / (logs.length - 1) + 1).toFixed(1)},${(18 - ((value - low) / room) * 16).toFixed(1)}`];
+    return [`${((i * 118) / Math.max(1, logs.length - 1) + 1).toFixed(1)},${(18 - ((value - low) / room) * 16).toFixed(1)}`];
   });
   cell.querySelector("polyline").setAttribute("points", points.join(" "));
 }

@@ -93,6 +93,7 @@ function writeRuns(view, names, shown, toggle) {
     make("span", "", chip).textContent = name;
     chip.addEventListener("click", () => toggle(place));
   });
+  if (names.length) make("span", "bb-soft", view.runs).textContent = "thick: valid, thin: train";
 }
 
 const OUTLINES = {

@@ -96,7 +96,7 @@ class Dashboard:
     def _open(self) -> None:
         self.chart = chart = Chart(self.run.metrics, self.units)
         chart.status = self._status()
-        chart.observe(self._look_changed, ["zoom", "shown"])
+        chart.on_msg(self._page_says)
         self.controls = controls = Controls(self.run.mode, self.run.saves, chart)
         self.stop_button, self.pause_button = controls.stop, controls.pause
         self.note = controls.note
@@ -105,7 +105,6 @@ class Dashboard:
         self._on_click(controls.save, self.save_checkpoint)
         self._on_click(controls.norms, self._norms_clicked)
         self._on_click(controls.compare, self.find_runs)
-        controls.on_look(self._look_changed)
         self.box = ipywidgets.VBox([controls.box, chart])
         self._panel = self._screen.put(self.box)
         self._report = self._screen.put(
@@ -230,16 +229,12 @@ class Dashboard:
                 self.controls.log.value = look.log
                 self.controls.detail.index = DETAIL.index(look.detail)
 
-    def _look_changed(self, _: Any) -> None:
-        """Remember what was set on the page."""
-        if self.chart is not None:
-            controls = self.controls
-            detail = DETAIL[controls.detail.index or 0]
-            self._look = Look(controls.smoothing.value, controls.log.value, detail)
-            zoom = self.chart.zoom
-            self._zoom = (zoom[0], zoom[1]) if len(zoom) == 2 else None
-            places = range(len(self.others))
-            self._shown = [place for place in self.chart.shown if place in places]
+    def _page_says(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
+        """Remember what was set on the page, so that what stays looks the same."""
+        detail = DETAIL[content["detail"]]
+        self._look = Look(float(content["smoothing"]), bool(content["log"]), detail)
+        self._zoom = tuple(content["zoom"]) if content["zoom"] else None
+        self._shown = [at for at in content["shown"] if at < len(self.others)]
 
     @property
     def zoom(self) -> tuple[float, float] | None:

@@ -7,7 +7,6 @@ linked on the page itself, so it acts at once, even while a cell keeps the kerne
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import ipywidgets
@@ -106,12 +105,6 @@ class Controls:
     def show_norms(self, shown: bool) -> None:
         """The button says what it will do."""
         self.norms.description = "Hide norms" if shown else "Show norms"
-
-    def on_look(self, act: Callable[..., None]) -> None:
-        """Call back when smoothing, scale or detail has another value."""
-        self.smoothing.observe(act, "value")
-        self.log.observe(act, "value")
-        self.detail.observe(act, "index")
 
     def close(self) -> None:
         """Free the links; the widgets go with the box that holds them."""

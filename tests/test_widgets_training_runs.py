@@ -1,0 +1,316 @@
+"""Other runs beside one's own: laid over the dashboard, and in the runs browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from xml.etree import ElementTree
+
+import ipywidgets
+import numpy as np
+import pytest
+
+pytest.importorskip("anywidget", reason="the widgets need anywidget")
+
+from burnbook.errors import ConfigError, TrainingError
+from burnbook.train import RunStore
+from burnbook_widgets import Dashboard, NotebookRenderer, RunsBrowser
+from burnbook_widgets.training.curves import SPLITS, Curves
+from burnbook_widgets.training.others import MOST, OtherRun, few, pack_runs
+from burnbook_widgets.training.still import picture
+from tests.training_page import METRICS, Page, run_info, simulate, widget_count
+
+
+@pytest.fixture(autouse=True)
+def live(monkeypatch):
+    """Tests run with static pages; these are about live ones unless they say so."""
+    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+
+
+def write_run(folder, losses, config=None, accuracy=None, began=1_700_000_000):
+    """What a training leaves: one log per epoch, split and metric."""
+    for epoch, loss in enumerate(losses, 1):
+        values = {"Loss": loss} | ({"Accuracy": accuracy} if accuracy else {})
+        for split in ("train", "valid"):
+            place = folder / split / f"epoch-{epoch}"
+            place.mkdir(parents=True, exist_ok=True)
+            for name, value in values.items():
+                (place / f"{name}.log").write_text(f"{value},4\n")
+    if config:
+        (folder / "config.json").write_text(json.dumps(config))
+    for path in folder.rglob("*"):
+        os.utime(path, (began, began))
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path):
+    write_run(tmp_path / "slow", [2.0, 1.5, 1.2], {"rate": 0.1, "size": 4}, 50.0, 1e9)
+    write_run(tmp_path / "quick", [1.0, 0.5], {"rate": 0.5, "size": 4}, 80.0, 1.1e9)
+    write_run(tmp_path / "<b>odd", [3.0], {"rate": 0.1, "size": 4}, began=1.2e9)
+    return tmp_path
+
+
+def board_in(folder):
+    run = run_info()
+    object.__setattr__(run, "directory", str(folder))
+    return Dashboard(run, Page())
+
+
+# ── reading ─────────────────────────────────────────────────────────────────
+
+
+def test_curves_of_a_run_stand_where_the_dashboard_has_them(root):
+    other = OtherRun.read(RunStore(root)["slow"])
+    assert other.tables["Loss", "train"].tolist() == [[0.5, 2], [1.5, 1.5], [2.5, 1.2]]
+    assert other.tables["Loss", "valid"].tolist() == [[1, 2], [2, 1.5], [3, 1.2]]
+    assert set(other.tables) == {
+        (metric, split) for metric in METRICS for split in ("train", "valid")
+    }
+
+
+def test_rows_and_parts_of_the_message_fit(root):
+    others = [OtherRun.read(run) for run in RunStore(root)]
+    parts, data = pack_runs(others, METRICS)
+    rows = np.frombuffer(data, "<f4").reshape(-1, 2)
+    assert sum(part[3] for part in parts) == len(rows)
+    assert parts[0] == [0, 0, "train", 3]
+    assert json.loads(json.dumps(parts)) == parts
+
+
+def test_long_runs_stay_small():
+    table = np.column_stack([np.arange(1, 5001), np.ones(5000)])
+    assert len(few(table)) <= 128
+    others = [
+        OtherRun(f"run{i}", "", {(m, s): table for m in METRICS for s in SPLITS})
+        for i in range(MOST)
+    ]
+    assert len(pack_runs(others, METRICS)[1]) < 25_000
+
+
+# ── over the dashboard ──────────────────────────────────────────────────────
+
+
+def test_the_button_finds_the_runs_beside_this_one(root):
+    board = board_in(root / "now")
+    board.controls.compare.click()
+    assert [other.name for other in board.others] == ["<b>odd", "quick", "slow"]
+    assert board.shown_runs == ["<b>odd", "quick"]  # the newest two
+    assert board.chart.runs["names"] == ["<b>odd", "quick", "slow"]
+    assert board.chart.shown == [0, 1]
+    board.close()
+
+
+def test_a_run_is_not_laid_over_itself(root):
+    board = board_in(root / "quick")
+    board.find_runs()
+    assert [other.name for other in board.others] == ["<b>odd", "slow"]
+    board.close()
+
+
+def test_runs_stores_and_folders_can_be_laid_over(root):
+    board = board_in(root / "now")
+    store = RunStore(root)
+    board.overlay(store["slow"], str(root / "quick"))
+    assert board.shown_runs == ["slow", "quick"]
+    board.overlay(store)
+    assert len(board.others) == 3
+    board.show_runs("quick")
+    assert board.shown_runs == ["quick"]
+    assert board.chart.shown == [1]
+    board.overlay()
+    assert board.others == []
+    assert board.chart.runs["names"] == []
+    board.close()
+
+
+def test_more_runs_than_can_be_told_apart_are_left_out(tmp_path):
+    for place in range(MOST + 3):
+        write_run(tmp_path / f"run{place}", [1.0])
+    board = board_in(tmp_path / "now")
+    board.overlay(tmp_path)
+    assert len(board.others) == MOST
+    board.close()
+
+
+def test_what_cannot_be_laid_over_is_refused(root, tmp_path):
+    board = board_in(root / "now")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(TrainingError, match="there is no run in"):
+        board.overlay(empty)
+    with pytest.raises(TrainingError, match="there is no run 'gone'"):
+        board.show_runs("gone")
+    other = write_run(tmp_path / "elsewhere" / "x", [1.0])
+    for path in other.rglob("Loss.log"):
+        path.rename(path.with_name("Other.log"))
+    with pytest.raises(TrainingError, match="none of the runs has Loss, Accuracy"):
+        board.overlay(other)
+    board.close()
+
+
+def test_a_click_that_finds_nothing_says_so(tmp_path):
+    board = board_in(tmp_path / "alone" / "now")
+    board.controls.compare.click()
+    assert "has these metrics" in board.chart.status["notice"]
+    board.close()
+
+
+def test_runs_laid_over_stay_in_the_finished_picture(root):
+    renderer = NotebookRenderer(Page(), overlay=RunStore(root))
+    simulate(renderer, epochs=2)
+    svg = renderer.dashboard.drawing().svg()
+    ElementTree.fromstring(svg)
+    assert "quick valid Loss to 0.5" in svg
+    assert "--bb-run1" in svg
+    renderer.dashboard.show_runs("slow")
+    assert "quick" not in renderer.dashboard.drawing().svg()
+
+
+def test_each_run_has_a_dash_a_mark_and_a_colour_of_its_own(root):
+    others = [(i, OtherRun.read(run)) for i, run in enumerate(RunStore(root))]
+    svg = picture(Curves(METRICS), others=others).svg()
+    tree = ElementTree.fromstring(svg)
+    lines = tree.iter("{http://www.w3.org/2000/svg}polyline")
+    dashes = {
+        line.get("class"): line.get("stroke-dasharray")
+        for line in lines
+        if "run" in (line.get("class") or "") and line.get("stroke-dasharray")
+    }
+    assert len(dashes) == len(set(dashes.values())) == 3
+    assert "<b>" not in svg
+
+
+def test_a_picture_without_other_runs_does_not_name_their_colours():
+    assert "run0" not in picture(Curves(METRICS)).svg()
+
+
+def test_runs_of_rust_burn_can_be_laid_over(tmp_path):
+    """Newer Burn writes the number of an epoch itself, and no weights."""
+    place = tmp_path / "rust" / "valid" / "epoch-1"
+    place.mkdir(parents=True)
+    (place / "Loss.log").write_text("0.75\n0.5\n0.6,final\n")
+    board = board_in(tmp_path / "now")
+    board.overlay(tmp_path / "rust")
+    assert board.shown_runs == ["rust"]
+    assert board.others[0].tables["Loss", "valid"].tolist() == [[1.0, 0.6]]
+    board.close()
+
+
+# ── the browser ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def browser(root):
+    made = RunsBrowser(root)
+    yield made
+    made.close()
+
+
+def names(browser):
+    return [line["run"] for line in browser.panel.rows]
+
+
+def test_the_newest_run_comes_first_until_one_sorts(browser):
+    assert names(browser) == ["<b>odd", "quick", "slow"]
+    browser.sort = "Loss"
+    assert names(browser) == ["quick", "slow", "<b>odd"]
+    assert browser.sort_control.value == "Loss"
+    browser.sort_control.value = "name"
+    assert browser.sort == "name"
+    with pytest.raises(ConfigError, match="no run has 'weight'"):
+        browser.sort = "weight"
+    assert browser.sort == "name"
+
+
+def test_words_are_found_in_names_states_and_configs(browser):
+    browser.find_control.value = "rate=0.1 finished"
+    assert names(browser) == ["<b>odd", "slow"]
+    browser.find = "QUICK"
+    assert names(browser) == ["quick"]
+    assert browser.find_control.value == "QUICK"
+    assert browser.panel.said == "1 of 3 runs"
+    browser.find = "nothing"
+    assert names(browser) == []
+
+
+def test_ticks_choose_and_show_what_differs(browser):
+    browser.panel._handle_custom_msg({"run": "slow"}, [])
+    assert browser.chosen == ["slow"]
+    assert browser.differences.value == ""
+    browser.panel._handle_custom_msg({"run": "quick"}, [])
+    assert "rate" in browser.differences.value
+    assert "size" not in browser.differences.value
+    assert browser.chart.runs["names"] == ["slow", "quick"]
+    assert [panel["name"] for panel in browser.chart.panels] == ["Accuracy", "Loss"]
+    assert browser.comparison.winner("Loss").name == "quick"
+    assert repr(browser) == "RunsBrowser(3 runs; slow, quick chosen)"
+    browser.panel._handle_custom_msg({"run": "slow"}, [])
+    assert browser.chosen == ["quick"]
+    browser.clear_control.click()
+    assert browser.chosen == []
+    assert browser.clear_control.disabled
+
+
+def test_log_scale_and_its_control(browser):
+    browser.log_control.value = True
+    assert browser.log
+    assert browser.chart.log
+    browser.log = False
+    assert not browser.log_control.value
+
+
+def test_looking_again_sees_what_is_new_and_forgets_what_is_gone(browser, root):
+    browser.choose("slow", "quick")
+    shutil.rmtree(root / "slow")
+    write_run(root / "fresh", [0.1])
+    browser.refresh_control.click()
+    assert set(names(browser)) == {"<b>odd", "quick", "fresh"}
+    assert browser.chosen == ["quick"]
+
+
+def test_too_many_runs_and_unknown_ones_are_refused(tmp_path):
+    for place in range(MOST + 1):
+        write_run(tmp_path / f"run{place}", [1.0])
+    browser = RunsBrowser(tmp_path)
+    browser.choose(*(f"run{place}" for place in range(MOST)))
+    browser.panel._handle_custom_msg({"run": f"run{MOST}"}, [])
+    assert "7 runs are more than 6" in browser.panel.fault
+    assert len(browser.chosen) == MOST
+    with pytest.raises(TrainingError, match="there is no run 'gone'"):
+        browser.leave("gone")
+    browser.leave("run0")
+    assert len(browser.chosen) == MOST - 1
+    browser.close()
+
+
+def test_the_still_form_has_table_differences_and_curves(browser, tmp_path):
+    browser.choose("slow", "quick")
+    html = browser.still()
+    assert html.count("<table") == 2
+    assert "<svg" in html
+    assert "<script" not in html
+    assert "<b>odd" not in html
+    page = browser.export(tmp_path / "runs.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "quick" in page
+
+
+def test_closing_frees_everything_and_the_state_is_small(root):
+    before = widget_count()
+    browser = RunsBrowser(RunStore(root))
+    browser.choose("slow", "quick", "<b>odd")
+    assert len(json.dumps(ipywidgets.Widget.get_manager_state())) < 100_000
+    browser.close()
+    assert widget_count() == before
+    assert "<svg" in browser.still()
+
+
+def test_static_pages_get_the_still_form(root, monkeypatch):
+    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
+    before = widget_count()
+    browser = RunsBrowser(root)
+    browser.choose("slow", "quick")
+    assert widget_count() == before
+    assert set(browser.bundle()) == {"text/html", "text/plain"}

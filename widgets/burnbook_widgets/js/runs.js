@@ -1,0 +1,74 @@
+// Building blocks · Learner. The table of a runs browser: tick the runs to compare.
+//
+// Python sends head, rows and notes; a tick goes back as {run}. Messages are used, as
+// they pass while a cell awaits. The boxes are real check boxes, so keys just work.
+
+function render({ model, el }) {
+  const root = make("div", "bb-runs-browser", el);
+  const fault = make("div", "bb-runs-fault", root, { role: "alert" });
+  const stage = make("div", "bb-runs-stage", root);
+  const notes = make("div", "bb-runs-notes", root);
+  const live = make("div", "bb-runs-live", root, { role: "status", "aria-live": "polite" });
+
+  function show() {
+    const focused = document.activeElement?.dataset?.run;
+    stage.replaceChildren();
+    const table = make("table", "", stage);
+    make("caption", "bb-runs-live", table).textContent = "Runs: tick those to compare";
+    const head = make("tr", "", make("thead", "", table));
+    make("th", "", head, { scope: "col" }).textContent = "compare";
+    for (const name of model.get("head")) make("th", "", head, { scope: "col" }).textContent = name;
+    const body = make("tbody", "", table);
+    for (const { run, cells, chosen } of model.get("rows")) {
+      const line = make("tr", chosen ? "bb-runs-chosen" : "", body);
+      const box = make("input", "", make("td", "", line), {
+        type: "checkbox",
+        "aria-label": `compare ${run}`,
+        "data-run": run,
+      });
+      box.checked = chosen;
+      box.addEventListener("change", () => model.send({ run }));
+      cells.forEach((text, place) => {
+        const cell = make(place ? "td" : "th", "", line, place ? {} : { scope: "row" });
+        cell.textContent = text;
+        if (/^[-\d.]/.test(text) && place > 1) cell.className = "bb-runs-number";
+      });
+      if (run === focused) box.focus(); // the box was made anew
+    }
+    if (!body.rows.length) {
+      make("p", "", stage).textContent = "No run has all these words.";
+      table.remove();
+    }
+    notes.textContent = model.get("notes").join(" · ");
+  }
+
+  const showFault = () => (fault.textContent = model.get("fault"));
+  const say = () => (live.textContent = model.get("said"));
+  const listeners = {
+    "change:head": show,
+    "change:rows": show,
+    "change:notes": show,
+    "change:fault": () => {
+      showFault();
+      show(); // a tick that was refused goes back
+    },
+    "change:said": say,
+  };
+  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  show();
+  showFault();
+  return () => {
+    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    el.replaceChildren();
+  };
+}
+
+function make(tag, name, parent, attributes = {}) {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  parent.append(node);
+  return node;
+}
+
+export default { render };
