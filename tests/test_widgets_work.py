@@ -83,7 +83,7 @@ def test_the_first_button_gives_the_file_piece_by_piece(
     (tmp_path / "got.zip").write_bytes(data)
     with zipfile.ZipFile(tmp_path / "got.zip") as archive:
         assert archive.namelist() == ["02_start.ipynb", "burnbook-work.json"]
-    assert view.panel.said.startswith(f"{name}: 1 page, 0 of artifacts, ")
+    assert view.panel.said.startswith(f"{name}: 1 page, ")
     assert view.panel.lines == ["02_start.ipynb"]
     assert tree(chapters) == before  # nothing stays here
     assert view._sending is None
@@ -97,7 +97,7 @@ def test_the_second_button_takes_a_file_in_pieces_and_restores_it(chapters, tmp_
     assert "'mine'" in (chapters / "02_start.ipynb").read_text()
     kept = (chapters / "02_start.before-restore.ipynb").read_text()
     assert "'of today'" in kept
-    assert view.panel.said == f"1 page, 0 of artifacts came back to {chapters}"
+    assert view.panel.said == f"1 page came back to {chapters}"
     assert view.panel.fault == ""
 
 
@@ -108,6 +108,7 @@ def test_a_file_that_is_no_saved_work_leaves_a_line(chapters):
         told, _ = Page(view).upload(name, b"PK" * 200, 64)
         assert told == {"do": "end"}
         shown = "work.zip" if not name else "photo.zip"
+        assert (view.panel.said, view.panel.lines) == ("", [])
         text = f"restore {shown}: this is no saved work, or it is damaged"
         assert view.panel.fault == text
     assert tree(chapters) == before

@@ -426,7 +426,7 @@ def test_the_commands_save_and_restore(here, shipped, capsys):
     assert cli.main(["save"]) == 0
     (file,) = here.glob("burnbook-work-*.zip")
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0].startswith(f"{file.name}: 1 page, 0 of artifacts, ")
+    assert shown[0].startswith(f"{file.name}: 1 page, ")
     assert shown[1:] == [
         "  02_start.ipynb",
         "bring it back with: burnbook restore FILE",

@@ -50,7 +50,7 @@ class Restored:
         lines += [f"  {name}" for name in [*self.pages, *self.units]]
         lines += [f"  kept: {name} as {kept}" for name, kept in self.kept.items()]
         if self.same:
-            lines.append(f"  {self.same} were there already, just the same")
+            lines.append(f"  there already, just the same: {self.same}")
         return "\n".join(lines)
 
 

@@ -50,7 +50,9 @@ def counted(pages: list[str], units: list[str]) -> str:
         >>> counted(["01_overview.ipynb"], ["artifacts/a", "artifacts/b"])
         '1 page, 2 of artifacts'
     """
-    return f"{len(pages)} page{'s' * (len(pages) != 1)}, {len(units)} of artifacts"
+    parts = [f"{len(pages)} page{'s' * (len(pages) != 1)}"] if pages else []
+    parts += [f"{len(units)} of artifacts"] if units else []
+    return ", ".join(parts) or "nothing"
 
 
 def save_work(

@@ -99,6 +99,7 @@ class SaveMyWork(View):
             self._heard(message, b"".join(bytes(each) for each in buffers or ()))
         except Exception:
             self._drop()
+            self.panel.said, self.panel.lines = "", []
             self.panel.send({"do": "end"})
             raise
 
