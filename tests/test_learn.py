@@ -218,6 +218,19 @@ def test_chinese_words_are_left_to_the_fonts_of_the_reader(picture):
     assert "CJK" not in latin.drawing().svg()
 
 
+@pytest.mark.parametrize("name", ["0.15 → 0.17", "σ²", "café"])
+def test_letters_that_pillow_lacks_are_left_to_them_too(name):
+    picture = Bars({name: 1}, "Counts")
+    assert picture.png() is None
+    assert name in picture._repr_svg_()
+    assert "CJK" not in picture._repr_svg_()
+
+
+def test_pillow_writes_every_letter_of_ascii():
+    names = "".join(map(chr, range(32, 127)))
+    assert Bars({names: 1}, names).png().startswith(b"\x89PNG")
+
+
 def test_bars_leave_room_for_wide_names():
     narrow, wide = Bars({"aaaa": 1}).drawing(), Bars({"训练训练": 1}).drawing()
     assert wide.width == narrow.width + 4 * 7

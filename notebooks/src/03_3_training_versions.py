@@ -365,7 +365,7 @@ def changes(old, new):
 print("\n".join(changes("0.15", "0.17")))
 
 # %% tags=["widget"]
-lengths = {f"{a} → {b}": len(changes(a, b)) for a, b in pairwise(versions)}
+lengths = {f"{a} to {b}": len(changes(a, b)) for a, b in pairwise(versions)}
 Bars(lengths, "Lines that went or came")
 
 # %% [markdown]

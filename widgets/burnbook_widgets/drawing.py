@@ -14,6 +14,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from html import escape
 from itertools import pairwise
 
@@ -121,8 +122,10 @@ class Drawing:
     @property
     def has_wide_words(self) -> bool:
         """Whether words are in Chinese, Japanese, Korean or pictures."""
-        words = (shape.text for shape in self.shapes if isinstance(shape, Words))
-        return any(columns(text) > len(text) for text in words)
+        return any(columns(text) > len(text) for text in self._texts())
+
+    def _texts(self) -> list[str]:
+        return [shape.text for shape in self.shapes if isinstance(shape, Words)]
 
     def _runs(self) -> list[str]:
         """The roles of other runs that are drawn."""
@@ -131,14 +134,14 @@ class Drawing:
     def png(self, scale: int = 2) -> bytes | None:
         """The drawing as PNG with a clear background; None if it cannot be one.
 
-        Why: without Pillow there is nothing to draw with, and its font has no wide
-        letters. The SVG takes those from the reader's own fonts.
+        Why: without Pillow there is nothing to draw with, and its font has neither
+        arrows nor Chinese letters. The SVG takes those from the reader's own fonts.
         """
-        if self.has_wide_words:
-            return None
         try:
             from PIL import Image, ImageDraw
         except ImportError:
+            return None
+        if not all(map(_in_pillows_font, set("".join(self._texts())))):
             return None
         zoom = scale * 2  # drawn at twice the size, then halved: smooth edges
         size = (self.width * zoom, self.height * zoom)
@@ -164,6 +167,16 @@ class Drawing:
                 stream, "PNG", optimize=True
             )
             return stream.getvalue()
+
+
+@cache
+def _in_pillows_font(letter: str) -> bool:
+    """Whether a letter is more than the box that stands for all that are not there."""
+    from PIL import ImageFont
+
+    font = ImageFont.load_default(24)
+    drawn, box = (font.getmask(some) for some in (letter, "\uffff"))
+    return drawn.size != box.size or bytes(drawn) != bytes(box)
 
 
 def columns(text: str) -> int:
