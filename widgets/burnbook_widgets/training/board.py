@@ -46,7 +46,7 @@ from burnbook_widgets.training.others import (
 from burnbook_widgets.training.progress import Meter, facts_of
 from burnbook_widgets.training.screen import NotebookScreen, Place, Screen
 from burnbook_widgets.training.still import epoch_table, figure, picture
-from burnbook_widgets.view import close_all
+from burnbook_widgets.view import Names, close_all
 
 INTERVAL = 0.25  # seconds between two messages to the page
 OWN_SHARE = 0.005  # of the training thread's time for curves, as much for the table
@@ -105,7 +105,7 @@ class Dashboard:
         self._on_click(controls.save, self.save_checkpoint)
         self._on_click(controls.norms, self._norms_clicked)
         self._on_click(controls.compare, self.find_runs)
-        self.box = ipywidgets.VBox([controls.box, chart])
+        self.box = ipywidgets.VBox([controls.box, chart, Names()])
         self._panel = self._screen.put(self.box)
         self._report = self._screen.put(
             {

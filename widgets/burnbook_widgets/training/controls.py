@@ -13,7 +13,7 @@ import ipywidgets
 
 from burnbook_widgets.training.chart import Chart
 from burnbook_widgets.training.look import SMOOTHEST
-from burnbook_widgets.view import close_all, row
+from burnbook_widgets.view import Names, close_all, row
 
 NOTES = {
     "await": "● live: buttons act at once while this cell waits for the training.",
@@ -85,7 +85,11 @@ class Controls:
         ]
         buttons = (self.stop, self.pause, self.save, self.norms, self.compare)
         self.box = ipywidgets.VBox(
-            [row(*buttons, self.note), row(self.smoothing, self.log, self.detail)]
+            [
+                row(*buttons, self.note),
+                row(self.smoothing, self.log, self.detail),
+                Names(),
+            ]
         )
 
     def show_state(self, state: str) -> None:

@@ -196,7 +196,7 @@ def live_figure(metrics: tuple[str, ...], units: Mapping[str, str]) -> Any:
                     mode="lines" if steps else "lines+markers",
                     line={**line, "width": 1 if steps else 2.5},
                     marker={"symbol": "circle" if train else "square"},
-                    opacity=0.4 if steps else 1.0,
+                    opacity=0.6 if steps else 1.0,
                     hovertemplate="%{y:.4g}",
                 ),
                 row=place + 1,
