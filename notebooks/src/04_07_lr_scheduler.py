@@ -25,6 +25,7 @@ from burnbook.examples.guide.model import ModelConfig
 from burnbook.optim import GradientsParams, LrSchedulerConfig, ParamGroup
 from burnbook.tensor import Tensor
 from burnbook.train import LearnerBuilder, LearningRateMetric
+from burnbook_widgets import SchedulePlot
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Lines
 
@@ -201,6 +202,16 @@ cosine = optim.CosineAnnealingLrSchedulerConfig(0.5, 79)
 parts = [up, LrSchedulerConfig.Cosine(cosine)]
 usual = optim.SequentialLrSchedulerConfig(parts, [20])
 Lines({"warm-up, cosine": rates(usual.init(), 100)}, "In sequence")
+
+# %% [markdown]
+# `SchedulePlot` lays schedules over each other. Where you run it, each number of each
+# config has a slider, the mouse or the arrow keys read rates, and `plot["usual"]` is the
+# config that you ended with; `plot.figure()` is the same for plotly.
+
+# %% tags=["widget"]
+plot = SchedulePlot({"usual": usual, "linear": linear}, steps=100)
+plot.set("usual", "milestones.0", 10)
+plot
 
 # %% [markdown]
 # ## A schedule for each group
@@ -390,7 +401,9 @@ check("4.7.4", answer)
 # **Where this lives.** `burnbook/optim/lr_scheduler.py`, the curves in
 # `burnbook/optim/schedules.py`, what is made of several in `burnbook/optim/composed.py`.
 # What looks for a rate to begin with is in `burnbook/train/lr_finder.py`;
-# [chapter 4.6](04_06_learner.ipynb) uses it.
+# [chapter 4.6](04_06_learner.ipynb) uses it. The plot to turn:
+# `widgets/burnbook_widgets/schedule/__init__.py`, `widgets/burnbook_widgets/schedule/schedule_plot.py`,
+# `widgets/burnbook_widgets/schedule/curves.py`, `widgets/burnbook_widgets/schedule/fields.py`.
 #
 # **The same in Burn**
 #

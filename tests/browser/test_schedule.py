@@ -1,0 +1,65 @@
+"""The plot of schedules in a real JupyterLab, turned and read by clicks and keys."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+PLOT = """
+from burnbook import optim
+from burnbook_widgets import SchedulePlot
+
+linear = optim.LinearLrSchedulerConfig(0.8, 0.1, 50)
+cosine = optim.CosineAnnealingLrSchedulerConfig(0.8, 50).with_min_lr(0.1)
+plot = SchedulePlot([linear, cosine])
+plot
+"""
+STATE = "print('at', plot.at, plot['linear'].num_iters, plot.shown, plot.log)"
+STAGE = ".bb-rates-stage"
+
+
+def wait_until(true, seconds=20.0):
+    ends = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < ends, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_sliders_boxes_keys_and_the_pointer(open_book):
+    book = open_book("schedule", [PLOT, STATE, "plot.close()"])
+    book.wait_for_kernel()
+    book.run_cell(0)
+    page = book.page
+    page.wait_for_selector(f"{STAGE} path.bb-rates-1")
+    stage, tip = page.locator(STAGE), page.locator(".bb-rates-tip")
+    assert "linear from 0.8 to 0.1" in stage.get_attribute("aria-label")
+    stage.focus()
+    for key in ("Home", "ArrowRight", "ArrowRight", "PageUp", "ArrowLeft"):
+        page.keyboard.press(key)
+    wait_until(lambda: "step 11" in tip.inner_text())
+    assert "linear 0.646" in tip.inner_text()
+    live = page.locator(".bb-rates-live")
+    assert live.inner_text().startswith("step 11, linear 0.646")
+    stage.hover(position={"x": 500, "y": 150})
+    wait_until(lambda: "step 11" not in tip.inner_text())
+    slider = page.locator(".widget-slider", has_text="num iters").first
+    slider.get_by_role("slider").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.get_by_role("checkbox", name="cosine").uncheck()
+    wait_until(lambda: page.locator(f"{STAGE} path.bb-rates-1").count() == 0)
+    page.locator(".widget-button", has_text=re.compile("Log scale")).click()
+    page.get_by_text("learning rate, logarithmic").wait_for()
+    for theme in ("Light", "Dark"):
+        book.theme(theme)
+        book.picture(f"schedule_{theme.lower()}")
+    book.run_cell(1)
+    wait_until(lambda: "at 11 48 ['linear'] True" in book.output(1))
+    book.run_cell(2)
+    wait_until(lambda: page.locator(STAGE).count() == 0)
+    assert "LinearLrSchedulerConfig(initial_lr=0.8" in book.output(0)
+    assert book.faults == []
