@@ -1,6 +1,6 @@
 """A training as a browser would run it: NumPy and msgpack alone, and no thread at all.
 
-As a program, `bare_training.py DIR`, it trains, stops, resumes, and reads its records
+As a program, `bare_training.py DIR`, it trains in all three ways and reads its records
 back. Python in a browser lacks some modules of the standard library too (GONE: what
 older or newer builds of Pyodide come without).
 """

@@ -66,16 +66,14 @@ def test_what_builds_the_site_is_pinned():
 
 
 def test_each_page_gets_a_cell_that_installs_and_keeps_the_others(build, tmp_path):
-    source = tmp_path / "notebooks"
+    source, target = tmp_path / "src" / "notebooks", tmp_path / "files"
     for name in ("01_overview", "examples/text", "src/old", "artifacts/a/mine"):
         page(source / f"{name}.ipynb", "1 + 1")
     (source / "images").mkdir()
-    assert build.copy_chapters(source, tmp_path / "files") == 2
-    files = {
-        p.relative_to(tmp_path / "files") for p in tmp_path.glob("files/**/*.ipynb")
-    }
+    assert build.copy_chapters(source, target) == 2
+    files = {path.relative_to(target) for path in target.rglob("*.ipynb")}
     assert files == {Path("01_overview.ipynb"), Path("examples/text.ipynb")}
-    made = json.loads((tmp_path / "files/01_overview.ipynb").read_text())
+    made = json.loads((target / "01_overview.ipynb").read_text())
     first, second = ("".join(cell["source"]) for cell in made["cells"])
     assert first.splitlines()[1].startswith("%pip install -q burnbook ")
     assert second == "1 + 1"
