@@ -9,6 +9,7 @@ import time
 import tomllib
 from contextlib import nullcontext
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -16,6 +17,7 @@ packaging = pytest.importorskip("packaging.requirements", reason="needs packagin
 
 ROOT = Path(__file__).resolve().parents[1]
 BINDER = ROOT / "binder"
+FIRST = "notebooks/01_overview.ipynb"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SUPPORTED = {"3.11", "3.12", "3.13", "3.14"}  # of repo2docker's, those we run on
 
@@ -81,6 +83,49 @@ def test_start_caps_the_threads_and_uses_the_kernels_of_post_build():
         assert started[f"{name}_THREADS"] == "2"
     line = f"export NUMBA_CPU_NAME={started['NUMBA_CPU_NAME']} "
     assert line in (BINDER / "postBuild").read_text()
+
+
+# The links
+
+
+@pytest.fixture
+def links():
+    """binder/links.py as a module."""
+    spec = importlib.util.spec_from_file_location("links", BINDER / "links.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_readme_has_the_links_of_the_address(links):
+    lines = links.links((BINDER / "address.txt").read_text())
+    text = (ROOT / "README.md").read_text()
+    assert links.written(text, lines) == text
+    changed = links.written(text, links.links("another/place@stable"))
+    assert changed != text
+    assert links.written(changed, lines) == text
+
+
+def test_links_lead_to_chapter_one(links):
+    badge, pulled = links.links("someone/the-book@v1/x\n")
+    start = "https://mybinder.org/v2/gh/someone/the-book/v1%2Fx"
+    address, query = re.search(r"\]\(([^()]+)\?([^()]+)\)$", badge).groups()
+    assert (address, parse_qs(query)) == (start, {"urlpath": [f"lab/tree/{FIRST}"]})
+    address, query = re.search(r"\(([^()]+?)\?([^()]+)\)$", pulled).groups()
+    verb, _, inner = parse_qs(query)["urlpath"][0].partition("?")
+    assert (address, verb) == (start, "git-pull")
+    assert parse_qs(inner) == {
+        "repo": ["https://github.com/someone/the-book"],
+        "branch": ["v1/x"],
+        "targetPath": ["book"],
+        "urlpath": [f"lab/tree/book/{FIRST}"],
+    }
+    assert (ROOT / FIRST).is_file()
+
+
+def test_an_address_that_is_none_is_refused(links):
+    with pytest.raises(SystemExit, match="is not OWNER/NAME"):
+        links.links("https://github.com/a/b")
 
 
 # What measures

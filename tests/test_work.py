@@ -452,7 +452,7 @@ def test_the_commands_explain_what_they_cannot_do(here, shipped, capsys):
 
 
 def test_chapters_are_found_from_where_a_reader_may_be(tmp_path, shipped):
-    for place in (".", "burnbook-chapters", "notebooks", "burnbook/notebooks"):
+    for place in (".", "burnbook-chapters", "notebooks", "book/notebooks"):
         folder = copied(shipped, tmp_path / f"at-{len(place)}" / place)
         start = tmp_path / f"at-{len(place)}"
         assert find_folder(start, shipped) == folder.resolve()

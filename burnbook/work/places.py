@@ -55,7 +55,7 @@ class Found:
 def find_folder(start: Path, chapters: Path) -> Path | None:
     """The folder near `start` that holds chapters, named as those of `chapters`."""
     names = {path.name for path in chapters.glob("*.ipynb")}
-    near = ["", "..", "burnbook-chapters", "notebooks", "burnbook/notebooks"]
+    near = ["", "..", "burnbook-chapters", "notebooks", "book/notebooks"]
     for place in near:
         folder = (start / place).resolve()
         if any((folder / name).is_file() for name in names):
