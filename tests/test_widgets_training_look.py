@@ -357,6 +357,8 @@ def test_the_button_shows_and_hides_the_norms(board):
     assert board.norms_shown
     assert board.controls.norms.description == "Hide norms"
     board.inspect(*model_and_grads())
+    assert board.chart.norms["layers"] == []
+    board._send(0.0)
     assert board.chart.norms["layers"] == ["first", "last"]
     assert board.chart.norms["open"]
     board.controls.norms.click()

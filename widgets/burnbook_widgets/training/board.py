@@ -306,13 +306,9 @@ class Dashboard:
         self._send_norms()
 
     def inspect(self, model: Any, grads: Any) -> None:
-        """Measure the norms of this batch, if it is time to."""
-        if (
-            self.norms is not None
-            and self.norms_shown
-            and self.norms.look(model, grads)
-        ):
-            self._send_norms()
+        """Measure the norms of this batch, if it is time; they go with the curves."""
+        if self.norms is not None and self.norms_shown:
+            self.norms.look(model, grads)
 
     def _send_norms(self) -> None:
         with self._lock:
@@ -383,6 +379,8 @@ class Dashboard:
         began = time.thread_time()
         with self._lock:
             self.chart.show(self.curves, self._status())
+            if self.norms_shown:
+                self._send_norms()
         self.sent += 1
         self._next_send = now + _pause_after(began)
 

@@ -301,7 +301,8 @@ class RunsBrowser(View):
     def _show_comparison(self) -> None:
         others = self._others()
         comparison = self.comparison
-        self.differences.value = comparison.table().html() if comparison else ""
+        told = comparison.table().html() if comparison else ""
+        self.differences.value = told and f'<div class="bb-runs-browser">{told}</div>'
         names = metrics_of(others)
         panels = [{"name": name, "unit": ""} for name in names]
         if self.chart.panels != panels:
