@@ -15,6 +15,7 @@ import numpy as np
 import burnbook
 from burnbook import ops
 from burnbook.prelude import *
+from burnbook_widgets.chapters.work import SaveMyWork
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Lines
 
@@ -139,6 +140,16 @@ three - y
 #   trained here loads there, and the other way round.
 
 # %% [markdown]
+# ## Take your work with you
+#
+# A server on the web, such as Binder's, forgets you some minutes after the last click.
+# The first button downloads the pages you changed and your trainings as one file. The
+# second brings them back, there or on your own computer.
+
+# %% tags=["widget"]
+SaveMyWork()
+
+# %% [markdown]
 # ## The chapters
 #
 # | | chapter | what it gives | minutes |
@@ -246,7 +257,10 @@ check("1.3", answer)
 # and `burnbook/cli/__main__.py`, the examples in `burnbook/examples/__init__.py` and
 # `burnbook/examples/guide/__init__.py`. These pages are made by
 # `widgets/burnbook_widgets/build.py`, `widgets/burnbook_widgets/chapters/tidy.py` and
-# `widgets/burnbook_widgets/chapters/contents.py`.
+# `widgets/burnbook_widgets/chapters/contents.py`. Work is saved and restored by
+# `burnbook/work/__init__.py`, `burnbook/work/places.py`, `burnbook/work/saving.py`,
+# `burnbook/work/contents.py`, `burnbook/work/restoring.py`, `burnbook/cli/work.py` and
+# `widgets/burnbook_widgets/chapters/work.py`.
 #
 # **The same in Burn**
 #
