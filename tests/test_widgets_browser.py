@@ -324,9 +324,9 @@ def test_python_hears_of_its_mistakes(act, words):
 
 def test_a_click_that_fails_is_said_in_the_view_and_nowhere_else():
     browser = DatasetBrowser(digits(), batcher=lambda items: 1 / 0)
-    browser.act(setattr, browser, "view", "batch")
+    browser.attempt(setattr, browser, "view", "batch")
     assert "ZeroDivisionError" in browser.widget.status["fault"]
-    browser.act(setattr, browser, "view", "items")
+    browser.attempt(setattr, browser, "view", "items")
     assert browser.widget.status["fault"] == ""
 
 

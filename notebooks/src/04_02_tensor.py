@@ -834,7 +834,7 @@ check("4.2.5", answer)
 # | Bool | `burnbook/tensor/masks.py` |
 # | functions | `burnbook/activation.py`, `burnbook/functional.py`, `burnbook/linalg.py`, `burnbook/signal.py`, `burnbook/grid.py` |
 # | seeing | `burnbook/display.py`, `burnbook/closeness.py`, `burnbook/closeness_layers.py`, `burnbook/text_table.py`, `burnbook/errors.py`, `burnbook/trail.py` |
-# | exploring | `widgets/burnbook_widgets/view.py`, `widgets/burnbook_widgets/tensor/__init__.py`, `widgets/burnbook_widgets/tensor/tensor_view.py`, `widgets/burnbook_widgets/tensor/numbers.py`, `widgets/burnbook_widgets/tensor/panel.py`, `widgets/burnbook_widgets/tensor/still.py`, `widgets/burnbook_widgets/closeness.py` |
+# | exploring | `widgets/burnbook_widgets/view.py`, `widgets/burnbook_widgets/saving.py`, `widgets/burnbook_widgets/tensor/__init__.py`, `widgets/burnbook_widgets/tensor/tensor_view.py`, `widgets/burnbook_widgets/tensor/numbers.py`, `widgets/burnbook_widgets/tensor/panel.py`, `widgets/burnbook_widgets/tensor/still.py`, `widgets/burnbook_widgets/closeness.py` |
 #
 # Below it are the ops, plain array code, and what makes methods of them:
 #

@@ -77,6 +77,7 @@ class Server:
             "--expose-app-in-browser",
             f"--ServerApp.port={port}",
             "--ServerApp.port_retries=0",
+            "--ServerApp.jpserver_extensions=burnbook_widgets.saving=True",
             f"--IdentityProvider.token={self.token}",
             f"--ServerApp.root_dir={self.notebooks}",
         ]

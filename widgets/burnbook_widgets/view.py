@@ -14,6 +14,7 @@ import anywidget
 import ipywidgets
 
 from burnbook_widgets.page import script
+from burnbook_widgets.saving import MARK
 
 
 class Names(anywidget.AnyWidget):
@@ -98,7 +99,7 @@ class View:
             display(self.bundle(), raw=True)
             return
         place = DisplayHandle()
-        place.display(self.bundle(), raw=True)
+        place.display(self.bundle(), raw=True, metadata=dict(MARK))
         self._places.append(place)
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ipywidgets
 import numpy as np
 
 from burnbook.errors import ConfigError
@@ -30,14 +31,14 @@ from burnbook_widgets.dataset.labels import STEP, Labels, as_dataset, items_at
 from burnbook_widgets.dataset.pixels import Pack, loud
 from burnbook_widgets.dataset.scores import Scores
 from burnbook_widgets.dataset.still import still_page
+from burnbook_widgets.view import View
 
 PATIENCE = 2.0  # seconds that reading labels or searching may take at a time
 MATRIX = 20  # with more classes, a list of what was confused most replaces the matrix
 WHERE = "DatasetBrowser"
-WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-class DatasetBrowser:
+class DatasetBrowser(View):
     """Look through a dataset; every control has a method or attribute of its name.
 
     label: the name of the part that is the label, a function of an item, or all labels
@@ -63,6 +64,7 @@ class DatasetBrowser:
         predictions: Any = None,
         page_size: int | None = None,
     ) -> None:
+        super().__init__()
         self.dataset = as_dataset(dataset)
         self.before = None if before is None else as_dataset(before)
         self.batcher = batcher
@@ -91,10 +93,7 @@ class DatasetBrowser:
         self.widget: ItemView | None = None
         self._controls: Controls | None = None
         self._list()
-        if not _is_static():
-            self.widget = ItemView()
-            self._controls = Controls(self)
-            self._refresh()
+        self.open()
 
     def _check_before(self) -> None:
         if self.before is not None and len(self.before) != len(self.dataset):
@@ -273,7 +272,7 @@ class DatasetBrowser:
 
     # ── what the page is told ───────────────────────────────────────────────
 
-    def act(self, action: Callable[..., None], *arguments: Any) -> None:
+    def attempt(self, action: Callable[..., None], *arguments: Any) -> None:
         """Do what a click asks for; what goes wrong is said in the view."""
         self.fault = ""
         try:
@@ -422,11 +421,21 @@ class DatasetBrowser:
         """What is shown now, as HTML without JavaScript."""
         return still_page(self._told())
 
+    def _build(self) -> ipywidgets.VBox:
+        self.widget = ItemView()
+        self._controls = Controls(self)
+        return self._controls.box
+
+    def _show(self) -> None:
+        self._refresh()
+
     def close(self) -> None:
         """Free the widgets; what the page shows by then stays."""
-        if self.widget is not None and self._controls is not None:
-            self._controls.close()
-            self.widget = self._controls = None
+        controls = self._controls
+        super().close()
+        if controls is not None:
+            controls.close()
+        self.widget = self._controls = None
 
     def __repr__(self) -> str:
         count = len(self.dataset)
@@ -438,13 +447,6 @@ class DatasetBrowser:
         if self.scores is not None:
             facts.append(_count(len(self.mistakes), "mistake"))
         return f"DatasetBrowser({'; '.join(facts)})"
-
-    def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.still()}
-        if self._controls is not None and not _is_static():
-            model = self._controls.box.model_id
-            bundle[WIDGET] = {"version_major": 2, "version_minor": 0, "model_id": model}
-        return bundle
 
 
 def _count(number: int, noun: str) -> str:

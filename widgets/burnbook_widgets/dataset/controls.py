@@ -97,7 +97,7 @@ class Controls:
         self._listen()
 
     def _listen(self) -> None:
-        browser, act = self.browser, self.browser.act
+        browser, act = self.browser, self.browser.attempt
         turn = browser.heard
         self.back.on_click(lambda _: act(turn, {"do": "turn", "by": -1}))
         self.forth.on_click(lambda _: act(turn, {"do": "turn", "by": 1}))
@@ -112,7 +112,7 @@ class Controls:
     def _on(self, control: Any, action: Any) -> None:
         def changed(change: Any) -> None:
             if not self._following:
-                self.browser.act(action, change["new"])
+                self.browser.attempt(action, change["new"])
 
         control.observe(changed, "value")
 
