@@ -1,8 +1,8 @@
 // Building blocks · Module. Attention: a map of shares with tokens, and the row one reads.
 //
-// Python sends `frame` (names) and `data` (uint16 shares, then a byte where hidden), and
+// Python sends `frame` (names) and `data` (uint16 shares, then a bit where hidden), and
 // `thumbs`, small pictures of all heads. The page sends back `at` = [query, key], and
-// {head} when a small picture is clicked.
+// {head} when a small picture is clicked; the first one is the mean of all.
 
 const TALLEST = 420;
 const TOP = 8; // keys that the list of a row names
@@ -31,7 +31,8 @@ function render({ model, el }) {
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength).slice();
     const count = tokens.length * keys.length;
     state.shares = new Uint16Array(bytes.buffer, 0, count);
-    state.hidden = bytes.subarray(2 * count);
+    const bits = bytes.subarray(2 * count);
+    state.hidden = Uint8Array.from({ length: count }, (_, i) => (bits[i >> 3] >> (7 - (i % 8))) & 1);
     view.head.textContent = state.frame.title;
     view.note.textContent =
       `Deepest: ${state.frame.most}.` +
@@ -172,7 +173,7 @@ function makeThumbs({ model, view, frame }) {
     for (let head = MEAN; head < buttons - 1; head++) {
       const text = head === MEAN ? "mean" : `head ${head}`;
       const button = make("button", "", view.heads, { type: "button", "data-head": head });
-      if (head !== MEAN) make("canvas", "", button, { "aria-hidden": "true" });
+      make("canvas", "", button, { "aria-hidden": "true" });
       make("span", "", button).textContent = text;
       button.addEventListener("click", () => model.send({ head }));
     }
@@ -185,14 +186,14 @@ function makeThumbs({ model, view, frame }) {
 function drawThumbs({ model, view, frame }) {
   const data = model.get("thumbs");
   const [rows, columns] = [frame.tokens.length, frame.keys.length];
-  view.heads.querySelectorAll("canvas").forEach((canvas, head) => {
+  view.heads.querySelectorAll("canvas").forEach((canvas, place) => {
     const side = Math.max(1, Math.floor(56 / Math.max(rows, columns)));
     [canvas.width, canvas.height] = [columns * side, rows * side];
     canvas.style.width = `${columns * side}px`;
     const pen = canvas.getContext("2d");
     pen.fillStyle = getComputedStyle(canvas).getPropertyValue("--bb-above").trim();
     for (let i = 0; i < rows * columns; i++) {
-      pen.globalAlpha = data.getUint8(head * rows * columns + i) / 255;
+      pen.globalAlpha = data.getUint8(place * rows * columns + i) / 255;
       pen.fillRect((i % columns) * side, Math.floor(i / columns) * side, side, side);
     }
   });
@@ -247,8 +248,10 @@ function layout({ view, frame }, pen) {
   const widest = (names) => Math.max(...names.map((name) => pen.measureText(cut(name)).width));
   const left = Math.min(120, widest(frame.tokens) + 12);
   const top = 0.87 * widest(frame.keys) + 14;
-  const slant = 0.5 * pen.measureText(cut(frame.keys.at(-1))).width + 6;
-  const room = (view.map.parentNode.clientWidth || 480) - left - slant;
+  const last = frame.keys.slice(-3); // their slanted names reach beyond the cells
+  const slant = Math.max(...last.map((name) => 0.5 * pen.measureText(cut(name)).width)) + 6;
+  const whole = view.root.clientWidth || 720; // the list of a row stands beside it
+  const room = Math.min(640, whole > 640 ? whole - 300 : whole) - left - slant;
   const side = Math.min(40, room / frame.keys.length, Math.max(5, TALLEST / frame.tokens.length));
   return { left, top, slant, side: Math.max(3, side) };
 }
@@ -301,6 +304,7 @@ function drawMap(state) {
 function drawNames(pen, { frame, query, key, plot }, tone) {
   const { left, top, side } = plot;
   const every = Math.ceil(13 / side);
+  const wide = Math.ceil(16 / side); // slanted names need more room
   pen.fillStyle = tone("ink");
   pen.textBaseline = "middle";
   const face = pen.font.replace(/^600 /, "");
@@ -313,7 +317,7 @@ function drawNames(pen, { frame, query, key, plot }, tone) {
   });
   pen.textAlign = "left";
   frame.keys.forEach((name, at) => {
-    if (at % every && at !== key) return;
+    if (at % wide && at !== key) return;
     weigh(at === key);
     pen.save();
     pen.translate(left + (at + 0.5) * side + 2, top - 6);

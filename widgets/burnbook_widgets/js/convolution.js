@@ -191,12 +191,13 @@ function cellAt(canvas, event, rows, columns) {
   ];
 }
 
-// Arrow keys walk; Home and End go to the ends of the row (with Control: of the output).
+// Arrow keys walk; Home and End go to the ends of the row (with Control: of the output);
+// the space bar goes on as the convolution does, row by row (with Shift: back).
 function walk(state, event) {
   if (event.altKey || event.metaKey) return;
   const [rows, columns] = state.frame.output;
   const [row, column] = state.at;
-  const last = row * columns + column + (event.shiftKey ? -1 : 1);
+  const next = inside(row * columns + column + (event.shiftKey ? -1 : 1), rows * columns);
   const to = {
     ArrowRight: [row, column + 1],
     ArrowLeft: [row, column - 1],
@@ -204,7 +205,7 @@ function walk(state, event) {
     ArrowUp: [row - 1, column],
     Home: [event.ctrlKey ? 0 : row, 0],
     End: [event.ctrlKey ? rows - 1 : row, columns - 1],
-    " ": [Math.floor(last / columns), ((last % columns) + columns) % columns],
+    " ": [Math.floor(next / columns), next % columns],
   }[event.key];
   if (!to) return;
   event.preventDefault();
@@ -263,7 +264,7 @@ function drawAll(state) {
   drawCells(pen, state.output, output, side, state.frame.signed[1]);
   drawFrames(pen, [state.at], side);
 
-  side = Math.min(52, sideOf(weights, ...kernel) * 1.2, weights.parentNode.clientWidth / kernel[1] - 2);
+  side = Math.min(52, weights.parentNode.clientWidth / kernel[1] - 1, TALLEST / kernel[0]);
   pen = prepare(weights, ...kernel, side);
   drawCells(pen, state.kernel, kernel, side, true, false);
   const seen = taps.map(([row, column]) => {
@@ -323,13 +324,16 @@ function drawPadding(pen, [rows, columns], [down, across], side) {
   pen.clip("evenodd");
   pen.strokeStyle = pen.tone("quiet");
   pen.lineWidth = 1;
+  pen.globalAlpha = 0.6;
   pen.beginPath();
-  for (let x = -height; x < width; x += 7) {
+  for (let x = -height; x < width; x += 9) {
     pen.moveTo(x, height);
     pen.lineTo(x + height, 0);
   }
   pen.stroke();
   pen.restore();
+  pen.strokeStyle = pen.tone("quiet");
+  pen.lineWidth = 1;
   pen.strokeRect(0.5, 0.5, Math.round(width) - 1, Math.round(height) - 1);
 }
 

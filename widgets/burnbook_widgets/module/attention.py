@@ -39,8 +39,8 @@ class AttentionPanel(anywidget.AnyWidget):
     _css = sheet("attention")
 
     frame = traitlets.Dict().tag(sync=True)
-    data = traitlets.Bytes().tag(sync=True)  # uint16 shares, then a byte where hidden
-    thumbs = traitlets.Bytes().tag(sync=True)  # uint8 shares of every head
+    data = traitlets.Bytes().tag(sync=True)  # uint16 shares, then a bit where hidden
+    thumbs = traitlets.Bytes().tag(sync=True)  # uint8: their mean, then every head
     at = traitlets.List(traitlets.Int()).tag(sync=True)
     fault = traitlets.Unicode().tag(sync=True)
 
@@ -163,10 +163,12 @@ class AttentionView(View):
     def _title(self) -> str:
         queries, keys = self.shares.shape
         heads = self.weights.shape[1]
-        which = "the mean of all heads" if self._head is None else f"head {self._head}"
+        which = f"head {self._head} of {heads}"
+        if self._head is None:
+            which = f"mean of {heads} heads"
         return (
             f"Attention: {_count(queries, 'query', 'queries')}, "
-            f"{_count(keys, 'key', 'keys')}, {which} of {heads}"
+            f"{_count(keys, 'key', 'keys')}, {which}"
         )
 
     # ── live ────────────────────────────────────────────────────────────────
@@ -250,12 +252,12 @@ class AttentionView(View):
         every = self.weights[self._item]
         thumbs = b""
         if len(every) > 1 and every.size <= THUMBS:
-            most = every.max(axis=(1, 2), keepdims=True)
-            most = np.maximum(most, 1e-9)
-            thumbs = np.rint(every / most * 255).astype(np.uint8).tobytes()
+            shown = np.concatenate([every.mean(0, keepdims=True), every])
+            most = np.maximum(shown.max(axis=(1, 2), keepdims=True), 1e-9)
+            thumbs = np.rint(shown / most * 255).astype(np.uint8).tobytes()
         codes = np.rint(shares.clip(0, 1) * 65535).astype("<u2")
         with self.panel.hold_sync():
-            self.panel.data = codes.tobytes() + hidden.astype(np.uint8).tobytes()
+            self.panel.data = codes.tobytes() + np.packbits(hidden).tobytes()
             self.panel.thumbs = thumbs
             self.panel.frame = {
                 "title": self._title(),

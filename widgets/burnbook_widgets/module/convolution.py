@@ -398,9 +398,11 @@ class ConvolutionView(View):
     def _names(self) -> list[str]:
         """What stands above input, kernel and output."""
         filters, channels = self.weight.shape[:2]
-        one = f", channel {self._seen().start + self._in}" if channels > 1 else ""
+        seen = self._seen().start + self._in
+        one = f", channel {seen}" if channels > 1 else ""
         which = f", channel {self._out}" if filters > 1 else ""
-        return [f"input{one}", f"kernel{which}{one}", f"output{which}"]
+        both = f", channel {seen} → {self._out}" if one and which else one or which
+        return [f"input{one}", f"kernel{both}", f"output{which}"]
 
     def _head(self) -> str:
         shapes = self.picture.shape[1:], self.weight.shape[2:], self.output.shape

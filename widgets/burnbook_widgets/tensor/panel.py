@@ -76,7 +76,7 @@ class TensorPanel:
             options=names,
             description="Rows",
             layout=ipywidgets.Layout(width="210px"),
-            style={"description_width": "58px"},
+            style={"description_width": "auto"},
             tooltip="The dim shown down",
         )
         self.columns = ipywidgets.Dropdown(
@@ -84,14 +84,14 @@ class TensorPanel:
             value=len(shape) - 1,
             description="Columns",
             layout=ipywidgets.Layout(width="210px"),
-            style={"description_width": "58px"},
+            style={"description_width": "auto"},
             tooltip="The dim shown across",
         )
         self.colors = ipywidgets.Dropdown(
             options=COLORS,
             description="Colours",
             layout=ipywidgets.Layout(width="210px"),
-            style={"description_width": "58px"},
+            style={"description_width": "auto"},
             tooltip="Around 0: blue above, orange below. Low to high: pale to deep.",
         )
         self.own_range = ipywidgets.Checkbox(
@@ -120,6 +120,7 @@ class TensorPanel:
                 max=max(0, size - 1),
                 description=f"dim {dim}",
                 disabled=size < 2,
+                style={"description_width": "auto"},
                 layout=ipywidgets.Layout(width="min(440px, 95%)"),
                 tooltip=f"Which of the {size} planes along dim {dim}",
             )
