@@ -58,6 +58,7 @@ from burnbook.train import (
 )
 from burnbook.train.loop import Fit
 from burnbook.train.strategy import Save
+from burnbook_widgets import RunsBrowser
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Lines
 
@@ -446,6 +447,11 @@ print("the model so far:", type(stopped).__name__)
 # As in Burn, an epoch that is interrupted is not validated and leaves no checkpoint. The
 # reason is ours (and newer Burn's), and it is in the diary, too.
 #
+# `run.control.save_checkpoint()` asks for a checkpoint when the epoch ends, one that no
+# strategy deletes. The dashboard has buttons for all of these, and one for the norms of
+# weights and gradients in each layer; `PlotlyRenderer()` is a plotly figure instead.
+# `dashboard.export("run.html")` writes what it shows as one page without scripts.
+#
 # ## Three ways to wait
 #
 # | | meanwhile |
@@ -510,11 +516,21 @@ store = RunStore(compared)
 print(store["slow"], store["quick"])
 print("best:", store.best("Accuracy").name)
 
-# %% tags=["run-me", "nbval-ignore-output"]
-store.compare("slow", "quick")
+# %% [markdown]
+# To look around, tick runs in a `RunsBrowser`: what differs between their configs, and
+# their curves over one another. Each control has a twin; `store.compare("slow",
+# "quick")` gives the table alone.
+
+# %% tags=["widget", "nbval-ignore-output"]
+browser = RunsBrowser(store)
+browser.choose("slow", "quick")
+browser
 
 # %% [markdown]
-# It filters, sorts, exports and deletes, too.
+# The dashboard of a running training does the same: its button *Other runs* lays the
+# newest of its neighbours over the live curves.
+#
+# A store filters, sorts, exports and deletes, too.
 
 # %% tags=["run-me"]
 print([run.name for run in store.sort("Loss")])
@@ -735,10 +751,19 @@ check("4.6.4", answer)
 # `widgets/burnbook_widgets/__init__.py`, `widgets/burnbook_widgets/page.py`,
 # `widgets/burnbook_widgets/training/__init__.py`,
 # `widgets/burnbook_widgets/training/dashboard.py`,
+# `widgets/burnbook_widgets/training/board.py`,
+# `widgets/burnbook_widgets/training/controls.py`,
 # `widgets/burnbook_widgets/training/chart.py`,
 # `widgets/burnbook_widgets/training/progress.py`,
+# `widgets/burnbook_widgets/training/norms.py`,
+# `widgets/burnbook_widgets/training/others.py`,
+# `widgets/burnbook_widgets/training/look.py`,
 # `widgets/burnbook_widgets/training/screen.py`,
-# `widgets/burnbook_widgets/training/still.py`, `widgets/burnbook_widgets/drawing.py`.
+# `widgets/burnbook_widgets/training/ending.py`,
+# `widgets/burnbook_widgets/training/export.py`,
+# `widgets/burnbook_widgets/training/still.py`,
+# `widgets/burnbook_widgets/training/ruler.py`, `widgets/burnbook_widgets/drawing.py`;
+# with plotly `widgets/burnbook_widgets/training/plotly_renderer.py`.
 # The exercises:
 # `widgets/burnbook_widgets/chapters/learning.py`.
 #
@@ -746,7 +771,8 @@ check("4.6.4", answer)
 # `burnbook/train/runs/store.py`, `burnbook/train/runs/run.py`,
 # `burnbook/train/runs/logs.py`, `burnbook/train/runs/diary.py`,
 # `burnbook/train/runs/comparison.py`, `burnbook/train/runs/show.py`,
-# `burnbook/train/runs/removal.py`. Many configs: `burnbook/train/sweep/__init__.py`,
+# `burnbook/train/runs/removal.py`, `widgets/burnbook_widgets/training/runs_browser.py`.
+# Many configs: `burnbook/train/sweep/__init__.py`,
 # `burnbook/train/sweep/sweep.py`, `burnbook/train/sweep/space.py`,
 # `burnbook/train/sweep/halving.py`, `burnbook/train/sweep/trial.py`.
 #

@@ -91,7 +91,10 @@ def describe(
             if metric in curves.metrics
         ]
     rows = len(curves.rows())
-    return f"Curves of {rows} epoch{'s' * (rows != 1)}. " + "; ".join(parts)
+    about = f"{rows} epoch{'s' * (rows != 1)}"
+    if others and not rows:
+        about = f"{len(others)} run{'s' * (len(others) != 1)}"
+    return f"Curves of {about}. " + "; ".join(parts)
 
 
 def epoch_table(
