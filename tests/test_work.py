@@ -153,6 +153,23 @@ def test_a_log_that_grows_meanwhile_is_saved_as_it_was(
     restore_work(done.path, folder=tmp_path / "new")
 
 
+@pytest.mark.parametrize("cause", [OSError(28, "no space"), KeyboardInterrupt()])
+def test_a_saving_that_fails_leaves_the_file_as_it_was(
+    cause, tmp_path, worked, shipped, saved, monkeypatch
+):
+    before = tree(tmp_path)
+
+    def fail(*args):
+        raise cause
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", fail)
+    page(worked / "02_start.ipynb", "print('more')")
+    with pytest.raises((DataError, KeyboardInterrupt)):
+        save_work(saved, folder=worked, shipped=shipped)
+    before["worked/02_start.ipynb"] = (worked / "02_start.ipynb").read_bytes()
+    assert tree(tmp_path) == before
+
+
 # Restoring
 
 
