@@ -264,6 +264,8 @@ function drawAll(state) {
   drawCells(pen, state.output, output, side, state.frame.signed[1]);
   drawFrames(pen, [state.at], side);
 
+  // As wide as its cells, so that the output finds room beside it.
+  weights.parentNode.style.flexBasis = `${Math.min(265, Math.max(185, 52 * kernel[1] + 5))}px`;
   side = Math.min(52, weights.parentNode.clientWidth / kernel[1] - 1, TALLEST / kernel[0]);
   pen = prepare(weights, ...kernel, side);
   drawCells(pen, state.kernel, kernel, side, true, false);

@@ -1,0 +1,209 @@
+"""Every view in one notebook: accessible in both themes, and still without a kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import burnbook_widgets
+from tests.browser import views
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = Path(
+    os.environ.get("BURNBOOK_AXE")
+    or ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
+)
+LIVE = "Dashboard, live"  # the last one: it is `view` then, and can be stopped
+NAMES = [
+    name
+    for name in views.CELLS
+    if name.partition(",")[0] in burnbook_widgets.__all__ and name != LIVE
+]
+NAMES.append(LIVE)
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+# JupyterLab virtualizes long notebooks; here every cell is to be on the page.
+WHOLE = """() => {
+    const content = window.jupyterapp.shell.currentWidget.content;
+    content.notebookConfig = { ...content.notebookConfig, windowingMode: "none" };
+}"""
+
+# JupyterLab puts an SVG output into an img without a text, and plotly's part of it does
+# so with a PNG; the table below such a picture holds its numbers.
+LOOK = """async () => {
+    const found = await axe.run(
+        {
+            include: [[".jp-OutputArea-output"]],
+            exclude: [[".jp-RenderedSVG img"], ["img.plot-img"]],
+        },
+        { resultTypes: ["violations"] },
+    );
+    return found.violations
+        .filter(({ impact }) => impact === "serious" || impact === "critical")
+        .flatMap(({ id, nodes }) => nodes.map(
+            ({ html, failureSummary: why }) => `${id}: ${html.slice(0, 160)}: ${why}`,
+        ));
+}"""
+
+# The opaque colours that the views' style sheets name, as [name, colour, paper].
+TONES = """() => {
+    const colors = (node, name) =>
+        getComputedStyle(node)[name].match(/[\\d.]+/g).map(Number);
+    const ours = '[class^="bb"]';
+    const found = [];
+    const rules = [...document.styleSheets].flatMap((sheet) => {
+        try { return [...sheet.cssRules]; } catch { return []; }
+    });
+    for (const root of document.querySelectorAll(ours)) {
+        if (root.parentElement.closest(ours)) continue;
+        const mine = rules.filter(({ selectorText: to }) => to && root.matches(to));
+        const names = mine.flatMap((rule) => [...rule.style]);
+        let under = root;
+        while (colors(under, "backgroundColor")[3] === 0) under = under.parentElement;
+        const paper = colors(under, "backgroundColor").slice(0, 3);
+        const probe = root.appendChild(document.createElement("i"));
+        for (const name of new Set(names.filter((name) => name.startsWith("--")))) {
+            probe.style.color = `var(${name})`;
+            const [red, green, blue, alpha = 1] = colors(probe, "color");
+            const full = `${root.className} ${name}`;
+            if (alpha === 1) found.push([full, [red, green, blue], paper]);
+        }
+        probe.remove();
+    }
+    return found;
+}"""
+PAPERS = ("--bb-paper", "--paper")
+
+
+def wait_until(true, seconds=60.0):
+    ends = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < ends, "waited in vain"
+        time.sleep(0.1)
+
+
+def brightness(color):
+    """Relative luminance, as WCAG 2 defines it."""
+    parts = [part / 255 for part in color]
+    linear = [
+        p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((brightness(one), brightness(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def output_of(book, name):
+    """What the cell of a view shows."""
+    place = 1 + NAMES.index(name)
+    return book.page.locator(".jp-CodeCell").nth(place).locator(".jp-OutputArea").first
+
+
+@pytest.fixture
+def book(open_book):
+    """A notebook with every view; those of a training show themselves."""
+    shown = {name: "" if "Dashboard" in name else "view\n" for name in NAMES}
+    cells = [views.CELLS[name] + shown[name] for name in NAMES]
+    ends = [
+        "print('all', 'shown')",
+        "view.stop()\nhandle.wait()\nprint('all', 'ended')",
+    ]
+    book = open_book("views", [views.SETUP, *cells, *ends])
+    book.complaints = []
+    book.page.on("console", lambda said: hear(book, said))
+    book.page.evaluate(WHOLE)
+    book.wait_for_kernel()
+    for cell in range(len(cells) + 2):
+        book.run_cell(cell)
+    wait_until(lambda: "all shown" in book.output(len(cells) + 1))
+    book.page.wait_for_timeout(800)
+    return book
+
+
+def hear(book, said):
+    """Note what the page complains about; that there is no kernel is not its fault."""
+    network = said.text.startswith("Failed to load resource")
+    if said.type == "error" and not network:
+        book.complaints.append(said.text)
+
+
+def test_every_view_is_accessible_and_leaves_its_still_form(book):
+    for name in NAMES:
+        assert output_of(book, name).bounding_box()["height"] > 60, name
+        assert "Traceback" not in output_of(book, name).inner_text(), name
+    look_closely(book)
+    book.run_cell(len(NAMES) + 2)
+    wait_until(lambda: "all ended" in book.output(len(NAMES) + 2))
+    kept_is_still_and_small(book)
+    assert book.faults == []
+    open_without_kernel(book)
+    for name in NAMES:
+        if name == "history_figure":
+            continue  # plotly draws it again from what was saved
+        output = output_of(book, name)
+        output.locator("table, svg, img").first.wait_for(state="attached")
+        assert "displaying widget" not in output.inner_text(), name
+        assert "Loading widget" not in output.inner_text(), name
+    look_closely(book)
+    assert book.complaints == []
+
+
+def look_closely(book):
+    """No serious violation, and colours that stand out, in both themes."""
+    for theme in ("Light", "Dark"):
+        book.theme(theme)
+        for name, tone, paper in book.page.evaluate(TONES):
+            if not name.endswith(PAPERS):
+                assert contrast(tone, paper) >= 3.0, (theme, name, tone, paper)
+        if AXE.is_file():
+            book.page.evaluate(AXE.read_text(encoding="utf-8"))
+            assert book.page.evaluate(LOOK) == [], theme
+
+
+def kept_is_still_and_small(book):
+    """What is saved of each view needs no kernel and is below 100 kB."""
+    saved = book.save()
+    assert "widgets" not in saved["metadata"]
+    for name, cell in zip(NAMES, saved["cells"][1:], strict=False):
+        most = 100_000 if name != "history_figure" else 250_000  # with a PNG beside
+        assert len(json.dumps(cell["outputs"])) < most, name
+        for output in cell["outputs"]:
+            assert WIDGET not in output.get("data", {}), name
+
+
+def open_without_kernel(book):
+    """Load the page again where no kernel starts."""
+    page = book.page
+
+    def refuse(route):
+        if route.request.method == "GET":
+            route.fulfill(json=[])
+        else:
+            route.fulfill(status=503, json={"message": "no kernels today"})
+
+    for service in ("kernels", "sessions"):
+        page.route(f"**/api/{service}?*", refuse)
+    book.open()
+    page.wait_for_timeout(1500)
+    while page.locator(".jp-Dialog").count():  # it offers to choose a kernel
+        page.locator(
+            ".jp-Dialog .jp-mod-reject, .jp-Dialog .jp-mod-accept"
+        ).first.click()
+        page.wait_for_timeout(300)
+    assert "No Kernel" in page.locator(".jp-NotebookPanel-toolbar").inner_text()
+    page.evaluate(WHOLE)
+
+
+def test_accessibility_is_tried():
+    if not AXE.is_file():
+        pytest.skip(f"no axe-core (of npm) at {AXE}: set BURNBOOK_AXE")
+    assert "axe v4" in AXE.read_text(encoding="utf-8")[:200]

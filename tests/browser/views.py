@@ -1,0 +1,131 @@
+"""One small example of every view of burnbook_widgets, as a cell that shows it.
+
+A view's cell leaves it as `view` and may use what SETUP imports. Names that are shown
+by the cell of another one stand in SHOWN_BY; tests/test_widgets_views.py fails when a
+public name is in neither.
+"""
+
+SETUP = """
+import tempfile
+import numpy as np
+import burnbook
+from burnbook import nn
+from burnbook.autodiff import Autodiff
+from burnbook.backend import Numpy
+from burnbook.data import DataLoaderBuilder, DigitsDataset
+from burnbook.examples.guide.data import MnistBatcher
+from burnbook.examples.guide.model import ModelConfig
+from burnbook.kinds import Int
+from burnbook.optim import AdamConfig
+from burnbook.tensor import Tensor
+from burnbook.train import AccuracyMetric, LearnerBuilder, LossMetric
+from burnbook_widgets import *
+
+burnbook.seed(0)
+device = Autodiff(Numpy())
+batches = DataLoaderBuilder(MnistBatcher()).batch_size(64).shuffle(42)
+train, valid = batches.build(DigitsDataset.train()), batches.build(DigitsDataset.test())
+
+
+def learner_for(epochs, board):
+    builder = LearnerBuilder(tempfile.mkdtemp()).renderer(board).devices([device])
+    for metric in (AccuracyMetric, LossMetric):
+        builder = builder.metric_train_numeric(metric()).metric_valid_numeric(metric())
+    model = ModelConfig(10, 32).init(device)
+    return builder.num_epochs(epochs).build(model, AdamConfig().init(), 1e-3)
+"""
+
+CELLS: dict[str, str] = {
+    "TensorView": """
+values = np.arange(120, dtype=np.float32).reshape(4, 5, 6) - 30
+values[0, 1, 2], values[0, 2, 3], values[0, 4, 4] = np.nan, np.inf, -np.inf
+view = TensorView(Tensor.from_data(values, Numpy()))
+""",
+    "ClosenessView": """
+names = ["conv1.weight", "conv1.bias", "linear.weight", "linear.bias"]
+a = {name: np.linspace(-1, 1, 96).reshape(8, 12) for name in names}
+b = {name: array + 10.0 ** (2 * at - 8) for at, (name, array) in enumerate(a.items())}
+view = ClosenessView(a, b)
+""",
+    "ModuleTree": """
+view = ModuleTree(ModelConfig(10, 32).init(device), [1, 28, 28])
+view.freeze("conv1")
+view.chosen = "conv1"
+""",
+    "DatasetBrowser": """
+digits = DigitsDataset.test()
+labels = np.array([item.label for item in digits])
+scores = np.eye(10)[(labels + (np.arange(359) % 9 == 0)) % 10]
+view = DatasetBrowser(digits, predictions=3 * scores, batcher=MnistBatcher())
+view.select(9)
+""",
+    "ConvolutionView": """
+digit = DigitsDataset.train().get(5).image / 255
+view = ConvolutionView(digit, [[1, 0, -1], [2, 0, -2], [1, 0, -1]], padding=1)
+view.at = (20, 9)
+""",
+    "AttentionView": """
+words = ["the", "cat", "saw", "the", "dog", "and", "the", "dog", "ran"]
+places = [sorted(set(words)).index(word) for word in words]
+tokens = Tensor[2].eye(6, Numpy()).select(0, Tensor[1, Int].from_ints(places, Numpy()))
+layer = nn.MultiHeadAttentionConfig(6, 2).init(Numpy())
+mask = nn.generate_autoregressive_mask(1, 9, Numpy())
+asked = nn.MhaInput.self_attn(9.0 * tokens.unsqueeze(3)).mask_attn(mask)
+view = AttentionView(layer.forward(asked), words, attn=mask)
+view.query = 4
+""",
+    "GraphView": """
+w = Tensor[2].from_floats([[0.5], [-0.25]], device).require_grad()
+x = Tensor[2].from_floats([[1.0, 2.0], [3.0, 4.0]], device)
+loss = (x.matmul(w) - 1.0).powf_scalar(2.0).mean()
+view = GraphView(loss, w=w, x=x)
+view.start()
+view.forward()
+""",
+    "SchedulePlot": """
+from burnbook.optim import CosineAnnealingLrSchedulerConfig, LinearLrSchedulerConfig
+cosine = CosineAnnealingLrSchedulerConfig(0.9, 40)
+view = SchedulePlot([cosine, LinearLrSchedulerConfig(0.9, 0.1, 60)])
+""",
+    "RunsBrowser": """
+from pathlib import Path
+runs = Path(tempfile.mkdtemp())
+for run, losses in {"one": (0.9, 0.5, 0.4), "other": (0.8, 0.4, 0.2)}.items():
+    for epoch, loss in enumerate(losses, 1):
+        log = runs / run / "valid" / f"epoch-{epoch}" / "Loss.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(f"{loss},1\\n")
+view = RunsBrowser(runs)
+view.choose("one", "other")
+""",
+    "Playground": """
+view = Playground(points=60, hidden=[4])
+view.advance(20)
+""",
+    "Dashboard": """
+board = NotebookRenderer()
+model = learner_for(2, board).fit(train, valid)
+view = board.dashboard
+""",
+    "Dashboard, live": """
+import time
+board = NotebookRenderer()
+handle = learner_for(300, board).start(train, valid)
+while board.dashboard is None or len(board.dashboard.curves.rows()) < 2:
+    time.sleep(0.05)
+view = board.dashboard
+view.pause()
+""",
+    "history_figure": """
+learner = learner_for(2, NotebookRenderer())
+model = learner.fit(train, valid)
+view = history_figure(learner.result.history, {"Accuracy": "%"})
+""",
+}
+
+# The figures of plotly are its own: it names and colours them.
+SHOWN_BY = {
+    "Chart": "Dashboard, live",
+    "NotebookRenderer": "Dashboard",
+    "PlotlyRenderer": "history_figure",
+}

@@ -1,0 +1,141 @@
+"""What holds for every view: shown to a browser, small, still, and closed whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("anywidget", reason="the widgets need anywidget")
+
+import ipywidgets
+
+import burnbook_widgets
+from burnbook_widgets import saving
+from burnbook_widgets.drawing import DARK, LIGHT, MIDDLE
+from burnbook_widgets.saving import LIVE, MARK, keep_still
+from burnbook_widgets.view import Names, View
+from tests.browser import views
+
+PUBLIC = [name for name in views.CELLS if name in burnbook_widgets.__all__]
+PLAIN = [name for name in PUBLIC if "learner_for" not in views.CELLS[name]]
+
+
+@pytest.fixture(scope="module")
+def names():
+    """What the cells start from."""
+    found: dict[str, object] = {}
+    exec(views.SETUP, found)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def live(monkeypatch):
+    """Tests run with static pages; these are about live ones."""
+    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+
+
+def states():
+    return ipywidgets.Widget.get_manager_state()["state"]
+
+
+def test_every_public_name_is_shown_to_the_browser():
+    shown = {name.partition(",")[0] for name in views.CELLS}
+    missing = set(burnbook_widgets.__all__) - shown - set(views.SHOWN_BY)
+    assert not missing, f"tests/browser/views.py has no cell for {sorted(missing)}"
+    assert set(views.SHOWN_BY.values()) <= set(views.CELLS)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_view_is_small_still_and_closes_whole(name, names):
+    before = set(states())
+    scope = dict(names)
+    exec(views.CELLS[name], scope)
+    view = scope["view"]
+    assert isinstance(view, View)
+    brought = {key: state for key, state in states().items() if key not in before}
+    assert len(json.dumps(brought)) < 100_000
+    assert "Names()" in [repr(child) for child in view.box.children]
+    html = view.still()
+    assert "<script" not in html
+    assert len(html) < 100_000
+    assert not re.search(r"0x[0-9a-f]{6}", repr(view) + html)
+    assert repr(view).startswith(name)
+    bundle = view.bundle()
+    assert set(bundle) == {LIVE, "text/html", "text/plain"}
+    view.close()
+    assert set(states()) == before
+    assert view.still() == html  # a closed view still answers
+
+
+def test_names_are_hidden_and_say_who_they_are():
+    names = Names()
+    assert names.layout.display == "none"
+    assert repr(names) == "Names()"
+    names.layout.close()
+    names.close()
+
+
+def test_a_saved_page_keeps_the_still_form_only():
+    def output(metadata, **data):
+        return {"output_type": "display_data", "data": data, "metadata": metadata}
+
+    ours = output(dict(MARK), **{LIVE: {"model_id": "1"}, "text/html": "still"})
+    theirs = output({}, **{LIVE: {"model_id": "2"}, "text/html": "other"})
+    cells = [
+        {"cell_type": "markdown", "source": "words"},
+        {"cell_type": "code", "outputs": [{"output_type": "stream"}, ours, theirs]},
+    ]
+    keep_still({"type": "notebook", "content": {"cells": cells}}, path="a.ipynb")
+    assert ours["data"] == {"text/html": "still"}
+    assert set(theirs["data"]) == {LIVE, "text/html"}
+    keep_still({"type": "file", "content": "text"}, path="a.txt")
+    keep_still({"type": "notebook", "content": None}, path="a.ipynb")
+
+
+def test_the_server_saves_so_whichever_manager_it_ends_with():
+    hooks, later = [], []
+    app = SimpleNamespace(
+        web_app=SimpleNamespace(settings={"contents_manager": None}),
+        io_loop=SimpleNamespace(add_callback=later.append),
+    )
+    (point,) = saving._jupyter_server_extension_points()
+    assert point == {"module": saving.__name__}
+    saving._load_jupyter_server_extension(app)
+    manager = SimpleNamespace(register_pre_save_hook=hooks.append)
+    app.web_app.settings["contents_manager"] = manager  # as Jupytext does
+    for act in later:
+        act()
+    assert hooks == [keep_still]
+
+
+def brightness(color):
+    """Relative luminance, as WCAG 2 defines it."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [
+        p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((brightness(one), brightness(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_is_that_of_wcag():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("tones", "papers"),
+    [(LIGHT, ["#ffffff"]), (DARK, ["#111111"]), (MIDDLE, ["#ffffff", "#111111"])],
+)
+def test_still_pictures_stand_out_on_their_pages(tones, papers):
+    for paper in papers:
+        for role, tone in tones.items():
+            words = role == "ink" and tones is not MIDDLE
+            assert contrast(tone, paper) >= (4.5 if words else 3.0), (role, paper)
