@@ -189,6 +189,63 @@ def zoom_out(book):
     page.wait_for_selector(".bb-zoomed", state="hidden")
 
 
+QUICK = """
+from workbench import *
+
+class Clocked(NotebookRenderer):
+    "When Pause was heard, and when the last step before standing still ended."
+    heard, acted = [], []
+    def start(self, run):
+        super().start(run)
+        pause = self.dashboard.pause_button
+        pause.on_click(lambda _: self.heard.append(time.monotonic()))
+    def render_train(self, progress):
+        super().render_train(progress)
+        self.last = time.monotonic()
+    def tick(self):
+        super().tick()
+        if len(self.acted) < len(self.heard):
+            self.acted.append(max(0.0, self.last - self.heard[-1]))
+
+clocked = Clocked()
+learner = learner_for(300, clocked)
+model = await learner.fit_async(train, valid)
+print("acts after", f"{min(clocked.acted[::2]):.3f}")
+"""
+ANSWERS = """
+state => new Promise(answered => {
+    const root = document.querySelector(".bb-chart");
+    const button = document.querySelectorAll(".widget-button")[1];
+    const began = performance.now();
+    new MutationObserver((_, watcher) => {
+        if (root.dataset.state !== state) return;
+        watcher.disconnect();
+        answered(performance.now() - began);
+    }).observe(root, { attributes: true });
+    button.click();
+})
+"""
+
+
+@kernel_6_hears_later
+def test_pause_is_answered_within_a_tenth_of_a_second_and_acts(open_book):
+    book = open_book("quick", [QUICK])
+    page = book.page
+    book.run_all()
+    page.wait_for_selector(CANVAS, timeout=60_000)
+    wait_for_epoch(book, 2)
+    took = []
+    for state in ("paused", "training") * 3:
+        took.append(page.evaluate(ANSWERS, state))
+        time.sleep(0.3)
+    button(book, "Stop").click()
+    wait_until(lambda: "acts after" in book.output(0))
+    acts = float(book.output(0).split("acts after")[1].split()[0])
+    print(f"answers in {min(took):.0f} ms (of 6), acts after {1000 * acts:.0f} ms")
+    assert min(took) < 100  # the others may have met a busy machine
+    assert acts < 0.3
+
+
 def test_the_look_changes_at_once_while_a_synchronous_fit_runs(open_book):
     book = open_book(
         "synchronous_look",

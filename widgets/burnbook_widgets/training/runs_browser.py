@@ -219,7 +219,10 @@ class RunsBrowser(View):
             layout={"width": "280px"},
         )
         self.sort_control = ipywidgets.Dropdown(
-            options=[NEWEST], description="Sort by", style=short
+            options=[NEWEST],
+            description="Sort by",
+            style=short,
+            layout={"width": "220px"},
         )
         self.log_control = ipywidgets.Checkbox(
             description="log scale", indent=False, layout={"width": "100px"}
