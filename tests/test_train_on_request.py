@@ -123,6 +123,16 @@ def test_without_a_checkpointer_a_run_says_that_it_cannot_save(tmp_path):
     assert asking.told == []
 
 
+def test_a_training_in_a_thread_takes_the_wish_too(tmp_path):
+    made = builder(tmp_path, 40).with_file_checkpointer(recorder())
+    made = made.with_checkpointing_strategy(Never())
+    learner = made.build(tiny(), AdamConfig().init(), 0.01)
+    handle = learner.start(loader(), loader(1))
+    handle.save_checkpoint()
+    handle.wait()
+    assert len(kept(tmp_path)) == 1
+
+
 def test_every_fit_forgets_what_was_asked_of_the_one_before():
     control = Interrupter()
     control.save_checkpoint()

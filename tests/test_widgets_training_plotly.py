@@ -74,6 +74,20 @@ def test_a_training_has_one_figure_which_goes_when_it_ends(tmp_path):
     assert widget_count() == before
 
 
+def test_static_pages_get_what_the_dashboard_gives_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
+    page, before = Page(), widget_count()
+    renderer = PlotlyRenderer(page)
+    made = builder(tmp_path, 1).renderer(renderer)
+    made.build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
+    line, picture = (place[0] for place in page.places)
+    assert line == {
+        "text/plain": "Trained 1 epoch: Accuracy and Loss, train and valid."
+    }
+    assert set(picture) == {"image/png", "text/plain"}
+    assert widget_count() == before
+
+
 def test_closed_figures_are_gone():
     kept = []
     for _ in range(3):

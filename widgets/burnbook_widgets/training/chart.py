@@ -55,7 +55,7 @@ class Chart(anywidget.AnyWidget):
 
     def show(self, curves: Curves, status: Mapping[str, object]) -> None:
         """Send the curves and the progress as one message."""
-        frame, data = pack(curves)
+        frame, data = pack(curves, 1024 // max(2, len(self.panels)))
         with self.hold_sync():
             self.data = data
             self.frame = {**frame, "turn": int(self.frame.get("turn", 0)) + 1}

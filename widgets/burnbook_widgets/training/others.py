@@ -16,7 +16,7 @@ from burnbook.train.runs import Run
 from burnbook_widgets.training.curves import SPLITS, thin
 
 MOST = 6  # runs beside one's own: more cannot be told apart
-POINTS = 128  # of each curve
+POINTS = 128  # of each curve, at most
 Runs = Run | RunStore | str | os.PathLike[str]
 
 
@@ -87,12 +87,14 @@ def pack_runs(
     """Lay the curves end to end as float32 rows; a list says which is which."""
     parts: list[list[Any]] = []
     tables: list[np.ndarray] = []
+    lines = 2 * len(metrics) * len(others)
+    most = max(16, min(POINTS, 2048 // max(1, lines)))  # 16 kB, however many there are
     for place, other in enumerate(others):
         for panel, metric in enumerate(metrics):
             for split in SPLITS:
                 table = other.tables.get((metric, split))
                 if table is not None:
-                    table = few(table)
+                    table = few(table, most)
                     parts.append([place, panel, split, len(table)])
                     tables.append(table)
     rows = np.concatenate(tables) if tables else np.empty((0, 2))

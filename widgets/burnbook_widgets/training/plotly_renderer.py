@@ -8,6 +8,7 @@ own. When training ends, the figure is freed and the finished picture takes its 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -43,11 +44,13 @@ class PlotlyRenderer(MetricsRenderer):
         learner = LearnerBuilder(directory).renderer(PlotlyRenderer())...
         await learner.fit_async(train, valid)
 
-    Why: nothing that goes wrong here stops the training; it is said once instead.
+    Why: nothing that goes wrong here stops the training; it is said once instead. With
+    BURNBOOK_DISPLAY=static it shows what the dashboard shows then: no figure.
     """
 
     def __init__(self, screen: Screen | None = None) -> None:
         self._screen = screen
+        self._static = os.environ.get("BURNBOOK_DISPLAY") == "static"
         self._broken = False
         self._place: Place | None = None
         self._next = 0.0
@@ -63,6 +66,8 @@ class PlotlyRenderer(MetricsRenderer):
     def _start(self, run: RunInfo) -> None:
         self.close()
         self.board = board = Dashboard(run, self._screen, live=False)
+        if self._static:
+            return
         self.figure = live_figure(run.metrics, run.units)
         stop = ipywidgets.Button(description="Stop", icon="stop")
         pause = ipywidgets.Button(description="Pause", icon="pause")
@@ -128,6 +133,9 @@ class PlotlyRenderer(MetricsRenderer):
 
     def _finish(self, result: TrainingResult | None) -> None:
         if self.board is None:
+            return
+        if self._static and result is not None:
+            self.board.finish_still(result)
             return
         self.board.finish(result)
         if self._place is not None:
