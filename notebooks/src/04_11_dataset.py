@@ -485,7 +485,7 @@ check("4.11.4", answer)
 # <details><summary>files</summary>
 #
 # `burnbook/data/__init__.py`, `burnbook/data/archive.py`, `burnbook/data/cache.py`,
-# `burnbook/data/catalog.py`, `burnbook/data/cifar.py`, `burnbook/data/dataframe.py`,
+# `burnbook/data/catalog.py`, `burnbook/data/cifar.py`, `burnbook/data/database.py`, `burnbook/data/dataframe.py`,
 # `burnbook/data/dataset.py`, `burnbook/data/download.py`, `burnbook/data/fake.py`,
 # `burnbook/data/fashion_mnist.py`, `burnbook/data/fields.py`,
 # `burnbook/data/huggingface.py`, `burnbook/data/idx.py`, `burnbook/data/image.py`,
