@@ -16,6 +16,7 @@ import burnbook
 from burnbook import ops
 from burnbook.prelude import *
 from burnbook_widgets.chapters.work import SaveMyWork
+from burnbook_widgets import Playground
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Lines
 
@@ -99,6 +100,16 @@ def descend(rate):
 
 rates = (0.005, 0.02, 0.1)
 Lines({f"rate {rate}": descend(rate) for rate in rates}, "Loss of 30 steps")
+
+# %% [markdown]
+# The same loop with a small network, which learns to part two spirals. Run this cell on
+# your own machine (`make lab`, or Binder), and *Train* shows the boundary moving while
+# you change data, layers and learning rate; `playground.code()` is the whole program.
+
+# %% tags=["widget"]
+playground = Playground(data="spiral", noise=0.1, hidden=[16, 16])
+playground.advance(100)
+playground
 
 # %% [markdown]
 # ## Four words
@@ -260,7 +271,9 @@ check("1.3", answer)
 # `widgets/burnbook_widgets/chapters/contents.py`. Work is saved and restored by
 # `burnbook/work/__init__.py`, `burnbook/work/places.py`, `burnbook/work/saving.py`,
 # `burnbook/work/contents.py`, `burnbook/work/restoring.py`, `burnbook/cli/work.py` and
-# `widgets/burnbook_widgets/chapters/work.py`.
+# `widgets/burnbook_widgets/chapters/work.py`. The playground is
+# `widgets/burnbook_widgets/playground/__init__.py`, `widgets/burnbook_widgets/playground/playground.py`,
+# `widgets/burnbook_widgets/playground/script.py` and `widgets/burnbook_widgets/playground/still.py`.
 #
 # **The same in Burn**
 #

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from burnbook_widgets.module.attention import AttentionView
     from burnbook_widgets.module.convolution import ConvolutionView
     from burnbook_widgets.module.tree import ModuleTree
+    from burnbook_widgets.playground.playground import Playground
     from burnbook_widgets.schedule.schedule_plot import SchedulePlot
     from burnbook_widgets.tensor.tensor_view import TensorView
     from burnbook_widgets.training.chart import Chart
@@ -31,6 +32,7 @@ _HOMES = {
     "GraphView": "autodiff.graph_view",
     "ModuleTree": "module.tree",
     "NotebookRenderer": "training.dashboard",
+    "Playground": "playground.playground",
     "PlotlyRenderer": "training.plotly_renderer",
     "RunsBrowser": "training.runs_browser",
     "SchedulePlot": "schedule.schedule_plot",
@@ -48,6 +50,7 @@ __all__ = [
     "GraphView",
     "ModuleTree",
     "NotebookRenderer",
+    "Playground",
     "PlotlyRenderer",
     "RunsBrowser",
     "SchedulePlot",
