@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -139,3 +141,20 @@ def test_still_pictures_stand_out_on_their_pages(tones, papers):
         for role, tone in tones.items():
             words = role == "ink" and tones is not MIDDLE
             assert contrast(tone, paper) >= (4.5 if words else 3.0), (role, paper)
+
+
+def test_small_words_of_still_pictures_can_be_read():
+    """Text needs more contrast than lines: 4.5, which only these roles have."""
+    readable = {
+        role
+        for role in LIGHT
+        if contrast(LIGHT[role], "#ffffff") >= 4.5
+        and contrast(DARK[role], "#111111") >= 4.5
+    }
+    assert readable == {"ink", "train"}
+    for file in Path(burnbook_widgets.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Words":
+                roles = {ast.unparse(role) for role in node.args[2:3]}
+                where = f"{file.name}:{node.lineno}"
+                assert roles <= {*map(repr, readable), "tone"}, where

@@ -124,7 +124,7 @@ class Bars(Sketch):
             sheet.add(
                 Area(box, "train", 0.7),
                 Words((left - 8, middle), name, anchor="end"),
-                Words((right + 6, middle), f"{value:.4g}", "quiet"),
+                Words((right + 6, middle), f"{value:.4g}", "ink"),
             )
         return sheet
 
@@ -147,8 +147,8 @@ class Lines(Sketch):
         low, high = min(0.0, float(every.min())), float(every.max())
         span = (high - low) or 1.0
         sheet.add(Line(((40, 26), (40, 196), (470, 196)), "quiet", 1.0))
-        sheet.add(Words((36, 34), f"{high:.3g}", "quiet", 10, "end"))
-        sheet.add(Words((36, 196), f"{low:.3g}", "quiet", 10, "end"))
+        sheet.add(Words((36, 34), f"{high:.3g}", "ink", 10, "end"))
+        sheet.add(Words((36, 196), f"{low:.3g}", "ink", 10, "end"))
         styles = (("train", ()), ("valid", (6.0, 3.0)), ("ink", (2.0, 2.0)))
         for i, (name, values) in enumerate(self.lines.items()):
             role, dash = styles[i % len(styles)]
@@ -156,7 +156,9 @@ class Lines(Sketch):
             down = 196 - 170 * (values - low) / span
             points = tuple(zip(across.tolist(), down.tolist(), strict=True))
             sheet.add(Line(points, role, 2.0, 1.0, dash))
-            sheet.add(Words((60 + 130 * i, 214), name, role))
+            left = 48 + 130 * i
+            sheet.add(Line(((left, 210), (left + 24, 210)), role, 2.0, 1.0, dash))
+            sheet.add(Words((left + 30, 214), name, "ink"))
         return sheet
 
     def __repr__(self) -> str:

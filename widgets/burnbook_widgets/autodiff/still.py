@@ -63,15 +63,15 @@ def _box(sheet: Drawing, part: Shown, seen: int, middle: Point, now: bool) -> No
     sheet.add(Line(outline, role, 2.5 if now else 1.0, 1.0, DASHES[kind]))
     sheet.add(Words((x, top + 17), head(label), anchor="middle", bold=True))
     small = 11.0
-    sheet.add(Words((x, top + 33), _cut(shape or "not kept"), "quiet", small, "middle"))
+    sheet.add(Words((x, top + 33), _cut(shape or "not kept"), "ink", small, "middle"))
     if seen:
         shown = value or "value not kept"
-        tone = "train" if value else "quiet"
+        tone = "train" if value else "ink"
         if kind != "lost":
             sheet.add(Words((x, top + 49), _cut(shown), tone, small, "middle"))
     if seen == 2:
         text = _cut(f"∂ {gradient}")
-        sheet.add(Words((x, top + 65), text, "valid", small, "middle"))
+        sheet.add(Words((x, top + 65), text, "ink", small, "middle"))
 
 
 def head(label: str, most: int = 17) -> str:
