@@ -14,6 +14,7 @@ SPAN = 2.0  # the plane goes from −SPAN to SPAN
 CELLS = 40
 LEVELS = 5  # of certainty for each class
 WIDE = 720
+MOST = 601  # points are drawn; of more, every second, third …
 ROLES = ("train", "valid")  # the first class, the second
 
 
@@ -32,7 +33,10 @@ def picture(
     title, line = texts
     sheet = Drawing(WIDE, SIDE + 34, f"{title}: {line}")
     _regions(sheet, chances)
-    for (x, y), label, test in zip(points, labels, for_test, strict=True):
+    some = slice(None, None, 1 + len(points) // MOST)  # more cannot be told apart
+    for (x, y), label, test in zip(
+        points[some], labels[some], for_test[some], strict=True
+    ):
         if max(abs(x), abs(y)) <= SPAN:
             shape = ("circle", "square")[label]
             across, down = _place(x), _place(-y)
