@@ -109,11 +109,13 @@ view = board.dashboard
 """,
     "Dashboard, live": """
 import time
-board = NotebookRenderer()
+board = NotebookRenderer(overlay=runs, norms=True)
 handle = learner_for(300, board).start(train, valid)
 while board.dashboard is None or len(board.dashboard.curves.rows()) < 2:
     time.sleep(0.05)
 view = board.dashboard
+view.zoom = (0, 1)
+view.smoothing = 0.9
 view.pause()
 """,
     "history_figure": """
