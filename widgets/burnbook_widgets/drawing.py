@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
 from itertools import pairwise
+from typing import Any
 
 Point = tuple[float, float]
 
@@ -174,7 +175,7 @@ def _in_pillows_font(letter: str) -> bool:
     """Whether a letter is more than the box that stands for all that are not there."""
     from PIL import ImageFont
 
-    font = ImageFont.load_default(24)
+    font: Any = ImageFont.load_default(24)
     drawn, box = (font.getmask(some) for some in (letter, "\uffff"))
     return drawn.size != box.size or bytes(drawn) != bytes(box)
 
