@@ -80,7 +80,7 @@ def test_each_page_gets_a_cell_that_installs_and_keeps_the_others(build, tmp_pat
 
 
 def test_a_site_that_lacks_something_is_not_called_whole(build, tmp_path):
-    wheel = "burnbook-0.6.0-py3-none-any.whl"
+    wheel = "burnbook-9.9.9-py3-none-any.whl"
     config = {**settings(), "federated_extensions": []}
     (kernel,) = config["litePluginSettings"].values()
     write(tmp_path / "jupyter-lite.json", {"jupyter-config-data": config})
@@ -90,7 +90,7 @@ def test_a_site_that_lacks_something_is_not_called_whole(build, tmp_path):
     kernel["pipliteUrls"] = ["./pypi/all.json?sha256=1"]
     config["federated_extensions"] = [{"name": name} for name in build.EXTENSIONS]
     write(tmp_path / "jupyter-lite.json", {"jupyter-config-data": config})
-    release = {"releases": {"0.6.0": [{"filename": wheel}]}}
+    release = {"releases": {"9.9.9": [{"filename": wheel}]}}
     write(tmp_path / "pypi" / "all.json", {"burnbook": release})
     for name in (
         f"pypi/{wheel}",

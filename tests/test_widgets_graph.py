@@ -329,3 +329,34 @@ def test_integers_and_numbers_have_a_short_form():
     assert "1 −2 3" in view.still()
     assert view.gradient("x").tolist() == [1.0, 0.0, 1.0]
     view.close()
+
+
+def test_graphs_across_devices_of_gradients_and_of_many_inputs():
+    there = Autodiff(Numpy(float="f64"))
+    x = leaf([[1.0, 2.0]])
+    loss = ((x * x).to_device(there) * 3.0).sum()
+    view = GraphView(loss)
+    assert view.gradient("x").tolist() == [[6.0, 12.0]]
+    view.close()
+    twice = Autodiff(AD)
+    low = leaf([2.0, 3.0])
+    high = Tensor.from_inner(low, twice).require_grad()
+    slope = high.grad((high * high * high).sum().backward())
+    view = GraphView(slope)
+    assert view.gradient("low").tolist() == [12.0, 18.0]
+    view.close()
+    view = GraphView(Tensor.cat([x, x * 2.0], 0).sum())
+    part = by_name(view)["cat"]
+    assert [name for name, _ in part.inputs] == ["xs[0]", "xs[1]"]
+    assert part.value.tolist() == [[1.0, 2.0], [2.0, 4.0]]
+    view.close()
+
+
+def test_graphs_of_nothing_and_of_no_numbers():
+    for tensor in (Tensor.zeros([0, 3], AD), Tensor.from_data([0.0, -1.0], AD)):
+        view = GraphView(tensor.require_grad().log().sum())
+        for number in range(len(view.parts)):
+            view.chosen = number
+            assert view.facts()
+        assert "<svg" in view.still()
+        view.close()

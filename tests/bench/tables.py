@@ -191,6 +191,7 @@ def table_start(rounds: int) -> Iterator[tuple]:
         name = "cold" if cache else "warm"
         firsts = [fresh(STEP, env)[1] for _ in range(3)]
         yield f"first step {name}, s", statistics.median(firsts), "a fresh process"
+    env["PYTHONDONTWRITEBYTECODE"] = ""  # or every import compiles the source again
     imports = [fresh(IMPORT, env)[0] for _ in range(5)]
     yield "import, s", statistics.median(imports), "import burnbook.prelude"
 
