@@ -102,10 +102,15 @@ def main(folder):
     print("foreign", sorted(foreign()))
 
 
+OF_THE_MACHINE = {"cython_runtime", "sitecustomize", "usercustomize"}
+
+
 def foreign():
     tops = {name.partition(".")[0] for name in sys.modules}
     return {top for top in tops if not top.startswith("_")} - (
-        set(sys.stdlib_module_names) | ALLOWED | {"cython_runtime"}
+        set(sys.stdlib_module_names)
+        | ALLOWED
+        | {"cython_runtime", "sitecustomize", "usercustomize"}
     )
 
 

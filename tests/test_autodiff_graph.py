@@ -92,6 +92,20 @@ def test_a_hook_does_not_keep_the_graph_alive():
     assert node() is None
 
 
+def test_a_hooked_graph_goes_with_its_last_tensor():
+    gc.disable()  # nobody looks for circles: there are none
+    try:
+        y = leaf([1.0]).exp()
+        hook = y.hook(print)
+        node = weakref.ref(y.value.node)
+        del y
+        assert node() is None
+        hook.remove()  # there is nothing to do
+        assert repr(hook) == "Hook(on exp [1])"
+    finally:
+        gc.enable()
+
+
 def test_a_hook_must_return_a_gradient_of_the_same_shape_and_place():
     x = leaf([1.0, 2.0])
     x.hook(lambda g: g.sum())

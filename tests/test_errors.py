@@ -89,9 +89,10 @@ def outcome(name):
         except Exception as error:
             text = f"{type(error).__name__}: {error}".replace(folder, "tmp_path")
             lines = getattr(error, "made_at", ())
+            error.__traceback__ = None  # its frames hold graphs, and their hooks
             return Outcome(error, text, frozenset(lines))
         finally:
-            names.clear()  # or a hooked graph would live as long as its error
+            names.clear()
     return Outcome(None, "nothing was raised", frozenset())
 
 

@@ -172,7 +172,9 @@ class Autodiff(Layer):
                 "no tensor behind this one requires a gradient",
                 cure="call require_grad() on the inputs of the computation",
             )
-        hooked = self.hooked or any(home.hooked for home in self.homes.values())
+        hooked = self.hooked or (
+            self.arrived and any(home.hooked for home in self.homes.values())
+        )
         seed = self._inner.xp.ones_like(_raw(root.value))
         plain = self.prepare is _as_it_is and watch is None
         if isinstance(self._inner, Numpy) and plain and not (hooked or self.arrived):

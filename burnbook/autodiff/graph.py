@@ -7,6 +7,7 @@ pass looks for notes only when its backend knows that there are some.
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -18,22 +19,28 @@ Act = Callable[[Any], Any]
 
 
 class Hook:
-    """A function that sees the gradient of one node on its way; `remove()` ends it."""
+    """A function that sees the gradient of one node on its way; `remove()` ends it.
 
-    __slots__ = ("act", "node")
+    Why a weak reference: the node knows its hooks, and a graph with a circle in it
+    would stay until Python looks for circles.
+    """
+
+    __slots__ = ("_node", "_text", "act")
 
     def __init__(self, node: Node, act: Act):
-        self.node = node
         self.act = act
+        self._node = ref(node)
+        self._text = f"{node.op.name if node.op else 'leaf'} {list(node.shape)}"
 
     def remove(self) -> None:
         """Take the hook off; a second call does nothing."""
-        others = tuple(h for h in notes_of(self.node).get("hooks", ()) if h is not self)
-        note(self.node, "hooks", others)
+        node = self._node()
+        if node is not None:
+            hooks = notes_of(node).get("hooks", ())
+            note(node, "hooks", tuple(h for h in hooks if h is not self))
 
     def __repr__(self) -> str:
-        name = self.node.op.name if self.node.op else "leaf"
-        return f"Hook(on {name} {list(self.node.shape)})"
+        return f"Hook(on {self._text})"
 
 
 class HookedGradients(dict[Node, Any]):
@@ -181,11 +188,12 @@ class Graph:
         return _newest_first(self._root)
 
     def on_tensors(self, act: Act) -> Act:
-        """A hook on tensors as a hook on raw values."""
+        """A hook on tensors as a hook on raw values; it does not hold the graph."""
+        wrap, unwrap = self.wrap, self.unwrap
 
         def act_on_raw(g: Any) -> Any:
-            changed = act(self.wrap(g))
-            return None if changed is None else self.unwrap(changed)
+            changed = act(wrap(g))
+            return None if changed is None else unwrap(changed)
 
         return act_on_raw
 

@@ -1,6 +1,7 @@
 """Building blocks · Autodiff. What a tensor says about gradients."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 from burnbook.autodiff.graph import Graph, Hook, add_hook
@@ -92,9 +93,10 @@ class Tracking(Methods):
                 "no tensor behind this one requires a gradient",
                 cure="call require_grad() on the inputs of the computation",
             )
-        value = self.value
+        value, below = self.value, self.backend.inner
+        wrap = partial(_wrapped, type(self), below)
         return Graph(
-            value.node, self.backend, self._wrapped, self._unwrapped, value.dtype
+            value.node, self.backend, wrap, partial(_unwrapped, below), value.dtype
         )
 
     def inner(self) -> Self:
@@ -123,26 +125,27 @@ class Tracking(Methods):
     def _same(self, value: Any) -> Self:
         return type(self)(value, self.kind, self.backend, self.rank)
 
-    def _wrapped(self, value: Any) -> Any:
-        """A raw value of the inner backend as a tensor; shapes and numbers stay."""
-        if not hasattr(value, "dtype"):
-            return value
-        rank = len(value.shape)
-        return type(self)(value, kind_of(value.dtype), self.backend.inner, rank)
-
-    def _unwrapped(self, tensor: Any) -> Any:
-        if not isinstance(tensor, Tracking):
-            return tensor
-        inner = self.backend.inner
-        if tensor.backend is not inner:
-            raise BackendError(
-                "hook",
-                f"gradients live on {inner!r}, this tensor on {tensor.backend!r}",
-                cure="inner() on it",
-            )
-        return tensor.value
-
     def _below(self, value: Any) -> Self | None:
         if value is None:
             return None
         return type(self)(value, self.kind, self.backend.inner, self.rank)
+
+
+def _wrapped(make: type[Tracking], below: Backend, value: Any) -> Any:
+    """A raw value of the backend below as a tensor; shapes and numbers stay."""
+    if not hasattr(value, "dtype"):
+        return value
+    return make(value, kind_of(value.dtype), below, len(value.shape))
+
+
+def _unwrapped(below: Backend, tensor: Any) -> Any:
+    """The raw value of what a hook returned."""
+    if not isinstance(tensor, Tracking):
+        return tensor
+    if tensor.backend is not below:
+        raise BackendError(
+            "hook",
+            f"gradients live on {below!r}, this tensor on {tensor.backend!r}",
+            cure="inner() on it",
+        )
+    return tensor.value
