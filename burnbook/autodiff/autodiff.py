@@ -7,6 +7,7 @@ may have a kernel for it; when the backend below tracks as well, it can be
 differentiated again.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
@@ -36,6 +37,7 @@ NO_ATTRS: dict[str, Any] = {}
 new = object.__new__
 NO_CHECKPOINTING = NoCheckpointing()
 _tracked_types: dict[type[Tracked], list[type[Tracked]]] = {}
+ALWAYS = math.inf  # however many elements there are
 
 
 class Autodiff(Layer):
@@ -60,8 +62,7 @@ class Autodiff(Layer):
         self.tracked = _tracked_type(Tracked, self.depth)
         self.bare = type(inner) is Numpy
         self.array_space = inner.xp
-        self.kernels_below = inner.kernels
-        self.limits_below = inner.limits if isinstance(inner, Numpy) else {}
+        self.plain_below: dict[Op | BackwardOp, float] = {}  # see _note_limit
         self.space = TrackedSpace(self)
         self.hooked: WeakSet[Node] = WeakSet()
         self.homes: dict[type, Autodiff] = {}  # whose values came here, by their type
@@ -75,7 +76,7 @@ class Autodiff(Layer):
         if self.wants_places:
             self.run = remembering_places(self.run, self.tracked)
 
-    def run(  # noqa: PLR0915 - hot
+    def run(  # noqa: C901, PLR0915 - hot
         self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
     ) -> Value:
         tracked = self.tracked
@@ -97,14 +98,11 @@ class Autodiff(Layer):
             else:
                 return self._inner.run(op, values, attrs)
             x, y = values
-            if (
-                op.quick
-                and self.bare
-                and (
-                    op not in self.kernels_below
-                    or (type(x) is ndarray and x.size < self.limits_below.get(op, 0))
-                )
-            ):  # what Numpy.run does, without the call
+            limit = self.plain_below.get(op)
+            if limit is None:
+                limit = self._note_limit(op)
+            if limit is ALWAYS or (type(x) is ndarray and x.size < limit):
+                # what Numpy.run does, without the call
                 before = be_quiet(quiet)
                 try:
                     out = op.forward(self.array_space, x, y)
@@ -148,6 +146,15 @@ class Autodiff(Layer):
             return self.space.trace(op, values, parents, attrs)
         out = self._inner.run(op, values, attrs)
         return cut_or_tracked(op, out, parents, attrs, self.tracked)
+
+    def _note_limit(self, op: Op | BackwardOp) -> float:
+        """Below how many elements the backend below runs an op's plain code at once."""
+        below = self._inner
+        limit: float = 0
+        if op.quick and isinstance(below, Numpy) and self.bare:
+            limit = below.limits.get(op, 0) if op in below.kernels else ALWAYS
+        self.plain_below[op] = limit
+        return limit
 
     def leaf(self, value: Value) -> Tracked:
         """A value that gradients are collected for."""

@@ -71,7 +71,7 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
     """
     xp, run, kernels, limits = device.xp, device.run, device.kernels, device.limits
     leaves: dict[Node, Any] = {}
-    sums: set[Node] = set()  # leaves whose gradient is a sum that only we hold
+    sums: dict[Node, Any] = {}  # gradients among them that only we hold
     grads: dict[Node, Any] = {}  # of the nodes in the heap
     pending: list[tuple[int, Node]] = []
 
@@ -82,8 +82,7 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
         elif leaf in sums:
             held += part
         else:
-            leaves[leaf] = run(add, (held, part), NO_ATTRS)
-            sums.add(leaf)
+            leaves[leaf] = sums[leaf] = run(add, (held, part), NO_ATTRS)
 
     def queue(parent: Node, part: Any) -> None:
         held = grads.get(parent)
@@ -128,7 +127,11 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
                     if right.shape != second.shape:
                         right = fold(right, second.shape)
                     if second.op is None:
-                        collect(second, right)
+                        if second in sums:  # what collect does, without the call
+                            held = sums[second]
+                            held += right
+                        else:
+                            collect(second, right)
                     elif second is following:
                         g = run(add, (g, right), NO_ATTRS)
                     elif grads or following is not None:
