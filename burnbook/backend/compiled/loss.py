@@ -1,11 +1,14 @@
 """Advanced · Performance. Cross-entropy and its gradient, row by row."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from burnbook.backend.compiled.jit import f32, kernel_code
+from burnbook.backend.compiled.lanes import largest, raise_all
 from burnbook.backend.compiled.registry import kernel, plain_f32
+from burnbook.backend.compiled.softmax import shift
 from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
 
 
@@ -13,17 +16,14 @@ from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
 def mean_surprise(logits: Any, targets: Any) -> Any:
     """The mean over rows of log Σ exp(x − m) + m − xₜ; −1 where a target is wrong."""
     total = 0.0
+    room = np.empty(logits.shape[1], f32)
     for i in range(logits.shape[0]):
         x, target = logits[i], targets[i]
         if target < 0 or target >= x.size:
             return f32(-1)
-        most = x[0]
-        for c in range(1, x.size):
-            most = max(most, x[c])
-        rest = f32(0)
-        for c in range(x.size):
-            rest += np.exp(x[c] - most)
-        total += np.log(rest) + most - x[target]
+        shift(x, f32(0), room)
+        most = largest(room)
+        total += math.log(raise_all(room, most)) + most - x[target]
     return f32(total / logits.shape[0])
 
 
@@ -34,15 +34,10 @@ def surprise_slope(logits: Any, targets: Any, scale: Any, out: Any) -> Any:
         x, y, target = logits[i], out[i], targets[i]
         if target < 0 or target >= x.size:
             return False
-        most = x[0]
-        for c in range(1, x.size):
-            most = max(most, x[c])
-        total = f32(0)
+        shift(x, f32(0), y)
+        share = scale / raise_all(y, largest(y))
         for c in range(x.size):
-            y[c] = np.exp(x[c] - most)
-            total += y[c]
-        for c in range(x.size):
-            y[c] *= scale / total
+            y[c] *= share
         y[target] -= scale
     return True
 
