@@ -23,6 +23,8 @@ from burnbook.ops.pool import (
     adaptive_avg_pool2d_x,
     avg_pool2d,
     avg_pool2d_x,
+    max_pool2d,
+    max_pool2d_x,
 )
 from burnbook.ops.random import dropout
 from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
@@ -160,6 +162,28 @@ def test_windows_side_by_side(kernels, size):
     agree(kernels, avg_pool2d, x, **attrs)
     g = normal(*avg_pool2d.forward(np, x, **attrs).shape, seed=1)
     agree(kernels, avg_pool2d_x, g, x_shape=x.shape, **attrs)
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"kernel_size": (2, 2), "stride": (2, 2)},
+        {"kernel_size": (3, 2), "stride": (1, 3), "padding": (1, 1)},
+        {"kernel_size": (2, 3), "stride": (2, 1), "dilation": (3, 2)},
+        {"kernel_size": (1, 1), "stride": (4, 4)},
+    ],
+)
+def test_the_largest_of_every_window(kernels, attrs):
+    x = np.round(normal(5, 7, 13, 12), 1)  # many are equal
+    x[0, 0, :3], x[1], x[2, 0, 4, 4] = -np.inf, np.nan, np.inf
+    out, winner = max_pool2d.forward(np, x, **attrs)
+    found = kernels[max_pool2d](x, **attrs)
+    assert np.array_equal(found[0], out, equal_nan=True)
+    assert np.array_equal(found[1], winner)
+    assert found[1].dtype == winner.dtype
+    g = normal(*out.shape, seed=1)
+    agree(kernels, max_pool2d_x, g, winner, x_shape=x.shape, **attrs)
+    assert kernels[max_pool2d](x.astype(np.float64), **attrs) is None
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (64, 10), (7, 1000)])

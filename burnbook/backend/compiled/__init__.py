@@ -31,6 +31,8 @@ from burnbook.ops.pool import (
     adaptive_avg_pool2d_x,
     avg_pool2d,
     avg_pool2d_x,
+    max_pool2d,
+    max_pool2d_x,
 )
 from burnbook.ops.random import dropout
 from burnbook.ops.recurrent import lstm
@@ -73,6 +75,7 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
         avg_pool2d: 4096,
         avg_pool2d_x: 512,
     },
+    "max_pool": {max_pool2d: 256, max_pool2d_x: 64},
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {
         adagrad_step: 1,

@@ -1,0 +1,107 @@
+"""Advanced · Performance. Max pooling: every window is read once, where it lies.
+
+The plain code goes over whole images once for each place of a window. Here a window
+remembers its winner while it is read; what comes out is equal, bit for bit, NaN too.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled.buffers import empty
+from burnbook.backend.compiled.jit import exact_code, f32
+from burnbook.backend.compiled.registry import kernel, plain_f32
+from burnbook.backend.compiled.team import team
+from burnbook.ops.patches import Pair, Shape4, output_size
+from burnbook.ops.pool import max_pool2d, max_pool2d_x
+
+GRAIN = 1 << 14  # elements
+I32 = np.dtype(np.int32)
+LOWEST = f32(-np.inf)
+
+
+@exact_code("void(f4[:,:,::1], f4[:,:,::1], i4[:,:,::1], UniTuple(i8, 8), i8, i8)")
+def largest_range(
+    x: Any, out: Any, winner: Any, sizes: Any, start: int, stop: int
+) -> None:
+    """The largest of every window, and its place, for some planes."""
+    rows, cols, down, right, top, left, far_down, far_right = sizes
+    for i in range(start, stop):
+        for r in range(out.shape[1]):
+            for q in range(out.shape[2]):
+                best, place, number = LOWEST, 0, 0
+                for k in range(rows):
+                    y = r * down - top + k * far_down
+                    inside = 0 <= y < x.shape[1]
+                    for m in range(cols):
+                        z = q * right - left + m * far_right
+                        if inside and 0 <= z < x.shape[2]:
+                            value = x[i, y, z]
+                            if number == 0 or value > best or value != value:
+                                best, place = value, number
+                        number += 1
+                out[i, r, q], winner[i, r, q] = best, place
+
+
+@exact_code("void(f4[:,:,::1], i4[:,:,::1], f4[:,:,::1], UniTuple(i8, 8), i8, i8)")
+def give_back_range(
+    g: Any, winner: Any, out: Any, sizes: Any, start: int, stop: int
+) -> None:
+    """Every gradient to the place that won, for some planes."""
+    _, cols, down, right, top, left, far_down, far_right = sizes
+    for i in range(start, stop):
+        out[i] = f32(0)
+        for r in range(g.shape[1]):
+            for q in range(g.shape[2]):
+                k, m = divmod(winner[i, r, q], cols)
+                y = r * down - top + k * far_down
+                z = q * right - left + m * far_right
+                if 0 <= y < out.shape[1] and 0 <= z < out.shape[2]:
+                    out[i, y, z] += g[i, r, q]
+
+
+@kernel(max_pool2d)
+def max_pool2d_kernel(
+    x: Any,
+    *,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
+) -> Any:
+    if not plain_f32(x):
+        return None
+    sizes = zip(x.shape[2:], kernel_size, stride, padding, dilation, strict=True)
+    shape = (*x.shape[:2], *[output_size(*size) for size in sizes])
+    out, winner = empty(shape), empty(shape, I32)
+    settings = (*kernel_size, *stride, *padding, *dilation)
+    run(largest_range, (x, out, winner), settings, kernel_size)
+    return out, winner
+
+
+@kernel(max_pool2d_x)
+def max_pool2d_x_kernel(
+    dout: Any,
+    winner: Any,
+    *,
+    x_shape: Shape4,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
+) -> Any:
+    same = plain_f32(dout) and type(winner) is np.ndarray and winner.dtype is I32
+    if not (same and winner.flags.carray):
+        return None
+    out = empty(tuple(x_shape))
+    settings = (*kernel_size, *stride, *padding, *dilation)
+    run(give_back_range, (dout, winner, out), settings, (1, 1))
+    return out
+
+
+def run(code: Any, arrays: tuple[Any, ...], settings: Any, window: Pair) -> None:
+    """Share the planes out; each counts for what its windows read."""
+    planes = [a.reshape(-1, *a.shape[2:]) for a in arrays]
+    each = max(1, planes[1][0].size * window[0] * window[1])
+    settings = tuple([int(number) for number in settings])
+    team.run(code, (*planes, settings), len(planes[0]), max(1, GRAIN // each))
