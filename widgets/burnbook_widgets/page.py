@@ -6,8 +6,9 @@ _FOLDER = Path(__file__).parent / "js"
 
 
 def script(*names: str) -> str:
-    """The ES module of a view, as text; a long one is kept in several files."""
-    parts = [(_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names]
+    """The ES module of a view, as text: page.js, which all share, and its own files."""
+    files = [_FOLDER / f"{name}.js" for name in ("page", *names)]
+    parts = [file.read_text(encoding="utf-8") for file in files]
     return "\n".join(parts)
 
 

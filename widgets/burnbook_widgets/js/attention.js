@@ -91,14 +91,6 @@ export default { render };
 
 // ── the page ────────────────────────────────────────────────────────────────
 
-function make(tag, name, parent, attributes = {}) {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 function build(el) {
   // Keys that a focused map knows are not for the notebook around it.
   const root = make("div", "bb-look", el, { "data-lm-suppress-shortcuts": "true" });
@@ -117,18 +109,6 @@ function build(el) {
 }
 
 // Themes change by attributes of the page (JupyterLab) or by the system's setting.
-function watchTheme(act) {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const page = new MutationObserver(act);
-  page.observe(document.body, { attributes: true });
-  page.observe(document.documentElement, { attributes: true });
-  system.addEventListener("change", act);
-  return () => {
-    page.disconnect();
-    system.removeEventListener("change", act);
-  };
-}
-
 const percent = (code) => `${((100 * code) / 65535).toFixed(1)} %`;
 
 // The keys that a query looks at, most first, with bars; a chosen key on its own.

@@ -7,14 +7,6 @@ const DASH = { train: [], valid: [7, 4] };
 const RUN_DASH = [[2, 3], [10, 3, 2, 3], [5, 2], [12, 4], [2, 2, 6, 2], [1, 4]];
 const MARKS = ["up", "diamond", "plus", "down", "cross", "bar"]; // one for each other run
 
-function make(tag, name, parent, attributes = {}) {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 function build(el) {
   const root = make("div", "bb-chart", el);
   const notice = make("p", "bb-notice", root, { role: "note" });
@@ -106,14 +98,3 @@ const OUTLINES = {
 };
 
 // Themes change by attributes of the page (JupyterLab) or by the system's setting.
-function watchTheme(act) {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const page = new MutationObserver(act);
-  page.observe(document.body, { attributes: true });
-  page.observe(document.documentElement, { attributes: true });
-  system.addEventListener("change", act);
-  return () => {
-    page.disconnect();
-    system.removeEventListener("change", act);
-  };
-}

@@ -55,14 +55,6 @@ function render({ model, el }) {
 
 export default { render };
 
-function make(tag, name, parent, attributes = {}) {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 function badge(parent, verdict) {
   const node = make("span", `bb-verdict bb-${verdict}`, parent);
   make("span", "", node, { "aria-hidden": "true" }).textContent = SIGNS[verdict];

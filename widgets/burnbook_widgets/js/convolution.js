@@ -87,14 +87,6 @@ export default { render };
 
 // ── the page ────────────────────────────────────────────────────────────────
 
-function make(tag, name, parent, attributes = {}) {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 function build(el) {
   // Keys that a focused picture knows are not for the notebook around it.
   const root = make("div", "bb-conv", el, { "data-lm-suppress-shortcuts": "true" });
@@ -120,18 +112,6 @@ function build(el) {
 }
 
 // Themes change by attributes of the page (JupyterLab) or by the system's setting.
-function watchTheme(act) {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const page = new MutationObserver(act);
-  page.observe(document.body, { attributes: true });
-  page.observe(document.documentElement, { attributes: true });
-  system.addEventListener("change", act);
-  return () => {
-    page.disconnect();
-    system.removeEventListener("change", act);
-  };
-}
-
 function cut(state, data) {
   const { shape, kernel, output } = state.frame;
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);

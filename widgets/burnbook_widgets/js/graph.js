@@ -68,14 +68,6 @@ function render({ model, el }) {
 
 export default { render };
 
-function make(tag, name, parent, attributes = {}) {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 function draw(tag, name, parent, attributes = {}) {
   const node = document.createElementNS(SVG, tag);
   if (name) node.setAttribute("class", name);

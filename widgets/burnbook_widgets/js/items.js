@@ -106,15 +106,6 @@ export default { render };
 
 // ── the page ────────────────────────────────────────────────────────────────
 
-function make(tag, name, parent, attributes = {}, text = "") {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  if (text !== "") node.textContent = text;
-  parent.append(node);
-  return node;
-}
-
 function build(el) {
   const root = make("div", "bbi", el);
   const head = make("div", "bbi-head", root);

@@ -72,14 +72,6 @@ function render({ model, el }) {
 
 export default { render };
 
-function make(tag, name, parent, attributes = {}) {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 function put(tag, name, parent, attributes = {}) {
   const node = document.createElementNS(SVG, tag);
   if (name) node.setAttribute("class", name);
@@ -106,17 +98,6 @@ function floats(data) {
 }
 
 // Themes change by attributes of the page (JupyterLab) or by the system's setting.
-function watchTheme(act) {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const page = new MutationObserver(act);
-  page.observe(document.body, { attributes: true });
-  system.addEventListener("change", act);
-  return () => {
-    page.disconnect();
-    system.removeEventListener("change", act);
-  };
-}
-
 // ── the plane ───────────────────────────────────────────────────────────────
 
 function drawPlane({ model, plane }) {

@@ -63,12 +63,4 @@ function render({ model, el }) {
   };
 }
 
-function make(tag, name, parent, attributes = {}) {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 export default { render };

@@ -77,14 +77,6 @@ export default { render };
 
 // ── the page ────────────────────────────────────────────────────────────────
 
-function make(tag, name, parent, attributes = {}) {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 function build(el) {
   const root = make("div", "bb-tensor", el);
   const trouble = make("div", "bb-tensor-trouble", root, { role: "alert" });
@@ -103,18 +95,6 @@ function build(el) {
 }
 
 // Themes change by attributes of the page (JupyterLab) or by the system's setting.
-function watchTheme(act) {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const page = new MutationObserver(act);
-  page.observe(document.body, { attributes: true });
-  page.observe(document.documentElement, { attributes: true });
-  system.addEventListener("change", act);
-  return () => {
-    page.disconnect();
-    system.removeEventListener("change", act);
-  };
-}
-
 function writeFacts({ view, frame }) {
   view.head.textContent = frame.head;
   // As wide as the cells, so that the statistics stand beside them.

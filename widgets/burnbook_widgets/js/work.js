@@ -54,14 +54,6 @@ function render({ model, el }) {
 
 export default { render };
 
-function make(tag, name, parent, attributes = {}) {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 // Buttons stay in the page's order of focus while they wait, so nobody loses a place.
 function busy({ save, bring }, waits) {
   for (const button of [save, bring]) button.setAttribute("aria-disabled", String(waits));
