@@ -229,8 +229,9 @@ def test_chart_traits_follow_the_run():
 
 
 def test_the_script_of_the_chart_is_our_own_and_needs_nothing():
-    assert not re.search(r"^\s*import\b|import\(|https?:", Chart._esm, re.MULTILINE)
-    assert len(Chart._esm) < 40_000
+    script = Chart._esm.replace("http://www.w3.org/2000/svg", "")  # a name of SVG
+    assert not re.search(r"^\s*import\b|import\(|https?:", script, re.MULTILINE)
+    assert len(script) < 40_000
 
 
 def test_a_fault_of_the_view_is_told_once_and_training_goes_on(capsys):

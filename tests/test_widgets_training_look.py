@@ -384,6 +384,26 @@ def test_the_exported_page_needs_nothing_and_holds_everything(tmp_path):
     board.close()
 
 
+@pytest.mark.parametrize(
+    ("directory", "name"),
+    [("runs/first try", "first-try.html"), ("runs/опыт", "training.html")],
+)
+def test_a_click_hands_the_same_file_to_the_page(directory, name, tmp_path):
+    run = run_info()
+    object.__setattr__(run, "directory", directory)
+    board = Dashboard(run, Page())
+    board.curves = some_curves()
+    sent = []
+    board.chart.send = lambda content, buffers: sent.append((content, *buffers))
+    board.controls.export.click()
+    ((content, page),) = sent
+    assert content == {"do": "export", "name": name}
+    assert page == board.export(tmp_path / "run.html").read_bytes()
+    assert name in board.chart.status["said"]
+    assert board.controls.export.tooltip.startswith("Download ")
+    board.close()
+
+
 def test_an_export_that_fails_leaves_the_old_page(tmp_path, monkeypatch):
     renderer = NotebookRenderer(Page())
     simulate(renderer, epochs=1)

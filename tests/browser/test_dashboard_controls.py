@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -135,7 +136,7 @@ def test_every_control_of_a_live_dashboard(open_book):
 
 
 def click_buttons(book):
-    """Other runs, norms, save."""
+    """Other runs, norms, save, export."""
     page = book.page
     button(book, "Other runs").click()
     page.wait_for_selector(CHIPS)
@@ -147,6 +148,14 @@ def click_buttons(book):
     assert layers == ["conv1", "conv2", "linear1", "linear2"]
     button(book, "Save checkpoint").click()
     wait_until(lambda: "checkpoint " in text_of(book, ".bb-detail"))
+    button(book, "Export HTML").focus()
+    with page.expect_download() as found:
+        page.keyboard.press("Enter")
+    assert found.value.suggested_filename == "now.html"
+    exported = Path(found.value.path()).read_text(encoding="utf-8")
+    for part in ("<title>Training now</title>", "<svg", "valid Loss", "Norms at"):
+        assert part in exported
+    wait_until(lambda: "goes to your downloads" in text_of(book, ".bb-live"))
 
 
 def set_the_look(book):

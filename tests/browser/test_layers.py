@@ -88,7 +88,7 @@ def move_the_window(book):
     shown(page, "output[2, 1]")
     shown(page, "0·1 + 1·0 + 2·(−1) + 2·2 + 3·0 + 4·(−2) + 4·1 + 0·0 + 1·(−1)")
     assert pixels(page, ".bb-conv-input") != before
-    live = page.locator(".bb-conv-live")
+    live = page.locator(".bb-conv .bb-live")
     wait_until(lambda: live.text_content() == "row 2, column 1: −3")
     page.keyboard.press("Control+End")
     shown(page, "output[4, 4]")
@@ -116,7 +116,7 @@ def turn_the_knobs(book):
     dilation = page.get_by_role("slider", name="Dilation")
     dilation.focus()
     page.keyboard.press("End")
-    alert = page.locator(".bb-conv-fault")
+    alert = page.locator(".bb-conv .bb-fault")
     wait_until(lambda: "a window of 9 rows does not fit" in alert.inner_text())
     wait_until(lambda: dilation.get_attribute("aria-valuetext") == "1")  # put back
     for theme in ("Light", "Dark"):
@@ -145,7 +145,7 @@ def read_rows(book):
     wait_until(lambda: reading.inner_text().startswith("two looks at"))
     page.keyboard.press("ArrowRight")
     wait_until(lambda: reading.inner_text().startswith("two looks at one:"))
-    live = page.locator(".bb-look-live")
+    live = page.locator(".bb-look .bb-live")
     wait_until(lambda: live.text_content() == reading.inner_text())
     says(book, 5, "None 1 0 | two looks at one:")
     box = canvas.bounding_box()

@@ -42,7 +42,7 @@ def test_sliders_boxes_keys_and_the_pointer(open_book):
         page.keyboard.press(key)
     wait_until(lambda: "step 11" in tip.inner_text())
     assert "linear 0.646" in tip.inner_text()
-    live = page.locator(".bb-rates-live")
+    live = page.locator(".bb-rates .bb-live")
     assert live.inner_text().startswith("step 11, linear 0.646")
     stage.hover(position={"x": 500, "y": 150})
     wait_until(lambda: "step 11" not in tip.inner_text())

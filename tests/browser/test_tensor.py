@@ -78,7 +78,7 @@ def read_by_pointer_and_keys(book, cell):
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
     wait_until(lambda: text_of(page, reading) == "[0, 1, 2] = NaN")
-    live = page.locator(".bb-tensor-live").first
+    live = page.locator(".bb-tensor .bb-live").first
     wait_until(lambda: live.text_content() == "[0, 1, 2] = NaN")
     page.keyboard.press("Control+End")
     wait_until(lambda: text_of(page, reading) == "[0, 4, 5] = -1.0")

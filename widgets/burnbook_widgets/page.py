@@ -7,11 +7,19 @@ _FOLDER = Path(__file__).parent / "js"
 
 def script(*names: str) -> str:
     """The ES module of a view, as text: page.js, which all share, and its own files."""
-    files = [_FOLDER / f"{name}.js" for name in ("page", *names)]
-    parts = [file.read_text(encoding="utf-8") for file in files]
-    return "\n".join(parts)
+    return _joined(names, "js")
 
 
-def sheet(name: str) -> str:
-    """The style sheet of a view, as text."""
-    return (_FOLDER / f"{name}.css").read_text(encoding="utf-8")
+def script_alone(name: str) -> str:
+    """The ES module of something that needs nothing of page.js."""
+    return (_FOLDER / f"{name}.js").read_text(encoding="utf-8")
+
+
+def sheet(*names: str) -> str:
+    """The style sheet of a view, as text: page.css, which all share, and its own."""
+    return _joined(names, "css")
+
+
+def _joined(names: tuple[str, ...], kind: str) -> str:
+    files = [_FOLDER / f"{name}.{kind}" for name in ("page", *names)]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)

@@ -13,7 +13,7 @@ from typing import Any
 import anywidget
 import ipywidgets
 
-from burnbook_widgets.page import script
+from burnbook_widgets.page import script_alone
 from burnbook_widgets.saving import MARK
 
 
@@ -23,7 +23,7 @@ class Names(anywidget.AnyWidget):
     Why: a slider of ipywidgets has a label that is nothing but text beside it.
     """
 
-    _esm = script("names")
+    _esm = script_alone("names")
 
     def __init__(self) -> None:
         super().__init__(layout={"display": "none"})

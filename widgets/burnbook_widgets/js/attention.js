@@ -27,8 +27,7 @@ function render({ model, el }) {
     state.frame = model.get("frame");
     if (!state.frame.keys) return;
     const { tokens, keys } = state.frame;
-    const data = model.get("data");
-    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength).slice();
+    const bytes = bytesOf(model.get("data")).slice();
     const count = tokens.length * keys.length;
     state.shares = new Uint16Array(bytes.buffer, 0, count);
     const bits = bytes.subarray(2 * count);
@@ -61,7 +60,7 @@ function render({ model, el }) {
     "change:at": moved,
     "change:fault": showFault,
   };
-  for (const [event, act] of Object.entries(listeners)) model.on(event, act);
+  const unfollow = follow(model, listeners);
   state.go = (query, key, byKeys) => {
     if (query === state.query && key === state.key) return;
     [state.query, state.key] = [query, key];
@@ -78,7 +77,7 @@ function render({ model, el }) {
   showFault();
 
   return () => {
-    for (const [event, act] of Object.entries(listeners)) model.off(event, act);
+    unfollow();
     events.abort();
     cancelAnimationFrame(waiting);
     sizes.disconnect();
@@ -93,8 +92,8 @@ export default { render };
 
 function build(el) {
   // Keys that a focused map knows are not for the notebook around it.
-  const root = make("div", "bb-look", el, { "data-lm-suppress-shortcuts": "true" });
-  const fault = make("div", "bb-look-fault", root, { role: "alert" });
+  const root = make("div", "bb-view bb-look", el, { "data-lm-suppress-shortcuts": "true" });
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const head = make("div", "bb-look-head", root);
   const heads = make("div", "bb-look-heads", root, { role: "group", "aria-label": "heads" });
   const sides = make("div", "bb-look-sides", root);
@@ -104,11 +103,10 @@ function build(el) {
   const beside = make("div", "bb-look-beside", sides);
   const reading = make("div", "bb-look-reading", beside);
   const table = make("table", "", beside, { "aria-label": "what the query looks at" });
-  const live = make("div", "bb-look-live", root, { role: "status", "aria-live": "polite" });
+  const live = make("div", "bb-live", root, { role: "status", "aria-live": "polite" });
   return { root, fault, head, heads, map, note, reading, table, live };
 }
 
-// Themes change by attributes of the page (JupyterLab) or by the system's setting.
 const percent = (code) => `${((100 * code) / 65535).toFixed(1)} %`;
 
 // The keys that a query looks at, most first, with bars; a chosen key on its own.
@@ -168,10 +166,9 @@ function drawThumbs({ model, view, frame }) {
   const [rows, columns] = [frame.tokens.length, frame.keys.length];
   view.heads.querySelectorAll("canvas").forEach((canvas, place) => {
     const side = Math.max(1, Math.floor(56 / Math.max(rows, columns)));
-    [canvas.width, canvas.height] = [columns * side, rows * side];
     canvas.style.width = `${columns * side}px`;
-    const pen = canvas.getContext("2d");
-    pen.fillStyle = getComputedStyle(canvas).getPropertyValue("--bb-above").trim();
+    const pen = penOf(canvas, columns * side, rows * side);
+    pen.fillStyle = pen.tone("blue");
     for (let i = 0; i < rows * columns; i++) {
       pen.globalAlpha = data.getUint8(place * rows * columns + i) / 255;
       pen.fillRect((i % columns) * side, Math.floor(i / columns) * side, side, side);
@@ -215,7 +212,6 @@ function walk(state, event) {
   if (!to) return;
   event.preventDefault();
   event.stopPropagation();
-  const inside = (place, size) => Math.min(Math.max(place, 0), size - 1);
   state.go(inside(to[0], tokens.length), to[1] === null ? null : inside(to[1], keys.length), true);
 }
 
@@ -225,6 +221,7 @@ const cut = (name) => (name.length <= 14 ? name : `${name.slice(0, 13)}…`);
 
 // Room for the names first; what is left decides how large a cell is.
 function layout({ view, frame }, pen) {
+  pen.font = `12px ${getComputedStyle(view.root).fontFamily}`;
   const widest = (names) => Math.max(...names.map((name) => pen.measureText(cut(name)).width));
   const left = Math.min(120, widest(frame.tokens) + 12);
   const top = 0.87 * widest(frame.keys) + 14;
@@ -239,21 +236,16 @@ function layout({ view, frame }, pen) {
 function drawMap(state) {
   const { view, frame, shares, hidden } = state;
   const canvas = view.map;
-  const pen = canvas.getContext("2d");
-  const style = getComputedStyle(canvas);
-  const tone = (name) => style.getPropertyValue(`--bb-${name}`).trim();
-  pen.font = `12px ${style.fontFamily}`;
-  const plot = layout(state, pen);
+  const plot = layout(state, canvas.getContext("2d"));
   state.plot = plot;
   const { left, top, slant, side } = plot;
   const [rows, columns] = [frame.tokens.length, frame.keys.length];
   const [width, height] = [left + columns * side + slant, top + rows * side + 3];
-  const dense = window.devicePixelRatio || 1;
-  [canvas.width, canvas.height] = [Math.round(width * dense), Math.round(height * dense)];
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
-  pen.setTransform(dense, 0, 0, dense, 0, 0);
-  pen.font = `12px ${style.fontFamily}`; // setting the size cleared it
+  const pen = penOf(canvas, width, height);
+  const { tone } = pen;
+  pen.font = `12px ${pen.face}`;
   drawNames(pen, state, tone);
   pen.save();
   pen.translate(left, top);
@@ -265,7 +257,7 @@ function drawMap(state) {
     const [x, y] = [Math.round((i % columns) * side), Math.round(Math.floor(i / columns) * side)];
     const [right, bottom] = [Math.round(((i % columns) + 1) * side), Math.round((Math.floor(i / columns) + 1) * side)];
     pen.globalAlpha = (written ? 0.6 : 0.9) * (shares[i] / most);
-    pen.fillStyle = tone("above");
+    pen.fillStyle = tone("blue");
     pen.fillRect(x, y, right - x, bottom - y);
     pen.globalAlpha = 1;
     if (hidden[i]) drawCross(pen, x, y, side, tone("quiet"));

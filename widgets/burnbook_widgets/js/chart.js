@@ -112,12 +112,13 @@ function render({ model, el }) {
     "change:status": showStatus,
     "change:norms": showNorms,
     "change:norms_data": showNorms,
+    "msg:custom": ({ do: what, name }, parts) => what === "export" && download(name, "text/html", parts),
     ...Object.fromEntries(OPTIONS.map((name) => [`change:${name}`, () => {
       showOptions();
       tell();
     }])),
   };
-  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  const unfollow = follow(model, listeners);
   view.whole.addEventListener("click", () => change("zoom", []));
   const stopTheme = watchTheme(redraw);
   const sizes = new ResizeObserver(redraw);
@@ -127,7 +128,7 @@ function render({ model, el }) {
   showNorms();
 
   return () => {
-    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    unfollow();
     for (const panel of panels) panel.stop();
     cancelAnimationFrame(waiting);
     clearTimeout(telling);

@@ -53,18 +53,11 @@ function drawPanel(panel) {
   const width = canvas.clientWidth;
   const height = canvas.clientHeight;
   if (!width || !height) return;
-  const dense = window.devicePixelRatio || 1;
-  const size = [Math.round(width * dense), Math.round(height * dense)];
-  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
-  const pen = canvas.getContext("2d");
-  pen.setTransform(dense, 0, 0, dense, 0, 0);
-  pen.clearRect(0, 0, width, height);
-
-  const style = getComputedStyle(canvas);
-  const tone = (name) => style.getPropertyValue(`--bb-${name}`).trim();
+  const pen = penOf(canvas, width, height);
+  const { tone } = pen;
   const range = yRange(panel);
   const { plot, sx, sy } = scales(panel, width, height, range);
-  pen.font = `${FONT}px ${style.fontFamily}`;
+  pen.font = `${FONT}px ${pen.face}`;
   drawAxes(pen, plot, panel, range, sx, sy, tone);
   pen.save();
   pen.beginPath();
@@ -195,7 +188,7 @@ function drawMeans(pen, table, split, panel, sx, sy, tone) {
 // Other runs: colour, dash and mark tell which; the thin line is train.
 function drawOthers(pen, panel, sx, sy, tone) {
   for (const { run, split, table } of panel.others) {
-    pen.fillStyle = pen.strokeStyle = tone(`run${run}`);
+    pen.fillStyle = pen.strokeStyle = tone(`line${run + 2}`);
     pen.lineWidth = split === "train" ? 1 : 2;
     pen.globalAlpha = split === "train" ? 0.75 : 1;
     pen.setLineDash(split === "train" ? [] : RUN_DASH[run]);

@@ -8,7 +8,7 @@ const RUN_DASH = [[2, 3], [10, 3, 2, 3], [5, 2], [12, 4], [2, 2, 6, 2], [1, 4]];
 const MARKS = ["up", "diamond", "plus", "down", "cross", "bar"]; // one for each other run
 
 function build(el) {
-  const root = make("div", "bb-chart", el);
+  const root = make("div", "bb-view bb-chart", el);
   const notice = make("p", "bb-notice", root, { role: "note" });
   const status = make("div", "bb-status", root);
   const headline = make("div", "bb-headline", status);
@@ -78,8 +78,8 @@ function writeRuns(view, names, shown, toggle) {
       title: shown.includes(place) ? `Hide ${name}` : `Show ${name}`,
     });
     chip.innerHTML =
-      `<svg width="34" height="12" aria-hidden="true" style="stroke:var(--bb-run${place});` +
-      `fill:var(--bb-run${place})"><line x1="1" y1="6" x2="33" y2="6" stroke-width="2" ` +
+      `<svg width="34" height="12" aria-hidden="true" style="stroke:var(--bb-line${place + 2});` +
+      `fill:var(--bb-line${place + 2})"><line x1="1" y1="6" x2="33" y2="6" stroke-width="2" ` +
       `stroke-dasharray="${RUN_DASH[place].join(" ")}"/><path stroke="none" ` +
       `d="${OUTLINES[MARKS[place]]}" transform="translate(17 6) scale(4)"/></svg>`;
     make("span", "", chip).textContent = name;
@@ -97,4 +97,3 @@ const OUTLINES = {
   bar: "M-.4,-1.3H.4V1.3H-.4Z",
 };
 
-// Themes change by attributes of the page (JupyterLab) or by the system's setting.

@@ -17,13 +17,13 @@ const COLUMNS = [
 
 function render({ model, el }) {
   // Keys that a focused button knows are not for the notebook around it.
-  const root = make("div", "bb-close", el, { "data-lm-suppress-shortcuts": "true" });
+  const root = make("div", "bb-view bb-close", el, { "data-lm-suppress-shortcuts": "true" });
   const heading = make("div", "bb-close-head", root);
-  const fault = make("div", "bb-close-fault", root, { role: "alert" });
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const parts = make("div", "bb-close-parts", root);
   const list = make("div", "bb-close-list", parts);
   const rungs = make("div", "bb-close-ladder", parts);
-  const live = make("div", "bb-close-live", root, { role: "status", "aria-live": "polite" });
+  const live = make("div", "bb-live", root, { role: "status", "aria-live": "polite" });
   const send = (message) => model.send(message);
 
   const show = () => {
@@ -44,11 +44,11 @@ function render({ model, el }) {
     "change:fault": showFault,
     "change:said": say,
   };
-  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  const unfollow = follow(model, listeners);
   show();
   showFault();
   return () => {
-    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    unfollow();
     el.replaceChildren();
   };
 }

@@ -57,7 +57,7 @@ function render({ model, el }) {
     "change:reading": tell,
     "change:fault": showFault,
   };
-  for (const [event, act] of Object.entries(listeners)) model.on(event, act);
+  const unfollow = follow(model, listeners);
   state.go = (at, byKeys) => {
     if (String(at) === String(state.at)) return;
     state.at = at;
@@ -74,7 +74,7 @@ function render({ model, el }) {
   showFault();
 
   return () => {
-    for (const [event, act] of Object.entries(listeners)) model.off(event, act);
+    unfollow();
     events.abort();
     cancelAnimationFrame(waiting);
     sizes.disconnect();
@@ -89,8 +89,8 @@ export default { render };
 
 function build(el) {
   // Keys that a focused picture knows are not for the notebook around it.
-  const root = make("div", "bb-conv", el, { "data-lm-suppress-shortcuts": "true" });
-  const fault = make("div", "bb-conv-fault", root, { role: "alert" });
+  const root = make("div", "bb-view bb-conv", el, { "data-lm-suppress-shortcuts": "true" });
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const head = make("div", "bb-conv-head", root);
   const size = make("div", "bb-conv-size", root);
   const stages = make("div", "bb-conv-stages", root);
@@ -107,15 +107,13 @@ function build(el) {
   const sum = make("div", "bb-conv-sum", root);
   make("div", "bb-conv-keys", root).textContent =
     "Arrow keys, or a click on a cell, move the window. Orange and a dash: below 0.";
-  const live = make("div", "bb-conv-live", root, { role: "status", "aria-live": "polite" });
+  const live = make("div", "bb-live", root, { role: "status", "aria-live": "polite" });
   return { root, fault, head, size, parts, where, result, sum, live };
 }
 
-// Themes change by attributes of the page (JupyterLab) or by the system's setting.
 function cut(state, data) {
   const { shape, kernel, output } = state.frame;
-  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  const all = new Float32Array(bytes.slice().buffer);
+  const all = floatsOf(data);
   const counts = [shape, kernel, output].map(([rows, columns]) => rows * columns);
   state.input = all.subarray(0, counts[0]);
   state.kernel = all.subarray(counts[0], counts[0] + counts[1]);
@@ -161,8 +159,6 @@ function listen(state) {
   return events;
 }
 
-const inside = (place, size) => Math.min(Math.max(place, 0), size - 1);
-
 function cellAt(canvas, event, rows, columns) {
   const side = sideOf(canvas, rows, columns);
   return [
@@ -204,18 +200,10 @@ function prepare(canvas, rows, columns, side) {
   const [width, height] = [columns * side + 2 * GAP, rows * side + 2 * GAP];
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
-  const dense = window.devicePixelRatio || 1;
-  const size = [Math.round(width * dense), Math.round(height * dense)];
-  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
-  const pen = canvas.getContext("2d");
-  pen.setTransform(dense, 0, 0, dense, 0, 0);
-  pen.clearRect(0, 0, width, height);
+  const pen = penOf(canvas, width, height);
   pen.translate(GAP, GAP);
   pen.textAlign = "center";
   pen.textBaseline = "middle";
-  const style = getComputedStyle(canvas);
-  pen.tone = (name) => style.getPropertyValue(`--bb-${name}`).trim();
-  pen.face = style.fontFamily;
   return pen;
 }
 
@@ -270,7 +258,7 @@ function drawCells(pen, values, [rows, columns], side, signed, numbers = true) {
   const most = Math.max(Math.abs(low), Math.abs(high)) || 1;
   const written = numbers && side >= 26;
   const deepest = written || !numbers ? 0.55 : 0.85;
-  const [above, below, ink] = ["above", "below", "ink"].map(pen.tone);
+  const [above, below, ink] = ["blue", "orange", "ink"].map(pen.tone);
   const dash = side >= 8 && !written && numbers;
   values.forEach((value, i) => {
     const [row, column] = [Math.floor(i / columns), i % columns];

@@ -5,15 +5,14 @@
 // the step is about. Clicks and keys go back as {do: "forward", "back", "start", "end"}
 // or {do: "choose", part}. Messages are used, as they pass while a cell awaits.
 
-const SVG = "http://www.w3.org/2000/svg";
 const LETTERS = 20; // of a text in a box
 const HEAD = 17;
 
 function render({ model, el }) {
   // Keys that a focused box knows are not for the notebook around it.
-  const root = make("div", "bb-graph", el, { "data-lm-suppress-shortcuts": "true" });
+  const root = make("div", "bb-view bb-graph", el, { "data-lm-suppress-shortcuts": "true" });
   const caption = make("div", "bb-graph-caption", root);
-  const fault = make("div", "bb-graph-fault", root, { role: "alert" });
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const room = make("div", "bb-graph-room", root);
   const floor = make("div", "bb-graph-floor", room);
   const beside = make("div", "bb-graph-beside", room, { role: "group", "aria-label": "the chosen part" });
@@ -21,7 +20,7 @@ function render({ model, el }) {
   legend(root);
   make("div", "bb-graph-keys", root).textContent =
     "Arrow keys → and ← walk through the steps, ↓ and ↑ from part to part; Home and End go all the way.";
-  const live = make("div", "bb-graph-live", root, { role: "status", "aria-live": "polite" });
+  const live = make("div", "bb-live", root, { role: "status", "aria-live": "polite" });
   const view = { model, floor, boxes: [], lines: [] };
 
   const build = () => {
@@ -52,7 +51,7 @@ function render({ model, el }) {
     "change:fault": showFault,
     "change:said": say,
   };
-  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  const unfollow = follow(model, listeners);
   floor.addEventListener("keydown", (event) => press(view, event));
   floor.addEventListener("click", (event) => {
     const group = event.target.closest(".bb-graph-box");
@@ -61,20 +60,12 @@ function render({ model, el }) {
   build();
   showFault();
   return () => {
-    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    unfollow();
     el.replaceChildren();
   };
 }
 
 export default { render };
-
-function draw(tag, name, parent, attributes = {}) {
-  const node = document.createElementNS(SVG, tag);
-  if (name) node.setAttribute("class", name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
 
 function legend(root) {
   const keys = make("div", "bb-graph-legend", root);
@@ -97,7 +88,7 @@ function drawScene(view) {
   const scene = view.model.get("scene");
   view.floor.replaceChildren();
   const [width, height] = scene.size;
-  const svg = draw("svg", "", view.floor, {
+  const svg = put("svg", "", view.floor, {
     width,
     height,
     viewBox: `0 0 ${width} ${height}`,
@@ -112,12 +103,12 @@ function drawScene(view) {
 function drawLine(svg, [from, to, numbers]) {
   const path = [];
   for (let i = 0; i < numbers.length; i += 2) path.push([numbers[i], numbers[i + 1]]);
-  const group = draw("g", "bb-graph-line", svg, { "aria-hidden": "true" });
-  draw("path", "", group, { d: curve(path) });
+  const group = put("g", "bb-graph-line", svg, { "aria-hidden": "true" });
+  put("path", "", group, { d: curve(path) });
   const [x, y] = path.at(-1);
-  draw("polygon", "bb-graph-down", group, { points: `${x},${y} ${x - 4},${y - 8} ${x + 4},${y - 8}` });
+  put("polygon", "bb-graph-down", group, { points: `${x},${y} ${x - 4},${y - 8} ${x + 4},${y - 8}` });
   const [left, top] = path[0];
-  draw("polygon", "bb-graph-up", group, {
+  put("polygon", "bb-graph-up", group, {
     points: `${left},${top} ${left - 4},${top + 8} ${left + 4},${top + 8}`,
   });
   return { group, ends: [from, to] };
@@ -138,16 +129,15 @@ function curve(path) {
 
 function drawBox(svg, [kind, label, shape, value, gradient, x, y], number, [width, height]) {
   const part = { label, shape, value, gradient };
-  const group = draw("g", `bb-graph-box bb-graph-${kind}`, svg, {
+  const group = put("g", `bb-graph-box bb-graph-${kind}`, svg, {
     role: "button",
     "data-part": number,
     transform: `translate(${x - width / 2},${y - height / 2})`,
   });
-  draw("rect", "", group, { width, height, rx: kind === "op" ? 3 : 12 });
+  put("rect", "", group, { width, height, rx: kind === "op" ? 3 : 12 });
   const write = (down, name, text) => {
-    const node = draw("text", name, group, { x: width / 2, y: down });
-    node.textContent = text.length > LETTERS ? `${text.slice(0, LETTERS - 1)}…` : text;
-    return node;
+    const cut = text.length > LETTERS ? `${text.slice(0, LETTERS - 1)}…` : text;
+    return put("text", name, group, { x: width / 2, y: down }, cut);
   };
   write(18, "bb-graph-label", head(label));
   write(34, "bb-graph-soft", shape || "not kept");

@@ -86,7 +86,7 @@ function render({ model, el }) {
     "change:status": showStatus,
   };
   listeners["msg:custom"] = play;
-  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  const unfollow = follow(model, listeners);
   view.root.addEventListener("keydown", (event) => move(event, view, tell), { signal: events.signal });
   showBalance();
   showPage();
@@ -94,7 +94,7 @@ function render({ model, el }) {
   showStatus();
 
   return () => {
-    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    unfollow();
     startOf("page", "data");
     startOf("detail", "large");
     events.abort();
@@ -107,22 +107,17 @@ export default { render };
 // ── the page ────────────────────────────────────────────────────────────────
 
 function build(el) {
-  const root = make("div", "bbi", el);
+  const root = make("div", "bb-view bbi", el);
   const head = make("div", "bbi-head", root);
   const headline = make("b", "", head);
   const notes = make("span", "", head);
-  const fault = make("div", "bbi-fault", root, { role: "alert" });
-  fault.hidden = true;
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const body = make("div", "bbi-body", root);
   const classes = make("div", "bbi-classes", body);
   const main = make("div", "bbi-main", body);
   const detail = make("div", "bbi-detail", body, { role: "region", "aria-label": "the selected item" });
-  const live = make("div", "bbi-live", root, { "aria-live": "polite", role: "status" });
+  const live = make("div", "bb-live", root, { "aria-live": "polite", role: "status" });
   return { root, headline, notes, fault, classes, main, detail, live };
-}
-
-function bytesOf(data) {
-  return data && data.byteLength ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array();
 }
 
 // ── keys: arrows walk over cards or cells, Enter presses them, Escape closes ────
@@ -229,22 +224,16 @@ function picture(parent, [start, count, width, height, channels], place, side, l
 
 function wave(parent, [start, columns], place, width, label) {
   const height = 54;
-  const shape = "http://www.w3.org/2000/svg";
   const values = new Int8Array(place.data.slice(start, start + 2 * columns).buffer);
   const at = (column, side) =>
     `${(2 + (column * (width - 4)) / Math.max(1, columns - 1)).toFixed(1)},` +
     `${(height / 2 - (values[2 * column + side] / 127) * (height / 2 - 2)).toFixed(1)}`;
   const all = [...Array(columns).keys()];
   const points = [...all.map((c) => at(c, 1)), ...all.toReversed().map((c) => at(c, 0))];
-  const svg = document.createElementNS(shape, "svg");
-  const middle = document.createElementNS(shape, "path");
-  const area = document.createElementNS(shape, "polygon");
-  const set = (node, values) => Object.entries(values).forEach(([k, v]) => node.setAttribute(k, v));
-  set(svg, { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
-  set(middle, { d: `M2,${height / 2}H${width - 2}`, stroke: "var(--soft)" });
-  set(area, { points: points.join(" "), fill: "var(--right)", stroke: "var(--right)", "stroke-width": 1 });
-  svg.append(middle, area);
-  parent.append(svg);
+  const seen = { role: "img", "aria-label": label };
+  const svg = put("svg", "", parent, { width, height, viewBox: `0 0 ${width} ${height}`, ...seen });
+  put("path", "", svg, { d: `M2,${height / 2}H${width - 2}`, stroke: "var(--bb-grid)" });
+  put("polygon", "bbi-wave", svg, { points: points.join(" ") });
 }
 
 // A picture, a curve or a text; before its transforms, too, if they were given.
@@ -381,7 +370,7 @@ function showMatrix(main, grid, tell) {
       const share = count ? Math.round(8 + 37 * Math.sqrt(count / sum)) : 0;
       const cell = make("button", `bbi-cell${hit ? " bbi-hit" : ""}`, make("td", "", line), {
         type: "button",
-        style: `background:color-mix(in srgb, var(--${hit ? "right" : "wrong"}) ${share}%, transparent)`,
+        style: `background:color-mix(in srgb, var(--bb-${hit ? "blue" : "orange"}) ${share}%, transparent)`,
         "aria-label": `${count} of class ${names[truth]} taken for ${names[predicted]}`,
         "data-place": truth * names.length + predicted,
         "data-row": "cells",

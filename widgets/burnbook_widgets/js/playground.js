@@ -4,14 +4,13 @@
 // byte per cell, the losses as float32 rows (epoch, train, test) and a status. Keys go
 // back as {do: "toggle" | "step" | "reset"}.
 
-const SVG = "http://www.w3.org/2000/svg";
 const SIDE = 340;
 const CHART = { left: 46, right: 10, top: 12, bottom: 40, height: 250 };
 const DASH = ["", "7 4"];
 
 function render({ model, el }) {
-  const root = make("div", "bb-play", el, { "data-lm-suppress-shortcuts": "true" });
-  const fault = make("div", "bb-play-fault", root, { role: "alert" });
+  const root = make("div", "bb-view bb-play", el, { "data-lm-suppress-shortcuts": "true" });
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const room = make("div", "bb-play-room", root);
   const plane = make("canvas", "bb-play-plane", room, { tabindex: 0, role: "img" });
   const beside = make("div", "bb-play-beside", room);
@@ -27,7 +26,7 @@ function render({ model, el }) {
     spellcheck: "false",
     "aria-label": "a script that trains to the same numbers",
   });
-  const live = make("div", "bb-play-live", root, { role: "status", "aria-live": "polite" });
+  const live = make("div", "bb-live", root, { role: "status", "aria-live": "polite" });
   const view = { model, plane, chart };
 
   const show = () => {
@@ -51,7 +50,7 @@ function render({ model, el }) {
     "change:fault": showFault,
     "change:said": say,
   };
-  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  const unfollow = follow(model, listeners);
   plane.addEventListener("keydown", (event) => press(model, event));
   const stopTheme = watchTheme(() => drawPlane(view));
   const sizes = new ResizeObserver(() => {
@@ -65,20 +64,12 @@ function render({ model, el }) {
   return () => {
     stopTheme();
     sizes.disconnect();
-    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    unfollow();
     el.replaceChildren();
   };
 }
 
 export default { render };
-
-function put(tag, name, parent, attributes = {}) {
-  const node = document.createElementNS(SVG, tag);
-  if (name) node.setAttribute("class", name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
 
 function keys() {
   const key = (inside, text) =>
@@ -92,28 +83,18 @@ function keys() {
   );
 }
 
-function floats(data) {
-  if (!data || !data.byteLength) return new Float32Array();
-  return new Float32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
-}
-
-// Themes change by attributes of the page (JupyterLab) or by the system's setting.
 // ── the plane ───────────────────────────────────────────────────────────────
 
 function drawPlane({ model, plane }) {
   const { grid, span } = model.get("status");
   if (!grid) return;
-  const dense = window.devicePixelRatio || 1;
-  plane.width = plane.height = Math.round(SIDE * dense);
-  const pen = plane.getContext("2d");
-  pen.setTransform(dense, 0, 0, dense, 0, 0);
-  const style = getComputedStyle(plane);
-  const tone = (name) => style.getPropertyValue(`--bb-${name}`).trim();
-  const colours = [tone("first"), tone("second")];
+  const pen = penOf(plane, SIDE, SIDE);
+  const { tone } = pen;
+  const colours = [tone("blue"), tone("orange")];
   drawMap(pen, model.get("heat"), grid, colours);
   drawBoundary(pen, model.get("heat"), grid, tone("ink"));
   const at = (value) => ((value + span) / (2 * span)) * SIDE;
-  const rows = floats(model.get("points"));
+  const rows = floatsOf(model.get("points"));
   for (let i = 0; i < rows.length; i += 4) {
     drawPoint(pen, at(rows[i]), at(-rows[i + 1]), rows[i + 2], rows[i + 3], colours, tone("paper"));
   }
@@ -131,7 +112,6 @@ function drawMap(pen, heat, grid, colours) {
     image.data.set([red, green, blue, Math.round(255 * (0.06 + 0.74 * Math.abs(chance - 0.5)))], 4 * i);
   }
   brush.putImageData(image, 0, 0);
-  pen.clearRect(0, 0, SIDE, SIDE);
   pen.imageSmoothingEnabled = true;
   pen.drawImage(small, 0, 0, SIDE, SIDE);
 }
@@ -187,7 +167,7 @@ function channels(text) {
 
 function drawChart({ model, chart }) {
   const width = chart.clientWidth;
-  const rows = floats(model.get("losses"));
+  const rows = floatsOf(model.get("losses"));
   if (!width || !rows.length) return;
   chart.replaceChildren();
   const svg = put("svg", "", chart, { width, height: CHART.height, "aria-hidden": "true" });
@@ -200,13 +180,14 @@ function drawChart({ model, chart }) {
   const sy = (loss) => bottom - (loss / high) * (bottom - CHART.top);
   for (const value of ticks(high, 4)) {
     put("line", "bb-play-grid", svg, { x1: CHART.left, x2: right, y1: sy(value), y2: sy(value) });
-    put("text", "", svg, { x: CHART.left - 7, y: sy(value) + 4, "text-anchor": "end" }).textContent = value;
+    put("text", "", svg, { x: CHART.left - 7, y: sy(value) + 4, "text-anchor": "end" }, value);
   }
   for (const value of ticks(last, 5).filter(Number.isInteger)) {
-    put("text", "", svg, { x: sx(value), y: bottom + 17, "text-anchor": "middle" }).textContent = value;
+    put("text", "", svg, { x: sx(value), y: bottom + 17, "text-anchor": "middle" }, value);
   }
   put("path", "bb-play-axis", svg, { d: `M${CHART.left},${CHART.top} V${bottom} H${right}` });
-  put("text", "", svg, { x: (CHART.left + right) / 2, y: bottom + 34, "text-anchor": "middle" }).textContent = "epoch";
+  const middle = (CHART.left + right) / 2;
+  put("text", "", svg, { x: middle, y: bottom + 34, "text-anchor": "middle" }, "epoch");
   for (const split of [0, 1]) {
     let path = "";
     for (let i = 0; i < rows.length; i += 3) {

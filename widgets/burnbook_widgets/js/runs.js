@@ -4,17 +4,17 @@
 // they pass while a cell awaits. The boxes are real check boxes, so keys just work.
 
 function render({ model, el }) {
-  const root = make("div", "bb-runs-browser", el);
-  const fault = make("div", "bb-runs-fault", root, { role: "alert" });
+  const root = make("div", "bb-view bb-runs-browser", el);
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const stage = make("div", "bb-runs-stage", root);
   const notes = make("div", "bb-runs-notes", root);
-  const live = make("div", "bb-runs-live", root, { role: "status", "aria-live": "polite" });
+  const live = make("div", "bb-live", root, { role: "status", "aria-live": "polite" });
 
   function show() {
     const focused = document.activeElement?.dataset?.run;
     stage.replaceChildren();
     const table = make("table", "", stage);
-    make("caption", "bb-runs-live", table).textContent = "Runs: tick those to compare";
+    make("caption", "bb-live", table).textContent = "Runs: tick those to compare";
     const head = make("tr", "", make("thead", "", table));
     make("th", "", head, { scope: "col" }).textContent = "compare";
     for (const name of model.get("head")) make("th", "", head, { scope: "col" }).textContent = name;
@@ -54,11 +54,11 @@ function render({ model, el }) {
     },
     "change:said": say,
   };
-  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  const unfollow = follow(model, listeners);
   show();
   showFault();
   return () => {
-    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    unfollow();
     el.replaceChildren();
   };
 }

@@ -4,19 +4,18 @@
 // that are drawn, then the rates of each line. The pointer or the arrow keys move the
 // line that reads; where it stands goes back as {do: "read", at}.
 
-const SVG = "http://www.w3.org/2000/svg";
 const BOX = { left: 64, right: 14, top: 26, bottom: 44, height: 300 };
 
 function render({ model, el }) {
-  const root = make("div", "bb-rates", el, { "data-lm-suppress-shortcuts": "true" });
-  const fault = make("div", "bb-rates-fault", root, { role: "alert" });
+  const root = make("div", "bb-view bb-rates", el, { "data-lm-suppress-shortcuts": "true" });
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const stage = make("div", "bb-rates-stage", root, { tabindex: 0, role: "img" });
   const tip = make("div", "bb-rates-tip", stage, { "aria-hidden": "true" });
   tip.hidden = true;
   const legend = make("div", "bb-rates-legend", root);
   make("div", "bb-rates-keys", root).textContent =
     "Point at the curves, or focus them and use ← →, Page Up, Page Down, Home, End.";
-  const live = make("div", "bb-rates-live", root, { role: "status", "aria-live": "polite" });
+  const live = make("div", "bb-live", root, { role: "status", "aria-live": "polite" });
   const view = { model, stage, tip, live, cursor: -1 };
 
   const show = () => {
@@ -34,7 +33,7 @@ function render({ model, el }) {
     "change:fault": showFault,
     "change:said": say,
   };
-  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  const unfollow = follow(model, listeners);
   stage.addEventListener("pointermove", (event) => point(view, event));
   stage.addEventListener("pointerleave", () => move(view, -1, false));
   stage.addEventListener("keydown", (event) => press(view, event));
@@ -44,27 +43,18 @@ function render({ model, el }) {
   sizes.observe(stage);
   return () => {
     sizes.disconnect();
-    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    unfollow();
     el.replaceChildren();
   };
 }
 
 export default { render };
 
-function put(tag, name, parent, attributes = {}) {
-  const node = document.createElementNS(SVG, tag);
-  if (name) node.setAttribute("class", name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  parent.append(node);
-  return node;
-}
-
 function read(model) {
   const data = model.get("data");
   const lines = model.get("frame").lines || [];
   if (!data || !data.byteLength) return { steps: [], lines: [] };
-  const bytes = data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength);
-  const numbers = new Float32Array(bytes);
+  const numbers = floatsOf(data);
   const width = numbers.length / (lines.length + 1);
   const row = (at) => Array.from(numbers.subarray(at * width, (at + 1) * width));
   return { steps: row(0), lines: lines.map((_, i) => row(i + 1)) };
@@ -91,17 +81,16 @@ function draw(view) {
   for (const [value, text] of frame.rows) {
     const y = Math.round(view.sy(value)) + 0.5;
     put("line", "bb-rates-grid", svg, { x1: BOX.left, x2: right, y1: y, y2: y });
-    put("text", "bb-rates-end", svg, { x: BOX.left - 8, y: y + 4 }).textContent = text;
+    put("text", "bb-rates-end", svg, { x: BOX.left - 8, y: y + 4 }, text);
   }
   for (const [value, text] of frame.columns) {
     const x = view.sx(value);
     put("line", "bb-rates-axis", svg, { x1: x, x2: x, y1: bottom, y2: bottom + 4 });
-    put("text", "bb-rates-middle", svg, { x, y: bottom + 18 }).textContent = text;
+    put("text", "bb-rates-middle", svg, { x, y: bottom + 18 }, text);
   }
   put("path", "bb-rates-axis", svg, { d: `M${BOX.left},${BOX.top} V${bottom} H${right}` });
-  const name = put("text", "bb-rates-middle", svg, { x: (BOX.left + right) / 2, y: bottom + 37 });
-  name.textContent = "step";
-  put("text", "", svg, { x: 4, y: 13 }).textContent = `learning rate${frame.log ? ", logarithmic" : ""}`;
+  put("text", "bb-rates-middle", svg, { x: (BOX.left + right) / 2, y: bottom + 37 }, "step");
+  put("text", "", svg, { x: 4, y: 13 }, `learning rate${frame.log ? ", logarithmic" : ""}`);
   frame.lines.forEach((line, i) => {
     const path = put("path", `bb-rates-line bb-rates-${line.place}`, svg, {
       d: trace(view, rows.lines[i], frame.log),

@@ -30,8 +30,7 @@ function render({ model, el }) {
   function showFrame() {
     state.frame = model.get("frame");
     const [rows, columns] = state.frame.cells || [0, 0];
-    const data = model.get("data");
-    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    const bytes = bytesOf(model.get("data"));
     state.codes = new Int8Array(bytes.slice(0, rows * columns).buffer);
     state.marks = bytes.slice(rows * columns);
     writeFacts(state);
@@ -54,7 +53,7 @@ function render({ model, el }) {
     "change:reading": showCell,
     "change:trouble": showTrouble,
   };
-  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  const unfollow = follow(model, listeners);
   const events = listen(state);
   const stopTheme = watchTheme(redraw);
   const sizes = new ResizeObserver(redraw);
@@ -63,7 +62,7 @@ function render({ model, el }) {
   showTrouble();
 
   return () => {
-    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    unfollow();
     events.abort();
     clearTimeout(state.timer);
     cancelAnimationFrame(waiting);
@@ -78,8 +77,8 @@ export default { render };
 // ── the page ────────────────────────────────────────────────────────────────
 
 function build(el) {
-  const root = make("div", "bb-tensor", el);
-  const trouble = make("div", "bb-tensor-trouble", root, { role: "alert" });
+  const root = make("div", "bb-view bb-tensor", el);
+  const trouble = make("div", "bb-fault", root, { role: "alert" });
   const head = make("div", "bb-tensor-head", root);
   const sides = make("div", "bb-tensor-sides", root);
   const figure = make("figure", "bb-tensor-map", sides);
@@ -90,11 +89,10 @@ function build(el) {
   const table = make("table", "", beside, { "aria-label": "statistics" });
   const bars = make("canvas", "", beside, { role: "img" });
   const note = make("div", "bb-tensor-note", beside);
-  const live = make("div", "bb-tensor-live", root, { "aria-live": "polite", role: "status" });
+  const live = make("div", "bb-live", root, { "aria-live": "polite", role: "status" });
   return { root, trouble, head, canvas, reading, key, table, bars, note, live };
 }
 
-// Themes change by attributes of the page (JupyterLab) or by the system's setting.
 function writeFacts({ view, frame }) {
   view.head.textContent = frame.head;
   // As wide as the cells, so that the statistics stand beside them.
@@ -225,7 +223,6 @@ function walk(state, event) {
   if (!(event.key in to)) return;
   event.preventDefault();
   event.stopPropagation(); // the notebook moves between cells with the same keys
-  const inside = (place, size) => Math.min(Math.max(place, 0), size - 1);
   const target = to[event.key];
   moveTo(state, target && [inside(target[0], rows), inside(target[1], columns)], true);
 }
@@ -247,15 +244,9 @@ function prepare(canvas, height) {
   canvas.style.height = `${height}px`;
   const width = canvas.clientWidth;
   if (!width || !height) return null;
-  const dense = window.devicePixelRatio || 1;
-  const size = [Math.round(width * dense), Math.round(height * dense)];
-  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
-  const pen = canvas.getContext("2d");
-  pen.setTransform(dense, 0, 0, dense, 0, 0);
-  pen.clearRect(0, 0, width, height);
-  const style = getComputedStyle(canvas);
-  pen.font = `11.5px ${style.fontFamily}`;
-  return { pen, width, tone: (name) => style.getPropertyValue(`--bb-${name}`).trim() };
+  const pen = penOf(canvas, width, height);
+  pen.font = `11.5px ${pen.face}`;
+  return { pen, width, tone: pen.tone };
 }
 
 function drawMap(state) {
@@ -287,8 +278,8 @@ function drawMap(state) {
 }
 
 function drawCells(pen, { w, h, rows, columns }, codes, tone, deepest) {
-  const above = tone("above");
-  const below = tone("below");
+  const above = tone("blue");
+  const below = tone("orange");
   for (let row = 0; row < rows; row++) {
     const top = Math.round(row * h);
     const height = Math.round((row + 1) * h) - top;
@@ -398,14 +389,14 @@ function drawBars(state) {
   const [left, right, bottom, top] = [4, width - 4, 98, 18];
   const wide = (right - left) / bars.all.length;
   const most = Math.max(...bars.all);
-  pen.fillStyle = tone("above");
+  pen.fillStyle = tone("blue");
   pen.globalAlpha = 0.65;
   bars.all.forEach((count, i) => {
     const height = count ? Math.max(1, ((bottom - top) * count) / most) : 0;
     pen.fillRect(left + i * wide, bottom - height, Math.max(1, wide - 1), height);
   });
   pen.globalAlpha = 1;
-  if (bars.own.length) drawOutline(pen, bars.own, [left, bottom, top, wide], tone("below"));
+  if (bars.own.length) drawOutline(pen, bars.own, [left, bottom, top, wide], tone("orange"));
   pen.strokeStyle = tone("quiet");
   pen.lineWidth = 1;
   pen.beginPath();

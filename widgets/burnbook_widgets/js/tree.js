@@ -9,9 +9,9 @@ const COLUMNS = ["layer", "type", "parameters", "", "memory", "shape", "FLOPs"];
 
 function render({ model, el }) {
   // Keys that a focused row knows are not for the notebook around it.
-  const root = make("div", "bb-tree", el, { "data-lm-suppress-shortcuts": "true" });
+  const root = make("div", "bb-view bb-tree", el, { "data-lm-suppress-shortcuts": "true" });
   const heading = make("div", "bb-tree-head", root);
-  const fault = make("div", "bb-tree-fault", root, { role: "alert" });
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const stage = make("div", "bb-tree-stage", root);
   const names = make("div", "bb-tree-row bb-tree-names", stage, { "aria-hidden": "true" });
   const tree = make("div", "bb-tree-rows", stage, { role: "tree" });
@@ -19,7 +19,7 @@ function render({ model, el }) {
   const facts = make("div", "bb-tree-facts", root, { role: "group", "aria-label": "the chosen part" });
   make("div", "bb-tree-keys", root).textContent =
     "Arrow keys walk, unfold (→) and fold (←); F freezes or unfreezes.";
-  const live = make("div", "bb-tree-live", root, { role: "status", "aria-live": "polite" });
+  const live = make("div", "bb-live", root, { role: "status", "aria-live": "polite" });
   const view = { model, tree };
 
   const show = () => {
@@ -53,14 +53,14 @@ function render({ model, el }) {
     "change:fault": showFault,
     "change:said": say,
   };
-  for (const [name, act] of Object.entries(listeners)) model.on(name, act);
+  const unfollow = follow(model, listeners);
   tree.addEventListener("keydown", (event) => press(view, event));
   tree.addEventListener("click", (event) => click(view, event));
   show();
   mark();
   showFault();
   return () => {
-    for (const [name, act] of Object.entries(listeners)) model.off(name, act);
+    unfollow();
     el.replaceChildren();
   };
 }

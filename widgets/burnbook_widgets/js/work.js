@@ -7,7 +7,7 @@
 const PIECE = 1 << 20;
 
 function render({ model, el }) {
-  const root = make("div", "bb-work", el, { "data-lm-suppress-shortcuts": "true" });
+  const root = make("div", "bb-view bb-work", el, { "data-lm-suppress-shortcuts": "true" });
   const buttons = make("div", "bb-work-buttons", root);
   const save = make("button", "bb-work-save", buttons, { type: "button" });
   save.textContent = "⤓ Save my work";
@@ -15,7 +15,7 @@ function render({ model, el }) {
   bring.textContent = "⤒ Bring it back …";
   const choice = make("input", "", buttons, { type: "file", accept: ".zip", hidden: "" });
   const said = make("div", "bb-work-said", root, { role: "status", "aria-live": "polite" });
-  const fault = make("div", "bb-work-fault", root, { role: "alert" });
+  const fault = make("div", "bb-fault", root, { role: "alert" });
   const lines = make("ul", "bb-work-lines", root);
   const hint = make("div", "bb-work-hint", root);
   const view = { model, save, bring, said, coming: null, going: null };
@@ -83,11 +83,7 @@ function take(view, part) {
     return;
   }
   view.coming = null;
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob(file.parts, { type: "application/zip" }));
-  link.download = file.name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  download(file.name, "application/zip", file.parts);
   busy(view, false);
 }
 

@@ -31,6 +31,7 @@ from burnbook_widgets.training.ending import (
     count_text,
     end_line,
     norms_table,
+    offer_page,
     sum_up,
     write_dashboard,
 )
@@ -105,6 +106,7 @@ class Dashboard:
         self._on_click(controls.save, self.save_checkpoint)
         self._on_click(controls.norms, self._norms_clicked)
         self._on_click(controls.compare, self.find_runs)
+        self._on_click(controls.export, lambda: offer_page(self))
         self.box = ipywidgets.VBox([controls.box, chart, Names()])
         self._panel = self._screen.put(self.box)
         self._report = self._screen.put(

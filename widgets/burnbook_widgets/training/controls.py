@@ -13,7 +13,7 @@ import ipywidgets
 
 from burnbook_widgets.training.chart import Chart
 from burnbook_widgets.training.look import SMOOTHEST
-from burnbook_widgets.view import Names, close_all, row
+from burnbook_widgets.view import close_all, row
 
 NOTES = {
     "await": "● live: buttons act at once while this cell waits for the training.",
@@ -57,6 +57,11 @@ class Controls:
         self.compare = _button(
             "Other runs", "clone", "Lay the newest runs beside this one over its curves"
         )
+        self.export = _button(
+            "Export HTML",
+            "download",
+            "Download curves, table and config as one HTML file for people who look",
+        )
         self.note = ipywidgets.HTML(NOTES[buttons_are(mode)])
         wide = {"description_width": "auto"}
         self.smoothing = ipywidgets.FloatSlider(
@@ -83,12 +88,12 @@ class Controls:
             ipywidgets.jsdlink((self.log, "value"), (chart, "log")),
             ipywidgets.jsdlink((self.detail, "index"), (chart, "detail")),
         ]
-        buttons = (self.stop, self.pause, self.save, self.norms, self.compare)
+        run = (self.stop, self.pause, self.save)
+        buttons = (*run, self.norms, self.compare, self.export)
         self.box = ipywidgets.VBox(
             [
                 row(*buttons, self.note),
                 row(self.smoothing, self.log, self.detail),
-                Names(),
             ]
         )
 

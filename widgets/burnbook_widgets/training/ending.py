@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from burnbook.train import Run, TrainingResult
+from burnbook.train import Run, RunInfo, TrainingResult
 from burnbook_widgets.training.export import config_table, html_page, write_page
 from burnbook_widgets.training.norms import LAYERS, Norms
 from burnbook_widgets.training.progress import duration
@@ -99,12 +100,29 @@ def norms_table(norms: Norms | None) -> str:
 
 def write_dashboard(board: Dashboard, path: str | os.PathLike[str]) -> Path:
     """The dashboard as one HTML file: curves, table, norms, config, model."""
+    return write_page(path, _page(board))
+
+
+def offer_page(board: Dashboard) -> None:
+    """Hand the same file to the page in the browser, which downloads it."""
+    if board.chart is not None:
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", _name(board.run)).strip("-.")
+        name = f"{plain or 'training'}.html"
+        page = _page(board).encode("utf-8")
+        board.chart.send({"do": "export", "name": name}, [page])
+        board.said = f"{name} goes to your downloads."
+
+
+def _name(run: RunInfo) -> str:
+    return Path(run.directory).name or run.directory
+
+
+def _page(board: Dashboard) -> str:
     run = board.run
-    name = Path(run.directory).name or run.directory
     line = board.line if board.state == "finished" else f"{board.line} So far:"
     model = f"<pre>{escape(run.model_text)}</pre>" if run.model_text else ""
-    page = html_page(
-        f"Training {name}",
+    return html_page(
+        f"Training {_name(run)}",
         [
             ("Curves", f"<p>{escape(line)}</p>\n{board.drawing().svg()}"),
             ("Epochs", epoch_table(board.curves, board.units)),
@@ -113,4 +131,3 @@ def write_dashboard(board: Dashboard, path: str | os.PathLike[str]) -> Path:
             ("Model", model),
         ],
     )
-    return write_page(path, page)
