@@ -34,6 +34,7 @@ from burnbook.ops.pool import (
     max_pool2d,
     max_pool2d_x,
 )
+from burnbook.ops.pool_nd import max_pool, max_pool_indices, max_pool_x
 from burnbook.ops.random import dropout
 from burnbook.ops.recurrent import lstm
 from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
@@ -76,6 +77,7 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
         avg_pool2d_x: 512,
     },
     "max_pool": {max_pool2d: 256, max_pool2d_x: 64},
+    "max_pool_nd": {max_pool: 256, max_pool_indices: 256, max_pool_x: 64},
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {
         adagrad_step: 1,

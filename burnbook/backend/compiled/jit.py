@@ -35,6 +35,7 @@ def exact_code(signature: str) -> Callable[..., Any]:
 
 part = njit(**_FLAGS)  # a function that kernels of the same file are made of
 exact_part = njit(**exact_flags)
+inlined_part = njit(inline="always", **exact_flags)  # where a call costs too much
 
 
 @intrinsic
