@@ -12,70 +12,70 @@ import numpy as np
 from burnbook.backend.compiled.buffers import empty
 from burnbook.backend.compiled.jit import f32, kernel_code, part
 from burnbook.backend.compiled.registry import kernel, plain_f32
+from burnbook.backend.compiled.shifts import (
+    REACH,
+    SUMS,
+    copy_blocks,
+    shifted_sums,
+    whole_steps,
+)
 from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.vectors import SIDE, put, spread, take, total
+from burnbook.backend.compiled.winograd import correlate_pairs
 from burnbook.ops.conv import conv2d
 from burnbook.ops.patches import Pair, output_size
 
-STEP = 16  # elements of a vector register
+ENOUGH = 4  # input channels for which it pays to mix rows
 SHARES = 16  # into how many sums the gradient of the weights is split, always
 
 
 @part
-def whole_steps(n: int) -> int:
-    """n, rounded up so that a loop over vector registers has no rest."""
-    return (n + STEP - 1) // STEP * STEP
+def is_three_high(weight: Any, how: Any) -> bool:
+    """Whether kernels have three rows without a gap."""
+    return weight.shape[2] == 3 and how[2] == 1
 
 
 @part
-def three_taps(t: Any, x: Any, w: Any, n: int) -> None:
-    """Add three neighbouring taps of four kernels to four planes."""
-    t0, t1, t2, t3 = t[0], t[1], t[2], t[3]
-    a0, a1, a2 = w[0, 0], w[0, 1], w[0, 2]
-    b0, b1, b2 = w[1, 0], w[1, 1], w[1, 2]
-    c0, c1, c2 = w[2, 0], w[2, 1], w[2, 2]
-    d0, d1, d2 = w[3, 0], w[3, 1], w[3, 2]
-    for p in range(n):
-        u0, u1, u2 = x[p], x[p + 1], x[p + 2]
-        t0[p] += a0 * u0 + a1 * u1 + a2 * u2
-        t1[p] += b0 * u0 + b1 * u1 + b2 * u2
-        t2[p] += c0 * u0 + c1 * u1 + c2 * u2
-        t3[p] += d0 * u0 + d1 * u1 + d2 * u2
-
-
-@part
-def one_tap(t: Any, x: Any, w: Any, n: int) -> None:
-    """Add one tap of four kernels to four planes."""
-    t0, t1, t2, t3 = t[0], t[1], t[2], t[3]
-    a, b, c, d = w[0, 0], w[1, 0], w[2, 0], w[3, 0]
-    for p in range(n):
-        u = x[p]
-        t0[p] += a * u
-        t1[p] += b * u
-        t2[p] += c * u
-        t3[p] += d * u
-
-
-@part
-def copy(target: Any, source: Any) -> None:
-    for q in range(target.size):
-        target[q] = source[q]
-
-
-@part
-def add_up(x: Any) -> Any:
-    total = f32(0)
-    for q in range(x.size):
-        total += x[q]
-    return total
-
-
-@part
-def pad(planes: Any, x: Any, top: int, left: int, width: int) -> None:
-    """Lay the channels of one sample into planes with zeros around them."""
-    for c in range(x.shape[0]):
-        for r in range(x.shape[1]):
-            first = (r + top) * width + left
-            copy(planes[c, first : first + x.shape[2]], x[c, r])
+def correlate_taps(
+    x: Any, weight: Any, bias: Any, out: Any, how: Any, start: int, stop: int
+) -> None:
+    """What `correlate` does, tap by tap, for kernels of any size."""
+    top, left, down, right, groups, rows = how
+    c_all, height, width = x.shape[1:]
+    o_all, h, n = out.shape[1:]
+    filters, c_each, kernel_rows, kernel_cols = weight.shape
+    o_each = filters // groups
+    padded = width + 2 * left
+    plane = (height + 2 * top) * padded
+    some = min(max((REACH - n) // padded + 1, 1), h)  # rows at a time
+    planes = np.zeros(c_all * plane + SIDE, f32)
+    t = np.empty(SUMS * whole_steps(some * padded), f32)
+    places = np.empty(c_each * kernel_rows * kernel_cols, np.int64)
+    w = np.empty((1, filters // SUMS, places.size, SUMS), f32)
+    k = 0
+    for c in range(c_each):
+        for a in range(kernel_rows):
+            for b in range(kernel_cols):
+                places[k] = c * plane + a * down * padded + b * right
+                for o in range(filters):
+                    w[0, o // SUMS, k, o % SUMS] = weight[o, c, a, b]
+                k += 1
+    begin = bias.reshape(1, filters // SUMS, SUMS)
+    from_x, to_out = x.reshape(x.size), out.reshape(out.size)
+    skips, strides = (plane, padded), (height * width, width)
+    for i in range(start, stop):
+        at, shape = i * c_all * height * width, (c_all, height, width)
+        copy_blocks(planes, top * padded + left, skips, from_x, at, strides, shape)
+        for row in range(0, h, some):
+            count = min(some, h - row)
+            reach = whole_steps((count - 1) * padded + n)
+            for block in range(filters // SUMS):
+                group, first = divmod(block * SUMS, o_each)
+                at = group * c_each * plane + row * padded
+                shifted_sums(planes, at, 0, places, w, begin, block, t, reach)
+                to = ((i * o_all + group * rows + first) * h + row) * n
+                size = (min(SUMS, rows - first), count, n)
+                copy_blocks(to_out, to, (h * n, n), t, 0, (reach, padded), size)
 
 
 @kernel_code(
@@ -89,89 +89,93 @@ def correlate(
     how: padding rows, padding cols, dilation rows, dilation cols, groups, rows per
     group that count.
     """
-    top, left, down, right, groups, rows = how
-    _, c_all, height, width = x.shape
-    h, v = out.shape[2], out.shape[3]
-    padded_rows, padded_cols = height + 2 * top, width + 2 * left
-    n = whole_steps((h - 1) * padded_cols + v)
-    c_each, kernel_rows, kernel_cols = weight.shape[1:]
-    o_each = weight.shape[0] // groups
-    planes = np.zeros((c_all, padded_rows * padded_cols + STEP), f32)
-    t = np.empty((4, n), f32)
-    for i in range(start, stop):
-        pad(planes, x[i], top, left, padded_cols)
-        for block in range(0, weight.shape[0], 4):
-            group = block // o_each
-            w = weight[block : block + 4]
-            for k in range(4):
-                t[k] = bias[block + k]
-            for c in range(c_each):
-                x_plane = planes[group * c_each + c]
-                for a in range(kernel_rows):
-                    b = 0
-                    while b < kernel_cols:
-                        shifted = x_plane[a * down * padded_cols + b * right :]
-                        if right == 1 and b + 3 <= kernel_cols:
-                            three_taps(t, shifted, w[:, c, a, b:], n)
-                            b += 3
-                        else:
-                            one_tap(t, shifted, w[:, c, a, b:], n)
-                            b += 1
-            for k in range(min(4, rows - block % o_each)):
-                o = group * rows + block % o_each + k
-                for r in range(h):
-                    first = r * padded_cols
-                    copy(out[i, o, r], t[k, first : first + v])
+    if (
+        weight.shape[1] >= ENOUGH
+        and is_three_high(weight, how)
+        and out.shape[3] >= SIDE
+    ):
+        correlate_pairs(x, weight, bias, out, how, start, stop)
+    else:
+        correlate_taps(x, weight, bias, out, how, start, stop)
 
 
 @part
-def dot_three(g: Any, x: Any, n: int, sums: Any) -> None:
-    """How four gradient planes meet three neighbouring shifts of a plane."""
-    g0, g1, g2, g3 = g[0], g[1], g[2], g[3]
-    a0 = a1 = a2 = b0 = b1 = b2 = c0 = c1 = c2 = d0 = d1 = d2 = f32(0)
-    for p in range(n):
-        u0, u1, u2 = x[p], x[p + 1], x[p + 2]
-        a, b, c, d = g0[p], g1[p], g2[p], g3[p]
-        a0 += a * u0
-        a1 += a * u1
-        a2 += a * u2
-        b0 += b * u0
-        b1 += b * u1
-        b2 += b * u2
-        c0 += c * u0
-        c1 += c * u1
-        c2 += c * u2
-        d0 += d * u0
-        d1 += d * u1
-        d2 += d * u2
-    sums[0, 0] += a0
-    sums[0, 1] += a1
-    sums[0, 2] += a2
-    sums[1, 0] += b0
-    sums[1, 1] += b1
-    sums[1, 2] += b2
-    sums[2, 0] += c0
-    sums[2, 1] += c1
-    sums[2, 2] += c2
-    sums[3, 0] += d0
-    sums[3, 1] += d1
-    sums[3, 2] += d2
+def meet_three(g: Any, n: int, x: Any, at: int, sums: Any, to: int, step: int) -> None:
+    """Add how four gradient planes meet three neighbouring shifts of a plane.
+
+    sums: a vector for each meeting; those of one gradient plane begin `step` apart.
+    """
+    a0 = a1 = a2 = b0 = b1 = b2 = c0 = c1 = c2 = d0 = d1 = d2 = spread(f32(0))
+    for p in range(0, n, SIDE):
+        q = at + p
+        u0, u1, u2 = take(x, q), take(x, q + 1), take(x, q + 2)
+        a, b = take(g, p), take(g, n + p)
+        c, d = take(g, 2 * n + p), take(g, 3 * n + p)
+        a0, a1, a2 = a0 + a * u0, a1 + a * u1, a2 + a * u2
+        b0, b1, b2 = b0 + b * u0, b1 + b * u1, b2 + b * u2
+        c0, c1, c2 = c0 + c * u0, c1 + c * u1, c2 + c * u2
+        d0, d1, d2 = d0 + d * u0, d1 + d * u1, d2 + d * u2
+    add_three(sums, to, a0, a1, a2)
+    add_three(sums, to + step, b0, b1, b2)
+    add_three(sums, to + 2 * step, c0, c1, c2)
+    add_three(sums, to + 3 * step, d0, d1, d2)
 
 
 @part
-def dot_one(g: Any, x: Any, n: int, sums: Any) -> None:
-    g0, g1, g2, g3 = g[0], g[1], g[2], g[3]
-    a = b = c = d = f32(0)
-    for p in range(n):
-        u = x[p]
-        a += g0[p] * u
-        b += g1[p] * u
-        c += g2[p] * u
-        d += g3[p] * u
-    sums[0, 0] += a
-    sums[1, 0] += b
-    sums[2, 0] += c
-    sums[3, 0] += d
+def add_three(sums: Any, to: int, a: Any, b: Any, c: Any) -> None:
+    """Add three vectors to those of three neighbouring taps."""
+    put(sums, to, take(sums, to) + a)
+    put(sums, to + SIDE, take(sums, to + SIDE) + b)
+    put(sums, to + 2 * SIDE, take(sums, to + 2 * SIDE) + c)
+
+
+@part
+def meet_one(g: Any, n: int, x: Any, at: int, sums: Any, to: int, step: int) -> None:
+    """Add how four gradient planes meet one shift of a plane."""
+    a = b = c = d = spread(f32(0))
+    for p in range(0, n, SIDE):
+        u = take(x, at + p)
+        a, b = a + take(g, p) * u, b + take(g, n + p) * u
+        c, d = c + take(g, 2 * n + p) * u, d + take(g, 3 * n + p) * u
+    put(sums, to, take(sums, to) + a)
+    put(sums, to + step, take(sums, to + step) + b)
+    put(sums, to + 2 * step, take(sums, to + 2 * step) + c)
+    put(sums, to + 3 * step, take(sums, to + 3 * step) + d)
+
+
+@part
+def meet_row(
+    g: Any,
+    n: int,
+    x: Any,
+    at: int,
+    size: tuple[int, int],
+    sums: Any,
+    to: int,
+    step: int,
+) -> None:
+    """Add how four gradient planes meet a row of taps.
+
+    size: how many taps, and how far apart.
+    """
+    b = 0
+    while b < size[0]:
+        if size[1] == 1 and b + 3 <= size[0]:
+            meet_three(g, n, x, at + b, sums, to + b * SIDE, step)
+            b += 3
+        else:
+            meet_one(g, n, x, at + b * size[1], sums, to + b * SIDE, step)
+            b += 1
+
+
+@part
+def add_all(g: Any, n: int, sums: Any, to: int) -> None:
+    """Add four gradient planes to a vector for each."""
+    for k in range(SUMS):
+        a = take(sums, to + k * SIDE)
+        for p in range(k * n, (k + 1) * n, SIDE):
+            a = a + take(g, p)
+        put(sums, to + k * SIDE, a)
 
 
 @kernel_code(
@@ -183,39 +187,45 @@ def weight_sums(
     """The gradients of conv2d for weight and bias, for some shares of the samples."""
     top, left, down, right, groups, rows = how
     samples, c_all, height, width = x.shape
-    h, v = g.shape[2], g.shape[3]
-    padded_rows, padded_cols = height + 2 * top, width + 2 * left
-    n = whole_steps((h - 1) * padded_cols + v)
-    shares, o_all, c_each, kernel_rows, kernel_cols = sums.shape
-    o_each = o_all // groups
-    planes = np.zeros((c_all, padded_rows * padded_cols + STEP), f32)
-    wide = np.zeros((4, h * padded_cols + STEP), f32)
+    o_all, h, n = g.shape[1:]
+    shares, filters, c_each, kernel_rows, kernel_cols = sums.shape
+    padded = width + 2 * left
+    plane = (height + 2 * top) * padded
+    reach = whole_steps((h - 1) * padded + n)
+    planes = np.zeros(c_all * plane + SIDE + 2, f32)
+    wide = np.zeros(SUMS * reach, f32)
+    taps = c_each * kernel_rows * kernel_cols
+    found = np.empty(filters * taps * SIDE, f32)  # a vector for each sum
+    added = np.empty(filters * SIDE, f32)
+    from_x, from_g = x.reshape(x.size), g.reshape(g.size)
+    skips, strides = (plane, padded), (height * width, width)
     for share in range(start, stop):
-        sums[share] = f32(0)
-        totals[share] = f32(0)
+        found[:], added[:] = f32(0), f32(0)
         for i in range(share * samples // shares, (share + 1) * samples // shares):
-            pad(planes, x[i], top, left, padded_cols)
-            for block in range(0, o_all, 4):
-                group = block // o_each
-                for k in range(min(4, rows - block % o_each)):
-                    o = group * rows + block % o_each + k
-                    for r in range(h):
-                        first = r * padded_cols
-                        copy(wide[k, first : first + v], g[i, o, r])
-                    totals[share, o] += add_up(wide[k])
+            at, shape = i * c_all * height * width, (c_all, height, width)
+            copy_blocks(planes, top * padded + left, skips, from_x, at, strides, shape)
+            for block in range(0, filters, SUMS):
+                group, first = divmod(block, filters // groups)
+                at = (i * o_all + group * rows + first) * h * n
+                shape = (min(SUMS, rows - first), h, n)
+                if shape[0] < SUMS:
+                    wide[shape[0] * reach :] = f32(0)
+                copy_blocks(wide, 0, (reach, padded), from_g, at, (h * n, n), shape)
+                add_all(wide, reach, added, block * SIDE)
+                to, step = block * taps * SIDE, taps * SIDE
                 for c in range(c_each):
-                    x_plane = planes[group * c_each + c]
-                    s = sums[share, block : block + 4, c]
                     for a in range(kernel_rows):
-                        b = 0
-                        while b < kernel_cols:
-                            shifted = x_plane[a * down * padded_cols + b * right :]
-                            if right == 1 and b + 3 <= kernel_cols:
-                                dot_three(wide, shifted, n, s[:, a, b:])
-                                b += 3
-                            else:
-                                dot_one(wide, shifted, n, s[:, a, b:])
-                                b += 1
+                        at = (group * c_each + c) * plane + a * down * padded
+                        size = (kernel_cols, right)
+                        meet_row(wide, reach, planes, at, size, found, to, step)
+                        to += kernel_cols * SIDE
+        flat = sums[share].reshape(filters * taps)
+        for k in range(flat.size):
+            flat[k] = total(take(found, k * SIDE))
+        for o in range(filters):
+            group, row = divmod(o, filters // groups)
+            if row < rows:
+                totals[share, group * rows + row] = total(take(added, o * SIDE))
 
 
 @kernel_code(

@@ -1,0 +1,148 @@
+"""Advanced · Performance. Kernels three rows high, for two rows of output at once.
+
+Two sums of three products, over four rows of input that they share, take six
+multiplications; four are enough (Winograd; Lavin & Gray, "Fast Algorithms for
+Convolutional Neural Networks", 2015, F(2, 3)):
+
+    m₀ = (d₀ − d₂) g₀            m₁ = (d₁ + d₂) (g₀ + g₁ + g₂) / 2
+    m₃ = (d₃ − d₁) g₂            m₂ = (d₂ − d₁) (g₀ − g₁ + g₂) / 2
+    y₀ = m₀ + m₁ + m₂            y₁ = m₁ − m₂ + m₃
+
+Every number meets only the outputs whose window it lies in, so NaN spreads no further
+than in the plain sum; but where that gives infinity this may give NaN.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled.jit import f32, part
+from burnbook.backend.compiled.shifts import (
+    REACH,
+    SUMS,
+    copy_blocks,
+    shifted_sums,
+    whole_steps,
+)
+from burnbook.backend.compiled.vectors import SIDE, put, take
+
+
+@part
+def rearranged_weights(weight: Any) -> Any:
+    """[4, o / SUMS, taps, SUMS]: what the four products take of a kernel's rows."""
+    filters, channels, _, columns = weight.shape
+    found = np.empty((4, filters // SUMS, channels * columns, SUMS), f32)
+    for block in range(filters // SUMS):
+        for i in range(SUMS):
+            for c in range(channels):
+                for b in range(columns):
+                    o, k = block * SUMS + i, c * columns + b
+                    g0, g1, g2 = (
+                        weight[o, c, 0, b],
+                        weight[o, c, 1, b],
+                        weight[o, c, 2, b],
+                    )
+                    found[0, block, k, i], found[3, block, k, i] = g0, g2
+                    found[1, block, k, i] = (g0 + g1 + g2) * f32(0.5)
+                    found[2, block, k, i] = (g0 - g1 + g2) * f32(0.5)
+    return found
+
+
+@part
+def mix_inputs(
+    v: Any, mixed: int, x: Any, at: int, plane: int, width: int, planes: int, pairs: int
+) -> None:
+    """What the four products take of the input, for some pairs of rows of all planes.
+
+    Planes of x begin `plane` apart, those of v `mixed`.
+    """
+    apart, last = planes * mixed, width - SIDE
+    for c in range(planes):
+        for r in range(pairs):
+            j = 0
+            while j < width:
+                j = min(j, last)
+                q, p = at + c * plane + 2 * r * width + j, c * mixed + r * width + j
+                d0, d1 = take(x, q), take(x, q + width)
+                d2, d3 = take(x, q + 2 * width), take(x, q + 3 * width)
+                put(v, p, d0 - d2)
+                put(v, p + apart, d1 + d2)
+                put(v, p + 2 * apart, d2 - d1)
+                put(v, p + 3 * apart, d3 - d1)
+                j += SIDE
+
+
+@part
+def mix_sums(
+    out: Any,
+    to: int,
+    high: int,
+    n: int,
+    t: Any,
+    reach: int,
+    width: int,
+    rows: int,
+    count: int,
+) -> None:
+    """Two rows of n outputs of every pair, but for the last if `rows` is odd."""
+    apart, last = SUMS * reach, n - SIDE
+    for k in range(count):
+        for r in range(rows):
+            j = 0
+            while j < n:
+                j = min(j, last)
+                p, q = k * reach + (r // 2) * width + j, to + (k * high + r) * n + j
+                m1, m2 = take(t, p + apart), take(t, p + 2 * apart)
+                if r % 2:
+                    put(out, q, m1 - m2 + take(t, p + 3 * apart))
+                else:
+                    put(out, q, take(t, p) + m1 + m2)
+                j += SIDE
+
+
+@part
+def correlate_pairs(
+    x: Any, weight: Any, bias: Any, out: Any, how: Any, start: int, stop: int
+) -> None:
+    """What `conv.correlate` does, for kernels of three rows side by side.
+
+    Rows of output must have SIDE numbers or more.
+    """
+    top, left, _, right, groups, rows = how
+    c_all, height, width = x.shape[1:]
+    o_all, h, n = out.shape[1:]
+    filters, c_each, _, columns = weight.shape
+    o_each = filters // groups
+    padded = width + 2 * left
+    pairs = (h + 1) // 2
+    some = min(max((REACH - n) // padded + 1, 1), pairs)  # pairs at a time
+    plane, mixed = (2 * pairs + 2) * padded, some * padded
+    planes = np.zeros(c_all * plane, f32)
+    v = np.zeros(4 * c_all * mixed + 2 * SIDE + columns * right, f32)
+    t = np.empty(4 * SUMS * whole_steps(mixed), f32)
+    places = np.empty(c_each * columns, np.int64)
+    for c in range(c_each):
+        for b in range(columns):
+            places[c * columns + b] = c * mixed + b * right
+    w = rearranged_weights(weight)
+    begin = np.zeros((4, filters // SUMS, SUMS), f32)
+    begin[1] = bias.reshape(filters // SUMS, SUMS)
+    from_x, to_out = x.reshape(x.size), out.reshape(out.size)
+    skips, strides = (plane, padded), (height * width, width)
+    for i in range(start, stop):
+        at = i * c_all * height * width
+        shape = (c_all, height, width)
+        copy_blocks(planes, top * padded + left, skips, from_x, at, strides, shape)
+        for pair in range(0, pairs, some):
+            count = min(some, pairs - pair)
+            lines = min(2 * count, h - 2 * pair)
+            reach = whole_steps((count - 1) * padded + n)
+            at = 2 * pair * padded
+            mix_inputs(v, mixed, planes, at, plane, padded, c_all, count)
+            for block in range(filters // SUMS):
+                group, first = divmod(block * SUMS, o_each)
+                at = group * c_each * mixed
+                shifted_sums(v, at, c_all * mixed, places, w, begin, block, t, reach)
+                o = i * o_all + group * rows + first
+                to, kept = (o * h + 2 * pair) * n, min(SUMS, rows - first)
+                mix_sums(to_out, to, h, n, t, reach, padded, lines, kept)
