@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.jit import f32, kernel_code
+from burnbook.backend.compiled.jit import f32, kernel_code, part
 from burnbook.backend.compiled.registry import kernel, plain_f32
 from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.vectors import SIDE, put, take
 from burnbook.ops.patches import Pair, Shape4
 from burnbook.ops.pool import (
     adaptive_avg_pool2d,
@@ -19,33 +20,54 @@ from burnbook.ops.pool import (
 GRAIN = 16  # planes
 
 
+@part
+def add_rows(x: Any, at: int, width: int, rows: int, line: Any, n: int) -> None:
+    """Add up every `rows` rows of n numbers, that begin `width` apart, to one of line."""
+    for to in range(0, line.size, n):
+        p = 0
+        while p < n:
+            if n < SIDE:
+                total = f32(0)
+                for k in range(rows):
+                    total += x[at + k * width + p]
+                line[to + p] = total
+                p += 1
+            else:
+                p = min(p, n - SIDE)
+                sums = take(x, at + p)
+                for k in range(1, rows):
+                    sums = sums + take(x, at + k * width + p)
+                put(line, to + p, sums)
+                p += SIDE
+        at += rows * width
+
+
 @kernel_code("void(f4[:,:,::1], f4[:,:,::1], i8, i8, i8, i8)")
 def average_range(
     x: Any, out: Any, rows: int, cols: int, start: int, stop: int
 ) -> None:
     """Average windows of rows × cols, side by side, for some planes."""
-    line = np.empty(out.shape[2] * cols, f32)
+    _, height, width = x.shape
+    used = out.shape[2] * cols
+    line = np.empty(out.shape[1] * used, f32)
     share = f32(1 / (rows * cols))
+    source, target = x.reshape(x.size), out.reshape(out.shape[0], -1)
     for i in range(start, stop):
-        for r in range(out.shape[1]):
-            first = x[i, r * rows]
-            for q in range(line.size):
-                line[q] = first[q]
-            for k in range(1, rows):
-                more = x[i, r * rows + k]
-                for q in range(line.size):
-                    line[q] += more[q]
-            target = out[i, r]
-            if cols == 3:
-                for q in range(target.size):
-                    total = line[3 * q] + line[3 * q + 1] + line[3 * q + 2]
-                    target[q] = total * share
-            else:
-                for q in range(target.size):
-                    total = f32(0)
-                    for k in range(q * cols, (q + 1) * cols):
-                        total += line[k]
-                    target[q] = total * share
+        add_rows(source, i * height * width, width, rows, line, used)
+        averages = target[i]
+        if cols == 3:
+            for q in range(averages.size):
+                total = line[3 * q] + line[3 * q + 1] + line[3 * q + 2]
+                averages[q] = total * share
+        elif cols == 2:
+            for q in range(averages.size):
+                averages[q] = (line[2 * q] + line[2 * q + 1]) * share
+        else:
+            for q in range(averages.size):
+                total = f32(0)
+                for k in range(q * cols, (q + 1) * cols):
+                    total += line[k]
+                averages[q] = total * share
 
 
 @kernel_code("void(f4[:,:,::1], f4[:,:,::1], i8, i8, i8, i8)")
