@@ -152,7 +152,7 @@ def test_the_dashboard_survives_and_leaves_its_picture(notebook, capsys):
     assert capsys.readouterr().out == ""  # it would say that the dashboard broke
     dashboard = notebook.dashboard
     assert dashboard.state == "closed"
-    svg = dashboard._picture()[0]["image/svg+xml"]
+    svg = dashboard.drawing().svg()
     drawn = ElementTree.fromstring(svg)
     numbers = re.findall(r'(?:points|d|x|y|cx|cy)="([^"]*)"', svg)
     assert drawn.tag.endswith("svg")
@@ -210,6 +210,8 @@ def test_the_history_can_be_explored(notebook):
 
 def test_the_table_of_epochs_says_what_is_not_a_number(notebook):
     tell(notebook)
-    table = notebook.dashboard._report_bundle()["text/html"]
+    from burnbook_widgets.training.ending import report_bundle
+
+    table = report_bundle(notebook.dashboard)["text/html"]
     row = re.search(r'<tr><th scope="row">1</th>(.*?)</tr>', table, re.DOTALL).group(1)
     assert re.findall(r"<td>(.*?)</td>", row)[2:6] == ["NaN", "NaN", "1", "1"]

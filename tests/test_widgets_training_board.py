@@ -26,6 +26,7 @@ from burnbook.train import (
     TrainingProgress,
 )
 from burnbook_widgets import Dashboard, NotebookRenderer
+from burnbook_widgets.saving import LIVE, SVG
 from burnbook_widgets.training.chart import Chart, pack
 from burnbook_widgets.training.controls import NOTES, buttons_are
 from tests.training_page import (
@@ -54,7 +55,10 @@ def test_a_whole_run_ends_as_picture_table_and_line():
     renderer = NotebookRenderer(page)
     simulate(renderer)
     panel, report = page.places
-    assert isinstance(panel[0], ipywidgets.VBox)
+    assert set(panel[0]) == {LIVE, "text/html", "text/plain"}
+    assert "first epoch of a training" in panel[0]["text/html"]
+    assert "valid Loss from" in report[1][SVG]  # how far it has come
+    assert SVG not in report[-1]
     assert set(panel[-1]) == {"image/svg+xml", "image/png", "text/plain"}
     assert panel[-1]["text/plain"] == "Dashboard(Loss, Accuracy; 4 epochs)"
     html = report[-1]["text/html"]
@@ -166,14 +170,18 @@ def test_stop_from_another_thread_ends_the_run_and_says_so():
         kwargs={"control": control, "pause": 0.01},
     )
     worker.start()
-    time.sleep(0.6)
+    ends = time.monotonic() + 30  # for a busy machine
+    while not (renderer.dashboard and renderer.dashboard.meter.iteration):
+        assert time.monotonic() < ends
+        time.sleep(0.01)
     renderer.dashboard.pause()
-    time.sleep(0.2)
-    iteration = renderer.dashboard.meter.iteration
-    time.sleep(0.2)
-    assert renderer.dashboard.meter.iteration == iteration
+    steps = -1
+    while steps != (steps := renderer.dashboard.meter.iteration):
+        assert time.monotonic() < ends
+        time.sleep(0.3)
+    assert worker.is_alive()
     renderer.dashboard.stop("seen enough")
-    worker.join(2)
+    worker.join(20)
     assert not worker.is_alive()
     assert "Stopped (seen enough) in epoch" in page.places[1][-1]["text/html"]
 

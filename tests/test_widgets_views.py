@@ -17,7 +17,7 @@ import ipywidgets
 import burnbook_widgets
 from burnbook_widgets import saving
 from burnbook_widgets.drawing import DARK, LIGHT, MIDDLE
-from burnbook_widgets.saving import LIVE, MARK, keep_still
+from burnbook_widgets.saving import LIVE, MARK, PANEL, PICTURE, SVG, keep_still
 from burnbook_widgets.view import Names, View
 from tests.browser import views
 
@@ -80,12 +80,14 @@ def test_names_are_hidden_and_say_who_they_are():
     names.close()
 
 
-def test_a_saved_page_keeps_the_still_form_only():
-    def output(metadata, **data):
-        return {"output_type": "display_data", "data": data, "metadata": metadata}
+def shown(metadata, **data):
+    """An output of a saved page."""
+    return {"output_type": "display_data", "data": data, "metadata": dict(metadata)}
 
-    ours = output(dict(MARK), **{LIVE: {"model_id": "1"}, "text/html": "still"})
-    theirs = output({}, **{LIVE: {"model_id": "2"}, "text/html": "other"})
+
+def test_a_saved_page_keeps_the_still_form_only():
+    ours = shown(MARK, **{LIVE: {"model_id": "1"}, "text/html": "still"})
+    theirs = shown({}, **{LIVE: {"model_id": "2"}, "text/html": "other"})
     cells = [
         {"cell_type": "markdown", "source": "words"},
         {"cell_type": "code", "outputs": [{"output_type": "stream"}, ours, theirs]},
@@ -95,6 +97,20 @@ def test_a_saved_page_keeps_the_still_form_only():
     assert set(theirs["data"]) == {LIVE, "text/html"}
     keep_still({"type": "file", "content": "text"}, path="a.txt")
     keep_still({"type": "notebook", "content": None}, path="a.ipynb")
+
+
+def test_a_page_saved_during_a_training_holds_the_picture_so_far():
+    early, panel = (shown(PANEL, **{LIVE: {}, "text/html": "no epoch"}) for _ in "ab")
+    begun = shown({}, **{"text/html": "no rows"})
+    table, stray = (
+        shown(PICTURE, **{SVG: "<svg/>", "text/html": "rows"}) for _ in "ab"
+    )
+    outputs = [early, begun], [panel, table, stray]
+    page = {"cells": [{"cell_type": "code", "outputs": each} for each in outputs]}
+    keep_still({"type": "notebook", "content": page}, path="a.ipynb")
+    assert early["data"] == {"text/html": "no epoch"}
+    assert panel["data"] == {SVG: "<svg/>"}
+    assert table["data"] == stray["data"] == {"text/html": "rows"}
 
 
 def test_the_server_saves_so_whichever_manager_it_ends_with():

@@ -28,8 +28,8 @@ class Page:
     def __init__(self):
         self.places: list[list] = []
 
-    def put(self, content):
-        self.places.append([content])
+    def put(self, bundle, metadata=None):
+        self.places.append([bundle])
         shown = self.places[-1]
 
         class Place:

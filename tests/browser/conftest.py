@@ -207,6 +207,28 @@ class Book:
         return path
 
 
+def open_without_kernel(book):
+    """Load the page again where no kernel starts."""
+    page = book.page
+
+    def refuse(route):
+        if route.request.method == "GET":
+            route.fulfill(json=[])
+        else:
+            route.fulfill(status=503, json={"message": "no kernels today"})
+
+    for service in ("kernels", "sessions"):
+        page.route(f"**/api/{service}?*", refuse)
+    book.open()
+    page.wait_for_timeout(1500)
+    while page.locator(".jp-Dialog").count():  # it offers to choose a kernel
+        page.locator(
+            ".jp-Dialog .jp-mod-reject, .jp-Dialog .jp-mod-accept"
+        ).first.click()
+        page.wait_for_timeout(300)
+    assert "No Kernel" in page.locator(".jp-NotebookPanel-toolbar").inner_text()
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """A running JupyterLab."""

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.browser.conftest import PYTHON
+from tests.browser.conftest import PYTHON, open_without_kernel
 
 pytestmark = pytest.mark.browser
 
@@ -185,23 +185,8 @@ def test_the_finished_picture_is_there_after_reload_without_a_kernel(open_book):
     ]
     assert "script" not in json.dumps(saved["cells"][1]["outputs"])
 
-    def refuse(route):
-        if route.request.method == "GET":
-            route.fulfill(json=[])
-        else:
-            route.fulfill(status=503, json={"message": "no kernels today"})
-
-    for service in ("kernels", "sessions"):
-        page.route(f"**/api/{service}?*", refuse)
-    book.open()
+    open_without_kernel(book)
     page.wait_for_selector(PICTURE)
-    page.wait_for_timeout(1500)
-    while page.locator(".jp-Dialog").count():  # it offers to choose a kernel
-        page.locator(
-            ".jp-Dialog .jp-mod-reject, .jp-Dialog .jp-mod-accept"
-        ).first.click()
-        page.wait_for_timeout(300)
-    assert "No Kernel" in page.locator(".jp-NotebookPanel-toolbar").inner_text()
     assert page.locator(".jp-OutputArea-output table tbody tr").count() == 4
     looks = {}
     for theme in ("Light", "Dark"):
@@ -209,6 +194,28 @@ def test_the_finished_picture_is_there_after_reload_without_a_kernel(open_book):
         book.picture(f"dashboard_finished_{theme.lower()}")
         looks[theme] = page.locator(PICTURE).first.screenshot()
     assert looks["Light"] != looks["Dark"]
+
+
+@kernel_6_hears_later
+def test_a_page_saved_during_a_training_shows_how_far_it_had_come(open_book):
+    book = open_book(
+        "halfway",
+        [SETUP, "learner = learner_for(300)\nhandle = learner.start(train, valid)"],
+    )
+    page = book.page
+    book.run_all()
+    page.wait_for_selector(CANVAS, timeout=60_000)
+    table = page.locator(".jp-OutputArea-output tbody tr")
+    wait_until(lambda: table.count() >= 2)
+    saved = book.save()["cells"][1]["outputs"]
+    assert page.locator(CANVAS).count() == 2  # it is live as before
+    kinds = [set(output["data"]) for output in saved if "data" in output]
+    assert kinds == [{"image/svg+xml", "text/plain"}, {"text/html", "text/plain"}]
+    open_without_kernel(book)
+    page.wait_for_selector(PICTURE)
+    assert table.count() >= 2
+    assert "displaying widget" not in book.output(1)
+    book.picture("dashboard_halfway")
 
 
 def test_a_synchronous_fit_says_that_clicks_wait_and_stops_on_interrupt(open_book):

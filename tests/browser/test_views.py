@@ -11,6 +11,7 @@ import pytest
 
 import burnbook_widgets
 from tests.browser import views
+from tests.browser.conftest import open_without_kernel
 
 pytestmark = pytest.mark.browser
 
@@ -146,6 +147,7 @@ def test_every_view_is_accessible_and_leaves_its_still_form(book):
     kept_is_still_and_small(book)
     assert book.faults == []
     open_without_kernel(book)
+    book.page.evaluate(WHOLE)
     for name in NAMES:
         if name == "history_figure":
             continue  # plotly draws it again from what was saved
@@ -178,29 +180,6 @@ def kept_is_still_and_small(book):
         assert len(json.dumps(cell["outputs"])) < most, name
         for output in cell["outputs"]:
             assert WIDGET not in output.get("data", {}), name
-
-
-def open_without_kernel(book):
-    """Load the page again where no kernel starts."""
-    page = book.page
-
-    def refuse(route):
-        if route.request.method == "GET":
-            route.fulfill(json=[])
-        else:
-            route.fulfill(status=503, json={"message": "no kernels today"})
-
-    for service in ("kernels", "sessions"):
-        page.route(f"**/api/{service}?*", refuse)
-    book.open()
-    page.wait_for_timeout(1500)
-    while page.locator(".jp-Dialog").count():  # it offers to choose a kernel
-        page.locator(
-            ".jp-Dialog .jp-mod-reject, .jp-Dialog .jp-mod-accept"
-        ).first.click()
-        page.wait_for_timeout(300)
-    assert "No Kernel" in page.locator(".jp-NotebookPanel-toolbar").inner_text()
-    page.evaluate(WHOLE)
 
 
 def test_accessibility_is_tried():

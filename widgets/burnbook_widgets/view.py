@@ -7,7 +7,7 @@ form when it is closed, and tells a fault in its own panel instead of losing it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anywidget
@@ -83,10 +83,7 @@ class View:
 
     def bundle(self) -> dict[str, Any]:
         """What a page gets: the widget while there is one, the still form beside it."""
-        live: Mapping[str, Any] = {}
-        if self.box is not None:
-            found: Any = self.box._repr_mimebundle_()
-            live = found[0] if isinstance(found, tuple) else found
+        live = {} if self.box is None else live_form(self.box)
         return {**live, "text/html": self.still(), "text/plain": repr(self)}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
@@ -112,6 +109,12 @@ class View:
         self._places.clear()
         self.panel = None
         close_all(box)
+
+
+def live_form(box: ipywidgets.Box) -> dict[str, Any]:
+    """What a page needs to show a widget."""
+    found: Any = box._repr_mimebundle_()
+    return dict(found[0] if isinstance(found, tuple) else found)
 
 
 def close_all(widget: Any) -> None:

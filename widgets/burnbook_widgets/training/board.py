@@ -3,6 +3,8 @@
 While a run lasts: curves, progress, Stop, Pause, norms, other runs. When it ends, the
 live output is replaced by a picture, a table and a line of text that need no kernel and
 no script. The training thread pays for at most one message in a quarter of a second.
+A page that is saved in between holds the picture so far (saving.py); `board.dashboard`
+in a cell shows the panel there too.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,18 @@ from burnbook.train import (
     TrainingProgress,
     TrainingResult,
 )
+from burnbook_widgets.saving import MARK, PANEL, PICTURE
 from burnbook_widgets.training.chart import Chart
 from burnbook_widgets.training.controls import Controls
 from burnbook_widgets.training.curves import Curves
 from burnbook_widgets.training.ending import (
     count_text,
     end_line,
-    norms_table,
+    live_bundle,
     offer_page,
+    picture_bundle,
+    report_bundle,
+    so_far,
     sum_up,
     write_dashboard,
 )
@@ -46,8 +51,8 @@ from burnbook_widgets.training.others import (
 )
 from burnbook_widgets.training.progress import Meter, facts_of
 from burnbook_widgets.training.screen import NotebookScreen, Place, Screen
-from burnbook_widgets.training.still import epoch_table, figure, picture
-from burnbook_widgets.view import Names, close_all
+from burnbook_widgets.training.still import figure, picture
+from burnbook_widgets.view import Names, close_all, live_form
 
 INTERVAL = 0.25  # seconds between two messages to the page
 OWN_SHARE = 0.005  # of the training thread's time for curves, as much for the table
@@ -108,7 +113,7 @@ class Dashboard:
         self._on_click(controls.compare, self.find_runs)
         self._on_click(controls.export, lambda: offer_page(self))
         self.box = ipywidgets.VBox([controls.box, chart, Names()])
-        self._panel = self._screen.put(self.box)
+        self._panel = self._screen.put(live_bundle(self), PANEL)
         self._report = self._screen.put(
             {
                 "text/html": "<p>The epochs appear here, one row each.</p>",
@@ -373,7 +378,7 @@ class Dashboard:
         now = time.monotonic()
         if self._report is not None and split == "valid" and now >= self._next_table:
             began = time.thread_time()
-            self._report.replace(self._report_bundle(last=6))
+            self._report.replace(so_far(self), PICTURE)
             self._next_table = now + _pause_after(began)
 
     def _send(self, now: float) -> None:
@@ -412,8 +417,8 @@ class Dashboard:
         self.state = "finished"
         self.line = sum_up(self, result)
         if self._panel is not None and self._report is not None:
-            self._panel.replace(*self._picture())
-            self._report.replace(self._report_bundle())
+            self._panel.replace(*picture_bundle(self))
+            self._report.replace(report_bundle(self))
         self.free()
 
     def finish_still(self, result: TrainingResult) -> None:
@@ -421,7 +426,7 @@ class Dashboard:
         self.state = "finished"
         self.line = end_line(self, result)
         self._screen.show({"text/plain": self.line})
-        bundle, metadata = self._picture()
+        bundle, metadata = picture_bundle(self)
         bundle.pop("image/svg+xml")
         if "image/png" in bundle:
             self._screen.show(bundle, metadata)
@@ -431,30 +436,9 @@ class Dashboard:
         others = [(place, self.others[place]) for place in self._shown]
         return picture(self.curves, self.units, self._look, others)
 
-    def _picture(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The curves as a mime bundle, and its metadata.
-
-        Why: an SVG follows the theme, but is shown only where the notebook is trusted;
-        a PNG is shown everywhere, and half its pixels are for sharp screens.
-        """
-        sheet = self.drawing()
-        bundle: dict[str, Any] = {"image/svg+xml": sheet.svg()}
-        png = sheet.png()
-        if png is not None:
-            bundle["image/png"] = png
-        size = {"width": sheet.width, "height": sheet.height}
-        return {**bundle, "text/plain": repr(self)}, {"image/png": size}
-
-    def _report_bundle(self, last: int | None = None) -> dict[str, Any]:
-        table = epoch_table(self.curves, self.units, last)
-        if self.norms_shown and last is None:
-            table += norms_table(self.norms)
-        text = self.line if self.state == "finished" else f"{self.line} The last ones:"
-        return {"text/html": f"<p>{escape(text)}</p>\n{table}", "text/plain": text}
-
     def still(self) -> str:
         """The finished picture with its table, as HTML without JavaScript."""
-        table = self._report_bundle()["text/html"]
+        table = report_bundle(self)["text/html"]
         return f"{self.drawing().svg()}\n{table}"
 
     def export(self, path: str | os.PathLike[str]) -> Path:
@@ -482,8 +466,10 @@ class Dashboard:
         names = ", ".join(self.run.metrics)
         return f"Dashboard({names}; {count_text(len(self.curves.rows()), 'epoch')})"
 
-    def _repr_html_(self) -> str:
-        return self.still()
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        live = {} if self.chart is None else live_form(self.box)
+        still = {"text/html": self.still(), "text/plain": repr(self)}
+        return {**live, **still}, dict(MARK)
 
 
 def _pause_after(began: float) -> float:

@@ -6,14 +6,15 @@ import os
 import re
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burnbook.train import Run, RunInfo, TrainingResult
+from burnbook_widgets.saving import SVG
 from burnbook_widgets.training.export import config_table, html_page, write_page
 from burnbook_widgets.training.norms import LAYERS, Norms
 from burnbook_widgets.training.progress import duration
 from burnbook_widgets.training.still import epoch_table, figure
-from burnbook_widgets.view import table
+from burnbook_widgets.view import live_form, table
 
 if TYPE_CHECKING:
     from burnbook_widgets.training.board import Dashboard
@@ -81,6 +82,42 @@ def _not_saved(board: Dashboard) -> str:
 def _unit(board: Dashboard, column: str) -> str:
     unit = board.units.get(column.split(" ", 1)[1], "")
     return f" {unit}" if unit else ""
+
+
+def live_bundle(board: Dashboard) -> dict[str, Any]:
+    """The live panel, and what a page says that is saved before an epoch has ended."""
+    text = "This page was saved in the first epoch of a training: nothing to see yet."
+    still = {"text/html": f"<p>{text}</p>", "text/plain": repr(board)}
+    return {**live_form(board.box), **still}
+
+
+def picture_bundle(board: Dashboard) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The curves as a mime bundle, and its metadata.
+
+    Why: an SVG follows the theme, but is shown only where the notebook is trusted; a
+    PNG is shown everywhere, and half its pixels are for sharp screens.
+    """
+    drawing = board.drawing()
+    bundle: dict[str, Any] = {SVG: drawing.svg()}
+    png = drawing.png()
+    if png is not None:
+        bundle["image/png"] = png
+    size = {"width": drawing.width, "height": drawing.height}
+    return {**bundle, "text/plain": repr(board)}, {"image/png": size}
+
+
+def report_bundle(board: Dashboard, last: int | None = None) -> dict[str, Any]:
+    """The line and the table below the panel."""
+    rows = epoch_table(board.curves, board.units, last)
+    if board.norms_shown and last is None:
+        rows += norms_table(board.norms)
+    text = board.line if board.state == "finished" else f"{board.line} The last ones:"
+    return {"text/html": f"<p>{escape(text)}</p>\n{rows}", "text/plain": text}
+
+
+def so_far(board: Dashboard) -> dict[str, Any]:
+    """While a run lasts: its newest epochs, and unseen the picture for a saved page."""
+    return {**report_bundle(board, last=6), SVG: board.drawing().svg()}
 
 
 def norms_table(norms: Norms | None) -> str:

@@ -24,13 +24,14 @@ from burnbook.train import (
     TrainingProgress,
     TrainingResult,
 )
+from burnbook_widgets.saving import MARK
 from burnbook_widgets.training.board import Dashboard
 from burnbook_widgets.training.controls import NOTES, buttons_are
 from burnbook_widgets.training.curves import Curves
 from burnbook_widgets.training.history import BOTH
 from burnbook_widgets.training.progress import facts_of
 from burnbook_widgets.training.screen import NotebookScreen, Place, Screen
-from burnbook_widgets.view import close_all, row
+from burnbook_widgets.view import close_all, live_form, row
 
 INTERVAL = 0.5  # seconds between two updates: plotly draws slower than our own chart
 OWN_SHARE = 0.01  # of the training thread's time
@@ -77,7 +78,7 @@ class PlotlyRenderer(MetricsRenderer):
         self.facts = ipywidgets.HTML()
         self.box = ipywidgets.VBox([row(stop, pause, note), self.facts, self.figure])
         screen = self._screen if self._screen is not None else NotebookScreen()
-        self._place = screen.put(self._bundle())
+        self._place = screen.put(self._bundle(), MARK)
 
     def _pause(self, button: Any) -> None:
         assert self.board is not None
@@ -86,9 +87,9 @@ class PlotlyRenderer(MetricsRenderer):
         button.description = "Pause" if paused else "Resume"
 
     def _bundle(self) -> dict[str, Any]:
-        found: Any = self.box._repr_mimebundle_()
-        live: Mapping[str, Any] = found[0] if isinstance(found, tuple) else found
-        return {**live, "text/plain": repr(self)}
+        still = "This page was saved during a training: its curves come with its end."
+        html = {"text/html": f"<p>{still}</p>", "text/plain": repr(self)}
+        return {**live_form(self.box), **html}
 
     def update_train(self, state: MetricState) -> None:
         """Note a metric of a training batch."""

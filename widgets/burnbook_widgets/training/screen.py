@@ -25,8 +25,8 @@ class Place(Protocol):
 class Screen(Protocol):
     """Somewhere to show things."""
 
-    def put(self, content: Any) -> Place:
-        """Show a widget or a bundle of mime types that can be replaced."""
+    def put(self, bundle: Bundle, metadata: Bundle | None = None) -> Place:
+        """Show a bundle of mime types that can be replaced."""
         ...
 
     def show(self, bundle: Bundle, metadata: Bundle | None = None) -> None:
@@ -40,12 +40,12 @@ class NotebookScreen:
     def __init__(self) -> None:
         self._context = contextvars.copy_context()
 
-    def put(self, content: Any) -> Place:
-        """Show a widget or a bundle of mime types below the cell."""
+    def put(self, bundle: Bundle, metadata: Bundle | None = None) -> Place:
+        """Show a bundle of mime types below the cell."""
         from IPython.display import DisplayHandle
 
         handle = DisplayHandle()
-        self.run(handle.display, content)
+        self.run(handle.display, bundle, metadata)
         return NotebookPlace(self, handle)
 
     def show(self, bundle: Bundle, metadata: Bundle | None = None) -> None:
@@ -54,13 +54,10 @@ class NotebookScreen:
 
         self.run(display, bundle, metadata)
 
-    def run(self, act: Any, content: Any, metadata: Bundle | None = None) -> None:
+    def run(self, act: Any, bundle: Bundle, metadata: Bundle | None = None) -> None:
         """Show something as if the cell we belong to had done it."""
-        if isinstance(content, Mapping):
-            extra = {"metadata": dict(metadata)} if metadata else {}
-            self._context.copy().run(act, dict(content), raw=True, **extra)
-        else:
-            self._context.copy().run(act, content)
+        extra = {"metadata": dict(metadata)} if metadata else {}
+        self._context.copy().run(act, dict(bundle), raw=True, **extra)
 
 
 class NotebookPlace:
