@@ -107,7 +107,7 @@ function build(el) {
   return { root, fault, head, heads, map, note, reading, table, live };
 }
 
-const percent = (code) => `${((100 * code) / 65535).toFixed(1)} %`;
+const percent = (code) => `${((100 * code) / 65535).toFixed(1)}\u00a0%`; // on one line
 
 // The keys that a query looks at, most first, with bars; a chosen key on its own.
 function writeRow({ view, frame, shares, hidden, query, key }) {

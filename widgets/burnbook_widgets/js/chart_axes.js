@@ -133,7 +133,7 @@ function drawBatches(pen, table, panel, sx, sy, tone) {
       pen.lineTo(sx(row[0]), row[2] > floor ? sy(row[2]) : sy(row[1]));
     }
     pen.fill();
-    pen.globalAlpha = alone ? 1 : panel.smoothing ? 0.3 : 0.5;
+    pen.globalAlpha = alone ? 1 : panel.smoothing ? 0.4 : 0.5;
     pen.lineWidth = alone ? 1.5 : 1;
     pen.beginPath();
     trace(pen, part, sx, sy, 1);

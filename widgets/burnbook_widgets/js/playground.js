@@ -5,7 +5,7 @@
 // back as {do: "toggle" | "step" | "reset"}.
 
 const SIDE = 340;
-const CHART = { left: 46, right: 10, top: 12, bottom: 40, height: 250 };
+const CHART = { left: 46, right: 10, top: 24, bottom: 40, height: 250 };
 const DASH = ["", "7 4"];
 
 function render({ model, el }) {
@@ -186,6 +186,7 @@ function drawChart({ model, chart }) {
     put("text", "", svg, { x: sx(value), y: bottom + 17, "text-anchor": "middle" }, value);
   }
   put("path", "bb-play-axis", svg, { d: `M${CHART.left},${CHART.top} V${bottom} H${right}` });
+  put("text", "", svg, { x: CHART.left, y: 12, "text-anchor": "middle" }, "loss");
   const middle = (CHART.left + right) / 2;
   put("text", "", svg, { x: middle, y: bottom + 34, "text-anchor": "middle" }, "epoch");
   for (const split of [0, 1]) {
@@ -203,11 +204,11 @@ function drawChart({ model, chart }) {
   );
 }
 
-// Round numbers from 0: multiples of 1, 2 or 5 times a power of ten.
+// Round numbers from 0: multiples of 1, 2, 2.5 or 5 times a power of ten.
 function ticks(high, count) {
   const rough = high / count;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((one) => one >= rough);
+  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((one) => one >= rough);
   const found = [];
   for (let k = 0; k * step <= high; k++) found.push(Number((k * step).toPrecision(6)));
   return found;

@@ -155,9 +155,10 @@ def _dress(figure: Any, rows: int, tones: Mapping[str, str], theme: str) -> None
         }
         for kind in ("linear", "log")
     }
+    plot = 230 * max(1, rows) - 10  # pixels; legend and buttons keep their distance
     figure.update_layout(
         template={"dark": "plotly_dark"}.get(theme, "plotly_white"),
-        height=150 + 230 * max(1, rows),
+        height=plot + 160,
         margin={"l": 60, "r": 20, "t": 120, "b": 40},
         hovermode="x unified",
         font={"color": tones["ink"]},
@@ -165,7 +166,7 @@ def _dress(figure: Any, rows: int, tones: Mapping[str, str], theme: str) -> None
         legend={
             "orientation": "h",
             "x": 0,
-            "y": 1.06,
+            "y": 1 + 30 / plot,
             "yanchor": "bottom",
             "yref": "paper",
             "font": {"size": 13},
@@ -178,7 +179,7 @@ def _dress(figure: Any, rows: int, tones: Mapping[str, str], theme: str) -> None
                 "xanchor": "right",
                 "y": 1.0,
                 "yanchor": "bottom",
-                "pad": {"b": 40},
+                "pad": {"b": 76},
                 "bgcolor": "rgba(128,128,128,0.15)",
                 "bordercolor": tones["grid"],
                 "buttons": [

@@ -305,7 +305,8 @@ class RunsBrowser(View):
         others = self._others()
         comparison = self.comparison
         told = comparison.table().html() if comparison else ""
-        self.differences.value = told and f'<div class="bb-runs-browser">{told}</div>'
+        look = 'class="bb-view bb-runs-browser"'
+        self.differences.value = told and f"<div {look}>{told}</div>"
         names = metrics_of(others)
         panels = [{"name": name, "unit": ""} for name in names]
         if self.chart.panels != panels:
