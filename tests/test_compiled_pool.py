@@ -7,7 +7,16 @@ import pytest
 
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy, compiled
-from burnbook.ops.pool_nd import max_pool, max_pool_indices, max_pool_x
+from burnbook.ops.interpolate import TABLES, interpolate, interpolate_x
+from burnbook.ops.pool_nd import (
+    adaptive_avg_pool,
+    adaptive_avg_pool_x,
+    avg_pool,
+    avg_pool_x,
+    max_pool,
+    max_pool_indices,
+    max_pool_x,
+)
 from burnbook.tensor import Tensor, apply
 from tests.test_compiled import agree, normal
 
@@ -17,7 +26,8 @@ pytest.importorskip("numba", reason="kernels are compiled by numba")
 @pytest.fixture(scope="module")
 def kernels():
     """The kernels of these families, compiled or from the cache."""
-    compiled._load("max_pool_nd")
+    for family in ("max_pool_nd", "taps"):
+        compiled._load(family)
     return import_module("burnbook.backend.compiled.registry").KERNELS
 
 
@@ -100,3 +110,103 @@ def test_second_order_through_the_kernels_of_pooling(kernels):
         slope = t.grad((y * y).sum().backward())
         found.append(np.asarray(slope))
     assert np.allclose(*found, rtol=1e-6)
+
+
+RESIZED = [
+    # the size of an image, the size asked for
+    ((30,), (7,)),
+    ((7,), (31,)),
+    ((1,), (6,)),
+    ((9,), (1,)),
+    ((5, 6), (11, 4)),
+    ((12, 5), (3, 9)),
+    ((6, 7), (6, 14)),
+    ((6, 7), (13, 7)),
+    ((3, 4, 5), (6, 3, 9)),
+    ((6, 4, 5), (2, 4, 5)),
+    ((4, 5, 3), (9, 5, 2)),
+]
+
+
+def holed(*shape, seed=0):
+    """Normal values, some of them NaN."""
+    x = normal(*shape, seed=seed)
+    x[np.random.default_rng(seed).random(shape) < 0.02] = np.nan
+    return x
+
+
+@pytest.mark.parametrize(("size", "other"), RESIZED, ids=str)
+@pytest.mark.parametrize("aligned", [True, False])
+@pytest.mark.parametrize("mode", TABLES)
+@pytest.mark.parametrize("draw", [normal, holed])
+def test_images_of_another_size(kernels, size, other, aligned, mode, draw):
+    attrs = {"output_size": other, "mode": mode, "align_corners": aligned}
+    x, g = draw(3, 2, *size), draw(3, 2, *other, seed=1)
+    nearly(kernels, interpolate, x, **attrs)
+    nearly(kernels, interpolate_x, g, x_shape=x.shape, **attrs)
+
+
+@pytest.mark.parametrize(("size", "other"), RESIZED, ids=str)
+@pytest.mark.parametrize("draw", [normal, holed])
+def test_windows_that_cover_an_image_evenly(kernels, size, other, draw):
+    x, g = draw(3, 2, *size), draw(3, 2, *other, seed=1)
+    nearly(kernels, adaptive_avg_pool, x, output_size=other)
+    nearly(kernels, adaptive_avg_pool_x, g, x_shape=x.shape)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding"),
+    [
+        ((40,), (3,), (2,), (1,)),
+        ((41,), (4,), (5,), (2,)),
+        ((12, 9), (3, 2), (1, 3), (1, 0)),
+        ((12, 9), (2, 1), (2, 1), (0, 0)),
+        ((4, 5, 6), (2, 3, 2), (2, 1, 3), (0, 1, 1)),
+    ],
+)
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("ceil", [True, False])
+def test_the_average_of_every_window(
+    kernels, size, kernel, stride, padding, counted, ceil
+):
+    attrs = {"kernel_size": kernel, "stride": stride, "padding": padding}
+    attrs |= {"count_include_pad": counted, "ceil_mode": ceil}
+    x = holed(3, 2, *size)
+    nearly(kernels, avg_pool, x, **attrs)
+    g = normal(*avg_pool.forward(np, x, **attrs).shape, seed=1)
+    nearly(kernels, avg_pool_x, g, x_shape=x.shape, **attrs)
+
+
+def nearly(kernels, op, x, **attrs):
+    """The kernel equals the plain code, and NaN stands where it stands there."""
+    found, expected = kernels[op](x, **attrs), op.forward(np, x, **attrs)
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    assert np.allclose(found, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
+def test_infinity_counts_with_its_weight_alone(kernels):
+    x = np.zeros((1, 1, 1, 9), np.float32)
+    x[..., 4] = np.inf
+    attrs = {"output_size": (2, 17), "mode": "linear", "align_corners": True}
+    found = kernels[interpolate](x, **attrs)
+    assert np.array_equal(found[0, 0, 1, 7:10], [np.inf] * 3)
+    assert np.isfinite(found).sum() == 2 * 14
+
+
+def test_planes_in_parts_and_from_a_view(kernels):
+    x = normal(9, 16, 33, 20).swapaxes(2, 3)
+    attrs = {"output_size": (41, 50), "mode": "cubic", "align_corners": False}
+    nearly(kernels, interpolate, x, **attrs)
+    g = np.broadcast_to(np.float32(0.5), (9, 16, 41, 50))
+    nearly(kernels, interpolate_x, g, x_shape=x.shape, **attrs)
+
+
+def test_what_interpolation_leaves_to_the_plain_code(kernels):
+    x = normal(2, 3, 8)
+    attrs = {"mode": "linear", "align_corners": True}
+    assert kernels[interpolate](x, output_size=(8,), **attrs) is None  # a copy
+    assert kernels[interpolate](x[:0], output_size=(9,), **attrs) is None
+    wide = x.astype(np.float64)
+    assert kernels[interpolate](wide, output_size=(9,), **attrs) is None
+    assert kernels[adaptive_avg_pool](wide, output_size=(2,)) is None

@@ -61,8 +61,8 @@ def interpolate(
 
     Shapes: x [n, c, ...] -> [n, c, ...]
     """
-    tables = _tables(x.shape[2:], output_size, mode, align_corners)
-    return apply_all(xp, x, tables)
+    mixed = tables(x.shape[2:], output_size, mode, align_corners)
+    return apply_all(xp, x, mixed)
 
 
 @op("F>F", method=False)
@@ -79,8 +79,8 @@ def interpolate_x(
 
     Shapes: dout [n, c, ...] -> [n, c, ...]
     """
-    tables = _tables(x_shape[2:], output_size, mode, align_corners)
-    return apply_all(xp, dout, [table.turned() for table in tables])
+    mixed = tables(x_shape[2:], output_size, mode, align_corners)
+    return apply_all(xp, dout, [table.turned() for table in mixed])
 
 
 interpolate.grad(x=interpolate_x)
@@ -91,7 +91,10 @@ interpolate_x.grad(
 )
 
 
-def _tables(size: Sizes, output_size: Sizes, mode: str, align_corners: bool) -> Any:
+def tables(
+    size: Sizes, output_size: Sizes, mode: str, align_corners: bool
+) -> list[Taps]:
+    """What every dim of the output is mixed from."""
     pairs = zip(size, output_size, strict=True)
     return [_table(n, m, mode, bool(align_corners)) for n, m in pairs]
 

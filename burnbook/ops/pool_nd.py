@@ -81,7 +81,7 @@ def avg_pool(
     Shapes: x [n, c, ...] -> [n, c, ...]
     """
     sizes = (kernel_size, stride, padding)
-    tables = _average_tables(x.shape[2:], *sizes, count_include_pad, ceil_mode)
+    tables = average_tables(x.shape[2:], *sizes, count_include_pad, ceil_mode)
     return apply_all(xp, x, tables)
 
 
@@ -102,7 +102,7 @@ def avg_pool_x(
     Shapes: dout [n, c, ...] -> [n, c, ...]
     """
     sizes = (kernel_size, stride, padding)
-    tables = _average_tables(x_shape[2:], *sizes, count_include_pad, ceil_mode)
+    tables = average_tables(x_shape[2:], *sizes, count_include_pad, ceil_mode)
     return apply_all(xp, dout, [table.turned() for table in tables])
 
 
@@ -131,9 +131,10 @@ avg_pool.grad(x=avg_pool_x)
 avg_pool_x.grad(dout=avg_pool_x_dout)
 
 
-def _average_tables(
+def average_tables(
     size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, *flags: bool
 ) -> list[Taps]:
+    """Which places the windows average, dim by dim."""
     sizes = zip(size, kernel, stride, padding, strict=True)
     return [_average_table(*one, *map(bool, flags)) for one in sizes]
 
@@ -187,8 +188,7 @@ def adaptive_avg_pool(xp: Any, x: Any, *, output_size: Sizes) -> Any:
 
     Shapes: x [n, c, ...] -> [n, c, ...]
     """
-    pairs = zip(x.shape[2:], output_size, strict=True)
-    return apply_all(xp, x, [_adaptive_table(*pair) for pair in pairs])
+    return apply_all(xp, x, adaptive_tables(x.shape[2:], output_size))
 
 
 @op("F>F", method=False)
@@ -197,8 +197,8 @@ def adaptive_avg_pool_x(xp: Any, dout: Any, *, x_shape: Shape) -> Any:
 
     Shapes: dout [n, c, ...] -> [n, c, ...]
     """
-    pairs = zip(x_shape[2:], dout.shape[2:], strict=True)
-    return apply_all(xp, dout, [_adaptive_table(*pair).turned() for pair in pairs])
+    tables = adaptive_tables(x_shape[2:], dout.shape[2:])
+    return apply_all(xp, dout, [table.turned() for table in tables])
 
 
 adaptive_avg_pool.grad(x=adaptive_avg_pool_x)
@@ -207,6 +207,12 @@ adaptive_avg_pool_x.grad(
         xp, g, output_size=tuple(dout_shape[2:])
     )
 )
+
+
+def adaptive_tables(size: Sizes, output_size: Sizes) -> list[Taps]:
+    """The same where windows cover every dim evenly."""
+    pairs = zip(size, output_size, strict=True)
+    return [_adaptive_table(*pair) for pair in pairs]
 
 
 @functools.lru_cache(64)

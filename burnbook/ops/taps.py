@@ -6,6 +6,7 @@ place, weight) says which; read the other way round, the table is the gradient.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,18 @@ class Taps:
 
     def turned(self) -> "Taps":
         """The table read the other way round: the gradient of this map."""
+        return self._turned
+
+    @cached_property
+    def _turned(self) -> "Taps":
         return Taps(self.size_in, self.size, self.places, self.rows, self.weights)
+
+    @cached_property
+    def changes_nothing(self) -> bool:
+        """Whether every place is taken once, as it is, and stays where it is."""
+        every = np.arange(self.size)
+        stays = np.array_equal(self.rows, every) and np.array_equal(self.places, every)
+        return self.size == self.size_in and stays and bool((self.weights == 1).all())
 
     def apply(self, xp: Any, x: Any, axis: int) -> Any:
         """Map x along an axis."""

@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from math import prod
 from typing import Any, TextIO
 
 from burnbook.backend.compiled import store
 from burnbook.backend.compiled.lists import ALONG_LINES
 from burnbook.backend.compiled.sizes import ELEMENTWISE
+from burnbook.op import Op
 from burnbook.ops.attention import attention
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.conv import conv2d
@@ -24,6 +26,7 @@ from burnbook.ops.conv_transpose import conv_transpose
 from burnbook.ops.curvature import lbfgs_direction
 from burnbook.ops.embedding import embedding_weight
 from burnbook.ops.gru import gru
+from burnbook.ops.interpolate import interpolate, interpolate_x
 from burnbook.ops.linear import linear
 from burnbook.ops.norm import group_norm, layer_norm, rms_norm
 from burnbook.ops.pool import (
@@ -34,8 +37,16 @@ from burnbook.ops.pool import (
     max_pool2d,
     max_pool2d_x,
 )
-from burnbook.ops.pool_nd import max_pool, max_pool_indices, max_pool_x
-from burnbook.ops.random import dropout
+from burnbook.ops.pool_nd import (
+    adaptive_avg_pool,
+    adaptive_avg_pool_x,
+    avg_pool,
+    avg_pool_x,
+    max_pool,
+    max_pool_indices,
+    max_pool_x,
+)
+from burnbook.ops.random import dropout, normal
 from burnbook.ops.recurrent import lstm
 from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
 from burnbook.ops.softmax import (
@@ -58,8 +69,15 @@ from burnbook.ops.update import (
 
 Kernel = Callable[..., Any]
 
+# Ops that mix a few places, weighted.
+TAPS = (
+    *(interpolate, interpolate_x, avg_pool, avg_pool_x),
+    *(adaptive_avg_pool, adaptive_avg_pool_x),
+)
+
 # Which file has the kernels of which ops, and the size from which they win: the number
-# of elements of the first value, or a pair of a number and the place of the value.
+# of elements of the first value (of the result, where there is none), or a pair of a
+# number and the place of the value.
 FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
     "conv": {conv2d: 1, conv2d.backward: 1},
     "conv_line": {
@@ -69,6 +87,7 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
         conv_transpose.backward: 1024,
     },
     "noise": {dropout: 4096},
+    "bell": {normal: 1024},
     **ELEMENTWISE,
     "pool": {
         adaptive_avg_pool2d: 4096,
@@ -78,6 +97,7 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
     },
     "max_pool": {max_pool2d: 256, max_pool2d_x: 64},
     "max_pool_nd": {max_pool: 256, max_pool_indices: 256, max_pool_x: 64},
+    "taps": dict.fromkeys(TAPS, 256),
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {
         adagrad_step: 1,
@@ -140,8 +160,11 @@ def kernels_for(compiled: bool | None) -> dict[Any, Kernel]:
         return {}
     if compiled:
         warm_up(sys.stderr)
-        return {op: _stub(op, True) for ops in FAMILIES.values() for op in ops}
-    return {op: _stub(op, False) for ops in FAMILIES.values() for op in ops}
+    kernels: dict[Any, Kernel] = {}
+    for family, ops in FAMILIES.items():
+        for op in ops:
+            kernels[op] = _stub(op, family, kernels, always=compiled is True)
+    return kernels
 
 
 def limits_for(kernels: dict[Any, Kernel]) -> dict[Any, int]:
@@ -178,17 +201,18 @@ def _say(stream: TextIO | None, text: str) -> None:
         stream.flush()
 
 
-def _stub(op: Any, always: bool) -> Kernel:
-    """Stand in for a kernel until it is needed."""
-    from_size = next(ops[op] for ops in FAMILIES.values() if op in ops)
+def _stub(op: Any, family: str, kernels: dict[Any, Kernel], always: bool) -> Kernel:
+    """Stand in for a kernel until it is needed, and ask for the size."""
+    from_size = FAMILIES[family][op]
     smallest, place = from_size if isinstance(from_size, tuple) else (from_size, 0)
-    family = next(name for name, ops in FAMILIES.items() if op in ops)
+    bare = place == 0 and isinstance(op, Op) and not op.attrs and not op.many
     kernel: Kernel | None = None
 
     def run(*values: Any, **attrs: Any) -> Any:
         nonlocal kernel
         try:
-            if values[place].size < smallest:
+            size = values[place].size if values else prod(attrs["shape"])
+            if size < smallest:
                 return None
         except AttributeError:  # a Python number
             return None
@@ -196,9 +220,28 @@ def _stub(op: Any, always: bool) -> Kernel:
             if not always and not _decide():
                 return None
             kernel = _load(family)[op]
+            if bare and len(op.inputs) in (1, 2):
+                kernels[op] = _of_one_or_two(kernel, smallest, len(op.inputs))
         return kernel(*values, **attrs)
 
     return run
+
+
+def _of_one_or_two(kernel: Kernel, smallest: int, inputs: int) -> Kernel:
+    """The same once the kernel is there: without stars, which take time."""
+
+    def one(x: Any) -> Any:
+        return None if x.size < smallest else kernel(x)
+
+    def two(x: Any, y: Any) -> Any:
+        try:
+            if x.size < smallest:
+                return None
+        except AttributeError:  # a Python number
+            return None
+        return kernel(x, y)
+
+    return one if inputs == 1 else two
 
 
 def _decide() -> bool:
@@ -215,6 +258,7 @@ def _decide() -> bool:
 def _load(family: str) -> dict[Any, Kernel]:
     """Import the file of a family; numba compiles what its cache does not have."""
     with _lock, store.keeping_code():
+        import_module(f"{__name__}.awake")
         import_module(f"{__name__}.{family}")
         registry = import_module(f"{__name__}.registry")
     return registry.KERNELS
