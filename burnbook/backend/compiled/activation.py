@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.backend.compiled.buffers import empty
 from burnbook.backend.compiled.copies import whole
 from burnbook.backend.compiled.float32 import (
     BELL,
@@ -29,7 +30,7 @@ from burnbook.backend.compiled.float32 import (
     sign_of,
     softplus_of,
 )
-from burnbook.backend.compiled.loops import compile_loops, run_loop
+from burnbook.backend.compiled.loops import GRAIN, compile_loops, run_loop
 from burnbook.backend.compiled.registry import kernel, plain_f32
 from burnbook.ops.curves import (
     elu,
@@ -148,7 +149,16 @@ def _value(loops: Any, code: int, names: list[str]) -> Callable[..., Any]:
             return None
         return run_loop(loops, code, (x,), *numbers_of(names, attrs))
 
-    return value
+    def bare_value(x: Any) -> Any:
+        if not plain_f32(x):
+            return None
+        if x.size >= 2 * GRAIN:
+            return run_loop(loops, code, (x,))
+        out = empty(x.shape)  # quickly
+        loops(code, x.reshape(-1), out.reshape(-1), 0, x.size)
+        return out
+
+    return value if names else bare_value
 
 
 def _slope(loops: Any, code: int, names: list[str]) -> Callable[..., Any]:
@@ -163,11 +173,11 @@ def _slope(loops: Any, code: int, names: list[str]) -> Callable[..., Any]:
 
 def numbers_of(names: list[str], attrs: dict[str, Any]) -> list[Any]:
     """The attributes of these names; a bound that is not given is open."""
-    given = [attrs.get(name) for name in names]
-    return [
-        f32(OPEN.get(name, 0) if value is None else value)
-        for name, value in zip(names, given, strict=True)
-    ]
+    numbers = []
+    for name in names:
+        value = attrs.get(name)
+        numbers.append(f32(OPEN.get(name, 0) if value is None else value))
+    return numbers
 
 
 register(VALUES, "values", 1, 0)

@@ -7,12 +7,15 @@ buffer; a buffer with no reference but ours is free for the next result.
 """
 
 import threading
+from math import prod
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 SMALLEST = 1 << 16  # bytes; below, a plain allocation is as fast
+LINE = 64  # bytes of a cache line, where results begin: registers are as long
 CHECK_EVERY = 512  # results between two looks for buffers that went out of use
 F32 = np.dtype(np.float32)
 
@@ -21,7 +24,8 @@ class Buffers:
     """Buffers by size; free ones that two checks in a row find unused are let go."""
 
     def __init__(self) -> None:
-        self.by_size: dict[int, list[list[Any]]] = {}  # size -> [[buffer, age], ...]
+        # size -> [[memory, age, where results start in it], ...]
+        self.by_size: dict[int, list[list[Any]]] = {}
         self.lock = threading.Lock()
         self.given = 0
         probe = [np.empty(1, np.uint8), 0]
@@ -41,23 +45,21 @@ class Buffers:
             >>> pool.empty((100, 1000)).ctypes.data == place
             True
         """
-        size = dtype.itemsize
-        for n in shape:
-            size *= n
+        size = prod(shape) * dtype.itemsize
         if size < SMALLEST:
             return np.empty(shape, dtype)
         with self.lock:
             self.given += 1
             if self.given % CHECK_EVERY == 0:
                 self._let_go()
-            entries = self.by_size.setdefault(size, [])
-            for entry in entries:
+            for entry in self.by_size.get(size, ()):
                 if getrefcount(entry[0]) == self.unshared:
                     entry[1] = 0
-                    return np.ndarray(shape, dtype, entry[0])
-            entry = [np.empty(size, np.uint8), 0]
-            entries.append(entry)
-            return np.ndarray(shape, dtype, entry[0])
+                    return ndarray(shape, dtype, entry[0], entry[2])
+            memory = np.empty(size + LINE, np.uint8)
+            start = -memory.ctypes.data % LINE
+            self.by_size.setdefault(size, []).append([memory, 0, start])
+            return ndarray(shape, dtype, memory, start)
 
     def _let_go(self) -> None:
         for size, entries in list(self.by_size.items()):

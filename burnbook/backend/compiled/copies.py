@@ -5,6 +5,7 @@ each other out of the cache; one with two dims exchanged is copied row by row. T
 NumPy copies well; what it lacks is a second thread, and memory that was used before.
 """
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -19,6 +20,7 @@ from burnbook.backend.compiled.vectors import SIDE, turn
 from burnbook.ops.shape import (
     cast,
     cat,
+    expand,
     pad,
     recast,
     reshape,
@@ -199,6 +201,39 @@ def cat_kernel(*xs: Any, dim: int) -> Any:
         copy_into(out[(slice(None),) * dim + (slice(start, stop),)], x)
         start = stop
     return out
+
+
+@kernel(expand)
+def expand_kernel(x: Any, *, shape: tuple[int, ...]) -> Any:
+    """What np.broadcast_to gives, whose many questions take most of its time."""
+    if type(x) is not np.ndarray or type(shape) is not tuple or x.size == 0:
+        return None
+    strides = steps(x.shape, shape, x.itemsize) if x.flags.c_contiguous else None
+    if strides is None:
+        return None
+    out = np.ndarray(shape, x.dtype, x, 0, strides)
+    out.flags.writeable = False
+    return out
+
+
+@lru_cache(maxsize=1024)
+def steps(
+    shape: tuple[int, ...], wanted: tuple[int, ...], size: int
+) -> tuple[int, ...] | None:
+    """How far apart the elements of a stretched array lie: 0 where they are the same.
+
+    Example:
+        >>> steps((3, 1, 2), (4, 3, 5, 2), 8)
+        (0, 16, 0, 8)
+    """
+    lead = len(wanted) - len(shape)
+    found: list[int] = []
+    for old, new in zip(reversed(shape), reversed(wanted), strict=False):
+        if new < 0 or old not in (1, new):
+            return None
+        found.append(size if old == new else 0)
+        size *= old
+    return (0,) * lead + tuple(reversed(found)) if lead >= 0 else None
 
 
 @kernel(roll)

@@ -19,7 +19,7 @@ from burnbook.ops.index import gather, hot_rows, scatter, select, select_assign
 
 WIDTH = 16  # neighbouring lines of a block: one cache line of every row
 WIDE = 256  # the same where whole rows are added
-ROOM = 1 << 15  # elements of a part
+ROOM = 1 << 16  # elements of a part
 SLICES = 1 << 17  # elements of a result
 WORDS, PLACES = "i4[:,:,::1], ", "i8[:,:,::1], "
 REST = "u1[::1], i8, i8, i8)"
@@ -159,18 +159,24 @@ def cut(
     dim: int, most: int, grain: int, *arrays: Any
 ) -> tuple[list[Any], int, int, int]:
     """Arrays as lines or rows, the width of a block, how many, and how many a part."""
+    n, last = arrays[0].shape[dim], arrays[0].ndim - 1
+    if dim % (last + 1) == last:
+        rows = [x.reshape(-1, 1, x.shape[last]) for x in arrays]
+        return rows, 0, len(rows[0]), max(1, grain // n)
     views = [as_lines(x, dim) for x in arrays]
     outer, n, inner = views[0].shape
     if inner > 1:
         return views, *blocks(views[0], most, grain)
     rows = [v.reshape(outer, 1, v.shape[1]) for v in views]
-    return rows, 0, outer, max(1, grain // max(1, n))
+    return rows, 0, outer, max(1, grain // n)
 
 
 def fits(x_shape: tuple[int, ...], indices: Any, dim: int) -> bool:
     """Whether indices have the tensor's shape, but for one dim."""
     if indices.ndim != len(x_shape) or not -len(x_shape) <= dim < len(x_shape):
         return False
+    if indices.shape == x_shape:
+        return True
     pairs = zip(x_shape, indices.shape, strict=True)
     return all(a == b or d == dim % indices.ndim for d, (a, b) in enumerate(pairs))
 

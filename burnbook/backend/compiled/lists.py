@@ -10,7 +10,7 @@ from burnbook.ops import index, order, reduce, scan, shape, spectrum, whole
 
 # From how many elements on a kernel wins: soon where NumPy goes one by one, late where
 # all that it lacks is a second thread.
-SOME, MANY, MORE, LOTS = 1 << 11, 1 << 12, 1 << 14, 1 << 15
+FEW, SOME, MANY, MORE, LOTS = 1 << 8, 1 << 11, 1 << 12, 1 << 14, 1 << 15
 
 ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "reduce": {
@@ -70,6 +70,7 @@ ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
     "copies": {
         shape.reshape: MORE,
         shape.cat: LOTS,
+        shape.expand: FEW,
         shape.roll: LOTS,
         shape.slice_assign: LOTS,
         shape.slice_spread: MANY,

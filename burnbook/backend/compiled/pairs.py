@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from burnbook.backend.compiled.buffers import empty
 from burnbook.backend.compiled.float32 import (
@@ -25,13 +26,14 @@ from burnbook.ops.bits import (
     bitwise_right_shift,
     bitwise_xor,
 )
+from burnbook.ops.compare import bool_and, bool_not, bool_or, bool_xor
 from burnbook.ops.elementwise import add, div, max_pair, min_pair, mul, remainder, sub
 from burnbook.ops.trigonometry import hypot
 from burnbook.ops.whole import fmod
 
 Table = dict[Any, Callable[..., Any]]
 Pair = Callable[[Any, Any], Any]
-I64 = np.dtype(np.int64)
+I64, U8, BOOL = np.dtype(np.int64), np.dtype(np.uint8), np.dtype(bool)
 SIGN_BIT = i32(-0x80000000)
 MOST_WHOLE = f32(1 << 22)
 
@@ -103,7 +105,13 @@ INTS: Table = {
     bitwise_left_shift: bend(lambda x, y: x << y if (y >= 0) & (y < 64) else 0),
     bitwise_right_shift: bend(lambda x, y: x >> (y if (y >= 0) & (y < 64) else 63)),
 }
-AS_QUICK = {add, sub, mul, div}  # in NumPy, where one thread works and no row stretches
+TRUTHS: Table = {
+    bool_and: bend(lambda x, y: (x != 0) & (y != 0)),
+    bool_or: bend(lambda x, y: (x | y) != 0),
+    bool_xor: bend(lambda x, y: (x != 0) != (y != 0)),
+}
+# As quick in NumPy, where one thread works and no row stretches.
+NUMPY = {add: np.add, sub: np.subtract, mul: np.multiply, div: np.divide}
 TURNED = {add, mul}  # x and y may change places
 
 
@@ -117,25 +125,37 @@ def register(table: Table, name: str, dtype: np.dtype, whole: bool = False) -> N
 
 
 def _pair(loops: Any, code: int, op: Any, dtype: np.dtype) -> Pair:
-    quick, turned = op in AS_QUICK, op in TURNED
+    ufunc, turned = NUMPY.get(op), op in TURNED
 
     def pair(x: Any, y: Any) -> Any:
+        if (
+            type(x) is type(y) is ndarray
+            and x.dtype is y.dtype is dtype
+            and x.shape == y.shape
+            and x.size < 2 * GRAIN
+        ):  # quickly, as one row
+            if not (x.flags.carray and y.flags.carray):
+                return None
+            out = empty(x.shape, dtype)
+            if ufunc is not None:
+                return ufunc(x, y, out=out)
+            loops(code, x.reshape(1, -1), y.reshape(1, -1), out.reshape(1, -1), 0, 1)
+            return out
         x, y = in_one_piece(x, y, dtype), in_one_piece(y, x, dtype)
         if x is None or y is None:
             return None
         if x.size < y.size and turned:
             x, y = y, x
+        one = y.size == 1 and y.ndim == x.ndim
+        if one and ufunc is not None and x.size < 2 * GRAIN:
+            return ufunc(x, y, out=empty(x.shape))
         if x.size < 2 * GRAIN and x.ndim == 2:  # quickly, without a look at layouts
             (rows, length), (y_rows, y_length) = x.shape, y.shape
             same = y_length == length
-            if quick and ((same and y_rows == rows) or y.size == 1):
-                return None
             if y_rows in (1, rows) and (same or y_length == 1):
                 out = empty(x.shape, dtype)
                 loops(code, x, y, out, 0, rows)
                 return out
-        elif quick and x.size < 2 * GRAIN and (x.shape == y.shape or y.size == 1):
-            return None
         return run_rows(loops, code, x, y)
 
     return pair
@@ -148,7 +168,28 @@ def in_one_piece(x: Any, other: Any, dtype: np.dtype) -> Any:
     return np.full((1,) * other.ndim, x, dtype)
 
 
+def register_truths() -> None:
+    """The same for Bool, whose elements are bytes of 0 and 1."""
+    loops = compile_rows(__file__, "truth_rows", list(TRUTHS.values()), "u1")
+
+    def truths(code: int) -> Pair:
+        def pair(x: Any, y: Any) -> Any:
+            x, y = in_one_piece(x, y, BOOL), in_one_piece(y, x, BOOL)
+            if x is None or y is None:
+                return None
+            out = run_rows(loops, code, x.view(U8), y.view(U8))
+            return None if out is None else out.view(BOOL)
+
+        return pair
+
+    for code, op in enumerate(TRUTHS):
+        kernel(op)(truths(code))
+    turn = truths(list(TRUTHS).index(bool_xor))
+    kernel(bool_not)(lambda x: turn(x, True))
+
+
 kernels_of_pairs: dict[Any, Pair] = {}
 register(FLOATS, "float_rows", F32)
 register(ROWS, "rest_rows", F32, whole=True)
 register(INTS, "int_rows", I64)
+register_truths()

@@ -4,6 +4,7 @@ Lines that lie side by side are added in vector registers. A whole array is adde
 rows of one length, whatever the number of threads, so results stay the same.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,19 @@ def total_rows(x: Any, out: Any, kind: int, start: int, stop: int) -> None:
             out[r] = total
 
 
+@part
+def one_more(total: Any, a: Any, kind: int) -> None:
+    if kind == PRODUCT:
+        for j in range(total.size):
+            total[j] *= a[j]
+    elif kind == SQUARES:
+        for j in range(total.size):
+            total[j] += a[j] * a[j]
+    else:
+        for j in range(total.size):
+            total[j] += a[j]
+
+
 @kernel_code("void(f4[:,:,::1], f4[:,::1], i8, i8, i8, i8)")
 def total_columns(
     x: Any, out: Any, kind: int, width: int, start: int, stop: int
@@ -90,24 +104,19 @@ def total_columns(
         o, low = p // across, p % across * width
         total = out[o, low : min(low + width, inner)]
         high = low + total.size
-        fours = n // 4 * 4 if kind == SUM else 0
+        fours = 0 if kind == SQUARES else n // 4 * 4
         total[:] = f32(1) if kind == PRODUCT else f32(0)
         for k in range(0, fours, 4):
             a, b = x[o, k, low:high], x[o, k + 1, low:high]
             c, d = x[o, k + 2, low:high], x[o, k + 3, low:high]
-            for j in range(total.size):
-                total[j] += (a[j] + b[j]) + (c[j] + d[j])
-        for k in range(fours, n):
-            a = x[o, k, low:high]
             if kind == PRODUCT:
                 for j in range(total.size):
-                    total[j] *= a[j]
-            elif kind == SQUARES:
-                for j in range(total.size):
-                    total[j] += a[j] * a[j]
+                    total[j] = total[j] * a[j] * b[j] * c[j] * d[j]
             else:
                 for j in range(total.size):
-                    total[j] += a[j]
+                    total[j] += (a[j] + b[j]) + (c[j] + d[j])
+        for k in range(fours, n):
+            one_more(total, x[o, k, low:high], kind)
 
 
 @exact_part
@@ -216,11 +225,17 @@ def totals(x: Any, dim: int, kind: int = SUM) -> Any:
         grain = max(1, GRAIN // n)
         views = (lines.reshape(outer, n), out.reshape(outer))
         team.run(total_rows, (*views, kind), outer, grain)
-        return None if kind == PRODUCT and np.isnan(out).any() else out
+        return None if kind == PRODUCT and has_nan(out) else out
     width, count, grain = blocks(lines, WIDTH)
     views = (lines, out.reshape(outer, inner))
     team.run(total_columns, (*views, kind, width), count, grain)
     return out
+
+
+def has_nan(x: Any) -> bool:
+    """Whether one of some numbers is NaN: then the sum of their squares is as well."""
+    numbers = x.reshape(-1)
+    return math.isnan(numbers.dot(numbers))
 
 
 def row_totals(x: Any, kind: int) -> Any:

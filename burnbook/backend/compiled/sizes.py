@@ -43,6 +43,8 @@ PAIRS: Sizes = {
     **dict.fromkeys((trigonometry.hypot, rounded.fmod, elementwise.remainder), 512),
     **dict.fromkeys((bits.bitwise_and, bits.bitwise_or, bits.bitwise_xor), ROWS),
     **dict.fromkeys((bits.bitwise_left_shift, bits.bitwise_right_shift), ROWS),
+    **dict.fromkeys((compare.bool_not, compare.bool_and), BITS),
+    **dict.fromkeys((compare.bool_or, compare.bool_xor), BITS),
 }
 SLOPES: Sizes = {
     **{op.backward: ROWS for op in (elementwise.mul, elementwise.sub, elementwise.div)},
@@ -59,8 +61,6 @@ SPREAD: Sizes = {
     **dict.fromkeys((compare.equal, compare.not_equal, compare.greater), CHEAP),
     **dict.fromkeys((compare.greater_equal, compare.lower), CHEAP),
     **dict.fromkeys((compare.lower_equal,), CHEAP),
-    **dict.fromkeys((compare.bool_not, compare.bool_and), BITS),
-    **dict.fromkeys((compare.bool_or, compare.bool_xor), BITS),
     **dict.fromkeys((elementwise.exp, elementwise.log, elementwise.log1p), DEAR),
     **dict.fromkeys((elementwise.cos, elementwise.sin, elementwise.tanh), DEAR),
     **dict.fromkeys((trigonometry.tan, trigonometry.asin, trigonometry.acos), DEAR),

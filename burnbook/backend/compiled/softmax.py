@@ -10,7 +10,7 @@ from burnbook.backend.compiled.registry import kernel, plain_f32
 from burnbook.backend.compiled.team import team
 from burnbook.ops.softmax import log_softmax, softmax
 
-GRAIN = 1 << 14  # elements
+GRAIN = 1 << 16  # elements of a part; less is done before a second thread wakes
 
 
 @part

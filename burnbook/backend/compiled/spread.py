@@ -63,10 +63,6 @@ TRUTHS: dict[Any, Call] = {
     compare.is_nan: lambda x, out: np.not_equal(x, x, out=out),
     compare.is_inf: np.isinf,
     compare.is_finite: np.isfinite,
-    compare.bool_not: np.logical_not,
-    compare.bool_and: np.logical_and,
-    compare.bool_or: np.logical_or,
-    compare.bool_xor: np.logical_xor,
     compare.to_bool: lambda x, out: np.not_equal(x, 0, out=out),
 }
 
