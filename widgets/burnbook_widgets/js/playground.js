@@ -5,7 +5,7 @@
 // back as {do: "toggle" | "step" | "reset"}.
 
 const SIDE = 340;
-const CHART = { left: 46, right: 10, top: 24, bottom: 40, height: 250 };
+const CHART = { left: 46, right: 16, top: 24, bottom: 40, height: 250 };
 const DASH = ["", "7 4"];
 
 function render({ model, el }) {
