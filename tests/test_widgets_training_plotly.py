@@ -68,6 +68,7 @@ def test_a_training_has_one_figure_which_goes_when_it_ends(tmp_path):
         or "Accuracy" in (place[0]["text/plain"])
     )
     assert "application/vnd.jupyter.widget-view+json" in place[0]
+    assert "saved during a training" in place[0]["text/html"]
     assert "Trained 2 epochs" in place[-1]["text/html"]
     assert "<svg" in place[-1]["text/html"]
     assert renderer.figure is None
