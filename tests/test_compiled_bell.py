@@ -10,6 +10,7 @@ from burnbook.backend import Numpy, compiled
 from burnbook.backend.compiled.buffers import Buffers
 from burnbook.backend.compiled.team import LOOKS, Team
 from burnbook.ops.index import gather
+from burnbook.ops.order import argtopk
 from burnbook.ops.random import normal
 from burnbook.ops.scan import prod_dim
 from burnbook.ops.shape import expand
@@ -25,7 +26,7 @@ KEYS = [(1, 2), (2**64 - 1, 2**64 - 1), (0, 0)]
 
 @pytest.fixture(scope="module")
 def kernels():
-    for family in ("bell", "copies", "index", "reduce", "softmax"):
+    for family in ("bell", "copies", "index", "order", "reduce", "softmax"):
         compiled._load(family)
     return import_module("burnbook.backend.compiled.registry").KERNELS
 
@@ -146,6 +147,17 @@ def test_products_of_neighbouring_lines_are_those_of_numpy(kernels, n):
     x[0, n - 1, 2] = np.nan
     found = kernels[prod_dim](x, dim=2)
     assert found is None or np.isnan(found[0, n - 1, 0])
+
+
+@pytest.mark.parametrize("k", [1, 2, 8, 9])
+@pytest.mark.parametrize(
+    "shape", [(2, 9, 16), (3, 40, 257), (300, 700), (9, 15)], ids=str
+)
+def test_the_largest_few_of_lines_side_by_side(kernels, k, shape):
+    x = np.round(drawn(*shape) * 2) / 2  # many are equal
+    flat = x.reshape(-1)
+    flat[::31], flat[5::37], flat[7::41], flat[11::43] = np.nan, np.inf, -np.inf, -0.0
+    agree(kernels, argtopk, x, k=k, dim=len(shape) - 2, exact=True)
 
 
 def test_results_begin_where_a_cache_line_does():

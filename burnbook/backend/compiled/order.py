@@ -12,12 +12,15 @@ from burnbook.backend.compiled.buffers import empty
 from burnbook.backend.compiled.copies import whole, zeros
 from burnbook.backend.compiled.index import scattered
 from burnbook.backend.compiled.jit import exact_code, exact_part
-from burnbook.backend.compiled.lines import I64, as_lines
+from burnbook.backend.compiled.lines import I64, as_lines, blocks
 from burnbook.backend.compiled.registry import kernel
 from burnbook.backend.compiled.team import team
 from burnbook.ops.order import argmedian, argsort, argtopk, sort
 
 CHUNK = 1 << 15  # elements that are sorted at a time, in the cache
+FEWEST = 8  # so many of the largest are found for lines side by side
+WIDTH = 256  # neighbouring lines of a block
+LEAST = 16  # of them, for the registers
 FEW = 64  # so many of the largest are found by keeping a short sorted list
 I32 = np.dtype(np.int32)
 LOW = np.int32(2**31 - 1)
@@ -93,6 +96,53 @@ def smallest_first(pairs: Any, many: int) -> None:
                     at -= 1
                 row[at] = new
                 last = row[many - 1]
+
+
+@exact_part
+def swap_in(keys: Any, places: Any, new: Any, at: Any) -> None:
+    """Of two keys the smaller stays, with its place; of equals the one that is here."""
+    for j in range(new.size):
+        here, there = keys[j], new[j]
+        i, k = places[j], at[j]
+        less = there < here
+        keys[j] = there if less else here
+        places[j] = k if less else i
+        new[j] = here if less else there
+        at[j] = i if less else k
+
+
+@exact_part
+def few_lines(x: Any, o: int, low: int, keys: Any, places: Any, new: Any) -> None:
+    """The smallest keys of neighbouring lines, and their places: sorted, line by line.
+
+    Why: each element goes down the list and changes places with those it comes before;
+    sixteen lines do so at once, and nothing has to be decided.
+    """
+    at = np.empty(new.size, np.int32)
+    keys[:] = LOW
+    for k in range(x.shape[1]):
+        line, i = x[o, k, low : low + new.size], np.int32(k)
+        for j in range(new.size):
+            new[j] = key_of(line[j], np.int32(-1))
+            at[j] = i
+        for m in range(keys.shape[0]):
+            swap_in(keys[m, : new.size], places[m, : new.size], new, at)
+
+
+@exact_code(f"void({LINES}i8[:,:,::1], i8, i8, i8)")
+def largest_few(x: Any, out: Any, width: int, start: int, stop: int) -> None:
+    """Where the largest elements of lines side by side are, for some blocks of them."""
+    many, inner = out.shape[1], x.shape[2]
+    keys, places = np.empty((many, width), np.int32), np.empty((many, width), np.int32)
+    new = np.empty(width, np.int32)
+    across = (inner + width - 1) // width
+    for p in range(start, stop):
+        o, low = p // across, p % across * width
+        lines = min(width, inner - low)
+        few_lines(x, o, low, keys, places, new[:lines])
+        for m in range(many):
+            for j in range(lines):
+                out[o, m, low + j] = places[m, j]
 
 
 @exact_code(f"void({LINES}i4[:,::1], i8[:,:,::1], i8, i8, i8)")
@@ -206,7 +256,17 @@ def argsort_kernel(x: Any, *, dim: int, descending: bool = False) -> Any:
 
 @kernel(argtopk)
 def argtopk_kernel(x: Any, *, k: int, dim: int) -> Any:
-    return places_of(x, dim, True, k)
+    x = served(x, dim)
+    if x is None or not 0 < k <= x.shape[dim]:
+        return None
+    dim %= x.ndim
+    lines = as_lines(x, dim).view(I32)
+    if k > FEWEST or lines.shape[2] < LEAST:
+        return places_of(x, dim, True, k)
+    out = empty((*x.shape[:dim], k, *x.shape[dim + 1 :]), I64)
+    width, count, grain = blocks(lines, WIDTH)
+    team.run(largest_few, (lines, as_lines(out, dim), width), count, grain)
+    return out
 
 
 @kernel(argmedian)
