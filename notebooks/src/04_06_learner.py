@@ -450,7 +450,8 @@ print("the model so far:", type(stopped).__name__)
 # `run.control.save_checkpoint()` asks for a checkpoint when the epoch ends, one that no
 # strategy deletes. The dashboard has buttons for all of these, and one for the norms of
 # weights and gradients in each layer; `PlotlyRenderer()` is a plotly figure instead.
-# `dashboard.export("run.html")` writes what it shows as one page without scripts.
+# `dashboard.export("run.html")` and the button *Export HTML* give what it shows as one
+# page without scripts.
 #
 # ## Three ways to wait
 #
