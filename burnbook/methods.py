@@ -72,17 +72,19 @@ def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
     op has several outputs.
     """
     kind, out = _run(op, tensors, attrs)
-    first = tensors[0]
-    make, backend = first.__class__, first.backend
     if op.extras:
         out = out[0]
-    if type(kind) is tuple:
+    first = tensors[0]
+    make, backend = first.__class__, first.backend
+    if kind is Int:
+        out = _as_int(backend, out)
+    elif type(kind) is tuple:
         return tuple(
             make(v, k, backend, len(v.shape)) for v, k in zip(out, kind, strict=True)
         )
-    if kind is Int:
-        out = _as_int(backend, out)
-    return make(out, kind, backend, len(out.shape))
+    made = new(make)  # make(out, kind, backend, rank), without the call
+    made.value, made.kind, made.backend, made.rank = out, kind, backend, len(out.shape)
+    return made
 
 
 def apply_with_extras(op: Op, *tensors: Any, **attrs: Any) -> tuple[Any, ...]:
@@ -103,10 +105,15 @@ def _run(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, 
         raise _no_tensor(op, tensors) from None
     if kind is None:
         raise complaint(op, tensors, attrs)
-    if op.objection is not None:
-        _check(op, tensors, attrs)
-    values = tuple([None if t is None else t.value for t in tensors])
-    if op.optional:
+    if op.objection is not None and _objects(op, tensors, attrs):
+        wrong = _because(op, tensors, attrs, op.check)
+        if wrong is not None:
+            raise wrong
+    if len(tensors) == 1:
+        values = (tensors[0].value,)
+    else:
+        values = tuple([None if t is None else t.value for t in tensors])
+    if op.optional and len(values) < len(op.inputs):
         values += (None,) * (len(op.inputs) - len(values))
     try:
         return kind, tensors[0].backend.run(op, values, attrs)
@@ -381,15 +388,12 @@ def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return compare
 
 
-def _check(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+def _objects(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> bool:
+    """Whether the check of an op has something to say."""
     try:
-        if op.objection(tensors, attrs) is None:  # type: ignore[misc] # asked before
-            return
+        return op.objection(tensors, attrs) is not None  # type: ignore[misc] # asked before
     except KeyError:
-        pass  # an attribute is missing, as the slow way will say
-    wrong = _because(op, tensors, attrs, op.check)
-    if wrong is not None:
-        raise wrong
+        return True  # an attribute is missing, as the slow way will say
 
 
 def _because(

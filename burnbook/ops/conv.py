@@ -5,12 +5,14 @@ column, and the kernel is a matrix that multiplies all of them at once. The colu
 laid out for a few rows of a few images at a time, so that they stay in the cache.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from burnbook.op import normal, op
 from burnbook.ops.patches import Block, Pair, Plan, Shape4
 
 
+@lru_cache(maxsize=256)
 def _fits(
     x: Shape4,
     weight: Shape4,
@@ -75,25 +77,30 @@ def conv2d(
     Shapes: x [n, c, h, w], weight [o, c', k, l], bias [o] -> [n, o, h', w']
     """
     plan = Plan.of(x.shape, weight.shape, stride, padding, dilation, groups)
-    out = xp.empty((plan.n, plan.o, plan.rows, plan.cols), dtype=x.dtype)
     kernel = weight.reshape(groups, plan.o // groups, plan.taps)
+    offsets = None if bias is None else bias.reshape(-1, 1, 1)
     if plan.is_product:
         flat = x.reshape(plan.n, groups, plan.taps, plan.rows * plan.cols)
-        xp.matmul(kernel, flat, out=out.reshape(plan.n, groups, -1, flat.shape[-1]))
-        if bias is not None:
-            out += bias.reshape(1, -1, 1, 1)
-    else:
-        padded = plan.pad(xp, x)
+        out = xp.matmul(kernel, flat).reshape(plan.n, plan.o, plan.rows, plan.cols)
+        return out if offsets is None else xp.add(out, offsets, out=out)
+    padded = plan.pad(xp, x)
+    blocks = plan.blocks(xp, x.dtype)
+    if len(blocks) == 1:
+        product = blocks[0].product(xp, kernel, padded)
+        if offsets is None:
+            return xp.ascontiguousarray(product)
+        return xp.add(product, offsets)
+    out = xp.empty((plan.n, plan.o, plan.rows, plan.cols), dtype=x.dtype)
 
-        def fill(block: Block) -> None:
-            product = block.crop(xp.matmul(kernel, block.columns(padded)))
-            target = out[block.images, :, block.rows]
-            if bias is None:
-                target[...] = product
-            else:
-                xp.add(product, bias.reshape(1, -1, 1, 1), out=target)
+    def fill(block: Block) -> None:
+        target = out[block.images, :, block.rows]
+        product = block.product(xp, kernel, padded)
+        if offsets is None:
+            target[...] = product
+        else:
+            xp.add(product, offsets, out=target)
 
-        plan.each_block(xp, x.dtype, fill)
+    plan.each_block(xp, x.dtype, fill)
     return out
 
 
@@ -119,7 +126,7 @@ def conv2d_x(
     kernel = xp.ascontiguousarray(kernel)
 
     def add_back(block: Block) -> None:
-        block.add_patches(padded, xp.matmul(kernel, block.spread(dout)))
+        block.add_patches(padded, xp.matmul(kernel, block.spread(xp, dout)))
 
     plan.each_block(xp, dout.dtype, add_back)
     return plan.unpad(padded)
@@ -145,8 +152,8 @@ def conv2d_weight(
     padded = plan.pad(xp, x)
 
     def part(block: Block) -> Any:
-        columns = block.columns(padded).swapaxes(-1, -2)
-        return xp.matmul(block.spread(dout), columns).sum(axis=0)
+        columns = block.columns(xp, padded).swapaxes(-1, -2)
+        return xp.matmul(block.spread(xp, dout), columns).sum(axis=0)
 
     total = xp.zeros((groups, plan.o // groups, plan.taps), dtype=dout.dtype)
     for found in plan.each_block(xp, dout.dtype, part):

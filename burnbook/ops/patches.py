@@ -70,6 +70,7 @@ class Plan:
         self.wide = stride == (1, 1)
         self.row_size = grown[1] if self.wide else self.cols
         self.is_product = self.wide and self.kernel == [1, 1] and padding == (0, 0)
+        self._blocks: dict[tuple[bool, int], list[Block]] = {}
 
     @classmethod
     @lru_cache(maxsize=256)
@@ -92,17 +93,24 @@ class Plan:
         top, left = self.padding
         return padded[:, :, top : top + self.height, left : left + self.width]
 
-    def blocks(self, xp: Any, dtype: Any) -> "Iterator[Block]":
-        """Cut the output into pieces: several images, or some rows of one."""
-        budget = BLOCK if xp.__name__ == "numpy" else BLOCK_ELSEWHERE
-        per_row = self.taps * self.groups * self.row_size * dtype.itemsize
+    def blocks(self, xp: Any, dtype: Any) -> "list[Block]":
+        """The pieces of the output: several images each, or some rows of one."""
+        key = (xp.__name__ == "numpy", dtype.itemsize)
+        found = self._blocks.get(key)
+        if found is None:
+            found = self._blocks[key] = list(self._cut(*key))
+        return found
+
+    def _cut(self, in_memory: bool, itemsize: int) -> "Iterator[Block]":
+        budget = BLOCK if in_memory else BLOCK_ELSEWHERE
+        per_row = self.taps * self.groups * self.row_size * itemsize
         most_rows = max(1, budget // max(per_row, 1))
         images = max(1, most_rows // max(self.rows, 1))
         for first in range(0, self.n, images):
             some = slice(first, min(first + images, self.n))
             for top in range(0, self.rows, most_rows):
                 rows = slice(top, min(top + most_rows, self.rows))
-                yield Block(self, xp, some, rows)
+                yield Block(self, itemsize, some, rows)
 
     def each_block(
         self, xp: Any, dtype: Any, act: Callable[["Block"], Result]
@@ -112,7 +120,9 @@ class Plan:
         Blocks of different images may run at once; those of one image never do, so
         `act` may add to what they share.
         """
-        blocks = list(self.blocks(xp, dtype))
+        blocks = self.blocks(xp, dtype)
+        if len(blocks) == 1:  # hot: a small image is no more work than this
+            return [act(blocks[0])]
         answers: list[Any] = [None] * len(blocks)
         firsts = [i for i, b in enumerate(blocks) if b.rows.start == 0]
         ends = [*firsts[1:], len(blocks)]
@@ -127,55 +137,53 @@ class Plan:
 
 
 class Block:
-    """Some images and some output rows of a convolution."""
+    """Some images and some output rows of a convolution, of items of some bytes."""
 
-    def __init__(self, plan: Plan, xp: Any, images: slice, rows: slice):
-        self.plan, self.xp, self.images, self.rows = plan, xp, images, rows
+    def __init__(self, plan: Plan, itemsize: int, images: slice, rows: slice):
+        self.plan, self.images, self.rows = plan, images, rows
         self.n = images.stop - images.start
         self.height = rows.stop - rows.start
         self.size = (self.height - 1) * plan.row_size + plan.cols
-
-    def columns(self, padded: Any) -> Any:
-        """Lay the patches out: [images, groups, taps of a group, stops]."""
-        plan = self.plan
-        top = self.rows.start * plan.stride[0]
-        image, channel, row, item = padded.strides
-        steps = (image, channel, row * plan.dilation[0], item * plan.dilation[1])
+        self.shape = (self.n, plan.groups, plan.taps, self.size)
+        high, wide = plan.padded_shape[2:]
+        row, channel = wide * itemsize, high * wide * itemsize
+        image = plan.c * channel
+        steps = (image, channel, row * plan.dilation[0], itemsize * plan.dilation[1])
         if plan.wide:
-            stops, strides = (self.size,), (item,)
+            stops, strides = (self.size,), (itemsize,)
         else:
             stops = (self.height, plan.cols)
-            strides = (row * plan.stride[0], item * plan.stride[1])
-        patches = view_of(
-            self.xp,
-            padded,
-            self.images.start * image + top * row,
-            (self.n, plan.c, *plan.kernel, *stops),
-            (*steps, *strides),
-        )
-        shape = (self.n, plan.groups, plan.taps, self.size)
-        return patches.reshape(shape)  # copies
+            strides = (row * plan.stride[0], itemsize * plan.stride[1])
+        first = images.start * image + rows.start * plan.stride[0] * row
+        shape = (self.n, plan.c, *plan.kernel, *stops)
+        self._patches = (first, shape, (*steps, *strides))
+        channel = itemsize * self.size
+        shape = (self.n, plan.o, self.height, plan.cols)
+        strides = (channel * plan.o, channel, itemsize * plan.row_size, itemsize)
+        self._crop = (0, shape, strides)
 
-    def crop(self, product: Any) -> Any:
-        """A product over [images, groups, o, stops] as [images, o, rows, cols]."""
-        plan = self.plan
-        item = product.itemsize
-        channel = item * self.size
-        return view_of(
-            self.xp,
-            product,
-            0,
-            (self.n, plan.o, self.height, plan.cols),
-            (channel * plan.o, channel, item * plan.row_size, item),
-        )
+    def columns(self, xp: Any, padded: Any) -> Any:
+        """Lay the patches out: [images, groups, taps of a group, stops]."""
+        return view_of(xp, padded, *self._patches).reshape(self.shape)  # copies
 
-    def spread(self, dout: Any) -> Any:
+    def product(self, xp: Any, kernel: Any, padded: Any) -> Any:
+        """kernel · columns, as a view of [images, o, rows, cols]."""
+        columns = self.columns(xp, padded)
+        if self.shape[:2] == (1, 1):  # quicker for a small image than a stack of one
+            found = kernel.reshape(kernel.shape[1:]).dot(
+                columns.reshape(self.shape[2:])
+            )
+        else:
+            found = xp.matmul(kernel, columns)
+        return view_of(xp, found, *self._crop)
+
+    def spread(self, xp: Any, dout: Any) -> Any:
         """The gradient as [images, groups, o, stops], with zeros where rows mix."""
         plan = self.plan
         part = dout[self.images, :, self.rows]
         if plan.row_size > plan.cols:
             shape = (self.n, plan.o, self.height, plan.row_size)
-            wide = self.xp.zeros(shape, dtype=dout.dtype)
+            wide = xp.zeros(shape, dtype=dout.dtype)
             wide[..., : plan.cols] = part
             part = wide.reshape(self.n, plan.o, -1)[..., : self.size]
         return part.reshape(self.n, plan.groups, plan.o // plan.groups, self.size)

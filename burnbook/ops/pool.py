@@ -95,25 +95,42 @@ def _along(xp: Any, x: Any, matrix: np.ndarray, axis: int) -> Any:
 
 
 def _average_evenly(xp: Any, x: Any, output_size: Pair) -> Any:
-    """All windows of one size: some images at a time, so that they stay in the cache."""
+    """All windows of one size: some at a time, so that they stay in the cache."""
     n, c, h, w = x.shape
-    rows, cols = h // output_size[0], w // output_size[1]
-    out = xp.empty((n, c, *output_size), dtype=x.dtype)
-    some = max(1, BLOCK // max(c * h * w, 1)) if xp.__name__ == "numpy" else n
+    high, wide = output_size
+    rows, cols = h // high, w // wide
+    lines = x.reshape(n * c * high, rows, w)  # each makes one line of the output
+    share = x.dtype.type(1 / (rows * cols))
+
+    def average(part: Any, out: Any = None) -> Any:
+        line = _sum_of(xp, [part[:, k] for k in range(rows)])
+        cells = line.reshape(-1, cols)
+        total = _sum_of(xp, [cells[:, k] for k in range(cols)], out)
+        return xp.multiply(total, share, out=total)
+
+    some = max(1, BLOCK // max(rows * w, 1)) if xp.__name__ == "numpy" else len(lines)
+    if len(lines) <= some:
+        return average(lines).reshape(n, c, high, wide)
+    out = xp.empty((n, c, high, wide), dtype=x.dtype)
+    averages = out.reshape(len(lines), wide)
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, some):
-            part, to = (a[first : min(first + some, stop)] for a in (x, out))
-            added = xp.array(part[:, :, ::rows])
-            for k in range(1, rows):
-                added += part[:, :, k::rows]
-            to[...] = added[..., ::cols]
-            for k in range(1, cols):
-                to += added[..., k::cols]
-            to *= x.dtype.type(1 / (rows * cols))
+            part = slice(first, min(first + some, stop))
+            average(lines[part], averages[part].reshape(-1))
 
-    spread(xp, work, n, x.size >= SHARED)
+    spread(xp, work, len(lines), x.size >= SHARED)
     return out
+
+
+def _sum_of(xp: Any, parts: list[Any], out: Any = None) -> Any:
+    """Σ parts, one after the other."""
+    if len(parts) == 1:
+        return xp.multiply(parts[0], 1, out=out)
+    total = xp.add(parts[0], parts[1], out=out)
+    for part in parts[2:]:
+        xp.add(total, part, out=total)
+    return total
 
 
 def _share_evenly(xp: Any, dout: Any, axis: int, length: int) -> Any:

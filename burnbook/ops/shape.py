@@ -21,7 +21,7 @@ def same_count(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
 
 @op(
     "F>F I>I B>B",
-    check=same_count,
+    reason=same_count,
     samples=[(normal(2, 3), {"shape": (3, 2)}), (normal(2, 3), {"shape": (6,)})],
     rejects=[(normal(2, 3), {"shape": (4, 2)})],
     method=False,

@@ -36,7 +36,13 @@ class Basic(Methods):
             >>> Tensor.zeros([2, 3]).reshape([-1, 2]).shape
             (3, 2)
         """
-        wanted = [int(size) for size in shape]
+        wanted = tuple([int(size) for size in shape])
+        if not wanted or min(wanted) < 1:
+            wanted = self._worked_out(list(wanted))
+        return apply(shape_ops.reshape, self, shape=wanted)
+
+    def _worked_out(self, wanted: list[int]) -> tuple[int, ...]:
+        """Sizes with numbers in place of −1 and 0."""
         have = self.value.shape
         for i, size in enumerate(wanted):
             if size == 0 and i < len(have):
@@ -45,7 +51,7 @@ class Basic(Methods):
             rest = count(tuple(size for size in wanted if size != -1))
             if rest and count(have) % rest == 0:
                 wanted[wanted.index(-1)] = count(have) // rest
-        return apply(shape_ops.reshape, self, shape=check_dims("reshape", wanted))
+        return check_dims("reshape", wanted)
 
     def flatten(self, start_dim: int, end_dim: int) -> Self:
         """Merge the dims from start to end (both included) into one."""
