@@ -100,11 +100,11 @@ def smallest_first(pairs: Any, many: int) -> None:
 
 @exact_part
 def swap_in(keys: Any, places: Any, new: Any, at: Any) -> None:
-    """Of two keys the smaller stays, with its place; of equals the one that is here."""
+    """Of two keys the smaller stays, with its place; of equals the first."""
     for j in range(new.size):
         here, there = keys[j], new[j]
         i, k = places[j], at[j]
-        less = there < here
+        less = (there < here) | ((there == here) & (k < i))
         keys[j] = there if less else here
         places[j] = k if less else i
         new[j] = here if less else there
