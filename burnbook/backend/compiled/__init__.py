@@ -55,6 +55,7 @@ from burnbook.ops.softmax import (
     log_softmax,
     softmax,
 )
+from burnbook.ops.solve import cofactor, det, inverse
 from burnbook.ops.update import (
     adagrad_step,
     adam_step,
@@ -98,6 +99,7 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
     "max_pool": {max_pool2d: 256, max_pool2d_x: 64},
     "max_pool_nd": {max_pool: 256, max_pool_indices: 256, max_pool_x: 64},
     "taps": dict.fromkeys(TAPS, 256),
+    "solve": {det: 256, inverse: 256, cofactor: 16, det.backward: (16, 1)},
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {
         adagrad_step: 1,
