@@ -26,7 +26,7 @@ from burnbook.train import (
     TrainingProgress,
 )
 from burnbook_widgets import Dashboard, NotebookRenderer
-from burnbook_widgets.saving import LIVE, SVG
+from burnbook_widgets.saving import LIVE, MARK, SVG
 from burnbook_widgets.training.chart import Chart, pack
 from burnbook_widgets.training.controls import NOTES, buttons_are
 from tests.training_page import (
@@ -81,6 +81,19 @@ def test_close_frees_every_widget():
     assert widget_count() == before
     renderer.close()
     assert renderer.dashboard.still()
+
+
+def test_another_cell_shows_the_panel_again_while_it_lives():
+    board = Dashboard(run_info(), Page())
+    board.curves = some_curves()
+    bundle, metadata = board._repr_mimebundle_()
+    assert set(bundle) == {LIVE, "text/html", "text/plain"}
+    assert bundle[LIVE]["model_id"] == board.box.model_id
+    assert metadata == MARK  # and a saved page holds the picture
+    board.close()
+    bundle, _ = board._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    assert "<svg" in bundle["text/html"]
 
 
 def test_a_run_that_fails_leaves_its_picture_so_far():
