@@ -71,10 +71,7 @@ from burnbook.ops.update import (
 Kernel = Callable[..., Any]
 
 # Ops that mix a few places, weighted.
-TAPS = (
-    *(interpolate, interpolate_x, avg_pool, avg_pool_x),
-    *(adaptive_avg_pool, adaptive_avg_pool_x),
-)
+TAPS = (interpolate, interpolate_x, avg_pool, avg_pool_x, adaptive_avg_pool_x)
 
 # Which file has the kernels of which ops, and the size from which they win: the number
 # of elements of the first value (of the result, where there is none), or a pair of a
@@ -98,7 +95,7 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
     },
     "max_pool": {max_pool2d: 256, max_pool2d_x: 64},
     "max_pool_nd": {max_pool: 256, max_pool_indices: 256, max_pool_x: 64},
-    "taps": dict.fromkeys(TAPS, 256),
+    "taps": {**dict.fromkeys(TAPS, 256), adaptive_avg_pool: 1 << 18},
     "solve": {det: 256, inverse: 256, cofactor: 16, det.backward: (16, 1)},
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
     "update": {
