@@ -13,7 +13,7 @@ from burnbook.ops.index import gather
 from burnbook.ops.order import argtopk
 from burnbook.ops.random import normal
 from burnbook.ops.scan import prod_dim
-from burnbook.ops.shape import expand
+from burnbook.ops.shape import cat, expand
 from burnbook.ops.softmax import log_softmax, softmax
 from burnbook.tensor import Tensor
 from tests.test_compiled import agree
@@ -187,6 +187,37 @@ def test_one_who_is_late_is_waited_for(kernels):
 
     team.run(slow, (), 2)
     assert sorted(done) == [0, 1]
+
+
+@pytest.mark.parametrize("late", [0, 10, 33, 49, 50, 1000])
+@pytest.mark.parametrize(("total", "grain"), [(100, 1), (100, 8), (99, 30), (3, 1)])
+def test_every_part_is_done_once_when_one_begins_late(total, grain, late):
+    team, counts = Team(), np.zeros(total, int)
+    team.start(3)
+
+    def count(start, stop):
+        assert start % grain == 0
+        counts[start:stop] += 1  # no two parts have an element in common
+
+    for _ in range(5):
+        team.run(count, (), total, grain, late)
+    assert (counts == 5).all()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dim"),
+    [
+        ([(300, 300), (1, 300), (400, 300)], 0),
+        ([(300, 300), (300, 1), (300, 400)], 1),
+        ([(2, 900, 90), (2, 900, 9)], 2),
+        ([(200_000,), (0,), (3,)], 0),
+    ],
+    ids=str,
+)
+def test_pieces_are_joined_by_several_threads(kernels, shapes, dim):
+    xs = [drawn(*shape, seed=s) for s, shape in enumerate(shapes)]
+    agree(kernels, cat, *xs, dim=dim, exact=True)
+    agree(kernels, cat, *[x.astype(np.int64) for x in xs], dim=dim, exact=True)
 
 
 def test_truths_by_bytes_that_are_not_one():

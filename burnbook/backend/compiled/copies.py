@@ -15,7 +15,7 @@ from burnbook.backend.compiled.buffers import empty
 from burnbook.backend.compiled.jit import exact_code
 from burnbook.backend.compiled.lines import as_lines
 from burnbook.backend.compiled.registry import F32, kernel
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.team import cores, team
 from burnbook.backend.compiled.vectors import SIDE, turn
 from burnbook.ops.shape import (
     cast,
@@ -195,12 +195,37 @@ def cat_kernel(*xs: Any, dim: int) -> Any:
         if (x.shape[:dim], x.shape[dim + 1 :]) != ends:
             return None
     out = empty((*ends[0], sum([x.shape[dim] for x in xs]), *ends[1]), dtype)
-    start = 0
+    start, pieces = 0, []
     for x in xs:
         stop = start + x.shape[dim]
-        copy_into(out[(slice(None),) * dim + (slice(start, stop),)], x)
+        pieces.append((out[(slice(None),) * dim + (slice(start, stop),)], x))
         start = stop
+    if out.size < ALONE or ndim == 0:
+        copy_pieces(pieces, 0, len(pieces))
+    else:
+        many = cores()  # all first halves of two, then all second halves
+        pieces = [part for i in range(many) for part in slices(pieces, i, many)]
+        team.run(copy_pieces, (pieces,), len(pieces))
     return out
+
+
+Pieces = list[tuple[np.ndarray, np.ndarray]]
+
+
+def copy_pieces(pieces: Pieces, start: int, stop: int) -> None:
+    for out, x in pieces[start:stop]:
+        out[...] = x
+
+
+def slices(pieces: Pieces, i: int, many: int) -> Pieces:
+    """Part i of so many of every piece, along the longer of its first two dims."""
+    cut: Pieces = []
+    for out, x in pieces:
+        if x.ndim > 1 and x.shape[1] > x.shape[0]:
+            out, x = out.swapaxes(0, 1), x.swapaxes(0, 1)
+        at = slice(len(x) * i // many, len(x) * (i + 1) // many)
+        cut.append((out[at], x[at]))
+    return cut
 
 
 @kernel(expand)

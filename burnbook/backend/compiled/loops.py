@@ -143,17 +143,18 @@ def run_loop(loops: Any, code: int, arrays: tuple[Any, ...], *numbers: Any) -> A
     return out
 
 
-def run_rows(loops: Any, code: Any, *arrays: Any) -> Any:
+def run_rows(loops: Any, code: Any, *arrays: Any, late: int = 0) -> Any:
     """Run one of the loops over rows; None where the shapes are no table of rows.
 
-    A number is an array with one element.
+    A number is an array with one element. late: as the team has it, in elements.
     """
     table = layout(*[v.shape for v in arrays])
     if table is None:
         return None
     shape, rows, length, sizes, rest = table
     if sizes[0][1] < length:  # the loops know of numbers in the second place only
-        return run_rows(loops, code, stretched(arrays[0], shape), *arrays[1:])
+        arrays = (stretched(arrays[0], shape), *arrays[1:])
+        return run_rows(loops, code, *arrays, late=late)
     out = empty(shape, arrays[-1].dtype)
     if rest:
         lines = [flat(v) for v in (*arrays, out)]
@@ -168,7 +169,8 @@ def run_rows(loops: Any, code: Any, *arrays: Any) -> Any:
     if out.size < 2 * GRAIN:
         loops(code, *tables, 0, rows)
     else:
-        team.run(loops, (code, *tables), rows, max(1, GRAIN // length))
+        grain = max(1, GRAIN // length)
+        team.run(loops, (code, *tables), rows, grain, late // length)
     return out
 
 

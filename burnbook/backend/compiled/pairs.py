@@ -34,6 +34,7 @@ from burnbook.ops.whole import fmod
 Table = dict[Any, Callable[..., Any]]
 Pair = Callable[[Any, Any], Any]
 I64, U8, BOOL = np.dtype(np.int64), np.dtype(np.uint8), np.dtype(bool)
+LATE = 1 << 19  # bytes of truth that one thread reads before another is awake
 SIGN_BIT = i32(-0x80000000)
 MOST_WHOLE = f32(1 << 22)
 
@@ -177,7 +178,7 @@ def register_truths() -> None:
             x, y = in_one_piece(x, y, BOOL), in_one_piece(y, x, BOOL)
             if x is None or y is None:
                 return None
-            out = run_rows(loops, code, x.view(U8), y.view(U8))
+            out = run_rows(loops, code, x.view(U8), y.view(U8), late=LATE)
             return None if out is None else out.view(BOOL)
 
         return pair

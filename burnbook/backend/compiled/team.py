@@ -41,10 +41,15 @@ _MOST = 16
 class Job:
     """One kernel call: parts still to take, and how many are finished."""
 
-    __slots__ = ("args", "done", "error", "finished", "flag", "kernel", "last", "parts")
+    __slots__ = (
+        *("args", "done", "error", "finished", "flag", "kernel"),
+        *("last", "late", "parts"),
+    )
 
-    def __init__(self, kernel: Callable[..., Any], args: tuple[Any, ...], ends: range):
-        self.kernel, self.args = kernel, args
+    def __init__(
+        self, kernel: Callable[..., Any], args: tuple[Any, ...], ends: range, late: int
+    ):
+        self.kernel, self.args, self.late = kernel, args, late
         self.parts: Iterator[int] = iter(ends[:-1])
         self.finished = count(1)
         self.last = len(ends) - 1
@@ -56,8 +61,10 @@ class Job:
     def help(self, size: int, total: int) -> None:
         """Take parts until none is left."""
         for start in self.parts:  # taking one is a single step of the interpreter
+            stop = min(start + self.late + size, total)
+            start += self.late if start else 0
             try:
-                self.kernel(*self.args, start, min(start + size, total))
+                self.kernel(*self.args, start, stop)
             except BaseException as error:
                 self.error = error
             if next(self.finished) == self.last:
@@ -83,10 +90,13 @@ class Team:
         args: tuple[Any, ...],
         total: int,
         grain: int = 1,
+        late: int = 0,
     ) -> None:
         """Call kernel(*args, start, stop) until 0 … total is covered.
 
         grain: no part is smaller, and every part but the last is a multiple of it.
+        late: how much the caller does while another wakes up, where that counts; its
+        first part is larger by so much.
         """
         if self.size == 0:
             self.start(cores())
@@ -94,8 +104,10 @@ class Team:
         if self.size == 1 or grains < 2:
             kernel(*args, 0, total)
             return
+        late = late // grain * grain if 2 * late < total else 0
+        grains = -(-(total - late) // grain)
         size = -(-grains // (self.size * PARTS_EACH)) * grain
-        job = Job(kernel, args, range(0, total + size, size))
+        job = Job(kernel, args, range(0, total - late + size, size), late)
         for _ in range(self.size - 1 - self.jobs.qsize()):
             self.jobs.put((job, size, total))
         job.help(size, total)
