@@ -22,7 +22,7 @@ GRAIN = 16  # planes
 
 @part
 def add_rows(x: Any, at: int, width: int, rows: int, line: Any, n: int) -> None:
-    """Add up every `rows` rows of n numbers, that begin `width` apart, to one of line."""
+    """Add up every `rows` rows of n numbers, `width` apart, to one row of line."""
     for to in range(0, line.size, n):
         p = 0
         while p < n:
