@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.jit import exact_code, f32
+from burnbook.backend.compiled.jit import exact_code, f32, inlined_part
 from burnbook.backend.compiled.registry import kernel, plain_f32
 from burnbook.backend.compiled.team import team
 from burnbook.ops.patches import Pair, Shape4, output_size
@@ -20,27 +20,47 @@ I32 = np.dtype(np.int32)
 LOWEST = f32(-np.inf)
 
 
+@inlined_part
+def meet(line: Any, step: int, number: int, best: Any, place: Any) -> None:
+    """Numbers of a line, `step` apart, are one more place of windows in a row."""
+    for q in range(best.size):
+        value, so_far = line[q * step], best[q]
+        better = (value > so_far) | (value != value)
+        best[q] = value if better else so_far
+        place[q] = number if better else place[q]
+
+
 @exact_code("void(f4[:,:,::1], f4[:,:,::1], i4[:,:,::1], UniTuple(i8, 8), i8, i8)")
 def largest_range(
     x: Any, out: Any, winner: Any, sizes: Any, start: int, stop: int
 ) -> None:
     """The largest of every window, and its place, for some planes."""
     rows, cols, down, right, top, left, far_down, far_right = sizes
+    _, height, width = x.shape
     for i in range(start, stop):
+        out[i], winner[i] = LOWEST, 0
         for r in range(out.shape[1]):
-            for q in range(out.shape[2]):
-                best, place, number = LOWEST, 0, 0
-                for k in range(rows):
-                    y = r * down - top + k * far_down
-                    inside = 0 <= y < x.shape[1]
-                    for m in range(cols):
-                        z = q * right - left + m * far_right
-                        if inside and 0 <= z < x.shape[2]:
-                            value = x[i, y, z]
-                            if number == 0 or value > best or value != value:
-                                best, place = value, number
-                        number += 1
-                out[i, r, q], winner[i, r, q] = best, place
+            for k in range(rows):
+                y = r * down - top + k * far_down
+                if not 0 <= y < height:
+                    continue
+                for m in range(cols):
+                    shift = m * far_right - left
+                    low = max(
+                        (right - 1 - shift) // right, 0
+                    )  # windows inside the line
+                    high = min((width - 1 - shift) // right + 1, out.shape[2])
+                    if low >= high:
+                        continue
+                    line = x[i, y, low * right + shift :]
+                    best, place = out[i, r, low:high], winner[i, r, low:high]
+                    number = np.int32(k * cols + m)
+                    if right == 1:
+                        meet(line, 1, number, best, place)
+                    elif right == 2:
+                        meet(line, 2, number, best, place)
+                    else:
+                        meet(line, right, number, best, place)
 
 
 @exact_code("void(f4[:,:,::1], i4[:,:,::1], f4[:,:,::1], UniTuple(i8, 8), i8, i8)")
