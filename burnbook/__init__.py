@@ -13,5 +13,5 @@ threads.configure()  # before anything imports NumPy
 
 from burnbook.random import seed  # noqa: E402 - see above
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 __all__ = ["__version__", "seed"]

@@ -5,7 +5,7 @@ import pytest
 
 from burnbook.backend import Numpy
 from burnbook.op import OPS, draw
-from tests.bench.families import rows
+from tests.bench.families import MOST, SLOW, Cell, reasons, rows
 from tests.bench.growth import SIZES, grow
 
 
@@ -21,3 +21,25 @@ def test_an_op_grows_to_every_size(name):
     device = Numpy(float="f64", compiled=False)
     out = device.run(op, tuple(draw(spec, rng) for spec in specs), attrs)
     assert np.size(out[0] if isinstance(out, tuple) else out)
+
+
+def test_few_rows_may_be_slow_and_each_says_why():
+    names = {op.name for op in rows(())}
+    assert len(SLOW) <= MOST
+    for (name, back), why in SLOW.items():
+        assert name in names
+        assert OPS[name].rules or not back
+        assert len(why) > 20
+
+
+def test_the_table_ends_with_what_is_slow_and_why():
+    ratios = {"pytorch": 2.5}
+    known = Cell("det", SIZES[1], True, 1e-3, ratios, {})
+    unknown = Cell("exp", SIZES[2], False, 1e-3, ratios, {})
+    quick = Cell("exp", SIZES[1], False, 1e-3, {"pytorch": 1.9}, {})
+    small = Cell("exp", SIZES[0], False, 1e-6, ratios, {})
+    lines = list(reasons([known, unknown, quick, small]))
+    assert len(lines) == 4
+    assert lines[2] == f"| det, and back, 256 × 256: 2.50 | {SLOW['det', True]} |"
+    assert lines[3] == "| exp, 4096 × 1024: 2.50 | no reason is known |"
+    assert list(reasons([quick])) == []
