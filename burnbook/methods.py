@@ -82,9 +82,7 @@ def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
         return tuple(
             make(v, k, backend, len(v.shape)) for v, k in zip(out, kind, strict=True)
         )
-    made = new(make)  # make(out, kind, backend, rank), without the call
-    made.value, made.kind, made.backend, made.rank = out, kind, backend, len(out.shape)
-    return made
+    return make(out, kind, backend, len(out.shape))
 
 
 def apply_with_extras(op: Op, *tensors: Any, **attrs: Any) -> tuple[Any, ...]:
