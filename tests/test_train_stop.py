@@ -21,6 +21,18 @@ from tests.tiny_training import (
     tiny,
 )
 
+
+@pytest.fixture(autouse=True)
+def interrupts():
+    """Python's own handler of Ctrl-C, whatever a library left there in a test before.
+
+    Why: asyncio cancels a task at Ctrl-C only where it finds that handler.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 # Stopping and pausing
 
 
