@@ -15,7 +15,6 @@ from burnbook.backend.compiled.team import team
 # What `numpy.errstate(all="ignore")` does, at a sixth of its price; a NumPy that keeps
 # its error state elsewhere gets the dear way.
 quiet: Any
-state: Any
 be_quiet: Any
 be_as_before: Any
 try:
@@ -26,9 +25,8 @@ try:
 
     quiet = _make_extobj(all="ignore")
     be_quiet, be_as_before = _extobj_contextvar.set, _extobj_contextvar.reset
-    state = _extobj_contextvar.get
 except ImportError:
-    quiet, state = "ignore", lambda _: None
+    quiet = "ignore"
     be_quiet, be_as_before = numpy.seterr, lambda before: numpy.seterr(**before)
 
 

@@ -170,9 +170,8 @@ class Block:
         """kernel · columns, as a view of [images, o, rows, cols]."""
         columns = self.columns(xp, padded)
         if self.shape[:2] == (1, 1):  # quicker for a small image than a stack of one
-            found = kernel.reshape(kernel.shape[1:]).dot(
-                columns.reshape(self.shape[2:])
-            )
+            matrix, columns = kernel.reshape(kernel.shape[1:]), columns[0, 0]
+            found = matrix.dot(columns)
         else:
             found = xp.matmul(kernel, columns)
         return view_of(xp, found, *self._crop)

@@ -41,6 +41,7 @@ GRADIENTS = {rule for op in OPS.values() for rule in op.rules.values()}
 MOST = 10  # rows that may be above it, with a reason
 TRUTHS = "4 MB of truths take 50 µs on two threads, and ours wakes after 25"
 TOTAL = "PyTorch adds 16 MB from the last cache in 100 µs; ours wakes after 25"
+MOVED = "32 MB are moved, by NumPy in two threads: 1.3 to 2.2 from run to run"
 SMALL_PAIR = (
     "6 µs of PyTorch, ours and 5 of checks in Python: 1.9 to 2.1 from run to run"
 )
@@ -54,7 +55,7 @@ SLOW: dict[tuple[str, bool], str] = {
     ("bool_xor", False): TRUTHS,
     ("sum", False): TOTAL,
     ("mean", False): TOTAL,
-    ("prod", False): TOTAL,
+    ("abs", False): MOVED,
     ("add", False): SMALL_PAIR,
     ("max_pair", False): SMALL_PAIR,
     ("det", True): EXACT,

@@ -297,7 +297,7 @@ def conv2d_backward(
         return None
     o, c = weight.shape[:2]
     rows = o // groups
-    each = -(-rows // 4) * 4
+    each = -(-rows // SUMS) * SUMS
     shares = min(SHARES, x.shape[0])
     sums = np.empty((shares, groups * each, *weight.shape[1:]), f32)
     totals = np.empty((shares, o), f32)
@@ -328,7 +328,7 @@ def served(x: Any, weight: Any, stride: Pair) -> bool:
 def in_fours(weight: Any, bias: Any, groups: int) -> tuple[Any, Any]:
     """Each group's output channels and biases, with zeros up to a multiple of four."""
     rows = weight.shape[0] // groups
-    each = -(-rows // 4) * 4
+    each = -(-rows // SUMS) * SUMS
     offsets = np.zeros((groups, each), f32)
     if bias is not None:
         offsets[:, :rows] = bias.reshape(groups, rows)

@@ -46,9 +46,8 @@ def largest_range(
                     continue
                 for m in range(cols):
                     shift = m * far_right - left
-                    low = max(
-                        (right - 1 - shift) // right, 0
-                    )  # windows inside the line
+                    # The windows for which this place is inside the line.
+                    low = max((right - 1 - shift) // right, 0)
                     high = min((width - 1 - shift) // right + 1, out.shape[2])
                     if low >= high:
                         continue

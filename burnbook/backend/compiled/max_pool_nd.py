@@ -23,12 +23,7 @@ from burnbook.backend.compiled.picks import (
 )
 from burnbook.backend.compiled.registry import kernel
 from burnbook.backend.compiled.team import team
-from burnbook.backend.compiled.vectors import (
-    SIDE,
-    put,
-    spread,
-    take,
-)
+from burnbook.backend.compiled.vectors import SIDE, put, spread, take
 from burnbook.ops.pool_nd import max_pool, max_pool_indices, max_pool_x
 from burnbook.ops.windows import Shape, Sizes, Windows
 
