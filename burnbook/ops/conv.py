@@ -91,14 +91,12 @@ def conv2d(
             return xp.ascontiguousarray(product)
         return xp.add(product, offsets)
     out = xp.empty((plan.n, plan.o, plan.rows, plan.cols), dtype=x.dtype)
+    if bias is not None:
+        taps = [kernel, bias.reshape(groups, plan.o // groups, 1)]
+        kernel = xp.concatenate(taps, axis=2)
 
     def fill(block: Block) -> None:
-        target = out[block.images, :, block.rows]
-        product = block.product(xp, kernel, padded)
-        if offsets is None:
-            target[...] = product
-        else:
-            xp.add(product, offsets, out=target)
+        out[block.images, :, block.rows] = block.product(xp, kernel, padded)
 
     plan.each_block(xp, x.dtype, fill)
     return out

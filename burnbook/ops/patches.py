@@ -148,14 +148,16 @@ class Block:
         high, wide = plan.padded_shape[2:]
         row, channel = wide * itemsize, high * wide * itemsize
         image = plan.c * channel
-        steps = (image, channel, row * plan.dilation[0], itemsize * plan.dilation[1])
+        some = plan.c // plan.groups
+        taps = (row * plan.dilation[0], itemsize * plan.dilation[1])
+        steps = (image, channel * some, channel, *taps)
         if plan.wide:
             stops, strides = (self.size,), (itemsize,)
         else:
             stops = (self.height, plan.cols)
             strides = (row * plan.stride[0], itemsize * plan.stride[1])
         first = images.start * image + rows.start * plan.stride[0] * row
-        shape = (self.n, plan.c, *plan.kernel, *stops)
+        shape = (self.n, plan.groups, some, *plan.kernel, *stops)
         self._patches = (first, shape, (*steps, *strides))
         channel = itemsize * self.size
         shape = (self.n, plan.o, self.height, plan.cols)
@@ -166,9 +168,24 @@ class Block:
         """Lay the patches out: [images, groups, taps of a group, stops]."""
         return view_of(xp, padded, *self._patches).reshape(self.shape)  # copies
 
+    def columns_and_ones(self, xp: Any, padded: Any) -> Any:
+        """The same with one more row, of ones: a bias is one more tap that sees them."""
+        n, groups, taps, size = self.shape
+        columns = xp.empty((n, groups, taps + 1, size), dtype=padded.dtype)
+        columns[:, :, taps] = 1
+        patches = view_of(xp, padded, *self._patches)
+        columns[:, :, :taps].reshape(patches.shape)[...] = patches  # no copy, a view
+        return columns
+
     def product(self, xp: Any, kernel: Any, padded: Any) -> Any:
-        """kernel · columns, as a view of [images, o, rows, cols]."""
-        columns = self.columns(xp, padded)
+        """kernel · columns, as a view of [images, o, rows, cols].
+
+        A kernel with one tap too many has the bias as its last.
+        """
+        if kernel.shape[2] > self.plan.taps:
+            columns = self.columns_and_ones(xp, padded)
+        else:
+            columns = self.columns(xp, padded)
         if self.shape[:2] == (1, 1):  # quicker for a small image than a stack of one
             matrix, columns = kernel.reshape(kernel.shape[1:]), columns[0, 0]
             found = matrix.dot(columns)
