@@ -13,6 +13,8 @@ from burnbook.op import distinct, normal, op
 from burnbook.ops.patches import Pair, Shape4, output_size
 from burnbook.ops.sweep import BLOCK, SHARED, spread
 
+SHORT = 64  # elements of a row that is added more quickly together with others
+
 
 def _is_image(x: Shape4, output_size: Pair) -> str | None:
     if len(x) != 4:
@@ -100,37 +102,47 @@ def _average_evenly(xp: Any, x: Any, output_size: Pair) -> Any:
     high, wide = output_size
     rows, cols = h // high, w // wide
     lines = x.reshape(n * c * high, rows, w)  # each makes one line of the output
-    share = x.dtype.type(1 / (rows * cols))
-
-    def average(part: Any, out: Any = None) -> Any:
-        line = _sum_of(xp, [part[:, k] for k in range(rows)])
-        cells = line.reshape(-1, cols)
-        total = _sum_of(xp, [cells[:, k] for k in range(cols)], out)
-        return xp.multiply(total, share, out=total)
-
+    shares = xp.full(cols, 1 / (rows * cols), dtype=x.dtype)
     some = max(1, BLOCK // max(rows * w, 1)) if xp.__name__ == "numpy" else len(lines)
     if len(lines) <= some:
-        return average(lines).reshape(n, c, high, wide)
+        cells = _sum_of_rows(xp, lines).reshape(-1, cols)
+        return cells.dot(shares).reshape(n, c, high, wide)
     out = xp.empty((n, c, high, wide), dtype=x.dtype)
     averages = out.reshape(len(lines), wide)
+    add_up = _sum_of_neighbours if 2 <= rows <= 4 and w <= SHORT else _sum_of_rows
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, some):
             part = slice(first, min(first + some, stop))
-            average(lines[part], averages[part].reshape(-1))
+            cells = add_up(xp, lines[part]).reshape(-1, cols)
+            xp.dot(cells, shares, out=averages[part].reshape(-1))
 
     spread(xp, work, len(lines), x.size >= SHARED)
     return out
 
 
-def _sum_of(xp: Any, parts: list[Any], out: Any = None) -> Any:
-    """Σ parts, one after the other."""
-    if len(parts) == 1:
-        return xp.multiply(parts[0], 1, out=out)
-    total = xp.add(parts[0], parts[1], out=out)
-    for part in parts[2:]:
-        xp.add(total, part, out=total)
+def _sum_of_rows(xp: Any, lines: Any) -> Any:
+    """Σ over the rows of each line: [lines, rows, w] -> [lines, w]."""
+    total = lines[:, 0] if lines.shape[1] == 1 else lines[:, 0] + lines[:, 1]
+    for k in range(2, lines.shape[1]):
+        xp.add(total, lines[:, k], out=total)
     return total
+
+
+def _sum_of_neighbours(xp: Any, lines: Any) -> Any:
+    """The same for short rows, by sums of every row and those that follow it.
+
+    Why: NumPy adds one long run far quicker than many short ones, so that sums which
+    nobody needs cost less than leaving them out.
+    """
+    count, rows, w = lines.shape
+    flat, size = lines.reshape(-1), (count * rows - rows + 1) * w
+    sums = xp.empty(lines.shape, dtype=lines.dtype)
+    total = sums.reshape(-1)[:size]
+    xp.add(flat[:size], flat[w : w + size], out=total)
+    for k in range(2, rows):
+        xp.add(total, flat[k * w :][:size], out=total)
+    return sums[:, 0]
 
 
 def _share_evenly(xp: Any, dout: Any, axis: int, length: int) -> Any:
