@@ -50,14 +50,45 @@ def test_gradients_undo_the_convolution(attrs):
     assert np.isclose((out * g).sum(), (weight * dw).sum())
 
 
-def test_small_blocks_give_the_same(monkeypatch):
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Columns are laid out for a few rows of one image at a time."""
+    monkeypatch.setattr(patches, "BLOCK", 700)
+    patches.Plan.of.cache_clear()  # plans keep their blocks
+    yield
+    patches.Plan.of.cache_clear()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("attrs", SETTINGS, ids=str)
+def test_small_blocks_give_the_same(attrs, biased):
     x, weight, bias = make()
-    for stride in ((1, 1), (2, 1)):
-        whole = conv2d.forward(np, x, weight, bias, stride=stride)
-        monkeypatch.setattr(patches, "BLOCK", 700)
-        pieces = conv2d.forward(np, x, weight, bias, stride=stride)
-        monkeypatch.undo()
-        assert np.allclose(whole, pieces)
+    weight = np.ascontiguousarray(weight[:, : 4 // attrs["groups"]])
+    bias = bias if biased else None
+    sizes = (*attrs.values(),)
+    assert len(patches.Plan.of(x.shape, weight.shape, *sizes).blocks(np, x.dtype)) > 2
+    expected = images.conv2d(x, weight, np.zeros(6) if bias is None else bias, **attrs)
+    assert np.allclose(conv2d.forward(np, x, weight, bias, **attrs), expected)
+    g = np.random.default_rng(1).standard_normal(expected.shape)
+    dx = conv2d_x.forward(np, g, weight, x_shape=x.shape, **attrs)
+    dw = conv2d_weight.forward(np, g, x, weight_shape=weight.shape, **attrs)
+    bare = conv2d.forward(np, x, weight, **attrs)
+    assert np.isclose((bare * g).sum(), (x * dx).sum())
+    assert np.isclose((bare * g).sum(), (weight * dw).sum())
+
+
+def test_infinity_and_nan_stay_in_their_windows(small_blocks):
+    x, weight, bias = make()
+    x[0, 0, 0, 0], x[1, 2, 7, 8] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        found = conv2d.forward(np, x, weight, bias)
+    clean = make()[0]
+    expected = conv2d.forward(np, clean, weight, bias)
+    assert np.isnan(found[0, :, 0, 0]).all()
+    assert np.isinf(found[1, :, 5, 7]).all()
+    found[0, :, 0, 0], found[1, :, 5, 7] = expected[0, :, 0, 0], expected[1, :, 5, 7]
+    assert np.allclose(found, expected)
 
 
 def test_a_batch_of_none_has_no_output():

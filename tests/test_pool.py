@@ -6,6 +6,7 @@ import pytest
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.errors import ShapeError
+from burnbook.ops import pool
 from burnbook.ops.pool import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
@@ -40,6 +41,23 @@ def test_adaptive_pool_equals_the_loop(size, output):
     x = image(*size)
     found = adaptive_avg_pool2d.forward(np, x, output_size=output)
     assert np.allclose(found, images.adaptive_avg_pool2d(x, output))
+
+
+@pytest.mark.parametrize(
+    ("size", "output"),
+    [*SIZES, ((8, 6), (4, 3)), ((8, 6), (8, 1)), ((10, 4), (2, 4)), ((4, 70), (2, 7))],
+)
+@pytest.mark.parametrize("threads", [False, True])
+def test_adaptive_pool_block_by_block(size, output, threads, monkeypatch):
+    """In rows of windows, the last block smaller; NaN stays in its window."""
+    monkeypatch.setattr(pool, "BLOCK", 200)
+    monkeypatch.setattr(pool, "SHARED", 1 if threads else 1 << 30)
+    x = image(*size)
+    x[0, 1, 0, 0], x[1, 2, -1, -1] = np.nan, np.inf
+    xp = Numpy("f64", compiled=False).xp
+    found = adaptive_avg_pool2d.forward(xp, x, output_size=output)
+    expected = images.adaptive_avg_pool2d(x, output)
+    assert np.allclose(found, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize(("size", "output"), SIZES)

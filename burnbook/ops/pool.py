@@ -4,7 +4,8 @@ A window is never cut out: for each place inside the window, all windows togethe
 one strided view of the image, and the views are added up (or their maximum is taken).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from burnbook.op import distinct, normal, op
 from burnbook.ops.patches import Pair, Shape4, output_size
 from burnbook.ops.sweep import BLOCK, SHARED, spread
+from burnbook.ops.taps import Taps, apply_all
 
 SHORT = 64  # elements of a row that is added more quickly together with others
 
@@ -41,11 +43,7 @@ def adaptive_avg_pool2d(xp: Any, x: Any, *, output_size: Pair) -> Any:
     """
     if x.shape[2] % output_size[0] == 0 and x.shape[3] % output_size[1] == 0:
         return _average_evenly(xp, x, output_size)
-    out = x
-    for axis, count in ((2, output_size[0]), (3, output_size[1])):
-        if x.shape[axis] != count:
-            out = _along(xp, out, _window_matrix(x.shape[axis], count), axis)
-    return out
+    return apply_all(xp, x, adaptive_tables(x.shape[2:], output_size))
 
 
 @op("F>F", method=False)
@@ -54,13 +52,13 @@ def adaptive_avg_pool2d_x(xp: Any, dout: Any, *, x_shape: Shape4) -> Any:
 
     Shapes: dout [n, c, h', w'] -> [n, c, h, w]
     """
+    if x_shape[2] % dout.shape[2] or x_shape[3] % dout.shape[3]:
+        tables = adaptive_tables(x_shape[2:], dout.shape[2:])
+        return apply_all(xp, dout, [table.turned() for table in tables])
     dx = dout
-    for axis, size in ((3, x_shape[3]), (2, x_shape[2])):
-        count = dout.shape[axis]
-        if size % count:
-            dx = _along(xp, dx, _window_matrix(size, count).T, axis)
-        elif size > count:
-            dx = _share_evenly(xp, dx, axis, size // count)
+    for axis in (3, 2):
+        if x_shape[axis] > dout.shape[axis]:
+            dx = _share_evenly(xp, dx, axis, x_shape[axis] // dout.shape[axis])
     return xp.array(dout) if dx is dout else dx
 
 
@@ -83,17 +81,19 @@ def adaptive_windows(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     return i * size // count, -(-(i + 1) * size // count)
 
 
-def _window_matrix(size: int, count: int) -> np.ndarray:
-    """[size, count]: what every place counts for in the average of every window."""
+def adaptive_tables(size: Sequence[int], output_size: Sequence[int]) -> list[Taps]:
+    """Which places of each dim every window averages."""
+    pairs = zip(size, output_size, strict=True)
+    return [_adaptive_table(*pair) for pair in pairs]
+
+
+@lru_cache(64)
+def _adaptive_table(size: int, count: int) -> Taps:
+    """The same of one dim."""
     starts, ends = adaptive_windows(size, count)
-    place = np.arange(size)[:, None]
-    return ((place >= starts) & (place < ends)) / (ends - starts)
-
-
-def _along(xp: Any, x: Any, matrix: np.ndarray, axis: int) -> Any:
-    """Multiply along one of the last two dims by a matrix."""
-    weights = xp.asarray(matrix.astype(x.dtype))
-    return xp.matmul(x, weights) if axis == 3 else xp.matmul(weights.T, x)
+    place = np.arange(size)
+    rows, places = np.nonzero((place >= starts[:, None]) & (place < ends[:, None]))
+    return Taps(count, size, rows, places, 1 / (ends - starts)[rows])
 
 
 def _average_evenly(xp: Any, x: Any, output_size: Pair) -> Any:

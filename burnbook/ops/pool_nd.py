@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.op import distinct, normal, op
-from burnbook.ops.pool import adaptive_windows
+from burnbook.ops.pool import adaptive_tables
 from burnbook.ops.taps import Taps, apply_all
 from burnbook.ops.windows import LETTERS, Shape, Sizes, Windows, fits_inside
 
@@ -207,21 +207,6 @@ adaptive_avg_pool_x.grad(
         xp, g, output_size=tuple(dout_shape[2:])
     )
 )
-
-
-def adaptive_tables(size: Sizes, output_size: Sizes) -> list[Taps]:
-    """The same where windows cover every dim evenly."""
-    pairs = zip(size, output_size, strict=True)
-    return [_adaptive_table(*pair) for pair in pairs]
-
-
-@functools.lru_cache(64)
-def _adaptive_table(size: int, count: int) -> Taps:
-    """Which places of one dim each window averages."""
-    starts, ends = adaptive_windows(size, count)
-    place = np.arange(size)
-    rows, places = np.nonzero((place >= starts[:, None]) & (place < ends[:, None]))
-    return Taps(count, size, rows, places, 1 / (ends - starts)[rows])
 
 
 def _maxima(

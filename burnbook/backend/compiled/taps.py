@@ -18,10 +18,10 @@ from burnbook.backend.compiled.jit import f32, kernel_code, part
 from burnbook.backend.compiled.registry import kernel
 from burnbook.backend.compiled.team import team
 from burnbook.ops.interpolate import interpolate, interpolate_x, tables
+from burnbook.ops.pool import adaptive_tables
 from burnbook.ops.pool_nd import (
     adaptive_avg_pool,
     adaptive_avg_pool_x,
-    adaptive_tables,
     average_tables,
     avg_pool,
     avg_pool_x,
