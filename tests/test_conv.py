@@ -66,7 +66,7 @@ def test_small_blocks_give_the_same(attrs, biased):
     x, weight, bias = make()
     weight = np.ascontiguousarray(weight[:, : 4 // attrs["groups"]])
     bias = bias if biased else None
-    sizes = (*attrs.values(),)
+    sizes = tuple(attrs.values())
     assert len(patches.Plan.of(x.shape, weight.shape, *sizes).blocks(np, x.dtype)) > 2
     expected = images.conv2d(x, weight, np.zeros(6) if bias is None else bias, **attrs)
     assert np.allclose(conv2d.forward(np, x, weight, bias, **attrs), expected)

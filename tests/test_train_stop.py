@@ -24,9 +24,10 @@ from tests.tiny_training import (
 
 @pytest.fixture(autouse=True)
 def interrupts():
-    """Python's own handler of Ctrl-C, whatever a library left there in a test before.
+    """Python's own handler of Ctrl-C, whatever a test before left there, or a shell.
 
-    Why: asyncio cancels a task at Ctrl-C only where it finds that handler.
+    Why: asyncio cancels a task at Ctrl-C only where it finds that handler, and what a
+    shell starts in the background begins with SIGINT ignored.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

@@ -91,7 +91,7 @@ def conv2d(
             return xp.ascontiguousarray(product)
         return xp.add(product, offsets)
     out = xp.empty((plan.n, plan.o, plan.rows, plan.cols), dtype=x.dtype)
-    if bias is not None:
+    if bias is not None:  # one more tap: short runs are copied faster than added to
         taps = [kernel, bias.reshape(groups, plan.o // groups, 1)]
         kernel = xp.concatenate(taps, axis=2)
 
