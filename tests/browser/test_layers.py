@@ -45,9 +45,21 @@ def shown(page, text):
 
 
 def says(book, cell, code_says):
-    """Run a cell that prints, and wait for what it prints."""
-    book.run_cell(cell)
-    wait_until(lambda: code_says in book.output(cell))
+    """Run a cell that prints, until it says what the page shows.
+
+    Why: while the kernel is busy the page keeps its last change back, so that a cell
+    may run before it arrives.
+    """
+
+    def said():
+        book.run_cell(cell)
+        try:
+            wait_until(lambda: code_says in book.output(cell), seconds=3.0)
+        except AssertionError:
+            return False
+        return True
+
+    wait_until(said)
 
 
 def pixels(page, part):
