@@ -30,7 +30,7 @@ guide: $(VENV)/warm
 	$(BIN)/burnbook guide
 
 test: $(VENV)/test $(VENV)/warm
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 notebooks: export BURNBOOK_DISPLAY = static
 notebooks: $(VENV)/test $(VENV)/warm

@@ -4,7 +4,8 @@
     python binder/links.py --write    put them into README.md, between their marks
 
 address.txt holds OWNER/NAME of the repository on GitHub, or with it the branch:
-OWNER/NAME@BRANCH (main, without).
+OWNER/NAME@BRANCH (main, without). As long as it holds the word OWNER itself, there is
+nothing to lead to, and README has no links.
 """
 
 import argparse
@@ -17,6 +18,10 @@ HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
 FIRST = "notebooks/01_overview.ipynb"
 PULLED = "book"  # the folder that nbgitpuller makes; `burnbook` is there already
+INSTEAD = "Or install nothing, and open the chapters on a server that Binder lends you:"
+AFTER = (
+    "(such a server forgets your work after ten idle minutes; chapter one can save it)"
+)
 BEGIN, END = "<!-- links of binder/links.py -->", "<!-- end of links -->"
 
 
@@ -26,6 +31,8 @@ def links(address):
     if not found:
         sys.exit(f"binder/address.txt: {address.strip()!r} is not OWNER/NAME@BRANCH")
     owner, name, branch = found[1], found[2], found[3] or "main"
+    if owner == "OWNER":
+        return []
     start = f"https://mybinder.org/v2/gh/{owner}/{name}/{quote(branch, safe='')}"
     pull = {
         "repo": f"https://github.com/{owner}/{name}",
@@ -47,7 +54,8 @@ def written(text, lines):
     _, end, after = rest.partition(END)
     if not end:
         sys.exit(f"README.md has no {BEGIN} with {END} after it")
-    return f"{before}{BEGIN}\n{lines[0]}\n{lines[1]}\n{END}{after}"
+    shown = [INSTEAD, *lines, AFTER] if lines else []
+    return "\n".join([before + BEGIN, *shown, END + after])
 
 
 def main():

@@ -7,11 +7,17 @@ x = Tensor[2].from_data([[2., 3.], [4., 5.]], device)
 print(x + Tensor.ones_like(x))
 """
 
+from typing import TYPE_CHECKING
+
 from burnbook import threads
 
 threads.configure()  # before anything imports NumPy
 
+from burnbook.other_names import module_answers  # noqa: E402 - see above
 from burnbook.random import seed  # noqa: E402 - see above
 
-__version__ = "0.8.0"
+__version__ = "0.8.1"
 __all__ = ["__version__", "seed"]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -5,6 +5,7 @@ Each takes a tensor first; the fused ones are ops, the rest is ordinary tensor c
 
 import math
 
+from burnbook.cures import explains_call
 from burnbook.errors import ShapeError
 from burnbook.methods import apply
 from burnbook.ops import curves, elementwise
@@ -100,11 +101,13 @@ def tanh(x: Tensor) -> Tensor:
     return apply(elementwise.tanh, x)
 
 
+@explains_call("softmax", "softmax(x, 1)")
 def softmax(x: Tensor, dim: int) -> Tensor:
     """Positive numbers with sum 1 along a dim: outᵢ = eˣᵢ / Σⱼ eˣⱼ."""
     return apply(softmax_op, x, dim=dim)
 
 
+@explains_call("log_softmax", "log_softmax(x, 1)")
 def log_softmax(x: Tensor, dim: int) -> Tensor:
     """The logarithm of softmax, without overflow."""
     return apply(log_softmax_op, x, dim=dim)

@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 
 from burnbook.closeness_layers import is_module, is_torch, layers, parameters
+from burnbook.dropped import is_dropped
 from burnbook.errors import KindError, ShapeError
-from burnbook.tensor import Float, Tensor, TensorData
+from burnbook.kinds import Float
+from burnbook.tensor.data import TensorData
+from burnbook.tensor.tensor import Tensor
 
 EPSILONS = tuple(float(f"1e-{k}") for k in range(1, 9))
 EPSILON = 1e-4  # the tolerance by which whole layers are judged
@@ -31,6 +34,8 @@ VERDICTS = {
 def check_closeness(output: Any, expected: Any, inputs: Any = None) -> Any:
     """Compare two tensors, NumPy arrays or PyTorch tensors, element by element.
 
+    The report is returned; a call whose result nobody takes prints it, as in Burn.
+
     An element is close where |output − expected| ≤ ε + ε |expected|, for ε = 1e-1 …
     1e-8. Two modules, ours or PyTorch's, are run on `inputs` (one tensor, or a tuple of
     arguments) and compared layer by layer; two records, dicts of arrays, or modules
@@ -41,6 +46,14 @@ def check_closeness(output: Any, expected: Any, inputs: Any = None) -> Any:
         >>> report.level(1e-1).close, report.level(1e-2).close
         (2, 1)
     """
+    report = _compared(output, expected, inputs)
+    if is_dropped(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage] - documented
+        sys.stdout.write(f"{report}\n")
+    return report
+
+
+def _compared(output: Any, expected: Any, inputs: Any) -> Any:
+    """The report on two tensors, modules or records."""
     if is_module(output) and is_module(expected):
         if inputs is None:
             return _compare(parameters(output), parameters(expected), "Parameter")
@@ -65,6 +78,18 @@ class Level:
     def percent(self) -> float:
         """The share of close elements; all of nothing is everything."""
         return self.close / self.total * 100 if self.total else 100.0
+
+    @property
+    def percent_text(self) -> str:
+        """The share with two decimals; never rounded to all or to none.
+
+        Example:
+            >>> Level(1e-5, 999_998, 1_000_000).percent_text
+            '99.99%'
+        """
+        if 0 < self.close < self.total:
+            return f"{min(max(self.percent, 0.01), 99.99):.2f}%"
+        return f"{self.percent:.2f}%"
 
     @property
     def verdict(self) -> str:
@@ -126,7 +151,7 @@ class ClosenessReport:
         lines = [paint("bold", "Tensor Closeness Check Results:"), RULE]
         for level in self.levels:
             tag = paint(level.verdict, f"[{level.verdict}]")
-            count = f"{level.close}/{level.total} ({level.percent:.2f}%)"
+            count = f"{level.close}/{level.total} ({level.percent_text})"
             lines.append(f"{paint('bold', 'Epsilon:')} {_power(level.epsilon)}")
             lines.append(f"  Close elements: {count}")
             lines.append(f"  {tag} {VERDICTS[level.verdict]}")
@@ -143,7 +168,7 @@ class ClosenessReport:
             (
                 _power(level.epsilon),
                 f"{level.close}/{level.total}",
-                _bar(level.percent),
+                _bar(level),
                 _badge(level.verdict),
                 VERDICTS[level.verdict],
             )
@@ -380,13 +405,15 @@ def _badge(verdict: str) -> str:
     return f'<span style="{style};border-radius:3px">{SIGNS[verdict]} {verdict}</span>'
 
 
-def _bar(percent: float) -> str:
+def _bar(level: Level) -> str:
     outer = "display:inline-block;width:100px;height:9px;border:1px solid currentColor"
-    inner = f"display:block;width:{percent:.0f}%;height:9px;background:currentColor"
-    label = f'role="img" aria-label="{percent:.2f} percent"'
+    wide = f"width:{level.percent:.0f}%"
+    inner = f"display:block;{wide};height:9px;background:currentColor"
+    text = level.percent_text
+    label = f'role="img" aria-label="{text.removesuffix("%")} percent"'
     return (
         f'<span {label} style="{outer};opacity:.7"><span style="{inner}"></span></span>'
-        f" {percent:.2f}%"
+        f" {text}"
     )
 
 

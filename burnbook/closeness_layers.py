@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.tensor import Tensor
+from burnbook.tensor.tensor import Tensor
 
 
 def is_module(value: Any) -> bool:

@@ -5,15 +5,20 @@ that is enough on its own, the facts one per line, and the cure when it is known
 text is built only when something has failed, so it costs nothing before.
 """
 
+import dataclasses
 import difflib
 import functools
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from burnbook.traceback_view import render
+from burnbook.traceback_view import show_library_frames as show_library_frames
 from burnbook.trail import running_modules, running_shapes
 
 Fact = str | tuple[str, str]
+MOST_FACTS = 40  # lines of an error, and
+MOST_CURE = 600  # letters of its cure
 
 
 def explain(
@@ -27,15 +32,29 @@ def explain(
           x  Float [2, 3]
           try: a transpose
     """
-    rows = list(facts)
+    rows = _bounded(list(facts))
     names = [len(row[0]) for row in rows if not isinstance(row, str)]
     width = max(names, default=0)
     lines = [f"{where}: {what}" if where else what]
     for row in rows:
         lines.append("  " + (row if isinstance(row, str) else _pair(row, width)))
     if cure:
-        lines.append(f"  try: {cure}")
+        lines.append(f"  try: {_cut(cure)}")
     return "\n".join(lines)
+
+
+def _bounded(rows: list[Fact]) -> list[Fact]:
+    """The first facts, and how many more there are."""
+    if len(rows) <= MOST_FACTS:
+        return rows
+    return [*rows[: MOST_FACTS - 1], f"… and {len(rows) - MOST_FACTS + 1} more"]
+
+
+def _cut(cure: str) -> str:
+    """A cure that is not longer than what one reads: of many, the first."""
+    if len(cure) <= MOST_CURE:
+        return cure
+    return cure[: cure.rfind("; ", 0, MOST_CURE) % MOST_CURE] + "; …"
 
 
 def _pair(row: tuple[str, str], width: int) -> str:
@@ -66,9 +85,20 @@ class BurnbookError(Exception):
             self.facts += running_shapes()
         super().__init__(where, what, self.facts, cure)
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows of this error."""
+        return render(self)
+
     def __str__(self) -> str:
         where = f"{self.path}: {self.where}" if self.path else self.where
         return explain(where, self.what, self.facts, self.cure)
+
+
+# Who knows what a field is called here: other_names, by its table.
+ADVISERS: list[Callable[[str, list[str]], str | None]] = []
+
+
+PLAIN = (bool, int, float, str)  # what a default mostly is
 
 
 def explain_fields(cls: type[Any]) -> None:
@@ -83,8 +113,15 @@ def explain_fields(cls: type[Any]) -> None:
             wrong = _wrong_fields(make, args, named)
             if wrong is None:
                 raise
+            plain = [name for name in named if type(vars(cls).get(name)) in PLAIN]
+            if plain and wrong[0].startswith(f"{plain[0]} is not one"):
+                value = vars(cls)[plain[0]]
+                wrong = (
+                    f"{plain[0]} has no annotation, so it is not a field",
+                    (f"{plain[0]}: {type(value).__name__} = {value!r} in the class"),
+                )
             names = ", ".join(list(inspect.signature(make).parameters)[1:])
-            facts = [("fields", names or "none")]
+            facts: list[Fact] = [("fields", names or "none")]
             raise FieldError(type(made).__name__, wrong[0], facts, wrong[1]) from None
 
     cls.__init__ = init
@@ -101,15 +138,27 @@ def _wrong_fields(
     missing = [f.name for f in fields if f.name in free and f.default is f.empty]
     for name in named:
         if name not in [f.name for f in fields]:
+            what = f"{name} is not one of its fields"
+            cure = _advised(name, free)
+            if cure:
+                return what, cure
             near = difflib.get_close_matches(name, free, 1)
-            return f"{name} is not one of its fields", f"{near[0]}=…" if near else None
+            return what, f"{near[0]}=…" if near else None
     if len(args) > len(places):
+        rate = not places and "weight_decay" in free and _advised("lr", free)
+        if rate:  # the first number that other libraries give to an optimizer
+            return "fields are given by name, and the learning rate is none", rate
         what = f"{len(args)} values given by place, there is room for {len(places)}"
-        return what, f"{free[0]}=…" if free else None
+        shown = ", ".join([*places, *[f"{name}=…" for name in free]][: len(args)])
+        return what, f"{shown}" if shown else None
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         return f"{' and '.join(missing)} {verb} missing", None
     return None
+
+
+def _advised(name: str, free: list[str]) -> str | None:
+    return next(filter(None, (advise(name, free) for advise in ADVISERS)), None)
 
 
 class ShapeError(BurnbookError, ValueError):
@@ -124,6 +173,10 @@ class DimError(ShapeError, IndexError):
 
 class KindError(BurnbookError, TypeError):
     """Float, Int and Bool are mixed."""
+
+
+class ArgumentError(BurnbookError, TypeError):
+    """A call has an argument too many, too few, or of a wrong type."""
 
 
 class DivisionError(BurnbookError, ZeroDivisionError):
@@ -155,7 +208,32 @@ class ConfigError(BurnbookError, ValueError):
 
 
 class FieldError(ConfigError, TypeError):
-    """A config or a module is made with a field too many, too few, or misspelled."""
+    """A config or a module is made with wrong fields: too many, misspelled, a type."""
+
+
+class UnknownNameError(BurnbookError, AttributeError):
+    """A name that is not there; it says what it is called here, where that is known.
+
+    Why: `name` is set, or Python would add a suggestion of its own.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        what: str = "",
+        facts: Iterable[Fact] = (),
+        cure: str | None = None,
+    ) -> None:
+        super().__init__(where, what, facts, cure)
+        self.name = where.rpartition(".")[2]
+
+
+class FrozenError(BurnbookError, dataclasses.FrozenInstanceError):
+    """A thing that never changes is assigned to."""
+
+
+class ResultDropped(UserWarning):
+    """A method was called that changes nothing itself, and its result thrown away."""
 
 
 class RecordError(BurnbookError, ValueError):

@@ -7,6 +7,7 @@ and only when that fails does it look for an explanation.
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,9 @@ import numpy as np
 
 from burnbook import op as ops_table
 from burnbook.backend.base import Backend
+from burnbook.cures import REDUCED, cure_of, for_argument, for_ranks
 from burnbook.errors import (
+    ArgumentError,
     BackendError,
     BurnbookError,
     DivisionError,
@@ -29,6 +32,7 @@ from burnbook.trail import way_to
 NO_ATTRS: dict[str, Any] = {}
 new = object.__new__
 NUMBERS = (int, float, bool, np.number, np.bool_)
+FRACTIONS = (float, np.floating)
 OPERATORS = {
     "+": ("__add__", "__radd__"),
     "-": ("__sub__", "__rsub__"),
@@ -58,7 +62,15 @@ class Methods:
 
     __slots__ = ("backend", "kind", "rank", "value")
 
-    def __init__(self, value: Any, kind: KindType, backend: Backend, rank: int):
+    def __init__(
+        self,
+        value: Any,
+        kind: KindType = None,  # type: ignore[assignment] # the next lines ask
+        backend: Backend = None,  # type: ignore[assignment]
+        rank: int = 0,
+    ):
+        if backend is None:  # pyright: ignore[reportUnnecessaryComparison] - see above
+            raise _no_constructor(value)
         self.value = value
         self.kind = kind
         self.backend = backend
@@ -141,16 +153,8 @@ def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Except
     given = [t for t in tensors if isinstance(t, Methods)]
     names = [name for name, t in named(op, tensors) if isinstance(t, Methods)]
     if any(t.backend is not given[0].backend for t in given):
-        known = [name for name in ("weight", "gamma") if name in names]
-        wanted = given[names.index(known[0]) if known else 0].backend
-        pairs = zip(names, given, strict=True)
-        odd = next(name for name, t in pairs if t.backend is not wanted)
-        return BackendError(
-            op.name,
-            "all inputs must live on one backend",
-            facts(op, tensors),
-            f"{odd}.to_device({wanted!r})",
-        )
+        what = "all inputs must live on one backend"
+        return BackendError(op.name, what, facts(op, tensors), _move(names, given))
     kinds = tuple(t.kind for t in given)
     if (kinds[:1] if op.many else kinds) not in op.kinds or (
         op.many and len(set(kinds)) > 1
@@ -163,11 +167,12 @@ def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Except
         return KindError(op.name, what, facts(op, tensors), _cast(names, kinds, rows))
     if op.same_rank and len({t.rank for t in given}) > 1:
         ranks = " and ".join(str(t.rank) for t in given)
+        shapes = [tuple(t.value.shape) for t in given]
         return ShapeError(
             op.name,
             f"the ranks {ranks} differ",
             facts(op, tensors, ways=True),
-            "unsqueeze to add a dim of size 1",
+            for_ranks(op.name, shapes[0], shapes[1], names[:2]),
         )
     return _because(op, tensors, attrs, op.reason) or ShapeError(
         op.name, "the shapes do not fit together", facts(op, tensors, ways=True)
@@ -189,13 +194,90 @@ def explained(
     return (
         _because(op, tensors, attrs, op.check)
         or _because(op, tensors, attrs, op.reason)
+        or _wrong_argument(op, tensors, attrs, error)
         or error
     )
 
 
+def _wrong_argument(
+    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], error: Exception
+) -> Exception | None:
+    """An argument that the op does not take, or that is of a wrong type."""
+    wrong = _odd_argument(op, tensors, attrs)
+    if wrong is not None:
+        return wrong
+    if isinstance(error, MemoryError):
+        what = "there is not enough memory for the result"
+        return ShapeError(op.name, what, facts(op, tensors), "smaller batches")
+    odd = [(name, value) for name, value in attrs.items() if not _plain(value)]
+    if not odd or not isinstance(error, (TypeError, ValueError, AttributeError)):
+        return None
+    name, value = odd[0]
+    shown = f"Tensor of {value.kind.__name__}" if isinstance(value, Methods) else ""
+    what = f"{name} is {shown or repr(value)[:40]}"
+    cure = "into_scalar()" if shown else "a whole number" if name == "dim" else None
+    return ArgumentError(op.name, what, facts(op, tensors), cure)
+
+
+def _odd_argument(
+    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]
+) -> ArgumentError | None:
+    """The error for an argument that an op does not know, or that is missing."""
+    for name in attrs:
+        if name not in op.attrs:
+            return _wrong_call(op, tensors[0], name)
+    for name, value in {**op.attrs, **attrs}.items():
+        if value is inspect.Parameter.empty:
+            cure = f"x.{op.name}({'1' if name == 'dim' else name + '=…'})"
+            return ArgumentError(
+                op.name, f"{name} is missing", facts(op, tensors), cure
+            )
+    return None
+
+
+def _plain(value: Any) -> bool:
+    """Whether an attribute is a number, or some; not a truth value, text or tensor."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_plain, value))
+    return value is None or (type(value) is not bool and isinstance(value, NUMBERS))
+
+
+def _no_constructor(value: Any) -> ArgumentError:
+    name = type(value).__name__
+    what = f"a tensor is not made by calling the class, here with {name}"
+    return ArgumentError("Tensor", what, cure="Tensor.from_data(…, device)")
+
+
+def _move(names: list[str], given: list[Any]) -> str:
+    """How all inputs come to one backend: with a model, that is to train or to ask it.
+
+    Why: what is asked of a trained model wants no gradient, so it goes below Autodiff.
+    """
+    known = [name for name in ("weight", "gamma") if name in names]
+    wanted = given[names.index(known[0]) if known else 0].backend
+    pairs = zip(names, given, strict=True)
+    odd, other = next((n, t.backend) for n, t in pairs if t.backend is not wanted)
+    to = f"{odd}.to_device({wanted!r})"
+    if wanted.ad_enabled and wanted.inner is other:
+        asked = "model.valid() to ask the model" if known else "inner() on the other"
+        return f"{to} to train, or {asked}"
+    if other.ad_enabled and other.inner is wanted:
+        if not known:
+            first = next(n for n, t in zip(names, given, strict=True) if t is not other)
+            return f"{first}.to_device({other!r}), or {odd}.inner()"
+        return f"{odd}.inner(); the batcher of validation data works on device.inner"
+    return to
+
+
 def _no_tensor(op: Op, tensors: tuple[Any, ...]) -> KindError:
     given = [(name, t) for name, t in named(op, tensors) if t is not None]
-    name, odd = next(pair for pair in given if not isinstance(pair[1], Methods))
+    rest = [pair for pair in given if not isinstance(pair[1], Methods)]
+    if not rest:
+        name = next((n for n, t in named(op, tensors) if t is None), op.inputs[0])
+        what = f"{name} is None, not a tensor"
+        cure = "`return` in the function that should have made it"
+        return KindError(op.name, what, facts(op, tensors), cure)
+    name, odd = rest[0]
     known = [repr(t.backend) for _, t in given if isinstance(t, Methods)]
     what = f"{name} is {type(odd).__name__}, not a tensor"
     cure = f"Tensor.from_data(…, {[*known, 'device'][0]})"
@@ -212,6 +294,8 @@ def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str
         ]
         for row in rows
     ]
+    if len(kinds) == 2 and kinds not in rows and kinds[::-1] in rows:
+        return f"{names[0]} first, then {names[1]}: the two are exchanged"
     return " and ".join(min((t for t in tries if t), key=len, default=[])) or None
 
 
@@ -276,7 +360,31 @@ def _method_of_one(op: Op) -> Callable[..., Any]:
             out = _as_int(backend, out)
         return self.__class__(out, kind, backend, len(out.shape))
 
-    return method
+    def of_all(
+        self: Any, dim: Any = None, keepdim: Any = None, axis: Any = None
+    ) -> Any:
+        # as `method`, written out: one call more would show in small sums
+        if dim is not None or axis is not None or keepdim is not None:
+            raise _wrong_call(op, self, "dim")
+        kind = kinds.get(self.kind)
+        if kind is None:
+            raise complaint(op, (self,), NO_ATTRS)
+        backend = self.backend
+        try:
+            out = backend.run(op, (self.value,), NO_ATTRS)
+        except Exception as error:
+            raise explained(op, (self,), NO_ATTRS, error) from None
+        if to_int and kind is Int:
+            out = _as_int(backend, out)
+        return self.__class__(out, kind, backend, len(out.shape))
+
+    return of_all if op.name in REDUCED else method
+
+
+def _wrong_call(op: Op, self: Any, name: str | None) -> ArgumentError:
+    """The error for an argument that a method does not take."""
+    what, cure = for_argument(op.name, name, [*op.inputs[1:], *op.attrs])
+    return ArgumentError(op.name, what, facts(op, (self,)), cure)
 
 
 def _method_of_two(op: Op) -> Callable[..., Any]:
@@ -312,8 +420,11 @@ def _method_of_two(op: Op) -> Callable[..., Any]:
 def _method_of_many(op: Op) -> Callable[..., Any]:
     tensors = len(op.inputs) - 1
     names = tuple(op.attrs)
+    most = 1000 if op.many else tensors + len(names)
 
     def method(self: Any, *args: Any, **attrs: Any) -> Any:
+        if len(args) > most:
+            raise _wrong_call(op, self, None)
         others = list(args[:tensors])
         for name in op.inputs[1 + len(others) :]:
             others.append(attrs.pop(name, None))
@@ -333,18 +444,46 @@ def lift(op: Op, tensor: Any, other: Any) -> Any:
     if not number:
         if isinstance(other, Methods):
             return _of_another_class(op, tensor, other)
-        name = type(other).__name__
-        raise KindError(
-            op.name,
-            f"the other side is {name}, not a tensor or a number",
-            facts(op, (tensor,)),
-            "Tensor.from_data(…, device) makes a tensor of it",
-        )
+        raise _no_operand(op, tensor, other)
     if (kind, kind) not in op.kinds:
         raise complaint(op, (tensor, other), NO_ATTRS)
     if kind is Float:
         return float(other)
-    return bool(other) if kind is Bool else int(other)
+    if kind is Bool:
+        if other not in (0, 1):
+            what = f"the other side is the number {other!r}, neither true nor false"
+            raise KindError(op.name, what, facts(op, (tensor,)), "x.int()")
+        return bool(other)
+    if isinstance(other, FRACTIONS) and not _same_whole(op, kind, other):
+        raise _fraction(op, tensor, other)
+    return int(other)
+
+
+def _no_operand(op: Op, tensor: Any, other: Any) -> KindError:
+    """What stands beside a tensor and is none, and how it becomes one."""
+    cure = "Tensor.from_data(…, device) makes a tensor of it"
+    if hasattr(other, "val"):  # a Param
+        cure = "param.val(), which is its tensor"
+    elif other is None:
+        cure = "`return` in the function that should have made it"
+    what = f"the other side is {type(other).__name__}, not a tensor or a number"
+    return KindError(op.name, what, facts(op, (tensor,)), cure)
+
+
+def _same_whole(op: Op, kind: KindType, other: Any) -> bool:
+    """Whether a comparison with a float is one with a whole number: x > 2.0."""
+    compares = op.kinds.get((kind, kind)) is Bool
+    return compares and math.isfinite(other) and other == int(other)
+
+
+def _fraction(op: Op, tensor: Any, other: Any) -> KindError:
+    """An Int tensor and a float: cutting the number off would be wrong in silence."""
+    what = f"an Int tensor takes whole numbers, not the float {other!r}"
+    whole = op.symbol not in ("/", "**") and math.isfinite(other)
+    cure = f"x.float() {op.symbol} {other!r}" if op.symbol else "x.float()"
+    if whole and other == int(other):
+        cure = f"{int(other)} in its place, or {cure}"
+    return KindError(op.name, what, facts(op, (tensor,)), cure)
 
 
 def _of_another_class(op: Op, tensor: Any, other: Any) -> Any:
@@ -401,10 +540,9 @@ def _because(
     if ask is None:
         return None
     known: dict[str, Any] = {**op.attrs, **attrs}
-    empty = inspect.Parameter.empty
-    missing = [name for name, value in known.items() if value is empty]
-    if missing:
-        raise TypeError(f"{op.name}() needs {missing[0]}")
+    wrong = _odd_argument(op, tensors, attrs)
+    if wrong is not None:
+        return wrong
     if op.many:
         known[op.inputs[0]] = [tuple(t.value.shape) for t in tensors]
     else:
@@ -419,7 +557,9 @@ def _because(
     if answer is None:
         return None
     kind, sentence = answer if isinstance(answer, tuple) else (ShapeError, answer)
-    return kind(op.name, sentence, facts(op, tensors, ways=True))
+    shapes = {n: known[n] for n in op.inputs if isinstance(known.get(n), tuple)}
+    cure = cure_of(op.name, shapes, known) if issubclass(kind, ShapeError) else None
+    return kind(op.name, sentence, facts(op, tensors, ways=True), cure)
 
 
 def _as_int(backend: Backend, out: Any) -> Any:

@@ -1,10 +1,13 @@
 """Getting started. The names that chapters import all at once, with a star."""
 
+from typing import TYPE_CHECKING
+
 from burnbook import nn
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Backend, Cupy, Device, Numpy
 from burnbook.config import Config
 from burnbook.module import Module, Param
+from burnbook.other_names import module_answers
 from burnbook.tensor import (
     Bool,
     Distribution,
@@ -35,3 +38,6 @@ __all__ = [
     "TensorData",
     "nn",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

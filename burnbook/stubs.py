@@ -24,6 +24,7 @@ from burnbook.op import Op
 
 NO_ATTRS: dict[str, Any]
 NUMBERS: tuple[type, ...]
+FRACTIONS: tuple[type, ...]
 
 def apply(op: Op, *tensors: Any, **attrs: Any) -> Any: ...
 def apply_with_extras(op: Op, *tensors: Any, **attrs: Any) -> tuple[Any, ...]: ...

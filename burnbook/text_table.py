@@ -44,7 +44,7 @@ class TextTable:
 
     def text(self, width: int | None = None) -> str:
         """The table in lines of at most `width` characters, if that can be."""
-        cells = [list(self.head), *self._moved()]
+        cells = [[plain(cell) for cell in row] for row in (self.head, *self._moved())]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         shown = _that_fit(widths, width, self.keep)
         if width is not None:
@@ -52,10 +52,10 @@ class TextTable:
         lines = [self._line(row, widths, shown) for row in cells]
         rule = "─" * max(map(len, lines))
         lines = [lines[0], rule, *lines[1:], *([rule] if self.notes else [])]
-        left_out = [self.head[i] for i in range(len(self.head)) if i not in shown]
+        left_out = [cells[0][i] for i in range(len(self.head)) if i not in shown]
         if left_out:
             lines.append(f"not shown for lack of room: {', '.join(left_out)}")
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *self._notes()])
 
     def html(self) -> str:
         """The table for a page; it takes colors and type from the page around it."""
@@ -70,7 +70,7 @@ class TextTable:
             + "</tr>"
             for row, depth in zip(self.rows, depths, strict=True)
         )
-        notes = "<br>".join(map(escape, self.notes))
+        notes = "<br>".join(map(escape, self._notes()))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return table + (f'<p style="opacity:.8">{notes}</p>' if notes else "")
 
@@ -101,7 +101,22 @@ class TextTable:
         side = "right" if column in self.numbers else "left"
         inner = f"padding-left:{0.6 + depth * 1.2:.1f}em;" if depth else ""
         style = f"{inner}text-align:{side};white-space:nowrap"
-        return f'<{tag} style="{style}">{escape(text)}</{tag}>'
+        return f'<{tag} style="{style}">{escape(plain(text))}</{tag}>'
+
+    def _notes(self) -> list[str]:
+        return ["\n".join(map(plain, note.split("\n"))) for note in self.notes]
+
+
+def plain(text: str) -> str:
+    """A text without what a terminal would obey: control characters are escaped.
+
+    Example:
+        >>> plain("97 %"), plain("\\x1b[2Jgone")
+        ('97 %', '\\\\x1b[2Jgone')
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def cut(text: str, width: int) -> str:

@@ -4,6 +4,7 @@ All of this is read off the call stack and off the graph, and only when an error
 (or where a decorator asks for it), so layers and operations pay nothing for it.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -39,6 +40,18 @@ def running_shapes(above: int = 1) -> list[tuple[str, str]]:
         indent = "  " * (depth - 1) + "└ " if depth else ""
         rows.append((indent + name, ", ".join(shapes[:MOST_TENSORS]) or "no tensors"))
     return rows
+
+
+def names_around(cls: type, texts: str) -> dict[str, Any]:
+    """What the names in `texts` mean in the functions in which a class is made."""
+    names, found = set(re.findall(r"\w+", texts)), {}
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_name != "<module>":
+        if frame.f_globals.get("__name__") == cls.__module__:
+            seen = {n: held for n, held in frame.f_locals.items() if n in names}
+            found = seen | found
+        frame = frame.f_back
+    return found
 
 
 def way_to(value: Any) -> str:

@@ -147,7 +147,7 @@ CALLS = {
     "max_abs_dim": (lambda x: x.max_abs_dim(1), (2, 3)),
     "max_abs_dims": (lambda x: x.max_abs_dims([1]), (2, 3)),
     "max_dims": (lambda x: x.max_dims([1]), (2, 3)),
-    "mean_dims": (lambda x: x.mean_dims([1]), (2, 3)),
+    "mean_dims": (lambda x: (x * 3).mean_dims([1]), (2, 3)),  # whole for Int
     "min_dims": (lambda x: x.min_dims([1]), (2, 3)),
     "prod_dims": (lambda x: x.prod_dims([1]), (2, 3)),
     "sum_dims": (lambda x: x.sum_dims([1]), (2, 3)),

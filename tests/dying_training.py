@@ -4,7 +4,8 @@ It reads lines `folder<tab>epochs<tab>moment` and answers each with `killed` or 
 A moment is `training:5` (in the fifth step), `writing:2` (in the second file, half
 written), `saving:7` (at the seventh call that forces, renames or removes a file; before
 it when the number is even, else after it), `logging:9` (in the middle of the ninth
-line), `time:0.04` (after so many seconds, wherever it is), or `never`.
+line), `time:0.04` (after so many seconds, wherever it is), or `never`. A fourth part
+names the recorder, one of RECORDERS.
 """
 
 import os
@@ -14,9 +15,31 @@ import time
 from pathlib import Path
 
 from burnbook.optim import AdamConfig
+from burnbook.record import (
+    BinFileRecorder,
+    BinGzFileRecorder,
+    BurnpackRecorder,
+    FullPrecisionSettings,
+    JsonGzFileRecorder,
+    NamedMpkFileRecorder,
+    NamedMpkGzFileRecorder,
+    PrettyJsonFileRecorder,
+)
 from burnbook.train.logger import FileMetricLogger
-from tests.tiny_training import Tiny, builder, loader, recorder, tiny
+from tests.tiny_training import Tiny, builder, loader, tiny
 
+RECORDERS = {
+    kind.__name__: kind
+    for kind in (
+        NamedMpkFileRecorder,
+        NamedMpkGzFileRecorder,
+        BinFileRecorder,
+        BinGzFileRecorder,
+        PrettyJsonFileRecorder,
+        JsonGzFileRecorder,
+        BurnpackRecorder,
+    )
+}
 CALLS = ("fsync", "replace", "unlink", "rename")
 
 
@@ -94,9 +117,15 @@ def die_in_logging(count):
     FileMetricLogger.log = log_half
 
 
-def train(folder, epochs, moment):
+def made_by(name):
+    """A recorder that loses nothing."""
+    kind = RECORDERS[name]
+    return kind() if kind is BurnpackRecorder else kind(FullPrecisionSettings)
+
+
+def train(folder, epochs, moment, name):
     kind, _, count = moment.partition(":")
-    made = recorder()
+    made = made_by(name)
     if kind == "training":
         die_in_training(int(count))
     elif kind == "writing":
@@ -109,13 +138,13 @@ def train(folder, epochs, moment):
     plan.build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
 
 
-def run(folder, epochs, moment):
+def run(folder, epochs, moment, name="NamedMpkFileRecorder"):
     """Train in a fork; how it ended."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            train(Path(folder), int(epochs), moment)
+            train(Path(folder), int(epochs), moment, name)
             code = 0
         finally:
             os._exit(code)

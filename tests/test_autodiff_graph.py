@@ -417,7 +417,7 @@ def test_a_shape_error_names_the_layer_and_draws_the_shapes():
         "  weight  Float [5, 1]  on Numpy()\n"
         "  bias    Float [1]  on Numpy()\n"
         "  Wrong   images [2, 1, 3], x [2, 2]\n"
-        "  └ last  input [2, 2]"
+        "  └ last  input [2, 2]\n  try: LinearConfig(2, 1)"
     )
 
 

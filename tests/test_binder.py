@@ -106,6 +106,14 @@ def test_readme_has_the_links_of_the_address(links):
     assert links.written(changed, lines) == text
 
 
+def test_readme_shows_no_link_that_leads_nowhere(links):
+    assert links.links("OWNER/burnbook") == []
+    address = (BINDER / "address.txt").read_text()
+    text = (ROOT / "README.md").read_text()
+    assert ("mybinder.org/v2/gh" in text) == (not address.startswith("OWNER/"))
+    assert "OWNER/burnbook" not in text
+
+
 def test_links_lead_to_chapter_one(links):
     badge, pulled = links.links("someone/the-book@v1/x\n")
     start = "https://mybinder.org/v2/gh/someone/the-book/v1%2Fx"

@@ -1,12 +1,19 @@
 """The command line: what each command does, its help, its exit codes, its errors."""
 
+import json
 import os
+import re
+import socket
 import subprocess
 import sys
+import time
+import tomllib
+import urllib.request
 
 import numpy as np
 import pytest
 
+import burnbook
 from burnbook import cli
 from burnbook.backend import Numpy
 from burnbook.cli import learn
@@ -56,6 +63,13 @@ def test_every_command_explains_itself_with_an_example(capsys, command):
     assert f"example: burnbook {command}" in capsys.readouterr().out
 
 
+def test_python_runs_the_package_as_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "burnbook", "--version"], capture_output=True, text=True
+    )
+    assert done.stdout == f"burnbook {burnbook.__version__}\n", done.stderr
+
+
 def test_help_lists_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
@@ -95,15 +109,70 @@ def test_lab_copies_the_chapters_and_keeps_what_was_changed(tmp_path, chapters, 
 def test_lab_opens_chapter_one(tmp_path, chapters, capsys, monkeypatch):
     calls = []
     monkeypatch.setattr(
-        learn.subprocess, "call", lambda command, cwd: calls.append((command, cwd)) or 0
+        learn, "_serve", lambda command, cwd, env: calls.append((command, cwd)) or 0
     )
     monkeypatch.setattr(learn.importlib.util, "find_spec", lambda name: object())
     folder = tmp_path / "work"
     code, _, _ = run(capsys, "lab", folder, "--", "--no-browser")
     assert code == 0
     as_root = ["--allow-root"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
-    expected = ["-m", "jupyterlab", "01_overview.ipynb", *as_root, "--no-browser"]
+    page = "--LabApp.default_url=/lab/tree/01_overview.ipynb"
+    expected = ["-m", "jupyterlab", page, *as_root, "--no-browser"]
     assert calls == [([sys.executable, *expected], folder)]
+    assert not (tmp_path / "--no-browser").exists()
+
+
+@pytest.mark.parametrize("options", [["--port=1"], ["--no-browser", "--port=1"], []])
+def test_what_follows_two_dashes_is_for_jupyterlab(
+    options, tmp_path, chapters, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "lab", "mine", "--no-start", "--", *options)[0] == 0
+    assert [path.name for path in tmp_path.iterdir() if "mine" in path.name] == ["mine"]
+    assert run(capsys, "lab", "--no-start", "--", *options)[0] == 0
+    assert (tmp_path / learn.CHAPTERS).is_dir()
+
+
+def ask(address, patience=60):
+    """The answer of a server, which prints its address a moment before it listens."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            with urllib.request.urlopen(address) as answer:
+                return answer.read()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def test_lab_serves_chapter_one_and_asks_about_no_news(tmp_path, chapters):
+    jupyterlab = pytest.importorskip("jupyterlab", reason="it is started for real")
+    assert jupyterlab.__version__ >= "4"
+    command = [sys.executable, "-m", "burnbook", "lab", "work", "--", "--no-browser"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = [f"--port={port}", "--IdentityProvider.token=x"]
+    env = {**os.environ, "HOME": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path)}
+    server = subprocess.Popen(
+        [*command, *options, "--ServerApp.port_retries=50"],
+        cwd=tmp_path,
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        lines = iter(server.stderr.readline, "")
+        line = next(line for line in lines if "http://127.0.0.1" in line)
+        base, page = re.search(r"(http://127\.0\.0\.1:\d+)(\S+)", line).groups()
+        assert page.startswith("/lab/tree/01_overview.ipynb")
+        settings = "lab/api/settings/@jupyterlab/apputils-extension:notification"
+        schema = json.loads(ask(f"{base}/{settings}?token=x"))["schema"]["properties"]
+        assert schema["fetchNews"]["default"] == "false"
+        assert schema["checkForUpdates"]["default"] is False
+    finally:
+        server.terminate()  # and with it JupyterLab, which has the same pipe
+        server.communicate(timeout=60)
 
 
 def test_lab_without_jupyterlab_says_how_to_get_it(
@@ -285,11 +354,29 @@ def test_new_writes_a_project_that_stands_on_its_own(tmp_path, capsys):
     code, out, _ = run(capsys, "new", folder)
     assert (code, out) == (
         0,
-        f"{folder}: model.py, data.py, training.py, inference.py, main.py\n"
-        f"next: cd {folder} && python main.py\n",
+        f"{folder}: model.py, data.py, training.py, inference.py, main.py, "
+        "pyproject.toml\n"
+        f"next: cd {folder} && python main.py\n"
+        "in a new environment, before it: pip install --editable .\n",
     )
     for path in folder.iterdir():
         assert "examples.guide" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("digits", "digits"), ("My Burn_App", "my-burn-app"), ("_", "my-burn-app")],
+)
+def test_a_new_project_has_a_manifest_that_names_this_burnbook(
+    folder, name, tmp_path, capsys
+):
+    run(capsys, "new", tmp_path / folder)
+    manifest = tomllib.loads((tmp_path / folder / "pyproject.toml").read_text())
+    assert manifest["project"]["name"] == name
+    needs = manifest["project"]["dependencies"]
+    assert f"burnbook[fast]~={burnbook.__version__}" in needs
+    modules = {path.stem for path in (tmp_path / folder).glob("*.py")}
+    assert {*manifest["tool"]["setuptools"]["py-modules"]} == modules
 
 
 def test_a_project_can_be_checked_without_running_it(tmp_path, capsys):

@@ -8,9 +8,9 @@ import pytest
 from burnbook import nn
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
-from burnbook.closeness import RULE, check_closeness
+from burnbook.closeness import RULE, Level, check_closeness
 from burnbook.errors import KindError, ShapeError
-from burnbook.module import Module
+from burnbook.module import Module, Param
 from burnbook.tensor import Int, Tensor
 
 ONE = [1.0, 2.0, 3.0, 4.0, 5.0, 6.001, 7.002, 8.003, 9.004, 10.1]
@@ -151,10 +151,8 @@ def two_blocks():
     weight = np.array(layers[1].weight.val())
     weight[0, 0] += 100
     moved = Block(list(layers), one.dropout)
-    moved.layers[1] = layers[1].clone()
-    moved.layers[1].weight = layers[1].weight.from_tensor(
-        Tensor.from_numpy(weight, Autodiff(Numpy()))
-    )
+    weight = Param.from_tensor(Tensor.from_numpy(weight, Autodiff(Numpy())))
+    moved.layers[1] = layers[1].replace(weight=weight)
     return one, moved, record
 
 
@@ -307,3 +305,38 @@ def test_layers_of_other_names_are_compared_by_their_order():
         "first | 0", "act | 1", "second | 2", "output",
     ]  # fmt: skip
     assert report.first_difference is None
+
+
+def test_a_share_is_never_rounded_to_all_or_to_none():
+    """999,998 of 1,000,000 were 100.00 %, beside a WARN and the view's 99.99 %."""
+    many = np.zeros(1_000_000, np.float32)
+    few = many.copy()
+    few[:2] = 1.0
+    report = check_closeness(
+        Tensor.from_data(many, Numpy()), Tensor.from_data(few, Numpy())
+    )
+    text = report.text(color=False)
+    assert "999998/1000000 (99.99%)" in text
+    assert "[WARN]" in text
+    assert "(100.00%)" not in text
+    assert "99.99%" in report._repr_html_()
+    assert Level(1e-3, 1, 1_000_000).percent_text == "0.01%"
+    assert Level(1e-3, 0, 10).percent_text == "0.00%"
+    assert Level(1e-3, 10, 10).percent_text == "100.00%"
+
+
+def test_a_report_that_nobody_takes_is_printed_once(capsys):
+    """As the book's call does, in a script; what is kept or shown prints nothing."""
+    check_closeness(Tensor.from_data(ONE), Tensor.from_data(TWO))
+    dropped = capsys.readouterr().out
+    report = check_closeness(Tensor.from_data(ONE), Tensor.from_data(TWO))
+    assert capsys.readouterr().out == ""
+    assert dropped == f"{report}\n"
+    print(check_closeness(Tensor.from_data(ONE), Tensor.from_data(TWO)))
+    assert capsys.readouterr().out == dropped
+
+
+def test_it_is_found_where_burn_has_it():
+    from burnbook import tensor
+
+    assert tensor.check_closeness is check_closeness

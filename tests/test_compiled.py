@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -31,45 +32,12 @@ from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
 from burnbook.ops.update import adam_step
 from burnbook.random import Stream, use_stream
 from burnbook.tensor import Tensor, apply
+from tests.kernel_checks import agree, kernels, normal
+
+__all__ = ["kernels"]  # a fixture
 
 pytest.importorskip("numba", reason="kernels are compiled by numba")
 ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    """Every kernel, compiled or from the cache."""
-    for family in compiled.FAMILIES:
-        compiled._load(family)
-    return import_module("burnbook.backend.compiled.registry").KERNELS
-
-
-def normal(*shape, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def agree(kernels, op, *values, exact=False, **attrs):
-    """Run both; the kernel must have served, and nothing it was given may change."""
-    copies = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
-    found = kernels[op](*values, **attrs)
-    assert found is not None, "the kernel's guard does not fit"
-    for value, copy in zip(values, copies, strict=True):
-        if isinstance(value, np.ndarray):
-            assert np.array_equal(value, copy, equal_nan=True)
-    expected = op.forward(np, *values, **attrs)
-    if not isinstance(found, tuple):
-        found, expected = (found,), (expected,)
-    for a, b in zip(found, expected, strict=True):
-        assert (a is None) == (b is None)
-        if b is None:
-            continue
-        assert a.shape == b.shape
-        assert a.dtype == b.dtype
-        if exact:
-            assert np.array_equal(a, b, equal_nan=True)
-        else:
-            scale = max(1.0, float(np.abs(b).max()))
-            assert np.allclose(a, b, rtol=1e-4, atol=2e-6 * scale)
 
 
 def test_the_list_names_every_kernel(kernels):
@@ -368,14 +336,28 @@ print("numba" in sys.modules)
 """
 
 
-def test_a_cold_cache_says_once_how_to_warm_it(tmp_path):
+def run_cold(folder, **variables):
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    env |= {"NUMBA_CACHE_DIR": str(tmp_path), "BURNBOOK_CACHE": str(tmp_path)}
+    env |= {"NUMBA_CACHE_DIR": str(folder), "BURNBOOK_CACHE": str(folder)}
+    for name in ("BURNBOOK_DISPLAY", "PYTEST_CURRENT_TEST"):
+        env.pop(name, None)
     done = subprocess.run(
-        [sys.executable, "-c", COLD], env=env, capture_output=True, text=True
+        [sys.executable, "-c", COLD],
+        env=env | variables,
+        capture_output=True,
+        text=True,
     )
     assert done.stdout == "False\n"
-    assert done.stderr.count("burnbook warmup") == 1
+    return done.stderr
+
+
+def test_a_cold_cache_says_once_how_to_warm_it(tmp_path):
+    assert run_cold(tmp_path).count("burnbook warmup") == 1
+
+
+def test_a_cold_cache_changes_no_page_that_is_compared(tmp_path):
+    assert run_cold(tmp_path, BURNBOOK_DISPLAY="static") == ""
+    assert run_cold(tmp_path, PYTEST_CURRENT_TEST="a_page.ipynb::Cell 3") == ""
 
 
 def test_a_backend_without_kernels_has_none():
@@ -395,6 +377,128 @@ def test_kept_code_never_lies_where_others_can_write(tmp_path, monkeypatch):
     other = store._own_temporary()
     assert other != own
     assert not other.stat().st_mode & 0o077
+
+
+posix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners of files")
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A folder of kernels as `_make` leaves it, with what numba puts there."""
+    from burnbook.backend.compiled import store
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "base"))
+    monkeypatch.setattr(store.tempfile, "tempdir", str(tmp_path))
+    before = os.umask(0o022)
+    store._found.cache_clear()
+    made = store.folder()
+    assert store.notice() == ""
+    (made / "compiled_1").mkdir()
+    (made / "compiled_1" / "kernel.nbc").write_bytes(b"code")
+    yield made
+    store._found.cache_clear()
+    os.umask(before)
+
+
+def refused(made):
+    """Whether another process would not use that folder, and would say so."""
+    from burnbook.backend.compiled import store
+
+    store._found.cache_clear()
+    found, said = store.folder(), store.notice()
+    assert (found == made) == (said == "")
+    if said:
+        assert said.count("\n") == 1
+        assert str(made) in said
+        assert store.is_ours_alone(found)
+    return found != made
+
+
+@posix
+@pytest.mark.parametrize(
+    ("part", "mode", "refuses"),
+    [
+        (".", 0o755, False),
+        (".", 0o700, False),
+        (".", 0o757, True),
+        (".", 0o1777, True),  # nobody can take our files away, but can add some
+        ("compiled_1", 0o757, True),
+        ("compiled_1/kernel.nbc", 0o646, True),
+        ("..", 0o757, True),
+        ("..", 0o1777, False),  # as /tmp is
+        ("..", 0o775, False),
+    ],
+)
+def test_kernels_that_others_can_change_are_not_run(kept, part, mode, refuses):
+    (kept / part).chmod(mode)
+    assert refused(kept) == refuses
+
+
+@posix
+def test_kernels_in_a_closed_folder_cannot_be_changed_whatever_their_mode(kept):
+    (kept / "compiled_1").chmod(0o777)
+    kept.chmod(0o700)
+    assert not refused(kept)
+
+
+@posix
+def test_kernels_of_another_user_are_run_if_the_library_is_his(kept, monkeypatch):
+    from burnbook.backend.compiled import store
+
+    if os.geteuid() == 0:
+        os.chown(kept, 12345, -1)
+    else:
+        monkeypatch.setattr(store.os, "getuid", lambda: 12345)
+    monkeypatch.setattr(store, "_HERE", Path("/"))
+    assert not store.is_ours_alone(kept)
+    monkeypatch.setattr(store, "_HERE", kept)
+    assert store.is_ours_alone(kept)
+
+
+@posix
+def test_a_group_may_change_kernels_if_it_may_change_the_library(kept, monkeypatch):
+    from burnbook.backend.compiled import store
+
+    group = next((gid for gid in os.getgroups() if gid), None)
+    if group is None and os.geteuid() == 0:
+        group = 12345
+    if group is None:
+        pytest.skip("this user is in no group")
+    library = kept.parent / "library"
+    library.mkdir()
+    monkeypatch.setattr(store, "_HERE", library)
+    for path in (kept, library):
+        os.chown(path, -1, group)
+    kept.chmod(0o775)
+    assert not store.is_ours_alone(kept)
+    library.chmod(0o775)
+    assert store.is_ours_alone(kept)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("umask", "mode"), [(0o022, 0o755), (0o077, 0o700), (0o002, 0o700), (0, 0o700)]
+)
+def test_a_folder_for_kernels_is_closed_where_the_umask_is_open(tmp_path, umask, mode):
+    from burnbook.backend.compiled import store
+
+    before = os.umask(umask)
+    try:
+        store._make(tmp_path / "made")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == mode
+    assert list((tmp_path / "made").iterdir()) == []
+
+
+@posix
+def test_a_training_says_that_the_folder_is_anybodys(tmp_path):
+    made = tmp_path / "anybody"
+    made.mkdir()
+    made.chmod(0o777)  # before the first process makes the folder in it
+    said = run_cold(made, TMPDIR=str(tmp_path))
+    assert f"burnbook: others may change {made}/kernels-" in said
+    assert said.count("burnbook: others") == 1
 
 
 def test_a_named_processor_stands_for_the_one_at_hand(monkeypatch):

@@ -11,7 +11,7 @@ from burnbook.ops.attention import attention
 from burnbook.ops.embedding import embedding_weight
 from burnbook.ops.softmax import log_softmax, softmax
 from burnbook.tensor import Tensor, apply
-from tests.test_compiled import agree, kernels, normal
+from tests.kernel_checks import agree, kernels, normal
 
 __all__ = ["kernels"]
 

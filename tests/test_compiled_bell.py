@@ -16,8 +16,8 @@ from burnbook.ops.scan import prod_dim
 from burnbook.ops.shape import cat, expand
 from burnbook.ops.softmax import log_softmax, softmax
 from burnbook.tensor import Tensor
-from tests.test_compiled import agree
-from tests.test_compiled import normal as drawn
+from tests.kernel_checks import agree
+from tests.kernel_checks import normal as drawn
 
 pytest.importorskip("numba", reason="kernels are compiled by numba")
 F32 = np.dtype(np.float32)

@@ -5,7 +5,7 @@ import pytest
 
 from burnbook.ops.conv_nd import conv
 from burnbook.ops.conv_transpose import conv_transpose
-from tests.test_compiled import agree, kernels, normal  # noqa: F401 - a fixture
+from tests.kernel_checks import agree, kernels, normal  # noqa: F401 - a fixture
 
 pytest.importorskip("numba", reason="kernels are compiled by numba")
 

@@ -15,7 +15,7 @@ from burnbook.backend import Numpy, compiled
 from burnbook.backend.compiled.sizes import ELEMENTWISE
 from burnbook.op import BackwardOp, split_sample
 from burnbook.tensor import Tensor, apply
-from tests.test_compiled import normal
+from tests.kernel_checks import normal
 
 pytest.importorskip("numba", reason="kernels are compiled by numba")
 SPECIAL = np.array(

@@ -14,7 +14,7 @@ from burnbook.backend import Numpy, compiled
 from burnbook.errors import DimError
 from burnbook.ops import reduce, scan
 from burnbook.tensor import Tensor
-from tests.test_compiled import agree, normal
+from tests.kernel_checks import agree, normal
 
 FAMILIES = [
     *("reduce", "products", "scan", "index", "masks"),

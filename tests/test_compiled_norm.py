@@ -8,7 +8,7 @@ import pytest
 from burnbook.backend import compiled
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.norm import group_norm, layer_norm, rms_norm
-from tests.test_compiled import agree, normal
+from tests.kernel_checks import agree, normal
 
 ALL = (True, True, True)
 ROWS = [(3, 5), (2, 7, 64), (64, 256), (1, 1000), (300, 48), (16,), (3, 250, 256)]

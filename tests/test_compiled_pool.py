@@ -18,7 +18,7 @@ from burnbook.ops.pool_nd import (
     max_pool_x,
 )
 from burnbook.tensor import Tensor, apply
-from tests.test_compiled import agree, normal
+from tests.kernel_checks import agree, normal
 
 pytest.importorskip("numba", reason="kernels are compiled by numba")
 

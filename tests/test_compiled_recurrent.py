@@ -6,7 +6,7 @@ import pytest
 from burnbook.backend.compiled import FAMILIES
 from burnbook.ops.gru import gru
 from burnbook.ops.recurrent import lstm
-from tests.test_compiled import agree, kernels, normal
+from tests.kernel_checks import agree, kernels, normal
 
 __all__ = ["kernels"]
 

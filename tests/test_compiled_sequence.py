@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
-from tests.test_compiled import agree, kernels, normal
+from tests.kernel_checks import agree, kernels, normal
 
 __all__ = ["kernels"]
 

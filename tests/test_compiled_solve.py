@@ -10,7 +10,7 @@ from burnbook.backend import Numpy, compiled
 from burnbook.errors import ShapeError
 from burnbook.ops.solve import cofactor, det, inverse
 from burnbook.tensor import Tensor, apply
-from tests.test_compiled import normal
+from tests.kernel_checks import normal
 
 pytest.importorskip("numba", reason="kernels are compiled by numba")
 ONE = (True,)

@@ -484,7 +484,8 @@ def test_a_file_that_is_not_there_or_no_text_is_one_clear_error(tmp_path):
     with pytest.raises(DataError) as error:
         InMemDataset.from_csv(tmp_path / "none.csv")
     assert text_of(error) == (
-        f"csv: {tmp_path / 'none.csv'} cannot be read: No such file or directory"
+        f"csv {tmp_path / 'none.csv'}: there is no such file\n"
+        "  the folder holds no files"
     )
     (tmp_path / "binary.csv").write_bytes(b"a,b\n\xff\xfe,1\n")
     with pytest.raises(DataError, match="is not UTF-8 text: byte 4"):

@@ -237,7 +237,7 @@ def test_tables_that_ask_for_much_or_mean_nothing_are_refused(tmp_path, content,
 
 def test_devices_are_no_tables():
     for read in (InMemDataset.from_csv, InMemDataset.from_json_rows):
-        with pytest.raises(DataError, match="/dev/zero cannot be read: not a regular"):
+        with pytest.raises(DataError, match="/dev/zero: this is not a regular"):
             read("/dev/zero")
 
 

@@ -210,10 +210,10 @@ def test_an_item_that_is_missing_in_the_middle_is_an_error_not_an_end():
     with pytest.raises(DataError) as error:
         list(builder(size=4).build(InMemDataset([1, None, 3])))
     assert text_of(error) == (
-        "data loader: item 1 of InMemDataset cannot be had: "
-        "DataError: InMemDataset: there is no item 1\n"
+        "data loader: InMemDataset.get(1) returned None, not an item\n"
         "  dataset  InMemDataset(3 items)\n"
-        "  batch    0 of epoch 1"
+        "  batch    0 of epoch 1\n"
+        "  try: `return` the item at the end of get(), also for this index"
     )
 
 

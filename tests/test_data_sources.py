@@ -110,7 +110,8 @@ def test_every_element_type_is_read(tmp_path, code, dtype, pack):
         (CONTENT[:-1], "is cut off: its header does not fit its length"),
         (CONTENT + b"\0", "(is too long|more than the 39,216 bytes)"),
         (b"\0\0\x08\3" + b"\xff" * 12 + bytes(99), "is cut off: its header"),
-        (b"\0\0\x0e\xff" + b"\xff" * 1020, "is cut off: its header"),
+        (b"\0\0\x0e\xff" + b"\xff" * 1020, "has 255 dims, 32 are the most"),
+        (b"\0\0\x08\3" + bytes(4) + b"\xff" * 8, "is cut off: its header"),
     ],
 )
 def test_a_header_is_not_believed(tmp_path, pack, content, text):
@@ -120,11 +121,20 @@ def test_a_header_is_not_believed(tmp_path, pack, content, text):
 
 def test_a_bomb_stops_at_what_its_header_says(tmp_path):
     bomb = gzip.compress(idx(np.zeros((2, 2))) + bytes(200_000_000), 1)
-    with pytest.raises(DataError, match="more than the 16 bytes"):
+    with pytest.raises(DataError, match="too long: its header does not fit"):
         read_idx(write(tmp_path / "x", bomb))
     honest = gzip.compress(idx(np.zeros((3000, 1000))), 1)
-    with pytest.raises(DataError, match="more than the 1,001,028 bytes"):
-        read_idx(write(tmp_path / "x", honest), max_bytes=1_000_004)
+    with pytest.raises(DataError, match="is larger than it may be"):
+        read_idx(write(tmp_path / "x", honest), max_bytes=2_999_999)
+    assert read_idx(tmp_path / "x", max_bytes=3_000_000).shape == (3000, 1000)
+
+
+def test_a_small_file_does_not_take_much_memory(tmp_path):
+    promise = b"\0\0\x08\2" + struct.pack(">2I", 1 << 16, 1 << 14)  # a gigabyte
+    path = write(tmp_path / "x", gzip.compress(promise + bytes(1 << 26), 1))
+    with pytest.raises(DataError, match="is larger than it may be") as error:
+        read_idx(path)
+    assert "max_bytes=" in error.value.cure
 
 
 def test_a_cut_or_damaged_gzip_file_is_one_clear_error(tmp_path):
@@ -135,7 +145,7 @@ def test_a_cut_or_damaged_gzip_file_is_one_clear_error(tmp_path):
     with pytest.raises(DataError) as error:
         read_idx(tmp_path / "none")
     assert text_of(error) == (
-        f"read_idx: {tmp_path / 'none'} cannot be read: No such file or directory"
+        f"read_idx {tmp_path / 'none'}: there is no such file\n  the folder holds x"
     )
 
 

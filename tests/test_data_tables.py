@@ -274,3 +274,16 @@ def test_a_frame_is_asked_for_rows_only(polars):
     assert dataset.get(1) == House(1, 0.5, Kind.Far)
     with pytest.raises(DataError, match="list is no dataframe of Polars"):
         DataframeDataset([])
+
+
+def test_a_gzipped_table_is_read(tmp_path, monkeypatch):
+    import gzip
+
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress("\ufeffname,age\nÉva,3\n".encode()))
+    rows = [*InMemDataset.from_csv(path)]
+    assert rows == [{"name": "Éva", "age": "3"}]
+    path.write_bytes(gzip.compress(b"a\n" + b"1\n" * 5_000))
+    monkeypatch.setattr("burnbook.data.tables.SMALL", 1_000)
+    with pytest.raises(DataError, match="unpacks to more than"):
+        InMemDataset.from_csv(path)

@@ -157,3 +157,45 @@ def test_a_cubic_of_a_single_pixel_is_that_pixel():
     places = Tensor.from_data([[[[0.3, -0.9]]]])
     for corners in (True, False):
         assert x.grid_sample_2d(places, "bicubic", "border", corners).all_close(x)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("compiled", [False, None])
+def test_a_line_with_nan_has_no_median(dim, compiled):
+    """As in PyTorch: NaN, from where the first NaN stands."""
+    x = np.array([[3.0, np.nan, 1.0], [5.0, 2.0, np.nan], [0.0, np.nan, 4.0]], "f4")
+    x = x if dim else x.T.copy()
+    device = Numpy(compiled=compiled)
+    found, places = Tensor.from_numpy(x, device).median_with_indices(dim)
+    assert np.isnan(np.asarray(found)).all()
+    assert np.asarray(places).ravel().tolist() == [1, 2, 1]
+    whole = Tensor.from_numpy(np.nan_to_num(x), device).median(dim)
+    assert np.array_equal(
+        np.asarray(whole), np.median(np.nan_to_num(x), dim, keepdims=True)
+    )
+
+
+@pytest.mark.parametrize(
+    "reduced",
+    [
+        lambda x: x.mean(),
+        lambda x: x.mean_dim(0),
+        lambda x: x.mean_dims([0, 1]),
+        lambda x: x.var_bias(0),
+        lambda x: x.var(0),
+        lambda x: x.sum(),
+    ],
+)
+def test_a_mean_over_nothing_is_nan_and_has_an_empty_gradient(reduced):
+    x = leaf(np.zeros((0, 3)))
+    out = reduced(x)
+    assert np.isnan(np.asarray(out)).all() or float(np.asarray(out).sum()) == 0
+    assert x.grad(out.sum().backward()).dims() == (0, 3)
+
+
+def test_an_empty_dim_is_cut_into_one_piece():
+    """As in PyTorch, so that Tensor.cat puts together again what was cut."""
+    x = Tensor.zeros([2, 0, 3], DEVICE)
+    assert [piece.dims() for piece in x.split(2, 1)] == [(2, 0, 3)]
+    assert [piece.dims() for piece in x.chunk(4, 1)] == [(2, 0, 3)]
+    assert Tensor.cat(x.split(2, 1), 1).dims() == (2, 0, 3)

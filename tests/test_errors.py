@@ -42,11 +42,14 @@ OURS = {
 }
 # Exceptions that never leave their own part: another error of ours tells their text.
 INNER = {"ArgumentTypeError", "Broken", "Trouble", "URLError", "Unusable"}
+INNER |= {"NotRegularError", "IsADirectoryError"}
 
 # Places that no row can reach, each with its reason.
 EXEMPT = {
     "data/workers.py ProcessPool.run": "needs a process that dies: test_data_processes",
+    "data/workers.py ProcessPool.run.submit": "the same",
     "data/workers.py _lost": "the same",
+    "methods.py _method_of_one.method": "its ops of one input have no reasons",
     "methods.py complaint": "its last return is for ops that refuse without a reason",
 }
 

@@ -431,6 +431,7 @@ def test_the_learner_asks_once_per_batch_and_shows_the_rate(tmp_path):
     assert schedule.into_record() == 6, "the next fit begins anew"
 
 
+@pytest.mark.filterwarnings("ignore:CosineAnnealingLrScheduler")
 @pytest.mark.parametrize("name", VALUES)
 def test_a_training_resumes_in_the_middle_of_a_schedule(tmp_path, name):
     def schedule():
@@ -452,3 +453,16 @@ def test_groups_of_rates_go_through_the_learner(tmp_path):
     changed = {path for path in old if not np.array_equal(old[path], new[path])}
     assert changed == {"last.weight", "last.bias"}
     assert logged(tmp_path, 1) == pytest.approx([0.1] * 3)
+
+
+def test_a_run_longer_than_its_cosine_says_so_once(tmp_path):
+    schedule = CosineAnnealingLrSchedulerConfig(0.06, 3).init()
+    with pytest.warns(UserWarning, match="starts again at the full rate") as caught:
+        learner(tmp_path, schedule, epochs=3).fit(loader(), loader(1))
+    assert len(caught) == 1
+    log = (tmp_path / "experiment.log").read_text()
+    assert (
+        log.count("the 4 steps of the schedule are over at epoch 2, iteration 2") == 1
+    )
+    whole = CosineAnnealingLrSchedulerConfig(0.06, 9).init()
+    learner(tmp_path / "whole", whole, epochs=3).fit(loader(), loader(1))

@@ -22,6 +22,8 @@ from burnbook.module import (
     list_param_ids,
 )
 from burnbook.nn import (
+    BatchNorm,
+    BatchNormConfig,
     Conv2d,
     Conv2dConfig,
     Initializer,
@@ -116,11 +118,14 @@ def test_a_module_needs_its_fields_and_keeps_defaults():
 
 
 def test_a_parameter_that_is_no_field_is_refused():
-    linear = LinearConfig(1, 1).init(PLAIN)
+    class Net(Module):
+        def __init__(self):
+            self.extra = Param.from_tensor(Tensor.ones([1], PLAIN))
+
     with pytest.raises(AttributeError) as caught:
-        linear.extra = Param.from_tensor(Tensor.ones([1], PLAIN))
+        Net()
     assert str(caught.value) == (
-        "Linear.extra: only annotated fields are seen by optimizers and records\n"
+        "Net.extra: only annotated fields are seen by optimizers and records\n"
         "  try: a line `extra: Param` in the class"
     )
 
@@ -344,6 +349,24 @@ def test_num_params_counts_float_elements_only():
     assert kinds().num_params() == 2
 
 
+def test_what_is_tied_counts_once():
+    linear = LinearConfig(2, 2).with_bias(False).init(AD)
+    assert Gate(linear, Linear(linear.weight, None)).num_params() == 4
+    assert copy.deepcopy(Gate(linear, linear)).num_params() == 4
+
+
+def test_trainable_params_are_without_statistics_and_frozen_ones():
+    class Two(Module):
+        linear: Linear
+        norm: BatchNorm
+
+    model = Two(LinearConfig(2, 3).init(AD), BatchNormConfig(3).init(AD))
+    assert (model.num_params(), model.num_trainable_params()) == (21, 15)
+    assert model.valid().num_trainable_params() == 15
+    frozen = model.replace(linear=model.linear.no_grad())
+    assert frozen.num_trainable_params() == 6
+
+
 # Devices
 
 
@@ -399,7 +422,7 @@ def test_fork_gives_leaves_of_their_own():
 def test_devices_counts_constants_and_every_device_once():
     module = mixed(PLAIN)
     assert module.devices() == [PLAIN]
-    module.constant = Tensor.zeros([3], AD)
+    module = module.replace(constant=Tensor.zeros([3], AD))
     assert module.devices() == [PLAIN, AD]
     assert module.collect_devices([AD]) == [AD, PLAIN]
 

@@ -79,7 +79,8 @@ class Net(Module):
 
 def net(device=PLAIN) -> Net:
     gate = Gate(LinearConfig(2, 3).init(device), LinearConfig(3, 3).init(device))
-    return Net(gate, [LinearConfig(3, 3).with_bias(False).init(device)] * 2)
+    config = LinearConfig(3, 3).with_bias(False)
+    return Net(gate, [config.init(device) for _ in range(2)])
 
 
 def test_nested_modules_and_lists_print_as_blocks():

@@ -143,7 +143,7 @@ def test_tied_weights_are_one_parameter():
 
 def test_frozen_parameters_are_told_apart():
     model = net(AD)
-    model.block = model.block.no_grad()
+    model = model.replace(block=model.block.no_grad())
     found = summary(model, [1, 4])
     assert (found.params, found.trainable) == (68, 4)
     assert "parameters: 68, 64 of them frozen (272 B)" in str(found)

@@ -285,15 +285,14 @@ class Cut(Scale):
 
 class Hidden(Scale):
     def forward(self, x):
-        if not hasattr(self, "_table"):
-            self._table = Tensor.ones([1, 3], x.backend)
-        return x * self.factor.val() * self._table
+        table = vars(self).setdefault("_table", Tensor.ones([1, 3], x.backend))
+        return x * self.factor.val() * table
 
 
 class Shaken(Scale):
     def forward(self, x):
-        self._count = getattr(self, "_count", 0) + 1
-        return x * self.factor.val() * float(self._count)
+        count = vars(self)["_count"] = vars(self).get("_count", 0) + 1
+        return x * self.factor.val() * float(count)
 
 
 AD = Autodiff(Numpy(float="f64"))

@@ -1,5 +1,7 @@
 """Initializer.Orthogonal: rows at right angles, whatever the shape."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,25 @@ def test_a_layer_starts_from_it():
     linear = nn.LinearConfig(4, 4).with_bias(False).with_initializer(rule)
     out = linear.init(PLAIN).forward(Tensor.from_numpy(np.eye(4), PLAIN))
     assert np.allclose(np.linalg.norm(np.asarray(out), axis=1), 2.0)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        nn.LinearConfig(6, 4),
+        nn.Conv2dConfig([2, 4], [3, 3]),
+        nn.Conv1dConfig(2, 4, 3),
+        nn.ConvTranspose2dConfig([2, 4], [3, 3]),
+    ],
+    ids=lambda config: type(config).__name__,
+)
+def test_an_orthogonal_layer_has_a_bias_of_the_usual_spread(config):
+    rule = nn.Initializer.Orthogonal(gain=1.0)
+    layer = config.with_initializer(rule).init(Numpy(float="f64"))
+    bias = np.asarray(layer.bias.val())
+    assert bias.shape == (4,)
+    assert 0 < abs(bias).max() <= 1 / math.sqrt(6)  # no layer here has fewer inputs
+    rows = np.asarray(layer.weight.val())
+    rows = rows.reshape(len(rows), -1)
+    small = rows if rows.shape[0] < rows.shape[1] else rows.T
+    assert np.allclose(small @ small.T, np.eye(len(small)))

@@ -5,13 +5,15 @@ import math
 import numpy as np
 import pytest
 
+from burnbook.activation import cross_entropy_with_logits
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
-from burnbook.errors import ConfigError
+from burnbook.errors import ConfigError, DataError, KindError, ShapeError
 from burnbook.kinds import Float
 from burnbook.nn.loss import (
     BinaryCrossEntropyLossConfig,
     CosineEmbeddingLossConfig,
+    CrossEntropyLossConfig,
     GaussianNLLLossConfig,
     GramMatrixLossConfig,
     HingeEmbeddingLossConfig,
@@ -422,3 +424,77 @@ def test_a_target_of_zero_adds_nothing_to_the_divergence():
         )
     )
     assert np.allclose(out, [[0.0, 2.0]])
+
+
+# What goes wrong often, and whether the cure repairs it
+
+
+def test_the_cures_for_wrong_targets_give_the_right_loss():
+    loss = CrossEntropyLossConfig().init(PLAIN)
+    scores = Tensor.from_numpy(np.random.default_rng(0).normal(size=(4, 3)), PLAIN)
+    classes = Tensor.from_ints([0, 2, 1, 2], PLAIN)
+    wanted = loss.forward(scores, classes).into_scalar()
+    hot = classes.one_hot(3).float()
+    with pytest.raises(KindError, match=r"one-hot.*[^$]*argmax\(1\)\.squeeze_dim\(1\)"):
+        loss.forward(scores, hot)
+    assert loss.forward(scores, hot.argmax(1).squeeze_dim(1)).into_scalar() == wanted
+    soft = hot * 0.9 + 0.1 / 3
+    with pytest.raises(KindError, match=r"cross_entropy_with_logits\(logits, targets"):
+        loss.forward(scores, soft)
+    smooth = CrossEntropyLossConfig().with_smoothing(0.1).init(PLAIN)
+    assert np.isclose(
+        cross_entropy_with_logits(scores, soft).into_scalar(),
+        smooth.forward(scores, classes).into_scalar(),
+    )
+    images = scores.reshape([1, 2, 2, 3]).permute([0, 3, 1, 2])
+    with pytest.raises(ShapeError, match=r"permute\(\[0, 2, 3, 1\]\)\.reshape"):
+        loss.forward(images, classes.reshape([1, 2, 2]))
+    rows = images.permute([0, 2, 3, 1]).reshape([-1, 3])
+    assert np.isclose(loss.forward(rows, classes).into_scalar(), wanted)
+
+
+@pytest.mark.parametrize(
+    "config", [CrossEntropyLossConfig(), CrossEntropyLossConfig().with_smoothing(0.1)]
+)
+def test_no_advice_makes_a_fraction_zero(config):
+    scores = Tensor.zeros([2, 3], PLAIN)
+    for values in ([0.3, 1.0], [[0.3, 0.7, 0.0], [0.0, 0.0, 1.0]]):
+        with pytest.raises(KindError) as caught:
+            config.init(PLAIN).forward(scores, Tensor.from_data(values, PLAIN))
+        assert "targets.int()" not in str(caught.value)
+    binary = BinaryCrossEntropyLossConfig().init(PLAIN)
+    halves = Tensor.from_data([0.5, 0.5], PLAIN)
+    with pytest.raises(KindError) as caught:
+        binary.forward(halves, Tensor.from_data([0.3, 1.0], PLAIN))
+    assert "targets.int()" not in str(caught.value)
+
+
+def test_a_softmax_before_cross_entropy_is_refused():
+    device = Autodiff(PLAIN)
+    loss = CrossEntropyLossConfig().init(device)
+    scores = Tensor.from_data([[1.0, 2.0]], device).require_grad()
+    classes = Tensor.from_ints([1], device)
+    with pytest.raises(ConfigError, match="logits come out of a softmax"):
+        loss.forward(scores.softmax(1), classes)
+    plain = CrossEntropyLossConfig().with_logits(False).init(device)
+    assert np.isclose(
+        plain.forward(scores.softmax(1), classes).into_scalar(),
+        loss.forward(scores, classes).into_scalar(),
+    )
+
+
+def test_binary_cross_entropy_takes_no_scores_for_probabilities():
+    scores = Tensor.from_data([2.5, -1.0], PLAIN)
+    classes = Tensor.from_ints([1, 0], PLAIN)
+    with pytest.raises(DataError, match=r"with_logits\(True\)"):
+        BinaryCrossEntropyLossConfig().init(PLAIN).forward(scores, classes)
+    cured = BinaryCrossEntropyLossConfig().with_logits(True).init(PLAIN)
+    wanted = -np.log(1 / (1 + np.exp([-2.5, -1.0]))).mean()
+    assert np.isclose(cured.forward(scores, classes).into_scalar(), wanted)
+
+
+def test_smooth_l1_takes_a_reduction():
+    x, y = Tensor.from_data([1.0, 2.0]), Tensor.from_data([1.5, 5.0])
+    loss = SmoothL1LossConfig().init()
+    assert loss.forward(x, y, Reduction.Mean).to_data().to_list() == [1.3125]
+    assert loss.forward(x, y, Reduction.Sum).to_data().to_list() == [2.625]

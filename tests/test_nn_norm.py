@@ -11,10 +11,11 @@ from burnbook import nn
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.config import Config
+from burnbook.errors import ShapeError
 from burnbook.kinds import Float
 from burnbook.module import DisplaySettings, Module, RunningState
 from burnbook.nn.norm import Normalization, NormalizationConfig
-from burnbook.optim import AdamConfig, GradientsParams
+from burnbook.optim import AdamConfig, GradientsParams, LBFGSConfig, ParamGroup
 from burnbook.tensor import Tensor, apply
 from burnbook.train.parallel import Devices
 from tests.oracle import norms
@@ -224,6 +225,109 @@ def test_copies_have_averages_of_their_own():
     assert forward.dims() == (3, 3, 2)
 
 
+class _Twice(Module):
+    """One BatchNorm in two places."""
+
+    first: nn.BatchNorm
+    again: nn.BatchNorm
+
+    def forward(self, x):
+        return self.again.forward(self.first.forward(x) * 2.0)
+
+
+def trained(model, optim=None):
+    """The model after a forward pass, and with an optimizer after its step."""
+    loss = model.forward(example() * example()).square().sum()
+    grads = GradientsParams.from_grads(loss.backward(), model)
+    optim = AdamConfig().init() if optim is None else optim
+    return optim.step(0.1, model, grads)
+
+
+def test_training_on_leaves_the_statistics_of_the_older_model():
+    layer = nn.BatchNormConfig(3).init(AD)
+    best = trained(layer)
+    assert np.array_equal(best.running_var.val(), layer.running_var.val())
+    later, optim = best, AdamConfig().init()
+    loss = later.forward(example()).square().sum()  # its own forward moves its own
+    after = np.asarray(best.running_mean.val())
+    later = optim.step(0.1, later, GradientsParams.from_grads(loss.backward(), later))
+    answer = np.asarray(best.valid().forward(example().inner()))
+    for _ in range(3):
+        later = trained(later, optim)
+    assert np.array_equal(best.running_mean.val(), after)
+    assert np.array_equal(best.valid().forward(example().inner()), answer)
+    assert not np.array_equal(later.running_mean.val(), after)
+
+
+class _Same:
+    """A mapper that keeps everything."""
+
+    def map_float(self, _, tensor):
+        return tensor
+
+
+class _Ints:
+    """A mapper that sees no Float parameter."""
+
+    def map_int(self, _, tensor):
+        return tensor
+
+
+COPIES = {
+    "map of what is kept": lambda m: m.map(_Same()),
+    "map of other kinds": lambda m: m.map(_Ints()),
+    "clone": lambda m: m.clone(),
+    "freeze_group": lambda m: m.freeze_group(ParamGroup.from_predicate("gamma")),
+    "reparameterized": lambda m: m.apply_reparameterization(_Plain()),
+    "step": lambda m: AdamConfig().init().step(0.1, m, GradientsParams()),
+}
+
+
+class _Plain:
+    """A reparameterizer that attaches nothing, to the parameters it is asked for."""
+
+    param_group = None
+
+    def reparameterize(self, path, param):
+        return param, None
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_of_a_model_that_trains_leaves_its_statistics(name):
+    layer = nn.BatchNormConfig(3).init(AD)
+    layer.forward(example())
+    mean = np.asarray(layer.running_mean.val())
+    copy = COPIES[name](layer)
+    assert copy.running_mean.id == layer.running_mean.id
+    assert np.array_equal(copy.running_mean.val(), mean)
+    copy.forward(example())
+    assert np.array_equal(layer.running_mean.val(), mean)
+    assert not np.array_equal(copy.running_mean.val(), mean)
+
+
+def test_a_norm_in_two_places_stays_one_after_a_step():
+    layer = nn.BatchNormConfig(3).init(AD)
+    made = trained(_Twice(layer, layer))
+    assert made.first.running_mean is made.again.running_mean
+    assert made.first.running_mean is not layer.running_mean
+    assert made.first.gamma is made.again.gamma
+
+
+def test_lbfgs_moves_the_statistics_of_its_result_alone():
+    layer, seen = nn.BatchNormConfig(3).init(AD), []
+
+    def closure(model):
+        loss = (model.forward(example()) - 1.0).square().sum()
+        seen.append(np.asarray(model.running_mean.val()))
+        return loss, GradientsParams.from_grads(loss.backward(), model)
+
+    made, _ = LBFGSConfig().with_max_iter(3).init().step(0.1, layer, closure)
+    assert len(seen) == 3
+    assert np.array_equal(layer.running_mean.val(), seen[0])
+    assert np.array_equal(made.running_mean.val(), seen[-1])
+    assert not np.array_equal(seen[0], seen[-1])
+
+
 class _Double:
     def map_float(self, _, tensor):
         return tensor * 2.0
@@ -358,3 +462,14 @@ def test_the_ops_stay_off_the_tensor(name):
     assert getattr(ops, name).kinds
     out = apply(ops.rms_norm, Tensor.ones([2, 3]))
     assert out.kind is Float
+
+
+def test_a_batch_of_one_value_per_channel_cannot_be_trained_with():
+    layer = nn.BatchNormConfig(3).init(AD)
+    with pytest.raises(ShapeError, match="one value for each channel"):
+        layer.forward(Tensor.ones([1, 3], AD))
+    with pytest.raises(ShapeError, match="one value for each channel"):
+        layer.forward(Tensor.ones([1, 3, 1, 1], AD))
+    assert not np.asarray(layer.running_mean.val()).any()
+    layer.forward(Tensor.ones([1, 3, 2], AD))
+    assert layer.valid().forward(Tensor.ones([1, 3], AD.inner)).dims() == (1, 3)

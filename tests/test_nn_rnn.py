@@ -108,16 +108,19 @@ def test_a_record_of_burn_0_15_without_the_newer_fields_loads():
 def filled(value, device=PLAIN):
     """A gate of one number, with biases of zero."""
     parts = [nn.LinearConfig(1, 1).with_initializer(Initializer.Zeros) for _ in "ab"]
-    layers = [part.init(device) for part in parts]
-    for layer in layers:
-        layer.weight = Initializer.Constant(value=value).init([1, 1], device)
+    weight = Initializer.Constant(value=value).init([1, 1], device)
+    layers = [part.init(device).replace(weight=weight) for part in parts]
     return nn.GateController.create_with_weights(*layers)
 
 
 def test_an_lstm_of_one_number_gives_the_numbers_of_burns_test():
     layer = nn.LstmConfig(1, 1, False).init(PLAIN)
-    layer.input_gate, layer.forget_gate = filled(0.5), filled(0.7)
-    layer.cell_gate, layer.output_gate = filled(0.9), filled(1.1)
+    layer = layer.replace(
+        input_gate=filled(0.5),
+        forget_gate=filled(0.7),
+        cell_gate=filled(0.9),
+        output_gate=filled(1.1),
+    )
     output, state = layer.forward(Tensor.from_data([[[0.1]]], PLAIN))
     assert round(state.cell.into_scalar(), 5) == 0.04600
     assert round(state.hidden.into_scalar(), 5) == 0.02425
@@ -128,7 +131,8 @@ def test_an_lstm_of_one_number_gives_the_numbers_of_burns_test():
 def test_a_gru_carries_its_state_from_step_to_step(after):
     layer = nn.GruConfig(1, 1, False).with_reset_after(after).init(PLAIN)
     gates = (filled(0.5), filled(0.6), filled(0.7))
-    layer.update_gate, layer.reset_gate, layer.new_gate = gates
+    update, reset, new = gates
+    layer = layer.replace(update_gate=update, reset_gate=reset, new_gate=new)
     x = Tensor.from_data([[[0.1], [0.2], [0.3]]], PLAIN)
     wanted = [0.0341, 0.0894, 0.1575]
     assert np.allclose(np.asarray(layer.forward(x)).ravel(), wanted, atol=1e-4)
@@ -360,9 +364,9 @@ def test_other_activations_take_their_place():
 def test_a_gate_without_a_bias_among_others_with_one():
     layer = nn.LstmConfig(1, 1, True).init(PLAIN)
     bare = nn.LinearConfig(1, 1).with_bias(False).init(PLAIN)
-    layer.cell_gate = nn.GateController.create_with_weights(bare, bare)
-    zero = filled(0.0)
-    layer.input_gate = layer.forget_gate = layer.output_gate = zero
+    cell, zero = nn.GateController.create_with_weights(bare, bare), filled(0.0)
+    gates = {"input_gate": zero, "forget_gate": zero, "output_gate": zero}
+    layer = layer.replace(cell_gate=cell, **gates)
     weight = bare.weight.val().into_scalar()
     output, _ = layer.forward(Tensor.ones([1, 1, 1], PLAIN))
     assert np.isclose(output.into_scalar(), np.tanh(np.tanh(weight) / 2) / 2)
@@ -448,7 +452,7 @@ def set_at(layer, path, param):
     *way, name = path.split(".")
     for part in way:
         layer = getattr(layer, part)
-    setattr(layer, name, param)
+    vars(layer)[name] = param
 
 
 @pytest.mark.parametrize(
@@ -475,3 +479,15 @@ def test_what_does_not_fit_is_explained_with_the_layer(config):
         layer.forward(Tensor.ones([2, 4, 5], PLAIN))
     with pytest.raises((ShapeError, KindError), match=f"^{name}"):
         layer.forward(Tensor.ones([2, 4, 3], PLAIN), Tensor.ones([3, 4], PLAIN))
+
+
+@pytest.mark.parametrize("text", CONFIGS)
+@pytest.mark.parametrize("compiled", [False, None])
+def test_a_batch_of_no_sequences_has_no_states(text, compiled):
+    """As in PyTorch; what a loader filters may be empty."""
+    device = Autodiff(Numpy(compiled=compiled))
+    x = Tensor[3].zeros([0, 5, 2], device).require_grad()
+    out = CONFIGS[text].init(device).forward(x, None)
+    out = out[0] if isinstance(out, tuple) else out
+    assert out.dims()[:2] == (0, 5)
+    assert x.grad(out.sum().backward()).dims() == (0, 5, 2)

@@ -84,8 +84,8 @@ def test_a_chapter_keeps_the_rhythm(source):
 def test_a_cell_shows_one_idea(source):
     for cell in cells(source):
         if cell.cell_type == "code":
-            lines = cell.source.splitlines()
             tags = cell.metadata.get("tags", [])
+            lines = cell.source.splitlines()["solution" in tags :]  # its name aside
             if "setup" not in tags:
                 long = source in EXAMPLES or "version" in tags
                 most = MAX_EXAMPLE if long else MAX_LINES
@@ -99,13 +99,74 @@ def test_few_cells_escape_the_check(source):
 
 
 @chapters
-def test_every_exercise_is_followed_by_its_solution(source):
+def test_every_exercise_has_its_solution(source):
     exercises = exercise_numbers(source, "exercise")
     assert 3 <= len(exercises) <= 5
     assert exercise_numbers(source, "solution") == exercises
-    tags = [c.metadata.get("tags", []) for c in cells(source)]
-    places = [i for i, some in enumerate(tags) if "exercise" in some]
-    assert all("solution" in tags[i + 1] for i in places)
+
+
+WITH_EXERCISES = [path for path in PAGES if cells(path, "exercise")]
+
+
+@pytest.mark.parametrize("source", WITH_EXERCISES, ids=name)
+def test_no_solution_is_seen_beside_its_question(source):
+    """In no viewer: they come last, and the line that a folded cell shows is bare."""
+    page = nbformat.read(build.pages_of(FOLDER)[source], as_version=4)
+    tags = [set(cell.metadata.get("tags", [])) for cell in page.cells]
+    first = next(i for i, some in enumerate(tags) if "solutions" in some)
+    assert all("solution" in some for some in tags[first + 1 :])
+    assert not any("solution" in some for some in tags[:first])
+    assert max(i for i, some in enumerate(tags) if "summary" in some) < first
+    for cell in page.cells[first + 1 :]:
+        shown = cell.source.splitlines()[0]
+        assert re.fullmatch(r"# (solution|答案) [\d.]+", shown), shown
+        assert cell.metadata["jupyter"] == {"source_hidden": True}
+
+
+@pytest.mark.parametrize("source", WITH_EXERCISES, ids=name)
+def test_the_questions_say_where_the_solutions_are(source):
+    page = build.read_source(source).cells
+    heading = next(c.source for c in page if "solutions" in c.metadata.get("tags", []))
+    title = heading.partition("\n")[0].removeprefix("## ")
+    asked = next(
+        i for i, c in enumerate(page) if "exercise" in c.metadata.get("tags", [])
+    )
+    assert f"](#{title})" in page[asked - 1].source
+
+
+def test_following_next_leads_through_the_whole_book():
+    """From the first page to the last, in the order of the table of contents."""
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\|.*\]\(([\w/]+)\.ipynb\)", text, re.MULTILINE)
+    aside = {"03_3_training_versions", "zh/03_3_training"}
+    seen, here = ["01_overview"], FOLDER / "src/01_overview.py"
+    while following := next_page(here):
+        assert following not in seen
+        seen.append(following)
+        here = FOLDER / "src" / f"{following}.py"
+    assert seen == [page for page in listed if page not in aside]
+    assert "](01_overview.ipynb)" in cells(here, "summary")[0].source
+    for page in aside:
+        assert next_page(FOLDER / "src" / f"{page}.py") == "03_4_backend"
+
+
+def next_page(source: Path) -> str | None:
+    """The page that the last line of a summary leads to."""
+    (summary,) = cells(source, "summary")
+    last = summary.source.rstrip().splitlines()[-1]
+    found = re.search(r"(?:[Nn]ext|下一章)[:：] ?\[[^\]]+\]\(([\w./]+)\.ipynb\)", last)
+    if found is None:
+        return None
+    target = (source.parent / f"{found.group(1)}.py").resolve()
+    return target.relative_to(FOLDER / "src").with_suffix("").as_posix()
+
+
+def test_the_first_chapter_lists_every_page():
+    text = "\n".join(cell.source for cell in cells(FOLDER / "src/01_overview.py"))
+    _, _, table = text.partition("## The chapters")
+    linked = set(re.findall(r"\]\(([\w/]+)\.ipynb\)", table.partition("\n## ")[0]))
+    others = {name(path) for path in PAGES} - {"01_overview"}
+    assert linked == others
 
 
 def test_every_known_exercise_is_in_a_chapter():
@@ -196,8 +257,10 @@ def test_building_executes_and_is_fresh_until_the_source_changes(folder, capsys)
     assert build.stale(folder) == []
     page = nbformat.read(folder / "page.ipynb", as_version=4)
     assert page.cells[1].outputs[0].text == "2\n"
-    assert page.cells[2].metadata.jupyter == {"source_hidden": True}
-    assert page.cells[3].outputs[0].ename == "ZeroDivisionError"
+    assert page.cells[2].outputs[0].ename == "ZeroDivisionError"
+    assert page.cells[3].source.startswith("## Solutions")
+    assert page.cells[4].source == '# solution\nprint("solved")'
+    assert page.cells[4].metadata.jupyter == {"source_hidden": True}
     capsys.readouterr()
     assert build.main([str(folder)]) == 0
     assert capsys.readouterr().out == ""  # nothing to do the second time
@@ -223,7 +286,7 @@ def test_tidying_twice_changes_nothing_more(folder):
         nbformat.v4.new_output("stream", name="stdout", text="a"),
         nbformat.v4.new_output("stream", name="stdout", text="b\n"),
     ]
-    page.cells[3].outputs = [
+    page.cells[2].outputs = [
         nbformat.v4.new_output(
             "error",
             ename="E",

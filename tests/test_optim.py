@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from burnbook import nn
 from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
-from burnbook.errors import ConfigError, RecordError, ShapeError
+from burnbook.errors import ConfigError, GraphError, RecordError, ShapeError
 from burnbook.module import Module, Param, ParamId
 from burnbook.optim import (
     AdamConfig,
@@ -216,6 +216,32 @@ def test_the_accumulator_adds_up_and_starts_again():
     assert np.allclose(grads.get(module.scale.id), wanted)
     assert grads.get(ParamId(7)) is None
     assert accumulator.grads().is_empty()
+
+
+def test_a_step_without_gradients_is_allowed_unless_a_step_used_them_up():
+    """Only the same module again, or a part of it, asks for what is gone."""
+    module, optim = net(), AdamConfig().init()
+    assert optim.step(0.1, module, GradientsParams()).num_params() > 0
+    frozen = module.no_grad()
+    x = Tensor.from_numpy(RNG.normal(size=(5, 3)), AD).require_grad()
+    unused = GradientsParams.from_module(frozen.forward(x).sum().backward(), frozen)
+    assert optim.step(0.1, frozen, unused).num_params() == module.num_params()
+    assert optim.step(0.1, frozen, unused).num_params() == module.num_params()
+    grads = GradientsParams.from_module(
+        module.forward(x).sum().backward(), module.hidden
+    )
+    hidden = optim.step(0.1, module.hidden, grads)
+    optim.step(0.1, module, grads).num_params()  # nothing is left for the other parts
+    with pytest.raises(GraphError, match="used up: an earlier step took them out"):
+        optim.step(0.1, hidden, grads)
+    grads = gradients(module, 0)
+    newer = optim.step(0.1, module, grads)
+    assert len(optim._states) == 5
+    for again in (newer, newer.hidden):
+        with pytest.raises(GraphError, match="used up"):
+            optim.step(0.1, again, grads)
+    grads.register(module.scale.id, Tensor.ones([1, 2], PLAIN))
+    assert optim.step(0.1, newer, grads) is not newer
 
 
 # Clipping

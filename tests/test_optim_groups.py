@@ -10,7 +10,7 @@ from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.errors import ConfigError, GraphError, RecordError, ShapeError
 from burnbook.kinds import Int
-from burnbook.module import Module, Param, ParamId
+from burnbook.module import Lora, Module, Param, ParamId
 from burnbook.optim import (
     AdaGradConfig,
     AdamConfig,
@@ -411,3 +411,48 @@ def test_gradients_as_backward_gives_them_are_refused():
     loss = module.first.forward(Tensor.ones([1, 3], AD)).sum()
     with pytest.raises(GraphError, match="Gradients is not GradientsParams"):
         AdamConfig().init().step(0.1, module, loss.backward())
+
+
+# A group that nothing belongs to
+
+
+NOBODY = ParamGroup.from_predicate("lasst")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda m: m.freeze_group(NOBODY),
+        lambda m: m.unfreeze_group(NOBODY),
+        lambda m: m.apply_lora(Lora(1, 1.0).set_param_group(NOBODY)),
+        lambda m: m.quantize_weights_group(object(), NOBODY),
+        lambda m: (
+            SgdConfig().init().with_group(NOBODY, SgdConfig()).step(0.1, m, ones(m))
+        ),
+        lambda m: (
+            SgdConfig()
+            .init()
+            .step(ModuleLearningRate(0.1).with_group(NOBODY, 0.2), m, ones(m))
+        ),
+    ],
+    ids=["freeze", "unfreeze", "lora", "quantize", "optimizer", "rate"],
+)
+def test_a_group_that_nothing_belongs_to_is_refused_with_near_names(use):
+    with pytest.raises(ConfigError, match=r"near +last"):
+        use(two())
+
+
+def test_a_group_is_looked_for_once():
+    optim = (
+        SgdConfig().init().with_group(ParamGroup.from_path("last.bias"), SgdConfig())
+    )
+    module = two()
+    module = optim.step(0.1, module, ones(module))
+    lone = nn.LinearConfig(2, 2).init(AD)
+    optim.step(0.1, lone, ones(lone))  # a part without the group, later on
+
+
+def test_an_optimizer_is_made_of_a_rule_or_of_its_config():
+    assert repr(ModuleOptimizer(AdamConfig())) == repr(AdamConfig().init())
+    with pytest.raises(ConfigError, match="float is not the rule of an optimizer"):
+        ModuleOptimizer(1e-3)

@@ -15,6 +15,7 @@ from burnbook.ops.pool import (
     avg_pool2d_x,
     max_pool2d,
 )
+from burnbook.ops.pool_nd import max_pool, max_pool_indices
 from burnbook.tensor import Tensor, apply
 from tests.oracle import images
 
@@ -123,3 +124,29 @@ def test_a_window_larger_than_the_image_is_explained():
     x = Tensor.from_numpy(np.zeros((1, 1, 2, 2), np.float32), Numpy())
     with pytest.raises(ShapeError, match="the window spans 3 but the padded height"):
         apply(max_pool2d, x, kernel_size=(3, 3), stride=(1, 1))
+
+
+@pytest.mark.parametrize("device", [Numpy(compiled=False), Numpy()])
+@pytest.mark.parametrize("size", [(1, 1, 9), (2, 3, 40), (1, 2, 8, 9), (1, 1, 5, 6, 7)])
+def test_nan_wins_in_every_max_pooling(device, size):
+    """As in PyTorch: a window that holds NaN is NaN, and NaN's last place is its."""
+    x = np.random.default_rng(0).standard_normal(size).astype(np.float32)
+    x.reshape(-1)[::7] = np.nan
+    rank = len(size) - 2
+    settings = {"kernel_size": (3,) * rank, "stride": (2,) * rank}
+    settings |= {"padding": (1,) * rank, "dilation": (1,) * rank, "ceil_mode": False}
+    out = np.asarray(apply(max_pool, Tensor.from_numpy(x, device), **settings))
+    grown = np.pad(x, [(0, 0), (0, 0), *[(1, 1)] * rank], constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        grown, (3,) * rank, axis=tuple(range(2, 2 + rank))
+    )
+    every = (slice(None),) * 2 + (slice(None, None, 2),) * rank
+    assert np.array_equal(
+        out, windows[every].max(axis=tuple(range(-rank, 0))), equal_nan=True
+    )
+    assert np.isnan(out).any()
+    assert not np.isnan(out).all()
+    placed = apply(max_pool_indices, Tensor.from_numpy(x, device), **settings)
+    won = np.asarray(placed).reshape(*size[:2], -1)
+    picked = np.take_along_axis(x.reshape(*size[:2], -1), won, axis=2)
+    assert np.array_equal(picked.reshape(out.shape), out, equal_nan=True)

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from burnbook.backend import Numpy
 from burnbook.module.param import ParamId, ParamRecord
+from burnbook.nn import LinearConfig
 from burnbook.record import (
+    BinFileRecorder,
     BurnRecord,
     CompactRecorder,
     DebugRecordSettings,
@@ -24,6 +27,7 @@ from burnbook.record import (
     NamedMpkGzFileRecorder,
     PrettyJsonFileRecorder,
     RecordError,
+    SafetensorsRecorder,
     describe,
 )
 from burnbook.record.precision import to_settings
@@ -229,13 +233,16 @@ def test_pretty_json_is_laid_out_as_serde_does(tmp_path):
     ("given", "found"),
     [
         ("model", "model.mpk"),
-        ("model.v1", "model.mpk"),
+        ("model.v1", "model.v1.mpk"),
+        ("model_0.15", "model_0.15.mpk"),
+        ("model.json", "model.mpk"),
+        ("model.bin.gz", "model.mpk"),
         ("model.mpk", "model.mpk"),
         ("v0.mpk/model", "v0.mpk/model.mpk"),
         (".hidden", ".hidden.mpk"),
     ],
 )
-def test_the_extension_of_a_path_is_replaced(given, found, tmp_path):
+def test_a_path_gets_the_extension_and_a_dot_in_a_name_is_none(given, found, tmp_path):
     path = DefaultRecorder().record(None, tmp_path / given)
     assert path == tmp_path / found
     assert path.is_file()
@@ -244,8 +251,45 @@ def test_the_extension_of_a_path_is_replaced(given, found, tmp_path):
 
 def test_a_double_extension_is_kept(tmp_path):
     recorder = NamedMpkGzFileRecorder()
-    assert recorder.path("x.foo").name == "x.mpk.gz"
+    assert recorder.path("x.foo").name == "x.foo.mpk.gz"
+    assert recorder.path("x.mpk").name == "x.mpk.gz"
     assert recorder.path("x.mpk.gz").name == "x.mpk.gz"
+
+
+def test_versions_behind_a_dot_do_not_overwrite_each_other(tmp_path):
+    recorder = CompactRecorder()
+    paths = [recorder.record({"a": i}, tmp_path / f"model_0.{i}") for i in (15, 16)]
+    assert [path.name for path in paths] == ["model_0.15.mpk", "model_0.16.mpk"]
+    loaded = [recorder.load(tmp_path / f"model_0.{i}") for i in (15, 16)]
+    assert loaded == [{"a": 15}, {"a": 16}]
+
+
+KINDS = [CompactRecorder, BinFileRecorder, SafetensorsRecorder]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_save_file_tells_which_file_it_wrote(kind, tmp_path):
+    layer = LinearConfig(2, 3).init(Numpy())
+    path = layer.save_file(tmp_path / "layer_1.5", kind())
+    assert path == tmp_path / f"layer_1.5.{kind.extension}"
+    assert [*tmp_path.iterdir()] == [path]
+    layer.load_file(tmp_path / "layer_1.5", kind())
+
+
+def test_a_file_named_as_burn_or_08_did_is_found(tmp_path):
+    recorder = DefaultRecorder()
+    recorder.record({"a": 1}, tmp_path / "model_0")  # what set_extension makes of 0.15
+    assert recorder.load(tmp_path / "model_0.15") == {"a": 1}
+    recorder.record({"a": 2}, tmp_path / "model_0.15")
+    assert recorder.load(tmp_path / "model_0.15") == {"a": 2}
+    (tmp_path / "model_0.mpk").rename(tmp_path / "weights.v1")
+    assert recorder.load(tmp_path / "weights.v1") == {"a": 1}
+    with pytest.raises(RecordError) as error:
+        recorder.load(tmp_path / "model_0.16")
+    assert error.value.facts[0] == (
+        "looked for",
+        "model_0.16.mpk, model_0.mpk, model_0.16",
+    )
 
 
 # --- what can be recorded ----------------------------------------------------------

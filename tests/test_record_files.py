@@ -180,6 +180,22 @@ def test_a_target_that_is_a_folder_is_named(tmp_path):
     assert names(tmp_path) == ["f"]
 
 
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path):
+    pipe = tmp_path / "model.mpk"
+    os.mkfifo(pipe)
+    link = tmp_path / "link"
+    link.symlink_to(pipe)
+    for target in (pipe, link):
+        with pytest.raises(DataError) as error:
+            write(target, b"new")
+        assert str(error.value) == (
+            f"write {pipe}: this is not a regular file but a device or a pipe\n"
+            "  try: another file name, or move away what has this one"
+        )
+    assert pipe.is_fifo()
+    assert names(tmp_path) == ["link", "model.mpk"]
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write")
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     tmp_path.chmod(0o500)

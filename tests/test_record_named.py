@@ -12,6 +12,7 @@ import cbor2
 import numpy as np
 import pytest
 
+from burnbook import nn
 from burnbook.backend.numpy import Numpy
 from burnbook.module import Lora, Module, Param
 from burnbook.nn import LinearConfig, Relu
@@ -24,6 +25,7 @@ from burnbook.record import (
     NamedMpkBytesRecorder,
     RecordError,
     SafetensorsRecorder,
+    convert,
     describe,
 )
 from burnbook.tensor import Tensor, TensorData
@@ -132,7 +134,7 @@ def test_the_base_below_lora_has_the_name_of_the_weight(kind, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_precision_and_names_of_paths(kind, tmp_path):
     path = kind(HalfPrecisionSettings).record(TREE, tmp_path / "model.v1")
-    assert path == tmp_path / "model.v1"
+    assert path == tmp_path / f"model.v1.{kind.extension}"
     path = path.rename(tmp_path / f"model.{kind.extension}")
     assert describe(path).entries[0].dtype == "f16"
     loaded = kind(FullPrecisionSettings).load(path)
@@ -349,3 +351,99 @@ def test_a_parameter_alone_is_a_whole_record(tmp_path):
     path = SafetensorsRecorder().record(made.into_record(), tmp_path / "one")
     blank = One(Param.from_tensor(Tensor.zeros([2], device)))
     assert (flat(blank.load_file(path, SafetensorsRecorder()))["weight"] == 1).all()
+
+
+# Files in PyTorch's layout, made here by hand
+
+
+class Sides(Module):
+    square: nn.Linear
+    norm: nn.BatchNorm
+    table: nn.Embedding
+    layers: list[nn.Linear]
+
+
+def sides(device):
+    return Sides(
+        nn.LinearConfig(3, 3).init(device),
+        nn.BatchNormConfig(3).init(device),
+        nn.EmbeddingConfig(3, 3).init(device),
+        [nn.LinearConfig(3, 2).init(device), nn.LinearConfig(2, 2).init(device)],
+    )
+
+
+def torch_file(module, folder, **texts):
+    """What PyTorch would write for the same numbers."""
+    tree = {}
+    for path, param in module.named_params():
+        array = np.asarray(param.val())
+        linear = path.endswith("weight") and not path.startswith("table")
+        name = path.replace("gamma", "weight").replace("beta", "bias")
+        tree[name] = TensorData(array.T if linear and array.ndim == 2 else array)
+    tree["norm.num_batches_tracked"] = TensorData(np.int64(7))
+    recorder = SafetensorsRecorder(metadata=texts)
+    return recorder.record(nested(tree), folder / "torch")
+
+
+def nested(flat_names):
+    tree = {}
+    for name, held in flat_names.items():
+        *way, last = name.split(".")
+        node = tree
+        for part in way:
+            node = node.setdefault(part, {})
+        node[last] = held
+    return tree
+
+
+def test_a_file_of_pytorch_is_refused_or_turned(tmp_path):
+    device = Numpy()
+    made, blank = sides(device), sides(device)
+    path = torch_file(made, tmp_path)
+    with pytest.raises(RecordError, match=r"PyTorch's layout.*[^$]*layout=\"pytorch\""):
+        blank.load_file(path, SafetensorsRecorder())
+    loaded = blank.load_file(path, SafetensorsRecorder(layout="pytorch"))
+    for (name, ours), (_, theirs) in zip(
+        made.named_params(), loaded.named_params(), strict=True
+    ):
+        assert np.array_equal(np.asarray(ours.val()), np.asarray(theirs.val())), name
+    with pytest.raises(RecordError, match=r"layers\.0\.weight +record .*, transposed"):
+        blank.load_file(path, SafetensorsRecorder(layout="burn"))
+    with pytest.raises(RecordError, match="PyTorch's layout"):
+        convert(path, tmp_path / "other.mpk")
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"), [({}, "?"), ({"format": "pt"}, "pytorch")], ids=["none", "pt"]
+)
+def test_a_square_weight_is_never_loaded_in_silence(tmp_path, texts, found):
+    layer = nn.LinearConfig(3, 3).init(Numpy())
+    item = {
+        name: TensorData(np.asarray(param.val()))
+        for name, param in layer.named_params()
+    }
+    path = SafetensorsRecorder(metadata=texts or {"by": "hand"}).record(
+        item, tmp_path / "square"
+    )
+    data = path.read_bytes().replace(b'"producer":"burnbook"', b'"note":"hand written"')
+    path.write_bytes(data)
+    if found == "pytorch":
+        with pytest.raises(RecordError, match="its metadata say format: pt"):
+            layer.load_file(path, SafetensorsRecorder())
+    else:
+        with pytest.warns(UserWarning, match="nothing says whether PyTorch wrote it"):
+            layer.load_file(path, SafetensorsRecorder())
+    turned = layer.load_file(path, SafetensorsRecorder(layout="pytorch"))
+    assert np.array_equal(
+        np.asarray(turned.weight.val()), np.asarray(layer.weight.val()).T
+    )
+
+
+def test_our_own_square_weight_is_marked_and_loads_in_silence(tmp_path):
+    layer = nn.LinearConfig(3, 3).init(Numpy())
+    path = SafetensorsRecorder().record(layer.into_record(), tmp_path / "own")
+    assert SafetensorsRecorder().read(path).metadata.texts == {"producer": "burnbook"}
+    again = nn.LinearConfig(3, 3).init(Numpy()).load_file(path, SafetensorsRecorder())
+    assert np.array_equal(
+        np.asarray(again.weight.val()), np.asarray(layer.weight.val())
+    )

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from burnbook import cli
 from burnbook.errors import ConfigError, TrainingError
 from burnbook.record import CompactRecorder
-from burnbook.train import Direction, Run, RunStore, Split
+from burnbook.train import Direction, LearnerSummary, Run, RunStore, Split
 from burnbook.train.runs.logs import parse_log, read_log
 from tests.conftest import SHARED
 from tests.run_folders import (
@@ -479,3 +480,73 @@ def test_a_damaged_folder_is_still_listed(tmp_path):
         assert str(store).count("\n") >= 3
         assert store.rows()[0]["run"] == "run"
         assert store["run"].state in ("running", "finished", "stopped")
+
+
+# One damaged run hides no other
+
+
+DAMAGE = {
+    "zone": ("experiment.log", b"9999-12-31T23:59:59-14:00 INFO Fitting the model\n"),
+    "time": ("experiment.log", b"yesterday\n"),
+    "surrogate": ("config.json", b'{"note": "\\ud800", "rate": 0.1}'),
+    "json": ("config.json", b"{"),
+    "deep": ("config.json", b'{"a": ' + b"[" * 200 + b"]" * 200 + b"}"),
+    "escape": ("config.json", rb'{"note": "\u001b[2Jgone"}'),
+    "formula": ("config.json", b'{"note": "=cmd()", "rate": -0.5, "text": "-1.5"}'),
+    "name": (b"valid/epoch-1/L\xffss.log", b"0.5,1\n"),
+    "huge": ("valid/epoch-1/Loss.log", b"0.5," + b"9" * 5000 + b"\n0.5,1\n"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_run_is_listed_and_so_are_the_others(damage, tmp_path, capsys):
+    make_run(tmp_path / "good", note="fine", rate=0.1)
+    make_run(tmp_path / "bad\x1b[2J", note="fine")
+    name, data = DAMAGE[damage]
+    path = os.path.join(os.fsencode(tmp_path / "bad\x1b[2J"), os.fsencode(name))
+    Path(os.fsdecode(path)).write_bytes(data)
+    store = RunStore(tmp_path)
+    assert {run.name for run in store} == {"good", "bad\x1b[2J"}
+    for text in (str(store), store._repr_html_(), str(store.compare())):
+        assert "good" in text
+        assert "\x1b" not in text
+        text.encode()
+    for per in ("run", "epoch", "batch"):
+        store.dataframe(per)
+        table = store.export_csv(tmp_path / "out.csv", per).read_text()
+        assert "good" in table
+        assert not [line for line in table.splitlines() if ",=" in line]
+    assert cli.main(["runs", str(tmp_path)]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_what_of_a_run_is_damaged_is_said(tmp_path):
+    make_run(tmp_path / "good")
+    for number, name in enumerate(["zone", "json", "deep"]):
+        file, data = DAMAGE[name]
+        make_run(tmp_path / f"bad-{number}")
+        (tmp_path / f"bad-{number}" / file).write_bytes(data)
+    store = RunStore(tmp_path)
+    assert {run.name: run.damage for run in store} == {
+        "good": "",
+        "bad-0": "experiment.log: it does not begin with a time",
+        "bad-1": "config.json: it is not JSON",
+        "bad-2": "config.json: it is nested too deeply",
+    }
+    lines = str(store).splitlines()
+    assert "bad-1 is damaged: config.json: it is not JSON" in lines
+    (row,) = [line for line in lines if line.startswith("bad-1  ")]
+    assert ", damaged" in row
+
+
+def test_what_a_longer_training_left_in_the_folder_does_not_count(tmp_path):
+    folder = make_run(tmp_path / "a", (4.0, 3.0, 2.0, 1.0), (1.0, 2.0, 3.0, 4.0))
+    write_diary(
+        folder,
+        "burn_train::learner::train_val: Fitting the model:",
+        "burnbook::train: Training epochs 1 to 2 in process 1 on lab",
+        "burnbook::train: Training ended after epoch 2 of 2: finished",
+    )
+    run = Run(folder)
+    assert (run.epochs, run.best("Loss")) == (2, (2, 3.0))
+    assert LearnerSummary(folder, ["Loss"]).epochs == 2

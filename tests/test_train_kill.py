@@ -8,7 +8,9 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ import pytest
 from burnbook.optim import AdamConfig
 from burnbook.train import FileMetricLogger
 from tests.artifact_reader import Artifacts
-from tests.dying_training import CALLS
+from tests.dying_training import CALLS, RECORDERS, made_by
 from tests.tiny_training import (
     builder,
     learner,
@@ -63,8 +65,8 @@ def mortal():
     if not hasattr(os, "fork"):
         pytest.skip("no fork here")
 
-    def run(folder, epochs, moment):
-        process.stdin.write(f"{folder}\t{epochs}\t{moment}\n")
+    def run(folder, epochs, moment, *name):
+        process.stdin.write("\t".join([f"{folder}\t{epochs}\t{moment}", *name]) + "\n")
         process.stdin.flush()
         return process.stdout.readline().strip()
 
@@ -145,6 +147,35 @@ def test_every_call_of_a_save_may_be_the_last(tmp_path, mortal):
         made = builder(folder, 3).with_file_checkpointer(recorder()).checkpoint()
         resumed = made.build(tiny(), AdamConfig().init(), 0.01)
         assert same_weights(resumed.fit(loader(), loader(1)), whole)
+
+
+@pytest.mark.parametrize("name", RECORDERS)
+def test_each_recorder_resumes_to_the_same_bits(tmp_path, mortal, name):
+    """Killed between fsync, replace and unlink; BURNBOOK_KILLS=100 kills 100 times."""
+    if name == "BurnpackRecorder":
+        pytest.importorskip("cbor2")
+    kills = 100 // len(RECORDERS) + 1 if KILLS >= 100 else 2
+    moments, killed, epochs = random.Random(name), 0, 4
+    while killed < kills:
+        folder = tmp_path / f"killed-{killed}"
+        for _ in range(2):  # and once more in the resume
+            moment = f"saving:{moments.randint(1, 2 * PER_EPOCH['saving'])}"
+            ending = mortal(folder, epochs, moment, name)
+            assert ending in ("killed", "done")
+            killed += ending == "killed"
+        made = builder(folder, epochs).with_file_checkpointer(made_by(name))
+        resumed = made.checkpoint().build(tiny(), AdamConfig().init(), 0.01)
+        model = resumed.fit(loader(), loader(1))
+        assert resumed.result.epochs == epochs
+        assert not (folder / "training-lock.json").exists()
+        assert same_weights(model, trained_through(epochs)), moment
+
+
+@cache
+def trained_through(epochs):
+    """The model of a run that nothing has interrupted."""
+    with tempfile.TemporaryDirectory() as folder:
+        return learner(folder, epochs).fit(loader(), loader(1))
 
 
 def test_the_moments_of_saving_are_those_of_the_library():

@@ -412,3 +412,9 @@ def test_a_run_that_has_stopped_early_stays_stopped(tmp_path):
         assert trained.result.interrupted == (
             "stopped early: Loss has not improved since epoch 1"
         )
+
+
+def test_what_fit_returns_is_the_model_and_has_it(tmp_path):
+    made = learner(tmp_path, epochs=1).fit(loader(), loader(1))
+    assert isinstance(made, Tiny)
+    assert made.model is made

@@ -11,6 +11,7 @@ from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.data import Progress
 from burnbook.errors import DataError, TrainingError
+from burnbook.optim import AdamConfig
 from burnbook.tensor import Tensor
 from burnbook.train import (
     AccuracyInput,
@@ -22,6 +23,7 @@ from burnbook.train import (
     MetricEntry,
     MetricMetadata,
     NumericEntry,
+    NumericMetric,
     RegressionOutput,
 )
 from burnbook.train.numbers import (
@@ -30,6 +32,7 @@ from burnbook.train.numbers import (
     plain_float,
     scientific_float,
 )
+from tests import tiny_training
 
 
 def metadata(lr=None):
@@ -182,6 +185,28 @@ def test_adapting_to_something_else_says_what_is_possible():
         "  try: RegressionOutput.adapts[AccuracyInput] = lambda item: "
         "AccuracyInput(...), or another metric"
     )
+
+
+def test_a_metric_may_read_the_item_itself(tmp_path):
+    class Largest(NumericMetric):
+        name = "Largest"
+        Input = ClassificationOutput
+
+        def update(self, item, metadata):
+            value = float(np.asarray(item.output).max())
+            return self.state.update(value, item.output.dims()[0], self.options)
+
+    class Mine(ClassificationOutput):
+        pass
+
+    item = RegressionOutput(floats([0.5]), floats([[1.0]]), floats([[3.0]]))
+    assert item.adapt(RegressionOutput) is item
+    mine = Mine(item.loss, item.output, item.targets)
+    assert mine.adapt(ClassificationOutput) is mine
+    made = tiny_training.builder(tmp_path, 1).metric_valid_numeric(Largest())
+    learner = made.build(tiny_training.tiny(), AdamConfig().init(), 0.01)
+    learner.fit(tiny_training.loader(), tiny_training.loader(1))
+    assert (tmp_path / "valid" / "epoch-1" / "Largest.log").read_text().count("\n") > 2
 
 
 def test_a_subclass_adapts_to_more():

@@ -150,6 +150,23 @@ def test_the_plain_renderer_writes_a_line_per_epoch(monkeypatch):
 # Canvas
 
 
+@pytest.mark.parametrize(
+    ("train", "valid", "line"),
+    [
+        ({"Loss": 0.5}, {}, "train Loss 0.50  ·  "),
+        ({}, {"Loss": 0.5}, "valid Loss 0.50  ·  "),
+        ({}, {}, ""),
+    ],
+)
+def test_a_split_without_metrics_has_no_place_in_the_line(train, valid, line):
+    stream = io.StringIO()
+    renderer = PlainRenderer(stream)
+    renderer.start(run_info())
+    renderer.end_epoch(1, "train", train)
+    renderer.end_epoch(1, "valid", valid)
+    assert re.fullmatch(rf"epoch 1/2  {line}\d+\.\d s\n", stream.getvalue())
+
+
 def test_a_canvas_cuts_off_what_lies_outside():
     canvas = Canvas(5, 2)
     canvas.text(-2, 0, "abcdefghij")

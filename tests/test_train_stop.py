@@ -44,6 +44,9 @@ def test_stop_ends_after_the_batch_and_gives_the_model_so_far(tmp_path):
     assert probe.batches == 5
     assert trained.result.interrupted == "enough"
     assert trained.result.epochs == 1
+    text = repr(trained.result)
+    assert text.startswith("TrainingResult(1 epoch and a part of the next, Metric")
+    assert text.endswith("; 2 epochs); enough)")
     assert not same_weights(model, tiny())
 
 

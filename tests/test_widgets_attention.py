@@ -102,15 +102,21 @@ def test_controls_and_twins_stay_together():
     view.close()
 
 
-def test_every_head_has_a_small_picture_while_there_is_room():
+def test_every_head_has_a_small_picture():
     view = AttentionView(WEIGHTS[0], WORDS)
     thumbs = np.frombuffer(view.panel.thumbs, np.uint8).reshape(4, 4, 4)
     assert thumbs.max(axis=(1, 2)).tolist() == [255] * 4
     mean = WEIGHTS[0].mean(0)
     np.testing.assert_allclose(thumbs[0], mean / mean.max() * 255, atol=0.51)
     view.close()
-    view = AttentionView(np.full((8, 60, 60), 1 / 60))
-    assert view.panel.thumbs == b""
+    many = np.full((12, 120, 120), 0.001)
+    many[5, 100, 30] = 0.9
+    view = AttentionView(many)  # N25: there were none
+    rows, columns = view.panel.frame["thumb"]
+    thumbs = np.frombuffer(view.panel.thumbs, np.uint8).reshape(13, rows, columns)
+    place = (100 * rows // 120, 30 * columns // 120)
+    assert thumbs[6][place] == 255  # the most of a block, so that nothing is lost
+    assert np.count_nonzero(thumbs[6] > 9) == 1
     view.close()
     view = AttentionView(WEIGHTS[0, 0])
     assert view.panel.thumbs == b""
@@ -173,3 +179,13 @@ def test_static_pages_get_no_widget(monkeypatch):
     view.query = 2
     assert len(states()) == before
     assert set(view.bundle()) == {"text/html", "text/plain"}
+
+
+def test_heads_are_counted_from_zero_everywhere():
+    view = AttentionView(WEIGHTS[0], WORDS)
+    view.head = 1
+    assert view.panel.frame["title"].endswith("head 1 of 0 … 2")  # was: 1 of 3
+    assert [name for name, _ in view.head_control.options][1:] == [
+        "head 0", "head 1", "head 2",
+    ]  # fmt: skip
+    view.close()

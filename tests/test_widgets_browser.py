@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import re
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
@@ -125,7 +128,7 @@ def test_a_search_wants_all_words_in_any_field():
     assert browser.found == [1]
     browser.filter(label="World")
     assert browser.found == []
-    assert "<p>No item.</p>" in browser.still()
+    assert "<p>No item fits." in browser.still()
     browser.clear()
     assert browser.found == [0, 1, 2]
 
@@ -424,3 +427,132 @@ def _widgets():
     from ipywidgets.widgets.widget import _instances
 
     return list(_instances)
+
+
+# ── tables, sounds, many pages, none (N24) ──────────────────────────────────
+
+
+def houses(count=30):
+    return [
+        {
+            "rooms": 3 + i % 4, "price": 223_300.0 + 1000 * ((7 * i) % count),
+            "area": None if i == 5 else 50.5 + i, "town": ["Rome", "Oslo"][i % 2],
+            "label": i % 3,
+        }
+        for i in range(count)
+    ]  # fmt: skip
+
+
+def test_tables_show_readable_numbers():
+    browser = DatasetBrowser(houses())
+    fields = dict(told(browser)[0]["fields"])
+    assert fields["price"] == "223300"  # it was 2.233e+05
+    assert fields["area"] == "50.5"
+    assert "e+05" not in browser.still()
+    browser.close()
+
+
+def test_columns_sort_by_twin_and_by_click():
+    browser = DatasetBrowser(houses(), page_size=5)
+    browser.sort("price", descending=True)
+    prices = [houses()[i]["price"] for i in browser.found]
+    assert prices == sorted(prices, reverse=True)
+    assert browser.shown == browser.found[:5]
+    assert "by price, high to low" in browser.widget.status["notes"]
+    browser.filter(label=1)
+    assert all(i % 3 == 1 for i in browser.found)
+    assert browser.sorted_by == ("price", True)
+    browser.clear()
+    assert browser.found == list(range(30))
+    for wanted in [("area", False), ("area", True), None]:
+        browser.attempt(browser.heard, {"do": "sort", "by": "area"})
+        assert browser.sorted_by == wanted
+        if wanted:
+            assert browser.found[-1] == 5  # what is missing stays at the end
+    browser.sort("town")
+    assert browser.found == [*range(1, 30, 2), *range(0, 30, 2)]
+    assert browser.widget.page["sorted"] == ["town", False]
+    with pytest.raises(ConfigError, match="there is no column 'street'"):
+        browser.sort("street")
+    browser.attempt(browser.heard, {"do": "sort", "by": "street"})
+    assert "no column 'street'" in browser.widget.status["fault"]
+    browser.close()
+
+
+def test_statistics_of_columns():
+    browser = DatasetBrowser(houses())
+    price, area = browser.statistics["price"], browser.statistics["area"]
+    assert (price["lowest"], price["highest"]) == ("223300", "252300")
+    assert price["mean"] == "237800"
+    assert area["missing"] == "1"
+    assert browser.statistics["town"] == {"different": "2", "most often": "Rome (15)"}
+    assert browser.widget.page["statistics"]["rooms"]["lowest"] == "3"
+    html = browser.still()
+    for text in ("<tfoot>", "237800", "Rome (15)", "most often"):
+        assert text in html
+    browser.close()
+
+
+def test_columns_of_odd_values():
+    odd = [
+        {"a": float("nan"), "b": "x", "c": float("inf")},
+        {"a": 1, "b": 2, "c": -1.0},
+        {"a": "one", "b": None, "d": True},
+    ]
+    browser = DatasetBrowser(odd)
+    for name in browser.columns.values:
+        for descending in (False, True):
+            browser.sort(name, descending)
+            assert sorted(browser.found) == [0, 1, 2]
+    browser.sort("a")
+    assert browser.found == [1, 2, 0]
+    assert browser.statistics["c"]["missing"] == "1"
+    browser.close()
+
+
+def test_sounds_can_be_heard_live_and_in_the_still_form(monkeypatch):
+    rate = 16_000
+    tone = np.sin(np.arange(rate) * 2 * np.pi * 440 / rate).astype(np.float32)
+    sounds = [{"samples": (0.5 + i) * tone, "sample_rate": rate} for i in range(3)]
+    browser = DatasetBrowser(sounds)
+    assert all(card["sounds"] for card in told(browser))
+    sent = []
+    monkeypatch.setattr(browser.widget, "send", lambda *parts: sent.append(parts))
+    browser.attempt(browser.heard, {"do": "play", "item": 1})
+    assert browser.selected == 1
+    ((message, (data,)),) = sent
+    assert message == {"play": 1, "rate": rate}
+    assert len(data) == 2 * rate
+    assert "sound" not in browser.widget.detail  # a saved state stays small
+    html = browser.still()
+    (address,) = re.findall(r'<audio controls src="data:audio/wav;base64,(.*?)"', html)
+    import wave
+
+    with wave.open(io.BytesIO(base64.b64decode(address))) as heard:
+        assert heard.getframerate() == 8000
+        assert heard.getnframes() == 8000
+    assert len(html) < 100_000
+    browser.close()
+
+
+def test_many_pages_have_a_box_for_their_number():
+    browser = DatasetBrowser(range(100_000), page_size=1)
+    controls = browser._controls
+    assert controls.page.layout.display == "none"
+    assert (controls.page_box.max, controls.page_box.layout.display) == (100_000, "")
+    controls.page_box.value = 83_334
+    assert (browser.page, browser.shown) == (83_334, [83_333])
+    browser.page = 17
+    assert controls.page_box.value == 17
+    browser.close()
+
+
+def test_an_empty_dataset_says_that_it_is_empty():
+    browser = DatasetBrowser([])
+    assert browser.widget.page["empty"] == "The dataset is empty: it has no items."
+    assert "The dataset is empty: it has no items." in browser.still()
+    browser.close()
+    browser = DatasetBrowser(houses())
+    browser.search("castle")
+    assert browser.widget.page["empty"].startswith("No item fits.")
+    browser.close()

@@ -152,8 +152,8 @@ def test_what_leaves_no_output_changes_nothing():
 
 
 def test_what_cannot_be_shown_is_explained():
-    with pytest.raises(ShapeError, match="is not one picture of at most 64 × 64"):
-        ConvolutionView(np.ones((65, 3)), SOBEL)
+    with pytest.raises(ShapeError, match="is not one picture of at most 2048 × 2048"):
+        ConvolutionView(np.ones((2049, 3)), SOBEL)
     with pytest.raises(ShapeError, match="is not a kernel"):
         ConvolutionView(np.ones((20, 20)), np.ones((12, 1)))
     with pytest.raises(ShapeError, match="for 1 channels, the picture has 3"):
@@ -207,3 +207,56 @@ def test_static_pages_get_no_widget(monkeypatch):
     view.at = (1, 1)
     assert len(states()) == before
     assert set(view.bundle()) == {"text/html", "text/plain"}
+
+
+# ── pictures beyond 64 × 64 (N25) ───────────────────────────────────────────
+
+
+def sent(view):
+    """The input and the output that the page has."""
+    part, kernel = view.panel.frame["part"], view.panel.frame["kernel"]
+    shapes = [part["input"][1], kernel, part["output"][1]]
+    ends = np.cumsum([rows * columns for rows, columns in shapes])
+    found = np.split(np.frombuffer(view.panel.data, "<f4"), ends[:-1])
+    arrays = [array.reshape(s) for array, s in zip(found, shapes, strict=True)]
+    return arrays[0], arrays[2]
+
+
+@pytest.mark.parametrize("options", [{}, {"padding": 3}, {"stride": 2, "dilation": 4}])
+def test_a_large_picture_is_seen_in_parts_that_follow_the_window(options):
+    picture = RANDOM.random((300, 200)).astype(np.float32)
+    view = ConvolutionView(picture, SOBEL, **options)
+    rows, columns = view.output.shape
+    for at in ((0, 0), (rows - 1, columns - 1), (rows // 2, 3), (rows // 2, 4)):
+        view.at = at
+        part = view.panel.frame["part"]
+        (top, left), (down, across) = part["output"]
+        assert top <= at[0] < top + down
+        assert left <= at[1] < left + across
+        corner, size = part["grown"]
+        for dim in (0, 1):
+            first = at[dim] * view.stride[dim]
+            span = 2 * view.dilation[dim] + 1
+            assert corner[dim] <= first
+            assert first + span <= corner[dim] + size[dim]
+        shown, made = sent(view)
+        assert max(*shown.shape, *made.shape) <= 72
+        (y, x), _ = part["input"]
+        inside = picture[y : y + shown.shape[0], x : x + shown.shape[1]]
+        assert np.array_equal(shown, inside)
+        there = view.output[top : top + down, left : left + across]
+        assert np.allclose(made, there)
+        assert "a part" in view.still()
+    before = view.panel.frame["part"]["grown"]
+    view.at = (rows // 2, 5)  # a step inside of what is seen moves nothing
+    assert view.panel.frame["part"]["grown"] == before
+    view.close()
+
+
+def test_a_small_picture_is_shown_whole():
+    view = ConvolutionView(RANDOM.random((64, 64)), SOBEL, padding=1)
+    part = view.panel.frame["part"]
+    assert part["grown"] == [[0, 0], [66, 66]]
+    assert part["input"] == part["output"] == [[0, 0], [64, 64]]
+    assert "a part" not in view.still()
+    view.close()

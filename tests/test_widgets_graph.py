@@ -16,12 +16,16 @@ from burnbook import nn
 from burnbook.autodiff import Autodiff, BalancedCheckpointing
 from burnbook.backend import Numpy
 from burnbook.errors import ConfigError, GraphError
+from burnbook.module import Module
 from burnbook.op import OPS
 from burnbook.ops import dropout, matmul
 from burnbook.tensor import Int, Tensor
 from burnbook_widgets import GraphView
+from burnbook_widgets.autodiff.groups import Group, around
 from burnbook_widgets.autodiff.layout import ACROSS, WIDTH, lay_out
+from burnbook_widgets.autodiff.parts import brief, fitted, text_width
 from burnbook_widgets.autodiff.rules import rule_text, rules_of, sentence
+from burnbook_widgets.autodiff.still import ROOM
 
 AD = Autodiff(Numpy())
 
@@ -261,9 +265,9 @@ def test_two_chains_do_not_cross():
 
 def test_graphs_too_large_and_used_up_are_refused():
     x = leaf([1.0])
-    for _ in range(200):
-        x = x * 1.5
-    with pytest.raises(GraphError, match="201 steps, and more than 200") as told:
+    for _ in range(5000):
+        x = x * 1.0
+    with pytest.raises(GraphError, match="5,001 steps, more than 5,000") as told:
         GraphView(x)
     assert "print(loss.graph())" in str(told.value)
     loss = leaf([1.0]).exp().exp()
@@ -274,18 +278,197 @@ def test_graphs_too_large_and_used_up_are_refused():
         GraphView(Tensor.ones([1], AD))
 
 
-def test_the_state_of_the_largest_graph_stays_small():
+def test_the_state_of_a_large_graph_stays_small():
     x = leaf(np.linspace(0, 1, 10_000))
     y = x
-    for _ in range(198):
-        y = y * 1.01
+    for _ in range(1999):
+        y = y * 1.0001
     before = len(json.dumps(widget_state()))
     view = GraphView(y.sum())
-    assert len(view.parts) == 398
+    assert len(view.parts) == 4000
     view.step = 50
-    assert len(json.dumps(widget_state())) - before < 100_000
+    view.unfold(view.groups[0], view.groups[1])
+    assert len(json.dumps(widget_state())) - before < 120_000
     assert len(view.still()) < 400_000
     view.close()
+
+
+# ── groups (N13) ────────────────────────────────────────────────────────────
+
+
+class Block(Module):
+    """Two layers with a way around them, as in real networks."""
+
+    first: nn.Linear
+    second: nn.Linear
+
+    def forward(self, x):
+        return x + self.second.forward(self.first.forward(x).relu())
+
+
+class Net(Module):
+    blocks: list[Block]
+    head: nn.Linear
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block.forward(x)
+        return self.head.forward(x)
+
+
+def blocks(count):
+    def linear():
+        return nn.LinearConfig(4, 4).init(AD)
+
+    net = Net([Block(linear(), linear()) for _ in range(count)], linear())
+    loss = net.forward(Tensor.ones([2, 4], AD)).square().mean()
+    return net, loss
+
+
+def edges_go_down(view):
+    return all(a < b for a, b in view._lines)
+
+
+def test_steps_form_groups_by_the_paths_of_their_parameters():
+    net, loss = blocks(2)
+    view = GraphView(loss, net=net)
+    assert view.groups == [
+        "net", "net.blocks", "net.blocks.0", "net.blocks.0.first",
+        "net.blocks.0.second", "net.blocks.1", "net.blocks.1.first",
+        "net.blocks.1.second", "net.head",
+    ]  # fmt: skip
+    assert view.unfolded == view.groups  # a small graph shows everything
+    relu = next(i for i, part in enumerate(view.parts) if part.op == "relu")
+    assert around(view._whole, relu) == ["net", "net.blocks", "net.blocks.0"]
+    view.fold("net.blocks.0")
+    boxes = [b.name for b in view._boxes if isinstance(b, Group)]
+    assert boxes == ["net.blocks.0"]
+    assert edges_go_down(view)
+    second = view.parts[view._last_of("net.blocks.0")]
+    shown = next(texts for texts in view._shown() if texts[1] == "net.blocks.0")
+    assert shown[2] == f"3 ops → {second.size}"
+    assert shown[3] == brief(second.value, ROOM)
+    view.fold()
+    assert isinstance(view._boxes[0], Group)
+    assert len(view._boxes) == 3  # net, square, mean
+    view.unfold("net.blocks.1.first")
+    assert view.unfolded == ["net", "net.blocks", "net.blocks.1", "net.blocks.1.first"]
+    with pytest.raises(ConfigError, match=r"no group 'net\.tail'"):
+        view.fold("net.tail")
+    view.close()
+
+
+def test_a_large_model_is_shown_closed_and_opens_where_one_looks():
+    net, loss = blocks(30)
+    view = GraphView(loss, net=net)
+    assert len(view.parts) > 200
+    assert len(view._boxes) <= 60
+    assert edges_go_down(view)
+    view.start()
+    for _ in range(40):
+        view.forward()
+        stage = view.panel.stage
+        assert stage["now"] == view._box_of[view.chosen]  # what it is about is seen
+        assert view.panel.chosen == stage["now"]
+    view.chosen = "net.blocks.7.second.weight"
+    assert {"net.blocks.7", "net.blocks.7.second"} <= set(view.unfolded)
+    assert view._boxes[view.panel.chosen] == view.chosen
+    closed = view._seen_boxes()
+    assert set(closed) <= {0, 1, 2}
+    view.end()
+    for texts, known in zip(view._shown(), view._seen_boxes(), strict=True):
+        assert known == (2 if texts[0] in ("op", "leaf", "group") else 1), texts
+    view.close()
+
+
+def test_two_thousand_steps_without_modules_are_cut_into_runs():
+    x = leaf([1.0])
+    y = x
+    for _ in range(2000):
+        y = y * 1.0001
+    view = GraphView(y.sum())
+    names = [box.name for box in view._boxes if isinstance(box, Group)]
+    assert len(view._boxes) <= 60
+    assert names[0].startswith("steps 1–")
+    assert len(set(view.groups)) == len(view.groups)
+    view.chosen = "mul 700"
+    assert view._boxes[view.panel.chosen] == view.chosen
+    with pytest.raises(ConfigError, match="boxes cannot be told apart"):
+        view.unfold()
+    assert len(view._boxes) <= 600
+    assert view.gradient("x")[0] == pytest.approx(1.0001**2000, rel=1e-3)
+    view.close()
+
+
+def test_a_module_that_runs_twice_has_two_groups():
+    layer = nn.LinearConfig(3, 3).init(AD)
+    x = Tensor.ones([1, 3], AD)
+    y = layer.forward(layer.forward(x).tanh()).sum()
+    view = GraphView(y, cell=layer)
+    view.fold()
+    assert edges_go_down(view)
+    assert set(view.groups) <= {"cell", "cell (2)"}
+    view.close()
+
+
+def test_clicks_on_groups_do_what_the_twins_do():
+    net, loss = blocks(2)
+    view = GraphView(loss, net=net)
+    view.panel._handle_custom_msg({"do": "fold", "group": ""}, [])
+    assert view.unfolded == []
+    view.panel._handle_custom_msg({"do": "unfold", "group": "net"}, [])
+    assert view.panel.scene["open"] == ["net"]
+    assert view.parts[view.chosen].op == "linear"
+    view.panel._handle_custom_msg({"do": "unfold", "group": "nowhere"}, [])
+    assert "no group 'nowhere'" in view.panel.fault
+    view.panel._handle_custom_msg({"do": "unfold all"}, [])
+    assert (view.unfolded, view.panel.fault) == (view.groups, "")
+    view.close()
+
+
+# ── values of every step (N13) ──────────────────────────────────────────────
+
+
+def test_a_computation_as_a_function_shows_the_value_of_every_step():
+    x = leaf([1.0, 2.0])
+    targets = Tensor.from_data([0.5, 0.5], AD)
+    view = GraphView(lambda: ((x + 1.0).tanh() - targets + 3.0).mean())
+    assert view.value("add 1").tolist() == [2.0, 3.0]
+    assert all(part.value is not None for part in view.parts)
+    assert by_name(view)["add 1"].origin == "written down as it ran"
+    assert "targets" in by_name(view)
+    assert "value not kept" not in view.still()
+    assert "run" not in vars(AD)  # afterwards nothing is written down any more
+    view.close()
+    loss = (x + 1.0).mean()
+    view = GraphView(loss)
+    assert "GraphView(lambda: …)" in by_name(view)["add"].origin
+    view.close()
+    with pytest.raises(ConfigError, match="the function gives int, not a tensor"):
+        GraphView(lambda: 3)
+    assert "run" not in vars(AD)
+
+
+@pytest.mark.parametrize("scale", [1.0, -1.23456e-5, 1.23456e30, np.nan, np.inf])
+def test_texts_stay_inside_of_their_boxes(scale):
+    model = {"a_model_with_a_very_long_name.and.a.path.weight": leaf([[scale] * 40])}
+    named = dict(model)
+    loss = (next(iter(model.values())) * 2.0).sum()
+    view = GraphView(loss, **named)
+    for _, label, size, value, gradient in view._shown():
+        for text in (value, f"∂ {gradient}"):
+            assert text_width(text, 11.0) <= WIDTH or text.count(" ") <= 2, text
+        assert text_width(fitted(label, ROOM, 12.0, True), 12.0, True) <= ROOM
+        assert text_width(fitted(size, ROOM, 11.0), 11.0) <= ROOM
+    view.close()
+
+
+def test_numbers_are_never_cut_in_the_middle():
+    array = np.array([-0.000123456, 12345.678, 1.0, 2.0])
+    for room in range(30, 200, 5):
+        shown = brief(array, room).removesuffix(" …").split()
+        assert set(shown) <= {"−0.000123", "1.23e+04", "1"}
+        assert shown
 
 
 def test_the_still_form_shows_what_the_step_shows():

@@ -247,9 +247,9 @@ def test_controls_follow_settings_and_settings_controls(playground):
     controls = playground._controls
     controls["hidden"].value = "3,5 2"
     assert playground.config.hidden == [3, 5, 2]
-    controls["learning_rate"].value = 0.1
+    playground.numbers.turn("learning_rate", 0.1)
     assert playground.config.learning_rate == pytest.approx(0.1)
-    controls["noise"].value = 0.3
+    playground.numbers.turn("noise", 0.3)
     controls["batch_size"].value = 7
     controls["seed"].value = 5
     controls["optimizer"].value = "sgd"

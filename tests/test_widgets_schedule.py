@@ -48,6 +48,19 @@ def sent(plot):
     return np.frombuffer(plot.panel.data, "<f4").reshape(count, -1)
 
 
+def shown_number(plot, name, field):
+    """What the page has of one number of a schedule."""
+    (found,) = [n for n in plot.numbers.rows if n["about"] == f"{name}: {field}"]
+    return found
+
+
+def turn(plot, name, field, value):
+    """As the page does it when a slider is moved or a number typed."""
+    key = shown_number(plot, name, field)["key"]
+    message = {"do": "turn", "key": key, "value": value}
+    plot.numbers._handle_custom_msg(message, [])
+
+
 def test_rates_are_those_of_the_schedulers():
     plot = SchedulePlot([LINEAR, COSINE, usual(), 0.25], steps=120)
     assert plot.names == ["linear", "cosine", "sequential", "constant"]
@@ -108,34 +121,81 @@ def test_turning_a_knob_by_twin_and_by_slider():
     plot = SchedulePlot([LINEAR, COSINE])
     plot.set("cosine", "num_iters", 20)
     assert plot["cosine"].num_iters == 20
-    assert plot._sliders["cosine", "num_iters"].value == 20
+    assert shown_number(plot, "cosine", "num_iters")["value"] == 20
     assert np.allclose(sent(plot)[2], stepped(plot["cosine"], 100))
-    plot._sliders["linear", "final_lr"].value = 0.4
+    turn(plot, "linear", "final_lr", 0.4)
     assert plot["linear"] == optim.LinearLrSchedulerConfig(0.8, 0.4, 50)
     assert plot.rates("linear")[-1] == pytest.approx(0.4)
     assert LINEAR.final_lr == 0.1  # the reader's own config stays
     plot["linear"] = optim.LinearLrSchedulerConfig(0.1, 0.9, 500)
-    slider = plot._sliders["linear", "num_iters"]
-    assert (slider.value, slider.max) == (500, 500)
+    number = shown_number(plot, "linear", "num_iters")
+    assert (number["value"], number["high"]) == (500, 500)
     plot.close()
 
 
 def test_what_a_config_refuses_is_said_and_the_slider_goes_back():
     plot = SchedulePlot([LINEAR, COSINE])
-    slider = plot._sliders["cosine", "min_lr"]
-    slider.value = 0.9
+    turn(plot, "cosine", "min_lr", 0.9)
     assert "min_lr is 0.9" in plot.panel.fault
-    assert (plot["cosine"].min_lr, slider.value) == (0.1, 0.1)
+    assert plot["cosine"].min_lr == 0.1
+    assert shown_number(plot, "cosine", "min_lr")["value"] == 0.1
     with pytest.raises(ConfigError, match=r"min_lr is 0\.9"):
         plot.set("cosine", "min_lr", 0.9)
     with pytest.raises(ConfigError, match="has no number 'speed'"):
         plot.set("cosine", "speed", 1)
     with pytest.raises(ConfigError, match="no schedule 'noam'"):
         plot.set("noam", "num_iters", 1)
-    with pytest.raises(ConfigError, match="other numbers than the sliders"):
+    with pytest.raises(ConfigError, match="other numbers than the controls"):
         plot["cosine"] = optim.ExponentialLrSchedulerConfig(0.8, 0.9)
-    slider.value = 0.2
+    turn(plot, "cosine", "min_lr", 0.2)
     assert plot.panel.fault == ""
+    plot.close()
+
+
+def test_numbers_between_the_places_of_a_slider_stay_as_they_are():
+    """N2: a slider that snaps to its step made a γ of 0.9995 into 1.0."""
+    config = optim.ExponentialLrSchedulerConfig(1.23456e-5, 0.9995)
+    plot = SchedulePlot({"exp": config}, steps=10_000)
+    assert plot["exp"] is config
+    assert shown_number(plot, "exp", "gamma")["value"] == 0.9995
+    assert shown_number(plot, "exp", "initial_lr")["value"] == 1.23456e-5
+    turn(plot, "exp", "gamma", 0.99951234)
+    assert plot["exp"].gamma == 0.99951234
+    assert plot["exp"].initial_lr == 1.23456e-5
+    snapping = (ipywidgets.FloatSlider, ipywidgets.FloatLogSlider)
+    for widget in parts_of(plot.box):
+        assert not isinstance(widget, snapping)
+    plot.close()
+
+
+def parts_of(widget):
+    return [
+        widget, *[p for c in getattr(widget, "children", ()) for p in parts_of(c)],
+    ]  # fmt: skip
+
+
+def test_a_whole_number_stays_whole():
+    plot = SchedulePlot([LINEAR])
+    turn(plot, "linear", "num_iters", 40.0)
+    assert plot["linear"].num_iters == 40
+    assert isinstance(plot["linear"].num_iters, int)
+    answers = plot.numbers.answers
+    turn(plot, "linear", "num_iters", 40.5)
+    assert "num_iters" in plot.panel.fault
+    assert plot["linear"].num_iters == 40
+    assert plot.numbers.answers == answers + 1  # the page shows 40 again
+    plot.close()
+
+
+@pytest.mark.parametrize("top", [3e-4, 1.0, 7.3e-9, 4e-14, 0.0123, 250.0])
+@pytest.mark.parametrize("log", [False, True])
+def test_labels_of_the_axis_differ(top, log):
+    """N3: with one digit, the labels read 0, 5e−5, 1e−4, 1e−4, 2e−4, …"""
+    config = optim.ExponentialLrSchedulerConfig(top, 0.99) if top <= 1 else top
+    plot = SchedulePlot({"one": config}, steps=300, log=log)
+    labels = [label for _, label in plot.panel.frame["rows"]]
+    assert len(labels) >= 3 - (top > 1)
+    assert len(set(labels)) == len(labels)
     plot.close()
 
 
@@ -179,6 +239,14 @@ def test_reading_by_key_and_twin():
         plot.at = 100
     plot.steps_control.value = 20
     assert (plot.steps, plot.at, len(plot.rates("cosine"))) == (20, 19, 20)
+    plot.close()
+
+
+def test_the_step_that_is_read_is_drawn_even_of_many():
+    plot = SchedulePlot([LINEAR], steps=10_000)
+    plot.at = 5001
+    assert 5001 in sent(plot)[0]
+    assert len(sent(plot)[0]) == 401
     plot.close()
 
 

@@ -382,7 +382,8 @@ def test_the_page_gets_a_colour_and_a_mark_for_every_cell():
     assert bytes_[:6].view(np.int8).tolist() == [64, -128, -127, -128, -128, 0]
     assert bytes_[6:].tolist() == [0, 1, 0, 2, 4, 0]
     assert plane.frame["texts"] == ["1", "nan", "-2", "inf", "-inf", "0"]
-    assert plane.frame["marks"] == {"NaN": 1, "inf": 1, "-inf": 1}
+    far = {"far outside": 0}
+    assert plane.frame["marks"] == {"NaN": 1, "inf": 1, "-inf": 1, **far}
     assert repr(plane) == "TensorPlane(2 × 3)"
     view.close()
 
@@ -414,7 +415,7 @@ def test_close_frees_every_widget_and_keeps_the_twins():
 def test_the_script_is_our_own_and_needs_nothing():
     script = TensorPlane._esm.replace("http://www.w3.org/2000/svg", "")  # a name of SVG
     assert not re.search(r"^\s*import\b|import\(|https?:", script, re.M)
-    assert len(script) < 25_000
+    assert len(script) < 40_000
 
 
 # ── what is refused ─────────────────────────────────────────────────────────
@@ -478,3 +479,163 @@ def test_an_f64_tensor_shows_all_its_digits():
     view.cell = (0, 0)
     assert view.reading == "[0] = 0.30000000000000004"
     view.close()
+
+
+# ── outliers, parts, curves and colors (N14) ────────────────────────────────
+
+
+def noisy(outlier=1e6):
+    values = np.random.default_rng(0).normal(size=(30, 40)).astype(np.float32)
+    values[3, 4] = outlier
+    return Tensor.from_data(values, Numpy())
+
+
+def test_an_outlier_does_not_take_the_colors_of_all_others():
+    view = TensorView(noisy())
+    assert view.scale == "middle 98 %"
+    codes = view.codes(view.plane)
+    assert (np.abs(codes.astype(int)) > 30).mean() > 0.5  # they were all 0
+    assert np.count_nonzero(view.bars) > 20  # it was one bar
+    marks = view.marks(view.plane)
+    assert np.argwhere(marks & 8).tolist() == [[3, 4]]
+    assert view.panel.plane.frame["marks"]["far outside"] == 1
+    assert view.panel.plane.frame["ends"][1].startswith("≥ ")
+    html = view.still()
+    assert "◆ far outside" in html
+    assert "and beyond" in html
+    view.scale = "whole range"
+    assert np.count_nonzero(view.codes(view.plane)) == 1
+    view.scale = "logarithmic"
+    assert np.count_nonzero(view.codes(view.plane)) > 1000
+    assert np.count_nonzero(view.bars) > 5
+    assert "logarithmic colours" in view.still()
+    view.panel.scale.value = "middle 98 %"
+    assert view.scale == "middle 98 %"
+    with pytest.raises(ConfigError, match="scale is 'loud'"):
+        view.scale = "loud"
+    view.close()
+    view = TensorView(noisy(0.0))
+    assert view.scale == "whole range"  # nothing to guard against
+    view.close()
+
+
+def test_an_outlier_inside_of_a_block_is_marked_too():
+    values = np.random.default_rng(0).normal(size=(1000, 1000)).astype(np.float32)
+    values[500, 700] = -1e5
+    view = TensorView(Tensor.from_data(values, Numpy()))
+    down, across = view.plane.step
+    assert down > 1
+    (place,) = np.argwhere(view.marks(view.plane) & 8).tolist()
+    assert place == [500 // down, 700 // across]
+    view.close()
+
+
+@pytest.mark.parametrize("scale", ["whole range", "middle 98 %", "logarithmic"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[np.nan, np.inf], [-np.inf, np.nan]],
+        [[0.0, 0.0]],
+        [[3e38, -3e38]],
+        [[1e-40, 2e-40]],
+        [[7, 7], [7, 7]],
+        np.zeros((0, 3)),
+        np.zeros(0),
+        [np.nan, 1.0, np.inf],
+    ],
+)
+def test_odd_values_on_every_scale(values, scale):
+    view = TensorView(Tensor.from_data(np.array(values), Numpy()))
+    view.scale = scale
+    if view.matrix.size:
+        view.cell = (0, 0)
+        assert view.reading
+    assert "<script" not in view.still()
+    json.dumps(view.panel.plane.frame, allow_nan=False)
+    view.close()
+
+
+def test_every_part_of_a_large_matrix_can_be_seen_element_by_element():
+    values = np.random.default_rng(0).normal(0, 40, (2000, 2000)).astype(np.float32)
+    view = TensorView(Tensor.from_data(values, Numpy()))
+    means = view.panel.plane.frame["means"]
+    assert "mean of" in means
+    assert f"elements from {values.min():.4g} to {values.max():.4g}" in means
+    view.cell = (1003, 505)
+    for _ in range(6):
+        view.panel._told(None, {"do": "zoom", "by": 2, "at": [1003, 505]}, None)
+    top, left, rows, columns = view.part
+    assert top <= 1003 < top + rows
+    assert left <= 505 < left + columns
+    assert view.plane.whole
+    assert np.array_equal(view.shown, values[top : top + rows, left : left + columns])
+    frame = view.panel.plane.frame
+    assert (frame["corner"], frame["whole"]) == ([top, left], [2000, 2000])
+    assert view.reading == f"[1003, 505] = {view._number(values[1003, 505])}"
+    assert f"{left} … {left + columns - 1} →" in view.still()
+    view.part = (1990, 1995, 50, 50)
+    assert view.part == (1990, 1995, 10, 5)
+    view.panel._told(None, {"do": "part", "part": None}, None)
+    assert view.part is None
+    view.panel._told(None, {"do": "part", "part": [5000, 0, 1, 1]}, None)
+    assert "lies outside the plane" in view.panel.plane.trouble
+    with pytest.raises(DimError, match="lies outside the plane of 2000 × 2000"):
+        view.part = (0, 0, 0, 4)
+    view.close()
+
+
+def test_a_part_goes_when_other_dims_are_shown():
+    view = TensorView(Tensor.from_data(np.zeros((3, 40, 50)), Numpy()))
+    view.part = (10, 20, 5, 5)
+    view.index = {0: 2}
+    assert view.part == (10, 20, 5, 5)
+    view.dims = (0, 1)
+    assert view.part is None
+    view.close()
+
+
+def test_rank_one_is_a_curve():
+    values = np.sin(np.arange(60) / 5).astype(np.float32)
+    values[7] = np.nan
+    view = TensorView(Tensor.from_data(values, Numpy()))
+    rows = np.frombuffer(view.panel.plane.curve, "<f4").reshape(3, 60)
+    assert np.allclose(rows[0], values, equal_nan=True)
+    assert view.curve().pieces() == [(0, 6), (8, 59)]
+    html = view.still()
+    assert html.count('class="train-line"') == 2
+    assert "dim 0 →" in html
+    view.cell = (0, 20)
+    assert view.reading.startswith("[20] = -0.75")
+    view.close()
+    long = np.arange(100_000, dtype=np.float32)
+    view = TensorView(Tensor.from_data(long, Numpy()))
+    line = view.curve()
+    assert len(line.mean) <= 600
+    assert (line.least[0], line.most[-1]) == (0.0, 99_999.0)
+    assert len(view.still()) < 60_000
+    view.close()
+
+
+def test_three_planes_are_a_picture_in_color():
+    values = np.zeros((2, 3, 4, 5), np.float32)
+    values[1, 0], values[1, 2, 1, 2] = 1.0, 0.5
+    view = TensorView(Tensor.from_data(values, Numpy()), index={0: 1})
+    assert view.can_be_rgb
+    view.panel.rgb.value = True
+    pixels = np.frombuffer(view.panel.plane.data, np.uint8).reshape(4, 5, 3)
+    assert pixels[0, 0].tolist() == [255, 0, 0]
+    assert pixels[1, 2].tolist() == [255, 0, 128]
+    view.cell = (1, 2)
+    assert view.reading == "[1, :, 1, 2]: red 1.0, green 0.0, blue 0.5"
+    assert 'alt="picture, 4 rows' in view.still()
+    view.dims = (0, 1)
+    assert not view.rgb
+    view.close()
+    whole = TensorView(Tensor.from_data(np.full((3, 2, 2), 200), Numpy()))
+    whole.rgb = True
+    assert whole.pixels().tolist() == [[[200] * 3] * 2] * 2
+    whole.close()
+    grey = TensorView(Tensor.from_data(np.zeros((2, 2, 2)), Numpy()))
+    with pytest.raises(DimError, match="no three planes of colour"):
+        grey.rgb = True
+    grey.close()

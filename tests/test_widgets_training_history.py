@@ -52,11 +52,29 @@ def test_history_figure_has_log_buttons_a_range_slider_and_titles():
     assert titles == ["Loss", "Accuracy (%)"]
 
 
+def contrast(one, other):
+    """The contrast of two colors, as WCAG 2 defines it."""
+
+    def brightness(color):
+        parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        low, high = 0.04045, 1.055
+        linear = [p / 12.92 if p <= low else ((p + 0.055) / high) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted((brightness(one), brightness(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
 @pytest.mark.parametrize("theme", ["light", "dark", "auto"])
 def test_history_figure_has_a_look_for_each_theme(theme):
     figure = history_figure(history(), theme=theme)
-    clear = figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
-    assert clear == (theme == "auto")
+    paper = figure.layout.paper_bgcolor
+    assert figure.layout.plot_bgcolor == paper
+    assert contrast(figure.layout.font.color, paper) >= 4.5  # it was grey on black
+    for note in figure.layout.annotations:
+        assert contrast(note.font.color, paper) >= 4.5
+    for trace in figure.data:
+        assert contrast(trace.line.color, paper) >= 3.0
 
 
 def test_history_figure_shows_itself_by_plotly_data_and_plain_text():

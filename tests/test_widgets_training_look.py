@@ -30,8 +30,10 @@ from tests.tiny_training import builder, items, loader, recorder, tiny
 from tests.training_page import (
     UNITS,
     Page,
+    click,
     finish,
     run_info,
+    set_look,
     simulate,
     some_curves,
     widget_count,
@@ -69,30 +71,29 @@ def test_smoothing_of_nothing_leaves_the_curve():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("smoothing", 0.9), ("log", True), ("detail", "steps")]
+    ("name", "value", "sent"),
+    [
+        ("smoothing", 0.9, 0.9),
+        ("log", True, True),
+        ("detail", "steps", 1),
+        ("axis", "time", 2),
+        ("splits", ("valid",), ["valid"]),
+    ],
 )
-def test_what_is_set_in_python_reaches_chart_and_control(board, name, value):
+def test_what_is_set_in_python_reaches_the_chart(board, name, value, sent):
     setattr(board, name, value)
-    place = {"steps": 1}.get(value, value)
-    assert getattr(board.chart, name) == place
-    control = getattr(board.controls, name)
-    assert (control.index if name == "detail" else control.value) == place
+    assert getattr(board.chart, name) == sent
     assert getattr(board, name) == value
-
-
-def test_the_controls_are_linked_to_the_chart_on_the_page(board):
-    links = [(link.source, link.target) for link in board.controls.links]
-    names = [(source[1], target[1]) for source, target in links]
-    assert names == [("value", "smoothing"), ("value", "log"), ("index", "detail")]
-    assert all(target[0] is board.chart for _, target in links)
 
 
 def test_what_is_set_on_the_page_is_known_and_stays_in_the_picture(board):
     board.curves = some_curves()
     plain = board.drawing().svg()
-    message = {"smoothing": 0.5, "log": True, "detail": 2, "zoom": [1, 2], "shown": [3]}
-    board.chart._handle_custom_msg(message, [])
+    look = {"smoothing": 0.5, "log": True, "detail": 2, "axis": 1, "splits": ["valid"]}
+    set_look(board, **look, zoom=[1, 2], shown=[3])
     assert (board.smoothing, board.log, board.detail) == (0.5, True, "epochs")
+    assert (board.axis, board.splits) == ("step", ("valid",))
+    assert board.chart.log  # a page that is loaded anew gets it too
     assert board.zoom == (1, 2)
     assert board.shown_runs == []  # there is no fourth run
     assert board.drawing().svg() != plain
@@ -110,6 +111,10 @@ def test_a_look_that_makes_no_sense_is_refused(board):
         board.smoothing = 1
     with pytest.raises(ConfigError, match="detail='all' is none that can be shown"):
         board.detail = "all"
+    with pytest.raises(ConfigError, match="axis='hour' is none that can be shown"):
+        board.axis = "hour"
+    with pytest.raises(ConfigError, match="splits='train' are not splits"):
+        board.splits = "train"
     with pytest.raises(ConfigError, match="begins after it ends"):
         board.zoom = (3, 2)
     assert (board.smoothing, board.detail, board.zoom) == (0.0, "both", None)
@@ -123,6 +128,10 @@ def test_the_picture_follows_the_look():
         Look(log=True),
         Look(detail="steps"),
         Look(detail="epochs"),
+        Look(axis="step"),
+        Look(axis="time"),
+        Look(splits=("valid",)),
+        Look(splits=()),
     ):
         svg = picture(curves, UNITS, look).svg()
         ElementTree.fromstring(svg)
@@ -189,7 +198,7 @@ def test_a_run_with_nothing_left_says_so():
     renderer.start(run_info(epochs=4, start=5))
     renderer.finish(TrainingResult(None, MetricHistory(), None, 4, 0.1, "run"))
     text = page.places[1][-1]["text/plain"]
-    assert text == "Nothing was left to train: 4 epochs had been trained before."
+    assert text == "run: Nothing was left to train: 4 epochs had been trained before."
     renderer.close()
 
 
@@ -202,7 +211,7 @@ def test_a_stop_before_the_first_epoch_ends_counts_no_epoch():
     renderer.finish(result)
     html = page.places[1][-1]["text/html"]
     assert "in epoch 1, before an epoch had ended, after 0.2 s" in html
-    assert "<b>" not in html
+    assert "<b>enough" not in html
     renderer.close()
 
 
@@ -221,13 +230,17 @@ def test_save_asks_the_run_and_says_when_it_is_done():
     control = Interrupter()
     renderer = saving(control)
     board = renderer.dashboard
-    board.controls.save.click()
+    click(board, "save")
     assert control.checkpoint_wanted
-    assert board.controls.save.description == "Saving at epoch end"
+    assert board.chart.status["waiting"]
     assert "comes when it ends" in board.chart.status["said"]
     control.checkpoint_wanted = False  # as the learner does
     renderer.saved(3, "run/checkpoint")
-    assert board.controls.save.description == "Save checkpoint"
+    assert not board.chart.status["waiting"]
+    assert (board.chart.status["kept"], board.chart.status["folder"]) == (
+        [3],
+        "run/checkpoint",
+    )
     assert board.checkpoints == [3]
     assert "checkpoint 3" in board.chart.status["detail"]
     renderer.close()
@@ -247,14 +260,13 @@ def test_a_run_that_stops_first_says_that_no_checkpoint_was_written():
     board = renderer.dashboard
     board.save_checkpoint()
     board.stop("enough")
-    assert board.controls.save.disabled
+    assert board.chart.status["state"] == "stopping"
     finish(renderer, MetricHistory(), control, 0)
     assert board.line.endswith("No checkpoint was written, as the epoch did not end.")
 
 
 def test_without_a_checkpointer_the_button_is_off_and_the_twin_says_why(board):
-    assert board.controls.save.disabled
-    assert "with_file_checkpointer" in board.controls.save.tooltip
+    assert board.chart.about["saves"] is False
     with pytest.raises(TrainingError, match="this run has no checkpointer"):
         board.save_checkpoint()
 
@@ -268,7 +280,7 @@ def test_the_button_writes_a_checkpoint_through_the_learner(tmp_path):
         step(progress)
         if not asked:
             asked.append(progress)
-            renderer.dashboard.controls.save.click()
+            click(renderer.dashboard, "save")
 
     renderer.render_train = click_once
     made = builder(tmp_path, 3).renderer(renderer).with_file_checkpointer(recorder())
@@ -350,15 +362,15 @@ def test_norms_are_measured_only_while_they_are_shown(tmp_path):
 
 
 def test_the_button_shows_and_hides_the_norms(board):
-    board.controls.norms.click()
+    click(board, "norms")
     assert board.norms_shown
-    assert board.controls.norms.description == "Hide norms"
+    assert board.chart.norms["open"]
     board.inspect(*model_and_grads())
     assert board.chart.norms["layers"] == []
     board._send(0.0)
     assert board.chart.norms["layers"] == ["first", "last"]
     assert board.chart.norms["open"]
-    board.controls.norms.click()
+    click(board, "norms")
     assert not board.norms_shown
     assert not board.chart.norms["open"]
 
@@ -395,12 +407,11 @@ def test_a_click_hands_the_same_file_to_the_page(directory, name, tmp_path):
     board.curves = some_curves()
     sent = []
     board.chart.send = lambda content, buffers: sent.append((content, *buffers))
-    board.controls.export.click()
+    click(board, "export")
     ((content, page),) = sent
     assert content == {"do": "export", "name": name}
     assert page == board.export(tmp_path / "run.html").read_bytes()
     assert name in board.chart.status["said"]
-    assert board.controls.export.tooltip.startswith("Download ")
     board.close()
 
 
@@ -435,9 +446,9 @@ def test_a_fault_of_a_click_is_said_on_the_panel(board, monkeypatch):
         raise OSError("the folder is gone")
 
     monkeypatch.setattr("burnbook_widgets.training.board.runs_beside", broken)
-    board.controls.compare.click()
+    click(board, "runs")
     assert board.chart.status["notice"] == "the folder is gone"
-    board.controls.norms.click()
+    click(board, "norms")
     assert board.chart.status["notice"] == ""
 
 

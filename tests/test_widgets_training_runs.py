@@ -16,10 +16,19 @@ pytest.importorskip("anywidget", reason="the widgets need anywidget")
 from burnbook.errors import ConfigError, TrainingError
 from burnbook.train import RunStore
 from burnbook_widgets import Dashboard, NotebookRenderer, RunsBrowser
+from burnbook_widgets.drawing import Mark, Words
 from burnbook_widgets.training.curves import SPLITS, Curves
 from burnbook_widgets.training.others import MOST, OtherRun, few, pack_runs
+from burnbook_widgets.training.scatter import Spot, scatter
 from burnbook_widgets.training.still import picture
-from tests.training_page import METRICS, Page, run_info, simulate, widget_count
+from tests.training_page import (
+    METRICS,
+    Page,
+    click,
+    run_info,
+    simulate,
+    widget_count,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +103,7 @@ def test_long_runs_stay_small():
 
 def test_the_button_finds_the_runs_beside_this_one(root):
     board = board_in(root / "now")
-    board.controls.compare.click()
+    click(board, "runs")
     assert [other.name for other in board.others] == ["<b>odd", "quick", "slow"]
     assert board.shown_runs == ["<b>odd", "quick"]  # the newest two
     assert board.chart.runs["names"] == ["<b>odd", "quick", "slow"]
@@ -152,7 +161,7 @@ def test_what_cannot_be_laid_over_is_refused(root, tmp_path):
 
 def test_a_click_that_finds_nothing_says_so(tmp_path):
     board = board_in(tmp_path / "alone" / "now")
-    board.controls.compare.click()
+    click(board, "runs")
     assert "has these metrics" in board.chart.status["notice"]
     board.close()
 
@@ -270,19 +279,98 @@ def test_looking_again_sees_what_is_new_and_forgets_what_is_gone(browser, root):
     assert browser.chosen == ["quick"]
 
 
-def test_too_many_runs_and_unknown_ones_are_refused(tmp_path):
-    for place in range(MOST + 1):
-        write_run(tmp_path / f"run{place}", [1.0])
+def test_any_number_of_runs_can_be_chosen_and_unknown_ones_are_refused(tmp_path):
+    for place in range(2 * MOST):
+        write_run(tmp_path / f"run{place}", [1.0 + place], {"rate": place})
     browser = RunsBrowser(tmp_path)
     browser.choose(*(f"run{place}" for place in range(MOST)))
     browser.panel._handle_custom_msg({"run": f"run{MOST}"}, [])
-    assert "7 runs are more than 6" in browser.panel.fault
-    assert len(browser.chosen) == MOST
+    assert browser.panel.fault == ""
+    assert len(browser.chosen) == MOST + 1  # six were the most
+    assert len(browser.chart.runs["names"]) == MOST
+    assert f"curves of the first {MOST} chosen; 1 more" in browser.panel.notes
+    assert browser.comparison.winner("Loss").name == "run0"
+    html = browser.still()
+    assert f"run{MOST}" in html
+    assert "curves of the first 6 chosen" in html
     with pytest.raises(TrainingError, match="there is no run 'gone'"):
         browser.leave("gone")
     browser.leave("run0")
-    assert len(browser.chosen) == MOST - 1
+    assert len(browser.chosen) == MOST
     browser.close()
+
+
+def head_of(browser, name):
+    (found,) = [line for line in browser.panel.head if line[0] == name]
+    return found
+
+
+def test_heads_of_columns_sort_and_turn_around(browser):
+    assert head_of(browser, "began") == ["began", "date", "descending"]
+    for wanted in (["quick", "slow", "<b>odd"], ["<b>odd", "slow", "quick"]):
+        browser.panel._handle_custom_msg({"sort": "Loss"}, [])
+        assert names(browser) == wanted
+    assert head_of(browser, "Loss") == ["Loss", "Loss", "descending"]
+    browser.panel._handle_custom_msg({"sort": "Accuracy"}, [])
+    assert names(browser)[:2] == ["quick", "slow"]  # the best first
+    assert head_of(browser, "Accuracy")[2] == "descending"
+    browser.panel._handle_custom_msg({"sort": "rate"}, [])
+    assert names(browser)[-1] == "quick"
+    assert head_of(browser, "rate") == ["rate", "rate", "ascending"]
+    browser.descending = True
+    assert names(browser)[0] == "quick"
+    browser.sort_control.value = "name"
+    assert names(browser) == sorted(names(browser))
+    browser.panel._handle_custom_msg({"sort": "nonsense"}, [])
+    assert "no run has 'nonsense'" in browser.panel.fault
+
+
+def test_a_metric_over_a_field_of_the_configs(browser):
+    assert browser.plotted == ("Loss", "rate")
+    svg = browser.scatter.value
+    assert "best Loss over rate" in svg
+    for text in ("slow: 1.2 at 0.1", "quick: 0.5 at 0.5", "&lt;b&gt;odd: 3 at 0.1"):
+        assert text in svg
+    assert browser.scatter.value in browser.still()
+    assert svg.count("<circle") == 3
+    browser.choose("quick")
+    assert browser.scatter.value.count("<circle") == 2
+    browser.metric_control.value = "Accuracy"
+    assert browser.plotted == ("Accuracy", "rate")
+    browser.field_control.value = "–"
+    assert (browser.plotted, browser.scatter.value) == (None, "")
+    browser.plot("Loss", "rate")
+    assert browser.field_control.value == "rate"
+    with pytest.raises(TrainingError, match="no field that differs 'size'"):
+        browser.plot("Loss", "size")  # it is 4 for all of them
+    with pytest.raises(TrainingError, match="no metric 'Speed'"):
+        browser.plot("Speed", "rate")
+    browser.find = "no such words"
+    assert browser.scatter.value == ""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e-5, 1e-3, 1e-1],
+        [0.0, 0.0, 0.0],
+        ["adam", "sgd", "a name that is much longer than an axis has room for"],
+        [None, True, "x"],
+        [1, "one", 2.5],
+        [-3, 0, 1e12],
+    ],
+)
+def test_every_kind_of_field_has_an_axis(values):
+    found = [Spot(f"run{i}", value, 1.0 + i) for i, value in enumerate(values)]
+    sheet = scatter(found, "Loss", "rate")
+    ElementTree.fromstring(sheet.svg())
+    for shape in sheet.shapes:
+        if isinstance(shape, Words | Mark):
+            assert 0 <= shape.at[0] <= sheet.width
+            assert 0 <= shape.at[1] <= sheet.height
+    assert scatter(found[:1], "Loss", "rate").svg()
+    many = [Spot(f"run{i}", i, i / 3) for i in range(300)]
+    assert "and 286 more runs" in scatter(many, "Loss", "rate").title
 
 
 def test_the_still_form_has_table_differences_and_curves(browser, tmp_path):
@@ -301,7 +389,9 @@ def test_closing_frees_everything_and_the_state_is_small(root):
     before = widget_count()
     browser = RunsBrowser(RunStore(root))
     browser.choose("slow", "quick", "<b>odd")
-    assert len(json.dumps(ipywidgets.Widget.get_manager_state())) < 100_000
+    assert (
+        len(json.dumps(ipywidgets.Widget.get_manager_state())) < 110_000
+    )  # its chart is the dashboard's
     browser.close()
     assert widget_count() == before
     assert "<svg" in browser.still()

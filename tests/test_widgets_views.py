@@ -17,7 +17,14 @@ import ipywidgets
 import burnbook_widgets
 from burnbook_widgets import saving
 from burnbook_widgets.drawing import DARK, LIGHT, MIDDLE
-from burnbook_widgets.saving import LIVE, MARK, PANEL, PICTURE, SVG, keep_still
+from burnbook_widgets.saving import (
+    LIVE,
+    MARK,
+    SVG,
+    keep_still,
+    panel_mark,
+    picture_mark,
+)
 from burnbook_widgets.view import Names, View
 from tests.browser import views
 
@@ -99,18 +106,43 @@ def test_a_saved_page_keeps_the_still_form_only():
     keep_still({"type": "notebook", "content": None}, path="a.ipynb")
 
 
+BROKEN = [1, None, "cell", {}, {"outputs": None}, {"outputs": {"data": 1}}]
+BROKEN += [{"outputs": [1, None, {}, {"metadata": 1}, {"metadata": MARK, "data": []}]}]
+BROKEN += [{"outputs": [{"metadata": m}]} for m in (panel_mark(""), picture_mark(""))]
+BROKEN += [{"outputs": [shown(panel_mark("a")), shown(picture_mark("a"), **{SVG: 1})]}]
+BROKEN += [{"outputs": [shown({"burnbook": {"so_far": so}})]} for so in ("panel", [])]
+
+
+def test_a_damaged_page_is_saved_as_it_is():
+    for cells in (BROKEN, *BROKEN):
+        content = {"cells": cells, "metadata": 1}
+        keep_still({"type": "notebook", "content": content}, path="a.ipynb")
+
+
 def test_a_page_saved_during_a_training_holds_the_picture_so_far():
-    early, panel = (shown(PANEL, **{LIVE: {}, "text/html": "no epoch"}) for _ in "ab")
-    begun = shown({}, **{"text/html": "no rows"})
-    table, stray = (
-        shown(PICTURE, **{SVG: "<svg/>", "text/html": "rows"}) for _ in "ab"
+    early, panel = (
+        shown(panel_mark(key), **{LIVE: {}, "text/html": "no epoch"}) for key in "ab"
     )
-    outputs = [early, begun], [panel, table, stray]
+    begun = shown(picture_mark("a"), **{"text/html": "no rows"})
+    table, stray = (
+        shown(picture_mark(key), **{SVG: "<svg/>", "text/html": "rows"}) for key in "bc"
+    )
+    outputs = [[early, panel, begun, table, stray]]  # two runs of one cell
     page = {"cells": [{"cell_type": "code", "outputs": each} for each in outputs]}
     keep_still({"type": "notebook", "content": page}, path="a.ipynb")
     assert early["data"] == {"text/html": "no epoch"}
     assert panel["data"] == {SVG: "<svg/>"}
     assert table["data"] == stray["data"] == {"text/html": "rows"}
+
+
+def test_a_page_saved_after_a_training_holds_what_it_ended_with():
+    end = {SVG: "<svg/>", "image/png": "iVBO", "text/plain": "run"}
+    panel = shown(panel_mark("a", True), **{LIVE: {}, **end})
+    table = shown(picture_mark("a", True), **{"text/html": "rows"})
+    page = {"cells": [{"cell_type": "code", "outputs": [panel, table]}]}
+    keep_still({"type": "notebook", "content": page}, path="a.ipynb")
+    assert (panel["data"], table["data"]) == (end, {"text/html": "rows"})
+    assert panel["metadata"]["burnbook"]["panel"] == "a"  # by which it is found again
 
 
 def test_the_server_saves_so_whichever_manager_it_ends_with():

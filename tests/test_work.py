@@ -1,11 +1,14 @@
 """Saving a reader's work into one file, and bringing it back without losing any."""
 
+import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from burnbook.cli import learn
 from burnbook.errors import BurnbookError, DataError
 from burnbook.work import find_folder, restore_work, save_work
 from burnbook.work.contents import LIST, is_saved_work
+from burnbook.work.places import folded, is_code, trouble_with
 from tests.run_folders import make_run
 from tests.work_files import forged, member, page, tree
 
@@ -68,6 +72,11 @@ def work_in(folder):
     there = tree(folder)
     starts = (*PAGES, *UNITS)
     return {name: data for name, data in there.items() if name.startswith(starts)}
+
+
+def as_text(files):
+    """The same files under the names that a file of unknown origin may use."""
+    return {f"{n}.txt" if n.endswith(".py") else n: d for n, d in files.items()}
 
 
 # Saving
@@ -175,7 +184,7 @@ def test_a_saving_that_fails_leaves_the_file_as_it_was(
 
 def test_everything_comes_back_to_fresh_chapters(tmp_path, worked, shipped, saved):
     fresh = copied(shipped, tmp_path / "fresh")
-    done = restore_work(saved, folder=fresh, shipped=shipped)
+    done = restore_work(saved, folder=fresh, shipped=shipped, modules=True)
     assert tree(fresh) == {**tree(shipped), **work_in(worked)}
     assert (sorted(done.pages), sorted(done.units)) == (sorted(PAGES), sorted(UNITS))
     assert (done.kept, done.same) == ({}, 0)
@@ -203,7 +212,7 @@ def test_what_stands_in_the_way_is_kept(tmp_path, worked, shipped, saved):
         "artifacts/guide": "artifacts/guide.before-restore",
     }
     after = tree(fresh)
-    assert work_in(worked).items() <= after.items()
+    assert as_text(work_in(worked)).items() <= after.items()
     assert after["02_start.before-restore-2.ipynb"] == before.pop("02_start.ipynb")
     for name, data in before.items():
         kept = name.replace("artifacts/guide/", "artifacts/guide.before-restore/")
@@ -260,7 +269,7 @@ def test_a_killed_restore_loses_nothing_and_the_next_one_ends_it(
     os.utime(left, (0, 0))  # long ago
     restore_work(saved, folder=fresh, shipped=shipped)
     after = tree(fresh)
-    assert work_in(worked).items() <= after.items()
+    assert as_text(work_in(worked)).items() <= after.items()
     assert mine in after.values()
     assert not [*fresh.glob(".burnbook*")]
 
@@ -275,6 +284,144 @@ def test_links_in_the_readers_folder_are_not_followed(tmp_path, shipped, saved):
         with pytest.raises(DataError, match=f"{name} is a link here"):
             restore_work(saved, folder=fresh, shipped=shipped)
     assert [*outside.iterdir()] == []
+
+
+# Nothing runs by itself
+
+
+def test_python_files_come_back_as_text_and_say_how_to_be_modules(
+    tmp_path, shipped, saved
+):
+    fresh = copied(shipped, tmp_path / "fresh")
+    done = restore_work(saved, folder=fresh, shipped=shipped)
+    assert done.as_text == {"helpers.py": "helpers.py.txt"}
+    assert not (fresh / "helpers.py").exists()
+    lines = str(done).splitlines()
+    assert "    helpers.py as helpers.py.txt" in lines
+    assert lines[-2].endswith("burnbook restore FILE --with-modules")
+    again = save_work(tmp_path / "again.zip", folder=fresh, shipped=shipped)
+    assert "helpers.py.txt" in again.pages  # it gets lost nowhere
+    os.rename(fresh / "helpers.py.txt", fresh / "helpers.py")
+    done = restore_work(saved, folder=fresh, shipped=shipped)
+    assert (done.as_text, done.same) == ({}, 6)
+
+
+def test_a_text_does_not_take_the_name_of_another(tmp_path):
+    names = ["a.py", "a.py.txt", "A-2.py.txt"]
+    file = forged(tmp_path / "work.zip", {name: name.encode() for name in names})
+    restore_work(file, folder=tmp_path / "new")
+    assert tree(tmp_path / "new") == {
+        "a-3.py.txt": b"a.py",
+        "a.py.txt": b"a.py.txt",
+        "A-2.py.txt": b"A-2.py.txt",
+    }
+
+
+MARKER = "import pathlib; pathlib.Path({!r}).write_text(__name__)"
+
+
+def planted(path, marker):
+    """A saved file with every name that a kernel might import, at three places."""
+    known = {*sys.stdlib_module_names, *metadata.packages_distributions()}
+    known |= {"ipykernel_launcher", "sitecustomize", "usercustomize", "torch", "cupy"}
+    known |= {"my_model", "Random", "ＲＡＮＤＯＭ", "burnbook", "conftest"}
+    code = MARKER.format(str(marker)).encode()
+    names = [name for name in sorted(known) if re.fullmatch(r"[\w-]+", name)]
+    members = {}
+    for name in names:
+        for place in (f"{name}.py", f"{name}/__init__.py", f"examples/{name}.PY"):
+            if trouble_with(place, "") is None:
+                members[place] = code
+    twins = {}
+    for name in members:
+        twins.setdefault(folded(name), name)
+    members = {name: members[name] for name in twins.values()}
+    assert len(members) > 900
+    return forged(path, members), names
+
+
+@pytest.mark.parametrize("modules", [False, True])
+def test_nothing_that_comes_back_can_be_imported_in_place_of_a_module(
+    modules, tmp_path
+):
+    marker, fresh = tmp_path / "it-ran", tmp_path / "fresh"
+    file, names = planted(tmp_path / "work.zip", marker)
+    page(fresh / "01_overview.ipynb", "1 + 1")
+    done = restore_work(file, folder=fresh, modules=modules)
+    left = [path for path in fresh.rglob("*") if is_code(path.name)]
+    allowed = {"my_model.py", "examples/my_model.PY", "my_model/__init__.py"}
+    there = {path.relative_to(fresh).as_posix() for path in left}
+    assert there == (allowed if modules else set())
+    assert done.shadowing["IPython/__init__.py"] == "IPython"
+    program = (  # as `python -m ipykernel_launcher` in that folder
+        "import importlib.util, sys; sys.path.insert(0, '');"
+        "names = sys.stdin.read().split();"
+        "found = [importlib.util.find_spec(n) for n in names if n != '__main__'];"
+        "print(*[s.name for s in found if s and s.origin and s.origin.startswith(P)])"
+    )
+    places = [fresh, fresh / "examples"]
+    for place in places:
+        told = subprocess.run(
+            [sys.executable, "-c", program.replace("P)", f"{str(place)!r})")],
+            cwd=place,
+            input="\n".join(names),
+            text=True,
+            capture_output=True,
+            timeout=120,
+        )
+        assert told.returncode == 0, told.stderr
+        assert set(told.stdout.split()) <= ({"my_model"} if modules else set())
+    assert not marker.exists()
+
+
+def test_a_kernel_that_starts_beside_it_runs_none_of_it(tmp_path):
+    pytest.importorskip("ipykernel", reason="a kernel needs ipykernel")
+    client = pytest.importorskip("jupyter_client", reason="and jupyter_client")
+    marker, fresh = tmp_path / "it-ran", tmp_path / "fresh"
+    file, _ = planted(tmp_path / "work.zip", marker)
+    restore_work(file, folder=fresh)
+    manager = client.KernelManager(kernel_name="python3")
+    manager.start_kernel(cwd=str(fresh))
+    talk = manager.client()
+    try:
+        talk.start_channels()
+        talk.wait_for_ready(timeout=120)
+        talk.execute_interactive("import random, json, burnbook", timeout=120)
+    finally:
+        talk.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert not marker.exists()
+
+
+WIDGETS = {
+    "widgets": {"application/vnd.jupyter.widget-state+json": {"state": {}}},
+    "jupytext": {"formats": "ipynb,../../.ipython/profile_default/startup//py"},
+}
+
+
+def test_a_page_comes_back_without_metadata_that_could_run(tmp_path):
+    kept = {"kernelspec": {"name": "python3"}, "title": "mine \ud800"}
+    book = {"cells": [], "metadata": {**kept, **WIDGETS}, "nbformat": 4}
+    data = b"\xef\xbb\xbf" + json.dumps({**book, "nbformat_minor": 5}).encode()
+    harmless = json.dumps({**book, "metadata": kept}).encode()
+    members = {"a.IPYNB": data, "b.ipynb": harmless, "c.ipynb": b"no notebook"}
+    file = forged(tmp_path / "work.zip", members)
+    done = restore_work(file, folder=tmp_path / "new")
+    there = tree(tmp_path / "new")
+    assert json.loads(there["a.IPYNB"])["metadata"] == kept
+    assert (there["b.ipynb"], there["c.ipynb"]) == (harmless, b"no notebook")
+    assert done.without == {"a.IPYNB": ["jupytext", "widgets"]}
+    line = "  a.IPYNB without metadata that could run: jupytext, widgets"
+    assert line in str(done).splitlines()
+    again = restore_work(file, folder=tmp_path / "new")
+    assert (again.same, again.kept) == (3, {})
+
+
+def test_pages_that_cannot_be_looked_into_are_refused(tmp_path, monkeypatch):
+    deep = b"[" * 200_000
+    refused(forged(tmp_path / "work.zip", {"a.ipynb": deep}), tmp_path, "too deeply")
+    monkeypatch.setattr("burnbook.work.pages.MOST_PAGE", 10)
+    refused(forged(tmp_path / "work.zip", {"a.ipynb": bytes(11)}), tmp_path, "larger")
 
 
 # Files that lie
@@ -407,7 +554,7 @@ def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path, saved):
 
 def test_a_changed_byte_is_refused_or_changes_nothing(tmp_path, worked, shipped, saved):
     whole, chance = saved.read_bytes(), random.Random(7)
-    expected, survived = work_in(worked), 0
+    expected, survived = as_text(work_in(worked)), 0
     for number in range(150):
         data = bytearray(whole)
         for _ in range(chance.choice([1, 1, 4])):

@@ -22,6 +22,18 @@ METRICS = ("Loss", "Accuracy")
 UNITS = {"Accuracy": "%"}
 
 
+def click(board, button):
+    """What the page sends when a button is clicked."""
+    board.chart._handle_custom_msg({"do": button, "id": f"{button} 1"}, [])
+
+
+def set_look(board, **changes):
+    """What the page sends when the look is changed there."""
+    names = ("smoothing", "log", "detail", "axis", "splits", "zoom", "shown")
+    look = {name: getattr(board.chart, name) for name in names}
+    board.chart._handle_custom_msg({"do": "look", **look, **changes}, [])
+
+
 class Page:
     """A screen that remembers what it was asked to show."""
 

@@ -177,7 +177,8 @@ class Autodiff(Layer):
             raise GraphError(
                 "backward",
                 "no tensor behind this one requires a gradient",
-                cure="call require_grad() on the inputs of the computation",
+                cure="require_grad() on the inputs, before they are used; argmax, "
+                "comparisons, int() and NumPy end the graph",
             )
         hooked = self.hooked or (
             self.arrived and any(home.hooked for home in self.homes.values())

@@ -7,8 +7,10 @@ from typing import Any
 from burnbook.autodiff.tape import Node
 from burnbook.errors import GraphError
 from burnbook.ops.elementwise import add
+from burnbook.other_names import answers
 
 
+@answers("Gradients")
 class Gradients:
     """The gradients of one backward pass, one for each leaf that was reached.
 
@@ -17,11 +19,12 @@ class Gradients:
     container may be handed to another thread; it belongs to no thread.
     """
 
-    __slots__ = ("_backend", "_by_node")
+    __slots__ = ("_backend", "_by_node", "taken")
 
     def __init__(self, by_node: dict[Node, Any] | None = None, backend: Any = None):
         self._by_node = {} if by_node is None else by_node
         self._backend = backend
+        self.taken: set[int] = set()  # ids of parameters, for the error that asks
 
     def get(self, node: Node) -> Any:
         """The gradient of a leaf, or None where the pass did not reach it."""

@@ -100,6 +100,12 @@ class TrackedSpace:
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
         return x.sum(axis=axis, keepdims=keepdims)
 
+    def asarray(self, x: Any, dtype: Any = None) -> Any:
+        """A number becomes an array; an array stays in the graph, cast if asked."""
+        if not isinstance(x, OpArray):
+            return self.constant("asarray", x, dtype=dtype)
+        return x if dtype is None else x.astype(dtype)
+
     def zeros(self, shape_: Any, dtype: Any = None) -> Any:
         return self.plain.zeros(shape_, dtype)
 
@@ -217,7 +223,7 @@ SAME_OP: dict[str, Op] = {
 CONSTANT = {
     *("sign", "floor", "ceil", "rint", "arange", "argmax", "argmin", "isnan"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-    *("ones", "asarray", "ones_like", "eye"),
+    *("ones", "ones_like", "eye"),
 }
 TYPES = {"float16", "float32", "float64", "int32", "int64", "bool_"}
 

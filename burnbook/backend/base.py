@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from burnbook.errors import BackendError, KindError
+from burnbook.errors import ArgumentError, BackendError, KindError
 from burnbook.kinds import Bool, Float, KindType, numpy_dtype
 from burnbook.op import Op
+from burnbook.other_names import answers
 from burnbook.random import Stream, current_stream
 
 if TYPE_CHECKING:
@@ -36,7 +37,16 @@ class Interned(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not cls.interned:
             return super().__call__(*args, **kwargs)
-        bound = inspect.signature(cls.__init__).bind(None, *args, **kwargs)
+        known = inspect.signature(cls.__init__)
+        try:
+            bound = known.bind(None, *args, **kwargs)
+        except TypeError as error:
+            names = list(known.parameters)[1:]
+            what = f"{error}; it takes {', '.join(names) or 'nothing'}"
+            ways = {"dtype": "float", "precision": "float"}
+            near = [ways[name] for name in kwargs if ways.get(name) in names]
+            cure = f'{cls.__name__}({near[0]}="f64")' if near else None
+            raise ArgumentError(cls.__name__, what, cure=cure) from None
         bound.apply_defaults()
         key = (cls, *list(bound.arguments.values())[1:])
         made = Interned._made.get(key)
@@ -46,6 +56,7 @@ class Interned(type):
         return made
 
 
+@answers("Backend")
 class Backend(metaclass=Interned):
     """Where tensors live and how operations run; also what the book calls a device.
 
@@ -123,7 +134,7 @@ class Backend(metaclass=Interned):
         raise BackendError(
             "backward",
             f"{self!r} does not remember its operations",
-            cure=f"Autodiff({self!r}) as the device",
+            cure=f"Autodiff({self!r}) as the device, or the model before valid()",
         )
 
     def from_numpy(self, array: np.ndarray) -> Value:

@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import burnbook
 from burnbook.cli import learn, records, runs, work
 from burnbook.errors import BurnbookError
 
@@ -19,7 +20,9 @@ GROUPS = (learn, runs, records, work)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    given, behind = _split(given)
     options = parser().parse_args(given)
+    options.behind = behind
     try:
         return options.run(options)
     except BurnbookError as error:
@@ -41,10 +44,20 @@ def parser() -> argparse.ArgumentParser:
         description="Learn deep learning by running the Burn Book in Python.",
         epilog="example: burnbook guide",
     )
+    version = f"burnbook {burnbook.__version__}"
+    top.add_argument("--version", action="version", version=version)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for group in GROUPS:
         group.add_commands(commands)
     return top
+
+
+def _split(given: list[str]) -> tuple[list[str], list[str]]:
+    """For `lab`, what is before `--` and what is behind it, which is JupyterLab's."""
+    if given[:1] != ["lab"] or "--" not in given:
+        return given, []
+    place = given.index("--")
+    return given[:place], given[place + 1 :]
 
 
 def _without_command(text: str, command: str) -> str:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from burnbook import __version__
 from burnbook.cli.shared import command, positive, say, whole
 from burnbook.errors import ConfigError
 
@@ -40,9 +46,9 @@ def _add_lab(commands: Any) -> None:
     lab.add_argument(
         "--no-start", action="store_true", help="only copy, do not start JupyterLab"
     )
-    lab.add_argument(
-        "jupyter", nargs="*", help="after --: options for JupyterLab itself"
-    )
+    lab.usage = "burnbook lab [-h] [--fresh] [--no-start] [FOLDER] [-- OPTION ...]"
+    lab.epilog += ", or with options of JupyterLab itself: burnbook lab -- --no-browser"
+    lab.set_defaults(behind=())
 
 
 def run_lab(options: argparse.Namespace) -> int:
@@ -56,14 +62,51 @@ def run_lab(options: argparse.Namespace) -> int:
         raise ConfigError(
             "lab", "JupyterLab is not installed", cure="pip install 'burnbook[lab]'"
         )
-    start = [sys.executable, "-m", "jupyterlab", chapters[0].name]
+    page = f"--LabApp.default_url=/lab/tree/{chapters[0].name}"
+    start = [sys.executable, "-m", "jupyterlab", page]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         start.append("--allow-root")  # as in a container, where there is nobody else
-    before = signal.signal(signal.SIGINT, lambda number, frame: None)
-    try:  # Ctrl-C is for JupyterLab, which asks before it ends
-        return subprocess.call([*start, *options.jupyter], cwd=folder)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with _without_news() as variables:
+        return _serve([*start, *options.behind], folder, variables)
+
+
+def _serve(command: list[str], folder: Path, variables: dict[str, str]) -> int:
+    """Run a server until it ends: Ctrl-C is its own, an order to stop is passed on."""
+    with subprocess.Popen(command, cwd=folder, env=variables) as server:
+        acts: dict[int, Any] = {
+            signal.SIGINT: lambda number, frame: None,  # JupyterLab asks before it ends
+            signal.SIGTERM: lambda number, frame: server.terminate(),
+        }
+        before = {number: signal.signal(number, act) for number, act in acts.items()}
+        try:
+            return server.wait()
+        finally:
+            for number, act in before.items():
+                signal.signal(number, act)
+
+
+NO_NEWS = {
+    "@jupyterlab/apputils-extension:notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+    }
+}
+
+
+@contextmanager
+def _without_news() -> Generator[dict[str, str]]:
+    """The environment for a JupyterLab that does not begin by asking about news.
+
+    Why: the defaults of this one server are in a folder of its own; what the reader has
+    set in JupyterLab counts more, and nothing of it is changed.
+    """
+    with tempfile.TemporaryDirectory(prefix="burnbook-lab-") as folder:
+        settings = Path(folder) / "labconfig" / "default_setting_overrides.json"
+        settings.parent.mkdir()
+        settings.write_text(json.dumps(NO_NEWS), encoding="utf-8")
+        known = os.environ.get("JUPYTER_CONFIG_PATH", "")
+        paths = os.pathsep.join(filter(None, (folder, known)))
+        yield {**os.environ, "JUPYTER_CONFIG_PATH": paths}
 
 
 def copy_chapters(folder: Path, *, fresh: bool = False) -> list[Path]:
@@ -188,6 +231,7 @@ def run_new(options: argparse.Namespace) -> int:
     files = write_project(options.folder)
     say(f"{options.folder}: {', '.join(path.name for path in files)}")
     say(f"next: cd {options.folder} && python main.py")
+    say("in a new environment, before it: pip install --editable .")
     return 0
 
 
@@ -209,4 +253,35 @@ def write_project(folder: Path) -> list[Path]:
         target = folder / ("main.py" if name == "__main__" else f"{name}.py")
         target.write_text(text, encoding="utf-8", newline="\n")
         written.append(target)
-    return written
+    manifest = folder / "pyproject.toml"
+    text = MANIFEST.format(name=_package_name(folder), version=__version__)
+    manifest.write_text(text, encoding="utf-8", newline="\n")
+    return [*written, manifest]
+
+
+# What Cargo.toml is in Burn: the project's name, and burnbook with a backend.
+MANIFEST = """\
+[project]
+name = "{name}"
+version = "0.1.0"
+requires-python = ">=3.11"
+dependencies = [
+    # fast: compiled kernels for the CPU. On an NVIDIA GPU: burnbook[fast,cuda12] or
+    # burnbook[fast,cuda13], and Cupy() in place of Numpy() in main.py.
+    "burnbook[fast]~={version}",
+    "scikit-learn>=1.4",  # brings the digits
+]
+
+[build-system]
+requires = ["setuptools>=69"]
+build-backend = "setuptools.build_meta"
+
+[tool.setuptools]
+py-modules = ["model", "data", "training", "inference", "main"]
+"""
+
+
+def _package_name(folder: Path) -> str:
+    """The folder's name as a package may be called: letters, digits, dots, dashes."""
+    name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")
+    return name or "my-burn-app"

@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from burnbook.text_table import plain
+
 
 def command(commands: Any, name: str, run: Any, about: str, example: str) -> Any:
     """Declare a command; `run(options)` returns the exit code."""
@@ -17,8 +19,11 @@ def command(commands: Any, name: str, run: Any, about: str, example: str) -> Any
 
 
 def say(text: str) -> None:
-    """Write a line for people."""
-    sys.stdout.write(text + "\n")
+    """Write lines for people; what the terminal cannot show, or obeys, is escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    lines = "\n".join(map(plain, text.split("\n")))
+    shown = lines.encode(encoding, "backslashreplace").decode(encoding)
+    sys.stdout.write(shown + "\n")
     sys.stdout.flush()
 
 

@@ -30,6 +30,11 @@ def add_commands(commands: Any) -> None:
     )
     restore.add_argument("file", type=Path, help="a file that `burnbook save` wrote")
     restore.add_argument("--folder", type=Path, help="where the chapters are")
+    restore.add_argument(
+        "--with-modules",
+        action="store_true",
+        help="Python files as what they are, not as text; only for a file of your own",
+    )
 
 
 def run_save(options: argparse.Namespace) -> int:
@@ -60,7 +65,12 @@ def run_restore(options: argparse.Namespace) -> int:
     place = _folder(options.folder)
     fresh = place is None
     folder = place or options.folder or Path(CHAPTERS)
-    done = restore_work(options.file, folder=folder, shipped=chapters_folder())
+    done = restore_work(
+        options.file,
+        folder=folder,
+        shipped=chapters_folder(),
+        modules=options.with_modules,
+    )
     if fresh:
         copy_chapters(folder)
     say(str(done))

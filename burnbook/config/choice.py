@@ -103,6 +103,10 @@ class unit:  # noqa: N801 - reads as a word of the declaration
     def __get__(self, instance: object, owner: type[E]) -> E:
         return owner.make(self.name)
 
+    def signature(self) -> str:
+        """What it takes: nothing."""
+        return ""
+
 
 class holding:  # noqa: N801 - reads as a word of the declaration
     """Declare a variant with values: `holding(int, int)` or `holding(gain=float)`."""

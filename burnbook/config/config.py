@@ -19,18 +19,35 @@ import copy
 import dataclasses
 import functools
 import inspect
-import re
 import typing
 import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, dataclass_transform
 
-from burnbook.config.fields import Problem, explain, read
+from burnbook.config.fields import Problem, cut, explain, read
 from burnbook.config.text import decode, encode
-from burnbook.errors import ConfigError, explain_fields
-from burnbook.files import PathLike, atomic_write, read_whole
+from burnbook.dropped import result_matters
+from burnbook.errors import (
+    ArgumentError,
+    ConfigError,
+    FrozenError,
+    UnknownNameError,
+    explain_fields,
+)
+from burnbook.files import (
+    PathLike,
+    atomic_write,
+    printable,
+    read_whole,
+    within_memory,
+)
+from burnbook.other_names import answers, closest, tables, unknown
+from burnbook.trail import names_around
+
+LONGEST = 64 << 20  # bytes of a file; a config is a page
 
 
+@answers("Config")
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 class Config:
     """A frozen dataclass made by subclassing; saved and loaded as Burn's JSON.
@@ -60,8 +77,9 @@ class Config:
                 _check_name(cls, name)
                 _prepare(cls, name, annotation)
         if texts := [a for a in annotations.values() if isinstance(a, str)]:
-            _SCOPES[cls] = _scope(cls, " ".join(texts))
+            _SCOPES[cls] = names_around(cls, " ".join(texts))
         dataclasses.dataclass(frozen=True, repr=False)(cls)
+        cls.__setattr__ = _never_changes  # type: ignore[assignment] # says more
         explain_fields(cls)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type] # a dataclass
             builder = f"with_{field.name.rstrip('_')}"
@@ -73,6 +91,11 @@ class Config:
         def __getattr__(self, name: str) -> Callable[[Any], Self]:
             """The builders, with_<field>."""
             ...
+
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            raise _no_such_name(self, name)
 
     def __post_init__(self) -> None:
         hints = _hints(type(self))
@@ -102,7 +125,10 @@ class Config:
         A field that the file lacks keeps its default; one without default, a field
         that the config does not know or a value of another type is a ConfigError.
         """
-        return cls._parse(read_whole(path, ConfigError), f"load {path}")
+        where = f"load {printable(path)}"
+        with within_memory(where, ConfigError):
+            text = read_whole(path, ConfigError, most=LONGEST)
+            return cls._parse(text, where)
 
     def to_json(self) -> str:
         """The config as JSON text, two spaces per level; `str(config)` is the same."""
@@ -139,6 +165,12 @@ class Config:
             groups[group].append(row)
         return [row for group in groups for row in group]
 
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """A config is no layer; the error says what makes one."""
+        name = type(self).__name__
+        what = "a config is called like the layer that it makes"
+        raise ArgumentError(name, what, cure=f"{name}(…).init(device)(x)")
+
     def __str__(self) -> str:
         return self.to_json()
 
@@ -154,7 +186,42 @@ def _builder(name: str) -> Callable[[Any, Any], Any]:
 
     with_field.__name__ = with_field.__qualname__ = f"with_{name}"
     with_field.__doc__ = f"A copy of the config with another {name}."
-    return with_field
+    return result_matters(f"config = config.with_{name.rstrip('_')}(…)")(with_field)
+
+
+def _no_such_name(config: Config, name: str) -> AttributeError:
+    """The error for an attribute that a config does not have."""
+    cls = type(config)
+    if name.startswith("_"):  # what copy and pickle look for
+        return AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+    if name == "step" and cls.__name__.endswith("SchedulerConfig"):
+        cure = f"scheduler = {cls.__name__}(…).init(), then scheduler.step()"
+        what = "the config is the recipe; init() makes the scheduler"
+        return UnknownNameError(f"{cls.__name__}.{name}", what, cure=cure)
+    if name in tables()["Config"]:
+        return unknown(cls.__name__, "Config", name)
+    known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type] # a dataclass
+    facts = [("fields", ", ".join(known) or "none")]
+    field = name.removeprefix("with_")
+    at, near = f"{cls.__name__}.{name}", closest(field, known)
+    if field in known:
+        what, cure = f"{field} has no default, so it has no builder", f"{field}=…"
+        return UnknownNameError(at, what, facts, f"{cls.__name__}({cure})")
+    cure = near and (f"with_{near}(…)" if field != name else f"config.{near}")
+    return UnknownNameError(at, f"it has no field {field}", facts, cure)
+
+
+def _never_changes(config: Any, name: str, value: Any) -> None:
+    """The `__setattr__` of a config: how to make a changed copy."""
+    cls = type(config)
+    builder = hasattr(cls, f"with_{name.rstrip('_')}")
+    cure = f"config = dataclasses.replace(config, {name}={cut(repr(value))})"
+    if builder:
+        cure = f"config = config.with_{name.rstrip('_')}({cut(repr(value))})"
+    known = [f.name for f in dataclasses.fields(cls)]
+    if name not in known:
+        raise _no_such_name(config, name)
+    raise FrozenError(f"{cls.__name__}.{name}", "a config never changes", cure=cure)
 
 
 def _prepare(cls: type, name: str, annotation: Any) -> None:
@@ -222,18 +289,6 @@ def _check_name(cls: type, name: str) -> None:
 
 # What could be seen where a class was made whose annotations are texts.
 _SCOPES: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
-
-
-def _scope(cls: type, texts: str) -> dict[str, Any]:
-    """What the names in `texts` mean in the functions in which a class is made."""
-    names, found = set(re.findall(r"\w+", texts)), {}
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_name != "<module>":
-        if frame.f_globals.get("__name__") == cls.__module__:
-            seen = {n: held for n, held in frame.f_locals.items() if n in names}
-            found = seen | found
-        frame = frame.f_back
-    return found
 
 
 @functools.cache

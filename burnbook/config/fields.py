@@ -214,10 +214,45 @@ def _misfit(
 ) -> Any:
     got = "None" if value is None else f"{type(value).__name__} {_shown(value)}"
     text = f"{path} must be {type_text(hint)}, not {got}"
+    cure = cure or _choices(value, hint)
     if not path:
         text = f"the JSON must hold the fields of {type_text(hint)} in braces"
     problems.append(Problem(text, cure))
     return value
+
+
+def _choices(value: Any, hint: Any) -> str | None:
+    """What can stand where a choice belongs: the one that is meant, or all of them."""
+    arms = [arm for arm in typing.get_args(hint) if arm is not types.NoneType]
+    if len(arms) == 1 and isinstance(value, (int, float)):
+        return _of_number(value, arms[0])
+    variants = getattr(hint, "variants", None)
+    if not isinstance(hint, type) or not variants:
+        return None
+    ways = {
+        name: f"{hint.__name__}.{name}"
+        + (f"({variant.signature()})" if variant.types else "")
+        for name, variant in variants.items()
+    }
+    meant = [ways[name] for name in ways if name.lower() == str(value).lower()]
+    return ", ".join(meant or ways.values())
+
+
+def _of_number(value: float, kind: Any) -> str | None:
+    """The config or choice that a plain number stands for: of its first number."""
+    if isinstance(value, bool) or not isinstance(kind, type):
+        return None
+    home = ".".join(kind.__module__.split(".")[:2])
+    ways = [
+        f"{kind.__name__}.{name}({value!r})"
+        for name, variant in getattr(kind, "variants", {}).items()
+        if variant.types == (float,)
+    ]
+    if hasattr(kind, "json_fields"):
+        names = [name for name, hint, _ in kind.json_fields() if hint is float]
+        ways = [f"{kind.__name__}({name}={value!r})" for name in names[:1]]
+    made = ", or ".join(ways)
+    return made and f"{made}; from {home} import {kind.__name__}"
 
 
 def _shown(value: Any) -> str:

@@ -1,5 +1,7 @@
 """Building blocks · Dataset. Datasets, transforms, loaders and sources."""
 
+from typing import TYPE_CHECKING
+
 from burnbook.data.batcher import Batcher
 from burnbook.data.cache import cache_dir
 from burnbook.data.catalog import DatasetInfo, available_datasets
@@ -64,6 +66,7 @@ from burnbook.data.transform import (
     PartialDataset,
     WindowsDataset,
 )
+from burnbook.other_names import module_answers
 
 __all__ = [
     "AgNewsDataset",
@@ -123,3 +126,6 @@ __all__ = [
     "read_idx",
     "split_dataloader",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -12,6 +12,8 @@ def cache_dir() -> Path:
 
     That is `~/.cache/burnbook` on Linux (XDG_CACHE_HOME is honored),
     `~/Library/Caches/burnbook` on macOS and `%LOCALAPPDATA%\\burnbook` on Windows.
+    Compiled kernels are kept there too and run as code, so nobody else should be able
+    to write to it; where others can, kernels go to a temporary folder of one's own.
     """
     if chosen := os.environ.get("BURNBOOK_CACHE"):
         return Path(chosen).expanduser()

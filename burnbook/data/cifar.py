@@ -30,6 +30,7 @@ from burnbook.data.idx import AGAIN
 from burnbook.data.image import ImageDatasetItem, Label
 from burnbook.data.split import SplitDataset
 from burnbook.errors import DataError
+from burnbook.files import read_whole
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
@@ -253,6 +254,6 @@ def _load(
     found: list[SmallImages] = []
     for file in files:
         path = obtain_path(file, folder, mirrors, offline, report, every)
-        found.append(parse_cifar(path.read_bytes(), file.name, 1 if small else 2, kind))
+        found.append(parse_cifar(read_whole(path), file.name, 1 if small else 2, kind))
     planes = np.concatenate([part.planes for part in found])
     return SmallImages(planes, np.concatenate([part.labels for part in found]))

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from burnbook.data.batcher import bound
-from burnbook.data.dataset import check_count
+from burnbook.data.dataset import check_count, size_of
 from burnbook.data.order import LOAD, check_seed, permutation
 from burnbook.data.strategy import BatchStrategy, FixBatchStrategy
 from burnbook.data.transform import PartialDataset
-from burnbook.data.workers import BatchMaker, ProcessPool, Task, by_threads
-from burnbook.errors import ConfigError, DataError
+from burnbook.data.workers import PATIENCE, BatchMaker, ProcessPool, Task, by_threads
+from burnbook.dropped import result_matters
+from burnbook.errors import ArgumentError, ConfigError, DataError
+from burnbook.other_names import answers
 
 Batch = TypeVar("Batch")
 CHUNK = 64  # items fetched at once for a strategy that decides by the items themselves
@@ -44,6 +46,7 @@ class LoaderSettings:
     device: Any = None
 
 
+@answers("DataLoaderBuilder")
 class DataLoaderBuilder:
     """Describe a loader step by step; every step gives a new builder.
 
@@ -59,28 +62,37 @@ class DataLoaderBuilder:
         self.batcher = batcher
         self.settings = LoaderSettings(FixBatchStrategy(1))
 
+    @result_matters("builder = builder.batch_size(size)")
     def batch_size(self, size: int) -> DataLoaderBuilder:
         """Take `size` items per batch; the last batch keeps what is left."""
         size = check_count("DataLoaderBuilder", "batch_size", size, at_least=1)
         return self._with(strategy=FixBatchStrategy(size))
 
+    @result_matters("builder = builder.batch_strategy(strategy)")
     def batch_strategy(self, strategy: BatchStrategy[Any]) -> DataLoaderBuilder:
         """Let a strategy decide when a batch is full."""
         return self._with(strategy=strategy)
 
+    @result_matters("builder = builder.shuffle(seed)")
     def shuffle(self, seed: int) -> DataLoaderBuilder:
         """Walk in an order drawn anew for every epoch from this seed."""
         return self._with(seed=check_seed("DataLoaderBuilder", seed))
 
+    @result_matters("builder = builder.num_workers(workers)")
     def num_workers(self, workers: int) -> DataLoaderBuilder:
         """Prepare batches ahead in this many threads; 0 makes them when asked for."""
         count = check_count("DataLoaderBuilder", "num_workers", workers, at_least=0)
         return self._with(num_workers=count)
 
+    @result_matters("builder = builder.worker_processes()")
     def worker_processes(self, start: str = "spawn") -> DataLoaderBuilder:
         """Make the workers processes: for items that take long in plain Python.
 
-        Why: never `fork`, which copies locks that other threads hold and may hang.
+        Each of them imports the program, so what starts the training stands under
+        `if __name__ == "__main__":`, or it raises DataError.
+
+        Why: never `fork`, which copies locks that other threads hold. So a process that
+        is forked while a thread multiplies matrices hangs, with plain NumPy as well.
         """
         if start not in ("spawn", "forkserver"):
             what = f"processes start by 'spawn' or 'forkserver', not by {start!r}"
@@ -88,6 +100,7 @@ class DataLoaderBuilder:
             raise ConfigError("DataLoaderBuilder", what, cure=cure)
         return self._with(start=start)
 
+    @result_matters("builder = builder.set_device(device)")
     def set_device(self, device: Any) -> DataLoaderBuilder:
         """Pass this device to `batch(items, device)`."""
         return self._with(device=device)
@@ -102,14 +115,26 @@ class DataLoaderBuilder:
         return changed
 
 
+@answers("DataLoader")
 class DataLoader(Generic[Batch]):
     """Walk a dataset in batches; each `iter` is the next epoch, beginning with 1."""
 
-    def __init__(self, dataset: Any, batcher: Any, settings: LoaderSettings) -> None:
+    def __init__(
+        self,
+        dataset: Any,
+        batcher: Any = None,
+        settings: LoaderSettings | None = None,
+        **others: Any,
+    ) -> None:
+        """Use `DataLoaderBuilder(batcher)…build(dataset)`; this puts it together."""
+        if settings is None or others:
+            cure = "DataLoaderBuilder(batcher).batch_size(4).shuffle(42).build(dataset)"
+            what = "a DataLoaderBuilder makes it, of a batcher and a dataset"
+            raise ArgumentError("DataLoader", what, cure=cure)
         if not (hasattr(dataset, "get") and hasattr(dataset, "__len__")):
             what = f"{type(dataset).__name__} is no dataset: it needs get(i) and len"
             raise DataError("data loader", what, cure="InMemDataset(items)")
-        if not len(dataset):
+        if not size_of(dataset):
             what = f"the dataset is empty: {dataset!r}"
             raise DataError(
                 "data loader", what, cure="a dataset with at least one item"
@@ -118,7 +143,7 @@ class DataLoader(Generic[Batch]):
         self.batcher = batcher
         self.settings = settings
         self._epoch = 1
-        self._count = _Count(0, len(dataset))
+        self._count = _Count(0, size_of(dataset))
         self._pool: ProcessPool | None = None
 
     def __iter__(self) -> DataLoaderIterator[Batch]:
@@ -154,11 +179,14 @@ class DataLoader(Generic[Batch]):
         part = PartialDataset(self.dataset, start, end)
         return self._changed(part, self.settings.device)
 
-    def close(self) -> None:
-        """End worker processes now; threads end by themselves with every walk."""
+    def close(self, seconds: float = PATIENCE) -> None:
+        """End worker processes now; threads end by themselves with every walk.
+
+        seconds: how long to wait for those at work before they are killed.
+        """
         pool, self._pool = self._pool, None
         if pool is not None:
-            pool.close()
+            pool.close(seconds)
 
     def __repr__(self) -> str:
         name = type(self.batcher).__name__
@@ -181,11 +209,12 @@ class DataLoader(Generic[Batch]):
         strategy = self.settings.strategy
         if type(strategy) is FixBatchStrategy:
             size = strategy.batch_size()
-            for batch in self._made(epoch, self._plan(epoch, size), self.batcher):
+            tasks = self._plan(epoch, size)
+            for batch in self._made(epoch, tasks, self.batcher, count):
                 count.items = min(count.items + size, count.total)
                 yield batch
             return
-        chunks = self._made(epoch, self._plan(epoch, CHUNK), None)
+        chunks = self._made(epoch, self._plan(epoch, CHUNK), None, count)
         make = bound(self.batcher, self.settings.device)
         for items in _regrouped(chunks, strategy.clone_dyn()):
             count.items += len(items)
@@ -200,18 +229,20 @@ class DataLoader(Generic[Batch]):
             part = range(start, end) if order is None else order[start:end].tolist()
             yield number, part
 
-    def _made(self, epoch: int, tasks: Iterator[Task], batcher: Any) -> Any:
+    def _made(
+        self, epoch: int, tasks: Iterator[Task], batcher: Any, count: _Count
+    ) -> Any:
         settings = self.settings
         recipe = (self.dataset, batcher, settings.device, settings.seed or 0)
         maker = BatchMaker(*recipe, epoch)
         if not settings.num_workers:
             return map(maker.make, tasks)
         if settings.start is None:
-            return by_threads(tasks, maker, settings.num_workers)
+            return by_threads(tasks, maker, settings.num_workers, count.stopped)
         if self._pool is None or self._pool.broken:
             self._pool = ProcessPool(recipe, settings.num_workers, settings.start)
             weakref.finalize(self, self._pool.close)
-        return self._pool.run(tasks, maker)
+        return self._pool.run(tasks, maker, count.stopped)
 
 
 def split_dataloader(
@@ -249,6 +280,13 @@ class DataLoaderIterator(Generic[Batch]):
         """Say how far this walk is."""
         return self._count.progress()
 
+    def stop_when(self, condition: Callable[[], bool]) -> None:
+        """End the walk when this is true while a batch is waited for; say it first.
+
+        Asked twenty times a second, only while workers are not ready.
+        """
+        self._count.stopped = condition
+
     def close(self) -> None:
         """Stop walking."""
         self._generator.close()
@@ -257,11 +295,12 @@ class DataLoaderIterator(Generic[Batch]):
 class _Count:
     """The items that one walk has handed out."""
 
-    __slots__ = ("items", "total")
+    __slots__ = ("items", "stopped", "total")
 
     def __init__(self, items: int, total: int) -> None:
         self.items = items
         self.total = total
+        self.stopped: Callable[[], bool] | None = None  # whether to give up waiting
 
     def progress(self) -> Progress:
         return Progress(self.items, self.total)

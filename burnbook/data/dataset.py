@@ -7,16 +7,19 @@ A dataset that can fetch many items faster than one by one may also say `get_man
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from burnbook.data.tables import read_csv, read_json_rows
 from burnbook.errors import ConfigError, DataError
+from burnbook.other_names import answers
 
 Item = TypeVar("Item")
 
 
+@answers("Dataset")
 class Dataset(Generic[Item]):
     """A collection of items with random access: item i = get(i), 0 ≤ i < len.
 
@@ -52,6 +55,13 @@ class Dataset(Generic[Item]):
     def at_epoch(self, epoch: int) -> Dataset[Item]:
         """Return what this dataset is in that epoch: itself, unless it draws anew."""
         return self
+
+    def __getitem__(self, index: int) -> Item:
+        """Return item `index`, as `get` does, or raise an IndexError."""
+        item = self.get(index)
+        if item is None:
+            raise IndexError(f"{type(self).__name__} has no item {index}")
+        return item
 
     def __iter__(self) -> Iterator[Item]:
         """Walk from item 0 up to the first index that has no item."""
@@ -156,6 +166,19 @@ def no_item(dataset: Dataset[Any], index: int) -> DataError:
     return DataError(type(dataset).__name__, f"there is no item {index}", facts)
 
 
+def size_of(dataset: Any) -> int:
+    """Return `len(dataset)`, or say what its `__len__` did instead."""
+    try:
+        return len(dataset)
+    except DataError:  # it has no __len__ of its own
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        name = type(dataset).__name__
+        what = f"len() gives no size: {error}"
+        cure = f"__len__ of {name} returns a whole number of 0 or more"
+        raise DataError(name, what, cure=cure) from None
+
+
 def check_count(where: str, name: str, value: Any, at_least: int) -> int:
     """Return `value` as an int, or say that it is not a count."""
     least = {0: "0 or more", 1: "1 or more"}.get(at_least, f"at least {at_least}")
@@ -175,4 +198,7 @@ def check_count(where: str, name: str, value: Any, at_least: int) -> int:
 def _missing(dataset: Dataset[Any], method: str) -> DataError:
     name = type(dataset).__name__
     cure = f"define get(index) and __len__() in {name}"
+    held = [vars(cls).get("len") for cls in type(dataset).__mro__]
+    if method == "__len__()" and any(map(inspect.isfunction, held)):
+        cure = f"def __len__(self) in {name}, in place of def len(self)"
     return DataError(name, f"the dataset does not say {method}", cure=cure)

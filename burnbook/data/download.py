@@ -26,7 +26,7 @@ from burnbook.data.archive import ENDINGS, Bounds, Readable, extract_tar, read_t
 from burnbook.data.idx import GZIP, Inflate
 from burnbook.data.transfer import Part, Report, Unusable, receive
 from burnbook.errors import ConfigError, DataError
-from burnbook.files import atomic_write, remove_leftovers
+from burnbook.files import atomic_write, open_regular, read_whole, remove_leftovers
 
 CHUNK = 1 << 20
 USUAL = Bounds()
@@ -103,13 +103,13 @@ def cached(file: RemoteFile, folder: Path) -> Path | None:
     content = Content(file.size, file.checksum or _noted(path))
     with contextlib.suppress(OSError):
         if file.size is None or path.stat().st_size == file.size:
-            with open(path, "rb") as plain:
+            with _cached(path) as plain:
                 for piece in _pieces(plain):
                     content.add(piece)
             if content.problem() is None:
                 return path
     with contextlib.suppress(OSError, Unusable):
-        with open(folder / (file.name + (file.packed or ".gz")), "rb") as packed:
+        with _cached(folder / (file.name + (file.packed or ".gz"))) as packed:
             _keep(packed, file, path)
         return path
     return None
@@ -319,7 +319,7 @@ def _received(
         if mirror.url.startswith("file:///"):
             path = urllib.request.url2pathname(urllib.parse.urlsplit(mirror.url).path)
             try:
-                source: IO[bytes] = stack.enter_context(open(path, "rb"))
+                source: IO[bytes] = stack.enter_context(_cached(path))
             except OSError as error:
                 raise Unusable(f"cannot be reached: {error}") from None
         else:
@@ -410,14 +410,22 @@ def _pieces(source: Readable) -> Iterator[bytes]:
         yield piece
 
 
+def _cached(path: str | Path) -> IO[bytes]:
+    """Open what lies there, if it is a file."""
+    try:
+        return open_regular(path)
+    except DataError as error:
+        raise OSError(error.what) from None
+
+
 def _note(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
 
 
 def _noted(path: Path) -> str | None:
     """Return the checksum that was written down when the file was fetched."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        words = _note(path).read_text("ascii").split()
+    with contextlib.suppress(DataError, UnicodeDecodeError):
+        words = read_whole(_note(path), most=4096).decode("ascii").split()
         if words and len(words[0]) == 64:
             return words[0]
     return None

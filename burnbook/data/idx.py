@@ -7,55 +7,122 @@ before it is checked: the header must say exactly the length that is there.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.errors import DataError
+from burnbook.files import open_regular, printable, within_memory
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 GZIP = b"\x1f\x8b"
 CHUNK = 1 << 20
 LONGEST_HEADER = 4 + 4 * 255
+MOST_DIMS = 32
+MOST, SMALL, PACKING = 1 << 30, 32 << 20, 64  # bytes that a file may unpack to
 AGAIN = "downloading or copying the file again"
 
 
-def read_idx(path: str | os.PathLike[str], max_bytes: int = 1 << 30) -> NDArray[Any]:
+def read_idx(
+    path: str | os.PathLike[str], max_bytes: int | None = None
+) -> NDArray[Any]:
     """Read an IDX file, gzipped or not, whose elements take at most `max_bytes`.
+
+    Without `max_bytes`, a file may hold up to 1 GB, and a gzipped one not more than
+    32 MB and 64 times its own size. The memory taken is that of both together.
 
     Shapes: as the header says -> the same
     """
-    name = os.fspath(path)
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        what = f"{name} cannot be read: {error.strerror or error}"
-        raise DataError("read_idx", what) from None
-    if data[:2] == GZIP:
-        head = Inflate(LONGEST_HEADER, name).peek(data)
-        expected = _header(head, name)[2] if len(head) >= 4 else 0
-        data = unpacked(data, min(expected, max_bytes + LONGEST_HEADER), name)
-    return parse_idx(data, name)
+    name = printable(path)
+    where = "read_idx"
+    with open_regular(path, DataError, f"{where} {name}") as file:
+        size = os.fstat(file.fileno()).st_size
+        begin = file.read(2)
+        file.seek(0)
+        packed = begin == GZIP
+        most = _most(size, packed) if max_bytes is None else max_bytes
+        with within_memory(f"{where} {name}"):
+            source = _inflated(file, most, name) if packed else _pieces(file)
+            return _filled(source, most, name, None if packed else size)
+
+
+def _most(size: int, packed: bool) -> int:
+    return min(MOST, SMALL + PACKING * size) if packed else MOST
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    while piece := file.read(CHUNK):
+        yield piece
+
+
+def _inflated(file: IO[bytes], most: int, name: str) -> Iterator[bytes]:
+    inflate = Inflate(most + LONGEST_HEADER, name)
+    for piece in _pieces(file):
+        yield from inflate.pieces(piece)
+    yield inflate.end()
+
+
+def _filled(
+    source: Iterator[bytes], most: int, name: str, size: int | None
+) -> NDArray[Any]:
+    """Put the pieces of a file into an array of the size that its header says."""
+    head = b""
+    while len(head) < 4 or len(head) < 4 + 4 * head[3]:
+        piece = next(source, None)
+        if piece is None:
+            break
+        head += piece
+    dtype, shape, expected = _header(head, name)
+    start = 4 + 4 * len(shape)
+    if size is not None and size != expected:
+        raise _not_that_long(name, (dtype, shape, expected), size)
+    if expected - start > most:
+        what = f"{name} is larger than it may be, its header says"
+        facts = [
+            ("header", f"{list(shape)} of {dtype.name}: {expected - start:,} bytes"),
+            ("most", f"{most:,} bytes"),
+        ]
+        raise DataError("read_idx", what, facts, "max_bytes=…, if the file is your own")
+    made = np.empty(expected - start, np.uint8)  # pages count when they are filled
+    at = 0
+    for piece in itertools.chain([head[start:]], source):
+        if at + len(piece) > len(made):
+            longer = start + at + len(piece)
+            raise _not_that_long(name, (dtype, shape, expected), longer)
+        made[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+        at += len(piece)
+    if at != len(made):
+        raise _not_that_long(name, (dtype, shape, expected), start + at)
+    made.flags.writeable = False
+    return made.view(dtype).reshape(shape)
+
+
+def _not_that_long(
+    name: str, header: tuple[np.dtype[Any], tuple[int, ...], int], size: int
+) -> DataError:
+    dtype, shape, expected = header
+    off = "cut off" if size < expected else "too long"
+    what = f"{name} is {off}: its header does not fit its length"
+    facts = [
+        ("header", f"{list(shape)} of {dtype.name}: {expected:,} bytes in all"),
+        ("file", f"{size:,} bytes"),
+    ]
+    return DataError("read_idx", what, facts, AGAIN)
 
 
 def parse_idx(data: bytes, name: str) -> NDArray[Any]:
     """Turn the bytes of an IDX file into an array, or say what is wrong with them."""
     dtype, shape, expected = _header(data, name)
     if expected != len(data):
-        off = "cut off" if len(data) < expected else "too long"
-        what = f"{name} is {off}: its header does not fit its length"
-        facts = [
-            ("header", f"{list(shape)} of {dtype.name}: {expected:,} bytes in all"),
-            ("file", f"{len(data):,} bytes"),
-        ]
-        raise DataError("read_idx", what, facts, AGAIN)
+        raise _not_that_long(name, (dtype, shape, expected), len(data))
     return np.frombuffer(data, dtype, offset=4 + 4 * len(shape)).reshape(shape)
 
 
@@ -73,6 +140,13 @@ def _header(data: bytes, name: str) -> tuple[np.dtype[Any], tuple[int, ...], int
         raise DataError("read_idx", what, cure=AGAIN)
     shape = struct.unpack(f">{data[3]}I", data[4:start])
     dtype = np.dtype(kind)
+    if len(shape) > MOST_DIMS:
+        what = f"{name} has {len(shape)} dims, {MOST_DIMS} are the most"
+        raise DataError("read_idx", what, cure=AGAIN)
+    if math.prod(size or 1 for size in shape) * dtype.itemsize > sys.maxsize:
+        what = f"{name} is cut off: its header does not fit its length"
+        facts = [("header", f"{list(shape)} of {dtype.name}")]
+        raise DataError("read_idx", what, facts, AGAIN)
     return dtype, shape, start + math.prod(shape) * dtype.itemsize
 
 
@@ -98,13 +172,6 @@ class Inflate:
         self.name = name
         self.size = 0
         self._zlib = zlib.decompressobj(wbits=31)
-
-    def peek(self, data: bytes) -> bytes:
-        """Return the beginning of the content, at most `limit` bytes."""
-        try:
-            return self._zlib.decompress(data, self.limit)
-        except zlib.error as error:
-            raise self._damaged(error) from None
 
     def feed(self, data: bytes) -> bytes:
         """Return what this piece decompresses to."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from burnbook.data.png import deep_png
 from burnbook.errors import DataError
-from burnbook.files import read_whole
+from burnbook.files import printable, read_whole, within_memory
 
 MOST_PIXELS = 89_478_485  # what Pillow takes for a decompression bomb
 SMALL = 8 << 20  # bytes of pixels that any file may hold
@@ -126,13 +126,14 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[Any]:
     Why: a palette or CMYK becomes red, green, blue (and opacity); one bit per pixel
     becomes 0 or 255.
     """
-    name = os.fspath(path)
+    name = printable(path)
     data = read_whole(path)
-    deep = deep_png(data, MOST_PIXELS, name)
-    if deep is not None:
-        return deep
-    with _opened(data, name) as image:
-        array = _pixels(image, name)
+    with within_memory(f"image {name}"):
+        deep = deep_png(data, MOST_PIXELS, name)
+        if deep is not None:
+            return deep
+        with _opened(data, name) as image:
+            array = _pixels(image, name)
     return array[:, :, None] if array.ndim == 2 else array
 
 
@@ -141,15 +142,17 @@ def read_mask(path: str | os.PathLike[str]) -> NDArray[np.int64]:
 
     Shapes: the file -> [height, width]
     """
-    name = os.fspath(path)
+    name = printable(path)
     data = read_whole(path)
-    deep = deep_png(data, MOST_PIXELS, name)
-    if deep is not None:
-        return deep[:, :, 0].astype(np.int64)
-    with _opened(data, name) as image:
-        array = np.asarray(image)
-        if image.mode not in ("P", "1"):
-            array = _pixels(image, name)
+    with within_memory(f"image {name}"):
+        deep = deep_png(data, MOST_PIXELS, name)
+        if deep is not None:
+            return deep[:, :, 0].astype(np.int64)
+        with _opened(data, name) as image:
+            if image.mode in ("P", "1"):
+                array = np.asarray(image)
+            else:
+                array = _pixels(image, name)
     plain = array[:, :, 0] if array.ndim == 3 else array
     return plain.astype(np.int64)
 
@@ -173,17 +176,26 @@ class _opened:  # noqa: N801 (used like a function, in `with`)
             if 0 < width * height <= _most_pixels(self.image, len(self.data)):
                 self.image.load()
                 return self.image
+        except MemoryError:
+            raise
         except Exception as error:  # Pillow's readers raise errors of many kinds
-            what = f"{self.name} cannot be decoded as an image"
-            facts = [("file", f"{len(self.data):,} bytes"), ("why", _reason(error))]
-            raise DataError("image", what, facts, CURE) from None
+            raise self._undecodable(error) from None
         size = f"{width:,} × {height:,} pixels"
         most = _most_pixels(self.image, len(self.data))
         what = f"{self.name} claims {size}, {most:,} are the most"
         raise DataError("image", what, cure=CURE)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: Any, error: Any, _: object) -> None:
         self.image.close()
+        if isinstance(error, Exception) and not isinstance(
+            error, (DataError, MemoryError)
+        ):  # decoded, but its pixels mean nothing, such as places beyond the palette
+            raise self._undecodable(error) from None
+
+    def _undecodable(self, error: Exception) -> DataError:
+        what = f"{self.name} cannot be decoded as an image"
+        facts = [("file", f"{len(self.data):,} bytes"), ("why", _reason(error))]
+        return DataError("image", what, facts, CURE)
 
 
 def _most_pixels(image: Any, size: int) -> int:
@@ -218,5 +230,5 @@ def _reason(error: Exception) -> str:
     kind = type(error).__name__
     if kind == "UnidentifiedImageError":
         return f"it is none of {', '.join(FORMATS)}"
-    text = str(error).replace("invalid", "wrong").strip()
+    text = printable(str(error).replace("invalid", "wrong").strip())
     return f"{kind}: {text[:100]}" if text else kind

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.data.dataset import Dataset
+from burnbook.data.fields import shown
 from burnbook.data.image import (
     Annotation,
     BoundingBox,
@@ -28,7 +29,7 @@ from burnbook.data.image import (
     read_mask,
 )
 from burnbook.errors import DataError
-from burnbook.files import read_whole
+from burnbook.files import printable, read_whole, within_memory
 
 PathLike = str | os.PathLike[str]
 EXTENSIONS = ("bmp", "jpg", "jpeg", "png")
@@ -121,9 +122,10 @@ class ImageFolderDataset(Dataset[ImageDatasetItem]):
         Source: Lin et al., 2014, arXiv:1405.0312. An image without boxes has an empty
         list.
         """
-        name = os.fspath(annotations)
+        name = printable(annotations)
         try:
-            table: Any = json.loads(read_whole(annotations))
+            with within_memory(f"coco {name}"):
+                table: Any = json.loads(read_whole(annotations))
             names = {int(one["id"]): str(one["name"]) for one in table["categories"]}
             boxes: dict[int, list[BoundingBox]] = {}
             for one in table["images"]:
@@ -140,16 +142,18 @@ class ImageFolderDataset(Dataset[ImageDatasetItem]):
             KeyError,
             TypeError,
             RecursionError,
+            AttributeError,
             OverflowError,
         ) as error:
             what = f"{name} is no COCO file of boxes"
-            facts = [("why", f"{type(error).__name__}: {str(error)[:100]}")]
+            why = printable(str(error)[:100])
+            facts = [("why", f"{type(error).__name__}: {why}")]
             raise DataError("coco", what, facts) from None
         folder = Path(images)
-        pairs = [(folder / file, BoundingBoxes(tuple(boxes[i]))) for file, i in files]
-        for path, _ in pairs:
-            if not path.is_file():
-                raise DataError("coco", f"{name} names {path}, which is not there")
+        pairs = [
+            (_named(folder, file, name), BoundingBoxes(tuple(boxes[i])))
+            for file, i in files
+        ]
         return cls(pairs, [names[i] for i in sorted(names)], names)
 
     def get(self, index: int) -> ImageDatasetItem | None:
@@ -189,6 +193,27 @@ def files_below(root: PathLike, extensions: Sequence[str], kind: str) -> list[Pa
         facts = [("extensions", ", ".join(extensions))]
         raise DataError(f"folder of {kind}", what, facts)
     return sorted(found, key=lambda path: path.parts)
+
+
+def _named(folder: Path, file: str, name: str) -> Path:
+    """The image that a COCO file names; it lies in the folder, and is there.
+
+    Why: a foreign file could name any other file of this computer.
+    """
+    parts = Path(file).parts
+    outside = os.path.isabs(file) or ".." in parts or Path(file).drive
+    if outside or not parts:
+        what = f"{name} names {shown(file)}, which is not in {folder}"
+        raise DataError("coco", what)
+    path = folder / file
+    try:
+        there = path.is_file()
+    except (OSError, ValueError):  # no file can have this name
+        there = False
+    if not there:
+        what = f"{name} names {printable(path)[:300]}, which is not there"
+        raise DataError("coco", what)
+    return path
 
 
 def _matching(files: list[str], extensions: Sequence[str]) -> Iterator[str]:

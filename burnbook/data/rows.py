@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from burnbook.data.dataset import Dataset
 from burnbook.data.idx import GZIP, unpacked
 from burnbook.errors import DataError
-from burnbook.files import read_whole
+from burnbook.files import open_regular, printable, read_whole, within_memory
 
 PathLike = str | os.PathLike[str]
 CHUNK = 1 << 22
+LONGEST_ROW = 1 << 26
 MOST_UNPACKED = 1 << 30  # bytes of a .gz, which must be held in memory
 QUOTE, NEWLINE = b'"\n'
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -42,15 +43,13 @@ class LabeledTexts(Dataset[tuple[int, str, str]]):
 
     def _open(self) -> None:
         self._lock = threading.Lock()
-        try:
-            self._file = open(self.path, "rb")  # noqa: SIM115 (lives with the dataset)
-        except OSError as error:
-            what = f"{self.path} cannot be read: {error.strerror or error}"
-            raise DataError("texts", what) from None
+        where = f"texts {printable(self.path)}"
+        self._file = open_regular(self.path, DataError, where)
         self._data = b""
         if self._file.read(2) == GZIP:
-            packed = read_whole(self.path)
-            self._data = unpacked(packed, MOST_UNPACKED, self.path)
+            with within_memory(where):
+                packed = read_whole(self.path, DataError, where)
+                self._data = unpacked(packed, MOST_UNPACKED, self.path)
 
     def get(self, index: int) -> tuple[int, str, str] | None:
         """Return row `index`, or None where there is none."""
@@ -106,12 +105,17 @@ class LabeledTexts(Dataset[tuple[int, str, str]]):
         """
         size = len(self._data) or os.fstat(self._file.fileno()).st_size
         ends: list[NDArray[np.int64]] = []
-        inside = 0  # an odd number of quotes so far
+        inside, last = 0, 0  # an odd number of quotes so far; where a row has ended
         for start in range(0, size, CHUNK):
             piece = np.frombuffer(self._bytes(start, min(start + CHUNK, size)), "u1")
             quotes = (np.cumsum(piece == QUOTE, dtype=np.int32) + inside) & 1
-            ends.append(np.flatnonzero((piece == NEWLINE) & (quotes == 0)) + start)
+            found = np.flatnonzero((piece == NEWLINE) & (quotes == 0)) + start
+            ends.append(found)
             inside = int(quotes[-1]) if len(quotes) else inside
+            last = int(found[-1]) if len(found) else last
+            if start + len(piece) - last > LONGEST_ROW:
+                what = f"{self.path} has a row of more than {LONGEST_ROW:,} bytes"
+                raise DataError("texts", what, cure="closing a quotation mark")
         ends.append(np.array([size]))
         stops = np.concatenate(ends)
         first = 3 if self._bytes(0, 3) == BYTE_ORDER_MARK else 0

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import csv
 import enum
+import io
 import json
 import os
-import stat
 import typing
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from contextlib import ExitStack, contextmanager, suppress
+from typing import IO, Any
 
 import numpy as np
 
@@ -30,9 +30,13 @@ from burnbook.data.fields import (
     object_builder,
     shown,
 )
+from burnbook.data.idx import GZIP, Inflate
 from burnbook.errors import ConfigError, DataError
+from burnbook.files import open_regular, printable, within_memory
 
 PathLike = str | os.PathLike[str]
+LONGEST_LINE = 1 << 24  # characters
+SMALL, PACKING = 64 << 20, 100  # how far a gzipped table may unpack
 WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -229,28 +233,70 @@ def _first_of(kind: Any, parts: tuple[Any, ...]) -> Callable[[str], Any]:
 
 
 @contextmanager
-def _opened(path: PathLike, where: str) -> Generator[Any, None, None]:
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ValueError("not a regular file")  # a device may never end
-        file = open(path, encoding="utf-8-sig", newline="")  # noqa: SIM115 (used below)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        what = f"{os.fspath(path)!s} cannot be read: {why}"
-        raise DataError(where, what) from None
-    with file:
+def _opened(path: PathLike, where: str) -> Generator[Iterator[str], None, None]:
+    """The lines of a text file, gzipped or not, none of them longer than it may be."""
+    name = printable(path)
+    with ExitStack() as stack:
+        file = stack.enter_context(open_regular(path, DataError, f"{where} {name}"))
+        packed = file.read(2) == GZIP
+        file.seek(0)
+        size = os.fstat(file.fileno()).st_size
+        plain: Any = file
+        if packed:
+            plain = io.BufferedReader(_Unpacked(file, SMALL + PACKING * size, name))
+        text = io.TextIOWrapper(plain, encoding="utf-8-sig", newline="")
         try:
-            yield file
+            with within_memory(f"{where} {name}"):
+                yield _bounded(text, name, where)
         except UnicodeDecodeError as error:
-            what = f"{os.fspath(path)} is not UTF-8 text: byte {error.start}"
+            what = f"{name} is not UTF-8 text: byte {error.start}"
             raise DataError(where, what, cure="saving the table as UTF-8") from None
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file unpacks to, up to a limit."""
+
+    def __init__(self, file: IO[bytes], most: int, name: str) -> None:
+        super().__init__()
+        inflate = Inflate(most, name)
+        self.pieces = self._unpack(file, inflate)
+        self.rest = b""
+
+    def _unpack(self, file: IO[bytes], inflate: Inflate) -> Iterator[bytes]:
+        while packed := file.read(1 << 16):
+            yield from inflate.pieces(packed)
+        yield inflate.end()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: Any) -> int:
+        while not self.rest:
+            piece = next(self.pieces, None)
+            if piece is None:
+                return 0
+            self.rest = piece
+        count = min(len(room), len(self.rest))
+        room[:count] = self.rest[:count]
+        self.rest = self.rest[count:]
+        return count
+
+
+def _bounded(text: io.TextIOWrapper, name: str, where: str) -> Iterator[str]:
+    number = 0
+    while line := text.readline(LONGEST_LINE):
+        number += 1
+        if len(line) == LONGEST_LINE:
+            what = f"{name}, line {number} is longer than {LONGEST_LINE:,} characters"
+            raise DataError(where, what)
+        yield line
 
 
 @contextmanager
 def _row(path: PathLike, number: int) -> Generator[None, None, None]:
     try:
         yield
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, DataError):
         raise
     except (ValueError, TypeError, OverflowError, csv.Error, RecursionError) as error:
         why = str(error)

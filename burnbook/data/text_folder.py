@@ -11,7 +11,7 @@ from pathlib import Path
 from burnbook.data.dataset import Dataset
 from burnbook.data.image_folder import files_below
 from burnbook.errors import DataError
-from burnbook.files import read_whole
+from burnbook.files import printable, read_whole, within_memory
 
 PathLike = str | os.PathLike[str]
 EXTENSIONS = ("txt",)
@@ -92,7 +92,8 @@ class TextFolderDataset(Dataset[TextDatasetItem]):
         if not 0 <= index < len(self.items):
             return None
         path, label = self.items[index]
-        return TextDatasetItem(decoded(read_whole(path)), label, str(path))
+        with within_memory(f"read {printable(path)}"):
+            return TextDatasetItem(decoded(read_whole(path)), label, str(path))
 
     def __len__(self) -> int:
         return len(self.items)

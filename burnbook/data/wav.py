@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.errors import DataError
-from burnbook.files import read_whole
+from burnbook.files import printable, read_whole, within_memory
 
 CURE = "another copy of the file, or saving it as PCM with 8, 16, 24 or 32 bits"
 
@@ -21,7 +21,9 @@ def read_wav(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
 
     Shapes: the file -> [samples], or [samples, channels] if there are several
     """
-    return parse_wav(read_whole(path), os.fspath(path))
+    name = printable(path)
+    with within_memory(f"wav {name}"):
+        return parse_wav(read_whole(path), name)
 
 
 def parse_wav(data: bytes, name: str) -> tuple[NDArray[np.float32], int]:

@@ -114,5 +114,10 @@ class QLora:
             )
         return self.lora.reparameterize(path, param)
 
+    @property
+    def param_group(self) -> Group | None:
+        """The parameters that get an adapter; None for all matrices."""
+        return self.lora.param_group
+
     def __repr__(self) -> str:
         return f"QLora({self.lora!r}, {self.quantizer!r})"

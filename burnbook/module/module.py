@@ -14,33 +14,52 @@ between devices, `valid()`, and the text that `print(model)` shows.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Self, dataclass_transform
 
 from burnbook.backend.base import Backend
-from burnbook.errors import ConfigError, explain, explain_fields
+from burnbook.dropped import result_matters
+from burnbook.errors import (
+    ConfigError,
+    RecordError,
+    UnknownNameError,
+    explain,
+    explain_fields,
+)
 from burnbook.kinds import Float
 from burnbook.module import records
 from burnbook.module.display import Chosen, Content, DisplaySettings, layout
+from burnbook.module.fields import (
+    check_fields,
+    guard_constructor,
+    known_fields,
+    refuse_change,
+)
 from burnbook.module.param import Param, ParamId, leaf
 from burnbook.module.reparameterization import (
     Group,
     Reparameterized,
     Reparameterizer,
+    members,
 )
 from burnbook.module.report import LoadReport
+from burnbook.module.running import RunningState
 from burnbook.module.tree import (
     Tree,
     children,
     each_param,
     field_hints,
     rebuild,
+    remember_scope,
     spelled,
     walk,
 )
 from burnbook.module.visitor import Labeled, per_kind, pick
+from burnbook.other_names import answers
 from burnbook.tensor import Tensor
 
 
+@answers("Module")
 @dataclass_transform(eq_default=False, kw_only_default=False)
 class Module(Tree):
     """A part of a model: fields, a `forward`, and everything that follows from them.
@@ -61,19 +80,34 @@ class Module(Tree):
         }
 
     Why: nothing here changes a module. What Burn consumes and returns is a new module
-    here, and the old one stays valid.
+    here, and the old one stays valid: fields are set once, by the constructor, which
+    checks them against their annotations; `replace` gives a changed copy. Two things
+    do change: a list or dict in a field, if you change it, and a `RunningState`, which
+    a forward pass under Autodiff brings up to date (BatchNorm's running mean), as in
+    Burn. A step of an optimizer, `map` and `clone` give the new module states of its
+    own, so training it leaves those of the old one; `replace` keeps the same parts.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        remember_scope(cls)
         dataclasses.dataclass(eq=False, repr=False)(cls)
         explain_fields(cls)
+        guard_constructor(cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The same as `forward`."""
-        return self.forward(*args, **kwargs)  # type: ignore[attr-defined] # by protocol
+        try:
+            return self.forward(*args, **kwargs)  # type: ignore[attr-defined] # by protocol
+        except AttributeError:
+            if hasattr(self, "forward"):
+                raise
+        name = type(self).__name__
+        cure = f"def forward(self, x) in {name}"
+        raise UnknownNameError(f"{name}.forward", "it has no forward", cure=cure)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        refuse_change(self, name, value)
         hidden = isinstance(value, (Param, Module)) and not name.startswith("_")
         if hidden and name not in field_hints(type(self)):
             where = f"{type(self).__name__}.{name}"
@@ -81,6 +115,31 @@ class Module(Tree):
             cure = f"a line `{name}: {type(value).__name__}` in the class"
             raise AttributeError(explain(where, what, cure=cure))
         object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        refuse_change(self, name, verb="delete")
+        object.__delattr__(self, name)
+
+    @result_matters("model = model.replace(field=value)")
+    def replace(self, **fields: Any) -> Self:
+        """A copy with other values in some fields; the module itself stays as it was.
+
+        The values are checked like those of the constructor. Of a part inside a part:
+        `model.replace(block=model.block.replace(norm=…))`.
+
+        Example:
+            >>> from burnbook.backend.numpy import Numpy
+            >>> from burnbook.nn import LinearConfig
+            >>> layer = LinearConfig(2, 3).init(Numpy())
+            >>> layer.replace(bias=None)
+            Linear {d_input: 2, d_output: 3, bias: false, params: 6}
+        """
+        known = known_fields(self, fields)
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made.__dict__.update({known[name]: held for name, held in fields.items()})
+        check_fields(made)
+        return made
 
     # Parameters
 
@@ -95,58 +154,102 @@ class Module(Tree):
 
         each_param(self, look)
 
+    @result_matters("model = model.map(mapper)")
     def map(self, mapper: Any) -> Self:
-        """The module with every parameter replaced by what the mapper makes of it."""
+        """The module with every parameter replaced by what the mapper makes of it.
+
+        The new parameters are leaves, cut from the graph they were computed in, and
+        those that learned before go on to learn. A mapper that changes nothing but the
+        gradient flag, by `tensor.set_require_grad`, freezes or thaws.
+        """
         acts = per_kind(mapper, "map")
+        where = f"{type(mapper).__name__}.map"
 
         def change(param: Param) -> Param:
             act = pick(acts, param.kind)
             if act is None:
-                return param
-            value = param.val()
-            made = act(param.id, value)
-            return param if made is value else param.initialized(param.id, made)
+                return param.unshared()
+            return param.replaced(act(param.id, param.val()), where).unshared()
 
         return rebuild(self, change, _same)
 
     def num_params(self) -> int:
-        """How many numbers there are to learn: the elements of all Float parameters."""
-        counts = [0]
-        each_param(self, lambda p: counts.append(_count(p)))
-        return sum(counts)
+        """The elements of all Float parameters; what is tied counts once.
+
+        As in Burn, running statistics and what is frozen count too: see
+        `num_trainable_params`.
+        """
+        return sum(_count(param) for param in self._distinct_params())
+
+    def num_trainable_params(self) -> int:
+        """How many numbers are learned: no running statistics, nothing frozen.
+
+        Example:
+            >>> from burnbook.backend.numpy import Numpy
+            >>> from burnbook.nn import BatchNormConfig
+            >>> norm = BatchNormConfig(8).init(Numpy())
+            >>> norm.num_params(), norm.num_trainable_params()
+            (32, 16)
+        """
+        params = self._distinct_params()
+        return sum(_count(param) for param in params if param.is_trainable)
+
+    def _distinct_params(self) -> list[Param]:
+        """Every parameter once, wherever it is used."""
+        found: dict[ParamId, Param] = {}
+        each_param(self, lambda param: found.setdefault(param.id, param))
+        return list(found.values())
 
     def named_params(self) -> list[tuple[str, Param]]:
         """Every parameter with its path: [("linear.weight", …), …]."""
         rows = walk(self)
         return [(path, held) for path, held in rows if isinstance(held, Param)]
 
+    @result_matters("model = model.no_grad()")
     def no_grad(self) -> Self:
         """The module with its Float parameters left alone by gradients."""
         return rebuild(self, _frozen, _same)
 
+    @result_matters("model = model.freeze_group(group)")
     def freeze_group(self, group: Group) -> Self:
-        """The module with the Float parameters of a group left alone by gradients."""
-        return self._with_group(group, _frozen)
+        """The module with the Float parameters of a group left alone by gradients.
 
+        A group that no parameter belongs to is a ConfigError.
+        """
+        return self._with_group("freeze_group", group, _frozen)
+
+    @result_matters("model = model.unfreeze_group(group)")
     def unfreeze_group(self, group: Group) -> Self:
         """The module with the Float parameters of a group to be learned."""
-        return self._with_group(group, _learned)
+        return self._with_group("unfreeze_group", group, _learned)
 
     def apply_reparameterization(self, reparameterizer: Reparameterizer) -> Self:
         """The module with Float parameters that are computed from others.
 
         The reparameterizer sees each one with its path, and answers with the parameter
-        to store and the module to attach, or None.
+        to store and the module to attach, or None. Running statistics stay as they are.
         """
         made: dict[Param, Param] = {}
+        group = getattr(reparameterizer, "param_group", None)
+        if group is not None:
+            members("apply_reparameterization", group, self.named_params())
         for path, param in self.named_params():
+            if isinstance(param, RunningState):
+                continue
             if param.kind is Float and param not in made:
                 stored, attached = reparameterizer.reparameterize(path, param)
-                made[param] = stored
+                made[param] = stored = stored.rooted()
                 if attached is not None:
+                    attached = rebuild(attached, Param.rooted, _same)
                     made[param] = Reparameterized(stored, attached)
-        return rebuild(self, lambda param: made.get(param, param), _same, fold=_nested)
 
+        def change(param: Param) -> Param:
+            found = made.get(param)
+            return param.unshared() if found is None else found
+
+        return rebuild(self, change, _same, fold=_nested)
+
+    @result_matters("model = model.apply_lora(lora)")
     def apply_lora(self, lora: Reparameterizer) -> Self:
         """The module frozen, with a `Lora` adapter for each of its matrices."""
         return self.apply_reparameterization(lora)
@@ -155,18 +258,27 @@ class Module(Tree):
         """The module quantized and frozen, with a `QLora` adapter for each matrix."""
         return self.apply_reparameterization(qlora)
 
-    def _with_group(self, group: Group, change: Callable[[Param], Param]) -> Self:
+    def _with_group(
+        self, where: str, group: Group, change: Callable[[Param], Param]
+    ) -> Self:
         """The module with the parameters of a group changed."""
-        rows = self.named_params()
-        chosen = {param for path, param in rows if group.matches(param.id, path)}
-        return rebuild(self, lambda p: change(p) if p in chosen else p, _same)
+        chosen = members(where, group, self.named_params())
 
+        def act(param: Param) -> Param:
+            return change(param) if param.id in chosen else param.unshared()
+
+        return rebuild(self, act, _same)
+
+    @result_matters("model = model.quantize_weights(quantizer)")
     def quantize_weights(self, quantizer: Any, group: Group | None = None) -> Self:
         """The module with its Float parameters as codes; see `burnbook.quantization`.
 
         group: quantize these parameters only.
         """
-        return self.map(Labeled(quantizer, self.named_params(), group))
+        labeled = Labeled(quantizer, self.named_params(), group)
+        if labeled.group is not None:
+            members("quantize_weights", labeled.group, self.named_params())
+        return self.map(labeled)
 
     def quantize_weights_group(self, quantizer: Any, group: Group) -> Self:
         """The module with the parameters of a group as codes."""
@@ -187,6 +299,7 @@ class Module(Tree):
                 found.append(device)
         return found
 
+    @result_matters("model = model.to_device(device)")
     def to_device(self, device: Backend) -> Self:
         """Move the tensors; what is there already stays as it is."""
 
@@ -196,6 +309,7 @@ class Module(Tree):
 
         return rebuild(self, move, lambda tensor: _move(tensor, device))
 
+    @result_matters("model = model.fork(device)")
     def fork(self, device: Backend) -> Self:
         """Move and detach: the parameters are leaves of a graph of their own."""
 
@@ -205,6 +319,7 @@ class Module(Tree):
 
         return rebuild(self, move, lambda tensor: _move_plain(tensor, device))
 
+    @result_matters("model = model.valid()")
     def valid(self) -> Self:
         """The module on the backend below Autodiff: no gradients, no dropout.
 
@@ -219,15 +334,19 @@ class Module(Tree):
 
         return rebuild(self, strip, lambda t: _strip(t, t.backend), fold=_folded)
 
+    @result_matters("model = model.train()")
     def train(self) -> Self:
-        """The module under Autodiff, with all Float parameters to be learned."""
+        """The module under Autodiff, with its parameters to be learned.
+
+        What was frozen before `valid()` stays frozen: see `unfreeze_group`.
+        """
 
         def lift(param: Param) -> Param:
-            return param.derive(_lift, _above(param.device), param.kind is Float)
+            learned = param.kind is Float and param.is_trainable
+            change = _lift_leaf if learned else _lift
+            return param.derive(change, _above(param.device), learned)
 
-        return rebuild(
-            self, lift, lambda t: _lift(t, _above(t.backend)).set_require_grad(False)
-        )
+        return rebuild(self, lift, lambda t: _lift(t, _above(t.backend)))
 
     # Records
 
@@ -235,6 +354,7 @@ class Module(Tree):
         """The record: names, ids and elements of all parameters."""
         return records.module_record(self)
 
+    @result_matters("model = model.load_record(record)")
     def load_record(self, record: Any, partial: bool = False) -> Self:
         """The module with the values and ids of a record.
 
@@ -258,21 +378,29 @@ class Module(Tree):
         """
         return records.load_partial(self, record)
 
-    def save_file(self, path: Any, recorder: Any) -> None:
-        """Write the record to a file; the recorder adds its extension."""
-        recorder.record(self.into_record(), path)
+    def save_file(self, path: Any, recorder: Any) -> Path:
+        """Write the record to a file; returns its path, with the recorder's extension.
 
+        A dot in a name is no extension: "model_0.15" becomes model_0.15.mpk.
+        """
+        return _for_files("save_file", path, recorder).record(self.into_record(), path)
+
+    @result_matters("model = model.load_file(path, recorder)")
     def load_file(
         self, path: Any, recorder: Any, device: Backend | None = None
     ) -> Self:
         """The module with the values of a file that `save_file` wrote."""
         if device is None:
             device = next(iter(self.devices()), None)
+        recorder = _for_files("load_file", path, recorder)
         return self.load_record(recorder.load(path, device))
 
     def clone(self) -> Self:
-        """Another module with the same fields and the same parameters."""
-        return rebuild(self, _same, _same)
+        """Another module with the same fields and the same parameters.
+
+        Its running statistics are its own: training one leaves those of the other.
+        """
+        return rebuild(self, lambda param: param.unshared(), _same)
 
     # Display
 
@@ -324,6 +452,25 @@ def list_param_ids(module: Module) -> list[ParamId]:
     return found
 
 
+def _for_files(where: str, path: Any, recorder: Any) -> Any:
+    """The recorder, unless it is none, the class of one, or one without files."""
+    if isinstance(recorder, type):
+        what = f"{recorder.__name__} is the class of a recorder"
+        raise RecordError("recorder", what, cure=f"{recorder.__name__}()")
+    if not hasattr(recorder, "record"):
+        what = f"{type(recorder).__name__} is not a recorder"
+        if hasattr(path, "record"):
+            what = "the path comes first, then the recorder"
+        raise RecordError(where, what, cure=f"{where}(path, CompactRecorder())")
+    if getattr(recorder, "place", "") == "memory":
+        name = type(recorder).__name__
+        cure = "model.load_record(recorder.load(data)), or a recorder for files"
+        if where == "save_file":
+            cure = "data = recorder.record(model.into_record()), or CompactRecorder()"
+        raise RecordError(where, f"{name} is for bytes, not for files", cure=cure)
+    return recorder
+
+
 def _count(param: Param) -> int:
     return param.shape.num_elements() if param.kind is Float else 0
 
@@ -344,7 +491,8 @@ def _folded(param: Reparameterized) -> Param:
     """A plain parameter with the value that the attached module makes."""
     value = param.val()
     plain = _strip(value, value.backend) if value.backend.ad_enabled else value
-    return Param(param.id, plain, require_grad=False)
+    learned = param.is_trainable
+    return Param(param.id, plain, require_grad=False, trainable=learned)
 
 
 def _nested(param: Reparameterized) -> Param:
@@ -383,7 +531,11 @@ def _move_plain(tensor: Tensor, device: Backend) -> Tensor:
 
 def _lift(tensor: Tensor, device: Backend) -> Tensor:
     above = tensor if tensor.backend is device else Tensor.from_inner(tensor, device)
-    return leaf(above, tensor.kind is Float)
+    return leaf(above, required=False)
+
+
+def _lift_leaf(tensor: Tensor, device: Backend) -> Tensor:
+    return _lift(tensor, device).require_grad()
 
 
 def _strip(tensor: Tensor, device: Backend) -> Tensor:

@@ -14,12 +14,16 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
+from types import GenericAlias
 from typing import Any, Self
 
 from burnbook.backend.base import Backend
-from burnbook.errors import RecordError
+from burnbook.dropped import result_matters
+from burnbook.errors import KindError, RecordError
 from burnbook.kinds import Float, Kind
+from burnbook.other_names import FixedName, answers
 from burnbook.tensor import Shape, Tensor, TensorData
+from burnbook.tensor.quantized import QuantizedTensor
 
 Init = Callable[[Backend, bool], Tensor]
 
@@ -80,6 +84,7 @@ class ParamRecord:
     param: TensorData
 
 
+@answers("Param", FixedName)
 class Param:
     """A tensor that belongs to a module; `val()` gives it, drawing it if it is lazy.
 
@@ -93,9 +98,22 @@ class Param:
     one with the same id, so an old model stays as it was.
     """
 
-    __slots__ = ("_device", "_init", "_kind", "_require_grad", "_shape", "_value", "id")
+    __slots__ = (
+        "_device",
+        "_init",
+        "_kind",
+        "_require_grad",
+        "_shape",
+        "_trainable",
+        "_value",
+        "id",
+    )
 
     id: ParamId
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        """The type of a field: `Param[Tensor[2]]`, whose rank and kind are checked."""
+        return GenericAlias(cls, (item,))
 
     def __init__(
         self,
@@ -107,13 +125,18 @@ class Param:
         device: Backend | None = None,
         shape: Iterable[int] | None = None,
         kind: Kind = Float,
+        trainable: bool | None = None,
     ):
-        """Use the class methods; this only puts the parts together."""
+        """Use the class methods; this only puts the parts together.
+
+        trainable: whether `Module.train` lets it learn; without, as require_grad.
+        """
         self.id = id
         self._value = value
         self._init = init or _made
         self._device = device
         self._require_grad = require_grad
+        self._trainable = require_grad if trainable is None else trainable
         self._shape = None if shape is None else Shape(shape)
         self._kind = kind
 
@@ -130,8 +153,14 @@ class Param:
 
     @classmethod
     def initialized(cls, id: ParamId, value: Tensor) -> Self:  # noqa: A002
-        """The tensor exactly as it is, under a known id."""
-        return cls(id, value, require_grad=value.is_require_grad())
+        """The tensor exactly as it is, under a known id.
+
+        A leaf of the graph is learned. A tensor that was computed stays in its graph,
+        so it is not: `from_tensor` makes a leaf of it.
+        """
+        flag = value.is_require_grad()
+        plain = not value.backend.ad_enabled  # where nothing says it is frozen
+        return cls(id, value, require_grad=flag, trainable=flag or plain)
 
     @classmethod
     def uninitialized(
@@ -156,6 +185,14 @@ class Param:
             shape=shape,
             kind=kind,
         )
+
+    def _no_number(self, *others: Any) -> Any:
+        """A parameter is no number: its tensor is."""
+        what = "a parameter holds a tensor, and is none itself"
+        raise KindError("Param", what, cure="param.val(), which is its tensor")
+
+    __mul__ = __rmul__ = __add__ = __radd__ = __sub__ = __rsub__ = _no_number
+    __truediv__ = __rtruediv__ = __pow__ = __neg__ = __matmul__ = _no_number
 
     def val(self) -> Tensor:
         """The tensor; made now if nobody has asked for it before."""
@@ -186,15 +223,49 @@ class Param:
         """The id and the tensor."""
         return self.id, self.val()
 
+    @result_matters("layer = layer.replace(weight=layer.weight.map(…))")
     def map(self, change: Callable[[Tensor], Tensor]) -> "Param":
-        """The parameter `change` makes of this one: another tensor, the same id."""
-        return self.initialized(self.id, change(self.val()))
+        """The parameter `change` makes of this one: another tensor, the same id.
 
+        It is a leaf, cut from the graph it was computed in, and learns if this one
+        does. A change of the gradient flag alone, as by `set_require_grad`, counts.
+        """
+        return self.replaced(change(self.val()), "Param.map")
+
+    def replaced(self, made: Any, where: str) -> "Param":
+        """The same parameter with the tensor that a mapper, called `where`, made."""
+        value = self.val()
+        if made is value:
+            return self
+        check_mapped(made, value, where)
+        quantized = isinstance(made, QuantizedTensor)  # codes have no gradient
+        kept = not _asks_for_none(made, value)
+        flag = made.is_require_grad() or (self._require_grad and kept and not quantized)
+        return type(self)(
+            self.id,
+            leaf(made, flag),
+            require_grad=flag,
+            trainable=flag or (self._trainable and kept),
+        )
+
+    def unshared(self) -> "Param":
+        """The parameter for another module: the same one, as it never changes."""
+        return self
+
+    def rooted(self) -> "Param":
+        """The same parameter as a leaf, to be learned, if it was computed from one."""
+        value = self._value
+        if value is None or value.is_require_grad() or not hasattr(value.value, "node"):
+            return self
+        return type(self)(self.id, leaf(value, required=True), require_grad=True)
+
+    @result_matters("model = model.freeze_group(ParamGroup…), or unfreeze_group")
     def set_require_grad(self, require_grad: bool) -> "Param":
         """The same parameter, to be learned or to be left alone; stays lazy."""
         return self.derive(
             lambda value, _: leaf(value, require_grad),
             self.device,
+            require_grad,
             require_grad,
         )
 
@@ -203,15 +274,19 @@ class Param:
         change: Callable[[Tensor, Backend], Tensor],
         device: Backend,
         require_grad: bool,
+        trainable: bool | None = None,
     ) -> "Param":
         """The same parameter in another form; the change waits while this one is lazy.
 
         A Float value is changed by `change(value, device)`, which sets its gradient
-        flag as well.
+        flag as well. trainable: whether `Module.train` lets it learn; else as here.
         """
+        trainable = self._trainable if trainable is None else trainable
         if self._value is not None:
             value = change(self._value, device)
-            return type(self)(self.id, value, require_grad=require_grad)
+            return type(self)(
+                self.id, value, require_grad=require_grad, trainable=trainable
+            )
         return type(self)(
             self.id,
             None,
@@ -220,6 +295,7 @@ class Param:
             device=device,
             shape=self._shape,
             kind=self._kind,
+            trainable=trainable,
         )
 
     @property
@@ -228,9 +304,19 @@ class Param:
         return self._value is not None
 
     @property
+    def is_shaped(self) -> bool:
+        """Whether the sizes are known without making the values."""
+        return self._value is not None or self._shape is not None
+
+    @property
     def is_require_grad(self) -> bool:
         """Whether the parameter is to be learned."""
         return self._require_grad
+
+    @property
+    def is_trainable(self) -> bool:
+        """Whether it is learned, or was before `valid()`, so that `train()` does."""
+        return self._trainable
 
     @property
     def device(self) -> Backend:
@@ -266,7 +352,8 @@ class Param:
 
     def __reduce__(self) -> Any:
         value = self.val()
-        parts = (value.to_data(), value.backend, self.kind, self._require_grad)
+        flags = self._require_grad, self._trainable
+        parts = (value.to_data(), value.backend, self.kind, *flags)
         return _rebuild, (type(self), int(self.id), *parts)
 
 
@@ -287,12 +374,39 @@ def _rebuild(
     device: Backend,
     kind: Kind,
     require_grad: bool,
+    trainable: bool | None = None,
 ) -> Param:
-    value = Tensor.from_data(data, device, kind)
-    return cls(ParamId(number), leaf(value, require_grad), require_grad=require_grad)
+    value = leaf(Tensor.from_data(data, device, kind), require_grad)
+    number = ParamId(number)
+    return cls(number, value, require_grad=require_grad, trainable=trainable)
 
 
 def leaf(value: Tensor, required: bool) -> Tensor:
     """The tensor cut from its graph; gradients reach it again if that is required."""
     plain = value.set_require_grad(False)
     return plain.require_grad() if required else plain
+
+
+def check_mapped(made: Any, value: Tensor, where: str) -> None:
+    """Raise for what a mapper may not make of a value: no tensor, or another kind."""
+    kind = value.kind.__name__
+    facts = [("param", f"{kind} {list(value.dims())}")]
+    if not isinstance(made, Tensor):
+        name = "None" if made is None else type(made).__name__
+        cure = "return tensor, also for what it leaves as it is"
+        cure = cure if made is None else "Tensor.from_data(…, tensor.device())"
+        raise KindError(
+            where, f"it made {name} of a parameter, not a Tensor", facts, cure
+        )
+    if made.kind is not value.kind:
+        facts.append(("made", f"{made.kind.__name__} {list(made.dims())}"))
+        what = f"it made {made.kind.__name__} of a {kind} parameter"
+        raise KindError(where, what, facts, f"a {kind} tensor")
+
+
+def _asks_for_none(made: Tensor, value: Tensor) -> bool:
+    """Whether a mapper changed nothing but the gradient flag, and took it away."""
+    if not made.backend.ad_enabled or hasattr(made.value, "node"):
+        return False
+    raw = value.value
+    return made.value is (raw.value if hasattr(raw, "node") else raw)

@@ -79,13 +79,17 @@ def load_record(module: Any, record: Any, partial: bool) -> Any:
         if loading.only_params:
             verb = "do" if count > 1 else "does"
             what = f"{count} of {total} parameters {verb} not match"
-        raise RecordError(
-            f"load into {type(module).__name__}",
-            what,
-            loading.problems,
+        cure = (
             "the config that the record was made with, or "
-            "load_record(record, partial=True) to keep the module's own values",
+            "load_record(record, partial=True) to keep the module's own values"
         )
+        if any(text.endswith(TURNED) for _, text in loading.problems):
+            cure = (
+                'SafetensorsRecorder(layout="pytorch") if PyTorch wrote the file: '
+                "it keeps the weight of a Linear as [d_output, d_input]"
+            )
+        where = f"load into {type(module).__name__}"
+        raise RecordError(where, what, loading.problems, cure)
     return made
 
 
@@ -120,6 +124,7 @@ def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
     return loading.part(module, record, Hint(), ""), loading
 
 
+TURNED = ", transposed"
 NOWHERE, UNKNOWN = "not in the record", "not in the module"
 
 
@@ -171,7 +176,8 @@ class Loading:
             return self.note(path, f"record {_what(data)}, module a tensor", param)
         ours, theirs = list(param.shape), list(data.shape)
         if ours != theirs:
-            return self.note(path, f"record {theirs}, module {ours}", param)
+            turned = TURNED if theirs == ours[::-1] and len(ours) == 2 else ""
+            return self.note(path, f"record {theirs}, module {ours}{turned}", param)
         if data.kind is not param.kind:
             ours, theirs = param.kind.__name__, data.kind.__name__
             return self.note(path, f"record {theirs}, module {ours}", param)
@@ -181,7 +187,12 @@ class Loading:
             return self.note(path, f"its id is {str(record.id)[:40]!r}", param)
         value = Tensor.from_data(data, param.device, param.kind)
         flag = param.is_require_grad and not isinstance(data.dtype, QFloat)
-        made = type(param)(number, leaf(value, flag), require_grad=flag)
+        made = type(param)(
+            number,
+            leaf(value, flag),
+            require_grad=flag,
+            trainable=param.is_trainable,
+        )
         self.loaded[path] = None
         return self.done.setdefault(param, made)
 

@@ -12,13 +12,18 @@ one; weight normalization takes ten lines:
             return base * (self.g.val() / base.square().sum_dim(0).sqrt())
 """
 
+import difflib
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from burnbook.backend.base import Backend
+from burnbook.errors import ConfigError
 from burnbook.kinds import Kind
-from burnbook.module.param import Param, ParamId
+from burnbook.module.param import Param, ParamId, check_mapped, leaf
 from burnbook.tensor import Shape, Tensor
+
+MOST_PATHS = 8  # of parameters, in an error
 
 
 class Reparameterization(Protocol):
@@ -52,6 +57,35 @@ class Group(Protocol):
         ...
 
 
+def members(where: str, group: Group, rows: list[tuple[str, Param]]) -> set[ParamId]:
+    """The ids of the parameters of a group; a ConfigError if there are none.
+
+    Why: a misspelled group would freeze, tune or quantize nothing, and say nothing.
+    """
+    found = {param.id for path, param in rows if group.matches(param.id, path)}
+    if found or not rows:
+        return found
+    raise no_member(where, group, [path for path, _ in rows])
+
+
+def no_member(where: str, group: Group, paths: list[str]) -> ConfigError:
+    """The error for a group that no parameter belongs to."""
+    texts = re.findall(r"'([^']+)'", getattr(group, "text", ""))
+    parts = {part: path for path in reversed(paths) for part in path.split(".")}
+    near = []
+    for text in texts:
+        known = [*paths, *parts]
+        near += difflib.get_close_matches(text, known, 3, 0.6)
+    facts = [("group", repr(group))]
+    if near:
+        facts.append(("near", ", ".join(dict.fromkeys(near))))
+    more = f", … ({len(paths)})" if len(paths) > MOST_PATHS else ""
+    facts.append(("paths", ", ".join(paths[:MOST_PATHS]) + more))
+    what = "no parameter of the module belongs to this group"
+    cure = "the paths that model.named_params() gives"
+    return ConfigError(where, what, facts, cure)
+
+
 class Reparameterized(Param):
     """A parameter whose value is made from a stored one by an attached module.
 
@@ -78,9 +112,15 @@ class Reparameterized(Param):
         """The attached module, if it is of this class."""
         return self.attached if isinstance(self.attached, cls or object) else None
 
-    def map(self, change: Callable[[Tensor], Tensor]) -> Param:
-        """A plain parameter with what `change` makes of the value."""
-        return Param.initialized(self.id, change(self.val()))
+    def replaced(self, made: Any, where: str) -> Param:
+        """A plain parameter with what a mapper made of the value."""
+        check_mapped(made, self.stored.val(), where)
+        flag = self.is_trainable
+        return Param(self.id, leaf(made, flag), require_grad=flag)
+
+    def rooted(self) -> Param:
+        """The same with the stored parameter cut from the graph."""
+        return Reparameterized(self.stored.rooted(), self.attached)
 
     def set_require_grad(self, require_grad: bool) -> Param:
         """The same with the stored parameter to be learned or left alone."""
@@ -93,9 +133,10 @@ class Reparameterized(Param):
         change: Callable[[Tensor, Backend], Tensor],
         device: Backend,
         require_grad: bool,
+        trainable: bool | None = None,
     ) -> Param:
         """The same with the stored parameter in another form."""
-        stored = self.stored.derive(change, device, require_grad)
+        stored = self.stored.derive(change, device, require_grad, trainable)
         return Reparameterized(stored, self.attached)
 
     @property
@@ -104,9 +145,19 @@ class Reparameterized(Param):
         return self.stored.is_initialized
 
     @property
+    def is_shaped(self) -> bool:
+        """Whether the sizes are known without making the values."""
+        return self.stored.is_shaped
+
+    @property
     def is_require_grad(self) -> bool:
         """Whether the stored parameter is to be learned."""
         return self.stored.is_require_grad
+
+    @property
+    def is_trainable(self) -> bool:
+        """Whether the stored parameter is learned, now or after `train()`."""
+        return self.stored.is_trainable
 
     @property
     def device(self) -> Backend:

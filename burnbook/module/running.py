@@ -42,6 +42,7 @@ class RunningState(Param):
         device: Backend | None = None,
         shape: Iterable[int] | None = None,
         kind: Kind = Float,
+        trainable: bool | None = None,
     ):
         """The same parts as those of a Param; nothing here requires a gradient."""
         super().__init__(
@@ -97,10 +98,15 @@ class RunningState(Param):
         change: Callable[[Tensor, Backend], Tensor],
         device: Backend,
         require_grad: bool,
+        trainable: bool | None = None,
     ) -> Param:
         """A state of its own that starts from the value of this one."""
         self.val()
         return super().derive(change, device, require_grad=False)
+
+    def unshared(self) -> Param:
+        """A state of its own for another module, whose forward passes move it alone."""
+        return self.derive(lambda value, _: value, self.device, require_grad=False)
 
     def __repr__(self) -> str:
         return super().__repr__().replace("Param", "RunningState", 1)

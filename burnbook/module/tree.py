@@ -12,12 +12,14 @@ import inspect
 import sys
 import types
 import typing
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from burnbook.module.param import Param
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.tensor import Tensor
+from burnbook.trail import names_around
 
 
 class Tree:
@@ -201,7 +203,7 @@ def like(container: Any, parts: list[Any]) -> Any:
 def is_constant(value: Any) -> bool:
     """Whether a module has no tensor and no place for one: Relu, Dropout, a pool."""
     if isinstance(value, Tree):
-        if _has_place(type(value)):
+        if has_place(type(value)):
             return False
         return all(is_constant(held) for _, held in children(value))
     if isinstance(value, (Param, Tensor)):
@@ -215,7 +217,7 @@ PLAIN = frozenset((int, float, bool, str, types.NoneType))
 _PLACES: dict[type, bool] = {}
 
 
-def _has_place(cls: type) -> bool:
+def has_place(cls: type) -> bool:
     """Whether the class declares a Param, a Tensor, or a module that does."""
     if cls not in _PLACES:
         _PLACES[cls] = False  # what a class that holds itself sees on the way
@@ -228,36 +230,56 @@ def _is_place(leaf: Any) -> bool:
     if isinstance(leaf, str):
         return leaf in ("Param", "RunningState", "Tensor")
     if isinstance(leaf, type) and issubclass(leaf, Tree):
-        return dataclasses.is_dataclass(leaf) and _has_place(leaf)
+        return dataclasses.is_dataclass(leaf) and has_place(leaf)
     if isinstance(leaf, type):
         return issubclass(leaf, (Param, Tensor))
     return isinstance(leaf, type(Tensor[1]))
 
 
-def _read_hint(annotation: Any, owner: type) -> Hint:
-    if isinstance(annotation, str):
-        scope = vars(sys.modules.get(owner.__module__, types))
+def remember_scope(cls: type) -> None:
+    """Keep what the names in the annotations of a class mean where it is made."""
+    texts = [a for a in inspect.get_annotations(cls).values() if isinstance(a, str)]
+    if texts:
+        _SCOPES[cls] = names_around(cls, " ".join(texts))
+
+
+# What could be seen where a class was made whose annotations are texts.
+_SCOPES: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
+
+
+def resolved(annotation: Any, owner: type) -> Any:
+    """What an annotation of a class stands for; a syntax tree if that is not known."""
+    annotation = getattr(annotation, "__value__", annotation)
+    if not isinstance(annotation, (str, typing.ForwardRef)):
+        return annotation
+    text: str = getattr(annotation, "__forward_arg__", annotation)  # type: ignore[assignment]
+    scope = dict(vars(sys.modules.get(owner.__module__, types)))
+    scope |= _SCOPES.get(owner, {}) | {owner.__name__: owner}
+    try:
+        return resolved(eval(text, scope, dict(vars(owner))), owner)
+    except Exception:  # a name of a function, or one that only type checkers know
         try:
-            annotation = eval(annotation, dict(scope), dict(vars(owner)))
-        except Exception:  # a name of a function, or one that only type checkers know
-            try:
-                return _from_text(ast.parse(annotation, mode="eval").body)
-            except SyntaxError:
-                return Hint()
+            return ast.parse(text, mode="eval").body
+        except SyntaxError:
+            return Any
+
+
+def _read_hint(annotation: Any, owner: type) -> Hint:
+    annotation = resolved(annotation, owner)
+    if isinstance(annotation, ast.expr):
+        return _from_text(annotation)
     return _from_type(annotation, owner)
 
 
 def _from_type(annotation: Any, owner: type) -> Hint:
-    annotation = getattr(annotation, "__value__", annotation)
-    if isinstance(annotation, (str, typing.ForwardRef)):
-        text = getattr(annotation, "__forward_arg__", annotation)
-        return _read_hint(text, owner)
     origin, arms = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         named = isinstance(arms[1], str) and isinstance(arms[0], type)
-        hint = _from_type(arms[0], owner)
+        hint = _read_hint(arms[0], owner)
         return hint._replace(variants=((arms[0], arms[1]),)) if named else hint
-    hints = [_from_type(arm, owner) for arm in arms if arm is not ...]
+    if isinstance(origin, type) and issubclass(origin, (Param, Tree)):
+        return Hint(leaves=(origin,))  # Param[Tensor[2]], Block[int]
+    hints = [_read_hint(arm, owner) for arm in arms if arm is not ...]
     if origin in (typing.Union, types.UnionType):
         return _union(hints, [arm is types.NoneType for arm in arms])
     if arms:
@@ -281,6 +303,8 @@ def _from_text(tree: ast.expr) -> Hint:
             return hints[0]._replace(optional=True)
         if name == "Union":
             return _union(hints, [_is_none(arm) for arm in arms])
+        if name in ("Param", "RunningState"):
+            return Hint(leaves=(name,))
         return _container(hints)
     return Hint(leaves=(ast.unparse(tree).rpartition(".")[2],))
 

@@ -4,10 +4,11 @@ A visitor or mapper is any object with the methods below; the book's two names, 
 and `map`, stand for all three kinds.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-from burnbook.errors import BurnbookError
+from burnbook.errors import ArgumentError, BurnbookError
 from burnbook.kinds import Float, Int
 from burnbook.module.param import ParamId
 from burnbook.tensor import Tensor
@@ -99,10 +100,32 @@ def per_kind(helper: Any, verb: str) -> tuple[Act | None, Act | None, Act | None
         getattr(helper, name, None) or getattr(helper, verb, None) for name in names
     ]
     if not any(acts):
-        raise TypeError(
-            f"{type(helper).__name__} has none of {', '.join(names)} or {verb}"
-        )
+        name = type(helper).__name__
+        what = f"{name} has none of {', '.join(names)} or {verb}"
+        cure = f"an object of a class with def {verb}_float(self, id, tensor)"
+        raise ArgumentError(verb, what, cure=cure)
+    if isinstance(helper, type):
+        name = helper.__name__
+        what = f"{name} is a class, and an object of it is asked"
+        raise ArgumentError(verb, what, cure=f"model.{verb}({name}())")
+    for act in acts:
+        _takes_two(act, type(helper).__name__)
     return acts[0], acts[1], acts[2]
+
+
+def _takes_two(act: Act | None, name: str) -> None:
+    """Refuse a method that does not take the id and the tensor."""
+    if act is None:
+        return
+    try:
+        inspect.signature(act).bind(None, None)
+    except TypeError:
+        called = getattr(act, "__name__", "map")
+        what = f"it does not take the id and the tensor: {inspect.signature(act)}"
+        cure = f"def {called}(self, id, tensor)"
+        raise ArgumentError(f"{name}.{called}", what, cure=cure) from None
+    except ValueError:  # a builtin that does not say what it takes
+        return
 
 
 def pick(acts: tuple[Act | None, Act | None, Act | None], kind: Any) -> Act | None:

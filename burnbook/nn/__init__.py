@@ -1,16 +1,20 @@
-"""Building blocks · Module. Layers and losses."""
+"""Building blocks · Module. Layers and losses.
 
-from burnbook.nn import (
-    activation,
-    attention,
-    cache,
-    conv,
-    loss,
-    norm,
-    pool,
-    rnn,
-    transformer,
-)
+A star brings the classes and functions. It leaves out the modules (`nn.loss`, ...),
+so that it does not replace the reader's own `activation` or `loss`.
+"""
+
+from typing import TYPE_CHECKING
+
+from burnbook.nn import activation as activation
+from burnbook.nn import attention as attention
+from burnbook.nn import cache as cache
+from burnbook.nn import conv as conv
+from burnbook.nn import loss as loss
+from burnbook.nn import norm as norm
+from burnbook.nn import pool as pool
+from burnbook.nn import rnn as rnn
+from burnbook.nn import transformer as transformer
 from burnbook.nn.activation import (
     GLU,
     Activation,
@@ -230,7 +234,10 @@ from burnbook.nn.transformer import (
     TransformerEncoderLayer,
 )
 from burnbook.nn.unfold import Fold4d, Fold4dConfig, Unfold4d, Unfold4dConfig
+from burnbook.other_names import module_answers
 
+# The folders are not here: `from burnbook.nn import *` would hide the functions in
+# burnbook.activation, and a `loss` or `norm` of the reader.
 __all__ = [
     "GLU",
     "Activation",
@@ -434,17 +441,11 @@ __all__ = [
     "TripletMarginLossConfig",
     "Unfold4d",
     "Unfold4dConfig",
-    "activation",
-    "attention",
-    "cache",
     "check_module",
-    "conv",
     "generate_autoregressive_mask",
     "generate_padding_mask",
     "generate_sinusoids",
-    "loss",
-    "norm",
-    "pool",
-    "rnn",
-    "transformer",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -211,7 +211,8 @@ def _display(trial: Trial) -> str | None:
         return "str, repr and the text of a clone differ"
     if " at 0x" in text or not text.startswith(type(module).__name__):
         return f"it prints as {text.splitlines()[0]}"
-    count = sum(math.prod(p.shape) for p in _params(module) if p.kind is Float)
+    found = {param.id: param for param in _params(module)}.values()
+    count = sum(math.prod(param.shape) for param in found if param.kind is Float)
     if module.num_params() != count:
         return f"num_params() is {module.num_params()}, its parameters have {count}"
     if count and f"params: {count}" not in text:

@@ -1,5 +1,7 @@
 """Building blocks · Module. Dropout: forget at random, so that nothing is relied on."""
 
+from numbers import Real
+
 from burnbook.config import Config
 from burnbook.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module
@@ -40,6 +42,12 @@ class Dropout(Module):
 
     prob: float
 
+    def __post_init__(self) -> None:
+        """Refuse what is not a probability, also where the layer is made by hand."""
+        if not _is_probability(self.prob):
+            what = f"{self.prob} is not between 0 and 1"
+            raise ConfigError("prob", what, cure="Dropout(0.5), to drop a half")
+
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
         """Drop values when training, else give them back."""
         backend = input.backend
@@ -54,3 +62,8 @@ class Dropout(Module):
     def custom_content(self, content: Content) -> Content:
         """Show the probability."""
         return content.add("prob", self.prob)
+
+
+def _is_probability(prob: float) -> bool:
+    """Whether it lies in [0, 1]; of what is no number, the check of the field tells."""
+    return not isinstance(prob, Real) or 0.0 <= float(prob) <= 1.0

@@ -76,6 +76,17 @@ class Initializer(ConfigEnum):
             ParamId.new(), draw, device, require_grad=True, shape=dims
         )
 
+    def init_bias(
+        self, size: int, fan_in: int | None, fan_out: int | None, device: Backend
+    ) -> Param:
+        """The bias of a layer whose weight this rule draws: as in Burn, by the same.
+
+        Only Orthogonal needs rows, which a bias has not: then it is drawn as in a layer
+        that is told nothing, from U(−1/√fan_in, 1/√fan_in).
+        """
+        rule = KAIMING if self.variant == "Orthogonal" else self
+        return rule.init_with([size], fan_in, fan_out, device)
+
     def limits(self, fan_in: int | None, fan_out: int | None) -> tuple[float, float]:
         """Low and high of a uniform rule, mean and spread of a normal one."""
         if self.variant in ("Uniform", "Normal"):
@@ -148,7 +159,7 @@ def _check_rows(shape: tuple[int, ...]) -> None:
         raise ConfigError(
             "Initializer.Orthogonal",
             f"a parameter of shape {list(shape)} has no rows at right angles",
-            cure="a layer without bias, or another initializer",
+            cure="another initializer for it, such as Initializer.Zeros",
         )
 
 

@@ -12,6 +12,9 @@ from burnbook.tensor import Tensor, apply
 class LinearConfig(Config):
     """How to make a Linear layer.
 
+    initializer: draws the weight and, as in Burn, the bias; of another bias:
+    `layer.replace(bias=Initializer.Zeros.init([d_output], device))`.
+
     Example:
         >>> from burnbook.backend.numpy import Numpy
         >>> LinearConfig(3, 5).init(Numpy())
@@ -33,7 +36,7 @@ class LinearConfig(Config):
         weight = self.initializer.init_with(list(fans), *fans, device)
         bias = None
         if self.bias:
-            bias = self.initializer.init_with([self.d_output], *fans, device)
+            bias = self.initializer.init_bias(self.d_output, *fans, device)
         return Linear(weight, bias)
 
 

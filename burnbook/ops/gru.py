@@ -79,7 +79,7 @@ def gru(
     """
     (b, s, _), n = x.shape, recurrent.shape[0]
     form = curves(xp, 2 * n, 2 * n, x.dtype)
-    gates = linear.forward(xp, rows_of(x), weight, bias).reshape(b, s, -1)
+    gates = linear.forward(xp, rows_of(x), weight, bias).reshape(b, s, weight.shape[1])
     inner, out = xp.empty((b, s, n), x.dtype), xp.empty((b, s, n), x.dtype)
     hidden = xp.zeros((b, n), x.dtype) if hidden is None else hidden
     for t in order(s, reverse):

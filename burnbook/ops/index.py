@@ -26,6 +26,8 @@ def gather_fits(x: tuple[int, ...], indices: tuple[int, ...], dim: int) -> Any:
     wrong = dim_inside(x, dim)
     if wrong:
         return wrong
+    if len(x) != len(indices):
+        return f"indices have rank {len(indices)}, and the tensor has rank {len(x)}"
     for d, (a, b) in enumerate(zip(x, indices, strict=True)):
         if a != b and d != dim % len(x):
             return f"{a} ≠ {b} at dim {d}: only dim {dim} may differ from the tensor"
@@ -48,9 +50,21 @@ def gather(xp: Any, x: Any, indices: Any, *, dim: int) -> Any:
     return xp.take_along_axis(x, indices, axis=dim)
 
 
+def scatter_fits(
+    x: tuple[int, ...], indices: tuple[int, ...], values: tuple[int, ...], dim: int
+) -> Any:
+    """Why indices and values do not fit a tensor, or None if they do."""
+    wrong = gather_fits(x, indices, dim)
+    if wrong is None and indices != values:
+        wrong = "indices and values differ: there is one index for each value"
+    return wrong
+
+
 @op(
     "FIF>F III>I",
+    reason=scatter_fits,
     samples=[(normal(3, 4), indices(4, 3, 2), normal(3, 2), {"dim": 1})],
+    rejects=[(normal(3, 4), indices(4, 3), normal(3), {"dim": 1})],
     method=False,
 )
 def scatter(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> Any:

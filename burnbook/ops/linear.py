@@ -13,7 +13,7 @@ def inner_sizes(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
     if x[-1] != y[-2]:
         return (
             f"{x[-1]} ≠ {y[-2]}: the last dim of x must equal "
-            "the first-but-last dim of y"
+            "the second-to-last dim of y"
         )
     for dim, (a, b) in enumerate(zip(x[:-2], y[:-2], strict=True)):
         if a != b and 1 not in (a, b):

@@ -9,7 +9,7 @@ it found, so its gradients are formulas of these and the input. Where steps are 
 from typing import Any
 
 from burnbook.op import normal, op
-from burnbook.ops.reduce import count, sum_to
+from burnbook.ops.reduce import count, share, sum_to
 
 Axes = tuple[int, ...]
 Needs = tuple[bool, ...]
@@ -352,7 +352,7 @@ def scale_of(xp: Any, var: Any, epsilon: float, inside: bool = True) -> Any:
 def mean_over(xp: Any, x: Any, axes: Axes) -> Any:
     """The mean over some axes, which stay."""
     total = xp.sum(x, axis=axes, keepdims=True)
-    return total * (1 / count(tuple(x.shape[axis] for axis in axes)))
+    return total * share(count(tuple(x.shape[axis] for axis in axes)))
 
 
 def wide(xp: Any, x: Any) -> Any:

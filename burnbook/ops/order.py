@@ -81,6 +81,7 @@ def argmedian(xp: Any, x: Any, *, dim: int) -> Any:
     """Where the element stands that is in the middle of the sorted line.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
+    Why: a line that holds NaN has no middle; the place of its first NaN is the answer.
     """
     keys = xp.swapaxes(order_keys(xp, x, False), dim, -1)
     middle = (keys.shape[-1] - 1) // 2
@@ -89,7 +90,17 @@ def argmedian(xp: Any, x: Any, *, dim: int) -> Any:
         places = xp.argsort(keys, axis=-1, kind="stable")
     else:
         places = xp.partition(pairs, middle, axis=-1) % keys.shape[-1]
-    return xp.swapaxes(places[..., middle : middle + 1], dim, -1)
+    places = xp.swapaxes(places[..., middle : middle + 1], dim, -1)
+    return nan_first(xp, x, places, dim)
+
+
+def nan_first(xp: Any, x: Any, places: Any, dim: int) -> Any:
+    """The place of the first NaN of each line that has one, in place of another."""
+    if x.dtype.kind != "f" or not x.size or not xp.isnan(x.max()):
+        return places
+    lost = xp.isnan(x)
+    first = xp.argmax(lost, axis=dim, keepdims=True)
+    return xp.where(lost.any(axis=dim, keepdims=True), first, places)
 
 
 def sort_x(xp: Any, g: Any, x: Any, dim: int, descending: bool) -> Any:

@@ -254,12 +254,12 @@ def max_pool(
 
     Shapes: x [n, c, ...] -> [n, c, ...]
     Why: which place won is remembered, since only that place gets a gradient; the first
-    one wins a tie, and NaN never wins.
+    one wins a tie, and NaN wins over every number, the last NaN over the others.
     """
     sizes = (kernel_size, stride, padding, dilation)
     windows = Windows(x.shape[2:], *sizes, None, ceil_mode)
     best = xp.full((*x.shape[:2], *windows.grown), -np.inf, dtype=x.dtype)
-    xp.fmax(x, x.dtype.type(-np.inf), out=windows.unpad(best))
+    windows.unpad(best)[...] = x
     picked: list[Any] = []
     for dim in reversed(range(len(kernel_size))):
         best, picked = _largest(xp, best, picked, windows, dim)
@@ -341,7 +341,7 @@ def _largest(
     own = xp.zeros(best.shape, dtype=kind)
     for place, line in enumerate(lines[1:], 1):
         part = values[line]
-        better = part > best
+        better = (part > best) | (part != part)  # the second holds for NaN alone
         xp.maximum(best, part, out=best)
         xp.maximum(own, better * kind(place), out=own)  # later places are larger
         for other, one in zip(others, picked, strict=True):

@@ -58,7 +58,7 @@ def order(steps: int, backward: bool) -> Iterable[int]:
 
 def rows_of(lines: Any) -> Any:
     """All steps of all sequences as rows of a matrix. [b, s, n] -> [b · s, n]"""
-    return lines.reshape(-1, lines.shape[2])
+    return lines.reshape(lines.shape[0] * lines.shape[1], lines.shape[2])
 
 
 def step(lines: Any, t: int) -> Any:
@@ -269,7 +269,7 @@ def lstm(
     """
     (b, s, _), n = x.shape, recurrent.shape[0]
     form = curves(xp, 3 * n, 4 * n, x.dtype)
-    gates = linear.forward(xp, rows_of(x), weight, bias).reshape(b, s, -1)
+    gates = linear.forward(xp, rows_of(x), weight, bias).reshape(b, s, weight.shape[1])
     cells, out = xp.empty((b, s, n), x.dtype), xp.empty((b * s + b, n), x.dtype)
     states = out[: b * s].reshape(b, s, n)
     memory = xp.zeros((b, n), x.dtype) if cell is None else cell

@@ -6,7 +6,7 @@ keeps that dim, with size 1.
 
 from typing import Any
 
-from burnbook.errors import DimError
+from burnbook.errors import DataError, DimError
 from burnbook.op import distinct, normal, op, truths
 
 
@@ -50,16 +50,18 @@ sum.grad(x=lambda xp, g, x_shape: fill(xp, g, x_shape))
 
 @op("F>F I>I", samples=[(normal(2, 3),)])
 def mean(xp: Any, x: Any) -> Any:
-    """The mean of all elements: out = Σ x / n; for Int it truncates.
+    """The mean of all elements: out = Σ x / n; for Int a whole number, or an error.
 
     Shapes: x [...] -> [1]
     """
     if x.dtype.kind != "f":
-        return truncated_mean(x.sum(dtype=x.dtype).reshape(1), x.size, xp)
+        return whole_mean(x.sum(dtype=x.dtype).reshape(1), x.size, xp)
+    if x.size == 0:
+        return xp.full(1, xp.nan, dtype=x.dtype)  # NumPy would warn
     return x.mean().reshape(1)
 
 
-mean.grad(x=lambda xp, g, x_shape: fill(xp, g * (1 / count(x_shape)), x_shape))
+mean.grad(x=lambda xp, g, x_shape: fill(xp, g * share(count(x_shape)), x_shape))
 
 
 @op("F>F I>I", reason=dim_inside, samples=DIM, rejects=NO_DIM)
@@ -76,18 +78,21 @@ sum_dim.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
 
 @op("F>F I>I", reason=dim_inside, samples=DIM, rejects=NO_DIM)
 def mean_dim(xp: Any, x: Any, *, dim: int) -> Any:
-    """The mean along one dim, which stays with size 1; for Int it truncates.
+    """The mean along one dim, which stays with size 1; for Int a whole number, or an error.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
     if x.dtype.kind != "f":
         total = x.sum(axis=dim, keepdims=True, dtype=x.dtype)
-        return truncated_mean(total, x.shape[dim], xp)
+        return whole_mean(total, x.shape[dim], xp)
+    if x.shape[dim] == 0:
+        line = [1 if i == dim % x.ndim else n for i, n in enumerate(x.shape)]
+        return xp.full(line, xp.nan, dtype=x.dtype)
     return x.mean(axis=dim, keepdims=True)
 
 
 mean_dim.grad(
-    x=lambda xp, g, x_shape, dim: xp.broadcast_to(g * (1 / x_shape[dim]), x_shape)
+    x=lambda xp, g, x_shape, dim: xp.broadcast_to(g * share(x_shape[dim]), x_shape)
 )
 
 
@@ -246,14 +251,25 @@ def count(shape: tuple[int, ...]) -> int:
     return total
 
 
+def share(n: int) -> float:
+    """What each of n elements counts in their mean; of no element, nothing does."""
+    return 1 / n if n else 0.0
+
+
 def fill(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     """Spread a gradient of shape [1] over a whole shape."""
     return xp.broadcast_to(xp.reshape(g, (1,) * len(shape)), shape)
 
 
-def truncated_mean(total: Any, n: int, xp: Any) -> Any:
-    """Whole-number division that truncates toward zero."""
-    return (total - xp.fmod(total, n)) // n
+def whole_mean(total: Any, n: int, xp: Any) -> Any:
+    """The mean of whole numbers, where it is one.
+
+    Why: Burn cuts the fraction off, so that the share of true answers would be 0.
+    """
+    if xp.any(xp.fmod(total, n)):
+        what = "the mean of these whole numbers is no whole number"
+        raise DataError("mean", what, cure="x.float().mean()")
+    return total // n
 
 
 def first_of(xp: Any, g: Any, x: Any, place: Any) -> Any:

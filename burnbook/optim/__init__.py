@@ -1,5 +1,7 @@
 """Building blocks · Optimizer. Optimizers, gradients by parameter, learning rates."""
 
+from typing import TYPE_CHECKING
+
 from burnbook.optim.adagrad import AdaGrad, AdaGradConfig, AdaGradState, LrDecayState
 from burnbook.optim.adam import Adam, AdamConfig, AdamState, AdaptiveMomentumState
 from burnbook.optim.adamw import AdamW, AdamWConfig, AdamWState
@@ -51,6 +53,7 @@ from burnbook.optim.schedules import (
     StepLrSchedulerConfig,
 )
 from burnbook.optim.sgd import MomentumState, Sgd, SgdConfig, SgdState
+from burnbook.other_names import module_answers
 
 __all__ = [
     "LBFGS",
@@ -120,3 +123,6 @@ __all__ = [
     "WeightDecayConfig",
     "as_scheduler",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

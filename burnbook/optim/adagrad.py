@@ -7,7 +7,14 @@ from burnbook.nn.settings import at_least
 from burnbook.ops.update import adagrad_step
 from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.optim.clipping import GradientClippingConfig
-from burnbook.optim.rule import WeightDecayConfig, penalty_of, shown, update, zeros
+from burnbook.optim.rule import (
+    WeightDecayConfig,
+    from_config,
+    penalty_of,
+    shown,
+    update,
+    zeros,
+)
 from burnbook.tensor import Tensor
 
 
@@ -54,6 +61,7 @@ class AdaGradState:
     lr_decay: LrDecayState
 
 
+@from_config
 class AdaGrad:
     """w ← w − lr g / (√s + ε), s ← s + g²: every step makes the next ones smaller."""
 

@@ -16,6 +16,7 @@ from burnbook.optim.clipping import GradientClippingConfig
 from burnbook.optim.rule import (
     WeightDecayConfig,
     fractions,
+    from_config,
     penalty_of,
     shown,
     update,
@@ -78,6 +79,7 @@ class AdamState:
     momentum: AdaptiveMomentumState
 
 
+@from_config
 class Adam:
     """w ← w − lr m̂ / (√v̂ + ε): m and v average the gradient and its square.
 

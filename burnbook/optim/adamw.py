@@ -7,7 +7,7 @@ from burnbook.nn.settings import at_least
 from burnbook.optim.adam import AdaptiveMomentumState, adaptive_step
 from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.optim.clipping import GradientClippingConfig
-from burnbook.optim.rule import fractions, shown
+from burnbook.optim.rule import fractions, from_config, shown
 from burnbook.tensor import Tensor
 
 
@@ -55,6 +55,7 @@ class AdamWState:
     momentum: AdaptiveMomentumState
 
 
+@from_config
 class AdamW:
     """Adam whose weights decay beside the step: w ← (1 − lr λ) w − lr m̂ / (√v̂ + ε).
 

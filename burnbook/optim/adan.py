@@ -7,7 +7,7 @@ from burnbook.nn.settings import at_least
 from burnbook.ops.update import adan_step
 from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.optim.clipping import GradientClippingConfig
-from burnbook.optim.rule import fractions, shown, update, zeros
+from burnbook.optim.rule import fractions, from_config, shown, update, zeros
 from burnbook.tensor import Tensor
 
 
@@ -61,6 +61,7 @@ class AdanState:
     momentum: AdaptiveNesterovMomentumState
 
 
+@from_config
 class Adan:
     """w ← (w − lr (m̂ + β₂ ŵ) / (√n̂ + ε)) / (1 + lr λ), with d = g − the g before.
 

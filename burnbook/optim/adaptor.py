@@ -6,15 +6,24 @@ these as a record. A parameter without a gradient stays as it is, and so does it
 """
 
 import math
+import sys
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from burnbook.backend.base import Backend
-from burnbook.errors import ConfigError, GraphError, RecordError, ShapeError
+from burnbook.dropped import result_matters
+from burnbook.errors import (
+    ConfigError,
+    GraphError,
+    RecordError,
+    ShapeError,
+    UnknownNameError,
+)
 from burnbook.kinds import Float
 from burnbook.module import Module, Param, ParamId
+from burnbook.module.reparameterization import no_member
 from burnbook.module.tree import each_param, rebuild
 from burnbook.optim.clipping import GradientClipping, GradientClippingConfig
-from burnbook.optim.grads import GradientsParams, MultiGradientsParams
+from burnbook.optim.grads import GradientsParams, MultiGradientsParams, spend
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
 from burnbook.optim.rule import SimpleOptimizer
 from burnbook.optim.state import (
@@ -23,9 +32,12 @@ from burnbook.optim.state import (
     state_to_device,
     state_to_record,
 )
+from burnbook.other_names import answers, tables, unknown
 from burnbook.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
+
+_HELD = ("optim", "grad_clipping", "groups", "met", "_states")  # by an optimizer
 
 MAX_RANK = 8  # of a parameter, in Burn's record
 
@@ -68,8 +80,9 @@ class Group(NamedTuple):
     grad_clipping: GradientClipping | None
 
 
+@answers("Optimizer")
 class OptimizerAdaptor:
-    """An optimizer of modules made from a rule for tensors.
+    """An optimizer of modules made from a rule for tensors, or from the rule's config.
 
     Example:
         >>> from burnbook.optim import AdamConfig
@@ -77,13 +90,22 @@ class OptimizerAdaptor:
         OptimizerAdaptor(Adam(beta_1=0.9, beta_2=0.999, epsilon=1e-05), 0 states)
     """
 
-    def __init__(
-        self, optim: SimpleOptimizer, grad_clipping: GradientClipping | None = None
-    ):
-        self.optim = optim
+    def __init__(self, optim: Any, grad_clipping: GradientClipping | None = None):
+        self.optim = _rule_of(type(self).__name__, optim)
         self.grad_clipping = grad_clipping
         self.groups: list[Group] = []
+        self.met: set[ParamGroup] = set()  # groups that some parameter belongs to
         self._states: dict[ParamId, Held] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse what an optimizer does not have: nobody would ever read it."""
+        if type(self) is OptimizerAdaptor and name not in _HELD:
+            if name in tables()["Optimizer"]:
+                raise unknown("Optimizer", "Optimizer", name)
+            cure = f"{type(self.optim).__name__}Config({name}=…).init()"
+            what = "an optimizer does not have it, so nothing would change"
+            raise UnknownNameError(f"Optimizer.{name}", what, cure=cure)
+        object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, optim: SimpleOptimizer, config: GradientClippingConfig | None) -> Self:
@@ -113,29 +135,33 @@ class OptimizerAdaptor:
             >>> optim.groups[0].rule
             Adam(beta_1=0.9, beta_2=0.999, epsilon=1e-05)
         """
-        rule = optim.build() if hasattr(optim, "build") else optim
-        if not hasattr(rule, "state_type"):
-            what = f"{type(optim).__name__} is not the rule of an optimizer"
-            raise ConfigError("with_group", what, cure="AdamConfig(), or its build()")
+        rule = _rule_of("with_group", optim)
         if isinstance(grad_clipping, GradientClippingConfig):
             grad_clipping = grad_clipping.init()
         self.groups.append(Group(group, rule, grad_clipping))
         return self
 
+    @result_matters("model = optim.step(lr, model, grads)")
     def step(self, lr: float, module: M, grads: GradientsParams) -> M:
         """The module after one step; each gradient is taken out of `grads`.
+
+        Gradients that an earlier step of the module took out are a GraphError.
 
         Why: the step count of a parameter is its own, so a part that trains now and
         then is corrected for as many steps as it made.
         """
         if not hasattr(grads, "is_empty"):
             name, cure = type(grads).__name__, "from_grads(loss.backward(), model)"
-            what = f"{name} is not GradientsParams"
-            raise GraphError("step", what, cure=f"GradientsParams.{cure}")
+            what, cure = f"{name} is not GradientsParams", f"GradientsParams.{cure}"
+            if isinstance(lr, Module):
+                what = "the rate comes first, then the model, then its gradients"
+                cure = "optim.step(lr, model, grads)"
+            raise GraphError("step", what, cure=cure)
         check_rate(lr)
         work = _Step(self, lr, module, grads, self._states)
         given = len(grads)
         each_param(module, work.take)  # all is checked before anything changes
+        spend("step", grads, module, work.rows)
         if given and not work.rows:
             raise _strangers(given, module)
         try:
@@ -187,6 +213,9 @@ class OptimizerAdaptor:
                 states[number] = found
         if problems:
             name, count = type(self.optim).__name__, len(problems)
+            others = _made_by(rows) if isinstance(record, dict) else []
+            if others and name not in others:
+                raise _of_another(self, name, others)
             raise RecordError(
                 f"load into {name}",
                 f"{count} part{'s do' if count > 1 else ' does'} not match",
@@ -235,6 +264,15 @@ class OptimizerAdaptor:
         return f"OptimizerAdaptor({self.optim!r}{clipping}{groups}, {states})"
 
 
+def _rule_of(where: str, optim: Any) -> SimpleOptimizer:
+    """The rule itself, or the one that a config builds."""
+    rule = optim.build() if hasattr(optim, "build") else optim
+    if not hasattr(rule, "state_type"):
+        what = f"{type(optim).__name__} is not the rule of an optimizer"
+        raise ConfigError(where, what, cure="AdamConfig(), or its build()")
+    return rule
+
+
 ModuleOptimizer = OptimizerAdaptor  # newer Burn's name
 
 
@@ -258,6 +296,19 @@ class _Step:
         self.paths: dict[ParamId, str] = {}
         if optim.groups or isinstance(lr, ModuleLearningRate):
             self.paths = {param.id: path for path, param in module.named_params()}
+            self._refuse_strange_groups()
+
+    def _refuse_strange_groups(self) -> None:
+        """Raise for a group that nothing belongs to, the first time it is met."""
+        rates = self.lr.groups if isinstance(self.lr, ModuleLearningRate) else ()
+        groups = [group.members for group in self.optim.groups]
+        groups += [group for group, _ in rates]
+        for group in groups:
+            if group in self.optim.met:
+                continue
+            if not any(group.matches(n, path) for n, path in self.paths.items()):
+                raise no_member("step", group, list(self.paths.values()))
+            self.optim.met.add(group)
 
     def take(self, param: Param) -> None:
         """Take the gradient of a parameter, if it has one, and see that all fits."""
@@ -306,7 +357,7 @@ class _Step:
         """The parameter after the step; without a gradient, the same."""
         row = self.rows.get(param.id)
         if row is None:
-            return param
+            return param.unshared()
         tensor, grad, lr, rule, clipping, held = row
         if clipping is not None:
             grad = clipping.clip_gradient(grad)
@@ -346,7 +397,10 @@ def check_rate(lr: float) -> None:
     """Raise for what no step can be as long as."""
     try:
         if math.isfinite(lr):
-            return
+            if lr >= 0:
+                return
+            what = f"{lr!r} is below 0: the step would go up the slope"
+            raise ConfigError("step", what, cure=f"a learning rate of {-lr!r}")
     except TypeError:
         pass
     cure = "a finite number, such as 1e-4"
@@ -398,3 +452,44 @@ def _settle(
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _made_by(rows: dict[Any, Any]) -> list[str]:
+    """The names of the rules that can read every state of a record; few can."""
+    states: list[Any] = []
+    for held in rows.values():
+        inner = held.get("V1") if isinstance(held, dict) else None
+        if not isinstance(inner, dict) or len(inner) != 1:
+            return []
+        states.append(*inner.values())
+    if not states or not all(states):  # nothing tells whose state an empty one is
+        return []
+    rules = vars(sys.modules["burnbook.optim"]).values()  # those of the library
+    kinds = {
+        rule.__name__: getattr(rule, "state_type", None)
+        for rule in rules
+        if isinstance(rule, type)
+    }
+    names = [
+        name
+        for name, kind in kinds.items()
+        if isinstance(kind, type) and all(_reads(kind, s) for s in states)
+    ]
+    return sorted(names, key="Muon".__eq__)  # the rarest last
+
+
+def _reads(kind: type[Any], state: Any) -> bool:
+    problems: list[str] = []
+    state_from_record(kind, state, None, "state", problems)
+    return not problems
+
+
+def _of_another(optim: OptimizerAdaptor, name: str, others: list[str]) -> RecordError:
+    """The error for a record that another optimizer has made."""
+    groups = [type(group.rule).__name__ for group in optim.groups]
+    return RecordError(
+        f"load into {name}",
+        f"saved by {' or '.join(others)}, this is {', '.join([name, *groups])}",
+        cure=f"{others[0]}Config(...).init(); or load the model alone, and train it "
+        f"with {name} in another folder",
+    )

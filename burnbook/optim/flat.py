@@ -20,10 +20,14 @@ class FlatModule:
 
     def __init__(self, module: Module):
         self.module = module
+        self.states: list[Param] = []  # kept up to date by forward passes
+        self.own: dict[Param, Param] = {}  # the same in all modules of `spread`
         found: dict[Param, None] = {}
 
         def take(param: Param) -> None:
-            if param.kind is Float and not isinstance(param, RunningState):
+            if isinstance(param, RunningState):
+                self.states.append(param)
+            elif param.kind is Float:
                 found[param] = None
 
         each_param(module, take)
@@ -58,8 +62,12 @@ class FlatModule:
         return self._joined(rows)
 
     def spread(self, vector: Tensor) -> Any:
-        """The module with these values."""
-        made: dict[Param, Param] = {}
+        """The module with these values.
+
+        Its running states go on from those of the module, which keeps its own.
+        """
+        self.own = self.own or {state: state.unshared() for state in self.states}
+        made = dict(self.own)
         start = 0
         for param in self.params:
             value, flag = param.val(), param.is_require_grad

@@ -5,15 +5,22 @@ found by the ids of its parameters. So they can be split, added up over several 
 sent elsewhere, and given to one optimizer or to several.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple, Self
 
 from burnbook.backend.base import Backend
 from burnbook.errors import GraphError
 from burnbook.kinds import Float
-from burnbook.module import Module, Param, ParamId
+from burnbook.module import Module, Param, ParamId, list_param_ids
 from burnbook.module.tree import each_param
 from burnbook.tensor import Tensor
+
+
+class Spent(NamedTuple):
+    """Who took the gradient of a parameter out, and for a module of which class."""
+
+    where: str
+    module: type
 
 
 class GradientsParams:
@@ -25,10 +32,11 @@ class GradientsParams:
         (0, True, None)
     """
 
-    __slots__ = ("_by_id",)
+    __slots__ = ("_by_id", "spent")
 
     def __init__(self, by_id: dict[ParamId, Tensor] | None = None):
         self._by_id = {} if by_id is None else by_id
+        self.spent: dict[ParamId, Spent] = {}
 
     @classmethod
     def from_grads(cls, grads: Any, module: Module) -> Self:
@@ -44,6 +52,11 @@ class GradientsParams:
         found = cls.from_module(grads, module)
         if found.is_empty() and len(grads):
             name = type(module).__name__
+            taken = getattr(grads, "taken", ())
+            if any(number in taken for number in list_param_ids(module)):
+                what = f"an earlier call took the gradients of {name} out"
+                cure = "call from_grads once for each backward(), and keep its result"
+                raise GraphError("from_grads", what, cure=cure)
             raise GraphError(
                 "from_grads",
                 f"none of the {len(grads)} gradients is that of a parameter of {name}",
@@ -64,6 +77,8 @@ class GradientsParams:
                     found[param.id] = grad
 
         each_param(module, take)
+        if hasattr(grads, "taken"):
+            grads.taken.update(found)
         return cls(found)
 
     @classmethod
@@ -79,6 +94,8 @@ class GradientsParams:
                     found[param.id] = grad
 
         each_param(module, take)
+        if hasattr(grads, "taken"):
+            grads.taken.update(found)
         return cls(found)
 
     def get(self, id: ParamId) -> Tensor | None:  # noqa: A002 - Burn's word
@@ -186,14 +203,21 @@ class GradientsAccumulator:
 
     def accumulate(self, module: Module, grads: GradientsParams) -> None:
         """Add the gradients of a module's parameters; others are left out."""
+        if not hasattr(grads, "is_empty"):
+            what = f"{type(grads).__name__} is not GradientsParams"
+            cure = "GradientsParams.from_grads(loss.backward(), model)"
+            raise GraphError("accumulate", what, cure=cure)
+        taken: list[ParamId] = []
 
         def add(param: Param) -> None:
             grad = grads.remove(param.id)
             if grad is not None:
+                taken.append(param.id)
                 held = self._sum.get(param.id)
                 self._sum.register(param.id, grad if held is None else held + grad)
 
         each_param(module, add)
+        spend("accumulate", grads, module, taken)
 
     def grads(self) -> GradientsParams:
         """The sums (not averages), and start again."""
@@ -202,3 +226,26 @@ class GradientsAccumulator:
 
     def __repr__(self) -> str:
         return f"GradientsAccumulator({len(self._sum)} gradients)"
+
+
+def spend(where: str, grads: Any, module: Module, taken: Collection[ParamId]) -> None:
+    """Remember whose gradients were taken out; raise if that had happened before.
+
+    Why the class: a part's optimizer may take all there is, before that of the whole
+    finds nothing; the same model a second time is a mistake.
+    """
+    spent: dict[ParamId, Spent] = getattr(grads, "spent", {})
+    if taken:
+        spent.update(dict.fromkeys(taken, Spent(where, type(module))))
+    if taken or not spent:
+        return
+    ids = list_param_ids(module)
+    found = [spent[number] for number in ids if number in spent]
+    if not found or (found[0].module is not type(module) and len(found) < len(ids)):
+        return
+    what = f"the gradients are used up: an earlier {found[0].where} took them out"
+    cure = "GradientsParams.from_grads(loss.backward(), model), anew for each step"
+    if found[0].where == "accumulate":
+        cure = "optim.step(lr, model, accumulator.grads())"
+        what = "the gradients are used up: accumulate took them out, and has the sums"
+    raise GraphError(where, what, cure=cure)

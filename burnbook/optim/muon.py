@@ -17,6 +17,7 @@ from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.optim.rule import (
     MomentumConfig,
     WeightDecayConfig,
+    from_config,
     penalty_of,
     shown,
     update,
@@ -80,6 +81,7 @@ class MuonState:
     momentum: MomentumState
 
 
+@from_config
 class Muon:
     """W ← (1 − lr λ) W − lr ratio X, where X is the orthogonal matrix nearest to u.
 

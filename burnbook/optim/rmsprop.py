@@ -15,7 +15,14 @@ from burnbook.ops.update import (
 )
 from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.optim.clipping import GradientClippingConfig
-from burnbook.optim.rule import WeightDecayConfig, penalty_of, shown, update, zeros
+from burnbook.optim.rule import (
+    WeightDecayConfig,
+    from_config,
+    penalty_of,
+    shown,
+    update,
+    zeros,
+)
 from burnbook.tensor import Tensor
 
 
@@ -97,6 +104,7 @@ class RmsPropState:
         return dataclasses.replace(self, centered=CenteredState(mean, avg))
 
 
+@from_config
 class RmsProp:
     """w ← w − lr u, u = g / (√s + ε), where s ← α s + (1 − α) g².
 

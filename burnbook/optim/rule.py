@@ -5,7 +5,8 @@ parameter and the new memories in one pass; here the results become tensors agai
 """
 
 import dataclasses
-from typing import Any, Protocol
+import functools
+from typing import Any, Protocol, TypeVar
 
 from burnbook.config import Config
 from burnbook.errors import ConfigError
@@ -61,6 +62,27 @@ class MomentumConfig(Config):
         """Refuse a negative momentum, and a dampening that stops or turns gradients."""
         at_least(self, 0, momentum=self.momentum)
         fractions(self, dampening=self.dampening)
+
+
+R = TypeVar("R", bound=type)
+
+
+def from_config(cls: R) -> R:
+    """Let a rule say what makes it when it is given a model, as in PyTorch."""
+    make = cls.__init__
+
+    @functools.wraps(make)
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        given = args[0] if args else None
+        if args and not isinstance(given, Config):
+            name, kind = cls.__name__, type(given).__name__
+            what = f"{kind} is not {name}Config: it is the rule for one parameter"
+            cure = f"{name}Config().init(), then step(lr, model, grads)"
+            raise ConfigError(name, what, cure=cure)
+        make(self, *args, **named)
+
+    cls.__init__ = init
+    return cls
 
 
 def fractions(config: Any, **values: float) -> None:

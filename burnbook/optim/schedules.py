@@ -11,6 +11,7 @@ from burnbook.config import Config
 from burnbook.errors import ConfigError
 from burnbook.nn.settings import at_least
 from burnbook.optim.lr_scheduler import read_number, read_place
+from burnbook.other_names import answers
 
 MOST = 2**63 - 1
 BEFORE_FIRST = 2**64 - 1  # Burn counts from here, so that the first call gives 0
@@ -43,6 +44,7 @@ class LinearLrSchedulerConfig(Config):
         return LinearLrScheduler(self)
 
 
+@answers("LrScheduler")
 class LinearLrScheduler:
     """initial + (final − initial) min(i, n) / n: n + 1 points, then final for ever."""
 
@@ -105,6 +107,7 @@ class CosineAnnealingLrSchedulerConfig(Config):
         return CosineAnnealingLrScheduler(self)
 
 
+@answers("LrScheduler")
 class CosineAnnealingLrScheduler:
     """min + (initial − min) (1 + cos(π k / n)) / 2, with k = i mod (n + 1)."""
 
@@ -113,11 +116,16 @@ class CosineAnnealingLrScheduler:
     def __init__(self, config: CosineAnnealingLrSchedulerConfig):
         self.config = config
         self.current_iter = BEFORE_FIRST
+        self.restarts = 0  # how often it jumped back to the initial rate
 
     def step(self) -> float:
-        """Go on by one batch; the learning rate to use now."""
+        """Go on by one batch; the learning rate to use now.
+
+        After num_iters + 1 calls it starts again at the initial rate.
+        """
         count, low = self.config.num_iters, self.config.min_lr
         following = (self.current_iter + 1) % 2**64
+        self.restarts += following > count
         self.current_iter = following % (count + 1)
         half = 0.5 * (self.config.initial_lr - low)
         return low + half * (1 + math.cos(math.pi * self.current_iter / count))
@@ -158,6 +166,7 @@ class ExponentialLrSchedulerConfig(Config):
         return ExponentialLrScheduler(self)
 
 
+@answers("LrScheduler")
 class ExponentialLrScheduler:
     """initial · γⁱ, each rate made from the one before."""
 
@@ -215,6 +224,7 @@ class NoamLrSchedulerConfig(Config):
         return NoamLrScheduler(self)
 
 
+@answers("LrScheduler")
 class NoamLrScheduler:
     """init · model_size^−½ · min(s^−½, s · warmup^−³ᐟ²), with s = i + 1."""
 
@@ -272,6 +282,7 @@ class StepLrSchedulerConfig(Config):
         return StepLrScheduler(self)
 
 
+@answers("LrScheduler")
 class StepLrScheduler:
     """initial · γ^⌊i / step_size⌋: the same rate for step_size batches, then less."""
 

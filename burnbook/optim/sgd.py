@@ -9,6 +9,7 @@ from burnbook.optim.clipping import GradientClippingConfig
 from burnbook.optim.rule import (
     MomentumConfig,
     WeightDecayConfig,
+    from_config,
     penalty_of,
     shown,
     update,
@@ -55,6 +56,7 @@ class SgdState:
     momentum: MomentumState | None
 
 
+@from_config
 class Sgd:
     """w ← w − lr g; with momentum w ← w − lr v, where v ← μ v + (1 − dampening) g.
 

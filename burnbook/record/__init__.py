@@ -1,6 +1,9 @@
 """Building blocks · Record. Saving what a model has learned, in Burn's own formats."""
 
+from typing import TYPE_CHECKING
+
 from burnbook.errors import RecordError
+from burnbook.other_names import module_answers
 from burnbook.record.binary import (
     BinBytesRecorder,
     BinFileRecorder,
@@ -68,3 +71,6 @@ __all__ = [
     "convert",
     "describe",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -150,7 +150,8 @@ class BinFileRecorder(FileRecorder):
 
     def load(self, path: str | os.PathLike[str], device: Any = None) -> SealedRecord:
         """Read a record; it opens, and is converted, in `model.load_record`."""
-        where = f"load {self.path(path)}"
+        path = self.find(path)
+        where = f"load {path}"
         convert = to_device(self.settings, device)
         return replace(self.read(path).item, where=where, convert=convert)
 

@@ -7,10 +7,8 @@ file can be mapped into memory.
 
 from __future__ import annotations
 
-import os
 import struct
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
 from typing import Any
 
 from burnbook.errors import RecordError
@@ -42,7 +40,7 @@ class NamedMetadata(Metadata):
 
 
 class NamedTensorRecorder(FileRecorder):
-    """A recorder into a file of named tensors; the extension comes where there is none.
+    """A recorder into a file of named tensors.
 
     Why: such a file holds no tree and no constants. What is absent keeps the value
     of the module that loads it.
@@ -56,13 +54,6 @@ class NamedTensorRecorder(FileRecorder):
         """Choose the precision, and texts to write ahead of the tensors."""
         super().__init__(settings)
         self.metadata = NamedMetadata("", "", self.written, "", "", metadata or {})
-
-    def path(self, path: str | os.PathLike[str]) -> FilePath:
-        """The file meant by `path`: "a/model" is a/model.bpk, "a/model.v1" stays."""
-        named = FilePath(path)
-        if named.name in ("", ".."):
-            raise RecordError(repr(self), f"{os.fspath(path)!r} names no file")
-        return named if named.suffix else named.with_suffix(f".{self.extension}")
 
     def lift(self, plain: Any) -> BurnRecord:
         """The record: `decode` has made it whole already."""

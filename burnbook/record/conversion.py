@@ -72,6 +72,8 @@ def convert(
             cure="module=… in Python, --module package.file:function as a command",
         )
     record = reader.read(source)
+    if module is None and not issubclass(writer_type, type(reader)):
+        reader.accept(record, where)
     settings = precision or _settings_of(record, module)
     item = record.item
     if module is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+FROM_TORCH = "SafetensorsRecorder, after safetensors.torch.save_file in PyTorch"
 _SIGNS = [
     (b"\x1f\x8b", "gzip", "NamedMpkGzFileRecorder or JsonGzFileRecorder"),
     (b"NRUB", "burnpack", "BurnpackRecorder"),
-    (b"PK\x03\x04", "a zip archive, perhaps of PyTorch", "a record saved by Burn"),
-    (b"\x80\x02", "a pickle, perhaps of PyTorch", "a record saved by Burn"),
+    (b"PK\x03\x04", "a zip archive, perhaps of PyTorch", FROM_TORCH),
+    (b"\x80\x02", "a pickle, perhaps of PyTorch", FROM_TORCH),
     (b"\x03f32\x03i32", "bincode", "BinFileRecorder"),
     (b"\x17half::binary16", "bincode", "BinFileRecorder"),
     (b"version https://git-lfs", "a pointer of Git LFS", "git lfs pull"),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.errors import RecordError
-from burnbook.files import atomic_write, read_whole
+from burnbook.files import atomic_write, look_around, read_whole, within_memory
 from burnbook.record import json_text, mpk, packing
 from burnbook.record.foreign import guess
 from burnbook.record.layout import Lowering, Pieces, envelope, lift
@@ -31,6 +31,10 @@ from burnbook.record.tree import BurnRecord, Metadata, Trouble, map_tensors
 
 VERSION = "0.15.0"  # of Burn, whose layout is written
 READABLE = "the file as it was written: copy or download it again"
+EXTENSIONS = (  # of all recorders, the longer first
+    *("mpk.gz", "json.gz", "bin.gz"),
+    *("mpk", "json", "bin", "bpk", "safetensors"),
+)
 
 
 class Recorder(ABC):
@@ -89,20 +93,30 @@ class Recorder(ABC):
 
 
 class FileRecorder(Recorder):
-    """A recorder into files; the extension of a path is replaced by the recorder's."""
+    """A recorder into files; it adds its extension to a path that has none."""
 
     def record(self, record: Any, path: str | os.PathLike[str]) -> Path:
         """Write a record with the precision of the settings; returns the file's path.
 
-        `record` is a tree, or anything with into_record(). The file appears whole or
-        not at all.
+        `record` is a tree, or anything with into_record(). The file, that of
+        `path(path)`, appears whole or not at all.
         """
         return self._save(BurnRecord(self.metadata, record), path, self.settings)
 
     def load(self, path: str | os.PathLike[str], device: Any = None) -> Any:
-        """Read a record and convert it: to the settings, then to the device's types."""
-        target = self.path(path)
-        return _converted(self.read(path), self.settings, device, f"load {target}")
+        """Read a record and convert it: to the settings, then to the device's types.
+
+        The file is that of `find(path)`.
+        """
+        target = self.find(path)
+        where = f"load {target}"
+        with within_memory(where, RecordError):
+            record = self.read(target)
+            self.accept(record, where)
+            return _converted(record, self.settings, device, where)
+
+    def accept(self, record: BurnRecord, where: str) -> None:
+        """Raise if a module should not load this record as it is."""
 
     def write(self, record: BurnRecord, path: str | os.PathLike[str]) -> Path:
         """Write a record as it is: with its own metadata and element types."""
@@ -110,20 +124,46 @@ class FileRecorder(Recorder):
 
     def read(self, path: str | os.PathLike[str]) -> BurnRecord:
         """Read a record as it is, with its metadata."""
-        target = self.path(path)
-        return _decoded(self, read_whole(target, RecordError), f"read {target}")
+        target = self.find(path)
+        where = f"read {target}"
+        with within_memory(where, RecordError):
+            return _decoded(self, read_whole(target, RecordError), where)
 
     def path(self, path: str | os.PathLike[str]) -> Path:
-        """The file meant by `path`: "a/model" and "a/model.v1" both are a/model.mpk.
+        """The file to write for `path`: "a/model" is a/model.mpk.
 
-        Why: so does Burn. A path that ends in the extension already stays.
+        The extension of another recorder is replaced, anything else behind a dot stays:
+        "model_0.15" is model_0.15.mpk.
+
+        Why: Burn takes what is behind the last dot away, so there `model_0.16` writes
+        over `model_0.15`.
         """
         named = Path(path)
-        if named.name.endswith(f".{self.extension}"):
-            return named
         if named.name in ("", ".."):
             raise RecordError(repr(self), f"{os.fspath(path)!r} names no file")
-        return named.with_suffix(f".{self.extension}")
+        for known in (self.extension, *EXTENSIONS):
+            if named.name.endswith(f".{known}") and named.name != f".{known}":
+                stem = named.name.removesuffix(f".{known}")
+                return named.with_name(f"{stem}.{self.extension}")
+        return named.with_name(f"{named.name}.{self.extension}")
+
+    def find(self, path: str | os.PathLike[str]) -> Path:
+        """The file to read for `path`: that of `path()`, or else one that is there.
+
+        Then "model_0.15" may also be model_0.mpk, as Burn and version 0.8 wrote it, or
+        a file of exactly that name.
+        """
+        first, named = self.path(path), Path(path)
+        others = [named.with_suffix(f".{self.extension}"), named]
+        places = list(dict.fromkeys([first, *others]))
+        for place in places:
+            if _is_there(place):
+                return place
+        if len(places) == 1 or not named.suffix:
+            return first  # whose error says what is there
+        looked = ", ".join(place.name for place in places)
+        facts = [("looked for", looked), *look_around(first)]
+        raise RecordError(f"read {first}", "there is no such file", facts)
 
     def _save(
         self, record: BurnRecord, path: str | os.PathLike[str], settings: Any
@@ -235,6 +275,10 @@ class NamedMpkBytesRecorder(Recorder):
 
     def record(self, record: Any, args: tuple[()] = ()) -> bytes:
         """The bytes of a record, with the precision of the settings."""
+        if isinstance(args, (str, os.PathLike)):
+            what = f"{type(self).__name__} makes bytes and writes no file"
+            cure = "path.write_bytes(recorder.record(record)), or CompactRecorder()"
+            raise RecordError("record", what, cure=cure)
         return self._bytes(BurnRecord(self.metadata, record), self.settings)
 
     def load(self, data: bytes, device: Any = None) -> Any:
@@ -247,6 +291,10 @@ class NamedMpkBytesRecorder(Recorder):
 
     def read(self, data: bytes) -> BurnRecord:
         """Read a record as it is, with its metadata."""
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            what = f"{type(self).__name__} reads bytes, not {type(data).__name__}"
+            cure = "recorder.load(path.read_bytes()), or a recorder for files"
+            raise RecordError("read bytes", what, cure=cure)
         return _decoded(self, bytes(data), "read bytes")
 
     def _bytes(self, record: BurnRecord, settings: Settings | None) -> bytes:
@@ -279,6 +327,13 @@ class DebugRecordSettings(PrettyJsonFileRecorder):
 
     def __init__(self, *, version: str = VERSION) -> None:
         super().__init__(FullPrecisionSettings, version=version)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return not path.is_dir() and os.path.lexists(path)
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def _encoded(

@@ -8,12 +8,27 @@ such a file keeps its own.
 from __future__ import annotations
 
 import json
+import os
+import warnings
 from typing import Any
 
+from burnbook.errors import RecordError
 from burnbook.record import json_text
 from burnbook.record.burnpack import NamedMetadata, NamedTensorRecorder
 from burnbook.record.flat import NO_TREE, Named, Slot, flatten, nest, read_slots
 from burnbook.record.layout import Lowering, Pieces
+from burnbook.record.settings import (
+    FullPrecisionSettings,
+    PrecisionSettings,
+    Settings,
+)
+from burnbook.record.torch_layout import (
+    LAYOUTS,
+    TorchRecord,
+    doubtful,
+    foreign,
+    layout_of,
+)
 from burnbook.record.tree import BurnRecord, Trouble, short
 
 HEAD = 8
@@ -31,7 +46,11 @@ ORDER: dict[str, int] = {
 class SafetensorsRecorder(NamedTensorRecorder):
     """Safetensors in a file: tensors by name, and a few texts, but no ids.
 
-    The names are those of this module, not PyTorch's, and nothing is transposed.
+    layout: "pytorch" turns the weights of Linear and renames those of norms when a
+    module loads them; "burn" takes everything as it is. Without, `load` refuses a file
+    that PyTorch wrote, and warns where nothing tells.
+
+    Errors: a file of PyTorch without layout="pytorch", one that is not whole.
 
     Example:
         >>> import tempfile
@@ -49,6 +68,39 @@ class SafetensorsRecorder(NamedTensorRecorder):
     kind = "safetensors"
     extension = "safetensors"
 
+    def __init__(
+        self,
+        settings: Settings | PrecisionSettings = FullPrecisionSettings,
+        metadata: dict[str, str] | None = None,
+        layout: str | None = None,
+    ) -> None:
+        """Choose the precision, texts to write, and whose layout to read."""
+        super().__init__(settings, metadata)
+        if layout not in (None, *LAYOUTS):
+            what = f"{layout!r} is not a layout"
+            raise RecordError("SafetensorsRecorder", what, cure=" or ".join(LAYOUTS))
+        self.layout = layout
+
+    def load(self, path: str | os.PathLike[str], device: Any = None) -> Any:
+        """Read a record and convert it: to the settings, then to the device's types.
+
+        Of a file in PyTorch's layout it is a record for a module to load.
+        """
+        found = super().load(path, device)
+        if self.layout == "pytorch" and isinstance(found, dict):
+            return TorchRecord(found)
+        return found
+
+    def accept(self, record: BurnRecord, where: str) -> None:
+        """Raise for a file in PyTorch's layout; warn where nothing tells."""
+        if self.layout is not None:
+            return
+        layout, why = layout_of(record.item, self.texts(record))
+        if layout == "pytorch":
+            raise foreign(where, why)
+        if layout == "?":
+            warnings.warn(doubtful(where, why), stacklevel=4)
+
     def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as safetensors, the widest types first."""
         parts: list[Named] = []
@@ -61,8 +113,11 @@ class SafetensorsRecorder(NamedTensorRecorder):
             parts.append(part._replace(dtype=part.dtype.upper()))
         parts.sort(key=lambda part: (ORDER[part.dtype], part.name))
         top: dict[str, Any] = {}
-        if self.texts(record):
-            top[TEXTS] = self.texts(record)
+        texts = self.texts(record)
+        if record.metadata is self.metadata and layout_of(record.item, texts)[0] == "?":
+            texts = {"producer": "burnbook"} | texts
+        if texts:
+            top[TEXTS] = texts
         end = 0
         for part in parts:
             span = [end, end := end + len(part.content)]

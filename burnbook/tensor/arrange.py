@@ -92,11 +92,16 @@ class Arranging(Basic):
             [coming[d] if d in coming else next(rest) for d in range(self.rank)]
         )
 
-    def split(self, split_size: int, dim: int) -> list[Self]:
-        """Cut into pieces of a size along a dim; the last may be smaller."""
+    def split(self, split_size: int, dim: int = 0) -> list[Self]:
+        """Cut into pieces of a size along a dim; the last may be smaller.
+
+        A dim of size 0 is one piece, as in PyTorch.
+        """
         if split_size < 1:
             raise ShapeError("split", f"pieces of size {split_size}")
         size = self.value.shape[self._dim("split", dim)]
+        if size == 0:
+            return [self]
         return [
             self.narrow(dim, start, min(split_size, size - start))
             for start in range(0, size, split_size)

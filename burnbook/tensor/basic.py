@@ -1,18 +1,19 @@
 """Building blocks · Tensor. Rearranging, cutting out and picking elements."""
 
 from collections.abc import Iterator, Sequence
+from operator import index
 from types import EllipsisType
 from typing import Any, Self
 
 import numpy as np
 
-from burnbook.errors import DimError, ShapeError
+from burnbook.errors import ArgumentError, DimError, KindError, ShapeError
 from burnbook.kinds import Bool, Int, KindType
 from burnbook.methods import Methods, apply
 from burnbook.ops import index as index_ops
 from burnbook.ops import shape as shape_ops
 from burnbook.ops.reduce import count
-from burnbook.tensor.shape import check_dims
+from burnbook.tensor.shape import Sizes, check_dims
 
 Range = slice | tuple[int, int] | range | int | None
 UPDATES = ("add", "assign")
@@ -24,19 +25,29 @@ class Basic(Methods):
 
     __slots__ = ()
 
-    def dims(self) -> tuple[int, ...]:
-        """The sizes, one per dim, as a plain tuple."""
-        return tuple(self.value.shape)
+    def dims(self, *dim: int) -> tuple[int, ...]:
+        """The sizes, one per dim, as a plain tuple, which equals a list as well."""
+        if dim:
+            what = "it gives the sizes of all dims, and takes none"
+            raise ArgumentError("dims", what, cure=f"x.dims()[{dim[0]!r}]")
+        return Sizes(self.value.shape)
 
-    def reshape(self, shape: Sequence[int]) -> Self:
+    def reshape(self, shape: Sequence[int] | int, *more: int) -> Self:
         """The same elements in another shape; one −1 is worked out, 0 copies a size.
+
+        The sizes may also stand one by one: reshape(3, 2).
 
         Example:
             >>> from burnbook.tensor import Tensor
             >>> Tensor.zeros([2, 3]).reshape([-1, 2]).shape
             (3, 2)
         """
-        wanted = tuple([int(size) for size in shape])
+        if more or isinstance(shape, int):
+            shape = (shape, *more)  # type: ignore[assignment] # ints
+        try:
+            wanted = tuple([index(size) for size in shape])  # type: ignore[union-attr]
+        except TypeError:
+            wanted = _whole_numbers("reshape", shape)  # says what is wrong
         if not wanted or min(wanted) < 1:
             wanted = self._worked_out(list(wanted))
         return apply(shape_ops.reshape, self, shape=wanted)
@@ -47,14 +58,28 @@ class Basic(Methods):
         for i, size in enumerate(wanted):
             if size == 0 and i < len(have):
                 wanted[i] = have[i]
+        if wanted.count(-1) > 1:
+            what = f"{wanted} has more than one −1"
+            raise ShapeError("reshape", what, cure="one −1, which is worked out")
         if wanted.count(-1) == 1:
             rest = count(tuple(size for size in wanted if size != -1))
-            if rest and count(have) % rest == 0:
+            if rest > 0 and count(have) % rest == 0:
                 wanted[wanted.index(-1)] = count(have) // rest
+            elif rest > 0:
+                raise self._undivided(wanted, rest)
         return check_dims("reshape", wanted)
 
-    def flatten(self, start_dim: int, end_dim: int) -> Self:
-        """Merge the dims from start to end (both included) into one."""
+    def _undivided(self, wanted: list[int], rest: int) -> ShapeError:
+        have = count(self.value.shape)
+        what = f"{have} elements do not divide by {rest}, so no size fits −1"
+        shown = [("tensor", f"{self.kind.__name__} {list(self.value.shape)}")]
+        fits = [str(n) for n in range(1, have + 1) if have % n == 0]
+        cure = f"sizes whose product divides {have}: {', '.join(fits[:8])}"
+        cure += " …" if len(fits) > 8 else ""
+        return ShapeError("reshape", what, [*shown, ("shape", str(wanted))], cure)
+
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Self:
+        """Merge the dims from start to end (both included) into one; at first all."""
         shape = tuple(self.value.shape)
         start, end = self._dim("flatten", start_dim), self._dim("flatten", end_dim)
         if start > end:
@@ -84,8 +109,14 @@ class Basic(Methods):
         """Add leading dims of size 1 up to a rank (one dim, if no rank is given)."""
         shape = tuple(self.value.shape)
         wanted = len(shape) + 1 if rank is None else rank
+        if wanted < 0:
+            what = f"it takes a rank, and {wanted} is none"
+            raise ShapeError("unsqueeze", what, cure=f"unsqueeze_dim({wanted})")
         if wanted < len(shape):
-            raise ShapeError("unsqueeze", f"rank {wanted} is below rank {len(shape)}")
+            what = f"it adds dims up to rank {wanted}, and this has rank {len(shape)}"
+            facts = [("tensor", f"{self.kind.__name__} {list(shape)}")]
+            cure = f"unsqueeze_dim({rank}) for a new dim {rank}"
+            raise ShapeError("unsqueeze", what, facts, cure)
         return apply(
             shape_ops.reshape, self, shape=(1,) * (wanted - len(shape)) + shape
         )
@@ -98,8 +129,12 @@ class Basic(Methods):
             raise DimError("unsqueeze_dim", f"dim {dim} is beyond rank {len(shape)}")
         return apply(shape_ops.reshape, self, shape=(*shape[:place], 1, *shape[place:]))
 
-    def transpose(self) -> Self:
+    def transpose(self, *dims: int) -> Self:
         """Exchange the last two dims."""
+        if dims:
+            what = "it exchanges the last two dims, and takes none"
+            cure = f"x.swap_dims({', '.join(map(repr, dims[:2]))})"
+            raise ArgumentError("transpose", what, cure=cure)
         if self.rank < 2:
             raise ShapeError("transpose", "a vector has one dim, transposing needs two")
         return apply(shape_ops.swap_dims, self, dim1=-2, dim2=-1)
@@ -109,20 +144,30 @@ class Basic(Methods):
         """The tensor with its last two dims exchanged."""
         return self.transpose()
 
-    def permute(self, axes: Sequence[int]) -> Self:
-        """Reorder the dims: dim i of the result is dim axes[i] of this tensor."""
-        return apply(shape_ops.permute, self, axes=tuple(axes))
+    def permute(self, axes: Sequence[int] | int, *more: int) -> Self:
+        """Reorder the dims: dim i of the result is dim axes[i] of this tensor.
 
-    def flip(self, axes: Sequence[int]) -> Self:
+        They may also stand one by one: permute(1, 0).
+        """
+        if more or isinstance(axes, int):
+            axes = (axes, *more)  # type: ignore[assignment] # ints
+        return apply(shape_ops.permute, self, axes=_whole_numbers("permute", axes))
+
+    def flip(self, axes: Sequence[int] | int, *more: int) -> Self:
         """Turn the order of elements round along some dims."""
+        if more or isinstance(axes, int):
+            axes = (axes, *more)  # type: ignore[assignment] # ints
+        axes = _whole_numbers("flip", axes)
         places = tuple(self._dim("flip", axis) for axis in axes)
         if len(set(places)) < len(places):
             raise DimError("flip", f"{list(axes)} names a dim twice")
         return apply(shape_ops.flip, self, axes=places)
 
-    def expand(self, shape: Sequence[int]) -> Self:
+    def expand(self, shape: Sequence[int] | int, *more: int) -> Self:
         """Stretch dims of size 1, and new leading dims, to a shape; −1 keeps a size."""
-        wanted = [int(size) for size in shape]
+        if more or isinstance(shape, int):
+            shape = (shape, *more)  # type: ignore[assignment] # ints
+        wanted = list(_whole_numbers("expand", shape))
         extra = len(wanted) - self.rank
         for i, size in enumerate(wanted):
             if size == -1 and i >= extra:
@@ -147,8 +192,11 @@ class Basic(Methods):
             return apply(shape_ops.slice_, self, index=nothing)
         return apply(shape_ops.cat, *[self] * times, dim=place)
 
-    def repeat(self, sizes: Sequence[int]) -> Self:
+    def repeat(self, sizes: Sequence[int] | int, *more: int) -> Self:
         """Repeat along every dim; 0 and 1 leave a dim as it is."""
+        if more or isinstance(sizes, int):
+            sizes = (sizes, *more)  # type: ignore[assignment] # ints
+        sizes = _whole_numbers("repeat", sizes)
         out = self
         for dim, times in enumerate(sizes):
             if times > 1:
@@ -167,18 +215,20 @@ class Basic(Methods):
         where = (slice(None),) * place + (slice(start, start + length),)
         return apply(shape_ops.slice_, self, index=where)
 
-    def chunk(self, chunks: int, dim: int) -> list[Self]:
+    def chunk(self, chunks: int, dim: int = 0) -> list[Self]:
         """Cut into `chunks` pieces along a dim; the last may be smaller."""
         if chunks < 1:
             raise ShapeError("chunk", f"{chunks} pieces", cure="one piece or more")
         size = self.value.shape[self._dim("chunk", dim)]
-        step = max(1, -(-size // chunks))
+        if size == 0:
+            return [self]
+        step = -(-size // chunks)
         return [
             self.narrow(dim, start, min(step, size - start))
             for start in range(0, size, step)
         ]
 
-    def slice(self, ranges: Sequence[Range]) -> Self:
+    def slice(self, ranges: Sequence[Range], *more: Any) -> Self:
         """Cut out a block: one range per dim, missing ones take the whole dim.
 
         Ends are clamped to the size; negative numbers count from the end. An empty
@@ -190,6 +240,11 @@ class Basic(Methods):
             >>> x.slice([(0, -1), (0, -2)]).into_data().to_list()
             [[0]]
         """
+        if more or isinstance(ranges, int):
+            what = "it takes one list, with a range for each dim"
+            ends = ", ".join(map(repr, (ranges, *more)))
+            pair = f"({ends})" if len(more) == 1 else "(0, 1)"
+            raise ArgumentError("slice", what, cure=f"x.slice([{pair}])")
         return apply(shape_ops.slice_, self, index=self._ranges("slice", ranges))
 
     def slice_assign(self, ranges: Sequence[Range], values: Self) -> Self:
@@ -223,7 +278,14 @@ class Basic(Methods):
 
     def select(self, dim: int, indices: Self) -> Self:
         """Pick whole slices along a dim by an Int tensor of rank 1."""
-        if indices.rank != 1:
+        rank = getattr(indices, "rank", None)
+        if rank is None:
+            what = f"indices is {type(indices).__name__}, not an Int tensor"
+            cure = f"x.select({dim}, Tensor.from_ints([1], device))"
+            if isinstance(indices, (int, np.integer)):
+                cure = f"x.narrow({dim}, {indices}, 1).squeeze_dim({dim})"
+            raise KindError("select", what, cure=cure)
+        if rank != 1:
             raise ShapeError("select", f"indices have rank {indices.rank}, not 1")
         return apply(index_ops.select, self, indices, dim=self._dim("select", dim))
 
@@ -242,6 +304,8 @@ class Basic(Methods):
 
     def mask_fill(self, mask: Self, value: float) -> Self:
         """Fill with one value where a Bool tensor is true."""
+        if self.kind is Int:
+            value = self.whole("mask_fill", value)  # type: ignore[attr-defined] # above
         return apply(index_ops.mask_fill, self, mask, value=value)
 
     def iter_dim(self, dim: int) -> Iterator[Self]:
@@ -250,7 +314,7 @@ class Basic(Methods):
             yield self.narrow(dim, i, 1)
 
     def __getitem__(self, picked: Any) -> Self:
-        """Pick by ints, slices, `None` and `...`, as in NumPy; steps must be 1.
+        """Pick by ints, slices, `None` and `...`, as in NumPy; steps are 1 or more.
 
         An int drops its dim, but the last dim of a tensor stays, with size 1. An Int
         tensor picks slices of its dim (`take`), a Bool tensor of the same shape picks
@@ -259,7 +323,7 @@ class Basic(Methods):
         parts = list(picked) if isinstance(picked, tuple) else [picked]
         if len(parts) == 1 and _is_tensor(parts[0], Bool):
             return self._masked(parts[0])
-        index: list[slice] = []
+        places: list[slice] = []
         shape: list[int] = []
         dims = _spread(parts, self.rank)
         sizes = iter(enumerate(self.value.shape))
@@ -273,11 +337,11 @@ class Basic(Methods):
                 taken.append((len(shape), part))
                 part = slice(None) if size else slice(0, 0)
             if isinstance(part, (int, np.integer)) and not isinstance(part, bool):
-                index.append(_one(int(part), dim, size))
+                places.append(_one(int(part), dim, size))
                 continue
-            index.append(_range("index", part, dim, size))
-            shape.append(index[-1].stop - index[-1].start)
-        cut = apply(shape_ops.slice_, self, index=tuple(index))
+            places.append(_range("index", part, dim, size))
+            shape.append(len(range(*places[-1].indices(size))))
+        cut = apply(shape_ops.slice_, self, index=tuple(places))
         out = apply(shape_ops.reshape, cut, shape=tuple(shape) or (1,))
         return _taken(out, taken) if taken else out
 
@@ -297,8 +361,17 @@ class Basic(Methods):
         flat = apply(shape_ops.reshape, self, shape=(count(shape),))
         return apply(index_ops.select, flat, spots, dim=0)
 
+    def __setitem__(self, picked: Any, value: Any) -> None:
+        """Tensors never change: the error says what makes a changed copy."""
+        cure = "x = x.slice_assign([(0, 1)], values), or x.mask_fill(mask, 0.0)"
+        raise ArgumentError("x[…] = …", "a tensor never changes", cure=cure)
+
     def _dim(self, where: str, dim: int) -> int:
         """A dim as a number from 0, or the error that it does not exist."""
+        if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):
+            facts = [("tensor", str(list(self.value.shape)))]
+            what = f"dim is {dim!r}, not a whole number"
+            raise ArgumentError(where, what, facts, "one dim, such as 0")
         if not -self.rank <= dim < self.rank:
             raise DimError(
                 where,
@@ -316,6 +389,15 @@ class Basic(Methods):
         return tuple(
             _range(where, part, dim, shape[dim]) for dim, part in enumerate(ranges)
         )
+
+
+def _whole_numbers(where: str, given: Any) -> tuple[int, ...]:
+    """Sizes or dims as ints, whichever list they come in."""
+    try:
+        return tuple([index(number) for number in given])
+    except TypeError:
+        what = f"{given!r} is not a list of whole numbers"
+        raise ShapeError(where, what, cure=f"{where}([2, 3])") from None
 
 
 def known_update(where: str, update: str) -> str:
@@ -380,11 +462,14 @@ def _range(where: str, part: Any, dim: int, size: int) -> slice:
         )
     part = slice(*part) if isinstance(part, tuple) else part
     start, stop, step = part.start, part.stop, part.step
-    if step not in (None, 1):
+    if step is not None and step < 1:
+        cure = f"x.flip([{dim}])" if step == -1 else "a step of 1 or more"
+        raise DimError(where, f"the step is {step}, below 1", cure=cure)
+    if step not in (None, 1) and where == "slice_assign":
         raise DimError(where, f"the step is {step}", cure="a step of 1")
     low = 0 if start is None else start + size if start < 0 else start
     high = size if stop is None else stop + size if stop < 0 else min(stop, size)
     if low < 0 or high < 0 or low >= high:
         shown = f"{'' if start is None else start}..{'' if stop is None else stop}"
         raise DimError(where, f"{shown} holds no element of dim {dim} of size {size}")
-    return slice(low, high)
+    return slice(low, high) if step in (None, 1) else slice(low, high, step)

@@ -1,5 +1,6 @@
 """Building blocks · Tensor. Making tensors: from data, from numbers, from chance."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
+from burnbook.cures import explains_arguments
 from burnbook.errors import (
     BackendError,
     BurnbookError,
@@ -19,12 +21,13 @@ from burnbook.kinds import Bool, Float, Int, KindType, dtype_name
 from burnbook.methods import Methods, apply
 from burnbook.ops import random as random_ops
 from burnbook.ops import shape as shape_ops
-from burnbook.tensor.data import TensorData
+from burnbook.tensor.data import MAX_DIMS, TensorData
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
 from burnbook.tensor.qfloat import QFloat
 from burnbook.tensor.shape import check_dims
 
 DataLike = Any
+MOST_BYTES = 2**46  # 64 TiB: more than any machine has
 
 
 class Creation(Methods):
@@ -40,6 +43,7 @@ class Creation(Methods):
         return cls(value, kind, backend, len(value.shape))
 
     @classmethod
+    @explains_arguments("Tensor.from_data")
     def from_data(
         cls,
         data: DataLike,
@@ -56,13 +60,9 @@ class Creation(Methods):
             >>> Tensor.from_data([[1.0, 2.0]]).shape
             (1, 2)
         """
-        backend = some_device("from_data", device)
+        backend = some_device("from_data", device, kind)
         if not isinstance(data, TensorData):
-            try:
-                data = TensorData(data)
-            except BurnbookError as error:
-                error.where = "from_data"
-                raise
+            data = _data_of(data, backend, kind)
         found = data.kind if kind is None else kind
         if not data.shape:
             raise ShapeError(
@@ -79,6 +79,7 @@ class Creation(Methods):
         return cls(backend.from_numpy(array), found, backend, array.ndim)
 
     @classmethod
+    @explains_arguments("Tensor.from_numpy")
     def from_numpy(cls, array: Any, device: Backend | None = None) -> Self:
         """Copy a NumPy array to a device; its kind follows from its element type."""
         try:
@@ -89,11 +90,13 @@ class Creation(Methods):
         return cls.from_data(data, device)
 
     @classmethod
+    @explains_arguments("Tensor.from_floats")
     def from_floats(cls, data: DataLike, device: Backend | None = None) -> Self:
         """A Float tensor from nested lists of numbers."""
         return cls.from_data(data, device, Float)
 
     @classmethod
+    @explains_arguments("Tensor.from_ints")
     def from_ints(cls, data: DataLike, device: Backend | None = None) -> Self:
         """An Int tensor from nested lists of whole numbers."""
         return cls.from_data(data, device, Int)
@@ -104,6 +107,7 @@ class Creation(Methods):
         return cls.from_data(data, device, Bool)
 
     @classmethod
+    @explains_arguments("Tensor.full")
     def full(
         cls,
         shape: Iterable[int],
@@ -123,16 +127,27 @@ class Creation(Methods):
         device: Backend | None,
         kind: KindType,
     ) -> Self:
-        backend = some_device(where, device)
+        backend = some_device(where, device, shape)
         dims = some_dims(where, shape)
+        dtype = backend.dtype(kind)
+        _enough_room(where, dims, dtype.itemsize)
         try:
-            array = np.full(dims, value, backend.dtype(kind))
+            if kind is Int and value != int(value):
+                raise ValueError
+            array = np.full(dims, value, dtype)
+        except MemoryError:
+            raise _no_room(where, dims, dtype.itemsize) from None
         except (TypeError, ValueError, OverflowError):
+            if kind is Int and isinstance(value, float):
+                what = f"a tensor of Int cannot hold {value!r}"
+                cure = f"kind Float, or {math.floor(value)}" if value == value else None
+                raise KindError(where, what, cure=cure) from None
             what = f"a tensor of {kind.__name__} cannot hold {value!r}"
             raise DataError(where, what, cure="a number of at most 64 bits") from None
         return cls(backend.from_numpy(array), kind, backend, len(dims))
 
     @classmethod
+    @explains_arguments("Tensor.zeros")
     def zeros(
         cls,
         shape: Iterable[int],
@@ -143,6 +158,7 @@ class Creation(Methods):
         return cls._filled("zeros", shape, 0, device, kind)
 
     @classmethod
+    @explains_arguments("Tensor.ones")
     def ones(
         cls,
         shape: Iterable[int],
@@ -153,6 +169,7 @@ class Creation(Methods):
         return cls._filled("ones", shape, 1, device, kind)
 
     @classmethod
+    @explains_arguments("Tensor.empty")
     def empty(
         cls,
         shape: Iterable[int],
@@ -163,7 +180,10 @@ class Creation(Methods):
         return cls._filled("empty", shape, 0, device, kind)
 
     def full_like(self, value: float) -> Self:
-        """A tensor of one value, with the shape, kind and device of this one."""
+        """A tensor of one value, with the shape, kind and device of this one.
+
+        An Int tensor takes whole numbers.
+        """
         return type(self).full(self.value.shape, value, self.backend, self.kind)
 
     def empty_like(self) -> Self:
@@ -179,6 +199,7 @@ class Creation(Methods):
         return self.full_like(1)
 
     @classmethod
+    @explains_arguments("Tensor.eye")
     def eye(
         cls, size: int, device: Backend | None = None, kind: KindType = Float
     ) -> Self:
@@ -188,20 +209,24 @@ class Creation(Methods):
         return cls(backend.from_numpy(array), kind, backend, 2)
 
     @classmethod
+    @explains_arguments("Tensor.arange")
     def arange(
-        cls, start: int, end: int, device: Backend | None = None, step: int = 1
+        cls,
+        start: int | range,
+        end: int | Backend | None = None,
+        device: Backend | None = None,
+        step: int = 1,
     ) -> Self:
-        """The whole numbers from start up to, and without, end.
+        """The whole numbers from start up to, and without, end; or those of a range.
+
+        One number alone is the end: `arange(5, device=d)` begins with 0.
 
         Example:
             >>> from burnbook.tensor import Tensor
             >>> Tensor.arange(-3, 3, step=2).into_data().to_list()
             [-3, -1, 1]
         """
-        if step < 1:
-            raise ShapeError(
-                "arange", f"the step is {step}", cure="a step of 1 or more"
-            )
+        start, end, device, step = _line(start, end, device, step)
         backend = some_device("arange", device)
         array = np.arange(start, max(start, end), step).astype(backend.int_dtype)
         return cls(backend.from_numpy(array), Int, backend, 1)
@@ -214,6 +239,7 @@ class Creation(Methods):
         return cls.arange(start, end, device, step)
 
     @classmethod
+    @explains_arguments("Tensor.random")
     def random(
         cls,
         shape: Iterable[int],
@@ -249,6 +275,7 @@ class Creation(Methods):
         )
 
     @classmethod
+    @explains_arguments("Tensor.cat")
     def cat(cls, tensors: Sequence[Self], dim: int = 0) -> Self:
         """Join tensors along a dim that exists; the other sizes must agree."""
         check_tensors("cat", tensors)
@@ -259,22 +286,100 @@ class Creation(Methods):
         return apply(shape_ops.cat, *tensors, dim=dim)
 
     @classmethod
+    @explains_arguments("Tensor.stack")
     def stack(cls, tensors: Sequence[Any], dim: int = 0) -> Self:
         """Join tensors of one shape along a new dim."""
         check_tensors("stack", tensors)
         return cls.cat([t.unsqueeze_dim(dim) for t in tensors], dim)
 
 
-def some_device(where: str, device: Any) -> Backend:
-    """The device that was given, or `Numpy()`."""
+def some_device(where: str, device: Any, given: Any = None) -> Backend:
+    """The device that was given, or `Numpy()`; `given` is what stood before it."""
     if device is None:
         return Numpy()
     if not isinstance(device, Backend):
-        what = f"{device!r} is not a device"
-        if isinstance(device, type):
-            what = f"{device.__name__} is the class of a device"
-        raise BackendError(where, what, cure="Numpy(), Cupy(0) or Autodiff(Numpy())")
+        raise _no_device(where, device, given)
     return device
+
+
+def _no_device(where: str, device: Any, given: Any) -> BackendError:
+    """What stands where a device belongs, and what was meant."""
+    what, cure = f"{device!r} is not a device", "Numpy(), Cupy(0) or Autodiff(Numpy())"
+    if isinstance(device, KindType):
+        what = f"{device.__name__} stands where the device belongs"
+        cure = f"{where}(…, device, {device.__name__})"
+    elif isinstance(device, type):
+        what = f"{device.__name__} is the class of a device"
+        if issubclass(device, Backend):
+            cure = f"{device.__name__}()"
+    elif isinstance(device, int) and isinstance(given, int):
+        cure = f"{where}([{given}, {device}, …]): the sizes in one list"
+    elif isinstance(device, str):
+        cure = "Cupy(0)" if device.startswith(("cuda", "gpu")) else "Numpy()"
+    return BackendError(where, what, cure=cure)
+
+
+def _line(
+    start: Any, end: Any, device: Any, step: Any
+) -> tuple[int, int, Backend | None, int]:
+    """What arange was asked for: start, end and step, whichever way it was said."""
+    if isinstance(end, Backend):
+        end, device = None, end
+    if isinstance(start, range):
+        start, end, step = start.start, start.stop, start.step
+    elif end is None:
+        start, end = 0, start
+    if isinstance(device, (int, float)):
+        device, step = None, device
+    for number in (start, end, step):
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+            what = f"{number!r} is not a whole number"
+            line = "np.arange(0.0, 1.0, 0.1)"
+            raise KindError("arange", what, cure=f"Tensor.from_floats({line}, device)")
+    if step < 1:
+        raise ShapeError("arange", f"the step is {step}", cure="a step of 1 or more")
+    return int(start), int(end), device, int(step)
+
+
+def _data_of(values: Any, backend: Backend, kind: KindType | None) -> TensorData:
+    """Nested lists or an array as data: in f64 for a backend of f64.
+
+    Why: Burn cuts fractions off for an Int tensor; here that is an error, unless the
+    reader has made the TensorData.
+    """
+    if isinstance(values, Iterable) and not hasattr(values, "__len__"):
+        values = list(values)
+    try:
+        data = TensorData(values)
+        if data.dtype == "f32" and backend.float_dtype == np.float64:
+            data = TensorData(values, dtype="f64")
+    except BurnbookError as error:
+        error.where = "from_data"
+        raise
+    if kind is Int and data.kind is Float and data.dtype != "bf16":
+        array = data.array
+        odd = array[np.isfinite(array) & (array != np.trunc(array))]
+        if odd.size:
+            what = f"an Int tensor cannot hold {odd.reshape(-1)[0]}"
+            cure = "from_floats(…), and .int() where the fraction shall go"
+            raise KindError("from_data", what, cure=cure)
+    return data
+
+
+def _enough_room(where: str, dims: tuple[int, ...], size: int) -> None:
+    """Refuse what no machine holds, before NumPy tries."""
+    if len(dims) > MAX_DIMS:
+        what = f"{len(dims)} dims are more than {MAX_DIMS}"
+        raise ShapeError(where, what, cure=f"at most {MAX_DIMS} dims")
+    if math.prod(dims) * size > MOST_BYTES:
+        raise _no_room(where, dims, size)
+
+
+def _no_room(where: str, dims: tuple[int, ...], size: int) -> ShapeError:
+    gigabytes = math.prod(dims) * size / 2**30
+    shown = f"{gigabytes:,.0f} GiB" if gigabytes < 1e9 else "more than a billion GiB"
+    what = f"{list(dims)} needs {shown} of memory"
+    return ShapeError(where, what, cure="smaller sizes, or batches")
 
 
 def check_tensors(where: str, tensors: Any) -> None:

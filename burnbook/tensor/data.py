@@ -15,6 +15,7 @@ import numpy as np
 from burnbook.display import flat_text, number_text
 from burnbook.errors import DataError, KindError, ShapeError
 from burnbook.kinds import Float, Kind, dtype_name, kind_of
+from burnbook.other_names import answers
 from burnbook.tensor.convert import convert_array, storage, widen
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
 from burnbook.tensor.qfloat import QFloat, QuantizationStrategy
@@ -24,6 +25,7 @@ MAX_DIMS = 64  # NumPy's own limit
 LISTED = 5  # how many differences an assertion shows
 
 
+@answers("TensorData")
 class TensorData:
     """Elements, shape and element type; lists of floats become f32, of ints i64.
 
@@ -317,9 +319,7 @@ def _read(values: Any) -> tuple[np.ndarray, str, str]:
     """The array behind `values`, its element type, and the type it should become."""
     if isinstance(values, TensorData):
         return values.array, values.dtype, values.dtype
-    if isinstance(values, (dict, set)):
-        what = f"{type(values).__name__} is not a list of numbers"
-        raise DataError("TensorData", what, cure="list(data.values()) or sorted(data)")
+    _refuse(values)
     plain = not isinstance(values, np.generic) and not hasattr(values, "__array__")
     if isinstance(values, range):
         values = np.arange(values.start, values.stop, values.step, dtype=np.int64)
@@ -349,6 +349,16 @@ def _read(values: Any) -> tuple[np.ndarray, str, str]:
             "TensorData", "bools and numbers are mixed", cure="int(flag) for each bool"
         )
     return array, name, {"f64": "f32", "u64": "i64"}.get(name, name)
+
+
+def _refuse(values: Any) -> None:
+    """Raise for collections of which a part would be lost in silence."""
+    if isinstance(values, (dict, set)):
+        what = f"{type(values).__name__} is not a list of numbers"
+        raise DataError("TensorData", what, cure="list(data.values()) or sorted(data)")
+    if isinstance(values, np.ma.MaskedArray):
+        what = "the mask of a masked array would be lost"
+        raise DataError("TensorData", what, cure="array.filled(0.0)")
 
 
 def _kinds_in(values: Any, array: np.ndarray) -> str:

@@ -1,14 +1,17 @@
 """Building blocks · Tensor. Numeric functions that are made of other operations."""
 
+import math
 from typing import Any, Self
 
 import numpy as np
 
+from burnbook.errors import BurnbookError, KindError
 from burnbook.kinds import Bool, Float, Int
-from burnbook.methods import NUMBERS, Methods, apply
+from burnbook.methods import FRACTIONS, NUMBERS, Methods, apply
 from burnbook.ops import index as index_ops
 from burnbook.ops import shape as shape_ops
 from burnbook.ops.compare import to_bool
+from burnbook.ops.elementwise import clamp
 from burnbook.ops.whole import power
 from burnbook.tensor.data import TensorData
 
@@ -43,22 +46,75 @@ class Numeric(Methods):
         return self.fmod(value)
 
     def powf_scalar(self, value: float) -> Self:
-        """out = xᵛ; of Int tensors, a negative exponent counts as 0."""
+        """out = xᵛ; of Int tensors, v is a whole number ≥ 0."""
+        if self.kind is Int:
+            self._int_power("powf_scalar", value)
         if value == 2:
             return self.square()
         if 3 <= value <= 32 and value == int(value):
             return apply(power, self, exponent=int(value))
-        if self.kind is Int:
-            value = min(max(int(value), 0), 2**32 - 1)
         return self.powf(value)
 
     def powi(self, other: Any) -> Self:
-        """out = xʸ, for whole-number exponents; those of Int tensors are ≥ 0."""
-        return self**other
+        """out = xʸ, for whole-number exponents; those of Int tensors are ≥ 0.
+
+        The exponents of a Float tensor may be an Int tensor, as in Burn.
+        """
+        if isinstance(other, NUMBERS):
+            return self.powi_scalar(other)  # type: ignore[arg-type] # it asks
+        if isinstance(other, Methods) and (self.kind, other.kind) == (Float, Int):
+            other = other.float()  # type: ignore[attr-defined] # a tensor
+        try:
+            return self**other
+        except BurnbookError as error:
+            error.where = error.where.replace("powf", "powi")
+            raise
 
     def powi_scalar(self, value: int) -> Self:
-        """out = xᵛ, for a whole number v."""
-        return self.powf_scalar(value)
+        """out = xᵛ, for a whole number v; of Int tensors v ≥ 0."""
+        if value != int(value):
+            facts = [("x", f"{self.kind.__name__} {list(self.value.shape)}")]
+            what = f"the exponent is {value!r}, not a whole number"
+            raise KindError("powi_scalar", what, facts, f"x.powf_scalar({value!r})")
+        if self.kind is Int:
+            self._int_power("powi_scalar", value)
+        return self.powf_scalar(int(value))
+
+    def rem(self, other: Any) -> Self:
+        """out = x % y, with the sign of y; the book's name of remainder."""
+        return self % other
+
+    def _int_power(self, where: str, value: float) -> None:
+        """Whole numbers have whole powers: refuse 2⁻¹ and √2, which are none."""
+        whole = value == int(value) and not isinstance(value, FRACTIONS)
+        if whole and value >= 0:
+            return
+        facts = [("x", f"Int {list(self.value.shape)}")]
+        what = f"an Int tensor takes whole exponents ≥ 0, not {value!r}"
+        raise KindError(where, what, facts, f"x.float() ** {value!r}")
+
+    def clamp(self, min: float | None = None, max: float | None = None) -> Self:
+        """Keep each element between two bounds: out = min(max(x, min), max).
+
+        Shapes: x [...] -> [...]
+        """
+        if self.kind is Int:
+            min = self.whole("clamp", min)
+            max = self.whole("clamp", max)
+        return apply(clamp, self, min=min, max=max)
+
+    def whole(self, where: str, value: Any) -> Any:
+        """A number that a tensor of this kind can hold, or the error that it cannot.
+
+        An Int tensor takes whole numbers, and floats that are whole: 2.0.
+        """
+        if self.kind is not Int or not isinstance(value, FRACTIONS):
+            return value
+        if math.isfinite(value) and value == int(value):
+            return int(value)
+        facts = [("x", f"Int {list(self.value.shape)}")]
+        what = f"an Int tensor cannot hold {value!r}"
+        raise KindError(where, what, facts, f"x.float().{where}(…)")
 
     def __pow__(self, other: Any) -> Self:
         if isinstance(other, NUMBERS) and self.kind is not Bool:
@@ -175,7 +231,12 @@ class Numeric(Methods):
         return self.is_nan().any()
 
     def is_close(self, other: Self, *, rtol: float = 1e-5, atol: float = 1e-8) -> Self:
-        """True where |x − y| ≤ atol + rtol · |y|; NaN is close to nothing."""
+        """True where |x − y| ≤ atol + rtol · |y|; NaN is close to nothing.
+
+        Of whole numbers both tolerances are whole, as in Burn: fractions are cut off.
+        """
+        if self.kind is Int:
+            rtol, atol = math.trunc(rtol), math.trunc(atol)
         return (self - other).abs().lower_equal(other.abs() * rtol + atol)
 
     def all_close(self, other: Self, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:

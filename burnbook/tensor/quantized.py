@@ -124,9 +124,9 @@ class QuantizedTensor(Tensor):
         """The sizes, one per dim; a tuple."""
         return Shape.of(self.sizes)
 
-    def dims(self) -> tuple[int, ...]:
+    def dims(self, *dim: int) -> tuple[int, ...]:
         """The sizes, one per dim, as a plain tuple."""
-        return self.sizes
+        return super().dims(*dim) if dim else self.sizes
 
     def __len__(self) -> int:
         return self.sizes[0]
@@ -196,8 +196,9 @@ class QuantizedTensor(Tensor):
 
     # Codes in another order
 
-    def permute(self, axes: Sequence[int]) -> Tensor:
+    def permute(self, axes: Sequence[int] | int, *more: int) -> Tensor:
         """Reorder the dims of the codes, and of their blocks."""
+        axes = (axes, *more) if isinstance(axes, int) else axes
         codes = Tensor.permute(self.ints(), axes)
         strategy, scheme = self.strategy, self.scheme
         if isinstance(strategy, SchemeStrategy):
@@ -214,11 +215,11 @@ class QuantizedTensor(Tensor):
         axes[dim1], axes[dim2] = axes[dim2], axes[dim1]
         return self.permute(axes)
 
-    def transpose(self) -> Tensor:
+    def transpose(self, *dims: int) -> Tensor:
         """Exchange the last two dims."""
-        return (
-            self.swap_dims(-2, -1) if self.rank > 1 else self.dequantize().transpose()
-        )
+        if dims or self.rank < 2:
+            return self.dequantize().transpose(*dims)
+        return self.swap_dims(-2, -1)
 
     def t(self) -> Tensor:
         """Exchange the two dims of a matrix."""

@@ -12,7 +12,21 @@ from typing import Self
 from burnbook.errors import ShapeError
 
 
-class Shape(tuple[int, ...]):
+class Sizes(tuple[int, ...]):
+    """Sizes as a tuple that equals a list of the same numbers, too."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return tuple.__ne__(self, tuple(other) if isinstance(other, list) else other)
+
+    __hash__ = tuple.__hash__
+
+
+class Shape(Sizes):
     """The sizes of a tensor, one whole number per dim.
 
     Example:
@@ -34,10 +48,14 @@ class Shape(tuple[int, ...]):
         """Wrap sizes that come from an array, unchecked."""
         return tuple.__new__(cls, dims)
 
+    def __call__(self) -> Self:
+        """The shape itself: `tensor.shape()` is how Burn asks for it."""
+        return self
+
     @property
     def dims(self) -> tuple[int, ...]:
-        """The sizes as a plain tuple."""
-        return tuple(self)
+        """The sizes as a plain tuple, which equals a list as well."""
+        return Sizes(self)
 
     def num_elements(self) -> int:
         """How many elements: Πᵢ dimsᵢ, and 1 when there is no dim."""

@@ -2,6 +2,7 @@
 
 from typing import Self
 
+from burnbook.cures import explains_call
 from burnbook.errors import ShapeError
 from burnbook.methods import Methods, apply
 from burnbook.ops.index import gather
@@ -32,6 +33,7 @@ class Sorting(Methods):
         """The elements from the largest down, and where each of them stood."""
         return self._at(self.argsort_descending(dim), dim)
 
+    @explains_call("topk", "x.topk(1, 1)")
     def topk(self, k: int, dim: int) -> Self:
         """The k largest elements along a dim, the largest first.
 
@@ -42,6 +44,7 @@ class Sorting(Methods):
         """
         return self.topk_with_indices(k, dim)[0]
 
+    @explains_call("topk_with_indices", "x.topk_with_indices(1, 1)")
     def topk_with_indices(self, k: int, dim: int) -> tuple[Self, Self]:
         """The k largest elements along a dim, and where they stand."""
         wrong = enough(tuple(self.value.shape), k, dim)

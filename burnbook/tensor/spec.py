@@ -30,7 +30,10 @@ class TensorSpec:
         takes = inspect.signature(found).parameters
 
         def checked(*args: Any, **kwargs: Any) -> Any:
-            if "kind" in takes and "kind" not in kwargs:
+            at = list(takes).index("kind") if "kind" in takes else len(args)
+            if at == len(args) - 1 and isinstance(args[at], KindType):
+                self._agree(name, args[at])  # Tensor[2].from_data(x, device, Float)
+            elif "kind" in takes and "kind" not in kwargs:
                 kwargs["kind"] = self._kind
             self._place(name, takes, args, kwargs)
             out = found(*args, **kwargs)
@@ -43,11 +46,16 @@ class TensorSpec:
         return checked
 
     def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, self._tensor) and self.allows(
+            value.rank, value.kind, value.backend
+        )
+
+    def allows(self, rank: int, kind: Any, backend: Any) -> bool:
+        """Whether a tensor with these three is one of the spec."""
         return (
-            isinstance(value, self._tensor)
-            and value.rank == self._rank
-            and value.kind is self._kind
-            and (self._backend is None or value.backend is self._backend)
+            rank == self._rank
+            and kind is self._kind
+            and (self._backend is None or backend is self._backend)
         )
 
     def __eq__(self, other: object) -> bool:
@@ -82,6 +90,12 @@ class TensorSpec:
                 "the device is not the backend of the type",
                 [("type", repr(self._backend)), ("device", repr(given))],
             )
+
+    def _agree(self, name: str, kind: KindType) -> None:
+        if kind is not self._kind:
+            what = f"{kind.__name__} is not the kind of the type"
+            cure = f"Tensor[{self._rank}, {kind.__name__}].{name}(…)"
+            raise KindError(f"{self!r}.{name}", what, cure=cure)
 
     def _confirm(self, name: str, out: Any) -> None:
         if out.rank != self._rank:

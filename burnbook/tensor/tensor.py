@@ -12,8 +12,10 @@ import numpy as np
 
 from burnbook import display
 from burnbook.backend.base import Backend
+from burnbook.dropped import result_matters
 from burnbook.errors import ShapeError
 from burnbook.kinds import dtype_name
+from burnbook.other_names import Listed, answers
 from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.masks import Masks
@@ -27,7 +29,17 @@ from burnbook.tensor.spec import TensorSpec, spec_of
 from burnbook.tensor.totals import Totals
 
 
-class Tensor(Protocol, Masks, Sorting, Sampling, Totals, Precision, Quantizing):
+@answers("Tensor")
+class Tensor(
+    Protocol,
+    Masks,
+    Sorting,
+    Sampling,
+    Totals,
+    Precision,
+    Quantizing,
+    metaclass=Listed,
+):
     """A block of numbers with a rank and a kind, on a backend.
 
     Example:
@@ -57,6 +69,7 @@ class Tensor(Protocol, Masks, Sorting, Sampling, Totals, Precision, Quantizing):
         """The name of the element type: "f32", "i64", "bool" …"""
         return dtype_name(self.value.dtype)
 
+    @result_matters("x = x.to_device(device)")
     def to_device(self, device: Backend) -> Self:
         """The same values on another backend, in its element type.
 
@@ -171,7 +184,14 @@ class Tensor(Protocol, Masks, Sorting, Sampling, Totals, Precision, Quantizing):
             return self._text(None)
         if spec[0] == "." and spec[1:].isdigit():
             return self._text(int(spec[1:]))
-        raise ValueError(f"format {spec!r}: a tensor takes '.2' for two decimals")
+        if self.shape.num_elements() == 1:
+            return format(self.into_scalar(), spec)  # f"{loss:.3f}"
+        raise ShapeError(
+            f"format {spec!r}",
+            f"{self.shape.num_elements()} elements are not one number",
+            [("tensor", f"{self.kind.__name__} {list(self.dims())}")],
+            '"{x:.2}" for all of them with two decimals, or into_scalar() of one',
+        )
 
     def __repr__(self) -> str:
         return display.tensor_line(

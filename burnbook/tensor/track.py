@@ -6,6 +6,8 @@ from typing import Any, Self
 
 from burnbook.autodiff.graph import Graph, Hook, add_hook
 from burnbook.backend.base import Backend
+from burnbook.cures import explains_arguments
+from burnbook.dropped import result_matters
 from burnbook.errors import BackendError, GraphError, KindError
 from burnbook.kinds import Float, kind_of
 from burnbook.methods import Methods
@@ -19,6 +21,7 @@ class Tracking(Methods):
 
     __slots__ = ()
 
+    @result_matters("x = x.require_grad()")
     def require_grad(self) -> Self:
         """Ask for the gradient of this tensor; it becomes a leaf of the graph."""
         backend = self.backend
@@ -26,7 +29,9 @@ class Tracking(Methods):
             return self
         if self.kind is not Float:
             raise KindError(
-                "require_grad", f"{self.kind.__name__} tensors have no gradient"
+                "require_grad",
+                f"{self.kind.__name__} tensors have no gradient",
+                cure=".float() before it",
             )
         node = getattr(self.value, "node", None) if self._tracked() else None
         if node is None:
@@ -52,6 +57,7 @@ class Tracking(Methods):
         plain = self._same(self._plain())
         return plain.require_grad() if self.is_require_grad() else plain
 
+    @explains_arguments("backward")
     def backward(self) -> Any:
         """Gradients of the sum of this tensor for every leaf behind it.
 
@@ -60,9 +66,21 @@ class Tracking(Methods):
         """
         return self.backend.backward(self.value)
 
-    def grad(self, gradients: Any) -> Self | None:
-        """This tensor's gradient on the inner backend; None if there is none."""
-        found = gradients.get(self.value.node) if self._tracked() else None
+    def grad(self, gradients: Any = None) -> Self | None:
+        """This tensor's gradient on the inner backend; None if the pass met it not.
+
+        gradients: what `loss.backward()` returned. The result of an op keeps none.
+        """
+        if gradients is None or not hasattr(gradients, "get"):
+            what = "gradients are what backward() returns, not a part of the tensor"
+            cure = "gradients = loss.backward(); x.grad(gradients)"
+            raise GraphError("grad", what, cure=cure)
+        node = self.value.node if self._tracked() else None
+        found = None if node is None else gradients.get(node)
+        if found is None and node is not None and node.op is not None:
+            what = f"this tensor is the result of {node.op.name}, which keeps none"
+            cure = "x = x.detach().require_grad() before it is used, or x.hook(print)"
+            raise GraphError("grad", what, cure=cure)
         return self._below(found)
 
     def grad_remove(self, gradients: Any) -> Self | None:

@@ -1,5 +1,8 @@
 """Building blocks · Learner. Training: the learner, its metrics, logs and renderers."""
 
+from typing import TYPE_CHECKING
+
+from burnbook.other_names import module_answers
 from burnbook.train.builder import LearnerBuilder
 from burnbook.train.checkpoint import FileCheckpointer
 from burnbook.train.early_stopping import (
@@ -13,6 +16,7 @@ from burnbook.train.folder import check_folder
 from burnbook.train.history import MetricHistory
 from burnbook.train.interrupter import Interrupter
 from burnbook.train.learner import Learner, TrainingHandle
+from burnbook.train.live import LiveRun, live_runs
 from burnbook.train.logger import (
     FileApplicationLogger,
     FileMetricLogger,
@@ -168,6 +172,7 @@ __all__ = [
     "LearningRateCurve",
     "LearningRateMetric",
     "LearningResult",
+    "LiveRun",
     "LogUniform",
     "LossInput",
     "LossMetric",
@@ -227,5 +232,9 @@ __all__ = [
     "WordErrorRate",
     "check_folder",
     "find_learning_rate",
+    "live_runs",
     "sweep",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

@@ -10,13 +10,17 @@ learner = (LearnerBuilder("guide")
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from burnbook.train.demands import check_model, check_optimizer
+from burnbook.cures import explains_call
+from burnbook.other_names import answers
+from burnbook.train.demands import check_model, check_optimizer, check_rate
 from burnbook.train.learner import Learner
 from burnbook.train.options import TrainingOptions
 
 
+@answers("LearnerBuilder")
 class LearnerBuilder(TrainingOptions):
     """Describe a training step by step; `build` gives the learner.
 
@@ -27,8 +31,18 @@ class LearnerBuilder(TrainingOptions):
         LearnerBuilder('guide', 10 epochs)
     """
 
-    def build(self, model: Any, optim: Any, lr_scheduler: Any) -> Learner:
-        """The learner; a float is a learning rate that never changes."""
+    @explains_call("LearnerBuilder", 'LearnerBuilder("guide"), the folder of the run')
+    def __init__(self, directory: str | Path) -> None:
+        super().__init__(directory)
+
+    @explains_call("LearnerBuilder.build", "build(model, optim, 1e-3)")
+    def build(self, model: Any, optim: Any, lr_scheduler: Any = None) -> Learner:
+        """The learner; a float is a learning rate that never changes.
+
+        What could not be trained, such as a model without parameters, a negative rate
+        or early stopping by a metric that is not measured, raises ConfigError.
+        """
         check_model("LearnerBuilder.build", model)
         check_optimizer("LearnerBuilder.build", optim)
+        check_rate("LearnerBuilder.build", lr_scheduler)
         return Learner(model, optim, lr_scheduler, self._ready())

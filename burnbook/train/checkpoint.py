@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,15 @@ from burnbook.train.logger import FileApplicationLogger
 
 PARTS = ("model", "optim", "scheduler")  # in the order of saving
 SOURCE = "burn_train::checkpoint::file"
+RECORDERS = {  # one for each kind of file
+    "mpk": "CompactRecorder",
+    "mpk.gz": "NamedMpkGzFileRecorder",
+    "json": "PrettyJsonFileRecorder",
+    "json.gz": "JsonGzFileRecorder",
+    "bin": "BinFileRecorder",
+    "bin.gz": "BinGzFileRecorder",
+    "bpk": "BurnpackRecorder",
+}
 NUMBER = "value"  # the name of a number that has none
 
 
@@ -48,7 +57,8 @@ class FileCheckpointer:
     def save(self, epoch: int, records: dict[str, Any]) -> None:
         """Write the three records of an epoch, given as such or as what they are of."""
         if not self.history_is_ours:
-            self._set_aside(self.began_after + 1)
+            with self._explained("make room in"):
+                self._set_aside(self.began_after + 1)
             self.history_is_ours = True
         for part in PARTS:
             path = self._stem(part, epoch)
@@ -72,6 +82,7 @@ class FileCheckpointer:
         """Read the three records of an epoch."""
         missing = [part for part in PARTS if not self.path(part, epoch).is_file()]
         if missing:
+            self.check_kind(f"checkpoint({epoch})")
             raise TrainingError(
                 f"checkpoint({epoch})",
                 f"epoch {epoch} has no whole checkpoint in {self.directory}",
@@ -87,6 +98,18 @@ class FileCheckpointer:
             self.log.info(SOURCE, f"Restoring checkpoint {epoch} from {path}")
             records[part] = self.recorder.load(path, device)
         return records
+
+    @contextlib.contextmanager
+    def _explained(self, what: str) -> Generator[None]:
+        """What the file system refuses, as an error of ours."""
+        try:
+            yield
+        except OSError as cause:
+            raise TrainingError(
+                f"{what} {self.directory}",
+                cause.strerror or str(cause),
+                cure="a folder of your own, with some space left",
+            ) from None
 
     def _recordable(self, part: Any) -> Any:
         """What the recorder can write of a model, an optimizer or a schedule."""
@@ -104,7 +127,8 @@ class FileCheckpointer:
             path = self.path(part, epoch)
             if path.exists():
                 self.log.info(SOURCE, f"Removing checkpoint {path}")
-                path.unlink(missing_ok=True)
+                with self._explained(f"remove {path.name} from"):
+                    path.unlink(missing_ok=True)
 
     def epochs(self) -> list[int]:
         """The epochs that are whole, the newest last."""
@@ -114,6 +138,28 @@ class FileCheckpointer:
     def newest(self) -> int | None:
         """The newest whole epoch; None when there is none."""
         return max(self.epochs(), default=None)
+
+    def check_kind(self, where: str) -> None:
+        """Refuse to resume where only another recorder has left whole epochs.
+
+        Why: the run would begin anew, and set aside what people want to go on from.
+        """
+        if self.epochs():
+            return
+        kinds: dict[str, dict[int, int]] = {}
+        for epoch, path in self._files():
+            count = kinds.setdefault(path.name.partition(".")[2], {})
+            count[epoch] = count.get(epoch, 0) + 1
+        for kind, count in sorted(kinds.items()):
+            whole = sorted(e for e, files in count.items() if files == len(PARTS))
+            if whole and kind in RECORDERS:
+                raise TrainingError(
+                    where,
+                    f"the checkpoints here are .{kind}, not .{self.recorder.extension}",
+                    [("whole", self._list(whole)), ("folder", str(self.directory))],
+                    "the recorder that wrote them, such as with_file_checkpointer("
+                    f"{RECORDERS[kind]}()); or leave out checkpoint() to begin anew",
+                )
 
     def path(self, part: str, epoch: int) -> Path:
         """The file of one part of an epoch."""

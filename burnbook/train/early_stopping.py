@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from burnbook.cures import explains_call
 from burnbook.errors import ConfigError
-from burnbook.train.events import Aggregate, Direction, EventStore, Split, better
+from burnbook.train.events import (
+    Aggregate,
+    Direction,
+    EventStore,
+    Split,
+    better,
+    check_choices,
+)
 from burnbook.train.metric import Metric, metric_name
 
 
@@ -22,6 +30,12 @@ class NoImprovementSince:
                 f"n_epochs = {self.n_epochs} would stop before anything can improve",
                 cure="n_epochs=1 or more",
             )
+
+
+CALL = (
+    "MetricEarlyStoppingStrategy(LossMetric(), Aggregate.Mean, Direction.Lowest, "
+    "Split.Valid, StoppingCondition.NoImprovementSince(n_epochs=2))"
+)
 
 
 class StoppingCondition:
@@ -73,6 +87,7 @@ class MetricEarlyStoppingStrategy(EarlyStoppingStrategy):
                                     NoImprovementSince(n_epochs=2))
     """
 
+    @explains_call("MetricEarlyStoppingStrategy", CALL)
     def __init__(
         self,
         metric: str | Metric | type[Metric],
@@ -81,6 +96,12 @@ class MetricEarlyStoppingStrategy(EarlyStoppingStrategy):
         split: Split,
         condition: NoImprovementSince,
     ) -> None:
+        where = "MetricEarlyStoppingStrategy"
+        check_choices(where, aggregate, direction, split)
+        if not hasattr(condition, "n_epochs"):
+            what = f"{condition!r} is not a condition to stop"
+            cure = "StoppingCondition.NoImprovementSince(n_epochs=2)"
+            raise ConfigError(where, what, cure=cure)
         self.metric = metric_name(metric)
         self.aggregate, self.direction, self.split = aggregate, direction, split
         self.condition = condition

@@ -10,6 +10,7 @@ in `<dir>/test/<name>/epoch-1`.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 from contextlib import closing
@@ -31,11 +32,12 @@ from burnbook.train.logger import (
 )
 from burnbook.train.loop import batches_of, on_device
 from burnbook.train.metric import Metric, MetricMetadata, MetricState
+from burnbook.train.metric.naming import FORBIDDEN, LONGEST, RESERVED
 from burnbook.train.options import several
 from burnbook.train.plan import Measured
 from burnbook.train.renderer import MetricsRenderer, TrainingProgress, choose
 from burnbook.train.renderer.plain import metrics_line
-from burnbook.train.watch import adapted
+from burnbook.train.watch import adapted, as_entry
 
 SOURCE = "burn_train::evaluator"
 
@@ -156,7 +158,9 @@ class Evaluator:
     def eval(self, name: str, loader: Any) -> Evaluation:
         """Walk through the data once; the batches never change the model."""
         tag = str(name).strip().replace(" ", "-").lower()
-        if not tag or set(tag) & set('/\\:*?"<>|') or tag.strip(".") == "":
+        plain = tag.isprintable() and len(tag.encode()) <= LONGEST
+        plain = plain and not RESERVED.match(tag)
+        if not plain or FORBIDDEN.intersection(tag) or tag.strip(".") == "":
             raise TrainingError(
                 "Evaluator.eval",
                 f"{name!r} cannot name a folder of logs",
@@ -181,12 +185,16 @@ class Evaluator:
             if plan.with_summary:
                 renderer.summary(EvaluationSummary(found))
         except BaseException as error:
-            diary.error(SOURCE, f"PANIC => {type(error).__name__}: {error}")
+            with contextlib.suppress(OSError, TrainingError):  # of a full disk
+                diary.error(SOURCE, f"PANIC => {type(error).__name__}: {error}")
+                store.close()
             raise
         finally:
-            store.close()
-            renderer.close()
-            diary.close()
+            try:
+                store.close()
+            finally:
+                renderer.close()
+                diary.close()
         return found
 
     def _walk(
@@ -197,13 +205,14 @@ class Evaluator:
         store.start_epoch(1, Split.Test)
         for metric, _ in self.metrics:
             metric.clear()
-        batches = batches_of(loader, 1, "test")
+        batches = batches_of(loader, 1, "test", control)
         with closing(batches):
             for iteration, batch, progress in batches:
                 item = self.model.valid_step(batch)
                 metadata = MetricMetadata(progress, 1, 1, iteration, None)
                 for metric, plotted in self.metrics:
-                    entry = metric.update(adapted(item, metric), metadata)
+                    given = metric.update(adapted(item, metric), metadata)
+                    entry = as_entry(metric, given)
                     store.log(Split.Test, entry)
                     value = metric.value() if plotted else None
                     renderer.update_test(name, MetricState(entry, value))

@@ -6,9 +6,12 @@ the loggers, so a resumed run knows the epochs it has not seen itself.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from enum import Enum
+from typing import Any
 
+from burnbook.errors import ConfigError
 from burnbook.train.logger import MetricLogger
 from burnbook.train.metric import Metric, MetricEntry, NumericEntry, metric_name
 
@@ -32,6 +35,20 @@ class Split(Enum):
     Train = "train"
     Valid = "valid"
     Test = "test"
+
+
+def check_choices(where: str, aggregate: Any, direction: Any, split: Any) -> None:
+    """Refuse what is not one of the choices that a strategy has."""
+    for given, choices in (
+        (aggregate, Aggregate),
+        (direction, Direction),
+        (split, Split),
+    ):
+        if not isinstance(given, choices):
+            names = [f"{choices.__name__}.{choice.name}" for choice in choices]
+            meant = [name for name in names if str(given).title() in name.split(".")]
+            what = f"{given!r} is not {' or '.join(names)}"
+            raise ConfigError(where, what, cure=" or ".join(meant or names))
 
 
 def mean(entries: Sequence[NumericEntry]) -> float | None:
@@ -97,9 +114,10 @@ class EventStore:
 
     def close(self) -> None:
         """Training is over."""
-        for loggers in self.loggers.values():
-            for logger in loggers:
-                logger.close()
+        with contextlib.ExitStack() as stack:  # each of them, whatever another raises
+            for loggers in self.loggers.values():
+                for logger in loggers:
+                    stack.callback(logger.close)
 
     def entries(self, name: str, epoch: int, split: Split) -> list[NumericEntry]:
         """What was logged for a metric in an epoch, batch by batch."""

@@ -71,6 +71,7 @@ class Keeper:
             )
         if resume.epoch is not None:
             return [resume.epoch]
+        self.files.check_kind("checkpoint")
         return self.files.epochs()[::-1]
 
     def _check_epoch(self, epoch: int) -> None:

@@ -19,14 +19,19 @@ from collections.abc import Generator
 from types import FrameType
 from typing import Any
 
+from burnbook.cures import explains_arguments, explains_call
+from burnbook.data.workers import check_main
 from burnbook.errors import TrainingError
 from burnbook.optim import as_scheduler
+from burnbook.other_names import answers
 from burnbook.train.interrupter import SECONDS_BETWEEN_LOOKS, Interrupter
+from burnbook.train.live import LiveRun, default_name, registered
 from burnbook.train.loop import Fit
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
 
 
+@answers("Learner")
 class Learner:
     """A model with everything that trains it; made by `LearnerBuilder.build`.
 
@@ -65,18 +70,24 @@ class Learner:
         """The handle that stops or pauses the training."""
         return self.plan.control
 
-    def fit(self, train: Any, valid: Any) -> Any:
-        """Train, and return the model; Ctrl-C stops cleanly, a second one at once."""
-        with self._alone(), _interrupt_stops(self.interrupter):
-            return self._run(train, valid, "fit").model
+    @explains_call("Learner.fit", "fit(train, valid), two loaders of batches")
+    @explains_arguments("Learner.fit")
+    def fit(self, train: Any, valid: Any, *, replace: bool = False) -> Any:
+        """Train, and return the model; Ctrl-C stops cleanly, a second one at once.
 
-    async def fit_async(self, train: Any, valid: Any) -> Any:
+        replace: stop what this process already trains into the same folder, and wait
+        for its end; without, that is a TrainingError. In all three ways to train.
+        """
+        with self._alone("fit", replace) as run, _interrupt_stops(self.interrupter):
+            return _as_result(self._run(train, valid, run).model)
+
+    async def fit_async(self, train: Any, valid: Any, *, replace: bool = False) -> Any:
         """Train in a thread while the caller's event loop goes on; cancelling stops.
 
         Why: a cancelled fit still returns the model so far, as an interrupted one
         does: hours of training must not vanish in an exception.
         """
-        handle = self._launch(train, valid, "await")
+        handle = self._launch(train, valid, "await", replace)
         while not handle.done:
             try:
                 await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
@@ -89,46 +100,61 @@ class Learner:
                     task.uncancel()
         return handle.wait()
 
-    def start(self, train: Any, valid: Any) -> TrainingHandle:
-        """Train in a thread and return at once; `handle.wait()` gives the model."""
-        return self._launch(train, valid, "thread")
+    @explains_call("Learner.start", "start(train, valid), two loaders of batches")
+    def start(self, train: Any, valid: Any, *, replace: bool = False) -> TrainingHandle:
+        """Train in a thread and return at once; `handle.wait()` gives the model.
+
+        replace: stop what this process already trains into the same folder first, as
+        when a notebook's cell runs again; without, that is a TrainingError.
+        """
+        return self._launch(train, valid, "thread", replace)
 
     def __repr__(self) -> str:
         count = self._plan.num_epochs if self._plan else 0
         epochs = f", {count} epoch{'s' * (count != 1)}" if self._plan else ""
         return f"Learner({type(self.model).__name__}{epochs})"
 
-    def _launch(self, train: Any, valid: Any, mode: str) -> TrainingHandle:
-        alone = self._alone()
-        alone.__enter__()
-        return TrainingHandle(
-            lambda here: self._run(train, valid, "fit" if here else mode),
-            self.interrupter,
-            alone,
-        )
+    def _launch(
+        self, train: Any, valid: Any, mode: str, replace: bool
+    ) -> TrainingHandle:
+        alone = self._alone(mode, replace)
+        run = alone.__enter__()
 
-    def _run(self, train: Any, valid: Any, mode: str) -> TrainingResult:
-        fit = Fit(self.plan, self.model, self.optim, self.lr_scheduler, mode)
+        def work(here: bool) -> TrainingResult:
+            run.mode = "fit" if here else mode
+            return self._run(train, valid, run)
+
+        return TrainingHandle(work, run, alone)
+
+    def _run(self, train: Any, valid: Any, run: LiveRun) -> TrainingResult:
+        run.thread = threading.current_thread()
+        fit = Fit(self.plan, self.model, self.optim, self.lr_scheduler, run)
         try:
             return fit.run(train, valid)
         finally:
-            self.result = fit.result
+            self.result = run.result = fit.result
 
     @contextlib.contextmanager
-    def _alone(self) -> Generator[None]:
+    def _alone(self, mode: str, replace: bool) -> Generator[LiveRun]:
         """One training at a time; what was asked of the one before is forgotten."""
-        if not self._busy.acquire(blocking=False):
+        check_main("Learner.fit")
+        if self._busy.locked() and not replace:
             raise TrainingError(
                 "Learner.fit",
                 "this learner is already training",
                 cure="wait for it, stop it with learner.interrupter.stop(), "
                 "or build another learner",
             )
-        try:
-            self.interrupter.reset()
-            yield
-        finally:
-            self._busy.release()
+        plan, control = self.plan, self.interrupter
+        name = plan.name or default_name(plan.directory)
+        with (
+            registered(
+                name, plan.directory, control, mode, writes=plan.writes, replace=replace
+            ) as run,
+            self._busy,
+        ):
+            control.reset()
+            yield run
 
 
 class TrainingHandle:
@@ -137,8 +163,9 @@ class TrainingHandle:
     Where no thread can be started, as in a browser, the caller has trained already.
     """
 
-    def __init__(self, work: Any, control: Interrupter, alone: Any) -> None:
-        self.control = control
+    def __init__(self, work: Any, run: LiveRun, alone: Any) -> None:
+        self.control = control = run.control
+        self.name = run.name
         self._work, self._alone = work, alone
         self._result: TrainingResult | None = None
         self._error: BaseException | None = None
@@ -181,7 +208,7 @@ class TrainingHandle:
                 self._thread.join(SECONDS_BETWEEN_LOOKS)
         if self._error is not None:
             raise self._error
-        return self._result.model if self._result else None
+        return _as_result(self._result.model) if self._result else None
 
     def stop(self, reason: str = "stopped") -> None:
         """End the training after the batch that runs now."""
@@ -202,6 +229,13 @@ class TrainingHandle:
     def __repr__(self) -> str:
         state = "paused" if self.control.paused else "running"
         return f"TrainingHandle({'done' if self.done else state})"
+
+
+def _as_result(model: Any) -> Any:
+    """The model, which is also its own `.model`: newer Burn's fit gives a result."""
+    if not hasattr(model, "model"):
+        object.__setattr__(model, "model", model)
+    return model
 
 
 @contextlib.contextmanager

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import IO
 
 from burnbook.errors import TrainingError
-from burnbook.files import sync_folder
+from burnbook.files import NotRegularError, open_regular, open_text, sync_folder
 from burnbook.train.metric import MetricEntry, NumericEntry
+from burnbook.train.metric.naming import log_file
 
 SECONDS_BETWEEN_FLUSHES = 0.5
 
@@ -114,30 +115,36 @@ class FileMetricLogger(MetricLogger):
     def _open(self, name: str) -> IO[str]:
         path = self.path(name, self.epoch)
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.files[name] = path.open("w", encoding="utf-8", newline="\n")
+        self.files[name] = open_text(path, "w")
         return self.files[name]
 
     def end_epoch(self, epoch: int) -> None:
         """Force every line to the disk: a power cut leaves the whole epoch."""
-        for name, file in self.files.items():
-            try:
+        path = self.directory / f"epoch-{epoch}"
+        try:
+            for name, file in self.files.items():
+                path = self.path(name, epoch)
                 file.flush()
                 os.fsync(file.fileno())
-            except OSError as cause:
-                raise _cannot_log(self.path(name, epoch), cause) from None
-        if self.files:
-            sync_folder(self.directory / f"epoch-{epoch}")
-            sync_folder(self.directory)
+            if self.files:
+                path = path.parent
+                sync_folder(path)
+                sync_folder(self.directory)
+        except OSError as cause:
+            raise _cannot_log(path, cause) from None
         self.close()
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files, all of them even if the disk takes no more of one."""
         files, self.files = self.files, {}
+        trouble: TrainingError | None = None
         for name, file in files.items():
             try:
                 file.close()
             except OSError as cause:
-                raise _cannot_log(self.path(name, self.epoch), cause) from None
+                trouble = trouble or _cannot_log(self.path(name, self.epoch), cause)
+        if trouble is not None:
+            raise trouble from None
 
     def read_numeric(self, name: str, epoch: int) -> list[NumericEntry]:
         """The entries of a metric in an epoch; a line that is no entry raises.
@@ -145,12 +152,17 @@ class FileMetricLogger(MetricLogger):
         Why: a last line without its end was cut off when a run was killed, and
         "95.8" may have been the start of "95.83,24", so it does not count.
         """
-        if name in self.files and epoch == self.epoch:
-            self.files[name].flush()
+        path = self.path(name, epoch)
         try:
-            text = self.path(name, epoch).read_text(encoding="utf-8")
+            if name in self.files and epoch == self.epoch:
+                self.files[name].flush()
+            with open_text(path, "r", errors="replace") as file:
+                text = file.read()
         except FileNotFoundError:
             return []
+        except OSError as cause:
+            what = f"the log cannot be read: {cause.strerror or cause}"
+            raise TrainingError(f"read {path}", what) from None
         whole = text[: text.rfind("\n") + 1]
         return [NumericEntry.deserialize(line) for line in whole.splitlines()]
 
@@ -163,7 +175,7 @@ class FileMetricLogger(MetricLogger):
 
     def path(self, name: str, epoch: int) -> Path:
         """The file of a metric in an epoch."""
-        return self.directory / f"epoch-{epoch}" / f"{name.replace(' ', '_')}.log"
+        return self.directory / f"epoch-{epoch}" / log_file(name)
 
 
 class FileApplicationLogger:
@@ -175,6 +187,7 @@ class FileApplicationLogger:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.file: IO[str] | None = None
+        self.broken = False  # the disk takes no more
         self.flushed = time.monotonic()
 
     def info(self, source: str, message: str) -> None:
@@ -192,6 +205,8 @@ class FileApplicationLogger:
         self.flush()
 
     def _write(self, level: str, source: str, message: str) -> None:
+        if self.broken:
+            return
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         try:
             if self.file is None:
@@ -202,26 +217,40 @@ class FileApplicationLogger:
             if now - self.flushed > SECONDS_BETWEEN_FLUSHES:
                 self.flush()
         except OSError as cause:
-            raise _cannot_log(self.path, cause) from None
+            self._give_up(cause)
+
+    def _give_up(self, cause: OSError) -> None:
+        """Say that the disk takes no more; the lines after it are lost, silently.
+
+        Why: what ended a training is said once, and saying it must not fail again.
+        """
+        self.close()
+        self.broken = True
+        raise _cannot_log(self.path, cause) from None
 
     def _open(self) -> IO[str]:
         """The file, ready for a new line, also where a killed run left half of one."""
-        with self.path.open("ab+") as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                if file.read() != b"\n":
-                    file.write(b"\n")
-        return self.path.open("a", encoding="utf-8", newline="\n")
+        file = open_text(self.path, "a")
+        if size := file.tell():
+            with open_regular(self.path, TrainingError) as before:
+                before.seek(size - 1)
+                if before.read() != b"\n":
+                    file.write("\n")
+        return file
 
     def flush(self) -> None:
         """Put every line on the disk."""
         self.flushed = time.monotonic()
         if self.file is not None:
-            self.file.flush()
+            try:
+                self.file.flush()
+            except OSError as cause:
+                self._give_up(cause)
 
     def close(self) -> None:
         """Close the file; a later line opens it again."""
         file, self.file = self.file, None
+        self.broken = False
         if file is not None:
             with contextlib.suppress(OSError):
                 file.close()
@@ -238,9 +267,12 @@ class SilentApplicationLogger(FileApplicationLogger):
 
 
 def _cannot_log(path: Path, cause: OSError) -> TrainingError:
+    cure = "free some space or pick another folder, then resume with checkpoint()"
+    if isinstance(cause, NotRegularError):
+        cure = "move it away or pick another folder, then resume with checkpoint()"
     return TrainingError(
         f"write {path}",
         cause.strerror or str(cause),
         ["the checkpoints of the epochs before are kept"],
-        "free some space or pick another folder, then resume with checkpoint()",
+        cure,
     )

@@ -10,9 +10,11 @@ What measures and shows is in `watch.py`, what saves in `keep.py`.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import time
+import warnings
 from collections.abc import Generator
 from contextlib import closing
 from typing import Any
@@ -20,15 +22,19 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend import Backend
-from burnbook.data import Dataset, Progress
+from burnbook.data import DataLoader, Dataset, Progress
+from burnbook.data.workers import PATIENCE
 from burnbook.errors import DataError, TrainingError
 from burnbook.optim import GradientsAccumulator
 from burnbook.random import use_stream
 from burnbook.train.blame import Moment, check_loss, loss_of
 from burnbook.train.checkpoint import opened
+from burnbook.train.demands import no_rate, restarted
 from burnbook.train.events import Split
+from burnbook.train.interrupter import Interrupter
 from burnbook.train.keep import Keeper
-from burnbook.train.life import LIFE, began, ended
+from burnbook.train.life import LIFE, NAME, began, ended
+from burnbook.train.live import LiveRun
 from burnbook.train.output import TrainOutput
 from burnbook.train.parallel import Devices
 from burnbook.train.plan import TrainingPlan
@@ -36,24 +42,24 @@ from burnbook.train.renderer import TrainingResult
 from burnbook.train.watch import Watcher
 
 SOURCE = "burn_train::learner::epoch"
+INFINITE = float("inf")
 
 
 class Fit:
     """One training, from its first epoch to its result."""
 
     def __init__(
-        self, plan: TrainingPlan, model: Any, optim: Any, scheduler: Any, mode: str
+        self, plan: TrainingPlan, model: Any, optim: Any, scheduler: Any, live: LiveRun
     ) -> None:
-        self.plan, self.control = plan, plan.control
+        self.plan, self.control, self.live = plan, plan.control, live
         self.devices = Devices(plan.devices or model.devices(), plan.checkpointing)
         self.paradigm = plan.paradigm or self.devices
         self.model = model.fork(self.devices.main)
         self.optim = copy.deepcopy(optim)  # the next fit starts from the same state
         self.scheduler = copy.deepcopy(scheduler)
-        self.mode = mode
         self.began = time.monotonic()
         self.epochs_done = 0
-        self.watcher = Watcher(plan, mode)
+        self.watcher = Watcher(plan, live)
         self.keeper = Keeper(plan, self.watcher.store, self.watcher.renderer.saved)
         self.result: TrainingResult | None = None
 
@@ -65,8 +71,12 @@ class Fit:
     def _run(self, train: Any, valid: Any) -> TrainingResult:
         watcher, diary = self.watcher, self.plan.diary
         text = str(self.model)
-        diary.info("burn_train::learner::train_val", f"Fitting the model:\n {text}")
+        failed: BaseException | None = None
+        given = (train, valid)
         try:
+            diary.info("burn_train::learner::train_val", f"Fitting the model:\n {text}")
+            if self.plan.name:
+                diary.info(NAME, self.plan.name)
             start = self._resume()
             diary.info(LIFE, began(start, self.plan.num_epochs))
             train = on_device(train, self.devices.main)
@@ -80,14 +90,28 @@ class Fit:
             result = self._end()
             watcher.finish(result, text)
         except BaseException as error:
-            name = type(error).__name__
-            diary.error("burn_train::learner", f"PANIC => {name}: {error}")
-            self._end(f"{name}: {str(error).partition(chr(10))[0]}")
+            failed = error
+            self._fail(error)
             raise
         finally:
-            watcher.close()
-            diary.close()
+            end_workers((train, valid), given, failed)
+            try:
+                watcher.close()
+            except (OSError, TrainingError):  # the disk, of which was told already
+                if failed is None:
+                    raise
+            finally:
+                diary.close()
         return result
+
+    def _fail(self, error: BaseException) -> None:
+        """Keep the model so far, and write down what ended the training if possible."""
+        name = type(error).__name__
+        with contextlib.suppress(OSError, TrainingError):
+            text = f"PANIC => {name}: {error}"
+            self.plan.diary.error("burn_train::learner", text)
+        with contextlib.suppress(OSError, TrainingError):
+            self._end(f"{name}: {str(error).partition(chr(10))[0]}")
 
     def _resume(self) -> int:
         """Load the checkpoint to go on from; returns the first epoch to train."""
@@ -106,7 +130,6 @@ class Fit:
 
     def _end(self, failure: str | None = None) -> TrainingResult:
         why = failure or self.control.reason
-        self.plan.diary.info(LIFE, ended(self.epochs_done, self.plan.num_epochs, why))
         self.result = TrainingResult(
             self.model,
             self.watcher.history,
@@ -114,7 +137,9 @@ class Fit:
             self.epochs_done,
             time.monotonic() - self.began,
             str(self.plan.directory),
+            self.live.name,
         )
+        self.plan.diary.info(LIFE, ended(self.epochs_done, self.plan.num_epochs, why))
         return self.result
 
     def _epoch(self, epoch: int, train: Any, valid: Any) -> bool:
@@ -143,11 +168,11 @@ class Fit:
         watcher.start_epoch(epoch, Split.Train)
         group = self.paradigm.group * plan.accumulation
         sums, waiting = GradientsAccumulator(), 0
-        batches = batches_of(loader, epoch, "training")
+        batches = batches_of(loader, epoch, "training", self.control)
         steps = self.paradigm.steps(batches, lambda: self.model)
         with closing(batches), closing(steps):
             for iteration, batch, output, progress in steps:
-                lr = self.scheduler.step()
+                lr = self._rate(epoch, iteration)
                 info(SOURCE, f"Iteration {iteration}")
                 grads = check_output(self.model, output).grads
                 if not math.isfinite(loss_of(output.item)):
@@ -168,13 +193,25 @@ class Fit:
                     break
         watcher.end_epoch(epoch, Split.Train)
 
+    def _rate(self, epoch: int, iteration: int) -> float:
+        """The learning rate of this step; once a word if the schedule starts again."""
+        before = getattr(self.scheduler, "restarts", 0)
+        lr = self.scheduler.step()
+        if not 0.0 <= lr < INFINITE:
+            raise no_rate(self.scheduler, lr, epoch, iteration)
+        if before == 0 and getattr(self.scheduler, "restarts", 0):
+            text = restarted(self.scheduler, epoch, iteration)
+            self.plan.diary.warn(SOURCE, text)
+            warnings.warn(text, stacklevel=2)
+        return lr
+
     def _valid(self, epoch: int, loader: Any) -> None:
         """All batches of the validation split, without gradients and dropout."""
         watcher = self.watcher
         self.plan.diary.info(SOURCE, f"Executing validation step for epoch {epoch}")
         watcher.start_epoch(epoch, Split.Valid)
         model = self.model.valid()
-        batches = batches_of(loader, epoch, "validation")
+        batches = batches_of(loader, epoch, "validation", self.control)
         with closing(batches):
             for iteration, batch, progress in batches:
                 item = model.valid_step(batch)
@@ -224,10 +261,26 @@ def on_device(loader: Any, device: Backend) -> Any:
     return loader if move is None else move(device)
 
 
+def end_workers(
+    loaders: tuple[Any, Any], given: tuple[Any, Any], failed: BaseException | None
+) -> None:
+    """End the workers of the loaders that the training has made for its devices.
+
+    Those at work are waited for, unless somebody has pressed Ctrl-C twice.
+    """
+    for loader, own in zip(loaders, given, strict=True):
+        if loader is not own and isinstance(loader, DataLoader):
+            forced = isinstance(failed, KeyboardInterrupt)
+            loader.close(0.0 if forced else PATIENCE)
+
+
 def batches_of(
-    loader: Any, epoch: int, name: str
+    loader: Any, epoch: int, name: str, control: Interrupter | None = None
 ) -> Generator[tuple[int, Any, Progress], None, None]:
-    """The batches of an epoch: the number, the batch, the progress after it."""
+    """The batches of an epoch: the number, the batch, the progress after it.
+
+    It ends when it is stopped while workers make the next batch, even if they hang.
+    """
     if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
         what = f"{type(loader).__name__} is not a loader of batches"
         cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
@@ -236,6 +289,9 @@ def batches_of(
     if set_epoch is not None:
         set_epoch(epoch)
     walk = iter(loader)
+    stop_when = getattr(walk, "stop_when", None)
+    if stop_when is not None and control is not None:
+        stop_when(control.should_stop)
     progress = getattr(walk, "progress", None)
     total = len(loader) if progress is None and hasattr(loader, "__len__") else 0
     count = 0
@@ -248,7 +304,7 @@ def batches_of(
         close = getattr(walk, "close", None)
         if close is not None:
             close()  # ends the loader's workers at once
-    if not count:
+    if not count and not (control is not None and control.should_stop()):
         raise DataError(
             f"{name} data",
             f"the loader gave no batch in epoch {epoch}",

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from burnbook.backend import Backend
+from burnbook.cures import explains_call
 from burnbook.errors import ConfigError
 from burnbook.record import BurnpackRecorder, SafetensorsRecorder
-from burnbook.train.demands import add_metric, count, needs
+from burnbook.train.demands import add_metric, check_watched, count, needs
 from burnbook.train.early_stopping import EarlyStoppingStrategy
+from burnbook.train.events import Split
 from burnbook.train.folder import check_folder
 from burnbook.train.interrupter import Interrupter
+from burnbook.train.live import checked_name
 from burnbook.train.logger import (
     FileApplicationLogger,
     FileMetricLogger,
@@ -37,9 +40,19 @@ class TrainingOptions:
     def __init__(self, directory: str | Path) -> None:
         self._plan = TrainingPlan(Path(directory), strategy=default_strategy())
         self._loggers: tuple[list[MetricLogger], list[MetricLogger]] = ([], [])
+        self._watching: list[tuple[str, Any]] = []  # options, and their strategies
         self._diary: FileApplicationLogger | None = FileApplicationLogger(
             Path(directory) / "experiment.log"
         )
+
+    def name(self, name: str) -> Self:
+        """Name the run: on dashboards, in its diary and in a RunStore.
+
+        At most 80 characters in one line. Without, it is called after its folder. A
+        second run of a name that trains already is called `name 2`.
+        """
+        self._plan.name = checked_name(f"{type(self).__name__}.name", name)
+        return self
 
     def metric_train(self, metric: Metric) -> Self:
         """Show and log a metric in training."""
@@ -156,6 +169,9 @@ class TrainingOptions:
         self._plan.resume = Resume(epoch)
         return self
 
+    @explains_call(
+        "with_file_checkpointer", "with_file_checkpointer(CompactRecorder())"
+    )
     def with_file_checkpointer(self, recorder: Any) -> Self:
         """Save model, optimizer and scheduler after epochs, with this recorder.
 
@@ -186,14 +202,14 @@ class TrainingOptions:
         option, cure = "with_checkpointing_strategy", "KeepLastNCheckpoints(2)"
         needs(self, option, strategy, "checkpointing", cure)
         self._plan.strategy = strategy
-        return self
+        return self._watch(option, strategy)
 
     def early_stopping(self, strategy: EarlyStoppingStrategy) -> Self:
         """Stop when a strategy says so, such as MetricEarlyStoppingStrategy."""
-        cure = "a MetricEarlyStoppingStrategy"
-        needs(self, "early_stopping", strategy, "should_stop", cure)
+        option, cure = "early_stopping", "a MetricEarlyStoppingStrategy"
+        needs(self, option, strategy, "should_stop", cure)
         self._plan.early_stopping = strategy
-        return self
+        return self._watch(option, strategy)
 
     def with_application_logger(self, logger: FileApplicationLogger | None) -> Self:
         """Keep the diary elsewhere than in `experiment.log`; None keeps none."""
@@ -219,8 +235,25 @@ class TrainingOptions:
         add_metric(self, metrics, metric, plotted)
         return self
 
+    def _watch(self, option: str, strategy: Any) -> Self:
+        """Remember to check, when all metrics are known, that it finds what it needs.
+
+        Why: only what somebody chose. The default strategy does without a loss.
+        """
+        others = [pair for pair in self._watching if pair[0] != option]
+        self._watching = [*others, (option, strategy)]
+        return self
+
     def _ready(self) -> TrainingPlan:
         """The plan with its loggers, once it is clear that they can write."""
+        measured = {
+            Split.Train: [metric for metric, _ in self._plan.train_metrics],
+            Split.Valid: [metric for metric, _ in self._plan.valid_metrics],
+        }
+        loggers = dict(zip(measured, self._loggers, strict=True))
+        for option, strategy in self._watching:
+            where = f"{type(self).__name__}.{option}"
+            check_watched(where, strategy, measured, loggers)
         plan, folder = self._plan, self._plan.directory
         writes_logs = (
             self._diary is not None or plan.train_metrics or plan.valid_metrics

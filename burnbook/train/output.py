@@ -79,13 +79,18 @@ class Adaptor:
         return moved
 
     def adapt(self, into: type | None) -> Any:
-        """This item as the input `into`; a metric without input gets None."""
+        """This item as the input `into`; a metric without input gets None.
+
+        A metric whose input is the item's own class reads the item itself.
+        """
         if into is None:
             return None
         for base in type(self).__mro__:
             make = base.__dict__.get("adapts", {}).get(into)
             if make is not None:
                 return make(self)
+        if isinstance(self, into):
+            return self
         bases = [base.__dict__.get("adapts", {}) for base in type(self).__mro__]
         known = [kind.__name__ for table in bases for kind in table]
         raise TrainingError(

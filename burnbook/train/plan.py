@@ -11,6 +11,7 @@ from burnbook.train.early_stopping import EarlyStoppingStrategy
 from burnbook.train.interrupter import Interrupter
 from burnbook.train.logger import (
     FileApplicationLogger,
+    FileMetricLogger,
     MetricLogger,
     SilentApplicationLogger,
 )
@@ -35,6 +36,7 @@ class TrainingPlan:
 
     directory: Path
     strategy: CheckpointingStrategy
+    name: str = ""  # of the run; "" is the last part of the folder
     train_metrics: list[Measured] = field(default_factory=list[Measured])
     valid_metrics: list[Measured] = field(default_factory=list[Measured])
     train_loggers: list[MetricLogger] = field(default_factory=list[MetricLogger])
@@ -52,3 +54,17 @@ class TrainingPlan:
     early_stopping: EarlyStoppingStrategy | None = None
     control: Interrupter = field(default_factory=Interrupter)
     summary: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether the training writes anything into its artifact directory."""
+        places: list[Path] = []
+        if not isinstance(self.diary, SilentApplicationLogger):
+            places.append(self.diary.path)
+        if self.train_metrics or self.valid_metrics:
+            logs = [*self.train_loggers, *self.valid_loggers]
+            places += [
+                log.directory for log in logs if isinstance(log, FileMetricLogger)
+            ]
+        inside = (self.directory in (place, *place.parents) for place in places)
+        return self.recorder is not None or any(inside)

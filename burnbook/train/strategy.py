@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from burnbook.cures import explains_call
 from burnbook.errors import ConfigError
-from burnbook.train.events import Aggregate, Direction, EventStore, Split
+from burnbook.train.events import (
+    Aggregate,
+    Direction,
+    EventStore,
+    Split,
+    check_choices,
+)
 from burnbook.train.metric import LossMetric, Metric, metric_name
 
 
@@ -65,6 +72,12 @@ class KeepLastNCheckpoints(CheckpointingStrategy):
         return f"KeepLastNCheckpoints({self.count})"
 
 
+CALL = (
+    "MetricCheckpointingStrategy(LossMetric(), Aggregate.Mean, Direction.Lowest, "
+    "Split.Valid)"
+)
+
+
 class MetricCheckpointingStrategy(CheckpointingStrategy):
     """Keep the epoch in which a metric was best.
 
@@ -74,6 +87,7 @@ class MetricCheckpointingStrategy(CheckpointingStrategy):
         MetricCheckpointingStrategy(Loss, Mean, Lowest, Valid)
     """
 
+    @explains_call("MetricCheckpointingStrategy", CALL)
     def __init__(
         self,
         metric: str | Metric | type[Metric],
@@ -81,6 +95,7 @@ class MetricCheckpointingStrategy(CheckpointingStrategy):
         direction: Direction,
         split: Split,
     ) -> None:
+        check_choices("MetricCheckpointingStrategy", aggregate, direction, split)
         self.metric = metric_name(metric)
         self.aggregate, self.direction, self.split = aggregate, direction, split
         self.best: int | None = None

@@ -16,6 +16,7 @@ from burnbook.errors import TrainingError
 from burnbook.train.events import mean
 from burnbook.train.logger import FileMetricLogger
 from burnbook.train.numbers import fixed_float, scientific_float
+from burnbook.train.runs.diary import read_diary
 
 RULE = "=" * 24
 
@@ -39,7 +40,8 @@ class SummaryRow:
 class LearnerSummary:
     """The best and worst epoch of every metric.
 
-    `epochs` limits it to the first epochs: what an older run left does not count.
+    epochs: limits it to the first epochs: what an older run left does not count. name:
+    of the run, where it was given one.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class LearnerSummary:
         *,
         epochs: int | None = None,
         model: str | None = None,
+        name: str = "",
     ) -> None:
         folder = Path(directory)
         if not folder.is_dir():
@@ -67,8 +70,12 @@ class LearnerSummary:
                 f"No training or validation artifacts found at: {folder}",
                 cure="a training with metrics and without metric_loggers of your own",
             )
-        self.model = model
-        self.epochs = loggers["Train"].epochs() if epochs is None else epochs
+        self.model, self.name = model, name
+        if epochs is None:
+            life = read_diary(folder / "experiment.log").life
+            logged = loggers["Train"].epochs()
+            epochs = logged if life is None else min(logged, life.last_epoch)
+        self.epochs = epochs
         found = (
             _row(split, metric, logger, self.epochs)
             for split, logger in loggers.items()
@@ -79,6 +86,8 @@ class LearnerSummary:
     def __str__(self) -> str:
         """The text that Burn prints."""
         lines = [f"{RULE} Learner Summary {RULE}"]
+        if self.name:
+            lines.append(f"Run: {self.name}")
         if self.model is not None:
             lines += ["Model:", self.model]
         lines += [f"Total Epochs: {self.epochs}", "", ""]
@@ -94,7 +103,8 @@ class LearnerSummary:
         head = _html_row("th", HEADER)
         body = "".join(_html_row("td", row.cells()) for row in self.rows)
         model = f"<pre>{html.escape(self.model)}</pre>" if self.model else ""
-        title = f"<strong>Learner Summary</strong> · {self.epochs} epochs"
+        run = f" · {html.escape(self.name)}" if self.name else ""
+        title = f"<strong>Learner Summary</strong>{run} · {self.epochs} epochs"
         table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
         return title + model + table
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from burnbook.cures import explains_call
 from burnbook.errors import ConfigError
 from burnbook.train.demands import check_model, check_optimizer
 from burnbook.train.learner import Learner
@@ -42,12 +43,16 @@ class SupervisedTraining(TrainingOptions):
         SupervisedTraining('guide', 10 epochs)
     """
 
+    @explains_call("SupervisedTraining", 'SupervisedTraining("guide", train, valid)')
     def __init__(self, directory: str | Path, train: Any, valid: Any) -> None:
         super().__init__(directory)
         self._train, self._valid = train, valid
 
-    def launch(self, learner: Learner) -> LearningResult:
-        """Train; the result's model is the one for inference, as `model.valid()`."""
+    def launch(self, learner: Learner, *, replace: bool = False) -> LearningResult:
+        """Train; the result's model is the one for inference, as `model.valid()`.
+
+        replace: stop what this process already trains into the same folder first.
+        """
         if not isinstance(learner, Learner):
             raise ConfigError(
                 "SupervisedTraining.launch",
@@ -58,6 +63,6 @@ class SupervisedTraining(TrainingOptions):
         check_optimizer("SupervisedTraining.launch", learner.optim)
         plan = self._ready()
         made = Learner(learner.model, learner.optim, learner.lr_scheduler, plan)
-        model = made.fit(self._train, self._valid)
+        model = made.fit(self._train, self._valid, replace=replace)
         assert made.result is not None
         return LearningResult(model.valid(), plan.renderer, made.result)

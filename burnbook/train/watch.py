@@ -13,7 +13,14 @@ from burnbook.data import Progress
 from burnbook.errors import TrainingError
 from burnbook.train.events import EventStore, Split
 from burnbook.train.history import MetricHistory
-from burnbook.train.metric import Metric, MetricMetadata, MetricState, NumericEntry
+from burnbook.train.live import LiveRun, live_runs
+from burnbook.train.metric import (
+    Metric,
+    MetricEntry,
+    MetricMetadata,
+    MetricState,
+    NumericEntry,
+)
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import (
     MetricsRenderer,
@@ -28,9 +35,10 @@ from burnbook.train.summary import LearnerSummary
 class Watcher:
     """Everything that looks on while a model trains."""
 
-    def __init__(self, plan: TrainingPlan, mode: str) -> None:
-        self.plan, self.mode = plan, mode
+    def __init__(self, plan: TrainingPlan, live: LiveRun) -> None:
+        self.plan, self.live = plan, live
         self.renderer: MetricsRenderer = plan.renderer or choose()
+        live.renderer = self.renderer
         self.store = EventStore(plan.train_loggers, plan.valid_loggers)
         self.history = MetricHistory()
         self.epoch = 0
@@ -57,10 +65,12 @@ class Watcher:
                 start_epoch,
                 self.plan.control,
                 model_text,
-                self.mode,
+                self.live.mode,
                 {metric.name: metric.unit for metric in plotted if metric.unit},
                 notice,
                 self.plan.recorder is not None,
+                self.live.name,
+                bool(self.plan.name) or len(live_runs()) > 1,
             )
         )
 
@@ -106,7 +116,7 @@ class Watcher:
         metadata: MetricMetadata,
         split: Split,
     ) -> MetricState:
-        entry = metric.update(adapted(item, metric), metadata)
+        entry = as_entry(metric, metric.update(adapted(item, metric), metadata))
         self.store.log(split, entry)
         if not plot:
             return MetricState(entry)
@@ -123,6 +133,7 @@ class Watcher:
         for metric, _ in self.metrics[split]:
             entry = metric.compute()
             if entry is not None:
+                as_entry(metric, entry, "compute")
                 self.store.log(split, entry)
                 tell(MetricState(entry))
             metric.clear()
@@ -143,7 +154,11 @@ class Watcher:
             last = self.store.last_epoch
             self.renderer.summary(
                 LearnerSummary(
-                    self.plan.directory, sorted(names), epochs=last, model=model_text
+                    self.plan.directory,
+                    sorted(names),
+                    epochs=last,
+                    model=model_text,
+                    name=self.plan.name,
                 )
             )
 
@@ -190,6 +205,20 @@ def adapted(item: Any, metric: Metric) -> Any:
         f"{type(item).__name__} cannot be adapted to {wanted}",
         cure="an item such as ClassificationOutput(loss, output, targets), "
         "or a subclass of Adaptor of your own",
+    )
+
+
+def as_entry(metric: Metric, entry: Any, method: str = "update") -> MetricEntry:
+    """What a metric gave, if it is an entry as logs and screens need it."""
+    if hasattr(entry, "serialize") and hasattr(entry, "formatted"):
+        return entry
+    cure = "return MetricEntry(self.name, text, line)"
+    if metric.numeric:
+        cure = "return self.state.update(value, count, self.options)"
+    raise TrainingError(
+        f"{type(metric).__name__}.{method}",
+        f"it returned {type(entry).__name__}, not a MetricEntry",
+        cure=cure,
     )
 
 

@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import struct
-import unicodedata
 import zipfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -21,7 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from burnbook.errors import BurnbookError, DataError
-from burnbook.work.places import ARTIFACTS, trouble_with
+from burnbook.files import open_regular, printable
+from burnbook.work.places import ARTIFACTS, folded, trouble_with
 
 LIST = "burnbook-work.json"
 MOST_FILES = 5_000
@@ -57,8 +57,8 @@ def is_saved_work(path: Path) -> bool:
 @contextmanager
 def opened(path: Path) -> Generator[tuple[zipfile.ZipFile, list[Entry]]]:
     """A saved file that was checked: the archive, and what it holds."""
-    where = f"restore {path.name}"
-    with _opened_file(path, where) as file:
+    where = f"restore {printable(path.name)}"
+    with open_regular(path, DataError, where) as file:
         with explained(where):
             _check_end(file, where)
             archive = zipfile.ZipFile(file)
@@ -66,19 +66,6 @@ def opened(path: Path) -> Generator[tuple[zipfile.ZipFile, list[Entry]]]:
             _check_paths(entries, where)
             _check_members(archive, entries, where)
         yield archive, entries
-
-
-@contextmanager
-def _opened_file(path: Path, where: str) -> Generator[IO[bytes]]:
-    try:
-        regular = stat.S_ISREG(path.stat().st_mode)
-        file = open(path, "rb") if regular else None  # noqa: SIM115 - closed below
-    except OSError as cause:
-        raise DataError(where, f"it cannot be opened: {cause.strerror}") from None
-    if file is None:
-        raise DataError(where, "this is not a regular file")
-    with file:
-        yield file
 
 
 @contextmanager
@@ -164,11 +151,6 @@ def _check_paths(entries: list[Entry], where: str) -> None:
             if above in ends or (above in units and above != own):
                 what = f"{entry.path!a} lies inside of another part of it"
                 raise DataError(where, what)
-
-
-def folded(path: str) -> str:
-    """A path as systems compare it that see no difference in some letters."""
-    return unicodedata.normalize("NFC", path).casefold()
 
 
 def _above(path: str) -> list[str]:

@@ -3,20 +3,32 @@
 Work is pages (notebooks and Python files that are not as they came) and units: what
 lies in `artifacts`, and every other folder that a training wrote. A unit comes back
 whole, because half of one training and half of another is none.
+
+A kernel looks for modules in the folder of its page first, and starts by importing
+hundreds of them, some only where they exist. So a Python file there may run as soon as
+a page is opened, whatever its name. Therefore it comes back as text, `helpers.py.txt`,
+unless the reader vouches for the file; and even then not under the name of a module
+that Python or an installed package would import.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import pkgutil
 import re
+import sys
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 
 from burnbook.train.runs.run import is_run
 
 ARTIFACTS = "artifacts"
-PAGES = (".ipynb", ".py")
+PAGE, CODE, AS_TEXT = ".ipynb", ".py", ".py.txt"
+PAGES = (PAGE, CODE, AS_TEXT)
 DEEPEST = 10  # levels of folders
 LONGEST = 240  # characters of a path
 KEPT = {
@@ -24,9 +36,37 @@ KEPT = {
     *(".json", ".jsonl", ".log", ".csv", ".tsv", ".txt", ".md", ".toml", ".html"),
     *(".db", ".sqlite", ".png", ".jpg", ".jpeg", ".svg", ".wav"),
 }
-# Python and Jupyter run these by themselves when they start in a folder.
+# Python, Jupyter and other tools read these by themselves when they start in a folder.
 RUN_BY_THEMSELVES = re.compile(
-    r"(jupyter\w*|ipython\w*)_config\.py|(site|user)customize\.py|conftest\.py"
+    r"(jupyter\w*|ipython\w*)_config\..+|(site|user)customize\.py|conftest\.py"
+    r"|pyproject\.toml|package\.json|overrides\.json"
+)
+# Modules that Python, Jupyter and this library import only where they exist.
+OPTIONAL = frozenset(
+    (
+        *(
+            "burnbook",
+            "burnbook_widgets",
+            "conftest",
+            "cupy",
+            "cupyx",
+            "debugpy",
+            "ipykernel_launcher",
+            "matplotlib",
+        ),
+        *(
+            "numba",
+            "onnx",
+            "onnxruntime",
+            "pandas",
+            "PIL",
+            "plotly",
+            "polars",
+            "psutil",
+        ),
+        *("pydevd", "pynvml", "scipy", "setup", "sitecustomize", "sklearn", "torch"),
+        *("usercustomize", "winloop", "uvloop", "appnope", "readline", "rich", "black"),
+    )
 )
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _ODD = re.compile(r'[\\:*?"<>|]')
@@ -71,7 +111,7 @@ def find_work(folder: Path, shipped: Path, artifacts: bool = True) -> Found:
         top = unit.relative_to(folder).as_posix() if unit else ""
         if top and not artifacts:
             continue
-        if not top and path.suffix not in PAGES:
+        if not top and not path.name.endswith(PAGES):
             continue
         if not top and as_it_came(path, shipped / name):
             continue
@@ -114,11 +154,48 @@ def trouble_with(path: str, unit: str) -> str | None:
         return "its path is too long"
     if unit and not (path == unit or path.startswith(f"{unit}/")):
         return "its path leads elsewhere"
-    ending = PurePosixPath(path).suffix.lower()
-    if ending not in (KEPT if unit else PAGES):
+    name = folded(parts[-1])
+    if not (PurePosixPath(name).suffix in KEPT if unit else name.endswith(PAGES)):
         what = "no training writes" if unit else "no page has"
-        return f"{what} files that end in {ending or 'nothing'}"
-    return "it would run by itself" if RUN_BY_THEMSELVES.fullmatch(parts[-1]) else None
+        return f"{what} files that end in {PurePosixPath(name).suffix or 'nothing'}"
+    return "it would run by itself" if RUN_BY_THEMSELVES.fullmatch(name) else None
+
+
+def folded(path: str) -> str:
+    """A path as systems compare it that see no difference in some letters."""
+    folds = unicodedata.normalize("NFKC", path).casefold()
+    return unicodedata.normalize("NFKC", folds)
+
+
+def is_code(path: str) -> bool:
+    """Whether Python could import a file of this name."""
+    return folded(path).endswith(CODE)
+
+
+def imported_name(path: str) -> str | None:
+    """The first part of a path to a Python file that is the name of a known module.
+
+    Every part counts, because a page, and with it a kernel, may lie in any folder.
+
+    Example:
+        >>> imported_name("examples/Random.py"), imported_name("my_model.py")
+        ('Random', None)
+        >>> imported_name("IPython/__init__.py")
+        'IPython'
+    """
+    *folders, name = path.split("/")
+    parts = [*folders, name[: name.rfind(".")]]
+    return next((part for part in parts if folded(part) in _importable()), None)
+
+
+@functools.cache
+def _importable() -> frozenset[str]:
+    """The names of the modules that an import finds here, or might look for in vain."""
+    found = {*sys.stdlib_module_names, *sys.builtin_module_names, *OPTIONAL}
+    found |= {*metadata.packages_distributions()}
+    elsewhere = [place for place in sys.path if place and place != os.getcwd()]
+    found |= {module.name for module in pkgutil.iter_modules(elsewhere)}
+    return frozenset(folded(name.partition(".")[0]) for name in found)
 
 
 def _sources(folder: Path, shipped: Path) -> Path:

@@ -4,6 +4,8 @@ First the whole file is unpacked beside the pages, in a hidden folder, while siz
 sums are compared. Only then names change: a page or a training that stands in the way
 is kept under another name. When a step fails, those before it are taken back; when the
 program is killed, restoring once more does the rest.
+
+Nothing that comes back runs before its reader runs it: see `places`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,16 @@ from pathlib import Path
 from burnbook.errors import DataError
 from burnbook.files import PathLike, sync_folder
 from burnbook.work.contents import Entry, explained, opened
-from burnbook.work.places import as_it_came
+from burnbook.work.pages import leave_out_what_runs
+from burnbook.work.places import (
+    AS_TEXT,
+    CODE,
+    PAGE,
+    as_it_came,
+    folded,
+    imported_name,
+    is_code,
+)
 from burnbook.work.saving import counted
 
 CHUNK = 1 << 20
@@ -36,7 +47,10 @@ class Restored:
     """What came back.
 
     pages, units: what was written. kept: what stood there before, and its name now.
-    same: how many pages and units were there already.
+    same: how many pages and units were there already. as_text: Python files that came
+    back under a name from which nothing can be imported. shadowing: those of them that
+    have the name of a known module, and that name. without: what was left out of the
+    metadata of pages, because it could run.
     """
 
     folder: Path
@@ -44,6 +58,9 @@ class Restored:
     units: list[str] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
     same: int = 0
+    as_text: dict[str, str] = field(default_factory=dict)
+    shadowing: dict[str, str] = field(default_factory=dict)
+    without: dict[str, list[str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [f"{counted(self.pages, self.units)} came back to {self.folder}"]
@@ -51,16 +68,40 @@ class Restored:
         lines += [f"  kept: {name} as {kept}" for name, kept in self.kept.items()]
         if self.same:
             lines.append(f"  there already, just the same: {self.same}")
-        return "\n".join(lines)
+        for name, left in self.without.items():
+            known = ", ".join(ascii(each[:30])[1:-1] for each in left[:5])
+            lines.append(f"  {name} without metadata that could run: {known}")
+        return "\n".join([*lines, *self._about_code()])
+
+    def _about_code(self) -> list[str]:
+        if not self.as_text:
+            return []
+        lines = ["  Python files came back as text, because a page could run them:"]
+        for name, text in self.as_text.items():
+            known = self.shadowing.get(name)
+            why = f", for Python imports another {known}" if known else ""
+            lines.append(f"    {name} as {text}{why}")
+        if len(self.as_text) > len(self.shadowing):
+            lines += [
+                "  if you saved it yourself: burnbook restore FILE --with-modules",
+                "  if not, read them, and take .txt off those that you trust",
+            ]
+        return lines
 
 
 def restore_work(
-    file: PathLike, *, folder: PathLike, shipped: PathLike | None = None
+    file: PathLike,
+    *,
+    folder: PathLike,
+    shipped: PathLike | None = None,
+    modules: bool = False,
 ) -> Restored:
     """Bring the work of a saved file back to a folder.
 
     shipped: where the chapters lie as they came: a page that was not changed since
-    makes room without being kept.
+    makes room without being kept. modules: bring Python files back as what they are,
+    not as text; only for a file that you saved yourself, because a page may run them as
+    soon as it is opened.
     """
     path, place = Path(file), Path(os.path.realpath(folder))
     where = f"restore {path.name}"
@@ -68,7 +109,8 @@ def restore_work(
     with opened(path) as (archive, entries):
         try:
             place.mkdir(parents=True, exist_ok=True)
-            return _Restoring(where, place, original, archive, entries).run()
+            restoring = _Restoring(where, place, original, archive, entries)
+            return restoring.run(modules)
         except OSError as cause:
             name = Path(cause.filename).name if cause.filename else place
             what = f"{name} cannot be written: {cause.strerror or cause}"
@@ -92,11 +134,13 @@ class _Restoring:
         self.stage = folder / f"{STAGE}{uuid.uuid4().hex}"
         self.done = Restored(folder)
         self.back: list[Callable[[], None]] = []  # how to take the steps back
+        self.names: dict[str, str] = {}  # under which each file comes back
 
-    def run(self) -> Restored:
+    def run(self, modules: bool) -> Restored:
         """Unpack, then change names."""
         remove_abandoned(self.folder)
-        parts = {entry.unit or entry.path: entry for entry in self.entries}
+        self._choose_names(modules)
+        parts = {entry.unit or self.names[entry.path]: entry for entry in self.entries}
         for part, entry in parts.items():
             self._look(part, entry)
         self._look_for_room()
@@ -110,6 +154,32 @@ class _Restoring:
             shutil.rmtree(self.stage, ignore_errors=True)
         return self.done
 
+    def _choose_names(self, modules: bool) -> None:
+        """Give the name of a text to what could be imported and is not here already."""
+        taken = {folded(entry.path) for entry in self.entries}
+        entries, self.entries = self.entries, []
+        for entry in entries:
+            known = imported_name(entry.path) if is_code(entry.path) else None
+            self.names[entry.path] = entry.path
+            if is_code(entry.path) and (known or not modules):
+                if self._is_there(entry):
+                    self.done.same += 1
+                    continue
+                self.names[entry.path] = _text_name(entry.path, taken)
+                self.done.as_text[entry.path] = self.names[entry.path]
+                if known is not None:
+                    self.done.shadowing[entry.path] = known
+            self.entries.append(entry)
+
+    def _is_there(self, entry: Entry) -> bool:
+        """Whether the folder holds a file of this name with the same bytes."""
+        target = self.folder / entry.path
+        if any(path.is_symlink() for path in (target, *target.parents)):
+            return False
+        if not target.is_file() or target.stat().st_size != entry.size:
+            return False
+        return hashlib.sha256(target.read_bytes()).hexdigest() == entry.sha256
+
     def _look(self, part: str, entry: Entry) -> None:
         """Nothing on the way to a part may be a link, or of another kind than it."""
         names = part.split("/")
@@ -122,7 +192,7 @@ class _Restoring:
             if path.is_file() and end < len(names):
                 what = f"{shown} is a file here, so it cannot hold {names[end]}"
                 raise DataError(self.where, what, cure="moving that file away")
-        if entry.path == part and (self.folder / part).is_dir():
+        if not entry.path.startswith(f"{part}/") and (self.folder / part).is_dir():
             what = f"{part} is a folder here"
             raise DataError(self.where, what, cure="moving that folder away")
 
@@ -135,7 +205,7 @@ class _Restoring:
 
     def _unpack(self, entry: Entry) -> None:
         """Write one file to the hidden folder while its size and sum are compared."""
-        target = self.stage / entry.path
+        target = self.stage / self.names[entry.path]
         target.parent.mkdir(parents=True, exist_ok=True)
         digest, left = hashlib.sha256(), entry.size
         with explained(self.where, (OSError,)), open(target, "xb") as out:
@@ -146,6 +216,10 @@ class _Restoring:
                     out.write(part)
             if left or digest.hexdigest() != entry.sha256:
                 raise ValueError
+        if not entry.unit and folded(entry.path).endswith(PAGE):
+            left_out = leave_out_what_runs(target, entry.path, self.where)
+            if left_out:
+                self.done.without[entry.path] = left_out
 
     def _move(self, parts: dict[str, Entry]) -> None:
         """Give everything its name; when that fails, take back what was done."""
@@ -186,7 +260,8 @@ class _Restoring:
             kept = self.stage / f"{uuid.uuid4().hex}.old"
         else:
             kept = beside(target)
-            self.done.kept[entry.path] = kept.relative_to(self.folder).as_posix()
+            name = target.relative_to(self.folder).as_posix()
+            self.done.kept[name] = kept.relative_to(self.folder).as_posix()
         shutil.copy2(target, kept)
         return kept
 
@@ -200,6 +275,17 @@ class _Restoring:
         if not as_it_came(target, self.shipped / entry.path):
             return False
         return hashlib.sha256(target.read_bytes()).hexdigest() == entry.original
+
+
+def _text_name(path: str, taken: set[str]) -> str:
+    """A free name that nothing can be imported from: `helpers.py.txt`."""
+    stem, number = path[: -len(CODE)], 1
+    name = stem + AS_TEXT
+    while folded(name) in taken:
+        number += 1
+        name = f"{stem}-{number}{AS_TEXT}"
+    taken.add(folded(name))
+    return name
 
 
 def beside(target: Path) -> Path:

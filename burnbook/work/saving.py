@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.errors import DataError
-from burnbook.files import PathLike, atomic_write
+from burnbook.files import PathLike, atomic_write, open_regular
 from burnbook.work.contents import LIST, MOST_BYTES, MOST_FILES, is_saved_work
 from burnbook.work.places import Found, Piece, find_work, units_of
 
@@ -133,8 +133,8 @@ def _add(
             about = path.lstat()
             if not stat.S_ISREG(about.st_mode):
                 return None
-            source = stack.enter_context(open(path, "rb"))
-        except OSError:
+            source = stack.enter_context(open_regular(path))
+        except (OSError, DataError):
             return None
         target = stack.enter_context(
             archive.open(_info(piece.path, about.st_mtime), "w")

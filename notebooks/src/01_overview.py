@@ -7,7 +7,7 @@
 # - fit a line to points, by hand and with `burnbook`;
 # - find your way through the book.
 #
-# About 10 minutes. You need a little Python; no deep learning, no Rust.
+# About 15 minutes. You need a little Python; no deep learning, no Rust.
 
 # %% tags=["setup"]
 import numpy as np
@@ -26,8 +26,8 @@ burnbook.seed(0)
 # ## Try it
 #
 # Four points lie on a line, y = 2x + 1. Nobody tells the program the 2 and the 1: it
-# starts from 0 and 0, and two hundred small corrections find them. All of deep
-# learning is this loop with more numbers.
+# starts from 0 and 0, and two hundred small corrections find them. At its core, deep
+# learning is this loop with many more numbers.
 
 # %% tags=["run-me"]
 device = Autodiff(Numpy())
@@ -70,10 +70,10 @@ print(f"slope = {slope:.2f}, offset = {offset:.2f}")
 # %% [markdown]
 # ## In burnbook
 #
-# The first cell did the same and never saw the two formulas: `backward()` derived them
-# from the line that computes the loss. For two parameters that saves a little algebra.
-# For the half million of the network in [chapter 3](03_1_model.ipynb) nothing else
-# would do.
+# The first cell did the same without the two formulas: `backward()` derived them from
+# the line that computes the loss. For two parameters that saves a little algebra. For
+# the half million of the network in [chapter 3](03_1_model.ipynb) there is no other
+# practical way.
 
 # %% tags=["run-me"]
 same(w, [slope])
@@ -82,9 +82,10 @@ same(b, [offset])
 # %% [markdown]
 # ## See it
 #
-# The *rate* 0.1 above is a choice. Smaller steps get there later; from about 0.24 on
-# the steps are so large that the loss grows instead. Change the three numbers. Reading
-# such curves is half of the craft; [chapter 3.3](03_3_training.ipynb) draws them live.
+# The factor 0.1 above, the *learning rate*, is a choice. Smaller steps take longer; from
+# about 0.24 on they are so large that the loss grows instead. Change the three numbers.
+# Reading such curves is half the craft; [chapter 3.3](03_3_training.ipynb) draws them
+# live.
 
 
 # %% tags=["widget"]
@@ -102,9 +103,9 @@ rates = (0.005, 0.02, 0.1)
 Lines({f"rate {rate}": descend(rate) for rate in rates}, "Loss of 30 steps")
 
 # %% [markdown]
-# The same loop with a small network, which learns to part two spirals. Run this cell on
-# your own machine (`make lab`, or Binder), and *Train* shows the boundary moving while
-# you change data, layers and learning rate; `playground.code()` is the whole program.
+# Here the same loop trains a small network that learns to tell two spirals apart. Run
+# this cell live (`make lab`, or Binder): *Train* shows the boundary moving while you
+# change data, layers and learning rate; `playground.code()` is the whole program.
 
 # %% tags=["widget"]
 playground = Playground(data="spiral", noise=0.1, hidden=[16, 16])
@@ -118,14 +119,14 @@ playground
 # |---|---|---|
 # | **tensor** | a block of numbers with a shape, on a device | [2](02_getting_started.ipynb) |
 # | **gradient** | for each number: which way the loss falls, and how steeply | [3.3](03_3_training.ipynb) |
-# | **module** | a part of a network: parameters, and how they are used | [3.1](03_1_model.ipynb) |
+# | **module** | a network or a layer of one: parameters, and the code that uses them | [3.1](03_1_model.ipynb) |
 # | **learner** | the loop above for any module, with curves, logs, checkpoints and a stop button | [3.3](03_3_training.ipynb) |
 
 # %% [markdown]
 # ## Look inside
 #
-# Nothing in this book is hidden. Here is how the library subtracts, and what it knows
-# about the slope of a subtraction. The code is read from the library itself.
+# Nothing in this book is hidden. Here is how the library subtracts, and the gradient
+# rules of a subtraction. The code is read from the library itself.
 
 # %% tags=["peek"]
 peek(ops.sub)
@@ -133,29 +134,47 @@ peek(ops.sub)
 # %% [markdown]
 # ## Where it breaks
 #
-# Three x and four y cannot be subtracted. Read an error from its first line: *where*,
-# and *what is wrong*. Below it stand the facts, and a cure where one is known.
+# Three numbers and four cannot be subtracted. Read an error from its first line: it says
+# *where*, and *what is wrong*. The lines below it give the details and, where possible,
+# a fix.
 
 # %% tags=["raises-exception"]
 three = Tensor[1].from_floats([0.0, 1.0, 2.0], device)
 three - y
 
 # %% [markdown]
+# ## Why Burn?
+#
+# [Burn](https://burn.dev) is a framework for deep learning, written in Rust. It is fast
+# without giving up flexibility: one model runs on any backend, autodiff is a layer that
+# can be put around any of them, and what is trained in one place loads in another.
+# `burnbook` brings these ideas, and the book about them, to Python, with NumPy below.
+#
 # ## Who this book is for
+#
+# Burn's book has three people in mind: the *researcher*, who builds and runs experiments
+# and needs to iterate quickly; the *machine learning engineer*, who needs training and
+# inference to be robust and efficient; and the *systems engineer*, who wants to control
+# how the hardware computes. This one adds the student:
 #
 # - **You learn or teach.** Run the chapters in order, change things, do the exercises.
 #   Everything works offline and in seconds.
-# - **You experiment.** Write a module and a config, let the learner train it, compare
-#   runs. Chapters 3.1 to 3.5 are the whole way, once.
+# - **You experiment** (the researcher). Write a module and a config, let the learner
+#   train it, compare runs. Chapters 3.1 to 3.5 show the whole path once.
+# - **You build products** (the engineer). Configs, checkpoints and records
+#   ([4.9](04_09_config.ipynb), [4.10](04_10_record.ipynb)) are made to last, and errors
+#   to be read.
+# - **You care how it computes** (the systems engineer). A backend is one small class,
+#   and [chapter 4.1](04_01_backend.ipynb) lets you write one.
 # - **You use Burn, in Rust.** The names are Burn's, and so are the files: a record
 #   trained here loads there, and the other way round.
 
 # %% [markdown]
 # ## Take your work with you
 #
-# A server on the web, such as Binder's, forgets you some minutes after the last click.
-# The first button downloads the pages you changed and your trainings as one file. The
-# second brings them back, there or on your own computer.
+# A server on the web, such as Binder's, is shut down some minutes after your last click.
+# The first button downloads the pages you changed and your training runs as one file.
+# The second brings them back, there or on your own computer.
 
 # %% tags=["widget"]
 SaveMyWork()
@@ -172,22 +191,23 @@ SaveMyWork()
 # | 3.3 | [Training](03_3_training.ipynb) | loss, gradients, optimizer, learner | 30 |
 # | | [Training, its versions](03_3_training_versions.ipynb) | the page as Burn 0.11 to 0.22 have it | 15 |
 # | | [训练](zh/03_3_training.ipynb) | chapter 3.3 in Chinese | 30 |
-# | 3.4 | [Backend](03_4_backend.ipynb) | who computes, and with which numbers | 15 |
+# | 3.4 | [Backend](03_4_backend.ipynb) | what computes, and in which precision | 15 |
 # | 3.5 | [Inference](03_5_inference.ipynb) | load what was trained, and predict | 15 |
-# | 4.1 | [Backend](04_01_backend.ipynb) | the one verb behind every operation, and coats for it | 25 |
+# | 4.1 | [Backend](04_01_backend.ipynb) | the one method behind every operation, and decorators for it | 25 |
 # | 4.2 | [Tensor](04_02_tensor.ipynb) | data in and out, every operation, display, closeness | 45 |
 # | 4.3 | [Autodiff](04_03_autodiff.ipynb) | a tape by hand; graphs, hooks, second derivatives | 30 |
 # | 4.4 | [Module](04_04_module.ipynb) | parameters, visitors, summaries, LoRA; all layers | 30 |
 # | 4.5 | [Optimizer](04_05_optimizer.ipynb) | Adam by hand; every optimizer, clipping, groups, records, your own | 30 |
 # | 4.6 | [Learner](04_06_learner.ipynb) | every option; artifacts, checkpoints, resuming; runs compared, rates found | 35 |
 # | 4.7 | [Learning rate scheduler](04_07_lr_scheduler.ipynb) | curves, warm-up, schedules made of schedules | 20 |
-# | 4.8 | [Metric](04_08_metric.ipynb) | classes, text, pictures, the machine; the log; your own, plotted | 30 |
+# | 4.8 | [Metric](04_08_metric.ipynb) | classification, text, images, the machine; the log; your own, plotted | 30 |
 # | 4.9 | [Config](04_09_config.ipynb) | fields, choices, nested configs; the JSON that Burn reads | 20 |
 # | 4.10 | [Record](04_10_record.ipynb) | every format and precision, what the bytes mean, partial loading | 25 |
-# | 4.11 | [Dataset](04_11_dataset.ipynb) | transforms, storages, sources; MNIST from its bytes on | 30 |
+# | 4.11 | [Dataset](04_11_dataset.ipynb) | transforms, storage, sources; MNIST from its bytes up | 30 |
 # | 5 | [Custom training loop](05_custom_training_loop.ipynb) | your own loop: several optimizers, accumulation, learner types | 25 |
 # | 6 | [Saving and loading](06_saving_and_loading.ipynb) | files, recorded weights, a model inside a Python file | 20 |
 # | examples | [Text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | 10 |
+# | A1 | [Operations](A1_ops.ipynb) | every tensor function, to look up | – |
 #
 # Imports, pre-trained models, quantization and the advanced chapters follow in later
 # versions.
@@ -195,8 +215,8 @@ SaveMyWork()
 # %% [markdown]
 # ## Exercises
 #
-# Replace the dots and run the cell. The cell below each one holds a solution, folded:
-# click the bar at its left to open it.
+# Replace the dots and run the cell; `check` says whether the answer is right, and if
+# not, in what respect. The [solutions](#Solutions) are at the end of the page.
 
 # %% tags=["exercise"]
 # exercise 1.1: the slope of w² at w = 3, by hand
@@ -231,26 +251,26 @@ check("1.3", answer)
 #
 # <details><summary>Why does one small step against the gradient lower the loss?</summary>
 #
-# The gradient points where the loss rises fastest, so its opposite is where it falls
-# fastest, at least as long as the step is small.
+# The gradient points in the direction in which the loss rises fastest. In the opposite
+# direction it falls fastest, as long as the step is small.
 # </details>
 #
 # <details><summary>What happens when the learning rate is too large?</summary>
 #
-# The step jumps over the valley and lands higher than it started: the loss grows. Try
-# 0.3 in the first cell.
+# The step jumps across the valley and lands higher up the other side: the loss grows.
+# Try 0.3 in the first cell.
 # </details>
 #
 # <details><summary>What did <code>backward()</code> save us?</summary>
 #
-# Writing, and getting right, one formula per parameter.
+# Deriving one formula per parameter, and getting each of them right.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: the star import</b></summary>
 #
-# `from burnbook.prelude import *` brings the dozen names that nearly every chapter
-# uses, as Burn's prelude does in Rust. It is the only star import of the book: with
+# `from burnbook.prelude import *` imports the dozen names that nearly every chapter
+# uses, as Burn's prelude does in Rust. It is the only star import in this book: with
 # more than one, nobody can tell where a name comes from.
 # </details>
 
@@ -258,16 +278,17 @@ check("1.3", answer)
 # ## Summary
 #
 # - A model is a function with numbers in it; training finds the numbers.
-# - The loss says how wrong the model is; its gradient says how to become less wrong.
+# - The loss says how wrong the model is; its gradient says how to reduce the error.
 # - `burnbook` derives gradients from the code that computes the loss.
-# - Errors say where, what, the facts, and a cure.
+# - Errors say where, what, the details, and how to fix it.
 # - Every cell can be changed and run again.
 #
 # **Where this lives.** The library begins at `burnbook/__init__.py`, its commands are
 # in `burnbook/cli/__init__.py`, `burnbook/cli/learn.py`, `burnbook/cli/shared.py`
 # and `burnbook/cli/__main__.py`, the examples in `burnbook/examples/__init__.py` and
 # `burnbook/examples/guide/__init__.py`. These pages are made by
-# `widgets/burnbook_widgets/build.py`, `widgets/burnbook_widgets/chapters/tidy.py` and
+# `widgets/burnbook_widgets/build.py`, `widgets/burnbook_widgets/chapters/tidy.py`,
+# `widgets/burnbook_widgets/chapters/solutions.py` and
 # `widgets/burnbook_widgets/chapters/contents.py`. Work is saved and restored by
 # `burnbook/work/__init__.py`, `burnbook/work/places.py`, `burnbook/work/saving.py`,
 # `burnbook/work/contents.py`, `burnbook/work/restoring.py`, `burnbook/cli/work.py` and

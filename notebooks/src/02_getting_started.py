@@ -5,7 +5,8 @@
 #
 # - install `burnbook` and make a project of your own;
 # - make tensors, add them, and read how they are displayed;
-# - tell rank, shape, kind and backend apart, and fix an error about them.
+# - tell rank, shape, kind and backend apart, and fix an error about them;
+# - choose a backend, and run a project and the examples.
 #
 # About 15 minutes. You should have read [chapter 1](01_overview.ipynb).
 
@@ -23,22 +24,30 @@ burnbook.seed(0)
 # %% [markdown]
 # ## Installing
 #
-# If you can run this page, it is done. On another machine, with Python 3.11 or newer:
+# If you can run this page, everything is installed. On another machine, with Python
+# 3.11 or newer:
 #
 # | command | what it does |
 # |---|---|
 # | `make lab` | in a copy of the repository: installs everything and opens this book |
 # | `make guide` | trains the network of chapter 3 in the terminal |
 # | `pip install "burnbook[lab]"` | only the package; then `burnbook lab` opens the book |
+# | `pip install "burnbook[cuda12]"` | also the backend for NVIDIA GPUs (`cuda13` for CUDA 13) |
 # | `burnbook new my_burn_app` | a small project: model, data, training, inference, main |
-# | `python -m compileall -q my_burn_app` | checks it quickly: can Python read every file? Nothing runs |
+# | `cd my_burn_app` | enter it |
+# | `python -m compileall -q .` | checks it quickly: can Python read every file? Nothing runs |
+# | `python main.py` | runs it: trains, then predicts |
 # | `burnbook warmup` | compiles the fast kernels once, so that no run waits for them |
+#
+# The backend is chosen at install time and in one line of code: `Numpy()` is always
+# there and runs on the processor, `Cupy(0)` is the first GPU
+# ([chapter 3.4](03_4_backend.ipynb)).
 
 # %% [markdown]
 # ## Try it
 #
-# Two tensors of the same shape, and their sum. `ones_like` looks at the first tensor
-# and copies its shape, its kind and its device.
+# Two tensors of the same shape, and their sum. `ones_like` makes a tensor of ones with
+# the shape, kind and device of the first.
 
 # %% tags=["run-me"]
 device = Numpy()
@@ -49,14 +58,14 @@ tensor_2 = Tensor[2].ones_like(tensor_1)
 print(tensor_1 + tensor_2)
 
 # %% [markdown]
-# Read the display from below: elements of type `f32` (32 bits each), kind `Float`,
-# computed by the backend `numpy` on the device `Cpu`, in a shape of 2 rows and 2
-# columns. Then the numbers.
+# Read the display from the bottom up: the elements have type `f32` (32 bits each) and
+# kind `Float`; the backend `numpy` computes on the device `Cpu`; the shape is 2 rows and
+# 2 columns. The numbers come first.
 
 # %% [markdown]
 # ## By hand
 #
-# Below every tensor of this backend lies a NumPy array, so NumPy must agree:
+# Behind every tensor of this backend is a NumPy array, so NumPy must agree:
 #
 # $$\text{out}_{ij} = a_{ij} + 1$$
 
@@ -87,8 +96,8 @@ for tensor in (floats, ints, truths):
     print(repr(tensor))
 
 # %% [markdown]
-# Kinds never change silently: an `Int` becomes a `Float` when you say `.float()`, and
-# not before. A small dimension of size 1 does stretch to fit a larger one, as in NumPy.
+# Kinds never change silently: an `Int` becomes a `Float` only when you call `.float()`.
+# A dimension of size 1 stretches to match a larger one (*broadcasting*), as in NumPy.
 
 # %% tags=["run-me"]
 column = Tensor[2].from_floats([[10.0], [20.0]], device)  # [2, 1]
@@ -98,8 +107,8 @@ print((column + row).to_data().to_list())
 # %% [markdown]
 # ## See it
 #
-# A tensor of rank 2 is a picture. This one holds the distance of each pixel to the
-# middle; dark is near. Change the 14 and the picture moves.
+# A tensor of rank 2 can be shown as an image. This one holds the distance of each pixel
+# from the center; dark is near. Change the 14 and the image moves.
 
 # %% tags=["widget"]
 steps = Tensor[1, Int].arange(0, 28, device).float() - 14.0
@@ -110,8 +119,8 @@ Images(distance.reshape([1, 28, 28]), zoom=6)
 # %% [markdown]
 # ## Look inside
 #
-# `+` calls `ops.add`. An op is declared once: the code that runs, in plain array
-# language, and below it the slope towards each input.
+# `+` calls `ops.add`. An op is declared once: the code that runs, in plain array code,
+# and below it the gradient with respect to each input.
 
 # %% tags=["peek"]
 peek(ops.add)
@@ -119,13 +128,13 @@ peek(ops.add)
 # %% [markdown]
 # ## Where it breaks
 #
-# A list of three numbers has rank 1. Asked for rank 2, the library does not guess.
+# A list of three numbers has rank 1. If rank 2 is asked for, the library does not guess.
 
 # %% tags=["raises-exception"]
 Tensor[2].from_floats([1.0, 2.0, 3.0], device)
 
 # %% [markdown]
-# Two kinds do not mix, either. Here the cure is one word.
+# Kinds do not mix, either. Here the fix is one word.
 
 # %% tags=["raises-exception"]
 floats + ints
@@ -149,14 +158,15 @@ print((floats + ints.float()).to_data().to_list())
 # )
 # ```
 #
-# Chapters use the prelude, except those on the building blocks, where it helps to see
-# where each name lives.
+# Most chapters use the prelude. Those on the building blocks do not, because there it
+# helps to see where each name comes from.
 
 # %% [markdown]
 # ## Examples
 #
-# The network of the next chapter is also an importable example. Its four files are the
-# four parts of every project, and `burnbook new` copies them for you.
+# The network of the next chapter is also an importable example, and
+# `burnbook guide` runs it in the terminal. Its four files are the four parts of every
+# project, and `burnbook new` copies them for you.
 #
 # ```
 # burnbook/examples/guide/
@@ -165,9 +175,20 @@ print((floats + ints.float()).to_data().to_list())
 # ├── training.py    loss, steps, learner                   chapter 3.3
 # └── inference.py   load what was trained and predict      chapter 3.5
 # ```
+#
+# | example | what it shows | run it |
+# |---|---|---|
+# | guide | the network for digits, from data to prediction | `burnbook guide` |
+# | [text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | open the page |
+#
+# Burn's own repository has a dozen more (regression, image folders, the web, ONNX …);
+# they follow here in later versions. A name that begins with an underscore is private
+# to its file, in the examples as in the library; all others may be imported.
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 2.1: a tensor of 2 rows and 3 columns, full of 7.0
@@ -215,14 +236,14 @@ check("2.4", answer)
 #
 # <details><summary>Why is there no tensor that just lives "somewhere"?</summary>
 #
-# Every tensor is made on a device, and operations need both of theirs to be equal. So
-# nothing is ever moved behind your back.
+# Every tensor is made on a device, and an operation needs all its inputs on the same
+# one. So nothing is ever moved behind your back.
 # </details>
 #
-# <details><summary>What does <code>repr(tensor)</code> tell that <code>print(tensor)</code> does not?</summary>
+# <details><summary>What does <code>repr(tensor)</code> show that <code>print(tensor)</code> does not?</summary>
 #
-# Mean, spread, smallest and largest value, on one line: enough to notice trouble in a
-# tensor that is too large to read.
+# Mean, standard deviation, smallest and largest value, on one line: enough to notice
+# that something is wrong with a tensor that is too large to read.
 # </details>
 
 # %% [markdown]
@@ -230,32 +251,34 @@ check("2.4", answer)
 #
 # A *module* is a file, a *package* is a folder of modules, and a *distribution* is
 # what `pip` installs. `import burnbook` runs `burnbook/__init__.py`; `from burnbook
-# import ops` binds the subpackage `ops`. Rust says crate for a distribution and module
-# for both of the others.
+# import ops` binds the subpackage `ops`. Rust says *crate* for a distribution and
+# *module* for both of the others. Rust marks what is public with `pub`, file by file;
+# Python has the underscore, and `__init__.py`, which lists what a package offers.
 # </details>
 #
 # <details><summary><b>🐍 Python note: what <code>Tensor[2]</code> is</b></summary>
 #
 # In Rust the rank belongs to the type and the compiler checks it. In Python `Tensor[2]`
-# is an object that remembers a rank (and a kind, and a backend if you like), passes
-# every call on to `Tensor`, and checks what comes back. `isinstance(t, Tensor[2])`
-# works; as an annotation it is a note for readers.
+# is an object that holds a rank (and optionally a kind and a backend), forwards every
+# call to `Tensor`, and checks the result. `isinstance(t, Tensor[2])` works; as an
+# annotation it is a note for readers.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
 # - A tensor has a shape, a kind, an element type, and lives on a device.
-# - `Tensor[rank, kind]` says what you expect, and checks it.
+# - `Tensor[rank, kind]` says what you expect, and it is checked.
 # - Size-1 dimensions stretch; kinds never change silently.
 # - `print` shows the numbers, `repr` one line about them.
-# - `burnbook new my_burn_app` starts a project.
+# - `burnbook new my_burn_app` starts a project; `python main.py` in it runs it.
 #
 # **Where this lives.** The prelude is `burnbook/prelude.py`. The helpers `same`,
 # `check` and `peek` are in `widgets/burnbook_widgets/learn.py`, the exercises in
 # `widgets/burnbook_widgets/chapters/__init__.py`,
-# `widgets/burnbook_widgets/chapters/exercises.py` and
-# `widgets/burnbook_widgets/chapters/answers.py`.
+# `widgets/burnbook_widgets/chapters/exercises.py`,
+# `widgets/burnbook_widgets/chapters/answers.py` and
+# `widgets/burnbook_widgets/chapters/mistakes.py`.
 #
 # **The same in Burn**
 #

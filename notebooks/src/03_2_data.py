@@ -32,7 +32,7 @@ burnbook.seed(0)
 # %% [markdown]
 # ## Try it
 #
-# A dataset gives items by number. This one holds 1,797 real handwritten digits and
+# A dataset returns items by index. This one holds 1,797 real handwritten digits and
 # comes with the library, so nothing needs to be downloaded. They are scaled to the 28 ×
 # 28 pixels of the famous MNIST images.
 
@@ -63,13 +63,13 @@ Bars(counts, "How often each digit occurs")
 
 # %% [markdown]
 # All digits are about equally frequent: a model that always says "3" is right one time
-# in ten, and that is the mark to beat.
+# in ten. That is the baseline to beat.
 #
 # ## By hand
 #
-# A network learns best when its input has mean 0 and spread 1. Pixels run from 0 to
-# 255; over all of MNIST their mean is 0.1307 and their standard deviation 0.3081 once
-# they are divided by 255:
+# A network learns best when its inputs are near mean 0 and standard deviation 1. Pixels
+# run from 0 to 255; divided by 255, those of MNIST have the mean 0.1307 and the standard
+# deviation 0.3081. The book subtracts the one and divides by the other:
 #
 # $$x = \frac{\text{pixel}/255 - 0.1307}{0.3081}$$
 
@@ -83,11 +83,21 @@ def by_hand(items):
 by_hand(first).shape
 
 # %% [markdown]
+# Our digits are not MNIST's: they are drawn larger and more boldly. With MNIST's two
+# numbers their mean comes out above 0. That does no harm, since the scale is right, and
+# the same network can then read both. For data of your own, measure the two numbers on
+# the training set, and use them for every other set, too.
+
+# %% tags=["run-me"]
+pixels = by_hand(list(train))
+print(f"mean {pixels.mean():.2f}, standard deviation {pixels.std():.2f}")
+
+# %% [markdown]
 # ## In burnbook
 #
-# A *batch* is what a model eats: here images and the digits they show. A *batcher*
-# makes it from a list of items. Ours turns each image into a tensor, gives it a leading
-# dimension, normalizes it, and joins them all.
+# A *batch* is what a model takes in at once: here images and the digits they show. A
+# *batcher* makes it from a list of items. Ours turns each image into a tensor, gives it
+# a leading dimension, normalizes it, and concatenates them all.
 
 
 # %% tags=["run-me"]
@@ -120,8 +130,8 @@ print(repr(batch.targets))
 same(by_hand(first), batch.images)
 
 # %% [markdown]
-# The library's own batcher gives the same numbers. It stacks first and computes once,
-# because twenty small additions cost more than one large one.
+# The library's own batcher gives the same numbers. It stacks first and computes once:
+# one operation on many numbers is faster than many operations on a few.
 
 # %% tags=["run-me"]
 from burnbook.examples.guide import data as guide_data
@@ -131,9 +141,10 @@ same(batch.images, guide_data.MnistBatcher(device).batch(first).images)
 # %% [markdown]
 # ## The loader
 #
-# A loader walks through a dataset in batches. `shuffle(42)` gives every epoch another
-# order, and the same orders to everybody who uses the seed 42. `num_workers(n)` batches
-# ahead in the background; the order does not depend on it.
+# A loader goes through a dataset in batches. One pass through the whole dataset is an
+# *epoch*. `shuffle(42)` gives every epoch another order, and everybody who uses the seed
+# 42 the same orders. `num_workers(n)` prepares batches ahead in the background; the
+# order does not depend on it.
 
 # %% tags=["run-me"]
 loader = (
@@ -153,8 +164,9 @@ print(sum(sizes), "of", loader.num_items(), "items")
 # ## A dataset of your own
 #
 # Anything with `get` and `len` is a dataset. Most are made from others: a `Mapper`
-# changes each item when it is asked for, so that even a huge dataset costs nothing to
-# transform.
+# changes each item only when it is asked for, so that transforming even a huge dataset
+# costs nothing up front. Tables, folders, SQLite files and Hugging Face's collections
+# are datasets, too ([chapter 4.11](04_11_dataset.ipynb)).
 
 
 # %% tags=["run-me"]
@@ -184,7 +196,7 @@ peek(guide_data.MnistBatcher)
 print(test.get(1_000_000))
 
 # %% [markdown]
-# A batch of nothing is an error, and it comes at once, not in the middle of a run.
+# A batch size of zero is an error, and it is raised at once, not in the middle of a run.
 
 # %% tags=["raises-exception"]
 DataLoaderBuilder(MnistBatcher()).batch_size(0)
@@ -193,12 +205,14 @@ DataLoaderBuilder(MnistBatcher()).batch_size(0)
 # ## The real MNIST
 #
 # `MnistDataset.train()` and `.test()` give the 60,000 and 10,000 images of the book.
-# The first use downloads 11 MB, checks them, and keeps them; without a network the
+# The first use downloads 11 MB, verifies them, and keeps them; without a network the
 # error says which mirrors were tried and how to go on offline. Everything on these
-# pages works with either.
+# pages works with either dataset.
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 3.2.1: how many batches of 100 does the training set give?
@@ -258,26 +272,28 @@ check("3.2.4", answer)
 #
 # <details><summary>Why batches, and not one image at a time?</summary>
 #
-# The gradient of one image is a poor guide, and the machine is far faster with many
-# numbers at once. A batch of 64 costs little more time than a batch of 8.
+# The gradient of a single image is noisy; the mean over a batch is a better guide. And
+# per image a batch is cheaper: with this library on a processor, 64 images take 3 to 6
+# times as long as 8, not 8 times; on a GPU often hardly longer.
 # </details>
 #
 # <details><summary>Why shuffle?</summary>
 #
-# A model that sees all the zeros first learns to say zero. Mixed batches look like the
-# whole dataset.
+# A model that sees all the zeros first learns to say zero. A shuffled batch resembles
+# the whole dataset.
 # </details>
 #
 # <details><summary>Why does the batcher not know the loader?</summary>
 #
-# Then it also serves a single image: chapter 3.5 uses the same batcher to predict.
+# So it can be used without one: chapter 3.5 predicts a single image with the same
+# batcher.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: iterators and comprehensions</b></summary>
 #
 # Where Rust chains `.iter().map(|item| …).collect()`, Python writes
-# `[… for item in items]`. Round brackets instead of square ones make it lazy. The
+# `[… for item in items]`. Parentheses instead of square brackets make it lazy. The
 # closure `|item| item + 1` is `lambda item: item + 1`.
 # </details>
 
@@ -286,8 +302,8 @@ check("3.2.4", answer)
 #
 # - A dataset has `get(i)` and `len`; transforms are datasets too, and lazy.
 # - A batcher turns a list of items into tensors.
-# - A loader shuffles, batches and works ahead; its order follows from the seed alone.
-# - Look at data first: images, counts, ranges.
+# - A loader shuffles, batches and works ahead; its order depends on the seed alone.
+# - Look at the data first: images, counts, ranges.
 # - Digits come with the library; MNIST is one word away.
 #
 # **Where this lives.** `burnbook/data/digits.py`, `burnbook/data/mnist.py`,

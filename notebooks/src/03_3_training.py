@@ -40,9 +40,9 @@ burnbook.seed(0)
 # %% [markdown]
 # ## Try it
 #
-# Take one batch of digits and show it to the network again and again. After every look
-# the optimizer moves each parameter a little against its gradient. Thirty looks are
-# enough to see the loss fall.
+# Take one batch of digits and show it to the network again and again. Each time, the
+# optimizer moves every parameter a little against its gradient. Thirty steps are enough
+# to see the loss fall.
 
 # %% tags=["run-me"]
 device = Autodiff(Numpy())
@@ -58,17 +58,18 @@ for _ in range(30):
     grads = GradientsParams.from_grads(loss.backward(), model)
     model = optim.step(1e-3, model, grads)
     losses.append(loss.into_scalar())
-print("the loss fell below two thirds:", losses[-1] < 2 / 3 * losses[0])
+print(f"loss {losses[0]:.1f} → {losses[-1]:.1f}")
 
 # %% [markdown]
-# Read the three lines in the loop once more, from the inside: *forward* gives the loss,
-# *backward* gives its gradients, the *step* gives a better model. The old model is not
-# changed; the name `model` simply moves on.
+# Look again at the three steps inside the loop: *forward* computes the loss, *backward*
+# its gradients, the *step* a better model. The old model is not changed; the name
+# `model` now refers to the new one.
 #
 # ## By hand
 #
-# The last layer gives one number per class, the *logits* $z$. Softmax makes them
-# probabilities, and the loss of an image is large when its true class $t$ got little:
+# The last layer gives one number per class, the *logits* $z$. Softmax turns them into
+# probabilities, and the loss of an image is large when the probability of its true
+# class $t$ is small:
 #
 # $$L = -\log\frac{e^{z_t}}{\sum_j e^{z_j}} = \log\sum_j e^{z_j} - z_t$$
 
@@ -90,9 +91,9 @@ loss = cross_entropy.forward(z, targets)
 same([by_hand], loss)
 
 # %% [markdown]
-# `backward()` returns a container of gradients, and a tensor looks its own up in it.
-# So nothing needs to be set to zero between two steps. The gradient of this loss has a
-# simple form: probability minus 1 at the true class, divided by the size of the batch.
+# `backward()` returns a container of gradients, in which a tensor finds its own. So
+# nothing needs to be set to zero between two steps. The gradient of this loss has a
+# simple form: the probabilities, minus 1 at the true class, divided by the batch size.
 
 # %% tags=["run-me"]
 softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -109,8 +110,9 @@ Lines({"loss": losses}, "The same batch, thirty times")
 # ## What the learner needs
 #
 # A model that the learner can train has two more methods. They return an *item* from
-# which metrics compute what they show; for classes that is the loss, the output and
-# the targets.
+# which metrics compute what they show; in classification that is the loss, the output
+# and the targets (`ClassificationOutput`). In regression, where numbers are predicted
+# and not classes, it is a `RegressionOutput`.
 
 
 # %% tags=["run-me"]
@@ -141,14 +143,14 @@ Model.valid_step = valid_step
 model.train_step(batch)
 
 # %% [markdown]
-# The two steps differ by one word, `backward`. The learner validates on
-# `model.valid()`, the same model without autodiff: there `backward` does not exist, and
-# dropout is off. So gradients cannot be left on by accident.
+# Only the training step computes gradients, and returns them with the item in a
+# `TrainOutput`. The learner validates on `model.valid()`, the same model without
+# autodiff: there is no `backward` there, and dropout is off. So gradients cannot be
+# left on by accident.
 #
 # ## The configuration of a run
 #
-# One config holds everything that makes this run this run, and it is saved beside the
-# results.
+# One config holds every setting of a run, and it is saved beside the results.
 
 
 # %% tags=["run-me"]
@@ -167,8 +169,8 @@ config = config.with_num_workers(2).with_learning_rate(1e-3)
 print(config.num_epochs, "epochs at", config.learning_rate)
 
 # %% [markdown]
-# Results go to a folder, the *artifact directory*. It is emptied first, so that what
-# lies there later is of one run.
+# Results go to a folder, the *artifact directory*. It is emptied first, so that
+# everything in it comes from one run.
 
 # %% tags=["run-me"]
 artifacts = Path("artifacts/training")
@@ -182,7 +184,7 @@ print((artifacts / "config.json").read_text()[:60], "…")
 
 # %% [markdown]
 # Both loaders shuffle with the seed. The one for validation makes its batches on the
-# plain backend, without gradients.
+# inner backend, without gradients.
 
 
 # %% tags=["run-me"]
@@ -199,9 +201,10 @@ len(list(train_loader))
 # %% [markdown]
 # ## The learner
 #
-# Metrics for both splits, a recorder for the checkpoints, the number of epochs; then
-# the model, the optimizer and the learning rate. The rate is not part of the optimizer:
-# it is given to every step, so a schedule can take its place.
+# The builder takes metrics for both splits, a recorder for the checkpoints, the number of
+# epochs and a summary at the end; `build` takes the model, the optimizer and the
+# learning rate. The rate is not part of the optimizer: it is given to every step, so a
+# schedule can take its place.
 
 # %% tags=["run-me"]
 learner = (
@@ -221,22 +224,21 @@ learner = (
 )
 
 # %% [markdown]
-# Now train. `await` keeps the page alive meanwhile: curves move, and the buttons Stop
-# and Pause answer at once. `learner.fit(...)` would do the same work and answer clicks
-# only when it is done. When training ends, a still picture takes the place of the
-# moving one.
+# Now train. `await` keeps the page responsive meanwhile: curves move, and the buttons
+# Stop and Pause react at once. `learner.fit(...)` does the same work, but reacts to
+# clicks only when it is done.
 
 # %% tags=["run-me"]
 trained = await learner.fit_async(train_loader, valid_loader)
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "nbval-ignore-output"]
 history = learner.result.history
 accuracy = [mean for _, mean in history.epochs("Accuracy", "valid")]
-print(len(accuracy), "epochs; accuracy rises:", accuracy[-1] > accuracy[0])
-print("more than 85 of 100 unseen digits are read:", accuracy[-1] > 85)
+print(f"accuracy on unseen digits after epoch 1: {accuracy[0]:.0f} %")
+print(f"after epoch {len(accuracy)}: {accuracy[-1]:.0f} %")
 
 # %% [markdown]
-# `trained` is the model at the end. Save it with half the bits; that is plenty for
+# `trained` is the model at the end. Save it in half precision: that is enough for
 # weights, and the file is the one that Burn itself would write.
 
 # %% tags=["run-me"]
@@ -246,13 +248,14 @@ for path in sorted(artifacts.iterdir()):
 
 # %% [markdown]
 # The folder holds the config, the log of the run, one folder of metric values per
-# split, the last checkpoints, and the model. A run that was interrupted goes on with
-# `LearnerBuilder(…).checkpoint(epoch)`.
+# split, the last checkpoints, and the model. An interrupted run is resumed with
+# `LearnerBuilder(…).checkpoint(epoch)`. With `.summary()` the learner prints a table of
+# the best and worst epochs at the end, as in the book.
 #
 # ## Explore the history
 #
-# The numbers of a run are there to be looked at. `history` gives them as lists; as a
-# plotly figure they can be zoomed and read off.
+# `history` gives the numbers of a run as lists; as a plotly figure they can be zoomed
+# and read off.
 
 # %% tags=["run-me"]
 from burnbook_widgets import history_figure
@@ -268,7 +271,7 @@ peek(ClassificationOutput)
 # %% [markdown]
 # ## Where it breaks
 #
-# Without autodiff nothing remembers how a loss was made. The error says what to do.
+# Without autodiff nothing records how a loss was computed. The error says what to do.
 
 # %% tags=["raises-exception"]
 plain = Numpy()
@@ -277,6 +280,8 @@ numbers = Tensor[1].from_floats([1.0, 2.0], plain)
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 3.3.1: the loss if the model finds all ten classes equally likely
@@ -321,19 +326,19 @@ check("3.3.4", answer)
 #
 # <details><summary>Why do we validate on images the model has not been trained on?</summary>
 #
-# A model can learn its training images by heart. Only new ones show whether it learnt
-# to read.
+# A model can memorize its training images (it *overfits*). Only new ones show whether it
+# has learned to read.
 # </details>
 #
 # <details><summary>Where are the gradients after <code>backward()</code>?</summary>
 #
-# In the container it returned. Tensors carry none, so none can be left over.
+# In the container that it returned. Tensors hold none, so none can be left over.
 # </details>
 #
 # <details><summary>The training accuracy is lower than the validation accuracy. Why?</summary>
 #
-# Dropout is on in training, and the training value is a mean over an epoch in which the
-# model was still getting better.
+# Dropout is on during training, and the training value is a mean over an epoch in which
+# the model was still improving.
 # </details>
 
 # %% [markdown]
@@ -345,16 +350,23 @@ check("3.3.4", answer)
 # `burnbook/examples/guide/model.py` and `training.py` do.
 # </details>
 #
+# <details><summary><b>🐍 Python note: which types a step takes</b></summary>
+#
+# In Rust the compiler demands that the output of `train_step` can be turned into the
+# input of every metric. Here the metrics ask the item when the learner is built or with
+# the first batch, and an error names the metric and the type that it needs.
+# </details>
+#
 # <details><summary><b>🐍 Python note: await</b></summary>
 #
-# A cell runs to its end before the page can answer a click. At `await` it steps aside
-# while training goes on in another thread, and comes back with the result.
+# A cell runs to its end before the page can react to a click. At `await` it pauses while
+# training continues in another thread, and resumes with the result.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>📖 Four versions of this page</b></summary>
 #
-# The book has rewritten this page as Burn moved on. Code that you find elsewhere may
+# The book has rewritten this page as Burn evolved. Code that you find elsewhere may
 # follow any of its versions:
 #
 # | version | what is new in it |
@@ -365,18 +377,18 @@ check("3.3.4", answer)
 # | 0.19 | `fit` gives a result, and the model is in it |
 # | from 0.20 on | `SupervisedTraining::new(dir, train, valid)….launch(learner)` |
 #
-# Each of them, whole and running, is on [a page of its own](03_3_training_versions.ipynb);
+# [A page of its own](03_3_training_versions.ipynb) has each of them in full, runnable;
 # all give the same numbers, to the last bit.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
-# - Forward gives the loss, backward the gradients, a step the better model.
+# - Forward computes the loss, backward the gradients, a step a better model.
 # - `train_step` and `valid_step` tell the learner what to do with a batch.
 # - The learner adds curves, logs, checkpoints, resuming and a clean stop.
-# - A config saved beside the results says how they came about.
-# - The test set serves as validation here, as in the book; real work keeps a third set.
+# - A config saved beside the results says how they were obtained.
+# - The test set serves as validation set here, as in the book; serious work keeps a third.
 #
 # **Where this lives.** `burnbook/examples/guide/training.py` and
 # `burnbook/train/output.py`.

@@ -43,20 +43,20 @@ from burnbook_widgets.pictures import Bars
 burnbook.seed(0)
 
 # %% [markdown]
-# The book's page about training has been rewritten several times, for Burn itself moved
-# on. Whoever searches the web finds all of its versions side by side. Four of them are
-# below, and what came after them: each in one cell, each runs, on the small digits, for
-# one epoch. Read those that you need; they do not depend on one another.
+# The book's page about training has been rewritten several times, as Burn itself changed.
+# A search on the web finds all of its versions side by side. Below are four of them, and
+# what came after: each in one cell, each runnable, for one epoch on the small digits.
+# Read those that you need; they do not depend on each other.
 #
 # | version | what is new in it |
 # |---|---|
-# | [up to 0.11](#Up-to-0.11) | the first one; devices have no part in making a model |
+# | [up to 0.11](#Up-to-0.11) | the first one; a model is made without a device |
 # | [0.15](#0.15) | models and losses are made *on a device*; the folder is emptied first |
-# | [0.17](#0.17) | the batcher is told the device with every batch; the Chinese book shows this one |
-# | [0.19](#0.19) | `fit` gives a result, and the model is in it |
+# | [0.17](#0.17) | the batcher gets the device with every batch; the Chinese book shows this one |
+# | [0.19](#0.19) | `fit` returns a result, and the model is in it |
 # | [from 0.20 on](#From-0.20-on) | data and metrics first, then `launch` a learner |
 #
-# What is the same in all of them stands here once.
+# What is the same in all of them comes first.
 
 
 # %% tags=["run-me"]
@@ -91,8 +91,8 @@ def run(version, train):
 # %% [markdown]
 # ## Up to 0.11
 #
-# A loss is made from a pad token, or none. In Rust, `init::<B>()` names the backend as a
-# type, and its default device is meant; here a backend is an object and goes in
+# A loss is made with a pad token, or with none. In Rust, `init::<B>()` names the backend
+# as a type, and its default device is used; here a backend is an object and goes in
 # parentheses. Names were in capitals then: `MNISTBatcher`. It keeps its device, so
 # there are two, one with gradients and one without.
 
@@ -147,7 +147,7 @@ def train_0_11(artifact_dir):
 
 
 # %% [markdown]
-# One line in it is not the book's: `renderer(None)` spares this page five dashboards.
+# One line is not the book's: `renderer(None)` saves this page from five dashboards.
 
 # %% tags=["run-me"]
 run("0.11", train_0_11)
@@ -156,10 +156,9 @@ sorted(path.name for path in (home / "0.11").iterdir())
 # %% [markdown]
 # ## 0.15
 #
-# The version that our book follows. Everything that holds numbers is made on a device,
+# The version that this book follows. Everything that holds numbers is made on a device,
 # so a program can use several; a loss, like a model, has a config. Results of an earlier
-# run are deleted before they can mix with those of this one, and the learner ends with
-# a summary.
+# run are deleted before they can mix with new ones, and the learner ends with a summary.
 
 
 # %% tags=["run-me", "version"]
@@ -206,10 +205,10 @@ run("0.15", train_0_15)
 # %% [markdown]
 # ## 0.17
 #
-# A batcher that keeps a device sends every batch there, also when a learner trains on
-# four of them. So the device moved into the call, `batch(items, device)`, and who asks
-# for the batch says where it is needed. One batcher is enough, and the learner itself
-# asks for validation without gradients.
+# A batcher that keeps a device puts every batch there, even when a learner trains on four
+# devices. So the device moved into the call, `batch(items, device)`: whoever asks for
+# the batch says where it is needed. One batcher is enough, and the learner itself asks
+# for validation batches without gradients.
 
 
 # %% tags=["run-me", "version"]
@@ -248,9 +247,9 @@ run("0.17", train_0_17)
 # %% [markdown]
 # ## 0.19
 #
-# `fit` no longer gives a model but a result with the model in it, and that model is
-# ready for inference: without gradients, `valid()` already called. Here `fit` gives the
-# model, as the older versions do, and leaves the result in `learner.result`.
+# `fit` no longer returns a model but a result with the model in it, and that model is
+# ready for inference: without gradients, `valid()` already called. Here `fit` returns
+# the model, as the older versions do, and leaves the result in `learner.result`.
 
 
 # %% tags=["run-me", "version"]
@@ -291,9 +290,9 @@ run("0.19", train_0_19)
 # %% [markdown]
 # ## From 0.20 on
 #
-# What is trained (model, optimizer, rate: the *learner*) is apart from how it is trained
-# (data, metrics, epochs: the *training*), for there are other ways to train than with
-# examples. A metric is named once and serves both splits.
+# What is trained (model, optimizer, rate: the *learner*) is separate from how it is
+# trained (data, metrics, epochs: the *training*), because there are other ways to train
+# than on labelled examples. A metric is named once, for both splits.
 
 
 # %% tags=["run-me", "version"]
@@ -350,9 +349,8 @@ for a, b in pairwise(versions):
 # %% [markdown]
 # ## See it
 #
-# Choose any two versions, and the lines that differ are shown: `-` is in the first one
-# only, `+` in the second one only. They are read from the cells above, so change those
-# as you like.
+# Choose any two versions to see the lines that differ: `-` is in the first one only, `+`
+# in the second one only. They are read from the cells above, so you can change those.
 
 
 # %% tags=["run-me"]
@@ -371,8 +369,8 @@ Bars(lengths, "Lines that went or came")
 # %% [markdown]
 # ## Look inside
 #
-# The newest form is thin: it has the options of the builder, and gives a learner the
-# plan that `build` would have given it.
+# The newest form adds little: it has the options of the builder, and gives a learner the
+# same plan that `build` would.
 
 # %% tags=["peek"]
 peek(SupervisedTraining.launch)
@@ -380,8 +378,8 @@ peek(SupervisedTraining.launch)
 # %% [markdown]
 # ## Where it breaks
 #
-# Two versions in one line: the learner of 0.20 has no folder, no metrics and no epochs,
-# and `fit` is a word of 0.15.
+# This line mixes two versions: the learner of 0.20 has no folder, no metrics and no
+# epochs, and `fit` is the method of 0.15.
 
 # %% tags=["raises-exception"]
 learner = Learner(config.model.init(device), AdamConfig().init(), 1e-3)
@@ -391,6 +389,8 @@ learner.fit(
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 3.3.5: the first version in which a trained model has no gradients
@@ -403,8 +403,8 @@ check("3.3.5", answer)
 
 
 # %% tags=["exercise"]
-# exercise 3.3.6: a batcher of numbers for every version. Its device is said
-# when it is made, or with the batch; what is said with the batch wins
+# exercise 3.3.6: a batcher of numbers for every version. Its device is given
+# when it is made, or with the batch; the one given with the batch wins
 class AnyBatcher(Batcher):
     def __init__(self, device=None):
         self.device = device
@@ -430,7 +430,7 @@ answer = AnyBatcher
 check("3.3.6", answer)
 
 # %% tags=["exercise"]
-# exercise 3.3.7: what 0.19 gives, made of what 0.17 gives: models["0.17"]
+# exercise 3.3.7: the model of 0.19, made from that of 0.17: models["0.17"]
 answer = ...
 check("3.3.7", answer)
 
@@ -443,8 +443,8 @@ check("3.3.7", answer)
 #
 # <details><summary>Why did the device move from the batcher into its call?</summary>
 #
-# With several devices, each wants its own batches. One batcher that keeps one device
-# sends them all to the same place.
+# With several devices, each needs its own batches. A batcher that keeps one device puts
+# all of them on the same.
 # </details>
 #
 # <details><summary>Where did a model get its device before 0.12?</summary>
@@ -454,21 +454,21 @@ check("3.3.7", answer)
 #
 # <details><summary>Why does the result of a training hold a model without gradients?</summary>
 #
-# It will be asked, not trained on; nothing needs to be remembered for a backward pass.
-# Who wants to train on finds the model with gradients in `learner.result.model`.
+# It will be used, not trained; nothing needs to be kept for a backward pass. To continue
+# training, take the model with gradients from `learner.result.model`.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
-# - The training itself never changed; who holds what did.
-# - Devices went from the type to `init(device)`, and from the batcher to its call.
-# - Results went from a model to a result with the model in it.
-# - A training and what it trains are two things since 0.20.
+# - The training itself never changed; only which object holds what did.
+# - The device moved from the type to `init(device)`, and from the batcher to its call.
+# - `fit` returned a model first, then a result with the model in it.
+# - Since 0.20 the training and what it trains are two objects.
 # - All of these forms run here, side by side, and give the same numbers.
 #
 # **Where this lives.** `burnbook/train/builder.py` and `burnbook/train/supervised.py`,
-# which chapter [4.6](04_06_learner.ipynb) explains; the exercises' answers in
+# which chapter [4.6](04_06_learner.ipynb) explains; the exercises are in
 # `widgets/burnbook_widgets/chapters/versions.py`.
 #
 # **The same in Burn**

@@ -3,7 +3,7 @@
 #
 # After this chapter you can
 #
-# - choose who computes, and with how many bits;
+# - choose what computes, and in which precision;
 # - say what autodiff adds to a backend, and when to leave it off;
 # - run the whole guide with one call.
 #
@@ -29,8 +29,8 @@ burnbook.seed(0)
 # %% [markdown]
 # ## Try it
 #
-# The model of the last chapters never said who should do its sums. Here is one
-# function, given to two backends: the second counts with 64 bits per number.
+# The model of the last chapters never said what should compute it. Here is one function
+# on two backends: the second uses 64 bits per number.
 
 
 # %% tags=["run-me"]
@@ -46,8 +46,8 @@ for backend in (Numpy(), Numpy(float="f64")):
 # %% [markdown]
 # ## By hand
 #
-# A backend has one verb: *run this operation on these arrays*. The rest of the library
-# only calls that. A backend of our own, on the back of an envelope:
+# A backend has one method that matters: *run this operation on these arrays*. The rest
+# of the library only calls that. A backend of our own, in two lines:
 
 
 # %% tags=["run-me"]
@@ -62,7 +62,8 @@ print(by_hand)
 # %% [markdown]
 # ## In burnbook
 #
-# A backend object is also what the book calls a device: tensors are made on it.
+# A backend object also plays the part of what the book calls a device: tensors are
+# created on it.
 
 # %% tags=["run-me"]
 device = Numpy()
@@ -70,11 +71,11 @@ threes = Tensor[2].eye(2, device) * 3.0
 same(by_hand, threes @ Tensor[2].ones([2, 2], device))
 
 # %% [markdown]
-# | backend | who computes |
+# | backend | what computes |
 # |---|---|
-# | `Numpy()` | NumPy on the processor; for a few costly operations compiled kernels, if numba is installed |
+# | `Numpy()` | NumPy on the processor; compiled kernels for the costly operations, if numba is installed |
 # | `Numpy(compiled=False)` | NumPy alone: slower, and exactly the code that `peek` shows |
-# | `Cupy(0)` | the first NVIDIA GPU, if CuPy is installed |
+# | `Cupy(0)` | the first NVIDIA GPU; it needs CuPy: `pip install 'burnbook[cuda12]'`, or `[cuda13]` if `nvidia-smi` says CUDA 13 |
 # | `Autodiff(Numpy())` | any of these, with gradients |
 #
 # Equal arguments give the same object, so backends can be compared and passed around.
@@ -83,18 +84,19 @@ same(by_hand, threes @ Tensor[2].ones([2, 2], device))
 print(Numpy() is Numpy(), Numpy() is Numpy(float="f64"))
 
 # %% [markdown]
-# ## Gradients are a coat
+# ## Autodiff is a decorator
 #
-# `Autodiff` wraps another backend. It hands every operation on to the one inside and
-# remembers what it needs for the way back. Taking the coat off costs nothing.
+# `Autodiff` wraps another backend. It forwards every operation to the one inside and
+# records what the backward pass will need. Unwrapping costs nothing.
 
 # %% tags=["run-me"]
 training = Autodiff(Numpy())
 print(training, "·", training.inner, "·", Numpy().autodiff() is training)
 
 # %% [markdown]
-# Use the coat to train, and the plain backend for everything else: it is faster, needs
-# less memory, and dropout is off. `model.valid()` takes a model from one to the other.
+# Wrap the backend for training, and use the inner one for everything else: it is faster,
+# needs less memory, and dropout is off. `model.valid()` moves a model from the wrapped
+# backend to the inner one.
 
 # %% tags=["run-me"]
 model = ModelConfig(10, 64).init(training)
@@ -103,8 +105,8 @@ print(model.devices()[0], "→", model.valid().devices()[0])
 # %% [markdown]
 # ## See it
 #
-# Any backend can be wrapped, not only for gradients. `Counting` counts. This is what
-# one forward pass of the guide's model asks its backend to do.
+# A backend can be wrapped for other purposes, too. `Counting` counts operations: this is
+# what one forward pass of the guide's model asks its backend to do.
 
 # %% tags=["run-me"]
 counting = Counting(Numpy())
@@ -122,8 +124,8 @@ Bars(dict(counting.counts), "Operations of one forward pass")
 # ## The guide, in one call
 #
 # `burnbook guide` in a terminal does what the last chapters did: it trains, saves, and
-# predicts. As a function it takes a folder, a configuration and a device, and nothing
-# in it mentions NumPy. Here with a very small network, for three epochs:
+# predicts. As a function it takes a folder, a configuration and a device, and mentions
+# NumPy nowhere. Here with a very small network, for three epochs:
 
 # %% tags=["run-me"]
 config = TrainingConfig(ModelConfig(10, 32), AdamConfig(), num_epochs=3)
@@ -136,12 +138,12 @@ trained = train(
 )
 
 # %% [markdown]
-# On a machine with a GPU, `Autodiff(Cupy(0))` instead of `Autodiff(Numpy())` is the
-# whole change.
+# On a machine with a GPU, writing `Autodiff(Cupy(0))` instead of `Autodiff(Numpy())` is
+# the only change.
 #
 # ## Look inside
 #
-# A decorator holds a backend and forwards its one verb. `Counting` is the smallest:
+# A decorator holds a backend and forwards `run` to it. `Counting` is the smallest:
 
 # %% tags=["peek"]
 peek(Counting)
@@ -149,7 +151,7 @@ peek(Counting)
 # %% [markdown]
 # ## Where it breaks
 #
-# Tensors on different backends never meet by accident; moving is always said.
+# Tensors on different backends are never mixed by accident; moving one is explicit.
 
 # %% tags=["raises-exception"]
 Tensor[1].ones([2], Numpy()) + Tensor[1].ones([2], Numpy(float="f64"))
@@ -161,6 +163,8 @@ print((moved + Tensor[1].ones([2], double)).to_data().to_list())
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 3.4.1: a backend with 64-bit floats and gradients
@@ -181,7 +185,7 @@ answer = 3
 check("3.4.2", answer)
 
 # %% tags=["exercise"]
-# exercise 3.4.3: t on the plain backend below its own
+# exercise 3.4.3: t on the inner backend of its own
 t = Tensor[1].from_floats([1.0, 2.0], Autodiff(Numpy()))
 answer = ...
 check("3.4.3", answer)
@@ -195,14 +199,14 @@ check("3.4.3", answer)
 #
 # <details><summary>Why is <code>Autodiff</code> not simply always on?</summary>
 #
-# It keeps what the way back needs, which costs memory; and a model in use should not
-# be able to change.
+# It keeps what the backward pass needs, which costs memory; and a model that is only
+# used needs no gradients.
 # </details>
 #
 # <details><summary>Two runs differ in the last digit. What may be the cause?</summary>
 #
-# Another machine or another number of threads adds numbers in another order, and
-# floating-point sums depend on it.
+# Another processor or another version of NumPy adds numbers in another order, and
+# floating-point sums depend on the order.
 # </details>
 #
 # <details><summary>When does <code>Numpy(compiled=False)</code> help?</summary>
@@ -213,10 +217,10 @@ check("3.4.3", answer)
 # %% [markdown]
 # <details><summary><b>🐍 Python note: types at compile time, objects at run time</b></summary>
 #
-# In Rust 0.15 the backend is a type parameter: `Model<B>` is another type for every
-# `B`, and the compiler rejects a mix. Here it is an object that tensors carry, and the
-# mix is rejected when it happens. Burn went the same way in 0.22: a `Device` chooses
-# the backend at run time.
+# In Rust, with Burn 0.15, the backend is a type parameter: `Model<B>` is another type for
+# every `B`, and the compiler rejects a mix. Here it is an object that tensors refer to,
+# and a mix is rejected when it happens. Burn went the same way in 0.22: a `Device`
+# chooses the backend at run time.
 # </details>
 
 # %% [markdown] tags=["summary"]
@@ -224,8 +228,8 @@ check("3.4.3", answer)
 #
 # - A backend runs operations on arrays; it is also the device that tensors live on.
 # - The same model runs on any of them.
-# - `Autodiff(B)` adds gradients to B; `.inner` takes them off.
-# - Wrapping is cheap: counting takes a few lines.
+# - `Autodiff(B)` adds gradients to B; `.inner` is B again.
+# - A decorator is short: counting takes a few lines.
 # - `train(folder, config, device)` is the whole guide.
 #
 # **Where this lives.** `burnbook/examples/guide/__main__.py`.

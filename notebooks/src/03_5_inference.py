@@ -3,8 +3,8 @@
 #
 # After this chapter you can
 #
-# - bring a trained model back from its folder;
-# - predict what an image shows, and see how sure the model is;
+# - load a trained model from its folder;
+# - predict what an image shows, and see how confident the model is;
 # - look at its mistakes.
 #
 # About 15 minutes. You should have read [chapter 3.4](03_4_backend.ipynb).
@@ -31,8 +31,8 @@ burnbook.seed(0)
 
 # %% [markdown]
 # A trained model is a folder with two files: the config says what to build, the record
-# fills it with numbers. This cell trains one if the folder is not there yet; with 64
-# hidden numbers and a learning rate of 0.001 that takes seconds.
+# holds the values of its parameters. This cell trains one if the folder is not there
+# yet; with 64 hidden neurons that takes seconds.
 
 # %% tags=["run-me", "nbval-ignore-output"]
 artifacts = Path("artifacts/inference")
@@ -65,15 +65,16 @@ Images(test_set.get(42).image.reshape(1, 28, 28), zoom=6)
 # %% [markdown]
 # ## Step by step
 #
-# First the config: it knows how the model was built.
+# First the config: it says how the model was built.
 
 # %% tags=["run-me"]
 config = TrainingConfig.load(artifacts / "config.json")
 print(config.model)
 
 # %% [markdown]
-# Then the record, read by the recorder that wrote it. `init` draws no random numbers
-# here: parameters are made when first used, and by then the record has filled them.
+# Then the record, read with the same kind of recorder that wrote it. `init` draws no
+# random numbers here: parameters are created when they are first used, and by then the
+# record has filled them.
 
 # %% tags=["run-me"]
 record = CompactRecorder().load(artifacts / "model", device)
@@ -81,8 +82,8 @@ model = config.model.init(device).load_record(record)
 print(model)
 
 # %% [markdown]
-# Now predict. The batcher of the training also serves a single image: the model sees
-# the same kind of input as ever. `argmax` along dimension 1 finds the largest of the
+# Now predict. The batcher from training also handles a single image, so the model gets
+# the same kind of input as before. `argmax` along dimension 1 finds the largest of the
 # ten numbers.
 
 # %% tags=["run-me"]
@@ -116,12 +117,15 @@ same([by_hand], probabilities)
 
 # %% tags=["widget"]
 percent = np.asarray(probabilities)[0] * 100
-Bars(dict(enumerate(percent)), f"How sure, in percent; it is a {item.label}")
+Bars(
+    dict(enumerate(percent.round(1))),
+    f"Probability in percent; it is a {item.label}",
+)
 
 # %% [markdown]
 # ## All of them at once
 #
-# A prediction for 359 images is one batch. How many are right?
+# All 359 test images fit into one batch. How many does the model get right?
 
 # %% tags=["run-me"]
 items = list(test_set)
@@ -129,11 +133,11 @@ batch = MnistBatcher(device).batch(items)
 guesses = model.forward(batch.images).argmax(1).flatten(0, 1)
 right = guesses.equal(batch.targets)
 accuracy = right.float().mean().into_scalar() * 100
-print("more than 90 of 100 are right:", accuracy > 90)
+print(f"{len(items)} images, accuracy > 90 %", "✔" if accuracy > 90 else "✘")
 
 # %% [markdown]
-# The mistakes teach more than the rest. Each picture says what the model took it for,
-# and what it is.
+# The mistakes teach us most. Each title says what the model took the image for, and what
+# it is.
 
 # %% tags=["widget", "nbval-ignore-output"]
 wrong = [i for i, ok in enumerate(right.to_data().to_list()) if not ok][:10]
@@ -152,7 +156,7 @@ peek(infer)
 # %% [markdown]
 # ## Where it breaks
 #
-# A record fits only the model it came from. All that does not match is listed at once,
+# A record fits only a model of the same structure. All mismatches are listed at once,
 # and the model stays as it was.
 
 # %% tags=["raises-exception"]
@@ -161,6 +165,8 @@ other.load_record(CompactRecorder().load(artifacts / "model", device))
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 3.5.1: softmax of the logits [0, 0, 0, 0], as a list
@@ -199,44 +205,52 @@ check("3.5.3", answer)
 #
 # <details><summary>Why are there two files, config and record?</summary>
 #
-# The record holds numbers and their names; only the config says which layers they
-# belong to and how they are wired.
+# The record holds numbers and their names; only the config says which layers to build
+# and how large they are.
 # </details>
 #
 # <details><summary>Why must the image be normalized here, too?</summary>
 #
-# The model has only ever seen normalized images. Using the training's own batcher
-# makes it impossible to forget.
+# The model has only ever seen normalized images. With the batcher from training it
+# cannot be forgotten.
 # </details>
 #
 # <details><summary>Does a probability of 0.99 mean that the model is right?</summary>
 #
-# No. Trained networks are often surer than they should be; look at the mistakes above.
+# No. Trained networks are often more confident than they should be; look at the
+# mistakes above.
 # </details>
 
 # %% [markdown]
 # ## Conclusion
 #
-# You have seen the whole way once: a model and its config, a dataset and its batcher, a
-# learner, a backend, and a prediction. `burnbook new my_burn_app` writes these five
-# chapters as a small project of your own. The building blocks, one by one, are the
-# next part of the book.
+# You have now done, once, everything that a project needs:
+#
+# - create a project (`burnbook new my_burn_app` writes these five chapters as one);
+# - create a neural network: a module and its config ([3.1](03_1_model.ipynb));
+# - prepare data: a dataset, a batcher, a loader ([3.2](03_2_data.ipynb));
+# - train: loss, gradients, optimizer, learner ([3.3](03_3_training.ipynb));
+# - choose a backend ([3.4](03_4_backend.ipynb));
+# - use the trained model for inference, on this page.
+#
+# The next part of the book looks at the building blocks, one by one.
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: errors instead of <code>expect</code></b></summary>
 #
-# Rust returns a `Result` and `.expect("…")` stops the program with a text. Python
-# raises; what you do not catch stops the cell. A missing file, a damaged record, a
-# record of another model: each has its own error, with the cure where there is one.
+# In Rust a function returns a `Result`, and `.expect("…")` stops the program with a
+# message. Python raises an exception; one that is not caught stops the cell. A missing
+# file, a damaged record, a record of another model: each has its own error, which says
+# how to fix it where that is known.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
-# - Config and record together bring a model back.
+# - Config and record together restore a model.
 # - Inference runs on a plain backend: no gradients, no dropout.
 # - The same batcher serves training and prediction.
-# - Softmax makes probabilities of logits; argmax makes a decision.
+# - Softmax turns logits into probabilities; argmax makes a decision.
 # - A record that does not fit is refused as a whole, and the model stays intact.
 #
 # **Where this lives.** `burnbook/examples/guide/inference.py`.

@@ -3,8 +3,8 @@
 #
 # After this chapter you can
 #
-# - say what a backend is, and which single verb it has to know;
-# - write a decorator of a backend in eight lines, and put several over one another;
+# - say what a backend is, and which single method it has to have;
+# - write a decorator of a backend in eight lines, and stack several of them;
 # - choose element types and seeds, trace a model, and stop at the first NaN.
 #
 # About 25 minutes. You should have read [chapter 3.4](03_4_backend.ipynb).
@@ -35,13 +35,13 @@ from burnbook_widgets.pictures import Bars
 burnbook.seed(0)
 
 # %% [markdown]
-# With this chapter the building blocks begin: each looks at one part from close by.
-# Names are imported one by one, so that you see where each comes from.
+# With this chapter the building blocks begin: each chapter takes a close look at one of
+# them. Names are imported one by one, so that you see where each comes from.
 #
 # ## Try it
 #
-# The same sum, asked of the library in two ways: as a tensor, and directly of the
-# backend that does the work.
+# The same sum, computed in two ways: with tensors, and directly by the backend that does
+# the work.
 
 # %% tags=["run-me"]
 device = Numpy()
@@ -50,12 +50,12 @@ print((x + x).to_data())
 print(device.run(ops.add, (np.ones(2), np.ones(2)), {}))
 
 # %% [markdown]
-# The whole protocol is in the second line: `run(op, values, attrs)`. An op says what
-# is to be computed, the values are raw arrays, and attributes are all that is not a
-# tensor (a dim, a padding). Every tensor method ends there. As a reader of this book you
-# will rarely call it; it is for those who build backends.
+# The whole protocol is in the second line: `run(op, values, attrs)`. The op says what to
+# compute, the values are raw arrays, and the attributes are everything that is not a
+# tensor (a dim, a padding). Every tensor method ends there. You will rarely call it
+# yourself; it is for those who build backends.
 #
-# What else a backend is, fits in a few lines:
+# Everything else about a backend fits in a few lines:
 
 # %% tags=["run-me"]
 print(device.name, "on", device.device_name)
@@ -65,9 +65,9 @@ print("arrays of", device.xp.__name__, "· gradients:", device.ad_enabled)
 # %% [markdown]
 # ## By hand
 #
-# One verb has a consequence: to change what *every* operation does, it is enough to
-# put something in front of that verb. Here is a tiny backend, and a coat around it
-# that speaks before it works. The coat knows no operation by name.
+# A single method has a consequence: to change what *every* operation does, it is enough
+# to wrap that method. Here is a tiny backend, and a decorator around it that prints
+# before it computes. It knows no operation by name.
 
 
 # %% tags=["run-me"]
@@ -93,8 +93,8 @@ by_hand = tiny.run(ops.exp, (tiny.run(ops.matmul, (a, b)),))
 # %% [markdown]
 # ## In burnbook
 #
-# `Decorator` is such a coat, ready to wear: it hands on everything, and you write what
-# shall be different. Eight lines count the operations of any program.
+# `Decorator` is a base class for this: it forwards every call; you override only what
+# should differ. Eight lines count the operations of any program.
 
 
 # %% tags=["run-me"]
@@ -117,11 +117,11 @@ same(by_hand, result.exp())
 print(tally, tally.name, tally.counts)
 
 # %% [markdown]
-# ## Where the coat hangs
+# ## The order of decorators
 #
-# Autodiff is a decorator as well, and the order says what each of two coats sees. Below
-# it, gradients pass by, because they are operations like all others; above it, only
-# what you called.
+# Autodiff is a decorator as well, and the order determines what each of two decorators
+# sees. One below Autodiff also sees gradients, because they are operations like all
+# others; one above it sees only the operations that you called.
 
 # %% tags=["run-me"]
 below, above = Counting(Numpy()), Counting(Autodiff(Numpy()))
@@ -132,7 +132,7 @@ print("below", dict(below.counts))
 print("above", dict(above.counts))
 
 # %% [markdown]
-# Coats stack as high as you like, and print as they were written:
+# Decorators can be stacked to any depth, and print as they were written:
 
 # %% tags=["run-me"]
 stack = Autodiff(Checked(Tracing(Counting(Numpy()))))
@@ -142,8 +142,8 @@ print(stack.name)
 # %% [markdown]
 # ## Tracing: what happened
 #
-# `Tracing` writes down each step: its number, the shapes, the steps its inputs came
-# from, and the layer it was called in.
+# `Tracing` records each step: its number, the shapes, the steps its inputs came from,
+# and the layer it was called in.
 
 
 # %% tags=["run-me"]
@@ -173,37 +173,37 @@ gradients = net.forward(batch).mean().backward()
 print(tracing.text())
 
 # %% [markdown]
-# Read it upwards from the end to follow the gradients back. A gradient step takes what
-# its op kept: the one of `relu` needs only the result of `relu`.
+# The lower half is the backward pass. A gradient step takes as input what its op kept:
+# the one of `relu` needs only the result of `relu`.
 #
 # ## See it
 #
-# Steps are data: name, shapes, sources, place. So a question such as "where do the
-# numbers get many" is a line of Python.
+# Steps are data: name, shapes, sources, layer. So a question such as "which step makes
+# the largest result?" is a line of Python.
 
 # %% tags=["widget"]
 sizes = {
     f"{step.number} {step.name}": sum(np.prod(s) for s, _ in step.outputs)
     for step in tracing.steps
 }
-Bars(sizes, "Numbers that each step makes")
+Bars(sizes, "Elements in the result of each step")
 
 # %% [markdown]
 # ## Checked: where it went wrong
 #
-# NaN spreads: one in the loss, and a step later every parameter is one. `Checked` stops
-# at the operation where the first appears, and says what went in. It reads every
-# result, so use it to search, not to train.
+# NaN spreads: one in the loss, and a step later every parameter is NaN. `Checked` stops
+# at the operation where the first one appears, and shows its inputs. It reads every
+# result, which takes time, so use it to find an error, not to train.
 
 # %% tags=["run-me"]
 t = Tensor[1].from_floats([0.5, -1.0, 2.0], Numpy())
-print((t.log() * 0.0 + 1.0).to_data())  # NaN, and nobody says why
+print((t.log() * 0.0 + 1.0).to_data())  # NaN, but where from?
 
 # %% tags=["raises-exception"]
 t.to_device(Checked(Numpy())).log() * 0.0 + 1.0
 
 # %% [markdown]
-# It finds gradients too. At 0 the square root is 0, and infinitely steep:
+# It checks gradients, too. At 0 the slope of the square root is infinite:
 
 # %% tags=["raises-exception"]
 t = Tensor[1].from_floats([0.0, 4.0], Autodiff(Checked(Numpy())))
@@ -212,8 +212,8 @@ t.require_grad().sqrt().backward()
 # %% [markdown]
 # ## Element types
 #
-# A backend has one type for Float and one for Int, and all its tensors have them. More
-# bits are more exact, fewer are smaller and, on a GPU, faster.
+# A backend has one element type for Float and one for Int, used by all its tensors. More
+# bits are more precise; fewer take less memory and, on a GPU, are faster.
 
 # %% tags=["run-me"]
 for backend in (Numpy("f16"), Numpy(), Numpy("f64", int="i32")):
@@ -225,9 +225,10 @@ for backend in (Numpy("f16"), Numpy(), Numpy("f64", int="i32")):
 # %% [markdown]
 # ## One object for equal arguments
 #
-# Two backends made alike are one object (they are *interned*), also after a trip through
-# a file or to another process. So "is this tensor on my device?" is a plain `is`.
-# Decorators that remember something are told apart: that was `interned = False`.
+# Two backends made with equal arguments are one object (they are *interned*), also after
+# being pickled to a file or another process. So "is this tensor on my device?" is a
+# plain `is`. Decorators with a state of their own are kept apart: that was
+# `interned = False`.
 
 # %% tags=["run-me"]
 copied = pickle.loads(pickle.dumps(Autodiff(Numpy("f64"))))
@@ -239,9 +240,9 @@ print("two counters     ", Counting(Numpy()) is Counting(Numpy()))
 # %% [markdown]
 # ## Seeds
 #
-# Each backend has a stream of random numbers, and `seed` starts it again. Decorators
-# share the stream of the backend they wrap. What is drawn depends on the seed and on how
-# many draws came before, not on the machine, nor on the number of threads.
+# Each backend has a stream of random numbers, and `seed` restarts it. Decorators share
+# the stream of the backend they wrap. What is drawn depends on the seed and on how many
+# draws came before, not on the machine, nor on the number of threads.
 
 
 # %% tags=["run-me"]
@@ -256,20 +257,20 @@ same(first, draw(Autodiff(Numpy())))
 same(second, draw(Numpy()))
 
 # %% [markdown]
-# `burnbook.seed(0)`, the last line of every set-up cell, does this for all backends
-# that have no seed of their own.
+# `burnbook.seed(0)`, the last line of every setup cell, does this for all backends that
+# have no seed of their own.
 #
 # ## Look inside
 #
-# The library's own counter is ours, with a `Counter` for the dict:
+# The library's own counter is the same as ours, with a `Counter` as its dict:
 
 # %% tags=["peek"]
 peek(Counting)
 
 # %% [markdown]
-# And this is how a backend runs an op: with a kernel where there is one that fits, else
-# with the plain code of the op. The last line is the rule; those above it are shortcuts
-# for common calls.
+# And this is how a backend runs an op: with a compiled kernel where one fits, otherwise
+# with the plain code of the op. The last line is the general case; those above it are
+# shortcuts for common calls.
 
 # %% tags=["run-me"]
 peek(Backend.run)
@@ -277,13 +278,15 @@ peek(Backend.run)
 # %% [markdown]
 # ## Where it breaks
 #
-# A coat wants something to hang on:
+# A decorator needs a backend object, not a class:
 
 # %% tags=["raises-exception"]
 Counting(Numpy)
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.1.1: gradients, 64-bit floats, and whole numbers of 32 bits
@@ -357,46 +360,47 @@ check("4.1.4", answer)
 # %% [markdown] tags=["recall"]
 # ## Recall
 #
-# <details><summary>Why one verb, and not a method per operation?</summary>
+# <details><summary>Why one method, and not one per operation?</summary>
 #
-# A coat would have to repeat every method to change them all. With one verb it is
-# written once, and works for operations that are invented later.
+# A decorator would have to override every method to change them all. With a single one
+# it is written once, and also works for operations that are added later.
 # </details>
 #
-# <details><summary>What does a GPU backend have to bring?</summary>
+# <details><summary>What does a GPU backend have to provide?</summary>
 #
-# An array module that reads like NumPy, a way for arrays to come in and go out, and, for
-# a few costly operations, faster kernels. The operations themselves are written once.
+# An array module with NumPy's functions, conversion of arrays from and to NumPy, and,
+# for a few costly operations, faster kernels. The operations themselves are written
+# once.
 # </details>
 #
 # <details><summary>You want to see the gradients of a run. Which is right,
 # <code>Tracing(Autodiff(B))</code> or <code>Autodiff(Tracing(B))</code>?</summary>
 #
-# Both: `Tracing` asks a backend above which it sits to show its gradients. `Counting`, a
-# plain coat, must hang below.
+# Both: `Tracing` asks the backend that it wraps to show its gradients. `Counting`, a
+# plain decorator, must be below.
 # </details>
 
 # %% [markdown]
-# <details><summary><b>🐍 Python note: a trait with types inside</b></summary>
+# <details><summary><b>🐍 Python note: a trait with associated types</b></summary>
 #
-# In Rust 0.15 `Backend` is a trait: besides hundreds of functions it names the types of
+# In Burn 0.15 `Backend` is a trait: besides hundreds of functions it names the types of
 # tensors, devices and elements, and a program is compiled for each backend. Here it is a
 # class with one method; the types are attributes of the object (`float`, `int`), and
-# device and backend are one thing. Both compute at once, line by line (*eager*).
+# device and backend are one object. Both compute at once, line by line (*eager*).
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
-# - A backend runs ops on arrays: `run(op, values, attrs)` is its one verb.
-# - A decorator stands before that verb, so it sees every operation.
-# - `Counting`, `Tracing` and `Checked` look; `Autodiff` remembers; they stack.
+# - A backend runs ops on arrays: `run(op, values, attrs)` is its one method.
+# - A decorator wraps that method, so it sees every operation.
+# - `Counting`, `Tracing` and `Checked` observe; `Autodiff` records; they can be stacked.
 # - Element types belong to the backend, and so does the stream of random numbers.
 # - Equal arguments give the same object.
 #
 # **Where this lives.** `burnbook/backend/__init__.py`; the protocol
 # `burnbook/backend/base.py`; `burnbook/backend/numpy.py`; `burnbook/backend/cupy.py` with
-# `burnbook/backend/cuda/__init__.py`; the coats `burnbook/backend/decorators.py`; what an op
+# `burnbook/backend/cuda/__init__.py`; decorators `burnbook/backend/decorators.py`; what an op
 # is, `burnbook/op.py`; streams of numbers, `burnbook/random.py`.
 #
 # **The same in Burn**

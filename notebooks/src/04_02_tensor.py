@@ -7,8 +7,8 @@
 # - find the function you need among the nearly two hundred of the book's tables;
 # - print a tensor the way you want it, and say how close two tensors are.
 #
-# About 45 minutes. You should have read [chapter 2](02_getting_started.ipynb); who
-# computes is the matter of [chapter 4.1](04_01_backend.ipynb).
+# About 45 minutes. You should have read [chapter 2](02_getting_started.ipynb); what
+# computes is the subject of [chapter 4.1](04_01_backend.ipynb).
 
 # %% tags=["setup"]
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from burnbook_widgets.pictures import Lines
 burnbook.seed(0)
 
 # %% [markdown]
-# The chapters on building blocks import every name from where it lives, as the book
+# The chapters on building blocks import every name from its own module, as the book
 # does, and use no prelude.
 #
 # ## Try it
@@ -59,12 +59,12 @@ show(mean=marks.mean_dim(0), apart=marks - marks.mean_dim(0))
 
 # %% [markdown]
 # The mean along dim 0 has shape [1, 2]: a reduction *keeps* its dim, with size 1. So
-# the difference of [3, 2] and [1, 2] needs no further word.
+# [1, 2] can be subtracted from [3, 2] directly.
 #
 # ## By hand
 #
-# A tensor is one long row of numbers and a shape that says how to walk along it. With
-# $n$ columns,
+# A tensor is one long row of numbers, and a shape that says how to index it. With $n$
+# columns,
 #
 # $$x_{ij} = \text{flat}_{\,i\,n + j}$$
 
@@ -80,8 +80,8 @@ turned = [[pick(flat, 2, j, i) for j in range(3)] for i in range(2)]
 print(by_hand, turned, sep="\n")
 
 # %% [markdown]
-# Reshaping changes only the shape; transposing walks in another order. Neither has to
-# touch the numbers.
+# Reshaping changes only the shape; transposing changes the order of indexing. Neither has
+# to move the numbers.
 #
 # ## In burnbook
 
@@ -93,8 +93,8 @@ same(turned, row.reshape([3, 2]).transpose())
 # %% [markdown]
 # ## Rank and kind
 #
-# `Tensor[2]` promises a *rank*, the number of dims, and a *kind* of element. Nothing
-# in it says how large a dim is: that follows from the data. Kinds are three, and the
+# `Tensor[2]` states a *rank*, the number of dims, and a *kind* of element. It does not
+# say how large a dim is: that follows from the data. There are three kinds, and the
 # backend decides how many bits each of them has.
 #
 # | here | means |
@@ -109,8 +109,8 @@ print(Tensor[2], Tensor[2, Float], Tensor[1, Int], Tensor[device, 1, Bool])
 print(isinstance(marks, Tensor[2]), isinstance(marks, Tensor[2, Int]))
 
 # %% [markdown]
-# Five numbers in a row are a tensor of rank 1 and shape [5]. Rank 5 would be five
-# dims, and the promise is checked:
+# Five numbers in a row are a tensor of rank 1 and shape [5]. Rank 5 would be five dims,
+# and that is checked:
 
 # %% tags=["run-me"]
 floats = [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -123,9 +123,9 @@ Tensor[5].from_floats(floats, device)
 # %% [markdown]
 # ## Data in
 #
-# Everything enters through `from_data`, which takes a `TensorData`: elements, shape
-# and element type, not yet on any device. Lists, ranges and arrays of NumPy become one
-# on the way. `from_floats` and `from_ints` also fix the kind.
+# All data enters through `from_data`, which takes a `TensorData`: elements, shape and
+# element type, not yet on any device. Lists, ranges and NumPy arrays are converted to
+# one. `from_floats` and `from_ints` also fix the kind.
 
 # %% tags=["run-me"]
 array = [1, 2, 3, 4, 5, 6]
@@ -140,7 +140,7 @@ show(one=tensor_1, two=tensor_2, three=tensor_3, four=tensor_4)
 
 
 # %% [markdown]
-# A type of your own is no different: put its numbers in a list.
+# For a type of your own, put its numbers in a list.
 
 
 # %% tags=["run-me"]
@@ -159,9 +159,9 @@ show(bmi=tensor_5)
 # %% [markdown]
 # ## Data out
 #
-# `to_data()` and `into_data()` give a `TensorData`; in Python the two are one, since
-# nothing is used up. It can be read in several ways, and never written to: where Burn
-# has `as_mut_slice`, `np.array(data)` makes a copy that may be.
+# `to_data()` and `into_data()` give a `TensorData`; in Python the two are the same, since
+# nothing is consumed. It can be read in several ways, but never written to: instead of
+# Burn's `as_mut_slice`, `np.array(data)` makes a copy that can be changed.
 
 # %% tags=["run-me"]
 data = marks.to_data()
@@ -173,8 +173,8 @@ print("one      ", marks.max().into_scalar())
 print("print    ", data)
 
 # %% [markdown]
-# NumPy reads a tensor directly. What it gets is a view that shares the tensor's memory
-# and may only be read; `np.array(…)` makes a copy to work on.
+# NumPy reads a tensor directly. It gets a read-only view that shares the tensor's memory;
+# `np.array(…)` makes a copy to work on.
 
 # %% tags=["run-me"]
 view = np.asarray(marks)
@@ -187,9 +187,10 @@ show(mine=Tensor.from_numpy(mine, device), marks=marks)
 # %% [markdown]
 # ## Ownership
 #
-# Bring four numbers to the range from 0 to 1. In Rust an operation *takes* its input:
-# after `values.min()` the name `values` is empty, and the compiler stops whatever uses
-# it again. The book's cure is `.clone()`. Here the plain version is the working one:
+# Scale four numbers to the range from 0 to 1. In Rust an operation takes *ownership* of
+# its input: after `values.min()` the variable `values` is moved, and the compiler
+# rejects any further use. The book's solution is `.clone()`. Here the plain version
+# works:
 
 # %% tags=["run-me"]
 values = Tensor[1].from_floats([1.0, 2.0, 3.0, 4.0], device)
@@ -199,9 +200,9 @@ normalized = (values - low).div(high - low)
 print(normalized.to_data())
 
 # %% [markdown]
-# Why may Python do without? A name refers to a tensor, and a tensor never changes, so
-# it does not matter how many names there are. What Burn's `clone` costs, a count of
-# references, is what Python does for every name anyway.
+# Why does Python not need it? A name refers to a tensor, and a tensor never changes, so
+# it does not matter how many names there are. Burn's `clone` only increases a reference
+# count, which Python does for every name anyway.
 
 # %% tags=["run-me"]
 clone = values.clone()  # another name for the same four numbers
@@ -212,11 +213,11 @@ show(values=values, low=low, high=high)  # all still there
 # %% [markdown]
 # <details><summary><b>🐍 Python note: moved, borrowed, shared</b></summary>
 #
-# Rust knows at compile time who uses a value last, so Burn can reuse its memory: that
-# is why it has no operations in place. Python counts references at run time. `del x`
-# removes a name, and the memory goes when the last name is gone. `x += 1` does not
-# change a tensor either: it computes `x + 1` and gives the result the name `x`. One
-# method is the exception, in Burn as here: `x.inplace(f)` puts f(x) where x was.
+# Rust knows at compile time where a value is used for the last time, so Burn can reuse
+# its memory: that is why it needs no in-place operations. Python counts references at
+# run time. `del x` removes a name, and the memory is freed when the last name is gone.
+# `x += 1` does not change a tensor either: it computes `x + 1` and gives the result the
+# name `x`. There is one exception, in Burn as here: `x.inplace(f)` replaces x by f(x).
 # </details>
 
 # %% tags=["run-me"]
@@ -227,9 +228,9 @@ show(values=values, before=before)
 # %% [markdown]
 # ## Broadcasting
 #
-# Two tensors fit when their ranks are equal and, in each dim, the sizes are equal or
-# one of them is 1. That one stretches. Ranks are never filled up silently as NumPy
-# does: [3] and [2, 3] do not meet until you say `unsqueeze()`.
+# Two tensors fit when their ranks are equal and, in each dim, the sizes are equal or one
+# of them is 1. That one stretches. Missing dims are not added silently as in NumPy: [3]
+# and [2, 3] do not fit until you call `unsqueeze()`.
 
 # %% tags=["run-me"]
 column = Tensor[2].from_floats([[10.0], [20.0]], device)  # [2, 1]
@@ -239,18 +240,18 @@ show(sum=column + line.unsqueeze())  # [2, 1] + [1, 3] -> [2, 3]
 # %% [markdown]
 # ## See it
 #
-# A tensor as the last line of a cell shows itself: shape, statistics, how the values
-# are spread, and the numbers on colours, blue above zero and orange below. This one
-# holds every difference of two places; change the 8.
+# A tensor as the last line of a cell is displayed with its shape, its statistics, a
+# histogram, and its numbers on colors, blue above zero and orange below. This one holds
+# the difference of any two positions; change the 8.
 
 # %% tags=["widget"]
 places = Tensor[1, Int].arange(0, 8, device).float()
 places.unsqueeze_dim(0) - places.unsqueeze_dim(1)
 
 # %% [markdown]
-# Of a tensor of higher rank `TensorView` shows two dims and slides along the others.
-# Point at a cell, or walk with the arrow keys, to read an element; choose which dims
-# are rows and columns, and how the numbers are printed.
+# For a tensor of higher rank `TensorView` shows two dims, with sliders for the others.
+# Point at a cell, or use the arrow keys, to read an element; choose which dims are rows
+# and columns, and how the numbers are printed.
 
 # %% tags=["widget"]
 apart = places.unsqueeze_dim(0) - places.unsqueeze_dim(1)
@@ -260,9 +261,9 @@ TensorView(times * apart.unsqueeze_dim(0), index={0: 5})
 # %% [markdown]
 # ## Slicing
 #
-# `slice` takes one range per dim; dims without a range stay whole. Square brackets say
-# the same in Python's way. Negative numbers count from the end, and an end beyond the
-# size is cut to it.
+# `slice` takes one range per dim; dims without a range are kept whole. Square brackets
+# are Python's form of the same. Negative numbers count from the end, and an end beyond
+# the size is cut to it.
 
 # %% tags=["run-me"]
 table = Tensor[1, Int].arange(0, 6, device).reshape([2, 3])
@@ -277,14 +278,14 @@ show(
 )
 
 # %% [markdown]
-# What NumPy answers with an empty array is an error here, because it nearly always
-# is one: a range that holds nothing, or begins before the first element.
+# Where NumPy returns an empty array, this is an error, because it nearly always is a
+# mistake: a range that is empty, or begins before the first element.
 
 # %% tags=["raises-exception"]
 table[:, 2:1]
 
 # %% [markdown]
-# A tensor cannot be written to, so `slice_assign` gives a new one:
+# A tensor cannot be changed, so `slice_assign` returns a new one:
 
 # %% tags=["run-me"]
 nines = Tensor[2, Int].full([2, 1], 9, device)
@@ -293,10 +294,10 @@ show(assigned=table.slice_assign([(0, 2), (0, 1)], nines), table=table)
 # %% [markdown]
 # ## The operations
 #
-# The book's tables, family by family: what did not come up yet is in the cells below,
-# as `name=what it gives`. Four habits differ from NumPy and PyTorch:
+# The book's tables, family by family: what has not come up yet is in the cells below, as
+# `name=its result`. Four conventions differ from NumPy and PyTorch:
 #
-# | habit | example |
+# | convention | example |
 # |---|---|
 # | a reduction along a dim keeps it, with size 1 | `sum_dim(1)` of [2, 3] is [2, 1] |
 # | a reduction of everything gives shape [1] | rank 0 does not exist |
@@ -338,8 +339,8 @@ print("unsqueeze    ", cube.unsqueeze(5).dims())
 print("unsqueeze_dim", cube.unsqueeze_dim(1).dims())
 
 # %% [markdown]
-# Questions to all elements, and the ways between devices. `empty` promises a shape and
-# nothing else; a *primitive* is the bare array of the backend.
+# Conditions on all elements, and moving between devices. `empty` has a shape, but
+# arbitrary elements; a *primitive* is the bare array of the backend.
 
 # %% tags=["run-me"]
 other = Tensor[2, Int].from_ints([[1, 0], [3, 0]], device)
@@ -374,15 +375,15 @@ show(
 )
 
 # %% [markdown]
-# Arithmetic, with a tensor or with a number. Int stays Int: halves are cut toward
-# zero, and a number is converted to the tensor's type *before* the sum. `%` takes the
-# sign of the divisor, as in Python.
+# Arithmetic, with a tensor or with a number. Int stays Int: results are cut toward zero,
+# and `x + 1.7` is an error that asks for `x.float()`. `%` takes the sign of the divisor,
+# as in Python.
 
 # %% tags=["run-me"]
 x = Tensor[1, Int].from_ints([-7, 4], device)
 y = Tensor[1, Int].from_ints([2, 3], device)
 show(add=x + y, sub=x - y, mul=x * y, div=x / y, rem=x % y, neg=-x)
-show(add_scalar=x + 1.7, sub_scalar=x - 1, mul_scalar=x * 2, div_scalar=x / 2)
+show(add_scalar=x + 1, sub_scalar=x - 1, mul_scalar=x * 2, div_scalar=x / 2)
 show(methods=x.add(y).sub_scalar(1).mul(y), abs=x.abs(), sign=x.sign())
 
 # %% tags=["run-me"]
@@ -402,8 +403,8 @@ show(
 )
 
 # %% [markdown]
-# Comparing gives Bool. Numbers with a fraction are better asked whether they are
-# *close*: |x − y| ≤ atol + rtol · |y|. The two tolerances go by name, because the book
+# Comparisons give Bool. Floats are better compared with `is_close`:
+# |x − y| ≤ atol + rtol · |y|. The two tolerances are named arguments, because the book
 # and Burn's source order them differently.
 
 # %% tags=["run-me"]
@@ -445,7 +446,7 @@ show(min_dim=marks.min_dim(0), argmax=marks.argmax(0), argmin=marks.argmin(0))
 show(best=best, where_best=where_best, worst=worst, where_worst=where_worst)
 
 # %% [markdown]
-# Sorting is stable: equals keep their order.
+# Sorting is stable: equal elements keep their order.
 
 # %% tags=["run-me"]
 s = Tensor[1].from_floats([3.0, 1.0, 2.0], device)
@@ -458,9 +459,9 @@ show(topk=s.topk(2, 0), up=up, up_from=up_from)
 show(down=down, down_from=down_from, top=top, top_from=top_from)
 
 # %% [markdown]
-# Picking by index. `gather` chooses single elements along a dim, `select` whole rows
-# or columns; `scatter` and `select_assign` are their way back and *add* to what is
-# there. A mask replaces elements.
+# Selecting by index. `gather` picks single elements along a dim, `select` whole rows or
+# columns; `scatter` and `select_assign` are their inverses, and *add* to what is there. A
+# mask replaces elements.
 
 # %% tags=["run-me"]
 index = Tensor[2, Int].from_ints([[0], [1], [0]], device)
@@ -486,7 +487,7 @@ show(
 # %% [markdown]
 # ### Float
 #
-# Rounding (halves go to the even side), curves, and the matrix product. `int()` cuts.
+# Rounding (halves to even), functions, and the matrix product. `int()` truncates.
 
 # %% tags=["run-me"]
 h = Tensor[1].from_floats([-1.5, 0.5, 2.5], device)
@@ -507,8 +508,9 @@ show(2, var=marks.var(0), var_bias=marks.var_bias(0))
 show(2, var_mean=var_mean, mean=mean, var_mean_bias=var_mean_bias)
 
 # %% [markdown]
-# Chance follows the seed, on every backend alike. And a backend whose floats have 16
-# bits can hand its tensors to a sibling with 32, for the steps that need the digits:
+# Random numbers depend on the seed, in the same way on every backend. And tensors of a
+# backend with 16-bit floats can be converted to 32 bits, for the steps that need the
+# precision:
 
 # %% tags=["run-me"]
 drawn = Tensor[2].random([2, 2], Distribution.Uniform(0.0, 10.0), device)
@@ -522,7 +524,7 @@ print(full.dtype, half.from_full_precision(full * full).dtype)
 # %% [markdown]
 # ### Int
 #
-# Ranges, without their end; the coordinates of a grid; classes as rows.
+# Ranges, without their end; the coordinates of a grid; one-hot rows for classes.
 
 # %% tags=["run-me"]
 dice = Distribution.Uniform(1, 7)
@@ -539,7 +541,7 @@ show(
 # %% [markdown]
 # ### Bool
 #
-# The three masks say what to blank out: `tril_mask` is *false* where `tril` keeps.
+# The three masks say what to mask out: `tril_mask` is *false* where `tril` keeps.
 
 # %% tags=["run-me"]
 mask = Tensor[2, Bool].tril_mask([2, 2], 0, device)
@@ -559,7 +561,7 @@ print([places.to_data().to_list() for places in mask.bool_not().nonzero()])
 #
 # ### Activation functions
 #
-# The bent functions between layers live in `activation` and take a tensor first.
+# The nonlinear functions between layers are in `activation` and take a tensor first.
 
 # %% tags=["run-me"]
 z = Tensor[1].from_floats([-2.0, 0.0, 2.0], device)
@@ -614,9 +616,9 @@ for row in book:
 # %% [markdown]
 # ## Element types
 #
-# A kind says what elements mean, an element type how they are kept. `convert` and
-# `ElementConversion` follow Burn's rules: a fraction is cut toward zero, and a number
-# that does not fit is an error rather than a surprise.
+# A kind says what elements mean, an element type how they are stored. `convert` and
+# `ElementConversion` follow Burn's rules: fractions are truncated, and a number that
+# does not fit is an error.
 
 # %% tags=["run-me"]
 print(
@@ -632,9 +634,9 @@ TensorData([1.0, 300.0]).convert("u8")
 # %% [markdown]
 # ## Display
 #
-# `print` gives everything there is to know; `repr` one line with statistics; the
-# picture you saw above is the third view. Digits are the fewest that still name the
-# same 32-bit number.
+# `print` shows all numbers; `repr` is one line with statistics; the colored display above
+# is the third view. Numbers have the fewest digits that still identify the same 32-bit
+# number.
 
 # %% tags=["run-me"]
 tensor = Tensor[2].full([2, 3], 0.123456789, device)
@@ -647,9 +649,9 @@ print(tensor)
 print(f"{tensor:.2}")
 
 # %% [markdown]
-# `set_print_options` chooses for every print from now on, on the whole page; so this
-# cell puts the defaults back. More elements than `threshold` are summarized, with
-# `edge_items` at either end of a long dim.
+# `set_print_options` applies to every print from now on, on the whole page; so this cell
+# restores the defaults. If there are more elements than `threshold`, only `edge_items`
+# at either end of a long dim are shown.
 
 # %% tags=["run-me"]
 long = Tensor[1, Int].arange(0, 2000, device)
@@ -662,9 +664,9 @@ show(default_again=long.float())
 # %% [markdown]
 # ## How close?
 #
-# Two ways to compute one thing rarely agree in the last digit. `check_closeness`
-# counts the elements that agree at eight tolerances: green when all do, yellow from
-# 90 % on, red below (with colours on a terminal; NO_COLOR turns them off).
+# Two ways to compute the same thing rarely agree in the last digit. `check_closeness`
+# counts the elements that agree at eight tolerances: green when all do, yellow from 90 %
+# on, red below (in color on a terminal; NO_COLOR turns that off).
 
 # %% tags=["run-me"]
 tensor1 = Tensor[1].from_floats(
@@ -685,10 +687,10 @@ report
 
 
 # %% [markdown]
-# Of a computation with many steps one wants to know where the difference came in.
-# `ClosenessView` takes the results of all steps by name (or two models and an input)
-# and judges each. Here are three steps with 16 bits beside the same with 32: choose a
-# step, another tolerance, or sort by the largest difference.
+# In a computation with many steps one wants to know where a difference arises.
+# `ClosenessView` takes the results of all steps by name (or two models and an input) and
+# compares each. Here are three steps in 16 bits beside the same in 32: choose a step,
+# another tolerance, or sort by the largest difference.
 
 
 # %% tags=["widget"]
@@ -713,8 +715,8 @@ peek(ops.max_pair)
 # %% [markdown]
 # ## Where it breaks
 #
-# Rank, kind, shape: the three errors of every day. The first line says which, the
-# facts name both inputs, and `try` is the cure where there is just one.
+# Rank, kind, shape: the three most common errors. The first line says which it is, the
+# next lines describe both inputs, and `try` is the fix where there is just one.
 
 # %% tags=["raises-exception"]
 marks + line
@@ -727,9 +729,11 @@ marks @ marks
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
-# exercise 4.2.1: bring each row of t to the range from 0 to 1
+# exercise 4.2.1: scale each row of t to the range from 0 to 1
 t = Tensor[2].from_floats([[1.0, 2.0, 5.0], [10.0, 30.0, 20.0]], device)
 answer = ...
 check("4.2.1", answer)
@@ -769,7 +773,8 @@ answer = (points.unsqueeze_dim(0) - points.unsqueeze_dim(1)).abs()
 check("4.2.4", answer)
 
 # %% tags=["exercise"]
-# exercise 4.2.5: the smallest of the eight tolerances that c keeps everywhere
+# exercise 4.2.5: the smallest of the eight tolerances within which all of c
+# and c_off agree
 c = Tensor[1].from_floats([1.0, 100.0], device)
 c_off = Tensor[1].from_floats([1.0, 100.05], device)
 answer = ...
@@ -784,19 +789,19 @@ check("4.2.5", answer)
 #
 # <details><summary>Why is <code>Tensor[5]</code> wrong for five numbers?</summary>
 #
-# The number is the rank, how many dims there are, and not how large they are.
+# The number is the rank: how many dims there are, not how large they are.
 # </details>
 #
 # <details><summary>Why do <code>sum_dim</code> and <code>max_dim</code> keep their dim?</summary>
 #
-# So that the result still has the rank of the input and stretches against it:
+# So that the result has the rank of the input and can be broadcast against it:
 # `x - x.mean_dim(1)` needs no reshaping.
 # </details>
 #
-# <details><summary>Who pays for a copy of a tensor?</summary>
+# <details><summary>What does a copy of a tensor cost?</summary>
 #
-# Nobody: tensors do not change, so every name may refer to the same one. Only leaving
-# for memory that can be written to, as `np.array(x)` does, copies numbers.
+# Nothing: tensors do not change, so any number of names may refer to the same one. Only
+# a copy into memory that can be changed, such as `np.array(x)`, copies the numbers.
 # </details>
 
 # %% [markdown]
@@ -810,18 +815,18 @@ check("4.2.5", answer)
 # <details><summary><b>🐍 Python note: equality</b></summary>
 #
 # `x == y` compares element by element and gives a Bool tensor. `if x == y:` therefore
-# asks for `.all()` first, unless there is just one element. To compare the data as a
-# whole, use `x.to_data() == y.to_data()`.
+# needs `.all()` first, unless there is just one element. To compare the data as a whole,
+# use `x.to_data() == y.to_data()`.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
-# - `Tensor[rank, kind]` promises; the shape follows from the data.
-# - Tensors never change, so names are free and `clone` is not needed.
-# - Equal ranks, equal sizes or 1: everything else is said with a word.
-# - `print` for digits, `repr` for statistics, a last line for the picture.
-# - `check_closeness` says how nearly two results agree.
+# - `Tensor[rank, kind]` states what you expect; the shape follows from the data.
+# - Tensors never change, so names cost nothing and `clone` is not needed.
+# - Ranks must be equal, sizes equal or 1; every other conversion is explicit.
+# - `print` for digits, `repr` for statistics, the last line of a cell for the display.
+# - `check_closeness` says how closely two results agree.
 #
 # **Where this lives.** The tensor is a class made of families:
 #

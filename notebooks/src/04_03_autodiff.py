@@ -3,7 +3,7 @@
 #
 # After this chapter you can
 #
-# - read gradients from the container that `backward()` returns, and say which are there;
+# - read gradients from the container that `backward()` returns, and say which it holds;
 # - write a tape in thirty lines, and see that burnbook's does the same;
 # - look at a graph, hook into it, differentiate twice, and trade time for memory.
 #
@@ -31,8 +31,8 @@ burnbook.seed(0)
 # %% [markdown]
 # ## Try it
 #
-# Which way does a sum of squares grow? Say which tensor the question is about
-# (`require_grad`), compute, go back, and look the answer up.
+# In which direction does a sum of squares grow? Say which tensor the question is about
+# (`require_grad`), compute, call `backward`, and look up the answer.
 
 # %% tags=["run-me"]
 device = Autodiff(Numpy())
@@ -44,8 +44,8 @@ print(np.asarray(x.grad(gradients)))
 # The slope of x² is 2x. `x * x` has four elements, and `backward()` takes the gradient
 # of their *sum*; so a loss needs no `.sum()` before it.
 #
-# `backward()` changed no tensor. It returned a container, and a tensor is the key to
-# its own gradient: `grad` reads it, `grad_remove` takes it out.
+# `backward()` changed no tensor. It returned a container, in which a tensor is the key
+# to its own gradient: `grad` reads it, `grad_remove` takes it out.
 
 
 # %% tags=["run-me"]
@@ -60,18 +60,18 @@ def calculate_gradients(tensor):
 calculate_gradients(x)
 
 # %% [markdown]
-# The tensor's own sum grows by one for each element: a gradient of ones.
+# The sum of `x` itself grows as fast as each of its elements: a gradient of ones.
 #
 # ## By hand
 #
-# Autodiff is the chain rule and some book-keeping. While computing, write down for
-# every result which values it came from, and a rule for each: what a gradient $g$ of
-# the result means for that input.
+# Autodiff is the chain rule and some bookkeeping. While computing, record for every
+# result which values it came from, and for each of them a rule: how to get its gradient
+# from the gradient $g$ of the result.
 #
 # $$z = x + y:\quad g \to (g,\; g) \qquad\qquad z = x \cdot y:\quad g \to (g\,y,\; g\,x)$$
 
 # %% tags=["run-me"]
-tape = []  # every value, in the order of computing
+tape = []  # every value, in the order of computation
 
 
 class Var:
@@ -89,9 +89,9 @@ class Var:
 
 
 # %% [markdown]
-# Then walk the tape from its newest entry to its oldest. Whoever has a gradient hands
-# it on through the rules, and whoever gets several adds them up. Nothing that is older
-# can still be missing, because a value is made after its inputs.
+# Then go through the tape from the newest entry to the oldest. A value with a gradient
+# passes it on through its rules; one that receives several adds them up. By the time we
+# reach a value, all its uses have been visited, because they are newer.
 
 
 # %% tags=["run-me"]
@@ -111,7 +111,8 @@ by_hand = backward(a * b * a + b)
 print(by_hand[a], by_hand[b])
 
 # %% [markdown]
-# $a^2 b + b$ has the slopes $2ab$ and $a^2 + 1$. `a` was used twice, so two parts met.
+# $a^2 b + b$ has the slopes $2ab$ and $a^2 + 1$. `a` was used twice, so two gradients were
+# added.
 #
 # ## In burnbook
 #
@@ -125,16 +126,16 @@ same(by_hand[a], s.grad(gradients))
 same(by_hand[b], t.grad(gradients))
 
 # %% [markdown]
-# The differences are few. There is no list that grows for ever: each value refers to
-# the step that made it, and a graph that nobody refers to is gone. A rule keeps only
-# what it asks for. And a rule is an operation too, run by the backend below: here is
+# The differences are few. There is no list that keeps growing: each value refers to the
+# step that made it, and a graph that nothing refers to is freed. A step keeps only what
+# its rules ask for. And a rule is an operation too, run by the inner backend: here is
 # multiplication with its two rules, as the library declares it.
 
 # %% tags=["peek"]
 peek(ops.mul)
 
 # %% [markdown]
-# ## What a tensor says
+# ## Leaves, and tensors cut loose
 #
 # | here | PyTorch |
 # |---|---|
@@ -143,8 +144,8 @@ peek(ops.mul)
 # | `tensor.is_require_grad()` | `tensor.requires_grad` |
 # | `tensor.set_require_grad(False)` | `tensor.requires_grad_(False)` |
 #
-# A *leaf* is a tensor that asked for its gradient. Results of leaves are tracked, but
-# are no leaves themselves.
+# A *leaf* is a tensor whose gradient was asked for. Results computed from leaves are
+# tracked, but are not leaves themselves.
 
 # %% tags=["run-me"]
 square = s * s
@@ -152,7 +153,7 @@ asked = [s, square, square.detach(), s.set_require_grad(False)]
 [tensor.is_require_grad() for tensor in asked]
 
 # %% [markdown]
-# `detach` gives the same numbers, cut from their history: to the way back they are a
+# `detach` gives the same numbers without their history: for the backward pass they are a
 # constant. Compare the slope of $s \cdot s$ with that of $s$ times a number that happens to
 # be equal.
 
@@ -162,7 +163,7 @@ print(s.grad((s * s.detach()).backward()).to_data())
 
 # %% [markdown]
 # On a backend without autodiff these four are allowed and do nothing, so one program
-# serves both. `backward()` is not: see below.
+# serves both. `backward()` is an error there: see below.
 
 # %% tags=["run-me"]
 plain = Tensor[1].from_floats([1.0, 2.0], Numpy())
@@ -178,8 +179,9 @@ print(plain.require_grad() is plain, plain.require_grad().is_require_grad())
 #     ...
 # ```
 #
-# Here the tape is part of the backend. For inference, use a backend without it; for a
-# look at values in the middle of training, step down with `inner()`.
+# Here the tape is part of the backend. For inference, use a backend without it; to look
+# at values in the middle of training, get the tensor on the inner backend with
+# `inner()`.
 
 
 # %% tags=["run-me"]
@@ -195,8 +197,8 @@ for result in (example_validation(s), example_inference(plain)):
     print(result.backend, result.to_data())
 
 # %% [markdown]
-# `from_inner` is the way up. A gradient lives below, too: that is what an optimizer
-# computes with, and its steps are on no tape.
+# `from_inner` goes the other way. A gradient is on the inner backend, too: an optimizer
+# computes with it there, so its steps are not recorded.
 
 # %% tags=["run-me"]
 up = Tensor[1].from_inner(s.inner())
@@ -205,9 +207,9 @@ print(up.backend, up.is_require_grad(), "·", s.grad(gradients).backend)
 # %% [markdown]
 # ## Difference with PyTorch
 #
-# In PyTorch `backward()` adds to the field `.grad` of every parameter, and whoever
-# forgets `zero_grad()` trains on a sum of old gradients. Here every pass has a
-# container of its own: nothing to reset, nothing to overwrite. Sums are said.
+# In PyTorch `backward()` adds to the field `.grad` of every parameter, and if you forget
+# `zero_grad()`, you train on a sum of old gradients. Here every pass has a container of
+# its own: there is nothing to reset, and nothing is overwritten. Sums are explicit.
 
 # %% tags=["run-me"]
 one = (s * 2.0).backward()
@@ -216,7 +218,7 @@ for found in (one, two, one + two):
     print(found, s.grad(found).to_data().to_list(), t in found)
 
 # %% [markdown]
-# A container belongs to no thread, so another one may work with it:
+# A container is not tied to a thread, so another thread may work with it:
 
 # %% tags=["run-me"]
 heard = []
@@ -226,11 +228,11 @@ worker.join()
 print(heard[0])
 
 # %% [markdown]
-# ## Which gradients are there
+# ## Which gradients there are
 #
-# Only leaves that were reached have one. `None` says: this loss does not depend on
-# that tensor. It is not a zero: an optimizer leaves such a parameter alone. A result
-# (`square`) is no leaf, and a yes or no has no slope, so `>` cuts the way.
+# Only leaves that the backward pass reached have one. `None` says: this loss does not
+# depend on that tensor. That is not zero: an optimizer leaves such a parameter alone. A
+# comparison has no slope, so no gradient flows through `>`.
 
 # %% tags=["run-me"]
 square = s * s
@@ -238,8 +240,13 @@ mask = (s > 1.5).float()
 gradients = (square * mask).backward()
 print("used    ", s.grad(gradients).to_data())
 print("unused  ", t.grad(gradients))
-print("a result", square.grad(gradients))
-print("its mask", mask.grad(gradients))
+
+# %% [markdown]
+# A result (`square`) is not a leaf; its gradient was used and then dropped. Asking for it
+# is an error, which says how to get it:
+
+# %% tags=["raises-exception"]
+square.grad(gradients)
 
 # %% [markdown]
 # ## The graph
@@ -254,8 +261,8 @@ loss = (y * y).mean()
 print(loss.graph())
 
 # %% [markdown]
-# The numbers rise with time; `graph[0]` is the newest step. A step knows what it keeps
-# for its rules. The slope of tanh is $1 - \tanh^2$, so it keeps its result:
+# The numbers increase with time; `graph[0]` is the newest step. Each step lists what it
+# keeps for its rules. The slope of tanh is $1 - \tanh^2$, so it keeps its result:
 
 # %% tags=["run-me"]
 for step in loss.graph():
@@ -263,16 +270,16 @@ for step in loss.graph():
 same(loss.graph()[2]["out"], y)
 
 # %% [markdown]
-# `GraphView` walks through it: values as they were computed, then gradients in the order
-# of the way back. Choose a step to see its rule, and where its value was found: the tape
-# forgets what no rule asks for. Run the cell on your own machine, and the arrow keys
-# and buttons work.
+# `GraphView` steps through it: values as they were computed, then gradients in the order
+# of the backward pass. Choose a step to see its rule, and where its value was found: the
+# tape does not keep what no rule asks for. When the cell runs live, the arrow keys and
+# buttons work.
 
 # %% tags=["widget"]
 GraphView(loss)
 
 # %% [markdown]
-# The same walk in words. Looking used nothing up; that is for `backward()` to do.
+# The same in text. Looking at a graph does not use it up; only `backward()` does.
 
 # %% tags=["run-me"]
 for step, g in loss.graph().gradients():
@@ -281,8 +288,8 @@ for step, g in loss.graph().gradients():
 # %% [markdown]
 # ## Hooks
 #
-# Gradients of results are used on the way and then forgotten. A *hook* sees one as it
-# passes. If it returns a tensor, that one goes on instead.
+# Gradients of results are used during the backward pass and then dropped. A *hook* sees
+# one as it passes. If it returns a tensor, that tensor is used in its place.
 
 
 # %% tags=["run-me"]
@@ -294,8 +301,8 @@ y.hook(show)
 print("at w:", np.asarray(w.grad(loss.backward())).ravel().round(3))
 
 # %% [markdown]
-# Here a hook on a leaf keeps its gradients between −1 and 1, for every pass to come,
-# until `remove()`.
+# Here a hook on a leaf keeps its gradients between −1 and 1, in every later pass, until
+# `remove()`.
 
 # %% tags=["run-me"]
 steep = Tensor[1].from_floats([0.1, -30.0], device).require_grad()
@@ -307,9 +314,9 @@ print(steep.grad((steep * steep).backward()).to_data())
 # %% [markdown]
 # ## The second derivative
 #
-# A gradient is computed by the backend below. If that one keeps a tape as well, the
-# gradient can be differentiated again: put one coat over the other. A leaf on the
-# lower backend, and the same values as a leaf on the upper one:
+# A gradient is computed by the inner backend. If that one has a tape as well, the
+# gradient can be differentiated again: wrap Autodiff in Autodiff. We need a leaf on the
+# inner backend, and the same values as a leaf on the outer one:
 
 
 # %% tags=["run-me"]
@@ -332,7 +339,7 @@ same(bend, -2 * np.tanh(points) * (1 - np.tanh(points) ** 2))
 # %% [markdown]
 # ## See it
 #
-# tanh is steepest in the middle; there its slope is as large as it gets, so the second
+# tanh is steepest in the middle; there its slope has its maximum, so the second
 # derivative crosses zero.
 
 # %% tags=["widget"]
@@ -342,7 +349,7 @@ Lines(
 
 # %% [markdown]
 # The same for a small network, two layers with tanh between them, at three points: its
-# second derivative, against differences of its slopes.
+# second derivative, compared with finite differences of its slopes.
 
 # %% tags=["run-me"]
 weights = [0.7, -1.3, 0.4]
@@ -358,12 +365,12 @@ up, down = twice(network, points + step)[1], twice(network, points - step)[1]
 same(bend, (up - down) / (2 * step))
 
 # %% [markdown]
-# ## Time for memory
+# ## Trading time for memory
 #
-# A tape keeps values until the way back has used them, and in a deep network that is
-# most of the memory. Many of them are quick to compute again. *Checkpointing* with
-# `BalancedCheckpointing()` forgets the results of cheap steps (sums, products, tanh)
-# and keeps those of costly ones (matrix products).
+# A tape keeps values until the backward pass has used them, and in a deep network that
+# is most of the memory. Many of them are quick to recompute. *Checkpointing* with
+# `BalancedCheckpointing()` drops the results of cheap steps (sums, products, tanh) and
+# keeps those of costly ones (matrix products).
 
 
 # %% tags=["run-me"]
@@ -393,8 +400,9 @@ print(np.array_equal(np.asarray(expected), np.asarray(found)))
 # ## Gradients with optimizers
 #
 # A container is keyed by leaves; an optimizer knows parameters by their id. One step
-# translates, and there gradients of several passes, or from several devices, meet.
-# More in the optimizer chapter.
+# translates between them, and it is there that gradients of several passes, or from
+# several devices, are combined. More in [chapter 4.5](04_05_optimizer.ipynb) and
+# [chapter 5](05_custom_training_loop.ipynb).
 
 # %% tags=["run-me"]
 model = LinearConfig(2, 1).init(device)
@@ -405,9 +413,9 @@ print(len(by_id), by_id.get(model.weight.id).to_data().to_list())
 # %% [markdown]
 # ## Where it breaks
 #
-# A graph can be walked once: on the way, each step gives back what it kept. A second
-# pass that meets a used-up step says so, and names it; half a gradient would be worse.
-# Compute again, or add the losses first. Leaves are never used up.
+# A graph can be used for one backward pass: on the way, each step releases what it kept.
+# A second pass that meets a used step raises an error that names it; half a gradient
+# would be worse. Compute again, or add the losses first. Leaves are never used up.
 
 # %% tags=["raises-exception"]
 shared = s.exp()
@@ -419,13 +427,13 @@ shared = s.exp()
 same(s.grad((shared * 2.0 + shared * 3.0).backward()), np.exp([1, 2]) * 5)
 
 # %% [markdown]
-# A result cannot become a leaf: its history and the wish would contradict each other.
+# A result cannot become a leaf: a leaf has no history, and a result has one.
 
 # %% tags=["raises-exception"]
 (s * 2.0).require_grad()
 
 # %% [markdown]
-# Nothing asked for a gradient, so there is nothing to go back to:
+# No gradient was asked for, so there is nothing to compute one for:
 
 # %% tags=["raises-exception"]
 Tensor[1].ones([3], device).backward()
@@ -438,6 +446,8 @@ plain.backward()
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.3.1: the gradient of (q * q.detach() + q).backward(), in your head
@@ -478,7 +488,7 @@ answer = twice(lambda v: v * v * v, np.array([1.0, 2.0, 3.0]))[2]
 check("4.3.3", answer)
 
 # %% tags=["exercise"]
-# exercise 4.3.4: a hook that turns gradients around, so that training climbs
+# exercise 4.3.4: a hook that reverses gradients, so that training maximizes
 answer = ...  # a function
 check("4.3.4", answer)
 
@@ -487,7 +497,7 @@ answer = lambda g: -g  # noqa: E731
 check("4.3.4", answer)
 
 # %% tags=["exercise"]
-# exercise 4.3.5: a backend that computes only tanh and relu again
+# exercise 4.3.5: a backend that recomputes only tanh and relu
 answer = ...
 check("4.3.5", answer)
 
@@ -500,47 +510,47 @@ check("4.3.5", answer)
 # %% [markdown] tags=["recall"]
 # ## Recall
 #
-# <details><summary>Why does the way back start at the newest step?</summary>
+# <details><summary>Why does the backward pass start at the newest step?</summary>
 #
-# A step may hand its gradient on only when it has it whole. All parts come from steps
-# that used its result, and those are newer.
+# A step may pass its gradient on only when it is complete. It is a sum over all steps
+# that used the result, and those are newer.
 # </details>
 #
 # <details><summary>What is the difference between <code>None</code> and a gradient of
 # zeros?</summary>
 #
-# `None`: the loss was not computed from this tensor at all. Zeros: it was, but a small
-# change of it makes no difference just here.
+# `None`: the loss was not computed from this tensor at all. Zeros: it was, but at this
+# point a small change of the tensor makes no difference.
 # </details>
 #
-# <details><summary>Which is cheaper for a thousand inputs and one loss: this, or moving
+# <details><summary>Which is cheaper for a thousand inputs and one loss: this, or changing
 # each input a little?</summary>
 #
-# This. One pass forward and one back, whatever the number of inputs; moving each of
-# them takes a thousand passes.
+# This. It takes one forward and one backward pass, whatever the number of inputs;
+# changing them one by one takes a thousand forward passes.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: a bound, and an error</b></summary>
 #
-# In Rust 0.15 `fn f<B: AutodiffBackend>(tensor: Tensor<B, 2>)` says that `backward`
+# In Burn 0.15 `fn f<B: AutodiffBackend>(tensor: Tensor<B, 2>)` says that `backward`
 # exists, and without the bound the program does not compile. Here the backend is an
-# object, and `backward` on one without a tape is a `BackendError` that says what to
+# object, and `backward` on one without a tape raises a `BackendError` that says what to
 # write instead.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
-# - `Autodiff(B)` remembers the operations that B runs, as a graph behind each tensor.
+# - `Autodiff(B)` records the operations that B runs, as a graph behind each tensor.
 # - `backward()` returns a container; `grad` reads it, `grad_remove` takes out.
 # - Only leaves that were reached have a gradient; the graph is used up.
-# - Nesting gives higher derivatives, hooks look at the way back.
-# - Checkpointing computes cheap steps again, with the same result to the last bit.
+# - Nesting gives higher derivatives; hooks see the gradients of a backward pass.
+# - Checkpointing recomputes cheap steps, with the same result to the last bit.
 #
 # **Where this lives.** `burnbook/autodiff/__init__.py`; the decorator
 # `burnbook/autodiff/autodiff.py` with its tape `burnbook/autodiff/tape.py` and container
-# `burnbook/autodiff/gradients.py`; the way back `burnbook/autodiff/walk.py`; what tensors say, `burnbook/tensor/track.py`; graph and
+# `burnbook/autodiff/gradients.py`; the backward pass `burnbook/autodiff/walk.py`; methods of tensors, `burnbook/tensor/track.py`; graph and
 # hooks, `burnbook/autodiff/graph.py`; `burnbook/autodiff/checkpointing.py`; second
 # derivatives, `burnbook/autodiff/space.py`; the picture of the graph,
 # `widgets/burnbook_widgets/autodiff/__init__.py`, `widgets/burnbook_widgets/autodiff/graph_view.py`, `widgets/burnbook_widgets/autodiff/parts.py`,
@@ -558,4 +568,4 @@ check("4.3.5", answer)
 # | `x.inner()`, `Tensor.from_inner(x)` | `x.inner()`, `Tensor::from_inner(x)` | the same |
 # | `one + two`, `x.hook(f)`, `x.graph()`, `GraphView(x)` | – | – |
 #
-# Back to [1 · Overview](01_overview.ipynb)
+# Next: [4.4 · Module](04_04_module.ipynb)

@@ -3,9 +3,9 @@
 #
 # After this chapter you can
 #
-# - write modules of layers, of parameters, and of choices between layers;
+# - write modules with layers, with parameters, and with a choice of layers;
 # - read, change, freeze, move and count the parameters of any module;
-# - print a module your way, sum it up layer by layer, and adapt it with LoRA.
+# - print a module your way, summarize it layer by layer, and adapt it with LoRA.
 #
 # About 30 minutes. You should have read [3.1](03_1_model.ipynb) and
 # [4.3](04_03_autodiff.ipynb).
@@ -39,9 +39,9 @@ burnbook.seed(0)
 # %% [markdown]
 # ## Try it
 #
-# A module holds parameters; what it does with them is up to you. This one is the heart
-# of every transformer: two linear layers with a curve between them, applied to each
-# position of a sequence alone.
+# A module holds parameters; what it does with them is up to you. This one is part of
+# every transformer, next to attention: two linear layers with a nonlinear activation
+# between them, applied to each position of a sequence separately.
 
 
 # %% tags=["run-me"]
@@ -73,9 +73,9 @@ print(block)
 # %% [markdown]
 # ## By hand
 #
-# What does `Module` do with the fields? It walks through them, and through the fields
-# of those that are modules too, and meets every parameter with its *path*. A few lines
-# of Python do the same with nested dicts:
+# What does `Module` do with the fields? It goes through them, and through the fields of
+# those that are modules too, and finds every parameter with its *path*. A few lines of
+# Python do the same with nested dicts:
 
 
 # %% tags=["run-me"]
@@ -99,15 +99,15 @@ for path, param in block.named_params():
     print(f"{path:22} {tuple(param.shape)}")
 
 # %% [markdown]
-# That walk is all a module is. Counting, saving, moving to another device and every
-# optimizer are such walks.
+# Everything else builds on this: counting, saving, moving to another device, and the
+# step of an optimizer visit all parameters in the same way.
 #
 # ## Three kinds of tensors
 #
-# | field | learned? | saved? | for |
+# | field | trained? | saved? | for |
 # |---|---|---|---|
 # | `Param` | yes | yes | weights |
-# | `Param` with `set_require_grad(False)` | no | yes | weights that stay as they are |
+# | `Param` with `set_require_grad(False)` | no | yes | frozen weights |
 # | `Tensor` | no | no | constants that `init` can make again |
 
 
@@ -136,8 +136,8 @@ record = scaled.into_record()
 print("saved: ", [name for name, part in record.items() if part is not None])
 
 # %% [markdown]
-# A parameter has an id of its own. Optimizers and records know it by that id, so a
-# module may be copied, moved or saved between two steps and training goes on.
+# Each parameter has an id. Optimizers and records identify it by that id, so a module can
+# be copied, moved or saved between two steps, and training continues.
 
 # %% tags=["run-me"]
 moved = block.to_device(Numpy(float="f64"))
@@ -148,25 +148,35 @@ print(ours == theirs, moved.devices())
 # %% [markdown]
 # ## Methods of every module
 #
-# Modules never change in place: each of these gives a new module and leaves the old
-# one as it was.
+# Modules never change in place: each of these returns a new module and leaves the old one
+# as it was. For other changes there is `block.replace(field=…)`, a copy with another value
+# in one of its fields.
 
 # %% tags=["run-me"]
-frozen = block.no_grad()  # no parameter learns
-valid = block.valid()  # the same without autodiff: dropout sleeps
-copy = block.fork(device)  # on a device, cut off the graph behind it
+frozen = block.no_grad()  # no parameter is trained
+valid = block.valid()  # the same without autodiff: dropout is off
+copy = block.fork(device)  # on a device, detached from the graph behind it
 print(block.num_params(), frozen.num_params(), valid.devices())
 same(valid.forward(x.inner()), block.valid().forward(x.inner()))
 
 # %% [markdown]
-# `train()` is the way back from `valid()`. `into_record`, `load_record`, `save_file` and
-# `load_file` carry the numbers elsewhere.
+# | here, as in Burn | PyTorch |
+# |---|---|
+# | `module.devices()` | – |
+# | `module.fork(device)` | like `module.to(device).detach()` |
+# | `module.to_device(device)` | `module.to(device)` |
+# | `module.no_grad()` | `module.requires_grad_(False)` |
+# | `module.num_params()` | – |
+# | `module.visit(visitor)`, `module.map(mapper)` | – |
+# | `module.into_record()`, `module.load_record(record)` | like `state_dict()`, `load_state_dict(…)` |
+# | `module.save_file(path, recorder)`, `module.load_file(path, recorder)` | – |
+# | `module.valid()`, and back with `module.train()` | `module.eval()`, `module.train()` |
 #
 # ## Visitor and mapper
 #
-# To look at every parameter, write a *visitor*; to make a module with other ones, a
-# *mapper*. An optimizer is a mapper with a memory. The methods end in `_float`, `_int`
-# or `_bool`; without that end they stand for all kinds.
+# To look at every parameter, write a *visitor*; to make a module with changed ones, a
+# *mapper*. The methods end in `_float`, `_int` or `_bool`; without that suffix they
+# handle all kinds.
 
 
 # %% tags=["run-me"]
@@ -186,15 +196,24 @@ class Clip(ModuleMapper):
 
 # %% tags=["run-me"]
 before, after = Largest(), Largest()
+clipped = block.map(Clip())
 block.visit(before)
-block.map(Clip()).visit(after)
+clipped.visit(after)
 print(f"{before.found:.4f} {after.found:.4f}")
+
+# %% [markdown]
+# What a map returns has the same ids, and is trained as before:
+
+# %% tags=["run-me"]
+grads = clipped.forward(x).sum().backward()
+reached = [param.val().grad(grads) for _, param in clipped.named_params()]
+print(len(reached), "parameters;", reached.count(None), "without a gradient")
 
 # %% [markdown]
 # ## A choice between layers
 #
-# An enum of modules is a union of types: the field holds one of them, and its record
-# carries the name of the one it was.
+# Burn's enum of modules is a union of types here: the field holds one of them, and its
+# record says which one it was.
 
 
 # %% tags=["run-me"]
@@ -212,8 +231,8 @@ print(Head(layer=nn.LinearConfig(4, 2).with_bias(False).init(device)))
 #
 # ## See it
 #
-# `summary` runs a module once, with zeros of the shape you give, and tells what went
-# in and out of every layer, how many parameters it has, and what it costs.
+# `summary` runs a module once, with zeros of the shape you give, and shows the shapes of
+# the inputs and outputs of every layer, its number of parameters, and its cost.
 
 # %% tags=["widget"]
 summary(block, [16, 4])
@@ -223,9 +242,9 @@ table = summary(block, [16, 4])
 print(table.params, table["linear_inner"].outputs, table.flops)
 
 # %% [markdown]
-# `ModuleTree` is the same to look into: unfold a layer, find a path, and freeze what
-# is to stay as it is. Every button has a method; `explorer.module` is the module as
-# you left it, and the `block` you began with has not changed.
+# `ModuleTree` is the interactive version: unfold a layer, find a path, and freeze what
+# should not be trained. Every button has a method; `explorer.module` is the module as
+# you left it, and the original `block` has not changed.
 
 # %% tags=["widget"]
 explorer = ModuleTree(block, [16, 4])
@@ -236,8 +255,8 @@ explorer
 # %% [markdown]
 # ## Your own display
 #
-# A module may decide how it prints: `custom_settings` chooses the form, for itself and
-# its children, and `custom_content` what is shown.
+# A module can decide how it is printed: `custom_settings` chooses the format, for itself
+# and its children, and `custom_content` what is shown.
 
 
 # %% tags=["run-me"]
@@ -263,11 +282,11 @@ parts = block.linear_inner, block.linear_outer, block.dropout, block.gelu
 print(Shown(*parts))
 
 # %% [markdown]
-# ## Adapt a large model with a small one
+# ## Adapt a large model with few parameters
 #
-# LoRA freezes every weight and learns, beside each matrix, the product of two narrow
-# ones. It starts at zero, so at first nothing changes; what is learned is small enough
-# to send by mail.
+# LoRA freezes every weight and learns, for each matrix, a correction: the product of two
+# narrow matrices. It starts at zero, so at first nothing changes, and it has only a
+# fraction of the parameters.
 
 # %% tags=["run-me"]
 tuned = block.apply_lora(Lora(rank=2, alpha=4.0))
@@ -277,7 +296,7 @@ for path, param in tuned.named_params():
         print(f"{path:26} {tuple(param.shape)}")
 
 # %% [markdown]
-# ## The layers that come with it
+# ## The built-in layers
 #
 # | | |
 # |---|---|
@@ -288,21 +307,36 @@ for path, param in tuned.named_params():
 # | recurrent | Rnn, Lstm, BiLstm, Gru, BiGru |
 # | transformer | MultiHeadAttention, TransformerEncoder, TransformerDecoder |
 # | activations | Relu, Gelu, PRelu, LeakyRelu, SwiGlu, HardSigmoid … |
-# | losses | CrossEntropy, Mse, Huber, Ctc … in `nn.loss` |
+# | losses | CrossEntropyLoss, MseLoss, HuberLoss, BinaryCrossEntropyLoss, CTCLoss … in `nn.loss` |
+#
+# <details><summary>Their names in PyTorch</summary>
+#
+# Most have the same name in `torch.nn`, with other capitals (`Relu` is `ReLU`, `Lstm` is
+# `LSTM`, `MseLoss` is `MSELoss`). These differ:
+#
+# | here, as in Burn | PyTorch |
+# |---|---|
+# | `BatchNorm`, `InstanceNorm`, `Dropout` | one class each for any rank: `BatchNorm1d`, `BatchNorm2d` … |
+# | `BiLstm`, `BiGru` | `nn.LSTM(bidirectional=True)`, `nn.GRU(bidirectional=True)` |
+# | `DeformConv2d` | `torchvision.ops.DeformConv2d` |
+# | `Interpolate1d`, `Interpolate2d` | `nn.Upsample` |
+# | `BinaryCrossEntropyLoss` | `nn.BCELoss`, with logits `nn.BCEWithLogitsLoss` |
+# | `SwiGlu`, `GateController`, `PositionalEncoding`, `RotaryEncoding` | – |
+# </details>
 #
 # Each is made from a config, and each can be checked in one call, yours too: gradients
-# reach every parameter, records and configs come back as they were.
+# reach every parameter, and records and configs survive saving and loading.
 
 # %% tags=["run-me"]
 norm = nn.LayerNormConfig(4).init(device)
 print(check_module(norm, [2, 4]))
 
 # %% [markdown]
-# ## Two of them, cell by cell
+# ## A closer look at two of them
 #
-# A convolution slides a small window over a picture. Every stop gives one number: the
-# cells under the window, each times its weight, all added up. This kernel finds edges.
-# Move the window with the arrow keys, or give it a layer: `ConvolutionView(x, layer)`.
+# A convolution slides a small filter over an image. Every position gives one number: the
+# pixels under the filter, each times its weight, all added up. This filter finds edges.
+# Move it with the arrow keys, or show a layer: `ConvolutionView(x, layer)`.
 
 # %% tags=["widget"]
 digit = DigitsDataset.train().get(5).image / 255
@@ -314,10 +348,10 @@ edges
 print(edges.sum)
 
 # %% [markdown]
-# Attention has no window: each token (a row) takes something of every token, and how
-# much is what you see. This layer has learned nothing yet. Still, look at the three
-# rows of *the*: they are alike, whatever the head. Attention alone does not know where
-# a word stands; that is what `PositionalEncoding` is for.
+# Attention has no fixed window: the output of each token (a row) is a weighted mean over
+# all tokens, and you see the weights. This layer has not been trained. Still, look at
+# the three rows of *the*: they are equal in every head. Attention alone does not know
+# the position of a word; that is what `PositionalEncoding` is for.
 
 # %% tags=["widget"]
 words = ["the", "cat", "saw", "the", "dog", "and", "the", "dog", "ran"]
@@ -342,13 +376,15 @@ peek(nn.Linear)
 # %% [markdown]
 # ## Where it breaks
 #
-# The error says which layer it was, and by which way one gets there:
+# The error says which layer it was, and its path in the module:
 
 # %% tags=["raises-exception"]
 block.forward(Tensor[2].ones([2, 5], device))
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.4.1: the parameters of PositionWiseFeedForward with 512 and 2048
@@ -421,15 +457,15 @@ check("4.4.4", answer)
 # ways through it, with other arguments, or none.
 # </details>
 #
-# <details><summary>A weight must be saved but never learn. Which kind is it?</summary>
+# <details><summary>A weight must be saved but never trained. Which kind is it?</summary>
 #
 # A `Param` with `set_require_grad(False)`. A plain `Tensor` would not be saved.
 # </details>
 #
-# <details><summary>Why do methods give new modules?</summary>
+# <details><summary>Why do methods return new modules?</summary>
 #
-# Then an old model stays what it was: to compare with, to go back to, to train from
-# twice. Tensors are shared, so nothing is copied that did not change.
+# So an old model stays as it was: to compare with, to return to, to train from twice.
+# Tensors are shared, so only what changes takes memory.
 # </details>
 
 # %% [markdown]
@@ -437,16 +473,16 @@ check("4.4.4", answer)
 #
 # `#[derive(Module)]` needs every field to be a module, a tensor, or marked otherwise.
 # Here the annotations decide: `Param`, `Tensor` and modules (also in lists, tuples,
-# dicts and unions) are walked; numbers, texts and truth values are constants.
+# dicts and unions) are visited; numbers, strings and booleans are constants.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
 # - A module is a container of parameters, each with a path and an id.
-# - `Param` learns, a frozen `Param` is only saved, a `Tensor` is a constant.
-# - Visitors look, mappers make a new module; nothing changes in place.
-# - `print` and `summary` show it, `check_module` tries it, LoRA adapts it.
+# - A `Param` is trained, a frozen `Param` is only saved, a `Tensor` is a constant.
+# - Visitors read, mappers make a new module; nothing changes in place.
+# - `print` and `summary` show it, `check_module` tests it, LoRA adapts it.
 #
 # **Where this lives.**
 # Modules: `burnbook/module/__init__.py`, `burnbook/module/display.py`,
@@ -454,10 +490,10 @@ check("4.4.4", answer)
 # `burnbook/module/param.py`, `burnbook/module/records.py`,
 # `burnbook/module/reparameterization.py`, `burnbook/module/running.py`,
 # `burnbook/module/summaries.py`, `burnbook/module/tree.py`,
-# `burnbook/module/profiling.py`, `burnbook/module/visitor.py`. The tree to look into:
+# `burnbook/module/profiling.py`, `burnbook/module/visitor.py`. The interactive tree:
 # `widgets/burnbook_widgets/module/__init__.py`,
 # `widgets/burnbook_widgets/module/tree.py`, `widgets/burnbook_widgets/module/nodes.py`.
-# Convolution and attention to look at: `widgets/burnbook_widgets/module/convolution.py`,
+# Views of convolution and attention: `widgets/burnbook_widgets/module/convolution.py`,
 # `widgets/burnbook_widgets/module/planes.py`, `widgets/burnbook_widgets/module/sums.py`,
 # `widgets/burnbook_widgets/module/attention.py`,
 # `widgets/burnbook_widgets/module/shares.py`.
@@ -525,4 +561,4 @@ check("4.4.4", answer)
 # | `custom_settings`, `custom_content` | `impl ModuleDisplay`, `#[module(custom_display)]` | the same |
 # | `block.apply_lora(Lora(2, 4.0))` | – | `block.apply_lora(…)` |
 #
-# Back to the [overview](01_overview.ipynb)
+# Next: [4.5 · Optimizer](04_05_optimizer.ipynb)

@@ -3,9 +3,9 @@
 #
 # After this chapter you can
 #
-# - say what an optimizer remembers of a parameter, and write Adam by hand;
-# - choose and set one: momentum, decay, clipping, groups of parameters;
-# - save an optimizer and go on as if nothing had happened, or write your own.
+# - say what an optimizer remembers about a parameter, and write Adam by hand;
+# - choose and configure one: momentum, decay, clipping, groups of parameters;
+# - save an optimizer and resume as if nothing had happened, or write your own.
 #
 # About 30 minutes. You should have read [chapter 4.3](04_03_autodiff.ipynb) and
 # [chapter 4.4](04_04_module.ipynb).
@@ -30,7 +30,7 @@ burnbook.seed(0)
 # %% [markdown]
 # ## Try it
 #
-# A valley to walk down: steep across, almost flat along. Its lowest point is at 0, 0.
+# A loss like a narrow valley: steep across, almost flat along. Its minimum is at 0, 0.
 
 # %% tags=["run-me"]
 device = Autodiff(Numpy())
@@ -51,7 +51,7 @@ valley.forward().into_scalar()
 
 # %% [markdown]
 # A step needs three things: the learning rate, the module and its gradients by
-# parameter. It returns a module, and the one given stays as it was.
+# parameter. It returns a new module; the given one stays as it was.
 
 
 # %% tags=["run-me"]
@@ -65,13 +65,13 @@ for model in (valley, moved):
     print(np.asarray(model.place.val()).round(2))
 
 # %% [markdown]
-# Along, the slope is 4; across, it is 25. Adam went 0.1 in both directions: it asks
-# which way, and how *usual* a slope is, not how large.
+# Along the valley the slope is 4; across it is 25. Adam moved by 0.1 in both directions:
+# it uses the direction of a gradient, and its size only *relative to the usual size*.
 #
 # ## By hand
 #
-# Adam averages the gradient $g$ and its square. Averages that start at zero are too
-# small at first; dividing by $1-\beta^t$ makes up for that.
+# Adam keeps running averages of the gradient $g$ and of its square. Averages that start
+# at zero are too small at first; dividing by $1-\beta^t$ corrects that.
 #
 # $$m \leftarrow \beta_1 m + (1-\beta_1)\, g \qquad v \leftarrow \beta_2 v + (1-\beta_2)\, g^2
 # \qquad w \leftarrow w - \eta\, \frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}$$
@@ -104,8 +104,9 @@ same(w, found.place.val())
 # %% [markdown]
 # ## See it
 #
-# Straight down the slope (`Sgd`) the steep side forbids large steps, and the flat side
-# would need them. Momentum adds up what all steps have in common; Adam scales.
+# Plain SGD has one rate for all directions: the steep one allows only small steps, the
+# flat one needs large ones. Momentum accumulates what the steps have in common; Adam
+# scales each direction.
 
 # %% tags=["widget"]
 momentum = optim.MomentumConfig()
@@ -116,21 +117,21 @@ compared = {
     )[1],
     "Adam": walk(optim.AdamConfig().init(), 0.2, 60)[1],
 }
-Lines(compared, "The loss on the way down")
+Lines(compared, "Loss of 60 steps")
 
 # %% [markdown]
 # ## All of them
 #
-# Each is made from a config. The learning rate is no part of it: it is given to every
-# step, so an optimizer has nothing to change when the rate does.
+# Each is made from a config. The learning rate is not part of it: it is given to every
+# step, so nothing in the optimizer has to change when the rate does.
 #
-# | config | remembers | for |
+# | config | remembers | good for |
 # |---|---|---|
-# | `SgdConfig` | nothing, or a velocity | everything, with patience |
+# | `SgdConfig` | nothing, or a velocity | large data sets, with a tuned rate |
 # | `AdaGradConfig` | the sum of squares | rare features |
-# | `RmsPropConfig` | a running mean of squares | what changes as it trains |
-# | `AdamConfig`, `AdamWConfig` | both means | where to start |
-# | `AdanConfig` | and how the gradient changes | large models, many steps |
+# | `RmsPropConfig` | a running mean of squares | objectives that change during training |
+# | `AdamConfig`, `AdamWConfig` | running means of gradient and square | nearly everything; try it first |
+# | `AdanConfig` | these, and how the gradient changes | large models, many steps |
 # | `MuonConfig` | a velocity | the matrices inside a network |
 # | `LBFGSConfig` | the last steps | small problems, all data at once |
 
@@ -152,12 +153,13 @@ configs = {
 # %% tags=["run-me"]
 for name, (config, lr) in configs.items():
     found, _ = walk(config.init(), lr, 300)
-    print(f"{name:9}", "loss < 0.1:", found.forward().into_scalar() < 0.1)
+    good = found.forward().into_scalar() < 0.1
+    print(f"{name:9} loss < 0.1", "✔" if good else "✘")
 
 # %% [markdown]
-# Defaults are Burn's, and here and there not PyTorch's: ε is 1e-5, momentum dampens by
-# 0.1, AdamW decays by 1e-4, and RmsProp has momentum. A config prints and saves as any
-# other.
+# The defaults are Burn's, and some differ from PyTorch's: ε is 1e-5, momentum has a
+# dampening of 0.1, AdamW decays by 1e-4, and RmsProp has momentum. A config prints and
+# saves like any other.
 
 # %% tags=["run-me"]
 print(optim.AdamWConfig().with_cautious_weight_decay(True))
@@ -165,8 +167,8 @@ print(optim.AdamWConfig().with_cautious_weight_decay(True))
 # %% [markdown]
 # ## L-BFGS
 #
-# It learns from its last steps how the valley bends, and decides in the middle of a
-# step that it wants to know the loss elsewhere. So it takes a function, and is not for
+# It estimates the curvature from its last steps, and within one step it needs the loss at
+# several points. So it takes a function that computes the loss, and does not work with
 # the learner.
 
 
@@ -180,13 +182,13 @@ config = optim.LBFGSConfig().with_line_search_fn(
     optim.LineSearchFn.StrongWolfe
 )
 found, loss = config.init().step(1.0, valley, closure)
-print(f"from {loss:.2f} in one step:", found.forward().into_scalar() < 1e-6)
+print(f"one step: {loss:.2f} → {found.forward().into_scalar():.5f}")
 
 # %% [markdown]
-# ## What has no gradient stays
+# ## Parameters without a gradient
 #
-# A parameter that the loss did not reach keeps its value, and what is remembered of it
-# stays as well. A frozen one has no gradient, either.
+# A parameter that the loss does not depend on keeps its value and its state. A frozen
+# one has no gradient, either.
 
 # %% tags=["run-me"]
 two = nn.LinearConfig(2, 2).init(device)
@@ -198,8 +200,8 @@ same(two.weight.val(), after.weight.val())
 same(two.bias.val() - 0.1, after.bias.val())
 
 # %% [markdown]
-# [Chapter 5](05_custom_training_loop.ipynb) does more with such parts, and adds
-# gradients of several batches up. Those of several devices are added up by one step:
+# [Chapter 5](05_custom_training_loop.ipynb) does more with such parts, and accumulates
+# the gradients of several batches. Those of several devices are summed in one step:
 
 # %% tags=["run-me"]
 several = optim.MultiGradientsParams()
@@ -212,12 +214,12 @@ print(np.asarray(found.place.val()).round(4))
 # %% [markdown]
 # ## Decay and clipping
 #
-# Weight decay pulls every weight towards zero. As L2 it is part of the gradient
-# (`WeightDecayConfig`); AdamW takes it off beside the step, at a rate that no loud
-# gradient can drown.
+# Weight decay pulls every weight towards zero, which works against overfitting. As L2
+# regularization it is added to the gradient (`WeightDecayConfig`); AdamW subtracts it
+# separately, so large gradients cannot mask it.
 #
-# Clipping bounds the gradient of each parameter on its own: every element (`Value`), or
-# its length (`Norm`). It comes first, decay second.
+# Clipping bounds the gradient of each parameter separately: every element (`Value`), or
+# its length (`Norm`). Clipping comes first, decay second.
 
 # %% tags=["run-me"]
 gradient = Tensor[1].from_floats([3.0, -4.0], Numpy())
@@ -236,9 +238,9 @@ print(config.with_grad_clipping(clipping).init())
 # %% [markdown]
 # ## Groups of parameters
 #
-# A group is a question about a parameter, asked with its id and its path. The optimizer
-# may have another rule for it, and a learning rate may be another number there. Where
-# several groups say yes, the last one counts.
+# A group is a set of parameters, described by their ids or paths. The optimizer may have
+# another rule for it, and a learning rate another value. If a parameter is in several
+# groups, the last one counts.
 
 
 # %% tags=["run-me"]
@@ -258,8 +260,8 @@ for path, param in network.named_params():
     print(f"{path:14} {biases.fuse(output).matches(param.id, path)}")
 
 # %% [markdown]
-# Muon is made for this: the matrices inside a network take it, biases and the last
-# layer take Adam.
+# Muon needs this: it is meant for the matrices inside a network; biases and the last
+# layer are left to Adam.
 
 # %% tags=["run-me"]
 mixed = optim.MuonConfig().init()
@@ -270,10 +272,11 @@ network = mixed.step(rates, network, grads)
 print(mixed.groups[0].rule, mixed.groups[0].members)
 
 # %% [markdown]
-# ## Stop, and go on
+# ## Saving and resuming
 #
-# The record of an optimizer holds the state of each parameter under its id. Loaded, it
-# goes on to the last bit; without it Adam would begin again with averages of nothing.
+# The record of an optimizer holds the state of each parameter under its id. With it
+# loaded, training resumes exactly, to the last bit; without it Adam would start again
+# with empty averages.
 
 # %% tags=["run-me"]
 steady = optim.AdamConfig().init()
@@ -295,9 +298,9 @@ print(list(held["V1"]["Rank2"]["momentum"]))
 # ## Your own
 #
 # Write the rule for one tensor: `step` gets the rate, the tensor, its gradient and the
-# state of last time (`None` at first), and returns a new tensor and a new state. It
-# changes nothing. The state is a dataclass; its record follows from it. This is Lion,
-# which goes by the sign of an average.
+# previous state (`None` at first), and returns a new tensor and a new state. It changes
+# nothing in place. The state is a dataclass, from which its record follows. This is
+# Lion, which uses the sign of a running average.
 
 
 # %% tags=["run-me"]
@@ -319,18 +322,18 @@ class Lion:
 lion = optim.OptimizerAdaptor(Lion())
 found, _ = walk(lion, 0.04, 300)
 found, _ = walk(lion, 0.004, 300, found)
-print("loss < 0.1:", found.forward().into_scalar() < 0.1)
+print("loss < 0.1", "✔" if found.forward().into_scalar() < 0.1 else "✘")
 ((_, held),) = lion.into_record().items()
 print(list(held["V1"]["Rank2"]))
 
 # %% [markdown]
-# The adaptor walks through the module, does clipping and groups, and keeps the states.
+# The adaptor goes through the module, applies clipping and groups, and keeps the states.
 # All steps of Lion have the same length, so it needs a smaller rate at the end; that is
-# the matter of [chapter 4.7](04_07_lr_scheduler.ipynb).
+# the subject of [chapter 4.7](04_07_lr_scheduler.ipynb).
 #
 # ## Look inside
 #
-# The rules of the library are ops, so that a backend may run each in one pass over the
+# The rules of the library are ops, so that a backend can run each in a single pass over
 # memory.
 
 # %% tags=["peek"]
@@ -339,13 +342,13 @@ peek(optim.AdaGrad)
 # %% [markdown]
 # ## Where it breaks
 #
-# What `backward` returns belongs to a graph. An optimizer wants gradients by parameter:
+# What `backward` returns is keyed by tensors. An optimizer needs gradients by parameter:
 
 # %% tags=["raises-exception"]
 adam.step(0.1, valley, valley.forward().backward())
 
 # %% [markdown]
-# Muon makes matrices orthogonal, and a bias is none:
+# Muon orthogonalizes matrices, and a bias is not a matrix:
 
 # %% tags=["raises-exception"]
 grads = GradientsParams.from_grads(network.forward(x).backward(), network)
@@ -353,6 +356,8 @@ optim.MuonConfig().init().step(0.02, network, grads)
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.5.1: how far does Adam's first step at rate 0.3 move a parameter
@@ -389,8 +394,8 @@ check("4.5.3", answer)
 
 
 # %% tags=["exercise"]
-# exercise 4.5.4: a rule with the name Signs: every number moves by lr against
-# the sign of its gradient, and nothing is remembered
+# exercise 4.5.4: a rule called Signs: every number moves by lr against the
+# sign of its gradient, and nothing is remembered
 class Signs:
     state_type = type(None)
 
@@ -418,35 +423,35 @@ check("4.5.4", answer)
 #
 # <details><summary>Why is the learning rate an argument of <code>step</code>?</summary>
 #
-# It changes from batch to batch. As an argument it is nobody's state, and a schedule, a
-# rate per part or a plain number can be given alike.
+# It changes from batch to batch. As an argument it is not part of any state, and it can
+# come from a schedule, be a rate per group, or a plain number.
 # </details>
 #
 # <details><summary>What is lost if only the model is saved?</summary>
 #
-# The states: velocities, averages, counts of steps. Training goes on, but it limps
-# until the averages are full again.
+# The states: velocities, averages, counts of steps. Training goes on, but unevenly,
+# until the running averages have built up again.
 # </details>
 #
-# <details><summary>Is clipping by norm done for the whole model at once?</summary>
+# <details><summary>Does clipping by norm apply to the whole model at once?</summary>
 #
-# No, for each parameter on its own, as in Burn. PyTorch's `clip_grad_norm_` takes the
-# length over all of them.
+# No, to each parameter separately, as in Burn. PyTorch's `clip_grad_norm_` uses the norm
+# of all gradients together.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: types of optimizers</b></summary>
 #
 # In Rust `OptimizerAdaptor<Adam, Model<B>, B>` names rule, model and backend, and
-# `config.optimizer.init()` finds them out from how it is used. Here an adaptor fits
-# any module on any backend: each state goes where its first gradient is.
+# `config.optimizer.init()` infers them from how it is used. Here an adaptor works for
+# any module on any backend: each state is created on the device of its first gradient.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
 # - `model = optimizer.step(lr, model, grads)`; nothing is changed in place.
-# - A rule knows one tensor; an adaptor maps it over a module and keeps the states.
+# - A rule handles one tensor; an adaptor applies it to a module and keeps the states.
 # - Without a gradient a parameter and its state stay as they are.
 # - Clipping is per parameter, before decay; groups have rules and rates of their own.
 # - Records hold the states by parameter id and resume to the last bit.
@@ -455,7 +460,7 @@ check("4.5.4", answer)
 # `burnbook/optim/sgd.py`, `burnbook/optim/adagrad.py`, `burnbook/optim/rmsprop.py`,
 # `burnbook/optim/adam.py`, `burnbook/optim/adamw.py`, `burnbook/optim/adan.py`,
 # `burnbook/optim/muon.py`. L-BFGS: `burnbook/optim/lbfgs.py`,
-# `burnbook/optim/line_search.py`, `burnbook/optim/flat.py`. Over a module:
+# `burnbook/optim/line_search.py`, `burnbook/optim/flat.py`. For a module:
 # `burnbook/optim/adaptor.py`, `burnbook/optim/state.py`, `burnbook/optim/groups.py`,
 # `burnbook/optim/clipping.py`, `burnbook/optim/grads.py`. Their ops:
 # `burnbook/ops/update.py`, `burnbook/ops/sweep.py`, `burnbook/ops/curvature.py`.

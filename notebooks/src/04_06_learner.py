@@ -4,8 +4,8 @@
 # After this chapter you can
 #
 # - say what a learner does in an epoch, and set every option of its builder;
-# - read what a run leaves behind, go on from a checkpoint, and end a run early;
-# - compare runs, look for a learning rate, and search through configs.
+# - read what a run leaves behind, resume from a checkpoint, and stop a run early;
+# - compare runs, find a learning rate, and search through configs.
 #
 # About 35 minutes. You should have read [chapter 3.3](03_3_training.ipynb).
 
@@ -23,7 +23,7 @@ from burnbook.config import Config
 from burnbook.data import DataLoaderBuilder, DigitsDataset, PartialDataset
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.module import Module
-from burnbook.optim import AdamConfig, SgdConfig
+from burnbook.optim import AdamConfig, ConstantLr, SgdConfig
 from burnbook.train import (
     AccuracyMetric,
     Aggregate,
@@ -67,8 +67,8 @@ burnbook.seed(0)
 # %% [markdown]
 # ## Try it
 #
-# A model that can be learnt has two steps, one with gradients and one without. This one
-# is a single layer, so every run below takes less than a second.
+# A model that the learner can train has two steps, one with gradients and one without.
+# This one is a single layer, so every run below takes only seconds.
 
 
 # %% tags=["run-me"]
@@ -98,13 +98,13 @@ len(list(train_loader)), len(list(valid_loader))
 
 # %% [markdown]
 # The builder needs a folder; `build` needs model, optimizer and learning rate (or a
-# [scheduler](04_07_lr_scheduler.ipynb)). The rest may be left unsaid.
+# [scheduler](04_07_lr_scheduler.ipynb)). Everything else has a default.
 
 
 # %% tags=["run-me"]
 def builder(name):
     folder = Path("artifacts/learner") / name
-    shutil.rmtree(folder, ignore_errors=True)  # what lies there is of one run
+    shutil.rmtree(folder, ignore_errors=True)  # a folder holds one run
     return LearnerBuilder(folder).renderer(None)
 
 
@@ -116,9 +116,9 @@ learner.result
 # %% [markdown]
 # ## By hand
 #
-# An epoch is this: for every batch of the training split a step, a learning rate, a step
-# of the optimizer; then all batches of the validation split on `model.valid()`, which
-# has no gradients and no dropout.
+# In an epoch, every batch of the training split gives a training step, a learning rate
+# and a step of the optimizer; then all batches of the validation split go through
+# `model.valid()`, which has no gradients and no dropout.
 
 
 # %% tags=["run-me"]
@@ -136,12 +136,12 @@ def fit_by_hand(model, optim, lr, epochs):
 by_hand, losses = fit_by_hand(model, AdamConfig().init(), 1e-3, 3)
 
 # %% [markdown]
-# A metric gives one number $v_i$ per batch, which stands for $n_i$ examples. Its number
-# for the epoch is their mean,
+# A metric gives one value $v_i$ per batch, which stands for $n_i$ examples. Its value for
+# the epoch is their weighted mean,
 #
 # $$\bar v = \sum_i n_i v_i \,\Big/ \sum_i n_i$$
 #
-# Burn takes $n_i = 1$ for a loss, which is a mean already.
+# For a loss, which is already a mean, Burn takes $n_i = 1$.
 #
 # ## In burnbook
 
@@ -152,13 +152,14 @@ same(np.mean(losses), history.epochs("Loss", "valid")[-1][1])
 
 # %% [markdown]
 # The same numbers. What the learner adds is everything around this loop: metrics, logs,
-# checkpoints, a way to stop and a way to go on.
+# checkpoints, stopping and resuming.
 #
 # ## See it
 #
-# Without `.renderer(…)` the place decides: a notebook gets the dashboard, a terminal
-# plots that move, a file or a pipe one line per epoch (`PlainRenderer`). Burn's own
-# line per batch is `CliMetricsRenderer`. `await` keeps the buttons of a page alive.
+# Without `.renderer(…)` the display depends on where it runs: a notebook gets the
+# dashboard, a terminal moving plots, a file or a pipe one line per epoch
+# (`PlainRenderer`). Burn's own line per batch is `CliMetricsRenderer`. `await` keeps the
+# buttons responsive.
 
 # %% tags=["widget"]
 learner = (
@@ -170,42 +171,43 @@ learner = (
 trained = await learner.fit_async(train_loader, valid_loader)
 
 # %% [markdown]
-# Dashed lines are validation. Where they turn up while the others go on falling, the
-# model has begun to learn its images by heart.
+# Dashed lines are validation. When the validation loss rises while the training loss
+# keeps falling, the model is memorizing its images: it *overfits*.
 #
 # ## The options
 #
-# | in the book | here | unsaid |
+# | in the book | here | default |
 # |---|---|---|
 # | training metric | `.metric_train(metric)` | none |
 # | validation metric | `.metric_valid(metric)` | none |
 # | … with a plot | `.metric_train_numeric(metric)`, `.metric_valid_numeric(metric)` | none |
 # | metric logger | `.metric_loggers(train, valid)` | files |
-# | renderer | `.renderer(renderer)`; `None` shows nothing | the place decides |
-# | grad accumulation | `.grads_accumulation(n)` | every batch steps |
+# | renderer | `.renderer(renderer)`; `None` shows nothing | depends on where it runs |
+# | grad accumulation | `.grads_accumulation(n)` | a step per batch |
 # | file checkpointer | `.with_file_checkpointer(recorder)` | no checkpoints |
 # | num epochs | `.num_epochs(n)` | 1 |
-# | devices | `.devices([device, …])` | where the model is |
-# | checkpoint | `.checkpoint(epoch)` | from the beginning |
+# | devices | `.devices([device, …])` | the model's |
+# | checkpoint | `.checkpoint(epoch)` | start from the beginning |
 # | application logging | `.with_application_logger(logger)`; `None` for none | `experiment.log` |
 #
 # The book's table ends here. Burn, newer Burn and `burnbook` have more:
 #
-# | what for | here | unsaid |
+# | purpose | here | default |
 # |---|---|---|
-# | which checkpoints stay | `.with_checkpointing_strategy(strategy)` | last two, and the best |
-# | an end before the last epoch | `.early_stopping(strategy)` | none |
+# | which checkpoints are kept | `.with_checkpointing_strategy(strategy)` | last two, and the best |
+# | stopping before the last epoch | `.early_stopping(strategy)` | none |
 # | a handle to stop and pause | `.interrupter()`, `.with_interrupter(handle)` | – |
 # | a table at the end | `.summary()` | none |
 # | metrics for both splits | `.metrics([…])`, `.metrics_text([…])` | – |
 # | less memory, more time | `.gradient_checkpointing()` | off |
-# | who computes the steps | `.with_training_strategy(strategy)` | one device |
-# | where metrics compute | `.metric_device(device)` | where the model is |
+# | what computes the steps | `.with_training_strategy(strategy)` | one device |
+# | where metrics are computed | `.metric_device(device)` | on the model's device |
 #
 # ## Metrics and loggers
 #
-# A *numeric* metric is plotted and averaged; any metric can be shown as text. They go
-# into files, or where you say: a logger is told about epochs and gets every entry.
+# A *numeric* metric is plotted and averaged; any metric can be shown as text. Values are
+# logged to files, or wherever you choose: a logger is told about epochs and receives
+# every entry.
 
 
 # %% tags=["run-me"]
@@ -224,12 +226,12 @@ print(kept[0].read_numeric("Learning Rate", 1)[:2])
 print("a folder:", Path("artifacts/learner/memory").exists())
 
 # %% [markdown]
-# No file was asked for, so none was made. [Chapter 4.8](04_08_metric.ipynb) has all
+# No files were asked for, so none were written. [Chapter 4.8](04_08_metric.ipynb) has all
 # metrics, and how to write one.
 #
 # ## What a run leaves behind
 #
-# Two epochs, with checkpoints in gzipped MessagePack: this is the book's tree.
+# Two epochs, with checkpoints in gzipped MessagePack, give the book's folder:
 
 # %% tags=["run-me"]
 gzip = record.NamedMpkGzFileRecorder(record.FullPrecisionSettings)
@@ -256,8 +258,8 @@ folder = Path("artifacts/learner/tree")
 tree(folder)
 
 # %% [markdown]
-# A log has one line per batch: the value, a comma, how many examples it stands for. The
-# last batch is smaller.
+# A log has one line per batch: the value, a comma, and how many examples it stands for.
+# The last batch is smaller.
 
 # %% tags=["run-me"]
 log = (folder / "train/epoch-1/Accuracy.log").read_text().splitlines()
@@ -265,12 +267,12 @@ print(len(log), "lines; the first:", log[0])
 print("weights:", [int(line.split(",")[1]) for line in log][-3:])
 
 # %% [markdown]
-# `experiment.log` is the diary, in Burn's words: a time, a level, who speaks, and what
-# happened. Without the times:
+# `experiment.log` is the log of the application, in Burn's words: a time, a level, the
+# source, and what happened. Without the times:
 
 # %% tags=["run-me"]
-diary = (folder / "experiment.log").read_text().splitlines()
-for line in diary:
+lines = (folder / "experiment.log").read_text().splitlines()
+for line in lines:
     if "checkpoint" in line:
         print(line.partition("Z")[2])
 
@@ -279,15 +281,16 @@ for line in diary:
 # synchronize it, delete it. Rust Burn writes the same, and `burnbook` reads both.
 
 # %% tags=["run-me"]
-elsewhere = FileApplicationLogger("artifacts/learner/diary.log")
+elsewhere = FileApplicationLogger("artifacts/learner/events.log")
 learner = builder("quiet").with_application_logger(elsewhere)
 _ = learner.build(model, adam, 1e-3).fit(train_loader, valid_loader)
 print(elsewhere.path.name, elsewhere.path.exists())
 
 # %% [markdown]
-# ## Going on
+# ## Resuming
 #
-# A checkpoint is model, optimizer and scheduler. Four epochs in one go, or two and two:
+# A checkpoint holds model, optimizer and scheduler. Here are four epochs in one run, and
+# two and two:
 
 # %% tags=["run-me"]
 whole = keeping("whole").num_epochs(4).build(model, adam, 1e-3)
@@ -305,20 +308,21 @@ same(whole.linear.weight.val(), parts.linear.weight.val())
 [path.name for path in sorted(Path("artifacts/learner/parts/train").iterdir())]
 
 # %% [markdown]
-# Equal to the last bit, because the recorder keeps all 32. `CompactRecorder` keeps 16:
-# half the disk, and a resumed run goes its own way by a little. `.checkpoint()` without
-# a number takes the newest checkpoint that is whole, and starts anew if there is none;
-# so a script with it may be killed and started again until it is through.
+# They are equal to the last bit, because the recorder keeps all 32 bits.
+# `CompactRecorder` keeps 16: the files are half as large, and a resumed run deviates a
+# little. `.checkpoint()` without a number takes the newest complete checkpoint, and
+# starts from the beginning if there is none; so a script that uses it can be killed and
+# restarted until it has finished.
 #
-# In Burn 0.15 a resumed run writes the logs of its first epoch over those of epoch 1,
-# forgets how long early stopping has waited, and loads on the default device. Here it
-# writes them where they belong (newer Burn does, too), asks the strategies about the
-# epochs before, and loads where the model is.
+# In Burn 0.15 a resumed run overwrites the logs of epoch 1 with those of its first
+# epoch, forgets how long early stopping has waited, and loads on the default device.
+# Here it appends to the right logs (newer Burn does, too), shows the strategies the
+# earlier epochs, and loads on the model's device.
 #
-# ## Which checkpoints stay
+# ## Which checkpoints are kept
 #
-# After each epoch a *strategy* looks at the metrics and answers with actions. To see
-# what it does no training is needed: an event store with made-up losses is enough.
+# After each epoch a *strategy* looks at the metrics and returns actions. To see what it
+# does, no training is needed: an event store with made-up losses is enough.
 
 # %% tags=["run-me"]
 VALID_LOSSES = [0.9, 0.5, 0.4, 0.6, 0.7, 0.8]
@@ -339,7 +343,7 @@ def kept_by(strategy):
 
 
 # %% [markdown]
-# This is what the learner does when nothing is said: the last two, and the best.
+# This is what the learner does by default: it keeps the last two, and the best.
 
 # %% tags=["run-me"]
 lowest_loss = (LossMetric, Aggregate.Mean, Direction.Lowest, Split.Valid)
@@ -364,27 +368,29 @@ _ = learner.build(model, adam, 1e-3).fit(train_loader, valid_loader)
 tree(Path("artifacts/learner/second/checkpoint"))
 
 # %% [markdown]
-# The book's tree says `.mpk.gz`; `CompactRecorder` has written plain `.mpk` since Burn
+# The book's listing says `.mpk.gz`; `CompactRecorder` has written plain `.mpk` since Burn
 # 0.12, and so does ours.
 #
-# ## Ending early
+# ## Early stopping
 #
-# With a rate of zero nothing can improve. The learner notices, and says why it stopped.
+# With a learning rate of zero nothing can improve. The learner notices, and says why it
+# stopped.
 
 # %% tags=["run-me"]
 patience = StoppingCondition.NoImprovementSince(n_epochs=2)
 stopping = MetricEarlyStoppingStrategy(*lowest_loss, patience)
 learner = builder("early").metrics([LossMetric()]).num_epochs(100)
-learner = learner.early_stopping(stopping).build(model, adam, 0.0)
+learner = learner.early_stopping(stopping).build(model, adam, ConstantLr(0))
 _ = learner.fit(train_loader, valid_loader)
 print(learner.result.epochs, "epochs;", learner.result.interrupted)
 
 # %% [markdown]
 # ## Several batches per step
 #
-# `grads_accumulation(n)` *sums* the gradients of n batches before a step; a group that
-# the epoch leaves unfinished takes none. A sum is n times a mean, so two batches of 32
-# at half the rate are one batch of 64.
+# `grads_accumulation(n)` *sums* the gradients of n batches before a step, as Burn does; a
+# group left incomplete at the end of an epoch takes none. For losses that are means, the
+# sum is n times the gradient of one large batch. Plain SGD takes n times as large a step
+# then, so two batches of 32 at *half the rate* are one batch of 64:
 
 # %% tags=["run-me"]
 images = PartialDataset(DigitsDataset.train(), 0, 640)
@@ -397,10 +403,37 @@ two = builder("two").grads_accumulation(2).build(model, sgd, 0.05)
 two = two.fit(thirty_two, valid_loader)
 same(one.linear.weight.val(), two.linear.weight.val())
 
+
 # %% [markdown]
+# Not so with Adam. It divides a gradient by its typical size
+# ([chapter 4.5](04_05_optimizer.ipynb)), so its step does not depend on the scale of the
+# gradients: a sum and a mean give the same step. Halving the rate would only halve the
+# step. Keep the rate of the large batch:
+
+
+# %% tags=["run-me"]
+def first_step(name, batches, rate):
+    first = PartialDataset(DigitsDataset.train(), 0, 64)
+    loader = loaders.batch_size(64 // batches).build(first)
+    run = builder(name).grads_accumulation(batches).build(model, adam, rate)
+    after = run.fit(loader, valid_loader).linear.weight.val()
+    return (after - model.linear.weight.val()).abs().mean().into_scalar()
+
+
+large_batch = first_step("adam", 1, 1e-3)
+for rate in (1e-3, 5e-4):
+    share = first_step("sums", 2, rate) / large_batch
+    print(
+        f"rate {rate}: a step {share:.1f} times as long as for a batch of 64"
+    )
+
+# %% [markdown]
+# The same holds for every optimizer that rescales gradients (RMSProp, AdaGrad, Adam,
+# AdamW), as long as they are not clipped or mixed with weight decay.
+#
 # ## Several devices
 #
-# Each round takes one batch per device, at the same time; the first device sums the
+# Each round processes one batch per device, at the same time; the first device sums the
 # gradients and takes the step. So two devices are like two batches per step, and two
 # backends on this computer are enough to see it.
 
@@ -410,14 +443,15 @@ both = both.fit(thirty_two, valid_loader)
 same(one.linear.weight.val(), both.linear.weight.val())
 
 # %% [markdown]
-# In Burn 0.15 the outputs of a round come in the order in which devices finish, so the
+# In Burn 0.15 the outputs of a round arrive in the order in which devices finish, so the
 # last digits change from run to run. Here they are summed in the order of the batches.
 # Newer Burn writes `.with_training_strategy(TrainingStrategy.MultiDevice([…]))`.
 #
 # ## A renderer of your own, and the interrupter
 #
-# A renderer is told what happens; it overrides what it wants to hear. `run.control` is
-# the interrupter: any thread, button or signal may stop or pause through it.
+# A renderer is told about every event; it overrides the methods that it needs.
+# `run.control` is the interrupter, through which any thread, button or signal can stop
+# or pause the run.
 
 
 # %% tags=["run-me"]
@@ -444,22 +478,27 @@ print(learner.result)
 print("the model so far:", type(stopped).__name__)
 
 # %% [markdown]
-# As in Burn, an epoch that is interrupted is not validated and leaves no checkpoint. The
-# reason is ours (and newer Burn's), and it is in the diary, too.
+# As in Burn, an interrupted epoch is not validated and leaves no checkpoint. That a reason
+# can be given is ours (and newer Burn's); it is in the log, too.
 #
-# `run.control.save_checkpoint()` asks for a checkpoint when the epoch ends, one that no
+# `run.control.save_checkpoint()` asks for a checkpoint at the end of the epoch, which no
 # strategy deletes. The dashboard has buttons for all of these, and one for the norms of
-# weights and gradients in each layer; `PlotlyRenderer()` is a plotly figure instead.
-# `dashboard.export("run.html")` and the button *Export HTML* give what it shows as one
-# page without scripts.
+# weights and gradients in each layer. Its button *Export HTML* saves what it shows as
+# one page without scripts. `PlotlyRenderer()` draws a plotly figure instead.
+#
+# A run is called after its folder, or as `.name("baseline")` in the builder says. After a
+# reload of the page its panel comes back by itself; in any cell
+# `burnbook_widgets.live("baseline")` shows it again, also after the end, and
+# `live("baseline").export("run.html")` saves it. A second training into the same folder
+# is refused; `start(train, valid, replace=True)` stops the first one.
 #
 # ## Three ways to wait
 #
 # | | meanwhile |
 # |---|---|
-# | `learner.fit(train, valid)` | nothing; Ctrl-C (or ■) stops cleanly |
-# | `await learner.fit_async(train, valid)` | the page answers: buttons act |
-# | `learner.start(train, valid)` | you go on working; `wait()` gives the model |
+# | `learner.fit(train, valid)` | the page waits; Ctrl-C (or ■) stops cleanly |
+# | `await learner.fit_async(train, valid)` | the page responds: buttons work |
+# | `learner.start(train, valid)` | you continue to work; `wait()` returns the model |
 
 # %% tags=["run-me"]
 learner = builder("thread").metrics([LossMetric()]).num_epochs(1000)
@@ -475,15 +514,15 @@ print(handle, "·", learner.result.interrupted)
 # %% [markdown]
 # ## A summary
 #
-# `.summary()` shows this table at the end of a run. It is made of the logs, so it can be
-# made again at any time.
+# `.summary()` shows this table at the end of a run. It is computed from the logs, so it
+# can be shown again at any time.
 
 # %% tags=["run-me", "nbval-ignore-output"]
 LearnerSummary("artifacts/learner/whole", ["Accuracy", "Loss"])
 
 # %% [markdown]
-# Burn 0.15 finds metrics in no fixed order and counts epochs that an older run has left
-# in the folder. Here they are sorted, and a run's own summary ends with its last epoch.
+# Burn 0.15 lists metrics in no fixed order and counts epochs that an older run has left
+# in the folder. Here they are sorted, and a run's summary ends with its last epoch.
 #
 # ## Looking at old runs
 #
@@ -518,9 +557,9 @@ print(store["slow"], store["quick"])
 print("best:", store.best("Accuracy").name)
 
 # %% [markdown]
-# To look around, tick runs in a `RunsBrowser`: what differs between their configs, and
-# their curves over one another. Each control has a twin; `store.compare("slow",
-# "quick")` gives the table alone.
+# To explore them, select runs in a `RunsBrowser`: it shows what differs between their
+# configs, and their curves in one chart. Each control can also be set from code;
+# `store.compare("slow", "quick")` gives the table alone.
 
 # %% tags=["widget", "nbval-ignore-output"]
 browser = RunsBrowser(store)
@@ -528,10 +567,10 @@ browser.choose("slow", "quick")
 browser
 
 # %% [markdown]
-# The dashboard of a running training does the same: its button *Other runs* lays the
-# newest of its neighbours over the live curves.
+# The dashboard of a live training does the same: its button *Other runs* draws the newest
+# runs in the same folder behind the live curves.
 #
-# A store filters, sorts, exports and deletes, too.
+# A store also filters, sorts, exports and deletes.
 
 # %% tags=["run-me"]
 print([run.name for run in store.sort("Loss")])
@@ -546,19 +585,19 @@ print([run.name for run in RunStore(compared)])
 # ## Which learning rate?
 #
 # Let the rate grow with every batch, from far too small to far too large, and watch the
-# loss: a good rate lies where it falls, well before it explodes. The model stays as it
-# was.
+# loss: a good rate is where it falls fastest, well before it explodes. The model itself
+# is not changed.
 
 # %% tags=["run-me"]
 found = find_learning_rate(model, adam, train_loader, lowest=1e-5, highest=1)
-print("between 0.0001 and 0.1:", 1e-4 < found.suggestion < 0.1)
+print(f"suggested rate: {found.suggestion:.0e}")
 Lines({"loss, smoothed": found.smoothed}, "Rates from 0.00001 up")
 
 # %% [markdown]
 # ## Many configs
 #
 # A *sweep* trains many configs for an epoch, keeps the better ones, trains these longer,
-# and so on: *successive halving*. Most of the time goes to the best.
+# and so on: *successive halving*. Most of the time is spent on the best.
 
 # %% tags=["run-me"]
 home = Path("artifacts/learner/sweep")
@@ -566,17 +605,17 @@ shutil.rmtree(home, ignore_errors=True)
 space = {"learning_rate": LogUniform(1e-6, 1e-2)}
 tried = sweep(RunConfig(), space, train, folder=home, trials=6, max_epochs=3)
 print([trial.epochs for trial in tried.trials], "epochs each")
-print("a rate above 0.0001:", tried.best_config.learning_rate > 1e-4)
+print(f"best rate: {tried.best_config.learning_rate:.1e}")
 print(len(tried.runs), "runs; done:", tried.done)
 
 # %% [markdown]
-# Calling it again with the same folder goes on where it stopped.
+# Calling it again with the same folder resumes where it stopped.
 #
-# ## How newer Burn says it
+# ## The form of newer Burn
 #
 # From Burn 0.20 on the data come first, and a `Learner` is only model, optimizer and
 # rate. The result holds the model for inference. An *evaluator* measures it on data of
-# your choice (a third set in real work; here there are only two).
+# your choice (in serious work a third set; here there are only two).
 
 # %% tags=["run-me"]
 learner = Learner(model, adam, 1e-3)
@@ -590,12 +629,12 @@ result = training.launch(learner)
 test = EvaluatorBuilder("artifacts/learner/newer").renderer(None)
 test = test.metrics([AccuracyMetric()]).build(result.model)
 found = test.eval("digits", valid_loader)
-print("more than 75 %:", found.means["Accuracy"] > 75)
+print("accuracy > 80 %", "✔" if found.means["Accuracy"] > 80 else "✘")
 
 # %% [markdown]
 # ## Look inside
 #
-# The heart of the learner: one epoch.
+# The core of the learner: one epoch.
 
 # %% tags=["peek"]
 peek(Fit._epoch)
@@ -603,13 +642,13 @@ peek(Fit._epoch)
 # %% [markdown]
 # ## Where it breaks
 #
-# An optimizer's config is no optimizer yet.
+# The config of an optimizer is not an optimizer yet.
 
 # %% tags=["raises-exception"]
 builder("wrong").build(model, AdamConfig(), 1e-3)
 
 # %% [markdown]
-# An epoch that was not kept cannot be gone on from. The error says which ones can.
+# You can only resume from an epoch whose checkpoint was kept. The error lists them.
 
 # %% tags=["raises-exception"]
 again = LearnerBuilder("artifacts/learner/second").renderer(None).num_epochs(9)
@@ -617,8 +656,8 @@ again.with_file_checkpointer(record.CompactRecorder()).checkpoint(3)
 again.build(model, adam, 1e-3).fit(train_loader, valid_loader)
 
 # %% [markdown]
-# A loss that is no number ends a run at once: what is broken, since when, and what to
-# try. Burn goes on to the end, with NaN.
+# If the loss becomes NaN, training stops at once; the error says what broke, when, and
+# what to try. Burn continues to the end, with NaN.
 
 # %% tags=["raises-exception"]
 wild = builder("wild").metrics([LossMetric()]).build(model, sgd, 1e38)
@@ -626,6 +665,8 @@ wild.fit(train_loader, valid_loader)
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.6.1: the steps of the optimizer in 10 epochs of 23 batches with
@@ -697,29 +738,29 @@ check("4.6.4", answer)
 #
 # <details><summary>Why is the accuracy of an epoch not the plain mean of its lines?</summary>
 #
-# The last batch may be smaller. Each line counts as often as the examples behind it.
+# The last batch may be smaller. Each line is weighted by the number of its examples.
 # </details>
 #
 # <details><summary>What must a checkpoint hold besides the weights?</summary>
 #
-# The averages of the optimizer and the place on the schedule. Else the resumed run
-# would go another way than the one that was not interrupted.
+# The running averages of the optimizer, and the position in the learning rate schedule.
+# Otherwise the resumed run would differ from an uninterrupted one.
 # </details>
 #
 # <details><summary>When would you not use a learner?</summary>
 #
-# When the loop itself is another one: two models against each other, several optimizers,
+# When the loop itself is different: two models against each other, several optimizers,
 # data that depend on the model. Then
 # [write your own loop](05_custom_training_loop.ipynb).
 # </details>
 
 # %% [markdown]
-# <details><summary><b>🐍 Python note: a builder that may be changed</b></summary>
+# <details><summary><b>🐍 Python note: a builder that is changed in place</b></summary>
 #
-# In Rust every call takes the builder and gives it back, so it must be written as one
-# chain, and the compiler knows all types of metrics and data. In Python each option
-# changes the builder and returns the same one: a chain or single lines, as you like. The
-# checks that Rust's types make are made by `build`, before anything is trained.
+# In Rust every call consumes the builder and returns it, so it is written as one chain,
+# and the compiler knows the types of all metrics and data. In Python each option changes
+# the builder and returns the same one: write a chain or single lines, as you like. What
+# Rust's types check is checked by `build`, before anything is trained.
 # </details>
 
 # %% [markdown] tags=["summary"]
@@ -728,11 +769,11 @@ check("4.6.4", answer)
 # - An epoch: steps over the training split, validation, checkpoint, early stopping.
 # - `LearnerBuilder(folder)` collects what to measure, keep and show; `build(model,
 #   optim, lr)` checks it; `fit`, `await fit_async` and `start` train.
-# - The folder holds logs, checkpoints and a diary, in Burn's layout.
-# - `.checkpoint()` goes on; with all 32 bits kept, as if nothing had happened.
+# - The folder holds logs and checkpoints, in Burn's layout.
+# - `.checkpoint()` resumes; with all 32 bits kept, as if there had been no interruption.
 # - `RunStore`, `find_learning_rate` and `sweep` work on many runs.
 #
-# **Where this lives.** In `burnbook/train/__init__.py` all names. Building:
+# **Where this lives.** All names are in `burnbook/train/__init__.py`. Building:
 # `burnbook/train/builder.py`, `burnbook/train/options.py`, `burnbook/train/demands.py`,
 # `burnbook/train/plan.py`, `burnbook/train/supervised.py`. Training:
 # `burnbook/train/learner.py`, `burnbook/train/loop.py`, `burnbook/train/parallel.py`,

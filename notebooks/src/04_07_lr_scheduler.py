@@ -3,9 +3,9 @@
 #
 # After this chapter you can
 #
-# - give a training a learning rate that follows a curve;
+# - train with a learning rate that follows a curve;
 # - tell the curves apart, multiply them, and put one after the other;
-# - stop in the middle of one and go on, and write your own.
+# - save and resume a schedule, and write your own.
 #
 # About 20 minutes. You should have read [chapter 4.5](04_05_optimizer.ipynb).
 
@@ -34,19 +34,19 @@ burnbook.seed(0)
 # %% [markdown]
 # ## Try it
 #
-# A scheduler has one verb. Each `step()` goes on by one batch and says which learning
-# rate to use now.
+# A scheduler has one method. Each `step()` advances it by one batch and returns the
+# learning rate to use now.
 
 # %% tags=["run-me"]
 schedule = optim.LinearLrSchedulerConfig(0.9, 0.5, 4).init()
 [round(schedule.step(), 4) for _ in range(6)]
 
 # %% [markdown]
-# From 0.9 to 0.5 in 4 steps: five rates, and the last one for ever.
+# From 0.9 to 0.5 in 4 steps: five rates; the last one stays from then on.
 #
 # ## By hand
 #
-# Large steps at first, small ones at the end: half a cosine is a favourite way down.
+# Large steps at first, small ones at the end: half a cosine is a popular curve for that.
 #
 # $$\eta_k = \eta_{min} + \tfrac{1}{2}(\eta_0 - \eta_{min})(1 + \cos(\pi k / n)) \qquad
 # k = 0 \dots n$$
@@ -70,23 +70,23 @@ same(by_hand, rates(config.init(), 51))
 # %% [markdown]
 # ## See it
 #
-# After its `n + 1` rates the cosine begins again, as in Burn 0.15.
+# After its `n + 1` rates the cosine starts again at the full rate, as in Burn 0.15.
 
 # %% tags=["widget"]
 linear = optim.LinearLrSchedulerConfig(0.8, 0.1, 50)
 exponential = optim.ExponentialLrSchedulerConfig(0.8, 0.96)
 down = {"linear": linear, "cosine": config, "exponential": exponential}
-Lines({name: rates(c.init(), 100) for name, c in down.items()}, "Ways down")
+Lines({name: rates(c.init(), 100) for name, c in down.items()}, "Decay")
 
 # %% [markdown]
 # | config | the rate of call $i = 0, 1, 2 \dots$ |
 # |---|---|
 # | `ConstantLr(lr)`, or a number | lr |
-# | `LinearLrSchedulerConfig(initial, final, n)` | straight from initial to final |
-# | `CosineAnnealingLrSchedulerConfig(initial, n)` | half a cosine to `min_lr`, again and again |
+# | `LinearLrSchedulerConfig(initial, final, n)` | a straight line from initial to final |
+# | `CosineAnnealingLrSchedulerConfig(initial, n)` | half a cosine down to `min_lr`, repeated |
 # | `ExponentialLrSchedulerConfig(initial, γ)` | initial · γ^i |
 # | `StepLrSchedulerConfig(initial, size)` | initial · γ^⌊i / size⌋: stairs |
-# | `NoamLrSchedulerConfig(init)` | up in a line, then down with 1/√i |
+# | `NoamLrSchedulerConfig(init)` | up in a straight line, then down with 1/√i |
 
 # %% tags=["run-me"]
 halving = optim.ExponentialLrSchedulerConfig(0.8, 0.5)
@@ -95,9 +95,9 @@ for config in (halving, stairs):
     print(rates(config.init(), 6).round(4))
 
 # %% [markdown]
-# Noam's schedule is that of the first transformer. It *warms up*: averages of an
-# optimizer are worth little in the first steps, so these are kept small. Its rate is
-# scaled by the size of the model, and highest at the end of the warm-up.
+# Noam's schedule is that of the first transformer. It *warms up*: in the first steps the
+# running averages of an optimizer are still unreliable, so these steps are kept small.
+# Its rate is scaled by the size of the model, and highest at the end of the warm-up.
 
 # %% tags=["run-me"]
 config = optim.NoamLrSchedulerConfig(1.0).with_model_size(64)
@@ -107,14 +107,14 @@ same([64**-0.5 * 20**-0.5], [noam.max()])
 
 # %% tags=["run-me"]
 stairs = optim.StepLrSchedulerConfig(0.03, 25).with_gamma(0.5)
-Lines({"noam": noam, "stairs": rates(stairs.init(), 100)}, "Up, and stairs")
+Lines({"noam": noam, "stairs": rates(stairs.init(), 100)}, "Noam, and stairs")
 
 # %% [markdown]
 # ## In a loop
 #
-# Ask once per batch, before the step. The optimizer takes the rate as an argument, so
-# nobody has to tell it that the rate has changed. `as_scheduler` makes a constant
-# schedule of a number, so this function trains with either.
+# Call `step` once per batch, before the step of the optimizer, which takes the rate as an
+# argument. `as_scheduler` turns a number into a constant schedule, so this function
+# trains with either.
 
 # %% tags=["run-me"]
 device = Autodiff(Numpy())
@@ -142,8 +142,8 @@ print("a schedule: loss < 0.5", train(model, down.init(), 30) < 0.5)
 # ## In the learner
 #
 # The third argument of `build` is a scheduler; a number there is a constant one. The
-# learner asks it once per batch (also for batches whose gradients are only added up),
-# and never in validation. `LearningRateMetric` shows what it said.
+# learner calls it once per batch (also for batches whose gradients are only
+# accumulated), and never in validation. `LearningRateMetric` shows the rate.
 
 # %% tags=["run-me"]
 artifacts = Path("artifacts/schedule")
@@ -175,12 +175,12 @@ for epoch, mean in learner.result.history.epochs("Learning Rate", "train"):
     print(f"epoch {epoch}: mean rate {mean:.4f}")
 
 # %% [markdown]
-# In the first epoch it went down from 0.01 to 0.001, in the second it stayed there.
+# In the first epoch it decreased from 0.01 to 0.001, in the second it stayed there.
 #
-# ## Side by side
+# ## Schedules combined
 #
 # `Composed` runs several schedules at once and multiplies their rates (or adds or
-# averages them): a warm-up times stairs.
+# averages them): here a warm-up times stairs.
 
 # %% tags=["run-me"]
 warm = optim.LinearLrSchedulerConfig(0.25, 1.0, 3)
@@ -193,8 +193,8 @@ print(rates(added.init(), 7).round(4))
 # %% [markdown]
 # ## One after the other
 #
-# `Sequential` changes over at *milestones*, and each schedule starts at its own
-# beginning. Warm-up, then a cosine, is how most large models are trained.
+# `Sequential` switches at *milestones*, and each schedule starts at its own beginning.
+# Most large models are trained with a warm-up, then a cosine.
 
 # %% tags=["run-me"]
 up = LrSchedulerConfig.Linear(optim.LinearLrSchedulerConfig(0.02, 0.5, 20))
@@ -204,20 +204,34 @@ usual = optim.SequentialLrSchedulerConfig(parts, [20])
 Lines({"warm-up, cosine": rates(usual.init(), 100)}, "In sequence")
 
 # %% [markdown]
-# `SchedulePlot` lays schedules over each other. Where you run it, each number of each
-# config has a slider, the mouse or the arrow keys read rates, and `plot["usual"]` is the
-# config that you ended with; `plot.figure()` is the same for plotly.
+# The numbers must fit together. Two things go wrong easily: a milestone before the end
+# of the warm-up cuts it short, and the rate jumps; and a cosine that is shorter than the
+# rest of the run starts again, at the full rate. Both happen with a milestone of 10:
+
+# %% tags=["run-me"]
+early = rates(optim.SequentialLrSchedulerConfig(parts, [10]).init(), 100)
+print("at the milestone:", early[9:11].round(2))
+print("when the cosine has ended:", early[89:91].round(2))
+
+# %% [markdown]
+# So let the milestone be the number of warm-up steps, and the cosine's `n` the number of
+# steps that remain, minus 1.
+#
+# `SchedulePlot` draws several schedules in one chart. When it runs live, each number of
+# each config has a slider, the mouse or the arrow keys read rates, and `plot["usual"]` is
+# the config that you ended with; `plot.figure()` is the same for plotly. Move milestone
+# 0 of `usual` to see both mistakes.
 
 # %% tags=["widget"]
 plot = SchedulePlot({"usual": usual, "linear": linear}, steps=100)
-plot.set("usual", "milestones.0", 10)
+plot.set("linear", "final_lr", 0.0)
 plot
 
 # %% [markdown]
 # ## A schedule for each group
 #
-# `ModuleLrScheduler` asks one schedule per group of parameters. What it says is a
-# number with exceptions, and the optimizer understands it.
+# `ModuleLrScheduler` has one schedule per group of parameters. Its step returns one rate
+# with exceptions, which the optimizer understands.
 
 # %% tags=["run-me"]
 biases = ParamGroup.from_predicate("bias")
@@ -232,9 +246,9 @@ same([[-0.3]], layer.weight.val())  # 0.1 + 0.1 + 0.1
 same([-1.4], layer.bias.val())  # 0.8 + 0.4 + 0.2
 
 # %% [markdown]
-# ## Stop, and go on
+# ## Saving and resuming
 #
-# Where a schedule stands is a number or two, and that is its record. The learner's
+# The position of a schedule is a number or two, and that is its record. The learner's
 # checkpoints keep it beside model and optimizer.
 
 # %% tags=["run-me"]
@@ -248,8 +262,8 @@ same(rates(schedule, 70), rates(resumed, 70))
 # %% [markdown]
 # ## Your own
 #
-# Three methods make a scheduler: `step`, `into_record` and `load_record`. Where a count
-# of steps says it all, the last two are these:
+# A scheduler has three methods: `step`, `into_record` and `load_record`. If its state is
+# just the number of steps, the last two are these:
 
 
 # %% tags=["run-me"]
@@ -265,7 +279,7 @@ class Counted:
 
 
 # %% [markdown]
-# And this goes up and down like a saw with two flanks:
+# This one goes up and down in straight lines, a triangle wave:
 
 
 # %% tags=["run-me"]
@@ -291,25 +305,27 @@ peek(optim.NoamLrScheduler)
 # %% [markdown]
 # ## Where it breaks
 #
-# This one would grow for ever. A config refuses it where it is written down.
+# This one would grow without bound. The config refuses it as soon as it is made.
 
 # %% tags=["raises-exception"]
 optim.ExponentialLrSchedulerConfig(0.1, 1.5)
 
 # %% [markdown]
-# A config is no scheduler yet:
+# A config is not a scheduler yet:
 
 # %% tags=["raises-exception"]
 train(model, linear, 30)
 
 # %% [markdown]
-# And the scheduler is no rate: ask it, then step.
+# And a scheduler is not a rate: pass what its `step()` returns.
 
 # %% tags=["raises-exception"]
 sgd.step(linear.init(), layer, grads)
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.7.1: the rate of call 3 (the fourth), in your head, of
@@ -332,7 +348,7 @@ answer = 30 * 3 + 1
 check("4.7.2", answer)
 
 # %% tags=["exercise"]
-# exercise 4.7.3: a config whose rates are 0.1, 0.2, 0.3, then 0.4 for ever
+# exercise 4.7.3: a config whose rates are 0.1, 0.2, 0.3, then always 0.4
 answer = ...
 check("4.7.3", answer)
 
@@ -365,20 +381,21 @@ check("4.7.4", answer)
 # %% [markdown] tags=["recall"]
 # ## Recall
 #
-# <details><summary>Is a schedule asked per epoch or per batch?</summary>
+# <details><summary>Does a schedule step per epoch or per batch?</summary>
 #
-# Per batch. For a schedule over epochs multiply its steps by the batches of an epoch.
+# Per batch. For a schedule over epochs, multiply its steps by the batches of an epoch.
 # </details>
 #
 # <details><summary>Why do many schedules begin with a warm-up?</summary>
 #
-# At first gradients are large and the averages of the optimizer rest on few of them. A
-# wrong step of full length costs more than some short ones.
+# At first gradients are large, and the running averages of the optimizer are based on few
+# of them. One long step in a wrong direction costs more than a few short ones.
 # </details>
 #
 # <details><summary>Why does a checkpoint hold the scheduler?</summary>
 #
-# Else a resumed run would begin the curve anew, with the large rate of its beginning.
+# Otherwise a resumed run would start the curve again, with the large rate of its
+# beginning.
 # </details>
 
 # %% [markdown]
@@ -394,14 +411,14 @@ check("4.7.4", answer)
 #
 # - `schedule.step()` gives the rate of this batch; `optimizer.step` takes it.
 # - Linear, cosine, exponential, stairs, Noam; a plain number is a constant schedule.
-# - `Composed` runs side by side, `Sequential` one after the other, `ModuleLrScheduler`
-#   one per group.
-# - The record is the place on the curve; checkpoints keep it.
+# - `Composed` multiplies schedules, `Sequential` runs one after the other,
+#   `ModuleLrScheduler` has one per group. Milestones and lengths must fit together.
+# - The record is the position on the curve; checkpoints keep it.
 #
 # **Where this lives.** `burnbook/optim/lr_scheduler.py`, the curves in
-# `burnbook/optim/schedules.py`, what is made of several in `burnbook/optim/composed.py`.
-# What looks for a rate to begin with is in `burnbook/train/lr_finder.py`;
-# [chapter 4.6](04_06_learner.ipynb) uses it. The plot to turn:
+# `burnbook/optim/schedules.py`, combinations in `burnbook/optim/composed.py`. The
+# learning rate finder is in `burnbook/train/lr_finder.py`;
+# [chapter 4.6](04_06_learner.ipynb) uses it. The plot:
 # `widgets/burnbook_widgets/schedule/__init__.py`, `widgets/burnbook_widgets/schedule/schedule_plot.py`,
 # `widgets/burnbook_widgets/schedule/curves.py`, `widgets/burnbook_widgets/schedule/fields.py`.
 #

@@ -3,8 +3,8 @@
 #
 # After this chapter you can
 #
-# - choose metrics for classes, labels, text, pictures and the machine;
-# - read what they show and what they log, and say what the epoch's number is made of;
+# - choose metrics for classification, text, images and the machine;
+# - read what they show and log, and say how the value of an epoch is computed;
 # - write a metric, and an output that metrics can read.
 #
 # About 30 minutes. You should have read [chapter 3.3](03_3_training.ipynb).
@@ -55,7 +55,7 @@ burnbook.seed(0)
 # ## Try it
 #
 # A metric looks at one batch at a time. Here it gets the scores of two classes for four
-# examples, and the classes that were right.
+# examples, and the correct classes.
 
 # %% tags=["run-me"]
 device = Numpy()
@@ -68,13 +68,14 @@ entry = accuracy.update(AccuracyInput(scores, targets), where)
 print(entry.name, "|", entry.formatted, "|", entry.serialize)
 
 # %% [markdown]
-# Three of four. The entry has three parts: the metric's name, a text for the screen,
-# and a line for the log. The line says 75 percent, and that it stands for 4 examples.
-# `where` tells the metric how far training is; this one does not care.
+# Three of four are right. The entry has three parts: the metric's name, a text for the
+# screen, and a line for the log. The line says 75 percent, of 4 examples. `where` tells
+# the metric how far training is; accuracy does not need it.
 #
 # ## By hand
 #
-# The last batch of an epoch is often small. So batches are weighed by their examples:
+# The last batch of an epoch is often smaller. So batches are weighted by their number of
+# examples:
 #
 # $$\text{epoch} = \frac{\sum_i v_i\, n_i}{\sum_i n_i}$$
 
@@ -86,8 +87,8 @@ print(f"{by_hand:.2f}, and not {v.mean():.2f}")
 # %% [markdown]
 # ## In burnbook
 #
-# A second batch of one example, which is wrong. On the screen both numbers are seen:
-# the epoch so far, and this batch.
+# The second batch has one example, which is wrong. The screen shows both numbers: the
+# epoch so far, and this batch.
 
 # %% tags=["run-me"]
 one_score, one_target = scores[:1], Tensor.from_ints([0], device)
@@ -96,7 +97,7 @@ print(entry.formatted, "|", entry.serialize)
 same([by_hand], [accuracy.state.total / accuracy.state.count])
 
 # %% [markdown]
-# `0.00e0` is zero: as in Burn, what is not above 0.1 is written with a power of ten.
+# `0.00e0` is zero: as in Burn, numbers of 0.1 and below are written with a power of ten.
 # The log has all digits. `value()` is the number that is plotted, that of the *last
 # batch*; `clear()` is called between epochs.
 
@@ -108,7 +109,8 @@ print(accuracy.value(), accuracy.state.count)
 # %% [markdown]
 # ## See it
 #
-# Batches jump, their running mean calms down. A curve of means hides how much.
+# Single batches vary a lot, their running mean settles. A curve of means alone hides how
+# much they vary.
 
 # %% tags=["widget"]
 state = train.NumericMetricState()
@@ -120,13 +122,13 @@ for value in values:
 Lines({"batch": values, "epoch so far": means}, "60 batches of one epoch")
 
 # %% [markdown]
-# ## The book's list
+# ## The metrics of the book
 #
-# | the book's metric | here | wants | measures |
+# | the book's metric | here | input | measures |
 # |---|---|---|---|
-# | Accuracy | `AccuracyMetric()` | `AccuracyInput` | right guesses in percent |
-# | TopKAccuracy | `TopKAccuracyMetric(k)` | `TopKAccuracyInput` | targets among the best k, in percent |
-# | Loss | `LossMetric()` | `LossInput` | the loss that is made small |
+# | Accuracy | `AccuracyMetric()` | `AccuracyInput` | correct predictions in percent |
+# | TopKAccuracy | `TopKAccuracyMetric(k)` | `TopKAccuracyInput` | targets among the k highest scores, in percent |
+# | Loss | `LossMetric()` | `LossInput` | the loss that training minimizes |
 # | Learning Rate | `LearningRateMetric()` | – | the rate of this step |
 # | CPU Temperature | `CpuTemperature()` | – | °C |
 # | CPU Usage | `CpuUse()` | – | percent of all processors |
@@ -143,10 +145,10 @@ step = MetricMetadata(Progress(4, 8), 1, 2, 1, lr=0.0001)
 print(train.LearningRateMetric().update(None, step))
 
 # %% [markdown]
-# A loss that is already a mean has length 1, so every batch weighs 1, as in Burn.
+# A loss that is already a mean has one element, so every batch has weight 1, as in Burn.
 #
-# The other five look at the machine, at most five times a second. Without a sensor they
-# say `NaN` or `Unavailable`, and training goes on.
+# The other five read the machine's sensors, at most five times a second. Without a
+# sensor they report `NaN` or `Unavailable`, and training continues.
 
 # %% tags=["run-me", "nbval-ignore-output"]
 gauges = [train.CpuTemperature(), train.CpuUse(), train.CpuMemory()]
@@ -159,18 +161,18 @@ for gauge in gauges:
 #
 # | family | metrics |
 # |---|---|
-# | classes | `PrecisionMetric`, `RecallMetric`, `FBetaScoreMetric`, `AurocMetric`, `AucPrMetric` |
-# | several labels at once | `HammingScore`, and the five above with `.multilabel(…)` |
+# | classification | `PrecisionMetric`, `RecallMetric`, `FBetaScoreMetric`, `AurocMetric`, `AucPrMetric` |
+# | several labels per example | `HammingScore`, and the five above with `.multilabel(…)` |
 # | text | `PerplexityMetric`, `CharErrorRate`, `WordErrorRate`, `BleuScore`, `RougeLScore` |
-# | pictures, masks | `PsnrMetric`, `SsimMetric`, `MsSsimMetric`, `DiceMetric` |
+# | images, masks | `PsnrMetric`, `SsimMetric`, `MsSsimMetric`, `DiceMetric` |
 # | speed | `IterationSpeedMetric` |
 
 # %% [markdown]
-# ## What an output becomes
+# ## Adapting an output to a metric
 #
-# A model returns one item, and each metric wants another input. So the item says what
-# it can become: it is an `Adaptor`. This is the book's output of a classification;
-# `burnbook.train` has it ready, with more in its table.
+# A model returns one item, and each metric needs its own kind of input. So the item
+# declares what it can be converted to: it is an `Adaptor`. This is the book's
+# `ClassificationOutput`; the one in `burnbook.train` supports more metrics.
 
 
 # %% tags=["run-me"]
@@ -201,8 +203,8 @@ lines(item, AccuracyMetric(), LossMetric(), train.IterationSpeedMetric())
 
 # %% [markdown]
 # There are also `MultiLabelClassificationOutput`, `SequenceOutput` (text) and
-# `RegressionOutput`. A subclass can become more. Here is a number of its own for
-# regression: how far off the guesses are.
+# `RegressionOutput`. A subclass can add inputs. Here is one for regression: how far
+# each prediction is from its target.
 
 
 # %% tags=["run-me"]
@@ -228,15 +230,14 @@ measured.adapt(DistanceInput).far.into_data().to_list()
 # %% [markdown]
 # ## Your own metric
 #
-# The trait `Metric` of the book is this. An `Input` of its own keeps two metrics from
-# wanting the same thing under one name; `None` means that nothing is needed.
+# This is the book's trait `Metric`, as a class:
 #
 # | a metric has | which is |
 # |---|---|
-# | `name` | on the screen, and of the log file |
-# | `Input` | the class that items are adapted to, or `None` |
-# | `update(item, metadata)` | measure one batch, return a `MetricEntry` |
-# | `clear()` | forget: an epoch has ended |
+# | `name` | its name on the screen, and that of its log file |
+# | `Input` | the class that items are adapted to, or `None` if it needs nothing |
+# | `update(item, metadata)` | measures one batch, returns a `MetricEntry` |
+# | `clear()` | resets it: an epoch has ended |
 
 
 # %% tags=["run-me"]
@@ -252,7 +253,7 @@ TimeLeft().update(None, where)
 
 # %% [markdown]
 # The book's example is the loss metric. `NumericMetricState` keeps the running mean and
-# makes the entry:
+# creates the entry:
 
 
 # %% tags=["run-me"]
@@ -273,7 +274,7 @@ class OwnLoss(Metric):
 
 
 # %% [markdown]
-# It is a text so far. With a value it is numeric, and can be plotted:
+# So far it is shown as text only. With a `value` it is numeric, and can be plotted:
 
 
 # %% tags=["run-me"]
@@ -289,8 +290,8 @@ plotted = PlottedLoss()
 print(lines(item, LossMetric(), OwnLoss(), plotted), plotted.value())
 
 # %% [markdown]
-# `NumericMetric` has all of this ready but `update`. This one is for regression, and
-# a smaller number is better:
+# `NumericMetric` brings all of this; you write only `update`. This one is for regression,
+# and a smaller value is better:
 
 
 # %% tags=["run-me"]
@@ -308,11 +309,12 @@ class DistanceMetric(NumericMetric):
 DistanceMetric().update(measured.adapt(DistanceInput), where)
 
 # %% [markdown]
-# ## Confusion
+# ## The confusion matrix
 #
-# Accuracy is one number for all classes. What does a model do to each of them? Count
-# four things per class: rightly or wrongly decided for (tp, fp), and rightly or wrongly
-# decided against (tn, fn). Here are six examples of three classes.
+# Accuracy is one number for all classes. How well does a model do on each of them? Count
+# four things per class: predictions *of* the class that are right (true positives, tp)
+# or wrong (false positives, fp), and predictions of *another* class that are right (true
+# negatives, tn) or wrong (false negatives, fn). Here are six examples of three classes.
 
 # %% tags=["run-me"]
 rows = [[70, 21, 9], [60, 32, 8], [20, 48, 32]]
@@ -337,14 +339,15 @@ counted = [stats.true_positive(), stats.false_positive()]
 same([tp, fp, fn], [*counted, stats.false_negative()])
 
 # %% [markdown]
-# Of these counts come *precision* tp / (tp + fp), how many decisions for a class were
-# right, and *recall* tp / (tp + fn), how many of its examples were found. *F-beta* is
-# both in one, with recall β times as important:
+# From these counts: *precision* tp / (tp + fp), the share of predictions of a class that
+# were right, and *recall* tp / (tp + fn), the share of its examples that were found.
+# *F-beta* combines both, with recall β times as important:
 #
 # $$F_\beta = \frac{(1 + \beta^2)\, tp}{(1 + \beta^2)\, tp + \beta^2 fn + fp}$$
 #
-# `Macro` is the mean over classes; `Micro` counts all decisions together, which for one
-# class out of many is the accuracy, whatever β. Each line is compared with scikit-learn.
+# `Macro` is the mean over classes; `Micro` counts the predictions of all classes together,
+# which is the accuracy where each example has one class, whatever β. Each line is
+# compared with scikit-learn.
 
 
 # %% tags=["run-me"]
@@ -373,11 +376,12 @@ for beta in (0.5, 1, 2):
         print(f"{metric.name}: {ours:.2f} %", mark)
 
 # %% [markdown]
-# `multiclass` takes the best k, `binary` and `multilabel` all above a threshold. For a
-# threshold that nobody has chosen yet there are two measures of the *ranking*: AUROC is
-# how often a right class outranks a wrong one, AUC-PR the mean precision at the ranks of
-# the right ones. Both keep the scores of an epoch and speak at its end. (Among equal
-# scores AUC-PR keeps their order, as Burn does; scikit-learn gives them one rank.)
+# `multiclass` counts the k highest scores as predicted, `binary` and `multilabel` all
+# scores above a threshold. Two metrics need no threshold, because they measure the
+# *ranking*: AUROC is how often a positive example is ranked above a negative one, AUC-PR
+# the mean precision at the ranks of the positive ones. Both collect the scores of an
+# epoch and report at its end. (Among equal scores AUC-PR keeps their order, as Burn
+# does; scikit-learn gives them one rank.)
 
 # %% tags=["run-me"]
 for metric, theirs in (
@@ -389,9 +393,9 @@ for metric, theirs in (
     same([ours], [100 * theirs(right, scores, average="macro")])
 
 # %% [markdown]
-# A fraction of an epoch is no mean of its batches' fractions. Three right decisions,
-# then a wrong one: 3 of 4, although the mean of 100 % and 0 %, weighed by 3 and 2
-# examples, is 60 %. So the log ends with a line of its own, `final`.
+# A ratio over an epoch is not the mean of the batches' ratios. Three right predictions,
+# then a wrong one: 3 of 4, although the mean of 100 % and 0 %, weighted by 3 and 2
+# examples, is 60 %. So the log ends with a line for the epoch, `final`.
 
 # %% tags=["run-me"]
 metric = train.PrecisionMetric.binary()
@@ -402,8 +406,8 @@ for row, yes in (([0.9, 0.8, 0.7], [1, 1, 1]), ([0.9, 0.1], [0, 0])):
 print(metric.compute().serialize)
 
 # %% [markdown]
-# With several labels at once, the Hamming score says how many of them are right, each
-# by itself.
+# With several labels per example, the Hamming score is the share of labels that are
+# right, each counted separately.
 
 # %% tags=["run-me"]
 half = scores > 0.35
@@ -414,9 +418,10 @@ same([ours], [100 * (1 - sk.hamming_loss(right, half))])
 # %% [markdown]
 # ## Text
 #
-# Metrics of text read numbers: of characters, or of words. Sequences of a batch are
-# padded to one length, and `with_pad_token` makes a metric blind to that. Error rates
-# count edits: *kitten* becomes *sitting* by two exchanged letters and a new one.
+# Metrics of text read tokens: the numbers of characters, or of words. The sequences of a
+# batch are padded to one length, and `with_pad_token` makes a metric ignore the padding.
+# Error rates count edits: *kitten* becomes *sitting* with two substitutions and an
+# insertion.
 
 
 # %% tags=["run-me"]
@@ -431,8 +436,8 @@ rate = epoch(train.CharErrorRate().with_pad_token(0), said, meant)
 same([100 * (3 + 1) / (7 + 4)], [rate])
 
 # %% [markdown]
-# WER is the same over words. BLEU asks how many runs of 1 to n words stand in the
-# reference, ROUGE-L for the longest sequence of words that is in both, in order.
+# WER is the same for words. BLEU counts how many runs of 1 to n words occur in the
+# reference, ROUGE-L takes the longest sequence of words that both have in this order.
 
 # %% tags=["run-me"]
 words = ["a", "cat", "sat", "on", "the", "mat"]
@@ -448,7 +453,8 @@ for metric in (train.WordErrorRate(), train.BleuScore(2), train.RougeLScore()):
     print(f"{metric.name:<8} {epoch(metric, *pair):.2f} %")
 
 # %% [markdown]
-# Perplexity is e to the mean loss per word: among how many words a model hesitates.
+# Perplexity is e to the mean loss per word: the number of equally likely words that the
+# model's uncertainty corresponds to.
 
 # %% tags=["run-me"]
 logits = Tensor.from_floats([[2.0, 0.0, 1.0], [0.0, 0.0, 0.0]], device)
@@ -459,10 +465,11 @@ print(f"{epoch(train.PerplexityMetric(), logits, next_words):.4g}")
 same([np.exp(loss)], [epoch(train.PerplexityMetric(), logits, next_words)])
 
 # %% [markdown]
-# ## Pictures and masks
+# ## Images and masks
 #
-# PSNR is the error in decibels, SSIM compares the structure around each pixel (1 is
-# equal), Dice is twice the overlap of two masks over their sizes.
+# PSNR is the error in decibels (higher is better), SSIM compares the structure around
+# each pixel (1 means equal), Dice is twice the overlap of two masks divided by the sum
+# of their sizes.
 
 # %% tags=["run-me"]
 picture = DigitsDataset.test().get(0).image[None, None] / 255
@@ -476,13 +483,13 @@ masks = (clean > 0.5).int(), (clean > 0.4).int()
 print(f"Dice: {epoch(train.DiceMetric(), *masks):.2f}")
 
 # %% [markdown]
-# ## In a training
+# ## During training
 #
 # `metric_train_numeric` and `metric_valid_numeric` measure, log and plot; without
-# `_numeric` a metric is shown and logged, and not plotted. `metrics` and `metrics_text`
+# `_numeric` a metric is shown and logged, but not plotted. `metrics` and `metrics_text`
 # do so for several metrics in both splits, `metrics` as in newer Burn.
 #
-# First a metric of our own: how *sure* is the model, on average?
+# First a metric of our own: how *confident* is the model, on average?
 
 
 # %% tags=["run-me"]
@@ -525,15 +532,16 @@ valid_loader = loader(DigitsDataset.test(), device)
 trained = await learner.fit_async(train_loader, valid_loader)
 
 # %% [markdown]
-# Every numeric metric has a curve, ours too. `history_figure(history)` lets you explore
-# them, as in chapter 3.3. Here are two of them in one picture: a model whose confidence
-# and accuracy agree is *calibrated*, and its scores can be read as probabilities.
+# Every numeric metric has a curve, including ours. `history_figure(history)` lets you
+# explore them, as in chapter 3.3. Here are two of them in one chart: a model whose
+# confidence and accuracy agree is *calibrated*, and its scores can be read as
+# probabilities.
 
 # %% tags=["run-me"]
 history = learner.result.history
 names = ("Accuracy", "Confidence")
 curves = {n: [mean for _, mean in history.epochs(n, "valid")] for n in names}
-Lines(curves, "Validation: right, and sure, in percent")
+Lines(curves, "Validation: accuracy and confidence, in percent")
 
 # %% [markdown]
 # ## The log
@@ -547,9 +555,10 @@ for path in sorted((artifacts / "valid/epoch-4").iterdir()):
     print(f"{path.stem:<34}", *counts)
 
 # %% [markdown]
-# These counts stand behind the values: 359 images are 5 batches of 64 and one of 39. The
-# F score ends with its final line, AUROC has a single number, our text has no counts.
-# Loggers read the lines back, and the history is made of them:
+# These are the counts behind the values: 359 images are 5 batches of 64 and one of 39.
+# The log of the F score ends with its final line, AUROC has a single value, our text
+# metric has no counts. Loggers can read the lines back, and the history is computed from
+# them:
 
 # %% tags=["run-me"]
 log = train.FileMetricLogger(artifacts / "valid")
@@ -558,16 +567,16 @@ mean = sum(e.value * e.count for e in entries) / sum(e.count for e in entries)
 epochs = dict(history.epochs("Accuracy", "valid"))
 same([epochs[4]], [mean])
 best_epoch, percent = train.Run(artifacts).best("Accuracy", "valid")
-print("the best epoch had more than 75 %:", percent > 75)
+print("best accuracy > 75 %", "✔" if percent > 75 else "✘")
 
 # %% [markdown]
-# `metric_loggers` sends lines elsewhere; `InMemoryMetricLogger` leaves no files.
+# `metric_loggers` sends lines elsewhere; `InMemoryMetricLogger` writes no files.
 #
-# ## Not a number
+# ## NaN
 #
-# A mean of nothing is NaN, for example of a batch that is all padding. It stays in the
-# log, and from there on the epoch so far is NaN, too: nobody is told a number that is
-# not known. An epoch that is NaN is never the best one.
+# The mean over no examples is NaN, for example in a batch that is all padding. It is
+# logged as it is, and from there on the value of the epoch is NaN, too, because it is
+# unknown. An epoch whose value is NaN is never the best one.
 
 # %% tags=["run-me"]
 blind = AccuracyMetric().with_pad_token(9)
@@ -581,13 +590,14 @@ for number, line in enumerate(["NaN,4", "3,4", "2,4"], start=1):
 print("lowest loss in epoch", store.find_epoch("Loss"))
 
 # %% [markdown]
-# A *loss* that is NaN ends a training: the learner searches parameters, gradients and
-# the batch, and its error says which was the first to be no number.
+# A *loss* that is NaN stops the training: the learner searches parameters, gradients and
+# the batch, and its error says where NaN appeared first.
 #
 # ## Another device
 #
-# Metrics can compute elsewhere than the model trains: with `metric_device` each item is
-# moved once, and has no gradients there. Here training has 64 bits, and metrics 32.
+# Metrics can be computed on another device than the model's: with `metric_device` each
+# item is moved once, and has no gradients there. Here training uses 64 bits, and the
+# metrics 32.
 
 
 # %% tags=["run-me"]
@@ -617,8 +627,8 @@ for there in (double, device):
 # %% [markdown]
 # ## Look inside
 #
-# The library's loss metric is the book's, but for the weight of a loss that is no mean
-# yet.
+# The library's loss metric is the book's, except for how it weights a loss that is not a
+# mean yet.
 
 # %% tags=["peek"]
 peek(LossMetric)
@@ -626,19 +636,19 @@ peek(LossMetric)
 # %% [markdown]
 # ## Where it breaks
 #
-# A regression has no classes, and so no accuracy. The error says what there is.
+# A regression has no classes, and so no accuracy. The error says what it has.
 
 # %% tags=["raises-exception"]
 lines(measured, AccuracyMetric())
 
 # %% [markdown]
-# Scores of three classes and four targets do not fit together:
+# Six rows of scores and four targets do not fit together:
 
 # %% tags=["raises-exception"]
 AccuracyMetric().update(AccuracyInput(predictions, targets), where)
 
 # %% [markdown]
-# And of three classes there are no best five:
+# And three classes have no top five:
 
 # %% tags=["raises-exception"]
 best_five = train.TopKAccuracyMetric(5)
@@ -647,6 +657,8 @@ best_five.update(train.TopKAccuracyInput(predictions, six), where)
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.8.1: the line that accuracy logs for a batch of 64 examples, of
@@ -721,21 +733,22 @@ check("4.8.4", answer)
 # %% [markdown] tags=["recall"]
 # ## Recall
 #
-# <details><summary>Why has every metric an input of its own?</summary>
+# <details><summary>Why does every metric have its own input class?</summary>
 #
-# One item serves many metrics. "outputs" are scores for one of them and words for
-# another; the item says for each what they are.
+# One item serves many metrics. Its outputs are scores for one of them and words for
+# another; the item declares how each of them should read it.
 # </details>
 #
 # <details><summary>Why is the precision of an epoch not the mean of its batches?</summary>
 #
-# It is a fraction, and batches have different denominators. A batch with one decision
-# would count as much as one with fifty. So counts are summed, and divided once.
+# It is a ratio, and batches have different denominators. A batch with one prediction
+# would count as much as one with fifty. So the counts are summed, and divided once.
 # </details>
 #
-# <details><summary>What does <code>value()</code> say: the batch or the epoch?</summary>
+# <details><summary>Does <code>value()</code> give the batch or the epoch?</summary>
 #
-# The last batch; that is what is plotted. The epoch's number is made of the log.
+# The last batch; that is what is plotted. The value of the epoch is computed from the
+# log.
 # </details>
 
 # %% [markdown]
@@ -744,19 +757,19 @@ check("4.8.4", answer)
 # In Rust a metric is a type with the trait `Metric` and an associated type `Input`, and
 # an output has one `impl Adaptor<…>` per input; a missing one does not compile. Here
 # `Input` is a class attribute and `adapts` a dict, looked up through base classes as
-# methods are. What Rust says by `impl Numeric` is `numeric = True` and `value()`.
+# methods are. Rust's `impl Numeric` is `numeric = True` and `value()`.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
 # - `update` measures a batch and returns an entry: name, text, line; `value` is the last
-#   batch's number, `clear` ends an epoch.
-# - An epoch is Σ v n / Σ n over the log; fractions and rankings end it with their own
-#   number.
-# - An output is an `Adaptor`: it becomes what each metric wants.
+#   batch's value, `clear` ends an epoch.
+# - The value of an epoch is Σ v n / Σ n over the log; ratios and rankings have their own
+#   final value.
+# - An output is an `Adaptor`: it can be converted to the input of each metric.
 # - A metric of your own is a name, an input and `update`; a `NumericMetric` is plotted.
-# - Metrics compute on the CPU with NumPy, or where `metric_device` says.
+# - Metrics are computed on the CPU with NumPy, or on `metric_device`.
 #
 # **Where this lives.** What a metric is: `burnbook/train/metric/__init__.py`,
 # `burnbook/train/metric/base.py`, `burnbook/train/metric/input.py`,

@@ -3,9 +3,9 @@
 #
 # After this chapter you can
 #
-# - write down everything that makes a module or a run, with defaults, in one place;
+# - define every setting of a module or a run, with defaults, in one place;
 # - make the module from it, save it beside the results, and read it years later;
-# - say what Burn makes of your file, and what you make of Burn's.
+# - exchange config files with Burn, in both directions.
 #
 # About 20 minutes. You should have read [chapter 3.1](03_1_model.ipynb).
 
@@ -37,7 +37,7 @@ shutil.rmtree(folder, ignore_errors=True)
 # %% [markdown]
 # ## Try it
 #
-# Two numbers that must be given, and one that has a default.
+# Two numbers that must be given, and one with a default.
 
 
 # %% tags=["run-me"]
@@ -57,14 +57,14 @@ print(config.dropout)
 config.save(folder / "config.json")
 
 # %% [markdown]
-# `with_dropout` made another config; the first one is still what it was. Nobody can
-# change a config that a model was made from.
+# `with_dropout` made another config; the first one is unchanged. So the config that a
+# model was made from stays as it was.
 #
 # ## By hand
 #
-# A function with default values would do for the start. But who knows in a year which
+# A function with default values would be enough at first. But who knows in a year which
 # defaults it had when the model was trained? So the values are written to a file, all
-# of them, also those that nobody chose:
+# of them, including those that were left at their defaults:
 
 
 # %% tags=["run-me"]
@@ -88,13 +88,13 @@ same((folder / "config.json").read_text(), text)
 print(MyModuleConfig.load(folder / "config.json"))
 
 # %% [markdown]
-# The file is the same. What `Config` adds is the rest of this chapter: it looks at
-# types, reads parts inside parts, and explains what does not fit.
+# The file is the same. What `Config` adds is the rest of this chapter: it checks types,
+# reads nested configs, and explains what does not fit.
 #
 # ## A config makes its module
 #
-# Give the config a method `init` that takes a device. Then all who know the config can
-# have the module, and what belongs together stands together.
+# Give the config a method `init` that takes a device. Then whoever has the config can
+# make the module.
 
 
 # %% tags=["run-me"]
@@ -120,8 +120,8 @@ print(my_module)
 # %% [markdown]
 # ## See it
 #
-# A config is a point in the space of all models you might build. Nothing is drawn or
-# allocated by `init`, so you may walk through that space and look around.
+# A config is a point in the space of all models you might build. `init` draws and
+# allocates nothing, so you can explore that space at no cost.
 
 # %% tags=["widget"]
 widths = [256, 512, 1024, 2048]
@@ -173,11 +173,11 @@ run = run.with_schedule(Schedule.NOAM).with_note("the first")
 print(run)
 
 # %% [markdown]
-# Read it from the top: first the fields that must be given, then the options, then
-# those with a default; 0.00001 and not 1e-05; the choice `Norm` with what it holds.
-# That is what Burn writes, to the letter, and what its serde reads.
+# Read it from the top: first the required fields, then the optional ones, then those with
+# a default; 0.00001 and not 1e-05; the choice `Norm` with its value. That is exactly
+# what Burn writes, and what its serde reads.
 #
-# Inside Python you see the same thing as Python.
+# In Python it prints as Python.
 
 # %% tags=["run-me"]
 run.optimizer
@@ -185,8 +185,8 @@ run.optimizer
 # %% [markdown]
 # ## A choice
 #
-# In Rust an enum is one of several variants, and a variant may hold values. Declare one
-# so; layers use them for paddings and initializers.
+# In Rust an enum is one of several variants, and a variant may hold values. This is how
+# to declare one; layers use them for padding and initializers.
 
 
 # %% tags=["run-me"]
@@ -217,7 +217,7 @@ print(choice.variant, choice.heads, choice.values)
 # %% [markdown]
 # ## Reading what others wrote
 #
-# This stood in the `config.json` of an optimizer that Burn 0.15 saved:
+# This is from the `config.json` of an optimizer that Burn 0.15 saved:
 
 # %% tags=["run-me"]
 from_burn = """{"weight_decay": {"penalty": 0.00005},
@@ -226,8 +226,8 @@ from_burn = """{"weight_decay": {"penalty": 0.00005},
 AdamConfig.from_json(from_burn)
 
 # %% [markdown]
-# A file may be older than your class. What it lacks keeps its default, and an option
-# that it lacks is `None`:
+# A file may be older than your class. A field that it lacks gets its default, and an
+# optional one is `None`:
 
 # %% tags=["run-me"]
 MyModuleConfig.from_json('{"d_model": 8, "d_ff": 32}')
@@ -235,8 +235,9 @@ MyModuleConfig.from_json('{"d_model": 8, "d_ff": 32}')
 # %% [markdown]
 # ## Rules between fields
 #
-# Types say what a value may be. What values may be *together* says `validate`; it is
-# asked when a config is made, changed or read. So a config that exists can be used.
+# Types say what a single value may be. Which values are valid *together* is up to
+# `validate`; it is called whenever a config is made, changed or read. So a config that
+# exists is valid.
 
 
 # %% tags=["run-me"]
@@ -258,8 +259,8 @@ except ValueError as error:
 # %% [markdown]
 # ## Compare
 #
-# Configs are equal when their values are, and may be keys of a dict when all they hold
-# may. What changed between two runs is a comparison of two trees:
+# Configs are equal when their values are, and can be keys of a dict if their values can.
+# To see what changed between two runs, compare two trees:
 
 
 # %% tags=["run-me"]
@@ -279,7 +280,7 @@ list(differences(*trees))
 # %% [markdown]
 # ## Look inside
 #
-# The configs of the library are such classes, too:
+# The library's own configs are such classes, too:
 
 # %% tags=["peek"]
 peek(nn.DropoutConfig)
@@ -287,8 +288,8 @@ peek(nn.DropoutConfig)
 # %% [markdown]
 # ## Where it breaks
 #
-# A word misspelled, a number that is a text, a field too few: all that is wrong comes
-# in one list, so you mend a file once.
+# A misspelled name, a string instead of a number, a missing field: everything that is
+# wrong is in one list, so you need to edit the file only once.
 
 # %% tags=["raises-exception"]
 MyModuleConfig.from_json('{"d_model": "512", "d_fff": 8, "dropuot": 0.1}')
@@ -301,6 +302,8 @@ run.with_sizes((28, 28, 3))
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.9.1: the names in the JSON of this config, in their order:
@@ -374,41 +377,40 @@ check("4.9.4", answer)
 # %% [markdown] tags=["recall"]
 # ## Recall
 #
-# <details><summary>Why does the file hold defaults that nobody changed?</summary>
+# <details><summary>Why does the file hold defaults that were not changed?</summary>
 #
-# The next version of the program may have others. The file says what this run had.
+# The next version of the program may have others. The file says what this run used.
 # </details>
 #
 # <details><summary>Which fields have no <code>with_…</code> method?</summary>
 #
-# Those that must be given. They have no default to depart from.
+# Those that must be given, because they have no default to change.
 # </details>
 #
 # <details><summary>A file has a field that the class does not know. What happens?</summary>
 #
-# An error that names it, and the field that was probably meant. Reading on silently
-# would train with a default in place of a misspelled value.
+# An error that names it, and the field that was probably meant. Ignoring it would mean
+# training with a default instead of the misspelled value.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: derive, once more</b></summary>
 #
-# `#[derive(Config)]` writes a constructor, builder methods, `save` and `load` when the
-# program is compiled. Here a base class does it when the class statement has run: it
-# makes a frozen dataclass of the annotations. Fields with a default are given by name,
-# so it does not matter that `dropout: float = 0.1` stands before a field without one.
-# A name that is a word of Python, or of `Config`, gets an underscore: `lambda_` is
-# `lambda` in the JSON.
+# `#[derive(Config)]` writes a constructor, builder methods, `save` and `load` at compile
+# time. Here a base class does it when the class is defined: it turns the annotations
+# into a frozen dataclass. Fields with a default are given by name, so
+# `dropout: float = 0.1` may come before a field without one. A name that is a keyword of
+# Python, or a method of `Config`, gets an underscore: `lambda_` is `lambda` in the JSON.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
-# - A config holds every value that makes a module or a run, typed, with defaults.
+# - A config holds every setting of a module or a run, typed, with defaults.
 # - It never changes; `with_…` gives another one.
 # - `config.init(device)` makes the module; nothing is drawn until it is used.
-# - `save` and `load` speak Burn's JSON; enums are names, or names with values.
-# - What does not fit is told at once and all together.
+# - `save` and `load` use Burn's JSON; enums are names, or names with values.
+# - Everything that does not fit is reported together, before anything runs.
 #
 # **Where this lives.** `burnbook/config/__init__.py`: the class in
 # `burnbook/config/config.py`, choices in `burnbook/config/choice.py`, what fits a type in

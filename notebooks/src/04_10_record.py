@@ -5,7 +5,7 @@
 #
 # - save what a model has learned, in every format and precision of Burn;
 # - say what the bytes of a file mean, and read one without the library;
-# - open Rust's files of any year, and load what fits into a model that changed.
+# - open files of any version of Burn, and load what fits into a model that has changed.
 #
 # About 25 minutes. You should have read [chapter 4.4](04_04_module.ipynb) and
 # [chapter 4.9](04_09_config.ipynb).
@@ -43,8 +43,8 @@ shutil.rmtree(folder, ignore_errors=True)
 # %% [markdown]
 # ## Try it
 #
-# A layer with numbers that one recognizes again, and ids that are always the same. Its
-# record goes to a file, and comes back.
+# A layer with numbers that are easy to recognize, and with fixed ids. Its record is
+# written to a file, and read back.
 
 # %% tags=["run-me"]
 device = Numpy()
@@ -65,14 +65,14 @@ same(loaded.weight.val(), weight)
 print(loaded.weight.id == layer.weight.id)
 
 # %% [markdown]
-# A **record** is what is worth keeping of a thing: parameters with their ids, the state
-# of an optimizer, the step of a schedule. It knows no device and no file. A **recorder**
-# knows both: a format, and how many bits a number gets.
+# A **record** holds the state of an object: parameters with their ids, the state of an
+# optimizer, the step of a schedule. It does not depend on a device or a file format. A
+# **recorder** writes it: it has a format, and a precision.
 #
 # ## By hand
 #
-# MessagePack is JSON in bytes. So a few lines of Python read what Burn's `.mpk` files
-# hold; that is the whole format:
+# MessagePack is like JSON, in bytes. A few lines of Python can read Burn's `.mpk` files;
+# this is the whole format, as far as they use it:
 
 # %% tags=["run-me"]
 content = msgpack.unpackb(path.read_bytes())
@@ -92,20 +92,20 @@ print(layer.into_record()["weight"])
 print(record.describe(path))
 
 # %% [markdown]
-# A record is plain Python all the way down: dicts, lists, numbers, texts, `None`, and
-# `ParamRecord` or `TensorData` at the leaves. What a config can make again (sizes,
+# A record consists of plain Python objects: dicts, lists, numbers, strings, `None`, and
+# `ParamRecord` or `TensorData` at the leaves. What comes from the config (sizes,
 # strides, probabilities) is `None` in it.
 #
 # ## Every recorder
 #
-# | recorder | file | packed | for |
+# | recorder | file | compressed | for |
 # |---|---|---|---|
 # | `NamedMpkFileRecorder`, `DefaultFileRecorder` | `.mpk` | – | everything; the default |
-# | `NamedMpkGzFileRecorder` | `.mpk.gz` | gzip | to store for years |
+# | `NamedMpkGzFileRecorder` | `.mpk.gz` | gzip | long-term storage |
 # | `BinFileRecorder` | `.bin` | – | small and fast, for one version of one model |
 # | `BinGzFileRecorder` | `.bin.gz` | gzip | the smallest |
 # | `JsonGzFileRecorder` | `.json.gz` | gzip | other programs |
-# | `PrettyJsonFileRecorder` | `.json` | – | to look at |
+# | `PrettyJsonFileRecorder` | `.json` | – | reading by eye |
 # | `BinBytesRecorder`, `NamedMpkBytesRecorder` | bytes in memory | – | [without files](06_saving_and_loading.ipynb) |
 # | `BurnpackRecorder` | `.bpk` | – | Burn since 0.19 |
 # | `SafetensorsRecorder` | `.safetensors` | – | Hugging Face, burn-store |
@@ -128,13 +128,13 @@ for kind in recorders:
     print(f"{file.name:15}", np.array_equal(again.weight.val(), weight))
 
 # %% [markdown]
-# Some have names for their usual settings: `DefaultRecorder` (named MessagePack, full),
+# Common settings have names of their own: `DefaultRecorder` (named MessagePack, full),
 # `CompactRecorder` (the same with half precision, for checkpoints),
 # `SensitiveCompactRecorder` (bincode, gzip, half), `DebugRecordSettings` (indented JSON).
 #
 # ## Three precisions
 #
-# How many bits are written has nothing to do with how many the model trains with.
+# The precision of a file is independent of the precision that the model trains with.
 #
 # | settings | floats | whole numbers |
 # |---|---|---|
@@ -154,8 +154,8 @@ for settings in (
     print(f"{settings.float}  {size} bytes  1/3 is {third:.8f}")
 
 # %% [markdown]
-# Loading converts twice, to the recorder's precision and then to the device's. So a
-# file of 32 bits, loaded with half precision, has been rounded once:
+# Loading converts twice, to the recorder's precision and then to the device's. So a file
+# of 32 bits, loaded with half precision, is rounded once:
 
 # %% tags=["run-me"]
 wide, half = Numpy(float="f64"), NamedMpkFileRecorder(HalfPrecisionSettings)
@@ -166,8 +166,8 @@ for one in (recorder, half):
 # %% [markdown]
 # ## See it
 #
-# The network of chapter 3, with 64 hidden numbers, in kilobytes. Random weights can
-# hardly be packed; names and ids can. JSON writes every byte of a tensor as a number.
+# The network of chapter 3, with 64 hidden neurons, in kilobytes. Random weights hardly
+# compress; names and ids do. JSON writes every byte of a tensor as a number.
 
 # %% tags=["widget"]
 model = ModelConfig(10, 64).init(device)
@@ -182,8 +182,8 @@ Bars(sizes, "The same model in kB")
 # %% [markdown]
 # ## What the bytes look like
 #
-# Bincode has no names at all. A number says how long the next text or list is, and only
-# the module knows what the text was for. This is all of our layer:
+# Bincode has no names at all. A number gives the length of the next string or list, and
+# only the module knows what it means. This is all of our layer:
 
 # %% tags=["run-me"]
 binary = (folder / "a.bin").read_bytes()
@@ -195,8 +195,8 @@ print(item[39:43].hex(" "), "rank 2, the sizes 2 and 3, type 1: F32")
 print(item[43:44].hex(), "yes, there is a bias")
 
 # %% [markdown]
-# So a `.bin` file opens only in its module; until then it is sealed. The others can be
-# opened by anybody. JSON, with indentation:
+# So a `.bin` file can only be read into its module. The others can be read without it.
+# JSON, with indentation:
 
 # %% tags=["run-me"]
 print(record.BinFileRecorder().load(folder / "a"))
@@ -204,8 +204,8 @@ tree = json.loads((folder / "a.json").read_text())
 print(json.dumps(tree["item"]["bias"])[:79], "…")
 
 # %% [markdown]
-# Safetensors begins with a text of names, types and places, burnpack with the same as
-# CBOR; then come the elements, and nothing else.
+# Safetensors begins with a JSON header of names, types and offsets, burnpack with the
+# same as CBOR; after it come only the elements.
 
 # %% tags=["run-me"]
 data = (folder / "a.safetensors").read_bytes()
@@ -217,7 +217,7 @@ print((folder / "a.bpk").read_bytes()[:4])
 # %% [markdown]
 # ## Any state
 #
-# Safetensors holds tensors only, and that is why Burn began with formats of its own: an
+# Safetensors holds only tensors, and that is why Burn started with other formats: an
 # optimizer has counts, a schedule has a step, and you may have anything. Whatever has
 # `into_record`, and any tree or dataclass, can be recorded.
 
@@ -241,8 +241,8 @@ print(back["epoch"], back["names"], resumed)
 # ## What Rust wrote
 #
 # The layout of a tensor changed with Burn 0.14, ids changed twice, element types were
-# added. All of it is read; here is a file as Burn 0.13 made them. To write, name the
-# release: 0.15 to 0.20 share a layout, and `BurnpackRecorder` is for those after.
+# added. All of these can be read; here is a file as Burn 0.13 wrote it. For writing, name
+# the release: 0.15 to 0.20 share a layout; `BurnpackRecorder` is for later ones.
 
 
 # %% tags=["run-me"]
@@ -268,8 +268,8 @@ assert burnbook_command(["inspect", str(folder / "a.bpk")]) == 0
 # %% [markdown]
 # ## A model that changed
 #
-# You trained ten classes and want twenty: the body fits, the head does not. By itself
-# `load_record` loads all or nothing. `load_partial` loads what fits and reports the rest.
+# You trained ten classes and want twenty: the body fits, the head does not. `load_record`
+# loads all or nothing. `load_partial` loads what fits and reports the rest.
 
 
 # %% tags=["run-me"]
@@ -292,8 +292,8 @@ print(report)
 same(twenty.body.weight.val(), ten.body.weight.val())
 
 # %% [markdown]
-# The record is a tree, so you may also bend it before loading: rename a part, take one
-# out, put another in.
+# The record is a tree, so you can also change it before loading: rename a part, remove
+# one, add another.
 
 # %% tags=["run-me"]
 tree = ten.into_record()
@@ -305,9 +305,9 @@ print(report.complete, repr(report))
 # %% [markdown]
 # ## Damage
 #
-# Gzip has a checksum, so every packed file knows when a byte has changed. In the others
-# a changed weight is a weight like any other. Whatever is written appears whole or not
-# at all: a crash leaves the old file.
+# Gzip has a checksum, so a changed byte in a compressed file is noticed. In the others a
+# changed weight is a weight like any other. Writing is atomic: a file appears complete
+# or not at all, and after a crash the old file is still there.
 
 # %% tags=["run-me"]
 for name, kind in (
@@ -326,12 +326,12 @@ for name, kind in (
 # %% [markdown]
 # ## Which one?
 #
-# - For speed, a recorder without gzip: bincode is the smallest of these, named
-#   MessagePack opens also when the model has changed a little.
-# - To store, one with gzip, but not bincode: its layout follows the module and the
-#   version, and there are no names to find one's way with.
+# - For speed, a recorder without gzip: bincode is the smallest of these; named
+#   MessagePack can still be read when the model has changed a little.
+# - For long-term storage, one with gzip, but not bincode: its layout depends on the
+#   module and the version, and there are no names to identify its parts.
 # - To look at weights, indented JSON.
-# - Where there are no files, bincode in memory: [chapter 6](06_saving_and_loading.ipynb).
+# - Without files, bincode in memory: [chapter 6](06_saving_and_loading.ipynb).
 # - For Burn 0.19 and later, burnpack; for other frameworks, safetensors.
 #
 # ## Look inside
@@ -342,27 +342,29 @@ peek(record.NamedMpkGzFileRecorder)
 # %% [markdown]
 # ## Where it breaks
 #
-# A file is read by the recorder that wrote it. Another one says what it sees:
+# A file is read with the kind of recorder that wrote it. Another one says what it found:
 
 # %% tags=["raises-exception"]
 (folder / "renamed.mpk").write_bytes(gzip.compress(path.read_bytes()))
 recorder.load(folder / "renamed")
 
 # %% [markdown]
-# Half precision ends at 65,504. No number becomes infinite in silence:
+# Half precision ends at 65,504. No number silently becomes infinite:
 
 # %% tags=["raises-exception"]
 large = layer.into_record() | {"bias": (bias * 1e6).into_data()}
 half.record(large, folder / "large")
 
 # %% [markdown]
-# And this is why not safetensors: the time step of Adam is a number, not a tensor.
+# And this does not fit into safetensors: Adam's step count is a number, not a tensor.
 
 # %% tags=["raises-exception"]
 record.SafetensorsRecorder().record(adam, folder / "adam")
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.10.1: how many bytes are the elements of a linear layer
@@ -375,8 +377,8 @@ answer = (784 * 128 + 128) * 2
 check("4.10.1", answer)
 
 # %% tags=["exercise"]
-# exercise 4.10.2: the recorder for a model that lies in an archive for ten
-# years: no number may change, and damage must be noticed
+# exercise 4.10.2: the recorder for a model that is archived for ten years:
+# no number may change, and damage must be noticed
 answer = ...  # a recorder
 check("4.10.2", answer)
 
@@ -387,7 +389,7 @@ check("4.10.2", answer)
 
 # %% tags=["exercise"]
 # exercise 4.10.3: read a record from `path` with one recorder and write it
-# beside that with another; return the path of the new file
+# next to that with another; return the path of the new file
 def convert(path, source, target):
     return ...
 
@@ -428,36 +430,36 @@ check("4.10.4", answer)
 #
 # <details><summary>Which parts of a layer are not in its record?</summary>
 #
-# What its config can make again: sizes, strides, probabilities, plain tensors. To load,
+# Whatever comes from its config: sizes, strides, probabilities, plain tensors. To load,
 # make the module from its config first.
 # </details>
 #
-# <details><summary>Why has a parameter an id in the file?</summary>
+# <details><summary>Why does a parameter have an id in the file?</summary>
 #
-# The optimizer keeps its state by that id. Loaded together, model and optimizer find
-# each other again.
+# The optimizer keeps its state by that id. When both are loaded, they still match.
 # </details>
 #
 # <details><summary>A file of 32 bits is loaded with <code>CompactRecorder</code>. What happens?</summary>
 #
-# It opens, since the type stands beside every tensor, and every number is rounded to
-# 16 bits on its way.
+# It can be read, since the element type is stored with every tensor, and every number is
+# rounded to 16 bits.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: pickle</b></summary>
 #
-# Python's own format can hold anything, code to be run on loading included, so a pickle
-# from elsewhere is a program from elsewhere. Records hold numbers and names. Every
-# reader here checks lengths, depths and types before it believes them, and makes no more
-# memory than the file is large.
+# Python's own format can hold anything, including code that runs on loading, so a pickle
+# from a stranger is a program from a stranger. Records hold numbers and names. Every
+# reader here verifies lengths, depths and types, and allocates no more memory than a
+# small multiple of the size of the file.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
 # - A record is a plain tree; a recorder gives it a format and a precision.
-# - The file replaces its extension: `model` and `model.v1` both become `model.mpk`.
+# - The recorder adds its extension: `model` becomes `model.mpk`, and `model.v1`
+#   `model.v1.mpk`.
 # - Files of Burn from 0.13 on are read; 0.15's layout is written, or another on request.
 # - Loading is all or nothing, or partial with a report.
 # - Choose gzip to notice damage, bincode to be small, names to last.

@@ -3,9 +3,9 @@
 #
 # After this chapter you can
 #
-# - make datasets out of datasets, at no cost, and split, sample and window them;
+# - make datasets from datasets, at no cost, and split, sample and window them;
 # - keep items in memory, in SQLite, in tables or in folders of images;
-# - build MNIST yourself: raw item → mapper → workers → batch.
+# - build MNIST from its files: raw item → mapper → workers → batch.
 #
 # About 30 minutes. You should have read [chapter 3.2](03_2_data.ipynb).
 
@@ -53,7 +53,7 @@ shutil.rmtree(folder, ignore_errors=True)
 # %% [markdown]
 # ## Try it
 #
-# A dataset answers two questions: what is at place *i*, and how many are there?
+# A dataset answers two questions: what is item *i*, and how many are there?
 
 
 # %% tags=["run-me"]
@@ -72,13 +72,16 @@ squares = Squares(1_000_000_000)
 print(squares.get(12), squares.get(-1), len(squares))
 
 # %% [markdown]
-# Past its ends it answers `None`. Nothing is said about where items come from, so a
-# thousand million of them fit into one line; only the length is fixed, and every item
-# can be had at any time.
+# Outside its range it returns `None`. Where items come from is left open, so a billion of
+# them fit into one line. The length is fixed, and any item can be read at any time.
+#
+# How is it used? The loader draws indices up to the length, in an order of its own, calls
+# `get` for each, and passes lists of items to the batcher. One pass over all indices is
+# an epoch.
 #
 # ## By hand
 #
-# A *transform* is a dataset that asks another one. It is arithmetic on places:
+# A *transform* is a dataset that reads from another one. It is arithmetic on indices:
 #
 # $$\text{partial}(i) = x(\text{start} + i) \qquad \text{shuffled}(i) = x(\pi(i)) \qquad
 # \text{windows}(i) = [x(i), \dots, x(i + n - 1)]$$
@@ -99,18 +102,18 @@ same(list(WindowsDataset(dataset, 3)), windows)
 print(PartialDataset(squares, 999_999_990, 2_000_000_000).get(9))
 
 # %% [markdown]
-# The last line asked for one item, and one was computed: transforms are lazy, so
-# training starts at once, whatever you have put on top of each other.
+# The last line asked for one item, and only that one was computed: transforms are lazy, so
+# training starts at once, no matter how many you have stacked.
 #
 # | transform | item *i* is |
 # |---|---|
-# | `SamplerDataset` | a random item, with or without putting back; as many as you like |
+# | `SamplerDataset` | a random item, with or without replacement; any number of them |
 # | `ShuffledDataset` | each item once, in random order |
 # | `PartialDataset` | item start + *i* |
-# | `MapperDataset` | the item, changed |
+# | `MapperDataset` | the item, transformed |
 # | `ComposedDataset` | from several datasets, one after the other |
-# | `WindowsDataset` | *n* neighbors |
-# | `SelectionDataset` | the item at the *i*-th place of a list |
+# | `WindowsDataset` | *n* consecutive items |
+# | `SelectionDataset` | the item whose index is the *i*-th of a list |
 
 # %% tags=["run-me"]
 shown = {
@@ -125,8 +128,8 @@ for name, one in shown.items():
     print(f"{name:20}", "".join(one))
 
 # %% [markdown]
-# Shuffle before you split: files are often sorted by class. What is random follows from
-# its seed alone, so both parts are the same tomorrow, and on another machine.
+# Shuffle before you split: files are often sorted by class. Random choices depend on the
+# seed alone, so both parts will be the same tomorrow, and on another machine.
 
 # %% tags=["run-me"]
 shuffled = ShuffledDataset.with_seed(dataset, 42)
@@ -137,14 +140,14 @@ print("".join(train), "".join(test))
 print(["".join(part) for part in random_split(dataset, [0.5, 0.5], seed=1)])
 
 # %% [markdown]
-# The sampler makes an epoch as long as you want it, for datasets so large that one pass
-# takes days, or so small that it takes no time. In every epoch a loader gets another
-# draw. That is also all there is to *streaming*: the length says when an epoch ends, and
-# `get(3)` may give something else each time.
+# The sampler makes an epoch as long as you want, for datasets so large that one pass takes
+# days, or so small that it takes no time. In every epoch a loader gets a new draw.
+# *Streaming* works in the same way: the length says when an epoch ends, and `get(3)` may
+# return something else each time.
 #
-# ## Where items are kept
+# ## Where items are stored
 #
-# `InMemDataset` is a list. A table of text becomes typed items:
+# `InMemDataset` holds a list. A text file with a table becomes typed items:
 
 
 # %% tags=["run-me"]
@@ -162,8 +165,9 @@ cities = InMemDataset.from_csv(folder / "cities.tsv", City, delimiter="\t")
 list(cities)
 
 # %% [markdown]
-# `SqliteDataset` keeps items in a file and reads those it is asked for: two million
-# rows cost no memory. The file is the one that Burn's `SqliteDataset` writes and reads.
+# `SqliteDataset` keeps items in a file and reads only those that are asked for: two
+# million rows take no memory. It is the same file that Burn's `SqliteDataset` writes and
+# reads.
 
 # %% tags=["run-me"]
 storage = SqliteDatasetStorage.from_file(folder / "cities.db")
@@ -177,8 +181,8 @@ print(stored.get(1), len(draws))
 print(sorted({city.name for city in draws}))
 
 # %% [markdown]
-# A Polars dataframe is a dataset, too, and so is what Hugging Face has; the first use
-# downloads, and SQLite keeps it:
+# A Polars dataframe can be a dataset, too, and so can a dataset of Hugging Face; the first
+# use downloads it and stores it in SQLite:
 #
 # ```python
 # cities = DataframeDataset(polars.read_parquet("cities.parquet"), City)
@@ -194,8 +198,8 @@ print(sorted({city.name for city in draws}))
 #
 # ## Folders of images
 #
-# One folder per class, or a list that says what is on each image, also several things
-# at once. Images are read when they are asked for.
+# One folder per class, or a list of labels for each image, one or several. Images are read
+# when they are asked for.
 
 # %% tags=["run-me"]
 root = folder / "images"
@@ -220,8 +224,9 @@ print(images.get(1))
 
 # %% [markdown]
 # Ready-made: `MnistDataset`, `FashionMnistDataset`, `Cifar10Dataset`, `AgNewsDataset`,
-# `DbPediaDataset`, `SpeechCommandsDataset` and others download once, check, and keep;
-# `burnbook datasets` lists them. `FakeDataset` makes items up, to try a pipeline with.
+# `DbPediaDataset`, `SpeechCommandsDataset` and others download their files once, verify
+# them, and keep them; a progress line shows how far they are. `burnbook datasets` lists
+# them all. `FakeDataset` makes up items, to test a pipeline with.
 #
 # ## From the file to the model
 #
@@ -231,9 +236,9 @@ print(images.get(1))
 #             get(i), len             DataLoader
 # ```
 #
-# Now MNIST, once from the beginning. Its files have a format of their own, IDX: a type,
-# the sizes, the elements. We write such files with the digits that come with the
-# library, as MNIST's makers did with theirs.
+# Now MNIST from the beginning. Its files have a format of their own, IDX: a type, the
+# sizes, the elements. We write such files with the digits that come with the library, as
+# the authors of MNIST did with theirs; nothing needs to be downloaded.
 
 
 # %% tags=["run-me"]
@@ -251,8 +256,8 @@ for split in ("train", "test"):
     write_idx(folder / f"{split}-labels", labels)
 
 # %% [markdown]
-# **Read.** By hand the header says what the rest is; `read_idx` also makes sure that it
-# tells the truth, and unpacks gzip.
+# **Read.** The header describes the rest, as we see by hand; `read_idx` also verifies the
+# header, and decompresses gzip.
 
 # %% tags=["run-me"]
 data = (folder / "test-images").read_bytes()
@@ -261,9 +266,9 @@ by_hand = np.frombuffer(data, np.uint8, offset=16).reshape(sizes)
 same(by_hand, read_idx(folder / "test-images"))
 
 # %% [markdown]
-# **The raw item** is what is stored: bytes, and which digit it is. **The item** is what
-# one wants to work with: rows of floats. A mapper leads from one to the other, when the
-# item is asked for.
+# **The raw item** is what is stored: bytes, and the digit. **The item** is what one wants
+# to work with: rows of floats. A mapper converts one to the other, when the item is
+# asked for.
 
 
 # %% tags=["run-me"]
@@ -288,8 +293,8 @@ class BytesToImage(Mapper):
 
 
 # %% [markdown]
-# **The dataset** puts them together. Both splits are made in the same way, and questions
-# go on to the mapper.
+# **The dataset** puts them together. Both splits are made in the same way, and `get` is
+# forwarded to the mapper.
 
 
 # %% tags=["run-me"]
@@ -314,8 +319,8 @@ print(len(train), len(test))
 same(train.get(5).image, DigitsDataset.train().get(5).image.round())
 
 # %% [markdown]
-# **The batch.** A batcher makes tensors of a list of items, and a loader lets workers
-# collect the lists, ahead of the model.
+# **The batch.** A batcher makes tensors from a list of items, and a loader lets workers
+# prepare batches ahead of the model.
 
 
 # %% tags=["run-me"]
@@ -348,7 +353,7 @@ pairs = zip(alone, helped, strict=True)
 print(all(np.array_equal(a.targets, b.targets) for a, b in pairs))
 
 # %% [markdown]
-# The order follows from the seed, not from which worker is quick today.
+# The order depends on the seed, not on which worker happens to be faster.
 #
 # ## See it
 
@@ -357,9 +362,10 @@ first = alone[0]
 Images(np.asarray(first.images)[:20], np.asarray(first.targets)[:20])
 
 # %% [markdown]
-# `DatasetBrowser` pages through any dataset, yours too. See how many items each class
-# has, and choose one to see only its items; click an item to look at it closely. After
-# a training, `predictions=scores` adds the mistakes and what was taken for what.
+# `DatasetBrowser` shows any dataset page by page, including your own. See how many items
+# each class has, and choose one to see only its items; click an item to enlarge it. With
+# the scores of a trained model, `predictions=scores` adds its mistakes and the confusion
+# matrix.
 
 # %% tags=["widget"]
 browser = DatasetBrowser(test, batcher=MnistBatcher(), page_size=12)
@@ -377,7 +383,7 @@ peek(MapperDataset)
 # %% [markdown]
 # ## Where it breaks
 #
-# A table that does not hold what the items need: the error names the line.
+# A table does not contain what the items need: the error names the line.
 
 # %% tags=["raises-exception"]
 (folder / "bad.csv").write_text("name,people,height\nBern,many,540.5\n")
@@ -385,6 +391,8 @@ InMemDataset.from_csv(folder / "bad.csv", City)
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 4.11.1: how many windows of 24 hours begin in a year of 365 days
@@ -410,8 +418,8 @@ answer = MapperDataset(
 check("4.11.2", answer)
 
 # %% tags=["exercise"]
-# exercise 4.11.3: two parts of this dataset, 70 and 30 items, mixed, with
-# nothing in both
+# exercise 4.11.3: two parts of this dataset, 70 and 30 items, shuffled, with
+# no item in both
 hundred = InMemDataset(range(100))
 answer = ...  # (one, other)
 check("4.11.3", answer)
@@ -423,7 +431,8 @@ check("4.11.3", answer)
 
 
 # %% tags=["exercise"]
-# exercise 4.11.4: a mapper from MnistItem to MnistItem: left becomes right
+# exercise 4.11.4: a mapper from MnistItem to MnistItem that mirrors the image:
+# left becomes right
 class Mirror(Mapper):
     def map(self, item):
         return ...
@@ -447,36 +456,38 @@ check("4.11.4", answer)
 #
 # <details><summary>What does a transform cost before the first item is asked for?</summary>
 #
-# Almost nothing: it holds its source. Shuffling and sampling hold a list of places.
+# Almost nothing: it refers to its source. Shuffling and sampling keep a list of indices.
 # </details>
 #
 # <details><summary>Why a mapper, and not the batcher, for bytes to floats?</summary>
 #
-# An item is useful alone: to look at, to store, for another batcher. The batcher only
-# joins, and does what is cheaper for many at once.
+# An item is useful on its own: to look at, to store, for another batcher. The batcher
+# only combines items, and does what is cheaper for many at once.
 # </details>
 #
 # <details><summary>How does one train on a dataset that never ends?</summary>
 #
-# Give it a length: that many items, then validation and a checkpoint, then on. `get`
-# may return something new for the same place.
+# Give it a length: after that many items come validation and a checkpoint, then the next
+# epoch. `get` may return something new for the same index.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: threads and processes</b></summary>
 #
 # Rust's workers are threads. Python runs one thread of Python code at a time, but NumPy
-# lets the others go on while it works on arrays, so threads are right for arrays. Where
-# mappers are mostly Python, the loader takes processes on request; datasets then travel
-# by pickle, and a `SqliteDataset` opens its file anew.
+# lets the others run while it works on arrays, so threads are right for arrays. If
+# mappers are mostly Python, the loader can use processes instead
+# (`worker_processes()`); datasets are then sent by pickle, and a `SqliteDataset` opens
+# its file again in each process.
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## Summary
 #
-# - `get(i)`, `None` past the end, and a length: that is a dataset.
-# - Transforms are datasets: lazy, composable, random from a seed alone.
-# - Memory, SQLite, dataframes, tables and folders hold items; sources download once.
+# - A dataset has `get(i)`, which returns `None` past the end, and a length.
+# - Transforms are datasets: lazy, composable, and random only by their seed.
+# - Items are stored in memory, SQLite, dataframes, tables and folders; sources download
+#   once.
 # - Raw item → mapper → item → workers → batcher → batch.
 # - The order of batches does not depend on the number of workers.
 #

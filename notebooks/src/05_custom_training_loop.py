@@ -3,9 +3,9 @@
 #
 # After this chapter you can
 #
-# - write training and validation yourself, with nothing between you and the numbers;
-# - split gradients among learning rates and optimizers, and add them up over batches;
-# - pack model and optimizer into a learner type of your own.
+# - write training and validation yourself, step by step;
+# - split gradients among learning rates and optimizers, and accumulate them over batches;
+# - put model and optimizer into a learner type of your own.
 #
 # About 25 minutes. You should have read [chapter 3.3](03_3_training.ipynb) and
 # [chapter 4.3](04_03_autodiff.ipynb).
@@ -36,12 +36,12 @@ burnbook.seed(0)
 
 # %% [markdown]
 # The learner of chapter 3.3 trains most models. When yours needs something else (two
-# models that play against each other, steps of odd lengths, gradients from elsewhere),
+# models that compete with each other, several optimizers, gradients from elsewhere),
 # write the loop. It is short.
 #
 # ## Try it
 #
-# A line through four points: forward, backward, step, and again.
+# A line through four points: forward, backward, step, repeat.
 
 # %% tags=["run-me"]
 device = Autodiff(Numpy())
@@ -55,7 +55,7 @@ for _ in range(20):
     loss = mse.forward(model.forward(x), y, nn.Reduction.Mean)
     grads = GradientsParams.from_grads(loss.backward(), model)
     model = optim.step(0.1, model, grads)
-print("the loss fell below 0.05:", loss.into_scalar() < 0.05)
+print(f"loss after 20 steps: {loss.into_scalar():.3f}")
 
 # %% [markdown]
 # ## By hand
@@ -84,8 +84,8 @@ same([b], model.bias.val())
 # %% [markdown]
 # ## The whole loop
 #
-# Now the digits of the guide, without the learner. The configuration is that of
-# chapter 3.3, and so are the batcher and the loaders: the loop is all that changes.
+# Now the digits of the guide, without the learner. The configuration, the batcher and the
+# loaders are those of chapter 3.3: only the loop is new.
 
 
 # %% tags=["run-me"]
@@ -104,9 +104,9 @@ config = config.with_num_epochs(3).with_num_workers(2).with_lr(2e-3)
 print(config.num_epochs, "epochs at", config.lr)
 
 # %% [markdown]
-# (The book takes `ModelConfig(10, 1024)`; 64 hidden numbers are quicker.) Model and
-# optimizer are two names of ours. The batcher for validation is on the backend below,
-# without gradients.
+# (The book takes `ModelConfig(10, 1024)`; 64 hidden neurons are quicker.) Model and
+# optimizer are now two variables of ours. The batcher for validation is on the inner
+# backend, without gradients.
 
 
 # %% tags=["run-me"]
@@ -124,7 +124,8 @@ dataloader_test = loader(DigitsDataset.test(), device.inner)
 
 
 # %% [markdown]
-# A loss, and the share of right guesses in percent. Both serve training and validation.
+# The loss, and the percentage of correct predictions. Both are used in training and
+# validation.
 
 
 # %% tags=["run-me"]
@@ -142,10 +143,10 @@ def evaluate(model, batch):
 
 
 # %% [markdown]
-# One epoch of training. `backward` gives the gradients of this pass; `from_grads` looks
-# up which belongs to which parameter, by its id; the step consumes them. Nothing is
-# registered with the optimizer, and nothing has to be set to zero. What the book
-# prints, we collect.
+# One epoch of training. `backward` gives the gradients of this pass; `from_grads` links
+# them to the parameters, by id; the step consumes them. Nothing is registered with the
+# optimizer, and nothing has to be set to zero. The lines that the book prints are
+# collected here.
 
 # %% tags=["run-me"]
 log, losses = [], []
@@ -166,8 +167,8 @@ def train_epoch(model, epoch):
 
 
 # %% [markdown]
-# One epoch of validation. `valid()` gives the model without autodiff: its dropout
-# sleeps, and it keeps no tape.
+# One epoch of validation. `valid()` gives the model without autodiff: dropout is off, and
+# no tape is kept.
 
 # %% tags=["run-me"]
 accuracies = []
@@ -191,12 +192,12 @@ for epoch in range(1, config.num_epochs + 1):
     valid_epoch(model.valid(), epoch)
 
 print(len(log), "lines, the first", log[0].partition("] ")[0] + "]")
-print("the loss fell below 1:", losses[-1] < 1)
-print("more than 80 of 100 unseen digits are read:", accuracies[-1] > 80)
+print("loss < 1", "✔" if losses[-1] < 1 else "✘")
+print("accuracy > 80 %", "✔" if accuracies[-1] > 80 else "✘")
 
 # %% [markdown]
-# In Rust `optim.step` takes the old model away. Here it stays as it was, so the name
-# `model` has to move on: whoever forgets `model =` trains nothing.
+# In Rust `optim.step` takes ownership of the old model. Here the old one stays as it was,
+# so the result must be assigned: if you forget `model =`, nothing is trained.
 #
 # ## See it
 
@@ -206,9 +207,9 @@ Lines({"loss": losses}, "Three epochs, batch by batch")
 # %% [markdown]
 # ## Gradients of several batches
 #
-# A batch that does not fit into memory can be taken in parts. An accumulator adds the
-# gradients up; `grads()` gives the sums and starts again. First the parts, with a
-# model without dropout so that we can compare:
+# A batch that does not fit into memory can be processed in parts. An accumulator sums the
+# gradients; `grads()` returns the sums and starts again. First the parts, with a model
+# without dropout so that we can compare:
 
 # %% tags=["run-me"]
 calm = ModelConfig(10, 16).with_dropout(0.0).init(device)
@@ -224,8 +225,11 @@ sums = accumulator.grads()
 print(sums, accumulator)
 
 # %% [markdown]
-# It gives sums, not means. Four means over 16 images are four times the mean over 64;
-# so divide the learning rate (or each loss) by four.
+# It gives sums, not means: four gradients of means over 16 images are together four times
+# the gradient of the mean over 64. So divide each loss by the number of parts before
+# `backward`. Then the sum is the gradient of the large batch, and every optimizer takes
+# the same step. (Dividing the *learning rate* instead is right for plain SGD only. Adam
+# rescales gradients, so its step would be four times too short.)
 
 # %% tags=["run-me"]
 loss, _ = evaluate(calm, batcher.batch(items))
@@ -236,9 +240,9 @@ same(sums.get(name) / 4.0, whole.get(name))
 # %% [markdown]
 # ## Several learning rates, several optimizers
 #
-# A container may hold the gradients of a part only, and a step moves what it has
-# gradients for. `from_module` and `from_params` take theirs out; `from_grads` gets
-# what remains.
+# A container may hold the gradients of a part of the model only, and a step moves only
+# the parameters that it has gradients for. `from_module` and `from_params` take theirs
+# out; `from_grads` gets the rest.
 
 # %% tags=["run-me"]
 loss, _ = evaluate(calm, batcher.batch(items))
@@ -252,8 +256,8 @@ for part in (grads_conv1, grads_conv2, grads_bias, rest):
     print(part)
 
 # %% [markdown]
-# Each part steps at a rate of its own, or with another optimizer. A step gives a new
-# model, and the ids stay; so the gradients of the next part still find theirs.
+# Each part steps at its own rate, or with another optimizer. A step gives a new model, but
+# the ids of the parameters stay, so the gradients of the next part still match.
 
 # %% tags=["run-me"]
 plain, adam = SgdConfig().init(), AdamConfig().init()
@@ -266,9 +270,9 @@ moved = calm.conv1.weight.val().inner() - stepped.conv1.weight.val().inner()
 same(moved / 0.2, whole.get(name))
 
 # %% [markdown]
-# Where the division stays the same for the whole training, say it once: an optimizer
-# may have groups, each with its own rule ([chapter 4.5](04_05_optimizer.ipynb)), and a
-# schedule each ([chapter 4.7](04_07_lr_scheduler.ipynb)).
+# If the division stays the same throughout the training, declare it once: an optimizer
+# may have groups, each with its own rule ([chapter 4.5](04_05_optimizer.ipynb)) and its
+# own schedule ([chapter 4.7](04_07_lr_scheduler.ipynb)).
 
 # %% tags=["run-me"]
 convolutions = ParamGroup.from_predicate("conv")
@@ -278,8 +282,8 @@ print(mixed)
 # %% [markdown]
 # ## Types of your own
 #
-# A loop with many names wants to be a type. The simplest holds one kind of model; what
-# may vary is the backend, which the model knows, and the optimizer.
+# A loop with many variables is better made a type. The simplest is for one kind of model;
+# what can vary is the backend, which the model knows, and the optimizer.
 
 
 # %% tags=["run-me"]
@@ -300,8 +304,8 @@ learner = DigitLearner(ModelConfig(10, 16).init(device), AdamConfig().init())
 print(learner.step(1e-3, batcher.batch(items)).shape, learner.optim)
 
 # %% [markdown]
-# The next is for any model and any optimizer. Type variables say which is which; they
-# help readers and type checkers, and Python runs without them.
+# The next one is for any model and any optimizer. Type variables say which is which; they
+# help readers and type checkers, but Python does not need them.
 
 # %% tags=["run-me"]
 M = TypeVar("M", bound=Module)
@@ -331,10 +335,10 @@ for _ in range(20):
 same([[w]], learner.model.weight.val())
 
 # %% [markdown]
-# A third one names the backend too. In Rust that takes a field of no size, because a
-# type may not have a parameter that it does not use. Here the field is of use: it is
-# the device to which batches go, and what else your training needs can join it. This
-# learner adds gradients up, and steps after every so many parts.
+# A third one names the backend, too. In Rust that takes a field of size zero, because a
+# type may not have a parameter that it does not use. Here the field is useful: it is the
+# device on which batches are made. You can add whatever else your training needs. This
+# learner accumulates gradients and steps after every few parts.
 
 # %% tags=["run-me"]
 B = TypeVar("B", bound=Backend)
@@ -355,25 +359,32 @@ class PatientLearner(Generic[B, M, O]):
 def add(self, lr, items):
     batch = MnistBatcher(self.device).batch(items)
     loss, _ = evaluate(self.model, batch)
-    grads = GradientsParams.from_grads(loss.backward(), self.model)
+    share = loss / float(self.every)  # so that the sum is a mean
+    grads = GradientsParams.from_grads(share.backward(), self.model)
     self.accumulator.accumulate(self.model, grads)
     self.waiting = (self.waiting + 1) % self.every
     if not self.waiting:
         sums = self.accumulator.grads()
-        self.model = self.optim.step(lr / self.every, self.model, sums)
+        self.model = self.optim.step(lr, self.model, sums)
 
 
 PatientLearner.add = add
 
+# %% [markdown]
+# With any optimizer and an unchanged rate it takes the step of the whole batch:
+
 # %% tags=["run-me"]
-patient = PatientLearner(device, calm, SgdConfig().init())
-for first in range(0, 64, 16):
-    patient.add(0.1, items[first : first + 16])
-at_once = SgdConfig().init().step(0.1, calm, whole)
-same(patient.model.conv1.weight.val(), at_once.conv1.weight.val())
+for rule, lr in ((SgdConfig(), 0.1), (AdamConfig(), 1e-3)):
+    patient = PatientLearner(device, calm, rule.init())
+    for first in range(0, 64, 16):
+        patient.add(lr, items[first : first + 16])
+    loss, _ = evaluate(calm, batcher.batch(items))
+    whole = GradientsParams.from_grads(loss.backward(), calm)
+    at_once = rule.init().step(lr, calm, whole)
+    same(patient.model.conv1.weight.val(), at_once.conv1.weight.val())
 
 # %% [markdown]
-# These are suggestions. Models and optimizers know nothing of each other, so any
+# These are suggestions. Models and optimizers are independent of each other, so any
 # arrangement will do.
 #
 # ## Look inside
@@ -384,14 +395,14 @@ peek(GradientsAccumulator)
 # %% [markdown]
 # ## Where it breaks
 #
-# A validation batch lies on the backend below. Without `valid()` two backends meet; in
-# Rust the compiler says so, here the first operation does.
+# A validation batch is on the inner backend. Without `valid()` two backends are mixed; in
+# Rust the compiler rejects that, here the first operation does.
 
 # %% tags=["raises-exception"]
 calm.forward(next(iter(dataloader_test)).images)
 
 # %% [markdown]
-# A step makes a new model, with new leaves. A loss that the old one computed has no
+# A step makes a new model, with new leaves. A loss computed by the old one has no
 # gradients for them:
 
 # %% tags=["raises-exception"]
@@ -400,6 +411,8 @@ GradientsParams.from_grads(loss.backward(), at_once)
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 5.1: Sgd at rate 0.1 on one large batch; which rate gives the same
@@ -436,7 +449,7 @@ check("5.2", answer)
 
 # %% tags=["exercise"]
 # exercise 5.3: take the gradients of all parameters named bias out of what
-# backward() gave, and leave the others in
+# backward() returned, and leave the others in
 def take_biases(grads, model):
     return ...
 
@@ -456,7 +469,7 @@ answer = take_biases
 check("5.3", answer)
 
 # %% tags=["exercise"]
-# exercise 5.4: steps in an epoch of 23 batches, if a step is made after every
+# exercise 5.4: steps in an epoch of 23 batches, if a step is taken after every
 # 4 of them, and at the end for those that are left
 answer = ...
 check("5.4", answer)
@@ -470,29 +483,30 @@ check("5.4", answer)
 #
 # <details><summary>Why must gradients be linked to parameters at all?</summary>
 #
-# `backward` knows tensors. A step makes new tensors, another device has copies of its
-# own, a sum belongs to no single graph. What lasts is the id of the parameter.
+# `backward` is about tensors. But a step makes new tensors, another device has copies of
+# its own, and a sum belongs to no single graph. What stays is the id of the parameter.
 # </details>
 #
 # <details><summary>Where is <code>zero_grad()</code>?</summary>
 #
-# Nowhere. Each pass has a container of its own, and a step takes the gradients out.
+# It is not needed. Each pass has a container of its own, and a step takes the gradients
+# out.
 # </details>
 #
 # <details><summary>What happens to a parameter without a gradient?</summary>
 #
-# Nothing: neither it nor what the optimizer remembers of it changes. That is why steps
-# with parts of the gradients do not disturb each other.
+# Nothing: neither the parameter nor its state in the optimizer changes. That is why
+# steps with parts of the gradients do not disturb each other.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: generic types</b></summary>
 #
-# Rust asks for bounds where a method uses them: `impl<B, M, O> Learner<M, O>` with `M:
-# AutodiffModule<B>` is refused ("the type parameter `B` is not constrained", E0207),
+# Rust wants bounds where a method uses them: `impl<B, M, O> Learner<M, O>` with `M:
+# AutodiffModule<B>` is rejected ("the type parameter `B` is not constrained", E0207),
 # until the method itself names `B` or the struct holds a `PhantomData<B>`. In Python
 # annotations are not checked when a program runs: `Learner[nn.Linear, Optimizer]` and
-# `Learner` make the same object, and a mistake shows at the first step. From Python
+# `Learner` make the same object, and a mistake shows up at the first step. From Python
 # 3.12 on, `class Learner[M, O]` needs no `TypeVar`.
 # </details>
 
@@ -500,12 +514,12 @@ check("5.4", answer)
 # ## Summary
 #
 # - The loop: forward, loss, backward, `from_grads`, `model = optim.step(lr, model, grads)`.
-# - Validate on `model.valid()`, with batches on the backend below.
-# - `GradientsAccumulator` adds up over batches: sums, not means.
+# - Validate on `model.valid()`, with batches on the inner backend.
+# - `GradientsAccumulator` gives sums, not means: divide each loss by the number of parts.
 # - `from_module` and `from_params` split gradients among rates and optimizers.
-# - A learner type is a class with a model and an optimizer, and what else you need.
+# - A learner type is a class with a model and an optimizer, and whatever else you need.
 #
-# **Where this lives.** In the chapters on its parts: nothing was added for the loop.
+# **Where this lives.** In the chapters on the building blocks: the loop needs nothing new.
 #
 # **The same in Burn**
 #
@@ -519,4 +533,4 @@ check("5.4", answer)
 # | `Learner(Generic[M, O])` | `struct Learner<M, O>` | the same |
 # | `device: B` in the type | `_b: PhantomData<B>` | not needed: no `B` |
 #
-# Back to [1 · Overview](01_overview.ipynb)
+# Next: [6 · Saving and loading](06_saving_and_loading.ipynb)

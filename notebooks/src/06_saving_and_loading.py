@@ -3,9 +3,10 @@
 #
 # After this chapter you can
 #
-# - save a trained model, and load it in another program, precision or machine;
-# - start a model from recorded weights, without drawing random ones first;
-# - put a model into a Python file, for places that have no files.
+# - save a trained model, and load it in another program, in another precision or on
+#   another machine;
+# - initialize a model from recorded weights, without drawing random ones first;
+# - put a model into a Python file, for places without files.
 #
 # About 20 minutes. You should have read [chapter 4.10](04_10_record.ipynb).
 
@@ -108,7 +109,7 @@ model_path = folder / "model"
 trained.save_file(model_path, recorder)
 
 # %% [markdown]
-# Loading is as short. The model that one loads into is not changed: another comes back.
+# Loading is as short. The model that you load into is not changed: a new one is returned.
 
 # %% tags=["run-me"]
 model = DigitsConfig().init(device)
@@ -118,9 +119,9 @@ same(guesses(model), guesses(trained))
 # %% [markdown]
 # ## By hand
 #
-# Saving is writing arrays under their names. The difficulty is the moment in between: a
-# program that is killed while it writes leaves half a file, and the good one is gone. So
-# write elsewhere, and give the new file its name in one step.
+# Saving means writing arrays under their names. The difficulty is an interruption: a
+# program that is killed while it writes leaves half a file, and the old one is gone. So
+# write to another file first, and then rename it, which is a single step.
 
 # %% tags=["run-me"]
 arrays = {p: np.asarray(param.val()) for p, param in trained.named_params()}
@@ -135,8 +136,9 @@ print(list(by_hand))
 # %% [markdown]
 # ## In burnbook
 #
-# Every recorder writes so, and configs, checkpoints and downloads do. The elements are
-# those of NumPy's file; beside them stand the ids, the precision, and who wrote it.
+# Recorders, configs, checkpoints and downloads are all written in this way. The elements
+# are those of NumPy's file; with them are stored the ids, the precision, and which
+# program wrote it.
 
 # %% tags=["run-me"]
 same(by_hand["hidden.weight"], model.hidden.weight.val())
@@ -144,7 +146,7 @@ for name in sorted(os.listdir(folder)):
     print(name)
 
 # %% [markdown]
-# `atomic_write` is yours, too. What goes wrong inside leaves the old file:
+# You can use `atomic_write`, too. If anything goes wrong inside, the old file is kept:
 
 # %% tags=["run-me"]
 note = folder / "note.txt"
@@ -159,8 +161,8 @@ except KeyboardInterrupt:
 # %% [markdown]
 # ## See it
 #
-# What was saved: the 16 ways in which the network looks at an image, one per hidden
-# number. Light pixels count for it, dark ones against it.
+# What was saved: the weights of the 16 hidden neurons, each as an image. Bright pixels
+# increase the neuron's output, dark ones decrease it.
 
 # %% tags=["widget"]
 eyes = np.asarray(model.hidden.weight.val()).T.reshape(16, 28, 28)
@@ -169,17 +171,17 @@ Images(eyes, columns=8)
 # %% [markdown]
 # ## Names of files
 #
-# The recorder knows its extension, so a path needs none, and one that it has is
-# replaced. Mind `model.v2`: a version behind a dot is an extension, too.
+# The recorder adds its extension, and `save_file` returns the path it wrote. A version
+# stays in the name: `model.v2` becomes `model.v2.mpk`. (In Burn it becomes `model.mpk`.)
 
 # %% tags=["run-me"]
 for name in ("model", "model.mpk", "model.bin", "model.v2", "model-v2"):
     print(f"{name:10}", recorder.path(name))
 
 # %% [markdown]
-# Precisions are converted on the way, formats are not: a file is read by the recorder
-# that wrote it. To change the format, load and save; to another device it goes by
-# itself.
+# Precisions are converted when loading, formats are not: a file is read with the kind of
+# recorder that wrote it. To change the format, load and save; moving to another device
+# is automatic.
 
 # %% tags=["run-me"]
 model.save_file(folder / "small", CompactRecorder())
@@ -190,9 +192,9 @@ wide = wide.load_file(folder / "small.bpk", BurnpackRecorder())
 print(wide.devices(), (guesses(small) == guesses(trained)).mean() > 0.99)
 
 # %% [markdown]
-# For files alone, without their model, there is `convert`, here and on the command line:
+# To convert files without their model, use `convert`, here or on the command line:
 # `burnbook convert model.mpk model.safetensors --precision half`. Only bincode, which
-# has no names, needs to be told the module.
+# has no names, needs the module.
 
 # %% tags=["run-me"]
 for target in ("shared.safetensors", "shared.json.gz"):
@@ -206,9 +208,9 @@ print(packed.name)
 # %% [markdown]
 # ## Initialization from recorded weights
 #
-# A model is made from its config, then it gets its weights. Are random ones drawn
-# first, only to be thrown away? No. Parameters are *lazy*: until somebody asks, they are
-# only a promise of a shape.
+# A model is made from its config, then it gets its weights. Are random ones drawn first,
+# only to be thrown away? No. Parameters are *lazy*: until they are used, they have only
+# a shape.
 
 # %% tags=["run-me"]
 model = DigitsConfig().init(device)
@@ -219,9 +221,9 @@ print(model.hidden.weight.is_initialized)
 print(loaded.hidden.weight.is_initialized)
 
 # %% [markdown]
-# A fresh model can be saved like any other; now its weights are drawn. That is how two
-# experiments start from the same point. `DigitsConfig().init(device)` followed by
-# `load_record` is the way back:
+# A new model can be saved like any other; now its weights are drawn. That is how two
+# experiments can start from the same weights. To load them, use
+# `DigitsConfig().init(device)` followed by `load_record`:
 
 # %% tags=["run-me"]
 start = DigitsConfig().init(device)
@@ -231,7 +233,7 @@ again = DigitsConfig().init(device).load_record(record)
 same(start.hidden.weight.val(), again.hidden.weight.val())
 
 # %% [markdown]
-# Which sizes had the model? The record does not say how to make it, so keep the config
+# What sizes did the model have? The record does not say how to make it, so keep the config
 # beside it. Both together are the model:
 
 # %% tags=["run-me"]
@@ -247,7 +249,7 @@ def open_model(folder, device):
 same(guesses(open_model(folder, device)), guesses(trained))
 
 # %% [markdown]
-# To go on training, load for a device with autodiff, and save the optimizer as well.
+# To continue training, load on a device with autodiff, and save the optimizer as well.
 # The [learner](03_3_training.ipynb) does all this after every epoch.
 
 # %% tags=["run-me"]
@@ -259,9 +261,9 @@ print(model.hidden.weight.is_require_grad, optim)
 # %% [markdown]
 # ## No storage, no problem
 #
-# A web page, a small device, one file to send to a friend: nothing to load *from*. Then
-# the model becomes a part of the program. Save it as bincode, which is small, and write
-# its bytes into a Python file.
+# A web page, a small device, a single file to send to a friend: there may be no file to
+# load from. Then the model becomes part of the program. Save it as bincode, which is
+# small, and write its bytes into a Python file.
 
 # %% tags=["run-me"]
 half = BinFileRecorder(HalfPrecisionSettings)
@@ -281,8 +283,8 @@ MODEL_BYTES = zlib.decompress(base64.b85decode(
 print(*program.splitlines()[:4], sep="\n")
 
 # %% [markdown]
-# Whoever imports that file has the bytes, and `BinBytesRecorder` reads them: it is
-# `BinFileRecorder` without a file. This is a program in another process:
+# A program that imports this file has the bytes, and `BinBytesRecorder` reads them: it is
+# `BinFileRecorder` without a file. Here is such a program, in another process:
 
 # %% tags=["run-me"]
 user = """
@@ -307,8 +309,8 @@ done = subprocess.run(run, cwd=folder, capture_output=True, text=True)
 print(done.stdout or done.stderr)
 
 # %% [markdown]
-# A large model is better left in a file: Python reads all of the text before the first
-# line runs, and keeps the bytes for as long as the module lives.
+# A large model is better kept in a data file: Python reads the whole source before the
+# first line runs, and keeps the bytes as long as the module is loaded.
 #
 # ## Look inside
 
@@ -318,19 +320,21 @@ peek(Module.load_file)
 # %% [markdown]
 # ## Where it breaks
 #
-# A wrong path: the error looks around for you.
+# A wrong path: the error lists similar files.
 
 # %% tags=["raises-exception"]
 model.load_file(folder / "modle", recorder, device)
 
 # %% [markdown]
-# A model of other sizes: nothing is loaded, and all that differs is listed.
+# A model of other sizes: nothing is loaded, and all differences are listed.
 
 # %% tags=["raises-exception"]
 DigitsConfig(hidden_size=32).init(device).load_file(model_path, recorder)
 
 # %% [markdown]
 # ## Exercises
+#
+# The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
 # exercise 6.1: the name of the file that NamedMpkGzFileRecorder writes for
@@ -339,13 +343,13 @@ answer = ...
 check("6.1", answer)
 
 # %% tags=["solution"]
-answer = "model.mpk.gz"
+answer = "model.v2.mpk.gz"
 check("6.1", answer)
 
 
 # %% tags=["exercise"]
-# exercise 6.2: from bytes that BinBytesRecorder made with full precision to
-# a model; its config is given
+# exercise 6.2: the model from bytes that BinBytesRecorder made with full
+# precision; its config is given
 def revive(data, config, device):
     return ...
 
@@ -386,8 +390,8 @@ check("6.3", answer)
 
 
 # %% tags=["exercise"]
-# exercise 6.4: the model with the values of the file, or the model itself
-# when there is no such file or it does not fit
+# exercise 6.4: the model with the values of the file, or the model itself if
+# there is no such file or it does not fit
 def load_or_keep(model, path, recorder):
     return ...
 
@@ -410,27 +414,28 @@ check("6.4", answer)
 # %% [markdown] tags=["recall"]
 # ## Recall
 #
-# <details><summary>What are the two things one needs to open a model?</summary>
+# <details><summary>Which two things do you need to restore a model?</summary>
 #
-# Its config, which makes the module, and its record, which holds the numbers.
+# Its config, which makes the module, and its record, which holds the values.
 # </details>
 #
 # <details><summary>Why does <code>init(device).load_record(record)</code> cost nothing extra?</summary>
 #
-# Parameters are lazy. Those that get their values from a record are never drawn.
+# Parameters are lazy. If they get their values from a record, random ones are never drawn.
 # </details>
 #
 # <details><summary>The power fails while a checkpoint is written. What is on the disk?</summary>
 #
-# The one before, whole. The new one takes its name only when all its bytes are there.
+# The previous one, complete. The new one gets its name only when all its bytes are
+# written.
 # </details>
 
 # %% [markdown]
 # <details><summary><b>🐍 Python note: include_bytes!</b></summary>
 #
-# Rust puts a file into the program when it compiles. A Python package ships data files
-# beside its code, and `importlib.resources.files("my_package") / "model.bin"` finds them,
-# also inside a zip file. A literal in a module, as above, needs not even that.
+# Rust includes a file in the program at compile time. A Python package ships data files
+# with its code, and `importlib.resources.files("my_package") / "model.bin"` finds them,
+# even inside a zip file. A literal in a module, as above, does not even need that.
 # </details>
 
 # %% [markdown] tags=["summary"]
@@ -439,10 +444,10 @@ check("6.4", answer)
 # - `model.save_file(path, recorder)`; `model = model.load_file(path, recorder, device)`.
 # - The recorder adds its extension; precision is converted, the format is not.
 # - Config and record together are the model; loading draws no random numbers.
-# - Files appear whole or not at all.
-# - Without files, bytes of bincode go into the program.
+# - Files are written completely or not at all.
+# - Without files, the bytes of a bincode record go into the program.
 #
-# **Where this lives.** Whole files or none: `burnbook/files.py`. From format to format:
+# **Where this lives.** Atomic writing: `burnbook/files.py`. From format to format:
 # `burnbook/record/conversion.py`. On the command line: `burnbook/cli/records.py`.
 #
 # **The same in Burn**
@@ -456,4 +461,4 @@ check("6.4", answer)
 # | `from digits_model import MODEL_BYTES` | `include_bytes!("path/to/model.bin")` | the same |
 # | `BinBytesRecorder(settings).load(data, device)` | `BinBytesRecorder::<S>::default().load(data.to_vec(), &device)?` | `ModuleRecord::from_bytes(data)?` |
 #
-# Back to the [overview](01_overview.ipynb)
+# Next: [Example · Text generation](examples/text_generation.ipynb)

@@ -108,3 +108,5 @@ operations("grid")
 # **Where this lives.** `burnbook/appendix.py` draws the pages, `burnbook/composed.py`
 # knows the functions that are made of others; the table itself,
 # `table.py` beside them, belongs to [chapter 4.2](04_02_tensor.ipynb).
+#
+# This is the last page. Back to [1 · Overview](01_overview.ipynb)

@@ -24,7 +24,7 @@ def test_the_training_chapter_is_live_and_then_still(open_book, training_cells):
     live.wait_for(timeout=60_000)
     assert book.page.locator("text=live: buttons act at once").count() == 1
 
-    read = ".jp-OutputArea-output:has-text('unseen digits are read: True')"
+    read = ".jp-OutputArea-output:has-text('accuracy on unseen digits after epoch 1')"
     book.page.locator(read).wait_for(state="attached", timeout=60_000)
     assert book.faults == []
     outputs = [cell.get("outputs", []) for cell in book.save()["cells"]]

@@ -23,7 +23,7 @@ kernel_6_hears_later = pytest.mark.skipif(
 WORKBENCH = """
 import tempfile, time
 from burnbook.prelude import *
-from burnbook.data import DataLoaderBuilder, DigitsDataset
+from burnbook.data import DataLoaderBuilder, DigitsDataset, PartialDataset
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.optim import AdamConfig
@@ -35,8 +35,11 @@ class Timed(NotebookRenderer):
     own, waited, clicked, ended = 0.0, 0.0, None, None
     def start(self, run):
         super().start(run)
-        click = lambda _: setattr(self, "clicked", time.monotonic())
-        self.dashboard.stop_button.on_click(click)
+        stop = self.dashboard.stop
+        def clicked(*reason):
+            self.clicked = time.monotonic()
+            stop(*reason)
+        self.dashboard.stop = clicked
         for name in ("update_train", "update_valid", "render_train", "render_valid"):
             setattr(self, name, self.timed(getattr(self, name)))
     def timed(self, act):
@@ -52,7 +55,8 @@ class Timed(NotebookRenderer):
 
 device = Autodiff(Numpy())
 batches = DataLoaderBuilder(MnistBatcher()).batch_size(64).shuffle(42)
-train, valid = (batches.build(d) for d in (DigitsDataset.train(), DigitsDataset.test()))
+train = batches.build(PartialDataset(DigitsDataset.train(), 0, 320))
+valid = batches.build(PartialDataset(DigitsDataset.test(), 0, 128))
 board = Timed()
 def learner_for(epochs, board=board):
     return (
@@ -97,11 +101,11 @@ def wait_for_epoch(book, epoch):
         found = re.search(r"Epoch (\d+) of", text_of(book, ".bb-headline"))
         return found is not None and int(found[1]) >= epoch
 
-    wait_until(reached, 60)
+    wait_until(reached, 90)
 
 
 def button(book, name):
-    return book.page.locator(".widget-button", has_text=name)
+    return book.page.locator(".bb-button, .widget-button", has_text=name)
 
 
 @kernel_6_hears_later
@@ -110,7 +114,7 @@ def test_an_awaiting_cell_moves_pauses_resumes_and_stops_within_a_second(open_bo
         "awaiting",
         [
             SETUP,
-            "learner = learner_for(300)\n"
+            "learner = learner_for(3000)\n"
             "model = await learner.fit_async(train, valid)\n"
             "took = board.ended - board.clicked\n"
             "share = board.own / learner.result.seconds\n"
@@ -122,7 +126,7 @@ def test_an_awaiting_cell_moves_pauses_resumes_and_stops_within_a_second(open_bo
     page = book.page
     book.run_all()
     page.wait_for_selector(CANVAS, timeout=60_000)
-    assert "live" in text_of(book, ".widget-html")
+    assert "live" in text_of(book, ".bb-note")
     wait_for_epoch(book, 3)
 
     before = page.evaluate(PIXELS)
@@ -152,7 +156,9 @@ def test_an_awaiting_cell_moves_pauses_resumes_and_stops_within_a_second(open_bo
     wait_until(lambda: page.evaluate(PIXELS) != held[1])
 
     button(book, "Stop").click()
-    page.get_by_text("Stopped (stop button)").wait_for(timeout=30_000)
+    page.locator(".bb-headline", has_text="Stopped (stop button)").wait_for(
+        timeout=90_000
+    )
     wait_until(lambda: "stopped after" in book.output(1))
     printed = book.output(1)
     assert "Model kept, 531178 parameters" in printed
@@ -162,7 +168,7 @@ def test_an_awaiting_cell_moves_pauses_resumes_and_stops_within_a_second(open_bo
     print(f"stopped after {took} s, own time {share:.2%}, with waiting {wall:.2%}")
     assert took < 1.0
     assert share < 0.03
-    assert page.locator(CANVAS).count() == 0
+    assert page.locator(CANVAS).count() == 2  # it stays a chart
     assert book.faults == []
 
 
@@ -173,7 +179,9 @@ def test_the_finished_picture_is_there_after_reload_without_a_kernel(open_book):
     )
     page = book.page
     book.run_all()
-    page.get_by_text("Trained 4 epochs in").wait_for(timeout=60_000)
+    page.locator(".bb-headline", has_text="Trained 4 epochs in").wait_for(
+        timeout=90_000
+    )
     saved = book.save()
     assert len(json.dumps(saved["metadata"])) < 100_000
     assert len(json.dumps(saved)) < 300_000
@@ -200,20 +208,20 @@ def test_the_finished_picture_is_there_after_reload_without_a_kernel(open_book):
 def test_a_page_saved_during_a_training_shows_how_far_it_had_come(open_book):
     book = open_book(
         "halfway",
-        [SETUP, "learner = learner_for(300)\nhandle = learner.start(train, valid)"],
+        [SETUP, "learner = learner_for(3000)\nhandle = learner.start(train, valid)"],
     )
     page = book.page
     book.run_all()
     page.wait_for_selector(CANVAS, timeout=60_000)
     table = page.locator(".jp-OutputArea-output tbody tr")
-    wait_until(lambda: table.count() >= 2)
+    wait_until(lambda: table.count() >= 2, 90)
     saved = book.save()["cells"][1]["outputs"]
     assert page.locator(CANVAS).count() == 2  # it is live as before
     kinds = [set(output["data"]) for output in saved if "data" in output]
     assert kinds == [{"image/svg+xml", "text/plain"}, {"text/html", "text/plain"}]
     open_without_kernel(book)
     page.wait_for_selector(PICTURE)
-    assert table.count() >= 2
+    assert table.count() >= 1  # what is saved may be an epoch behind
     assert "displaying widget" not in book.output(1)
     book.picture("dashboard_halfway")
 
@@ -223,7 +231,7 @@ def test_a_synchronous_fit_says_that_clicks_wait_and_stops_on_interrupt(open_boo
         "synchronous",
         [
             SETUP,
-            "learner = learner_for(300)\n"
+            "learner = learner_for(3000)\n"
             "model = learner.fit(train, valid)\n"
             "print('kept', type(model).__name__, learner.result.interrupted)",
         ],
@@ -231,12 +239,14 @@ def test_a_synchronous_fit_says_that_clicks_wait_and_stops_on_interrupt(open_boo
     page = book.page
     book.run_all()
     page.wait_for_selector(CANVAS, timeout=60_000)
-    assert "queued" in text_of(book, ".widget-html")
-    assert "interrupt the kernel" in text_of(book, ".widget-html")
+    assert "queued" in text_of(book, ".bb-note")
+    assert "interrupt the kernel" in text_of(book, ".bb-note")
     wait_for_epoch(book, 2)
     book.picture("dashboard_fit_light")
     book.command("notebook:interrupt-kernel")
-    page.get_by_text("Stopped (interrupted)").wait_for(timeout=30_000)
+    page.locator(".bb-headline", has_text="Stopped (interrupted)").wait_for(
+        timeout=90_000
+    )
     wait_until(lambda: "kept Model interrupted" in book.output(1))
     assert "Traceback" not in book.output(1)
 
@@ -247,7 +257,7 @@ def test_a_background_training_stays_live_and_below_its_own_cell(open_book):
         "background",
         [
             SETUP,
-            "learner = learner_for(300)\nhandle = learner.start(train, valid)",
+            "learner = learner_for(3000)\nhandle = learner.start(train, valid)",
             "print('the next cell ran')",
             "print('kept', type(handle.wait()).__name__)",
         ],
@@ -261,10 +271,12 @@ def test_a_background_training_stays_live_and_below_its_own_cell(open_book):
     cells = page.locator(".jp-CodeCell")
     assert cells.nth(1).locator(CANVAS).count() == 2
     wait_for_epoch(book, 2)
-    assert "live" in text_of(book, ".widget-html")
+    assert "live" in text_of(book, ".bb-note")
     button(book, "Stop").click()
-    cells.nth(1).get_by_text("Stopped (stop button)").wait_for(timeout=30_000)
-    cells.nth(1).locator(PICTURE).first.wait_for()
+    cells.nth(1).locator(".bb-headline", has_text="Stopped (stop button)").wait_for(
+        timeout=90_000
+    )
+    assert cells.nth(1).locator(CANVAS).count() == 2
     book.run_cell(3)
     wait_until(lambda: "kept Model" in book.output(3))
     assert book.faults == []

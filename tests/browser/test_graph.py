@@ -102,3 +102,83 @@ def test_clicks_walk_choose_and_leave_a_still_picture(open_book):
     wait_until(lambda: page.locator(BOX).count() == 0)
     assert page.locator("svg[aria-label^='GraphView(loss = mean']").count() == 1
     assert book.faults == []
+
+
+GROUPS = """
+from burnbook.prelude import *
+from burnbook import nn
+from burnbook_widgets import GraphView
+
+class Block(Module):
+    first: nn.Linear
+    second: nn.Linear
+
+    def forward(self, x):
+        return x + self.second.forward(self.first.forward(x).relu())
+
+class Net(Module):
+    blocks: list[Block]
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block.forward(x)
+        return x
+
+device = Autodiff(Numpy())
+def linear():
+    return nn.LinearConfig(8, 8).init(device)
+
+net = Net([Block(linear(), linear()) for _ in range(24)])
+view = GraphView(net.forward(Tensor.ones([4, 8], device)).square().mean(), net=net)
+view
+"""
+# The chosen box, or the one that the step is about, lies in the picture's frame.
+IN_SIGHT = """(selector) => {
+    const frame = document.querySelector(".bb-graph-floor").getBoundingClientRect();
+    const box = document.querySelector(selector).getBoundingClientRect();
+    return box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1
+        && box.left >= frame.left - 1 && box.right <= frame.right + 1;
+}"""
+# Texts that are wider than the boxes that they stand in.
+TOO_WIDE = """() => [...document.querySelectorAll(".bb-graph-box")].flatMap((group) => {
+    const room = group.querySelector("rect").getBBox().width;
+    return [...group.querySelectorAll("text")]
+        .filter((text) => text.getComputedTextLength() > room)
+        .map((text) => text.textContent);
+})"""
+
+
+def test_groups_open_and_close_and_the_chosen_box_stays_in_sight(open_book):
+    """N13: 24 blocks are more steps than one can tell apart; texts left their boxes."""
+    book = open_book("graph_groups", ["", GROUPS, STEP, "view.close()"])
+    book.wait_for_kernel()
+    book.run_cell(1)
+    page = book.page
+    page.wait_for_selector(BOX)
+    chosen = f'{BOX}[aria-pressed="true"]'
+    wait_until(lambda: page.evaluate(IN_SIGHT, chosen))
+    assert page.locator(BOX).count() < 60
+    assert page.evaluate(TOO_WIDE) == []
+    group = page.locator(f'{BOX}[aria-label^="group net.blocks.20, closed"]')
+    group.click()
+    opened = page.get_by_role("button", name="close net.blocks.20", exact=True)
+    opened.wait_for()
+    wait_until(lambda: page.evaluate(IN_SIGHT, chosen))
+    page.get_by_role("button", name="larger").click()
+    page.get_by_text("125 %").wait_for()
+    page.locator(chosen).focus()
+    page.keyboard.press("0")
+    wait_until(lambda: "125 %" not in page.locator(".bb-graph-bar").inner_text())
+    page.keyboard.press("Home")
+    for _ in range(9):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(80)
+    caption = page.locator(".bb-graph-caption")
+    wait_until(lambda: "Step 9 of" in caption.inner_text())
+    assert page.evaluate(IN_SIGHT, ".bb-graph-now")
+    page.get_by_role("button", name="close every group").click()
+    wait_until(lambda: page.locator(BOX).count() < 6)
+    for theme in ("Light", "Dark"):
+        book.theme(theme)
+        book.picture(f"graph_groups_{theme.lower()}")
+    assert book.faults == []

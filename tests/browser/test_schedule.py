@@ -46,8 +46,7 @@ def test_sliders_boxes_keys_and_the_pointer(open_book):
     assert live.inner_text().startswith("step 11, linear 0.646")
     stage.hover(position={"x": 500, "y": 150})
     wait_until(lambda: "step 11" not in tip.inner_text())
-    slider = page.locator(".widget-slider", has_text="num iters").first
-    slider.get_by_role("slider").focus()
+    page.get_by_role("slider", name="num iters").first.focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     page.get_by_role("checkbox", name="cosine").uncheck()
@@ -62,4 +61,47 @@ def test_sliders_boxes_keys_and_the_pointer(open_book):
     book.run_cell(2)
     wait_until(lambda: page.locator(STAGE).count() == 0)
     assert "LinearLrSchedulerConfig(initial_lr=0.8" in book.output(0)
+    assert book.faults == []
+
+
+OFF_STEP = """
+plot = SchedulePlot({
+    "exp": optim.ExponentialLrSchedulerConfig(3e-4, 0.9995),
+    "a schedule whose name is much longer than the others": 1.23456e-5,
+}, steps=10_000)
+plot
+"""
+NUMBERS = "print('numbers', plot['exp'].initial_lr, plot['exp'].gamma)"
+
+
+def test_what_is_shown_stays_to_the_last_digit(open_book):
+    """N2 and N3: numbers between the places of a slider, typed ones, refused ones."""
+    book = open_book("schedule_numbers", [PLOT, OFF_STEP, NUMBERS, "plot.close()"])
+    book.wait_for_kernel()
+    for cell in range(3):
+        book.run_cell(cell)
+    page = book.page
+    wait_until(lambda: "numbers 0.0003 0.9995" in book.output(2))
+    cell = page.locator(".jp-CodeCell").nth(1)
+    box = cell.get_by_label("gamma, value")
+    assert box.input_value() == "0.9995"
+    assert cell.get_by_label("initial lr, value").input_value() == "3e-4"
+    labels = cell.locator(f"{STAGE} text.bb-rates-end").all_text_contents()
+    assert len(labels) > 3
+    assert len(set(labels)) == len(labels)
+    for typed in ("0.99951234", "2"):  # a factor of 2 is none: it is refused
+        box.fill(typed)
+        box.press("Enter")
+        page.wait_for_timeout(400)
+    wait_until(lambda: box.input_value() == "0.99951234")
+    assert "gamma is 2" in cell.locator(".bb-rates .bb-fault").inner_text()
+    slider = cell.get_by_role("slider", name="initial lr")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    wait_until(lambda: cell.get_by_label("initial lr, value").input_value() != "3e-4")
+    book.run_cell(2)
+    wait_until(lambda: "numbers 0.000301 0.99951234" in book.output(2))
+    for theme in ("Light", "Dark"):
+        book.theme(theme)
+        book.picture(f"schedule_numbers_{theme.lower()}")
     assert book.faults == []

@@ -103,7 +103,7 @@ def choose_what_is_shown(book, cell):
 def turn_the_knobs(book, cell):
     page, printed = book.page, cell.locator(".widget-html pre")
     assert "-30.0, -29.0" in printed.inner_text()
-    cell.locator(".widget-dropdown select").nth(3).select_option("2")
+    cell.get_by_label("Precision").select_option("2")
     wait_until(lambda: "-30.00, -29.00" in printed.inner_text())
     number = cell.locator("input[type=number]")
     number.fill("10")
@@ -120,7 +120,7 @@ def turn_the_knobs(book, cell):
     cell.locator(".widget-button", has_text="Reset").click()
     wait_until(lambda: "-30.0, -29.0" in printed.inner_text())
     shown = "node => node.selectedOptions[0]?.label"
-    precision = cell.locator(".widget-dropdown select").nth(3)
+    precision = cell.get_by_label("Precision")
     wait_until(lambda: precision.evaluate(shown) == "shortest")
 
 
@@ -135,6 +135,17 @@ def read_a_block(book, large):
     """Sixteen million elements: a cell says what it stands for."""
     large.locator(".bb-tensor-map canvas").hover(position={"x": 60, "y": 38})
     wait_until(lambda: "[0…28, 0…28]: 841 elements" in large.inner_text())
-    assert "one cell stands for 29 × 29 elements" in large.inner_text()
+    assert "overview: a cell is the mean of 29 × 29 elements" in large.inner_text()
+    large.get_by_role("button", name="zoom in").click()
+    wait_until(lambda: "mean of 15 × 15" in large.inner_text())
+    assert "of 4000 × 4000" in large.inner_text()
+    large.locator(".bb-tensor-map canvas").focus()
+    for shown in ("8 × 8", "4 × 4", "2 × 2"):
+        book.page.keyboard.press("+")
+        wait_until(lambda shown=shown: f"mean of {shown}" in large.inner_text())
+    book.page.keyboard.press("+")
+    wait_until(lambda: "mean of" not in large.inner_text())  # true values
     book.theme("Dark")
     book.picture("tensor_dark")
+    large.get_by_role("button", name="the whole plane").click()
+    wait_until(lambda: "mean of 29 × 29" in large.inner_text())

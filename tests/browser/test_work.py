@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 import zipfile
 
 import pytest
+
+from burnbook.work import restore_work
+from tests.work_files import forged
 
 pytestmark = pytest.mark.browser
 
@@ -76,3 +80,48 @@ def test_work_is_downloaded_and_brought_back_by_buttons(open_book, server, tmp_p
         button = page.get_by_role("button", name=name)
         assert button.get_attribute("aria-disabled") == "false"
     assert book.faults == []
+
+
+RUNS = """
+document.body.dataset.ran = "yes";
+export default { initialize() {}, render() {} };
+"""
+
+
+def test_a_page_that_was_restored_runs_nothing_when_it_is_opened(
+    open_book, server, tmp_path
+):
+    book = open_book("before", ["1 + 1"])
+    version = pytest.importorskip("anywidget").__version__
+    kind = {"module": "anywidget", "module_version": f"~{version.rpartition('.')[0]}.*"}
+    names = {f"_{side}_{k}": v for side in ("model", "view") for k, v in kind.items()}
+    held = {"_esm": RUNS, "_css": "", "_anywidget_id": "a.b", "layout": "IPY_MODEL_b"}
+    held |= {**names, "_model_name": "AnyModel", "_view_name": "AnyView"}
+    layout = {"model_module": "@jupyter-widgets/base", "model_module_version": "2.0.0"}
+    state = {
+        "a": {
+            "model_name": "AnyModel",
+            **{f"model_{name}": each for name, each in kind.items()},
+            "state": held,
+        },
+        "b": {"model_name": "LayoutModel", **layout, "state": {}},
+    }
+    saved = {"version_major": 2, "version_minor": 0, "state": state}
+    page = json.loads(book.path.read_text())
+    page["metadata"]["widgets"] = {"application/vnd.jupyter.widget-state+json": saved}
+    shown = {"model_id": "a", "version_major": 2, "version_minor": 0}
+    data = {
+        "application/vnd.jupyter.widget-view+json": shown,
+        "text/html": "<img src=x onerror='document.body.dataset.ran = 1'>",
+    }
+    output = {"output_type": "display_data", "metadata": {}, "data": data}
+    page["cells"][0] |= {"outputs": [output], "execution_count": 1}
+    file = forged(tmp_path / "work.zip", {"hostile.ipynb": json.dumps(page).encode()})
+    done = restore_work(file, folder=server.notebooks)
+    assert done.without == {"hostile.ipynb": ["widgets"]}
+    book.path = server.notebooks / "hostile.ipynb"
+    book.open()
+    book.run_all()  # the kernel is ready, so saved widgets would have been made
+    book.page.get_by_text("[1]:").first.wait_for()
+    book.page.wait_for_timeout(2000)
+    assert book.page.evaluate("document.body.dataset.ran") is None

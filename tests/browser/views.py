@@ -41,6 +41,22 @@ values = np.arange(120, dtype=np.float32).reshape(4, 5, 6) - 30
 values[0, 1, 2], values[0, 2, 3], values[0, 4, 4] = np.nan, np.inf, -np.inf
 view = TensorView(Tensor.from_data(values, Numpy()))
 """,
+    "TensorView, outlier": """
+values = np.random.default_rng(0).normal(size=(300, 200)).astype(np.float32)
+values[30, 40] = 1e6
+view = TensorView(Tensor.from_data(values, Numpy()))
+view.part = (20, 30, 24, 30)
+view.cell = (30, 40)
+""",
+    "TensorView, curve": """
+view = TensorView(Tensor.from_data(np.sin(np.arange(90) / 7), Numpy()))
+view.cell = (0, 12)
+""",
+    "TensorView, color": """
+pixels = np.random.default_rng(0).random((2, 3, 16, 16))
+view = TensorView(Tensor.from_data(pixels, Numpy()))
+view.rgb = True
+""",
     "ClosenessView": """
 names = ["conv1.weight", "conv1.bias", "linear.weight", "linear.bias"]
 a = {name: np.linspace(-1, 1, 96).reshape(8, 12) for name in names}
@@ -58,6 +74,19 @@ labels = np.array([item.label for item in digits])
 scores = np.eye(10)[(labels + (np.arange(359) % 9 == 0)) % 10]
 view = DatasetBrowser(digits, predictions=3 * scores, batcher=MnistBatcher())
 view.select(9)
+""",
+    "DatasetBrowser, table": """
+rows = [{"rooms": i % 4, "price": 223300.0 + 1000 * (7 * i % 50)} for i in range(500)]
+view = DatasetBrowser(rows, page_size=5)
+view.sort("price", descending=True)
+""",
+    "DatasetBrowser, sounds": """
+tone = np.sin(np.arange(4000) / 3)
+view = DatasetBrowser([{"samples": tone, "sample_rate": 8000}] * 3)
+view.select(1)
+""",
+    "DatasetBrowser, empty": """
+view = DatasetBrowser([])
 """,
     "ConvolutionView": """
 digit = DigitsDataset.train().get(5).image / 255
@@ -82,6 +111,13 @@ view = GraphView(loss, w=w, x=x)
 view.start()
 view.forward()
 """,
+    "GraphView, groups": """
+model = ModelConfig(10, 32).init(device)
+seen = model.forward(Tensor.ones([2, 28, 28], device)).square().mean()
+view = GraphView(seen, model=model)
+view.fold()
+view.unfold("model")
+""",
     "SchedulePlot": """
 from burnbook.optim import CosineAnnealingLrSchedulerConfig, LinearLrSchedulerConfig
 cosine = CosineAnnealingLrSchedulerConfig(0.9, 40)
@@ -97,6 +133,16 @@ for run, losses in {"one": (0.9, 0.5, 0.4), "other": (0.8, 0.4, 0.2)}.items():
         log.write_text(f"{loss},1\\n")
 view = RunsBrowser(runs)
 view.choose("one", "other")
+""",
+    "RunsBrowser, picture": """
+many = Path(tempfile.mkdtemp())
+for place in range(9):
+    log = many / f"run{place}" / "valid" / "epoch-1" / "Loss.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(f"{1 / (1 + place)},1\\n")
+    (many / f"run{place}" / "config.json").write_text(f'{{"rate": {10.0 ** -place}}}')
+view = RunsBrowser(many)
+view.sort = "rate"
 """,
     "Playground": """
 view = Playground(points=60, hidden=[4])
@@ -128,6 +174,7 @@ view = history_figure(learner.result.history, {"Accuracy": "%"})
 # The figures of plotly are its own: it names and colours them.
 SHOWN_BY = {
     "Chart": "Dashboard, live",
+    "live": "Dashboard, live",
     "NotebookRenderer": "Dashboard",
     "PlotlyRenderer": "history_figure",
 }

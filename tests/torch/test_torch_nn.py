@@ -9,6 +9,7 @@ from burnbook.backend import Numpy
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.nn import PaddingConfig2d
 from burnbook.tensor import Tensor
+from tests.torch.closeness import close
 
 torch = pytest.importorskip("torch")
 
@@ -41,12 +42,6 @@ def compare(ours, theirs, x, linear=False, rtol=1e-9):
     close(ours.weight.val().grad(grads), slope.T if linear else slope, rtol)
     if ours.bias is not None:
         close(ours.bias.val().grad(grads), theirs.bias.grad, rtol)
-
-
-def close(ours, theirs, rtol=1e-9):
-    wanted = theirs.detach().numpy()
-    scale = np.abs(wanted).max() + 1e-30
-    np.testing.assert_allclose(np.asarray(ours), wanted, rtol=rtol, atol=rtol * scale)
 
 
 @pytest.mark.parametrize("bias", [True, False])

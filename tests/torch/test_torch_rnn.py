@@ -44,7 +44,8 @@ def copy_weights(layer, other, kind, suffix, device):
                 linear = getattr(gate(layer, name), f"{part}_transform")
                 param = getattr(linear, sort)
                 value = Tensor.from_numpy(np.ascontiguousarray(block.T), device)
-                setattr(linear, sort, param.initialized(param.id, value.require_grad()))
+                made = param.initialized(param.id, value.require_grad())
+                object.__setattr__(linear, sort, made)  # modules never change in place
 
 
 def check_gradients(layer, other, kind, suffix, grads, rtol):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from burnbook_widgets.playground.playground import Playground
     from burnbook_widgets.schedule.schedule_plot import SchedulePlot
     from burnbook_widgets.tensor.tensor_view import TensorView
+    from burnbook_widgets.training.boards import live
     from burnbook_widgets.training.chart import Chart
     from burnbook_widgets.training.dashboard import Dashboard, NotebookRenderer
     from burnbook_widgets.training.history import history_figure
@@ -38,6 +39,7 @@ _HOMES = {
     "SchedulePlot": "schedule.schedule_plot",
     "TensorView": "tensor.tensor_view",
     "history_figure": "training.history",
+    "live": "training.boards",
 }
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "SchedulePlot",
     "TensorView",
     "history_figure",
+    "live",
 ]
 
 

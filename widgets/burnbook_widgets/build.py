@@ -24,6 +24,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from burnbook_widgets.chapters import contents
+from burnbook_widgets.chapters.solutions import WORDS, solutions_last
 from burnbook_widgets.chapters.tidy import tidy
 
 SECONDS_PER_CELL = 60
@@ -36,10 +37,8 @@ def read_source(source: Path) -> NotebookNode:
 
     text = source.read_text(encoding="utf-8")
     notebook = jupytext.reads(text, fmt="py:percent")
-    for cell in notebook.cells:
-        if "solution" in cell.metadata.get("tags", []):
-            cell.metadata["jupyter"] = {"source_hidden": True}
-    return tidy(notebook)
+    language = source.parent.name if source.parent.name in WORDS else "en"
+    return tidy(solutions_last(notebook, language))
 
 
 def problems(source: Path, target: Path) -> list[str]:

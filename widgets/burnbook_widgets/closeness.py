@@ -444,9 +444,8 @@ def within(report: ClosenessReport) -> str:
 
 def share(level: Level) -> str:
     """How many are close, in percent; never rounded to all or to none."""
-    if 0 < level.close < level.total:
-        return f"{min(max(level.percent, 0.01), 99.99):.2f}%"
-    return f"{level.percent:.0f}%"
+    whole = level.close in (0, level.total)
+    return f"{level.percent:.0f}%" if whole else level.percent_text
 
 
 def value(number: float) -> str:

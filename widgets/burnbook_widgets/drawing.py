@@ -37,6 +37,7 @@ RUNS = {
 SANS = "var(--jp-ui-font-family,system-ui,sans-serif)"
 HAN = "'Noto Sans CJK SC','PingFang SC','Microsoft YaHei'"  # where the first has none
 
+WHITE = (255, 255, 255, 255)
 CLEAR = (128, 128, 128, 0)  # grey, so that soft edges have no dark or bright rim
 
 
@@ -132,8 +133,11 @@ class Drawing:
         """The roles of other runs that are drawn."""
         return sorted({shape.role for shape in self.shapes} & RUNS.keys())
 
-    def png(self, scale: int = 2) -> bytes | None:
-        """The drawing as PNG with a clear background; None if it cannot be one.
+    def png(self, scale: int = 2, paper: bool = False) -> bytes | None:
+        """The drawing as PNG; None if it cannot be one.
+
+        paper: on white, in the tones of light pages; otherwise its background is clear
+        and its tones stand out on both, though small words are easier to read on paper.
 
         Why: without Pillow there is nothing to draw with, and its font has neither
         arrows nor Chinese letters. The SVG takes those from the reader's own fonts.
@@ -146,10 +150,11 @@ class Drawing:
             return None
         zoom = scale * 2  # drawn at twice the size, then halved: smooth edges
         size = (self.width * zoom, self.height * zoom)
-        sheet = Image.new("RGBA", size, CLEAR)
+        sheet = Image.new("RGBA", size, WHITE if paper else CLEAR)
+        tones = LIGHT if paper else MIDDLE
         for shape in self.shapes:
             if isinstance(shape, Mark | Words) or shape.opacity == 1.0:
-                _png_shape(ImageDraw.Draw(sheet), shape, zoom)
+                _png_shape(ImageDraw.Draw(sheet), shape, zoom, tones)
                 continue
             left, top, right, bottom = _extent(shape.points)
             layer = Image.new(
@@ -158,7 +163,8 @@ class Drawing:
                 CLEAR,
             )
             points = tuple((x - left, y - top) for x, y in shape.points)
-            _png_shape(ImageDraw.Draw(layer), replace(shape, points=points), zoom)
+            moved = replace(shape, points=points)
+            _png_shape(ImageDraw.Draw(layer), moved, zoom, tones)
             sheet.alpha_composite(layer, (left * zoom, top * zoom))
         sheet = sheet.resize(
             (self.width * scale, self.height * scale), Image.Resampling.LANCZOS
@@ -273,8 +279,9 @@ def _svg_shape(shape: Shape) -> str:
             )
 
 
-def _png_shape(pen, shape: Shape, zoom: int) -> None:
-    tone = RUNS[shape.role][2] if shape.role in RUNS else MIDDLE[shape.role]
+def _png_shape(pen: Any, shape: Shape, zoom: int, tones: dict[str, str]) -> None:
+    of_run = 0 if tones is LIGHT else 2
+    tone = RUNS[shape.role][of_run] if shape.role in RUNS else tones[shape.role]
     match shape:
         case Line(points, _, width, opacity, dash):
             colour = tone + f"{round(255 * opacity):02x}"

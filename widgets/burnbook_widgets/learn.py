@@ -6,11 +6,13 @@ live here and not in `burnbook`: they print, and they serve readers, not program
 """
 
 import ast
+import difflib
 import inspect
 import textwrap
 from pathlib import Path
 from typing import Any
 
+from burnbook.errors import BurnbookError
 from burnbook_widgets.chapters.answers import as_array, count_different
 from burnbook_widgets.chapters.exercises import EXERCISES
 
@@ -29,7 +31,13 @@ def same(one: Any, other: Any) -> None:
 
 
 def check(number: str, answer: Any) -> None:
-    """Print whether an answer is right; if it is not, in what respect, and a hint."""
+    """Print whether an answer is right; if it is not, in what respect, and a hint.
+
+    Raises: BurnbookError for a number that no exercise has.
+    """
+    number = str(number)
+    if number not in EXERCISES:
+        raise unknown(number)
     exercise = EXERCISES[number]
     if answer is ...:
         print(f"✎ {number} not tried yet")
@@ -39,6 +47,17 @@ def check(number: str, answer: Any) -> None:
         print(f"✔ {number}")
     else:
         print(f"✘ {number}: {trouble}\n  hint: {exercise.hint}")
+
+
+def unknown(number: str) -> BurnbookError:
+    """The error for a number that no exercise has: it names those that are near."""
+    within = [each for each in EXERCISES if each.startswith(f"{number}.")]
+    beside = [e for e in EXERCISES if e.rpartition(".")[0] == number.rpartition(".")[0]]
+    alike = difflib.get_close_matches(number, EXERCISES, 4, 0.5)
+    near = sorted(within) or sorted(beside) or alike
+    facts = [("near it", ", ".join(near))] if near else []
+    cure = "the number in the first line of the exercise, as a text"
+    return BurnbookError("check", f"there is no exercise {number!r}", facts, cure)
 
 
 def peek(thing: Any) -> None:

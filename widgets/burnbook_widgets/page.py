@@ -20,6 +20,11 @@ def sheet(*names: str) -> str:
     return _joined(names, "css")
 
 
+def sheet_alone(name: str) -> str:
+    """The style sheet of a view beside another one, which brings page.css."""
+    return (_FOLDER / f"{name}.css").read_text(encoding="utf-8")
+
+
 def _joined(names: tuple[str, ...], kind: str) -> str:
     files = [_FOLDER / f"{name}.{kind}" for name in ("page", *names)]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)

@@ -6,7 +6,9 @@ is written to disk holds the still form alone. The page in the browser stays liv
 
 A training draws itself anew all the time, and its live panel must stay where it is. So
 the picture of how far it has come travels with the table below the panel, unseen, and
-takes the panel's place in what is written.
+takes the panel's place in what is written. Outputs keep a mark that says which panel
+they belong to: a page that is loaded anew gives them the live panel back, as long as
+the kernel has it (js/chart_panel.js).
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,32 +17,61 @@ from typing import Any
 LIVE = "application/vnd.jupyter.widget-view+json"
 SVG = "image/svg+xml"
 MARK = {"burnbook": {"still": True}}  # metadata of an output with both forms
-PANEL = {"burnbook": {"so_far": "panel"}}  # of the live panel of a training
-PICTURE = {"burnbook": {"so_far": "picture"}}  # of what brings its picture so far
+Metadata = dict[str, Any]
+
+
+def still_mark(key: str) -> Metadata:
+    """Of an output with both forms, where a panel is shown in another cell."""
+    return {"burnbook": {"still": True, "panel": key}}
+
+
+def panel_mark(key: str, ended: bool = False) -> Metadata:
+    """Of the output that holds the live panel of a training."""
+    return {"burnbook": {"so_far": "panel", "panel": key, "ended": ended}}
+
+
+def picture_mark(key: str, ended: bool = False) -> Metadata:
+    """Of the output below it, which brings its table and its picture so far."""
+    return {"burnbook": {"so_far": "picture", "below": key, "ended": ended}}
 
 
 def keep_still(model: Mapping[str, Any], **_: Any) -> None:
-    """Before a notebook is saved: of outputs with both forms keep the still one."""
-    if model.get("type") != "notebook" or not isinstance(model.get("content"), dict):
+    """Before a notebook is saved: of outputs with both forms keep the still one.
+
+    Why: a page may come from anywhere, so what is no cell or output is left alone.
+    """
+    content = model.get("content")
+    if model.get("type") != "notebook" or not isinstance(content, dict):
         return
-    for cell in model["content"].get("cells", ()):
-        _keep_still(cell.get("outputs", ()))
+    for cell in _dicts(content.get("cells")):
+        _keep_still(_dicts(cell.get("outputs")))
 
 
-def _keep_still(outputs: Iterable[Any]) -> None:
-    panel = None
+def _dicts(found: Any) -> list[dict[str, Any]]:
+    """The dicts in a list; none where there is no list."""
+    listed = found if isinstance(found, list | tuple) else []
+    return [each for each in listed if isinstance(each, dict)]
+
+
+def _keep_still(outputs: Iterable[dict[str, Any]]) -> None:
+    panels: dict[str, dict[str, Any]] = {}
     for output in outputs:
-        about = output.get("metadata", {}).get("burnbook")
-        if about in (MARK["burnbook"], PANEL["burnbook"]):
-            output["data"].pop(LIVE, None)
-        if about == PANEL["burnbook"]:
-            panel = output["data"]
-        elif about == PICTURE["burnbook"]:
-            picture = output["data"].pop(SVG, None)
+        metadata, data = output.get("metadata"), output.get("data")
+        if not isinstance(metadata, dict) or not isinstance(data, dict):
+            continue
+        about = metadata.get("burnbook")
+        about = about if isinstance(about, dict) else {}
+        role = about.get("so_far")
+        if about.get("still") or role == "panel":
+            data.pop(LIVE, None)
+        if role == "panel":
+            panels[str(about.get("panel"))] = data
+        elif role == "picture":
+            picture = data.pop(SVG, None)
+            panel = panels.get(str(about.get("below")))
             if panel is not None and picture is not None:
-                del panel["text/html"]  # it said that there is no picture yet
+                panel.pop("text/html", None)  # it said that there is no picture yet
                 panel[SVG] = picture
-            panel = None
 
 
 def jupyter_server_extension_points() -> list[dict[str, str]]:

@@ -49,8 +49,8 @@ class View:
     def open(self) -> None:
         """Make the widgets, unless pages are to be static."""
         if not self._static and self.box is None:
-            self.box = self._build()
-            self.box.children = (*self.box.children, Names())
+            self.box = box = self._build()
+            box.children = (*box.children, Names())
             self._show()
 
     def still(self) -> str:
@@ -111,7 +111,7 @@ class View:
         close_all(box)
 
 
-def live_form(box: ipywidgets.Box) -> dict[str, Any]:
+def live_form(box: ipywidgets.DOMWidget) -> dict[str, Any]:
     """What a page needs to show a widget."""
     found: Any = box._repr_mimebundle_()
     return dict(found[0] if isinstance(found, tuple) else found)

@@ -1,7 +1,7 @@
 """Advanced · Performance. Which ops along lines have kernels, in which file, from when.
 
 Lines of an array are added, run along, picked from, sorted, copied and transformed. The
-numbers are those of the list in `__init__.py`, where this one belongs.
+numbers are those of the list in `families.py`, where this one belongs.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """Advanced · Performance. Max pooling over lines, images and volumes, sixteen at once.
 
 Every image is read as a volume. For sixteen windows side by side, a vector register
-holds the largest number of each so far, and another one where it stands. NaN never wins
-and the first place wins a tie, so what comes out equals the plain code bit for bit.
+holds the largest number of each so far, and another one where it stands. NaN wins over
+every number and the first place wins a tie, as in the plain code, bit for bit.
 """
 
 import functools
@@ -69,7 +69,9 @@ def _windows(read: Callable[..., Any]) -> Callable[..., Any]:
             for t in range(lines.size):
                 offset = lines[t]
                 at = begin + q * stride + (t * pitch if pitch else offset)
-                for k in range(0, taps, 3):  # the last place once more does no harm
+                for k in range(
+                    0, taps, 3
+                ):  # the last place once more does no harm, NaN or not
                     one, two = min(1, taps - k - 1), min(2, taps - k - 1)
                     one, two = one * apart, two * apart
                     x, y = read(source, at, stride), read(source, at + one, stride)

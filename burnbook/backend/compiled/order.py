@@ -15,7 +15,7 @@ from burnbook.backend.compiled.jit import exact_code, exact_part
 from burnbook.backend.compiled.lines import I64, as_lines, blocks
 from burnbook.backend.compiled.registry import kernel
 from burnbook.backend.compiled.team import team
-from burnbook.ops.order import argmedian, argsort, argtopk, sort
+from burnbook.ops.order import argmedian, argsort, argtopk, nan_first, sort
 
 CHUNK = 1 << 15  # elements that are sorted at a time, in the cache
 FEWEST = 8  # so many of the largest are found for lines side by side
@@ -276,4 +276,5 @@ def argmedian_kernel(x: Any, *, dim: int) -> Any:
         return None
     dim %= x.ndim
     out = empty((*x.shape[:dim], 1, *x.shape[dim + 1 :]), I64)
-    return ordered(middle_lines, x, out, dim, (x.shape[dim] - 1) // 2)
+    places = ordered(middle_lines, x, out, dim, (x.shape[dim] - 1) // 2)
+    return None if places is None else nan_first(np, x, places, dim)

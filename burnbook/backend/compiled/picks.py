@@ -59,11 +59,13 @@ def take_every(typing: Any, array: Any, at: Any, step: Any) -> Any:
 
 @intrinsic
 def where_larger(typing: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-    """y where b > a, else x. NaN is larger than nothing, and nothing than NaN."""
+    """y where b > a or b is NaN, else x: a later NaN wins, and nothing wins over it."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         a, b, x, y = args
-        return builder.select(builder.fcmp_ordered(">", b, a), y, x)
+        larger = builder.fcmp_ordered(">", b, a)
+        nothing = builder.fcmp_unordered("uno", b, b)
+        return builder.select(builder.or_(larger, nothing), y, x)
 
     return sixteen(sixteen, sixteen, sixteen, sixteen), build
 

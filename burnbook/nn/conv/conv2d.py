@@ -43,7 +43,7 @@ class Conv2dConfig(Config):
         weight = self.initializer.init_with(shape, *fans, device)
         bias = None
         if self.bias:
-            bias = self.initializer.init_with([c_out], *fans, device)
+            bias = self.initializer.init_bias(c_out, *fans, device)
         return Conv2d(
             weight,
             bias,

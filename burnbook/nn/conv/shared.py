@@ -20,7 +20,7 @@ def parameters(
     weight = rule.init_with(shape, fan_in, fan_out, device)
     if channels is None:
         return weight, None
-    return weight, rule.init_with([channels], fan_in, fan_out, device)
+    return weight, rule.init_bias(channels, fan_in, fan_out, device)
 
 
 def value(param: Param | None) -> Any:

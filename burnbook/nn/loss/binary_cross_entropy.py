@@ -3,10 +3,10 @@
 from burnbook.activation import log_sigmoid
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError, ShapeError
+from burnbook.errors import ConfigError, DataError, ShapeError
 from burnbook.kinds import Int
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.loss.checks import fit_one_shape, one_of, rows
+from burnbook.nn.loss.checks import extremes, fit_one_shape, one_of, rows
 from burnbook.nn.settings import ONE_LINE
 from burnbook.tensor import Tensor
 
@@ -63,6 +63,7 @@ class BinaryCrossEntropyLoss(Module):
         >>> round(value.into_scalar(), 4)
         0.6931
 
+    Errors: inputs outside of 0 … 1 unless logits is True, targets other than 0 and 1.
     Why: log 0 counts as −100, so that one wrong certainty does not make the whole batch
     infinite; its gradient counts as 0.
     """
@@ -81,6 +82,8 @@ class BinaryCrossEntropyLoss(Module):
         if self.smoothing is not None:
             count = logits.dims()[-1] if logits.rank > 1 else 2
             y = y * (1.0 - self.smoothing) + self.smoothing / count
+        if not self.logits:
+            _probabilities(given)
         if self.logits:
             losses = (1.0 - y) * logits - log_sigmoid(logits)
         else:
@@ -111,6 +114,16 @@ class BinaryCrossEntropyLoss(Module):
         """Show the options."""
         content.add("weights", self.weights).add("smoothing", self.smoothing)
         return content.add("logits", self.logits)
+
+
+def _probabilities(given: dict[str, Tensor]) -> None:
+    """Refuse scores where probabilities are wanted: their logarithm would be NaN."""
+    low, high = extremes(given["logits"])
+    if low < 0 or high > 1:
+        wrong = low if low < 0 else high
+        what = f"an element of logits is {wrong:.4g}, not a probability from 0 to 1"
+        cure = "BinaryCrossEntropyLossConfig().with_logits(True), which takes scores"
+        raise DataError("binary_cross_entropy", what, rows(given), cure)
 
 
 def _log(x: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.errors import BackendError, DataError, DimError, KindError, ShapeError
-from burnbook.kinds import Float, Int, Kind
+from burnbook.kinds import Bool, Float, Int, Kind
 from burnbook.tensor import Tensor
 
 
@@ -23,22 +23,118 @@ def fit(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
 
     kinds: those that are not Float.
     """
-    for name, t in given.items():
-        if not isinstance(t, Tensor):
-            what = f"{name} is {type(t).__name__}, not a tensor"
-            cure = "Tensor.from_data(…, device)"
-            raise KindError(where, what, cure=cure)
+    all_tensors(where, given)
+    refuse_swapped(where, given, kinds)
     for name, t in given.items():
         kind = kinds.get(name, Float)
         if t.kind is not kind:
             what = f"{name} must be {kind.__name__}"
             cure = f"{name}.{kind.__name__.lower()}()"
+            if kind is Int and t.kind is Float:
+                raise not_whole(where, given, name) or KindError(
+                    where, what, rows(given), cure
+                )
             raise KindError(where, what, rows(given), cure)
     first = next(iter(given.values())).device()
     for name, t in given.items():
         if t.device() is not first:
             what = "all inputs must live on one backend"
             raise BackendError(where, what, rows(given), f"{name}.to_device({first!r})")
+
+
+def all_tensors(where: str, given: dict[str, Any]) -> None:
+    """Refuse what is no tensor; None is what a forward without `return` gives."""
+    for name, t in given.items():
+        if not isinstance(t, Tensor):
+            what = f"{name} is {type(t).__name__}, not a tensor"
+            cure = "Tensor.from_data(…, device)"
+            if t is None:
+                what = f"{name} is None, not a tensor"
+                cure = "return … at the end of the forward that made it"
+            raise KindError(where, what, cure=cure)
+
+
+def refuse_swapped(
+    where: str, given: dict[str, Tensor], kinds: dict[str, Kind]
+) -> None:
+    """Refuse (targets, scores) where (scores, targets) is wanted: both kinds differ."""
+    wanted = {name: kinds.get(name, Float) for name in given}
+    first, second = list(given)[:2]
+    turned = wanted[first], wanted[second]
+    found = given[second].kind, given[first].kind
+    if turned[0] is not turned[1] and turned == found:
+        what = f"{first} and {second} are swapped"
+        cure = f"forward({first}, {second}), the Float tensor first"
+        raise KindError(where, what, rows(given), cure)
+
+
+def not_whole(where: str, given: dict[str, Tensor], name: str) -> KindError | None:
+    """The error for Float targets that no Int could hold; None if all are whole."""
+    values = np.asarray(given[name])
+    odd = values[values != np.round(values)]
+    if not odd.size:
+        return None
+    what = f"{name} must be Int, and {odd.flat[0]:.4g} is no whole number"
+    cure = f"{name}.round().int() if rounding is meant; MseLoss takes any number"
+    return KindError(where, what, rows(given), cure)
+
+
+def refuse_classes(where: str, given: dict[str, Tensor]) -> None:
+    """Raise what is wrong with scores [n, c] and classes [n], if it is known.
+
+    Why: it looks at the values, so it is called only when a loss has failed.
+    """
+    all_tensors(where, given)
+    (scores, x), (name, targets) = given.items()
+    refuse_swapped(where, given, {name: Int})
+    if targets.dims() == x.dims() and x.rank == 2 and targets.kind is not Bool:
+        _refuse_rows(where, given)
+    if targets.kind is Float:
+        error = not_whole(where, given, name)
+        what, cure = f"{name} must be Int", f"{name}.int()"
+        raise error or KindError(where, what, rows(given), cure)
+    if targets.kind is not Int:
+        raise KindError(where, f"{name} must be Int", rows(given), f"{name}.int()")
+    dims = x.dims()
+    if x.rank > 2 and targets.dims() == (dims[0], *dims[2:]):
+        axes = [0, *range(2, x.rank), 1]
+        cure = (
+            f"{scores}.permute({axes}).reshape([-1, {dims[1]}]), {name}.reshape([-1])"
+        )
+    elif x.rank > 2 and targets.dims() == dims[:-1]:
+        cure = f"{scores}.reshape([-1, {dims[-1]}]) and {name}.reshape([-1])"
+    elif x.rank == 2 and targets.dims() == (dims[0], 1):
+        cure = f"{name}.squeeze_dim(1)"
+    else:
+        cure = None
+    if x.rank != 2 or targets.dims() != dims[:1]:
+        what = f"{scores} must be [n, c] and {name} [n]"
+        if x.rank == 2 and targets.rank == 1:
+            counts = f"{targets.dims()[0]} ≠ {dims[0]}"
+            what = f"{counts}: one target is needed for each row of {scores}"
+        raise ShapeError(where, what, rows(given), cure)
+
+
+def _refuse_rows(where: str, given: dict[str, Tensor]) -> None:
+    """Raise for targets with a row for each example: one-hot or probabilities."""
+    (scores, _), (name, targets) = given.items()
+    values = np.asarray(targets)
+    whole = bool(((values == 0) | (values == 1)).all())
+    if not values.size or not np.isfinite(values).all() or values.min() < 0:
+        return
+    one = abs(values.sum(1) - 1).max() < 1e-3
+    if whole and not one:
+        what = f"{name} are yes or no for each class, not one class per row"
+        cure = "BinaryCrossEntropyLossConfig().with_logits(True), with Int targets"
+    elif not one:
+        return
+    elif whole:
+        what = f"{name} are one-hot, not one class per row"
+        cure = f"{name}.argmax(1).squeeze_dim(1)"
+    else:
+        what = f"{name} are probabilities, not one class per row"
+        cure = f"burnbook.activation.cross_entropy_with_logits({scores}, {name})"
+    raise KindError(where, what, rows(given), cure)
 
 
 def fit_one_shape(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
@@ -50,15 +146,26 @@ def fit_one_shape(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
     if len({t.dims() for t in given.values()}) > 1:
         *names, last = given
         what = f"{', '.join(names)} and {last} must have one shape"
-        raise ShapeError(where, what, rows(given))
+        raise ShapeError(where, what, rows(given), _same_rank(given))
+
+
+def _same_rank(given: dict[str, Tensor]) -> str | None:
+    """How [n, 1] and [n] become one shape."""
+    if len(given) != 2:
+        return None
+    (first, a), (second, b) = given.items()
+    if a.dims() == (*b.dims(), 1):
+        return f"{first}.squeeze_dim({b.rank}), or {second}.unsqueeze_dim({b.rank})"
+    if b.dims() == (*a.dims(), 1):
+        return f"{second}.squeeze_dim({a.rank}), or {first}.unsqueeze_dim({a.rank})"
+    return None
 
 
 def one_class_each(where: str, given: dict[str, Tensor]) -> None:
     """Refuse targets, the second input, that are not a class for each row of scores."""
-    (scores, x), (name, targets) = given.items()
+    refuse_classes(where, given)
+    (_, x), (name, targets) = given.items()
     fit(where, given, **{name: Int})
-    if x.rank != 2 or targets.dims() != x.dims()[:1]:
-        raise ShapeError(where, f"{scores} must be [n, c] and {name} [n]", rows(given))
     classes, low, high = x.dims()[1], *extremes(targets)
     if low < 0 or high >= classes:
         wrong = low if low < 0 else high

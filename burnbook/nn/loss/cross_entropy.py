@@ -4,13 +4,13 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError, KindError, ShapeError
-from burnbook.kinds import Int
+from burnbook.errors import ConfigError, DimError, KindError, ShapeError
 from burnbook.methods import facts
 from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.loss.checks import all_tensors, refuse_classes
 from burnbook.nn.settings import ONE_LINE
 from burnbook.ops.index import mask_fill
-from burnbook.ops.softmax import cross_entropy
+from burnbook.ops.softmax import cross_entropy, softmax
 from burnbook.tensor import Tensor, apply
 
 
@@ -40,7 +40,10 @@ class CrossEntropyLossConfig(Config):
             )
         if self.weights is not None and not all(w > 0 for w in self.weights or [0]):
             what = f"weights are {self.weights}, each must be above 0"
-            raise ConfigError("CrossEntropyLossConfig", what)
+            kept = [w if w > 0 else 1e-6 for w in self.weights]
+            cure = f"weights={kept}: what is as small hardly counts"
+            cure = cure if kept else "one weight for each class, or None"
+            raise ConfigError("CrossEntropyLossConfig", what, cure=cure)
         if self.smoothing is not None and not 0.0 <= self.smoothing <= 1.0:
             what = f"smoothing is {self.smoothing}, not between 0 and 1"
             raise ConfigError("CrossEntropyLossConfig", what)
@@ -61,6 +64,8 @@ class CrossEntropyLoss(Module):
     nothing to the sum, but count in the mean, as in Burn; in a weighted mean they count
     with the weight of their class, if they are one.
 
+    Errors: scores that come out of a softmax (with_logits(False) takes probabilities),
+    targets that are no classes.
     Shapes: logits [n, c], targets [n] -> [1]
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -90,9 +95,19 @@ class CrossEntropyLoss(Module):
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """The loss of a batch of scores, or of probabilities if logits is False."""
+        if not isinstance(logits, Tensor):
+            all_tensors("cross_entropy", {"logits": logits, "targets": targets})
+        if self.logits:
+            _refuse_softmax(logits)
         options = (self.pad_tokens, self.weights, self.smoothing)
         if self.logits and options == (None, None, None):
-            return apply(cross_entropy, logits, targets)
+            try:
+                return apply(cross_entropy, logits, targets)
+            except (KindError, ShapeError) as error:
+                failed = error
+            if not isinstance(failed, DimError):
+                refuse_classes("cross_entropy", {"logits": logits, "targets": targets})
+            raise failed
         self._check(logits, targets)
         mask = self._padding(targets)
         row = targets if mask is None else apply(mask_fill, targets, mask, value=0)
@@ -135,13 +150,8 @@ class CrossEntropyLoss(Module):
         return mask
 
     def _check(self, logits: Tensor, targets: Tensor) -> None:
+        refuse_classes("cross_entropy", {"logits": logits, "targets": targets})
         rows = facts(cross_entropy, (logits, targets))
-        if targets.kind is not Int:
-            what = "targets must be Int"
-            raise KindError("cross_entropy", what, rows, "targets.int()")
-        if len(logits.dims()) != 2 or targets.dims() != logits.dims()[:1]:
-            what = "logits must be [n, c] and targets [n]"
-            raise ShapeError("cross_entropy", what, rows)
         if self.weights is not None and self.weights.dims() != logits.dims()[1:]:
             count = self.weights.dims()[0]
             what = f"{count} ≠ {logits.dims()[1]}: one weight is needed for each class"
@@ -156,6 +166,15 @@ class CrossEntropyLoss(Module):
         """Show the options."""
         content.add("pad_tokens", self.pad_tokens).add("weights", self.weights)
         return content.add("smoothing", self.smoothing).add("logits", self.logits)
+
+
+def _refuse_softmax(logits: Tensor) -> None:
+    """Refuse scores that softmax has just made: the graph behind them tells."""
+    node = getattr(logits.value, "node", None)
+    if node is not None and node.op is softmax:
+        what = "logits come out of a softmax, which this loss takes itself"
+        cure = "the scores before the softmax, or a config .with_logits(False)"
+        raise ConfigError("cross_entropy", what, cure=cure)
 
 
 def _log(x: Tensor) -> Tensor:

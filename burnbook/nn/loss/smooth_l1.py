@@ -48,8 +48,15 @@ class SmoothL1Loss(Module):
 
     beta: float
 
-    def forward(self, predictions: Tensor, targets: Tensor) -> Tensor:
-        """The loss of each element."""
+    def forward(
+        self,
+        predictions: Tensor,
+        targets: Tensor,
+        reduction: Reduction | None = None,
+    ) -> Tensor:
+        """The loss of each element; with a reduction, that of all as one number."""
+        if reduction is not None:
+            return reduced(self.forward(predictions, targets), reduction)
         fit_one_shape("smooth_l1", {"predictions": predictions, "targets": targets})
         error = predictions - targets
         size = error.abs()
@@ -67,7 +74,7 @@ class SmoothL1Loss(Module):
 
         Shapes: predictions [...], targets [...] -> [1]
         """
-        return reduced(self.forward(predictions, targets), reduction)
+        return self.forward(predictions, targets, reduction)
 
     def forward_reduce_dims(
         self, predictions: Tensor, targets: Tensor, dims: Sequence[int]

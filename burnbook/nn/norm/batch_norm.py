@@ -1,8 +1,10 @@
 """Building blocks · Module. BatchNorm: every channel at one level, over a batch."""
 
+import math
+
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.errors import ConfigError, ShapeError
 from burnbook.module import Content, DisplaySettings, Module, Param, RunningState
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.settings import ONE_LINE, at_least
@@ -57,6 +59,7 @@ class BatchNorm(Module):
 
     Shapes: x [n, c, ...] -> [n, c, ...]; gamma [c], beta [c], running_mean [c],
         running_var [c]
+    Errors: a batch with one value for each channel, under Autodiff.
     Why: σ² is divided by the number of elements, in the averages too.
     Source: Ioffe, Szegedy, "Batch normalization", 2015 (arXiv 1502.03167).
     """
@@ -84,6 +87,9 @@ class BatchNorm(Module):
 
     def forward_train(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
         """Normalize by the batch, and move the running averages toward it."""
+        dims = input.dims()
+        if dims[:1] == (1,) and len(dims) > 1 and math.prod(dims) == dims[1]:
+            raise _of_one(input)
         out, mean, var = apply_with_extras(
             batch_norm,
             input,
@@ -108,3 +114,11 @@ class BatchNorm(Module):
         """Show the sizes."""
         content.add("num_features", self.beta.shape[0])
         return content.add("momentum", self.momentum).add("epsilon", self.epsilon)
+
+
+def _of_one(input: Tensor) -> ShapeError:  # noqa: A002 - Burn's word
+    """The error for a batch without any spread: the answer would be β, whatever x."""
+    what = "one value for each channel has no variance to train with"
+    rows = [("x", f"Float {list(input.dims())}  on {input.device()!r}")]
+    cure = "a larger last batch (another batch_size), or model.valid() to predict"
+    return ShapeError("batch_norm", what, rows, cure)

@@ -40,7 +40,7 @@ class GroupNormConfig(Config):
         gamma, beta = _scale_and_shift(self.num_channels, self.affine, device)
         sizes = (self.num_groups, self.num_channels)
         layer = GroupNorm(gamma, beta, *sizes, self.epsilon, self.affine)
-        layer.epsilon_inside = self.epsilon_inside
+        object.__setattr__(layer, "epsilon_inside", self.epsilon_inside)
         return layer
 
 
@@ -103,7 +103,7 @@ class InstanceNormConfig(Config):
         """The layer on a device, which at first scales by 1 and shifts by 0."""
         gamma, beta = _scale_and_shift(self.num_channels, self.affine, device)
         layer = InstanceNorm(gamma, beta, self.num_channels, self.epsilon, self.affine)
-        layer.epsilon_inside = self.epsilon_inside
+        object.__setattr__(layer, "epsilon_inside", self.epsilon_inside)
         return layer
 
 

@@ -158,8 +158,9 @@ class Lstm(Module):
             return self._in_steps(given, reverse)
         rows = apply(lstm, *given, reverse=reverse)
         (b, s, _), n = x.dims(), self.d_hidden
-        output = rows.narrow(0, 0, b * s).reshape([b, s, n])
-        return output, LstmState(rows.narrow(0, b * s, b), last(output, reverse))
+        states, cells = rows.split_with_sizes([b * s, b], 0)
+        output = states.reshape([b, s, n])
+        return output, LstmState(cells, last(output, reverse))
 
     def _standard(self) -> bool:
         """Whether the op does it all: no clip, and the usual activations."""

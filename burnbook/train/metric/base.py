@@ -8,10 +8,11 @@ over the epoch and compared between epochs.
 from __future__ import annotations
 
 import copy
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from burnbook.errors import DataError
+from burnbook.errors import ConfigError, DataError
 from burnbook.train.numbers import format_float, plain_float
 
 if TYPE_CHECKING:
@@ -234,8 +235,10 @@ class NumericMetric(Metric):
     numeric = True
     precision: ClassVar[int] = 2
 
-    def __init__(self) -> None:
-        self.state = NumericMetricState()
+    @functools.cached_property
+    def state(self) -> NumericMetricState:
+        """The running mean; also where an __init__ has not called super()."""
+        return NumericMetricState()
 
     @property
     def options(self) -> FormatOptions:
@@ -273,4 +276,14 @@ def metric_name(metric: str | Metric | type[Metric]) -> str:
         >>> metric_name("Loss")
         'Loss'
     """
-    return metric if isinstance(metric, str) else metric.name
+    name = metric if isinstance(metric, str) else getattr(metric, "name", None)
+    if isinstance(name, str):
+        return name
+    shown = metric.__name__ if isinstance(metric, type) else type(metric).__name__
+    raise ConfigError(
+        "metric",
+        f"the class {shown} has no one name"
+        if isinstance(metric, type)
+        else f"{shown} has no name",
+        cure=f"an object, such as {shown}(), or the name of a metric as a text",
+    )

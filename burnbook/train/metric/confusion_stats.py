@@ -24,7 +24,7 @@ from burnbook.train.metric.base import (
 )
 from burnbook.train.metric.classification import ClassReduction, Rule, Threshold, TopK
 from burnbook.train.metric.input import ConfusionStatsInput
-from burnbook.train.metric.reading import check_best_of, same_shape
+from burnbook.train.metric.reading import check_best_of, check_scores, same_shape
 
 
 class ConfusionStats:
@@ -115,6 +115,7 @@ def confusion_arrays(
     """Scores, and yes or no for each of them."""
     wanted = "[n, classes]"
     scores, targets = same_shape(where, item.predictions, item.targets, wanted, 2)
+    check_scores(where, item.predictions, item.targets)
     return scores, targets.astype(bool)
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from burnbook.errors import ConfigError, DataError, ShapeError
+from burnbook.errors import ConfigError, DataError, KindError, ShapeError
+from burnbook.kinds import Float
 
 if TYPE_CHECKING:
     from burnbook.tensor import Tensor
@@ -31,8 +32,17 @@ def scores_of(
     if len(shape) != 2 or right != shape[:1]:
         wanted = "outputs [n, classes] and targets [n]"
         raise _unfit(where, wanted, outputs, targets)
+    check_scores(where, outputs, targets)
     check_best_of(where, k, outputs, targets)
     return values(outputs), values(targets)
+
+
+def check_scores(where: str, outputs: Tensor, targets: Tensor) -> None:
+    """Refuse classes that are already chosen: their numbers are no scores."""
+    if outputs.kind is not Float:
+        what = f"outputs must be scores (Float), not {outputs.kind.__name__}"
+        cure = "the logits, before argmax: ClassificationOutput(loss, logits, targets)"
+        raise KindError(where, what, _facts(outputs, targets), cure)
 
 
 def check_best_of(where: str, k: int, outputs: Tensor, targets: Tensor) -> None:

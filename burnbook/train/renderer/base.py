@@ -29,6 +29,8 @@ class RunInfo:
     units: the unit of each numeric metric that has one.
     notice: what people should know before it starts, such as a damaged checkpoint.
     saves: whether there is a checkpointer, so that a checkpoint can be asked for.
+    name: of the run; no other that trains in this process has it.
+    named: whether somebody gave the name, or several runs train; else it is the folder.
     """
 
     directory: str
@@ -41,6 +43,8 @@ class RunInfo:
     units: dict[str, str] = field(default_factory=dict[str, str])
     notice: str = ""
     saves: bool = False
+    name: str = ""
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +85,18 @@ class TrainingResult:
     epochs: int
     seconds: float
     directory: str
+    name: str = ""
 
     def __repr__(self) -> str:
         ending = f"; {self.interrupted}" if self.interrupted else ""
         epochs = f"{self.epochs} epoch{'s' * (self.epochs != 1)}"
+        known = (
+            len(self.history.epochs(metric, split))
+            for metric in self.history.metrics
+            for split in ("train", "valid")
+        )
+        if max(known, default=0) > self.epochs:
+            epochs += " and a part of the next"
         return f"TrainingResult({epochs}, {self.history!r}{ending})"
 
 

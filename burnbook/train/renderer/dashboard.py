@@ -130,7 +130,8 @@ def draw(board: Board, width: int, height: int, theme: Theme) -> list[str]:
 
 def draw_small(canvas: Canvas, board: Board, theme: Theme) -> None:
     """Bars and numbers only, for a terminal of any size."""
-    canvas.text(0, 0, f"{board.mode()} · {_epoch(board)}", theme.strong)
+    name = f"{board.run.name} · " if board.run.named else ""
+    canvas.text(0, 0, f"{name}{board.mode()} · {_epoch(board)}", theme.strong)
     bar = max(canvas.width - 8, 4)
     canvas.bar(0, 1, bar, board.share, theme.train, theme.frame)
     canvas.text(bar + 1, 1, f"{board.share:>5.0%}")
@@ -144,7 +145,8 @@ def draw_metrics(
     canvas: Canvas, board: Board, theme: Theme, width: int, height: int
 ) -> None:
     """The running means of every metric, train beside valid."""
-    canvas.box(0, 0, width, height, "Metrics", theme.frame)
+    title = f"Metrics · {board.run.name}" if board.run.named else "Metrics"
+    canvas.box(0, 0, width, height, clip(title, width - 6), theme.frame)
     column = min((width - 17) // 2, 16)
     canvas.right(width - 2 - column, 1, "train", theme.train)
     canvas.right(width - 2, 1, "valid", theme.valid)

@@ -22,10 +22,12 @@ class PlainRenderer(MetricsRenderer):
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream
         self.means: dict[str, str] = {}
+        self.prefix = ""  # the name of the run, where it tells runs apart
 
     def start(self, run: RunInfo) -> None:
         """Remember the run, and say what is to be known before it starts."""
         self.run = run
+        self.prefix = f"{run.name}  " if run.named else ""
         self.began = time.monotonic()
         if run.notice:
             self._write(run.notice)
@@ -36,10 +38,12 @@ class PlainRenderer(MetricsRenderer):
         if split == "valid":
             total = self.run.num_epochs
             seconds = time.monotonic() - self.began
-            train = self.means.get("train", "")
+            told = [
+                f"{name} {self.means[name]}" for name in self.means if self.means[name]
+            ]
+            line = "  ·  ".join([*told, f"{seconds:.1f} s"])
             self._write(
-                f"epoch {epoch:>{len(str(total))}}/{total}  "
-                f"train {train}  ·  valid {self.means['valid']}  ·  {seconds:.1f} s"
+                f"{self.prefix}epoch {epoch:>{len(str(total))}}/{total}  {line}"
             )
 
     def end_test(
@@ -52,9 +56,8 @@ class PlainRenderer(MetricsRenderer):
         """Say why training ended early, if it did."""
         if result.interrupted:
             epochs = "1 epoch" if result.epochs == 1 else f"{result.epochs} epochs"
-            self._write(
-                f"{result.interrupted} after {epochs}; the model so far is kept"
-            )
+            after = f"{result.interrupted} after {epochs}"
+            self._write(f"{self.prefix}{after}; the model so far is kept")
 
     def _write(self, line: str) -> None:
         stream = self.stream or sys.stdout

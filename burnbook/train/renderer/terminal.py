@@ -167,7 +167,9 @@ class TerminalRenderer(MetricsRenderer):
     def _last_line(self, result: TrainingResult) -> str:
         count = f"{result.epochs} epoch{'s' * (result.epochs != 1)}"
         what = f"{result.interrupted} after" if result.interrupted else "trained"
-        parts = [f"{what} {count} in {clock(result.seconds)}"]
+        run = self.board.run
+        name = f"{run.name}: " if run.named else ""
+        parts = [f"{name}{what} {count} in {clock(result.seconds)}"]
         for split, means in self.means.items():
-            parts.append(f"{split} {metrics_line(means, self.board.run.units)}")
+            parts.append(f"{split} {metrics_line(means, run.units)}")
         return "  ·  ".join(parts)

@@ -1,21 +1,26 @@
 """Building blocks · Learner. What a run's `experiment.log` says about its life.
 
-The file may be long, so it is mapped, not read: its first line has the start, and the
-last line that tells how a training began or ended is looked for from the end.
+The file may be long, so only what is needed is read: its first line has the start, and
+the last line that tells how a training began or ended is looked for from the end.
 """
 
 from __future__ import annotations
 
-import mmap
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from burnbook.train.life import LIFE, Life, read_life
+from burnbook.errors import DataError
+from burnbook.files import open_regular
+from burnbook.train.life import LIFE, NAME, Life, read_life
+from burnbook.train.live import LONGEST_NAME
 
 FITTING = b"Fitting the model"
 TROUBLE = (b"Training interrupted.", b"PANIC => ")
 LONGEST = 2000  # characters of a line that are looked at
+
+TAILS = (1 << 18, 1 << 23, 1 << 28)  # bytes of the end, more where less says nothing
 
 
 @dataclass(frozen=True)
@@ -23,36 +28,53 @@ class Diary:
     """When the first training in the folder began, and how the last one went.
 
     life: what our own lines say, None in a diary of Rust Burn. trouble: the line after
-    which it did not go on.
+    which it did not go on. name: what the last training was called, if it had a name.
+    damage: why the file cannot be read, where it is there.
     """
 
     started: datetime | None = None
     life: Life | None = None
     trouble: str = ""
+    name: str = ""
+    damage: str = ""
 
 
 def read_diary(path: Path) -> Diary:
     """Read a diary; one that is missing or empty says nothing."""
-    try:
-        with (
-            path.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
-        ):
-            return _read(text)
-    except (OSError, ValueError):  # there is none, or nothing in it
+    if not os.path.lexists(path):
         return Diary()
+    text = b""
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            started = _moment(file.read(40).split(b" ")[0])
+            damage = "" if started or not size else "it does not begin with a time"
+            for tail in TAILS:
+                file.seek(max(0, size - tail))
+                text = file.read(tail)
+                if len(text) >= size or FITTING in text:
+                    break
+    except DataError as error:
+        return Diary(damage=error.what)
+    except (OSError, MemoryError) as error:
+        return Diary(damage=str(error))
+    return _read(text, started, damage)
 
 
-def _read(text: mmap.mmap) -> Diary:
+def _read(text: bytes, started: datetime | None, damage: str) -> Diary:
     session = text.rfind(FITTING)
     own = text.rfind(b" " + LIFE.encode() + b": ")
     life = read_life(_line(text, own)) if own > session >= 0 else None
     at = max(text.rfind(mark) for mark in TROUBLE)
     trouble = _line(text, at) if at > session else ""
-    return Diary(_moment(text[:40].split(b" ")[0]), life, trouble)
+    mark = b" " + NAME.encode() + b": "
+    at = text.rfind(mark)
+    name = _line(text, at + len(mark)) if at > session >= 0 else ""
+    name = "".join(c for c in name[:LONGEST_NAME] if c.isprintable())
+    return Diary(started, life, trouble, name, damage)
 
 
-def _line(text: mmap.mmap, at: int) -> str:
+def _line(text: bytes, at: int) -> str:
     end = text.find(b"\n", at)
     end = len(text) if end < 0 else end
     return text[at : min(end, at + LONGEST)].decode("utf-8", "replace").strip()
@@ -61,8 +83,8 @@ def _line(text: mmap.mmap, at: int) -> str:
 def _moment(stamp: bytes) -> datetime | None:
     try:
         found = datetime.fromisoformat(stamp.decode("ascii"))
-    except ValueError:
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        found.astimezone(UTC)  # a zone can lead out of the calendar
+    except (ValueError, OverflowError):
         return None
-    if found.year < 1970:  # no clock says so
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return found if 1970 <= found.year < 9000 else None  # no clock says otherwise

@@ -8,12 +8,17 @@ no entry is skipped and counted, and `0.5,final` of newer versions is understood
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from burnbook.errors import DataError
+from burnbook.files import open_regular, read_whole
+
 FINAL = "final"
+LONGEST = 1 << 28  # bytes of a log
 
 
 @dataclass(frozen=True)
@@ -46,13 +51,23 @@ class MetricLog:
 
 
 def read_log(path: Path) -> MetricLog | None:
-    """Read a log file; None when it is gone or holds no number at all."""
+    """Read a log file; None when it is gone, no file, or holds no number at all."""
     try:
-        text = path.read_bytes().decode("utf-8", "replace")
-    except OSError:
+        text = read_whole(path, most=LONGEST).decode("utf-8", "replace")
+        whole, _, _ = text.rpartition("\n")
+        return parse_log(whole)
+    except (DataError, MemoryError):
         return None
-    whole, _, _ = text.rpartition("\n")
-    return parse_log(whole)
+
+
+def damage_of(path: Path) -> str:
+    """Why a log file cannot be read; "" when it can."""
+    try:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+    except DataError as error:
+        return error.what
+    return "" if size <= LONGEST else f"it is {size:,} bytes long"
 
 
 def parse_log(text: str) -> MetricLog | None:
@@ -76,7 +91,11 @@ def parse_log(text: str) -> MetricLog | None:
 
 def _count(text: str) -> float:
     """How many examples; NaN marks the final number of an epoch."""
-    return math.nan if text == FINAL else float(int(text))
+    if text == FINAL:
+        return math.nan
+    if len(text) > 40:
+        raise ValueError("no count is that long")
+    return float(int(text))
 
 
 def _line_by_line(lines: list[str]) -> MetricLog | None:

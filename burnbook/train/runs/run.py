@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -20,15 +21,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from burnbook.errors import ConfigError
+from burnbook.errors import ConfigError, DataError
+from burnbook.files import open_regular, printable, read_whole
 from burnbook.train.checkpoint import PARTS
 from burnbook.train.events import Direction, Split, better
 from burnbook.train.life import FINISHED, Life
+from burnbook.train.metric.naming import log_file, name_of
 from burnbook.train.runs.diary import Diary, read_diary
-from burnbook.train.runs.logs import parse_log, read_log
+from burnbook.train.runs.logs import damage_of, parse_log, read_log
 
 SPLITS = ("train", "valid", "test")
 CONFIG_BYTES = 1 << 20  # a config is a page, never more than this
+DEEPEST = 30  # levels of a config
+LATEST = 2.0e11  # seconds since 1970: no file is younger than the year 8000
 SILENT_SECONDS = 120.0  # a run that has not written for so long has ended
 #: Words in the name of a metric that is better when it is lower.
 LOWER = frozenset(
@@ -93,15 +98,22 @@ class Run:
     # What the folder says
 
     @property
+    def title(self) -> str:
+        """What its builder called it, `.name("baseline")`; else its name here."""
+        return self.diary.name or self.name
+
+    @property
     def config(self) -> dict[str, Any]:
         """The fields of `config.json`; none where there is no such file."""
-        try:
-            with (self.path / "config.json").open("rb") as file:
-                text = file.read(CONFIG_BYTES + 1)
-            tree = json.loads(text) if len(text) <= CONFIG_BYTES else None
-            return dict(_flat(tree)) if isinstance(tree, dict) else {}
-        except (OSError, ValueError, RecursionError):
-            return {}
+        return self._read_config()[0]
+
+    @property
+    def damage(self) -> str:
+        """What of the run cannot be read, and why; "" when all of it can.
+
+        A damaged run tells what is left of it.
+        """
+        return "; ".join(self._damages())
 
     @property
     def date(self) -> datetime:
@@ -110,7 +122,8 @@ class Run:
         if started is not None:
             return started
         times = [_changed(path) for path in _listed(self.path)]
-        return datetime.fromtimestamp(min(times, default=0.0), UTC)
+        oldest = min(max(min(times, default=0.0), 0.0), LATEST)
+        return datetime.fromtimestamp(oldest, UTC)
 
     @property
     def diary(self) -> Diary:
@@ -119,7 +132,10 @@ class Run:
 
     @property
     def epochs(self) -> int:
-        """The newest epoch that has logs; without logs, that of a checkpoint."""
+        """The newest epoch that has logs; without logs, that of a checkpoint.
+
+        What an earlier and longer training left in the same folder does not count.
+        """
         found = [epoch for split in SPLITS for epoch, _ in self._epoch_folders(split)]
         if not found:
             found = [checkpoint.epoch for checkpoint in self.checkpoints]
@@ -221,6 +237,37 @@ class Run:
 
     # How
 
+    def _read_config(self) -> tuple[dict[str, Any], str]:
+        """The fields, or why they cannot be read."""
+        path = self.path / "config.json"
+        if not os.path.lexists(path):
+            return {}, ""
+        try:
+            tree = json.loads(read_whole(path, most=CONFIG_BYTES))
+            if _depth(tree) > DEEPEST:
+                return {}, "it is nested too deeply"
+            if isinstance(tree, dict):
+                return dict(_flat(tree)), ""
+            return {}, "it holds no fields"
+        except DataError as error:
+            return {}, error.what
+        except (ValueError, RecursionError, MemoryError):
+            return {}, "it is not JSON"
+
+    def _damages(self) -> Iterator[str]:
+        if why := self._read_config()[1]:
+            yield f"config.json: {why}"
+        if why := self.diary.damage:
+            yield f"experiment.log: {why}"
+        for split in SPLITS:
+            for _, folder in self._epoch_folders(split):
+                for path in _listed(folder):
+                    why = damage_of(path) if path.suffix == ".log" else ""
+                    if why:
+                        name = path.relative_to(self.path).as_posix()
+                        yield f"{printable(name)}: {why}"
+                        return
+
     def _life(self) -> tuple[str, str]:
         """The state and the reason."""
         diary = self.diary
@@ -263,23 +310,28 @@ class Run:
             match = _EPOCH.fullmatch(path.name)
             if match:
                 found.append((int(match[1]), path))
-        return sorted(found)
+        life = self.diary.life if found else None
+        last = life.last_epoch if life is not None else None
+        return sorted(pair for pair in found if last is None or pair[0] <= last)
 
     def _names(self, split: str) -> set[str]:
         """The metrics whose logs begin with numbers."""
         found: dict[str, bool] = {}
         for _, folder in reversed(self._epoch_folders(split)):
             for path in _listed(folder):
-                name = path.stem.replace("_", " ")
+                name = name_of(path.name)
                 if path.suffix == ".log" and not found.get(name):
                     found[name] = _starts_with_number(path)
         return {name for name, numeric in found.items() if numeric}
 
     def _files(self, metric: str, split: str | Split) -> Iterator[tuple[int, Path]]:
         """The log files of a metric, epoch by epoch."""
-        file = f"{metric.replace(' ', '_')}.log"
+        file, as_before = log_file(metric), f"{metric.replace(' ', '_')}.log"
         for epoch, folder in self._epoch_folders(split_name(split)):
-            yield epoch, folder / file
+            path = folder / file
+            if as_before != file and "/" not in as_before and not path.exists():
+                path = folder / as_before
+            yield epoch, path
 
     def _mean(self, path: Path) -> tuple[float, float] | None:
         """The number of an epoch and its weight; read again when the file changes."""
@@ -333,6 +385,16 @@ def direction_of(metric: str) -> Direction:
     return Direction.Lowest if LOWER.intersection(words) else Direction.Highest
 
 
+def _depth(tree: Any) -> int:
+    """How many lists and maps lie in one another."""
+    level, depth = [tree], 0
+    while level:
+        inner = [each for each in level if isinstance(each, list | dict)]
+        level = [v for e in inner for v in (e.values() if isinstance(e, dict) else e)]
+        depth += bool(inner)
+    return depth
+
+
 def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """The fields of a tree of JSON, with dots between the names."""
     for key, value in tree.items():
@@ -361,9 +423,9 @@ def _changed(path: Path) -> float:
 
 def _starts_with_number(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             line = file.readline(200)
-    except OSError:
+    except (DataError, OSError):
         return False
     whole = line.decode("utf-8", "replace")
     return whole.endswith("\n") and parse_log(whole.strip()) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from burnbook.train.runs.run import Run
 PER = ("run", "epoch", "batch")
 SHOWN = ("valid", "test", "train")  # validation first
 LONGEST_VALUE = 24  # characters of a config value in a table
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Row = dict[str, Any]
 
 
@@ -43,8 +45,12 @@ def rows_of(runs: Sequence[Run], per: str) -> list[Row]:
 
 
 def _run_row(run: Run) -> Row:
-    row: Row = {"run": run.name, "state": run.state, "reason": run.reason}
+    row: Row = {"run": run.name}
+    if run.title != run.name:
+        row["title"] = run.title
+    row |= {"state": run.state, "reason": run.reason}
     row |= {"date": run.date.isoformat(timespec="seconds"), "epochs": run.epochs}
+    row |= {"damage": damage} if (damage := run.damage) else {}
     row |= {f"config.{name}": value for name, value in run.config.items()}
     for metric, split in run.metrics:
         last, best = run.last(metric, split), run.best(metric, split)
@@ -62,12 +68,28 @@ def columns_of(rows: Sequence[Row]) -> list[str]:
 def write_csv(rows: Sequence[Row], path: str | Path) -> Path:
     """Write rows as CSV: the whole file, or none of it."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns_of(rows), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({k: _plain(v) for k, v in row.items()} for row in rows)
+    names = columns_of(rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([_cell(_plain(name)) for name in names])
+    writer.writerows([_cell(_plain(row.get(n, ""))) for n in names] for row in rows)
     with atomic_write(path, TrainingError) as file:
         file.write(text.getvalue().encode())
     return Path(path)
+
+
+def _cell(value: Any) -> Any:
+    """A value for a spreadsheet, which takes a text that begins with = for a formula.
+
+    Example:
+        >>> _cell("=1+1"), _cell("-0.5"), _cell(-0.5)
+        ("'=1+1", '-0.5', -0.5)
+    """
+    if not isinstance(value, str) or not value.startswith(FORMULA):
+        return value
+    try:
+        return value if math.isfinite(float(value)) else f"'{value}"
+    except ValueError:
+        return f"'{value}"
 
 
 def frame_of(rows: Sequence[Row]) -> Any:
@@ -77,13 +99,15 @@ def frame_of(rows: Sequence[Row]) -> Any:
     except ImportError:
         return list(rows)
     names = columns_of(rows)
-    columns = {name: [_plain(row.get(name)) for row in rows] for name in names}
+    columns = {_plain(n): [_plain(row.get(n)) for row in rows] for n in names}
     return polars.DataFrame(columns, strict=False)
 
 
 def _plain(value: Any) -> Any:
-    """Lists and maps of a config as text: a cell holds one thing."""
-    return value if isinstance(value, int | float | str | None) else value_text(value)
+    """Lists and maps of a config as text: a cell holds one thing, of Unicode."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value if isinstance(value, int | float | None) else value_text(value)
 
 
 def run_table(runs: Sequence[Run], where: str) -> TextTable:
@@ -94,11 +118,12 @@ def run_table(runs: Sequence[Run], where: str) -> TextTable:
     head = ["run", "state", "epoch", *[_title(m, s) for m, s in metrics]]
     head += [*fields, "began"]
     rows: list[list[str]] = []
+    damages = {run.name: run.damage for run in runs}
     for run, config in zip(runs, configs, strict=True):
         asked = run.num_epochs
         row = [
-            run.name,
-            run.state,
+            run.name if run.title == run.name else f"{run.name} · {run.title}",
+            f"{run.state}, damaged" if damages[run.name] else run.state,
             f"{run.epochs}/{asked}" if asked else f"{run.epochs}",
         ]
         row += [best_text(run, metric, split) for metric, split in metrics]
@@ -107,7 +132,9 @@ def run_table(runs: Sequence[Run], where: str) -> TextTable:
     numbers = range(2, len(head) - 1)
     count = f"{len(runs)} run{'s' * (len(runs) != 1)} in {where}"
     about = "; metrics: the best epoch" if metrics else ""
-    return TextTable(head, rows, set(numbers), 2, notes=[count + about])
+    notes = [count + about]
+    notes += [f"{name} is damaged: {why}" for name, why in damages.items() if why]
+    return TextTable(head, rows, set(numbers), 2, notes=notes)
 
 
 def _metrics_to_show(runs: Sequence[Run]) -> list[tuple[str, str]]:
@@ -162,7 +189,10 @@ def value_text(value: Any) -> str:
 
 def moment(date: datetime) -> str:
     """A date as people read it, in the time of this computer."""
-    return date.astimezone().strftime("%Y-%m-%d %H:%M")
+    try:
+        return date.astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):  # beyond this computer's calendar
+        return date.strftime("%Y-%m-%d %H:%M")
 
 
 def split_order(pair: tuple[str, str]) -> tuple[int, str]:

@@ -78,12 +78,15 @@ class RunStore:
         return any(run.name == name for run in self.runs)
 
     def __getitem__(self, name: str | int) -> Run:
-        """A run by its name, or by its place."""
+        """A run by its name or its place, or by its title where only one has it."""
         if isinstance(name, int):
             return self.runs[name]
         for run in self.runs:
             if run.name == name:
                 return run
+        titled = [run for run in self.runs if run.title == name]
+        if len(titled) == 1:
+            return titled[0]
         known = ", ".join(run.name for run in self.runs[:8]) or "none"
         more = ", …" if len(self.runs) > 8 else ""
         facts = [("runs", known + more)]

@@ -7,14 +7,16 @@ written anew, whole, after every training, so a killed sweep goes on where it wa
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from burnbook.errors import ConfigError
-from burnbook.files import atomic_write, read_whole
+from burnbook.files import atomic_write, printable, read_whole, within_memory
 
 STATE = "sweep.json"
+LONGEST = 64 << 20  # bytes of that file
 
 
 @dataclass
@@ -57,23 +59,52 @@ def save_state(folder: Path, asked: dict[str, Any], trials: list[Trial]) -> None
 def load_state(folder: Path, asked: dict[str, Any], trials: list[Trial]) -> None:
     """Give the trials what an earlier call has found, if it asked for the same."""
     path = folder / STATE
-    if not path.exists():
+    if not os.path.lexists(path):
         return
-    try:
-        tree = json.loads(read_whole(path, ConfigError))
-        before, found = tree["asked"], tree["trials"]
-        known = {row["number"]: row for row in found}
-    except (ValueError, KeyError, TypeError):
-        what = f"{path} is not what a sweep wrote"
-        raise ConfigError("sweep", what, cure="another folder") from None
+    where = f"read {printable(path)}"
+    with within_memory(where, ConfigError):
+        try:
+            tree = json.loads(read_whole(path, ConfigError, most=LONGEST))
+            before, known = _asked(tree), _rows(tree)
+        except ConfigError:
+            raise
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            what = f"{printable(path)} is not what a sweep wrote"
+            raise ConfigError("sweep", what, cure="another folder") from None
     now = json.loads(json.dumps(asked, default=str))
     if before != now:
         differ = [name for name in now if before.get(name) != now[name]]
-        facts = [(n, f"{before.get(n)!r} there, {now[n]!r} asked") for n in differ]
+        facts = [
+            (n, f"{_short(before.get(n))} there, {_short(now[n])} asked")
+            for n in differ
+        ]
         what = f"{folder} holds another sweep"
         raise ConfigError("sweep", what, facts, "another folder")
     for trial in trials:
-        row = known.get(trial.number)
-        if row is not None:
-            trial.scores = {int(k): float(v) for k, v in row["scores"].items()}
-            trial.failure = str(row["failure"])
+        if trial.number in known:
+            trial.scores, trial.failure = known[trial.number]
+
+
+def _asked(tree: Any) -> dict[str, Any]:
+    if not isinstance(tree["asked"], dict):
+        raise TypeError
+    return tree["asked"]
+
+
+def _rows(tree: Any) -> dict[int, tuple[dict[int, float], str]]:
+    """The scores and the failure of each trial, whatever the file holds besides."""
+    found: dict[int, tuple[dict[int, float], str]] = {}
+    for row in tree["trials"]:
+        number, failure = row["number"], row["failure"]
+        if type(number) is not int or not isinstance(failure, str):
+            raise TypeError
+        scores = {int(k): float(v) for k, v in dict(row["scores"]).items()}
+        if any(epoch < 1 for epoch in scores):
+            raise ValueError
+        found[number] = (scores, failure)
+    return found
+
+
+def _short(value: Any) -> str:
+    text = ascii(value)
+    return text if len(text) <= 200 else text[:199] + "…"

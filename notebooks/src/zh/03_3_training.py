@@ -39,7 +39,7 @@ burnbook.seed(0)
 # %% [markdown]
 # ## 先试一试
 #
-# 取一批手写数字，让网络反复地看。每看一遍，优化器就把每个参数沿着梯度的反方向挪动一点。看三十遍，就足以看到损失下降。
+# 取一批手写数字，让网络反复地看。每看一遍，优化器就把每个参数沿着梯度的反方向挪动一点。走三十步，就足以看到损失下降。
 
 # %% tags=["run-me"]
 device = Autodiff(Numpy())
@@ -55,10 +55,10 @@ for _ in range(30):
     grads = GradientsParams.from_grads(loss.backward(), model)
     model = optim.step(1e-3, model, grads)
     losses.append(loss.into_scalar())
-print("损失降到了三分之二以下：", losses[-1] < 2 / 3 * losses[0])
+print(f"损失 {losses[0]:.1f} → {losses[-1]:.1f}")
 
 # %% [markdown]
-# 把循环里的三行再读一遍，从内往外：*前向*得到损失，*反向*得到损失的梯度，*走一步*得到更好的模型。旧的模型没有变，只是 `model` 这个名字换成指向新的模型。
+# 再看一遍循环里的三个步骤：*前向*计算损失，*反向*计算损失的梯度，*走一步*得到更好的模型。旧的模型没有变，只是 `model` 这个名字现在指向新的模型。
 #
 # ## 亲手计算
 #
@@ -84,7 +84,7 @@ loss = cross_entropy.forward(z, targets)
 same([by_hand], loss)
 
 # %% [markdown]
-# `backward()` 返回一个装着梯度的容器，张量到容器里去查自己的那一份。所以两步之间没有什么需要清零。这个损失的梯度形式很简单：概率，在真实类别处减 1，再除以这一批的大小。
+# `backward()` 返回一个装着梯度的容器，张量到容器里去找自己的那一份。所以两步之间没有什么需要清零。这个损失的梯度形式很简单：概率，在真实类别处减 1，再除以批次大小。
 
 # %% tags=["run-me"]
 softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -100,7 +100,7 @@ Lines({"loss": losses}, "同一批图像，看三十遍")
 # %% [markdown]
 # ## 学习器需要什么
 #
-# 要让学习器能训练一个模型，模型还得多两个方法。它们返回一个*项目*（item），各种指标从中算出要显示的东西；对分类来说，它就是损失、输出和目标。
+# 要让学习器能训练一个模型，模型还得多两个方法。它们返回一个*项目*（item），各种指标从中算出要显示的东西；对分类来说，它就是损失、输出和目标（`ClassificationOutput`）。回归预测的是数值而不是类别，用的是 `RegressionOutput`。
 
 
 # %% tags=["run-me"]
@@ -131,11 +131,11 @@ Model.valid_step = valid_step
 model.train_step(batch)
 
 # %% [markdown]
-# 两个步骤只差一个词：`backward`。学习器验证时用的是 `model.valid()`，即去掉了自动微分的同一个模型：那里没有 `backward`，dropout 也是关闭的。因此不可能忘了关掉梯度。
+# 只有训练步骤计算梯度，并把梯度和项目一起放进 `TrainOutput` 返回。学习器验证时用的是 `model.valid()`，即去掉了自动微分的同一个模型：那里没有 `backward`，dropout 也是关闭的。因此不可能忘了关掉梯度。
 #
 # ## 一次训练的配置
 #
-# 一个配置装下决定这次训练的一切，并和结果保存在一起。
+# 一个配置包含一次训练的全部设置，并和结果保存在一起。
 
 
 # %% tags=["run-me"]
@@ -154,7 +154,7 @@ config = config.with_num_workers(2).with_learning_rate(1e-3)
 print(config.num_epochs, "轮，学习率", config.learning_rate)
 
 # %% [markdown]
-# 结果放进一个文件夹，称为*产物目录*（artifact directory）。开始之前先清空它，这样以后里面的东西都属于同一次训练。
+# 结果放进一个文件夹，称为*产物目录*（artifact directory）。开始之前先清空它，这样里面的东西都来自同一次训练。
 
 # %% tags=["run-me"]
 artifacts = Path("artifacts/training")
@@ -167,7 +167,7 @@ print((artifacts / "config.json").read_text()[:60], "…")
 
 
 # %% [markdown]
-# 两个加载器都按种子打乱顺序。用于验证的那个在普通后端上组批，不带梯度。
+# 两个加载器都按种子打乱顺序。用于验证的那个在内层后端上组批，不带梯度。
 
 
 # %% tags=["run-me"]
@@ -184,7 +184,7 @@ len(list(train_loader))
 # %% [markdown]
 # ## 学习器
 #
-# 先说训练和验证各用哪些指标、检查点由哪个记录器保存、训练多少轮；然后是模型、优化器和学习率。学习率不属于优化器，而是在每一步时交给它，所以也可以换成一个学习率调度器。
+# 构建器接收训练和验证各用的指标、保存检查点的记录器、训练的轮数，以及最后要不要总结；`build` 接收模型、优化器和学习率。学习率不属于优化器，而是在每一步时交给它，所以也可以换成一个学习率调度器。
 
 # %% tags=["run-me"]
 learner = (
@@ -204,19 +204,19 @@ learner = (
 )
 
 # %% [markdown]
-# 现在开始训练。`await` 让页面在这段时间里保持响应：曲线在动，Stop（停止）和 Pause（暂停）按钮点了马上有反应。`learner.fit(...)` 做的是同样的事，但要等训练完才理会点击。训练结束后，活动的画面会换成一张静止的图。
+# 现在开始训练。`await` 让页面在这段时间里保持响应：曲线在动，Stop（停止）和 Pause（暂停）按钮点了马上有反应。`learner.fit(...)` 做的是同样的事，但要等训练完才响应点击。
 
 # %% tags=["run-me"]
 trained = await learner.fit_async(train_loader, valid_loader)
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "nbval-ignore-output"]
 history = learner.result.history
 accuracy = [mean for _, mean in history.epochs("Accuracy", "valid")]
-print(len(accuracy), "轮；准确率上升：", accuracy[-1] > accuracy[0])
-print("一百个没见过的数字里认对 85 个以上：", accuracy[-1] > 85)
+print(f"第 1 轮之后，在没见过的数字上的准确率：{accuracy[0]:.0f} %")
+print(f"第 {len(accuracy)} 轮之后：{accuracy[-1]:.0f} %")
 
 # %% [markdown]
-# `trained` 是训练结束时的模型。用一半的位数保存它；对权重来说这绰绰有余，而且这个文件正是 Burn 自己会写出来的那种。
+# `trained` 是训练结束时的模型。用半精度保存它：对权重来说足够了，而且这个文件正是 Burn 自己会写出来的那种。
 
 # %% tags=["run-me"]
 trained.save_file(artifacts / "model", CompactRecorder())
@@ -224,11 +224,11 @@ for path in sorted(artifacts.iterdir()):
     print(path.name)
 
 # %% [markdown]
-# 文件夹里有配置、这次训练的日志、训练和验证各一个存放指标值的文件夹、最近的几个检查点，以及模型。中断了的训练可以用 `LearnerBuilder(…).checkpoint(epoch)` 接着进行。
+# 文件夹里有配置、这次训练的日志、训练和验证各一个存放指标值的文件夹、最近的几个检查点，以及模型。中断了的训练可以用 `LearnerBuilder(…).checkpoint(epoch)` 接着进行。加上 `.summary()`，学习器会像书中那样，在结束时打印一张表，列出最好和最差的轮次。
 #
 # ## 查看历史
 #
-# 一次训练的数字就是给人看的。`history` 以列表给出它们；画成 plotly 图，就可以放大，可以逐点读数。
+# `history` 以列表给出一次训练的数字；画成 plotly 图，就可以放大，可以逐点读数。
 
 # %% tags=["run-me"]
 from burnbook_widgets import history_figure
@@ -244,7 +244,7 @@ peek(ClassificationOutput)
 # %% [markdown]
 # ## 哪里会出错
 #
-# 没有自动微分，就没有谁记得损失是怎样算出来的。错误信息会告诉你该怎么办。
+# 没有自动微分，损失的计算过程就没有记录。错误信息会告诉你该怎么办。
 
 # %% tags=["raises-exception"]
 plain = Numpy()
@@ -253,6 +253,8 @@ numbers = Tensor[1].from_floats([1.0, 2.0], plain)
 
 # %% [markdown]
 # ## 练习
+#
+# [答案](#答案)在本页末尾，请先自己动手。
 
 # %% tags=["exercise"]
 # 练习 3.3.1：如果模型认为十个类别的可能性完全相同，损失是多少？
@@ -297,12 +299,12 @@ check("3.3.4", answer)
 #
 # <details><summary>为什么要在模型没有训练过的图像上验证？</summary>
 #
-# 模型可以把训练图像背下来。只有新的图像才能看出它是否学会了认字。
+# 模型可以把训练图像背下来（*过拟合*）。只有新的图像才能看出它是否学会了认字。
 # </details>
 #
 # <details><summary>调用 <code>backward()</code> 之后，梯度在哪里？</summary>
 #
-# 在它返回的容器里。张量自己不带梯度，所以也不会有梯度残留下来。
+# 在它返回的容器里。张量自己不保存梯度，所以也不会有梯度残留下来。
 # </details>
 #
 # <details><summary>训练准确率比验证准确率低。为什么？</summary>
@@ -316,9 +318,14 @@ check("3.3.4", answer)
 # 在 Rust 里，可以用好几个 `impl` 块给同一个结构体添加方法。在 Python 里，把一个函数赋给类，它就成了类的方法；本章这样做，是为了一次只介绍一个方法。在正式的项目里，请把它们写在类里面，就像 `burnbook/examples/guide/model.py` 和 `training.py` 那样。
 # </details>
 #
+# <details><summary><b>🐍 Python 说明：一个步骤接受哪些类型</b></summary>
+#
+# 在 Rust 里，编译器要求 `train_step` 的输出能够转换成每个指标的输入。在这里，由指标在构建学习器时或处理第一批数据时去询问项目；如果不行，错误信息会指出是哪个指标、它需要什么类型。
+# </details>
+#
 # <details><summary><b>🐍 Python 说明：await</b></summary>
 #
-# 一个单元格要运行到底，页面才能回应点击。遇到 `await`，它就让到一边，训练在另一个线程里继续进行，等有了结果再回来。
+# 一个单元格要运行到底，页面才能响应点击。遇到 `await`，它就暂停，训练在另一个线程里继续进行，有了结果再接着运行。
 # </details>
 
 # %% [markdown]
@@ -334,16 +341,16 @@ check("3.3.4", answer)
 # | 0.19 | `fit` 给出一个结果，模型在其中 |
 # | 0.20 起 | `SupervisedTraining::new(dir, train, valid)….launch(learner)` |
 #
-# 每个版本都完整地、可以运行地放在[单独的一页](../03_3_training_versions.ipynb)上（英文）；它们给出的数字逐位相同。
+# [单独的一页](../03_3_training_versions.ipynb)（英文）上有每个版本的完整代码，都可以运行；它们给出的数字逐位相同。
 # </details>
 
 # %% [markdown] tags=["summary"]
 # ## 小结
 #
-# - 前向得到损失，反向得到梯度，走一步得到更好的模型。
+# - 前向计算损失，反向计算梯度，走一步得到更好的模型。
 # - `train_step` 和 `valid_step` 告诉学习器怎样处理一批数据。
 # - 学习器再添上曲线、日志、检查点、续训，以及干净的停止。
-# - 和结果保存在一起的配置，说明结果是怎么来的。
+# - 和结果保存在一起的配置，说明结果是怎样得到的。
 # - 这里和书里一样，用测试集来验证；实际工作中要另留第三个数据集。
 #
 # **代码在哪里。** `burnbook/examples/guide/training.py` 和 `burnbook/train/output.py`。

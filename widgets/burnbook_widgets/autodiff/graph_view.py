@@ -11,6 +11,7 @@ Nothing is used up: `loss.backward()` is as before.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from html import escape
 from types import FrameType
 from typing import Any
@@ -23,15 +24,18 @@ import traitlets
 from burnbook.errors import ConfigError
 from burnbook.module import Module
 from burnbook.tensor import Tensor
+from burnbook_widgets.autodiff.groups import Group, around, at_first, group, visible
+from burnbook_widgets.autodiff.keeping import Keeping
 from burnbook_widgets.autodiff.layout import HEIGHT, WIDTH, lay_out
-from burnbook_widgets.autodiff.parts import KINDS, Part, brief, read
+from burnbook_widgets.autodiff.parts import KINDS, Part, brief, read, tensors_in
 from burnbook_widgets.autodiff.rules import rules_of, sentence
-from burnbook_widgets.autodiff.still import picture
+from burnbook_widgets.autodiff.still import ROOM, picture
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.view import View, row, table
 
 LONGEST = 1200  # letters of a value in the facts
 STILL = 60  # rows of the still table
+MOST_BOXES = 400  # in one picture
 
 
 class GraphPanel(anywidget.AnyWidget):
@@ -58,6 +62,11 @@ class GraphView(View):
     which `backward()` visits the steps. Every control has a twin: `forward`, `back`,
     `start`, `end`, `step`, `chosen`; `steps` says how many there are.
 
+    Steps of one module (`net.blocks.0`) form a group, which a large graph shows closed,
+    as one box with the value of its last step: `groups`, `unfold`, `fold`.
+
+    loss: a tensor, or a function that computes it (`GraphView(lambda: (x + 1).sum())`);
+    then also values are known that the tape does not keep.
     named: tensors and modules under the names to show; without, the variables where
     the view is made.
 
@@ -71,13 +80,21 @@ class GraphView(View):
         [6.0]
     """
 
-    def __init__(self, loss: Tensor, **named: Any):
+    def __init__(self, loss: Tensor | Callable[[], Tensor], **named: Any):
         super().__init__()
-        found = read(loss, named or _variables(sys._getframe(1)))
+        around_it = named or _variables(sys._getframe(1))
+        keeping = Keeping()
+        if callable(loss):
+            held = (tensor for _, tensor in tensors_in(around_it))
+            loss = keeping.compute(loss, held)
+        found = read(loss, around_it, keeping)
         self.parts = found.parts
         self._edges = found.edges
         self._forward, self._back = found.forward, found.back
-        self._layout = lay_out(len(self.parts), self._edges)
+        self._whole = group(self.parts)
+        self._names = {found.name: found for found in self._whole.groups()}
+        self._opened = at_first(self._whole)
+        self._arrange()
         self._step = self.steps
         self._chosen = len(self.parts) - 1
         self.open()
@@ -130,7 +147,11 @@ class GraphView(View):
 
     @chosen.setter
     def chosen(self, part: int | str) -> None:
-        self._chosen = self._find(part)
+        number = self._find(part)
+        closed = [n for n in around(self._whole, number) if n not in self._opened]
+        self._chosen = number
+        if closed:
+            self._open(self._opened | set(closed))
         self._show()
 
     def value(self, part: int | str) -> np.ndarray | None:
@@ -151,6 +172,93 @@ class GraphView(View):
         if not 0 <= part < len(self.parts):
             raise ConfigError("GraphView", f"there is no part {part}")
         return int(part)
+
+    # ── groups ──────────────────────────────────────────────────────────────
+
+    @property
+    def groups(self) -> list[str]:
+        """The names of all groups, each before those that it holds."""
+        return list(self._names)
+
+    @property
+    def unfolded(self) -> list[str]:
+        """The groups that are open, those inside of a closed one as well."""
+        return [name for name in self._names if name in self._opened]
+
+    def unfold(self, *names: str) -> None:
+        """Open groups, and those around them; without a name all of them."""
+        opened = set(self._opened)
+        for name in names or self._names:
+            first = self._known_group(name).parts()[0]
+            holds = around(self._whole, first)
+            opened.update(holds[: holds.index(name) + 1])
+        self._open(opened)
+
+    def fold(self, *names: str) -> None:
+        """Close groups; without a name all of them."""
+        gone = {self._known_group(name).name for name in names or self._names}
+        self._open(self._opened - gone)
+
+    def _known_group(self, name: str) -> Group:
+        if name not in self._names:
+            what, known = f"there is no group {name!r}", ", ".join(self.groups[:20])
+            raise ConfigError("GraphView", what, [("known", known or "none")])
+        return self._names[name]
+
+    def _open(self, opened: set[str]) -> None:
+        count = len(visible(self._whole, opened))
+        if count > MOST_BOXES:
+            what = f"{count:,} boxes cannot be told apart"
+            cure = f"fewer open groups, for up to {MOST_BOXES} boxes"
+            raise ConfigError("GraphView", what, cure=cure)
+        self._opened = opened
+        self._arrange()
+        if self.panel is not None:
+            self.panel.scene = self._scene()
+        self._show()
+
+    def _arrange(self) -> None:
+        """Which boxes there are, the parts in each, the lines between them."""
+        boxes = visible(self._whole, self._opened)
+        if not any(isinstance(box, Group) for box in boxes):
+            boxes = [*range(len(self.parts))]
+        self._boxes = boxes
+        self._held = [b.parts() if isinstance(b, Group) else [b] for b in boxes]
+        self._box_of = {n: i for i, held in enumerate(self._held) for n in held}
+        box = self._box_of
+        between = [(box[a], box[b]) for a, b in self._edges]
+        if boxes != [*range(len(self.parts))]:
+            between = list(dict.fromkeys(pair for pair in between))
+        self._lines = [(a, b) for a, b in between if a != b]
+        self._layout = lay_out(len(boxes), self._lines)
+
+    def _seen_boxes(self) -> list[int]:
+        """As `_seen`, for boxes: a closed group has what all its steps have."""
+        seen = self._seen()
+        found: list[int] = []
+        for held in self._held:
+            ops = [seen[n] for n in held if self.parts[n].kind == "op"]
+            flowing = [seen[n] for n in held if self.parts[n].gradient is not None]
+            whole = len(held) > 1 and flowing and min(flowing) == 2
+            found.append(2 if whole else min(min(ops, default=seen[held[0]]), 2))
+            if len(held) > 1 and found[-1] == 2 and not whole:
+                found[-1] = 1
+        return found
+
+    def _shown(self) -> list[tuple[str, str, str, str, str]]:
+        """Of each box its kind, label, shape, value and gradient."""
+        found: list[tuple[str, str, str, str, str]] = []
+        for box, held in zip(self._boxes, self._held, strict=True):
+            ops = [n for n in held if self.parts[n].kind == "op"]
+            part = self.parts[(ops or held)[-1]]
+            size = part.size
+            if isinstance(box, Group):
+                size = f"{_count(len(ops), 'op')} → {part.size}"
+            label = box.name if isinstance(box, Group) else part.label
+            kind = "group" if isinstance(box, Group) else part.kind
+            value, gradient = brief(part.value, ROOM), brief(part.gradient, ROOM - 12)
+            found.append((kind, label, size, value, gradient))
+        return found
 
     # ── what is known at a step ─────────────────────────────────────────────
 
@@ -262,29 +370,43 @@ class GraphView(View):
         what = message.get("do")
         if what == "choose":
             self.chosen = message.get("part", -1)
+        elif what == "unfold":
+            self._chosen = self._last_of(message.get("group", ""))
+            self.unfold(message["group"])
+        elif what == "fold":
+            self.fold(*([message["group"]] if message.get("group") else []))
+        elif what == "unfold all":
+            self.unfold()
         elif what in acts:
             acts[what]()
 
     def _scene(self) -> dict[str, Any]:
-        """Where things are, and the texts on them; it never changes."""
+        """Where things are, and the texts on them, until groups open or close."""
         place = self._layout
         shown = [
-            [
-                *(part.kind, part.label, part.size),
-                *(brief(part.value), brief(part.gradient), round(x), round(y)),
-            ]
-            for part, (x, y) in zip(self.parts, place.middles, strict=True)
+            [*texts, round(x), round(y), box.name if isinstance(box, Group) else box]
+            for texts, (x, y), box in zip(
+                self._shown(), place.middles, self._boxes, strict=True
+            )
         ]
         lines = [
             [*ends, [round(number) for point in points for number in point]]
-            for ends, points in zip(self._edges, place.lines, strict=True)
+            for ends, points in zip(self._lines, place.lines, strict=True)
         ]
         return {
             "size": [place.width, place.height],
             "box": [WIDTH, HEIGHT],
             "parts": shown,
             "lines": lines,
+            "open": self.unfolded,
+            "groups": len(self._names),
         }
+
+    def _last_of(self, name: str) -> int:
+        """The part whose value a closed group shows."""
+        held = self._known_group(name).parts()
+        ops = [n for n in held if self.parts[n].kind == "op"]
+        return (ops or held)[-1]
 
     def _show(self) -> None:
         if self.panel is None:
@@ -295,24 +417,21 @@ class GraphView(View):
         self.forward_control.disabled = self.end_control.disabled = last
         with self.panel.hold_sync():
             self.panel.stage = {
-                "seen": self._seen(),
-                "now": self._now(),
+                "seen": self._seen_boxes(),
+                "now": self._box_of.get(self._now(), -1),
                 "back": self._step > len(self._forward),
                 "caption": self.caption(),
             }
-            self.panel.chosen = self._chosen
+            self.panel.chosen = self._box_of[self._chosen]
             self.panel.facts = self.facts()
 
     # ── still ───────────────────────────────────────────────────────────────
 
     def still(self) -> str:
         """The graph at this step as a drawing, and a table of its parts."""
-        seen, now = self._seen(), self._now()
-        shown = [
-            (part.kind, part.label, part.size, brief(part.value), brief(part.gradient))
-            for part in self.parts
-        ]
-        drawing = picture(shown, seen, now, self._edges, self._layout, repr(self))
+        seen, now = self._seen(), self._box_of.get(self._now(), -1)
+        texts, known = self._shown(), self._seen_boxes()
+        drawing = picture(texts, known, now, self._lines, self._layout, repr(self))
         columns = ["part", "shape", "value", "gradient"]
         rows = [
             [

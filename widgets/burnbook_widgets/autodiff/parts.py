@@ -18,8 +18,9 @@ from burnbook.errors import BurnbookError, GraphError
 from burnbook.module import Module
 from burnbook.op import OPS
 from burnbook.tensor import Tensor, apply
+from burnbook_widgets.autodiff.keeping import Keeping, Kept
 
-MOST = 200  # parts of a graph that can be looked at
+MOST = 5000  # steps of a graph that can be looked at
 KINDS = {
     "op": "op",
     "leaf": "asks for its gradient",
@@ -99,17 +100,21 @@ class Parts:
         return [(came, i) for i, part in parts for _, came in part.inputs]
 
 
-def read(loss: Tensor, named: Mapping[str, Any]) -> Parts:
-    """The parts of the graph behind a tensor; `named` are tensors and modules."""
+def read(
+    loss: Tensor, named: Mapping[str, Any], keeping: Keeping | None = None
+) -> Parts:
+    """The parts of the graph behind a tensor; `named` are tensors and modules.
+
+    keeping: values that were written down while it was computed.
+    """
     graph = loss.graph()
     if len(graph) > MOST:
         raise GraphError(
             "GraphView",
-            f"the graph has {len(graph):,} steps, and more than {MOST} "
-            "cannot be told apart",
+            f"the graph has {len(graph):,} steps, more than {MOST:,} are too many",
             cure="the graph of one layer, or print(loss.graph())",
         )
-    found = _Reader(graph, loss, named)
+    found = _Reader(graph, loss, named, keeping.of(graph) if keeping else {})
     found.collect()
     found.compute_again()
     _count_nameless(found.parts)
@@ -124,14 +129,17 @@ def read(loss: Tensor, named: Mapping[str, Any]) -> Parts:
 class _Reader:
     """Reads one graph into parts."""
 
-    def __init__(self, graph: Graph, loss: Tensor, named: Mapping[str, Any]):
+    def __init__(
+        self, graph: Graph, loss: Tensor, named: Mapping[str, Any], kept: Kept
+    ):
         self.graph = graph
+        self._kept = kept
         self.parts: list[Part] = []
         self._number: dict[GraphNode, int] = {}
         self._data: dict[Any, int] = {}
         self._known: dict[GraphNode, tuple[str, np.ndarray]] = {}
         self._names: dict[Any, str] = {}
-        for name, tensor in _tensors_in(named):
+        for name, tensor in tensors_in(named):
             step = step_of(tensor)
             array = np.asarray(tensor)
             if step is not None:
@@ -146,7 +154,10 @@ class _Reader:
         """Every step from the oldest to the newest, each after its inputs."""
         for step in reversed(list(self.graph)):
             part = Part("leaf" if step.op is None else "op", step, shape=step.shape)
-            for name, value, came in _inputs_of(step):
+            _, given = self._kept.get(step, (None, ()))
+            for place, (name, value, came) in enumerate(_inputs_of(step)):
+                if value is None and place < len(given):
+                    value = given[place]
                 self._join(part, name, value, came)
             name, array = self._known.get(step, ("", None))
             part.name = name
@@ -155,6 +166,8 @@ class _Reader:
             elif "out" in step.kept:
                 part.value = as_array(step["out"])
                 part.origin = f"the tape keeps it: the rules of {step.name} ask for it"
+            elif step in self._kept:
+                part.value, part.origin = self._kept[step][0], WRITTEN
             self._number[step] = len(self.parts)
             self.parts.append(part)
 
@@ -170,7 +183,11 @@ class _Reader:
                 source.origin = f"the tape keeps it: {step.name} asks for its {name}"
             part.inputs.append((name, number))
         elif array is not None:
-            part.inputs.append((name, self._constant(array, step.name, name)))
+            kept = name in step.kept or name.partition("[")[0] in step.kept
+            number = self._constant(array, step.name, name)
+            if not kept:
+                self.parts[number].origin = WRITTEN
+            part.inputs.append((name, number))
         elif name in getattr(step.op, "optional", ()):
             part.whole = False  # it may have been left out, or not be kept
         else:
@@ -231,7 +248,11 @@ def _count_nameless(parts: list[Part]) -> None:
             part.turn = turn if len(several) > 1 else 0
 
 
-FORGOTTEN = "not kept: no rule on the way back asks for it"
+WRITTEN = "written down as it ran"
+FORGOTTEN = (
+    "not kept: no rule on the way back asks for it; "
+    "GraphView(lambda: …) around the computation shows it"
+)
 
 
 def _inputs_of(step: GraphNode) -> Iterator[tuple[str, Any, GraphNode | None]]:
@@ -249,7 +270,7 @@ def _inputs_of(step: GraphNode) -> Iterator[tuple[str, Any, GraphNode | None]]:
         yield name, held, source
 
 
-def _tensors_in(named: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+def tensors_in(named: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a mapping, those of modules under "model.linear.weight"."""
     for name, thing in named.items():
         if isinstance(thing, Tensor):
@@ -276,13 +297,55 @@ def as_array(value: Any) -> np.ndarray | None:
     return np.asarray(value) if plain else None
 
 
-def brief(array: np.ndarray | None) -> str:
-    """A few of the numbers: "0.5 −0.25 1 …"."""
+def brief(array: np.ndarray | None, room: float = 1e9, size: float = 11.0) -> str:
+    """A few of the numbers, never a part of one: "0.5 −0.25 1 …".
+
+    room: the pixels that there are, for letters of a size.
+    """
     if array is None:
         return ""
     flat = array.ravel()
-    text = " ".join(_figure(number) for number in flat[:3].tolist())
-    return f"{text} …" if flat.size > 3 else text
+    if flat.size == 1:  # alone, a number has room for its digits
+        number = flat.tolist()[0]
+        exact = f"{number:.6g}".replace("-", "−")
+        if type(number) is float and text_width(exact, size) <= room:
+            return exact
+    figures = [_figure(number) for number in flat[:3].tolist()]
+    for count in range(len(figures), 0, -1):
+        text = " ".join(figures[:count]) + (" …" if count < flat.size else "")
+        if text_width(text, size) <= room:
+            return text
+    return " ".join(figures[:1])
+
+
+NARROW, BROAD = set(" .,:;'|!()[]{}ijltfrI1-/"), set("mwMW@%…→∂")
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """About how many pixels a text takes, rather too many than too few.
+
+    Example:
+        >>> text_width("will", 10.0) < text_width("mamma", 10.0)
+        True
+    """
+    wide = sum(
+        0.36 if c in NARROW else 1.0 if c in BROAD else 0.74 if c.isupper() else 0.67
+        for c in text
+    )
+    return wide * size * (1.08 if bold else 1.0)
+
+
+def fitted(text: str, room: float, size: float, bold: bool = False) -> str:
+    """A text with as much as there is room for; of a path the end says the most."""
+    if text_width(text, size, bold) <= room:
+        return text
+    path = "." in text and " " not in text
+    while len(text) > 1:
+        text = text[1:] if path else text[:-1]
+        cut = f"…{text}" if path else f"{text}…"
+        if text_width(cut, size, bold) <= room:
+            return cut
+    return "…"
 
 
 def _figure(number: Any) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from burnbook_widgets.autodiff.layout import HEIGHT, WIDTH, Edge, Layout, Point
+from burnbook_widgets.autodiff.parts import fitted
 from burnbook_widgets.drawing import Area, Drawing, Line, Words
 
-LETTERS = 19  # of a text in a box
+ROOM = WIDTH - 12  # for a text in a box
 DASHES: dict[str, tuple[float, ...]] = {
     "op": (),
     "leaf": (),
     "data": (5.0, 3.0),
     "lost": (2.0, 3.0),
+    "group": (),
 }
 Shown = tuple[str, str, str, str, str]  # kind, label, shape, value, gradient
 
@@ -56,30 +58,25 @@ def _box(sheet: Drawing, part: Shown, seen: int, middle: Point, now: bool) -> No
         y + HEIGHT / 2,
     )
     corners = ((left, top), (right, top), (right, bottom), (left, bottom))
-    role = "ink" if kind in ("op", "leaf") else "quiet"
+    role = "ink" if kind in ("op", "leaf", "group") else "quiet"
     if kind == "leaf":
         sheet.add(Area(corners, "train", 0.12))
+    if kind == "group":  # a sheet behind, as there is more below
+        behind = ((left + 5, top), (left + 5, top - 5), (right + 5, top - 5))
+        behind += ((right + 5, bottom - 5), (right, bottom - 5))
+        sheet.add(Line(behind, "ink", 1.0))
     outline = (*corners, corners[0])
     sheet.add(Line(outline, role, 2.5 if now else 1.0, 1.0, DASHES[kind]))
-    sheet.add(Words((x, top + 17), head(label), anchor="middle", bold=True))
+    title = fitted(label, ROOM, 12.0, True)
+    sheet.add(Words((x, top + 17), title, anchor="middle", bold=True))
     small = 11.0
-    sheet.add(Words((x, top + 33), _cut(shape or "not kept"), "ink", small, "middle"))
-    if seen:
-        shown = value or "value not kept"
-        tone = "train" if value else "ink"
-        if kind != "lost":
-            sheet.add(Words((x, top + 49), _cut(shown), tone, small, "middle"))
+
+    def write(down: float, text: str, tone: str = "ink") -> None:
+        short = fitted(text, ROOM, small)
+        sheet.add(Words((x, top + down), short, tone, small, "middle"))
+
+    write(33, shape or "not kept")
+    if seen and kind != "lost":
+        write(49, value or "value not kept", "train" if value else "ink")
     if seen == 2:
-        text = _cut(f"∂ {gradient}")
-        sheet.add(Words((x, top + 65), text, "ink", small, "middle"))
-
-
-def head(label: str, most: int = 17) -> str:
-    """A label as long as a box; of a path the end says the most."""
-    if len(label) <= most:
-        return label
-    return f"…{label[1 - most :]}" if "." in label else _cut(label, most)
-
-
-def _cut(text: str, most: int = LETTERS) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+        write(65, f"∂ {gradient}")

@@ -12,57 +12,71 @@ import numpy as np
 
 from burnbook import record
 from burnbook.config import Config, ConfigEnum
-from burnbook.data import Dataset, MapperDataset, MnistItem
+from burnbook.data import Dataset, Mapper, MapperDataset, MnistItem
 from burnbook.nn import LinearConfig
 from burnbook.prelude import Numpy
-from burnbook_widgets.chapters.answers import Holds, Value
+from burnbook_widgets.chapters.answers import (
+    FUNCTION,
+    Holds,
+    Kind,
+    Value,
+    a_class,
+    an,
+    compare,
+    described,
+)
 
 
 def stack_config(kind: Any) -> str | None:
     """Ask for width, depth = 2, and no depth below 1."""
-    if not (isinstance(kind, type) and issubclass(kind, Config)):
-        return "it should be a class of configs"
     make: Any = kind
+    if list(make.__annotations__) != ["width", "depth"]:
+        return "its fields should be width and depth, in this order"
     tree = json.loads(make(8).to_json())
     if tree != {"width": 8, "depth": 2}:
-        return f"with width 8 it holds {tree}"
-    make(8).with_depth(1)
+        return f"with width 8 it holds {tree}, and its depth should be 2"
+    _ = make(8).with_depth(1)
     for depth in (0, -1):
         try:
-            make(8).with_depth(depth)
+            _ = make(8).with_depth(depth)
         except ValueError:
             continue
-        return f"a depth of {depth} passes"
+        return f"a depth of {depth} passes: validate should raise"
     return None
 
 
 def label_choice(kind: Any) -> str | None:
     """Ask for Off, Smooth with a number, Mix with two names."""
-    if not (isinstance(kind, type) and issubclass(kind, ConfigEnum)):
-        return "it should be a class of choices"
     holder: Any = type("Holder", (Config,), {"__annotations__": {"labels": kind}})
+    for name in ("Off", "Smooth", "Mix"):
+        if not hasattr(kind, name):
+            return f"it has no choice {name}"
     for part in ("Off", {"Smooth": 0.1}, {"Mix": {"alpha": 0.2, "classes": 10}}):
         text = json.dumps({"labels": part})
         if json.loads(holder.from_json(text).to_json()) != json.loads(text):
-            return f"{part} comes back as another JSON"
+            return f"{json.dumps(part)} is read, and comes back as another JSON"
     return None
 
 
 def six_runs(configs: Any) -> str | None:
     """Ask for three rates and two sizes, rate by rate."""
     rates = [rate for rate in (1e-2, 1e-3, 1e-4) for _ in range(2)]
+    if strange := [c for c in configs if not isinstance(c, Config)]:
+        return f"it holds {described(strange[0])}, and should hold configs"
     found = [(config.learning_rate, tuple(config.sizes)) for config in configs]
     right = list(zip(rates, [(28, 28), (32, 32)] * 3, strict=True))
     if len(found) != 6:
         return f"there are {len(found)}, and should be 6"
+    if found != right and sorted(found) == sorted(right):
+        return "the right six in another order: both sizes of a rate, then the next"
     wrong = [i for i in range(6) if found[i] != right[i]]
-    return f"number {wrong[0]} has {found[wrong[0]]}" if wrong else None
+    if not wrong:
+        return None
+    return f"number {wrong[0]} (counted from 0) has {found[wrong[0]]}"
 
 
 def lasting_recorder(recorder: Any) -> str | None:
     """Ask for names, a checksum, and at least 32 bits."""
-    if not isinstance(recorder, record.Recorder):
-        return "it is not a recorder"
     if isinstance(recorder, record.BinFileRecorder):
         return "its files have no names"
     if not recorder.extension.endswith(".gz"):
@@ -83,17 +97,23 @@ def conversion(convert: Any) -> str | None:
             return "there is no new file beside the first"
         if target.load(wanted) != tree:
             return "the new file holds another record"
-        return None if Path(str(made)) == wanted else "it returns something else"
+        if Path(str(made)) == wanted:
+            return None
+        return f"the file is right; return its path, not {described(made)}"
 
 
 def renaming(rename: Any) -> str | None:
     """Ask for the same tree with one part under another name."""
     tree = {"body": {"weight": 1}, "fc": {"body": 2}}
     found = rename(tree, "body", "trunk")
-    if found is ... or found is None:
-        return "it returns nothing yet"
+    if not isinstance(found, dict):
+        return f"it returns {described(found)}, and should return a dict"
+    if found == tree and "body" in tree:
+        return "it returns the record as it was"
     if found != {"trunk": {"weight": 1}, "fc": {"body": 2}}:
-        return f"it returns {found}"
+        if found.get("fc") == {"trunk": 2}:
+            return "it also renames what is inside a part; leave the parts alone"
+        return f"of {tree} it makes {found}"
     return None if "body" in tree else "the record that was given has changed"
 
 
@@ -104,9 +124,9 @@ def revival(revive: Any) -> str | None:
     data = record.BinBytesRecorder().record(layer.into_record())
     made = revive(data, config, Numpy())
     if not hasattr(made, "weight"):
-        return "it returns no layer yet"
+        return f"it returns {described(made)}, and should return a model"
     right = np.array_equal(made.weight.val(), layer.weight.val())
-    return None if right else "its weights are others"
+    return None if right else "its weights are new ones, not those of the bytes"
 
 
 def two_files(keep: Any) -> str | None:
@@ -123,7 +143,9 @@ def two_files(keep: Any) -> str | None:
             return "config.json holds another config"
         made = record.describe(folder / "model.mpk")
         wanted = record.HalfPrecisionSettings.__name__
-        return None if made.metadata.settings == wanted else "it has another precision"
+        if made.metadata.settings == wanted:
+            return None
+        return "model.mpk is not in half precision"
 
 
 def careful_loading(load: Any) -> str | None:
@@ -143,20 +165,26 @@ def careful_loading(load: Any) -> str | None:
 
 def differences(dataset: Any) -> str | None:
     """Ask for the steps between 3, 5, 4 and 9, made when they are asked for."""
-    if not isinstance(dataset, Dataset):
-        return "it is not a dataset"
     found = [dataset.get(i) for i in range(len(dataset))]
-    if found != [2, -1, 5]:
-        return f"it holds {found}"
+    slips = [
+        ([-2, 1, -5], "each is the earlier number less the later one"),
+        ([8, 9, 13], "those are sums"),
+    ]
+    if trouble := compare([2, -1, 5], found, slips):
+        return f"what it holds: {trouble}"
     lazy = isinstance(dataset, MapperDataset)
     return None if lazy else "nothing in it maps"
 
 
 def two_parts(parts: Any) -> str | None:
     """Ask for 70 and 30 of 0 … 99, mixed, each number once."""
+    if strange := [part for part in parts if not isinstance(part, Dataset)]:
+        return f"one of the two is {described(strange[0])}, and should be a dataset"
     sizes = [len(part) for part in parts]
+    if sizes == [30, 70]:
+        return "the right lengths in another order: first 70, then 30"
     if sizes != [70, 30]:
-        return f"their lengths are {sizes}"
+        return f"their lengths are {sizes}, and should be [70, 30]"
     one, other = (list(part) for part in parts)
     if sorted(one + other) != list(range(100)):
         return "some numbers are missing, or come twice"
@@ -168,30 +196,93 @@ def mirroring(mapper: Any) -> str | None:
     image = np.arange(784, dtype=np.float32).reshape(28, 28)
     made = mapper.map(MnistItem(image, 3))
     if not hasattr(made, "image"):
-        return "it returns no item yet"
+        return f"map returns {described(made)}, and should return a MnistItem"
     if made.label != 3:
-        return "its label is another"
-    return None if np.array_equal(made.image, image[:, ::-1]) else "not that image"
+        return "the label changed; it should stay"
+    if trouble := compare(image[:, ::-1], made.image):
+        upside_down = np.array_equal(made.image, image[::-1])
+        told = "top became bottom" if upside_down else trouble
+        return f"the image: {told}"
+    return None
+
+
+PAIR = Kind(
+    "two datasets, as (one, other)",
+    lambda thing: isinstance(thing, (tuple, list)) and len(thing) == 2,
+)
+CONFIGS = an(list, tuple, called="a list of configs")
 
 
 KEEPING: dict[str, Value | Holds] = {
     "4.9.1": Value(
         lambda: ["d_model", "bias", "note", "dropout"],
         "first what must be given, then options, then defaults",
+        [
+            (["dropout", "d_model", "note", "bias"], "that is the order of the fields"),
+            (["d_model", "bias", "dropout", "note"], "options come before defaults"),
+        ],
     ),
-    "4.9.2": Holds(stack_config, "width: int, depth: int = 2, and a method validate"),
-    "4.9.3": Holds(label_choice, "unit(), holding(float), holding(name=type, …)"),
-    "4.9.4": Holds(six_runs, "run.with_learning_rate(…).with_sizes(…), two loops"),
-    "4.10.1": Value(lambda: 200_960, "two bytes per element, of weights and biases"),
-    "4.10.2": Holds(lasting_recorder, "names, gzip, full precision"),
-    "4.10.3": Holds(conversion, "source.load(path), then target.record(…, path)"),
-    "4.10.4": Holds(renaming, "a dict with one key exchanged; leave the parts alone"),
-    "4.11.1": Value(lambda: 8_737, "n items have n − size + 1 windows"),
-    "4.11.2": Holds(differences, "windows of two, then a mapper"),
-    "4.11.3": Holds(two_parts, "shuffle first, then two views"),
-    "4.11.4": Holds(mirroring, "image[:, ::-1]"),
-    "6.1": Value(lambda: "model.mpk.gz", "what is behind the last dot is replaced"),
-    "6.2": Holds(revival, "BinBytesRecorder(…).load, config.init, load_record"),
-    "6.3": Holds(two_files, "config.save, model.save_file; which recorder is compact?"),
-    "6.4": Holds(careful_loading, "try, and except RecordError"),
+    "4.9.2": Holds(
+        a_class(Config, "a class of configs"),
+        stack_config,
+        "width: int, depth: int = 2, and a method validate",
+    ),
+    "4.9.3": Holds(
+        a_class(ConfigEnum, "a class of choices"),
+        label_choice,
+        "unit(), holding(float), holding(name=type, …)",
+    ),
+    "4.9.4": Holds(
+        CONFIGS, six_runs, "run.with_learning_rate(…).with_sizes(…), two loops"
+    ),
+    "4.10.1": Value(
+        lambda: 200_960,
+        "two bytes per element, of weights and biases",
+        [
+            (401_920, "an element of half precision has two bytes"),
+            (200_704, "the biases are missing"),
+            (100_480, "those are the elements; each has two bytes"),
+        ],
+    ),
+    "4.10.2": Holds(
+        an(record.Recorder, called="a recorder"),
+        lasting_recorder,
+        "names, gzip, full precision",
+    ),
+    "4.10.3": Holds(
+        FUNCTION, conversion, "source.load(path), then target.record(…, path)"
+    ),
+    "4.10.4": Holds(
+        FUNCTION, renaming, "a dict with one key exchanged; leave the parts alone"
+    ),
+    "4.11.1": Value(
+        lambda: 8_737,
+        "n items have n − size + 1 windows",
+        [
+            (8_760, "the last windows would reach past the end of the year"),
+            (365, "a window begins at every hour, not at every day"),
+            (8_736, "one more: the last window ends with the year"),
+        ],
+    ),
+    "4.11.2": Holds(
+        an(Dataset, called="a dataset"), differences, "windows of two, then a mapper"
+    ),
+    "4.11.3": Holds(PAIR, two_parts, "shuffle first, then two views"),
+    "4.11.4": Holds(an(Mapper, called="a mapper"), mirroring, "image[:, ::-1]"),
+    "6.1": Value(
+        lambda: "model.v2.mpk.gz",
+        "a version in the name is no extension",
+        [
+            ("model.mpk.gz", "the .v2 is part of the name, and stays"),
+            ("runs/model.v2.mpk.gz", "that is the path; asked is the name"),
+            ("model.v2.mpk", "this recorder compresses"),
+        ],
+    ),
+    "6.2": Holds(
+        FUNCTION, revival, "BinBytesRecorder(…).load, config.init, load_record"
+    ),
+    "6.3": Holds(
+        FUNCTION, two_files, "config.save, model.save_file; which recorder is compact?"
+    ),
+    "6.4": Holds(FUNCTION, careful_loading, "try, and except RecordError"),
 }

@@ -25,10 +25,11 @@ from burnbook_widgets.dataset.cards import (
     facts,
     see,
 )
+from burnbook_widgets.dataset.columns import Columns
 from burnbook_widgets.dataset.controls import Controls, ItemView
-from burnbook_widgets.dataset.items import Seen
+from burnbook_widgets.dataset.items import label_name, parts_of
 from burnbook_widgets.dataset.labels import STEP, Labels, as_dataset, items_at
-from burnbook_widgets.dataset.pixels import Pack, loud
+from burnbook_widgets.dataset.pixels import Pack, loud, sound_uri
 from burnbook_widgets.dataset.scores import Scores
 from burnbook_widgets.dataset.still import still_page
 from burnbook_widgets.view import View
@@ -73,10 +74,11 @@ class DatasetBrowser(View):
         fixed = _is_static() or predictions is not None
         self.labels.read(None if fixed else PATIENCE)
         self.scores = None if predictions is None else Scores(predictions, self.labels)
-        first = (
-            see(items_at(self.dataset, [0])[0]) if len(self.dataset) else Seen("row")
-        )
-        self.kind = first.kind
+        first = items_at(self.dataset, [0])[0] if len(self.dataset) else None
+        self.kind = "row" if first is None else see(first).kind
+        named = first is not None and not isinstance(first, Exception)
+        own = label_name(parts_of(first)) if named and label is None else None
+        self._part: str = label if isinstance(label, str) else own or ""
         self.page_size = page_size or self._usual_size()
         self.views = ["items"]
         if self.scores is not None:
@@ -92,6 +94,10 @@ class DatasetBrowser(View):
         self._searched = 0
         self.widget: ItemView | None = None
         self._controls: Controls | None = None
+        self.columns = Columns(self.dataset)
+        self._sorted: tuple[str, bool] | None = None
+        if self.kind == "row":
+            self.columns.read(None if _is_static() else PATIENCE)
         self._list()
         self.open()
 
@@ -196,9 +202,34 @@ class DatasetBrowser(View):
         self.said = f"{_count(len(self.found), 'item')}."
         self._refresh()
 
+    @property
+    def sorted_by(self) -> tuple[str, bool] | None:
+        """The column that items are sorted by, and whether from high to low."""
+        return self._sorted
+
+    def sort(self, by: str | None = None, descending: bool = False) -> None:
+        """Show items by a column (a part of the items); without, in their own order."""
+        if by is not None:
+            self.columns.read(None if _is_static() else PATIENCE)
+            if by not in self.columns.values:
+                facts = [("columns", ", ".join(self.columns.values) or "none")]
+                raise ConfigError(WHERE, f"there is no column {by!r}", facts)
+        self._sorted = None if by is None else (by, bool(descending))
+        if self._view in ("confusion", "batch"):
+            self._view = "items"
+        self._list()
+        way = "from high to low" if descending else "from low to high"
+        self.said = f"Sorted by {by}, {way}." if by else "In their own order."
+        self._refresh()
+
+    @property
+    def statistics(self) -> dict[str, dict[str, str]]:
+        """Of each column of a table its extremes and mean, or its different values."""
+        return self.columns.statistics(self._part) if self.kind == "row" else {}
+
     def clear(self) -> None:
-        """Show everything again: no filter, no search."""
-        self._words, self._matching = "", None
+        """Show everything again: no filter, no search, in their own order."""
+        self._words, self._matching, self._sorted = "", None, None
         self._narrow(None)
 
     def select(self, index: int | None) -> None:
@@ -212,8 +243,10 @@ class DatasetBrowser(View):
         self.said = "" if index is None else f"Item {index}."
         self._refresh()
 
-    def play(self) -> None:
-        """Let the page play the selected sound, ten seconds of it at most."""
+    def play(self, index: int | None = None) -> None:
+        """Let the page play a sound, ten seconds of it at most; it becomes selected."""
+        if index is not None and index != self.selected:
+            self.select(index)
         item = None if self.selected is None else self.dataset.get(self.selected)
         seen = None if item is None else see(item)
         if seen is None or seen.array is None or not seen.rate:
@@ -248,6 +281,9 @@ class DatasetBrowser(View):
         if self._predicted is not None and self.scores is not None:
             guesses = self.scores.predicted
             found = [i for i in found if guesses[i] == self._predicted]
+        if self._sorted is not None and self._view != "mistakes":
+            wanted = set(found)
+            found = [i for i in self.columns.order(*self._sorted) if i in wanted]
         self.found = list(found)
         self._page = 1
 
@@ -294,16 +330,26 @@ class DatasetBrowser(View):
             case {"do": "cell", "truth": int(truth), "predicted": int(guess)}:
                 self._narrow(truth, guess)
             case {"do": "play"}:
-                self.play()
+                self.play(message.get("item"))
+            case {"do": "sort", "by": str(by)}:
+                self._turn_order(by)
             case {"do": "turn", "by": int(by)}:
                 self.page = min(max(1, self.page + by), self.pages)
             case _:
                 raise ConfigError(WHERE, "the page says what nobody knows")
 
+    def _turn_order(self, by: str) -> None:
+        """A head was pressed: from low to high, from high to low, as they were."""
+        if self._sorted == (by, True):
+            self.sort()
+        else:
+            self.sort(by, descending=self._sorted == (by, False))
+
     def _refresh(self) -> None:
         if self.widget is None or self._controls is None:
             return
         told = self._told()
+        told["detail"].pop("sound", None)  # the page asks for it when it plays
         with self.widget.hold_sync():
             for name, value in told.items():
                 setattr(self.widget, name, value)
@@ -320,6 +366,11 @@ class DatasetBrowser(View):
         elif self._view != "confusion":
             share = PAGE // max(1, self.page_size * (1 + (self.before is not None)))
             page["items"] = self._cards(self.shown, pack, share, 320)
+            page["empty"] = "" if page["items"] else self._why_empty()
+            if self.kind == "row":
+                page["statistics"] = self.statistics
+                page["sorted"] = list(self._sorted or ())
+                page["label"] = self._label_column()
         return {
             "page": page,
             "data": bytes(pack.data),
@@ -329,6 +380,15 @@ class DatasetBrowser(View):
             "large": bytes(large.data),
             "status": self._status(),
         }
+
+    def _why_empty(self) -> str:
+        if not len(self.dataset):
+            return "The dataset is empty: it has no items."
+        return "No item fits. “Show all” takes class and search away."
+
+    def _label_column(self) -> str:
+        """The part of an item that is its label; empty where there is none."""
+        return self._part if self._part in self.columns.values else ""
 
     def _cards(
         self, indices: Sequence[int], pack: Pack, budget: int, most: int
@@ -341,6 +401,8 @@ class DatasetBrowser(View):
             one = card(index, seen, pack, budget, most)
             if most > 1000:
                 one["facts"] = facts(seen)
+                if one.get("sounds") and seen.array is not None:
+                    one["sound"] = sound_uri(seen.array, seen.rate)
             one["label"] = ", ".join(self._names(index, item))
             if older:
                 one["before"] = card(index, see(older[place]), pack, budget, most)
@@ -401,6 +463,11 @@ class DatasetBrowser(View):
             notes.append(f"“{self._words}”")
             if self._searched < total:
                 notes.append(f"searched the first {self._searched:,}")
+        if self._sorted is not None and self._view != "mistakes":
+            way = "high to low" if self._sorted[1] else "low to high"
+            notes.append(f"by {self._sorted[0]}, {way}")
+        if self.kind == "row" and not self.columns.complete:
+            notes.append(f"columns of the first {self.columns.read_count:,} read")
         if self.scores is not None:
             notes.append(f"accuracy {100 * self.scores.accuracy():.2f} %")
         if not self.labels.complete:

@@ -40,6 +40,7 @@ def card(index: int, seen: Seen, pack: Pack, budget: int, most: int) -> dict[str
     made["fields"] = [[key, clip(value, most)] for key, value in fields]
     if seen.array is not None and seen.kind == "sound":
         made["wave"] = pack.wave(seen.array)
+        made["sounds"] = bool(seen.rate)
     elif seen.array is not None:
         share = budget if seen.mask is None else budget // 2
         made["pic"] = pack.picture(seen.array, share)

@@ -10,6 +10,7 @@ import traitlets
 
 from burnbook_widgets.page import script, sheet
 
+SLID = 40  # with more pages a box for their number replaces the slider
 ALL = -1  # what the list of classes holds for all of them: None would show nothing
 
 
@@ -58,6 +59,14 @@ class Controls:
             layout=_layout("230px"),
             style={"description_width": "initial"},
         )
+        self.page_box = ipywidgets.BoundedIntText(
+            value=1,
+            min=1,
+            max=1,
+            description="Page",
+            layout=_layout("150px"),
+            style={"description_width": "initial"},
+        )
         self.label = ipywidgets.Dropdown(
             description="Class",
             layout=_layout("190px"),
@@ -84,7 +93,7 @@ class Controls:
         )
         row = {"flex_flow": "row wrap", "align_items": "center"}
         finders = [self.label, self.words, self.clear]
-        pagers = [self.back, self.page, self.forth]
+        pagers = [self.back, self.page, self.page_box, self.forth]
         first = [self.views] if len(browser.views) > 1 else []
         self.rows = [
             ipywidgets.HBox([*first, self.more], layout=ipywidgets.Layout(**row)),
@@ -104,7 +113,8 @@ class Controls:
         self.clear.on_click(lambda _: act(browser.clear))
         self.more.on_click(lambda _: act(browser.read_all))
         self.view.on_msg(lambda _, message, __: act(browser.heard, message))
-        self._on(self.page, lambda page: setattr(browser, "page", page))
+        for control in (self.page, self.page_box):
+            self._on(control, lambda page: setattr(browser, "page", page))
         self._on(self.views, lambda view: setattr(browser, "view", view))
         self._on(self.words, browser.search)
         self._on(self.label, lambda code: browser._narrow(None if code < 0 else code))
@@ -121,13 +131,18 @@ class Controls:
         browser = self.browser
         self._following = True
         try:
-            self.page.max = browser.pages
-            self.page.value = browser.page
+            many = browser.pages > SLID
+            for control in (self.page, self.page_box):
+                control.max = browser.pages
+                control.value = browser.page
+            self.page.layout.display = "none" if many else ""
+            self.page_box.layout.display = "" if many else "none"
             self.back.disabled = browser.page <= 1
             self.forth.disabled = browser.page >= browser.pages
             if browser.view == "confusion":
                 self.back.disabled = self.forth.disabled = True
             self.page.disabled = self.back.disabled and self.forth.disabled
+            self.page_box.disabled = self.page.disabled
             self.views.value = browser.view
             self.words.value = browser._words
             options = [("all", ALL)]
@@ -138,7 +153,8 @@ class Controls:
             if list(self.label.options) != options:
                 self.label.options = options
             self.label.value = ALL if browser._label is None else browser._label
-            self.clear.disabled = len(browser.found) == len(browser.dataset)
+            whole = len(browser.found) == len(browser.dataset)
+            self.clear.disabled = whole and browser.sorted_by is None
             self.more.layout.display = "none" if browser.labels.complete else ""
             self.label.disabled = not browser.labels.names
         finally:
@@ -148,7 +164,10 @@ class Controls:
         """Close every widget with the layouts and styles that it brought."""
         for button in (self.back, self.forth, self.clear, self.more):
             button._click_handlers.callbacks.clear()
-        for control in (self.page, self.label, self.words, self.views):
+        for control in (
+            *(self.page, self.page_box),
+            *(self.label, self.words, self.views),
+        ):
             control.unobserve_all()
         self.view._msg_callbacks.callbacks.clear()
         rows = [child for row in self.rows for child in row.children]

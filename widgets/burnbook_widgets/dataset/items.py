@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -166,7 +167,7 @@ def brief(value: Any, most: int = 400) -> str:
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return readable(value)
     if isinstance(value, np.ndarray):
         return f"{'×'.join(map(str, value.shape))} {value.dtype}"
     if isinstance(value, bytes):
@@ -174,6 +175,21 @@ def brief(value: Any, most: int = 400) -> str:
     if isinstance(value, list | tuple):
         value = ", ".join(brief(one, 80) for one in value[:ROW])
     return clip(str(value), most)
+
+
+def readable(value: float) -> str:
+    """A number as tables show it, with four digits that count; large ones with six.
+
+    Example:
+        >>> readable(223300.0), readable(0.1 + 0.2), readable(2.5e-7), readable(3)
+        ('223300', '0.3', '2.5e-07', '3')
+    """
+    if isinstance(value, int) or value != value or abs(value) == math.inf:
+        return str(value)
+    rounded = float(f"{value:.{4 if abs(value) < 1e3 else 6}g}")
+    if rounded and not 1e-4 <= abs(rounded) < 1e12:
+        return f"{rounded:g}"
+    return f"{rounded:.9f}".rstrip("0").rstrip(".") or "0"
 
 
 def clip(text: str, most: int) -> str:

@@ -96,7 +96,7 @@ def _cell(count: int, right: bool) -> str:
 def _items(page: Told, data: bytes) -> str:
     items = page["items"]
     if not items:
-        return "<p>No item.</p>"
+        return f"<p>{escape(page.get('empty') or 'No item.')}</p>"
     if page["kind"] == "image":
         cells = [f"<td>{_picture(one, data)}<br>{_caption(one)}</td>" for one in items]
         rows = [cells[at : at + 6] for at in range(0, len(cells), 6)]
@@ -109,7 +109,25 @@ def _items(page: Told, data: bytes) -> str:
         for name in ("item", "label", *_guessed(items), *_content(page), *names)
     )
     body = "".join(_row(one, page, data, names) for one in items)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+    foot = _statistics(page, ["label", *_guessed(items), *_content(page)], names)
+    return (
+        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n"
+        f"{foot}</table>"
+    )
+
+
+def _statistics(page: Told, before: Sequence[str], names: Sequence[str]) -> str:
+    """What is known of all values of each column, in rows below the table."""
+    known = page.get("statistics") or {}
+    columns = [page.get("label", "") if name == "label" else "" for name in before]
+    columns += names
+    rows = ""
+    for kind in ("lowest", "mean", "highest", "different", "most often", "missing"):
+        cells = [known.get(name, {}).get(kind, "") for name in columns]
+        if any(cells):
+            body = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+            rows += f'<tr><th scope="row">{kind}</th>{body}</tr>\n'
+    return f"<tfoot>\n{rows}</tfoot>\n" if rows else ""
 
 
 def _guessed(items: Sequence[Told]) -> list[str]:
@@ -202,6 +220,8 @@ def _detail(detail: Told, large: bytes) -> str:
         for key, value in rows
     )
     body = _picture(detail, large, 168) if "pic" in detail else _body(detail, large)
+    if "sound" in detail:
+        body += f'<br><audio controls src="{detail["sound"]}"></audio>'
     return (
         f"<p><strong>Item {detail['i']}</strong></p>\n<p>{body}</p>\n"
         f"<table><tbody>\n{table}</tbody></table>"

@@ -163,7 +163,7 @@ function makeThumbs({ model, view, frame }) {
 
 function drawThumbs({ model, view, frame }) {
   const data = model.get("thumbs");
-  const [rows, columns] = [frame.tokens.length, frame.keys.length];
+  const [rows, columns] = frame.thumb; // large maps are shown in blocks
   view.heads.querySelectorAll("canvas").forEach((canvas, place) => {
     const side = Math.max(1, Math.floor(56 / Math.max(rows, columns)));
     canvas.style.width = `${columns * side}px`;

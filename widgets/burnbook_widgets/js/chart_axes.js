@@ -30,22 +30,33 @@ function logTicks([low, high]) {
   return found.filter((value) => value >= low && value <= high);
 }
 
-// Where values lie on the canvas; `across` goes back from a pixel to epochs.
+// The unit in which a time is read, and its seconds.
+function timeUnit(seconds) {
+  if (seconds < 300) return ["s", 1];
+  return seconds < 7200 ? ["min", 60] : ["h", 3600];
+}
+
+// Where epochs and values lie on the canvas; `across` goes back from a pixel to epochs.
 function scales(panel, width, height, range) {
   const plot = {
     left: BOX.left, right: width - BOX.right, top: BOX.top, bottom: height - BOX.bottom,
   };
-  const [x0, x1] = panel.span;
+  const [x0, x1] = panel.span.map((x) => toAxis(panel, x));
   const up = panel.log ? Math.log : (y) => y;
   const [low, high] = range.map(up);
-  const sx = (x) => plot.left + ((x - x0) / (x1 - x0)) * (plot.right - plot.left);
+  const wide = (plot.right - plot.left) / (x1 - x0 || 1);
+  const ax = (value) => plot.left + (value - x0) * wide; // from a value of the axis
+  const column = COLUMN[panel.axis];
+  // From a row of this run, which knows its step and time, or from epochs.
+  const sx = (x) => ax(typeof x === "number" ? toAxis(panel, x) : x.length > 2 ? x[column] : toAxis(panel, x[0]));
   const sy = (y) => plot.bottom - ((up(y) - low) / (high - low)) * (plot.bottom - plot.top);
-  return { plot, sx, sy };
+  return { plot, sx, sy, ax, ends: [x0, x1] };
 }
 
 function across(panel, pixel) {
   const part = (pixel - BOX.left) / (panel.canvas.clientWidth - BOX.left - BOX.right);
-  return panel.span[0] + part * (panel.span[1] - panel.span[0]);
+  const [x0, x1] = panel.span.map((x) => toAxis(panel, x));
+  return fromAxis(panel, x0 + part * (x1 - x0));
 }
 
 function drawPanel(panel) {
@@ -56,23 +67,18 @@ function drawPanel(panel) {
   const pen = penOf(canvas, width, height);
   const { tone } = pen;
   const range = yRange(panel);
-  const { plot, sx, sy } = scales(panel, width, height, range);
+  const { plot, sx, sy, ax, ends } = scales(panel, width, height, range);
   pen.font = `${FONT}px ${pen.face}`;
-  drawAxes(pen, plot, panel, range, sx, sy, tone);
+  drawAxes(pen, plot, panel, range, ax, ends, sy, tone);
   pen.save();
   pen.beginPath();
   pen.rect(plot.left, plot.top - 4, plot.right - plot.left + 4, plot.bottom - plot.top + 8);
   pen.clip();
-  if (panel.kinds.includes("steps")) {
-    const steps = find(panel, "train", "steps");
-    drawBatches(pen, steps, panel, sx, sy, tone("train"));
-  }
+  drawBatches(pen, seen(panel, "train", "steps"), panel, sx, sy, tone("train"));
   drawOthers(pen, panel, sx, sy, tone);
-  drawWhiskers(pen, find(panel, "valid", "epochs"), panel, sx, sy, tone("valid"));
-  if (panel.kinds.includes("epochs")) {
-    for (const split of ["train", "valid"]) {
-      drawMeans(pen, find(panel, split, "epochs"), split, panel, sx, sy, tone(split));
-    }
+  drawWhiskers(pen, seen(panel, "valid", "epochs"), panel, sx, sy, tone("valid"));
+  for (const split of ["train", "valid"]) {
+    drawMeans(pen, seen(panel, split, "epochs"), split, panel, sx, sy, tone(split));
   }
   pen.restore();
   drawSelection(pen, plot, panel, sx, tone("train"));
@@ -85,7 +91,7 @@ function drawPanel(panel) {
   canvas.setAttribute("aria-label", describe(panel));
 }
 
-function drawAxes(pen, plot, panel, range, sx, sy, tone) {
+function drawAxes(pen, plot, panel, range, ax, ends, sy, tone) {
   const crisp = (value) => Math.round(value) + 0.5; // one sharp pixel, not two grey ones
   const rule = (x, y, toX, toY) => {
     pen.beginPath();
@@ -102,21 +108,25 @@ function drawAxes(pen, plot, panel, range, sx, sy, tone) {
     rule(plot.left, crisp(sy(value)), plot.right, crisp(sy(value)));
     pen.fillStyle = tone("ink");
     const small = value && Math.abs(value) < 1e-4;
-    pen.fillText(small ? value.toExponential() : String(value), plot.left - 7, sy(value));
+    const large = Math.abs(value) >= 1e5;
+    pen.fillText(small || large ? value.toExponential() : String(value), plot.left - 7, sy(value));
   }
   pen.textAlign = "center";
   pen.strokeStyle = tone("quiet");
-  for (const value of ticks(panel.span, 6, panel.span[1] - panel.span[0] >= 2)) {
-    rule(crisp(sx(value)), plot.bottom, crisp(sx(value)), plot.bottom + 4);
-    pen.fillText(String(value), sx(value), plot.bottom + 14);
+  const [unit, scale] = panel.axis === 2 ? timeUnit(ends[1]) : ["", 1];
+  const span = ends.map((value) => value / scale);
+  for (const value of ticks(span, 6, panel.axis === 1 || (!panel.axis && span[1] - span[0] >= 2))) {
+    const x = ax(value * scale);
+    rule(crisp(x), plot.bottom, crisp(x), plot.bottom + 4);
+    pen.fillText(String(value), x, plot.bottom + 14);
   }
   rule(crisp(plot.left), plot.top, crisp(plot.left), plot.bottom);
   rule(plot.left, crisp(plot.bottom), plot.right, crisp(plot.bottom));
-  pen.fillText("epoch", (plot.left + plot.right) / 2, plot.bottom + 31);
+  pen.fillText(["epoch", "step", `time (${unit})`][panel.axis], (plot.left + plot.right) / 2, plot.bottom + 31);
 }
 
 function trace(pen, part, sx, sy, column) {
-  part.forEach((row, i) => pen[i ? "lineTo" : "moveTo"](sx(row[0]), sy(row[column])));
+  part.forEach((row, i) => pen[i ? "lineTo" : "moveTo"](sx(row), sy(row[column])));
 }
 
 // The batches: their range as a band, their mean faint, and its smoothed form strong.
@@ -130,7 +140,7 @@ function drawBatches(pen, table, panel, sx, sy, tone) {
     pen.beginPath();
     trace(pen, part, sx, sy, 3);
     for (const row of part.toReversed()) {
-      pen.lineTo(sx(row[0]), row[2] > floor ? sy(row[2]) : sy(row[1]));
+      pen.lineTo(sx(row), row[2] > floor ? sy(row[2]) : sy(row[1]));
     }
     pen.fill();
     pen.globalAlpha = alone ? 1 : panel.smoothing ? 0.4 : 0.5;
@@ -153,11 +163,12 @@ function drawWhiskers(pen, table, panel, sx, sy, tone) {
   pen.strokeStyle = tone;
   pen.globalAlpha = 0.25;
   pen.lineWidth = 3;
-  for (const [x, mean, low, high] of table) {
+  for (const row of table) {
+    const [, mean, low, high] = row;
     if (panel.log && !(mean > 0)) continue;
     pen.beginPath();
-    pen.moveTo(sx(x), sy(panel.log && low <= 0 ? mean : low));
-    pen.lineTo(sx(x), sy(high));
+    pen.moveTo(sx(row), sy(panel.log && low <= 0 ? mean : low));
+    pen.lineTo(sx(row), sy(high));
     pen.stroke();
   }
   pen.globalAlpha = 1;
@@ -176,7 +187,7 @@ function drawMeans(pen, table, split, panel, sx, sy, tone) {
     if (table.length > 60) continue;
     const size = table.length > 20 ? 2.2 : 3.2;
     for (const row of part) {
-      const [x, y] = [sx(row[0]), sy(row[1])];
+      const [x, y] = [sx(row), sy(row[1])];
       pen.beginPath();
       if (split === "train") pen.arc(x, y, size, 0, 7);
       else pen.rect(x - size, y - size, 2 * size, 2 * size);
@@ -222,11 +233,12 @@ function drawSelection(pen, plot, panel, sx, tone) {
 }
 
 function drawCursor(panel, pen, plot, sx, sy, tone) {
-  const outside = panel.cursor < panel.span[0] || panel.cursor > panel.span[1];
-  const lines = panel.cursor === null || outside ? [] : readOut(panel);
+  const at = panel.view.cursor; // one for all charts
+  const outside = at < panel.span[0] || at > panel.span[1];
+  const lines = at === null || outside ? [] : readOut(panel);
   panel.tip.hidden = !lines.length;
   if (!lines.length) return;
-  const x = sx(panel.cursor);
+  const x = sx(at);
   pen.strokeStyle = tone;
   pen.lineWidth = 1;
   pen.setLineDash([3, 3]);
@@ -239,7 +251,7 @@ function drawCursor(panel, pen, plot, sx, sy, tone) {
   for (const line of lines) make("div", "", panel.tip).textContent = line;
   const room = plot.right - panel.tip.offsetWidth - 8;
   panel.tip.style.left = `${x + 12 > room ? Math.max(0, x - 12 - panel.tip.offsetWidth) : x + 12}px`;
-  const step = nearest(find(panel, "train", "steps"), panel.cursor);
+  const step = nearest(find(panel, "train", "steps"), at);
   const high = step && sy(step[1]) < (plot.top + plot.bottom) / 2; // keep the curve in sight
   panel.tip.style.top = `${high ? plot.bottom - panel.tip.offsetHeight - 4 : plot.top + 4}px`;
 }

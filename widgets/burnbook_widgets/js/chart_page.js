@@ -1,14 +1,20 @@
 // Building blocks · Learner. The live chart, part 1: the page around the curves.
 //
 // The parts chart_page, chart_series, chart_axes, chart_norms and chart are read one
-// after another as one module. No library: a reader can follow it from top to bottom.
+// after another as one module, and then chart_alone, or chart_controls and chart_panel
+// for a training. No library: a reader can follow it from top to bottom.
 
 const DASH = { train: [], valid: [7, 4] };
 const RUN_DASH = [[2, 3], [10, 3, 2, 3], [5, 2], [12, 4], [2, 2, 6, 2], [1, 4]];
+const ENDED = ["finished", "closed"]; // states of a run
 const MARKS = ["up", "diamond", "plus", "down", "cross", "bar"]; // one for each other run
 
 function build(el) {
   const root = make("div", "bb-view bb-chart", el);
+  const hush = make("style", "", root); // hides what stands in for the panel without it
+  const name = make("div", "bb-name", root);
+  const lost = make("p", "bb-lost", root, { role: "alert", hidden: "" });
+  const controls = make("div", "bb-controls", root);
   const notice = make("p", "bb-notice", root, { role: "note" });
   const status = make("div", "bb-status", root);
   const headline = make("div", "bb-headline", status);
@@ -21,12 +27,18 @@ function build(el) {
   const fill = make("div", "bb-fill", bar);
   const detail = make("div", "bb-detail", status);
   const legend = make("div", "bb-legend", root);
-  legend.innerHTML =
-    sample("train", '<circle cx="17" cy="6" r="3.5"/>') +
-    sample("valid", '<rect x="13.5" y="2.5" width="7" height="7"/>') +
-    '<span class="bb-key"><svg width="34" height="12" aria-hidden="true">' +
-    '<rect class="bb-train bb-band" x="2" width="30" height="12"/></svg>' +
-    "range of the batches</span>";
+  legend.setAttribute("role", "group");
+  legend.setAttribute("aria-label", "curves");
+  const marks = { train: '<circle cx="17" cy="6" r="3.5"/>', valid: '<rect x="13.5" y="2.5" width="7" height="7"/>' };
+  const splits = Object.entries(marks).map(([split, mark]) => {
+    const key = make("button", "bb-plain bb-key bb-split", legend, { type: "button" });
+    key.innerHTML = sample(split, mark);
+    return [split, key];
+  });
+  make("span", "bb-key", legend).innerHTML =
+    '<svg width="34" height="12" aria-hidden="true">' +
+    '<rect class="bb-train bb-band" x="2" width="30" height="12"/></svg>range of the batches';
+  const aside = make("span", "bb-soft", legend);
   const runs = make("div", "bb-runs", root, { role: "group", "aria-label": "other runs" });
   const zoomed = make("div", "bb-zoomed", root);
   const range = make("span", "", zoomed);
@@ -34,19 +46,20 @@ function build(el) {
   whole.textContent = "Show all epochs";
   const panels = make("div", "bb-panels", root);
   const norms = make("div", "bb-norms", root);
+  const report = make("div", "bb-report", root);
   const live = make("div", "bb-live", root, { "aria-live": "polite", role: "status" });
   return {
-    root, notice, status, headline, bar, fill, detail, legend, runs, zoomed, range, whole,
-    panels, norms, live,
+    root, hush, name, lost, controls, notice, status, headline, bar, fill, detail, legend,
+    splits, aside, runs, zoomed, range, whole, panels, norms, report, live, cursor: null,
   };
 }
 
 function sample(name, mark) {
   const dash = DASH[name].join(" ");
   return (
-    `<span class="bb-key"><svg width="34" height="12" aria-hidden="true" class="bb-${name}">` +
+    `<svg width="34" height="12" aria-hidden="true" class="bb-${name}">` +
     `<line x1="1" y1="6" x2="33" y2="6" stroke-width="2" stroke-dasharray="${dash}"/>` +
-    `${mark}</svg>${name}</span>`
+    `${mark}</svg>${name}`
   );
 }
 
@@ -59,11 +72,22 @@ function writeStatus(view, status) {
   view.detail.textContent = status.detail || "";
   view.notice.textContent = status.notice || "";
   view.notice.hidden = !status.notice;
+  view.bar.hidden = ENDED.includes(status.state);
+  view.detail.hidden = view.bar.hidden;
   view.fill.style.width = `${percent}%`;
   view.bar.setAttribute("aria-valuenow", percent);
   view.bar.setAttribute("aria-valuetext", status.headline || "");
   if (status.said && status.said !== view.live.textContent) {
     view.live.textContent = status.said;
+  }
+}
+
+// The splits are buttons too: pressed while their curves are seen.
+function writeSplits(view, splits) {
+  for (const [split, key] of view.splits) {
+    const seen = splits.includes(split);
+    key.setAttribute("aria-pressed", seen);
+    key.title = seen ? `Hide ${split}` : `Show ${split}`;
   }
 }
 

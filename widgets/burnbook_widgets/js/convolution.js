@@ -112,9 +112,9 @@ function build(el) {
 }
 
 function cut(state, data) {
-  const { shape, kernel, output } = state.frame;
+  const { part, kernel } = state.frame;
   const all = floatsOf(data);
-  const counts = [shape, kernel, output].map(([rows, columns]) => rows * columns);
+  const counts = [part.input[1], kernel, part.output[1]].map(([rows, columns]) => rows * columns);
   state.input = all.subarray(0, counts[0]);
   state.kernel = all.subarray(counts[0], counts[0] + counts[1]);
   state.output = all.subarray(counts[0] + counts[1]);
@@ -124,10 +124,18 @@ function name({ view, frame }) {
   const sizes = [frame.shape, frame.kernel, frame.output];
   view.parts.forEach(({ caption, canvas }, i) => {
     const [rows, columns] = sizes[i];
-    caption.textContent = `${frame.channel[i]} · ${rows} × ${columns}`;
+    caption.textContent = `${frame.channel[i]}${partText(frame, i)} ${rows} × ${columns}`;
     const keys = canvas.tabIndex === 0 ? ". Arrow keys move the window" : "";
     canvas.setAttribute("aria-label", `${frame.channel[i]}, ${rows} by ${columns}${keys}`);
   });
+}
+
+// Of a large picture only a part is shown: which one.
+function partText(frame, i) {
+  const [[top, left], [rows, columns]] = [frame.part.input, [[0, 0], frame.kernel], frame.part.output][i];
+  const whole = [frame.shape, frame.kernel, frame.output][i];
+  if (rows === whole[0] && columns === whole[1]) return " ·";
+  return `[${top}…${top + rows - 1}, ${left}…${left + columns - 1}] of`;
 }
 
 // ── clicks and keys ─────────────────────────────────────────────────────────
@@ -141,13 +149,14 @@ function listen(state) {
     on(canvas, "pointermove", (event) => event.buttons === 1 && act(event));
   };
   drag(parts[2].canvas, (event) => {
-    const [rows, columns] = state.frame.output;
-    state.go(cellAt(parts[2].canvas, event, rows, columns), false);
+    const [corner, size] = state.frame.part.output;
+    const cell = cellAt(parts[2].canvas, event, ...size);
+    state.go(cell.map((place, dim) => place + corner[dim]), false);
   });
   drag(parts[0].canvas, (event) => {
-    const { shape, padding, kernel, stride, dilation, output } = state.frame;
-    const [rows, columns] = [0, 1].map((dim) => shape[dim] + 2 * padding[dim]);
-    const cell = cellAt(parts[0].canvas, event, rows, columns);
+    const { part, kernel, stride, dilation, output } = state.frame;
+    const [corner, size] = part.grown;
+    const cell = cellAt(parts[0].canvas, event, ...size).map((place, dim) => place + corner[dim]);
     // the window whose middle is nearest to the cell
     const at = cell.map((place, dim) => {
       const middle = (dilation[dim] * (kernel[dim] - 1)) / 2;
@@ -208,29 +217,32 @@ function prepare(canvas, rows, columns, side) {
 }
 
 function drawAll(state) {
-  const { shape, padding, kernel, stride, dilation, output } = state.frame;
+  const { part, padding, kernel, stride, dilation } = state.frame;
   const [input, weights, made] = state.view.parts.map(({ canvas }) => canvas);
-  const grown = [shape[0] + 2 * padding[0], shape[1] + 2 * padding[1]];
+  const [corner, grown] = part.grown;
   let side = sideOf(input, ...grown);
   let pen = prepare(input, ...grown, side);
+  // where the picture lies in what is shown of it and its padding
+  const inner = part.input[0].map((place, dim) => place + padding[dim] - corner[dim]);
   pen.save();
-  pen.translate(padding[1] * side, padding[0] * side);
-  drawCells(pen, state.input, shape, side, state.frame.signed[0]);
+  pen.translate(inner[1] * side, inner[0] * side);
+  drawCells(pen, state.input, part.input[1], side, state.frame.signed[0]);
   pen.restore();
-  drawPadding(pen, grown, padding, side);
+  drawPadding(pen, grown, inner, part.input[1], side);
   const first = state.at.map((place, dim) => place * stride[dim]);
   const taps = [];
   for (let i = 0; i < kernel[0]; i++) {
     for (let j = 0; j < kernel[1]; j++) {
-      taps.push([first[0] + i * dilation[0], first[1] + j * dilation[1]]);
+      taps.push([first[0] + i * dilation[0] - corner[0], first[1] + j * dilation[1] - corner[1]]);
     }
   }
   drawFrames(pen, taps, side);
 
-  side = sideOf(made, ...output);
-  pen = prepare(made, ...output, side);
-  drawCells(pen, state.output, output, side, state.frame.signed[1]);
-  drawFrames(pen, [state.at], side);
+  const [from, size] = part.output;
+  side = sideOf(made, ...size);
+  pen = prepare(made, ...size, side);
+  drawCells(pen, state.output, size, side, state.frame.signed[1]);
+  drawFrames(pen, [state.at.map((place, dim) => place - from[dim])], side);
 
   // As wide as its cells, so that the output finds room beside it.
   weights.parentNode.style.flexBasis = `${Math.min(265, Math.max(185, 52 * kernel[1] + 5))}px`;
@@ -238,9 +250,10 @@ function drawAll(state) {
   pen = prepare(weights, ...kernel, side);
   drawCells(pen, state.kernel, kernel, side, true, false);
   const seen = taps.map(([row, column]) => {
-    const [y, x] = [row - padding[0], column - padding[1]];
-    const known = y >= 0 && x >= 0 && y < shape[0] && x < shape[1];
-    return known ? state.input[y * shape[1] + x] : 0;
+    const [y, x] = [row - inner[0], column - inner[1]];
+    const [rows, columns] = part.input[1];
+    const known = y >= 0 && x >= 0 && y < rows && x < columns;
+    return known ? state.input[y * columns + x] : 0;
   });
   drawProducts(pen, state.kernel, seen, kernel, side);
 }
@@ -284,13 +297,13 @@ function drawCells(pen, values, [rows, columns], side, signed, numbers = true) {
 }
 
 // The zeros around the picture: thin slanted lines, and a frame around it all.
-function drawPadding(pen, [rows, columns], [down, across], side) {
-  if (!down && !across) return;
+function drawPadding(pen, [rows, columns], [down, across], inner, side) {
+  if (inner[0] === rows && inner[1] === columns) return;
   const [width, height] = [columns * side, rows * side];
   pen.save();
   pen.beginPath();
   pen.rect(0, 0, width, height);
-  pen.rect(across * side, down * side, width - 2 * across * side, height - 2 * down * side);
+  pen.rect(across * side, down * side, inner[1] * side, inner[0] * side);
   pen.clip("evenodd");
   pen.strokeStyle = pen.tone("quiet");
   pen.lineWidth = 1;

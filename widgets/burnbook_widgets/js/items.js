@@ -31,6 +31,7 @@ function render({ model, el }) {
 
   function showPage() {
     const held = focused(view.main);
+    const head = document.activeElement?.dataset?.sort;
     const page = model.get("page");
     const place = startOf("page", "data");
     view.main.replaceChildren();
@@ -39,6 +40,7 @@ function render({ model, el }) {
     else showItems(view.main, page, place, tell);
     markSelected();
     if (held !== null) focusCard(view.main, held);
+    else if (head) view.main.querySelector(`[data-sort="${CSS.escape(head)}"]`)?.focus();
   }
 
   function showDetail() {
@@ -85,7 +87,7 @@ function render({ model, el }) {
     "change:balance": showBalance,
     "change:status": showStatus,
   };
-  listeners["msg:custom"] = play;
+  listeners["msg:custom"] = (message, buffers) => play(message, buffers, view, addresses.detail);
   const unfollow = follow(model, listeners);
   view.root.addEventListener("keydown", (event) => move(event, view, tell), { signal: events.signal });
   showBalance();
@@ -280,9 +282,9 @@ function caption(parent, item) {
 
 function showItems(main, page, place, tell) {
   if (!page.items.length) {
-    make("p", "", main, {}, "No item fits.");
+    make("p", "", main, {}, page.empty || "No item fits.");
   } else if (page.kind === "row") {
-    showTable(main, page.items, tell);
+    showTable(main, page, tell);
   } else {
     const list = make("div", page.kind === "image" ? "bbi-pictures" : "bbi-rows", main);
     page.items.forEach((item, at) => {
@@ -293,9 +295,19 @@ function showItems(main, page, place, tell) {
       } else {
         caption(card, item);
         showBody(card, item, place, SIDE);
+        if (item.sounds) {
+          const line = make("div", "bbi-line", list);
+          line.append(card);
+          playButton(line, item, tell);
+        }
       }
     });
   }
+}
+
+function playButton(parent, item, tell) {
+  const button = make("button", "bbi-play", parent, { type: "button", "aria-label": `play item ${item.i}`, title: `play item ${item.i}` }, "▶");
+  button.onclick = () => tell({ do: "play", item: item.i });
 }
 
 function cardOf(parent, item, at, tell) {
@@ -315,20 +327,30 @@ function cardOf(parent, item, at, tell) {
   return card;
 }
 
-function showTable(main, items, tell) {
+function showTable(main, { items, statistics = {}, sorted = [], label = "" }, tell) {
   const table = make("table", "", make("div", "bbi-scroll", main));
   const whole = items.find((item) => item.kind !== "fault") || items[0];
   const names = whole.fields.map(([key]) => key);
   const labelled = items.some((item) => item.label);
   const guessed = "guess" in items[0];
   const head = make("tr", "", make("thead", "", table));
-  const titles = ["item", ...(labelled ? ["label"] : []), ...(guessed ? ["predicted"] : []), ...names];
   const isNumber = (text) => text !== "" && !Number.isNaN(Number(text));
   const numeric = names.map((_, i) => items.every((item) => item.kind === "fault" || isNumber(item.fields[i]?.[1] ?? "")));
-  titles.forEach((title, i) => {
-    const right = numeric[i - (titles.length - names.length)];
-    make("th", right ? "bbi-number" : "", head, { scope: "col" }, title);
+  const columns = [["item", ""], ...(labelled ? [["label", label]] : []), ...(guessed ? [["predicted", ""]] : []), ...names.map((name) => [name, name])];
+  columns.forEach(([title, by], i) => {
+    const right = numeric[i - (columns.length - names.length)];
+    const cell = make("th", right ? "bbi-number" : "", head, { scope: "col" });
+    if (!by || !(by in statistics)) {
+      cell.textContent = title;
+      return;
+    }
+    const way = sorted[0] === by ? (sorted[1] ? "descending" : "ascending") : "none";
+    cell.setAttribute("aria-sort", way);
+    const button = make("button", "bbi-sort", cell, { type: "button", "data-sort": by, title: `sort by ${title}` }, title);
+    make("span", "", button, { "aria-hidden": "true" }, { ascending: " ▲", descending: " ▼", none: "" }[way]);
+    button.onclick = () => tell({ do: "sort", by });
   });
+  showStatistics(table, columns, names, numeric, statistics);
   const body = make("tbody", "", table);
   items.forEach((item, at) => {
     const row = make("tr", "", body);
@@ -343,6 +365,22 @@ function showTable(main, items, tell) {
     });
     if (item.kind === "fault") make("td", "", row, { colspan: Math.max(1, names.length) }, item.text);
   });
+}
+
+// Below the table, a line for each thing that is known of all of its columns.
+function showStatistics(table, columns, names, numeric, statistics) {
+  const kinds = ["lowest", "mean", "highest", "different", "most often", "missing"];
+  const known = kinds.filter((kind) => columns.some(([, by]) => statistics[by]?.[kind]));
+  if (!known.length) return;
+  const foot = make("tfoot", "bbi-statistics", table);
+  for (const kind of known) {
+    const row = make("tr", "", foot);
+    make("th", "", row, { scope: "row" }, kind);
+    columns.slice(1).forEach(([, by], i) => {
+      const right = numeric[i + 1 - (columns.length - names.length)];
+      make("td", right ? "bbi-number" : "", row, {}, statistics[by]?.[kind] ?? "");
+    });
+  }
 }
 
 // ── what was taken for what ─────────────────────────────────────────────────
@@ -412,8 +450,9 @@ function showClosely(parent, item, place, tell) {
   const close = make("button", "bbi-close", top, { type: "button", "aria-label": "close the item" }, "✕");
   close.onclick = () => tell({ do: "unselect" });
   if (item.kind !== "row") showBody(make("div", "", parent), item, place, item.before ? LARGE / 1.6 : LARGE);
-  if (item.wave && item.facts.some(([key]) => key === "rate")) {
-    const button = make("button", "bbi-close", parent, { type: "button" }, "▶ Play");
+  if (item.sounds) {
+    const room = make("div", "bbi-sound", parent);
+    const button = make("button", "bbi-close", room, { type: "button" }, "▶ Play");
     button.onclick = () => tell({ do: "play" });
   }
   if (item.guess !== undefined) {
@@ -439,16 +478,34 @@ function showClosely(parent, item, place, tell) {
   }
 }
 
-function play(message, [data]) {
-  if (!message.rate) return;
-  const values = new Int16Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
-  const context = new AudioContext();
-  const sound = context.createBuffer(1, values.length, message.rate);
-  sound.copyToChannel(Float32Array.from(values, (value) => value / 32768), 0);
-  const source = new AudioBufferSourceNode(context, { buffer: sound });
-  source.onended = () => context.close();
-  source.connect(context.destination);
-  source.start();
+// What Python sends to be heard, as a sound with its own controls in the open item.
+function play(message, [data], view, addresses) {
+  const room = view.detail.querySelector(".bbi-sound");
+  if (!message.rate || !room) return;
+  const address = URL.createObjectURL(new Blob([waveHead(data.byteLength, message.rate), data], { type: "audio/wav" }));
+  addresses.push(address);
+  room.replaceChildren();
+  const sound = make("audio", "", room, { controls: "", src: address, "aria-label": `sound of item ${message.play}` });
+  sound.play().catch(() => {}); // a page may have to be touched before it may sound
+}
+
+// The beginning of a WAV file of 16-bit samples, one channel.
+function waveHead(bytes, rate) {
+  const head = new DataView(new ArrayBuffer(44));
+  const write = (at, text) => [...text].forEach((letter, i) => head.setUint8(at + i, letter.charCodeAt(0)));
+  write(0, "RIFF");
+  head.setUint32(4, 36 + bytes, true);
+  write(8, "WAVEfmt ");
+  head.setUint32(16, 16, true);
+  head.setUint16(20, 1, true);
+  head.setUint16(22, 1, true);
+  head.setUint32(24, rate, true);
+  head.setUint32(28, 2 * rate, true);
+  head.setUint16(32, 2, true);
+  head.setUint16(34, 16, true);
+  write(36, "data");
+  head.setUint32(40, bytes, true);
+  return head.buffer;
 }
 
 // ── a batch ─────────────────────────────────────────────────────────────────

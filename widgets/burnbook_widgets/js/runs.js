@@ -1,7 +1,8 @@
 // Building blocks · Learner. The table of a runs browser: tick the runs to compare.
 //
-// Python sends head, rows and notes; a tick goes back as {run}. Messages are used, as
-// they pass while a cell awaits. The boxes are real check boxes, so keys just work.
+// Python sends head, rows and notes; a tick goes back as {run}, a pressed head as
+// {sort}. Messages are used, as they pass while a cell awaits. The boxes are real check
+// boxes and the heads real buttons, so keys just work.
 
 function render({ model, el }) {
   const root = make("div", "bb-view bb-runs-browser", el);
@@ -12,12 +13,24 @@ function render({ model, el }) {
 
   function show() {
     const focused = document.activeElement?.dataset?.run;
+    const sorted = document.activeElement?.dataset?.sort;
     stage.replaceChildren();
     const table = make("table", "", stage);
     make("caption", "bb-live", table).textContent = "Runs: tick those to compare";
     const head = make("tr", "", make("thead", "", table));
     make("th", "", head, { scope: "col" }).textContent = "compare";
-    for (const name of model.get("head")) make("th", "", head, { scope: "col" }).textContent = name;
+    for (const [name, key, way] of model.get("head")) {
+      const cell = make("th", "", head, { scope: "col" });
+      if (!key) {
+        cell.textContent = name;
+        continue;
+      }
+      cell.setAttribute("aria-sort", way);
+      const button = make("button", "bb-runs-sort", cell, { type: "button", "data-sort": key, title: `sort by ${key}` }, name);
+      make("span", "", button, { "aria-hidden": "true" }, { ascending: " ▲", descending: " ▼", none: "" }[way]);
+      button.addEventListener("click", () => model.send({ sort: key }));
+      if (key === sorted) button.focus(); // made anew
+    }
     const body = make("tbody", "", table);
     for (const { run, cells, chosen } of model.get("rows")) {
       const line = make("tr", chosen ? "bb-runs-chosen" : "", body);

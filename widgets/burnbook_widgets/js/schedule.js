@@ -127,7 +127,9 @@ function drawLegend(legend, lines) {
 }
 
 function figure(value) {
-  return String(Number(value.toPrecision(4)));
+  const rounded = Number(value.toPrecision(4));
+  const small = rounded !== 0 && Math.abs(rounded) < 1e-3;
+  return small ? rounded.toExponential().replace("-", "−") : String(rounded);
 }
 
 function readOut(view) {

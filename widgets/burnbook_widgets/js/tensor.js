@@ -1,11 +1,14 @@
 // Building blocks · Tensor. The tensor view: cells on a canvas, a histogram, a reading.
 //
 // Python sends `frame` (what there is to know) and `data` (a colour per cell as int8,
-// then a byte of marks per cell). The page sends back `cell`, the element under the
-// pointer or chosen by keys, and Python answers with its exact `reading`.
+// then a byte of marks per cell; red, green and blue of a picture in colour), and `curve`
+// for rank 1. The page sends back `cell`, the element under the pointer or chosen by
+// keys, and Python answers with its exact `reading`; {do: "zoom", by, at} and
+// {do: "part", part} ask for a part of the plane.
 
 const EMPTY = -128;
-const MARKS = [["NaN", 1, "✕"], ["inf", 2, "▲"], ["-inf", 4, "▼"]];
+const MARKS = [["NaN", 1, "✕"], ["inf", 2, "▲"], ["-inf", 4, "▼"], ["far outside", 8, "◆"]];
+const CURVE = 190; // how high a curve is
 const ODD = { nan: "✕ NaN", inf: "▲ inf", "-inf": "▼ −inf" };
 const BOX = { left: 58, right: 6, top: 36, bottom: 6 };
 const TALLEST = 400;
@@ -31,6 +34,8 @@ function render({ model, el }) {
     state.frame = model.get("frame");
     const [rows, columns] = state.frame.cells || [0, 0];
     const bytes = bytesOf(model.get("data"));
+    state.pixels = state.frame.rgb ? bytes : null;
+    state.curve = state.frame.names[0] ? null : floatsOf(model.get("curve"));
     state.codes = new Int8Array(bytes.slice(0, rows * columns).buffer);
     state.marks = bytes.slice(rows * columns);
     writeFacts(state);
@@ -84,21 +89,24 @@ function build(el) {
   const figure = make("figure", "bb-tensor-map", sides);
   const canvas = make("canvas", "", figure, { tabindex: 0, role: "img" });
   const reading = make("div", "bb-tensor-reading", figure);
+  const tools = make("div", "bb-tensor-tools", figure, { role: "group", "aria-label": "part of the plane" });
   const key = make("figcaption", "bb-tensor-key", figure);
   const beside = make("div", "bb-tensor-beside", sides);
   const table = make("table", "", beside, { "aria-label": "statistics" });
   const bars = make("canvas", "", beside, { role: "img" });
   const note = make("div", "bb-tensor-note", beside);
   const live = make("div", "bb-live", root, { "aria-live": "polite", role: "status" });
-  return { root, trouble, head, canvas, reading, key, table, bars, note, live };
+  return { root, trouble, head, canvas, reading, tools, key, table, bars, note, live };
 }
 
-function writeFacts({ view, frame }) {
+function writeFacts(state) {
+  const { view, frame } = state;
+  writeTools(state);
   view.head.textContent = frame.head;
   // As wide as the cells, so that the statistics stand beside them.
-  const wide = Math.max(360, 56 * frame.cells[1] + BOX.left + BOX.right);
+  const wide = state.curve ? 620 : Math.max(360, 56 * frame.cells[1] + BOX.left + BOX.right);
   view.canvas.parentNode.style.maxWidth = `min(620px, ${wide}px)`;
-  view.canvas.setAttribute("aria-label", `heat map, ${frame.title}. Arrow keys read the cells.`);
+  view.canvas.setAttribute("aria-label", `${state.curve ? "curve" : frame.rgb ? "picture" : "heat map"}, ${frame.title}. Arrow keys read the cells.`);
   view.table.replaceChildren();
   const top = make("tr", "", make("thead", "", view.table));
   const [headings, ...rows] = frame.table;
@@ -113,18 +121,65 @@ function writeFacts({ view, frame }) {
     for (const text of texts) make("td", "", row).textContent = text;
   }
   view.key.replaceChildren();
-  if (frame.known) {
+  if (frame.known && !state.curve && !frame.rgb) {
     const ramp = make("span", `bb-tensor-ramp ${frame.signed ? "bb-signed" : ""}`, view.key);
     make("span", "", ramp).textContent = frame.ends[0];
     make("i", "", ramp, { "aria-hidden": "true" });
     make("span", "", ramp).textContent = frame.ends[1];
   }
   const tell = (text) => (make("span", "", view.key).textContent = text);
-  if (frame.signed && frame.known) tell("orange, −: below 0");
-  for (const [name, , sign] of MARKS) if (frame.marks[name]) tell(`${sign} ${name}`);
-  const [down, across] = frame.step;
-  if (down * across > 1) tell(`one cell stands for ${down} × ${across} elements and shows their mean; colours span these means`);
+  if (frame.signed && frame.known && !state.curve && !frame.rgb) tell("orange, −: below 0");
+  if (frame.scale === "logarithmic") tell("logarithmic colours");
+  for (const [name, , sign] of MARKS) if (frame.marks[name]) tell(`${sign} ${name}: ${frame.marks[name]}`);
+  if (frame.means) tell(frame.means + (state.curve ? "; the band goes from least to largest" : ""));
   writeNote(view, frame.bars);
+}
+
+// Buttons that zoom, where there is more than what one sees at once.
+function writeTools(state) {
+  const { view, frame, model } = state;
+  const { tools } = view;
+  const [rows, columns] = frame.whole;
+  const part = frame.shape[0] < rows || frame.shape[1] < columns;
+  const worth = part || rows > 8 || columns > 8;
+  const held = document.activeElement?.dataset?.tool;
+  tools.replaceChildren();
+  tools.hidden = !worth;
+  if (!worth) return;
+  const button = (text, name, act, off = false) => {
+    const made = make("button", "bb-tensor-tool", tools, { type: "button", "aria-label": name, title: name, "data-tool": name }, text);
+    made.disabled = off;
+    made.addEventListener("click", act);
+    if (held === name && !off) made.focus();
+  };
+  button("−", "zoom out", () => zoom(state, 0.5), !part);
+  button("+", "zoom in", () => zoom(state, 2), frame.shape[0] <= 8 && frame.shape[1] <= 8);
+  button("All", "the whole plane", () => model.send({ do: "part", part: null }), !part);
+  const [top, left] = frame.corner;
+  const shown = (first, size) => `${first} … ${first + size - 1}`;
+  const text = frame.names[0] ? `rows ${shown(top, frame.shape[0])}, columns ` : "";
+  if (part) make("span", "", tools, {}, `${text}${shown(left, frame.shape[1])} of ${frame.names[0] ? `${rows} × ` : ""}${columns}`);
+  else make("span", "bb-tensor-hint", tools, {}, "+ and − zoom at the cell; drag moves a part");
+}
+
+function zoom(state, by) {
+  const at = state.at ? elementOf(state.frame, state.at) : null;
+  state.model.send({ do: "zoom", by, at });
+}
+
+// The first element of the plane that a cell stands for.
+function elementOf(frame, at) {
+  return at.map((block, i) => frame.corner[i] + block * frame.step[i]);
+}
+
+// Move the part that is shown by so many cells.
+function shift(state, down, across) {
+  const { frame, model } = state;
+  const place = frame.corner.map((first, i) => {
+    const wanted = Math.round(first + [down, across][i] * frame.step[i]);
+    return Math.max(0, Math.min(wanted, frame.whole[i] - frame.shape[i]));
+  });
+  if (String(place) !== String(frame.corner)) model.send({ do: "part", part: [...place, ...frame.shape] });
 }
 
 function writeNote(view, bars) {
@@ -141,7 +196,8 @@ function writeNote(view, bars) {
 
 function blockOf(frame, cell) {
   if (!cell || !cell.length) return null;
-  return cell.map((place, i) => Math.floor(place / frame.step[i]));
+  const at = cell.map((place, i) => Math.floor((place - frame.corner[i]) / frame.step[i]));
+  return at.every((place, i) => place >= 0 && place < frame.cells[i]) ? at : null;
 }
 
 function writeReading(state) {
@@ -161,8 +217,8 @@ function writeReading(state) {
 // What the page knows itself, until Python answers (it may be busy).
 function guess({ frame, at: [row, column] }) {
   const place = [row, column].map((block, i) => {
-    const first = block * frame.step[i];
-    const last = Math.min(first + frame.step[i], frame.shape[i]) - 1;
+    const first = frame.corner[i] + block * frame.step[i];
+    const last = Math.min(first + frame.step[i], frame.corner[i] + frame.shape[i]) - 1;
     return last > first ? `${first}…${last}` : `${first}`;
   });
   const text = frame.texts[row * frame.cells[1] + column];
@@ -182,7 +238,7 @@ function moveTo(state, at, byKeys) {
     state.timer = 0;
     state.asked = false;
     const { model, frame } = state;
-    model.set("cell", state.at ? state.at.map((block, i) => block * frame.step[i]) : []);
+    model.set("cell", state.at ? elementOf(frame, state.at) : []);
     model.save_changes();
   }, ANSWER_EVERY);
 }
@@ -199,6 +255,27 @@ function listen(state) {
     if (row >= 0 && row < rows && column >= 0 && column < columns) moveTo(state, [row, column], false);
   });
   on("keydown", (event) => walk(state, event));
+  on("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    if (state.wheeled > Date.now() - 250) return;
+    state.wheeled = Date.now();
+    zoom(state, event.deltaY < 0 ? 2 : 0.5);
+  });
+  on("pointerdown", (down) => {
+    if (down.button) return;
+    const { w, h } = layout(state);
+    const stop = new AbortController();
+    addEventListener(
+      "pointerup",
+      (up) => {
+        stop.abort();
+        const [x, y] = [up.clientX - down.clientX, up.clientY - down.clientY];
+        if (Math.hypot(x, y) > 6) shift(state, Math.round(-y / h), Math.round(-x / w));
+      },
+      { signal: stop.signal },
+    );
+  });
   return events;
 }
 
@@ -207,6 +284,12 @@ function listen(state) {
 function walk(state, event) {
   const [rows, columns] = state.frame.cells;
   if (!rows || !columns || event.altKey || event.metaKey) return;
+  if (event.key === "+" || event.key === "-") {
+    event.preventDefault();
+    event.stopPropagation();
+    zoom(state, event.key === "+" ? 2 : 0.5);
+    return;
+  }
   const [row, column] = state.at || [0, 0];
   const first = state.at ? 1 : 0; // the first key finds the corner
   const to = {
@@ -223,6 +306,10 @@ function walk(state, event) {
   if (!(event.key in to)) return;
   event.preventDefault();
   event.stopPropagation(); // the notebook moves between cells with the same keys
+  if (state.at && event.key === "ArrowRight" && column + 1 === columns) shift(state, 0, columns / 2);
+  if (state.at && event.key === "ArrowLeft" && column === 0) shift(state, 0, -columns / 2);
+  if (state.at && event.key === "ArrowDown" && row + 1 === rows) shift(state, rows / 2, 0);
+  if (state.at && event.key === "ArrowUp" && row === 0) shift(state, -rows / 2, 0);
   const target = to[event.key];
   moveTo(state, target && [inside(target[0], rows), inside(target[1], columns)], true);
 }
@@ -230,9 +317,10 @@ function walk(state, event) {
 // ── the map ─────────────────────────────────────────────────────────────────
 
 // Cells are square where the shape allows it, and never too thin to see.
-function layout({ view, frame }) {
+function layout({ view, frame, curve }) {
   const [rows, columns] = frame.cells;
   const room = Math.max(40, view.canvas.clientWidth - BOX.left - BOX.right);
+  if (curve) return { w: room / Math.max(1, columns), h: CURVE, rows, columns };
   const across = Math.min(56, room / Math.max(1, columns));
   const down = Math.min(56, TALLEST / Math.max(1, rows));
   const side = Math.min(across, down);
@@ -264,6 +352,19 @@ function drawMap(state) {
     pen.restore();
     return;
   }
+  if (state.curve) {
+    drawCurve(pen, plot, state, tone);
+    pen.restore();
+    drawLabels(pen, plot, frame, tone);
+    return;
+  }
+  if (state.pixels) {
+    drawPixels(pen, plot, state.pixels);
+    if (state.at) drawFocus(pen, plot, state.at, tone);
+    pen.restore();
+    drawLabels(pen, plot, frame, tone);
+    return;
+  }
   const numbers = frame.texts.length > 0 && w >= 40 && h >= 17;
   drawCells(pen, plot, codes, tone, numbers ? 0.55 : 0.85);
   if (numbers) drawNumbers(pen, plot, frame.texts, tone);
@@ -275,6 +376,80 @@ function drawMap(state) {
   if (state.at) drawFocus(pen, plot, state.at, tone);
   pen.restore();
   drawLabels(pen, plot, frame, tone);
+}
+
+// A line over the places, a band from the least to the largest where they stand for
+// several, marks at the bottom for what is not finite.
+function drawCurve(pen, { w, h, columns }, { curve, marks, at, frame }, tone) {
+  const [means, least, most] = [0, 1, 2].map((i) => curve.subarray(i * columns, (i + 1) * columns));
+  const known = [...least, ...most].filter(Number.isFinite);
+  let [low, high] = [Math.min(0, ...known), Math.max(0, ...known)];
+  if (frame.scale === "middle 98 %") {
+    const ends = frame.ends.map((text) => Number(text.replace(/[≤≥ ]/g, "")));
+    if (ends.every(Number.isFinite)) [low, high] = [Math.min(0, ends[0]), Math.max(0, ends[1])];
+  }
+  if (high <= low) high = low + 1;
+  const log = frame.scale === "logarithmic";
+  const unit = Math.max(...known.map(Math.abs), 1e-300) / 1e4;
+  const bend = (value) => (log ? Math.sign(value) * Math.log1p(Math.abs(value) / unit) : value);
+  const [bottom, top] = [bend(low), bend(high)];
+  const y = (value) => h - 4 - ((bend(Math.min(Math.max(value, low), high)) - bottom) / (top - bottom)) * (h - 8);
+  const x = (place) => (place + 0.5) * w;
+  pen.strokeStyle = tone("quiet");
+  pen.strokeRect(0.5, 0.5, Math.round(columns * w), h);
+  pen.beginPath();
+  pen.moveTo(0, y(0));
+  pen.lineTo(columns * w, y(0));
+  pen.stroke();
+  pen.strokeStyle = pen.fillStyle = tone("blue");
+  pen.lineWidth = 1.6;
+  for (let first = 0; first < columns; first++) {
+    if (!Number.isFinite(means[first])) continue;
+    let last = first;
+    while (last + 1 < columns && Number.isFinite(means[last + 1])) last++;
+    if (frame.step[1] > 1) {
+      pen.globalAlpha = 0.25;
+      pen.beginPath();
+      for (let i = first; i <= last; i++) pen.lineTo(x(i), y(most[i]));
+      for (let i = last; i >= first; i--) pen.lineTo(x(i), y(least[i]));
+      pen.fill();
+      pen.globalAlpha = 1;
+    }
+    pen.beginPath();
+    for (let i = first; i <= last; i++) pen.lineTo(x(i), y(means[i]));
+    pen.stroke();
+    if (w >= 8 || first === last) {
+      for (let i = first; i <= last; i++) pen.fillRect(x(i) - 2, y(means[i]) - 2, 4, 4);
+    }
+    first = last;
+  }
+  drawMarks(pen, { w, h: 16, columns }, marks, tone);
+  pen.fillStyle = tone("ink");
+  pen.textAlign = "right";
+  pen.textBaseline = "middle";
+  const short = (value) => String(Number(value.toPrecision(3))).replace("-", "−");
+  if (low < 0) pen.fillText(short(low), -6, h - 5);
+  pen.fillText("0", -6, Math.min(h - (low < 0 ? 18 : 5), Math.max(y(0), high > 0 ? 18 : 5)));
+  if (high > 0) pen.fillText(short(high), -6, 6);
+  if (!at) return;
+  pen.strokeStyle = tone("ink");
+  pen.lineWidth = 1;
+  pen.beginPath();
+  pen.moveTo(x(at[1]), 0);
+  pen.lineTo(x(at[1]), h);
+  pen.stroke();
+  if (Number.isFinite(means[at[1]])) pen.fillRect(x(at[1]) - 3, y(means[at[1]]) - 3, 6, 6);
+}
+
+function drawPixels(pen, { w, h, rows, columns }, pixels) {
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      const i = 3 * (row * columns + column);
+      const [left, top] = [Math.round(column * w), Math.round(row * h)];
+      pen.fillStyle = `rgb(${pixels[i]},${pixels[i + 1]},${pixels[i + 2]})`;
+      pen.fillRect(left, top, Math.round((column + 1) * w) - left, Math.round((row + 1) * h) - top);
+    }
+  }
 }
 
 function drawCells(pen, { w, h, rows, columns }, codes, tone, deepest) {
@@ -331,6 +506,13 @@ function drawMarks(pen, { w, h, columns }, marks, tone) {
       pen.moveTo(x + size, y - size);
       pen.lineTo(x - size, y + size);
     }
+    if (mark & 8) {
+      pen.moveTo(x, y - size);
+      pen.lineTo(x + size, y);
+      pen.lineTo(x, y + size);
+      pen.lineTo(x - size, y);
+      pen.closePath();
+    }
     for (const way of [mark & 2 ? 1 : 0, mark & 4 ? -1 : 0]) {
       if (!way) continue;
       pen.moveTo(x, y - way * size);
@@ -351,11 +533,11 @@ function drawFocus(pen, { w, h }, [row, column], tone) {
 }
 
 // Round positions: multiples of 1, 2 or 5 times a power of ten, as far apart as asked.
-function stops(size, least) {
+function stops(size, least, from = 0) {
   let step = 1;
   for (let i = 0; step < least; i++) step = [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3);
   const found = [];
-  for (let place = 0; place < size; place += step) found.push(place);
+  for (let place = Math.ceil(from / step) * step; place < from + size; place += step) found.push(place);
   return found;
 }
 
@@ -364,16 +546,17 @@ function drawLabels(pen, { w, h, rows, columns }, frame, tone) {
   pen.fillStyle = tone("ink");
   pen.textBaseline = "middle";
   pen.textAlign = "center";
-  const wide = pen.measureText(String(frame.shape[1])).width + 12;
-  for (const place of stops(frame.shape[1], (wide / w) * across)) {
-    pen.fillText(String(place), BOX.left + (Math.floor(place / across) + 0.5) * w, BOX.top - 9);
+  const [top, left] = frame.corner;
+  const wide = pen.measureText(String(left + frame.shape[1])).width + 12;
+  for (const place of stops(frame.shape[1], (wide / w) * across, left)) {
+    pen.fillText(String(place), BOX.left + (Math.floor((place - left) / across) + 0.5) * w, BOX.top - 9);
   }
   pen.textAlign = "left";
   pen.fillText(`${frame.names[1]} →`, BOX.left, BOX.top - 26);
   pen.textAlign = "right";
   if (!frame.names[0]) return;
-  for (const place of stops(frame.shape[0], (16 / h) * down)) {
-    pen.fillText(String(place), BOX.left - 6, BOX.top + (Math.floor(place / down) + 0.5) * h);
+  for (const place of stops(frame.shape[0], (16 / h) * down, top)) {
+    pen.fillText(String(place), BOX.left - 6, BOX.top + (Math.floor((place - top) / down) + 0.5) * h);
   }
   pen.fillText(`${frame.names[0]} ↓`, BOX.left - 6, BOX.top - 26);
 }

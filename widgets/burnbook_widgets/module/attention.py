@@ -27,7 +27,7 @@ from burnbook_widgets.page import script, sheet
 from burnbook_widgets.view import View, row, table
 
 MOST = 128  # tokens of a sequence
-THUMBS = 16_000  # cells of the small pictures of all heads
+THUMBS = 7_000  # cells of the small pictures of all heads
 TOP = 8  # keys that a reading names
 MEAN = -1  # a list of choices takes None for no choice at all
 
@@ -163,7 +163,7 @@ class AttentionView(View):
     def _title(self) -> str:
         queries, keys = self.shares.shape
         heads = self.weights.shape[1]
-        which = f"head {self._head} of {heads}"
+        which = f"head {self._head} of 0 … {heads - 1}"
         if self._head is None:
             which = f"mean of {heads} heads"
         return (
@@ -250,20 +250,17 @@ class AttentionView(View):
             return
         shares, hidden = self.shares, self.hidden[self._item]
         every = self.weights[self._item]
-        thumbs = b""
-        if len(every) > 1 and every.size <= THUMBS:
-            shown = np.concatenate([every.mean(0, keepdims=True), every])
-            most = np.maximum(shown.max(axis=(1, 2), keepdims=True), 1e-9)
-            thumbs = np.rint(shown / most * 255).astype(np.uint8).tobytes()
+        shown = thumbnails(every)
         codes = np.rint(shares.clip(0, 1) * 65535).astype("<u2")
         with self.panel.hold_sync():
             self.panel.data = codes.tobytes() + np.packbits(hidden).tobytes()
-            self.panel.thumbs = thumbs
+            self.panel.thumbs = shown.tobytes()
             self.panel.frame = {
                 "title": self._title(),
                 "tokens": self.tokens[self._item],
                 "keys": self.keys[self._item],
                 "heads": len(every),
+                "thumb": list(shown.shape[1:]),
                 "head": MEAN if self._head is None else self._head,
                 "most": percent(float(shares.max())),
                 "hidden": int(hidden.sum()),
@@ -304,6 +301,28 @@ class AttentionView(View):
         items = [_count(batch, "item", "items")] if batch > 1 else []
         told = ", ".join([*parts, *items])
         return f"AttentionView({told}; {_count(heads, 'head', 'heads')})"
+
+
+def thumbnails(every: np.ndarray) -> np.ndarray:
+    """Small pictures of all heads, their mean first; a dot is the most of its block.
+
+    Shapes: every [heads, s, t] -> [heads + 1, rows, columns], bytes; none of one head
+    Example:
+        >>> thumbnails(np.ones((12, 120, 120), np.float32)).shape
+        (13, 20, 20)
+    """
+    heads, rows, columns = every.shape
+    if heads < 2:
+        return np.zeros((0, rows, columns), np.uint8)
+    shown = np.concatenate([every.mean(0, keepdims=True), every])
+    step = 1
+    while shown[:, ::step, ::step].size > THUMBS:
+        step += 1
+    for axis in (1, 2):
+        starts = np.arange(0, shown.shape[axis], step)
+        shown = np.maximum.reduceat(shown, starts, axis=axis)
+    most = np.maximum(shown.max(axis=(1, 2), keepdims=True), 1e-9)
+    return np.rint(shown / most * 255).astype(np.uint8)
 
 
 def _weights(weights: Any) -> np.ndarray:

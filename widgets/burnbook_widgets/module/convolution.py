@@ -24,8 +24,10 @@ from burnbook.errors import ShapeError
 from burnbook.nn import Conv2d, PaddingConfig2d
 from burnbook.tensor import Tensor
 from burnbook_widgets.module.planes import (
+    PART,
     Pair,
     param_of,
+    part_around,
     read_array,
     read_kernel,
     read_pair,
@@ -59,7 +61,8 @@ class ConvolutionPanel(anywidget.AnyWidget):
 class ConvolutionView(View):
     """Slide a kernel over a picture, and see what one cell of the output is made of.
 
-    picture: [h, w], [c, h, w] or [1, c, h, w], a tensor or an array, at most 64 × 64.
+    picture: [h, w], [c, h, w] or [1, c, h, w], a tensor or an array; of sides
+    above 64 a part is shown, which follows the window.
     kernel: [kh, kw], [c, kh, kw] or [o, c, kh, kw], or a Conv2d with its own numbers.
     Every control has a twin: `at`, `position`, `stride`, `padding`, `dilation`,
     `out_channel`, `in_channel`; `output` and `sum` are what is shown.
@@ -109,6 +112,7 @@ class ConvolutionView(View):
         }
         self._out = self._in = 0
         self._at = (0, 0)
+        self._corners = ((0, 0), (0, 0))  # of the parts of input and output
         self._outputs = self._slide(self._geometry)
         self.open()
 
@@ -366,14 +370,51 @@ class ConvolutionView(View):
         if self.panel is None:
             return
         weight = self.weight[self._out, self._in]
-        parts = [self._plane(), weight, self.output]
+        seen = self._part()
+        self._corners = (seen["grown"][0], seen["output"][0])
+        parts = [
+            _cut(self._plane(), seen["input"]),
+            weight,
+            _cut(self.output, seen["output"]),
+        ]
         with self.panel.hold_sync():
             self.panel.data = b"".join(p.astype("<f4").tobytes() for p in parts)
             self.panel.frame = self._frame()
             self._show_window()
 
+    def _part(self) -> dict[str, tuple[Pair, Pair]]:
+        """Corner and size of what is shown: of the grown input, the input, the output.
+
+        The grown input is the picture with its padding; small ones are shown whole.
+        """
+        found: dict[str, list[Pair]] = {"grown": [], "input": [], "output": []}
+        for dim in (0, 1):
+            size, pad = self.picture.shape[1 + dim], self.padding[dim]
+            span = self.dilation[dim] * (self.weight.shape[2 + dim] - 1) + 1
+            first = self._at[dim] * self.stride[dim]
+            most = max(PART, span)
+            most = size + 2 * pad if size <= PART else most
+            old = self._corners[0][dim]
+            grown = part_around(first, span, size + 2 * pad, old, most)
+            begin = min(max(grown[0] - pad, 0), size)
+            end = min(max(sum(grown) - pad, 0), size)
+            count = self.output.shape[dim]
+            most = count if count <= PART + 8 else PART
+            made = part_around(self._at[dim], 1, count, self._corners[1][dim], most)
+            found["grown"].append(grown)
+            found["input"].append((begin, end - begin))
+            found["output"].append(made)
+        return {
+            name: ((rows[0], columns[0]), (rows[1], columns[1]))
+            for name, (rows, columns) in found.items()
+        }
+
     def _show_window(self) -> None:
         if self.panel is None:
+            return
+        seen = self._part()
+        if self.panel.frame and self._corners != (seen["grown"][0], seen["output"][0]):
+            self._show()
             return
         with self.panel.hold_sync():
             self._show_controls()
@@ -388,6 +429,10 @@ class ConvolutionView(View):
             "shape": list(self.picture.shape[1:]),
             "kernel": list(self.weight.shape[2:]),
             "output": list(self.output.shape),
+            "part": {
+                name: [list(corner), list(size)]
+                for name, (corner, size) in self._part().items()
+            },
             **{name: list(pair) for name, pair in self._geometry.items()},
             "signed": [bool((p < 0).any()) for p in (self._plane(), self.output)],
             "head": self._head(),
@@ -424,19 +469,25 @@ class ConvolutionView(View):
 
     def still(self) -> str:
         """Input, kernel, output and the sum as HTML and SVG without JavaScript."""
+        seen = self._part()
         grown = np.pad(self._plane(), [(pad, pad) for pad in self.padding])
+        grown = _cut(grown, seen["grown"])
+        (first, start), (row, column) = seen["grown"][0], seen["output"][0]
         top, left = (at * s for at, s in zip(self._at, self.stride, strict=True))
         down, across = self.dilation
         taps = [
-            (top + i * down, left + j * across)
+            (top + i * down - first, left + j * across - start)
             for i in range(self.weight.shape[2])
             for j in range(self.weight.shape[3])
         ]
+        made = _cut(self.output, seen["output"])
+        chosen = [(self._at[0] - row, self._at[1] - column)]
         names = self._names()
         weight = self.weight[self._out, self._in]
         zeros = " with its padding" if any(self.padding) else ""
-        parts = [(grown, taps, names[0] + zeros), (weight, [], names[1])]
-        parts.append((self.output, [self._at], names[2]))
+        of = "" if max(self.picture.shape[1:]) <= PART else ", a part"
+        parts = [(grown, taps, names[0] + zeros + of), (weight, [], names[1])]
+        parts.append((made, chosen, names[2] + of))
         pictures = "".join(
             f'<figure style="margin:0"><figcaption>{escape(name)}</figcaption>'
             f"{_picture(array, places, name)}</figure>"
@@ -468,6 +519,12 @@ class ConvolutionView(View):
         )
 
 
+def _cut(plane: np.ndarray, part: tuple[Pair, Pair]) -> np.ndarray:
+    """A part of a plane by its corner and size."""
+    (top, left), (rows, columns) = part
+    return plane[top : top + rows, left : left + columns]
+
+
 def _picture(array: np.ndarray, places: Sequence[Pair], title: str) -> str:
     """A heat map whose chosen cells are framed."""
     plane = cells(array)
@@ -479,6 +536,6 @@ def _picture(array: np.ndarray, places: Sequence[Pair], title: str) -> str:
         for r, c in places
     )
     over = [still_form.stroke(framed, 2)] if framed else []
-    frame = {"names": ("row", "column"), "shape": array.shape}
+    frame = {"names": ("row", "column"), "shape": array.shape, "corner": (0, 0)}
     told = f"{title}, {size_text(array.shape)}, from {short(low)} to {short(high)}"
     return still_form.heat_map(codes, plane.marks, frame, told, over)

@@ -12,7 +12,8 @@ from burnbook.errors import ConfigError, DimError, ShapeError
 from burnbook.module import Param
 from burnbook.tensor import Tensor
 
-MOST = 64  # pixels of a side: a window must be seen in it
+MOST = 2048  # pixels of a side
+PART = 64  # of them that are shown at once: a window must be seen in it
 LARGEST = 11  # of a kernel's side
 WHERE = "ConvolutionView"
 Pair = tuple[int, int]
@@ -78,3 +79,21 @@ def read_place(name: str, place: int, count: int) -> int:
 def size_text(shape: Sequence[int]) -> str:
     """Sizes with crosses between them."""
     return " × ".join(map(str, shape))
+
+
+def part_around(
+    first: int, span: int, size: int, begin: int, most: int = PART
+) -> tuple[int, int]:
+    """Which places of a side are shown: those from `begin`, if the window is in them.
+
+    Example:
+        >>> part_around(3, 3, 40, 0), part_around(100, 3, 200, 0)
+        ((0, 40), (69, 64))
+        >>> part_around(100, 3, 200, 60)
+        (60, 64)
+    """
+    if size <= most:
+        return 0, size
+    if not begin <= first <= first + span <= begin + most:
+        begin = first + span // 2 - most // 2
+    return min(max(begin, 0), size - most), most

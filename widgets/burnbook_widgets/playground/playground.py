@@ -21,6 +21,7 @@ import numpy as np
 import traitlets
 
 from burnbook.errors import ConfigError
+from burnbook_widgets.number_controls import Number, NumberControls
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.playground import script as engine
 from burnbook_widgets.playground.script import (
@@ -213,11 +214,13 @@ class Playground(View):
         for name, control in self._controls.items():
             act = self.act(lambda event, name=name: self._changed(name, event["new"]))
             control.observe(act, "value")
+        self.numbers = self._numbers()
+        self.numbers.observe_numbers(self.act(self._changed))
         buttons = (self.train_control, self.pause_control, self.step_control)
         return ipywidgets.VBox(
             [
                 row(*buttons, self.reset_control, self.code_control),
-                row(*self._controls.values()),
+                row(*self._controls.values(), self.numbers),
                 self.panel,
             ]
         )
@@ -257,25 +260,6 @@ class Playground(View):
             ),
             "activation": choice("activation", ACTIVATIONS),
             "optimizer": choice("optimizer", OPTIMIZERS),
-            "learning_rate": ipywidgets.FloatLogSlider(
-                config.learning_rate or 0.01,
-                min=-4,
-                max=1,
-                step=0.05,
-                description="Learning rate",
-                readout_format=".2g",
-                layout=long,
-                **look,
-            ),
-            "noise": ipywidgets.FloatSlider(
-                config.noise,
-                min=0,
-                max=max(0.5, config.noise),
-                step=0.01,
-                description="Noise",
-                layout=long,
-                **look,
-            ),
             "points": slider("points", 20, 600, "Points"),
             "batch_size": slider("batch_size", 1, 256, "Batch size"),
             "seed": ipywidgets.BoundedIntText(
@@ -288,6 +272,17 @@ class Playground(View):
             ),
         }
 
+    def _numbers(self) -> NumberControls:
+        """The settings that are not whole, which a page must not round."""
+        rate, noise = self.config.learning_rate, self.config.noise
+        low = min(rate, 1e-4) if rate > 0 else 1e-4
+        return NumberControls(
+            {
+                "learning_rate": Number("Learning rate", rate, low, 10.0, log=True),
+                "noise": Number("Noise", noise, 0.0, max(0.5, noise)),
+            }
+        )
+
     def _changed(self, name: str, value: Any) -> None:
         now = getattr(self.config, name)
         if name == "hidden":
@@ -295,8 +290,7 @@ class Playground(View):
                 value = _read_widths(value)
             except ValueError:
                 raise ConfigError("Playground", f"hidden is {value!r}") from None
-        same = np.isclose(value, now) if name == "learning_rate" else value == now
-        if not same:
+        if value != now:
             self.set(**{name: value})
 
     def _code(self) -> None:
@@ -325,8 +319,9 @@ class Playground(View):
                 value = _widths(value)
                 if control.value and _safe_widths(control.value) == self.config.hidden:
                     continue
-            if name != "learning_rate" or not np.isclose(control.value, value):
-                control.value = value
+            control.value = value
+        settings = {name: getattr(self.config, name) for name in self.numbers.numbers}
+        self.numbers.put(settings)
         self.train_control.disabled = self._running
         self.pause_control.disabled = not self._running
         training = self._training

@@ -11,7 +11,7 @@ import numpy as np
 
 from burnbook.errors import ConfigError
 from burnbook.optim import ModuleLrScheduler, as_scheduler
-from burnbook_widgets.drawing import Drawing, Line, Words
+from burnbook_widgets.drawing import Drawing, Line, Words, columns
 from burnbook_widgets.training.ruler import Axes, log_ticks, ticks
 
 STYLES: tuple[tuple[str, tuple[float, ...]], ...] = (
@@ -79,8 +79,17 @@ def y_ticks(low: float, high: float, log: bool) -> list[float]:
 
 
 def tick_text(value: float) -> str:
-    """A rate at an axis: "0.05", "1e−6"."""
-    text = f"{value:g}" if value >= 1e-3 or not value else f"{value:.0e}"
+    """A rate at an axis, with the digits that tell it from its neighbors.
+
+    Example:
+        >>> tick_text(0.05), tick_text(1e-6), tick_text(1.5e-4)
+        ('0.05', '1e−6', '1.5e−4')
+    """
+    if value >= 1e-3 or not value:
+        text = f"{value:g}"
+    else:
+        every = (f"{value:.{digits}e}" for digits in range(6))
+        text = next((t for t in every if math.isclose(float(t), value)), f"{value:.5e}")
     return text.replace("e-0", "e-").replace("-", "−")
 
 
@@ -118,7 +127,8 @@ def picture(lines: Mapping[str, np.ndarray], places: Sequence[int], log: bool) -
         role, dash = STYLES[place]
         left, down = LEFT + 190 * (i % 3), HIGH + 22 * (i // 3) + 8
         sheet.add(Line(((left, down - 4), (left + 34, down - 4)), role, 2.0, 1.0, dash))
-        sheet.add(Words((left + 42, down), name, "ink", 12))
+        short = name if columns(name) <= 19 else f"{name[:18]}…"
+        sheet.add(Words((left + 42, down), short, "ink", 12))
     return sheet.svg()
 
 

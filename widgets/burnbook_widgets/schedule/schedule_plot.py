@@ -18,6 +18,7 @@ import traitlets
 
 from burnbook.config import ConfigEnum
 from burnbook.errors import ConfigError
+from burnbook_widgets.number_controls import Number, NumberControls
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.schedule.curves import (
     STYLES,
@@ -87,7 +88,6 @@ class SchedulePlot(View):
         self._hidden: set[str] = set()
         self._log, self._at = bool(log), -1
         self._steps = _whole(steps)
-        self._sliders: dict[tuple[str, str], Any] = {}
         self._checks: dict[str, Any] = {}
         self._rates = {n: rates(c, self._steps) for n, c in self._configs.items()}
         self.open()
@@ -108,7 +108,7 @@ class SchedulePlot(View):
         found = rates(config, self._steps)  # before anything is changed
         alike = numbers_of(config).keys() == numbers_of(self[name]).keys()
         if self.box is not None and not alike:
-            what = f"{name} has other numbers than the sliders of the open view"
+            what = f"{name} has other numbers than the controls of the open view"
             raise ConfigError("SchedulePlot", what, cure="a SchedulePlot of its own")
         self._configs[name], self._rates[name] = config, found
         self._show()
@@ -233,56 +233,35 @@ class SchedulePlot(View):
             layout={"width": "150px"},
         )
         self.steps_control.observe(self.act(self._set_steps), "value")
-        # One for all sliders, which keeps what a notebook saves small.
-        self._look = {
-            "layout": ipywidgets.Layout(width="270px"),
-            "style": ipywidgets.widgets.widget_int.SliderStyle(
-                description_width="auto"
-            ),
-        }
-        self._wide = ipywidgets.Layout(width="150px")
-        rows = [self._knobs(name) for name in self._configs]
-        return ipywidgets.VBox(
-            [row(self.log_control, self.steps_control), self.panel, *rows]
-        )
-
-    def _knobs(self, name: str) -> ipywidgets.HBox:
-        """The controls of one schedule: is it shown, and a slider per number."""
-        check = ipywidgets.Checkbox(
-            True, description=name, indent=False, layout=self._wide
-        )
-        check.observe(self.act(lambda e: self._checked(name, e["new"])), "value")
-        self._checks[name] = check
-        numbers = list(numbers_of(self._configs[name]).items())[:SLIDERS]
-        for path, value in numbers:
-            top = most(value, self._steps)
-            make: Any = ipywidgets.FloatSlider
-            kept: dict[str, Any] = {"step": top / 1000, "readout_format": ".4g"}
-            if isinstance(value, int):
-                make, kept = ipywidgets.IntSlider, {}
-            slider = make(
-                value,
-                min=0,
-                max=top,
-                description=_said(path),
-                tooltip=f"{name}: {path}",
-                **self._look,
-                **kept,
+        self._wide = ipywidgets.Layout(min_width="110px", width="auto")
+        for name in self._configs:
+            check = ipywidgets.Checkbox(
+                True, description=name, indent=False, layout=self._wide
             )
-            act = self.act(lambda e, path=path: self._slid(name, path, e["new"]))
-            slider.observe(act, "value")
-            self._sliders[name, path] = slider
-        mine = [slider for (of, _), slider in self._sliders.items() if of == name]
-        return row(check, *mine)
+            act = self.act(lambda e, name=name: self._checked(name, e["new"]))
+            check.observe(act, "value")
+            self._checks[name] = check
+        self.numbers = self._number_controls()
+        buttons = row(self.log_control, self.steps_control, *self._checks.values())
+        return ipywidgets.VBox([buttons, self.panel, self.numbers])
 
-    def _slid(self, name: str, path: str, value: float) -> None:
-        if numbers_of(self._configs[name])[path] == value:
-            return
-        try:
-            self.set(name, path, value)
-        except ConfigError:
-            self._show()  # the slider goes back to what is so
-            raise
+    def _number_controls(self) -> NumberControls:
+        """A slider and a box for each number of each schedule."""
+        numbers: dict[str, Number] = {}
+        self._paths: dict[str, tuple[str, str]] = {}
+        for name, config in self._configs.items():
+            for path, value in list(numbers_of(config).items())[:SLIDERS]:
+                key = str(len(numbers))
+                self._paths[key] = name, path
+                top = most(value, self._steps)
+                about, label = f"{name}: {path}", _said(path)
+                numbers[key] = Number(
+                    label, value, min(0, value), top, about=about, group=name
+                )
+        controls = NumberControls(numbers)
+        turn = self.act(lambda key, value: self.set(*self._paths[key], value))
+        controls.observe_numbers(turn)
+        return controls
 
     def _checked(self, name: str, shown: bool) -> None:
         (self.show if shown else self.hide)(name)
@@ -305,13 +284,14 @@ class SchedulePlot(View):
             return
         for name, check in self._checks.items():
             check.value = name not in self._hidden
-        for (name, path), slider in self._sliders.items():
-            value = numbers_of(self._configs[name])[path]
-            slider.max = max(slider.max, value)
-            slider.value = value
+        now = {name: numbers_of(config) for name, config in self._configs.items()}
+        paths = self._paths.items()
+        self.numbers.put({key: now[name][path] for key, (name, path) in paths})
         self.steps_control.value = self._steps
         self.log_control.description = "Even scale" if self._log else "Log scale"
         at, names = chosen_steps(self._steps), self.shown
+        if self._at >= 0:
+            at = np.union1d(at, [self._at])  # what is read is among what is sent
         lines = [self._rates[name] for name in names]
         low, high = y_range(lines, self._log)
         places = [self.names.index(name) for name in names]
@@ -392,6 +372,8 @@ def _text(config: Any) -> str:
 
 
 def _said(path: str) -> str:
+    if not path:
+        return "learning rate"
     return path.replace("schedulers.", "").replace("_", " ").replace(".", " · ")
 
 

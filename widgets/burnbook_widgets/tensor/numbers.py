@@ -6,8 +6,8 @@ counted, marked, and left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, gcd, isfinite
 
 import numpy as np
@@ -17,8 +17,10 @@ MOST_SIDE = 400
 MOST_COUNTED = 1_000_000  # elements that a histogram looks at
 BARS = 40
 COLORS = ("around 0", "low to high")
+WHOLE, MIDDLE, LOG = SCALES = ("whole range", "middle 98 %", "logarithmic")
 
 NAN, INF, MINUS_INF = ODD = 1, 2, 4  # bits of a cell's mark
+FAR = 8  # an element far outside of what the colors span
 EMPTY = -128  # the code of a cell that has nothing finite
 
 
@@ -26,11 +28,13 @@ EMPTY = -128  # the code of a cell that has nothing finite
 class Plane:
     """A matrix as cells; a cell stands for `step` elements down and across.
 
-    mean [rows, columns] over the finite elements, NaN where there are none;
+    mean, least, most [rows, columns] of the finite elements, NaN where there are none;
     marks [rows, columns] say what is not finite.
     """
 
     mean: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
     marks: np.ndarray
     shape: tuple[int, int]
     step: tuple[int, int]
@@ -44,6 +48,17 @@ class Plane:
         """The lowest and the highest mean; 0 and 0 where nothing is finite."""
         known = self.mean[~np.isnan(self.mean)]
         return (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+
+    def far(self, low: float, high: float) -> np.ndarray:
+        """The marks of cells with an element far outside of low to high."""
+        room = float(high) - float(low)
+        with np.errstate(invalid="ignore"):
+            where = (self.most > high + room) | (self.least < low - room)
+        return np.where(where, FAR, 0).astype(np.uint8)
+
+    def through(self, bend: Callable[[np.ndarray], np.ndarray]) -> Plane:
+        """The same plane with its means on another scale."""
+        return replace(self, mean=bend(self.mean))
 
     def codes(self, low: float, high: float, signed: bool) -> np.ndarray:
         """Colours as int8: share of the largest size, or of the way from low to high.
@@ -85,7 +100,8 @@ def cells(matrix: np.ndarray, most: int = MOST_CELLS, side: int = MOST_SIDE) -> 
             break
     if not matrix.size:
         nothing = np.zeros((0, 0))
-        return Plane(nothing, nothing.astype(np.uint8), (height, width), (1, 1))
+        marks = nothing.astype(np.uint8)
+        return Plane(nothing, nothing, nothing, marks, (height, width), (1, 1))
     counts = _counts(height, steps[0])[:, None] * _counts(width, steps[1])
     marks = np.zeros(counts.shape, np.uint8)
     finite = np.isfinite(matrix) if matrix.dtype.kind == "f" else None
@@ -95,11 +111,18 @@ def cells(matrix: np.ndarray, most: int = MOST_CELLS, side: int = MOST_SIDE) -> 
         for bit, where in zip(ODD, _odd(matrix[rows, columns]), strict=True):
             marks.reshape(-1)[owners[where]] |= bit
         counts -= np.bincount(owners, minlength=counts.size).reshape(counts.shape)
-        matrix = np.where(finite, matrix, 0)
-    sums = _sums(matrix, steps)
+    clear = matrix if finite is None else np.where(finite, matrix, 0)
+    sums = _sums(clear, steps)
     with np.errstate(all="ignore"):
         mean = np.where(counts > 0, sums / counts, np.nan)
-    return Plane(mean, marks, (height, width), steps)
+    smallest = largest = mean
+    if steps != (1, 1):
+        wide = matrix.astype(np.float64)
+        low = wide if finite is None else np.where(finite, wide, np.inf)
+        high = wide if finite is None else np.where(finite, wide, -np.inf)
+        smallest = np.where(counts > 0, _blocks(np.minimum, low, steps), np.nan)
+        largest = np.where(counts > 0, _blocks(np.maximum, high, steps), np.nan)
+    return Plane(mean, smallest, largest, marks, (height, width), steps)
 
 
 def _counts(size: int, step: int) -> np.ndarray:
@@ -117,6 +140,13 @@ def _sums(matrix: np.ndarray, steps: tuple[int, int]) -> np.ndarray:
     with np.errstate(all="ignore"):
         rows = np.add.reduceat(matrix, down, axis=0, dtype=np.float64)
         return np.add.reduceat(rows, across, axis=1)
+
+
+def _blocks(of: np.ufunc, matrix: np.ndarray, steps: tuple[int, int]) -> np.ndarray:
+    """The least or the largest element of every cell."""
+    down = np.arange(0, matrix.shape[0], steps[0])
+    across = np.arange(0, matrix.shape[1], steps[1])
+    return of.reduceat(of.reduceat(matrix, down, axis=0), across, axis=1)
 
 
 def _odd(array: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -237,6 +267,73 @@ def bars_of(array: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, int]:
     last = len(edges) - 2
     places = np.searchsorted(edges, values, side="right") - 1
     return np.bincount(np.clip(places, 0, last), minlength=last + 1), every
+
+
+def middle_of(array: np.ndarray) -> tuple[float, float]:
+    """From where to where the middle 98 % of the finite elements lie.
+
+    Example:
+        >>> low, high = middle_of(np.append(np.arange(101.0), 1e6))
+        >>> round(low), round(high)
+        (1, 100)
+    """
+    values = _sample(array)
+    if not values.size:
+        return 0.0, 0.0
+    low, high = np.percentile(values, [1.0, 99.0])
+    return float(low), float(high)
+
+
+def _sample(array: np.ndarray) -> np.ndarray:
+    every = max(1, ceil(array.size / MOST_COUNTED))
+    values = array.reshape(-1)[::every].astype(np.float64)
+    return values[np.isfinite(values)]
+
+
+def has_outliers(facts: Facts, middle: tuple[float, float]) -> bool:
+    """Whether a few elements would leave the colors of all others pale."""
+    room = middle[1] - middle[0]
+    whole = float(facts.high) / 2 - float(facts.low) / 2
+    return room > 0 and whole > 5 * room
+
+
+def unit_of(array: np.ndarray) -> float:
+    """Below which size a logarithmic scale is even: that of the smallest 5 %."""
+    sizes = np.abs(_sample(array))
+    sizes = sizes[sizes > 0]
+    if not sizes.size:
+        return 1.0
+    return max(float(np.percentile(sizes, 5.0)), float(sizes.max()) * 1e-9)
+
+
+def bend(values: np.ndarray, unit: float) -> np.ndarray:
+    """A logarithmic scale for both signs: sign(v) · log(1 + |v| / unit).
+
+    Example:
+        >>> bend(np.array([-9.0, 0.0, 99.0]), 1.0).round(3).tolist()
+        [-2.303, 0.0, 4.605]
+    """
+    return np.sign(values) * np.log1p(np.abs(values) / unit)
+
+
+def unbend(values: np.ndarray, unit: float) -> np.ndarray:
+    """The way back from `bend`."""
+    return np.sign(values) * np.expm1(np.abs(values)) * unit
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A row of numbers as a line: of each place its mean, least and largest element."""
+
+    mean: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """First and last place of each unbroken piece; NaN and infinity leave gaps."""
+        known = np.concatenate(([0], ~np.isnan(self.mean), [0])).astype(int)
+        edges = np.flatnonzero(np.diff(known)).reshape(-1, 2)
+        return [(int(first), int(last) - 1) for first, last in edges]
 
 
 def span(first: int, step: int, size: int) -> str:

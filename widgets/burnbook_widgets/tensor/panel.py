@@ -12,16 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 import anywidget
 import ipywidgets
+import numpy as np
 import traitlets
 
 from burnbook.display import PrintOptions
 from burnbook_widgets.page import script, sheet
-from burnbook_widgets.tensor.numbers import COLORS, INF, MINUS_INF, NAN, facts_of, short
+from burnbook_widgets.tensor.numbers import (
+    COLORS,
+    FAR,
+    INF,
+    MINUS_INF,
+    NAN,
+    SCALES,
+    facts_of,
+)
 from burnbook_widgets.view import close_all, row
 
 if TYPE_CHECKING:
     from burnbook_widgets.tensor.tensor_view import TensorView
 
+MARKS = (("NaN", NAN), ("inf", INF), ("-inf", MINUS_INF), ("far outside", FAR))
 SHORTEST = -1  # a list of choices takes None for no choice at all
 MOST_NUMBERS = 400  # cells that may have their number written into them
 PRE = "max-height:22em;overflow:auto;margin:4px 0;line-height:1.35"
@@ -34,7 +44,8 @@ class TensorPlane(anywidget.AnyWidget):
     _css = sheet("tensor")
 
     frame = traitlets.Dict().tag(sync=True)
-    data = traitlets.Bytes().tag(sync=True)  # int8 colours, then uint8 marks
+    data = traitlets.Bytes().tag(sync=True)  # int8 colours, then uint8 marks; or RGB
+    curve = traitlets.Bytes().tag(sync=True)  # float32: means, least, largest
     cell = traitlets.List(traitlets.Int()).tag(sync=True)
     reading = traitlets.Dict().tag(sync=True)
     trouble = traitlets.Unicode().tag(sync=True)
@@ -52,6 +63,7 @@ class TensorPanel:
         self._mirroring = False
         self.plane = TensorPlane()
         self.plane.observe(self._cell_from_page, "cell")
+        self.plane.on_msg(self._told)
         self._make_choices()
         self._make_sliders()
         self._make_knobs()
@@ -107,6 +119,26 @@ class TensorPanel:
         self.choices = [*two, self.colors, *part]
         self.rows.observe(lambda _: self._hear(self._rows_chosen), "value")
         self.columns.observe(lambda _: self._hear(self._columns_chosen), "value")
+        self.scale = ipywidgets.Dropdown(
+            options=SCALES,
+            description="Scale",
+            layout=ipywidgets.Layout(width="180px"),
+            style={"description_width": "auto"},
+            tooltip="What the colours and the histogram span",
+        )
+        self.rgb = ipywidgets.Checkbox(
+            description="picture in colour",
+            indent=False,
+            layout=ipywidgets.Layout(width="auto", margin="2px 12px"),
+            tooltip="Three planes as red, green and blue",
+        )
+        scales = [self.scale] if self.view.array.dtype.kind != "b" else []
+        rgb = [self.rgb] if self.view.can_be_rgb else []
+        self.spare += [] if scales else [self.scale]
+        self.spare += [] if rgb else [self.rgb]
+        self.choices = [*self.choices, *scales, *rgb]
+        self._link(self.scale, "scale")
+        self._link(self.rgb, "rgb")
         self._link(self.colors, "colors")
         self._link(self.own_range, "own_range")
 
@@ -180,6 +212,17 @@ class TensorPanel:
         else:
             self.plane.trouble = ""
 
+    def _told(self, _: Any, message: Any, __: Any) -> None:
+        """A part was asked for: {do: "zoom", by, at} or {do: "part", part}."""
+        view = self.view
+        match message.get("do"):
+            case "zoom":
+                self._hear(view.zoom, float(message["by"]), message.get("at"))
+            case "part":
+                self._hear(setattr, view, "part", message.get("part"))
+            case _:
+                pass
+
     def _link(self, control: Any, name: str) -> None:
         """Let a control set the view's attribute of that name."""
         control.observe(
@@ -227,6 +270,7 @@ class TensorPanel:
     def show(self) -> None:
         """Send the plane and put the controls where the view stands."""
         view, plane = self.view, self.view.plane
+        marks = view.marks(plane)
         self.turn += 1
         frame = {
             **view.frame(plane),
@@ -235,14 +279,14 @@ class TensorPanel:
             "table": [list(row) for row in view.table()],
             "bars": self._bars(),
             "texts": self._texts(),
-            "marks": {
-                name: int((plane.marks & bit > 0).sum())
-                for name, bit in (("NaN", NAN), ("inf", INF), ("-inf", MINUS_INF))
-            },
+            "marks": {name: int((marks & bit > 0).sum()) for name, bit in MARKS},
         }
-        data = view.codes(plane).tobytes() + plane.marks.tobytes()
+        data = view.codes(plane).tobytes() + marks.tobytes()
+        if view.rgb:
+            data = view.pixels().tobytes()
         with self.plane.hold_sync():
             self.plane.data = data
+            self.plane.curve = self._curve()
             self.plane.frame = frame
             self._mirror(self._mirror_choices)
             self.show_reading()
@@ -252,6 +296,7 @@ class TensorPanel:
         if len(view.dims) == 2:
             self.rows.value, self.columns.value = view.dims
         self.colors.value, self.own_range.value = view.colors, view.own_range
+        self.scale.value, self.rgb.value = view.scale, view.rgb
         for dim, slider in self.sliders.items():
             hidden = dim in view.dims
             slider.layout.display = "none" if hidden else None
@@ -266,16 +311,26 @@ class TensorPanel:
         return {
             "all": view.bars.tolist(),
             "own": [] if view.matrix.size == view.array.size else own,
-            "ends": [short(facts.low), short(facts.high)],
+            "ends": view.bar_ends(),
             "every": view.every,
         }
+
+    def _curve(self) -> bytes:
+        if len(self.view.dims) != 1 or not self.view.plane.mean.size:
+            return b""
+        line = self.view.curve()
+        with np.errstate(over="ignore"):
+            rows = np.stack([line.mean, line.least, line.most]).astype("<f4")
+        return rows.tobytes()
 
     def _texts(self) -> list[str]:
         """Short numbers to write into cells that have room for them."""
         plane = self.view.plane
         if not plane.whole or plane.mean.size > MOST_NUMBERS:
             return []
-        values = self.view.matrix.ravel().tolist()
+        if self.view.rgb:
+            return []
+        values = self.view.shown.ravel().tolist()
         return [_label(value) for value in values]
 
     def show_reading(self) -> None:
@@ -296,10 +351,12 @@ class TensorPanel:
 
     def _share(self, value: float) -> float:
         """How far along the histogram a value lies, from 0 to 1."""
-        edges = self.view.edges
-        low, high = float(edges[0]) / 2, float(edges[-1]) / 2
-        share = (value / 2 - low) / ((high - low) or 1.0)
-        return round(min(max(share, 0.0), 1.0), 4)
+        edges = np.asarray(self.view.edges, dtype=float)
+        place = int(np.clip(np.searchsorted(edges, value) - 1, 0, len(edges) - 2))
+        first, last = edges[place] / 2, edges[place + 1] / 2
+        part = (value / 2 - first) / ((last - first) or 1.0)
+        share = (place + part) / (len(edges) - 1)
+        return round(min(max(float(share), 0.0), 1.0), 4)
 
     def show_text(self, said: str = "") -> None:
         """Send the book's text, and put the knobs where the options stand."""

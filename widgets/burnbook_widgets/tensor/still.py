@@ -6,7 +6,9 @@ larger; a dash stands in negative cells, a cross for NaN, triangles for infiniti
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -14,7 +16,17 @@ from typing import Any
 import numpy as np
 
 from burnbook_widgets.drawing import DARK, LIGHT
-from burnbook_widgets.tensor.numbers import EMPTY, INF, MINUS_INF, NAN
+from burnbook_widgets.tensor.numbers import (
+    EMPTY,
+    FAR,
+    INF,
+    LOG,
+    MIDDLE,
+    MINUS_INF,
+    NAN,
+    Curve,
+    short,
+)
 
 LEVELS = 8
 HEIGHT = 300
@@ -54,15 +66,78 @@ def heat_map(
         f'width="{right:g}" height="{bottom:g}"/>'
     )
     down, across = frame["names"]
-    ends = frame["shape"]
+    (top, first), ends = frame.get("corner", (0, 0)), frame["shape"]
+    last = [max(0, first + ends[1] - 1), top + ends[0] - 1]
     body += [
-        words(right / 2, -6, f"{across}: 0 … {max(0, ends[1] - 1)} →", "middle"),
+        words(right / 2, -6, f"{across}: {first} … {last[0]} →", "middle"),
         words(-6, bottom / 2, f"{down} ↓", "end") if down else "",
-        words(-6, 10, "0", "end") if bottom >= 40 else "",
-        words(-6, bottom, str(ends[0] - 1), "end") if bottom >= 40 else "",
+        words(-6, 10, str(top), "end") if bottom >= 40 else "",
+        words(-6, bottom, str(last[1]), "end") if bottom >= 40 else "",
     ]
     left = LEFT if down else 4
     return drawn(title, right + left + 4, bottom + TOP + 4, (left, TOP), body)
+
+
+def curve(
+    line: Curve, frame: Mapping[str, Any], ends: tuple[float, float], title: str
+) -> str:
+    """A tensor of rank 1 as a line over its places, with a band from least to most."""
+    width, height = 400.0, 150.0
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    high = high if high > low else low + 1.0
+    count = len(line.mean)
+
+    def at(place: int, value: float) -> str:
+        share = (min(max(value, low), high) - low) / (high - low)
+        return f"{(place + 0.5) * width / count:.5g} {height - share * height:.4g}"
+
+    body: list[str] = []
+    zero = height + low / (high - low) * height
+    quiet = f'class="quiet-line" stroke="{LIGHT["quiet"]}" fill="none"'
+    body.append(f'<path {quiet} d="M0 {zero:.4g}h{width:g}"/>')
+    for first, last in line.pieces():
+        places = range(first, last + 1)
+        band = [at(i, line.most[i]) for i in places]
+        band += [at(i, line.least[i]) for i in reversed(places)]
+        if frame["step"][1] > 1:
+            body.append(
+                f'<path class="train-fill" fill="{LIGHT["train"]}" opacity="0.25" '
+                f'd="M{"L".join(band)}z"/>'
+            )
+        points = [at(i, line.mean[i]) for i in places]
+        points = points if len(points) > 1 else [*points, points[0]]
+        body.append(
+            f'<path class="train-line" stroke="{LIGHT["train"]}" stroke-width="1.6" '
+            f'stroke-linecap="round" fill="none" d="M{"L".join(points)}"/>'
+        )
+    start, size = frame["corner"][1], frame["shape"][1]
+    body += [
+        f'<rect {quiet} width="{width:g}" height="{height:g}"/>',
+        words(-6, 10, short(high), "end"),
+        words(-6, height, short(low), "end"),
+        words(0, height + 15, str(start)),
+        words(width, height + 15, str(start + size - 1), "end"),
+        words(width / 2, height + 15, f"{frame['names'][1]} →", "middle"),
+    ]
+    return drawn(title, width + 76, height + 32, (70, 8), body)
+
+
+def colored(pixels: np.ndarray, title: str) -> str:
+    """Red, green and blue as a picture; empty without Pillow."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return ""
+    rows, columns = pixels.shape[:2]
+    zoom = max(1, min(8, 320 // max(rows, columns)))
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
+    text = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return (
+        f'<img alt="picture, {escape(title, quote=True)}" width="{columns * zoom}" '
+        f'height="{rows * zoom}" style="image-rendering:pixelated" '
+        f'src="data:image/png;base64,{text}">'
+    )
 
 
 def cell_size(rows: int, columns: int) -> tuple[float, float]:
@@ -125,10 +200,15 @@ def legend(frame: Mapping[str, Any], marks: np.ndarray) -> str:
     """What the colours and signs of the cells mean, in words."""
     low, high = frame["ends"]
     if frame["signed"]:
-        parts = ["blue: above 0", "orange with a dash: below 0", f"deepest: ±{high}"]
+        deepest = f"deepest: ±{high}"
+        if frame["scale"] == MIDDLE:
+            deepest = f"deepest: ±{high.removeprefix('≥ ')} and beyond"
+        parts = ["blue: above 0", "orange with a dash: below 0", deepest]
     else:
         parts = [f"pale: {low}", f"deep blue: {high}"]
-    names = {NAN: "✕ NaN", INF: "▲ inf", MINUS_INF: "▼ -inf"}
+    names = {NAN: "✕ NaN", INF: "▲ inf", MINUS_INF: "▼ -inf", FAR: "◆ far outside"}
+    if frame["scale"] == LOG:
+        parts.append("logarithmic colours")
     parts += [name for bit, name in names.items() if (marks & bit).any()]
     return " · ".join(parts)
 
@@ -170,6 +250,7 @@ def _signs(
         f"m0 -{2 * size:g}l-{2 * size:g} {2 * size:g}",
         INF: f"m0 -{size:g}l{size:g} {2 * size:g}h-{2 * size:g}z",
         MINUS_INF: f"m0 {size:g}l{size:g} -{2 * size:g}h-{2 * size:g}z",
+        FAR: f"m0 -{size:g}l{size:g} {size:g}l-{size:g} {size:g}l-{size:g} -{size:g}z",
     }
     for bit, shape in shapes.items():
         places = np.argwhere(marks & bit).tolist()

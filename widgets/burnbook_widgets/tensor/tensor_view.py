@@ -25,15 +25,27 @@ from burnbook.tensor import QuantizedTensor, Tensor
 from burnbook_widgets.tensor import still as still_form
 from burnbook_widgets.tensor.numbers import (
     COLORS,
+    LOG,
+    MIDDLE,
+    MOST_CELLS,
+    MOST_SIDE,
+    SCALES,
+    WHOLE,
+    Curve,
     Facts,
     Plane,
     bars_of,
+    bend,
     cells,
     edges_of,
     facts_of,
+    has_outliers,
+    middle_of,
     printed,
     short,
     span,
+    unbend,
+    unit_of,
 )
 from burnbook_widgets.view import View
 
@@ -42,7 +54,9 @@ if TYPE_CHECKING:
 
     from burnbook_widgets.tensor.panel import TensorPanel
 
-STILL_CELLS, STILL_SIDE = 1600, 64
+STILL_CELLS, STILL_SIDE, STILL_COLORS, STILL_PLACES = 1600, 64, 16_000, 200
+MOST_PLACES = 600  # along a curve
+SMALLEST = 8  # rows and columns that zooming leaves
 MOST_PRINTED = 20_000  # elements that a panel prints
 MOST_LETTERS = 16_000
 
@@ -56,12 +70,15 @@ class TensorView(View):
         view.index = {0: 5, 2: 14}       # where the other dims stand
         view.colors = "low to high"      # or "around 0"
         view.own_range = True            # colours by the range of this plane only
+        view.scale = "middle 98 %"       # outliers get a mark, not all of the colours
+        view.part = (40, 60, 20, 30)     # 20 rows from 40, 30 columns from 60
+        view.rgb = True                  # [3, height, width] as a picture in colour
         view.cell = (2, 7); view.reading # the element in row 2, column 7
         view.print_options = PrintOptions(precision=2); view.text
         view.use_everywhere()            # every tensor prints so from now on
 
     Why: a matrix of millions has fewer cells than elements; a cell then shows the mean
-    of its block, and its reading says so.
+    of its block, and its reading says so. A part of it shows true values again.
     """
 
     def __init__(
@@ -82,8 +99,13 @@ class TensorView(View):
         self.dtype = plain.dtype
         self.facts: Facts = facts_of(self.array)
         self._kind = self.array.dtype.kind
-        self.edges = edges_of(self.facts.low, self.facts.high, self._kind)
-        self.bars, self.every = bars_of(self.array, self.edges)
+        self._middle = middle_of(self.array)
+        self._unit = unit_of(self.array)
+        apart = self._kind == "f" and has_outliers(self.facts, self._middle)
+        self._scale = MIDDLE if apart else WHOLE
+        self._part: tuple[int, int, int, int] | None = None
+        self._rgb = False
+        self._count()
         self._at = [0] * self.array.ndim
         self._dims = tuple(range(self.array.ndim))[-2:]
         signed = self.facts.low < 0 and self._kind != "b"
@@ -123,7 +145,8 @@ class TensorView(View):
             what = f"dim {found[0]} cannot be both rows and columns"
             raise DimError("TensorView", what, cure="two different dims")
         if found != self._dims:
-            self._dims, self._cell = found, None
+            self._dims, self._cell, self._part = found, None, None
+            self._rgb = False
             self._changed()
 
     @property
@@ -162,6 +185,105 @@ class TensorView(View):
         if colors != self._colors:
             self._colors = colors
             self._changed()
+
+    @property
+    def scale(self) -> str:
+        """What colours and histogram span: one of `SCALES`.
+
+        "whole range"; "middle 98 %", where what lies far outside gets a mark (at first,
+        if there are such outliers); "logarithmic", for both signs.
+        """
+        return self._scale
+
+    @scale.setter
+    def scale(self, scale: str) -> None:
+        if scale not in SCALES:
+            cure = " or ".join(f'"{name}"' for name in SCALES)
+            raise ConfigError("TensorView", f"scale is {scale!r}", cure=cure)
+        if scale != self._scale:
+            self._scale = scale
+            self._count()
+            self._changed()
+
+    def _count(self) -> None:
+        """Count how often which value occurs, on the present scale."""
+        low, high = float(self.facts.low), float(self.facts.high)
+        if self._scale == MIDDLE:
+            low, high = self._middle
+        if self._scale == LOG and high > low:
+            ends = bend(np.array([low, high]), self._unit)
+            even = edges_of(ends[0], ends[1], "f")
+            self.edges = unbend(even, self._unit)
+        else:
+            middle = self._scale == MIDDLE
+            first = low if middle else self.facts.low
+            last = high if middle else self.facts.high
+            self.edges = edges_of(first, last, "f" if middle else self._kind)
+        self.bars, self.every = bars_of(self.array, self.edges)
+
+    @property
+    def part(self) -> tuple[int, int, int, int] | None:
+        """What is shown of the plane: first row, first column, rows, columns."""
+        return self._part
+
+    @part.setter
+    def part(self, part: Sequence[int] | None) -> None:
+        height, width = self.matrix.shape
+        if part is not None:
+            top, left, rows, columns = (int(number) for number in part)
+            fits = 0 <= top < height and 0 <= left < width and rows > 0 and columns > 0
+            if not fits:
+                what = (
+                    f"part {tuple(part)} lies outside the plane of {height} × {width}"
+                )
+                cure = "(first row, first column, rows, columns), or None for all"
+                raise DimError("TensorView", what, cure=cure)
+            part = (top, left, min(rows, height - top), min(columns, width - left))
+            part = None if part == (0, 0, height, width) else part
+        if part != self._part:
+            self._part = part
+            self._cut()
+            if self.panel is not None:
+                self.panel.show()
+
+    def zoom(self, factor: float, at: Sequence[int] | None = None) -> None:
+        """Show a part that is so many times smaller, around an element of the plane."""
+        height, width = self.matrix.shape
+        top, left, rows, columns = self._part or (0, 0, height, width)
+        row, column = at or self._cell or (top + rows // 2, left + columns // 2)
+        few = (min(SMALLEST, height), min(SMALLEST, width))
+        down = min(height, max(few[0], round(rows / factor)))
+        across = min(width, max(few[1], round(columns / factor)))
+        top = min(max(row - down // 2, 0), height - down)
+        left = min(max(column - across // 2, 0), width - across)
+        self.part = (top, left, down, across)
+
+    @property
+    def rgb(self) -> bool:
+        """Whether three planes are shown as the red, green and blue of one picture.
+
+        For a tensor [3, height, width] or [n, 3, height, width]: floats from 0 to 1,
+        whole numbers from 0 to 255; others are stretched to that.
+        """
+        return self._rgb
+
+    @rgb.setter
+    def rgb(self, rgb: bool) -> None:
+        if rgb and not self.can_be_rgb:
+            what = f"shape {list(self.array.shape)} has no three planes of colour"
+            cure = "[3, height, width] or [n, 3, height, width]"
+            raise DimError("TensorView", what, cure=cure)
+        if bool(rgb) != self._rgb:
+            self._rgb = bool(rgb)
+            if self._rgb:
+                rank = self.array.ndim
+                self._dims = (rank - 2, rank - 1)
+            self._changed()
+
+    @property
+    def can_be_rgb(self) -> bool:
+        """Whether the dim before the last two has three planes."""
+        return self.array.ndim >= 3 and self.array.shape[-3] == 3
 
     @property
     def own_range(self) -> bool:
@@ -221,14 +343,39 @@ class TensorView(View):
         self.matrix: np.ndarray = found
         all_shown = found.size == self.array.size
         self.plane_facts = self.facts if all_shown else facts_of(found)
-        self.plane: Plane = cells(found)
         self.plane_bars = self.bars if all_shown else bars_of(found, self.edges)[0]
+        self._cut()
+
+    def _cut(self) -> None:
+        """Divide what is shown of the plane into cells."""
+        self.shown = self._shown_of(self.matrix)
+        side = MOST_PLACES if len(self._dims) == 1 else MOST_SIDE
+        self.plane: Plane = cells(self.shown, side=side)
+
+    def _shown_of(self, matrix: np.ndarray) -> np.ndarray:
+        if self._part is None:
+            return matrix
+        top, left, rows, columns = self._part
+        return matrix[top : top + rows, left : left + columns]
+
+    @property
+    def corner(self) -> tuple[int, int]:
+        """The first row and column that is shown."""
+        return self._part[:2] if self._part else (0, 0)
 
     def block(self, row: int, column: int) -> tuple[slice, slice]:
         """The rows and columns of the plane that share a cell with this element."""
-        down, across = self.plane.step
-        top, left = row // down * down, column // across * across
-        return slice(top, top + down), slice(left, left + across)
+        ends: list[slice] = []
+        sizes = self.shown.shape
+        for at, first, step, size in zip(
+            (row, column), self.corner, self.plane.step, sizes, strict=True
+        ):
+            if not first <= at < first + size:
+                ends.append(slice(at, at + 1))  # not in sight: for itself
+                continue
+            begin = first + (at - first) // step * step
+            ends.append(slice(begin, min(begin + step, first + size)))
+        return ends[0], ends[1]
 
     @property
     def reading(self) -> str:
@@ -239,11 +386,16 @@ class TensorView(View):
         part = self.matrix[rows, columns]
         height, width = self.matrix.shape
         places = {dim: str(place) for dim, place in self.index.items()}
-        ends = [span(columns.start, self.plane.step[1], width)]
+        ends = [span(columns.start, columns.stop - columns.start, width)]
         if len(self._dims) == 2:
-            ends.insert(0, span(rows.start, self.plane.step[0], height))
+            ends.insert(0, span(rows.start, rows.stop - rows.start, height))
         places |= dict(zip(self._dims, ends, strict=True))
         where = ", ".join(places[dim] for dim in range(self.array.ndim))
+        if part.size == 1 and self._rgb:
+            planes = [self._plane(color)[self._cell] for color in range(3)]
+            numbers = zip(("red", "green", "blue"), planes, strict=True)
+            told = ", ".join(f"{name} {self._number(v)}" for name, v in numbers)
+            return f"[{where}]: {told}".replace(f"[{where}]", self._where_rgb())
         if part.size == 1:
             return f"[{where}] = {self._number(part.flat[0])}"
         facts = facts_of(part)
@@ -256,6 +408,31 @@ class TensorView(View):
         odd = {"NaN": facts.nan, "inf": facts.inf, "-inf": facts.minus_inf}
         told += [f"{count:,} {name}" for name, count in odd.items() if count]
         return f"[{where}]: " + ", ".join(told)
+
+    def _where_rgb(self) -> str:
+        row, column = self._cell or (0, 0)
+        head = [str(place) for place in self._at[:-3]]
+        return f"[{', '.join([*head, ':', str(row), str(column)])}]"
+
+    def _plane(self, color: int) -> np.ndarray:
+        """One of the three planes of a picture in colour."""
+        at = (*self._at[:-3], color)
+        return self.array[at]
+
+    def pixels(self, most: int = MOST_CELLS, side: int = MOST_SIDE) -> np.ndarray:
+        """What is shown as red, green and blue; a cell has the mean of its elements.
+
+        Shapes: -> [rows, columns, 3], bytes
+        """
+        planes = [self._shown_of(self._plane(color)) for color in range(3)]
+        means = [cells(plane, most, side).mean for plane in planes]
+        colors = np.nan_to_num(np.stack(means, axis=-1))
+        low, high = float(self.facts.low), float(self.facts.high)
+        if self._kind == "f" and low >= 0 and high <= 1:
+            colors = 255 * colors
+        elif low < 0 or high > 255:
+            colors = 255 * (colors - low) / ((high - low) or 1.0)
+        return np.clip(np.rint(colors), 0, 255).astype(np.uint8)
 
     def _number(self, value: Any) -> str:
         return number_text(value, self.dtype, self._options.precision)
@@ -318,16 +495,24 @@ class TensorView(View):
         low, high = self._range(plane)
         signed = self._colors == COLORS[0]
         largest = max(abs(low), abs(high))
+        beyond = self._scale == MIDDLE
         names = [f"dim {dim}" for dim in self._dims]
         if self._kind == "b":
             ends = [str(bool(end)).lower() for end in (low, high)]
         else:
             ends = [short(-largest), short(largest)] if signed else []
             ends = ends or [short(low), short(high)]
+            if beyond:
+                ends = [f"≤ {ends[0]}", f"≥ {ends[1]}"]
         return {
             "cells": list(plane.mean.shape),
             "shape": list(plane.shape),
             "step": list(plane.step),
+            "corner": list(self.corner),
+            "whole": list(self.matrix.shape),
+            "scale": self._scale,
+            "rgb": self._rgb,
+            "means": self._told_of_means(plane),
             "names": names if len(names) == 2 else ["", *names],
             "signed": signed,
             "ends": ends,
@@ -335,17 +520,58 @@ class TensorView(View):
             "title": self._title(),
         }
 
+    def _told_of_means(self, plane: Plane) -> str:
+        """Of cells that stand for blocks: what they show, and what they hide."""
+        if plane.whole or not plane.mean.size:
+            return ""
+        down, across = plane.step
+        size = f"{down} × {across}" if len(self._dims) == 2 else f"{across}"
+        text = f"overview: a cell is the mean of {size} elements"
+        known = ~np.isnan(plane.mean)
+        if not known.any():
+            return text
+        low, high = plane.ends()
+        ends = float(np.nanmin(plane.least)), float(np.nanmax(plane.most))
+        return (
+            f"{text}; means from {short(low)} to {short(high)}, "
+            f"elements from {short(ends[0])} to {short(ends[1])}"
+        )
+
     def codes(self, plane: Plane) -> np.ndarray:
         """The colours of a plane's cells."""
-        low, high = self._range(plane)
-        return plane.codes(float(low), float(high), self._colors == COLORS[0])
+        low, high = map(float, self._range(plane))
+        signed = self._colors == COLORS[0]
+        if self._scale == LOG:
+            low, high = bend(np.array([low, high]), self._unit).tolist()
+            bent = plane.through(lambda mean: bend(mean, self._unit))
+            return bent.codes(low, high, signed)
+        return plane.codes(low, high, signed)
+
+    def marks(self, plane: Plane) -> np.ndarray:
+        """What cells are marked with: not finite, or far outside of the colours."""
+        if self._scale != MIDDLE or not plane.mean.size:
+            return plane.marks
+        return plane.marks | plane.far(*map(float, self._range(plane)))
+
+    def curve(self, places: int = MOST_PLACES) -> Curve:
+        """What is shown of a tensor of rank 1, as a line."""
+        plane = cells(self.shown, side=places)
+        return Curve(plane.mean[0], plane.least[0], plane.most[0])
 
     def _range(self, plane: Plane) -> tuple[float, float]:
         """What the colours span. Why: means of blocks lie closer than elements do."""
-        if not plane.whole:
+        if self._scale == MIDDLE:
+            return middle_of(self.matrix) if self._own_range else self._middle
+        if not plane.whole and self._scale == WHOLE:
             return plane.ends()
         facts = self.plane_facts if self._own_range else self.facts
         return facts.low, facts.high
+
+    def bar_ends(self) -> list[str]:
+        """What stands at both ends of the histogram."""
+        if self._scale == MIDDLE:
+            return [f"≤ {short(self._middle[0])}", f"≥ {short(self._middle[1])}"]
+        return [short(self.facts.low), short(self.facts.high)]
 
     def table(self) -> list[tuple[str, ...]]:
         """Statistics under headings: of the tensor, and of a plane that is a part."""
@@ -382,19 +608,18 @@ class TensorView(View):
 
     def still(self) -> str:
         """Plane, histogram, statistics and text as HTML without JavaScript."""
-        plane = cells(self.matrix, STILL_CELLS, STILL_SIDE)
-        frame, codes = self.frame(plane), self.codes(plane)
+        plane = cells(self.shown, STILL_CELLS, STILL_SIDE)
+        frame, marks = self.frame(plane), self.marks(plane)
         parts: list[str] = []
         if plane.mean.size:
-            note = still_form.legend(frame, plane.marks)
+            note = still_form.legend(frame, marks)
             if not plane.whole:
-                down, across = plane.step
-                note = f"a cell is the mean of {down} × {across} elements · {note}"
-            picture = still_form.heat_map(codes, plane.marks, frame, frame["title"])
+                note = f"{frame['means']} · {note}"
+            picture, note = self._picture(plane, frame, note)
             parts.append(f"<div>{picture}<div><small>{note}</small></div></div>")
         bars = ""
         if self.facts.known:
-            ends = [short(edge) for edge in (self.facts.low, self.facts.high)]
+            ends = self.bar_ends()
             own = self.plane_bars.tolist()
             bars = still_form.histogram(self.bars.tolist(), own, *ends)
         parts.append(f"<div>{still_form.facts_table(self.table())}{bars}</div>")
@@ -407,6 +632,21 @@ class TensorView(View):
             f"<details><summary>as print shows it: {told}</summary>"
             f"<pre>{escape(text)}</pre></details>"
         )
+
+    def _picture(
+        self, plane: Plane, frame: dict[str, Any], note: str
+    ) -> tuple[str, str]:
+        """Cells, a curve or a picture in colour, and what to know about it."""
+        if self._rgb:
+            found = still_form.colored(self.pixels(STILL_COLORS, 160), frame["title"])
+            if found:
+                return found, "red, green and blue"
+        if len(self._dims) == 1:
+            curve, low, high = self.curve(STILL_PLACES), *map(float, self._range(plane))
+            drawn = still_form.curve(curve, frame, (low, high), frame["title"])
+            return drawn, note.partition(" · ")[0] if not plane.whole else ""
+        codes, marks = self.codes(plane), self.marks(plane)
+        return still_form.heat_map(codes, marks, frame, frame["title"]), note
 
     def _build(self) -> ipywidgets.VBox:
         from burnbook_widgets.tensor.panel import TensorPanel

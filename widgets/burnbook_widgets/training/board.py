@@ -1,22 +1,25 @@
 """Building blocks · Learner. The training dashboard of a notebook, live and then still.
 
 While a run lasts: curves, progress, Stop, Pause, norms, other runs. When it ends, the
-live output is replaced by a picture, a table and a line of text that need no kernel and
-no script. The training thread pays for at most one message in a quarter of a second.
-A page that is saved in between holds the picture so far (saving.py); `board.dashboard`
-in a cell shows the panel there too.
+chart stays a chart as long as the kernel lives; what is saved of it is a picture, a
+table and a line of text that need no kernel and no script. A page that is saved in
+between holds the picture so far (saving.py). A page that is loaded anew finds its panel
+again (js/chart_panel.js), and `live()` in a cell shows every training of this kernel.
+The training thread pays for at most one message in a quarter of a second.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import ipywidgets
+import numpy as np
 
 from burnbook.errors import ConfigError, TrainingError
 from burnbook.train import (
@@ -25,22 +28,26 @@ from burnbook.train import (
     TrainingProgress,
     TrainingResult,
 )
-from burnbook_widgets.saving import MARK, PANEL, PICTURE
-from burnbook_widgets.training.chart import Chart
-from burnbook_widgets.training.controls import Controls
-from burnbook_widgets.training.curves import Curves
+from burnbook_widgets.saving import panel_mark, picture_mark, still_mark
+from burnbook_widgets.training import boards
+from burnbook_widgets.training.chart import Panel
+from burnbook_widgets.training.controls import NOTES, buttons_are
+from burnbook_widgets.training.curves import Curves, thin
 from burnbook_widgets.training.ending import (
     count_text,
     end_line,
+    ending_of,
     live_bundle,
     offer_page,
     picture_bundle,
     report_bundle,
+    report_html,
+    run_name,
     so_far,
     sum_up,
     write_dashboard,
 )
-from burnbook_widgets.training.look import DETAIL, Look
+from burnbook_widgets.training.look import AXES, DETAIL, Look
 from burnbook_widgets.training.norms import Norms
 from burnbook_widgets.training.others import (
     OtherRun,
@@ -49,14 +56,19 @@ from burnbook_widgets.training.others import (
     runs_beside,
     runs_of,
 )
+from burnbook_widgets.training.pages import PAGES
+from burnbook_widgets.training.points import MOST_READ, Points
 from burnbook_widgets.training.progress import Meter, facts_of
 from burnbook_widgets.training.screen import NotebookScreen, Place, Screen
 from burnbook_widgets.training.still import figure, picture
-from burnbook_widgets.view import Names, close_all, live_form
+from burnbook_widgets.view import close_all, live_form
 
 INTERVAL = 0.25  # seconds between two messages to the page
 OWN_SHARE = 0.005  # of the training thread's time for curves, as much for the table
 SHOWN_AT_FIRST = 2  # of the other runs that a click finds
+NEW_PAGE = 2.0  # seconds that a page which was loaded anew has to ask for its widgets
+ACTS = ("stop", "pause", "resume", "save", "norms", "runs", "export")  # of the page
+_OPENING = threading.Lock()  # the two outputs of a run stand together on the page
 
 
 class Dashboard:
@@ -73,72 +85,92 @@ class Dashboard:
 
     def __init__(self, run: RunInfo, screen: Screen | None = None, live: bool = True):
         self.run = run
+        self.name, self._live = run_name(run), live
         self.curves = Curves(run.metrics)
         self.meter = Meter(run.num_epochs, run.start_epoch)
         self.units = dict(run.units)
         self.state = "training"
         self.line = f"Training {count_text(run.num_epochs, 'epoch')}."
         self.said = self.fault = ""
+        self._whole = False  # trained to its last epoch
         self.sent = 0
         self.norms: Norms | None = None
         self.norms_shown = False
         self.others: list[OtherRun] = []
         self.checkpoints: list[int] = []  # epochs that were saved while we looked on
+        self._kept = ""  # where the newest of them is
         self._look = Look()
+        self._points = Points(run.directory)
+        self._ended: float | None = None  # when, by the system's clock
+        self._pages, self._open_again = PAGES.count, 0.0
+        self._shown_again: list[Any] = []  # places of other cells
         self._zoom: tuple[float, float] | None = None
         self._shown: list[int] = []
         self._screen: Screen = screen if screen is not None else NotebookScreen()
+        self._rows_are_new = False
         self._next_send = 0.0
         self._next_table = 0.0
         self._lock = threading.RLock()
         self._panel: Place | None = None
         self._report: Place | None = None
-        self.chart: Chart | None = None
+        self.chart: Panel | None = None
         if live:
             self._open()
+            boards.note(self)
 
     # ── the live panel ──────────────────────────────────────────────────────
 
     def _open(self) -> None:
-        self.chart = chart = Chart(self.run.metrics, self.units)
+        PAGES.watch()
+        about = {
+            "name": self.name,
+            "note": NOTES[buttons_are(self.run.mode)],
+            "saves": self.run.saves,
+            "cell": getattr(self._screen, "cell", ""),
+        }
+        self.chart = chart = Panel(self.run.metrics, self.units, about)
         chart.status = self._status()
+        chart.report = report_html(self, last=6)
         chart.on_msg(self._page_says)
-        self.controls = controls = Controls(self.run.mode, self.run.saves, chart)
-        self.stop_button, self.pause_button = controls.stop, controls.pause
-        self.note = controls.note
-        self._on_click(controls.stop, lambda: self.stop("stop button"))
-        self._on_click(controls.pause, self._pause_clicked)
-        self._on_click(controls.save, self.save_checkpoint)
-        self._on_click(controls.norms, self._norms_clicked)
-        self._on_click(controls.compare, self.find_runs)
-        self._on_click(controls.export, lambda: offer_page(self))
-        self.box = ipywidgets.VBox([controls.box, chart, Names()])
-        self._panel = self._screen.put(live_bundle(self), PANEL)
-        self._report = self._screen.put(
-            {
-                "text/html": "<p>The epochs appear here, one row each.</p>",
-                "text/plain": self.line,
-            }
-        )
+        with _OPENING:
+            self._panel = self._screen.put(
+                live_bundle(self, chart), panel_mark(chart.key)
+            )
+            self._report = self._screen.put(so_far(self), picture_mark(chart.key))
 
-    def _on_click(self, button: Any, act: Callable[[], Any]) -> None:
-        """What goes wrong in a click is said on the panel, in one line."""
+    def _page_says(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
+        """A click, or how the page wants to see the curves."""
+        act = content.get("do")
+        if act == "look":
+            self._take_look(content)
+        elif act == "here":
+            self._open_again = 0.0
+        elif act == "seen" and self.chart is not None:
+            self.chart.about = {**self.chart.about, "seen": True}
+        elif act in ACTS:
+            self._clicked(act)
+            if self.chart is not None:
+                self.chart.hear(str(content.get("id", "")))
 
-        def clicked(_: Any) -> None:
-            try:
-                act()
-                self.fault = ""
-            except Exception as fault:
-                self.fault = (str(fault) or type(fault).__name__).splitlines()[0]
-            self._show_status()
-
-        button.on_click(clicked)
-
-    def _pause_clicked(self) -> None:
-        (self.resume if self.state == "paused" else self.pause)()
-
-    def _norms_clicked(self) -> None:
-        (self.hide_norms if self.norms_shown else self.show_norms)()
+    def _clicked(self, act: str) -> None:
+        """Do it; what goes wrong is said on the panel, in one line."""
+        try:
+            if act == "stop":
+                self.stop("stop button")
+            elif act == "save":
+                self.save_checkpoint()
+            elif act == "norms":
+                (self.hide_norms if self.norms_shown else self.show_norms)()
+            elif act == "runs":
+                self.find_runs()
+            elif act == "export":
+                offer_page(self)
+            else:
+                (self.pause if act == "pause" else self.resume)()
+            self.fault = ""
+        except Exception as fault:
+            self.fault = (str(fault) or type(fault).__name__).splitlines()[0]
+        self._show_status()
 
     def stop(self, reason: str = "stopped from the dashboard") -> None:
         """End the training after the batch that runs now; the model so far is kept."""
@@ -171,13 +203,7 @@ class Dashboard:
         if self.state in ("training", "paused"):
             self.run.control.save_checkpoint()
             self.said = f"A checkpoint of epoch {self.meter.epoch} comes when it ends."
-            self._show_waiting(True)
-
-    def _show_waiting(self, waiting: bool) -> None:
-        if self.chart is not None:
-            with self._lock:
-                self.controls.show_waiting(waiting)
-                self._show_status()
+            self._show_status()
 
     def _show_status(self) -> None:
         with self._lock:
@@ -192,21 +218,21 @@ class Dashboard:
             "training": "Training goes on.",
             "stopping": "Training stops after this batch.",
         }[state]
-        with self._lock:
-            if self.chart is not None:
-                self.controls.show_state(state)
-                self._show_status()
+        self._show_status()
 
     # ── how it is to be seen ────────────────────────────────────────────────
 
     @property
     def smoothing(self) -> float:
-        """How much the batches are averaged: 0, not at all, to 0.99."""
+        """How much the batches are averaged: 0, not at all, to 0.99.
+
+        0.9 averages about ten steps (1 / (1 − 0.9)), however long the run is.
+        """
         return self._look.smoothing
 
     @smoothing.setter
     def smoothing(self, value: float) -> None:
-        self._set_look(Look(float(value), self.log, self.detail))
+        self._set_look(replace(self._look, smoothing=float(value)))
 
     @property
     def log(self) -> bool:
@@ -215,7 +241,7 @@ class Dashboard:
 
     @log.setter
     def log(self, value: bool) -> None:
-        self._set_look(Look(self.smoothing, bool(value), self.detail))
+        self._set_look(replace(self._look, log=bool(value)))
 
     @property
     def detail(self) -> str:
@@ -224,7 +250,26 @@ class Dashboard:
 
     @detail.setter
     def detail(self, value: str) -> None:
-        self._set_look(Look(self.smoothing, self.log, value))
+        self._set_look(replace(self._look, detail=value))
+
+    @property
+    def axis(self) -> str:
+        """What runs to the right: "epoch", "step" (of training) or "time" (trained)."""
+        return self._look.axis
+
+    @axis.setter
+    def axis(self, value: str) -> None:
+        self._set_look(replace(self._look, axis=value))
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Which curves are seen: "train", "valid", both or none."""
+        return self._look.splits
+
+    @splits.setter
+    def splits(self, value: Iterable[str]) -> None:
+        splits = value if isinstance(value, str) else tuple(value)
+        self._set_look(replace(self._look, splits=splits))
 
     def _set_look(self, look: Look) -> None:
         self._look = look
@@ -232,16 +277,61 @@ class Dashboard:
             if self.chart is not None:
                 self.chart.smoothing, self.chart.log = look.smoothing, look.log
                 self.chart.detail = DETAIL.index(look.detail)
-                self.controls.smoothing.value = look.smoothing
-                self.controls.log.value = look.log
-                self.controls.detail.index = DETAIL.index(look.detail)
+                self.chart.axis = AXES.index(look.axis)
+                self.chart.splits = list(look.splits)
 
-    def _page_says(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
+    def _take_look(self, content: Mapping[str, Any]) -> None:
         """Remember what was set on the page, so that what stays looks the same."""
-        detail = DETAIL[content["detail"]]
-        self._look = Look(float(content["smoothing"]), bool(content["log"]), detail)
+        self._look = Look(
+            float(content["smoothing"]),
+            bool(content["log"]),
+            DETAIL[content["detail"]],
+            AXES[content["axis"]],
+            tuple(content["splits"]),
+        )
         self._zoom = tuple(content["zoom"]) if content["zoom"] else None
         self._shown = [at for at in content["shown"] if at < len(self.others)]
+        with self._lock:
+            if self.chart is not None:
+                names = (
+                    "smoothing",
+                    "log",
+                    "detail",
+                    "axis",
+                    "splits",
+                    "zoom",
+                    "shown",
+                )
+                # Only what has not come by itself: an echo could undo a newer look.
+                news = {
+                    n: content[n] for n in names if getattr(self.chart, n) != content[n]
+                }
+                if news:
+                    self.chart.set_state(news)
+                self._look_closely()
+
+    def _look_closely(self) -> None:
+        """Send every batch of the epochs in sight, where the logs have them."""
+        chart, meter, zoom = self.chart, self.meter, self._zoom
+        if chart is None or zoom is None:
+            return
+        low, high = max(zoom[0], 0.0), min(zoom[1], meter.epoch)
+        batches = self.curves.steps / max(1, meter.epoch)
+        if high <= low or (high - low) * batches * len(self.run.metrics) > MOST_READ:
+            return
+        reached = None
+        if meter.split == "train" and meter.total:
+            reached = (meter.epoch, meter.items / meter.total, meter.iteration)
+        tables: dict[str, np.ndarray] = {}
+        for name in self.run.metrics:
+            coarse = self.curves.curve(name, "train").steps.table()
+            tables[name] = thin(
+                self._points.table(name, (low, high), coarse, reached, self._ended),
+                max(256, 8192 // len(self.run.metrics)),
+            )
+        ends = [table[-1, 0] for table in tables.values() if len(table)]
+        if ends:
+            chart.show_fine((low, min(ends)), tables)
 
     @property
     def zoom(self) -> tuple[float, float] | None:
@@ -257,6 +347,7 @@ class Dashboard:
         with self._lock:
             if self.chart is not None:
                 self.chart.zoom = list(self._zoom or ())
+                self._look_closely()
 
     # ── other runs ──────────────────────────────────────────────────────────
 
@@ -321,7 +412,6 @@ class Dashboard:
         with self._lock:
             if self.chart is None or self.norms is None:
                 return
-            self.controls.show_norms(self.norms_shown)
             about, data = self.norms.pack()
             with self.chart.hold_sync():
                 self.chart.norms_data = data
@@ -341,8 +431,11 @@ class Dashboard:
             x = float(epoch)
         else:
             x = epoch - 1 + (items / total if total else 1.0)
-        self.curves.step(split, x)
         self.meter.note(split, epoch, items, total, progress.iteration, progress.lr)
+        if split == "train" and not self.curves.steps and items:
+            before = self.meter.start_epoch - 1  # epochs of a run that goes on
+            self.curves.steps = float(before * math.ceil(total / items))
+        self.curves.step(split, x, self.meter.seconds())
         if self.chart is not None:
             now = time.monotonic()
             if now >= self._next_send:
@@ -367,18 +460,22 @@ class Dashboard:
             self.said = self.fault
         else:
             self.checkpoints.append(epoch)
+            self._kept = str(path)
             self.said = f"Checkpoint of epoch {epoch} saved."
-        self._show_waiting(self.run.control.checkpoint_wanted)
+        self._show_status()
 
     def end_epoch(self, epoch: int, split: str, means: Mapping[str, float]) -> None:
         """Close an epoch of one split; the table gets its row."""
         self.curves.end_epoch(epoch, split, means)
         facts = ", ".join(f"{name} {figure(value)}" for name, value in means.items())
         self.said = f"Epoch {epoch}, {split}: {facts}"
+        self._rows_are_new = True
         now = time.monotonic()
-        if self._report is not None and split == "valid" and now >= self._next_table:
+        if self.chart is None or self._report is None:
+            return
+        if split == "valid" and now >= self._next_table:
             began = time.thread_time()
-            self._report.replace(so_far(self), PICTURE)
+            self._report.replace(so_far(self), picture_mark(self.chart.key))
             self._next_table = now + _pause_after(began)
 
     def _send(self, now: float) -> None:
@@ -386,10 +483,22 @@ class Dashboard:
         began = time.thread_time()
         with self._lock:
             self.chart.show(self.curves, self._status())
+            if self._rows_are_new:
+                self.chart.report = report_html(self, last=6)
+                self._rows_are_new = False
             if self.norms_shown:
                 self._send_norms()
+            self._tell_new_pages(now)
         self.sent += 1
         self._next_send = now + _pause_after(began)
+
+    def _tell_new_pages(self, now: float) -> None:
+        """A page has connected and could not ask for its widgets: tell it of ours."""
+        if self._pages != PAGES.count:
+            self._pages, self._open_again = PAGES.count, now + NEW_PAGE
+        elif self._open_again and now >= self._open_again and self.chart is not None:
+            self._open_again = 0.0
+            self.chart.open_again()
 
     def _status(self) -> dict[str, object]:
         meter = self.meter
@@ -399,27 +508,57 @@ class Dashboard:
                 self.state, self.state
             )
         facts = [*facts_of(meter), *(f"checkpoint {e}" for e in self.checkpoints[-1:])]
+        headline = f"Epoch {meter.epoch} of {self.run.num_epochs} · {doing}"
+        ended = self.state in ("finished", "closed")
         return {
             "state": self.state,
-            "headline": f"Epoch {meter.epoch} of {self.run.num_epochs} · {doing}",
-            "detail": " · ".join(facts),
-            "done": round(meter.done(), 4),
-            "said": self.said,
+            "headline": self.line if ended else headline,
+            "detail": "" if ended else " · ".join(facts),
+            "done": 1.0 if self._whole else round(meter.done(), 4),
+            "said": self.line if ended else self.said,
             "notice": self.fault or self.run.notice,
+            "epoch": f"epoch {meter.epoch} of {self.run.num_epochs}",
+            "kept": self.checkpoints[-1:],
+            "folder": self._kept,
+            "waiting": self.run.control.checkpoint_wanted and not ended,
         }
 
     # ── what stays ──────────────────────────────────────────────────────────
 
     def finish(self, result: TrainingResult | None) -> None:
-        """Replace the live panel by what stays: picture, table, one line of text."""
+        """Say how it ended; what is saved from now on is a picture and a table.
+
+        The chart stays alive as long as the kernel does, or until close().
+        """
         if self.state in ("finished", "closed"):
             return
         self.state = "finished"
+        self._whole = result is not None and not result.interrupted
+        self._ended = time.time()
         self.line = sum_up(self, result)
+        with self._lock:
+            chart = self.chart
+            if chart is None:
+                return
+            with chart.hold_sync():
+                chart.report = report_html(self)
+                picture, about = picture_bundle(self)
+                chart.ending = ending_of(self, picture, about)
+            chart.show(self.curves, self._status())
+            self._send_norms()
+            self._look_closely()
+            self._show_end({**live_form(chart), **picture}, about)
+
+    def _show_end(self, bundle: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+        """What stays in the place of the panel, and below it."""
+        assert self.chart is not None
+        key = self.chart.key
         if self._panel is not None and self._report is not None:
-            self._panel.replace(*picture_bundle(self))
-            self._report.replace(report_bundle(self))
-        self.free()
+            self._panel.replace(bundle, {**about, **panel_mark(key, True)})
+            self._report.replace(report_bundle(self), picture_mark(key, True))
+        for place in self._shown_again:
+            bundle, mark = self._repr_mimebundle_()
+            place.update(bundle, raw=True, metadata=mark)
 
     def finish_still(self, result: TrainingResult) -> None:
         """Show the same every time: a fixed line, and the curves as PNG only."""
@@ -434,7 +573,8 @@ class Dashboard:
     def drawing(self) -> Any:
         """The curves as they are to be seen, other runs included."""
         others = [(place, self.others[place]) for place in self._shown]
-        return picture(self.curves, self.units, self._look, others)
+        name = self.name if self._live else ""
+        return picture(self.curves, self.units, self._look, others, name)
 
     def still(self) -> str:
         """The finished picture with its table, as HTML without JavaScript."""
@@ -446,30 +586,45 @@ class Dashboard:
         return write_dashboard(self, path)
 
     def close(self) -> None:
-        """Free everything; a run that has not finished leaves its picture so far."""
+        """Free everything; where the panel was shown its picture stays."""
         if self.state not in ("finished", "closed"):
             self.finish(None)
-        self.free()
         self.state = "closed"
+        with self._lock:
+            if self.chart is not None:
+                self.chart.status = self._status()
+                self._show_end(*picture_bundle(self))
+        self.free()
 
     def free(self) -> None:
-        """Close every widget; what the page shows by then stays."""
+        """Close every widget."""
         with self._lock:
             chart, self.chart = self.chart, None
+            boards.forget(self)
             if chart is None:
                 return
-            self.controls.close()
-            close_all(self.box)
+            close_all(chart)
             self._panel = self._report = None
+            self._shown_again.clear()
 
     def __repr__(self) -> str:
         names = ", ".join(self.run.metrics)
         return f"Dashboard({names}; {count_text(len(self.curves.rows()), 'epoch')})"
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        live = {} if self.chart is None else live_form(self.box)
+        chart = self.chart
+        live = {} if chart is None or self.state == "closed" else live_form(chart)
         still = {"text/html": self.still(), "text/plain": repr(self)}
-        return {**live, **still}, dict(MARK)
+        return {**live, **still}, still_mark(chart.key if chart is not None else "")
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import DisplayHandle
+
+        place = DisplayHandle()
+        bundle, about = self._repr_mimebundle_()
+        place.display(bundle, raw=True, metadata=about)
+        if self.chart is not None:
+            self._shown_again.append(place)
 
 
 def _pause_after(began: float) -> float:

@@ -1,8 +1,9 @@
 """Building blocks · Metric. What a dashboard remembers of a run, in bounded size.
 
 A run may last a million batches; a picture has a thousand columns. A `Trace` keeps one
-line as a table of at most 512 buckets (position, mean, lowest, highest). When the table
-is full, neighbours merge and every bucket stands for twice as many batches.
+line as a table of at most 512 buckets (position in epochs, mean, lowest, highest, step,
+seconds). When the table is full, neighbours merge and every bucket stands for twice as
+many batches.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class Trace:
         >>> trace = Trace(buckets=4)
         >>> for step in range(8):
         ...     trace.add(step, 10.0 * step)
-        >>> trace.table().tolist()[0]      # position, mean, lowest, highest
-        [0.5, 5.0, 0.0, 10.0]
+        >>> trace.table().tolist()[0]  # position, mean, lowest, highest, step, seconds
+        [0.5, 5.0, 0.0, 10.0, 1.5, 0.0]
 
     Why: NaN and infinity have no place in a picture. They leave a gap where they stand
     alone, and are left out of a bucket that has anything else.
@@ -35,6 +36,9 @@ class Trace:
         "_finite",
         "_high",
         "_low",
+        "_seconds",
+        "_step",
+        "_steps",
         "_sum",
         "_table",
         "_x",
@@ -43,22 +47,31 @@ class Trace:
     )
 
     def __init__(self, buckets: int = 512):
-        self._table = np.empty((buckets, 4))
+        self._table = np.empty((buckets, 6))
+        self._steps = 0.0
         self.rows = 0
         self.stride = 1
         self._open()
 
     def _open(self) -> None:
         self._count = self._finite = 0
-        self._x = 0.0
+        self._x = self._step = self._seconds = 0.0
         self._sum = 0.0
         self._low = math.inf
         self._high = -math.inf
 
-    def add(self, x: float, value: float) -> None:
-        """Add the value of one batch at position x."""
+    def add(
+        self, x: float, value: float, step: float | None = None, seconds: float = 0.0
+    ) -> None:
+        """Add the value of one batch at position x: the how manieth step, and when.
+
+        step: counted from 1 where none is given.
+        """
+        self._steps = self._steps + 1.0 if step is None else step
         self._count += 1
         self._x += x
+        self._step += self._steps
+        self._seconds += seconds
         if math.isfinite(value):
             self._finite += 1
             self._sum += value
@@ -74,11 +87,13 @@ class Trace:
             self.rows += 1
             self._open()
 
-    def _bucket(self) -> tuple[float, float, float, float]:
-        x = self._x / self._count
+    def _bucket(self) -> tuple[float, ...]:
+        x, step, seconds = (
+            total / self._count for total in (self._x, self._step, self._seconds)
+        )
         if not self._finite:
-            return x, math.nan, math.nan, math.nan
-        return x, self._sum / self._finite, self._low, self._high
+            return x, math.nan, math.nan, math.nan, step, seconds
+        return x, self._sum / self._finite, self._low, self._high, step, seconds
 
     def _halve(self) -> None:
         """Merge neighbours; the open bucket stays open at twice the stride."""
@@ -88,7 +103,10 @@ class Trace:
         self.stride *= 2
 
     def table(self) -> np.ndarray:
-        """The line so far, one row per bucket: position, mean, lowest, highest."""
+        """The line so far, one row per bucket.
+
+        Columns: position in epochs, mean, lowest, highest, step, seconds.
+        """
         rows = self._table[: self.rows]
         if self._count:
             return np.vstack([rows, self._bucket()])
@@ -107,8 +125,8 @@ def merged(table: np.ndarray) -> np.ndarray:
     even, odd = table[0::2], table[1::2]
     even_gap = ~np.isfinite(even[:, 1:2])
     odd_gap = ~np.isfinite(odd[:, 1:2])
-    one = np.where(even_gap, odd, even)[:, 1:]
-    two = np.where(odd_gap, even, odd)[:, 1:]
+    one = np.where(even_gap, odd, even)[:, 1:4]
+    two = np.where(odd_gap, even, odd)[:, 1:4]
     with np.errstate(invalid="ignore"):  # both are gaps, +∞ and −∞
         mean = (one[:, 0] + two[:, 0]) / 2
     return np.column_stack(
@@ -117,6 +135,7 @@ def merged(table: np.ndarray) -> np.ndarray:
             mean,
             np.minimum(one[:, 1], two[:, 1]),
             np.maximum(one[:, 2], two[:, 2]),
+            (even[:, 4:] + odd[:, 4:]) / 2,
         ]
     )
 
@@ -134,7 +153,8 @@ class EpochMean:
     """Mean of one metric over one epoch, and the range of its batches.
 
     x: where it stands. A training mean stands amid the batches it sums up, a validation
-    mean at the end of its epoch, where the model it measured stood.
+    mean at the end of its epoch, where the model it measured stood. step and seconds
+    say the same place otherwise.
     """
 
     epoch: int
@@ -142,6 +162,8 @@ class EpochMean:
     mean: float
     low: float
     high: float
+    step: float = 0.0
+    seconds: float = 0.0
 
 
 class Curve:
@@ -154,9 +176,11 @@ class Curve:
         self._low = math.inf
         self._high = -math.inf
 
-    def add(self, x: float, value: float) -> None:
+    def add(
+        self, x: float, value: float, step: float | None = None, seconds: float = 0.0
+    ) -> None:
         """Add the value of one batch at position x (in epochs)."""
-        self.steps.add(x, value)
+        self.steps.add(x, value, step, seconds)
         self._last = x
         if not math.isfinite(value):
             return
@@ -165,27 +189,35 @@ class Curve:
         if value > self._high:
             self._high = value
 
-    def end_epoch(self, epoch: int, mean: float, split: str) -> None:
+    def end_epoch(
+        self,
+        epoch: int,
+        mean: float,
+        split: str,
+        step: float = 0.0,
+        seconds: float = 0.0,
+    ) -> None:
         """Close an epoch, whole or stopped, with its mean."""
         x = float(epoch)
         if split == "train":
             reached = self._last if self._last > epoch - 1 else x
             x = (epoch - 1 + reached) / 2
         low, high = min(self._low, mean), max(self._high, mean)
-        self.epochs.append(EpochMean(epoch, x, mean, low, high))
+        self.epochs.append(EpochMean(epoch, x, mean, low, high, step, seconds))
         self._low, self._high = math.inf, -math.inf
 
     def epoch_table(self) -> np.ndarray:
-        """The epoch means, one row per epoch: position, mean, lowest, highest."""
-        rows = [(e.x, e.mean, e.low, e.high) for e in self.epochs]
-        return np.array(rows, dtype=float).reshape(len(rows), 4)
+        """The epoch means, one row per epoch, with the columns of a `Trace`."""
+        rows = [(e.x, e.mean, e.low, e.high, e.step, e.seconds) for e in self.epochs]
+        return np.array(rows, dtype=float).reshape(len(rows), 6)
 
 
 class Curves:
     """Every numeric metric of a run on both splits, positioned in epochs.
 
     Why: positions are epochs (2.5 = half of the third) because train and valid have
-    different numbers of batches and epochs are what they share.
+    different numbers of batches and epochs are what they share. Steps (of training,
+    over all epochs) and seconds (pauses left out) are noted beside them.
     """
 
     def __init__(self, metrics: Sequence[str]):
@@ -194,6 +226,9 @@ class Curves:
             split: {name: Curve() for name in self.metrics} for split in SPLITS
         }
         self._waiting: dict[str, float] = {}
+        self.steps = 0.0  # of training, so far
+        self._seconds = 0.0
+        self._began = (0.0, 0.0)  # step and seconds where this epoch began
 
     def curve(self, metric: str, split: str) -> Curve:
         """The curve of one metric on one split."""
@@ -204,21 +239,29 @@ class Curves:
         if value is not None:
             self._waiting[name] = value
 
-    def step(self, split: str, x: float) -> None:
-        """Place the noted values of one batch at position x."""
+    def step(self, split: str, x: float, seconds: float = 0.0) -> None:
+        """Place the noted values of one batch at position x, seconds after start."""
+        self._seconds = seconds
+        if split == "train":
+            self.steps += 1
         curves = self._curves[split]
         for name, value in self._waiting.items():
             curve = curves.get(name)
             if curve is not None:
-                curve.add(x, value)
+                curve.add(x, value, self.steps, seconds)
         self._waiting.clear()
 
     def end_epoch(self, epoch: int, split: str, means: Mapping[str, float]) -> None:
         """Close an epoch of one split with the means of its metrics."""
+        now = (self.steps, self._seconds)
+        at = now
+        if split == "train":
+            at = ((self._began[0] + now[0]) / 2, (self._began[1] + now[1]) / 2)
+        self._began = now
         for name, mean in means.items():
             curve = self._curves[split].get(name)
             if curve is not None:
-                curve.end_epoch(epoch, mean, split)
+                curve.end_epoch(epoch, mean, split, *at)
 
     def series(self) -> Iterator[tuple[str, str, str, np.ndarray]]:
         """What there is to draw: (metric, split, "steps" | "epochs", table)."""

@@ -52,8 +52,9 @@ class NotebookRenderer(MetricsRenderer):
         self._try(self._start, run)
 
     def _start(self, run: RunInfo) -> None:
-        if self.dashboard is not None:
-            self.dashboard.close()
+        before = self.dashboard
+        if before is not None and before.state != "finished":
+            before.close()
         self.dashboard = Dashboard(run, self._screen, live=not self._static)
         if self._overlay:
             self.dashboard.overlay(self._overlay)
@@ -109,8 +110,9 @@ class NotebookRenderer(MetricsRenderer):
         return self.dashboard.export(path)
 
     def close(self) -> None:
-        """Free everything."""
-        self._call("close")
+        """Training is over, however it ended; its chart stays until it is closed."""
+        if not self._static:
+            self._call("finish", None)
 
     def _call(self, name: str, *args: Any) -> None:
         if self.dashboard is not None and not self._broken:

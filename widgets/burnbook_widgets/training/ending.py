@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipywidgets import DOMWidget
+
 from burnbook.train import Run, RunInfo, TrainingResult
-from burnbook_widgets.saving import SVG
+from burnbook_widgets.saving import SVG, panel_mark, picture_mark
 from burnbook_widgets.training.export import config_table, html_page, write_page
 from burnbook_widgets.training.norms import LAYERS, Norms
 from burnbook_widgets.training.progress import duration
@@ -42,7 +45,7 @@ def sum_up(board: Dashboard, result: TrainingResult | None) -> str:
         return f"Training ended early, {so_far}."
     if result.interrupted:
         return (
-            f"Stopped ({result.interrupted}) in epoch {board.meter.epoch}, "
+            f"Stopped{_why(result.interrupted, ' ({})')} in epoch {board.meter.epoch}, "
             f"{so_far}. The model so far is kept.{_not_saved(board)}"
         )
     if whole <= 0:
@@ -59,12 +62,23 @@ def sum_up(board: Dashboard, result: TrainingResult | None) -> str:
 def end_line(board: Dashboard, result: TrainingResult) -> str:
     """The same without anything that changes from run to run."""
     if result.interrupted:
-        return f"Stopped: {result.interrupted}. The model so far is kept."
+        why = _why(result.interrupted, ": {}")
+        return f"Stopped{why}. The model so far is kept."
     count = len(board.curves.rows())
     if not count:
         return nothing_left(result)
     names = " and ".join(board.run.metrics) or "no metric"
     return f"Trained {count_text(count, 'epoch')}: {names}, train and valid."
+
+
+def _why(reason: str, form: str) -> str:
+    """The reason of a stop, unless it says no more than that it stopped.
+
+    Example:
+        >>> _why("enough", ": {}"), _why("stopped", ": {}")
+        (': enough', '')
+    """
+    return "" if reason.lower() == "stopped" else form.format(reason)
 
 
 def nothing_left(result: TrainingResult) -> str:
@@ -84,11 +98,17 @@ def _unit(board: Dashboard, column: str) -> str:
     return f" {unit}" if unit else ""
 
 
-def live_bundle(board: Dashboard) -> dict[str, Any]:
+def run_name(run: RunInfo) -> str:
+    """What a run is called: as it was named, else as its folder."""
+    return run.name or Path(run.directory).name or run.directory or "training"
+
+
+def live_bundle(board: Dashboard, chart: DOMWidget) -> dict[str, Any]:
     """The live panel, and what a page says that is saved before an epoch has ended."""
+    name = escape(board.name)
     text = "This page was saved in the first epoch of a training: nothing to see yet."
-    still = {"text/html": f"<p>{text}</p>", "text/plain": repr(board)}
-    return {**live_form(board.box), **still}
+    still = {"text/html": f"<p><b>{name}</b> · {text}</p>", "text/plain": repr(board)}
+    return {**live_form(chart), **still}
 
 
 def picture_bundle(board: Dashboard) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -98,7 +118,7 @@ def picture_bundle(board: Dashboard) -> tuple[dict[str, Any], dict[str, Any]]:
     PNG is shown everywhere, and half its pixels are for sharp screens.
     """
     drawing = board.drawing()
-    bundle: dict[str, Any] = {SVG: drawing.svg()}
+    bundle: dict[str, Any] = {SVG: wide_svg(board)}
     png = drawing.png()
     if png is not None:
         bundle["image/png"] = png
@@ -106,23 +126,75 @@ def picture_bundle(board: Dashboard) -> tuple[dict[str, Any], dict[str, Any]]:
     return {**bundle, "text/plain": repr(board)}, {"image/png": size}
 
 
-def report_bundle(board: Dashboard, last: int | None = None) -> dict[str, Any]:
-    """The line and the table below the panel."""
+def report_html(board: Dashboard, last: int | None = None) -> str:
+    """The table below the curves; last: only so many of the newest epochs."""
+    if last and not board.curves.rows():
+        return "<p>The epochs appear here, one row each.</p>"
     rows = epoch_table(board.curves, board.units, last)
-    if board.norms_shown and last is None:
-        rows += norms_table(board.norms)
-    text = board.line if board.state == "finished" else f"{board.line} The last ones:"
-    return {"text/html": f"<p>{escape(text)}</p>\n{rows}", "text/plain": text}
+    return rows if last else rows + norms_table(board.norms_shown and board.norms)
+
+
+def report_bundle(board: Dashboard, last: int | None = None) -> dict[str, Any]:
+    """The line and the table below the panel; unseen while the panel shows them.
+
+    Why: a page without the panel (saved, printed, on GitHub) has only this. The panel
+    hides what has its key.
+    """
+    line = board.line
+    if board.state not in ("finished", "closed"):
+        meter = board.meter
+        line = f"Saved in epoch {meter.epoch} of {board.run.num_epochs}. The last ones:"
+    key = board.chart.key if board.chart is not None else ""
+    text = f"<p><b>{escape(board.name)}</b> · {escape(line)}</p>"
+    html = f"{text}\n{report_html(board, last)}"
+    return {
+        "text/html": f'<div class="bb-kept-{key}">\n{html}\n</div>',
+        "text/plain": f"{board.name}: {line}",
+    }
 
 
 def so_far(board: Dashboard) -> dict[str, Any]:
     """While a run lasts: its newest epochs, and unseen the picture for a saved page."""
-    return {**report_bundle(board, last=6), SVG: board.drawing().svg()}
+    bundle = report_bundle(board, last=6)
+    return bundle if board.curves.is_empty() else {**bundle, SVG: wide_svg(board)}
 
 
-def norms_table(norms: Norms | None) -> str:
-    """The last norms of every layer as a still table."""
-    if norms is None or not norms.layers:
+def wide_svg(board: Dashboard) -> str:
+    """The curves, as wide as the page has room, like the live panel.
+
+    Why: JupyterLab shows an SVG as an image, which keeps a width that is given in
+    pixels: on a narrow page its right half would be cut off. One chart alone fits.
+    """
+    drawing = board.drawing()
+    size = f'width="{drawing.width}" height="{drawing.height}" '
+    return drawing.svg().replace(size, 'width="100%" ', drawing.width > 600)
+
+
+def ending_of(
+    board: Dashboard, picture: dict[str, Any], about: dict[str, Any]
+) -> dict[str, Any]:
+    """What a saved page holds of a run that has ended, as outputs of a notebook.
+
+    picture, about: what `picture_bundle` gave.
+
+    Why: a page that was loaded anew during the run has lost the link by which outputs
+    are replaced; its panel puts them in place.
+    """
+    assert board.chart is not None
+    picture = dict(picture)
+    png = picture.get("image/png")
+    if png is not None:
+        picture["image/png"] = base64.b64encode(png).decode("ascii")
+    key = board.chart.key
+    return {
+        "panel": {"data": picture, "metadata": {**about, **panel_mark(key, True)}},
+        "report": {"data": report_bundle(board), "metadata": picture_mark(key, True)},
+    }
+
+
+def norms_table(norms: Norms | bool | None) -> str:
+    """The last norms of every layer as a still table; none where they are not shown."""
+    if not isinstance(norms, Norms) or not norms.layers:
         return ""
     rows = [
         [
@@ -143,23 +215,20 @@ def write_dashboard(board: Dashboard, path: str | os.PathLike[str]) -> Path:
 def offer_page(board: Dashboard) -> None:
     """Hand the same file to the page in the browser, which downloads it."""
     if board.chart is not None:
-        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", _name(board.run)).strip("-.")
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", board.name).strip("-.")
         name = f"{plain or 'training'}.html"
         page = _page(board).encode("utf-8")
         board.chart.send({"do": "export", "name": name}, [page])
         board.said = f"{name} goes to your downloads."
 
 
-def _name(run: RunInfo) -> str:
-    return Path(run.directory).name or run.directory
-
-
 def _page(board: Dashboard) -> str:
     run = board.run
-    line = board.line if board.state == "finished" else f"{board.line} So far:"
+    ended = board.state in ("finished", "closed")
+    line = board.line if ended else f"{board.line} So far:"
     model = f"<pre>{escape(run.model_text)}</pre>" if run.model_text else ""
     return html_page(
-        f"Training {_name(run)}",
+        f"Training {board.name}",
         [
             ("Curves", f"<p>{escape(line)}</p>\n{board.drawing().svg()}"),
             ("Epochs", epoch_table(board.curves, board.units)),

@@ -36,7 +36,7 @@ DARK = {
     "paper": "#1f242b",
     "text": "#e3e6ea",
 }
-BOTH = {**LIGHT, "train": "#0f7dbd", "ink": "#737b85", "grid": "rgba(138,146,156,0.33)"}
+BOTH = LIGHT  # on white paper: no grey can be read on white and on black
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
@@ -47,7 +47,7 @@ def history_figure(
 ) -> go.Figure:
     """Draw every metric of a history over the epochs, train solid and valid dashed.
 
-    theme: "light", "dark", or "auto": clear background and tones for both.
+    theme: "light", "dark", or "auto": white paper, which pages of both themes can hold.
 
     Why: with BURNBOOK_DISPLAY=static it shows a PNG instead, because pages are compared
     by their plotly data and trained numbers differ in the last digit.
@@ -189,9 +189,7 @@ def _dress(figure: Any, rows: int, tones: Mapping[str, str], theme: str) -> None
             }
         ],
     )
-    if theme == "auto":
-        clear = "rgba(0,0,0,0)"
-        figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear)
+    figure.update_layout(paper_bgcolor=tones["paper"], plot_bgcolor=tones["paper"])
     figure.update_xaxes(
         gridcolor=tones["grid"],
         zeroline=False,

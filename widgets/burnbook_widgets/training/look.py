@@ -9,24 +9,37 @@ import numpy as np
 from burnbook.errors import ConfigError
 
 DETAIL = ("both", "steps", "epochs")
+AXES = ("epoch", "step", "time")
+SPLITS = ("train", "valid")
 ROUGHEST, SMOOTHEST = 0.0, 0.99
 
 
 @dataclass(frozen=True)
 class Look:
-    """smoothing: 0 to 0.99. detail: "both", "steps" (batches) or "epochs" (means)."""
+    """smoothing: 0 to 0.99. detail: "both", "steps" (batches) or "epochs" (means).
+
+    axis: what runs to the right, "epoch", "step" or "time". splits: which are seen.
+    """
 
     smoothing: float = 0.0
     log: bool = False
     detail: str = "both"
+    axis: str = "epoch"
+    splits: tuple[str, ...] = SPLITS
 
     def __post_init__(self) -> None:
         if not ROUGHEST <= self.smoothing <= SMOOTHEST:
             what = f"smoothing={self.smoothing!r} is not from 0 to {SMOOTHEST}"
-            raise ConfigError("Dashboard", what, cure="0.9 averages about ten points")
+            raise ConfigError("Dashboard", what, cure="0.9 averages about ten steps")
         if self.detail not in DETAIL:
             what = f"detail={self.detail!r} is none that can be shown"
             raise ConfigError("Dashboard", what, cure=", ".join(DETAIL))
+        if self.axis not in AXES:
+            what = f"axis={self.axis!r} is none that can be shown"
+            raise ConfigError("Dashboard", what, cure=", ".join(AXES))
+        if isinstance(self.splits, str) or not set(self.splits) <= set(SPLITS):
+            what = f"splits={self.splits!r} are not splits of a training"
+            raise ConfigError("Dashboard", what, cure='("train", "valid"), or one')
 
     @property
     def steps(self) -> bool:
@@ -42,6 +55,10 @@ class Look:
 def smooth(table: np.ndarray, beta: float) -> np.ndarray:
     """Exponential means of the second column: sᵢ / (1 − βⁱ), sᵢ = β sᵢ₋₁ + (1−β) yᵢ.
 
+    i counts steps. A row that is k steps after the last one counts like k equal ones:
+    s = βᵏ s + (1 − βᵏ) y. So β means the same however many batches a row stands for.
+    The fifth column, where there is one, has the step of each row.
+
     Example:
         >>> rows = np.array([[0.0, 4.0], [1, 4], [2, np.nan], [3, 1]])
         >>> smooth(rows, 0.5)[:, 1].round(3).tolist()
@@ -51,9 +68,13 @@ def smooth(table: np.ndarray, beta: float) -> np.ndarray:
     """
     smoothed = table.copy()
     total, rest = 0.0, 1.0
-    for row in smoothed:
+    steps = table[:, 4] if table.shape[1] > 4 else np.arange(1.0, len(table) + 1)
+    before = steps[0] - 1 if len(steps) else 0.0
+    for row, step in zip(smoothed, steps, strict=True):
         if np.isfinite(row[1]):
-            total = beta * total + (1 - beta) * row[1]
-            rest *= beta
+            keep = beta ** max(1.0, step - before)
+            before = step
+            total = keep * total + (1 - keep) * row[1]
+            rest *= keep
             row[1] = total / (1 - rest)
     return smoothed

@@ -211,15 +211,14 @@ def live_figure(metrics: tuple[str, ...], units: Mapping[str, str]) -> Any:
                 row=place + 1,
                 col=1,
             )
-    clear = "rgba(0,0,0,0)"
     base.update_layout(
         height=120 + 220 * max(1, len(metrics)),
         margin={"l": 60, "r": 20, "t": 50, "b": 40},
         hovermode="x unified",
         template="plotly_white",
         font={"color": BOTH["ink"]},
-        paper_bgcolor=clear,
-        plot_bgcolor=clear,
+        paper_bgcolor=BOTH["paper"],
+        plot_bgcolor=BOTH["paper"],
         legend={"orientation": "h", "x": 0, "y": 1.06, "yanchor": "bottom"},
         uirevision="kept",  # a zoom outlives the next update
     )

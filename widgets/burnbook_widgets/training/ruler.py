@@ -28,7 +28,8 @@ def ticks(low: float, high: float, count: int = 5, whole: bool = False) -> list[
         step = max(1.0, round(step))
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
-    return [round(k * step, 12) + 0.0 for k in range(first, last + 1)]
+    digits = 1 - math.floor(math.log10(step))  # those of a step, however small it is
+    return [round(k * step, digits) + 0.0 for k in range(first, last + 1)]
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -8,6 +8,7 @@ belongs to, so what a thread shows lands there and not under the newest cell.
 from __future__ import annotations
 
 import contextvars
+import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -39,6 +40,7 @@ class NotebookScreen:
 
     def __init__(self) -> None:
         self._context = contextvars.copy_context()
+        self.cell = running_cell()
 
     def put(self, bundle: Bundle, metadata: Bundle | None = None) -> Place:
         """Show a bundle of mime types below the cell."""
@@ -58,6 +60,15 @@ class NotebookScreen:
         """Show something as if the cell we belong to had done it."""
         extra = {"metadata": dict(metadata)} if metadata else {}
         self._context.copy().run(act, dict(bundle), raw=True, **extra)
+
+
+def running_cell() -> str:
+    """The id of the notebook's cell that runs now; "" where nobody says it."""
+    try:
+        kernel: Any = sys.modules["IPython"].get_ipython().kernel
+        return str(kernel.get_parent("shell")["metadata"].get("cellId", ""))
+    except Exception:  # no notebook, or another kernel
+        return ""
 
 
 class NotebookPlace:

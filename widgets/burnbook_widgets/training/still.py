@@ -24,6 +24,7 @@ DASH = {"train": (), "valid": (7.0, 4.0)}
 MARK = {"train": "circle", "valid": "square"}
 RUN_DASH = ((2, 3), (10, 3, 2, 3), (5, 2), (12, 4), (2, 2, 6, 2), (1, 4))
 USUAL = Look()
+COLUMN = {"epoch": 0, "step": 4, "time": 5}  # of a table, for what runs to the right
 
 
 def picture(
@@ -31,23 +32,32 @@ def picture(
     units: dict[str, str] | None = None,
     look: Look = USUAL,
     others: Sequence[tuple[int, OtherRun]] = (),
+    name: str = "",
 ) -> Drawing:
     """Draw every metric of a run on its own axes, train solid and valid dashed.
 
-    others: runs to draw too, each with the place that gives it its colour and mark.
+    others: runs to draw too, each with the place that gives it its colour and mark; by
+    epoch only, as their logs say neither step nor time. name: of the run, above it.
     """
     metrics = curves.metrics
+    others = others if look.axis == "epoch" else ()
     columns = min(2, max(1, len(metrics)))
     rows = math.ceil(len(metrics) / columns)
     own = not curves.is_empty() or not others
-    head = 26 * own + 20 * len(others)
+    above = 22 * bool(name)
+    head = above + 26 * own + 20 * len(others)
     about = describe(curves, units, [other for _, other in others])
+    about = f"{name}: {about}" if name else about
     sheet = Drawing(columns * PANEL_WIDTH, rows * PANEL_HEIGHT + head, about)
+    if name:
+        most = (columns * PANEL_WIDTH - LEFT) // 8
+        short = name if len(name) <= most else f"{name[: most - 1]}…"
+        sheet.add(Words((LEFT, 16), short, "ink", 13, bold=True))
     if own:
-        _legend(sheet)
+        _legend(sheet, above, look.splits)
     for row, (place, other) in enumerate(others):
-        _run_legend(sheet, 26 * own + 20 * row + 8, place, other.name)
-    low, high = x_range(curves) if own else (0.0, 1.0)
+        _run_legend(sheet, above + 26 * own + 20 * row + 8, place, other.name)
+    low, high = x_range(curves, look.axis) if own else (0.0, 1.0)
     ends = [t[-1, 0] for _, other in others for t in other.tables.values()]
     span = low, max([high, *map(math.ceil, ends)])
     for place, metric in enumerate(metrics):
@@ -63,7 +73,7 @@ def picture(
             look.log,
         )
         unit = (units or {}).get(metric, "")
-        _axes(sheet, box, f"{metric} ({unit})" if unit else metric)
+        _axes(sheet, box, f"{metric} ({unit})" if unit else metric, look.axis, span[1])
         for run, other in others:
             _other_lines(sheet, box, run, other, metric)
         _lines(sheet, box, curves, metric, look)
@@ -145,18 +155,23 @@ def figure(value: float | None) -> str:
     return "NaN" if math.isnan(value) else f"{value:.4g}"
 
 
-def _legend(sheet: Drawing) -> None:
-    left = LEFT
-    for split in ("train", "valid"):
+def _legend(sheet: Drawing, top: int, splits: Sequence[str]) -> None:
+    left, y = LEFT, top + 14
+    for split in splits:
         sheet.add(
-            Line(((left, 14), (left + 30, 14)), split, 2.0, 1.0, DASH[split]),
-            Mark((left + 15, 14), split, MARK[split], 3.5),
-            Words((left + 37, 18), split),
+            Line(((left, y), (left + 30, y)), split, 2.0, 1.0, DASH[split]),
+            Mark((left + 15, y), split, MARK[split], 3.5),
+            Words((left + 37, y + 4), split),
         )
         left += 90
+    low, high = y - 5, y + 5
     sheet.add(
-        Area(((left, 9), (left + 30, 9), (left + 30, 19), (left, 19)), "train", 0.25),
-        Words((left + 37, 18), "range of the batches"),
+        Area(
+            ((left, low), (left + 30, low), (left + 30, high), (left, high)),
+            "train",
+            0.25,
+        ),
+        Words((left + 37, y + 4), "range of the batches"),
     )
 
 
@@ -187,8 +202,12 @@ def _other_lines(
                 sheet.add(*(run_mark(at, run) for at in line[::every]))
 
 
-def x_range(curves: Curves) -> tuple[float, float]:
-    """The epochs to show: whole ones, as far as the run has come."""
+def x_range(curves: Curves, axis: str = "epoch") -> tuple[float, float]:
+    """The epochs to show: whole ones, as far as the run has come; or steps, seconds."""
+    if axis != "epoch":
+        column = COLUMN[axis]
+        ends = [t[-1, column] for _, _, _, t in curves.series() if len(t)]
+        return 0.0, max([*ends, 1e-9]) if ends else 1.0
     ends = [
         value
         for _, _, kind, table in curves.series()
@@ -208,12 +227,12 @@ def _y_range(
 ) -> tuple[float, float]:
     tables = [
         table[:, 1]
-        for name, _, kind, table in curves.series()
-        if name == metric and kind in _kinds(look)
+        for name, split, kind, table in curves.series()
+        if name == metric and kind in _kinds(look) and split in look.splits
     ]
     for _, other in others:
         tables += [t[:, 1] for (name, _), t in other.tables.items() if name == metric]
-    values = np.concatenate(tables)
+    values = np.concatenate([*tables, np.empty(0)])
     values = values[np.isfinite(values)]
     if look.log:
         values = values[values > 0]
@@ -229,7 +248,11 @@ def _y_range(
     return base, high + margin
 
 
-def _axes(sheet: Drawing, box: Axes, title: str) -> None:
+def _axes(
+    sheet: Drawing, box: Axes, title: str, axis: str = "epoch", end: float = 1.0
+) -> None:
+    unit, scale = time_unit(end) if axis == "time" else ("", 1.0)
+    label = f"{axis} ({unit})" if unit else axis
     sheet.add(Words((box.left, box.top - 12), title, "ink", 13, bold=True))
     for value in log_ticks(*box.y) if box.log else ticks(*box.y):
         x, y = box.at(box.x[0], value)
@@ -237,8 +260,9 @@ def _axes(sheet: Drawing, box: Axes, title: str) -> None:
             Line(((x, y), (box.right, y)), "quiet", 1.0, 0.3),
             Words((x - 8, y + 4), f"{value:g}", "ink", 11, "end"),
         )
-    for value in ticks(*box.x, 6, whole=True):
-        x, y = box.at(value, box.y[0])
+    low, high = (value / scale for value in box.x)
+    for value in ticks(low, high, 6, whole=axis != "time"):
+        x, y = box.at(value * scale, box.y[0])
         sheet.add(
             Line(((x, y), (x, y + 4)), "quiet", 1.0),
             Words((x, y + 17), f"{value:g}", "ink", 11, "middle"),
@@ -247,9 +271,30 @@ def _axes(sheet: Drawing, box: Axes, title: str) -> None:
     sheet.add(
         Line(((box.left, box.top), corner, (box.right, box.bottom)), "quiet", 1.0),
         Words(
-            ((box.left + box.right) / 2, box.bottom + 34), "epoch", "ink", 11, "middle"
+            ((box.left + box.right) / 2, box.bottom + 34), label, "ink", 11, "middle"
         ),
     )
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """In which unit so long a time is read, and its seconds.
+
+    Example:
+        >>> time_unit(90), time_unit(600), time_unit(9000)
+        (('s', 1.0), ('min', 60.0), ('h', 3600.0))
+    """
+    if seconds < 300:
+        return "s", 1.0
+    return ("min", 60.0) if seconds < 7200 else ("h", 3600.0)
+
+
+def _by(table: np.ndarray, axis: str) -> np.ndarray:
+    """The same rows, with what runs to the right in the first column."""
+    if axis == "epoch":
+        return table
+    moved = table.copy()
+    moved[:, 0] = table[:, COLUMN[axis]]
+    return moved
 
 
 def _kinds(look: Look) -> tuple[str, ...]:
@@ -259,7 +304,11 @@ def _kinds(look: Look) -> tuple[str, ...]:
 def _lines(
     sheet: Drawing, box: Axes, curves: Curves, metric: str, look: Look = USUAL
 ) -> None:
-    series = [s for s in curves.series() if s[0] == metric and s[2] in _kinds(look)]
+    series = [
+        (*about, _by(table, look.axis))
+        for *about, table in curves.series()
+        if about[0] == metric and about[2] in _kinds(look) and about[1] in look.splits
+    ]
     for _, split, kind, table in series:
         if kind == "steps":
             _batches(sheet, box, split, thin(table), look)
@@ -280,8 +329,8 @@ def _batches(
 ) -> None:
     strong = 0.4 if look.epochs or look.smoothing else 1.0
     for part in _unbroken(table, box.log):
-        band = [box.at(x, high) for x, _, _, high in part]
-        band += [box.at(x, low) for x, _, low, _ in part[::-1]]
+        band = [box.at(x, high) for x, _, _, high, *_ in part]
+        band += [box.at(x, low) for x, _, low, *_ in part[::-1]]
         line = Line(_line(box, part), split, 1.0, strong)
         sheet.add(Area(tuple(band), split, 0.15), line)
     if look.smoothing:
@@ -290,11 +339,11 @@ def _batches(
 
 
 def _line(box: Axes, part: Sequence[Sequence[float]]) -> tuple[Point, ...]:
-    return tuple(box.at(x, mean) for x, mean, _, _ in part)
+    return tuple(box.at(x, mean) for x, mean, *_ in part)
 
 
 def _whiskers(sheet: Drawing, box: Axes, part: Sequence[Sequence[float]]) -> None:
-    for x, _, low, high in part:
+    for x, _, low, high, *_ in part:
         ends = (box.at(x, low), box.at(x, high))
         if ends[0] != ends[1]:
             sheet.add(Line(ends, "valid", 3.0, 0.25))
