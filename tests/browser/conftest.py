@@ -116,6 +116,20 @@ class Server:
         nbformat.write(book, path)
         return path
 
+    def ask(self, path: str, method: str = "GET") -> bytes:
+        """Ask the server's own interface."""
+        headers = {"Authorization": f"token {self.token}"}
+        asked = urllib.request.Request(
+            f"{self.url}/api/{path}", headers=headers, method=method
+        )
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            return answer.read()
+
+    def end_kernels(self) -> None:
+        """End every kernel: one that goes on training would slow the next test."""
+        for session in json.loads(self.ask("sessions")):
+            self.ask(f"sessions/{session['id']}", "DELETE")
+
     def close(self) -> None:
         """End the server and its kernels."""
         self.process.terminate()
@@ -270,3 +284,4 @@ def open_book(server, browser):
     for book in books:
         book.picture(f"{book.path.stem}_at_the_end")  # what a failing test saw last
         book.page.context.close()
+    server.end_kernels()

@@ -152,7 +152,7 @@ def test_every_view_is_accessible_and_leaves_its_still_form(book):
         if name == "history_figure":
             continue  # plotly draws it again from what was saved
         output = output_of(book, name)
-        output.locator("table, svg, img").first.wait_for(state="attached")
+        output.locator("table, svg, img, p").first.wait_for(state="attached")
         assert "displaying widget" not in output.inner_text(), name
         assert "Loading widget" not in output.inner_text(), name
     look_closely(book)

@@ -22,9 +22,9 @@ from typing import Any
 Point = tuple[float, float]
 
 # Okabe and Ito's colours, which colour-blind readers tell apart.
-LIGHT = {"ink": "#24292f", "quiet": "#8a929c", "train": "#0072b2", "valid": "#d55e00"}
+LIGHT = {"ink": "#24292f", "quiet": "#868e98", "train": "#0072b2", "valid": "#d55e00"}
 DARK = {"ink": "#e3e6ea", "quiet": "#868d96", "train": "#56b4e9", "valid": "#e69f00"}
-MIDDLE = {"ink": "#737b85", "quiet": "#8a929c", "train": "#0f7dbd", "valid": "#d55e00"}
+MIDDLE = {"ink": "#737b85", "quiet": "#868e98", "train": "#0f7dbd", "valid": "#d55e00"}
 # Other runs beside one's own: "run0", "run1", …; a drawing names only those in it.
 LIGHT_RUNS = ("#007a5a", "#a3477f", "#7a6300", "#4b5259", "#6f4bb0", "#9c2f2f")
 DARK_RUNS = ("#1fc795", "#e08fbf", "#f0e442", "#c3c9d0", "#b9a1f2", "#ff8f8f")

@@ -221,7 +221,7 @@ function openCorner(entry, about) {
 }
 
 const CORNER = `.bb-corner { position: fixed; right: 16px; bottom: 30px; z-index: 1000; padding: 8px 12px;
-  max-width: min(900px, 90vw); max-height: 80vh; overflow: auto; border: 1px solid #8a929c;
+  max-width: min(900px, 90vw); max-height: 80vh; overflow: auto; border: 1px solid #868e98;
   border-radius: 4px; box-shadow: 0 2px 12px #0005; font: 13px/1.45 system-ui, sans-serif;
   background: var(--jp-layout-color1, Canvas); color: var(--jp-ui-font-color1, CanvasText); }
 .bb-corner-head { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; }`;

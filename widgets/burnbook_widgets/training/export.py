@@ -21,8 +21,8 @@ body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; line-height: 1.45;
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.15rem 0.9rem 0.15rem 0; text-align: left;
-  border-bottom: 1px solid #8a929c55; }
-pre { overflow-x: auto; padding: 0.6rem; background: #8a929c22; }
+  border-bottom: 1px solid #868e9855; }
+pre { overflow-x: auto; padding: 0.6rem; background: #868e9822; }
 svg { max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) {
   body { background: #1b1f24; color: #e3e6ea; }
