@@ -400,7 +400,9 @@ def test_the_exported_page_needs_nothing_and_holds_everything(tmp_path):
     ("directory", "name"),
     [("runs/first try", "first-try.html"), ("runs/опыт", "training.html")],
 )
-def test_a_click_hands_the_same_file_to_the_page(directory, name, tmp_path):
+def test_a_click_hands_the_same_file_to_the_page(
+    directory, name, tmp_path, monkeypatch
+):
     run = run_info()
     object.__setattr__(run, "directory", directory)
     board = Dashboard(run, Page())
@@ -412,6 +414,11 @@ def test_a_click_hands_the_same_file_to_the_page(directory, name, tmp_path):
     assert content == {"do": "export", "name": name}
     assert page == board.export(tmp_path / "run.html").read_bytes()
     assert name in board.chart.status["said"]
+    board.end_epoch(2, "train", {"Loss": 0.5})  # a moment later: it was not heard yet
+    assert name in board.said
+    monkeypatch.setattr(board, "_answered", board._answered - 60)
+    board.end_epoch(3, "train", {"Loss": 0.4})
+    assert board.said == "Epoch 3, train: Loss 0.4"
     board.close()
 
 

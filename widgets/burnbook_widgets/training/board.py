@@ -65,6 +65,7 @@ from burnbook_widgets.view import close_all, live_form
 
 INTERVAL = 0.25  # seconds between two messages to the page
 OWN_SHARE = 0.005  # of the training thread's time for curves, as much for the table
+ANSWER_STAYS = 3.0  # seconds before an epoch may take the place of an answer
 SHOWN_AT_FIRST = 2  # of the other runs that a click finds
 NEW_PAGE = 2.0  # seconds that a page which was loaded anew has to ask for its widgets
 ACTS = ("stop", "pause", "resume", "save", "norms", "runs", "export")  # of the page
@@ -92,6 +93,7 @@ class Dashboard:
         self.state = "training"
         self.line = f"Training {count_text(run.num_epochs, 'epoch')}."
         self.said = self.fault = ""
+        self._answered = -ANSWER_STAYS
         self._whole = False  # trained to its last epoch
         self.sent = 0
         self.norms: Norms | None = None
@@ -202,8 +204,12 @@ class Dashboard:
             )
         if self.state in ("training", "paused"):
             self.run.control.save_checkpoint()
-            self.said = f"A checkpoint of epoch {self.meter.epoch} comes when it ends."
+            self.answer(f"A checkpoint of epoch {self.meter.epoch} comes when it ends.")
             self._show_status()
+
+    def answer(self, text: str) -> None:
+        """Say what came of a click; quick epochs wait until it was heard."""
+        self.said, self._answered = text, time.monotonic()
 
     def _show_status(self) -> None:
         with self._lock:
@@ -213,11 +219,12 @@ class Dashboard:
     def _change(self, state: str) -> None:
         """Show a new state at once; called by whatever thread handles clicks."""
         self.state = state
-        self.said = {
+        said = {
             "paused": "Training paused.",
             "training": "Training goes on.",
             "stopping": "Training stops after this batch.",
-        }[state]
+        }
+        self.answer(said[state])
         self._show_status()
 
     # ── how it is to be seen ────────────────────────────────────────────────
@@ -468,9 +475,10 @@ class Dashboard:
         """Close an epoch of one split; the table gets its row."""
         self.curves.end_epoch(epoch, split, means)
         facts = ", ".join(f"{name} {figure(value)}" for name, value in means.items())
-        self.said = f"Epoch {epoch}, {split}: {facts}"
         self._rows_are_new = True
         now = time.monotonic()
+        if now >= self._answered + ANSWER_STAYS:
+            self.said = f"Epoch {epoch}, {split}: {facts}"
         if self.chart is None or self._report is None:
             return
         if split == "valid" and now >= self._next_table:

@@ -219,7 +219,7 @@ def offer_page(board: Dashboard) -> None:
         name = f"{plain or 'training'}.html"
         page = _page(board).encode("utf-8")
         board.chart.send({"do": "export", "name": name}, [page])
-        board.said = f"{name} goes to your downloads."
+        board.answer(f"{name} goes to your downloads.")
 
 
 def _page(board: Dashboard) -> str:
