@@ -13,7 +13,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-KERNELS := $(wildcard burnbook/backend/compiled/*.py)
+KERNELS := $(shell find burnbook/backend/compiled -name "*.py")
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
          --nbval-cell-timeout 60 -p no:randomly -p no:cacheprovider
 

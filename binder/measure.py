@@ -73,16 +73,16 @@ def travel():
 
 def warm():
     """Whether the kernels of postBuild are still the ones that would be used."""
-    from burnbook.backend.compiled import store
+    from burnbook.backend.compiled.runtime import cache
 
-    return [] if store.is_warm() else ["the kernels of postBuild are stale"]
+    return [] if cache.is_warm() else ["the kernels of postBuild are stale"]
 
 
 def kernels():
     """The files of compiled kernels, and when they were written."""
-    from burnbook.backend.compiled import store
+    from burnbook.backend.compiled.runtime import cache
 
-    return {(path, path.stat().st_mtime_ns) for path in store.folder().rglob("*")}
+    return {(path, path.stat().st_mtime_ns) for path in cache.folder().rglob("*")}
 
 
 def size_of(folder):

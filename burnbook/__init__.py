@@ -1,4 +1,4 @@
-"""Overview. burnbook: the Burn Book made runnable in Python.
+"""burnbook: the Burn Book made runnable in Python.
 
 from burnbook.prelude import *
 
@@ -9,12 +9,12 @@ print(x + Tensor.ones_like(x))
 
 from typing import TYPE_CHECKING
 
-from burnbook import threads
+from burnbook.core import threads
 
 threads.configure()  # before anything imports NumPy
 
-from burnbook.other_names import module_answers  # noqa: E402 - see above
-from burnbook.random import seed  # noqa: E402 - see above
+from burnbook.core.other_names import module_answers  # noqa: E402 - see above
+from burnbook.core.rng import seed  # noqa: E402 - see above
 
 __version__ = "0.8.1"
 __all__ = ["__version__", "seed"]

@@ -1,4 +1,4 @@
-"""Overview. `python -m burnbook` is the command `burnbook`."""
+"""`python -m burnbook` is the command `burnbook`."""
 
 import sys
 

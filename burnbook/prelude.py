@@ -1,13 +1,13 @@
-"""Getting started. The names that chapters import all at once, with a star."""
+"""The names that chapters import all at once, with a star."""
 
 from typing import TYPE_CHECKING
 
 from burnbook import nn
-from burnbook.autodiff import Autodiff
 from burnbook.backend import Backend, Cupy, Device, Numpy
+from burnbook.backend.autodiff import Autodiff
 from burnbook.config import Config
+from burnbook.core.other_names import module_answers
 from burnbook.module import Module, Param
-from burnbook.other_names import module_answers
 from burnbook.tensor import (
     Bool,
     Distribution,

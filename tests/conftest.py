@@ -9,15 +9,15 @@ import pytest
 
 import burnbook
 from burnbook.backend.base import Interned
-from burnbook.backend.compiled import store
-from burnbook.random import Stream
+from burnbook.backend.compiled.runtime import cache
+from burnbook.core.rng import Stream
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"  # data beside the repository
 
 # What is shown is text; compiled kernels are those of the person who runs the tests,
 # downloads are not.
 os.environ["BURNBOOK_DISPLAY"] = "static"
-os.environ["NUMBA_CACHE_DIR"] = str(store.folder().parent)
+os.environ["NUMBA_CACHE_DIR"] = str(cache.folder().parent)
 os.environ["BURNBOOK_CACHE"] = tempfile.mkdtemp(prefix="burnbook-tests-")
 os.environ.pop("BURNBOOK_MNIST_MIRROR", None)
 

@@ -1,13 +1,16 @@
-"""Building blocks · Backend. Where tensors live and how operations run."""
+"""Where tensors live and how operations run."""
 
+from burnbook.backend.autodiff import Autodiff
 from burnbook.backend.base import Backend, Decorator
 from burnbook.backend.cupy import Cupy
-from burnbook.backend.decorators import Checked, Counting, Step, Tracing
 from burnbook.backend.numpy import Numpy
+from burnbook.backend.wrappers import Checked, Counting, Step, Tracing
 
 Device = Backend
+Backend.autodiff_class = Autodiff
 
 __all__ = [
+    "Autodiff",
     "Backend",
     "Checked",
     "Counting",

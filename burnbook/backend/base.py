@@ -1,4 +1,4 @@
-"""Building blocks · Backend. The protocol of a backend: one verb, `run`.
+"""The protocol of a backend: one verb, `run`.
 
 A backend is what the book calls a backend and a device: it owns an array module, the
 element types of Float and Int, a stream of random numbers, and a short dict of kernels
@@ -6,7 +6,6 @@ that run instead of an op's plain code where a measured kernel wins. A decorator
 backend that holds another one and forwards `run`; decorators stack.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable
 from types import ModuleType
@@ -14,14 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from burnbook.errors import ArgumentError, BackendError, KindError
-from burnbook.kinds import Bool, Float, KindType, numpy_dtype
-from burnbook.op import Op
-from burnbook.other_names import answers
-from burnbook.random import Stream, current_stream
+from burnbook.core.dtypes import Bool, Float, KindType, numpy_dtype
+from burnbook.core.errors import ArgumentError, BackendError, KindError
+from burnbook.core.op import Op
+from burnbook.core.other_names import answers
+from burnbook.core.rng import Stream, current_stream
 
 if TYPE_CHECKING:
-    from burnbook.op import BackwardOp
+    from burnbook.core.op import BackwardOp
 
 Value = Any
 Kernel = Callable[..., Any]
@@ -68,6 +67,7 @@ class Backend(metaclass=Interned):
     device_name = "Cpu"
     ad_enabled = False
     arguments: tuple[Any, ...] = ()
+    autodiff_class: ClassVar[type["BackendWrapper"]]  # set where Autodiff is exported
 
     def __init__(self, xp: Any, float: str = "f32", int: str = "i64"):  # noqa: A002 - public names
         self.xp = ArraySpace(xp, self)
@@ -105,8 +105,7 @@ class Backend(metaclass=Interned):
 
     def autodiff(self) -> "Backend":
         """This backend, decorated so that it remembers how to differentiate."""
-        above = importlib.import_module("burnbook.autodiff")  # the one look upstairs
-        return above.Autodiff(self)
+        return self.autodiff_class(self)
 
     def dtype(self, kind: KindType) -> np.dtype:
         """The element type that tensors of a kind have here."""
@@ -161,7 +160,7 @@ def _element(where: str, option: str, name: str, kinds: str) -> np.dtype:
     return dtype
 
 
-class Layer(Backend):
+class BackendWrapper(Backend):
     """A backend that holds another one and forwards the protocol to it."""
 
     def __init__(self, inner: Backend):
@@ -218,11 +217,11 @@ class Layer(Backend):
         return f"{type(self).__name__}({self._inner!r})"
 
 
-class Decorator(Layer):
+class Decorator(BackendWrapper):
     """A layer that forwards everything else as well: what to subclass.
 
     Why: looking up any attribute is slower in a class that answers for missing ones.
-    Autodiff, which every op of a training step goes through, is a bare Layer.
+    Autodiff, which every op of a training step goes through, is a bare BackendWrapper.
     """
 
     def __getattr__(self, name: str) -> Any:

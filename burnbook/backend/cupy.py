@@ -1,4 +1,4 @@
-"""Building blocks · Backend. CuPy on an NVIDIA GPU, with its own short list of kernels.
+"""CuPy on an NVIDIA GPU, with its own short list of kernels.
 
 CuPy is NumPy's array module on a GPU, so every op runs there as it is written; only
 where whole passes over the memory can be saved does a kernel take its place (see
@@ -12,7 +12,7 @@ import numpy as np
 
 from burnbook.backend.base import ArraySpace, Backend, Value
 from burnbook.backend.cuda import draw_words, kernels
-from burnbook.errors import BackendError
+from burnbook.core.errors import BackendError
 
 
 class Cupy(Backend):

@@ -1,4 +1,4 @@
-"""Building blocks · Backend. NumPy on the CPU, with a few compiled kernels."""
+"""NumPy on the CPU, with a few compiled kernels."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -9,8 +9,8 @@ import numpy
 
 from burnbook.backend.base import Backend, Value
 from burnbook.backend.compiled import kernels_for, limits_for
-from burnbook.backend.compiled.buffers import buffers
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.runtime.buffers import buffers
+from burnbook.backend.compiled.runtime.thread_pool import team
 
 # What `numpy.errstate(all="ignore")` does, at a sixth of its price; a NumPy that keeps
 # its error state elsewhere gets the dear way.

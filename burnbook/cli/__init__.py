@@ -1,4 +1,4 @@
-"""Overview. The command line: `burnbook lab`, `guide`, `runs`, `inspect` and others.
+"""The command line: `burnbook lab`, `guide`, `runs`, `inspect` and others.
 
 A command ends with 0 when it did what was asked, 1 with an explanation when it could
 not, 2 when it was asked wrongly, 130 when Ctrl-C ended it.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import burnbook
 from burnbook.cli import learn, records, runs, work
-from burnbook.errors import BurnbookError
+from burnbook.core.errors import BurnbookError
 
 GROUPS = (learn, runs, records, work)
 

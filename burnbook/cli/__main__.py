@@ -1,4 +1,4 @@
-"""Overview. `python -m burnbook.cli` is the command `burnbook`."""
+"""`python -m burnbook.cli` is the command `burnbook`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Overview. `burnbook lab`, `guide`, `new`, `datasets` and `warmup`: to learn with."""
+"""`burnbook lab`, `guide`, `new`, `datasets` and `warmup`: to learn with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from burnbook import __version__
 from burnbook.cli.shared import command, positive, say, whole
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 
 CHAPTERS = "burnbook-chapters"
 

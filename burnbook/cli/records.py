@@ -1,4 +1,4 @@
-"""Saving and loading. `burnbook inspect` and `convert`: records without a program."""
+"""`burnbook inspect` and `convert`: records without a program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.cli.shared import command, say
-from burnbook.errors import RecordError
+from burnbook.core.errors import RecordError
 
 EXAMPLE = "--module my_model:make"
 

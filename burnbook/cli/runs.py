@@ -1,4 +1,4 @@
-"""Building blocks · Learner. `burnbook runs`: the trainings below a folder."""
+"""`burnbook runs`: the trainings below a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overview. What all commands share: how they are declared, and how they speak."""
+"""What all commands share: how they are declared, and how they speak."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from burnbook.text_table import plain
+from burnbook.text.table import plain
 
 
 def command(commands: Any, name: str, run: Any, about: str, example: str) -> Any:

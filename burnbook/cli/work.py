@@ -1,4 +1,4 @@
-"""Overview. `burnbook save` and `restore`: take your work along, bring it back."""
+"""`burnbook save` and `restore`: take your work along, bring it back."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from burnbook.cli.learn import CHAPTERS, chapters_folder, copy_chapters
 from burnbook.cli.shared import command, say
-from burnbook.errors import ConfigError
-from burnbook.work import Saved, find_folder, restore_work, save_work
+from burnbook.cli.workspace import Saved, find_folder, restore_work, save_work
+from burnbook.core.errors import ConfigError
 
 
 def add_commands(commands: Any) -> None:

@@ -1,4 +1,4 @@
-"""Building blocks · Config. What a config is made of."""
+"""What a config is made of."""
 
 from burnbook.config.choice import ConfigEnum, holding, unit
 from burnbook.config.config import Config

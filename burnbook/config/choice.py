@@ -1,4 +1,4 @@
-"""Building blocks · Config. Choices: a name, or a name with values, as Rust enums are.
+"""Choices: a name, or a name with values, as Rust enums are.
 
 `PaddingConfig2d.Valid`, `PaddingConfig2d.Explicit(1, 1)`: one of several variants, all
 of one type, equal by value, saved as Burn saves its enums.
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from burnbook.config.fields import Choices, Problem, explain, read, type_text
 from burnbook.config.text import encode
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 
 E = TypeVar("E", bound="ConfigEnum")
 

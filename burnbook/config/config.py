@@ -1,4 +1,4 @@
-"""Building blocks · Config. Configs: frozen dataclasses that save themselves as JSON.
+"""Configs: frozen dataclasses that save themselves as JSON.
 
 A config holds every value that a module, an optimizer or a run is made from. Fields
 without a default are positional arguments; a field `X | None` starts as None; both
@@ -26,23 +26,23 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 from burnbook.config.fields import Problem, cut, explain, read
 from burnbook.config.text import decode, encode
-from burnbook.dropped import result_matters
-from burnbook.errors import (
+from burnbook.core.dropped import result_matters
+from burnbook.core.error_context import names_around
+from burnbook.core.errors import (
     ArgumentError,
     ConfigError,
     FrozenError,
     UnknownNameError,
     explain_fields,
 )
-from burnbook.files import (
+from burnbook.core.files import (
     PathLike,
     atomic_write,
     printable,
     read_whole,
     within_memory,
 )
-from burnbook.other_names import answers, closest, tables, unknown
-from burnbook.trail import names_around
+from burnbook.core.other_names import answers, closest, tables, unknown
 
 LONGEST = 64 << 20  # bytes of a file; a config is a page
 
@@ -113,7 +113,11 @@ class Config:
         """Raise a ConfigError for values that fit their types but not each other."""
 
     def save(self, path: PathLike) -> None:
-        """Write the config as JSON: the whole file, or none of it."""
+        """Write the config as JSON: the whole file, or none of it.
+
+        Raises:
+            ConfigError: the file cannot be written, or a value is none that JSON holds.
+        """
         text = self.to_json()
         with atomic_write(path, ConfigError) as file:
             file.write(text.encode())
@@ -122,8 +126,12 @@ class Config:
     def load(cls, path: PathLike) -> Self:
         """Read a config that `save` wrote, here or in Burn.
 
-        A field that the file lacks keeps its default; one without default, a field
-        that the config does not know or a value of another type is a ConfigError.
+        A field that the file lacks keeps its default.
+
+        Raises:
+            ConfigError: the file cannot be read or is no JSON, it lacks a field without
+                default, or it has a field that the config does not know, a value of
+                another type or one that `validate` refuses.
         """
         where = f"load {printable(path)}"
         with within_memory(where, ConfigError):
@@ -136,7 +144,11 @@ class Config:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Read a config from JSON text."""
+        """Read a config from JSON text.
+
+        Raises:
+            ConfigError: as in `load`, but for the file.
+        """
         return cls._parse(text, f"read {cls.__name__}")
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Building blocks · Config. How the values of a config are checked, read and written.
+"""How the values of a config are checked, read and written.
 
 One function, `read`, fits a value to the type that a field declares: given by the user
 it checks (and turns a list into the tuple that is meant), parsed from JSON it also
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 
 SMALLEST, LARGEST = -(2**63), 2**64 - 1  # what i64 and u64 hold
 

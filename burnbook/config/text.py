@@ -1,4 +1,4 @@
-"""Building blocks · Config. The JSON text of a config, as Burn writes it, both ways.
+"""The JSON text of a config, as Burn writes it, both ways.
 
 Numbers read as in Rust (0.00001 and 1e-7, never 1e-05), a choice is its name or the
 name with what it holds, an enum member is its name, a set is a sorted list.
@@ -23,7 +23,7 @@ from burnbook.config.fields import (
     cut,
     has_half,
 )
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 
 MAX_DEPTH = 100  # levels; Rust reads 127
 MAX_BYTES = 2**24

@@ -1,33 +1,65 @@
-"""Building blocks · Dataset. Datasets, transforms, loaders and sources."""
+"""Datasets, transforms, loaders and sources."""
 
 from typing import TYPE_CHECKING
 
-from burnbook.data.batcher import Batcher
-from burnbook.data.cache import cache_dir
+from burnbook.core.other_names import module_answers
 from burnbook.data.catalog import DatasetInfo, available_datasets
-from burnbook.data.cifar import (
-    Cifar10Dataset,
-    Cifar100Dataset,
-    CifarDataset,
-    CifarType,
-)
-from burnbook.data.dataframe import DataframeDataset
-from burnbook.data.dataloader import (
+from burnbook.data.dataloader.batcher import Batcher
+from burnbook.data.dataloader.dataloader import (
     DataLoader,
     DataLoaderBuilder,
     DataLoaderIterator,
     Progress,
     split_dataloader,
 )
-from burnbook.data.dataset import Dataset, InMemDataset
-from burnbook.data.diabetes import DiabetesDataset
-from burnbook.data.digits import DigitsDataset
-from burnbook.data.fake import FakeDataset
-from burnbook.data.fashion_mnist import FashionMnistDataset
-from burnbook.data.housing import HousingDataset
-from burnbook.data.huggingface import HuggingfaceDatasetLoader
-from burnbook.data.idx import read_idx
-from burnbook.data.image import (
+from burnbook.data.dataloader.strategy import BatchStrategy, FixBatchStrategy
+from burnbook.data.dataset.audio.speech import (
+    SpeechCommandClass,
+    SpeechCommandsDataset,
+    SpeechItem,
+)
+from burnbook.data.dataset.base import Dataset, InMemDataset
+from burnbook.data.dataset.dataframe import DataframeDataset
+from burnbook.data.dataset.fake import FakeDataset
+from burnbook.data.dataset.nlp.text_folder import TextDatasetItem, TextFolderDataset
+from burnbook.data.dataset.nlp.texts import (
+    AgNewsDataset,
+    AgNewsItem,
+    DbPediaDataset,
+    DbPediaItem,
+)
+from burnbook.data.dataset.source.cache import cache_dir
+from burnbook.data.dataset.source.huggingface import HuggingfaceDatasetLoader
+from burnbook.data.dataset.sqlite import SqliteDataset
+from burnbook.data.dataset.sqlite_storage import (
+    SqliteDatasetStorage,
+    SqliteDatasetWriter,
+)
+from burnbook.data.dataset.tabular.diabetes import DiabetesDataset
+from burnbook.data.dataset.tabular.housing import HousingDataset
+from burnbook.data.dataset.transform.selection import (
+    SamplerDataset,
+    SamplerDatasetOptions,
+    SelectionDataset,
+    ShuffledDataset,
+    random_split,
+)
+from burnbook.data.dataset.transform.transform import (
+    ComposedDataset,
+    Mapper,
+    MapperDataset,
+    PartialDataset,
+    WindowsDataset,
+)
+from burnbook.data.dataset.vision.cifar import (
+    Cifar10Dataset,
+    Cifar100Dataset,
+    CifarDataset,
+    CifarType,
+)
+from burnbook.data.dataset.vision.digits import DigitsDataset
+from burnbook.data.dataset.vision.fashion_mnist import FashionMnistDataset
+from burnbook.data.dataset.vision.image import (
     BoundingBox,
     BoundingBoxes,
     ImageDatasetItem,
@@ -35,38 +67,9 @@ from burnbook.data.image import (
     MultiLabel,
     SegmentationMask,
 )
-from burnbook.data.image_folder import ImageFolderDataset
-from burnbook.data.mnist import MnistDataset, MnistItem
-from burnbook.data.selection import (
-    SamplerDataset,
-    SamplerDatasetOptions,
-    SelectionDataset,
-    ShuffledDataset,
-    random_split,
-)
-from burnbook.data.speech import (
-    SpeechCommandClass,
-    SpeechCommandsDataset,
-    SpeechItem,
-)
-from burnbook.data.sqlite import SqliteDataset
-from burnbook.data.sqlite_storage import SqliteDatasetStorage, SqliteDatasetWriter
-from burnbook.data.strategy import BatchStrategy, FixBatchStrategy
-from burnbook.data.text_folder import TextDatasetItem, TextFolderDataset
-from burnbook.data.texts import (
-    AgNewsDataset,
-    AgNewsItem,
-    DbPediaDataset,
-    DbPediaItem,
-)
-from burnbook.data.transform import (
-    ComposedDataset,
-    Mapper,
-    MapperDataset,
-    PartialDataset,
-    WindowsDataset,
-)
-from burnbook.other_names import module_answers
+from burnbook.data.dataset.vision.image_folder import ImageFolderDataset
+from burnbook.data.dataset.vision.mnist import MnistDataset, MnistItem
+from burnbook.data.formats.idx import read_idx
 
 __all__ = [
     "AgNewsDataset",

@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. What data there is, how big, and whether it is here."""
+"""What data there is, how big, and whether it is here."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnbook.data import (
-    cifar,
-    diabetes,
-    fashion_mnist,
-    housing,
-    mnist,
-    speech,
-    texts,
+from burnbook.data.dataset.audio import speech
+from burnbook.data.dataset.nlp import texts
+from burnbook.data.dataset.source.cache import cache_dir
+from burnbook.data.dataset.source.download import (
+    Archive,
+    Mirror,
+    RemoteFile,
+    as_url,
+    mirrors_of,
 )
-from burnbook.data.cache import cache_dir
-from burnbook.data.digits import COUNT
-from burnbook.data.download import Archive, Mirror, RemoteFile, as_url, mirrors_of
-from burnbook.data.huggingface import HuggingfaceDatasetLoader
+from burnbook.data.dataset.source.huggingface import HuggingfaceDatasetLoader
+from burnbook.data.dataset.tabular import diabetes, housing
+from burnbook.data.dataset.vision import cifar, fashion_mnist, mnist
+from burnbook.data.dataset.vision.digits import COUNT
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Overview. The book's examples, each a folder of small modules."""
+"""The book's examples, each a folder of small modules."""

@@ -1,10 +1,11 @@
-"""Building blocks · Module. What modules are made of."""
+"""What modules are made of."""
 
 from burnbook.module.display import Content, DisplaySettings
 from burnbook.module.lora import Lora, LoraAdapter, QLora
 from burnbook.module.module import Module, list_param_ids
 from burnbook.module.param import Param, ParamId, ParamRecord
 from burnbook.module.profiling import LayerProfile, ModuleProfile, profile
+from burnbook.module.quantizer import Dequantize, Quantizer
 from burnbook.module.reparameterization import Reparameterization, Reparameterizer
 from burnbook.module.report import LoadReport
 from burnbook.module.running import RunningState
@@ -13,6 +14,7 @@ from burnbook.module.visitor import ModuleMapper, ModuleVisitor
 
 __all__ = [
     "Content",
+    "Dequantize",
     "DisplaySettings",
     "LayerProfile",
     "LayerSummary",
@@ -28,6 +30,7 @@ __all__ = [
     "ParamId",
     "ParamRecord",
     "QLora",
+    "Quantizer",
     "Reparameterization",
     "Reparameterizer",
     "RunningState",

@@ -1,4 +1,4 @@
-"""Building blocks · Module. The text of a module, as `print(model)` shows it.
+"""The text of a module, as `print(model)` shows it.
 
 A module prints its type and its attributes. What a class wants otherwise it says with
 `custom_settings` (one line or many, indentation, …) and `custom_content` (which
@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from burnbook.errors import ConfigError
-from burnbook.kinds import Kind
+from burnbook.core.dtypes import Kind
+from burnbook.core.errors import ConfigError
 from burnbook.module.param import Param
 from burnbook.module.running import RunningState
 from burnbook.tensor import Tensor

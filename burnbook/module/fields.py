@@ -1,4 +1,4 @@
-"""Building blocks · Module. Fields are checked when a module is made.
+"""Fields are checked when a module is made.
 
 Rust knows the type of every field before a program runs. Here the annotations say it,
 and each module is compared with them once: when its class is called, or `replace` is.
@@ -20,10 +20,10 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from burnbook.errors import FieldError, FrozenError
+from burnbook.core.errors import FieldError, FrozenError
+from burnbook.core.other_names import unknown
 from burnbook.module.param import Param
 from burnbook.module.tree import Tree, field_hints, has_place, resolved, spelled
-from burnbook.other_names import unknown
 from burnbook.tensor import Tensor
 from burnbook.tensor.spec import TensorSpec
 

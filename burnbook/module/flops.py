@@ -1,4 +1,4 @@
-"""Building blocks · Module. FLOPs: how many operations on numbers an op takes.
+"""FLOPs: how many operations on numbers an op takes.
 
 A product that is added to a sum counts as two, any other function of a number as one,
 and moving numbers about as none. These are the operations that the formula asks for,

@@ -1,4 +1,4 @@
-"""Building blocks · Module. LoRA: fine-tuning by a small change of each weight.
+"""LoRA: fine-tuning by a small change of each weight.
 
 The model stays frozen. Beside each matrix stand two narrow ones whose product is added
 to it, so only a few numbers are learned, saved and exchanged.
@@ -6,8 +6,8 @@ to it, so only a few numbers are learned, saved and exchanged.
 
 from typing import Any, ClassVar
 
-from burnbook.errors import ConfigError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError
 from burnbook.module.module import Module
 from burnbook.module.param import Param
 from burnbook.module.reparameterization import Group

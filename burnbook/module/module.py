@@ -1,4 +1,4 @@
-"""Building blocks · Module. Module: plain annotated data that knows its parameters.
+"""Module: plain annotated data that knows its parameters.
 
     class Model(Module):
         linear: Linear
@@ -18,15 +18,16 @@ from pathlib import Path
 from typing import Any, Self, dataclass_transform
 
 from burnbook.backend.base import Backend
-from burnbook.dropped import result_matters
-from burnbook.errors import (
+from burnbook.core.dropped import result_matters
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import (
     ConfigError,
     RecordError,
     UnknownNameError,
     explain,
     explain_fields,
 )
-from burnbook.kinds import Float
+from burnbook.core.other_names import answers
 from burnbook.module import records
 from burnbook.module.display import Chosen, Content, DisplaySettings, layout
 from burnbook.module.fields import (
@@ -55,7 +56,6 @@ from burnbook.module.tree import (
     walk,
 )
 from burnbook.module.visitor import Labeled, per_kind, pick
-from burnbook.other_names import answers
 from burnbook.tensor import Tensor
 
 
@@ -271,7 +271,7 @@ class Module(Tree):
 
     @result_matters("model = model.quantize_weights(quantizer)")
     def quantize_weights(self, quantizer: Any, group: Group | None = None) -> Self:
-        """The module with its Float parameters as codes; see `burnbook.quantization`.
+        """The module with its Float parameters as codes, see `Quantizer`.
 
         group: quantize these parameters only.
         """
@@ -360,6 +360,10 @@ class Module(Tree):
 
         If anything does not match, nothing is loaded and one RecordError lists it all;
         with `partial` the module keeps its own values there.
+
+        Raises:
+            RecordError: `record` is no record, or, without `partial`, it misses a
+                parameter, has one more or has one of another shape or kind.
         """
         return records.load_record(self, record, partial)
 
@@ -375,6 +379,9 @@ class Module(Tree):
             Linear: 0 of 2 parameters loaded
               kept    weight  record [2, 3], module [2, 4]
               kept    bias    record [3], module [4]
+
+        Raises:
+            RecordError: `record` is no record.
         """
         return records.load_partial(self, record)
 
@@ -382,6 +389,10 @@ class Module(Tree):
         """Write the record to a file; returns its path, with the recorder's extension.
 
         A dot in a name is no extension: "model_0.15" becomes model_0.15.mpk.
+
+        Raises:
+            RecordError: `recorder` is none for files, `path` names no file, or the
+                file cannot be written.
         """
         return _for_files("save_file", path, recorder).record(self.into_record(), path)
 
@@ -389,7 +400,12 @@ class Module(Tree):
     def load_file(
         self, path: Any, recorder: Any, device: Backend | None = None
     ) -> Self:
-        """The module with the values of a file that `save_file` wrote."""
+        """The module with the values of a file that `save_file` wrote.
+
+        Raises:
+            RecordError: `recorder` is none for files; the file is missing, damaged or
+                of another format; or its record does not match the module.
+        """
         if device is None:
             device = next(iter(self.devices()), None)
         recorder = _for_files("load_file", path, recorder)

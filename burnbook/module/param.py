@@ -1,4 +1,4 @@
-"""Building blocks · Module. Param: a tensor that a module learns, known by its id.
+"""Param: a tensor that a module learns, known by its id.
 
 The id follows a parameter wherever it goes: into records, through `map`, to another
 device, into the state of an optimizer. A fresh parameter is lazy: `config.init(device)`
@@ -18,10 +18,10 @@ from types import GenericAlias
 from typing import Any, Self
 
 from burnbook.backend.base import Backend
-from burnbook.dropped import result_matters
-from burnbook.errors import KindError, RecordError
-from burnbook.kinds import Float, Kind
-from burnbook.other_names import FixedName, answers
+from burnbook.core.dropped import result_matters
+from burnbook.core.dtypes import Float, Kind
+from burnbook.core.errors import KindError, RecordError
+from burnbook.core.other_names import FixedName, answers
 from burnbook.tensor import Shape, Tensor, TensorData
 from burnbook.tensor.quantized import QuantizedTensor
 

@@ -1,4 +1,4 @@
-"""Building blocks · Module. A profile: time and memory of each layer, measured.
+"""A profile: time and memory of each layer, measured.
 
     print(profile(model, [64, 1, 28, 28]))
 
@@ -15,10 +15,11 @@ from math import prod
 from statistics import median
 from typing import Any
 
-from burnbook.autodiff import Autodiff
+from burnbook.backend.autodiff import Autodiff
 from burnbook.backend.base import Backend, Decorator, Value
-from burnbook.errors import ConfigError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError
+from burnbook.core.rng import use_stream
 from burnbook.module.module import Module
 from burnbook.module.param import Param, leaf
 from burnbook.module.summaries import (
@@ -29,9 +30,8 @@ from burnbook.module.summaries import (
     unique_params,
 )
 from burnbook.module.tree import rebuild
-from burnbook.random import use_stream
 from burnbook.tensor import Tensor
-from burnbook.text_table import TextTable
+from burnbook.text.table import TextTable
 
 DEEPEST = 3  # objects in objects that a forward pass may return
 

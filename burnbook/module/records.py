@@ -1,4 +1,4 @@
-"""Building blocks · Module. From a module to its record, and from a record to a module.
+"""From a module to its record, and from a record to a module.
 
 The record has the names of the module: a parameter is (id, elements), a constant None.
 Loading compares everything first; what does not fit is listed in one error, and since a
@@ -8,7 +8,7 @@ module is never changed but built anew, the old one stays as it was.
 from collections.abc import Iterator
 from typing import Any
 
-from burnbook.errors import RecordError
+from burnbook.core.errors import RecordError
 from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.report import LoadReport

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Reparameterization: a parameter computed from others.
+"""Reparameterization: a parameter computed from others.
 
 The parameter stays where it is in the module, and the layers that read it know nothing:
 `val()` gives what the attached module makes of the stored value. LoRA is the best known
@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from burnbook.backend.base import Backend
-from burnbook.errors import ConfigError
-from burnbook.kinds import Kind
+from burnbook.core.dtypes import Kind
+from burnbook.core.errors import ConfigError
 from burnbook.module.param import Param, ParamId, check_mapped, leaf
 from burnbook.tensor import Shape, Tensor
 

@@ -1,4 +1,4 @@
-"""Building blocks · Record. What came of loading a record that fits only in part."""
+"""What came of loading a record that fits only in part."""
 
 from dataclasses import dataclass
 

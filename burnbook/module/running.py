@@ -1,4 +1,4 @@
-"""Building blocks · Module. RunningState: what training keeps up to date by averaging.
+"""RunningState: what training keeps up to date by averaging.
 
 A running mean is no parameter to be learned, but it belongs to the model: it is saved,
 moved, visited and counted like one. It is the one thing in a module that changes in
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 from burnbook.backend.base import Backend
-from burnbook.kinds import Float, Kind
+from burnbook.core.dtypes import Float, Kind
 from burnbook.module.param import Init, Param, ParamId, leaf
 from burnbook.module.tree import Tree, each_param
 from burnbook.tensor import Tensor

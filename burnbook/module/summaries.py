@@ -1,4 +1,4 @@
-"""Building blocks · Module. The summary of a model: one traced forward, layer by layer.
+"""The summary of a model: one traced forward, layer by layer.
 
     print(summary(model, [1, 28, 28]))
 
@@ -15,8 +15,8 @@ from math import prod
 from typing import Any
 
 from burnbook.backend.base import Backend, Decorator, Value
-from burnbook.errors import ConfigError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError
 from burnbook.module.flops import flops
 from burnbook.module.module import Module
 from burnbook.module.param import Param

@@ -1,4 +1,4 @@
-"""Building blocks · Module. A module as a tree: its fields, and how to walk them.
+"""A module as a tree: its fields, and how to walk them.
 
 What may be a field: a module, a Param, a Tensor (a constant), plain values, and lists,
 tuples, dicts and options of these. A field whose type names several modules,
@@ -16,10 +16,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from burnbook.core.error_context import names_around
 from burnbook.module.param import Param
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.tensor import Tensor
-from burnbook.trail import names_around
 
 
 class Tree:

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Visitors look at every parameter, mappers replace each one.
+"""Visitors look at every parameter, mappers replace each one.
 
 A visitor or mapper is any object with the methods below; the book's two names, `visit`
 and `map`, stand for all three kinds.
@@ -8,8 +8,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from burnbook.errors import ArgumentError, BurnbookError
-from burnbook.kinds import Float, Int
+from burnbook.core.dtypes import Float, Int
+from burnbook.core.errors import ArgumentError, BurnbookError
 from burnbook.module.param import ParamId
 from burnbook.tensor import Tensor
 

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Layers and losses.
+"""Layers and losses.
 
 A star brings the classes and functions. It leaves out the modules (`nn.loss`, ...),
 so that it does not replace the reader's own `activation` or `loss`.
@@ -6,6 +6,7 @@ so that it does not replace the reader's own `activation` or `loss`.
 
 from typing import TYPE_CHECKING
 
+from burnbook.core.other_names import module_answers
 from burnbook.nn import activation as activation
 from burnbook.nn import attention as attention
 from burnbook.nn import cache as cache
@@ -218,7 +219,7 @@ from burnbook.nn.rnn import (
     RnnState,
 )
 from burnbook.nn.rope_encoding import RotaryEncoding, RotaryEncodingConfig
-from burnbook.nn.settings import PaddingConfig1d, PaddingConfig2d, PaddingConfig3d
+from burnbook.nn.shared import PaddingConfig1d, PaddingConfig2d, PaddingConfig3d
 from burnbook.nn.transformer import (
     PositionWiseFeedForward,
     PositionWiseFeedForwardConfig,
@@ -234,10 +235,9 @@ from burnbook.nn.transformer import (
     TransformerEncoderLayer,
 )
 from burnbook.nn.unfold import Fold4d, Fold4dConfig, Unfold4d, Unfold4dConfig
-from burnbook.other_names import module_answers
 
 # The folders are not here: `from burnbook.nn import *` would hide the functions in
-# burnbook.activation, and a `loss` or `norm` of the reader.
+# burnbook.tensor.activation, and a `loss` or `norm` of the reader.
 __all__ = [
     "GLU",
     "Activation",

@@ -1,4 +1,4 @@
-"""Building blocks · Module. TensorCache: what was computed for the steps before.
+"""TensorCache: what was computed for the steps before.
 
 A model that writes a text step by step sees the whole text so far in every step. What
 it computed for the old steps has not changed; the cache keeps it, and only the newest
@@ -7,7 +7,7 @@ step is computed.
 
 from collections.abc import Callable
 
-from burnbook.errors import ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.tensor import Tensor
 
 Compute = Callable[[Tensor], Tensor]

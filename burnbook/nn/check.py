@@ -1,4 +1,4 @@
-"""Building blocks · Module. check_module: one call that checks what a layer promises.
+"""check_module: one call that checks what a layer promises.
 
 A layer is more than its forward: optimizers, records, devices and the display rely on
 how it behaves. Write a config, a module and a forward, then call this.
@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.autodiff import Autodiff
+from burnbook.backend.autodiff import Autodiff
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.rng import Stream, use_stream
 from burnbook.module import Module, Param, list_param_ids
-from burnbook.random import Stream, use_stream
 from burnbook.tensor import Tensor
 
 STEP = 1e-6  # how far a numeric slope looks to both sides

@@ -1,15 +1,18 @@
-"""Building blocks · Module. How near pairs of vectors are: by angle, or by distance."""
+"""How near pairs of vectors are: by angle, or by distance."""
 
 from burnbook.config import Config
-from burnbook.errors import ShapeError
-from burnbook.linalg import cosine_similarity, lp_norm
+from burnbook.core.errors import ShapeError
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, at_least, shown
+from burnbook.nn.shared import ONE_LINE, at_least, shown
 from burnbook.tensor import Tensor
+from burnbook.tensor.linalg import cosine_similarity, lp_norm
 
 
 class CosineSimilarityConfig(Config):
     """How to make a CosineSimilarity: the dim along which vectors lie.
+
+    dim: the dim along which vectors lie; it may count from the end (default 1).
+    eps: the least length that a vector counts with, at least 0 (default 1e-8).
 
     Example:
         >>> CosineSimilarityConfig().init()
@@ -55,6 +58,11 @@ class CosineSimilarity(Module):
 
 class PairwiseDistanceConfig(Config):
     """How to make a PairwiseDistance: by which norm.
+
+    p: which norm: 1 sums absolute differences, 2 is the Euclidean distance
+        (default 2.0).
+    eps: added to every difference, so that equal vectors have a gradient
+        (default 1e-6).
 
     Example:
         >>> PairwiseDistanceConfig().init()

@@ -1,17 +1,19 @@
-"""Building blocks · Module. Dropout: forget at random, so that nothing is relied on."""
+"""Dropout: forget at random, so that nothing is relied on."""
 
 from numbers import Real
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.ops.random import dropout
 from burnbook.tensor import Tensor, apply
 
 
 class DropoutConfig(Config):
     """How to make a Dropout layer: with which probability a value is dropped.
+
+    prob: the probability with which a value is dropped in training, in [0, 1].
 
     Example:
         >>> DropoutConfig(0.5).init()

@@ -1,16 +1,20 @@
-"""Building blocks · Module. Embedding: a vector for every word, learned."""
+"""Embedding: a vector for every word, learned."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.ops.embedding import embedding
 from burnbook.tensor import Tensor, apply
 
 
 class EmbeddingConfig(Config):
     """How to make an Embedding: how many words, and the size of their vectors.
+
+    n_embedding: how many tokens there are, at least 1.
+    d_model: size of the vector of a token, at least 1.
+    initializer: how the table is drawn (default Normal(mean=0, std=1)).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Identity: a place where a layer may be, with none in it."""
+"""Identity: a place where a layer may be, with none in it."""
 
 from burnbook.module import Module
 from burnbook.tensor import Tensor

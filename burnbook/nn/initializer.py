@@ -1,4 +1,4 @@
-"""Building blocks · Module. Initializers: which random numbers a layer starts from.
+"""Initializers: which random numbers a layer starts from.
 
 The spread of the first weights decides whether signals fade or explode on their way
 through many layers. Kaiming's rule looks at the inputs of a unit (fan-in), Xavier's at
@@ -13,8 +13,8 @@ from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.config import ConfigEnum, holding, unit
-from burnbook.errors import ConfigError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError
 from burnbook.module import Param, ParamId
 from burnbook.ops.random import normal, orthogonal, uniform
 from burnbook.tensor import Tensor

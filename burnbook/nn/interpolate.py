@@ -1,14 +1,14 @@
-"""Building blocks · Module. Interpolate1d and Interpolate2d: another size."""
+"""Interpolate1d and Interpolate2d: another size."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from burnbook.config import Config, ConfigEnum, unit
-from burnbook.errors import ConfigError
-from burnbook.functional import InterpolateOptions, interpolate
+from burnbook.core.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, Pair, at_least
+from burnbook.nn.shared import ONE_LINE, Pair, at_least
 from burnbook.tensor import Tensor
+from burnbook.tensor.module import InterpolateOptions, interpolate
 
 if TYPE_CHECKING:
     Scales = Sequence[float]  # what a config takes: [2.0, 2.0] as well as a tuple
@@ -34,6 +34,15 @@ _NAMES = {"Linear": "Bilinear", "Cubic": "Bicubic", "Lanczos": "Lanczos3"}
 
 class Interpolate1dConfig(Config):
     """How to make an Interpolate1d: either output_size or scale_factor.
+
+    output_size: the length of the output, at least 1; None, the default: given by
+        scale_factor.
+    scale_factor: output size over input size, above 0; None, the default: given by
+        output_size.
+    mode: how values between places are found: Nearest, NearestExact, Linear, Cubic or
+        Lanczos (default Nearest).
+    align_corners: whether first and last places of input and output coincide; Nearest
+        and NearestExact have no such choice (default True).
 
     Example:
         >>> Interpolate1dConfig().with_output_size(20).init()
@@ -88,6 +97,15 @@ class Interpolate1d(Module):
 
 class Interpolate2dConfig(Config):
     """How to make an Interpolate2d: either output_size or scale_factor.
+
+    output_size: the size [height, width] of the output, each at least 1;
+        None, the default: given by scale_factor.
+    scale_factor: output size over input size, [height, width], each above 0;
+        None, the default: given by output_size.
+    mode: how values between places are found: Nearest, NearestExact, Linear, Cubic or
+        Lanczos (default Nearest).
+    align_corners: whether first and last places of input and output coincide; Nearest
+        and NearestExact have no such choice (default True).
 
     Example:
         >>> Interpolate2dConfig().with_output_size([20, 20]).init().output_size

@@ -1,10 +1,10 @@
-"""Building blocks · Module. Linear: every output is a weighted sum of all inputs."""
+"""Linear: every output is a weighted sum of all inputs."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.ops.linear import linear
 from burnbook.tensor import Tensor, apply
 
@@ -12,8 +12,12 @@ from burnbook.tensor import Tensor, apply
 class LinearConfig(Config):
     """How to make a Linear layer.
 
-    initializer: draws the weight and, as in Burn, the bias; of another bias:
-    `layer.replace(bias=Initializer.Zeros.init([d_output], device))`.
+    d_input: size of the last dim of the input, at least 1.
+    d_output: size of the last dim of the output, at least 1.
+    bias: whether b is added (default True).
+    initializer: draws the weight and, as in Burn, the bias (default KaimingUniform with
+        gain 1/√3). For another bias:
+        `layer.replace(bias=Initializer.Zeros.init([d_output], device))`.
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,13 +1,15 @@
-"""Building blocks · Module. GaussianNoise: details that are blurred do not count."""
+"""GaussianNoise: details that are blurred do not count."""
 
 from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.tensor import Distribution, Tensor
 
 
 class GaussianNoiseConfig(Config):
     """How to make a GaussianNoise: how strong it is.
+
+    std: standard deviation of the noise, at least 0.
 
     Example:
         >>> GaussianNoiseConfig(0.1).init()

@@ -1,14 +1,16 @@
-"""Building blocks · Module. PixelShuffle and PixelUnshuffle: channels become pixels."""
+"""PixelShuffle and PixelUnshuffle: channels become pixels."""
 
 from burnbook.config import Config
-from burnbook.errors import ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, at_least, shown
+from burnbook.nn.shared import ONE_LINE, at_least, shown
 from burnbook.tensor import Tensor
 
 
 class PixelShuffleConfig(Config):
     """How to make a PixelShuffle: how many times larger the image gets.
+
+    upscale_factor: how many times higher and wider the image gets, at least 1.
 
     Example:
         >>> PixelShuffleConfig(2).init()
@@ -65,6 +67,8 @@ class PixelShuffle(Module):
 
 class PixelUnshuffleConfig(Config):
     """How to make a PixelUnshuffle: how many times smaller the image gets.
+
+    downscale_factor: how many times lower and narrower the image gets, at least 1.
 
     Example:
         >>> PixelUnshuffleConfig(2).init()

@@ -1,8 +1,8 @@
-"""Building blocks · Module. PositionalEncoding: waves that tell where a word stands.
+"""PositionalEncoding: sinusoids that encode the position of a token.
 
 Attention does not know the order of its inputs. So a pattern of its own is added to
-every position: sines and cosines, quick ones in the first columns and slow ones in the
-last, like a clock with very many hands.
+every position: sines and cosines, of high frequency in the first columns and
+of low frequency in the last.
 """
 
 import math
@@ -11,15 +11,21 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError, ShapeError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.tensor import Tensor
 
 
 class PositionalEncodingConfig(Config):
-    """How to make a PositionalEncoding: the width, the length, the slowest wave.
+    """How to make a PositionalEncoding: width, length, longest wavelength.
+
+    d_model: width of the input, even and at least 2.
+    max_sequence_size: length of the longest sequence, from 1 to max_timescale
+        (default 5000).
+    max_timescale: the base of the wavelengths, which reach from 2π to 2π ·
+        max_timescale (default 10000).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -32,7 +38,7 @@ class PositionalEncodingConfig(Config):
     max_timescale: int = 10000
 
     def validate(self) -> None:
-        """Refuse an odd width, and more positions than the slowest wave can tell."""
+        """Refuse an odd width, and more positions than max_timescale."""
         at_least(self, 2, d_model=self.d_model)
         at_least(self, 1, max_sequence_size=self.max_sequence_size)
         _check(
@@ -43,14 +49,14 @@ class PositionalEncodingConfig(Config):
         )
 
     def init(self, device: Backend) -> "PositionalEncoding":
-        """The layer on a device, with its table of waves."""
+        """The layer on a device, with its table of sinusoids."""
         length, timescale = self.max_sequence_size, self.max_timescale
         table = generate_sinusoids(length, self.d_model, timescale, device)
         return PositionalEncoding(table.unsqueeze_dim(0), length, timescale)
 
 
 class PositionalEncoding(Module):
-    """Add waves to every position: out[b, p] = input[b, p] + sinusoids[p].
+    """Add sinusoids to every position: out[b, p] = input[b, p] + sinusoids[p].
 
     Shapes: input [b, s, d_model] -> [b, s, d_model]; sinusoids [1, max, d_model]
     Example:
@@ -75,7 +81,7 @@ class PositionalEncoding(Module):
     max_timescale: int
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
-        """Add the waves of the first positions."""
+        """Add the sinusoids of the first positions."""
         _, longest, width = self.sinusoids.dims()
         dims = input.dims()
         if len(dims) != 3 or dims[2] != width or dims[1] > longest:
@@ -101,7 +107,7 @@ class PositionalEncoding(Module):
 def generate_sinusoids(
     length: int, d_model: int, max_timescale: int, device: Backend
 ) -> Tensor:
-    """The waves: row p has sin(p / T^(k/d)) and cos(p / T^(k/d)), k = 0, 2, 4 …
+    """The sinusoids: row p has sin(p / T^(k/d)) and cos(p / T^(k/d)), k = 0, 2, 4 …
 
     Shapes: -> [length, d_model]
     """

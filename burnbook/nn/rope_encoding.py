@@ -1,4 +1,4 @@
-"""Building blocks · Module. RotaryEncoding: positions as angles.
+"""RotaryEncoding: positions as angles.
 
 Each pair of columns is a point in a plane, and is turned by an angle that grows with
 the position. What a query and a key have in common then depends on how far apart they
@@ -11,16 +11,21 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError, ShapeError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.ops.rotary import rotary
 from burnbook.tensor import Tensor, apply
 
 
 class RotaryEncodingConfig(Config):
     """How to make a RotaryEncoding: how many positions, the width, the slowest turn.
+
+    max_sequence_length: length of the longest sequence, at least 1.
+    d_model: width of the input, even and at least 2.
+    theta: the base of the frequencies, θᵢ = theta^(−2i / d_model), above 0
+        (default 10000.0).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

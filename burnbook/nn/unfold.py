@@ -1,14 +1,21 @@
-"""Building blocks · Module. Unfold4d and Fold4d: images as columns of patches."""
+"""Unfold4d and Fold4d: images as columns of patches."""
 
 from burnbook.config import Config
-from burnbook.functional import UnfoldOptions, fold4d, unfold4d
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, Pair, at_least
+from burnbook.nn.shared import ONE_LINE, Pair, at_least
 from burnbook.tensor import Tensor
+from burnbook.tensor.module import UnfoldOptions, fold4d, unfold4d
 
 
 class Unfold4dConfig(Config):
-    """How to make an Unfold4d: kernel_size [height, width]."""
+    """How to make an Unfold4d: kernel_size [height, width].
+
+    kernel_size: size of a patch [height, width], each at least 1.
+    stride: by how many places patches lie apart, each at least 1 (default (1, 1)).
+    dilation: distance between places of a patch, each at least 1 (default (1, 1)).
+    padding: how many zeros surround the image on both sides, each at least 0
+        (default (0, 0)).
+    """
 
     kernel_size: Pair
     stride: Pair = (1, 1)
@@ -52,7 +59,15 @@ class Unfold4d(Module):
 
 
 class Fold4dConfig(Config):
-    """How to make a Fold4d: output_size and kernel_size, each [height, width]."""
+    """How to make a Fold4d: output_size and kernel_size, each [height, width].
+
+    output_size: size of the image [height, width], each at least 1.
+    kernel_size: size of a patch [height, width], each at least 1.
+    stride: by how many places patches lie apart, each at least 1 (default (1, 1)).
+    dilation: distance between places of a patch, each at least 1 (default (1, 1)).
+    padding: how many places are cut from both sides of the image, each at least 0
+        (default (0, 0)).
+    """
 
     output_size: Pair
     kernel_size: Pair

@@ -1,5 +1,14 @@
-"""Building blocks · Tensor. All operations: plain array code, one file per family."""
+"""All operations: plain array code, one file per family."""
 
+from burnbook.ops.activation import (
+    elu,
+    gelu,
+    leaky_relu,
+    log_sigmoid,
+    mish,
+    silu,
+    softplus,
+)
 from burnbook.ops.attention import (
     attention,
 )
@@ -32,34 +41,20 @@ from burnbook.ops.compare import (
     not_equal,
     to_bool,
 )
-from burnbook.ops.conv import (
-    conv2d,
-    conv2d_weight,
-    conv2d_x,
-)
-from burnbook.ops.conv_nd import (
+from burnbook.ops.conv.conv import (
     conv,
     conv_weight,
     conv_x,
 )
-from burnbook.ops.conv_transpose import (
+from burnbook.ops.conv.conv2d import (
+    conv2d,
+    conv2d_weight,
+    conv2d_x,
+)
+from burnbook.ops.conv.conv_transpose import (
     conv_transpose,
 )
-from burnbook.ops.curvature import (
-    lbfgs_direction,
-    length,
-    newton_schulz,
-)
-from burnbook.ops.curves import (
-    elu,
-    gelu,
-    leaky_relu,
-    log_sigmoid,
-    mish,
-    silu,
-    softplus,
-)
-from burnbook.ops.deform import (
+from burnbook.ops.conv.deform import (
     deform_corners,
     deform_corners_x,
     deform_patches,
@@ -95,7 +90,7 @@ from burnbook.ops.embedding import (
     embedding,
     embedding_weight,
 )
-from burnbook.ops.gauss import (
+from burnbook.ops.erf import (
     erf,
 )
 from burnbook.ops.gru import gru
@@ -115,31 +110,33 @@ from burnbook.ops.interpolate import (
     interpolate,
     interpolate_x,
 )
+from burnbook.ops.lbfgs import (
+    lbfgs_direction,
+    length,
+    newton_schulz,
+)
 from burnbook.ops.linear import (
     linear,
     matmul,
 )
+from burnbook.ops.lstm import lstm, rnn
 from burnbook.ops.norm import (
     group_norm,
     layer_norm,
     rms_norm,
 )
-from burnbook.ops.order import (
-    argmedian,
-    argsort,
-    argtopk,
-    sort,
+from burnbook.ops.optimizer_steps import (
+    adagrad_step,
+    adam_step,
+    adan_step,
+    amsgrad_step,
+    momentum_step,
+    rmsprop_centered_step,
+    rmsprop_momentum_step,
+    rmsprop_step,
+    sgd_step,
 )
-from burnbook.ops.pool import (
-    adaptive_avg_pool2d,
-    adaptive_avg_pool2d_x,
-    avg_pool2d,
-    avg_pool2d_x,
-    max_pool2d,
-    max_pool2d_pick,
-    max_pool2d_x,
-)
-from burnbook.ops.pool_nd import (
+from burnbook.ops.pool.pool import (
     adaptive_avg_pool,
     adaptive_avg_pool_x,
     avg_pool,
@@ -148,6 +145,15 @@ from burnbook.ops.pool_nd import (
     max_pool_indices,
     max_pool_pick,
     max_pool_x,
+)
+from burnbook.ops.pool.pool2d import (
+    adaptive_avg_pool2d,
+    adaptive_avg_pool2d_x,
+    avg_pool2d,
+    avg_pool2d_x,
+    max_pool2d,
+    max_pool2d_pick,
+    max_pool2d_x,
 )
 from burnbook.ops.quantize import (
     from_codes,
@@ -162,7 +168,6 @@ from burnbook.ops.random import (
     orthogonal,
     uniform,
 )
-from burnbook.ops.recurrent import lstm, rnn
 from burnbook.ops.reduce import (
     all,
     all_dim,
@@ -184,6 +189,12 @@ from burnbook.ops.reduce import (
 from burnbook.ops.rotary import (
     rotary,
     rotary_turns,
+)
+from burnbook.ops.rounding import (
+    fmod,
+    power,
+    square,
+    trunc,
 )
 from burnbook.ops.scan import (
     cummax,
@@ -232,6 +243,12 @@ from burnbook.ops.solve import (
     det,
     inverse,
 )
+from burnbook.ops.sorting import (
+    argmedian,
+    argsort,
+    argtopk,
+    sort,
+)
 from burnbook.ops.spectrum import (
     fft_pairs,
     irfft_back,
@@ -255,23 +272,6 @@ from burnbook.ops.trigonometry import (
 from burnbook.ops.unfold import (
     fold4d,
     unfold4d,
-)
-from burnbook.ops.update import (
-    adagrad_step,
-    adam_step,
-    adan_step,
-    amsgrad_step,
-    momentum_step,
-    rmsprop_centered_step,
-    rmsprop_momentum_step,
-    rmsprop_step,
-    sgd_step,
-)
-from burnbook.ops.whole import (
-    fmod,
-    power,
-    square,
-    trunc,
 )
 
 __all__ = [

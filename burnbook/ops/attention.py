@@ -1,4 +1,4 @@
-"""Building blocks · Module. Attention: each query takes a mixture of the values.
+"""Attention: each query takes a mixture of the values.
 
 How much of a value a query takes says the score between the query and the key of that
 value; softmax turns the scores of a query into shares that add up to 1. What shall not
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.errors import ConfigError
-from burnbook.op import normal, op, truths
+from burnbook.core.errors import ConfigError
+from burnbook.core.op import normal, op, truths
 from burnbook.ops.random import Key, dropout
 from burnbook.ops.reduce import sum_to
 from burnbook.ops.softmax import softmax

@@ -1,8 +1,8 @@
-"""Building blocks · Module. Normalization of channels, over a batch or by neighbors."""
+"""Normalization of channels, over a batch or by neighbors."""
 
 from typing import Any
 
-from burnbook.op import above, normal, op, positive
+from burnbook.core.op import above, normal, op, positive
 from burnbook.ops.norm import (
     BLOCK,
     Needs,

@@ -1,8 +1,8 @@
-"""Building blocks · Tensor. Whole numbers as rows of bits."""
+"""Whole numbers as rows of bits."""
 
 from typing import Any
 
-from burnbook.op import indices, op
+from burnbook.core.op import indices, op
 from burnbook.ops.elementwise import broadcast
 
 BITS = [(indices(64, 2, 3), indices(8, 1, 3))]

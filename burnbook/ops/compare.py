@@ -1,8 +1,8 @@
-"""Building blocks · Tensor. Comparisons: they give Bool and carry no gradient."""
+"""Comparisons: they give Bool and carry no gradient."""
 
 from typing import Any
 
-from burnbook.op import distinct, normal, op, truths
+from burnbook.core.op import distinct, normal, op, truths
 from burnbook.ops.elementwise import broadcast
 
 PAIRS = [(normal(2, 3), normal(1, 3))]

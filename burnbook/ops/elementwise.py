@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Operations on each element, and on pairs of elements.
+"""Operations on each element, and on pairs of elements.
 
 Sizes must be equal or 1 (then they stretch). Gradient rules ignore stretching: the
 engine sums a gradient back to the shape of its input.
@@ -7,8 +7,8 @@ engine sums a gradient back to the shape of its input.
 import math
 from typing import Any
 
-from burnbook.errors import DataError
-from burnbook.op import distinct, normal, op, positive, unit
+from burnbook.core.errors import DataError
+from burnbook.core.op import distinct, normal, op, positive, unit
 
 
 def broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:

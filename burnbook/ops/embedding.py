@@ -1,9 +1,9 @@
-"""Building blocks · Module. Looking rows up by number, and giving gradients back."""
+"""Looking rows up by number, and giving gradients back."""
 
 from typing import Any
 
-from burnbook.op import indices as whole_numbers
-from burnbook.op import normal, op
+from burnbook.core.op import indices as whole_numbers
+from burnbook.core.op import normal, op
 from burnbook.ops.index import inside
 
 Shape = tuple[int, ...]

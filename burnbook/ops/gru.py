@@ -1,4 +1,4 @@
-"""Building blocks · Module. The gated recurrent unit over whole sequences.
+"""The gated recurrent unit over whole sequences.
 
 Where lstm carries a state and a memory, gru has one state that is both: an update gate
 says how much of it stays, a reset gate how much of it the new value is made from.
@@ -6,10 +6,10 @@ says how much of it stays, a reset gate how much of it the new value is made fro
 
 from typing import Any
 
-from burnbook.op import normal, op
+from burnbook.core.op import normal, op
 from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.linear import linear
-from burnbook.ops.recurrent import (
+from burnbook.ops.lstm import (
     Size,
     Steps,
     curves,

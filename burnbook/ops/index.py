@@ -1,9 +1,9 @@
-"""Building blocks · Tensor. Picking elements by index, and replacing them by mask."""
+"""Picking elements by index, and replacing them by mask."""
 
 from typing import Any
 
-from burnbook.errors import DimError
-from burnbook.op import indices, normal, op, truths
+from burnbook.core.errors import DimError
+from burnbook.core.op import indices, normal, op, truths
 from burnbook.ops.elementwise import broadcast
 from burnbook.ops.reduce import dim_inside
 

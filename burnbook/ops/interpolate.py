@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Interpolation: an image of another size.
+"""Interpolation: an image of another size.
 
 Every place of the output has a position on the input, and is mixed from the input's
 places around it: the nearest one, two (linear), four (cubic) or six (lanczos) of them
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.op import normal, op
-from burnbook.ops.taps import Taps, apply_all
-from burnbook.ops.windows import LETTERS, Shape, Sizes
+from burnbook.core.op import normal, op
+from burnbook.ops.conv.windows import LETTERS, Shape, Sizes
+from burnbook.ops.resample import Taps, apply_all
 
 
 def _fits(x: Shape, output_size: Sizes, mode: str) -> str | None:

@@ -1,8 +1,8 @@
-"""Building blocks · Tensor. Matrix products, and the linear layer in one pass."""
+"""Matrix products, and the linear layer in one pass."""
 
 from typing import Any
 
-from burnbook.op import normal, op
+from burnbook.core.op import normal, op
 from burnbook.ops.reduce import count, sum_to
 
 

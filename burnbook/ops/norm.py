@@ -1,4 +1,4 @@
-"""Building blocks · Module. Normalization: numbers with mean 0 and variance 1.
+"""Normalization: numbers with mean 0 and variance 1.
 
 What is averaged over differs: one row (layer), the channels of a group in one example
 (group), one channel in the whole batch (batch). Each op keeps the mean and the variance
@@ -8,7 +8,7 @@ it found, so its gradients are formulas of these and the input. Where steps are 
 
 from typing import Any
 
-from burnbook.op import normal, op
+from burnbook.core.op import normal, op
 from burnbook.ops.reduce import count, share, sum_to
 
 Axes = tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Quantization. From numbers to codes of a few bits, and back.
+"""From numbers to codes of a few bits, and back.
 
 A code is a whole number of 8, 4 or 2 bits that stands for a multiple of a scale, or the
 bits of a float of 8 or 4 bits. Codes are held as i8, one each, or packed into words.
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnbook.op import indices, normal, op, positive
+from burnbook.core.op import indices, normal, op, positive
 
 
 class CodeType(NamedTuple):

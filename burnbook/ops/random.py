@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Random numbers from a key, the same on every backend.
+"""Random numbers from a key, the same on every backend.
 
 Philox4x64-10 turns a key and a counter into 256 bits by ten rounds of multiplying and
 mixing. NumPy's own generator runs it on the CPU; elsewhere the same ten rounds are
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.op import normal as sample
-from burnbook.op import op
+from burnbook.core.op import normal as sample
+from burnbook.core.op import op
 
 Key = tuple[int, int]
 

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Operations that turn many elements into one.
+"""Operations that turn many elements into one.
 
 A full reduction gives shape [1]: a tensor always has a dim. A reduction along a dim
 keeps that dim, with size 1.
@@ -6,8 +6,8 @@ keeps that dim, with size 1.
 
 from typing import Any
 
-from burnbook.errors import DataError, DimError
-from burnbook.op import distinct, normal, op, truths
+from burnbook.core.errors import DataError, DimError
+from burnbook.core.op import distinct, normal, op, truths
 
 
 def dim_inside(x: tuple[int, ...], dim: int) -> Any:

@@ -1,8 +1,8 @@
-"""Building blocks · Module. Turning pairs of numbers by an angle for each position."""
+"""Turning pairs of numbers by an angle for each position."""
 
 from typing import Any
 
-from burnbook.op import normal, op, unit
+from burnbook.core.op import normal, op, unit
 
 Shape = tuple[int, ...]
 

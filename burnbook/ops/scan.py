@@ -1,11 +1,11 @@
-"""Building blocks · Tensor. Running sums, products and extremes, and whole products.
+"""Running sums, products and extremes, and whole products.
 
 Products get their true gradient, zeros included: nothing is divided by an element.
 """
 
 from typing import Any
 
-from burnbook.op import normal, op
+from burnbook.core.op import normal, op
 from burnbook.ops.index import scatter
 from burnbook.ops.reduce import DIM, DISTINCT, NO_DIM, dim_inside
 

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Losses of sequences that nobody has aligned: CTC and RNN-T.
+"""Losses of sequences that nobody has aligned: CTC and RNN-T.
 
 A sequence of frames can be read as a sequence of labels in many ways: each way is a path
 through a lattice, and its log probability the sum of those of its edges. A loss is −log
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.errors import DimError, ShapeError
-from burnbook.op import indices, normal, op
+from burnbook.core.errors import DimError, ShapeError
+from burnbook.core.op import indices, normal, op
 from burnbook.ops.index import gather, scatter
 from burnbook.ops.softmax import softmax
 

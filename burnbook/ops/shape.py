@@ -1,11 +1,11 @@
-"""Building blocks · Tensor. Operations that move elements and keep their values."""
+"""Operations that move elements and keep their values."""
 
 from typing import Any
 
 import numpy as np
 
-from burnbook.errors import DimError
-from burnbook.op import normal, op
+from burnbook.core.errors import DimError
+from burnbook.core.op import normal, op
 from burnbook.ops.reduce import count, dim_inside, sum_to
 
 

@@ -1,9 +1,9 @@
-"""Building blocks · Tensor. From scores to chances, and how wrong the chances are."""
+"""From scores to chances, and how wrong the chances are."""
 
 from typing import Any
 
-from burnbook.errors import DimError
-from burnbook.op import indices, normal, op
+from burnbook.core.errors import DimError
+from burnbook.core.op import indices, normal, op
 from burnbook.ops.reduce import NO_DIM, some_along
 
 

@@ -1,9 +1,9 @@
-"""Building blocks · Tensor. The inverse of a matrix, and its determinant."""
+"""The inverse of a matrix, and its determinant."""
 
 from typing import Any
 
-from burnbook.errors import ShapeError
-from burnbook.op import normal, op
+from burnbook.core.errors import ShapeError
+from burnbook.core.op import normal, op
 
 
 def is_square(x: tuple[int, ...]) -> str | None:

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Fourier transforms, with complex numbers as pairs.
+"""Fourier transforms, with complex numbers as pairs.
 
 A complex value is two floats in a last dim of size 2: its real and imaginary part. The
 transforms are linear, so the gradient of each is the transposed transform.
@@ -6,7 +6,7 @@ transforms are linear, so the gradient of each is the transposed transform.
 
 from typing import Any
 
-from burnbook.op import normal, op
+from burnbook.core.op import normal, op
 
 
 def rfft_sizes(x: tuple[int, ...]) -> str | None:

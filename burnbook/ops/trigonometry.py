@@ -1,8 +1,8 @@
-"""Building blocks · Tensor. Angles and hyperbolas: tan, asin, sinh and their family."""
+"""Angles and hyperbolas: tan, asin, sinh and their family."""
 
 from typing import Any
 
-from burnbook.op import above, distinct, normal, op, positive, unit
+from burnbook.core.op import above, distinct, normal, op, positive, unit
 from burnbook.ops.elementwise import broadcast
 
 

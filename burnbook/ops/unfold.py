@@ -1,11 +1,11 @@
-"""Building blocks · Tensor. Unfold an image into its patches, and fold them back."""
+"""Unfold an image into its patches, and fold them back."""
 
 import math
 from typing import Any
 
-from burnbook.op import normal, op
-from burnbook.ops.patches import Pair, Shape4
-from burnbook.ops.windows import Shape, Windows, fits_inside
+from burnbook.core.op import normal, op
+from burnbook.ops.conv.im2col2d import Pair, Shape4
+from burnbook.ops.conv.windows import Shape, Windows, fits_inside
 
 
 def _fits(

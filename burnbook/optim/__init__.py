@@ -1,7 +1,8 @@
-"""Building blocks · Optimizer. Optimizers, gradients by parameter, learning rates."""
+"""Optimizers, and gradients by parameter."""
 
 from typing import TYPE_CHECKING
 
+from burnbook.core.other_names import module_answers
 from burnbook.optim.adagrad import AdaGrad, AdaGradConfig, AdaGradState, LrDecayState
 from burnbook.optim.adam import Adam, AdamConfig, AdamState, AdaptiveMomentumState
 from burnbook.optim.adamw import AdamW, AdamWConfig, AdamWState
@@ -12,16 +13,6 @@ from burnbook.optim.adan import (
     AdaptiveNesterovMomentumState,
 )
 from burnbook.optim.adaptor import ModuleOptimizer, Optimizer, OptimizerAdaptor
-from burnbook.optim.clipping import GradientClipping, GradientClippingConfig
-from burnbook.optim.composed import (
-    ComposedLrScheduler,
-    ComposedLrSchedulerConfig,
-    LrSchedulerConfig,
-    ModuleLrScheduler,
-    SchedulerReduction,
-    SequentialLrScheduler,
-    SequentialLrSchedulerConfig,
-)
 from burnbook.optim.grads import (
     GradientsAccumulator,
     GradientsParams,
@@ -29,7 +20,6 @@ from burnbook.optim.grads import (
 )
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
 from burnbook.optim.lbfgs import LBFGS, LBFGSConfig, LBFGSState, LineSearchFn
-from burnbook.optim.lr_scheduler import ConstantLr, LrScheduler, as_scheduler
 from burnbook.optim.muon import AdjustLrFn, Muon, MuonConfig, MuonState
 from burnbook.optim.rmsprop import (
     CenteredState,
@@ -40,20 +30,7 @@ from burnbook.optim.rmsprop import (
     SquareAvgState,
 )
 from burnbook.optim.rule import MomentumConfig, SimpleOptimizer, WeightDecayConfig
-from burnbook.optim.schedules import (
-    CosineAnnealingLrScheduler,
-    CosineAnnealingLrSchedulerConfig,
-    ExponentialLrScheduler,
-    ExponentialLrSchedulerConfig,
-    LinearLrScheduler,
-    LinearLrSchedulerConfig,
-    NoamLrScheduler,
-    NoamLrSchedulerConfig,
-    StepLrScheduler,
-    StepLrSchedulerConfig,
-)
 from burnbook.optim.sgd import MomentumState, Sgd, SgdConfig, SgdState
-from burnbook.other_names import module_answers
 
 __all__ = [
     "LBFGS",
@@ -73,27 +50,13 @@ __all__ = [
     "AdaptiveNesterovMomentumState",
     "AdjustLrFn",
     "CenteredState",
-    "ComposedLrScheduler",
-    "ComposedLrSchedulerConfig",
-    "ConstantLr",
-    "CosineAnnealingLrScheduler",
-    "CosineAnnealingLrSchedulerConfig",
-    "ExponentialLrScheduler",
-    "ExponentialLrSchedulerConfig",
-    "GradientClipping",
-    "GradientClippingConfig",
     "GradientsAccumulator",
     "GradientsParams",
     "LBFGSConfig",
     "LBFGSState",
     "LineSearchFn",
-    "LinearLrScheduler",
-    "LinearLrSchedulerConfig",
     "LrDecayState",
-    "LrScheduler",
-    "LrSchedulerConfig",
     "ModuleLearningRate",
-    "ModuleLrScheduler",
     "ModuleOptimizer",
     "MomentumConfig",
     "MomentumState",
@@ -101,8 +64,6 @@ __all__ = [
     "Muon",
     "MuonConfig",
     "MuonState",
-    "NoamLrScheduler",
-    "NoamLrSchedulerConfig",
     "Optimizer",
     "OptimizerAdaptor",
     "ParamGroup",
@@ -110,18 +71,12 @@ __all__ = [
     "RmsPropConfig",
     "RmsPropMomentumState",
     "RmsPropState",
-    "SchedulerReduction",
-    "SequentialLrScheduler",
-    "SequentialLrSchedulerConfig",
     "Sgd",
     "SgdConfig",
     "SgdState",
     "SimpleOptimizer",
     "SquareAvgState",
-    "StepLrScheduler",
-    "StepLrSchedulerConfig",
     "WeightDecayConfig",
-    "as_scheduler",
 ]
 
 if not TYPE_CHECKING:

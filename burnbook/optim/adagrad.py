@@ -1,12 +1,12 @@
-"""Building blocks · Optimizer. AdaGrad: what has moved much moves less."""
+"""AdaGrad: what has moved much moves less."""
 
 import dataclasses
 
 from burnbook.config import Config
-from burnbook.nn.settings import at_least
-from burnbook.ops.update import adagrad_step
+from burnbook.grad_clipping.clipping import GradientClippingConfig
+from burnbook.nn.shared import at_least
+from burnbook.ops.optimizer_steps import adagrad_step
 from burnbook.optim.adaptor import OptimizerAdaptor
-from burnbook.optim.clipping import GradientClippingConfig
 from burnbook.optim.rule import (
     WeightDecayConfig,
     from_config,
@@ -21,7 +21,11 @@ from burnbook.tensor import Tensor
 class AdaGradConfig(Config):
     """How to make an AdaGrad optimizer (Duchi, Hazan & Singer, 2011).
 
-    lr_decay: the learning rate of step t is lr / (1 + (t − 1) lr_decay).
+    lr_decay: the learning rate of step t is lr / (1 + (t − 1) lr_decay), at least 0
+        (default 0.0).
+    epsilon: added to the root in the denominator, at least 0 (default 1e-5).
+    weight_decay: L2 penalty, added to the gradient; None, the default: no decay.
+    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
 
     Example:
         >>> AdaGradConfig().with_lr_decay(0.1).build()

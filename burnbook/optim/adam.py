@@ -1,7 +1,7 @@
-"""Building blocks · Optimizer. Adam: every parameter gets a step size of its own.
+"""Adam: every parameter gets a step size of its own.
 
 Adam remembers two running averages of a gradient: of itself (where to go) and of its
-square (how loud it usually is). The step is one divided by the root of the other, so
+square (how large it usually is). The step is one divided by the root of the other, so
 parameters with small gradients move as fast as those with large ones.
 """
 
@@ -9,10 +9,10 @@ import dataclasses
 from typing import Any
 
 from burnbook.config import Config
-from burnbook.nn.settings import at_least
-from burnbook.ops.update import adam_step, amsgrad_step
+from burnbook.grad_clipping.clipping import GradientClippingConfig
+from burnbook.nn.shared import at_least
+from burnbook.ops.optimizer_steps import adam_step, amsgrad_step
 from burnbook.optim.adaptor import OptimizerAdaptor
-from burnbook.optim.clipping import GradientClippingConfig
 from burnbook.optim.rule import (
     WeightDecayConfig,
     fractions,
@@ -29,7 +29,13 @@ from burnbook.tensor import Tensor
 class AdamConfig(Config):
     """How to make an Adam optimizer (Kingma & Ba, 2015).
 
-    amsgrad: divide by the largest average so far (Reddi, Kale & Kumar, 2018).
+    beta_1: decay rate of the average of gradients, in [0, 1) (default 0.9).
+    beta_2: decay rate of the average of squared gradients, in [0, 1) (default 0.999).
+    epsilon: added to the root in the denominator, at least 0 (default 1e-5).
+    weight_decay: L2 penalty, added to the gradient; None, the default: no decay.
+    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    amsgrad: whether to divide by the largest average of squared gradients so far
+        (Reddi, Kale & Kumar, 2018) (default False).
 
     Example:
         >>> config = AdamConfig().with_weight_decay(WeightDecayConfig(5e-5))

@@ -1,12 +1,12 @@
-"""Building blocks · Optimizer. AdamW: Adam with weights that decay on their own."""
+"""AdamW: Adam with weights that decay on their own."""
 
 import dataclasses
 
 from burnbook.config import Config
-from burnbook.nn.settings import at_least
+from burnbook.grad_clipping.clipping import GradientClippingConfig
+from burnbook.nn.shared import at_least
 from burnbook.optim.adam import AdaptiveMomentumState, adaptive_step
 from burnbook.optim.adaptor import OptimizerAdaptor
-from burnbook.optim.clipping import GradientClippingConfig
 from burnbook.optim.rule import fractions, from_config, shown
 from burnbook.tensor import Tensor
 
@@ -14,8 +14,16 @@ from burnbook.tensor import Tensor
 class AdamWConfig(Config):
     """How to make an AdamW optimizer (Loshchilov & Hutter, 2019).
 
-    cautious_weight_decay: only weights that decay and step pull the same way decay
-    (Chen et al., 2025). amsgrad: as in AdamConfig.
+    beta_1: decay rate of the average of gradients, in [0, 1) (default 0.9).
+    beta_2: decay rate of the average of squared gradients, in [0, 1) (default 0.999).
+    epsilon: added to the root in the denominator, at least 0 (default 1e-5).
+    weight_decay: decoupled weight decay; each step takes lr · weight_decay · w from the
+        weight w, at least 0 (default 0.0001).
+    cautious_weight_decay: whether only weights decay whose decay and step have the same
+        direction (Chen et al., 2025) (default False).
+    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    amsgrad: whether to divide by the largest average of squared gradients so far
+        (Reddi, Kale & Kumar, 2018) (default False).
 
     Example:
         >>> AdamWConfig().with_weight_decay(0.01).build()
@@ -59,7 +67,7 @@ class AdamWState:
 class AdamW:
     """Adam whose weights decay beside the step: w ← (1 − lr λ) w − lr m̂ / (√v̂ + ε).
 
-    Why: L2 decay in the gradient would be divided by √v̂ too, so that weights with loud
+    Why: L2 decay in the gradient would be divided by √v̂ too, so that weights with large
     gradients would hardly decay.
     """
 

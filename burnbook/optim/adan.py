@@ -1,12 +1,12 @@
-"""Building blocks · Optimizer. Adan: Adam that also feels how the gradient changes."""
+"""Adan: Adam that also feels how the gradient changes."""
 
 import dataclasses
 
 from burnbook.config import Config
-from burnbook.nn.settings import at_least
-from burnbook.ops.update import adan_step
+from burnbook.grad_clipping.clipping import GradientClippingConfig
+from burnbook.nn.shared import at_least
+from burnbook.ops.optimizer_steps import adan_step
 from burnbook.optim.adaptor import OptimizerAdaptor
-from burnbook.optim.clipping import GradientClippingConfig
 from burnbook.optim.rule import fractions, from_config, shown, update, zeros
 from burnbook.tensor import Tensor
 
@@ -14,7 +14,15 @@ from burnbook.tensor import Tensor
 class AdanConfig(Config):
     """How to make an Adan optimizer (Xie et al., 2022).
 
-    no_prox: weights decay before the step, as in AdamW, not after it.
+    beta_1: decay rate of the average of gradients, in [0, 1) (default 0.98).
+    beta_2: decay rate of the average of differences of gradients, in [0, 1)
+        (default 0.92).
+    beta_3: decay rate of the average of squares, in [0, 1) (default 0.99).
+    epsilon: added to the root in the denominator, at least 0 (default 1e-8).
+    weight_decay: decoupled weight decay, at least 0 (default 0.0).
+    no_prox: whether weights decay before the step, as in AdamW, instead of after it
+        (default False).
+    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
 
     Example:
         >>> AdanConfig().with_weight_decay(0.02).build()

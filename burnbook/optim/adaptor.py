@@ -1,4 +1,4 @@
-"""Building blocks · Optimizer. From a rule for one tensor to an optimizer of a module.
+"""From a rule for one tensor to an optimizer of a module.
 
 A SimpleOptimizer knows one parameter: `step(lr, tensor, grad, state)`. The adaptor maps
 it over a module, keeps a state for every parameter by its id, and writes and reads
@@ -10,19 +10,20 @@ import sys
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from burnbook.backend.base import Backend
-from burnbook.dropped import result_matters
-from burnbook.errors import (
+from burnbook.core.dropped import result_matters
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import (
     ConfigError,
     GraphError,
     RecordError,
     ShapeError,
     UnknownNameError,
 )
-from burnbook.kinds import Float
+from burnbook.core.other_names import answers, tables, unknown
+from burnbook.grad_clipping.clipping import GradientClipping, GradientClippingConfig
 from burnbook.module import Module, Param, ParamId
 from burnbook.module.reparameterization import no_member
 from burnbook.module.tree import each_param, rebuild
-from burnbook.optim.clipping import GradientClipping, GradientClippingConfig
 from burnbook.optim.grads import GradientsParams, MultiGradientsParams, spend
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
 from burnbook.optim.rule import SimpleOptimizer
@@ -32,7 +33,6 @@ from burnbook.optim.state import (
     state_to_device,
     state_to_record,
 )
-from burnbook.other_names import answers, tables, unknown
 from burnbook.tensor import Tensor
 
 M = TypeVar("M", bound=Module)

@@ -1,9 +1,9 @@
-"""Building blocks · Optimizer. All parameters as one long vector, and back."""
+"""All parameters as one long vector, and back."""
 
 from typing import Any
 
-from burnbook.errors import ShapeError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ShapeError
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import each_param, rebuild
 from burnbook.ops.shape import cat

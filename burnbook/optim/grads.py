@@ -1,4 +1,4 @@
-"""Building blocks · Optimizer. Gradients by parameter, apart from the graph they left.
+"""Gradients by parameter, apart from the graph they left.
 
 `loss.backward()` gives the gradients of a graph; GradientsParams are those of a module,
 found by the ids of its parameters. So they can be split, added up over several batches,
@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 from burnbook.backend.base import Backend
-from burnbook.errors import GraphError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import GraphError
 from burnbook.module import Module, Param, ParamId, list_param_ids
 from burnbook.module.tree import each_param
 from burnbook.tensor import Tensor

@@ -1,4 +1,4 @@
-"""Building blocks · Optimizer. Parameter groups: which parameters one rule is for.
+"""Parameter groups: which parameters one rule is for.
 
 A group is a question about a parameter, asked with its id and its path in the module
 ("encoder.layers.0.weight"). Where several groups of an optimizer or a scheduler answer
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Self, SupportsFloat
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Module, ParamId, list_param_ids
 
 Test = Callable[[ParamId, str], bool]

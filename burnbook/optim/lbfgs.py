@@ -1,4 +1,4 @@
-"""Building blocks · Optimizer. L-BFGS: how the slope changes tells how long to step.
+"""L-BFGS: how the slope changes tells how long to step.
 
 For small problems that fit into one batch: it computes loss and gradients several times
 in a step, so it is not an Optimizer for the Learner but takes a closure.
@@ -17,10 +17,10 @@ from typing import Any, Self, TypeVar
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config, ConfigEnum, unit
-from burnbook.errors import RecordError, ShapeError, TrainingError
+from burnbook.core.errors import RecordError, ShapeError, TrainingError
 from burnbook.module import Module
-from burnbook.nn.settings import at_least
-from burnbook.ops.curvature import lbfgs_direction
+from burnbook.nn.shared import at_least
+from burnbook.ops.lbfgs import lbfgs_direction
 from burnbook.optim.adaptor import check_rate
 from burnbook.optim.flat import FlatModule, dot, largest, total
 from burnbook.optim.grads import GradientsParams
@@ -48,8 +48,17 @@ class LineSearchFn(ConfigEnum):
 class LBFGSConfig(Config):
     """How to make an L-BFGS optimizer (Liu & Nocedal, 1989).
 
-    max_iter: directions in one step. max_eval: after so many evaluations of the closure
-    a step ends; None is max_iter · 5/4.
+    max_iter: how many iterations one step has at most, at least 1 (default 20).
+    history_size: how many earlier steps the curvature is estimated from, at least 1
+        (default 100).
+    tolerance_grad: a step ends when no element of the gradient is larger, at least 0
+        (default 1e-7).
+    tolerance_change: a step ends when parameters or loss change by less, at least 0
+        (default 1e-9).
+    max_eval: how many evaluations of the closure one step has at most, at least 1;
+        None, the default: max_iter · 5/4.
+    line_search_fn: how the length of a step is found: StrongWolfe; None, the default:
+        it is the learning rate.
 
     Example:
         >>> LBFGSConfig().with_history_size(10).init()

@@ -1,4 +1,4 @@
-"""Building blocks · Optimizer. Line search: how far to go in a direction.
+"""Line search: how far to go in a direction.
 
 A good step lowers the loss by its share of what the slope promised (enough gained), and
 ends where the slope is much flatter (far enough). These two are the strong conditions

@@ -1,4 +1,4 @@
-"""Building blocks · Optimizer. Muon: matrices move in all their directions alike.
+"""Muon: matrices move in all their directions alike.
 
 The update of a weight matrix is mostly a few directions. Muon replaces it by the
 nearest orthogonal matrix, in which every direction counts as much as the others. It is
@@ -10,9 +10,9 @@ import dataclasses
 import math
 
 from burnbook.config import Config, ConfigEnum, unit
-from burnbook.errors import ShapeError
-from burnbook.nn.settings import at_least
-from burnbook.ops.curvature import newton_schulz
+from burnbook.core.errors import ShapeError
+from burnbook.nn.shared import at_least
+from burnbook.ops.lbfgs import newton_schulz
 from burnbook.optim.adaptor import OptimizerAdaptor
 from burnbook.optim.rule import (
     MomentumConfig,
@@ -45,6 +45,17 @@ class AdjustLrFn(ConfigEnum):
 
 class MuonConfig(Config):
     """How to make a Muon optimizer (Jordan et al., 2024).
+
+    weight_decay: decoupled weight decay; None, the default: no decay.
+    momentum: momentum of the gradients, from which the update is made
+        (default MomentumConfig(momentum=0.95, dampening=0.0, nesterov=True)).
+    ns_coefficients: coefficients (a, b, c) of the Newton–Schulz iteration
+        (default (3.4445, -4.775, 2.0315)).
+    epsilon: the least norm that the update is divided by before the iteration, at least
+        0 (default 1e-7).
+    ns_steps: how many Newton–Schulz iterations, at least 1 (default 5).
+    adjust_lr_fn: how the learning rate depends on the shape of the matrix: Original or
+        MatchRmsAdamW (default Original).
 
     Example:
         >>> MuonConfig().with_ns_steps(3).momentum

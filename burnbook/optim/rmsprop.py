@@ -1,4 +1,4 @@
-"""Building blocks · Optimizer. RMSProp: steps as long as gradients usually are.
+"""RMSProp: steps as long as gradients usually are.
 
 The name stands for the root of the mean of the squares, which divides the gradient.
 """
@@ -6,15 +6,15 @@ The name stands for the root of the mean of the squares, which divides the gradi
 import dataclasses
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
-from burnbook.nn.settings import at_least
-from burnbook.ops.update import (
+from burnbook.core.errors import ConfigError
+from burnbook.grad_clipping.clipping import GradientClippingConfig
+from burnbook.nn.shared import at_least
+from burnbook.ops.optimizer_steps import (
     rmsprop_centered_step,
     rmsprop_momentum_step,
     rmsprop_step,
 )
 from burnbook.optim.adaptor import OptimizerAdaptor
-from burnbook.optim.clipping import GradientClippingConfig
 from burnbook.optim.rule import (
     WeightDecayConfig,
     from_config,
@@ -29,7 +29,13 @@ from burnbook.tensor import Tensor
 class RmsPropConfig(Config):
     """How to make an RmsProp optimizer (Tieleman & Hinton, 2012).
 
-    centered: divide by how far gradients are spread about their average (Graves, 2013).
+    alpha: decay rate of the average of squared gradients, in [0, 1] (default 0.99).
+    momentum: how much of the last update goes on, at least 0 (default 0.9).
+    epsilon: added to the denominator, at least 0 (default 1e-5).
+    centered: whether to divide by the standard deviation of gradients instead of the
+        root of their mean square (Graves, 2013) (default False).
+    weight_decay: L2 penalty, added to the gradient; None, the default: no decay.
+    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
 
     Example:
         >>> RmsPropConfig().with_momentum(0.0).build()

@@ -1,7 +1,7 @@
-"""Building blocks · Optimizer. What all rules share: their protocol, checks, decay.
+"""What all rules share: their protocol, checks, decay.
 
 A rule knows one parameter. Its formula is an op (see ops/update.py) that makes the new
-parameter and the new memories in one pass; here the results become tensors again.
+parameter and the new state in one pass; here the results become tensors again.
 """
 
 import dataclasses
@@ -9,10 +9,10 @@ import functools
 from typing import Any, Protocol, TypeVar
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
-from burnbook.kinds import Float
-from burnbook.nn.settings import at_least
-from burnbook.op import Op
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError
+from burnbook.core.op import Op
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 
 
@@ -35,7 +35,10 @@ class SimpleOptimizer(Protocol):
 
 
 class WeightDecayConfig(Config):
-    """L2 weight decay: `penalty` times the weight is added to its gradient."""
+    """L2 weight decay: `penalty` times the weight is added to its gradient.
+
+    penalty: what the weight is multiplied by, at least 0.
+    """
 
     penalty: float
 
@@ -46,6 +49,11 @@ class WeightDecayConfig(Config):
 
 class MomentumConfig(Config):
     """How much of the last update goes on: v ← momentum · v + (1 − dampening) g.
+
+    momentum: how much of the last update goes on, at least 0 (default 0.9).
+    dampening: the share of the new gradient that is left out, in [0, 1) (default 0.1).
+    nesterov: whether to step along momentum · v + g, as Nesterov does, instead of v
+        (default False).
 
     Example:
         >>> MomentumConfig().with_nesterov(True)
@@ -101,7 +109,7 @@ def penalty_of(decay: WeightDecayConfig | None) -> float:
 def update(
     op: Op, tensor: Tensor, others: tuple[Tensor, ...], attrs: dict[str, Any]
 ) -> list[Tensor]:
-    """Run the op of a rule: the new parameter, and the new memories in its order."""
+    """Run the op of a rule: the new parameter, and the new state in its order."""
     device, rank, make = tensor.backend, tensor.rank, type(tensor)
     values = (tensor.value, *[other.value for other in others])
     out = device.run(op, values, attrs)

@@ -1,11 +1,11 @@
-"""Building blocks · Optimizer. Stochastic gradient descent, with momentum or not."""
+"""Stochastic gradient descent, with momentum or not."""
 
 import dataclasses
 
 from burnbook.config import Config
-from burnbook.ops.update import momentum_step, sgd_step
+from burnbook.grad_clipping.clipping import GradientClippingConfig
+from burnbook.ops.optimizer_steps import momentum_step, sgd_step
 from burnbook.optim.adaptor import OptimizerAdaptor
-from burnbook.optim.clipping import GradientClippingConfig
 from burnbook.optim.rule import (
     MomentumConfig,
     WeightDecayConfig,
@@ -20,6 +20,11 @@ from burnbook.tensor import Tensor
 
 class SgdConfig(Config):
     """How to make an optimizer that goes straight down the slope.
+
+    weight_decay: L2 penalty, added to the gradient; None, the default: no decay.
+    momentum: how much of earlier updates goes on; None, the default: nothing.
+    gradient_clipping: bound of the gradient of each parameter; None, the default: no
+        bound.
 
     Example:
         >>> SgdConfig().with_momentum(MomentumConfig().with_dampening(0.0)).build()

@@ -1,4 +1,4 @@
-"""Building blocks · Optimizer. What an optimizer remembers, as a record and back.
+"""What an optimizer remembers, as a record and back.
 
 A state is a frozen dataclass of numbers, tensors and smaller states, so its record
 follows from its fields. A record has no device: loaded values wait as they are until

@@ -1,9 +1,9 @@
-"""Building blocks · Record. Saving what a model has learned, in Burn's own formats."""
+"""Saving what a model has learned, in Burn's own formats."""
 
 from typing import TYPE_CHECKING
 
-from burnbook.errors import RecordError
-from burnbook.other_names import module_answers
+from burnbook.core.errors import RecordError
+from burnbook.core.other_names import module_answers
 from burnbook.record.binary import (
     BinBytesRecorder,
     BinFileRecorder,

@@ -1,4 +1,4 @@
-"""Building blocks · Record. Recorders for bincode: the smallest files of a model.
+"""Recorders for bincode: the smallest files of a model.
 
     recorder = BinFileRecorder(FullPrecisionSettings)
     model.save_file("model", recorder)                  # writes model.bin

@@ -1,4 +1,4 @@
-"""Building blocks · Record. Bincode: values back to back, without any names.
+"""Bincode: values back to back, without any names.
 
 Small whole numbers are one byte, larger ones a mark and 2, 4 or 8 bytes; lists and
 texts have their length ahead, options a byte 0 or 1, and a constant is one byte 0. The

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Checkpoints in bincode: the state of optimizer, schedule.
+"""Checkpoints in bincode: the state of optimizer, schedule.
 
 An optimizer's record is a map: for each parameter its id, a byte 0 (the version), its
 rank, and the fields of the state back to back. What those fields are follows from the

@@ -1,4 +1,4 @@
-"""Building blocks · Record. Burnpack (.bpk): the format of Burn since 0.19.
+"""Burnpack (.bpk): the format of Burn since 0.19.
 
 Ten bytes (a mark, the version, the length of what follows), then names, shapes and ids
 as CBOR, zeros, and the elements: each tensor starts at a multiple of 256, so that a
@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-from burnbook.errors import RecordError
+from burnbook.core.errors import RecordError
 from burnbook.module.param import ParamId
 from burnbook.record.flat import Named, Slot, flatten, is_span, nest, read_slots
 from burnbook.record.layout import Lowering, Pieces

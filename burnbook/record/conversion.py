@@ -1,4 +1,4 @@
-"""Saving and loading. From any format of records to any other: `convert`.
+"""From any format of records to any other: `convert`.
 
     convert("model.bpk", "model.mpk")
     convert("model.mpk", "small.safetensors", precision=HalfPrecisionSettings)
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.errors import RecordError
+from burnbook.core.errors import RecordError
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.record.binary import BinFileRecorder, SealedRecord
 from burnbook.record.burnpack import NamedTensorRecorder

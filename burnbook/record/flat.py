@@ -1,4 +1,4 @@
-"""Building blocks · Record. A tree as a flat list of named tensors, and back.
+"""A tree as a flat list of named tensors, and back.
 
 Burnpack and safetensors know no tree: each tensor has a name, the path joined with
 dots ("conv1.weight", "layers.0.bias"), and what is constant is absent. Going back, all
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any, NamedTuple
 
-from burnbook.errors import DataError
+from burnbook.core.errors import DataError
 from burnbook.module.param import ParamRecord
 from burnbook.record.layout import DTYPES, Lowering, Raw, read_dims
 from burnbook.record.mpk import container_room

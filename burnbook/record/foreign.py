@@ -1,4 +1,4 @@
-"""Building blocks · Record. What a file is that a recorder could not read."""
+"""What a file is that a recorder could not read."""
 
 from __future__ import annotations
 

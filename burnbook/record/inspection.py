@@ -1,4 +1,4 @@
-"""Building blocks · Record. What is in a record file, without a model to load it into.
+"""What is in a record file, without a model to load it into.
 
 print(describe("checkpoint/model-3.mpk"))
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import RecordError
+from burnbook.core.errors import RecordError
 from burnbook.module.param import ParamRecord
 from burnbook.record.binary import BinFileRecorder, BinGzFileRecorder, SealedRecord
 from burnbook.record.burnpack import BurnpackRecorder

@@ -1,4 +1,4 @@
-"""Building blocks · Record. The same layout as JSON: large, but made to be looked at.
+"""The same layout as JSON: large, but made to be looked at.
 
 Bytes become lists of numbers from 0 to 255, None and the marker `_b` become null.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.display import number_text
 from burnbook.record.layout import Lowering, Raw
 from burnbook.record.mpk import container_room
 from burnbook.record.tree import Marker, Path, Single, Trouble, named, short
+from burnbook.tensor.display import number_text
 
 
 def encode(top: Any, lower: Lowering, indent: int = 0) -> Iterator[bytes]:

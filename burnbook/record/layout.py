@@ -1,4 +1,4 @@
-"""Building blocks · Record. From the tree to Burn's layout on disk, and back.
+"""From the tree to Burn's layout on disk, and back.
 
 On disk the tree stands inside {metadata, item, _b}; a tensor is {bytes, shape, dtype}
 and a parameter {id, param}. `Lowering` goes down one node at a time, so that writing
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnbook.errors import DataError, RecordError
+from burnbook.core.errors import DataError, RecordError
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.record.quantized import as_burn_has_it, read_qfloat
 from burnbook.record.tree import (

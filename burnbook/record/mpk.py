@@ -1,4 +1,4 @@
-"""Building blocks · Record. Named MessagePack, byte for byte as Burn writes it.
+"""Named MessagePack, byte for byte as Burn writes it.
 
 Structs are maps with text keys, tensors hold byte strings, None is nil, the marker `_b`
 an empty array. The msgpack package does the packing; this file decides what to pack,

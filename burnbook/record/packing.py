@@ -1,4 +1,4 @@
-"""Building blocks · Record. Gzip around a record, written and read piece by piece."""
+"""Gzip around a record, written and read piece by piece."""
 
 from __future__ import annotations
 

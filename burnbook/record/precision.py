@@ -1,4 +1,4 @@
-"""Building blocks · Record. Element types: what recorders write and read.
+"""Element types: what recorders write and read.
 
 A recorder writes floats and ints with the precision of its settings, whatever the model
 was trained in; reading goes through the same settings and then to the device's types.
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.errors import DataError
+from burnbook.core.errors import DataError
 from burnbook.record.settings import Settings
 from burnbook.record.tree import Convert, Path, Trouble, named
 from burnbook.tensor.data import TensorData

@@ -1,4 +1,4 @@
-"""Building blocks · Record. Quantized tensors in a record, as Burn 0.15 has them.
+"""Quantized tensors in a record, as Burn 0.15 has them.
 
 The bytes are the codes, one each; what they stand for is inside the dtype:
 {QFloat: {PerTensorAffineInt8: {scale, offset, _a}}}, or PerTensorSymmetricInt8.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burnbook.errors import DataError
+from burnbook.core.errors import DataError
 from burnbook.record.tree import Marker, Path, Single, Trouble, named, short
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.qfloat import (
@@ -18,7 +18,7 @@ from burnbook.tensor.qfloat import (
     QuantizationStrategy,
     SchemeStrategy,
 )
-from burnbook.tensor.scheme import QuantValue, ScaleDtype
+from burnbook.tensor.quantization_scheme import QuantValue, ScaleDtype
 
 AFFINE, SYMMETRIC = "PerTensorAffineInt8", "PerTensorSymmetricInt8"
 

@@ -1,4 +1,4 @@
-"""Building blocks · Record. Recorders: where a record goes, in which format.
+"""Recorders: where a record goes, in which format.
 
     recorder = NamedMpkFileRecorder(FullPrecisionSettings)
     recorder.record(model.into_record(), "model")       # writes model.mpk
@@ -15,8 +15,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import RecordError
-from burnbook.files import atomic_write, look_around, read_whole, within_memory
+from burnbook.core.errors import RecordError
+from burnbook.core.files import atomic_write, look_around, read_whole, within_memory
 from burnbook.record import json_text, mpk, packing
 from burnbook.record.foreign import guess
 from burnbook.record.layout import Lowering, Pieces, envelope, lift
@@ -100,6 +100,10 @@ class FileRecorder(Recorder):
 
         `record` is a tree, or anything with into_record(). The file, that of
         `path(path)`, appears whole or not at all.
+
+        Raises:
+            RecordError: `path` names no file, the file cannot be written, or the record
+                holds what the format cannot hold.
         """
         return self._save(BurnRecord(self.metadata, record), path, self.settings)
 
@@ -107,6 +111,10 @@ class FileRecorder(Recorder):
         """Read a record and convert it: to the settings, then to the device's types.
 
         The file is that of `find(path)`.
+
+        Raises:
+            RecordError: there is no such file, it cannot be read, it is damaged or of
+                another format, or it does not fit into memory.
         """
         target = self.find(path)
         where = f"load {target}"
@@ -274,7 +282,12 @@ class NamedMpkBytesRecorder(Recorder):
         return mpk.decode(data)
 
     def record(self, record: Any, args: tuple[()] = ()) -> bytes:
-        """The bytes of a record, with the precision of the settings."""
+        """The bytes of a record, with the precision of the settings.
+
+        Raises:
+            RecordError: a path is given, which a recorder of bytes does not write, or
+                the record holds what the format cannot hold.
+        """
         if isinstance(args, (str, os.PathLike)):
             what = f"{type(self).__name__} makes bytes and writes no file"
             cure = "path.write_bytes(recorder.record(record)), or CompactRecorder()"
@@ -282,7 +295,11 @@ class NamedMpkBytesRecorder(Recorder):
         return self._bytes(BurnRecord(self.metadata, record), self.settings)
 
     def load(self, data: bytes, device: Any = None) -> Any:
-        """Read a record and convert it: to the settings, then to the device's types."""
+        """Read a record and convert it: to the settings, then to the device's types.
+
+        Raises:
+            RecordError: `data` is not bytes, is damaged or is of another format.
+        """
         return _converted(self.read(data), self.settings, device, "load bytes")
 
     def write(self, record: BurnRecord) -> bytes:

@@ -1,4 +1,4 @@
-"""Building blocks · Record. Safetensors: the format of Hugging Face and of burn-store.
+"""Safetensors: the format of Hugging Face and of burn-store.
 
 Eight bytes with the length of a JSON text, the text (names, types, shapes, places), and
 the elements without gaps. Ids of parameters have no place in it: a module that loads
@@ -12,7 +12,7 @@ import os
 import warnings
 from typing import Any
 
-from burnbook.errors import RecordError
+from burnbook.core.errors import RecordError
 from burnbook.record import json_text
 from burnbook.record.burnpack import NamedMetadata, NamedTensorRecorder
 from burnbook.record.flat import NO_TREE, Named, Slot, flatten, nest, read_slots
@@ -85,6 +85,10 @@ class SafetensorsRecorder(NamedTensorRecorder):
         """Read a record and convert it: to the settings, then to the device's types.
 
         Of a file in PyTorch's layout it is a record for a module to load.
+
+        Raises:
+            RecordError: there is no such file, it cannot be read, it is damaged, or its
+                layout is PyTorch's and the recorder was not told so.
         """
         found = super().load(path, device)
         if self.layout == "pytorch" and isinstance(found, dict):

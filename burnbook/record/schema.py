@@ -1,4 +1,4 @@
-"""Building blocks · Record. What a module has where, for formats without names.
+"""What a module has where, for formats without names.
 
 Bincode writes values back to back; only the module knows whether a byte is a length, an
 option or the start of a parameter. A schema says it, read off the module and the

@@ -1,4 +1,4 @@
-"""Building blocks · Record. With how many bits a recorder writes numbers."""
+"""With how many bits a recorder writes numbers."""
 
 
 class PrecisionSettings:

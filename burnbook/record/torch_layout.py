@@ -1,4 +1,4 @@
-"""Building blocks · Record. Files in PyTorch's layout: seen, refused, or converted.
+"""Files in PyTorch's layout: seen, refused, or converted.
 
 PyTorch keeps the weight of a Linear as [d_output, d_input], Burn and this book as
 [d_input, d_output]; and what is `gamma` and `beta` of a norm here is `weight` and
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.errors import RecordError
+from burnbook.core.errors import RecordError
 from burnbook.module.param import ParamRecord
 from burnbook.module.tree import Tree, children
 from burnbook.nn import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, Linear, RmsNorm

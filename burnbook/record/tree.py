@@ -1,4 +1,4 @@
-"""Building blocks · Record. The tree that every recorder takes and gives.
+"""The tree that every recorder takes and gives.
 
 A record is plain Python all the way down: dicts (structs and maps), lists, numbers,
 texts, None (a constant of the module, or nothing), and at the leaves TensorData and
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from burnbook.errors import RecordError
+from burnbook.core.errors import RecordError
 from burnbook.module.param import ParamRecord
 from burnbook.tensor.data import TensorData
 

@@ -1,15 +1,18 @@
-"""Building blocks · Tensor. Tensors, their data and shapes, and the random ones."""
+"""Tensors, their data and shapes, and the random ones."""
 
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from burnbook.kinds import Bool, Float, Int
-from burnbook.methods import apply, apply_with_extras
-from burnbook.other_names import module_answers, unknown
+from burnbook.core.dtypes import Bool, Float, Int
+from burnbook.core.other_names import module_answers, unknown
+from burnbook.tensor.backend import Device
+from burnbook.tensor.closeness import ClosenessReport, check_closeness
 from burnbook.tensor.data import TensorData
+from burnbook.tensor.display import PrintOptions, set_print_options
 from burnbook.tensor.distribution import Distribution
 from burnbook.tensor.element import ElementConversion
+from burnbook.tensor.methods import apply, apply_with_extras
 from burnbook.tensor.quantized import QuantizedTensor
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.tensor import Tensor
@@ -17,10 +20,12 @@ from burnbook.tensor.tensor import Tensor
 __all__ = [
     "Bool",
     "ClosenessReport",
+    "Device",
     "Distribution",
     "ElementConversion",
     "Float",
     "Int",
+    "PrintOptions",
     "QuantizedTensor",
     "Shape",
     "Tensor",
@@ -28,6 +33,7 @@ __all__ = [
     "apply",
     "apply_with_extras",
     "check_closeness",
+    "set_print_options",
 ]
 
 
@@ -40,16 +46,5 @@ class _Package(ModuleType):
 
 sys.modules[__name__].__class__ = _Package
 
-if TYPE_CHECKING:
-    from burnbook.closeness import ClosenessReport, check_closeness
-else:
-    _answer = module_answers(__name__)
-
-    def __getattr__(name: str) -> Any:
-        """What compares tensors is made of them, so it is imported when asked for."""
-        if name not in ("ClosenessReport", "check_closeness"):
-            return _answer(name)
-        from burnbook import closeness
-
-        globals()[name] = found = getattr(closeness, name)
-        return found
+if not TYPE_CHECKING:
+    __getattr__ = module_answers(__name__)

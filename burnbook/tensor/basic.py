@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Rearranging, cutting out and picking elements."""
+"""Rearranging, cutting out and picking elements."""
 
 from collections.abc import Iterator, Sequence
 from operator import index
@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from burnbook.errors import ArgumentError, DimError, KindError, ShapeError
-from burnbook.kinds import Bool, Int, KindType
-from burnbook.methods import Methods, apply
+from burnbook.core.dtypes import Bool, Int, KindType
+from burnbook.core.errors import ArgumentError, DimError, KindError, ShapeError
 from burnbook.ops import index as index_ops
 from burnbook.ops import shape as shape_ops
 from burnbook.ops.reduce import count
+from burnbook.tensor.methods import Methods, apply
 from burnbook.tensor.shape import Sizes, check_dims
 
 Range = slice | tuple[int, int] | range | int | None

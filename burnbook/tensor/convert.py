@@ -1,10 +1,10 @@
-"""Building blocks · Tensor. From one element type to another, with Rust's rules."""
+"""From one element type to another, with Rust's rules."""
 
 import numpy as np
 
-from burnbook.display import number_text
-from burnbook.errors import DataError
-from burnbook.kinds import dtype_name, numpy_dtype
+from burnbook.core.dtypes import dtype_name, numpy_dtype
+from burnbook.core.errors import DataError
+from burnbook.tensor.display import number_text
 from burnbook.tensor.qfloat import QFloat
 
 

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Making tensors: from data, from numbers, from chance."""
+"""Making tensors: from data, from numbers, from chance."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,8 +8,9 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.cures import explains_arguments
-from burnbook.errors import (
+from burnbook.core.cures import explains_arguments
+from burnbook.core.dtypes import Bool, Float, Int, KindType, dtype_name
+from burnbook.core.errors import (
     BackendError,
     BurnbookError,
     ConfigError,
@@ -17,12 +18,11 @@ from burnbook.errors import (
     KindError,
     ShapeError,
 )
-from burnbook.kinds import Bool, Float, Int, KindType, dtype_name
-from burnbook.methods import Methods, apply
 from burnbook.ops import random as random_ops
 from burnbook.ops import shape as shape_ops
 from burnbook.tensor.data import MAX_DIMS, TensorData
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
+from burnbook.tensor.methods import Methods, apply
 from burnbook.tensor.qfloat import QFloat
 from burnbook.tensor.shape import check_dims
 

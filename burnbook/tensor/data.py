@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. TensorData: the elements of a tensor, outside any backend.
+"""TensorData: the elements of a tensor, outside any backend.
 
 Raw bytes, a shape and the name of the element type: what tensors are made from, what
 they give back, and what records store. The array inside cannot be written to.
@@ -12,11 +12,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from burnbook.display import flat_text, number_text
-from burnbook.errors import DataError, KindError, ShapeError
-from burnbook.kinds import Float, Kind, dtype_name, kind_of
-from burnbook.other_names import answers
+from burnbook.core.dtypes import Float, Kind, dtype_name, kind_of
+from burnbook.core.errors import DataError, KindError, ShapeError
+from burnbook.core.other_names import answers
 from burnbook.tensor.convert import convert_array, storage, widen
+from burnbook.tensor.display import flat_text, number_text
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
 from burnbook.tensor.qfloat import QFloat, QuantizationStrategy
 from burnbook.tensor.shape import Shape, check_dims

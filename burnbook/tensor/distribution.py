@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. What random elements look like: four distributions.
+"""What random elements look like: four distributions.
 
 A distribution is a description and draws nothing by itself: `Tensor.random` reads its
 fields, and the backend's random stream gives the numbers.
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import ClassVar
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 
 
 class Distribution:

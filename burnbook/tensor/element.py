@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. One number as another element type, by Burn's rules."""
+"""One number as another element type, by Burn's rules."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Masks, triangles, one-hot rows, and where truth stands."""
+"""Masks, triangles, one-hot rows, and where truth stands."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Self
@@ -7,12 +7,12 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.errors import DimError, KindError, ShapeError
-from burnbook.kinds import Bool, Float, Int
-from burnbook.methods import apply
+from burnbook.core.dtypes import Bool, Float, Int
+from burnbook.core.errors import DimError, KindError, ShapeError
 from burnbook.ops.index import hot_rows
-from burnbook.tensor.arrange import Arranging
 from burnbook.tensor.create import Creation, some_dims
+from burnbook.tensor.layout import Arranging
+from burnbook.tensor.methods import apply
 from burnbook.tensor.numeric import Numeric
 
 

@@ -1,19 +1,19 @@
-"""Building blocks · Tensor. Numeric functions that are made of other operations."""
+"""Numeric functions that are made of other operations."""
 
 import math
 from typing import Any, Self
 
 import numpy as np
 
-from burnbook.errors import BurnbookError, KindError
-from burnbook.kinds import Bool, Float, Int
-from burnbook.methods import FRACTIONS, NUMBERS, Methods, apply
+from burnbook.core.dtypes import Bool, Float, Int
+from burnbook.core.errors import BurnbookError, KindError
 from burnbook.ops import index as index_ops
 from burnbook.ops import shape as shape_ops
 from burnbook.ops.compare import to_bool
 from burnbook.ops.elementwise import clamp
-from burnbook.ops.whole import power
+from burnbook.ops.rounding import power
 from burnbook.tensor.data import TensorData
+from burnbook.tensor.methods import FRACTIONS, NUMBERS, Methods, apply
 
 
 class Numeric(Methods):

@@ -1,12 +1,12 @@
-"""Building blocks · Tensor. The same values in more or fewer digits, or replaced."""
+"""The same values in more or fewer digits, or replaced."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any, Self
 
 from burnbook.backend.base import Backend
-from burnbook.errors import KindError
-from burnbook.kinds import Bool, Float, Int, KindType, kind_of, numpy_dtype
+from burnbook.core.dtypes import Bool, Float, Int, KindType, kind_of, numpy_dtype
+from burnbook.core.errors import KindError
 from burnbook.ops.shape import recast
 from burnbook.tensor.numeric import Numeric
 

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. What Python asks of numbers: operators beyond Burn's."""
+"""What Python asks of numbers: operators beyond Burn's."""
 
 from typing import Any, Self
 
@@ -6,10 +6,10 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.errors import DataError, KindError
-from burnbook.kinds import Float, Int, kind_of
-from burnbook.methods import NUMBERS, Methods
+from burnbook.core.dtypes import Float, Int, kind_of
+from burnbook.core.errors import DataError, KindError
 from burnbook.tensor.create import Creation
+from burnbook.tensor.methods import NUMBERS, Methods
 from burnbook.tensor.numeric import Numeric
 
 CPU = 1  # DLPack's number for memory that the processor reads

@@ -1,4 +1,4 @@
-"""Quantization. The element type of quantized data: codes, and what they stand for.
+"""The element type of quantized data: codes, and what they stand for.
 
 In Burn the parameters of quantized data live in its element type: QFloat(strategy).
 Here QFloat is a text like every element type, "QFloat(…)", that knows its strategy.
@@ -12,10 +12,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from burnbook.display import number_text
-from burnbook.errors import DataError
+from burnbook.core.errors import DataError
 from burnbook.ops.quantize import from_codes, to_codes
-from burnbook.tensor.codes import (
+from burnbook.tensor.display import number_text
+from burnbook.tensor.quantization_scheme import (
+    NO_SCALE,
+    QuantizationScheme,
+    QuantScheme,
+    Scheme,
+)
+from burnbook.tensor.quantized_packing import (
     SCALE_TYPES,
     Shape,
     beside,
@@ -25,12 +31,6 @@ from burnbook.tensor.codes import (
     packed,
     unpacked,
     wide_scales,
-)
-from burnbook.tensor.scheme import (
-    NO_SCALE,
-    QuantizationScheme,
-    QuantScheme,
-    Scheme,
 )
 
 

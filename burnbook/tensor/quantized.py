@@ -1,4 +1,4 @@
-"""Quantization. A tensor of codes: a Float tensor that keeps bits instead of numbers.
+"""A tensor of codes: a Float tensor that keeps bits instead of numbers.
 
 Whoever asks for its value gets numbers, made anew from the codes each time; so every
 function of Float tensors takes it. Three lists say what comes out: by default numbers;
@@ -13,24 +13,24 @@ from typing import Any, Self
 
 import numpy as np
 
-from burnbook import display
 from burnbook.backend.base import Backend
-from burnbook.errors import GraphError
-from burnbook.kinds import Float, Int, KindType
+from burnbook.core.dtypes import Float, Int, KindType
+from burnbook.core.errors import GraphError
 from burnbook.ops.quantize import from_codes
 from burnbook.ops.shape import cast
-from burnbook.tensor.codes import (
+from burnbook.tensor import display
+from burnbook.tensor.create import some_device
+from burnbook.tensor.data import TensorData
+from burnbook.tensor.qfloat import QFloat, QuantizationStrategy, SchemeStrategy
+from burnbook.tensor.quantization_scheme import Scheme
+from burnbook.tensor.quantized_packing import (
     beside,
     divided,
     packed,
     same_in_blocks,
     unpacked,
 )
-from burnbook.tensor.create import some_device
-from burnbook.tensor.data import TensorData
-from burnbook.tensor.qfloat import QFloat, QuantizationStrategy, SchemeStrategy
 from burnbook.tensor.quantizing import numbers_of
-from burnbook.tensor.scheme import Scheme
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.tensor import Tensor
 
@@ -67,7 +67,7 @@ class QuantizedTensor(Tensor):
     """Codes, and the strategy that says which numbers they stand for.
 
     Example:
-        >>> from burnbook.tensor.scheme import QuantizationScheme
+        >>> from burnbook.tensor.quantization_scheme import QuantizationScheme
         >>> x = Tensor.from_data([5.0, 0.0, 4.0, -10.0])
         >>> codes = x.quantize_dynamic(QuantizationScheme.PerTensorAffine())
         >>> codes.to_data().to_list(), codes.scheme

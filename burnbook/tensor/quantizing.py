@@ -1,4 +1,4 @@
-"""Quantization. From a tensor of numbers to one of codes: what Tensor has for it."""
+"""From a tensor of numbers to one of codes: what Tensor has for it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from burnbook.errors import DataError, GraphError, KindError, ShapeError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import DataError, GraphError, KindError, ShapeError
 from burnbook.ops.quantize import from_codes, to_codes
 from burnbook.ops.shape import cast
-from burnbook.tensor.codes import Shape, beside, divided
-from burnbook.tensor.picking import Picking
+from burnbook.tensor.indexing import Picking
 from burnbook.tensor.qfloat import (
     Params,
     PerTensorAffineInt8,
@@ -21,13 +20,14 @@ from burnbook.tensor.qfloat import (
     QuantizationStrategy,
     SchemeStrategy,
 )
-from burnbook.tensor.scheme import (
+from burnbook.tensor.quantization_scheme import (
     NO_SCALE,
     CalibrationRange,
     QuantizationParameters,
     QuantScheme,
     Scheme,
 )
+from burnbook.tensor.quantized_packing import Shape, beside, divided
 
 F32 = np.dtype(np.float32)
 
@@ -40,10 +40,10 @@ class Quantizing(Picking):
     def quantize(self, scheme: Scheme, qparams: QuantizationParameters) -> Self:
         """The nearest codes by a scheme: round(x / scale + offset), kept in its range.
 
-        The result is a Float tensor that holds codes. See `burnbook.quantization`.
+        The result is a Float tensor that holds codes: see `tensor/quantization.py`.
 
         Example:
-            >>> from burnbook.quantization import QuantizationScheme
+            >>> from burnbook.tensor.quantization import QuantizationScheme
             >>> from burnbook.tensor import Tensor
             >>> x = Tensor.from_data([-1.8, -1.0, 0.0, 0.5])
             >>> codes = x.quantize_dynamic(QuantizationScheme.PerTensorSymmetric())

@@ -1,11 +1,11 @@
-"""Building blocks · Tensor. Reading a picture at places between its pixels."""
+"""Reading a picture at places between its pixels."""
 
 import operator
 from functools import reduce
 from typing import Self, TypeVar
 
-from burnbook.errors import ShapeError
-from burnbook.tensor.picking import Picking
+from burnbook.core.errors import ShapeError
+from burnbook.tensor.indexing import Picking
 
 METHODS = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. The sizes of a tensor, one per dim.
+"""The sizes of a tensor, one per dim.
 
 A Shape is a tuple, so it unpacks, compares and indexes like one; it only adds Burn's
 three words for what one asks a shape.
@@ -9,7 +9,7 @@ from math import prod
 from operator import index
 from typing import Self
 
-from burnbook.errors import ShapeError
+from burnbook.core.errors import ShapeError
 
 
 class Sizes(tuple[int, ...]):

@@ -1,12 +1,12 @@
-"""Building blocks · Tensor. Sorting, the k largest, and the median."""
+"""Sorting, the k largest, and the median."""
 
 from typing import Self
 
-from burnbook.cures import explains_call
-from burnbook.errors import ShapeError
-from burnbook.methods import Methods, apply
+from burnbook.core.cures import explains_call
+from burnbook.core.errors import ShapeError
 from burnbook.ops.index import gather
-from burnbook.ops.order import argmedian, argsort, argtopk, enough, sort
+from burnbook.ops.sorting import argmedian, argsort, argtopk, enough, sort
+from burnbook.tensor.methods import Methods, apply
 
 
 class Sorting(Methods):

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. `Tensor[2]`, `Tensor[1, Int]`, `Tensor[B, 2]`: a promise.
+"""`Tensor[2]`, `Tensor[1, Int]`, `Tensor[B, 2]`: a promise.
 
 The spec forwards everything to Tensor and checks what comes out. It is for
 construction, `isinstance` and for reading; it never checks annotations.
@@ -8,8 +8,8 @@ import inspect
 from typing import Any
 
 from burnbook.backend.base import Backend
-from burnbook.errors import BackendError, KindError, ShapeError
-from burnbook.kinds import Float, KindType
+from burnbook.core.dtypes import Float, KindType
+from burnbook.core.errors import BackendError, KindError, ShapeError
 
 
 class TensorSpec:

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. The tensor: a value, its kind, its rank, its backend.
+"""The tensor: a value, its kind, its rank, its backend.
 
 A tensor never changes. Its methods come from the declarations of the ops (`Methods`)
 and from functions made of ops, by family; this file holds what remains: what a tensor
@@ -10,23 +10,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from burnbook import display
 from burnbook.backend.base import Backend
-from burnbook.dropped import result_matters
-from burnbook.errors import ShapeError
-from burnbook.kinds import dtype_name
-from burnbook.other_names import Listed, answers
+from burnbook.core.dropped import result_matters
+from burnbook.core.dtypes import dtype_name
+from burnbook.core.errors import ShapeError
+from burnbook.core.other_names import Listed, answers
+from burnbook.tensor import display
 from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
 from burnbook.tensor.protocol import Protocol
 from burnbook.tensor.quantizing import Quantizing
+from burnbook.tensor.reductions import Totals
 from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
 from burnbook.tensor.spec import TensorSpec, spec_of
-from burnbook.tensor.totals import Totals
 
 
 @answers("Tensor")

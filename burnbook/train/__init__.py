@@ -1,10 +1,16 @@
-"""Building blocks · Learner. Training: the learner, its metrics, logs and renderers."""
+"""Training: the learner, its metrics, logs and renderers."""
 
 from typing import TYPE_CHECKING
 
-from burnbook.other_names import module_answers
+from burnbook.core.other_names import module_answers
 from burnbook.train.builder import LearnerBuilder
 from burnbook.train.checkpoint import FileCheckpointer
+from burnbook.train.checkpoint_strategy import (
+    CheckpointingStrategy,
+    ComposedCheckpointingStrategy,
+    KeepLastNCheckpoints,
+    MetricCheckpointingStrategy,
+)
 from burnbook.train.early_stopping import (
     EarlyStoppingStrategy,
     MetricEarlyStoppingStrategy,
@@ -88,8 +94,9 @@ from burnbook.train.output import (
     RegressionOutput,
     SequenceOutput,
     TrainOutput,
+    TrainStep,
+    ValidStep,
 )
-from burnbook.train.paradigm import LearningParadigm, MultiDeviceOptim, TrainingStrategy
 from burnbook.train.renderer import (
     CliMetricsRenderer,
     MetricsRenderer,
@@ -100,12 +107,6 @@ from burnbook.train.renderer import (
     TrainingResult,
 )
 from burnbook.train.runs import Checkpoint, MetricPoint, Run, RunComparison, RunStore
-from burnbook.train.strategy import (
-    CheckpointingStrategy,
-    ComposedCheckpointingStrategy,
-    KeepLastNCheckpoints,
-    MetricCheckpointingStrategy,
-)
 from burnbook.train.summary import LearnerSummary
 from burnbook.train.supervised import LearningResult, SupervisedTraining
 from burnbook.train.sweep import (
@@ -116,6 +117,11 @@ from burnbook.train.sweep import (
     Uniform,
     Whole,
     sweep,
+)
+from burnbook.train.training_strategy import (
+    LearningParadigm,
+    MultiDeviceOptim,
+    TrainingStrategy,
 )
 
 __all__ = [
@@ -221,12 +227,14 @@ __all__ = [
     "TopKAccuracyInput",
     "TopKAccuracyMetric",
     "TrainOutput",
+    "TrainStep",
     "TrainingHandle",
     "TrainingProgress",
     "TrainingResult",
     "TrainingStrategy",
     "Trial",
     "Uniform",
+    "ValidStep",
     "WerInput",
     "Whole",
     "WordErrorRate",

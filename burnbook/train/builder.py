@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The learner builder: what to measure, keep and show.
+"""The learner builder: what to measure, keep and show.
 
 learner = (LearnerBuilder("guide")
            .metric_train_numeric(AccuracyMetric())
@@ -13,11 +13,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from burnbook.cures import explains_call
-from burnbook.other_names import answers
-from burnbook.train.demands import check_model, check_optimizer, check_rate
+from burnbook.core.cures import explains_call
+from burnbook.core.other_names import answers
 from burnbook.train.learner import Learner
 from burnbook.train.options import TrainingOptions
+from burnbook.train.validation import check_model, check_optimizer, check_rate
 
 
 @answers("LearnerBuilder")
@@ -39,8 +39,10 @@ class LearnerBuilder(TrainingOptions):
     def build(self, model: Any, optim: Any, lr_scheduler: Any = None) -> Learner:
         """The learner; a float is a learning rate that never changes.
 
-        What could not be trained, such as a model without parameters, a negative rate
-        or early stopping by a metric that is not measured, raises ConfigError.
+        Raises:
+            ConfigError: what could not be trained: a model without parameters or steps,
+                an optimizer that is none, no learning rate or a negative one, or early
+                stopping by a metric that is not measured.
         """
         check_model("LearnerBuilder.build", model)
         check_optimizer("LearnerBuilder.build", optim)

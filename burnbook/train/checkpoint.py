@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Checkpoints: model, optimizer and scheduler of an epoch.
+"""Checkpoints: model, optimizer and scheduler of an epoch.
 
     <dir>/checkpoint/model-3.mpk  optim-3.mpk  scheduler-3.mpk
 
@@ -15,8 +15,8 @@ from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import TrainingError
-from burnbook.files import remove_leftovers, sync_folder
+from burnbook.core.errors import TrainingError
+from burnbook.core.files import remove_leftovers, sync_folder
 from burnbook.record import (
     BinFileRecorder,
     BurnpackRecorder,
@@ -212,7 +212,7 @@ def named_record(schedule: Any) -> Any:
     """The record of a schedule with a name for every number, as burnpack needs it.
 
     Example:
-        >>> from burnbook.optim import LinearLrSchedulerConfig
+        >>> from burnbook.lr_scheduler import LinearLrSchedulerConfig
         >>> named_record(LinearLrSchedulerConfig(0.1, 0.01, 10).init())
         {'remaining_iters': 11}
 

@@ -1,11 +1,11 @@
-"""Building blocks · Learner. Early stopping: end a training that no longer improves."""
+"""Early stopping: end a training that no longer improves."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from burnbook.cures import explains_call
-from burnbook.errors import ConfigError
+from burnbook.core.cures import explains_call
+from burnbook.core.errors import ConfigError
 from burnbook.train.events import (
     Aggregate,
     Direction,

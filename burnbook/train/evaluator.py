@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The evaluator: a trained model on data it never saw.
+"""The evaluator: a trained model on data it never saw.
 
     evaluator = EvaluatorBuilder("guide").metrics([AccuracyMetric(), LossMetric()])
     found = evaluator.build(model).eval("digits", test_loader)
@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from burnbook.errors import ConfigError, TrainingError
+from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.module import Module
-from burnbook.train.demands import add_metric, needs
 from burnbook.train.events import EventStore, Split
 from burnbook.train.folder import check_folder
 from burnbook.train.interrupter import Interrupter
@@ -33,11 +32,12 @@ from burnbook.train.logger import (
 from burnbook.train.loop import batches_of, on_device
 from burnbook.train.metric import Metric, MetricMetadata, MetricState
 from burnbook.train.metric.naming import FORBIDDEN, LONGEST, RESERVED
+from burnbook.train.monitor import adapted, as_entry
 from burnbook.train.options import several
 from burnbook.train.plan import Measured
 from burnbook.train.renderer import MetricsRenderer, TrainingProgress, choose
 from burnbook.train.renderer.plain import metrics_line
-from burnbook.train.watch import adapted, as_entry
+from burnbook.train.validation import add_metric, needs
 
 SOURCE = "burn_train::evaluator"
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The event store: what every metric was in every epoch.
+"""The event store: what every metric was in every epoch.
 
 Strategies ask it ("which epoch had the lowest validation loss?"), and it answers from
 the loggers, so a resumed run knows the epochs it has not seen itself.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.train.logger import MetricLogger
 from burnbook.train.metric import Metric, MetricEntry, NumericEntry, metric_name
 

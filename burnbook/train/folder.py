@@ -1,11 +1,11 @@
-"""Building blocks · Learner. The artifact directory, checked before training."""
+"""The artifact directory, checked before training."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from burnbook.errors import TrainingError
+from burnbook.core.errors import TrainingError
 
 
 def check_folder(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The history of the metrics of a run, ready to be drawn."""
+"""The history of the metrics of a run, ready to be drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The interrupter: stop, pause, save from outside.
+"""The interrupter: stop, pause, save from outside.
 
 Its methods only set flags, so a button, a signal or another thread may call them at
 any time; the training loop looks at the flags after every batch.

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The learner: fit a model, now, awaited, or in a thread.
+"""The learner: fit a model, now, awaited, or in a thread.
 
     model = learner.fit(train, valid)                 # blocks; Ctrl-C stops cleanly
     model = await learner.fit_async(train, valid)     # a notebook's buttons stay alive
@@ -19,11 +19,11 @@ from collections.abc import Generator
 from types import FrameType
 from typing import Any
 
-from burnbook.cures import explains_arguments, explains_call
-from burnbook.data.workers import check_main
-from burnbook.errors import TrainingError
-from burnbook.optim import as_scheduler
-from burnbook.other_names import answers
+from burnbook.core.cures import explains_arguments, explains_call
+from burnbook.core.errors import TrainingError
+from burnbook.core.other_names import answers
+from burnbook.data.dataloader.workers import check_main
+from burnbook.lr_scheduler import as_scheduler
 from burnbook.train.interrupter import SECONDS_BETWEEN_LOOKS, Interrupter
 from burnbook.train.live import LiveRun, default_name, registered
 from burnbook.train.loop import Fit
@@ -77,6 +77,14 @@ class Learner:
 
         replace: stop what this process already trains into the same folder, and wait
         for its end; without, that is a TrainingError. In all three ways to train.
+
+        Raises:
+            TrainingError: the learner has no folder and no number of epochs, it or
+                another one already trains there, a checkpoint to resume from is
+                missing, a training step returns no TrainOutput, or a schedule gives
+                what is not a learning rate.
+            DataError: `train` or `valid` is not a loader of batches, or gives none.
+            RecordError: a checkpoint to resume from is damaged, or of another model.
         """
         with self._alone("fit", replace) as run, _interrupt_stops(self.interrupter):
             return _as_result(self._run(train, valid, run).model)
@@ -106,6 +114,11 @@ class Learner:
 
         replace: stop what this process already trains into the same folder first, as
         when a notebook's cell runs again; without, that is a TrainingError.
+
+        Raises:
+            TrainingError: the learner has no folder and no number of epochs, or it or
+                another one already trains there. Other errors are those of `fit`; they
+                come out of `handle.wait()`.
         """
         return self._launch(train, valid, "thread", replace)
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The trainings that run in this process, by name.
+"""The trainings that run in this process, by name.
 
 Whoever has lost sight of a training finds it here again: a notebook whose page was
 loaded anew, a second cell, a thread.
@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import ConfigError, TrainingError
+from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.train.interrupter import SECONDS_BETWEEN_LOOKS, Interrupter
 from burnbook.train.lock import FolderLock, Holder
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. One training at a time in an artifact directory.
+"""One training at a time in an artifact directory.
 
     <dir>/training-lock.json    {"process": 4711, "host": "lab-3", "since": …}
 
@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import TrainingError
+from burnbook.core.errors import TrainingError
 
 FILE = "training-lock.json"
 SILENT_SECONDS = 120.0  # a run of another host that wrote nothing for so long is over

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Log files: one line per batch and metric, and a diary.
+"""Log files: one line per batch and metric, and a diary.
 
     <dir>/train/epoch-1/Loss.log       2.3005497455596924,1
     <dir>/valid/epoch-1/Accuracy.log   95.83333333333334,24
@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from burnbook.errors import TrainingError
-from burnbook.files import NotRegularError, open_regular, open_text, sync_folder
+from burnbook.core.errors import TrainingError
+from burnbook.core.files import NotRegularError, open_regular, open_text, sync_folder
 from burnbook.train.metric import MetricEntry, NumericEntry
 from burnbook.train.metric.naming import log_file
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The training loop: epochs, batches, steps, and no more.
+"""The training loop: epochs, batches, steps, and no more.
 
     for every epoch:
         for every batch of train:   step, gradients, optimizer, metrics
@@ -22,24 +22,24 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend import Backend
+from burnbook.core.errors import DataError, TrainingError
+from burnbook.core.rng import use_stream
 from burnbook.data import DataLoader, Dataset, Progress
-from burnbook.data.workers import PATIENCE
-from burnbook.errors import DataError, TrainingError
+from burnbook.data.dataloader.workers import PATIENCE
 from burnbook.optim import GradientsAccumulator
-from burnbook.random import use_stream
-from burnbook.train.blame import Moment, check_loss, loss_of
 from burnbook.train.checkpoint import opened
-from burnbook.train.demands import no_rate, restarted
+from burnbook.train.checkpoint_manager import Keeper
 from burnbook.train.events import Split
 from burnbook.train.interrupter import Interrupter
-from burnbook.train.keep import Keeper
-from burnbook.train.life import LIFE, NAME, began, ended
 from burnbook.train.live import LiveRun
+from burnbook.train.monitor import Watcher
+from burnbook.train.nan_report import Moment, check_loss, loss_of
 from burnbook.train.output import TrainOutput
 from burnbook.train.parallel import Devices
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
-from burnbook.train.watch import Watcher
+from burnbook.train.run_status import LIFE, NAME, began, ended
+from burnbook.train.validation import no_rate, restarted
 
 SOURCE = "burn_train::learner::epoch"
 INFINITE = float("inf")

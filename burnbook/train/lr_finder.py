@@ -1,4 +1,4 @@
-"""Building blocks · Learning rate scheduler. Which learning rate? Try all of them once.
+"""Which learning rate? Try all of them once.
 
     found = find_learning_rate(model, optim, train_loader)
     found                       # the curve, and the suggestion
@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.errors import ConfigError, TrainingError
-from burnbook.random import use_stream
-from burnbook.train.blame import loss_of
+from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.core.rng import use_stream
 from burnbook.train.loop import batches_of, check_output, on_device
+from burnbook.train.nan_report import loss_of
 
 WIDTH, HEIGHT = 60, 12  # characters of the picture in a terminal
 SKIPPED = 0.1  # the share of the curve at its start that is noise

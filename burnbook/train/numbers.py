@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Numbers written as Burn's log files and screens write them.
+"""Numbers written as Burn's log files and screens write them.
 
 A metric log is read by Burn and by us, so its text must be the same to the digit:
 the shortest decimal that gives the number back, never an exponent, no ".0" at the end.

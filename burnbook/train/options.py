@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The options of a training: what to measure, keep and show.
+"""The options of a training: what to measure, keep and show.
 
 `LearnerBuilder` (the book's way) and `SupervisedTraining` (newer Burn's) share them. An
 option returns the object it was asked of, so that calls can be chained.
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from burnbook.backend import Backend
-from burnbook.cures import explains_call
-from burnbook.errors import ConfigError
+from burnbook.core.cures import explains_call
+from burnbook.core.errors import ConfigError
 from burnbook.record import BurnpackRecorder, SafetensorsRecorder
-from burnbook.train.demands import add_metric, check_watched, count, needs
+from burnbook.train.checkpoint_strategy import CheckpointingStrategy, default_strategy
 from burnbook.train.early_stopping import EarlyStoppingStrategy
 from burnbook.train.events import Split
 from burnbook.train.folder import check_folder
@@ -28,10 +28,10 @@ from burnbook.train.logger import (
     SilentApplicationLogger,
 )
 from burnbook.train.metric import Metric
-from burnbook.train.paradigm import LearningParadigm, TrainingStrategy
 from burnbook.train.plan import Measured, Resume, TrainingPlan
 from burnbook.train.renderer import MetricsRenderer
-from burnbook.train.strategy import CheckpointingStrategy, default_strategy
+from burnbook.train.training_strategy import LearningParadigm, TrainingStrategy
+from burnbook.train.validation import add_metric, check_watched, count, needs
 
 
 class TrainingOptions:

@@ -1,4 +1,4 @@
-"""Basic workflow · Training. What a training step and a validation step return.
+"""What a training step and a validation step return.
 
 The learner knows three things about a model: `train_step(batch)` gives a TrainOutput
 (gradients and an item), `valid_step(batch)` gives an item, and the item adapts to what
@@ -10,11 +10,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
-from burnbook.autodiff import Gradients
 from burnbook.backend import Backend
-from burnbook.errors import TrainingError
+from burnbook.backend.autodiff import Gradients
+from burnbook.core.errors import TrainingError
 from burnbook.optim import GradientsParams
 from burnbook.tensor import Tensor
 from burnbook.train.metric import (
@@ -52,6 +52,28 @@ class TrainOutput:
 
     def __repr__(self) -> str:
         return f"TrainOutput({len(self.grads)} gradients, {type(self.item).__name__})"
+
+
+@runtime_checkable
+class TrainStep(Protocol):
+    """What the learner trains: a model that says what one step of training is.
+
+    Rust's two traits have one method name; here there are two methods and no trait has
+    to be named: `isinstance(model, TrainStep)` asks whether the method is there.
+    """
+
+    def train_step(self, batch: Any) -> TrainOutput:
+        """The gradients of a batch, and the item for the metrics."""
+        ...
+
+
+@runtime_checkable
+class ValidStep(Protocol):
+    """What the learner validates: a model that says what one step of validation is."""
+
+    def valid_step(self, batch: Any) -> Any:
+        """The item for the metrics: `ClassificationOutput(loss, output, targets)`."""
+        ...
 
 
 class Adaptor:

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Steps on one device, or on several at once.
+"""Steps on one device, or on several at once.
 
 With several devices every round takes one batch per device; each device has its own
 copy of the model, and their gradients are summed on the first one before the optimizer
@@ -14,11 +14,11 @@ from copy import copy
 from itertools import islice
 from typing import Any
 
-from burnbook.autodiff import Autodiff, BalancedCheckpointing
 from burnbook.backend import Backend
+from burnbook.backend.autodiff import Autodiff, BalancedCheckpointing
+from burnbook.core.rng import Stream, current_stream, use_stream
 from burnbook.module.running import average_running_states
-from burnbook.random import Stream, current_stream, use_stream
-from burnbook.train.paradigm import LearningParadigm, Numbered, Steps
+from burnbook.train.training_strategy import LearningParadigm, Numbered, Steps
 
 
 class Devices(LearningParadigm):

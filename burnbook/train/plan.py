@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The plan of a training: all that the builder collects."""
+"""The plan of a training: all that the builder collects."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.backend import Backend
+from burnbook.train.checkpoint_strategy import CheckpointingStrategy
 from burnbook.train.early_stopping import EarlyStoppingStrategy
 from burnbook.train.interrupter import Interrupter
 from burnbook.train.logger import (
@@ -16,9 +17,8 @@ from burnbook.train.logger import (
     SilentApplicationLogger,
 )
 from burnbook.train.metric import Metric
-from burnbook.train.paradigm import LearningParadigm
 from burnbook.train.renderer import MetricsRenderer
-from burnbook.train.strategy import CheckpointingStrategy
+from burnbook.train.training_strategy import LearningParadigm
 
 Measured = tuple[Metric, bool]  # a metric, and whether it is plotted
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The summary of a run: the best and worst of every metric.
+"""The summary of a run: the best and worst of every metric.
 
 It is read from the log files of the artifact directory, so it can be made again at any
 time: `print(LearnerSummary("guide", ["Loss", "Accuracy"]))`.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from burnbook.errors import TrainingError
+from burnbook.core.errors import TrainingError
 from burnbook.train.events import mean
 from burnbook.train.logger import FileMetricLogger
 from burnbook.train.numbers import fixed_float, scientific_float

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. SupervisedTraining: how newer Burn starts a training.
+"""SupervisedTraining: how newer Burn starts a training.
 
     training = (SupervisedTraining("guide", train, valid)
                 .metrics([AccuracyMetric(), LossMetric()])
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from burnbook.cures import explains_call
-from burnbook.errors import ConfigError
-from burnbook.train.demands import check_model, check_optimizer
+from burnbook.core.cures import explains_call
+from burnbook.core.errors import ConfigError
 from burnbook.train.learner import Learner
 from burnbook.train.options import TrainingOptions
 from burnbook.train.renderer import MetricsRenderer, TrainingResult
+from burnbook.train.validation import check_model, check_optimizer
 
 
 @dataclass(frozen=True, repr=False)

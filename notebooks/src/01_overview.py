@@ -283,18 +283,13 @@ check("1.3", answer)
 # - Errors say where, what, the details, and how to fix it.
 # - Every cell can be changed and run again.
 #
-# **Where this lives.** The library begins at `burnbook/__init__.py`, its commands are
-# in `burnbook/cli/__init__.py`, `burnbook/cli/learn.py`, `burnbook/cli/shared.py`
-# and `burnbook/cli/__main__.py`, the examples in `burnbook/examples/__init__.py` and
-# `burnbook/examples/guide/__init__.py`. These pages are made by
-# `widgets/burnbook_widgets/build.py`, `widgets/burnbook_widgets/chapters/tidy.py`,
-# `widgets/burnbook_widgets/chapters/solutions.py` and
-# `widgets/burnbook_widgets/chapters/contents.py`. Work is saved and restored by
-# `burnbook/work/__init__.py`, `burnbook/work/places.py`, `burnbook/work/saving.py`,
-# `burnbook/work/contents.py`, `burnbook/work/restoring.py`, `burnbook/cli/work.py` and
-# `widgets/burnbook_widgets/chapters/work.py`. The playground is
-# `widgets/burnbook_widgets/playground/__init__.py`, `widgets/burnbook_widgets/playground/playground.py`,
-# `widgets/burnbook_widgets/playground/script.py` and `widgets/burnbook_widgets/playground/still.py`.
+# **Where this lives.** The library begins at `burnbook/__init__.py`. Its commands are in
+# `burnbook/cli` (`burnbook` and `python -m burnbook`, `burnbook/__main__.py`), with what
+# saves and restores your work in `burnbook/cli/workspace`; the examples are in
+# `burnbook/examples`, and text tables and still drawings in `burnbook/text`. These pages
+# are built by `widgets/burnbook_widgets/build.py`, with help from
+# `widgets/burnbook_widgets/chapters`. The playground is
+# `widgets/burnbook_widgets/playground`.
 #
 # **The same in Burn**
 #

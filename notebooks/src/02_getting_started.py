@@ -149,7 +149,7 @@ print((floats + ints.float()).to_data().to_list())
 #
 # ```python
 # from burnbook import nn
-# from burnbook.autodiff import Autodiff
+# from burnbook.backend.autodiff import Autodiff
 # from burnbook.backend import Backend, Cupy, Device, Numpy
 # from burnbook.config import Config
 # from burnbook.module import Module, Param
@@ -275,10 +275,7 @@ check("2.4", answer)
 #
 # **Where this lives.** The prelude is `burnbook/prelude.py`. The helpers `same`,
 # `check` and `peek` are in `widgets/burnbook_widgets/learn.py`, the exercises in
-# `widgets/burnbook_widgets/chapters/__init__.py`,
-# `widgets/burnbook_widgets/chapters/exercises.py`,
-# `widgets/burnbook_widgets/chapters/answers.py` and
-# `widgets/burnbook_widgets/chapters/mistakes.py`.
+# `widgets/burnbook_widgets/chapters`.
 #
 # **The same in Burn**
 #

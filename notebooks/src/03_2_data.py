@@ -306,9 +306,9 @@ check("3.2.4", answer)
 # - Look at the data first: images, counts, ranges.
 # - Digits come with the library; MNIST is one word away.
 #
-# **Where this lives.** `burnbook/data/digits.py`, `burnbook/data/mnist.py`,
-# `burnbook/data/batcher.py`, `burnbook/data/dataloader.py`, and the example's
-# `burnbook/examples/guide/data.py`. The pictures are made by
+# **Where this lives.** The digits are in `burnbook/data/dataset/vision`, batchers and
+# loaders in `burnbook/data/dataloader`, the batcher of the example in
+# `burnbook/examples/guide/data.py`. The pictures are drawn by
 # `widgets/burnbook_widgets/pictures.py`.
 #
 # **The same in Burn**

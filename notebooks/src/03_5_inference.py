@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import burnbook
-from burnbook.activation import softmax
+from burnbook.tensor.activation import softmax
 from burnbook.data import DigitsDataset
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.inference import infer

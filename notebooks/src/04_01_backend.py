@@ -16,7 +16,7 @@ import numpy as np
 
 import burnbook
 from burnbook import ops
-from burnbook.autodiff import Autodiff
+from burnbook.backend import Autodiff
 from burnbook.backend import (
     Backend,
     Checked,
@@ -398,10 +398,11 @@ check("4.1.4", answer)
 # - Element types belong to the backend, and so does the stream of random numbers.
 # - Equal arguments give the same object.
 #
-# **Where this lives.** `burnbook/backend/__init__.py`; the protocol
-# `burnbook/backend/base.py`; `burnbook/backend/numpy.py`; `burnbook/backend/cupy.py` with
-# `burnbook/backend/cuda/__init__.py`; decorators `burnbook/backend/decorators.py`; what an op
-# is, `burnbook/op.py`; streams of numbers, `burnbook/random.py`.
+# **Where this lives.** Everything is in `burnbook/backend`. Read
+# `burnbook/backend/base.py` first: the protocol with its one method `run`; then
+# `burnbook/backend/numpy.py`, `burnbook/backend/cupy.py` and the decorators in
+# `burnbook/backend/wrappers.py`. What an op is: `burnbook/core/op.py`. Random numbers:
+# `burnbook/core/rng.py`.
 #
 # **The same in Burn**
 #

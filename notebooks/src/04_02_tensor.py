@@ -16,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 import burnbook
-from burnbook import activation, ops
+from burnbook import ops
+from burnbook.tensor import activation
 from burnbook.backend import Numpy
-from burnbook.closeness import check_closeness
-from burnbook.display import PrintOptions, array_text, set_print_options
-from burnbook.table import rows
+from burnbook.tensor.closeness import check_closeness
+from burnbook.tensor.display import PrintOptions, array_text, set_print_options
+from burnbook.reference.table import rows
 from burnbook.tensor import (
     Bool,
     Distribution,
@@ -604,7 +605,7 @@ Lines(
 # %% [markdown]
 # ### The table, as a program
 #
-# `python -m burnbook.methods --table` lists every function with its kinds, whether it
+# `python -m burnbook.reference.stubs --table` lists every function with its kinds, whether it
 # has a gradient, and what PyTorch calls it. From Python it is a list:
 
 # %% tags=["run-me"]
@@ -828,29 +829,18 @@ check("4.2.5", answer)
 # - `print` for digits, `repr` for statistics, the last line of a cell for the display.
 # - `check_closeness` says how closely two results agree.
 #
-# **Where this lives.** The tensor is a class made of families:
+# **Where this lives.**
 #
-# | part | files |
+# | part | start reading here |
 # |---|---|
-# | the class | `burnbook/tensor/__init__.py`, `burnbook/tensor/tensor.py`, `burnbook/tensor/spec.py`, `burnbook/tensor/protocol.py`, `burnbook/kinds.py` |
-# | in and out | `burnbook/tensor/create.py`, `burnbook/tensor/data.py`, `burnbook/tensor/element.py`, `burnbook/tensor/convert.py`, `burnbook/tensor/precision.py`, `burnbook/tensor/shape.py`, `burnbook/tensor/distribution.py` |
-# | basic | `burnbook/tensor/basic.py`, `burnbook/tensor/arrange.py`, `burnbook/tensor/picking.py` |
-# | numeric | `burnbook/tensor/numeric.py`, `burnbook/tensor/sorting.py`, `burnbook/tensor/totals.py`, `burnbook/tensor/sampling.py` |
-# | Bool | `burnbook/tensor/masks.py` |
-# | functions | `burnbook/activation.py`, `burnbook/functional.py`, `burnbook/linalg.py`, `burnbook/signal.py`, `burnbook/grid.py` |
-# | seeing | `burnbook/display.py`, `burnbook/closeness.py`, `burnbook/closeness_layers.py`, `burnbook/text_table.py`, `burnbook/errors.py`, `burnbook/trail.py` |
-# | exploring | `widgets/burnbook_widgets/view.py`, `widgets/burnbook_widgets/saving.py`, `widgets/burnbook_widgets/tensor/__init__.py`, `widgets/burnbook_widgets/tensor/tensor_view.py`, `widgets/burnbook_widgets/tensor/numbers.py`, `widgets/burnbook_widgets/tensor/panel.py`, `widgets/burnbook_widgets/tensor/still.py`, `widgets/burnbook_widgets/closeness.py` |
-#
-# Below it are the ops, plain array code, and what makes methods of them:
-#
-# | part | files |
-# |---|---|
-# | element by element | `burnbook/ops/__init__.py`, `burnbook/ops/elementwise.py`, `burnbook/ops/compare.py`, `burnbook/ops/whole.py`, `burnbook/ops/bits.py`, `burnbook/ops/trigonometry.py`, `burnbook/ops/curves.py`, `burnbook/ops/gauss.py` |
-# | many to few, and order | `burnbook/ops/reduce.py`, `burnbook/ops/scan.py`, `burnbook/ops/order.py`, `burnbook/ops/softmax.py` |
-# | moving and picking | `burnbook/ops/shape.py`, `burnbook/ops/index.py` |
-# | matrices, waves, chance | `burnbook/ops/linear.py`, `burnbook/ops/solve.py`, `burnbook/ops/spectrum.py`, `burnbook/ops/random.py` |
-# | images | `burnbook/ops/conv.py`, `burnbook/ops/conv_nd.py`, `burnbook/ops/conv_transpose.py`, `burnbook/ops/deform.py`, `burnbook/ops/patches.py`, `burnbook/ops/patches_nd.py`, `burnbook/ops/windows.py`, `burnbook/ops/unfold.py`, `burnbook/ops/pool.py`, `burnbook/ops/pool_nd.py`, `burnbook/ops/interpolate.py`, `burnbook/ops/taps.py` |
-# | from op to method | `burnbook/methods.py`, `burnbook/stubs.py`, `burnbook/table.py` |
+# | the class, `burnbook/tensor` | `burnbook/tensor/tensor.py`; each file beside it is one family of methods |
+# | data in and out | `burnbook/tensor/create.py`, `burnbook/tensor/data.py` |
+# | functions | `burnbook/tensor/activation.py`, `burnbook/tensor/linalg.py`, `burnbook/tensor/module.py` |
+# | printing and comparing | `burnbook/tensor/display.py`, `burnbook/tensor/closeness.py`, `burnbook/text/table.py` |
+# | the operations, `burnbook/ops` | `burnbook/ops/elementwise.py`, then `burnbook/ops/linear.py` |
+# | from op to method | `burnbook/tensor/methods.py`, `burnbook/reference/table.py`, `burnbook/reference/stubs.py` |
+# | dtypes, errors | `burnbook/core` |
+# | the views | `widgets/burnbook_widgets/tensor`, `widgets/burnbook_widgets/closeness.py`, `widgets/burnbook_widgets/view.py`, `widgets/burnbook_widgets/saving.py` |
 #
 # **The same in Burn**
 #

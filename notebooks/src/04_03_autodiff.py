@@ -17,7 +17,8 @@ import numpy as np
 
 import burnbook
 from burnbook import ops
-from burnbook.autodiff import Autodiff, BalancedCheckpointing
+from burnbook.backend.autodiff import BalancedCheckpointing
+from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.nn import LinearConfig
 from burnbook.optim import GradientsParams
@@ -548,14 +549,12 @@ check("4.3.5", answer)
 # - Nesting gives higher derivatives; hooks see the gradients of a backward pass.
 # - Checkpointing recomputes cheap steps, with the same result to the last bit.
 #
-# **Where this lives.** `burnbook/autodiff/__init__.py`; the decorator
-# `burnbook/autodiff/autodiff.py` with its tape `burnbook/autodiff/tape.py` and container
-# `burnbook/autodiff/gradients.py`; the backward pass `burnbook/autodiff/walk.py`; methods of tensors, `burnbook/tensor/track.py`; graph and
-# hooks, `burnbook/autodiff/graph.py`; `burnbook/autodiff/checkpointing.py`; second
-# derivatives, `burnbook/autodiff/space.py`; the picture of the graph,
-# `widgets/burnbook_widgets/autodiff/__init__.py`, `widgets/burnbook_widgets/autodiff/graph_view.py`, `widgets/burnbook_widgets/autodiff/parts.py`,
-# `widgets/burnbook_widgets/autodiff/layout.py`, `widgets/burnbook_widgets/autodiff/rules.py`, `widgets/burnbook_widgets/autodiff/still.py`; other devices, `burnbook/autodiff/transfer.py`;
-# errors, `burnbook/autodiff/trouble.py`.
+# **Where this lives.** Everything is in `burnbook/backend/autodiff`. Read
+# `burnbook/backend/autodiff/autodiff.py` first, the decorator; then its tape,
+# `burnbook/backend/autodiff/tape.py`, and the backward pass,
+# `burnbook/backend/autodiff/backward.py`. The methods of tensors are in
+# `burnbook/tensor/gradients.py`, the view of the graph in
+# `widgets/burnbook_widgets/autodiff`.
 #
 # **The same in Burn**
 #

@@ -15,10 +15,10 @@ import numpy as np
 
 import burnbook
 from burnbook import nn
-from burnbook.autodiff import Autodiff
+from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.data import DigitsDataset
-from burnbook.kinds import Int
+from burnbook.core.dtypes import Int
 from burnbook.module import (
     Content,
     DisplaySettings,
@@ -485,68 +485,16 @@ check("4.4.4", answer)
 # - `print` and `summary` show it, `check_module` tests it, LoRA adapts it.
 #
 # **Where this lives.**
-# Modules: `burnbook/module/__init__.py`, `burnbook/module/display.py`,
-# `burnbook/module/flops.py`, `burnbook/module/lora.py`, `burnbook/module/module.py`,
-# `burnbook/module/param.py`, `burnbook/module/records.py`,
-# `burnbook/module/reparameterization.py`, `burnbook/module/running.py`,
-# `burnbook/module/summaries.py`, `burnbook/module/tree.py`,
-# `burnbook/module/profiling.py`, `burnbook/module/visitor.py`. The interactive tree:
-# `widgets/burnbook_widgets/module/__init__.py`,
-# `widgets/burnbook_widgets/module/tree.py`, `widgets/burnbook_widgets/module/nodes.py`.
-# Views of convolution and attention: `widgets/burnbook_widgets/module/convolution.py`,
-# `widgets/burnbook_widgets/module/planes.py`, `widgets/burnbook_widgets/module/sums.py`,
-# `widgets/burnbook_widgets/module/attention.py`,
-# `widgets/burnbook_widgets/module/shares.py`.
 #
-# <details><summary>Layers and losses</summary>
-#
-# `burnbook/nn/__init__.py`, `burnbook/nn/activation/__init__.py`,
-# `burnbook/nn/activation/along.py`, `burnbook/nn/activation/choice.py`,
-# `burnbook/nn/activation/edges.py`, `burnbook/nn/activation/gated.py`,
-# `burnbook/nn/activation/plain.py`, `burnbook/nn/activation/slopes.py`,
-# `burnbook/nn/attention/__init__.py`, `burnbook/nn/attention/cross_attention.py`,
-# `burnbook/nn/attention/heads.py`, `burnbook/nn/attention/mask.py`,
-# `burnbook/nn/attention/mha.py`, `burnbook/nn/cache.py`, `burnbook/nn/check.py`,
-# `burnbook/nn/conv/__init__.py`, `burnbook/nn/conv/conv1d.py`,
-# `burnbook/nn/conv/conv2d.py`, `burnbook/nn/conv/conv3d.py`,
-# `burnbook/nn/conv/conv_transpose.py`, `burnbook/nn/conv/deform_conv2d.py`,
-# `burnbook/nn/conv/shared.py`, `burnbook/nn/distance.py`, `burnbook/nn/dropout.py`,
-# `burnbook/nn/embedding.py`, `burnbook/nn/identity.py`, `burnbook/nn/initializer.py`,
-# `burnbook/nn/interpolate.py`, `burnbook/nn/linear.py`, `burnbook/nn/loss/__init__.py`,
-# `burnbook/nn/loss/binary_cross_entropy.py`, `burnbook/nn/loss/checks.py`,
-# `burnbook/nn/loss/cosine_embedding.py`, `burnbook/nn/loss/cross_entropy.py`,
-# `burnbook/nn/loss/ctc.py`, `burnbook/nn/loss/gaussian_nll.py`,
-# `burnbook/nn/loss/gram_matrix.py`, `burnbook/nn/loss/hinge_embedding.py`,
-# `burnbook/nn/loss/huber.py`, `burnbook/nn/loss/kl_div.py`,
-# `burnbook/nn/loss/lp_loss.py`, `burnbook/nn/loss/margin_ranking.py`,
-# `burnbook/nn/loss/mse.py`, `burnbook/nn/loss/multi_margin.py`,
-# `burnbook/nn/loss/poisson_nll.py`, `burnbook/nn/loss/reduction.py`,
-# `burnbook/nn/loss/rnnt.py`, `burnbook/nn/loss/smooth_l1.py`,
-# `burnbook/nn/loss/soft_margin.py`, `burnbook/nn/loss/triplet_margin.py`,
-# `burnbook/nn/noise.py`, `burnbook/nn/norm/__init__.py`,
-# `burnbook/nn/norm/batch_norm.py`, `burnbook/nn/norm/group_norm.py`,
-# `burnbook/nn/norm/layer_norm.py`, `burnbook/nn/norm/local_response_norm.py`,
-# `burnbook/nn/norm/normalization.py`, `burnbook/nn/norm/rms_norm.py`,
-# `burnbook/nn/pixel_shuffle.py`, `burnbook/nn/pool/__init__.py`,
-# `burnbook/nn/pool/adaptive_avg_pool1d.py`, `burnbook/nn/pool/adaptive_avg_pool2d.py`,
-# `burnbook/nn/pool/adaptive_avg_pool3d.py`, `burnbook/nn/pool/avg_pool.py`,
-# `burnbook/nn/pool/max_pool.py`, `burnbook/nn/positional_encoding.py`,
-# `burnbook/nn/rnn/__init__.py`, `burnbook/nn/rnn/bi_lstm.py`,
-# `burnbook/nn/rnn/gate_controller.py`, `burnbook/nn/rnn/gru.py`,
-# `burnbook/nn/rnn/lstm.py`, `burnbook/nn/rnn/rnn.py`, `burnbook/nn/rnn/shared.py`,
-# `burnbook/nn/rope_encoding.py`, `burnbook/nn/settings.py`,
-# `burnbook/nn/transformer/__init__.py`, `burnbook/nn/transformer/decoder.py`,
-# `burnbook/nn/transformer/encoder.py`, `burnbook/nn/transformer/pwff.py`,
-# `burnbook/nn/transformer/shared.py`, `burnbook/nn/unfold.py`.
-# </details>
-#
-# <details><summary>Their ops</summary>
-#
-# `burnbook/attention.py`, `burnbook/ops/attention.py`, `burnbook/ops/batch_norm.py`,
-# `burnbook/ops/embedding.py`, `burnbook/ops/gru.py`, `burnbook/ops/norm.py`,
-# `burnbook/ops/recurrent.py`, `burnbook/ops/rotary.py`,
-# `burnbook/ops/sequence_loss.py`.
-# </details>
+# - Modules: `burnbook/module`; read `burnbook/module/module.py` and
+#   `burnbook/module/param.py` first.
+# - Layers and losses: `burnbook/nn`, one file each; `burnbook/nn/linear.py` is the
+#   shortest, `burnbook/nn/check.py` tests any of them.
+# - Their ops: `burnbook/ops/attention.py`, `burnbook/ops/batch_norm.py`,
+#   `burnbook/ops/embedding.py`, `burnbook/ops/gru.py`, `burnbook/ops/lstm.py`,
+#   `burnbook/ops/norm.py`, `burnbook/ops/rotary.py`, `burnbook/ops/sequence_loss.py`,
+#   and `burnbook/tensor/attention.py`.
+# - The views: `widgets/burnbook_widgets/module`.
 #
 # **The same in Burn**
 #

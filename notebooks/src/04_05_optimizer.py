@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import burnbook
-from burnbook import nn, optim
-from burnbook.autodiff import Autodiff
+from burnbook import grad_clipping, nn, optim
+from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.module import Module, Param
 from burnbook.optim import GradientsParams, ParamGroup
@@ -224,15 +224,15 @@ print(np.asarray(found.place.val()).round(4))
 # %% tags=["run-me"]
 gradient = Tensor[1].from_floats([3.0, -4.0], Numpy())
 for config in (
-    optim.GradientClippingConfig.Value(3.5),
-    optim.GradientClippingConfig.Norm(1.0),
+    grad_clipping.GradientClippingConfig.Value(3.5),
+    grad_clipping.GradientClippingConfig.Norm(1.0),
 ):
     clipped = config.init().clip_gradient(gradient)
     print(config, np.asarray(clipped).round(4))
 
 # %% tags=["run-me"]
 config = optim.AdamConfig().with_weight_decay(optim.WeightDecayConfig(5e-5))
-clipping = optim.GradientClippingConfig.Norm(1.0)
+clipping = grad_clipping.GradientClippingConfig.Norm(1.0)
 print(config.with_grad_clipping(clipping).init())
 
 # %% [markdown]
@@ -377,7 +377,7 @@ check("4.5.2", answer)
 
 # %% tags=["solution"]
 momentum = optim.MomentumConfig(momentum=0.8, dampening=0.0, nesterov=True)
-clipping = optim.GradientClippingConfig.Value(1.0)
+clipping = grad_clipping.GradientClippingConfig.Value(1.0)
 answer = optim.SgdConfig().with_momentum(momentum)
 answer = answer.with_gradient_clipping(clipping)
 check("4.5.2", answer)
@@ -456,14 +456,11 @@ check("4.5.4", answer)
 # - Clipping is per parameter, before decay; groups have rules and rates of their own.
 # - Records hold the states by parameter id and resume to the last bit.
 #
-# **Where this lives.** `burnbook/optim/__init__.py`. Rules: `burnbook/optim/rule.py`,
-# `burnbook/optim/sgd.py`, `burnbook/optim/adagrad.py`, `burnbook/optim/rmsprop.py`,
-# `burnbook/optim/adam.py`, `burnbook/optim/adamw.py`, `burnbook/optim/adan.py`,
-# `burnbook/optim/muon.py`. L-BFGS: `burnbook/optim/lbfgs.py`,
-# `burnbook/optim/line_search.py`, `burnbook/optim/flat.py`. For a module:
-# `burnbook/optim/adaptor.py`, `burnbook/optim/state.py`, `burnbook/optim/groups.py`,
-# `burnbook/optim/clipping.py`, `burnbook/optim/grads.py`. Their ops:
-# `burnbook/ops/update.py`, `burnbook/ops/sweep.py`, `burnbook/ops/curvature.py`.
+# **Where this lives.** Optimizers are in `burnbook/optim`. Read
+# `burnbook/optim/rule.py` first, what a rule is; then `burnbook/optim/sgd.py` and
+# `burnbook/optim/adam.py`; `burnbook/optim/adaptor.py` applies a rule to a whole module.
+# Clipping is in `burnbook/grad_clipping`. The ops that take the steps:
+# `burnbook/ops/optimizer_steps.py`, `burnbook/ops/blocked.py`, `burnbook/ops/lbfgs.py`.
 #
 # **The same in Burn**
 #

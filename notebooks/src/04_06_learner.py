@@ -17,13 +17,14 @@ import numpy as np
 
 import burnbook
 from burnbook import nn, record
-from burnbook.autodiff import Autodiff
+from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.config import Config
 from burnbook.data import DataLoaderBuilder, DigitsDataset, PartialDataset
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.module import Module
-from burnbook.optim import AdamConfig, ConstantLr, SgdConfig
+from burnbook.optim import AdamConfig, SgdConfig
+from burnbook.lr_scheduler import ConstantLr
 from burnbook.train import (
     AccuracyMetric,
     Aggregate,
@@ -57,7 +58,7 @@ from burnbook.train import (
     sweep,
 )
 from burnbook.train.loop import Fit
-from burnbook.train.strategy import Save
+from burnbook.train.checkpoint_strategy import Save
 from burnbook_widgets import RunsBrowser
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Lines
@@ -773,50 +774,17 @@ check("4.6.4", answer)
 # - `.checkpoint()` resumes; with all 32 bits kept, as if there had been no interruption.
 # - `RunStore`, `find_learning_rate` and `sweep` work on many runs.
 #
-# **Where this lives.** All names are in `burnbook/train/__init__.py`. Building:
-# `burnbook/train/builder.py`, `burnbook/train/options.py`, `burnbook/train/demands.py`,
-# `burnbook/train/plan.py`, `burnbook/train/supervised.py`. Training:
-# `burnbook/train/learner.py`, `burnbook/train/loop.py`, `burnbook/train/parallel.py`,
-# `burnbook/train/paradigm.py`, `burnbook/train/interrupter.py`,
-# `burnbook/train/blame.py`, `burnbook/train/evaluator.py`. Measuring:
-# `burnbook/train/watch.py`, `burnbook/train/events.py`, `burnbook/train/history.py`,
-# `burnbook/train/logger.py`, `burnbook/train/life.py`, `burnbook/train/summary.py`.
-# Keeping: `burnbook/train/keep.py`, `burnbook/train/checkpoint.py`,
-# `burnbook/train/strategy.py`, `burnbook/train/early_stopping.py`,
-# `burnbook/train/folder.py`, `burnbook/record/bincode_state.py`.
+# **Where this lives.** Everything is in `burnbook/train`:
 #
-# Showing: `burnbook/train/renderer/__init__.py`, `burnbook/train/renderer/base.py`,
-# `burnbook/train/renderer/chooser.py`, `burnbook/train/renderer/plain.py`,
-# `burnbook/train/renderer/cli.py`, `burnbook/train/renderer/terminal.py`,
-# `burnbook/train/renderer/dashboard.py`, `burnbook/train/renderer/screen.py`,
-# `burnbook/train/renderer/canvas.py`; in a notebook
-# `widgets/burnbook_widgets/__init__.py`, `widgets/burnbook_widgets/page.py`,
-# `widgets/burnbook_widgets/training/__init__.py`,
-# `widgets/burnbook_widgets/training/dashboard.py`,
-# `widgets/burnbook_widgets/training/board.py`,
-# `widgets/burnbook_widgets/training/controls.py`,
-# `widgets/burnbook_widgets/training/chart.py`,
-# `widgets/burnbook_widgets/training/progress.py`,
-# `widgets/burnbook_widgets/training/norms.py`,
-# `widgets/burnbook_widgets/training/others.py`,
-# `widgets/burnbook_widgets/training/look.py`,
-# `widgets/burnbook_widgets/training/screen.py`,
-# `widgets/burnbook_widgets/training/ending.py`,
-# `widgets/burnbook_widgets/training/export.py`,
-# `widgets/burnbook_widgets/training/still.py`,
-# `widgets/burnbook_widgets/training/ruler.py`, `widgets/burnbook_widgets/drawing.py`;
-# with plotly `widgets/burnbook_widgets/training/plotly_renderer.py`.
-# The exercises:
-# `widgets/burnbook_widgets/chapters/learning.py`.
-#
-# Old runs: `burnbook/cli/runs.py`, `burnbook/train/runs/__init__.py`,
-# `burnbook/train/runs/store.py`, `burnbook/train/runs/run.py`,
-# `burnbook/train/runs/logs.py`, `burnbook/train/runs/diary.py`,
-# `burnbook/train/runs/comparison.py`, `burnbook/train/runs/show.py`,
-# `burnbook/train/runs/removal.py`, `widgets/burnbook_widgets/training/runs_browser.py`.
-# Many configs: `burnbook/train/sweep/__init__.py`,
-# `burnbook/train/sweep/sweep.py`, `burnbook/train/sweep/space.py`,
-# `burnbook/train/sweep/halving.py`, `burnbook/train/sweep/trial.py`.
+# - Building and training: `burnbook/train/builder.py`, then `burnbook/train/learner.py`
+#   and `burnbook/train/loop.py`.
+# - Checkpoints: `burnbook/train/checkpoint.py`, `burnbook/train/checkpoint_strategy.py`;
+#   their bytes in `burnbook/record/bincode_state.py`.
+# - Showing: `burnbook/train/renderer` in the terminal,
+#   `widgets/burnbook_widgets/training` in a notebook.
+# - Old runs: `burnbook/train/runs`, and `burnbook/cli/runs.py` for the command.
+# - Many configs: `burnbook/train/sweep`.
+# - The exercises: `widgets/burnbook_widgets/chapters/learning.py`.
 #
 # **The same in Burn**
 #

@@ -16,13 +16,14 @@ from pathlib import Path
 import numpy as np
 
 import burnbook
-from burnbook import nn, optim
-from burnbook.autodiff import Autodiff
+from burnbook import lr_scheduler, nn, optim
+from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.data import DataLoaderBuilder, DigitsDataset
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
-from burnbook.optim import GradientsParams, LrSchedulerConfig, ParamGroup
+from burnbook.optim import GradientsParams, ParamGroup
+from burnbook.lr_scheduler import LrSchedulerConfig
 from burnbook.tensor import Tensor
 from burnbook.train import LearnerBuilder, LearningRateMetric
 from burnbook_widgets import SchedulePlot
@@ -38,7 +39,7 @@ burnbook.seed(0)
 # learning rate to use now.
 
 # %% tags=["run-me"]
-schedule = optim.LinearLrSchedulerConfig(0.9, 0.5, 4).init()
+schedule = lr_scheduler.LinearLrSchedulerConfig(0.9, 0.5, 4).init()
 [round(schedule.step(), 4) for _ in range(6)]
 
 # %% [markdown]
@@ -64,7 +65,9 @@ def rates(scheduler, count):
     return np.array([scheduler.step() for _ in range(count)])
 
 
-config = optim.CosineAnnealingLrSchedulerConfig(0.8, 50).with_min_lr(0.1)
+config = lr_scheduler.CosineAnnealingLrSchedulerConfig(0.8, 50).with_min_lr(
+    0.1
+)
 same(by_hand, rates(config.init(), 51))
 
 # %% [markdown]
@@ -73,8 +76,8 @@ same(by_hand, rates(config.init(), 51))
 # After its `n + 1` rates the cosine starts again at the full rate, as in Burn 0.15.
 
 # %% tags=["widget"]
-linear = optim.LinearLrSchedulerConfig(0.8, 0.1, 50)
-exponential = optim.ExponentialLrSchedulerConfig(0.8, 0.96)
+linear = lr_scheduler.LinearLrSchedulerConfig(0.8, 0.1, 50)
+exponential = lr_scheduler.ExponentialLrSchedulerConfig(0.8, 0.96)
 down = {"linear": linear, "cosine": config, "exponential": exponential}
 Lines({name: rates(c.init(), 100) for name, c in down.items()}, "Decay")
 
@@ -89,8 +92,8 @@ Lines({name: rates(c.init(), 100) for name, c in down.items()}, "Decay")
 # | `NoamLrSchedulerConfig(init)` | up in a straight line, then down with 1/√i |
 
 # %% tags=["run-me"]
-halving = optim.ExponentialLrSchedulerConfig(0.8, 0.5)
-stairs = optim.StepLrSchedulerConfig(0.8, 2).with_gamma(0.5)
+halving = lr_scheduler.ExponentialLrSchedulerConfig(0.8, 0.5)
+stairs = lr_scheduler.StepLrSchedulerConfig(0.8, 2).with_gamma(0.5)
 for config in (halving, stairs):
     print(rates(config.init(), 6).round(4))
 
@@ -100,13 +103,13 @@ for config in (halving, stairs):
 # Its rate is scaled by the size of the model, and highest at the end of the warm-up.
 
 # %% tags=["run-me"]
-config = optim.NoamLrSchedulerConfig(1.0).with_model_size(64)
+config = lr_scheduler.NoamLrSchedulerConfig(1.0).with_model_size(64)
 noam = rates(config.with_warmup_steps(20).init(), 100)
 print(int(noam.argmax()) + 1, f"{noam.max():.4f}")
 same([64**-0.5 * 20**-0.5], [noam.max()])
 
 # %% tags=["run-me"]
-stairs = optim.StepLrSchedulerConfig(0.03, 25).with_gamma(0.5)
+stairs = lr_scheduler.StepLrSchedulerConfig(0.03, 25).with_gamma(0.5)
 Lines({"noam": noam, "stairs": rates(stairs.init(), 100)}, "Noam, and stairs")
 
 # %% [markdown]
@@ -124,7 +127,7 @@ batch = batcher.batch(items)
 
 
 def train(model, lr, steps):
-    schedule, adam = optim.as_scheduler(lr), optim.AdamConfig().init()
+    schedule, adam = lr_scheduler.as_scheduler(lr), optim.AdamConfig().init()
     for _ in range(steps):
         item = model.forward_classification(batch.images, batch.targets)
         grads = GradientsParams.from_grads(item.loss.backward(), model)
@@ -134,7 +137,7 @@ def train(model, lr, steps):
 
 # %% tags=["run-me"]
 model = ModelConfig(10, 32).with_dropout(0.0).init(device)
-down = optim.CosineAnnealingLrSchedulerConfig(0.01, 30)
+down = lr_scheduler.CosineAnnealingLrSchedulerConfig(0.01, 30)
 print("a number:   loss < 0.5", train(model, 0.01, 30) < 0.5)
 print("a schedule: loss < 0.5", train(model, down.init(), 30) < 0.5)
 
@@ -160,7 +163,7 @@ valid_loader = loader(DigitsDataset.test(), device.inner)
 batches = len(list(train_loader))
 
 # %% tags=["run-me"]
-one_epoch = optim.LinearLrSchedulerConfig(0.01, 0.001, batches - 1)
+one_epoch = lr_scheduler.LinearLrSchedulerConfig(0.01, 0.001, batches - 1)
 learner = (
     LearnerBuilder(artifacts)
     .metric_train_numeric(LearningRateMetric())
@@ -183,11 +186,11 @@ for epoch, mean in learner.result.history.epochs("Learning Rate", "train"):
 # averages them): here a warm-up times stairs.
 
 # %% tags=["run-me"]
-warm = optim.LinearLrSchedulerConfig(0.25, 1.0, 3)
-stairs = optim.StepLrSchedulerConfig(0.8, 3).with_gamma(0.5)
-both = optim.ComposedLrSchedulerConfig().linear(warm).step(stairs)
+warm = lr_scheduler.LinearLrSchedulerConfig(0.25, 1.0, 3)
+stairs = lr_scheduler.StepLrSchedulerConfig(0.8, 3).with_gamma(0.5)
+both = lr_scheduler.ComposedLrSchedulerConfig().linear(warm).step(stairs)
 print(rates(both.init(), 7).round(4))
-added = both.with_reduction(optim.SchedulerReduction.Sum)
+added = both.with_reduction(lr_scheduler.SchedulerReduction.Sum)
 print(rates(added.init(), 7).round(4))
 
 # %% [markdown]
@@ -197,10 +200,12 @@ print(rates(added.init(), 7).round(4))
 # Most large models are trained with a warm-up, then a cosine.
 
 # %% tags=["run-me"]
-up = LrSchedulerConfig.Linear(optim.LinearLrSchedulerConfig(0.02, 0.5, 20))
-cosine = optim.CosineAnnealingLrSchedulerConfig(0.5, 79)
+up = LrSchedulerConfig.Linear(
+    lr_scheduler.LinearLrSchedulerConfig(0.02, 0.5, 20)
+)
+cosine = lr_scheduler.CosineAnnealingLrSchedulerConfig(0.5, 79)
 parts = [up, LrSchedulerConfig.Cosine(cosine)]
-usual = optim.SequentialLrSchedulerConfig(parts, [20])
+usual = lr_scheduler.SequentialLrSchedulerConfig(parts, [20])
 Lines({"warm-up, cosine": rates(usual.init(), 100)}, "In sequence")
 
 # %% [markdown]
@@ -209,7 +214,9 @@ Lines({"warm-up, cosine": rates(usual.init(), 100)}, "In sequence")
 # rest of the run starts again, at the full rate. Both happen with a milestone of 10:
 
 # %% tags=["run-me"]
-early = rates(optim.SequentialLrSchedulerConfig(parts, [10]).init(), 100)
+early = rates(
+    lr_scheduler.SequentialLrSchedulerConfig(parts, [10]).init(), 100
+)
 print("at the milestone:", early[9:11].round(2))
 print("when the cosine has ended:", early[89:91].round(2))
 
@@ -235,7 +242,7 @@ plot
 
 # %% tags=["run-me"]
 biases = ParamGroup.from_predicate("bias")
-each = optim.ModuleLrScheduler(0.1).with_group(biases, halving.init())
+each = lr_scheduler.ModuleLrScheduler(0.1).with_group(biases, halving.init())
 layer = nn.LinearConfig(1, 1).with_initializer(nn.Initializer.Zeros)
 layer, sgd = layer.init(device), optim.SgdConfig().init()
 for _ in range(3):
@@ -300,7 +307,7 @@ print("loss < 0.5", train(model, Triangle(0.001, 0.01, 5), 30) < 0.5)
 # ## Look inside
 
 # %% tags=["peek"]
-peek(optim.NoamLrScheduler)
+peek(lr_scheduler.NoamLrScheduler)
 
 # %% [markdown]
 # ## Where it breaks
@@ -308,7 +315,7 @@ peek(optim.NoamLrScheduler)
 # This one would grow without bound. The config refuses it as soon as it is made.
 
 # %% tags=["raises-exception"]
-optim.ExponentialLrSchedulerConfig(0.1, 1.5)
+lr_scheduler.ExponentialLrSchedulerConfig(0.1, 1.5)
 
 # %% [markdown]
 # A config is not a scheduler yet:
@@ -353,7 +360,7 @@ answer = ...
 check("4.7.3", answer)
 
 # %% tags=["solution"]
-answer = optim.LinearLrSchedulerConfig(0.1, 0.4, 3)
+answer = lr_scheduler.LinearLrSchedulerConfig(0.1, 0.4, 3)
 check("4.7.3", answer)
 
 
@@ -415,12 +422,12 @@ check("4.7.4", answer)
 #   `ModuleLrScheduler` has one per group. Milestones and lengths must fit together.
 # - The record is the position on the curve; checkpoints keep it.
 #
-# **Where this lives.** `burnbook/optim/lr_scheduler.py`, the curves in
-# `burnbook/optim/schedules.py`, combinations in `burnbook/optim/composed.py`. The
-# learning rate finder is in `burnbook/train/lr_finder.py`;
-# [chapter 4.6](04_06_learner.ipynb) uses it. The plot:
-# `widgets/burnbook_widgets/schedule/__init__.py`, `widgets/burnbook_widgets/schedule/schedule_plot.py`,
-# `widgets/burnbook_widgets/schedule/curves.py`, `widgets/burnbook_widgets/schedule/fields.py`.
+# **Where this lives.** Everything is in `burnbook/lr_scheduler`. Read
+# `burnbook/lr_scheduler/base.py` first, then the curves in
+# `burnbook/lr_scheduler/schedules.py`. The learning rate finder is
+# `burnbook/train/lr_finder.py`; [chapter 4.6](04_06_learner.ipynb) uses it. The plot is
+# `widgets/burnbook_widgets/schedule`, its sliders
+# `widgets/burnbook_widgets/number_controls.py`.
 #
 # **The same in Burn**
 #

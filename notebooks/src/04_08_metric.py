@@ -19,8 +19,8 @@ from sklearn import metrics as sk
 
 import burnbook
 from burnbook import nn, optim, train
-from burnbook.activation import softmax
-from burnbook.autodiff import Autodiff
+from burnbook.tensor.activation import softmax
+from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.data import (
     DataLoaderBuilder,
@@ -771,24 +771,11 @@ check("4.8.4", answer)
 # - A metric of your own is a name, an input and `update`; a `NumericMetric` is plotted.
 # - Metrics are computed on the CPU with NumPy, or on `metric_device`.
 #
-# **Where this lives.** What a metric is: `burnbook/train/metric/__init__.py`,
-# `burnbook/train/metric/base.py`, `burnbook/train/metric/input.py`,
-# `burnbook/train/metric/reading.py`, `burnbook/train/numbers.py`. The book's list:
-# `burnbook/train/metric/accuracy.py`, `burnbook/train/metric/loss.py`,
-# `burnbook/train/metric/learning_rate.py`, `burnbook/train/metric/cpu.py`,
-# `burnbook/train/metric/gpu.py`. Classes: `burnbook/train/metric/classification.py`,
-# `burnbook/train/metric/confusion_stats.py`, `burnbook/train/metric/precision.py`,
-# `burnbook/train/metric/recall.py`, `burnbook/train/metric/fbetascore.py`,
-# `burnbook/train/metric/ranking.py`, `burnbook/train/metric/hamming.py`. Text:
-# `burnbook/train/metric/perplexity.py`, `burnbook/train/metric/error_rate.py`,
-# `burnbook/train/metric/bleu.py`, `burnbook/train/metric/rouge.py`,
-# `burnbook/train/metric/sequences.py`. Pictures:
-# `burnbook/train/metric/vision/__init__.py`, `burnbook/train/metric/vision/psnr.py`,
-# `burnbook/train/metric/vision/ssim.py`, `burnbook/train/metric/vision/ms_ssim.py`,
-# `burnbook/train/metric/vision/dice.py`, `burnbook/train/metric/vision/windows.py`.
-# Speed: `burnbook/train/metric/iteration_speed.py`. Curves and exercises:
-# `widgets/burnbook_widgets/training/curves.py`,
-# `widgets/burnbook_widgets/training/history.py`,
+# **Where this lives.** Each metric is a file in `burnbook/train/metric`, those for images
+# in `burnbook/train/metric/vision`. Read `burnbook/train/metric/base.py` first, then
+# `burnbook/train/metric/accuracy.py`. How numbers print: `burnbook/train/numbers.py`.
+# The curves are drawn by `widgets/burnbook_widgets/training/curves.py` and
+# `widgets/burnbook_widgets/training/history.py`; the exercises are in
 # `widgets/burnbook_widgets/chapters/measuring.py`.
 #
 # **The same in Burn**

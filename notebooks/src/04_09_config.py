@@ -22,11 +22,8 @@ from burnbook import nn
 from burnbook.backend import Numpy
 from burnbook.config import Config, ConfigEnum, holding, unit
 from burnbook.module import Module
-from burnbook.optim import (
-    AdamConfig,
-    GradientClippingConfig,
-    WeightDecayConfig,
-)
+from burnbook.optim import AdamConfig, WeightDecayConfig
+from burnbook.grad_clipping import GradientClippingConfig
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Bars
 
@@ -412,10 +409,9 @@ check("4.9.4", answer)
 # - `save` and `load` use Burn's JSON; enums are names, or names with values.
 # - Everything that does not fit is reported together, before anything runs.
 #
-# **Where this lives.** `burnbook/config/__init__.py`: the class in
-# `burnbook/config/config.py`, choices in `burnbook/config/choice.py`, what fits a type in
-# `burnbook/config/fields.py`, the JSON in `burnbook/config/text.py`. The exercises of
-# chapters 4.9 to 4.11 and 6: `widgets/burnbook_widgets/chapters/keeping.py`.
+# **Where this lives.** Everything is in `burnbook/config`. Read
+# `burnbook/config/config.py` first, then `burnbook/config/choice.py`. The exercises of
+# chapters 4.9 to 4.11 and 6 are in `widgets/burnbook_widgets/chapters/records.py`.
 #
 # **The same in Burn**
 #

@@ -21,7 +21,7 @@ import numpy as np
 
 import burnbook
 from burnbook import nn, optim, record
-from burnbook.autodiff import Autodiff
+from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.cli import main as burnbook_command
 from burnbook.examples.guide.model import ModelConfig
@@ -464,15 +464,10 @@ check("4.10.4", answer)
 # - Loading is all or nothing, or partial with a report.
 # - Choose gzip to notice damage, bincode to be small, names to last.
 #
-# **Where this lives.** Recorders: `burnbook/record/__init__.py`,
-# `burnbook/record/recorder.py`, `burnbook/record/settings.py`,
-# `burnbook/record/precision.py`. The tree and Burn's layout: `burnbook/record/tree.py`,
-# `burnbook/record/layout.py`, `burnbook/record/quantized.py`. Formats:
-# `burnbook/record/mpk.py`, `burnbook/record/json_text.py`, `burnbook/record/packing.py`,
-# `burnbook/record/bincode.py`, `burnbook/record/binary.py`, `burnbook/record/schema.py`,
-# `burnbook/record/flat.py`, `burnbook/record/burnpack.py`, `burnbook/record/safe.py`.
-# What a file is: `burnbook/record/inspection.py`, `burnbook/record/foreign.py`. Partial
-# loading: `burnbook/module/report.py`.
+# **Where this lives.** Everything is in `burnbook/record`. Read
+# `burnbook/record/recorder.py` first; then one format, `burnbook/record/mpk.py`, and the
+# layout that Burn gives a record, `burnbook/record/layout.py`. Partial loading:
+# `burnbook/module/report.py`.
 #
 # **The same in Burn**
 #

@@ -40,7 +40,7 @@ from burnbook.data import (
     random_split,
     read_idx,
 )
-from burnbook.kinds import Int
+from burnbook.core.dtypes import Int
 from burnbook.tensor import Tensor
 from burnbook_widgets import DatasetBrowser
 from burnbook_widgets.learn import check, peek, same
@@ -491,33 +491,10 @@ check("4.11.4", answer)
 # - Raw item → mapper → item → workers → batcher → batch.
 # - The order of batches does not depend on the number of workers.
 #
-# **Where this lives.** All of `burnbook/data`, and the browser:
-#
-# <details><summary>files</summary>
-#
-# `burnbook/data/__init__.py`, `burnbook/data/archive.py`, `burnbook/data/cache.py`,
-# `burnbook/data/catalog.py`, `burnbook/data/cifar.py`, `burnbook/data/database.py`, `burnbook/data/dataframe.py`,
-# `burnbook/data/dataset.py`, `burnbook/data/download.py`, `burnbook/data/fake.py`,
-# `burnbook/data/fashion_mnist.py`, `burnbook/data/fields.py`,
-# `burnbook/data/huggingface.py`, `burnbook/data/idx.py`, `burnbook/data/image.py`,
-# `burnbook/data/image_folder.py`, `burnbook/data/order.py`, `burnbook/data/packed.py`,
-# `burnbook/data/png.py`, `burnbook/data/rows.py`, `burnbook/data/selection.py`,
-# `burnbook/data/speech.py`, `burnbook/data/split.py`, `burnbook/data/sqlite.py`,
-# `burnbook/data/sqlite_storage.py`, `burnbook/data/strategy.py`,
-# `burnbook/data/tables.py`, `burnbook/data/text_folder.py`, `burnbook/data/texts.py`,
-# `burnbook/data/transfer.py`, `burnbook/data/transform.py`, `burnbook/data/wav.py`,
-# `burnbook/data/workers.py`.
-#
-# `widgets/burnbook_widgets/dataset/__init__.py`,
-# `widgets/burnbook_widgets/dataset/browser.py`,
-# `widgets/burnbook_widgets/dataset/controls.py`,
-# `widgets/burnbook_widgets/dataset/still.py`,
-# `widgets/burnbook_widgets/dataset/cards.py`,
-# `widgets/burnbook_widgets/dataset/items.py`,
-# `widgets/burnbook_widgets/dataset/labels.py`,
-# `widgets/burnbook_widgets/dataset/pixels.py`,
-# `widgets/burnbook_widgets/dataset/scores.py`.
-# </details>
+# **Where this lives.** Everything is in `burnbook/data`. Read
+# `burnbook/data/dataset/base.py` first, then `burnbook/data/dataset/transform`. Sources
+# from files and the network are in `burnbook/data/dataset/source`, file formats in
+# `burnbook/data/formats`. The browser is `widgets/burnbook_widgets/dataset`.
 #
 # **The same in Burn**
 #

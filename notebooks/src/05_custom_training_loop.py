@@ -519,7 +519,8 @@ check("5.4", answer)
 # - `from_module` and `from_params` split gradients among rates and optimizers.
 # - A learner type is a class with a model and an optimizer, and whatever else you need.
 #
-# **Where this lives.** In the chapters on the building blocks: the loop needs nothing new.
+# **Where this lives.** In the chapters on the building blocks: the loop needs
+# nothing new. What `GradientsParams` does is in `burnbook/optim/grads.py`.
 #
 # **The same in Burn**
 #

@@ -24,7 +24,7 @@ import numpy as np
 import burnbook
 from burnbook.data import DataLoaderBuilder, DigitsDataset
 from burnbook.examples.guide.data import MnistBatcher
-from burnbook.files import atomic_write
+from burnbook.core.files import atomic_write
 from burnbook.nn import Linear, LinearConfig
 from burnbook.nn.loss import CrossEntropyLossConfig
 from burnbook.optim import AdamConfig, GradientsParams
@@ -447,7 +447,7 @@ check("6.4", answer)
 # - Files are written completely or not at all.
 # - Without files, the bytes of a bincode record go into the program.
 #
-# **Where this lives.** Atomic writing: `burnbook/files.py`. From format to format:
+# **Where this lives.** Atomic writing: `burnbook/core/files.py`. From format to format:
 # `burnbook/record/conversion.py`. On the command line: `burnbook/cli/records.py`.
 #
 # **The same in Burn**

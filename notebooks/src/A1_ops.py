@@ -7,8 +7,8 @@
 # learn them in order, read [chapter 4.2](04_02_tensor.ipynb); here one looks them up.
 
 # %% tags=["setup"]
-from burnbook.appendix import find, operations
-from burnbook.table import rows
+from burnbook.reference.appendix import find, operations
+from burnbook.reference.table import rows
 
 # %% [markdown]
 # **How to read a line.**
@@ -103,10 +103,10 @@ operations("signal")
 operations("grid")
 
 # %% [markdown] tags=["summary"]
-# `python -m burnbook.methods --table` prints the same as plain text.
+# `python -m burnbook.reference.stubs --table` prints the same as plain text.
 #
-# **Where this lives.** `burnbook/appendix.py` draws the pages, `burnbook/composed.py`
-# knows the functions that are made of others; the table itself,
-# `table.py` beside them, belongs to [chapter 4.2](04_02_tensor.ipynb).
+# **Where this lives.** `burnbook/reference/appendix.py` writes the pages,
+# `burnbook/reference/composed.py` knows the functions that are made of others. The table
+# itself, `burnbook/reference/table.py`, belongs to [chapter 4.2](04_02_tensor.ipynb).
 #
 # This is the last page. Back to [1 · Overview](01_overview.ipynb)

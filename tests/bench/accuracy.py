@@ -1,4 +1,4 @@
-"""Basic workflow · Training. The guide's accuracy beside the same network in PyTorch.
+"""The guide's accuracy beside the same network in PyTorch.
 
     python -m tests.bench.accuracy --data digits --epochs 30 --seeds 3
     python -m tests.bench.accuracy --data mnist --epochs 3 --seeds 3 --torch
@@ -17,8 +17,7 @@ import time
 
 import numpy as np
 
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
+from burnbook.backend import Autodiff, Numpy
 from burnbook.examples.guide.data import choose_digits
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.examples.guide.training import TrainingConfig, train

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import burnbook.ops  # noqa: F401 - declares them
-from burnbook.op import OPS, Op, draw
+from burnbook.core.op import OPS, Op, draw
 from tests.bench.growth import SIZES, family_of, grow
 from tests.bench.rounds import ROOT
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.op import Op, indices, normal, positive, split_sample, unit
+from burnbook.core.op import Op, indices, normal, positive, split_sample, unit
 
 Grown = tuple[tuple[Any, ...], dict[str, Any]]
 SIZES = ((8, 8), (256, 256), (4096, 1024))

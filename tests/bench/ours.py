@@ -10,7 +10,7 @@ import burnbook  # noqa: F401, I001 - before NumPy
 import numpy as np
 
 from burnbook.data import DataLoaderBuilder, MapperDataset
-from burnbook.data.mnist import BytesToImage, LabeledImages
+from burnbook.data.dataset.vision.mnist import BytesToImage, LabeledImages
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Module

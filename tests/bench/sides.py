@@ -17,10 +17,10 @@ from typing import Any
 import burnbook.ops  # noqa: F401 - declares the ops
 import numpy as np
 
-from burnbook.autodiff import Autodiff
+from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.backend.compiled import warm_up
-from burnbook.op import OPS, Op
+from burnbook.core.op import OPS, Op
 from burnbook.tensor import Tensor, apply
 from tests.bench import counterparts
 from tests.bench.growth import grow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from burnbook.backend import Numpy
-from burnbook.op import OPS, draw
+from burnbook.core.op import OPS, draw
 from tests.bench.families import MOST, SLOW, Cell, reasons, rows
 from tests.bench.growth import SIZES, grow
 

@@ -125,7 +125,7 @@ seen = module.forward(Tensor.ones([2, 4], device)).square().mean()
 view = GraphView(seen, **{PAYLOADS[0]: module})
 """,
     "SchedulePlot": """
-from burnbook.optim import LinearLrSchedulerConfig
+from burnbook.lr_scheduler import LinearLrSchedulerConfig
 schedule = LinearLrSchedulerConfig(0.9, 0.1, 60)
 view = SchedulePlot({text: schedule for text in PAYLOADS[:5]})
 """,

@@ -68,7 +68,7 @@ GOES_ON = re.compile("training|validating")
 def slow(server):
     """What every notebook here starts from, as modules beside it."""
     (server.notebooks / "slow.py").write_text(SLOW)
-    tiny = (ROOT / "tests" / "tiny_training.py").read_text()
+    tiny = (ROOT / "tests" / "support" / "tiny_training.py").read_text()
     (server.notebooks / "tiny_training.py").write_text(tiny)
 
 

@@ -10,11 +10,11 @@ import pytest
 pytestmark = pytest.mark.browser
 
 PLOT = """
-from burnbook import optim
+from burnbook import lr_scheduler
 from burnbook_widgets import SchedulePlot
 
-linear = optim.LinearLrSchedulerConfig(0.8, 0.1, 50)
-cosine = optim.CosineAnnealingLrSchedulerConfig(0.8, 50).with_min_lr(0.1)
+linear = lr_scheduler.LinearLrSchedulerConfig(0.8, 0.1, 50)
+cosine = lr_scheduler.CosineAnnealingLrSchedulerConfig(0.8, 50).with_min_lr(0.1)
 plot = SchedulePlot([linear, cosine])
 plot
 """
@@ -66,7 +66,7 @@ def test_sliders_boxes_keys_and_the_pointer(open_book):
 
 OFF_STEP = """
 plot = SchedulePlot({
-    "exp": optim.ExponentialLrSchedulerConfig(3e-4, 0.9995),
+    "exp": lr_scheduler.ExponentialLrSchedulerConfig(3e-4, 0.9995),
     "a schedule whose name is much longer than the others": 1.23456e-5,
 }, steps=10_000)
 plot

@@ -24,7 +24,7 @@ large = TensorView(Tensor.from_data(waves[:, None] * waves))
 large
 """
 STATE = "print(view.dims, dict(view.index), view.colors, view.own_range, view.cell)"
-OPTIONS = "from burnbook.display import get_print_options\nget_print_options()"
+OPTIONS = "from burnbook.tensor.display import get_print_options\nget_print_options()"
 PIXELS = "document.querySelector('.bb-tensor-map canvas').toDataURL()"
 
 

@@ -8,8 +8,8 @@ import zipfile
 
 import pytest
 
-from burnbook.work import restore_work
-from tests.work_files import forged
+from burnbook.cli.workspace import restore_work
+from tests.support.work_files import forged
 
 pytestmark = pytest.mark.browser
 

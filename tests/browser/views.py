@@ -1,7 +1,7 @@
 """One small example of every view of burnbook_widgets, as a cell that shows it.
 
 A view's cell leaves it as `view` and may use what SETUP imports. Names that are shown
-by the cell of another one stand in SHOWN_BY; tests/test_widgets_views.py fails when a
+by the cell of another one stand in SHOWN_BY; tests/widgets/test_views.py fails when a
 public name is in neither.
 """
 
@@ -10,12 +10,12 @@ import tempfile
 import numpy as np
 import burnbook
 from burnbook import nn
-from burnbook.autodiff import Autodiff
+from burnbook.backend.autodiff import Autodiff
 from burnbook.backend import Numpy
 from burnbook.data import DataLoaderBuilder, DigitsDataset
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
-from burnbook.kinds import Int
+from burnbook.core.dtypes import Int
 from burnbook.optim import AdamConfig
 from burnbook.tensor import Tensor
 from burnbook.train import AccuracyMetric, LearnerBuilder, LossMetric
@@ -119,7 +119,8 @@ view.fold()
 view.unfold("model")
 """,
     "SchedulePlot": """
-from burnbook.optim import CosineAnnealingLrSchedulerConfig, LinearLrSchedulerConfig
+from burnbook.lr_scheduler import CosineAnnealingLrSchedulerConfig
+from burnbook.lr_scheduler import LinearLrSchedulerConfig
 cosine = CosineAnnealingLrSchedulerConfig(0.9, 40)
 view = SchedulePlot([cosine, LinearLrSchedulerConfig(0.9, 0.1, 60)])
 """,

@@ -1,4 +1,4 @@
-"""Building blocks · Record. Bincode, burnpack and safetensors that others wrote."""
+"""Bincode, burnpack and safetensors that others wrote."""
 
 import gzip
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from burnbook import activation, nn
+from burnbook import nn
 from burnbook.backend.numpy import Numpy
 from burnbook.module import Module
 from burnbook.module.records import ModuleRecord
@@ -22,7 +22,7 @@ from burnbook.record import (
     SafetensorsRecorder,
     describe,
 )
-from burnbook.tensor import Tensor
+from burnbook.tensor import Tensor, activation
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 BURN = SHARED / "golden" / "burn"

@@ -1,4 +1,4 @@
-"""Building blocks · Record. Files that Rust's Burn wrote: read, used, written back."""
+"""Files that Rust's Burn wrote: read, used, written back."""
 
 import gzip
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. A run that Burn began goes on through our Learner."""
+"""A run that Burn began goes on through our Learner."""
 
 import gzip
 import shutil

@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from burnbook import errors
+from burnbook.core import errors
 
 HERE = Path(__file__).parent
 GRADES = ("A", "B", "C", "D", "works")

@@ -1,11 +1,11 @@
-"""Building blocks · Autodiff. Gradients and second gradients against PyTorch."""
+"""Gradients and second gradients against PyTorch."""
 
 import numpy as np
 import pytest
 
 from burnbook import nn
-from burnbook.autodiff import Autodiff, BalancedCheckpointing, NoCheckpointing
-from burnbook.backend import Numpy
+from burnbook.backend import Autodiff, Numpy
+from burnbook.backend.autodiff import BalancedCheckpointing, NoCheckpointing
 from burnbook.module import Param
 from burnbook.tensor import Tensor, apply
 

@@ -5,12 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
-from burnbook.ops.conv_nd import conv
-from burnbook.ops.conv_transpose import conv_transpose
+from burnbook.backend import Autodiff, Numpy
+from burnbook.ops.conv.conv import conv
+from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.ops.interpolate import interpolate
-from burnbook.ops.pool_nd import (
+from burnbook.ops.pool.pool import (
     adaptive_avg_pool,
     avg_pool,
     max_pool,

@@ -5,12 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
-from burnbook.ops.conv import conv2d
-from burnbook.ops.pool import adaptive_avg_pool2d, avg_pool2d, max_pool2d
+from burnbook.backend import Autodiff, Numpy
+from burnbook.ops.conv.conv2d import conv2d
+from burnbook.ops.optimizer_steps import adam_step
+from burnbook.ops.pool.pool2d import adaptive_avg_pool2d, avg_pool2d, max_pool2d
 from burnbook.ops.softmax import cross_entropy
-from burnbook.ops.update import adam_step
 from burnbook.tensor import Tensor, apply
 
 torch = pytest.importorskip("torch", reason="PyTorch is the other opinion here")

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
+from burnbook.backend import Autodiff, Numpy
 from burnbook.nn.loss import (
     BinaryCrossEntropyLossConfig,
     CosineEmbeddingLossConfig,

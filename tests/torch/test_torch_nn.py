@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from burnbook import nn
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
+from burnbook.backend import Autodiff, Numpy
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.nn import PaddingConfig2d
 from burnbook.tensor import Tensor

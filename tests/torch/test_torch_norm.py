@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from burnbook import nn
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
+from burnbook.backend import Autodiff, Numpy
 from burnbook.tensor import Tensor
 from tests.torch.closeness import close
 

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. Every function of the table against PyTorch.
+"""Every function of the table against PyTorch.
 
 One row for each function that PyTorch has: the same values, and the same gradient, on
 ordinary numbers; then special values, empty tensors, sizes of 1 and turned memory.
@@ -7,10 +7,8 @@ ordinary numbers; then special values, empty tensors, sizes of 1 and turned memo
 import numpy as np
 import pytest
 
-from burnbook import activation, grid, linalg, signal
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
-from burnbook.tensor import Int, Tensor
+from burnbook.backend import Autodiff, Numpy
+from burnbook.tensor import Int, Tensor, activation, grid, linalg, signal
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle here")
 F = torch.nn.functional

@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
+from burnbook.backend import Autodiff, Numpy
+from burnbook.grad_clipping import GradientClippingConfig
+from burnbook.lr_scheduler import (
+    CosineAnnealingLrSchedulerConfig,
+    ExponentialLrSchedulerConfig,
+    LinearLrSchedulerConfig,
+    StepLrSchedulerConfig,
+)
 from burnbook.module import Module, Param
 from burnbook.optim import (
     LBFGS,
@@ -12,18 +18,13 @@ from burnbook.optim import (
     AdamConfig,
     AdamWConfig,
     AdjustLrFn,
-    CosineAnnealingLrSchedulerConfig,
-    ExponentialLrSchedulerConfig,
-    GradientClippingConfig,
     GradientsParams,
     LBFGSConfig,
-    LinearLrSchedulerConfig,
     LineSearchFn,
     MomentumConfig,
     MuonConfig,
     RmsPropConfig,
     SgdConfig,
-    StepLrSchedulerConfig,
     WeightDecayConfig,
 )
 from burnbook.tensor import Tensor

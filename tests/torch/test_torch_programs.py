@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from burnbook import activation, functional
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
-from burnbook.tensor import Int, Tensor
+from burnbook.backend import Autodiff, Numpy
+from burnbook.tensor import Int, Tensor, activation
+from burnbook.tensor import module as functional
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle here")
 F = torch.nn.functional

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from burnbook import nn
-from burnbook.attention import AttentionModuleOptions, attention
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
+from burnbook.backend import Autodiff, Numpy
 from burnbook.tensor import Tensor
+from burnbook.tensor.attention import AttentionModuleOptions, attention
 
 torch = pytest.importorskip("torch")
 

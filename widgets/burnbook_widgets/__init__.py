@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The moving pictures: what burnbook shows in a notebook.
+"""The moving pictures: what burnbook shows in a notebook.
 
 Each name is imported when it is first asked for, so a chapter loads only its own views.
 """
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from burnbook_widgets.playground.playground import Playground
     from burnbook_widgets.schedule.schedule_plot import SchedulePlot
     from burnbook_widgets.tensor.tensor_view import TensorView
-    from burnbook_widgets.training.boards import live
     from burnbook_widgets.training.chart import Chart
-    from burnbook_widgets.training.dashboard import Dashboard, NotebookRenderer
+    from burnbook_widgets.training.dashboard import Dashboard
     from burnbook_widgets.training.history import history_figure
+    from burnbook_widgets.training.notebook_renderer import NotebookRenderer
+    from burnbook_widgets.training.open_dashboards import live
     from burnbook_widgets.training.plotly_renderer import PlotlyRenderer
     from burnbook_widgets.training.runs_browser import RunsBrowser
 
@@ -32,14 +33,14 @@ _HOMES = {
     "DatasetBrowser": "dataset.browser",
     "GraphView": "autodiff.graph_view",
     "ModuleTree": "module.tree",
-    "NotebookRenderer": "training.dashboard",
+    "NotebookRenderer": "training.notebook_renderer",
     "Playground": "playground.playground",
     "PlotlyRenderer": "training.plotly_renderer",
     "RunsBrowser": "training.runs_browser",
     "SchedulePlot": "schedule.schedule_plot",
     "TensorView": "tensor.tensor_view",
     "history_figure": "training.history",
-    "live": "training.boards",
+    "live": "training.open_dashboards",
 }
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Overview. Turns chapter sources into executed notebooks, and says which are stale.
+"""Turns chapter sources into executed notebooks, and says which are stale.
 
 A chapter is written in `notebooks/src/NAME.py` (jupytext's percent format: plain text
 that diffs and reviews well) and committed executed as `notebooks/NAME.ipynb`; examples

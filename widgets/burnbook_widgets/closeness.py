@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. The closeness report to look into: ladder, worst, layers.
+"""The closeness report to look into: ladder, worst, layers.
 
     ClosenessView(check_closeness(a, b))
     ClosenessView(model, other, inputs)
@@ -19,7 +19,8 @@ import anywidget
 import ipywidgets
 import traitlets
 
-from burnbook.closeness import (
+from burnbook.core.errors import ConfigError
+from burnbook.tensor.closeness import (
     EPSILON,
     EPSILONS,
     ClosenessReport,
@@ -28,7 +29,6 @@ from burnbook.closeness import (
     Pair,
     check_closeness,
 )
-from burnbook.errors import ConfigError
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.view import View, figure, row, table
 

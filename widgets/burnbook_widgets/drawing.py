@@ -1,4 +1,4 @@
-"""Building blocks · Learner. A drawing: lines, marks and words that become SVG or PNG.
+"""A drawing: lines, marks and words that become SVG or PNG.
 
 One description, two renderings, so that the picture a notebook keeps looks the same
 wherever it is read. The SVG follows the theme of the page; the PNG, which cannot, uses

@@ -1,4 +1,4 @@
-"""Getting started. Three helpers of the chapters: `same`, `check` and `peek`.
+"""Three helpers of the chapters: `same`, `check` and `peek`.
 
 `same(a, b)` shows that two ways give one result, `check("2.1", answer)` looks at the
 answer of an exercise and hints, `peek(thing)` prints the real source of a thing. They
@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import BurnbookError
+from burnbook.core.errors import BurnbookError
 from burnbook_widgets.chapters.answers import as_array, count_different
 from burnbook_widgets.chapters.exercises import EXERCISES
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learning rate scheduler. Sliders and boxes that keep a number.
+"""Sliders and boxes that keep a number.
 
 Why: a FloatSlider of ipywidgets snaps its value to its step when it is displayed, and
 writes that back: 0.9995 becomes 1.0 by being looked at. Here the page never sends a

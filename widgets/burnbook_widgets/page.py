@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The page's side of a view: one script, one style sheet."""
+"""The page's side of a view: one script, one style sheet."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Basic workflow · Data. Small still pictures for chapters: images, bars, lines.
+"""Small still pictures for chapters: images, bars, lines.
 
 Each is made of plain arrays or tensors and shows itself as PNG (as SVG where its words
 are in Chinese). `repr` says in one line what it is; `words` say what is to be seen,
@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from burnbook_widgets.axes import Axes, log_ticks, ticks
 from burnbook_widgets.chapters.answers import as_array
 from burnbook_widgets.drawing import Area, Drawing, Line, Mark, Words, columns
-from burnbook_widgets.training.ruler import Axes, log_ticks, ticks
 
 BAR_HEIGHT = 16
 BAR_WIDTH = 300

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. What a saved page keeps of a live view: its still form.
+"""What a saved page keeps of a live view: its still form.
 
 A part of the Jupyter server. A view on the page needs its kernel; a page that is opened
 again has another one, or none, and JupyterLab would only say "model not found". So what

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. What the views to explore with have in common.
+"""What the views to explore with have in common.
 
 A view is ipywidgets around one panel of ours. It shows itself live, leaves its still
 form when it is closed, and tells a fault in its own panel instead of losing it.

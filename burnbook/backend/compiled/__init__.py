@@ -1,4 +1,4 @@
-"""Advanced · Performance. Compiled kernels, for the few ops where they were measured.
+"""Compiled kernels, for the few ops where they were measured.
 
 `Numpy()` starts with a stub for each op of `families.py`. The first value that is
 large enough decides, once for the process: when all kernels were compiled before (by
@@ -15,9 +15,9 @@ from importlib import import_module
 from math import prod
 from typing import Any, TextIO
 
-from burnbook.backend.compiled import store
 from burnbook.backend.compiled.families import FAMILIES
-from burnbook.op import Op
+from burnbook.backend.compiled.runtime import cache
+from burnbook.core.op import Op
 
 Kernel = Callable[..., Any]
 
@@ -32,7 +32,7 @@ def kernels_for(compiled: bool | None) -> dict[Any, Kernel]:
 
     None: use them where they are ready. True: compile them first. False: never.
     """
-    if compiled is False or not store.has_numba():
+    if compiled is False or not cache.has_numba():
         return {}
     if compiled:
         warm_up(sys.stderr)
@@ -53,16 +53,16 @@ def limits_for(kernels: dict[Any, Kernel]) -> dict[Any, int]:
 
 def warm_up(stream: TextIO | None = None) -> bool:
     """Compile every kernel, unless that was done before; False without numba."""
-    if not store.has_numba():
+    if not cache.has_numba():
         return False
-    _say(stream, store.notice())
-    if store.is_warm():
+    _say(stream, cache.notice())
+    if cache.is_warm():
         return True
     started = time.perf_counter()
     for number, family in enumerate(FAMILIES, 1):
         _say(stream, f"compiling kernels {number}/{len(FAMILIES)}: {family}\n")
         _load(family)
-    store.write_note()
+    cache.write_note()
     _say(stream, f"kernels compiled in {time.perf_counter() - started:.0f} s\n")
     return True
 
@@ -126,9 +126,9 @@ def _decide() -> bool:
     global _decided
     with _lock:
         if _decided is None:
-            _decided = store.is_warm()
+            _decided = cache.is_warm()
             if not _is_compared():
-                _say(sys.stderr, store.notice() + ("" if _decided else NOTICE))
+                _say(sys.stderr, cache.notice() + ("" if _decided else NOTICE))
     return _decided
 
 
@@ -140,10 +140,10 @@ def _is_compared() -> bool:
 
 def _load(family: str) -> dict[Any, Kernel]:
     """Import the file of a family; numba compiles what its cache does not have."""
-    with _lock, store.keeping_code():
-        import_module(f"{__name__}.awake")
+    with _lock, cache.keeping_code():
+        import_module(f"{__name__}.runtime.spin_wait")
         import_module(f"{__name__}.{family}")
-        registry = import_module(f"{__name__}.registry")
+        registry = import_module(f"{__name__}.runtime.registry")
     return registry.KERNELS
 
 

@@ -1,4 +1,4 @@
-"""Advanced · Performance. Functions of each element and their slopes, in one pass.
+"""Functions of each element and their slopes, in one pass.
 
 The tables say what happens to one number; a loop for each is compiled in one go.
 """
@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.copies import whole
-from burnbook.backend.compiled.float32 import (
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.loops import GRAIN, compile_loops, run_loop
+from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.vector_math import (
     BELL,
     ERF_RISE,
     HALF,
@@ -30,9 +31,8 @@ from burnbook.backend.compiled.float32 import (
     sign_of,
     softplus_of,
 )
-from burnbook.backend.compiled.loops import GRAIN, compile_loops, run_loop
-from burnbook.backend.compiled.registry import kernel, plain_f32
-from burnbook.ops.curves import (
+from burnbook.backend.compiled.shape import whole
+from burnbook.ops.activation import (
     elu,
     gelu,
     leaky_relu,
@@ -54,9 +54,9 @@ from burnbook.ops.elementwise import (
     sqrt,
     tanh,
 )
-from burnbook.ops.gauss import erf
+from burnbook.ops.erf import erf
+from burnbook.ops.rounding import square
 from burnbook.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, tan
-from burnbook.ops.whole import square
 
 Table = dict[Any, Callable[..., Any]]
 

@@ -1,4 +1,4 @@
-"""Advanced · Performance. Attention, some queries at a time, without leaving the cache.
+"""Attention, some queries at a time, without leaving the cache.
 
 The scores of a block of queries stay in the second cache: they become weights there and
 are used up. So the weights, the largest tensor of all, are never written to memory; the
@@ -11,13 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.jit import f32, kernel_code, part
-from burnbook.backend.compiled.lanes import exp_below, largest, raise_all
-from burnbook.backend.compiled.noise import draw
-from burnbook.backend.compiled.registry import F32, kernel
-from burnbook.backend.compiled.team import team
-from burnbook.backend.compiled.tiles import (
+from burnbook.backend.compiled.dropout import draw
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.gemm import (
     ROWS,
     WIDTH,
     lay_panels,
@@ -25,6 +21,10 @@ from burnbook.backend.compiled.tiles import (
     multiply,
     whole,
 )
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import F32, kernel
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.vector_rows import exp_below, largest, raise_all
 from burnbook.ops.attention import attention
 from burnbook.ops.random import Key, dropout_limits
 

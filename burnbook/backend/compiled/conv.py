@@ -1,7 +1,7 @@
-"""Advanced · Performance. Convolution, sample by sample, in the first cache.
+"""Convolution, sample by sample, in the first cache.
 
-The plan is that of burnbook/ops/patches.py without laying anything out: a plane of
-padded pixels is read at a shift for each tap of the kernel. Four output channels share
+The plan is that of ops/conv/im2col2d.py without laying anything out: a plane of padded
+pixels is read at a shift for each tap of the kernel. Four output channels share
 what was read, and three neighbouring taps share what was added up.
 """
 
@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.jit import f32, kernel_code, part
-from burnbook.backend.compiled.registry import kernel, plain_f32
-from burnbook.backend.compiled.shifts import (
+from burnbook.backend.compiled.conv_microkernel import (
     REACH,
     SUMS,
     copy_blocks,
     shifted_sums,
     whole_steps,
 )
-from burnbook.backend.compiled.team import team
-from burnbook.backend.compiled.vectors import SIDE, put, spread, take, total
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.simd import SIDE, put, spread, take, total
+from burnbook.backend.compiled.runtime.thread_pool import team
 from burnbook.backend.compiled.winograd import correlate_pairs
-from burnbook.ops.conv import conv2d
-from burnbook.ops.patches import Pair, output_size
+from burnbook.ops.conv.conv2d import conv2d
+from burnbook.ops.conv.im2col2d import Pair, output_size
 
 ENOUGH = 4  # input channels for which it pays to mix rows
 SHARES = 16  # into how many sums the gradient of the weights is split, always

@@ -1,4 +1,4 @@
-"""Advanced · Performance. Convolution over lines: pictures of one row.
+"""Convolution over lines: pictures of one row.
 
 A line is a picture that is one pixel high, so the kernels of pictures serve it. And a
 transposed convolution walks the way that a convolution's gradient takes.
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.compiled import conv as pictures
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.registry import kernel, plain_f32
-from burnbook.backend.compiled.team import team
-from burnbook.ops.conv_nd import conv
-from burnbook.ops.conv_transpose import conv_transpose
-from burnbook.ops.windows import Sizes
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.ops.conv.conv import conv
+from burnbook.ops.conv.conv_transpose import conv_transpose
+from burnbook.ops.conv.windows import Sizes
 
 
 def _high(x: Any) -> Any:

@@ -1,12 +1,12 @@
-"""Advanced · Performance. The gradient of an embedding: rows find their places."""
+"""The gradient of an embedding: rows find their places."""
 
 from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.jit import f32, kernel_code
-from burnbook.backend.compiled.registry import kernel, plain_f32
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code
+from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.thread_pool import team
 from burnbook.ops.embedding import embedding_weight
 
 GRAIN = 64  # columns: each member of the team takes some of every row

@@ -1,4 +1,4 @@
-"""Advanced · Performance. Which file has the kernels of which ops, and from which size.
+"""Which file has the kernels of which ops, and from which size.
 
 The list stands here and not in `__init__.py`, where its ops would hide the files of the
 same names: `from burnbook.backend.compiled import conv` must give the file.
@@ -7,47 +7,21 @@ same names: `from burnbook.backend.compiled import conv` must give the file.
 from collections.abc import Mapping
 from typing import Any
 
-from burnbook.backend.compiled.lists import ALONG_LINES
-from burnbook.backend.compiled.sizes import ELEMENTWISE
+from burnbook.backend.compiled.axis_families import ALONG_LINES
+from burnbook.backend.compiled.elementwise_families import ELEMENTWISE
 from burnbook.ops.attention import attention
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
-from burnbook.ops.conv import conv2d
-from burnbook.ops.conv_nd import conv
-from burnbook.ops.conv_transpose import conv_transpose
-from burnbook.ops.curvature import lbfgs_direction
+from burnbook.ops.conv.conv import conv
+from burnbook.ops.conv.conv2d import conv2d
+from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.ops.embedding import embedding_weight
 from burnbook.ops.gru import gru
 from burnbook.ops.interpolate import interpolate, interpolate_x
+from burnbook.ops.lbfgs import lbfgs_direction
 from burnbook.ops.linear import linear
+from burnbook.ops.lstm import lstm
 from burnbook.ops.norm import group_norm, layer_norm, rms_norm
-from burnbook.ops.pool import (
-    adaptive_avg_pool2d,
-    adaptive_avg_pool2d_x,
-    avg_pool2d,
-    avg_pool2d_x,
-    max_pool2d,
-    max_pool2d_x,
-)
-from burnbook.ops.pool_nd import (
-    adaptive_avg_pool,
-    adaptive_avg_pool_x,
-    avg_pool,
-    avg_pool_x,
-    max_pool,
-    max_pool_indices,
-    max_pool_x,
-)
-from burnbook.ops.random import dropout, normal
-from burnbook.ops.recurrent import lstm
-from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
-from burnbook.ops.softmax import (
-    cross_entropy,
-    cross_entropy_logits,
-    log_softmax,
-    softmax,
-)
-from burnbook.ops.solve import cofactor, det, inverse
-from burnbook.ops.update import (
+from burnbook.ops.optimizer_steps import (
     adagrad_step,
     adam_step,
     adan_step,
@@ -58,6 +32,32 @@ from burnbook.ops.update import (
     rmsprop_step,
     sgd_step,
 )
+from burnbook.ops.pool.pool import (
+    adaptive_avg_pool,
+    adaptive_avg_pool_x,
+    avg_pool,
+    avg_pool_x,
+    max_pool,
+    max_pool_indices,
+    max_pool_x,
+)
+from burnbook.ops.pool.pool2d import (
+    adaptive_avg_pool2d,
+    adaptive_avg_pool2d_x,
+    avg_pool2d,
+    avg_pool2d_x,
+    max_pool2d,
+    max_pool2d_x,
+)
+from burnbook.ops.random import dropout, normal
+from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
+from burnbook.ops.softmax import (
+    cross_entropy,
+    cross_entropy_logits,
+    log_softmax,
+    softmax,
+)
+from burnbook.ops.solve import cofactor, det, inverse
 
 # Ops that mix a few places, weighted.
 TAPS = (interpolate, interpolate_x, avg_pool, avg_pool_x, adaptive_avg_pool_x)
@@ -73,8 +73,8 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
         conv_transpose: 1024,
         conv_transpose.backward: 1024,
     },
-    "noise": {dropout: 4096},
-    "bell": {normal: 1024},
+    "dropout": {dropout: 4096},
+    "random": {normal: 1024},
     **ELEMENTWISE,
     "pool": {
         adaptive_avg_pool2d: 4096,
@@ -84,10 +84,10 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
     },
     "max_pool": {max_pool2d: 256, max_pool2d_x: 64},
     "max_pool_nd": {max_pool: 256, max_pool_indices: 256, max_pool_x: 64},
-    "taps": {**dict.fromkeys(TAPS, 256), adaptive_avg_pool: 1 << 18},
+    "interpolate": {**dict.fromkeys(TAPS, 256), adaptive_avg_pool: 1 << 18},
     "solve": {det: 256, inverse: 256, cofactor: 16, det.backward: (16, 1)},
     "loss": {cross_entropy: 64, cross_entropy_logits: 1},
-    "update": {
+    "optimizer_steps": {
         adagrad_step: 1,
         adam_step: 1,
         adan_step: 1,
@@ -98,9 +98,9 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
         rmsprop_step: 1,
         sgd_step: 1,
     },
-    "curvature": {lbfgs_direction: 4096},
+    "lbfgs": {lbfgs_direction: 4096},
     "recurrent": {gru: 64, gru.backward: 64, lstm: 64, lstm.backward: 64},
-    "rows": {linear: 256},
+    "linear": {linear: 256},
     **ALONG_LINES,
     "sequence_loss": {
         ctc_loss: 64,
@@ -116,7 +116,7 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
         rms_norm: 256,
         rms_norm.backward: 256,
     },
-    "channels": {
+    "batch_norm": {
         group_norm: 256,
         group_norm.backward: 256,
         batch_norm: 256,

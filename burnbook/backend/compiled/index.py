@@ -1,4 +1,4 @@
-"""Advanced · Performance. Picking elements by index, adding at indices, and masks.
+"""Picking elements by index, adding at indices, and masks.
 
 Each kernel checks its indices as it goes and says whether all were inside; if not, the
 plain code runs and raises the error. Elements are moved as whole numbers of their size,
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.copies import copied, fill, whole, zeros
-from burnbook.backend.compiled.jit import exact_code, exact_part
-from burnbook.backend.compiled.lines import I64, as_lines, blocks
-from burnbook.backend.compiled.registry import F32, kernel
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.runtime.axis_views import I64, as_lines, blocks
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import exact_code, exact_part
+from burnbook.backend.compiled.runtime.registry import F32, kernel
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.shape import copied, fill, whole, zeros
 from burnbook.ops.index import gather, hot_rows, scatter, select, select_assign
 
 WIDTH = 16  # neighbouring lines of a block: one cache line of every row

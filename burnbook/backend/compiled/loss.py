@@ -1,13 +1,13 @@
-"""Advanced · Performance. Cross-entropy and its gradient, row by row."""
+"""Cross-entropy and its gradient, row by row."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.jit import f32, kernel_code
-from burnbook.backend.compiled.lanes import largest, raise_all
-from burnbook.backend.compiled.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code
+from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.vector_rows import largest, raise_all
 from burnbook.backend.compiled.softmax import shift
 from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
 

@@ -1,4 +1,4 @@
-"""Advanced · Performance. Max pooling: every window is read once, where it lies.
+"""Max pooling: every window is read once, where it lies.
 
 The plain code goes over whole images once for each place of a window. Here a window
 remembers its winner while it is read; what comes out is equal, bit for bit, NaN too.
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.jit import exact_code, f32, inlined_part
-from burnbook.backend.compiled.registry import kernel, plain_f32
-from burnbook.backend.compiled.team import team
-from burnbook.ops.patches import Pair, Shape4, output_size
-from burnbook.ops.pool import max_pool2d, max_pool2d_x
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import exact_code, f32, inlined_part
+from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.ops.conv.im2col2d import Pair, Shape4, output_size
+from burnbook.ops.pool.pool2d import max_pool2d, max_pool2d_x
 
 GRAIN = 1 << 14  # elements
 I32 = np.dtype(np.int32)

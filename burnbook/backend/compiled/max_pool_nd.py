@@ -1,4 +1,4 @@
-"""Advanced · Performance. Max pooling over lines, images and volumes, sixteen at once.
+"""Max pooling over lines, images and volumes, sixteen at once.
 
 Every image is read as a volume. For sixteen windows side by side, a vector register
 holds the largest number of each so far, and another one where it stands. NaN wins over
@@ -12,20 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.copies import whole
-from burnbook.backend.compiled.jit import exact_code, exact_part, f32, inlined_part
-from burnbook.backend.compiled.picks import (
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import (
+    exact_code,
+    exact_part,
+    f32,
+    inlined_part,
+)
+from burnbook.backend.compiled.runtime.registry import kernel
+from burnbook.backend.compiled.runtime.simd import SIDE, put, spread, take
+from burnbook.backend.compiled.runtime.strided_loads import (
     put_places,
     take_even,
     take_every,
     where_larger,
 )
-from burnbook.backend.compiled.registry import kernel
-from burnbook.backend.compiled.team import team
-from burnbook.backend.compiled.vectors import SIDE, put, spread, take
-from burnbook.ops.pool_nd import max_pool, max_pool_indices, max_pool_x
-from burnbook.ops.windows import Shape, Sizes, Windows
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.shape import whole
+from burnbook.ops.conv.windows import Shape, Sizes, Windows
+from burnbook.ops.pool.pool import max_pool, max_pool_indices, max_pool_x
 
 GRAIN = 1 << 17  # numbers that the windows of a part read; less is done alone
 EXACT = 1 << 24  # places of an image: float32 counts so far without a gap

@@ -1,13 +1,13 @@
-"""Advanced · Performance. Normalization of rows: layer norm and RMS norm."""
+"""Normalization of rows: layer norm and RMS norm."""
 
 from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.jit import f32, kernel_code
-from burnbook.backend.compiled.registry import kernel
-from burnbook.backend.compiled.sums import (
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code
+from burnbook.backend.compiled.runtime.registry import kernel
+from burnbook.backend.compiled.runtime.row_sums import (
     grain,
     line,
     needed,
@@ -17,7 +17,7 @@ from burnbook.backend.compiled.sums import (
     sum_of,
     whole,
 )
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.runtime.thread_pool import team
 from burnbook.ops.norm import layer_norm, rms_norm
 
 SHARES = 16  # into how many sums the gradients of gamma and beta are split, always

@@ -1,16 +1,16 @@
-"""Advanced · Performance. Average pooling where the windows divide the image evenly."""
+"""Average pooling where the windows divide the image evenly."""
 
 from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.jit import f32, kernel_code, part
-from burnbook.backend.compiled.registry import kernel, plain_f32
-from burnbook.backend.compiled.team import team
-from burnbook.backend.compiled.vectors import SIDE, put, take
-from burnbook.ops.patches import Pair, Shape4
-from burnbook.ops.pool import (
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.simd import SIDE, put, take
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.ops.conv.im2col2d import Pair, Shape4
+from burnbook.ops.pool.pool2d import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
     avg_pool2d,

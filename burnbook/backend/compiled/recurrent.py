@@ -1,4 +1,4 @@
-"""Advanced · Performance. Whole sequences of lstm and gru, four at a time.
+"""Whole sequences of lstm and gru, four at a time.
 
 No sequence needs another one, so each thread carries its own from the first step to the
 last without waiting for anybody. Per step a thread reads the recurrent weight once from
@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.gates import (
+from burnbook.backend.compiled.recurrent_loops import (
     GROUP,
     add_product,
     product_turned,
     squash,
     tanhs,
 )
-from burnbook.backend.compiled.jit import f32, kernel_code, part
-from burnbook.backend.compiled.registry import F32, kernel, plain_f32
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import F32, kernel, plain_f32
+from burnbook.backend.compiled.runtime.thread_pool import team
 from burnbook.ops.gru import gru, gru_weights
-from burnbook.ops.recurrent import from_gates, lstm, rows_of
+from burnbook.ops.lstm import from_gates, lstm, rows_of
 
 LINE, ROWS, BLOCKS = "f4[::1], ", "f4[:,::1], ", "f4[:,:,::1], "
 ONE = f32(1)

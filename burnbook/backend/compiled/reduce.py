@@ -1,4 +1,4 @@
-"""Advanced · Performance. Sums, products and extremes along a dim, and their gradients.
+"""Sums, products and extremes along a dim, and their gradients.
 
 Lines that lie side by side are added in vector registers. A whole array is added in
 rows of one length, whatever the number of threads, so results stay the same.
@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.copies import whole, zeros
-from burnbook.backend.compiled.jit import (
+from burnbook.backend.compiled.runtime.axis_views import GRAIN, I64, as_lines, blocks
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import (
     exact_code,
     exact_part,
     f32,
     kernel_code,
     part,
 )
-from burnbook.backend.compiled.lines import GRAIN, I64, as_lines, blocks
-from burnbook.backend.compiled.registry import F32, kernel, plain_f32
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.runtime.registry import F32, kernel, plain_f32
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.shape import whole, zeros
 from burnbook.ops import reduce as ops
 from burnbook.ops.scan import prod, prod_dim
 

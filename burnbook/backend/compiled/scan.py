@@ -1,4 +1,4 @@
-"""Advanced · Performance. Running sums, products and extremes, and their gradients.
+"""Running sums, products and extremes, and their gradients.
 
 Each element of a line needs the one before it, so lines are worked on side by side:
 neighbouring ones in vector registers, or a few rows at a time.
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.copies import whole
-from burnbook.backend.compiled.jit import exact_code, exact_part, f32
-from burnbook.backend.compiled.lines import GRAIN, I64, as_lines, blocks
-from burnbook.backend.compiled.registry import kernel
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.runtime.axis_views import GRAIN, I64, as_lines, blocks
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import exact_code, exact_part, f32
+from burnbook.backend.compiled.runtime.registry import kernel
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.shape import whole
 from burnbook.ops.scan import cummax, cummin, cumprod, cumsum, linear_scan
 
 WIDTH = 256  # neighbouring lines of a block

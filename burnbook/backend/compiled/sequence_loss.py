@@ -1,4 +1,4 @@
-"""Advanced · Performance. CTC and RNN-T: the paths of each sequence in two sweeps.
+"""CTC and RNN-T: the paths of each sequence in two sweeps.
 
 A row of CTC has the blanks and the labels apart, so that its steps are plain loops, and
 log Σ exp is made of polynomials, so that they run in vector registers. What no path
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.gates import as_float, exponential
-from burnbook.backend.compiled.jit import f32, kernel_code, part
-from burnbook.backend.compiled.registry import kernel, plain_f32
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.recurrent_loops import as_float, exponential
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.thread_pool import team
 from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
 
 f64 = np.float64

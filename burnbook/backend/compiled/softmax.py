@@ -1,13 +1,13 @@
-"""Advanced · Performance. Softmax along the last dim, row by row in the first cache."""
+"""Softmax along the last dim, row by row in the first cache."""
 
 import math
 from typing import Any
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.jit import f32, kernel_code, part
-from burnbook.backend.compiled.lanes import exp_below, largest, raise_all
-from burnbook.backend.compiled.registry import kernel, plain_f32
-from burnbook.backend.compiled.team import team
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.vector_rows import exp_below, largest, raise_all
 from burnbook.ops.softmax import log_softmax, softmax
 
 GRAIN = 1 << 16  # elements of a part; less is done before a second thread wakes

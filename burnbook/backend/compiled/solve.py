@@ -1,4 +1,4 @@
-"""Advanced · Performance. Inverse and determinant, without LAPACK's price for each.
+"""Inverse and determinant, without LAPACK's price for each.
 
 NumPy takes one matrix after the other. Small ones are eliminated here, in float64 as
 there, by all threads. A large one becomes two triangles in float32, sixteen columns at
@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.copies import whole
-from burnbook.backend.compiled.jit import f32, kernel_code, part
-from burnbook.backend.compiled.registry import kernel
-from burnbook.backend.compiled.team import team
-from burnbook.backend.compiled.tiles import ROWS, WIDTH, make_tile
-from burnbook.backend.compiled.vectors import SIDE, put, spread, take
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.gemm import ROWS, WIDTH, make_tile
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import kernel
+from burnbook.backend.compiled.runtime.simd import SIDE, put, spread, take
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.shape import whole
 from burnbook.ops.solve import cofactor, det, inverse
 
 SMALL = 64  # rows of a small matrix

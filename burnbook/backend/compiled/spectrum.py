@@ -1,4 +1,4 @@
-"""Advanced · Performance. Fourier transforms of sixteen rows at a time.
+"""Fourier transforms of sixteen rows at a time.
 
 The rows are turned, so that sixteen numbers with one index lie side by side, and every
 step of the transform is the same for all of them. A step joins four transforms of a
@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.buffers import empty
-from burnbook.backend.compiled.copies import whole
-from burnbook.backend.compiled.jit import f32, kernel_code, part
-from burnbook.backend.compiled.registry import kernel
-from burnbook.backend.compiled.team import team
-from burnbook.backend.compiled.vectors import SIDE, put, spread, take, turn
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import kernel
+from burnbook.backend.compiled.runtime.simd import SIDE, put, spread, take, turn
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.shape import whole
 from burnbook.ops.spectrum import (
     fft_pairs,
     irfft_back,

@@ -1,4 +1,4 @@
-"""Advanced · Performance. Kernels three rows high, for two rows of output at once.
+"""Kernels three rows high, for two rows of output at once.
 
 Two sums of three products, over four rows of input that they share, take six
 multiplications; four are enough (Winograd; Lavin & Gray, "Fast Algorithms for
@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.jit import f32, part
-from burnbook.backend.compiled.shifts import (
+from burnbook.backend.compiled.conv_microkernel import (
     REACH,
     SUMS,
     copy_blocks,
     shifted_sums,
     whole_steps,
 )
-from burnbook.backend.compiled.vectors import SIDE, put, take
+from burnbook.backend.compiled.runtime.jit import f32, part
+from burnbook.backend.compiled.runtime.simd import SIDE, put, take
 
 
 @part

@@ -1,4 +1,4 @@
-"""Building blocks · Backend. The kernels of the GPU: short, and only where they win.
+"""The kernels of the GPU: short, and only where they win.
 
 A kernel takes the place of an op's plain code: it is called with the same values and
 attributes, and answers None when it does not fit, so that the plain code runs. What is
@@ -12,36 +12,36 @@ from functools import partial
 from typing import Any
 
 from burnbook.backend.cuda import (
+    activation,
     attention,
-    channels,
+    batch_norm,
     conv,
-    curves,
-    draw,
     embedding,
     gru,
+    lstm,
     norm,
+    optimizer_steps,
     pool,
-    recurrent,
+    random,
     softmax,
-    update,
 )
-from burnbook.backend.cuda.draw import draw_words
+from burnbook.backend.cuda.random import draw_words
 from burnbook.backend.cuda.source import KERNELS
 
 #: Importing a family adds its kernels to the list.
 FAMILIES = (
     attention,
-    channels,
+    batch_norm,
     conv,
-    curves,
-    draw,
+    activation,
+    random,
     embedding,
     gru,
     norm,
     pool,
-    recurrent,
+    lstm,
     softmax,
-    update,
+    optimizer_steps,
 )
 
 __all__ = ["FAMILIES", "KERNELS", "draw_words", "kernels"]

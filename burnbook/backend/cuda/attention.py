@@ -1,4 +1,4 @@
-"""Advanced · Performance. CuPy kernels for attention: one pass between two products.
+"""CuPy kernels for attention: one pass between two products.
 
 The products are cuBLAS's, for all heads at once. All that lies between them (scale,
 masks, softmax) is one kernel that writes the shares of a query over its scores; the
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.cuda.draw import draw_dropout
+from burnbook.backend.cuda.random import draw_dropout
 from burnbook.backend.cuda.source import (
     C_TYPES,
     NOTHING,

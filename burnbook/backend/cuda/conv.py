@@ -1,4 +1,4 @@
-"""Advanced · Performance. Convolution on the GPU: one product for the whole batch.
+"""Convolution on the GPU: one product for the whole batch.
 
 The plain code makes one small product for each image; here the patches of all images
 are laid out once, and one large product takes them.
@@ -7,8 +7,8 @@ are laid out once, and one large product takes them.
 from typing import Any
 
 from burnbook.backend.cuda.source import kernel
-from burnbook.ops.conv import conv2d, conv2d_weight, conv2d_x
-from burnbook.ops.patches import Pair, Plan, Shape4
+from burnbook.ops.conv.conv2d import conv2d, conv2d_weight, conv2d_x
+from burnbook.ops.conv.im2col2d import Pair, Plan, Shape4
 
 MOST_COLUMNS = 1 << 30  # bytes of patches laid out at once
 

@@ -1,4 +1,4 @@
-"""Advanced · Performance. A CuPy kernel for the gradient of embeddings.
+"""A CuPy kernel for the gradient of embeddings.
 
 Adding with atomics would be quick, but in another order each time. So the lookups are
 sorted by row (stably: equal rows keep their order), and a block of threads adds up what

@@ -1,4 +1,4 @@
-"""Advanced · Performance. CuPy kernels for gru: a product and a kernel per step.
+"""CuPy kernels for gru: a product and a kernel per step.
 
 Where the reset comes before the product, the new gate has to wait for a product of its
 own, and a step is two of each.
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.cuda.recurrent import (
+from burnbook.backend.cuda.lstm import (
     STEP,
     first_state,
     words_for,
@@ -16,7 +16,7 @@ from burnbook.backend.cuda.recurrent import (
 from burnbook.backend.cuda.source import each, kernel, product, served, whole
 from burnbook.ops.gru import gru, gru_weights
 from burnbook.ops.linear import linear
-from burnbook.ops.recurrent import earlier, order, rows_of
+from burnbook.ops.lstm import earlier, order, rows_of
 
 CODE = (
     STEP

@@ -1,4 +1,4 @@
-"""Advanced · Performance. CuPy kernels for norms of rows: layer norm and RMS norm.
+"""CuPy kernels for norms of rows: layer norm and RMS norm.
 
 A row is normalized by the warp (or block) that found its mean and variance; groups of
 channels are rows too, see channels.py. ∂γ and ∂β are sums over rows: threads side by

@@ -1,4 +1,4 @@
-"""Advanced · Performance. CuPy kernels for pooling: a thread for each number written.
+"""CuPy kernels for pooling: a thread for each number written.
 
 Forward, a thread looks at its window. Backward, a thread looks at the windows that hold
 its place, in the order in which the plain code adds them; nothing is added twice at a
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.cuda.source import C_TYPES, MOST, each, kernel, served
-from burnbook.ops.patches import Pair, Shape4
-from burnbook.ops.pool import (
+from burnbook.ops.conv.im2col2d import Pair, Shape4
+from burnbook.ops.pool.pool2d import (
     Windows,
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,

@@ -1,4 +1,4 @@
-"""Advanced · Performance. CuPy kernels for softmax along the last dim, and its losses.
+"""CuPy kernels for softmax along the last dim, and its losses.
 
 A warp (a block, where rows are long) goes over its row three times: for the largest,
 for the sum, for the result. The plain code needs six passes over the whole memory.

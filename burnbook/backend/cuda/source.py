@@ -1,4 +1,4 @@
-"""Advanced · Performance. What the GPU's kernels share: their list, sources, sizes.
+"""What the GPU's kernels share: their list, sources, sizes.
 
 A kernel takes what its op's forward code takes, with CuPy before it, and gives what
 that gives; it returns None for arrays that it does not serve, and then the plain code

@@ -1,4 +1,4 @@
-"""Overview. The guide: a network that learns to read digits.
+"""The guide: a network that learns to read digits.
 
 model.py       the network and its config
 data.py        from digits to batches

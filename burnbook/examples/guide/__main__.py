@@ -1,4 +1,4 @@
-"""Basic workflow · Backend. The whole guide: choose a backend, train, infer.
+"""The whole guide: choose a backend, train, infer.
 
 python -m burnbook.examples.guide
 """
@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from burnbook.autodiff import Autodiff
 from burnbook.backend import Numpy
+from burnbook.backend.autodiff import Autodiff
 from burnbook.examples.guide.data import choose_digits
 from burnbook.examples.guide.inference import infer
 from burnbook.examples.guide.model import ModelConfig

@@ -1,4 +1,4 @@
-"""Basic workflow · Data. From digits to batches of tensors."""
+"""From digits to batches of tensors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from burnbook.backend import Backend, Numpy
+from burnbook.core.dtypes import Float, Int
+from burnbook.core.errors import ConfigError
 from burnbook.data import (
     Batcher,
     Dataset,
@@ -16,8 +18,6 @@ from burnbook.data import (
     MnistItem,
     available_datasets,
 )
-from burnbook.errors import ConfigError
-from burnbook.kinds import Float, Int
 from burnbook.tensor import Tensor
 
 

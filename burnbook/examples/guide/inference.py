@@ -1,4 +1,4 @@
-"""Basic workflow · Inference. Load the trained network and ask it about one digit."""
+"""Load the trained network and ask it about one digit."""
 
 from __future__ import annotations
 

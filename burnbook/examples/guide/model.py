@@ -1,4 +1,4 @@
-"""Basic workflow · Model. The guide's network: two convolutions, two linear layers."""
+"""The guide's network: two convolutions, two linear layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Basic workflow · Training. The training config, and the learner that follows it."""
+"""The training config, and the learner that follows it."""
 
 from __future__ import annotations
 

@@ -1,37 +1,8 @@
-"""Building blocks · Module. Activations as layers: the bend between linear layers."""
+"""Activations as layers: the nonlinearity between linear layers."""
 
-from burnbook.nn.activation.along import LogSoftmax, QuietSoftmax, Softmax, Softmin
 from burnbook.nn.activation.choice import Activation, ActivationConfig
-from burnbook.nn.activation.edges import (
-    HardShrink,
-    HardShrinkConfig,
-    HardSigmoid,
-    HardSigmoidConfig,
-    Hardtanh,
-    HardtanhConfig,
-    Shrink,
-    ShrinkConfig,
-    Softplus,
-    SoftplusConfig,
-    SoftShrink,
-    SoftShrinkConfig,
-)
 from burnbook.nn.activation.gated import Glu, SwiGlu, SwiGluConfig
-from burnbook.nn.activation.plain import (
-    Gelu,
-    HardSwish,
-    LogSigmoid,
-    Mish,
-    Relu,
-    Relu6,
-    Selu,
-    Sigmoid,
-    SiLU,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-)
-from burnbook.nn.activation.slopes import (
+from burnbook.nn.activation.leaky import (
     Celu,
     CeluConfig,
     Elu,
@@ -47,6 +18,35 @@ from burnbook.nn.activation.slopes import (
     ThresholdedRelu,
     ThresholdedReluConfig,
 )
+from burnbook.nn.activation.piecewise import (
+    HardShrink,
+    HardShrinkConfig,
+    HardSigmoid,
+    HardSigmoidConfig,
+    Hardtanh,
+    HardtanhConfig,
+    Shrink,
+    ShrinkConfig,
+    Softplus,
+    SoftplusConfig,
+    SoftShrink,
+    SoftShrinkConfig,
+)
+from burnbook.nn.activation.pointwise import (
+    Gelu,
+    HardSwish,
+    LogSigmoid,
+    Mish,
+    Relu,
+    Relu6,
+    Selu,
+    Sigmoid,
+    SiLU,
+    Softsign,
+    Tanh,
+    Tanhshrink,
+)
+from burnbook.nn.activation.softmax import LogSoftmax, QuietSoftmax, Softmax, Softmin
 
 Prelu, PreluConfig = PRelu, PReluConfig  # as the book writes them
 Silu = Swish = SiLU

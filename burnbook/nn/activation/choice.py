@@ -1,39 +1,11 @@
-"""Building blocks · Module. Activation: one of the curves, as a config chooses."""
+"""Activation: one of the curves, as a config chooses."""
 
 from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.config import ConfigEnum, holding, unit
-from burnbook.nn.activation.edges import (
-    HardShrink,
-    HardShrinkConfig,
-    HardSigmoid,
-    HardSigmoidConfig,
-    Hardtanh,
-    HardtanhConfig,
-    Shrink,
-    ShrinkConfig,
-    Softplus,
-    SoftplusConfig,
-    SoftShrink,
-    SoftShrinkConfig,
-)
 from burnbook.nn.activation.gated import SwiGlu, SwiGluConfig
-from burnbook.nn.activation.plain import (
-    Gelu,
-    HardSwish,
-    LogSigmoid,
-    Mish,
-    Relu,
-    Relu6,
-    Selu,
-    Sigmoid,
-    SiLU,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-)
-from burnbook.nn.activation.slopes import (
+from burnbook.nn.activation.leaky import (
     Celu,
     CeluConfig,
     Elu,
@@ -48,6 +20,34 @@ from burnbook.nn.activation.slopes import (
     ThresholdConfig,
     ThresholdedRelu,
     ThresholdedReluConfig,
+)
+from burnbook.nn.activation.piecewise import (
+    HardShrink,
+    HardShrinkConfig,
+    HardSigmoid,
+    HardSigmoidConfig,
+    Hardtanh,
+    HardtanhConfig,
+    Shrink,
+    ShrinkConfig,
+    Softplus,
+    SoftplusConfig,
+    SoftShrink,
+    SoftShrinkConfig,
+)
+from burnbook.nn.activation.pointwise import (
+    Gelu,
+    HardSwish,
+    LogSigmoid,
+    Mish,
+    Relu,
+    Relu6,
+    Selu,
+    Sigmoid,
+    SiLU,
+    Softsign,
+    Tanh,
+    Tanhshrink,
 )
 from burnbook.nn.identity import Identity
 

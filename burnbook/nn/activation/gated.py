@@ -1,13 +1,12 @@
-"""Building blocks · Module. Activations in which numbers open a gate for others."""
+"""Activations in which numbers open a gate for others."""
 
-from burnbook import activation
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.linear import Linear, LinearConfig
-from burnbook.nn.settings import ONE_LINE, at_least
-from burnbook.tensor import Tensor
+from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.tensor import Tensor, activation
 
 
 class Glu(Module):
@@ -36,6 +35,12 @@ class Glu(Module):
 
 class SwiGluConfig(Config):
     """How to make a SwiGlu.
+
+    d_input: size of the last dim of the input, at least 1.
+    d_output: size of the last dim of the output, at least 1.
+    bias: whether both linear layers have a bias (default False).
+    initializer: how weights and biases are drawn (default KaimingUniform with gain
+        1/√3).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Attention: layers, their masks and their caches."""
+"""Attention: layers, their masks and their caches."""
 
 from burnbook.nn.attention.cross_attention import (
     CrossAttention,

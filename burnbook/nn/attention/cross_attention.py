@@ -1,4 +1,4 @@
-"""Building blocks · Module. CrossAttention: one sequence asks another of another width.
+"""CrossAttention: one sequence asks another of another width.
 
 Heads of queries may share heads of keys and values: that leaves less to compute and to
 keep (grouped queries; with one head of keys, multi-query attention).
@@ -8,7 +8,7 @@ import math
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.attention.heads import (
     check_sequences,
@@ -21,13 +21,25 @@ from burnbook.nn.cache import TensorCache
 from burnbook.nn.dropout import Dropout, DropoutConfig
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.linear import Linear, LinearConfig
-from burnbook.nn.settings import at_least
+from burnbook.nn.shared import at_least
 from burnbook.ops.attention import attention
 from burnbook.tensor import Tensor, apply
 
 
 class CrossAttentionConfig(Config):
-    """How to make a CrossAttention: both widths, both numbers of heads, their size."""
+    """How to make a CrossAttention: both widths, both numbers of heads, their size.
+
+    d_model: width of the queries and of the output, at least 1.
+    d_context: width of the context, from which keys and values are made, at least 1.
+    n_heads: how many heads of queries, at least 1.
+    n_heads_kv: how many heads of keys and values; it divides n_heads.
+    d_head: width of one head, at least 1.
+    dropout: with which probability attention weights are dropped in training, in [0, 1]
+        (default 0.1).
+    min_float: the score of masked positions (default -10000.0).
+    quiet_softmax: whether softmax has 1 more in its denominator, so that a head may
+        attend to nothing (default False).
+    """
 
     d_model: int
     d_context: int

@@ -1,7 +1,7 @@
-"""Building blocks · Module. What attention layers share: heads, masks, checks."""
+"""What attention layers share: heads, masks, checks."""
 
-from burnbook.errors import KindError, ShapeError
-from burnbook.kinds import Bool
+from burnbook.core.dtypes import Bool
+from burnbook.core.errors import KindError, ShapeError
 from burnbook.tensor import Tensor
 
 

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Masks: what attention must not look at. True hides."""
+"""Masks: what attention must not look at. True hides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.config import ConfigEnum, holding, unit
-from burnbook.errors import ConfigError, DataError
-from burnbook.kinds import Bool, Int
+from burnbook.core.dtypes import Bool, Int
+from burnbook.core.errors import ConfigError, DataError
 from burnbook.tensor import Tensor
 
 

@@ -1,4 +1,4 @@
-"""Building blocks · Module. MultiHeadAttention: several looks at a sequence at once.
+"""MultiHeadAttention: several looks at a sequence at once.
 
 Every position asks (query) what the others offer (key), and takes a mixture of what
 they say (value). Several heads ask different things, each in a few columns of its own.
@@ -8,10 +8,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from burnbook.activation import quiet_softmax, softmax
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.activation import Gelu
 from burnbook.nn.attention.heads import (
@@ -24,16 +23,29 @@ from burnbook.nn.cache import Compute, TensorCache
 from burnbook.nn.dropout import Dropout, DropoutConfig
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.linear import Linear, LinearConfig
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.ops.attention import attention
 from burnbook.ops.random import Key, dropout
 from burnbook.tensor import Tensor, apply
+from burnbook.tensor.activation import quiet_softmax, softmax
 
 
 class MultiHeadAttentionConfig(Config):
     """How to make a MultiHeadAttention: the width, and the number of heads.
 
-    min_float: the score of what is hidden. quiet_softmax: a head may look at nothing.
+    d_model: width of inputs and output, at least 1.
+    n_heads: how many heads, at least 1; each is d_model // n_heads wide.
+    dropout: with which probability attention weights are dropped in training, in [0, 1]
+        (default 0.1).
+    min_float: the score of masked positions (default -10000.0).
+    quiet_softmax: whether softmax has 1 more in its denominator, so that a head may
+        attend to nothing (default False).
+    initializer: how weights and biases are drawn (default KaimingUniform with gain
+        1/√3).
+    key_bias: whether the linear layer of the keys has a bias (default True).
+    value_bias: whether the linear layer of the values has a bias (default True).
+    query_bias: whether the linear layer of the queries has a bias (default True).
+    output_bias: whether the linear layer of the output has a bias (default True).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Convolutions."""
+"""Convolutions."""
 
 from burnbook.nn.conv.conv1d import Conv1d, Conv1dConfig
 from burnbook.nn.conv.conv2d import Conv2d, Conv2dConfig

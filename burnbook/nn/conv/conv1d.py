@@ -1,4 +1,4 @@
-"""Building blocks · Module. Conv1d: one small filter slides along a sound or a text."""
+"""Conv1d: one small filter slides along a sound or a text."""
 
 import math
 
@@ -7,13 +7,25 @@ from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.conv.shared import parameters, show, value
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.settings import ONE_LINE, PaddingConfig1d, at_least, divide_into
-from burnbook.ops.conv_nd import conv
+from burnbook.nn.shared import ONE_LINE, PaddingConfig1d, at_least, divide_into
+from burnbook.ops.conv.conv import conv
 from burnbook.tensor import Tensor, apply
 
 
 class Conv1dConfig(Config):
     """How to make a Conv1d layer: channels_in, channels_out, kernel_size.
+
+    channels_in: how many channels go in, at least 1.
+    channels_out: how many channels come out, at least 1.
+    kernel_size: size of the filter, at least 1.
+    stride: by how many places the filter moves, at least 1 (default 1).
+    dilation: distance between places that the filter reads, at least 1 (default 1).
+    groups: into how many groups the channels are split, each with filters of its own;
+        it divides both numbers of channels (default 1).
+    padding: how many zeros surround the input: Valid (none), Same or Explicit
+        (default Valid).
+    bias: whether a bias is added to every channel of the output (default True).
+    initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,16 +1,28 @@
-"""Building blocks · Module. Conv2d: one small filter slides over the whole image."""
+"""Conv2d: one small filter slides over the whole image."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.settings import ONE_LINE, PaddingConfig2d, Pair, at_least, divide_into
-from burnbook.ops.conv import conv2d
+from burnbook.nn.shared import ONE_LINE, PaddingConfig2d, Pair, at_least, divide_into
+from burnbook.ops.conv.conv2d import conv2d
 from burnbook.tensor import Tensor, apply
 
 
 class Conv2dConfig(Config):
     """How to make a Conv2d layer: channels [in, out], kernel_size [height, width].
+
+    channels: how many channels go in and come out, [in, out], each at least 1.
+    kernel_size: size of the filter [height, width], each at least 1.
+    stride: by how many places the filter moves, each at least 1 (default (1, 1)).
+    dilation: distance between places that the filter reads, each at least 1
+        (default (1, 1)).
+    groups: into how many groups the channels are split, each with filters of its own;
+        it divides both numbers of channels (default 1).
+    padding: how many zeros surround the input: Valid (none), Same or Explicit
+        (default Valid).
+    bias: whether a bias is added to every channel of the output (default True).
+    initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Conv3d: a filter slides through a film or a scan."""
+"""Conv3d: a filter slides through a film or a scan."""
 
 import math
 
@@ -7,7 +7,7 @@ from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.conv.shared import parameters, show, value
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.settings import (
+from burnbook.nn.shared import (
     ONE_LINE,
     PaddingConfig3d,
     Pair,
@@ -15,12 +15,24 @@ from burnbook.nn.settings import (
     at_least,
     divide_into,
 )
-from burnbook.ops.conv_nd import conv
+from burnbook.ops.conv.conv import conv
 from burnbook.tensor import Tensor, apply
 
 
 class Conv3dConfig(Config):
     """How to make a Conv3d layer: channels [in, out], kernel_size [d, h, w].
+
+    channels: how many channels go in and come out, [in, out], each at least 1.
+    kernel_size: size of the filter [depth, height, width], each at least 1.
+    stride: by how many places the filter moves, each at least 1 (default (1, 1, 1)).
+    dilation: distance between places that the filter reads, each at least 1
+        (default (1, 1, 1)).
+    groups: into how many groups the channels are split, each with filters of its own;
+        it divides both numbers of channels (default 1).
+    padding: how many zeros surround the input: Valid (none), Same or Explicit
+        (default Valid).
+    bias: whether a bias is added to every channel of the output (default True).
+    initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

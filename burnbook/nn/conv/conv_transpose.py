@@ -1,4 +1,4 @@
-"""Building blocks · Module. Transposed convolutions: filters spread over the output.
+"""Transposed convolutions: filters spread over the output.
 
 What a convolution of the same sizes shrinks, its transposed one lets grow again.
 """
@@ -12,8 +12,8 @@ from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.conv.shared import parameters, show, value
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.settings import ONE_LINE, Pair, Triple, at_least, divide_into
-from burnbook.ops.conv_transpose import conv_transpose
+from burnbook.nn.shared import ONE_LINE, Pair, Triple, at_least, divide_into
+from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.tensor import Tensor, apply
 
 FIELDS = (
@@ -28,7 +28,22 @@ FIELDS = (
 
 
 class ConvTranspose1dConfig(Config):
-    """How to make a ConvTranspose1d: channels [in, out], kernel_size."""
+    """How to make a ConvTranspose1d: channels [in, out], kernel_size.
+
+    channels: how many channels go in and come out, [in, out], each at least 1.
+    kernel_size: size of the filter, at least 1.
+    stride: by how many places the output moves for one of the input, at least 1
+        (default 1).
+    dilation: distance between places that the filter writes, at least 1 (default 1).
+    groups: into how many groups the channels are split, each with filters of its own;
+        it divides both numbers of channels (default 1).
+    padding: how many places are cut from both ends of the output, at least 0
+        (default 0).
+    padding_out: how many places are added at the end of the output, at least 0
+        (default 0).
+    bias: whether a bias is added to every channel of the output (default True).
+    initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
+    """
 
     channels: Pair
     kernel_size: int
@@ -100,7 +115,23 @@ class ConvTranspose1d(Module):
 
 
 class ConvTranspose2dConfig(Config):
-    """How to make a ConvTranspose2d: channels [in, out], kernel_size [h, w]."""
+    """How to make a ConvTranspose2d: channels [in, out], kernel_size [h, w].
+
+    channels: how many channels go in and come out, [in, out], each at least 1.
+    kernel_size: size of the filter [height, width], each at least 1.
+    stride: by how many places the output moves for one of the input, each at least 1
+        (default (1, 1)).
+    dilation: distance between places that the filter writes, each at least 1
+        (default (1, 1)).
+    groups: into how many groups the channels are split, each with filters of its own;
+        it divides both numbers of channels (default 1).
+    padding: how many places are cut from both ends of the output, each at least 0
+        (default (0, 0)).
+    padding_out: how many places are added at the end of the output, each at least 0
+        (default (0, 0)).
+    bias: whether a bias is added to every channel of the output (default True).
+    initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
+    """
 
     channels: Pair
     kernel_size: Pair
@@ -172,7 +203,23 @@ class ConvTranspose2d(Module):
 
 
 class ConvTranspose3dConfig(Config):
-    """How to make a ConvTranspose3d: channels [in, out], kernel_size [d, h, w]."""
+    """How to make a ConvTranspose3d: channels [in, out], kernel_size [d, h, w].
+
+    channels: how many channels go in and come out, [in, out], each at least 1.
+    kernel_size: size of the filter [depth, height, width], each at least 1.
+    stride: by how many places the output moves for one of the input, each at least 1
+        (default (1, 1, 1)).
+    dilation: distance between places that the filter writes, each at least 1
+        (default (1, 1, 1)).
+    groups: into how many groups the channels are split, each with filters of its own;
+        it divides both numbers of channels (default 1).
+    padding: how many places are cut from both ends of the output, each at least 0
+        (default (0, 0, 0)).
+    padding_out: how many places are added at the end of the output, each at least 0
+        (default (0, 0, 0)).
+    bias: whether a bias is added to every channel of the output (default True).
+    initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
+    """
 
     channels: Pair
     kernel_size: Triple

@@ -1,22 +1,33 @@
-"""Building blocks · Module. DeformConv2d: a filter whose taps wander."""
+"""DeformConv2d: a convolution whose sampling points have offsets."""
 
 import math
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.functional import DeformConvOptions, deform_conv2d
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.conv.shared import parameters, show, value
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.settings import ONE_LINE, PaddingConfig2d, Pair, at_least, divide_into
+from burnbook.nn.shared import ONE_LINE, PaddingConfig2d, Pair, at_least, divide_into
 from burnbook.tensor import Tensor
+from burnbook.tensor.module import DeformConvOptions, deform_conv2d
 
 
 class DeformConv2dConfig(Config):
     """How to make a DeformConv2d layer: channels [in, out], kernel_size [h, w].
 
-    weight_groups: channels that share no weights; offset_groups: those that share
-    offsets.
+    channels: how many channels go in and come out, [in, out], each at least 1.
+    kernel_size: size of the filter [height, width], each at least 1.
+    stride: by how many places the filter moves, each at least 1 (default (1, 1)).
+    dilation: distance between places that the filter reads, each at least 1
+        (default (1, 1)).
+    weight_groups: into how many groups the channels are split, each with filters of its
+        own; it divides both numbers of channels (default 1).
+    offset_groups: into how many groups the input channels are split, each with offsets
+        of its own; it divides channels[0] (default 1).
+    padding: how many zeros surround the input: Valid (none), Same or Explicit
+        (default Valid).
+    bias: whether a bias is added to every channel of the output (default True).
+    initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
     """
 
     channels: Pair

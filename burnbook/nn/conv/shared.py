@@ -1,4 +1,4 @@
-"""Building blocks · Module. What all convolution layers do alike."""
+"""What all convolution layers do alike."""
 
 from collections.abc import Sequence
 from typing import Any

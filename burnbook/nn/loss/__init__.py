@@ -1,4 +1,4 @@
-"""Building blocks · Module. Losses: how wrong an answer is, as one number."""
+"""Losses: how wrong an answer is, as one number."""
 
 from burnbook.nn.loss.binary_cross_entropy import (
     BinaryCrossEntropyLoss,

@@ -1,14 +1,14 @@
-"""Building blocks · Module. BinaryCrossEntropyLoss: how surprising a yes or no is."""
+"""BinaryCrossEntropyLoss: negative log-likelihood of binary labels."""
 
-from burnbook.activation import log_sigmoid
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError, DataError, ShapeError
-from burnbook.kinds import Int
+from burnbook.core.dtypes import Int
+from burnbook.core.errors import ConfigError, DataError, ShapeError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import extremes, fit_one_shape, one_of, rows
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
+from burnbook.tensor.activation import log_sigmoid
 
 LEAST_LOG = -100.0  # the logarithm of zero, for a loss that stays finite
 
@@ -16,9 +16,12 @@ LEAST_LOG = -100.0  # the logarithm of zero, for a loss that stays finite
 class BinaryCrossEntropyLossConfig(Config):
     """How to make a BinaryCrossEntropyLoss.
 
-    weights: how much each label counts; for inputs of rank 1, how much 0 and 1 count.
-    smoothing: how much of the certainty is shared among all labels. logits: True when
-    the input holds scores, on which the sigmoid is still to be taken.
+    weights: the weight of each label, for inputs of rank 1 of the classes 0 and 1, each
+        above 0; None, the default: all count alike.
+    smoothing: label smoothing, the share of each target's probability that is spread
+        evenly over all labels, in [0, 1]; None, the default: no smoothing.
+    logits: whether the input holds logits, to which the sigmoid is still applied,
+        instead of probabilities (default False).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -48,7 +51,7 @@ class BinaryCrossEntropyLossConfig(Config):
 
 
 class BinaryCrossEntropyLoss(Module):
-    """The mean surprise about yes and no: loss = −mean (y log p + (1 − y) log(1 − p)).
+    """Mean negative log-likelihood: loss = −mean (y log p + (1 − y) log(1 − p)).
 
     With smoothing a, y becomes y (1 − a) + a/c; c is the number of labels, or 2 for
     inputs of rank 1. With weights each element counts as its label says.

@@ -1,11 +1,17 @@
-"""Building blocks · Module. What the losses ask of their inputs, in one wording."""
+"""What the losses ask of their inputs, in one wording."""
 
 from typing import Any
 
 import numpy as np
 
-from burnbook.errors import BackendError, DataError, DimError, KindError, ShapeError
-from burnbook.kinds import Bool, Float, Int, Kind
+from burnbook.core.dtypes import Bool, Float, Int, Kind
+from burnbook.core.errors import (
+    BackendError,
+    DataError,
+    DimError,
+    KindError,
+    ShapeError,
+)
 from burnbook.tensor import Tensor
 
 
@@ -133,7 +139,7 @@ def _refuse_rows(where: str, given: dict[str, Tensor]) -> None:
         cure = f"{name}.argmax(1).squeeze_dim(1)"
     else:
         what = f"{name} are probabilities, not one class per row"
-        cure = f"burnbook.activation.cross_entropy_with_logits({scores}, {name})"
+        cure = f"burnbook.tensor.activation.cross_entropy_with_logits({scores}, {name})"
     raise KindError(where, what, rows(given), cure)
 
 

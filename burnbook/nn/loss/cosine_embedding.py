@@ -1,14 +1,14 @@
-"""Building blocks · Module. CosineEmbeddingLoss: alike vectors point the same way."""
+"""CosineEmbeddingLoss: alike vectors point the same way."""
 
 from burnbook.config import Config
-from burnbook.errors import ShapeError
-from burnbook.kinds import Int
-from burnbook.linalg import cosine_similarity
+from burnbook.core.dtypes import Int
+from burnbook.core.errors import ShapeError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import fit, rows, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
+from burnbook.tensor.linalg import cosine_similarity
 
 EPSILON = 1e-8  # the least product of lengths: the slope at a zero vector stays finite
 
@@ -16,7 +16,8 @@ EPSILON = 1e-8  # the least product of lengths: the slope at a zero vector stays
 class CosineEmbeddingLossConfig(Config):
     """How to make a CosineEmbeddingLoss.
 
-    margin: the cosine from which unlike vectors cost something.
+    margin: the cosine above which dissimilar pairs have a loss (default 0.0).
+    reduction: what becomes of the losses of a batch (default Mean).
 
     Example:
         >>> CosineEmbeddingLossConfig().with_margin(0.5).init()

@@ -1,25 +1,29 @@
-"""Building blocks · Module. CrossEntropyLoss: how surprised a classifier is."""
+"""CrossEntropyLoss: negative log-likelihood of the right class."""
 
 import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError, DimError, KindError, ShapeError
-from burnbook.methods import facts
+from burnbook.core.errors import ConfigError, DimError, KindError, ShapeError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import all_tensors, refuse_classes
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.ops.index import mask_fill
 from burnbook.ops.softmax import cross_entropy, softmax
 from burnbook.tensor import Tensor, apply
+from burnbook.tensor.methods import facts
 
 
 class CrossEntropyLossConfig(Config):
     """How to make a CrossEntropyLoss.
 
-    pad_tokens: targets that count as right whatever the scores. weights: how much each
-    class counts. smoothing: how much of the certainty is shared among all classes.
-    logits: False when the input holds probabilities.
+    pad_tokens: targets whose loss counts as 0, whatever the scores, at least one;
+        None, the default: there are none.
+    weights: the weight of each class, each above 0; None, the default: all count alike.
+    smoothing: label smoothing, the share of each target's probability that is spread
+        evenly over all classes, in [0, 1]; None, the default: no smoothing.
+    logits: whether the input holds logits, to which log softmax is still applied,
+        instead of probabilities (default True).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -57,12 +61,12 @@ class CrossEntropyLossConfig(Config):
 
 
 class CrossEntropyLoss(Module):
-    """The mean surprise about the right class: loss = −mean log softmax(x)ₜ.
+    """Mean negative log-likelihood of the right class: loss = −mean log softmax(x)ₜ.
 
-    With weights the mean is Σ wₜ · surprise / Σ wₜ. With smoothing a, the right class
-    counts 1 − a + a/c and each other one a/c. Rows whose target is a pad token add
-    nothing to the sum, but count in the mean, as in Burn; in a weighted mean they count
-    with the weight of their class, if they are one.
+    With weights the mean is −Σ wₜ log softmax(x)ₜ / Σ wₜ. With smoothing a, the right
+    class counts 1 − a + a/c and each other one a/c. Rows whose target is a pad token
+    add nothing to the sum, but count in the mean, as in Burn; in a weighted mean they
+    count with the weight of their class, if they are one.
 
     Errors: scores that come out of a softmax (with_logits(False) takes probabilities),
     targets that are no classes.

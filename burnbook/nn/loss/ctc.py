@@ -1,11 +1,11 @@
-"""Building blocks · Module. CTCLoss: labels for frames that nobody has aligned."""
+"""CTCLoss: labels for frames that nobody has aligned."""
 
 from burnbook.config import Config
-from burnbook.kinds import Int
+from burnbook.core.dtypes import Int
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit, lengths_of
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import at_least
+from burnbook.nn.shared import at_least
 from burnbook.ops.sequence_loss import ctc_loss
 from burnbook.tensor import Tensor, apply
 
@@ -13,8 +13,9 @@ from burnbook.tensor import Tensor, apply
 class CTCLossConfig(Config):
     """How to make a CTCLoss.
 
-    blank: the class that means "no label". zero_infinity: whether sequences too short
-    for their labels count as 0 in place of inf.
+    blank: the class that means "no label", at least 0 (default 0).
+    zero_infinity: whether sequences too short for their labels have the loss 0 instead
+        of inf (default False).
 
     Example:
         >>> CTCLossConfig().with_zero_infinity(True).init().blank

@@ -1,20 +1,21 @@
-"""Building blocks · Module. GaussianNLLLoss: how surprising a value is."""
+"""GaussianNLLLoss: negative log-likelihood of a value."""
 
 import math
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError, ShapeError
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import fit, fit_one_shape, not_below_zero, rows
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
 class GaussianNLLLossConfig(Config):
     """How to make a GaussianNLLLoss.
 
-    eps: the least variance. full: whether to add the constant log(2π)/2.
+    eps: the least variance, above 0 (default 1e-6).
+    full: whether to add the constant log(2π)/2 (default False).
 
     Example:
         >>> GaussianNLLLossConfig().with_eps(0.5).init()
@@ -36,7 +37,7 @@ class GaussianNLLLossConfig(Config):
 
 
 class GaussianNLLLoss(Module):
-    """The surprise about y for mean μ and variance v: mean (log v + (μ − y)²/v) / 2.
+    """Negative log-likelihood of y ~ N(μ, v): loss = mean (log v + (μ − y)²/v) / 2.
 
     Shapes: input [...], target [...], var [...] -> [1]
     Example:

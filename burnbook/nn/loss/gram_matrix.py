@@ -1,4 +1,4 @@
-"""Building blocks · Module. GramMatrixLoss: whether two images have the same style.
+"""GramMatrixLoss: whether two images have the same style.
 
 Which features of an image appear together, wherever they are, is its style. The
 features come from the first layers of a network that has learned to see: VGG19.
@@ -6,14 +6,14 @@ features come from the first layers of a network that has learned to see: VGG19.
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError, ShapeError
-from burnbook.functional import avg_pool2d, max_pool2d
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Module
 from burnbook.nn.conv import Conv2d, Conv2dConfig
 from burnbook.nn.loss.checks import fit_one_shape, rows
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import PaddingConfig2d
+from burnbook.nn.shared import PaddingConfig2d
 from burnbook.tensor import Tensor
+from burnbook.tensor.module import avg_pool2d, max_pool2d
 
 # Each block ends with a pool; its first layer is one that the loss looks at.
 BLOCKS = (
@@ -29,14 +29,15 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's colors
 class GramMatrixLossConfig(Config):
     """How to make a GramMatrixLoss.
 
-    layer_weights: how much each of the five layers counts. use_avg_pool: mean over
-    windows in place of the maximum, which makes smoother pictures.
+    layer_weights: the weight of each of the five layers, none below 0.
+    use_avg_pool: whether to pool by the mean instead of the maximum, which makes
+        smoother images (default False).
 
     Example:
         >>> GramMatrixLossConfig([1.0, 1.0, 1.0, 1.0])
         Traceback (most recent call last):
         ...
-        burnbook.errors.ConfigError: GramMatrixLossConfig: 4 layer_weights, not 5
+        burnbook.core.errors.ConfigError: GramMatrixLossConfig: 4 layer_weights, not 5
     """
 
     layer_weights: list[float]

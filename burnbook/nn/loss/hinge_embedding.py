@@ -1,15 +1,17 @@
-"""Building blocks · Module. HingeEmbeddingLoss: alike is near, unlike is far enough."""
+"""HingeEmbeddingLoss: similar pairs near, dissimilar ones a margin apart."""
 
 from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import fit_one_shape, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
 class HingeEmbeddingLossConfig(Config):
-    """How to make a HingeEmbeddingLoss: from which distance on unlike costs nothing.
+    """How to make a HingeEmbeddingLoss: the margin of dissimilar pairs.
+
+    margin: the distance from which on dissimilar pairs have no loss (default 1.0).
 
     Example:
         >>> HingeEmbeddingLossConfig().init()

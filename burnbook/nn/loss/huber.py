@@ -1,16 +1,18 @@
-"""Building blocks · Module. HuberLoss: squared near zero, straight far away."""
+"""HuberLoss: squared near zero, straight far away."""
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
 class HuberLossConfig(Config):
     """How to make a HuberLoss: up to which error it is squared.
+
+    delta: up to which error the loss is quadratic; beyond it is linear, at least 0.
 
     Example:
         >>> HuberLossConfig(0.5).init()

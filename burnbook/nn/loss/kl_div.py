@@ -1,4 +1,4 @@
-"""Building blocks · Module. KLDivLoss: how far one distribution is from another."""
+"""KLDivLoss: how far one distribution is from another."""
 
 import numpy as np
 
@@ -6,12 +6,15 @@ from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
 class KLDivLossConfig(Config):
     """How to make a KLDivLoss: whether the targets are logarithms.
+
+    log_target: whether targets are log-probabilities instead of probabilities
+        (default False).
 
     Example:
         >>> KLDivLossConfig().with_log_target(True).init()

@@ -1,9 +1,9 @@
-"""Building blocks · Module. LpLoss: errors to any power; 1 is absolute, 2 squared."""
+"""LpLoss: errors to any power; 1 is absolute, 2 squared."""
 
 from collections.abc import Sequence
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
@@ -12,6 +12,8 @@ from burnbook.tensor import Tensor
 
 class LpLossConfig(Config):
     """How to make an LpLoss: with which power p of the errors.
+
+    p: the power of the absolute errors, above 0.
 
     Example:
         >>> LpLossConfig(3.0).init().p, LpLossConfig.l1().p

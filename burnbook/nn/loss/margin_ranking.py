@@ -1,16 +1,18 @@
-"""Building blocks · Module. MarginRankingLoss: the better one gets the higher score."""
+"""MarginRankingLoss: the better one gets the higher score."""
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import fit_one_shape, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
 class MarginRankingLossConfig(Config):
     """How to make a MarginRankingLoss: by how much the better one must lead.
+
+    margin: by how much the better one must lead, at least 0 (default 0.0).
 
     Example:
         >>> MarginRankingLossConfig().with_margin(0.5).init()

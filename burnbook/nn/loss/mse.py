@@ -1,4 +1,4 @@
-"""Building blocks · Module. MseLoss: the mean of squared errors."""
+"""MseLoss: the mean of squared errors."""
 
 from typing import Self
 

@@ -1,16 +1,20 @@
-"""Building blocks · Module. MultiMarginLoss: the right class leads all others."""
+"""MultiMarginLoss: the right class leads all others."""
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import one_class_each
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
 class MultiMarginLossConfig(Config):
     """How to make a MultiMarginLoss: by how much to lead, and the power of what lacks.
+
+    margin: by how much the score of the right class must lead, at least 0
+        (default 1.0).
+    p: the power of what is missing from the margin, 1 or 2 (default 1).
 
     Example:
         >>> MultiMarginLossConfig().with_p(2).init()

@@ -1,21 +1,23 @@
-"""Building blocks · Module. PoissonNllLoss: how surprising a count is for a rate."""
+"""PoissonNllLoss: negative log-likelihood of a count for a rate."""
 
 import math
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import fit_one_shape, not_below_zero
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
 class PoissonNllLossConfig(Config):
     """How to make a PoissonNllLoss.
 
-    log_input: whether the predictions are logarithms of the rates. full: whether to add
-    log y!, which depends on the targets only. eps: keeps log 0 away.
+    log_input: whether predictions are logarithms of the rates (default True).
+    full: whether to add Stirling's approximation of log y!, which depends on the
+        targets only (default False).
+    eps: added to rates before their logarithm is taken, above 0 (default 1e-8).
 
     Example:
         >>> PoissonNllLossConfig().init()
@@ -38,7 +40,7 @@ class PoissonNllLossConfig(Config):
 
 
 class PoissonNllLoss(Module):
-    """The surprise about counts y of rate λ: loss = mean (λ − y log λ + log y!).
+    """Negative log-likelihood of counts y at rate λ: mean (λ − y log λ + log y!).
 
     Shapes: predictions [...], targets [...] -> [1]
     Example:

@@ -1,7 +1,7 @@
-"""Building blocks · Module. Reduction: how the losses of a batch become one number."""
+"""Reduction: how the losses of a batch become one number."""
 
 from burnbook.config import ConfigEnum, unit
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.tensor import Tensor
 
 

@@ -1,12 +1,12 @@
-"""Building blocks · Module. RNNTLoss: what a transducer says, and when it says it."""
+"""RNNTLoss: what a transducer says, and when it says it."""
 
 from burnbook.config import Config
-from burnbook.errors import ShapeError
-from burnbook.kinds import Int
+from burnbook.core.dtypes import Int
+from burnbook.core.errors import ShapeError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit, lengths_of, rows
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import at_least
+from burnbook.nn.shared import at_least
 from burnbook.ops.sequence_loss import log_softmax_at, rnnt_labels, rnnt_loss
 from burnbook.tensor import Tensor, apply
 
@@ -14,8 +14,8 @@ from burnbook.tensor import Tensor, apply
 class RNNTLossConfig(Config):
     """How to make an RNNTLoss.
 
-    blank: the class that means "next frame". logits: False when the input holds
-    logarithms of probabilities.
+    blank: the class that means "next frame", at least 0 (default 0).
+    logits: whether the input holds logits instead of log-probabilities (default True).
 
     Example:
         >>> RNNTLossConfig().with_blank(3).init().blank

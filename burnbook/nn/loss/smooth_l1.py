@@ -1,9 +1,9 @@
-"""Building blocks · Module. SmoothL1Loss: absolute errors with a rounded tip."""
+"""SmoothL1Loss: absolute errors with a rounded tip."""
 
 from collections.abc import Sequence
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
@@ -12,6 +12,9 @@ from burnbook.tensor import Tensor
 
 class SmoothL1LossConfig(Config):
     """How to make a SmoothL1Loss: up to which error it is squared.
+
+    beta: up to which error the loss is quadratic; beyond it is linear, above 0
+        (default 1.0).
 
     Example:
         >>> SmoothL1LossConfig().with_beta(0.5).init().beta

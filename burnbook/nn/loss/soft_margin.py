@@ -1,12 +1,12 @@
-"""Building blocks · Module. SoftMarginLoss: the sign of a score, with a soft border."""
+"""SoftMarginLoss: the sign of a score, with a soft border."""
 
 from typing import Self
 
-from burnbook.activation import softplus
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
 from burnbook.tensor import Tensor
+from burnbook.tensor.activation import softplus
 
 
 class SoftMarginLoss(Module):

@@ -1,17 +1,20 @@
-"""Building blocks · Module. TripletMarginLoss: nearer to like than to unlike."""
+"""TripletMarginLoss: nearer to the positive than to the negative."""
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError, ShapeError
-from burnbook.linalg import lp_norm
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.loss.checks import fit, rows
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
+from burnbook.tensor.linalg import lp_norm
 
 
 class TripletMarginLossConfig(Config):
     """How to make a TripletMarginLoss: by how much nearer, in which norm.
+
+    margin: by how much nearer the positive must be than the negative (default 1.0).
+    p: which norm measures distances, above 0 (default 2.0).
 
     Example:
         >>> TripletMarginLossConfig().with_margin(0.5).init()
@@ -33,7 +36,7 @@ class TripletMarginLossConfig(Config):
 
 
 class TripletMarginLoss(Module):
-    """Nearer to the like than to the unlike: mean max(0, ‖a − b‖ₚ − ‖a − c‖ₚ + margin).
+    """Positive nearer than negative: mean max(0, ‖a − b‖ₚ − ‖a − c‖ₚ + margin).
 
     Shapes: anchor [n, d], positive [n, d], negative [n, d] -> [1]
     Example:

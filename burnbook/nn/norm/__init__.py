@@ -1,4 +1,4 @@
-"""Building blocks · Module. Normalization layers."""
+"""Normalization layers."""
 
 from burnbook.nn.norm.batch_norm import BatchNorm, BatchNormConfig
 from burnbook.nn.norm.group_norm import (

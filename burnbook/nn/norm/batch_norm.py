@@ -1,13 +1,13 @@
-"""Building blocks · Module. BatchNorm: every channel at one level, over a batch."""
+"""BatchNorm: every channel at one level, over a batch."""
 
 import math
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError, ShapeError
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Content, DisplaySettings, Module, Param, RunningState
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.shape import cast
 from burnbook.tensor import Tensor, apply, apply_with_extras
@@ -16,7 +16,10 @@ from burnbook.tensor import Tensor, apply, apply_with_extras
 class BatchNormConfig(Config):
     """How to make a BatchNorm: num_features, the number of channels.
 
-    momentum: the weight of the newest batch in the running averages.
+    num_features: how many channels there are, at least 1.
+    epsilon: added to the variance before dividing, at least 0 (default 1e-5).
+    momentum: the weight of the newest batch in the running averages, in [0, 1]
+        (default 0.1).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

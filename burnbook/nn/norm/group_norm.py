@@ -1,11 +1,11 @@
-"""Building blocks · Module. GroupNorm, InstanceNorm: channels in groups, or alone."""
+"""GroupNorm, InstanceNorm: channels in groups, or alone."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.settings import ONE_LINE, at_least, divide_into, shown
+from burnbook.nn.shared import ONE_LINE, at_least, divide_into, shown
 from burnbook.ops.norm import group_norm
 from burnbook.tensor import Tensor, apply
 
@@ -13,8 +13,13 @@ from burnbook.tensor import Tensor, apply
 class GroupNormConfig(Config):
     """How to make a GroupNorm: how many groups, and channels in all.
 
-    affine: whether γ and β are learned. epsilon_inside: divide by √(σ² + ε), as
-    PyTorch and newer Burn do, instead of σ + ε.
+    num_groups: into how many groups the channels are split; it divides num_channels.
+    num_channels: how many channels there are, at least 1.
+    epsilon: added to the standard deviation, or with epsilon_inside to the variance,
+        before dividing, at least 0 (default 1e-5).
+    affine: whether γ and β are learned (default True).
+    epsilon_inside: whether to divide by √(σ² + ε), as PyTorch and newer Burn do,
+        instead of σ + ε (default False).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -79,8 +84,12 @@ class GroupNorm(Module):
 class InstanceNormConfig(Config):
     """How to make an InstanceNorm: num_channels.
 
-    affine: whether γ and β are learned. epsilon_inside: divide by √(σ² + ε), as
-    PyTorch and newer Burn do, instead of σ + ε.
+    num_channels: how many channels there are, at least 1.
+    epsilon: added to the standard deviation, or with epsilon_inside to the variance,
+        before dividing, at least 0 (default 1e-5).
+    affine: whether γ and β are learned (default True).
+    epsilon_inside: whether to divide by √(σ² + ε), as PyTorch and newer Burn do,
+        instead of σ + ε (default False).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,10 +1,10 @@
-"""Building blocks · Module. LayerNorm: every example at the same level and spread."""
+"""LayerNorm: every example at the same level and spread."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.ops.norm import layer_norm
 from burnbook.tensor import Tensor, apply
 
@@ -12,7 +12,9 @@ from burnbook.tensor import Tensor, apply
 class LayerNormConfig(Config):
     """How to make a LayerNorm: d_model, the size of the last dim.
 
-    bias: whether there is a β.
+    d_model: size of the last dim, at least 1.
+    epsilon: added to the variance before dividing, at least 0 (default 1e-5).
+    bias: whether there is a β (default True).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

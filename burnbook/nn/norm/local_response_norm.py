@@ -1,15 +1,20 @@
-"""Building blocks · Module. LocalResponseNorm: loud channels quiet their neighbors."""
+"""LocalResponseNorm: each channel is divided by the power of its neighbors."""
 
 from burnbook.config import Config
-from burnbook.errors import ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, at_least, shown
+from burnbook.nn.shared import ONE_LINE, at_least, shown
 from burnbook.ops.batch_norm import neighbor_sum
 from burnbook.tensor import Tensor, apply
 
 
 class LocalResponseNormConfig(Config):
     """How to make a LocalResponseNorm: size, how many channels a window has.
+
+    size: how many neighboring channels are summed, at least 1.
+    alpha: the weight of their mean square (default 0.0001).
+    beta: the power of the denominator (default 0.75).
+    k: what the denominator starts from (default 1.0).
 
     Example:
         >>> LocalResponseNormConfig(5).init()

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Normalization: one of the norms, as a config chooses."""
+"""Normalization: one of the norms, as a config chooses."""
 
 from dataclasses import replace
 from typing import Annotated, Self

@@ -1,17 +1,20 @@
-"""Building blocks · Module. RmsNorm: every example at the same length."""
+"""RmsNorm: every example at the same length."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Content, DisplaySettings, Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.ops.norm import rms_norm
 from burnbook.tensor import Tensor, apply
 
 
 class RmsNormConfig(Config):
     """How to make an RmsNorm: d_model, the size of the last dim.
+
+    d_model: size of the last dim, at least 1.
+    epsilon: added to the mean square before dividing, above 0 (default 1e-5).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

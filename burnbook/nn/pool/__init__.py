@@ -1,4 +1,4 @@
-"""Building blocks · Module. Pooling."""
+"""Pooling."""
 
 from burnbook.nn.pool.adaptive_avg_pool1d import (
     AdaptiveAvgPool1d,

@@ -1,14 +1,16 @@
-"""Building blocks · Module. AdaptiveAvgPool1d: averages that give a fixed length."""
+"""AdaptiveAvgPool1d: averages that give a fixed length."""
 
 from burnbook.config import Config
-from burnbook.functional import adaptive_avg_pool1d
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.tensor import Tensor
+from burnbook.tensor.module import adaptive_avg_pool1d
 
 
 class AdaptiveAvgPool1dConfig(Config):
     """How to make an AdaptiveAvgPool1d: output_size.
+
+    output_size: length of the output, at least 1.
 
     Example:
         >>> AdaptiveAvgPool1dConfig(3).init()

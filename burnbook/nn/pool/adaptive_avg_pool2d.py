@@ -1,14 +1,16 @@
-"""Building blocks · Module. AdaptiveAvgPool2d: averages that give a fixed size."""
+"""AdaptiveAvgPool2d: averages that give a fixed size."""
 
 from burnbook.config import Config
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, Pair, at_least
-from burnbook.ops.pool import adaptive_avg_pool2d
+from burnbook.nn.shared import ONE_LINE, Pair, at_least
+from burnbook.ops.pool.pool2d import adaptive_avg_pool2d
 from burnbook.tensor import Tensor, apply
 
 
 class AdaptiveAvgPool2dConfig(Config):
     """How to make an AdaptiveAvgPool2d: output_size [height, width].
+
+    output_size: size [height, width] of the output, each at least 1.
 
     Example:
         >>> AdaptiveAvgPool2dConfig([8, 8]).init()

@@ -1,14 +1,16 @@
-"""Building blocks · Module. AdaptiveAvgPool3d: averages that give a fixed volume."""
+"""AdaptiveAvgPool3d: averages that give a fixed volume."""
 
 from burnbook.config import Config
-from burnbook.functional import adaptive_avg_pool3d
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import ONE_LINE, Triple, at_least
+from burnbook.nn.shared import ONE_LINE, Triple, at_least
 from burnbook.tensor import Tensor
+from burnbook.tensor.module import adaptive_avg_pool3d
 
 
 class AdaptiveAvgPool3dConfig(Config):
     """How to make an AdaptiveAvgPool3d: output_size [depth, height, width].
+
+    output_size: size [depth, height, width] of the output, each at least 1.
 
     Example:
         >>> AdaptiveAvgPool3dConfig([2, 4, 4]).init()

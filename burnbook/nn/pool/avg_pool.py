@@ -1,9 +1,8 @@
-"""Building blocks · Module. AvgPool1d and AvgPool2d: the average of every window."""
+"""AvgPool1d and AvgPool2d: the average of every window."""
 
 from burnbook.config import Config
-from burnbook.functional import avg_pool1d, avg_pool2d
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import (
+from burnbook.nn.shared import (
     ONE_LINE,
     PaddingConfig1d,
     PaddingConfig2d,
@@ -11,10 +10,19 @@ from burnbook.nn.settings import (
     at_least,
 )
 from burnbook.tensor import Tensor
+from burnbook.tensor.module import avg_pool1d, avg_pool2d
 
 
 class AvgPool1dConfig(Config):
     """How to make an AvgPool1d: kernel_size; the stride is 1 unless told otherwise.
+
+    kernel_size: size of the window, at least 1.
+    stride: by how many places the window moves, at least 1 (default 1).
+    padding: how many zeros surround the input: Valid (none), Same or Explicit
+        (default Valid).
+    count_include_pad: whether the zeros of the padding count as places of a window
+        (default True).
+    ceil_mode: whether a last window may reach beyond the padding (default False).
 
     Example:
         >>> AvgPool1dConfig(3).init()
@@ -83,6 +91,14 @@ class AvgPool1d(Module):
 
 class AvgPool2dConfig(Config):
     """How to make an AvgPool2d: kernel_size [height, width]; the strides are 1.
+
+    kernel_size: size of the window [height, width], each at least 1.
+    strides: by how many places the window moves, each at least 1 (default (1, 1)).
+    padding: how many zeros surround the input: Valid (none), Same or Explicit
+        (default Valid).
+    count_include_pad: whether the zeros of the padding count as places of a window
+        (default True).
+    ceil_mode: whether a last window may reach beyond the padding (default False).
 
     Example:
         >>> AvgPool2dConfig([2, 2]).with_strides([2, 2]).init().kernel_size

@@ -1,9 +1,8 @@
-"""Building blocks · Module. MaxPool1d and MaxPool2d: the largest of every window."""
+"""MaxPool1d and MaxPool2d: the largest of every window."""
 
 from burnbook.config import Config
-from burnbook.functional import max_pool1d, max_pool2d
 from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.settings import (
+from burnbook.nn.shared import (
     ONE_LINE,
     PaddingConfig1d,
     PaddingConfig2d,
@@ -11,10 +10,18 @@ from burnbook.nn.settings import (
     at_least,
 )
 from burnbook.tensor import Tensor
+from burnbook.tensor.module import max_pool1d, max_pool2d
 
 
 class MaxPool1dConfig(Config):
     """How to make a MaxPool1d: kernel_size; the stride is 1 unless told otherwise.
+
+    kernel_size: size of the window, at least 1.
+    stride: by how many places the window moves, at least 1 (default 1).
+    padding: how many places, which never are the maximum, surround the input:
+        Valid (none), Same or Explicit (default Valid).
+    dilation: distance between places of a window, at least 1 (default 1).
+    ceil_mode: whether a last window may reach beyond the padding (default False).
 
     Example:
         >>> MaxPool1dConfig(3).with_stride(2).init()
@@ -83,6 +90,13 @@ class MaxPool1d(Module):
 
 class MaxPool2dConfig(Config):
     """How to make a MaxPool2d: kernel_size [height, width]; the strides are 1.
+
+    kernel_size: size of the window [height, width], each at least 1.
+    strides: by how many places the window moves, each at least 1 (default (1, 1)).
+    padding: how many places, which never are the maximum, surround the input:
+        Valid (none), Same or Explicit (default Valid).
+    dilation: distance between places of a window, each at least 1 (default (1, 1)).
+    ceil_mode: whether a last window may reach beyond the padding (default False).
 
     Example:
         >>> MaxPool2dConfig([2, 2]).with_strides([2, 2]).init().stride

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Recurrent layers."""
+"""Recurrent layers."""
 
 from burnbook.nn.rnn.bi_lstm import BiLstm, BiLstmConfig
 from burnbook.nn.rnn.gate_controller import GateController

@@ -1,19 +1,33 @@
-"""Building blocks · Module. BiLstm: one Lstm reads forward, another one backward."""
+"""BiLstm: one Lstm reads forward, another one backward."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import KindError
+from burnbook.core.errors import KindError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.activation import ActivationConfig
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.lstm import Lstm, LstmConfig, LstmState
 from burnbook.nn.rnn.shared import XAVIER, batch_major, both_ways, check_sizes, show
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
 class BiLstmConfig(Config):
     """How to make a BiLstm; the fields are those of LstmConfig.
+
+    d_input: size of the last dim of the input, at least 1.
+    d_hidden: size of the hidden state, at least 1.
+    bias: whether the linear layers of the gates have biases.
+    initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+    batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
+    clip: bound of the cell state at every step, ± clip, at least 0; None, the default:
+        no bound.
+    input_forget: whether input and forget gate are coupled, f = 1 − i (default False).
+    gate_activation: activation of the gates (default Sigmoid).
+    cell_activation: activation of the candidate that is added to the cell state
+        (default Tanh).
+    hidden_activation: activation of the cell state on its way to the hidden state
+        (default Tanh).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,4 +1,4 @@
-"""Building blocks · Module. GateController: how a gate looks at input and state."""
+"""GateController: how a gate looks at input and state."""
 
 from burnbook.backend.base import Backend
 from burnbook.module import Module

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Gru: a state that gates renew, part by part."""
+"""Gru: a state that gates renew, part by part."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from burnbook.nn.rnn.shared import (
     weights,
     zeros_for,
 )
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.ops.gru import gru
 from burnbook.ops.linear import linear
 from burnbook.tensor import Tensor, apply
@@ -31,10 +31,19 @@ from burnbook.tensor import Tensor, apply
 class GruConfig(Config):
     """How to make a Gru.
 
-    reset_after: the reset gate acts after the product with the state's weight, as in
-    newer Burn and PyTorch; False is the gate of Burn 0.15. batch_first: x is
-    [b, s, d_input], else [s, b, d_input]. reverse: read from the last step to the
-    first. clip: keep states within ± clip.
+    d_input: size of the last dim of the input, at least 1.
+    d_hidden: size of the hidden state, at least 1.
+    bias: whether the linear layers of the gates have biases.
+    reset_after: whether the reset gate acts after the product with the state's weight,
+        as in newer Burn and PyTorch, instead of before it, as in Burn 0.15
+        (default True).
+    initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+    batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
+    reverse: whether to read from the last step to the first (default False).
+    gate_activation: activation of the gates (default Sigmoid).
+    hidden_activation: activation of the candidate of the hidden state (default Tanh).
+    clip: bound of the hidden state at every step, ± clip, at least 0;
+        None, the default: no bound.
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -160,6 +169,19 @@ class Gru(Module):
 
 class BiGruConfig(Config):
     """How to make a BiGru; the fields are those of GruConfig.
+
+    d_input: size of the last dim of the input, at least 1.
+    d_hidden: size of the hidden state, at least 1.
+    bias: whether the linear layers of the gates have biases.
+    reset_after: whether the reset gate acts after the product with the state's weight,
+        as in newer Burn and PyTorch, instead of before it, as in Burn 0.15
+        (default True).
+    initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+    batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
+    gate_activation: activation of the gates (default Sigmoid).
+    hidden_activation: activation of the candidate of the hidden state (default Tanh).
+    clip: bound of the hidden state at every step, ± clip, at least 0;
+        None, the default: no bound.
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Lstm: a memory that gates write to, keep and read."""
+"""Lstm: a memory that gates write to, keep and read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import KindError
+from burnbook.core.errors import KindError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
@@ -24,9 +24,9 @@ from burnbook.nn.rnn.shared import (
     weights,
     zeros_for,
 )
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.ops.linear import linear
-from burnbook.ops.recurrent import lstm
+from burnbook.ops.lstm import lstm
 from burnbook.tensor import Tensor, apply
 
 
@@ -58,10 +58,20 @@ class LstmState:
 class LstmConfig(Config):
     """How to make an Lstm.
 
-    batch_first: x is [b, s, d_input], else [s, b, d_input]. reverse: read from the last
-    step to the first. clip: keep memories within ± clip. input_forget: forget as much
-    as is written, f = 1 − i. The activations are those of the gates, of what is
-    written, and of what is shown.
+    d_input: size of the last dim of the input, at least 1.
+    d_hidden: size of the hidden state, at least 1.
+    bias: whether the linear layers of the gates have biases.
+    initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+    batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
+    reverse: whether to read from the last step to the first (default False).
+    clip: bound of the cell state at every step, ± clip, at least 0; None, the default:
+        no bound.
+    input_forget: whether input and forget gate are coupled, f = 1 − i (default False).
+    gate_activation: activation of the gates (default Sigmoid).
+    cell_activation: activation of the candidate that is added to the cell state
+        (default Tanh).
+    hidden_activation: activation of the cell state on its way to the hidden state
+        (default Tanh).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,11 +1,11 @@
-"""Building blocks · Module. Rnn: the plainest layer with a state."""
+"""Rnn: the plainest layer with a state."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.errors import KindError
+from burnbook.core.errors import KindError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn.activation import Activation, ActivationConfig, Tanh
 from burnbook.nn.initializer import Initializer
@@ -24,9 +24,9 @@ from burnbook.nn.rnn.shared import (
     weights,
     zeros_for,
 )
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.ops.linear import linear
-from burnbook.ops.recurrent import rnn
+from burnbook.ops.lstm import rnn
 from burnbook.tensor import Tensor, apply
 
 
@@ -43,8 +43,15 @@ class RnnState:
 class RnnConfig(Config):
     """How to make an Rnn.
 
-    batch_first: x is [b, s, d_input], else [s, b, d_input]. reverse: read from the last
-    step to the first. clip: keep states within ± clip.
+    d_input: size of the last dim of the input, at least 1.
+    d_hidden: size of the hidden state, at least 1.
+    bias: whether the linear layers have biases.
+    initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+    batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
+    reverse: whether to read from the last step to the first (default False).
+    clip: bound of the hidden state at every step, ± clip, at least 0;
+        None, the default: no bound.
+    hidden_activation: activation of the hidden state (default Tanh).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -135,6 +142,15 @@ class Rnn(Module):
 
 class BiRnnConfig(Config):
     """How to make a BiRnn; the fields are those of RnnConfig.
+
+    d_input: size of the last dim of the input, at least 1.
+    d_hidden: size of the hidden state, at least 1.
+    bias: whether the linear layers have biases.
+    initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+    batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
+    clip: bound of the hidden state at every step, ± clip, at least 0;
+        None, the default: no bound.
+    hidden_activation: activation of the hidden state (default Tanh).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

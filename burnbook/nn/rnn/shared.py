@@ -1,4 +1,4 @@
-"""Building blocks · Module. What all recurrent layers do alike.
+"""What all recurrent layers do alike.
 
 Burn keeps two Linear layers for each gate. The ops want the gates side by side, so
 their weights are joined when the layer runs; records and optimizers see Burn's parts.
@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from burnbook.backend.base import Backend
-from burnbook.errors import ShapeError
-from burnbook.methods import facts
+from burnbook.core.errors import ShapeError
+from burnbook.core.op import Op
 from burnbook.module import Content
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.linear import Linear
 from burnbook.nn.rnn.gate_controller import GateController
-from burnbook.nn.settings import at_least
-from burnbook.op import Op
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
+from burnbook.tensor.methods import facts
 
 #: What recurrent layers use unless told otherwise.
 XAVIER = Initializer.XavierNormal(gain=1.0)

@@ -1,4 +1,4 @@
-"""Building blocks · Module. Transformers: attention and small networks in turns."""
+"""Transformers: attention and small networks in turns."""
 
 from burnbook.nn.transformer.decoder import (
     TransformerDecoder,

@@ -1,4 +1,4 @@
-"""Building blocks · Module. TransformerDecoder: writing one text, reading another.
+"""TransformerDecoder: writing one text, reading another.
 
 Each layer looks at what is written so far, then at the other sequence (the memory),
 then thinks. What comes out of each is added to what came in.
@@ -20,7 +20,7 @@ from burnbook.nn.cache import TensorCache
 from burnbook.nn.dropout import Dropout, DropoutConfig
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.norm import LayerNorm, LayerNormConfig
-from burnbook.nn.settings import ONE_LINE
+from burnbook.nn.shared import ONE_LINE
 from burnbook.nn.transformer.pwff import (
     PositionWiseFeedForward,
     PositionWiseFeedForwardConfig,
@@ -32,8 +32,20 @@ from burnbook.tensor import Tensor
 class TransformerDecoderConfig(Config):
     """How to make a TransformerDecoder.
 
-    norm_first: normalize before each part instead of after it. quiet_softmax: a head
-    may look at nothing.
+    d_model: width of input and output; n_heads divides it.
+    d_ff: width inside the feed-forward network, at least 1.
+    n_heads: how many heads of attention, at least 1.
+    n_layers: how many layers, at least 0.
+    dropout: with which probability values are dropped in training, in [0, 1]
+        (default 0.1).
+    norm_first: whether to normalize before each part instead of after it
+        (default False).
+    quiet_softmax: whether softmax has 1 more in its denominator, so that a head may
+        attend to nothing (default False).
+    initializer: how weights and biases are drawn (default KaimingUniform with gain
+        1/√3).
+    activation: activation inside the feed-forward network (default Gelu).
+    layer_norm_eps: epsilon of the layer norms, at least 0 (default 1e-5).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

@@ -1,4 +1,4 @@
-"""Building blocks · Module. PositionWiseFeedForward: each position thinks by itself."""
+"""PositionWiseFeedForward: each position thinks by itself."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
@@ -7,12 +7,20 @@ from burnbook.nn.activation import Activation, ActivationConfig, Gelu
 from burnbook.nn.dropout import Dropout, DropoutConfig
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.linear import Linear, LinearConfig
-from burnbook.nn.settings import ONE_LINE, at_least
+from burnbook.nn.shared import ONE_LINE, at_least
 from burnbook.tensor import Tensor
 
 
 class PositionWiseFeedForwardConfig(Config):
     """How to make a PositionWiseFeedForward: the width, and the width inside.
+
+    d_model: width of input and output, at least 1.
+    d_ff: width inside, at least 1.
+    dropout: with which probability values are dropped in training, in [0, 1]
+        (default 0.1).
+    initializer: how weights and biases are drawn (default KaimingUniform with gain
+        1/√3).
+    activation: activation between both linear layers (default Gelu).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -44,7 +52,7 @@ class PositionWiseFeedForwardConfig(Config):
 
 
 class PositionWiseFeedForward(Module):
-    """Two linear layers with a bend between them: outer(dropout(gelu(inner(x)))).
+    """Two linear layers around an activation: outer(dropout(gelu(inner(x)))).
 
     Shapes: input [..., d_model] -> [..., d_model]
     Why: `gelu` is a field of Burn 0.15's records; another activation, if one is chosen,

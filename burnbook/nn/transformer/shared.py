@@ -1,10 +1,10 @@
-"""Building blocks · Module. What encoder and decoder share: checks and display."""
+"""What encoder and decoder share: checks and display."""
 
 from typing import Any
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Content
-from burnbook.nn.settings import at_least
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 
 SHOWN = (

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. What is measured while a model trains."""
+"""What is measured while a model trains."""
 
 from burnbook.train.metric.accuracy import AccuracyMetric, TopKAccuracyMetric
 from burnbook.train.metric.base import (

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Accuracy: how many guesses were right, in percent."""
+"""Accuracy: how many guesses were right, in percent."""
 
 from __future__ import annotations
 

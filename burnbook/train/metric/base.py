@@ -1,4 +1,4 @@
-"""Building blocks · Metric. What a metric is, and the running mean most of them keep.
+"""What a metric is, and the running mean most of them keep.
 
 A metric looks at one input per batch and answers with an entry: a text for the screen
 and a line for the log. A numeric metric also has a value, which is plotted, averaged
@@ -12,7 +12,7 @@ import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from burnbook.errors import ConfigError, DataError
+from burnbook.core.errors import ConfigError, DataError
 from burnbook.train.numbers import format_float, plain_float
 
 if TYPE_CHECKING:
@@ -118,6 +118,11 @@ class MetricState:
 @dataclass(frozen=True, slots=True)
 class FormatOptions:
     """How a numeric metric is written on the screen.
+
+    name: what the metric is called.
+    unit: what follows the number, such as "%"; None, the default: nothing.
+    precision: how many digits follow the point; None, the default: as many as the
+        number has.
 
     Example:
         >>> FormatOptions("Accuracy", unit="%", precision=2).write(83.2871)

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. BLEU: how many runs of words a translation shares."""
+"""BLEU: how many runs of words a translation shares."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import BleuInput
 from burnbook.train.metric.reading import at_least_one, before_pad, tokens_of

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. From scores to decisions, from classes to one number."""
+"""From scores to decisions, from classes to one number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Confusion: which decisions were right, and which were not.
+"""Confusion: which decisions were right, and which were not.
 
     decided \\ target     yes               no
     yes                  true positive     false positive

@@ -1,11 +1,11 @@
-"""Building blocks · Metric. The processor: how busy, how full its memory, how hot."""
+"""The processor: how busy, how full its memory, how hot."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-from burnbook.errors import TrainingError
+from burnbook.core.errors import TrainingError
 from burnbook.train.metric.base import Metric, MetricEntry, MetricMetadata, NumericEntry
 from burnbook.train.numbers import fixed_float
 

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Error rates of text: edits per character, or per word."""
+"""Error rates of text: edits per character, or per word."""
 
 from __future__ import annotations
 

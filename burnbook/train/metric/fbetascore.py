@@ -1,4 +1,4 @@
-"""Building blocks · Metric. F-beta: precision and recall in one number."""
+"""F-beta: precision and recall in one number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.train.metric.classification import (
     ClassReduction,
     Rule,

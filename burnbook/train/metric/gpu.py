@@ -1,4 +1,4 @@
-"""Building blocks · Metric. The graphics processors: memory, use, heat.
+"""The graphics processors: memory, use, heat.
 
 NVIDIA's own library tells, through the package nvidia-ml-py; where there is no such
 GPU, driver or package, these metrics say so and training goes on.

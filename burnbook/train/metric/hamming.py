@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Hamming score: how many labels of a set were right."""
+"""Hamming score: how many labels of a set were right."""
 
 from __future__ import annotations
 

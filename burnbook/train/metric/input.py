@@ -1,4 +1,4 @@
-"""Building blocks · Metric. What metrics take in.
+"""What metrics take in.
 
 Every metric has an input type of its own, so that one output can serve many metrics
 without two of them wanting the same name for different things.

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Iteration speed: how many batches a second."""
+"""Iteration speed: how many batches a second."""
 
 from __future__ import annotations
 

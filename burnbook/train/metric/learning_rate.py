@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Learning rate: how large the steps are just now."""
+"""Learning rate: how large the steps are just now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Loss: the number that training makes small."""
+"""Loss: the number that training makes small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. A metric's name, and the log file that carries it.
+"""A metric's name, and the log file that carries it.
 
 Burn writes a space as `_` and the rest as it is: `Learning Rate` is in
 `Learning_Rate.log`. What a file system would take for something else is escaped, so a
@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import Any
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 
 ENDING = ".log"
 LONGEST = 200  # bytes of a log file's name without its ending

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Perplexity: among how many words a model hesitates."""
+"""Perplexity: e to the mean negative log-likelihood of a token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from burnbook.train.metric.reading import check_classes, scores_of
 
 
 class PerplexityMetric(NumericMetric):
-    """e to the mean surprise per word: exp(−Σ log p(target) / words).
+    """e to the mean negative log-likelihood per word: exp(−Σ log p(target) / words).
 
     A model that guesses among V words has perplexity V, a perfect one has 1. Outputs
     are scores of any size. With a pad token, targets that equal it are left out; a
@@ -27,8 +27,8 @@ class PerplexityMetric(NumericMetric):
         >>> PerplexityMetric().with_pad_token(0)
         PerplexityMetric(pad_token=0)
 
-    Why: the epoch's value comes from the surprise of all its words, not from the mean
-    of the batches' perplexities, which is larger; it ends the log as its own line.
+    Why: the epoch's value comes from the log-likelihood of all its words, not from the
+    mean of the batches' perplexities, which is larger; it ends the log as its own line.
     """
 
     name = "Perplexity"
@@ -50,7 +50,7 @@ class PerplexityMetric(NumericMetric):
         self.batch = float("nan")
 
     def update(self, item: PerplexityInput, metadata: MetricMetadata) -> MetricEntry:
-        """Measure the surprise of one batch."""
+        """Measure the negative log-likelihood of one batch."""
         outputs, targets = scores_of(self.name, item.outputs, item.targets)
         if self.pad_token is not None:
             kept = targets != self.pad_token

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Precision: how many of the yeses were right."""
+"""Precision: how many of the yeses were right."""
 
 from __future__ import annotations
 

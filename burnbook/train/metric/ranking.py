@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Metrics of whole epochs: scores are kept until the end.
+"""Metrics of whole epochs: scores are kept until the end.
 
 A ranking cannot be pieced together from the rankings of its parts, so these metrics say
 N/A for a batch, and log one line when the epoch is over.

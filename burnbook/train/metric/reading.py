@@ -1,4 +1,4 @@
-"""Building blocks · Metric. How metrics read tensors: as arrays of fitting shapes.
+"""How metrics read tensors: as arrays of fitting shapes.
 
 Metrics are computed with NumPy on the CPU, wherever the model trains.
 """
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from burnbook.errors import ConfigError, DataError, KindError, ShapeError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError, DataError, KindError, ShapeError
 
 if TYPE_CHECKING:
     from burnbook.tensor import Tensor

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Recall: how many of the things to find were found."""
+"""Recall: how many of the things to find were found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. ROUGE-L: how much of a text comes in the same order."""
+"""ROUGE-L: how much of a text comes in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Two sequences compared: edits, and what they share."""
+"""Two sequences compared: edits, and what they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Renderers: how a training is shown to people."""
+"""Renderers: how a training is shown to people."""
 
 from burnbook.train.renderer.base import (
     MetricsRenderer,

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. What a renderer is told while a model trains.
+"""What a renderer is told while a model trains.
 
 A renderer shows a training to people. The learner calls it in this order: `start`;
 then per batch `inspect` (in training), `update_*` once per metric and `render_*` once;

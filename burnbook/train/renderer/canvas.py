@@ -1,4 +1,4 @@
-"""Building blocks · Learner. A canvas of characters, and lines drawn with Braille dots.
+"""A canvas of characters, and lines drawn with Braille dots.
 
 A Braille character holds 2 × 4 dots, so a plot of 40 × 8 characters has 80 × 32 dots:
 enough for a smooth curve in any terminal.

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Which renderer fits the place where training runs."""
+"""Which renderer fits the place where training runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import entry_points
 from typing import TextIO
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.train.renderer.base import MetricsRenderer
 from burnbook.train.renderer.plain import PlainRenderer
 from burnbook.train.renderer.terminal import TerminalRenderer

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Burn's own plain renderer: the progress of every batch."""
+"""Burn's own plain renderer: the progress of every batch."""
 
 from __future__ import annotations
 

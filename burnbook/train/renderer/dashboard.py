@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The dashboard in a terminal: how it looks.
+"""The dashboard in a terminal: how it looks.
 
     ╭ Metrics ──────────╮╭ Loss ─────────────────╮
     │     train   valid ││ 2.3 ⢇                 │

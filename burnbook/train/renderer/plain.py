@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The plain renderer: one line per epoch, on any stream."""
+"""The plain renderer: one line per epoch, on any stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The screen of a terminal, borrowed and always given back.
+"""The screen of a terminal, borrowed and always given back.
 
 While it is borrowed, the dashboard has the alternate screen (the shell's text is kept
 behind it) and hears single keys. It is given back when training ends, fails, or the

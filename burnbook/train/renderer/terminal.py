@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The terminal renderer: a live dashboard in text.
+"""The terminal renderer: a live dashboard in text.
 
 It redraws at most five times a second, whatever the speed of training, and between two
 redraws costs a look at the clock. Keys: q stops, p pauses, arrows choose the plot.

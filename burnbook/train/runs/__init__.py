@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Runs: read, list, compare, filter, export, delete them."""
+"""Runs: read, list, compare, filter, export, delete them."""
 
 from burnbook.train.runs.comparison import RunComparison
 from burnbook.train.runs.run import Checkpoint, MetricPoint, Run, is_run

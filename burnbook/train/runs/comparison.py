@@ -1,11 +1,11 @@
-"""Building blocks · Learner. Runs side by side: what differs, and what came of it."""
+"""Runs side by side: what differs, and what came of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from burnbook.text_table import TextTable
+from burnbook.text.table import TextTable
 from burnbook.train.events import better
 from burnbook.train.runs.run import Run, direction_of
 from burnbook.train.runs.show import (

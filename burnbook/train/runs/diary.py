@@ -1,4 +1,4 @@
-"""Building blocks · Learner. What a run's `experiment.log` says about its life.
+"""What a run's `experiment.log` says about its life.
 
 The file may be long, so only what is needed is read: its first line has the start, and
 the last line that tells how a training began or ended is looked for from the end.
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from burnbook.errors import DataError
-from burnbook.files import open_regular
-from burnbook.train.life import LIFE, NAME, Life, read_life
+from burnbook.core.errors import DataError
+from burnbook.core.files import open_regular
 from burnbook.train.live import LONGEST_NAME
+from burnbook.train.run_status import LIFE, NAME, Life, read_life
 
 FITTING = b"Fitting the model"
 TROUBLE = (b"Training interrupted.", b"PANIC => ")

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The metric logs of a run, read as they were left.
+"""The metric logs of a run, read as they were left.
 
 A run may be killed in the middle of a line, may still be writing, or may come from
 another version of Burn. So a last line without its end does not count, a line that is
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from burnbook.errors import DataError
-from burnbook.files import open_regular, read_whole
+from burnbook.core.errors import DataError
+from burnbook.core.files import open_regular, read_whole
 
 FINAL = "final"
 LONGEST = 1 << 28  # bytes of a log

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Deleting runs, and nothing else.
+"""Deleting runs, and nothing else.
 
 A folder goes only when it is a run below the store's folder, reached without any link,
 and holds nothing but what trainings write. It is renamed first, so that it disappears
@@ -13,7 +13,7 @@ import shutil
 import uuid
 from pathlib import Path
 
-from burnbook.errors import TrainingError
+from burnbook.core.errors import TrainingError
 from burnbook.train.runs.run import SPLITS, Run, is_run
 
 GRAVE = ".burnbook-deleted-"

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. One run, read from its folder: ours or Rust Burn's.
+"""One run, read from its folder: ours or Rust Burn's.
 
     <dir>/config.json  experiment.log
     <dir>/checkpoint/model-3.mpk  optim-3.mpk  scheduler-3.mpk
@@ -21,12 +21,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from burnbook.errors import ConfigError, DataError
-from burnbook.files import open_regular, printable, read_whole
+from burnbook.core.errors import ConfigError, DataError
+from burnbook.core.files import open_regular, printable, read_whole
 from burnbook.train.checkpoint import PARTS
 from burnbook.train.events import Direction, Split, better
-from burnbook.train.life import FINISHED, Life
 from burnbook.train.metric.naming import log_file, name_of
+from burnbook.train.run_status import FINISHED, Life
 from burnbook.train.runs.diary import Diary, read_diary
 from burnbook.train.runs.logs import damage_of, parse_log, read_log
 

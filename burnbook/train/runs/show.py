@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Runs as rows, and rows as tables and files."""
+"""Runs as rows, and rows as tables and files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import ConfigError, TrainingError
-from burnbook.files import atomic_write
-from burnbook.text_table import TextTable, cut
+from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.core.files import atomic_write
+from burnbook.text.table import TextTable, cut
 from burnbook.train.numbers import format_float
 from burnbook.train.runs.run import Run
 

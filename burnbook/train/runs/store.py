@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The run store: all trainings below a folder.
+"""The run store: all trainings below a folder.
 
 store = RunStore("artifacts")
 store                                           # a table
@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import ConfigError, TrainingError
-from burnbook.text_table import TextTable
+from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.text.table import TextTable
 from burnbook.train.events import Direction, Split
 from burnbook.train.runs.comparison import RunComparison
 from burnbook.train.runs.removal import delete_run

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Sweeps: many configs, trained as far as they deserve."""
+"""Sweeps: many configs, trained as far as they deserve."""
 
 from burnbook.train.sweep.space import Choice, LogUniform, Uniform, Whole
 from burnbook.train.sweep.sweep import Sweep, sweep

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Successive halving: who may train on, and how far.
+"""Successive halving: who may train on, and how far.
 
 Jamieson & Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
 Optimization" (2016); the inner loop of Hyperband (Li et al., 2018). All trials train

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Where a sweep looks: lists of values, and ranges.
+"""Where a sweep looks: lists of values, and ranges.
 
     {"hidden_size": [128, 256], "learning_rate": LogUniform(1e-4, 1e-1)}
 
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 
 Values = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The sweep: try many configs, spend epochs on the best.
+"""The sweep: try many configs, spend epochs on the best.
 
     def train(config, folder, epochs):
         learner = (LearnerBuilder(folder).with_file_checkpointer(CompactRecorder())
@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import ConfigError, TrainingError
-from burnbook.files import atomic_write
-from burnbook.text_table import TextTable
+from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.core.files import atomic_write
+from burnbook.text.table import TextTable
 from burnbook.train.events import Direction, Split
 from burnbook.train.runs import Run, RunStore
 from burnbook.train.runs.run import direction_of, split_name

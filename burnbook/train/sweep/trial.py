@@ -1,4 +1,4 @@
-"""Building blocks · Learner. One config of a sweep, and the file that remembers all.
+"""One config of a sweep, and the file that remembers all.
 
 `sweep.json` in the sweep's folder holds what was asked and what came of it. It is
 written anew, whole, after every training, so a killed sweep goes on where it was.
@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from burnbook.errors import ConfigError
-from burnbook.files import atomic_write, printable, read_whole, within_memory
+from burnbook.core.errors import ConfigError
+from burnbook.core.files import atomic_write, printable, read_whole, within_memory
 
 STATE = "sweep.json"
 LONGEST = 64 << 20  # bytes of that file

@@ -17,7 +17,7 @@ import numpy as np
 
 import burnbook
 from burnbook import nn
-from burnbook.autodiff import Autodiff
+from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.module import Module
 from burnbook.nn.attention import generate_autoregressive_mask

@@ -1,1 +1,1 @@
-"""Building blocks · Autodiff. What Autodiff remembered, to walk through."""
+"""What Autodiff remembered, to walk through."""

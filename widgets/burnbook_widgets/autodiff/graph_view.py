@@ -1,4 +1,4 @@
-"""Building blocks · Autodiff. A small graph to walk through, forward and back.
+"""A small graph to walk through, forward and back.
 
     view = GraphView(loss)
     view.step = 3
@@ -21,15 +21,15 @@ import ipywidgets
 import numpy as np
 import traitlets
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.tensor import Tensor
 from burnbook_widgets.autodiff.groups import Group, around, at_first, group, visible
-from burnbook_widgets.autodiff.keeping import Keeping
 from burnbook_widgets.autodiff.layout import HEIGHT, WIDTH, lay_out
 from burnbook_widgets.autodiff.parts import KINDS, Part, brief, read, tensors_in
 from burnbook_widgets.autodiff.rules import rules_of, sentence
 from burnbook_widgets.autodiff.still import ROOM, picture
+from burnbook_widgets.autodiff.value_recorder import ValueRecorder
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.view import View, row, table
 
@@ -83,11 +83,11 @@ class GraphView(View):
     def __init__(self, loss: Tensor | Callable[[], Tensor], **named: Any):
         super().__init__()
         around_it = named or _variables(sys._getframe(1))
-        keeping = Keeping()
+        recorder = ValueRecorder()
         if callable(loss):
             held = (tensor for _, tensor in tensors_in(around_it))
-            loss = keeping.compute(loss, held)
-        found = read(loss, around_it, keeping)
+            loss = recorder.compute(loss, held)
+        found = read(loss, around_it, recorder)
         self.parts = found.parts
         self._edges = found.edges
         self._forward, self._back = found.forward, found.back

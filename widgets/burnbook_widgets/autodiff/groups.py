@@ -1,4 +1,4 @@
-"""Building blocks · Autodiff. Steps of a graph in groups that open and close.
+"""Steps of a graph in groups that open and close.
 
 A group is a run of steps that the same module made, told by the paths of its parameters
 (`net.blocks.0`); steps without parameters belong to what stands on both sides of them.

@@ -1,4 +1,4 @@
-"""Building blocks · Autodiff. A layered picture of a graph: where boxes and lines go.
+"""A layered picture of a graph: where boxes and lines go.
 
 Sugiyama's way: every step stands below what it was made from; a line that passes rows
 gets a place in each of them; rows are put in order by the middle of their neighbours,

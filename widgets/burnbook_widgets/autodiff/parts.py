@@ -1,4 +1,4 @@
-"""Building blocks · Autodiff. The parts of a graph with their values and gradients.
+"""The parts of a graph with their values and gradients.
 
 The tape keeps only what gradient rules ask for. A part's value is taken from where it
 can be had: the tensors that the reader holds, what its own op or a later one keeps, or
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.autodiff import Graph, GraphNode
-from burnbook.errors import BurnbookError, GraphError
+from burnbook.backend.autodiff import Graph, GraphNode
+from burnbook.core.errors import BurnbookError, GraphError
+from burnbook.core.op import OPS
 from burnbook.module import Module
-from burnbook.op import OPS
 from burnbook.tensor import Tensor, apply
-from burnbook_widgets.autodiff.keeping import Keeping, Kept
+from burnbook_widgets.autodiff.value_recorder import RecordedValues, ValueRecorder
 
 MOST = 5000  # steps of a graph that can be looked at
 KINDS = {
@@ -101,11 +101,11 @@ class Parts:
 
 
 def read(
-    loss: Tensor, named: Mapping[str, Any], keeping: Keeping | None = None
+    loss: Tensor, named: Mapping[str, Any], recorder: ValueRecorder | None = None
 ) -> Parts:
     """The parts of the graph behind a tensor; `named` are tensors and modules.
 
-    keeping: values that were written down while it was computed.
+    recorder: values that were written down while it was computed.
     """
     graph = loss.graph()
     if len(graph) > MOST:
@@ -114,7 +114,7 @@ def read(
             f"the graph has {len(graph):,} steps, more than {MOST:,} are too many",
             cure="the graph of one layer, or print(loss.graph())",
         )
-    found = _Reader(graph, loss, named, keeping.of(graph) if keeping else {})
+    found = _Reader(graph, loss, named, recorder.of(graph) if recorder else {})
     found.collect()
     found.compute_again()
     _count_nameless(found.parts)
@@ -130,7 +130,7 @@ class _Reader:
     """Reads one graph into parts."""
 
     def __init__(
-        self, graph: Graph, loss: Tensor, named: Mapping[str, Any], kept: Kept
+        self, graph: Graph, loss: Tensor, named: Mapping[str, Any], kept: RecordedValues
     ):
         self.graph = graph
         self._kept = kept

@@ -1,4 +1,4 @@
-"""Building blocks · Autodiff. What an op and its gradient rules say, in a line each.
+"""What an op and its gradient rules say, in a line each.
 
 A rule is mostly one formula, written as a lambda where the op is declared: that text is
 the best there is to say about it. A rule that is a function says it in its docstring.

@@ -1,4 +1,4 @@
-"""Building blocks · Autodiff. A graph as a drawing that needs no script."""
+"""A graph as a drawing that needs no script."""
 
 from __future__ import annotations
 

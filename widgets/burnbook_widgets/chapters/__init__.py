@@ -1,1 +1,1 @@
-"""Getting started. What makes a page a chapter: exercises, answers, tidy pages."""
+"""What makes a page a chapter: exercises, answers, tidy pages."""

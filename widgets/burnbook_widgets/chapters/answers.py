@@ -1,4 +1,4 @@
-"""Getting started. How the answer of an exercise is looked at: type, shape, value.
+"""How the answer of an exercise is looked at: type, shape, value.
 
 A wrong answer gets a sentence that says in what respect it is wrong: one that the
 exercise wrote for a typical slip, or one that fits what differs (see mistakes.py). The

@@ -1,4 +1,4 @@
-"""Overview. The table of contents: how long each page runs, and what memory it takes.
+"""The table of contents: how long each page runs, and what memory it takes.
 
 `notebooks/README.md` is written by hand, but for the last two columns of its tables,
 which `python -m burnbook_widgets.build notebooks --measure` fills in. The figures are

@@ -1,4 +1,4 @@
-"""Getting started. The exercises of all chapters: what is right, and a hint for each.
+"""The exercises of all chapters: what is right, and a hint for each.
 
 An answer is compared with a value, or asked what it does (see answers.py). Numbers are
 those of the chapters: 3.1.2 is the second exercise of chapter 3.1.
@@ -12,18 +12,13 @@ import numpy as np
 from burnbook import nn
 from burnbook.backend import Decorator
 from burnbook.config import Config
+from burnbook.core.op import OPS
 from burnbook.data import Batcher, Dataset, DigitsDataset
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
+from burnbook.grad_clipping import GradientClippingConfig
 from burnbook.module import Module, ModuleMapper, ParamId
-from burnbook.op import OPS
-from burnbook.optim import (
-    GradientClippingConfig,
-    GradientsParams,
-    MomentumConfig,
-    ParamGroup,
-    SgdConfig,
-)
+from burnbook.optim import GradientsParams, MomentumConfig, ParamGroup, SgdConfig
 from burnbook.prelude import Autodiff, Backend, Distribution, Int, Numpy, Tensor
 from burnbook_widgets.chapters.answers import (
     FUNCTION,
@@ -36,9 +31,9 @@ from burnbook_widgets.chapters.answers import (
     compare,
     described,
 )
-from burnbook_widgets.chapters.keeping import KEEPING
 from burnbook_widgets.chapters.learning import LEARNING
 from burnbook_widgets.chapters.measuring import MEASURING
+from burnbook_widgets.chapters.records import RECORDS
 from burnbook_widgets.chapters.versions import VERSIONS
 
 BACKEND = an(Backend, called="a backend")
@@ -413,7 +408,7 @@ def takes_biases(take: Any) -> str | None:
 
 
 EXERCISES: dict[str, Value | Holds] = {
-    **KEEPING,
+    **RECORDS,
     **LEARNING,
     **MEASURING,
     **VERSIONS,

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The exercises about learners.
+"""The exercises about learners.
 
 They belong to chapter 4.6; see exercises.py for the others.
 """

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. The exercises about metrics: what is right, and a hint.
+"""The exercises about metrics: what is right, and a hint.
 
 They belong to chapter 4.8; see exercises.py for the others.
 """

@@ -1,4 +1,4 @@
-"""Getting started. What is probably wrong with numbers, said in one sentence.
+"""What is probably wrong with numbers, said in one sentence.
 
 A sign, a factor, one too many, rows for columns, a mean for a sum: such differences
 can be seen in the numbers themselves. Nothing here knows an exercise.

@@ -1,4 +1,4 @@
-"""Overview. Moves the solutions of a chapter behind its summary, as printed books do.
+"""Moves the solutions of a chapter behind its summary, as printed books do.
 
 In a source each solution stands below its exercise, where an author wants it. A reader
 who looks at the question must not see it, in any viewer: JupyterLab prints the first

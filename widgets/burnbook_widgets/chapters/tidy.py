@@ -1,4 +1,4 @@
-"""Overview. Cleans executed notebooks, so that a page changes only when its text does.
+"""Cleans executed notebooks, so that a page changes only when its text does.
 
 `python -m burnbook_widgets.chapters.tidy notebooks/` removes what a kernel, an editor
 or a machine leaves behind: times, editor state, widget state, cell ids drawn at random,

@@ -1,4 +1,4 @@
-"""Basic workflow · Training, its versions. The exercises about old and new forms.
+"""The exercises about old and new forms.
 
 They belong to the page beside chapter 3.3; see exercises.py for the others.
 """

@@ -1,4 +1,4 @@
-"""Overview. `SaveMyWork`: one button hands you your work, another takes it back.
+"""`SaveMyWork`: one button hands you your work, another takes it back.
 
 A server on the web forgets a reader some minutes after the last click. The first button
 downloads what `burnbook save` would write, the second restores such a file. The bytes
@@ -19,9 +19,9 @@ import traitlets
 
 from burnbook.cli.learn import chapters_folder
 from burnbook.cli.work import save
-from burnbook.errors import DataError
-from burnbook.work import Restored, Saved, find_folder, restore_work
-from burnbook.work.contents import MOST_BYTES
+from burnbook.cli.workspace import Restored, Saved, find_folder, restore_work
+from burnbook.cli.workspace.contents import MOST_BYTES
+from burnbook.core.errors import DataError
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.view import View
 

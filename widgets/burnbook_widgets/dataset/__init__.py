@@ -1,1 +1,1 @@
-"""Building blocks · Dataset. The browser of a dataset, and of mistakes in it."""
+"""The browser of a dataset, and of mistakes in it."""

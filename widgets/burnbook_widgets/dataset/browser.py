@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. The dataset browser: pages of items, and what went wrong.
+"""The dataset browser: pages of items, and what went wrong.
 
 Before a training it shows what there is: items, how many of each class, what a
 transform does, what a batch looks like. After it: what was taken for what, the worst
@@ -15,7 +15,7 @@ from typing import Any
 import ipywidgets
 import numpy as np
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook_widgets.dataset.cards import (
     LARGE,
     PAGE,

@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. Cards: what the page is told of items, and of a batch.
+"""Cards: what the page is told of items, and of a batch.
 
 A card is a small dictionary of words and of places in a block of bytes; the live view
 and the still picture are both made from it, so they show the same.

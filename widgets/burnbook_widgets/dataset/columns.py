@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. The columns of a table: their order and their statistics.
+"""The columns of a table: their order and their statistics.
 
 Both need every item, so they are read once, and only for so long; what was not read by
 then is said.

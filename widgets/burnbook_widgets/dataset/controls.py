@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. The controls of the dataset browser, around its view."""
+"""The controls of the dataset browser, around its view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. What an item is to the eye: picture, sound, text or row.
+"""What an item is to the eye: picture, sound, text or row.
 
 Items are recognised by what they hold, so a dataclass of one's own, a dict, a tuple
 and a bare array are shown like the items of burnbook.data.

@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. The labels of a dataset: their names, counts and items.
+"""The labels of a dataset: their names, counts and items.
 
 Labels are read from the items, a few hundred at a time and only for so long, as images
 in folders take minutes; who knows them already hands them over.
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.errors import ConfigError, DataError
 from burnbook.data import Dataset
-from burnbook.errors import ConfigError, DataError
 from burnbook_widgets.dataset.items import Key, as_labels, label_reader
 from burnbook_widgets.training.still import ticks
 

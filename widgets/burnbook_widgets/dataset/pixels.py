@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. Arrays as the few bytes that a page needs to show them.
+"""Arrays as the few bytes that a page needs to show them.
 
 Small images go as they are, large ones as JPEG (or as fewer pixels, without Pillow); a
 sound becomes the lowest and the highest value of each stretch. What fits no budget is

@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. What a model said of each item, and where it was wrong."""
+"""What a model said of each item, and where it was wrong."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook_widgets.chapters.answers import as_array
 from burnbook_widgets.dataset.labels import Labels
 

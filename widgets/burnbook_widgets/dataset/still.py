@@ -1,4 +1,4 @@
-"""Building blocks · Dataset. The dataset browser as still HTML, without a script.
+"""The dataset browser as still HTML, without a script.
 
 Pictures are in the page, curves and bars are drawings, everything else is tables and
 words, so that it reads the same on paper and to a screen reader.

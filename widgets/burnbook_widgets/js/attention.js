@@ -1,4 +1,4 @@
-// Building blocks · Module. Attention: a map of shares with tokens, and the row one reads.
+// Attention: a map of shares with tokens, and the row one reads.
 //
 // Python sends `frame` (names) and `data` (uint16 shares, then a bit where hidden), and
 // `thumbs`, small pictures of all heads. The page sends back `at` = [query, key], and

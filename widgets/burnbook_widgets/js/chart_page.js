@@ -1,4 +1,4 @@
-// Building blocks · Learner. The live chart, part 1: the page around the curves.
+// The live chart, part 1: the page around the curves.
 //
 // The parts chart_page, chart_series, chart_axes, chart_norms and chart are read one
 // after another as one module, and then chart_alone, or chart_controls and chart_panel

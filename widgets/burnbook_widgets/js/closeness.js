@@ -1,4 +1,4 @@
-// Building blocks · Tensor. The closeness report: a table of layers, a ladder of
+// The closeness report: a table of layers, a ladder of
 // tolerances, and the elements that differ most.
 //
 // Python sends what is to be seen (`head`, `layers`, `ladder`); this turns it into

@@ -1,4 +1,4 @@
-// Building blocks · Module. A convolution: input, kernel, output, and one window.
+// A convolution: input, kernel, output, and one window.
 //
 // Python sends `frame` (sizes and geometry) and `data` (float32: input, kernel, output).
 // The page sends back `at`, the output cell that is looked at; it moves the window at

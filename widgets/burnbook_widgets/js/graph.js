@@ -1,4 +1,4 @@
-// Building blocks · Autodiff. A graph as boxes and lines; arrow keys walk through time.
+// A graph as boxes and lines; arrow keys walk through time.
 //
 // Python sends the scene when groups open or close (boxes, lines, texts), and for each
 // step the stage: what is seen of every box (0 nothing, 1 the value, 2 the gradient as

@@ -1,4 +1,4 @@
-// Building blocks · Dataset. The view of the dataset browser: cards, bars, the matrix.
+// The view of the dataset browser: cards, bars, the matrix.
 //
 // Python sends words and places in a block of bytes; this turns them into a page and
 // sends back what was clicked ({do: "select", item: 17}). It never decides anything.

@@ -1,4 +1,4 @@
-// Building blocks · Tensor. Names for the sliders of a view, as screen readers need them.
+// Names for the sliders of a view, as screen readers need them.
 //
 // A slider of ipywidgets tells its value but not what it is of: its label is only beside
 // it. This gives both of its parts, the handle and the number that one can type, the

@@ -1,4 +1,4 @@
-// Building blocks · Learning rate scheduler. Sliders with number boxes that keep values.
+// Sliders with number boxes that keep values.
 //
 // Python sends `rows` of {key, label, value, low, high, log, whole,
 // about, group}. What the

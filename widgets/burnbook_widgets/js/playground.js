@@ -1,4 +1,4 @@
-// Overview. A plane with points, where which class is likely, and losses, live.
+// A plane with points, where which class is likely, and losses, live.
 //
 // Python sends the points (x, y, class, for the test?) as float32 rows, the map as one
 // byte per cell, the losses as float32 rows (epoch, train, test) and a status. Keys go

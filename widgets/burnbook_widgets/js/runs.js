@@ -1,4 +1,4 @@
-// Building blocks · Learner. The table of a runs browser: tick the runs to compare.
+// The table of a runs browser: tick the runs to compare.
 //
 // Python sends head, rows and notes; a tick goes back as {run}, a pressed head as
 // {sort}. Messages are used, as they pass while a cell awaits. The boxes are real check

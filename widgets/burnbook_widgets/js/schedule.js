@@ -1,4 +1,4 @@
-// Building blocks · Learning rate scheduler. Rates over steps, with a line that reads.
+// Rates over steps, with a line that reads.
 //
 // Python sends `frame` (lines, ranges, ticks) and `data`: float32 rows, first the steps
 // that are drawn, then the rates of each line. The pointer or the arrow keys move the

@@ -1,4 +1,4 @@
-// Building blocks · Tensor. The tensor view: cells on a canvas, a histogram, a reading.
+// The tensor view: cells on a canvas, a histogram, a reading.
 //
 // Python sends `frame` (what there is to know) and `data` (a colour per cell as int8,
 // then a byte of marks per cell; red, green and blue of a picture in colour), and `curve`

@@ -1,4 +1,4 @@
-// Building blocks · Module. A module as a tree: arrow keys walk, fold and unfold.
+// A module as a tree: arrow keys walk, fold and unfold.
 //
 // Python sends the rows that are to be seen, from top to bottom, and the facts of the
 // chosen one. Clicks and keys go back as {do, path} with do = choose, fold, unfold or

@@ -1,4 +1,4 @@
-// Overview. Two buttons: one downloads a reader's work, one gives a saved file back.
+// Two buttons: one downloads a reader's work, one gives a saved file back.
 //
 // Python never pushes the bytes: it says how long the file is, and the page asks for one
 // piece after the other, {do: "piece", at}. The other way round the page sends a piece,

@@ -1,1 +1,1 @@
-"""Building blocks · Module. Views of a module: its tree of layers and parameters."""
+"""Views of a module: its tree of layers and parameters."""

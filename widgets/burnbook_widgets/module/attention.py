@@ -1,4 +1,4 @@
-"""Building blocks · Module. What attention looks at: the weights between tokens.
+"""What attention looks at: the weights between tokens.
 
     output = layer.forward(MhaInput.self_attn(x))
     view = AttentionView(output, ["the", "cat", "sat"])
@@ -20,9 +20,9 @@ import ipywidgets
 import numpy as np
 import traitlets
 
-from burnbook.errors import ConfigError, DimError, ShapeError
+from burnbook.core.errors import ConfigError, DimError, ShapeError
 from burnbook.tensor import Tensor
-from burnbook_widgets.module.shares import Shares, heat_map, percent
+from burnbook_widgets.module.attention_map import AttentionWeights, heat_map, percent
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.view import View, row, table
 
@@ -272,7 +272,7 @@ class AttentionView(View):
     def still(self) -> str:
         """The map, and the row that is read, as HTML and SVG without JavaScript."""
         names = self.keys[self._item]
-        shown = Shares(
+        shown = AttentionWeights(
             self.shares, self.hidden[self._item], self.tokens[self._item], names
         )
         line, hidden = self.shares[self._query], self.hidden[self._item, self._query]

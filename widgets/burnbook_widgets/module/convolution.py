@@ -1,4 +1,4 @@
-"""Building blocks · Module. A convolution: the window that makes one output cell.
+"""A convolution: the window that makes one output cell.
 
     view = ConvolutionView(picture, [[1, 0, -1], [2, 0, -2], [1, 0, -1]])
     view = ConvolutionView(picture, model.conv1)
@@ -20,10 +20,10 @@ import numpy as np
 import traitlets
 
 from burnbook.backend import Numpy
-from burnbook.errors import ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.nn import Conv2d, PaddingConfig2d
 from burnbook.tensor import Tensor
-from burnbook_widgets.module.planes import (
+from burnbook_widgets.module.convolution_input import (
     PART,
     Pair,
     param_of,
@@ -35,7 +35,7 @@ from burnbook_widgets.module.planes import (
     read_place,
     size_text,
 )
-from burnbook_widgets.module.sums import products, signed, total
+from burnbook_widgets.module.weighted_sum import products, signed, total
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.tensor import still as still_form
 from burnbook_widgets.tensor.numbers import cells, short

@@ -1,4 +1,4 @@
-"""Building blocks · Module. The nodes of a module tree: layers and their parameters."""
+"""The nodes of a module tree: layers and their parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
 from burnbook.module import LayerSummary, Module, Param
 from burnbook.module.summaries import layers_of, size_text
 

@@ -1,4 +1,4 @@
-"""Building blocks · Module. A module as a tree to fold, to look into, and to freeze.
+"""A module as a tree to fold, to look into, and to freeze.
 
     tree = ModuleTree(model, [1, 28, 28])
     tree.freeze("conv1")
@@ -16,8 +16,8 @@ import anywidget
 import ipywidgets
 import traitlets
 
-from burnbook.errors import ConfigError
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError
 from burnbook.module import Module, summary
 from burnbook.module.summaries import size_text
 from burnbook.optim import ParamGroup

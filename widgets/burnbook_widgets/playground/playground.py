@@ -1,4 +1,4 @@
-"""Overview. Points on a plane, and the boundary of a network while it learns.
+"""Points on a plane, and the boundary of a network while it learns.
 
 playground = Playground(data="spiral", hidden=[16, 16])
 playground.advance(50)
@@ -20,7 +20,7 @@ import ipywidgets
 import numpy as np
 import traitlets
 
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook_widgets.number_controls import Number, NumberControls
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.playground import script as engine

@@ -1,4 +1,4 @@
-"""Overview. A small network that learns to part two classes of points on a plane.
+"""A small network that learns to part two classes of points on a plane.
 
 The playground trains with what is in this file, and `playground.code()` is this file
 with the settings of the moment: run it, and it trains to the same numbers.
@@ -8,16 +8,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from burnbook import activation, optim
-from burnbook.autodiff import Autodiff
-from burnbook.backend import Numpy
+from burnbook import optim
+from burnbook.backend import Autodiff, Numpy
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
+from burnbook.core.rng import Stream, use_stream
 from burnbook.module import Module
 from burnbook.nn import CrossEntropyLossConfig, Linear, LinearConfig
 from burnbook.optim import GradientsParams
-from burnbook.random import Stream, use_stream
-from burnbook.tensor import Int, Tensor
+from burnbook.tensor import Int, Tensor, activation
 
 ACTIVATIONS = {
     "relu": activation.relu,

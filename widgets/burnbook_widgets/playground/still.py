@@ -1,4 +1,4 @@
-"""Overview. The playground as a drawing: regions, points, losses."""
+"""The playground as a drawing: regions, points, losses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from burnbook_widgets.axes import Axes, ticks
 from burnbook_widgets.drawing import Area, Drawing, Line, Mark, Words
-from burnbook_widgets.training.ruler import Axes, ticks
 
 SIDE = 320  # of the plane
 SPAN = 2.0  # the plane goes from −SPAN to SPAN

@@ -1,1 +1,1 @@
-"""Building blocks · Learning rate scheduler. Schedules to look at and to turn."""
+"""Schedules to look at and to turn."""

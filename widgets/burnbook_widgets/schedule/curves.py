@@ -1,4 +1,4 @@
-"""Building blocks · Learning rate scheduler. Rates, and a still picture of them."""
+"""Rates, and a still picture of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.errors import ConfigError
-from burnbook.optim import ModuleLrScheduler, as_scheduler
+from burnbook.core.errors import ConfigError
+from burnbook.lr_scheduler import ModuleLrScheduler, as_scheduler
+from burnbook_widgets.axes import Axes, log_ticks, ticks
 from burnbook_widgets.drawing import Drawing, Line, Words, columns
-from burnbook_widgets.training.ruler import Axes, log_ticks, ticks
 
 STYLES: tuple[tuple[str, tuple[float, ...]], ...] = (
     ("train", ()),
@@ -35,7 +35,7 @@ def rates(config: Any, steps: int) -> np.ndarray:
     A scheduler is copied first: it stays where it stands.
 
     Example:
-        >>> from burnbook.optim import LinearLrSchedulerConfig
+        >>> from burnbook.lr_scheduler import LinearLrSchedulerConfig
         >>> rates(LinearLrSchedulerConfig(1.0, 0.5, 2), 4).tolist()
         [1.0, 0.75, 0.5, 0.5]
     """

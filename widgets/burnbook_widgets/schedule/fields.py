@@ -1,4 +1,4 @@
-"""Building blocks · Learning rate scheduler. The numbers of a config, and their change.
+"""The numbers of a config, and their change.
 
 A config may hold others (a warm-up, then a cosine), so a number has a path:
 "num_iters", or "schedulers.1.initial_lr".
@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from burnbook.config import Config, ConfigEnum
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 
 
 def numbers_of(config: Any) -> dict[str, int | float]:
     """Every number of a config by its path, in the order of its fields.
 
     Example:
-        >>> from burnbook.optim import LinearLrSchedulerConfig
+        >>> from burnbook.lr_scheduler import LinearLrSchedulerConfig
         >>> numbers_of(LinearLrSchedulerConfig(0.9, 0.5, 4))
         {'initial_lr': 0.9, 'final_lr': 0.5, 'num_iters': 4}
     """
@@ -52,7 +52,7 @@ def changed(config: Any, path: str, number: float) -> Any:
     """The config with another number at a path.
 
     Example:
-        >>> from burnbook.optim import LinearLrSchedulerConfig
+        >>> from burnbook.lr_scheduler import LinearLrSchedulerConfig
         >>> changed(LinearLrSchedulerConfig(0.9, 0.5, 4), "num_iters", 8)
         LinearLrSchedulerConfig(initial_lr=0.9, final_lr=0.5, num_iters=8)
     """

@@ -1,4 +1,4 @@
-"""Building blocks · Learning rate scheduler. Schedules side by side, to turn and read.
+"""Schedules side by side, to turn and read.
 
 plot = SchedulePlot({"linear": linear, "cosine": cosine}, steps=200)
 plot.set("cosine", "num_iters", 80)
@@ -17,7 +17,8 @@ import numpy as np
 import traitlets
 
 from burnbook.config import ConfigEnum
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
+from burnbook_widgets.axes import ticks
 from burnbook_widgets.number_controls import Number, NumberControls
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.schedule.curves import (
@@ -30,7 +31,6 @@ from burnbook_widgets.schedule.curves import (
     y_ticks,
 )
 from burnbook_widgets.schedule.fields import changed, most, numbers_of
-from burnbook_widgets.training.ruler import ticks
 from burnbook_widgets.view import View, figure, row, table
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class SchedulePlot(View):
     `steps`, `log`, `at`; `plot[name]` is the config as it stands, and may be set.
 
     Example:
-        >>> from burnbook.optim import LinearLrSchedulerConfig
+        >>> from burnbook.lr_scheduler import LinearLrSchedulerConfig
         >>> plot = SchedulePlot(LinearLrSchedulerConfig(0.9, 0.5, 4), steps=6)
         >>> plot
         SchedulePlot(linear; 6 steps)

@@ -1,1 +1,1 @@
-"""Building blocks · Tensor. The view of a tensor of any rank."""
+"""The view of a tensor of any rank."""

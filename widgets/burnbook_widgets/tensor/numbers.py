@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. What a tensor view counts: planes, statistics, histograms.
+"""What a tensor view counts: planes, statistics, histograms.
 
 All of it works on plain arrays. NaN and infinity never reach an average: they are
 counted, marked, and left out.

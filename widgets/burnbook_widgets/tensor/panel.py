@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. The live side of a tensor view: controls around one canvas.
+"""The live side of a tensor view: controls around one canvas.
 
 The view holds what is true; the panel mirrors it to the page and tells it what was
 clicked. A fault of a callback becomes a line on the page, never a lost one.
@@ -6,16 +6,16 @@ clicked. A fault of a callback becomes a line on the page, never a lost one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import anywidget
 import ipywidgets
 import numpy as np
 import traitlets
 
-from burnbook.display import PrintOptions
+from burnbook.tensor.display import PrintOptions
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.tensor.numbers import (
     COLORS,
@@ -24,17 +24,123 @@ from burnbook_widgets.tensor.numbers import (
     MINUS_INF,
     NAN,
     SCALES,
+    Curve,
+    Facts,
+    Plane,
     facts_of,
 )
 from burnbook_widgets.view import close_all, row
-
-if TYPE_CHECKING:
-    from burnbook_widgets.tensor.tensor_view import TensorView
 
 MARKS = (("NaN", NAN), ("inf", INF), ("-inf", MINUS_INF), ("far outside", FAR))
 SHORTEST = -1  # a list of choices takes None for no choice at all
 MOST_NUMBERS = 400  # cells that may have their number written into them
 PRE = "max-height:22em;overflow:auto;margin:4px 0;line-height:1.35"
+
+
+class ShownTensor(Protocol):
+    """What the panel reads of a tensor view, and what it sets."""
+
+    array: np.ndarray
+    matrix: np.ndarray  # the plane, rows and columns as they are shown
+    shown: np.ndarray  # the part of it that is in sight
+    plane: Plane
+    facts: Facts
+    bars: np.ndarray  # of the histogram: the tensor's and the plane's own
+    plane_bars: np.ndarray
+    edges: np.ndarray
+    every: int
+
+    # Any, as these take more than they give: any sequence, some of the dims.
+    dims: Any
+    index: Any
+    print_options: Any
+
+    @property
+    def cell(self) -> tuple[int, int] | None:
+        """Row and column of the element that is read."""
+        ...
+
+    @property
+    def colors(self) -> str:
+        """One of COLORS."""
+        ...
+
+    @property
+    def scale(self) -> str:
+        """One of SCALES."""
+        ...
+
+    @property
+    def rgb(self) -> bool:
+        """Whether three planes are shown as one picture in colour."""
+        ...
+
+    @property
+    def own_range(self) -> bool:
+        """Whether colours span the range of this plane alone."""
+        ...
+
+    @property
+    def can_be_rgb(self) -> bool:
+        """Whether three planes can be one picture in colour."""
+        ...
+
+    @property
+    def reading(self) -> str:
+        """The element at `cell`, in words."""
+        ...
+
+    def zoom(self, factor: float, at: Sequence[int] | None = None) -> None:
+        """Show a part that is so many times smaller."""
+        ...
+
+    def block(self, row: int, column: int) -> tuple[slice, slice]:
+        """The rows and columns that share a cell with this element."""
+        ...
+
+    def frame(self, plane: Plane) -> dict[str, Any]:
+        """What is to be known of a plane besides its cells."""
+        ...
+
+    def codes(self, plane: Plane) -> np.ndarray:
+        """The colours of a plane's cells."""
+        ...
+
+    def marks(self, plane: Plane) -> np.ndarray:
+        """What cells are marked with."""
+        ...
+
+    def pixels(self) -> np.ndarray:
+        """What is shown as red, green and blue."""
+        ...
+
+    def curve(self) -> Curve:
+        """What is shown of a tensor of rank 1, as a line."""
+        ...
+
+    def bar_ends(self) -> list[str]:
+        """What stands at both ends of the histogram."""
+        ...
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Statistics under headings."""
+        ...
+
+    def head(self) -> str:
+        """Kind, shape, element type and backend, on one line."""
+        ...
+
+    def shown_text(self) -> tuple[str, str]:
+        """What print writes, as far as a page holds it, and a line about its size."""
+        ...
+
+    def use_everywhere(self) -> None:
+        """Print every tensor with these options from now on."""
+        ...
+
+    def reset_print_options(self) -> None:
+        """Go back to the options that burnbook starts with."""
+        ...
 
 
 class TensorPlane(anywidget.AnyWidget):
@@ -57,7 +163,7 @@ class TensorPlane(anywidget.AnyWidget):
 class TensorPanel:
     """Controls, plane and text of one view."""
 
-    def __init__(self, view: TensorView):
+    def __init__(self, view: ShownTensor):
         self.view = view
         self.turn = 0
         self._mirroring = False
@@ -84,33 +190,17 @@ class TensorPanel:
     def _make_choices(self) -> None:
         shape = self.view.array.shape
         names = [(f"dim {dim} (size {size})", dim) for dim, size in enumerate(shape)]
-        self.rows = ipywidgets.Dropdown(
-            options=names,
-            description="Rows",
-            layout=ipywidgets.Layout(width="210px"),
-            style={"description_width": "auto"},
-            tooltip="The dim shown down",
+        self.rows = _dropdown("Rows", names, "The dim shown down")
+        self.columns = _dropdown("Columns", names, "The dim shown across")
+        self.columns.value = len(shape) - 1
+        self.colors = _dropdown(
+            "Colours",
+            COLORS,
+            "Around 0: blue above, orange below. Low to high: pale to deep.",
         )
-        self.columns = ipywidgets.Dropdown(
-            options=names,
-            value=len(shape) - 1,
-            description="Columns",
-            layout=ipywidgets.Layout(width="210px"),
-            style={"description_width": "auto"},
-            tooltip="The dim shown across",
-        )
-        self.colors = ipywidgets.Dropdown(
-            options=COLORS,
-            description="Colours",
-            layout=ipywidgets.Layout(width="210px"),
-            style={"description_width": "auto"},
-            tooltip="Around 0: blue above, orange below. Low to high: pale to deep.",
-        )
-        self.own_range = ipywidgets.Checkbox(
-            description="range of this plane only",
-            indent=False,
-            layout=ipywidgets.Layout(width="auto", margin="2px 12px"),
-            tooltip="Deepest colour for the largest value of the plane, not the tensor",
+        self.own_range = _checkbox(
+            "range of this plane only",
+            "Deepest colour for the largest value of the plane, not the tensor",
         )
         two = [self.rows, self.columns] if len(shape) > 1 else []
         self.spare = [] if two else [self.rows, self.columns]
@@ -119,19 +209,10 @@ class TensorPanel:
         self.choices = [*two, self.colors, *part]
         self.rows.observe(lambda _: self._hear(self._rows_chosen), "value")
         self.columns.observe(lambda _: self._hear(self._columns_chosen), "value")
-        self.scale = ipywidgets.Dropdown(
-            options=SCALES,
-            description="Scale",
-            layout=ipywidgets.Layout(width="180px"),
-            style={"description_width": "auto"},
-            tooltip="What the colours and the histogram span",
+        self.scale = _dropdown(
+            "Scale", SCALES, "What the colours and the histogram span", width="180px"
         )
-        self.rgb = ipywidgets.Checkbox(
-            description="picture in colour",
-            indent=False,
-            layout=ipywidgets.Layout(width="auto", margin="2px 12px"),
-            tooltip="Three planes as red, green and blue",
-        )
+        self.rgb = _checkbox("picture in colour", "Three planes as red, green and blue")
         scales = [self.scale] if self.view.array.dtype.kind != "b" else []
         rgb = [self.rgb] if self.view.can_be_rgb else []
         self.spare += [] if scales else [self.scale]
@@ -383,6 +464,29 @@ class TensorPanel:
         """Free the controls that this tensor had no use for."""
         for control in self.spare:
             close_all(control)
+
+
+def _dropdown(
+    name: str, options: Sequence[Any], tooltip: str, width: str = "210px"
+) -> ipywidgets.Dropdown:
+    """A list of choices with its name before it; the first one is chosen."""
+    return ipywidgets.Dropdown(
+        options=options,
+        description=name,
+        layout=ipywidgets.Layout(width=width),
+        style={"description_width": "auto"},
+        tooltip=tooltip,
+    )
+
+
+def _checkbox(name: str, tooltip: str) -> ipywidgets.Checkbox:
+    """A box to tick, unticked at first."""
+    return ipywidgets.Checkbox(
+        description=name,
+        indent=False,
+        layout=ipywidgets.Layout(width="auto", margin="2px 12px"),
+        tooltip=tooltip,
+    )
 
 
 def _label(value: bool | int | float) -> str:

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. The still form of a tensor view: SVG and tables, no script.
+"""The still form of a tensor view: SVG and tables, no script.
 
 The colours are those of the live view: blue above zero, orange below, deeper for
 larger; a dash stands in negative cells, a cross for NaN, triangles for infinities.

@@ -1,4 +1,4 @@
-"""Building blocks · Tensor. The tensor view: any two dims as a picture, numbers beside.
+"""The tensor view: any two dims as a picture, numbers beside.
 
 Two dims are shown and the others are slid; a cell is read under the pointer or by arrow
 keys; the knobs of PrintOptions change the book's text below. Whatever can be clicked on
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burnbook.display import (
+from burnbook.core.errors import ConfigError, DimError, KindError
+from burnbook.tensor import QuantizedTensor, Tensor
+from burnbook.tensor.display import (
     PrintOptions,
     get_print_options,
     number_text,
     set_print_options,
 )
-from burnbook.errors import ConfigError, DimError, KindError
-from burnbook.tensor import QuantizedTensor, Tensor
 from burnbook_widgets.tensor import still as still_form
 from burnbook_widgets.tensor.numbers import (
     COLORS,

@@ -1,1 +1,1 @@
-"""Building blocks · Learner. The dashboard of a training, live and when it is over."""
+"""The dashboard of a training, live and when it is over."""

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The live chart as a widget: traits here, pixels in js/."""
+"""The live chart as a widget: traits here, pixels in js/."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipywidgets import __protocol_version__
 
 from burnbook_widgets.page import script, sheet
 from burnbook_widgets.training.curves import SPLITS, Curves, thin
-from burnbook_widgets.training.others import OtherRun, pack_runs
+from burnbook_widgets.training.other_runs import OtherRun, pack_runs
 from burnbook_widgets.training.still import x_range
 
 PARTS = ("chart_page", "chart_series", "chart_axes", "chart_norms", "chart")
@@ -22,7 +22,7 @@ PARTS = ("chart_page", "chart_series", "chart_axes", "chart_norms", "chart")
 class Chart(anywidget.AnyWidget):
     """Curves of train and valid per metric, progress above, read-out under the mouse.
 
-    smoothing, log, detail (a place in look.DETAIL), axis (one in look.AXES), splits,
+    smoothing, log, detail and axis (places in chart_options' DETAIL and AXES), splits,
     zoom ([from, to] in epochs, or []) and shown (places of other runs) are set by
     either side.
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. What the dashboard says about its buttons.
+"""What the dashboard says about its buttons.
 
 Buttons tell the kernel, which acts when it hears them; one that waits says "queued".
 What only changes the look acts on the page, even while a cell keeps the kernel.

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. What a dashboard remembers of a run, in bounded size.
+"""What a dashboard remembers of a run, in bounded size.
 
 A run may last a million batches; a picture has a thousand columns. A `Trace` keeps one
 line as a table of at most 512 buckets (position in epochs, mean, lowest, highest, step,

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. A run as one HTML file for people who only look.
+"""A run as one HTML file for people who only look.
 
 Curves as SVG, tables, the config and the model: no script, nothing to load, light and
 dark. It opens from a disk, in a mail, or on a web page, with no kernel and no network.
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from burnbook.errors import TrainingError
-from burnbook.files import atomic_write
+from burnbook.core.errors import TrainingError
+from burnbook.core.files import atomic_write
 
 STYLE = """
 :root { color-scheme: light dark; }

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. The history of a run as a plotly figure to explore.
+"""The history of a run as a plotly figure to explore.
 
 Hover reads values, dragging zooms, the slider below chooses a range of epochs, and a
 button changes the losses to a logarithmic scale.

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. How large weights and gradients are, layer by layer.
+"""How large weights and gradients are, layer by layer.
 
 Measured on the thread that trains, only while somebody looks: at most every ten steps,
 and so seldom that it takes no more than a hundredth of the time.
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.kinds import Float
+from burnbook.core.dtypes import Float
 
 EVERY = 10  # steps between two looks, at least
 SHARE = 0.01  # of the time, at most

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Noticing that a page has connected to this kernel.
+"""Noticing that a page has connected to this kernel.
 
 Why: while a cell keeps the kernel, a page that was loaded anew can ask for nothing, so
 it would not see a training until the cell ends. But it subscribes to what the kernel

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. A training as a live plotly figure, for those who like it.
+"""A training as a live plotly figure, for those who like it.
 
 One figure for all metrics: hover, zoom and save as plotly has it. Its script of 5 MB
 goes to the page once for each training, which is why the dashboard has a chart of its
@@ -25,9 +25,9 @@ from burnbook.train import (
     TrainingResult,
 )
 from burnbook_widgets.saving import MARK
-from burnbook_widgets.training.board import Dashboard
 from burnbook_widgets.training.controls import NOTES, buttons_are
 from burnbook_widgets.training.curves import Curves
+from burnbook_widgets.training.dashboard import Dashboard
 from burnbook_widgets.training.history import BOTH
 from burnbook_widgets.training.progress import facts_of
 from burnbook_widgets.training.screen import NotebookScreen, Place, Screen
@@ -55,7 +55,7 @@ class PlotlyRenderer(MetricsRenderer):
         self._broken = False
         self._place: Place | None = None
         self._next = 0.0
-        self.board: Dashboard | None = None
+        self.dashboard: Dashboard | None = None
         self.box: Any = None
         self.figure: Any = None
 
@@ -66,13 +66,13 @@ class PlotlyRenderer(MetricsRenderer):
 
     def _start(self, run: RunInfo) -> None:
         self.close()
-        self.board = board = Dashboard(run, self._screen, live=False)
+        self.dashboard = dashboard = Dashboard(run, self._screen, live=False)
         if self._static:
             return
         self.figure = live_figure(run.metrics, run.units)
         stop = ipywidgets.Button(description="Stop", icon="stop")
         pause = ipywidgets.Button(description="Pause", icon="pause")
-        stop.on_click(lambda _: board.stop("stop button"))
+        stop.on_click(lambda _: dashboard.stop("stop button"))
         pause.on_click(lambda _: self._pause(pause))
         note = ipywidgets.HTML(NOTES[buttons_are(run.mode)])
         self.facts = ipywidgets.HTML()
@@ -81,9 +81,9 @@ class PlotlyRenderer(MetricsRenderer):
         self._place = screen.put(self._bundle(), MARK)
 
     def _pause(self, button: Any) -> None:
-        assert self.board is not None
-        paused = self.board.state == "paused"
-        (self.board.resume if paused else self.board.pause)()
+        assert self.dashboard is not None
+        paused = self.dashboard.state == "paused"
+        (self.dashboard.resume if paused else self.dashboard.pause)()
         button.description = "Pause" if paused else "Resume"
 
     def _bundle(self) -> dict[str, Any]:
@@ -118,11 +118,11 @@ class PlotlyRenderer(MetricsRenderer):
         self._tell("follow")
 
     def _draw(self) -> None:
-        if self.board is None or self.figure is None:
+        if self.dashboard is None or self.figure is None:
             return
         began = time.thread_time()
-        show(self.figure, self.board.curves)
-        meter = self.board.meter
+        show(self.figure, self.dashboard.curves)
+        meter = self.dashboard.meter
         facts = " · ".join(facts_of(meter))
         self.facts.value = f"<b>Epoch {meter.epoch} of {meter.num_epochs}</b> · {facts}"
         took = time.thread_time() - began
@@ -133,14 +133,14 @@ class PlotlyRenderer(MetricsRenderer):
         self._try(self._finish, result)
 
     def _finish(self, result: TrainingResult | None) -> None:
-        if self.board is None:
+        if self.dashboard is None:
             return
         if self._static and result is not None:
-            self.board.finish_still(result)
+            self.dashboard.finish_still(result)
             return
-        self.board.finish(result)
+        self.dashboard.finish(result)
         if self._place is not None:
-            still = {"text/html": self.board.still(), "text/plain": repr(self)}
+            still = {"text/html": self.dashboard.still(), "text/plain": repr(self)}
             self._place.replace(still)
         self._free()
 
@@ -159,8 +159,8 @@ class PlotlyRenderer(MetricsRenderer):
             figure.close()  # its `layout` is plotly's, not a widget
 
     def _tell(self, name: str, *args: Any) -> None:
-        if self.board is not None and not self._broken:
-            self._try(getattr(self.board, name), *args)
+        if self.dashboard is not None and not self._broken:
+            self._try(getattr(self.dashboard, name), *args)
 
     def _try(self, act: Any, *args: Any) -> None:
         if self._broken:
@@ -174,7 +174,9 @@ class PlotlyRenderer(MetricsRenderer):
             print(f"figure: {type(fault).__name__}: {fault}; training goes on")
 
     def __repr__(self) -> str:
-        names = ", ".join(self.board.run.metrics) if self.board else "no run yet"
+        names = (
+            ", ".join(self.dashboard.run.metrics) if self.dashboard else "no run yet"
+        )
         return f"PlotlyRenderer({names})"
 
 

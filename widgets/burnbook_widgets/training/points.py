@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Every batch of a run, read when somebody looks closely.
+"""Every batch of a run, read when somebody looks closely.
 
 A `Trace` has 512 buckets however long a run lasts, so what one zooms into would fade.
 The logs on the disk have every batch: they are read for the epochs in sight.

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. How far a run is, how fast, and how long it will take."""
+"""How far a run is, how fast, and how long it will take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The runs below a folder: find, choose, compare them.
+"""The runs below a folder: find, choose, compare them.
 
 browser = RunsBrowser("artifacts")
 browser.find = "hidden_size=512"; browser.sort = "Loss"
@@ -16,17 +16,17 @@ import anywidget
 import ipywidgets
 import traitlets
 
-from burnbook.errors import TrainingError
+from burnbook.core.errors import TrainingError
 from burnbook.train import Run, RunStore
 from burnbook.train.events import Direction
 from burnbook.train.runs.run import direction_of
 from burnbook.train.runs.show import run_table
 from burnbook_widgets.page import script, sheet_alone
 from burnbook_widgets.training.chart import Chart
+from burnbook_widgets.training.chart_options import ChartOptions
 from burnbook_widgets.training.curves import Curves
 from burnbook_widgets.training.export import html_page, write_page
-from burnbook_widgets.training.look import Look
-from burnbook_widgets.training.others import MOST, OtherRun
+from burnbook_widgets.training.other_runs import MOST, OtherRun
 from burnbook_widgets.training.scatter import fields_of, scatter, spots
 from burnbook_widgets.training.still import picture
 from burnbook_widgets.view import View, row
@@ -263,7 +263,7 @@ class RunsBrowser(View):
         if others:
             sheet = picture(
                 Curves(metrics_of(others)),
-                look=Look(log=self._log),
+                options=ChartOptions(log=self._log),
                 others=list(enumerate(others)),
             )
             parts.append(sheet.svg())

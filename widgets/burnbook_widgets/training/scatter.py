@@ -1,4 +1,4 @@
-"""Building blocks · Learner. A metric of several runs over a field of their configs."""
+"""A metric of several runs over a field of their configs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from burnbook.train import Run
 from burnbook.train.runs.show import different_fields
+from burnbook_widgets.axes import Axes, log_ticks, ticks
 from burnbook_widgets.drawing import Drawing, Line, Mark, Words, columns
 from burnbook_widgets.pictures import plain, same_digits
-from burnbook_widgets.training.ruler import Axes, log_ticks, ticks
 
 WIDE, HIGH = 560, 260
 NAMED = 14  # runs that have their names beside their marks

@@ -1,4 +1,4 @@
-"""Building blocks · Learner. Places on the page whose content can be exchanged later.
+"""Places on the page whose content can be exchanged later.
 
 Why: the run of a notebook cell ends long before a background training does, and the
 thread that trains is not the thread that runs cells. A place remembers the cell it

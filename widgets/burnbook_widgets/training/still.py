@@ -1,4 +1,4 @@
-"""Building blocks · Learner. The finished picture of a run: curves and a table.
+"""The finished picture of a run: curves and a table.
 
 This is what stays in the notebook when training has ended and the kernel is gone:
 a drawing without JavaScript, the epochs as an HTML table, and one line of text.
@@ -12,25 +12,25 @@ from html import escape
 
 import numpy as np
 
+from burnbook_widgets.axes import Axes, log_ticks, run_mark, ticks
 from burnbook_widgets.drawing import Area, Drawing, Line, Mark, Point, Words
+from burnbook_widgets.training.chart_options import ChartOptions, smooth
 from burnbook_widgets.training.curves import Curves, thin
-from burnbook_widgets.training.look import Look, smooth
-from burnbook_widgets.training.others import OtherRun
-from burnbook_widgets.training.ruler import Axes, log_ticks, run_mark, ticks
+from burnbook_widgets.training.other_runs import OtherRun
 
 PANEL_WIDTH, PANEL_HEIGHT = 400, 250
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 34, 44
 DASH = {"train": (), "valid": (7.0, 4.0)}
 MARK = {"train": "circle", "valid": "square"}
 RUN_DASH = ((2, 3), (10, 3, 2, 3), (5, 2), (12, 4), (2, 2, 6, 2), (1, 4))
-USUAL = Look()
+USUAL = ChartOptions()
 COLUMN = {"epoch": 0, "step": 4, "time": 5}  # of a table, for what runs to the right
 
 
 def picture(
     curves: Curves,
     units: dict[str, str] | None = None,
-    look: Look = USUAL,
+    options: ChartOptions = USUAL,
     others: Sequence[tuple[int, OtherRun]] = (),
     name: str = "",
 ) -> Drawing:
@@ -40,7 +40,7 @@ def picture(
     epoch only, as their logs say neither step nor time. name: of the run, above it.
     """
     metrics = curves.metrics
-    others = others if look.axis == "epoch" else ()
+    others = others if options.axis == "epoch" else ()
     columns = min(2, max(1, len(metrics)))
     rows = math.ceil(len(metrics) / columns)
     own = not curves.is_empty() or not others
@@ -54,10 +54,10 @@ def picture(
         short = name if len(name) <= most else f"{name[: most - 1]}…"
         sheet.add(Words((LEFT, 16), short, "ink", 13, bold=True))
     if own:
-        _legend(sheet, above, look.splits)
+        _legend(sheet, above, options.splits)
     for row, (place, other) in enumerate(others):
         _run_legend(sheet, above + 26 * own + 20 * row + 8, place, other.name)
-    low, high = x_range(curves, look.axis) if own else (0.0, 1.0)
+    low, high = x_range(curves, options.axis) if own else (0.0, 1.0)
     ends = [t[-1, 0] for _, other in others for t in other.tables.values()]
     span = low, max([high, *map(math.ceil, ends)])
     for place, metric in enumerate(metrics):
@@ -65,18 +65,20 @@ def picture(
         left, top = column * PANEL_WIDTH, row * PANEL_HEIGHT + head
         box = Axes(
             span,
-            _y_range(curves, metric, look, others),
+            _y_range(curves, metric, options, others),
             left + LEFT,
             left + PANEL_WIDTH - RIGHT,
             top + TOP,
             top + PANEL_HEIGHT - BOTTOM,
-            look.log,
+            options.log,
         )
         unit = (units or {}).get(metric, "")
-        _axes(sheet, box, f"{metric} ({unit})" if unit else metric, look.axis, span[1])
+        _axes(
+            sheet, box, f"{metric} ({unit})" if unit else metric, options.axis, span[1]
+        )
         for run, other in others:
             _other_lines(sheet, box, run, other, metric)
-        _lines(sheet, box, curves, metric, look)
+        _lines(sheet, box, curves, metric, options)
     return sheet
 
 
@@ -222,24 +224,24 @@ def x_range(curves: Curves, axis: str = "epoch") -> tuple[float, float]:
 def _y_range(
     curves: Curves,
     metric: str,
-    look: Look = USUAL,
+    options: ChartOptions = USUAL,
     others: Sequence[tuple[int, OtherRun]] = (),
 ) -> tuple[float, float]:
     tables = [
         table[:, 1]
         for name, split, kind, table in curves.series()
-        if name == metric and kind in _kinds(look) and split in look.splits
+        if name == metric and kind in _kinds(options) and split in options.splits
     ]
     for _, other in others:
         tables += [t[:, 1] for (name, _), t in other.tables.items() if name == metric]
     values = np.concatenate([*tables, np.empty(0)])
     values = values[np.isfinite(values)]
-    if look.log:
+    if options.log:
         values = values[values > 0]
     if not len(values):
-        return (0.1, 1.0) if look.log else (0.0, 1.0)
+        return (0.1, 1.0) if options.log else (0.0, 1.0)
     low, high = float(values.min()), float(values.max())
-    if look.log:
+    if options.log:
         room = max(1.1, (high / low) ** 0.06)
         return low / room, high * room
     margin = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
@@ -297,21 +299,27 @@ def _by(table: np.ndarray, axis: str) -> np.ndarray:
     return moved
 
 
-def _kinds(look: Look) -> tuple[str, ...]:
-    return ("steps",) * look.steps + ("epochs",) * look.epochs
+def _kinds(options: ChartOptions) -> tuple[str, ...]:
+    return ("steps",) * options.steps + ("epochs",) * options.epochs
 
 
 def _lines(
-    sheet: Drawing, box: Axes, curves: Curves, metric: str, look: Look = USUAL
+    sheet: Drawing,
+    box: Axes,
+    curves: Curves,
+    metric: str,
+    options: ChartOptions = USUAL,
 ) -> None:
     series = [
-        (*about, _by(table, look.axis))
+        (*about, _by(table, options.axis))
         for *about, table in curves.series()
-        if about[0] == metric and about[2] in _kinds(look) and about[1] in look.splits
+        if about[0] == metric
+        and about[2] in _kinds(options)
+        and about[1] in options.splits
     ]
     for _, split, kind, table in series:
         if kind == "steps":
-            _batches(sheet, box, split, thin(table), look)
+            _batches(sheet, box, split, thin(table), options)
     for _, split, kind, table in series:
         if kind == "epochs":
             for part in _unbroken(table, box.log):
@@ -325,16 +333,16 @@ def _lines(
 
 
 def _batches(
-    sheet: Drawing, box: Axes, split: str, table: np.ndarray, look: Look
+    sheet: Drawing, box: Axes, split: str, table: np.ndarray, options: ChartOptions
 ) -> None:
-    strong = 0.4 if look.epochs or look.smoothing else 1.0
+    strong = 0.4 if options.epochs or options.smoothing else 1.0
     for part in _unbroken(table, box.log):
         band = [box.at(x, high) for x, _, _, high, *_ in part]
         band += [box.at(x, low) for x, _, low, *_ in part[::-1]]
         line = Line(_line(box, part), split, 1.0, strong)
         sheet.add(Area(tuple(band), split, 0.15), line)
-    if look.smoothing:
-        for part in _unbroken(smooth(table, look.smoothing), box.log):
+    if options.smoothing:
+        for part in _unbroken(smooth(table, options.smoothing), box.log):
             sheet.add(Line(_line(box, part), split, 2.0))
 
 

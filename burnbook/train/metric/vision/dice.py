@@ -1,11 +1,11 @@
-"""Building blocks · Metric. Dice: how much of two masks overlaps."""
+"""Dice: how much of two masks overlaps."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError, ShapeError
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import DiceInput
 from burnbook.train.metric.reading import same_shape
@@ -14,6 +14,9 @@ from burnbook.train.metric.vision.windows import positive
 
 class DiceMetricConfig(Config):
     """Settings of the Dice coefficient; the background is class 0.
+
+    epsilon: added to numerator and denominator, above 0 (default 1e-7).
+    include_background: whether class 0, the background, counts (default False).
 
     Example:
         >>> DiceMetricConfig().with_include_background(True).init()

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. MS-SSIM: whether two pictures look alike, near and far."""
+"""MS-SSIM: whether two pictures look alike, near and far."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from burnbook.config import Config
-from burnbook.errors import ConfigError
+from burnbook.core.errors import ConfigError
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import MsSsimInput
 from burnbook.train.metric.reading import same_shape
@@ -20,6 +20,16 @@ BETAS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
 class MsSsimMetricConfig(Config):
     """Settings of MS-SSIM: those of SSIM, and how much every scale weighs.
+
+    pixel_range: largest minus smallest value that a pixel can have, above 0.
+    k1: c₁ = (k1 · pixel_range)² stabilizes the comparison of brightness, above 0
+        (default 0.01).
+    k2: c₂ = (k2 · pixel_range)² stabilizes the comparison of contrast, above 0
+        (default 0.03).
+    kernel_size: width of the window in pixels, odd (default 11).
+    sigma: standard deviation of the Gaussian window in pixels, above 0 (default 1.5).
+    betas: the exponent of each scale from fine to coarse, at least one, none below 0
+        (default [0.0448, 0.2856, 0.3001, 0.2363, 0.1333]).
 
     Example:
         >>> MsSsimMetricConfig(1.0).init().name

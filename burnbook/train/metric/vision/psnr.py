@@ -1,4 +1,4 @@
-"""Building blocks · Metric. PSNR: how loud the error of a picture is."""
+"""PSNR: peak signal-to-noise ratio of a picture."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from burnbook.train.numbers import plain_float
 
 class PsnrMetricConfig(Config):
     """Settings of PSNR: the largest value of a pixel, 1 or 255, and the smallest error.
+
+    max_pixel_val: the largest value that a pixel can have, such as 1 or 255, above 0.
+    epsilon: the least mean squared error, above 0 (default 1e-10).
 
     Example:
         >>> PsnrMetricConfig(255.0).init().name

@@ -1,4 +1,4 @@
-"""Building blocks · Metric. SSIM: whether two pictures look alike."""
+"""SSIM: whether two pictures look alike."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ from burnbook.train.numbers import plain_float
 
 class SsimMetricConfig(Config):
     """Settings of SSIM: the range of pixels, and the window around each of them.
+
+    pixel_range: largest minus smallest value that a pixel can have, above 0.
+    k1: c₁ = (k1 · pixel_range)² stabilizes the comparison of brightness, above 0
+        (default 0.01).
+    k2: c₂ = (k2 · pixel_range)² stabilizes the comparison of contrast, above 0
+        (default 0.03).
+    kernel_size: width of the window in pixels, odd (default 11).
+    sigma: standard deviation of the Gaussian window in pixels, above 0 (default 1.5).
 
     Example:
         >>> SsimMetricConfig(1.0).with_kernel_size(7).init().name

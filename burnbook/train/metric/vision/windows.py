@@ -1,4 +1,4 @@
-"""Building blocks · Metric. Local means under a Gaussian window, and what they tell."""
+"""Local means under a Gaussian window, and what they tell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.errors import ConfigError, ShapeError
+from burnbook.core.errors import ConfigError, ShapeError
 
 
 def positive(where: str, **numbers: float) -> None:

@@ -1,0 +1,137 @@
+"""What is said when a gradient cannot be had, and where.
+
+While a graph is built nothing is recorded for this (unless a decorator below asks for
+places). When a backward pass fails, the layer is found by the parameter that is nearest
+to the failing op.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from burnbook.backend.autodiff.tape import Node, note, notes_of
+from burnbook.core.error_context import running_modules
+from burnbook.core.errors import BurnbookError, GraphError
+
+MOST_NODES = 10_000  # how far back the nearest parameter is looked for
+
+
+def cut_or_tracked(
+    op: Any,
+    out: Any,
+    parents: tuple[Node | None, ...],
+    attrs: dict[str, Any],
+    tracked: Any,
+) -> Any:
+    """The result of an op without gradient: whole numbers and truth values are free.
+
+    Why: a Float stays tracked, so that a gradient wanted through it is an error and
+    not silently zero.
+    """
+    if type(out) is tuple:
+        return tuple([cut_or_tracked(op, v, parents, attrs, tracked) for v in out])
+    if out.dtype.kind != "f":
+        return out
+    return tracked(out, Node(op, parents, (), attrs, out.shape))
+
+
+def no_rule(op: Any, parents: tuple[Node | None, ...], parts: tuple[Any, ...]) -> None:
+    """Complain about an input that wants a gradient and has no rule for one."""
+    for i, (parent, part) in enumerate(zip(parents, parts, strict=True)):
+        name = op.inputs[0 if op.many else i]
+        if parent is not None and part is None and name not in op.rules:
+            raise GraphError(
+                op.name,
+                f"there is no gradient for its input {name}, and one is wanted",
+                cure=f"detach() on {name}, or {op.name}.grad({name}=…)",
+            )
+
+
+def used_up(op: Any) -> GraphError:
+    """The error for a node that an earlier backward pass has been at."""
+    return GraphError(
+        op.name,
+        "the graph behind this tensor was used up by an earlier backward",
+        cure="compute the tensor again, or add the losses first",
+    )
+
+
+def explain_failure(error: Exception, node: Node) -> Exception:
+    """An error of a backward pass, with the op it happened in and the layer.
+
+    Errors of ours get the layer's path; others keep their class and text, and get a
+    note.
+    """
+    op = node.op
+    if op is not None and op.backward is None and not isinstance(error, GraphError):
+        error = GraphError(
+            op.name,
+            "it has no gradient, and one is wanted through it",
+            cure=f"detach() on its result, or {op.name}.grad(…) with a rule",
+        )
+    place, near = str(notes_of(node).get("place", "")), ""
+    if not place:
+        near, own = _nearest_parameter(node)
+        place = near.rpartition(".")[0] if own else ""
+    if isinstance(error, BurnbookError):
+        error.path = place
+        if op is not None and error.where.partition(".")[0] != op.name:
+            text = f"{op.name}, result Float {list(node.shape)}"
+            error.facts.append(("gradient of", text))
+        if near:
+            error.facts.append(("nearest parameter behind it", near))
+        return error
+    name = op.name if op is not None else "a leaf"
+    where = f" in {place}" if place else f", after {near}" if near else ""
+    error.add_note(f"in the gradient of {name}{where}, result {list(node.shape)}")
+    return error
+
+
+def remembering_places(run: Callable[..., Any], tracked: Any) -> Callable[..., Any]:
+    """A `run` that notes on every node which layer it was made in."""
+
+    def run_here(op: Any, values: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        out = run(op, values, attrs)
+        if hasattr(op, "source"):  # a gradient; its place is that of its op
+            return out
+        for made in out if type(out) is tuple else (out,):
+            if type(made) is tracked:
+                note(made.node, "place", running_modules())
+        return out
+
+    return run_here
+
+
+def _nearest_parameter(node: Node) -> tuple[str, bool]:
+    """The name of the parameter nearest to a node, and whether its op takes it."""
+    names = dict(_parameters_at_hand())
+    if not names:
+        return "", False
+    seen = {node}
+    pending = deque([node])
+    while pending and len(seen) < MOST_NODES:
+        at = pending.popleft()
+        if at in names:
+            return names[at], at in node.parents
+        for parent in at.parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                pending.append(parent)
+    return "", False
+
+
+def _parameters_at_hand() -> Iterator[tuple[Node, str]]:
+    """Every parameter of the modules that the callers hold, by node."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - the documented way
+    met: set[int] = set()
+    while frame is not None:
+        for value in list(frame.f_locals.values()):
+            if hasattr(type(value), "named_params") and id(value) not in met:
+                met.add(id(value))
+                for path, param in value.named_params():
+                    held = param.val().value if param.is_initialized else None
+                    leaf = getattr(held, "node", None)
+                    if leaf is not None:
+                        yield leaf, f"{type(value).__name__}.{path}"
+        frame = frame.f_back

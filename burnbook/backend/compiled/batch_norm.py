@@ -1,0 +1,274 @@
+"""Normalization of channels: group norm and batch norm.
+
+The first pass finds mean and variance (or, backward, two sums), the second writes.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code
+from burnbook.backend.compiled.runtime.registry import kernel
+from burnbook.backend.compiled.runtime.row_sums import (
+    fall_of,
+    grain,
+    line,
+    needed,
+    scale_of,
+    served,
+    squares_around,
+    straight,
+    straight_of_two,
+    sum_and_dot,
+    sum_of,
+    whole,
+)
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.ops.batch_norm import batch_norm, batch_norm_known
+from burnbook.ops.norm import group_norm
+
+SMALLEST_PLANE = 8  # below, one NumPy call over all planes is quicker
+PLANES, LINES, LINE = "f4[:,:,::1], ", "f4[:,::1], ", "f4[::1], "
+
+
+@kernel_code(f"void({PLANES}{LINES * 2}{PLANES}{LINE * 2}f4, b1, i8, i8)")
+def group_planes(
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    out: Any,
+    mean: Any,
+    var: Any,
+    epsilon: Any,
+    inside: bool,
+    start: int,
+    stop: int,
+) -> None:
+    """group_norm; x is [examples · groups, channels of a group, size]."""
+    groups, channels, size = gamma.shape[0], x.shape[1], x.shape[2]
+    share = f32(1) / f32(channels * size)
+    for i in range(start, stop):
+        m = v = f32(0)
+        for c in range(channels):
+            m += sum_of(x[i, c])
+        m *= share
+        for c in range(channels):
+            v += squares_around(x[i, c], m)
+        v *= share
+        mean[i], var[i] = m, v
+        r = scale_of(v, epsilon, inside)
+        for c in range(channels):
+            a = r * gamma[i % groups, c]
+            straight(x[i, c], a, beta[i % groups, c] - m * a, out[i, c])
+
+
+@kernel_code(f"void({PLANES * 2}{LINES}{LINE * 2}{PLANES}{LINES * 2}f4, b1, i8, i8)")
+def group_slopes(
+    g: Any,
+    x: Any,
+    gamma: Any,
+    mean: Any,
+    var: Any,
+    dx: Any,
+    dgamma: Any,
+    dbeta: Any,
+    epsilon: Any,
+    inside: bool,
+    start: int,
+    stop: int,
+) -> None:
+    """All gradients of group_norm; those of gamma and beta for each example alone."""
+    groups, channels, size = gamma.shape[0], x.shape[1], x.shape[2]
+    each = f32(1) / f32(channels * size)
+    for i in range(start, stop):
+        m = mean[i]
+        r = scale_of(var[i], epsilon, inside)
+        plain = along = f32(0)
+        for c in range(channels):
+            total, dot = sum_and_dot(g[i, c], x[i, c], m)
+            dbeta[i, c], dgamma[i, c] = total, dot * r
+            plain += total * gamma[i % groups, c]
+            along += dot * gamma[i % groups, c]
+        b = -along * each * fall_of(var[i], r, inside)
+        rest = -plain * each * r - b * m
+        for c in range(channels):
+            a = r * gamma[i % groups, c]
+            straight_of_two(g[i, c], x[i, c], a, b, rest, dx[i, c])
+
+
+@kernel_code(f"void({PLANES}{LINE * 2}{PLANES}{LINE * 2}f4, i8, i8)")
+def batch_channels(
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    out: Any,
+    mean: Any,
+    var: Any,
+    epsilon: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """batch_norm for some channels; x is [n, c, size]."""
+    n, size = x.shape[0], x.shape[2]
+    share = f32(1) / f32(size)
+    means = np.empty(n, f32)
+    for c in range(start, stop):
+        v = f32(0)
+        for i in range(n):
+            means[i] = sum_of(x[i, c]) * share
+            v += squares_around(x[i, c], means[i]) * share
+        m = sum_of(means) / f32(n)
+        v = (v + squares_around(means, m)) / f32(n)
+        mean[c], var[c] = m, v
+        a = scale_of(v, epsilon, True) * gamma[c]
+        for i in range(n):
+            straight(x[i, c], a, beta[c] - m * a, out[i, c])
+
+
+@kernel_code(f"void({PLANES * 2}{LINE * 3}{PLANES}{LINE * 2}f4, i8, i8)")
+def batch_slopes(
+    g: Any,
+    x: Any,
+    gamma: Any,
+    mean: Any,
+    var: Any,
+    dx: Any,
+    dgamma: Any,
+    dbeta: Any,
+    epsilon: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """All three gradients of batch_norm, for some channels."""
+    n, size = x.shape[0], x.shape[2]
+    each = f32(1) / (f32(n) * f32(size))
+    for c in range(start, stop):
+        m = mean[c]
+        r = scale_of(var[c], epsilon, True)
+        plain = along = f32(0)
+        for i in range(n):
+            total, dot = sum_and_dot(g[i, c], x[i, c], m)
+            plain += total
+            along += dot
+        dbeta[c], dgamma[c] = plain, along * r
+        a = r * gamma[c]
+        b = -a * r * r * along * each
+        rest = -a * plain * each - b * m
+        for i in range(n):
+            straight_of_two(g[i, c], x[i, c], a, b, rest, dx[i, c])
+
+
+@kernel_code(f"void({PLANES}{LINE * 2}{PLANES}i8, i8)")
+def straight_planes(
+    x: Any, factor: Any, shift: Any, out: Any, start: int, stop: int
+) -> None:
+    """out = factor x + shift, with a factor and a shift for each channel."""
+    channels = x.shape[1]
+    for plane in range(start, stop):
+        i, c = plane // channels, plane % channels
+        straight(x[i, c], factor[c], shift[c], out[i, c])
+
+
+@kernel(group_norm)
+def group_norm_kernel(
+    x: Any,
+    gamma: Any = None,
+    beta: Any = None,
+    *,
+    groups: int,
+    epsilon: float = 1e-5,
+    inside: bool = False,
+) -> Any:
+    if not served(x, gamma, beta) or _plane(x) < SMALLEST_PLANE:
+        return None
+    n, c = x.shape[:2]
+    planes = x.reshape(n * groups, c // groups, -1)
+    out = empty(x.shape)
+    mean, var = np.empty((2, n * groups), f32)
+    lines = [line(v, c, i).reshape(groups, -1) for v, i in ((gamma, 1), (beta, 0))]
+    args = (planes, *lines, out.reshape(planes.shape), mean, var, f32(epsilon), inside)
+    team.run(group_planes, args, n * groups, grain(x.size // (n * groups)))
+    kept = (n, groups, 1, 1)
+    return out, mean.reshape(kept), var.reshape(kept)
+
+
+@kernel(group_norm.backward)
+def group_norm_backward(
+    g: Any,
+    x: Any,
+    gamma: Any,
+    mean: Any,
+    var: Any,
+    *,
+    needs: tuple[bool, ...],
+    groups: int,
+    epsilon: float = 1e-5,
+    inside: bool = False,
+) -> Any:
+    g = whole(g)
+    if not served(x, gamma, g) or _plane(x) < SMALLEST_PLANE:
+        return None
+    n, c = x.shape[:2]
+    planes = x.reshape(n * groups, c // groups, -1)
+    dx = empty(x.shape)
+    sums = np.empty((2, n * groups, c // groups), f32)
+    args = (g.reshape(planes.shape), planes, line(gamma, c, 1).reshape(groups, -1))
+    args += (mean.reshape(-1), var.reshape(-1), dx.reshape(planes.shape), *sums)
+    args += (f32(epsilon), inside)
+    team.run(group_slopes, args, n * groups, grain(x.size // (n * groups)))
+    return needed((dx, *sums.reshape(2, n, c).sum(axis=1)), needs)
+
+
+@kernel(batch_norm)
+def batch_norm_kernel(x: Any, gamma: Any, beta: Any, *, epsilon: float = 1e-5) -> Any:
+    if not served(x, gamma, beta) or _plane(x) < SMALLEST_PLANE:
+        return None
+    n, c = x.shape[:2]
+    planes, out = x.reshape(n, c, -1), empty(x.shape)
+    mean, var = np.empty((2, c), f32)
+    args = (planes, gamma, beta, out.reshape(planes.shape), mean, var, f32(epsilon))
+    team.run(batch_channels, args, c, grain(x.size // c))
+    return out, mean, var
+
+
+@kernel(batch_norm.backward)
+def batch_norm_backward(
+    g: Any,
+    x: Any,
+    gamma: Any,
+    mean: Any,
+    var: Any,
+    *,
+    needs: tuple[bool, ...],
+    epsilon: float = 1e-5,
+) -> Any:
+    g = whole(g)
+    if not served(x, gamma, g) or _plane(x) < SMALLEST_PLANE:
+        return None
+    n, c = x.shape[:2]
+    planes, dx = x.reshape(n, c, -1), empty(x.shape)
+    dgamma, dbeta = np.empty((2, c), f32)
+    args = (g.reshape(planes.shape), planes, gamma, mean, var)
+    args += (dx.reshape(planes.shape), dgamma, dbeta, f32(epsilon))
+    team.run(batch_slopes, args, c, grain(x.size // c))
+    return needed((dx, dgamma, dbeta), needs)
+
+
+@kernel(batch_norm_known)
+def batch_norm_known_kernel(
+    x: Any, gamma: Any, beta: Any, mean: Any, var: Any, *, epsilon: float = 1e-5
+) -> Any:
+    if not served(x, gamma, beta) or _plane(x) < SMALLEST_PLANE:
+        return None
+    n, c = x.shape[:2]
+    planes, out = x.reshape(n, c, -1), empty(x.shape)
+    factor = gamma / np.sqrt(var + f32(epsilon))
+    args = (planes, factor, beta - mean * factor, out.reshape(planes.shape))
+    team.run(straight_planes, args, n * c, grain(planes.shape[2]))
+    return out
+
+
+def _plane(x: Any) -> int:
+    """How many elements a channel of one example has."""
+    return x.size // (x.shape[0] * x.shape[1])

@@ -1,0 +1,424 @@
+"""Steps of the optimizers: each array goes by once.
+
+A step is some short loops over a block that stays in the first cache, because a loop
+over many arrays at once does not run in vector registers. What is left of 1 − β is
+taken in double precision, where the compiler cannot make x + β (old − x) of an average:
+that is NaN where x is infinite. Memories change in place; where they are not given
+away, each block of them is copied first.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import F32, kernel
+from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.ops.optimizer_steps import (
+    adagrad_step,
+    adam_step,
+    adan_step,
+    amsgrad_step,
+    momentum_step,
+    rmsprop_centered_step,
+    rmsprop_momentum_step,
+    rmsprop_step,
+    sgd_step,
+)
+
+GRAIN = 1 << 16
+SERIAL = 1 << 17  # elements: with fewer, a second thread comes too late
+POOLED = 1 << 14  # elements: fewer come from plain memory as fast
+BLOCK = 1 << 10  # elements that stay in the first cache between the loops
+ndarray, np_empty = np.ndarray, np.empty
+NONE = np_empty(0, F32)  # in the place of what a variant does not use
+
+
+def run(code: Any, olds: tuple[Any, ...], reuse: bool, *numbers: Any) -> Any:
+    """New arrays for the parameter and the memories, filled by a kernel.
+
+    olds: parameter, gradient, memories; None is one that this variant does not use.
+    The kernel takes all of them, the new ones, each of one dim, and the numbers.
+    """
+    for x in olds:
+        if x is None:
+            continue
+        if type(x) is not ndarray or x.dtype is not F32 or not x.flags.carray:
+            return None
+    shape, size = olds[0].shape, olds[0].size
+    small = size < POOLED
+    news: list[Any] = [np_empty(shape, F32) if small else empty(shape)]
+    for x in olds[2:]:
+        if x is None or reuse:
+            news.append(x)
+        else:
+            news.append(np_empty(shape, F32) if small else empty(shape))
+    before, after = (
+        tuple([NONE if x is None else x.reshape(size) for x in rows])
+        for rows in (olds, news)
+    )
+    if size < SERIAL:
+        code(before, after, *numbers, reuse, 0, size)
+    else:
+        team.run(code, (before, after, *numbers, reuse), size, GRAIN)
+    return tuple([x for x in news if x is not None])
+
+
+@part
+def copy(new: Any, old: Any) -> None:
+    """new = old."""
+    for i in range(new.size):
+        new[i] = old[i]
+
+
+@part
+def mix(new: Any, g: Any, keep: Any, rest: Any) -> None:
+    """new = keep · new + rest · g."""
+    for i in range(new.size):
+        new[i] = keep * new[i] + rest * g[i]
+
+
+@part
+def mix_square(new: Any, g: Any, keep: Any, rest: Any) -> None:
+    """new = keep · new + rest · g²."""
+    for i in range(new.size):
+        new[i] = keep * new[i] + rest * (g[i] * g[i])
+
+
+@part
+def add(new: Any, x: Any, y: Any, keep: Any, factor: Any) -> None:
+    """new = keep · x + factor · y."""
+    for i in range(new.size):
+        new[i] = keep * x[i] + factor * y[i]
+
+
+@part
+def largest(new: Any, x: Any) -> None:
+    """new = max(new, x); NaN where x is NaN."""
+    for i in range(new.size):
+        new[i] = new[i] if new[i] > x[i] else x[i]
+
+
+@part
+def move(
+    new: Any, p: Any, m: Any, v: Any, step: Any, scale: Any, epsilon: Any, keep: Any
+) -> None:
+    """new = keep · p − step · m / (√v · scale + epsilon)."""
+    for i in range(new.size):
+        new[i] = keep * p[i] - step * m[i] / (math.sqrt(v[i]) * scale + epsilon)
+
+
+@part
+def shrink(new: Any, p: Any, m: Any, keep: Any) -> None:
+    """new = new − (1 − keep) · p where p and m have one sign."""
+    rest = f32(1) - keep
+    for i in range(new.size):
+        same = (p[i] >= 0) == (m[i] >= 0)
+        new[i] -= rest * p[i] if same else f32(0)
+
+
+@kernel_code(
+    "void(UniTuple(f4[::1], 5), UniTuple(f4[::1], 4), UniTuple(f8, 7), b1, b1, i8, i8)"
+)
+def adam_range(
+    olds: Any, news: Any, numbers: Any, cautious: Any, reuse: Any, start: int, stop: int
+) -> None:
+    p, g, m, v, x = olds
+    p_new, m_new, v_new, x_new = news
+    beta_1, beta_2 = f32(numbers[1]), f32(numbers[2])
+    rest_1, rest_2 = f32(1 - numbers[1]), f32(1 - numbers[2])
+    step, scale, epsilon = f32(numbers[0]), f32(numbers[3]), f32(numbers[4])
+    penalty, keep, one = f32(numbers[5]), f32(numbers[6]), f32(1)
+    room = np.empty(BLOCK, f32)
+    for a in range(start, stop, BLOCK):
+        b = min(a + BLOCK, stop)
+        slope = g[a:b]
+        if penalty != 0:
+            slope = room[: b - a]
+            add(slope, g[a:b], p[a:b], one, penalty)
+        if not reuse:
+            copy(m_new[a:b], m[a:b])
+            copy(v_new[a:b], v[a:b])
+            copy(x_new[a:b], x[a:b])
+        mix(m_new[a:b], slope, beta_1, rest_1)
+        mix_square(v_new[a:b], slope, beta_2, rest_2)
+        below = v_new[a:b]
+        if x.size:
+            below = x_new[a:b]
+            largest(below, v_new[a:b])
+        now = one if cautious else keep
+        move(p_new[a:b], p[a:b], m_new[a:b], below, step, scale, epsilon, now)
+        if cautious:
+            shrink(p_new[a:b], p[a:b], m_new[a:b], keep)
+
+
+def adam(
+    olds: tuple[Any, ...],
+    *,
+    lr: float = 1e-3,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 1e-5,
+    penalty: float = 0.0,
+    decay: float = 0.0,
+    cautious: bool = False,
+    time: int = 1,
+    reuse: bool = False,
+) -> Any:
+    step, scale = lr / (1 - beta_1**time), (1 - beta_2**time) ** -0.5
+    numbers = (step, beta_1, beta_2, scale, epsilon, penalty, 1.0 - lr * decay)
+    return run(adam_range, olds, reuse, numbers, cautious)
+
+
+@kernel(adam_step)
+def adam_kernel(param: Any, grad: Any, m: Any, v: Any, **attrs: Any) -> Any:
+    return adam((param, grad, m, v, None), **attrs)
+
+
+@kernel(amsgrad_step)
+def amsgrad_kernel(param: Any, grad: Any, m: Any, v: Any, x: Any, **attrs: Any) -> Any:
+    return adam((param, grad, m, v, x), **attrs)
+
+
+@kernel_code(
+    "void(UniTuple(f4[::1], 3), UniTuple(f4[::1], 2), UniTuple(f8, 4), b1, b1, i8, i8)"
+)
+def momentum_range(
+    olds: Any, news: Any, numbers: Any, nesterov: Any, reuse: Any, start: int, stop: int
+) -> None:
+    p, g, v = olds
+    p_new, v_new = news
+    back, penalty, one = f32(-numbers[0]), f32(numbers[1]), f32(1)
+    momentum, rest = f32(numbers[2]), f32(numbers[3])
+    room, ahead = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
+    for a in range(start, stop, BLOCK):
+        b = min(a + BLOCK, stop)
+        slope = g[a:b]
+        if penalty != 0:
+            slope = room[: b - a]
+            add(slope, g[a:b], p[a:b], one, penalty)
+        if v.size == 0:
+            add(p_new[a:b], p[a:b], slope, one, back)
+            continue
+        if not reuse:
+            copy(v_new[a:b], v[a:b])
+        mix(v_new[a:b], slope, momentum, rest)
+        if nesterov:
+            add(ahead[: b - a], slope, v_new[a:b], one, momentum)
+            add(p_new[a:b], p[a:b], ahead[: b - a], one, back)
+        else:
+            add(p_new[a:b], p[a:b], v_new[a:b], one, back)
+
+
+@kernel(sgd_step)
+def sgd_kernel(param: Any, grad: Any, *, lr: float, penalty: float = 0.0) -> Any:
+    numbers = (lr, penalty, 0.0, 1.0)
+    news = run(momentum_range, (param, grad, None), False, numbers, False)
+    return None if news is None else news[0]
+
+
+@kernel(momentum_step)
+def momentum_kernel(
+    param: Any,
+    grad: Any,
+    velocity: Any,
+    *,
+    lr: float,
+    momentum: float = 0.9,
+    dampening: float = 0.0,
+    nesterov: bool = False,
+    penalty: float = 0.0,
+    reuse: bool = False,
+) -> Any:
+    numbers = (lr, penalty, momentum, 1.0 - dampening)
+    return run(momentum_range, (param, grad, velocity), reuse, numbers, nesterov)
+
+
+@kernel_code(
+    "void(UniTuple(f4[::1], 3), UniTuple(f4[::1], 2), UniTuple(f8, 3), b1, i8, i8)"
+)
+def adagrad_range(
+    olds: Any, news: Any, numbers: Any, reuse: Any, start: int, stop: int
+) -> None:
+    p, g, s = olds
+    p_new, s_new = news
+    lr, epsilon = f32(numbers[0]), f32(numbers[1])
+    penalty, one = f32(numbers[2]), f32(1)
+    room = np.empty(BLOCK, f32)
+    for a in range(start, stop, BLOCK):
+        b = min(a + BLOCK, stop)
+        slope = g[a:b]
+        if penalty != 0:
+            slope = room[: b - a]
+            add(slope, g[a:b], p[a:b], one, penalty)
+        if not reuse:
+            copy(s_new[a:b], s[a:b])
+        mix_square(s_new[a:b], slope, one, one)
+        move(p_new[a:b], p[a:b], slope, s_new[a:b], lr, one, epsilon, one)
+
+
+@kernel(adagrad_step)
+def adagrad_kernel(
+    param: Any,
+    grad: Any,
+    total: Any,
+    *,
+    lr: float,
+    epsilon: float = 1e-5,
+    penalty: float = 0.0,
+    reuse: bool = False,
+) -> Any:
+    olds, numbers = (param, grad, total), (lr, epsilon, penalty)
+    return run(adagrad_range, olds, reuse, numbers)
+
+
+@part
+def spread(new: Any, s: Any, a: Any) -> None:
+    """new = max(s − a², 0)."""
+    for i in range(new.size):
+        gap = s[i] - a[i] * a[i]
+        new[i] = f32(0) if gap < 0 else gap
+
+
+@part
+def quotient(new: Any, g: Any, s: Any, keep: Any, epsilon: Any) -> None:
+    """new = keep · new + g / (√s + epsilon)."""
+    for i in range(new.size):
+        new[i] = keep * new[i] + g[i] / (math.sqrt(s[i]) + epsilon)
+
+
+@kernel_code(
+    "void(UniTuple(f4[::1], 5), UniTuple(f4[::1], 4), UniTuple(f8, 5), b1, i8, i8)"
+)
+def rmsprop_range(
+    olds: Any, news: Any, numbers: Any, reuse: Any, start: int, stop: int
+) -> None:
+    p, g, s, buf, avg = olds
+    p_new, s_new, buf_new, avg_new = news
+    lr, alpha, momentum = f32(numbers[0]), f32(numbers[1]), f32(numbers[2])
+    epsilon, penalty = f32(numbers[3]), f32(numbers[4])
+    rest, one = f32(1 - numbers[1]), f32(1)
+    room, gap = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
+    for a in range(start, stop, BLOCK):
+        b = min(a + BLOCK, stop)
+        slope = g[a:b]
+        if penalty != 0:
+            slope = room[: b - a]
+            add(slope, g[a:b], p[a:b], one, penalty)
+        if not reuse:
+            copy(s_new[a:b], s[a:b])
+            copy(buf_new[a:b], buf[a:b])
+            copy(avg_new[a:b], avg[a:b])
+        mix_square(s_new[a:b], slope, alpha, rest)
+        square = s_new[a:b]
+        if avg.size:
+            mix(avg_new[a:b], slope, alpha, rest)
+            square = gap[: b - a]
+            spread(square, s_new[a:b], avg_new[a:b])
+        if buf.size:
+            quotient(buf_new[a:b], slope, square, momentum, epsilon)
+            add(p_new[a:b], p[a:b], buf_new[a:b], one, -lr)
+        else:
+            move(p_new[a:b], p[a:b], slope, square, lr, one, epsilon, one)
+
+
+def rmsprop(
+    olds: tuple[Any, ...],
+    *,
+    lr: float,
+    alpha: float = 0.99,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+    penalty: float = 0.0,
+    reuse: bool = False,
+) -> Any:
+    numbers = (lr, alpha, momentum, epsilon, penalty)
+    return run(rmsprop_range, olds, reuse, numbers)
+
+
+@kernel(rmsprop_step)
+def rmsprop_kernel(param: Any, grad: Any, square: Any, **attrs: Any) -> Any:
+    return rmsprop((param, grad, square, None, None), **attrs)
+
+
+@kernel(rmsprop_momentum_step)
+def rmsprop_momentum_kernel(
+    param: Any, grad: Any, square: Any, buf: Any, **attrs: Any
+) -> Any:
+    return rmsprop((param, grad, square, buf, None), **attrs)
+
+
+@kernel(rmsprop_centered_step)
+def rmsprop_centered_kernel(
+    param: Any, grad: Any, square: Any, buf: Any, avg: Any, **attrs: Any
+) -> Any:
+    return rmsprop((param, grad, square, buf, avg), **attrs)
+
+
+@part
+def opposite(new: Any, x: Any) -> None:
+    """new = −x."""
+    for i in range(new.size):
+        new[i] = -x[i]
+
+
+@part
+def toward(new: Any, m: Any, w: Any, n: Any, scales: Any, epsilon: Any) -> None:
+    """new = (scales₀ · m + scales₁ · w) / (√n · scales₂ + epsilon)."""
+    first, second, scale = scales
+    for i in range(new.size):
+        under = math.sqrt(n[i]) * scale + epsilon
+        new[i] = (first * m[i] + second * w[i]) / under
+
+
+@kernel_code(
+    "void(UniTuple(f4[::1], 6), UniTuple(f4[::1], 5), UniTuple(f8, 9), b1, i8, i8)"
+)
+def adan_range(
+    olds: Any, news: Any, numbers: Any, reuse: Any, start: int, stop: int
+) -> None:
+    p, g, m, n, w, pre = olds
+    p_new, m_new, n_new, w_new, pre_new = news
+    scales = f32(numbers[0]), f32(numbers[1]), f32(numbers[2])
+    beta_1, beta_2, beta_3 = f32(numbers[3]), f32(numbers[4]), f32(numbers[5])
+    rest_1, rest_2 = f32(1 - numbers[3]), f32(1 - numbers[4])
+    rest_3, one, epsilon = f32(1 - numbers[5]), f32(1), f32(numbers[6])
+    keep_p, back_u = f32(numbers[7]), f32(-numbers[8])
+    room, ahead = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
+    for a in range(start, stop, BLOCK):
+        b = min(a + BLOCK, stop)
+        change, slope = room[: b - a], g[a:b]
+        if not reuse:
+            copy(m_new[a:b], m[a:b])
+            copy(n_new[a:b], n[a:b])
+            copy(w_new[a:b], w[a:b])
+        mix(m_new[a:b], slope, beta_1, rest_1)
+        add(change, pre[a:b], slope, one, one)
+        mix(w_new[a:b], change, beta_2, rest_2)
+        add(ahead[: b - a], slope, change, one, beta_2)
+        mix_square(n_new[a:b], ahead[: b - a], beta_3, rest_3)
+        toward(change, m_new[a:b], w_new[a:b], n_new[a:b], scales, epsilon)
+        add(p_new[a:b], p[a:b], change, keep_p, back_u)
+        opposite(pre_new[a:b], slope)
+
+
+@kernel(adan_step)
+def adan_kernel(
+    *olds: Any,
+    lr: float = 1e-3,
+    beta_1: float = 0.98,
+    beta_2: float = 0.92,
+    beta_3: float = 0.99,
+    epsilon: float = 1e-8,
+    decay: float = 0.0,
+    no_prox: bool = False,
+    time: int,
+    reuse: bool = False,
+) -> Any:
+    first, second = lr / (1 - beta_1**time), lr * beta_2 / (1 - beta_2**time)
+    scale, keep = (1 - beta_3**time) ** -0.5, 1 / (1 + lr * decay)
+    keeps = (1.0 - lr * decay, 1.0) if no_prox else (keep, keep)
+    numbers = (first, second, scale, beta_1, beta_2, beta_3, epsilon, *keeps)
+    return run(adan_range, olds, reuse, numbers)

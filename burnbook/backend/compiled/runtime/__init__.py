@@ -1,0 +1,1 @@
+"""What kernels are made of: threads, memory, SIMD, loops, cache."""

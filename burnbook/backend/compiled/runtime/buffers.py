@@ -1,0 +1,76 @@
+"""Memory for results that is used again when nobody holds it.
+
+A fresh result above some 100 kB costs more to map into the process than to fill. So a
+kernel's results are views of buffers that stay here. Whoever holds a result, a view of
+it, a memoryview or an array of another library made from it, holds a reference to the
+buffer; a buffer with no reference but ours is free for the next result.
+"""
+
+import threading
+from math import prod
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+SMALLEST = 1 << 16  # bytes; below, a plain allocation is as fast
+LINE = 64  # bytes of a cache line, where results begin: registers are as long
+CHECK_EVERY = 512  # results between two looks for buffers that went out of use
+F32 = np.dtype(np.float32)
+
+
+class Buffers:
+    """Buffers by size; free ones that two checks in a row find unused are let go."""
+
+    def __init__(self) -> None:
+        # size -> [[memory, age, where results start in it], ...]
+        self.by_size: dict[int, list[list[Any]]] = {}
+        self.lock = threading.Lock()
+        self.given = 0
+        probe = [np.empty(1, np.uint8), 0]
+        self.unshared = getrefcount(probe[0])
+
+    def empty(self, shape: tuple[int, ...], dtype: Any = F32) -> np.ndarray:
+        """An array with any content, like np.empty; of float32 if nothing is said.
+
+        Example:
+            >>> pool = Buffers()
+            >>> first = pool.empty((100, 1000))
+            >>> place = first.ctypes.data
+            >>> second = pool.empty((100, 1000))
+            >>> second.ctypes.data == place  # first is still held
+            False
+            >>> del first
+            >>> pool.empty((100, 1000)).ctypes.data == place
+            True
+        """
+        size = prod(shape) * dtype.itemsize
+        if size < SMALLEST:
+            return np.empty(shape, dtype)
+        with self.lock:
+            self.given += 1
+            if self.given % CHECK_EVERY == 0:
+                self._let_go()
+            for entry in self.by_size.get(size, ()):
+                if getrefcount(entry[0]) == self.unshared:
+                    entry[1] = 0
+                    return ndarray(shape, dtype, entry[0], entry[2])
+            memory = np.empty(size + LINE, np.uint8)
+            start = -memory.ctypes.data % LINE
+            self.by_size.setdefault(size, []).append([memory, 0, start])
+            return ndarray(shape, dtype, memory, start)
+
+    def _let_go(self) -> None:
+        for size, entries in list(self.by_size.items()):
+            for entry in entries:
+                entry[1] += 1
+            held = [e for e in entries if e[1] < 2 or getrefcount(e[0]) > self.unshared]
+            if held:
+                self.by_size[size] = held
+            else:
+                del self.by_size[size]
+
+
+buffers = Buffers()
+empty = buffers.empty

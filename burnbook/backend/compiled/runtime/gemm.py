@@ -1,0 +1,153 @@
+"""Matrix products, tile by tile, with sums held in registers.
+
+A tile is four rows and 32 columns of the result. Its sums fill the vector registers and
+leave them only when they are complete; a compiler that is given three plain loops does
+not see that, so the tile is written in the compiler's own terms. The right factor is
+laid out in panels of 32 columns before: then every load is the next one in memory.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from burnbook.backend.compiled.runtime.jit import f32, part
+
+LANES = 16  # floats of a vector register
+ROWS = 4  # rows of a tile
+WIDTH = 32  # columns of a tile
+
+
+@intrinsic
+def make_tile(
+    typing: Any,
+    start: Any,
+    start_row: Any,
+    a: Any,
+    a_row: Any,
+    a_col: Any,
+    panel: Any,
+    depth: Any,
+    c: Any,
+    c_row: Any,
+) -> Any:
+    """c = start + a · panel, for ROWS rows and WIDTH columns.
+
+    Element i, j of start stands at start_row · i + j and of c at c_row · i + j; element
+    i, k of a at a_row · i + a_col · k, k below depth. Nothing is checked.
+    """
+    size = types.intp
+    signature = types.void(start, size, a, size, size, panel, size, c, size)
+    return signature, _build_tile
+
+
+def _build_tile(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """The same as a program for LLVM."""
+    start, a, panel, c = (
+        context.make_array(signature.args[i])(context, builder, args[i]).data
+        for i in (0, 2, 5, 7)
+    )
+    start_row, a_row, a_col, depth, c_row = (args[i] for i in (1, 3, 4, 6, 8))
+    number = ir.IntType(64)
+    vector = ir.VectorType(ir.FloatType(), LANES)
+    first = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    nothing = ir.Constant(vector, ir.Undefined)
+
+    def shifted(place: Any, step: Any, times: Any) -> Any:
+        return builder.gep(place, [builder.mul(step, times)])
+
+    def registers(line: Any) -> list[Any]:
+        places = [builder.gep(line, [number(j)]) for j in range(0, WIDTH, LANES)]
+        return [builder.bitcast(place, vector.as_pointer()) for place in places]
+
+    def line_by_line(place: Any, step: Any) -> list[Any]:
+        lines = [shifted(place, step, number(i)) for i in range(ROWS)]
+        return [place for line in lines for place in registers(line)]
+
+    sums = [cgutils.alloca_once(builder, vector) for _ in range(ROWS * WIDTH // LANES)]
+    for total, place in zip(sums, line_by_line(start, start_row), strict=True):
+        builder.store(builder.load(place, align=4), total)
+    lines = [shifted(a, a_row, number(i)) for i in range(ROWS)]
+    with cgutils.for_range(builder, depth) as loop:
+        line = shifted(panel, number(WIDTH), loop.index)
+        right = [builder.load(place, align=4) for place in registers(line)]
+        for i in range(ROWS):
+            left = builder.load(shifted(lines[i], a_col, loop.index))
+            left = builder.insert_element(nothing, left, ir.IntType(32)(0))
+            left = builder.shuffle_vector(left, nothing, first)
+            for j, other in enumerate(right):
+                total = sums[i * len(right) + j]
+                product = builder.fmul(left, other, flags=["contract"])
+                more = builder.fadd(builder.load(total), product, flags=["contract"])
+                builder.store(more, total)
+    for total, place in zip(sums, line_by_line(c, c_row), strict=True):
+        builder.store(builder.load(total), place, align=4)
+    return context.get_dummy_value()
+
+
+@part
+def whole(n: int, step: int) -> int:
+    """n, rounded up to whole steps."""
+    return (n + step - 1) // step * step
+
+
+@part
+def lay_panels(b: Any, h: int, panels: Any) -> None:
+    """Lay b[:, h] out in panels, with zeros beyond its last column."""
+    depth, cols = b.shape[0], b.shape[2]
+    for k in range(depth):
+        row = b[k, h]
+        for j in range(0, cols, WIDTH):
+            at = j * depth + k * WIDTH
+            line, source = panels[at : at + WIDTH], row[j : j + WIDTH]
+            for q in range(source.size):
+                line[q] = source[q]
+            for q in range(source.size, WIDTH):
+                line[q] = f32(0)
+
+
+@part
+def lay_turned(b: Any, h: int, panels: Any) -> None:
+    """The same for b[:, h] turned: its rows become the columns of the panels."""
+    cols, depth = b.shape[0], b.shape[2]
+    for j in range(0, cols, WIDTH):
+        panel = panels[j * depth : (j + WIDTH) * depth]
+        for q in range(WIDTH):
+            if j + q < cols:
+                row = b[j + q, h]
+                for k in range(depth):
+                    panel[k * WIDTH + q] = row[k]
+            else:
+                for k in range(depth):
+                    panel[k * WIDTH + q] = f32(0)
+
+
+@part
+def multiply(
+    a: Any,
+    turned: bool,
+    panels: Any,
+    laid: int,
+    depth: int,
+    c: Any,
+    cols: int,
+    more: bool,
+) -> None:
+    """c = a · b, or with more c += a · b, for all rows of c and some of its columns.
+
+    a may be turned. b is laid out in panels of `laid` rows, of which `depth` count. c
+    has whole tiles, and a as many rows as c.
+    """
+    rows, stride = c.shape
+    width = a.shape[a.ndim - 1]
+    a_row, a_col = (1, width) if turned else (width, 1)
+    left, out, nothing = a.reshape(-1), c.reshape(-1), np.zeros(WIDTH, f32)
+    for j in range(0, cols, WIDTH):
+        panel = panels[j * laid :]
+        for i in range(0, rows, ROWS):
+            line, here = left[i * a_row :], out[i * stride + j :]
+            start, step = (here, stride) if more else (nothing, 0)
+            make_tile(start, step, line, a_row, a_col, panel, depth, here, stride)

@@ -1,0 +1,47 @@
+"""Waiting awake: some microseconds that save many.
+
+A thread that has done its part of a kernel waits for the others. They are about to be
+done as well, and to be put to sleep and called again takes longer than that. So it
+looks at a flag for a while, without Python's lock, before it lies down.
+"""
+
+import platform
+from typing import Any
+
+from numba import types
+from numba.core.cgutils import get_or_insert_function
+from numba.extending import intrinsic
+
+from burnbook.backend.compiled.runtime.jit import kernel_code
+from burnbook.backend.compiled.runtime.thread_pool import Team
+
+# What tells a processor that a loop only waits, so that a sister thread may go first.
+PAUSE = dict.fromkeys(("x86_64", "AMD64", "i686"), "llvm.x86.sse2.pause")
+
+
+@intrinsic
+def look(typing: Any, flag: Any) -> Any:
+    """The first byte of an array as it is now, after a pause."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        from llvmlite import ir
+
+        place = context.make_array(signature.args[0])(context, builder, args[0]).data
+        name = PAUSE.get(platform.machine())
+        if name is not None:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(get_or_insert_function(builder.module, kind, name), [])
+        return builder.load_atomic(place, "acquire", 1)
+
+    return types.uint8(flag), build
+
+
+@kernel_code("void(u1[::1], i8)")
+def watch(flag: Any, most: int) -> None:
+    """Return when the flag is set, or after so many looks."""
+    for _ in range(most):
+        if look(flag):
+            return
+
+
+Team.watch = staticmethod(watch)

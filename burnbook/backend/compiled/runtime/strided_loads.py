@@ -1,0 +1,98 @@
+"""Sixteen numbers from places some way apart, and the largest.
+
+Windows that stand `stride` places apart read every second or every third number of a
+line. Here vectors are gathered that way, compared, and the places of winners written.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from burnbook.backend.compiled.runtime.simd import LLVM_VECTOR, SIDE, sixteen
+
+NUMBER = ir.IntType(32)
+NUMBERS = ir.VectorType(NUMBER, SIDE)
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
+    """The address of an element of an array of one dim."""
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
+
+
+@intrinsic
+def take_even(typing: Any, array: Any, at: Any) -> Any:
+    """Sixteen numbers of an array of one dim: one at a place, and every second after.
+
+    Why: the second half is read so that nothing behind the last number is touched.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first = _place(context, builder, signature.args[0], *args)
+        later = builder.gep(first, [ir.IntType(64)(SIDE - 1)])
+        low, high = (
+            builder.load(builder.bitcast(place, LLVM_VECTOR.as_pointer()), align=4)
+            for place in (first, later)
+        )
+        even = list(range(0, SIDE, 2))
+        places = even + [SIDE + 1 + j for j in even]
+        return builder.shuffle_vector(low, high, ir.Constant(NUMBERS, places))
+
+    return sixteen(array, types.int64), build
+
+
+@intrinsic
+def take_every(typing: Any, array: Any, at: Any, step: Any) -> Any:
+    """Sixteen numbers of an array of one dim, `step` apart, from a place on."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, signature.args[0], *args[:2])
+        vector = ir.Constant(LLVM_VECTOR, ir.Undefined)
+        for j in range(SIDE):
+            place = builder.gep(place, [args[2]]) if j else place
+            vector = builder.insert_element(vector, builder.load(place), NUMBER(j))
+        return vector
+
+    return sixteen(array, types.int64, types.int64), build
+
+
+@intrinsic
+def where_larger(typing: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """y where b > a or b is NaN, else x: a later NaN wins, and nothing wins over it."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        a, b, x, y = args
+        larger = builder.fcmp_ordered(">", b, a)
+        nothing = builder.fcmp_unordered("uno", b, b)
+        return builder.select(builder.or_(larger, nothing), y, x)
+
+    return sixteen(sixteen, sixteen, sixteen, sixteen), build
+
+
+@intrinsic
+def put_places(
+    typing: Any, array: Any, at: Any, offsets: Any, first: Any, step: Any
+) -> Any:
+    """Write sixteen int32: first, first + step, … and the offset of each on top."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array, at, offsets, first, step = args
+        nothing = ir.Constant(NUMBERS, ir.Undefined)
+
+        def everywhere(number: Any) -> Any:
+            number = builder.trunc(number, NUMBER)
+            one = builder.insert_element(nothing, number, NUMBER(0))
+            zeros = ir.Constant(NUMBERS, [0] * SIDE)
+            return builder.shuffle_vector(one, nothing, zeros)
+
+        lanes = ir.Constant(NUMBERS, list(range(SIDE)))
+        places = builder.add(everywhere(first), builder.mul(everywhere(step), lanes))
+        places = builder.add(places, builder.fptosi(offsets, NUMBERS))
+        target = _place(context, builder, signature.args[0], array, at)
+        target = builder.bitcast(target, NUMBERS.as_pointer())
+        builder.store(places, target, align=4)
+        return context.get_dummy_value()
+
+    number = types.int64
+    return types.void(array, number, sixteen, number, number), build

@@ -1,0 +1,321 @@
+"""What to try when shapes, kinds or arguments do not fit.
+
+Each function looks at what an op was given and answers with code that would work, or
+None. They are asked after an op has failed, so they cost nothing before.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, TypeVar
+
+from burnbook.core.errors import ArgumentError
+from burnbook.core.other_names import tables
+
+Shape = Sequence[int]
+Cure = Callable[[dict[str, Shape], dict[str, Any]], str | None]
+
+
+def cure_of(op: str, shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """The cure for shapes that an op refuses; `shapes` are those of its inputs."""
+    look = CURES.get(op)
+    try:
+        return look(shapes, attrs) if look else None
+    except (KeyError, IndexError):  # an input or a dim is missing: another mistake
+        return None
+
+
+def for_ranks(op: str, a: Shape, b: Shape, names: Sequence[str]) -> str:
+    """How two tensors come to one rank: a dim of size 1 more, or one less."""
+    if op == "matmul" and len(b) == 1 and len(a) == 2:
+        return f"{names[1]}.unsqueeze_dim(1), a column"
+    (low, short), (high, long) = sorted(
+        zip((a, b), names, strict=True), key=lambda pair: len(pair[0])
+    )
+    for dim, size in enumerate(high):
+        rest = [*high[:dim], *high[dim + 1 :]]
+        if size == 1 and rest == list(low):
+            return f"{long}.squeeze_dim({dim}), or {short}.unsqueeze_dim({dim})"
+    for dim in range(len(high)):
+        if len(high) - len(low) == 1 and _stretch((*low[:dim], 1, *low[dim:]), high):
+            return f"{short}.unsqueeze_dim({dim})"
+    if len(high) - len(low) > 1:
+        return f"{short}.unsqueeze({len(high)}), which adds leading dims of size 1"
+    return f"{short}.unsqueeze_dim(0)"
+
+
+def _stretch(a: Shape, b: Shape) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(a, b, strict=True))
+
+
+def for_linear(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """A linear layer: dims that are still to be flattened, or another d_input."""
+    x, weight = shapes["x"], shapes["weight"]
+    for dim in range(1, len(x) - 1):
+        if prod(x[dim:]) == weight[0]:
+            return f"x.flatten({dim}, {len(x) - 1}) before the layer"
+    if len(x) > 2 and prod(x[1:]) != x[-1]:
+        return (
+            f"LinearConfig({x[-1]}, {weight[1]}); or for whole examples "
+            f"x.flatten(1, {len(x) - 1}) and LinearConfig({prod(x[1:])}, {weight[1]})"
+        )
+    if x[-1] == weight[1]:
+        return f"LinearConfig({x[-1]}, …): the sizes of two layers may be exchanged"
+    return f"LinearConfig({x[-1]}, {weight[1]})"
+
+
+def for_matmul(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """A product of matrices: one of them transposed."""
+    x, y = shapes["x"], shapes["y"]
+    if x[-1] == y[-1]:
+        return "x.matmul(y.transpose())"
+    if x[-2] == y[-2]:
+        return "x.transpose().matmul(y)"
+    if x[-2] == y[-1]:
+        return "y.matmul(x)"
+    return f"a y of shape [{x[-1]}, {y[-1]}]"
+
+
+def for_conv(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """A convolution: channels that stand last, or another number of channels."""
+    x, weight = shapes["x"], shapes["weight"]
+    channels = weight[1] * attrs.get("groups", 1)
+    if len(x) == len(weight) - 1:
+        if channels == 1 and x[0] != 1:
+            return "x.unsqueeze_dim(1): a batch of images with one channel"
+        return "x.unsqueeze_dim(0): a batch of one"
+    if x[-1] == channels:
+        order = [0, len(x) - 1, *range(1, len(x) - 1)]
+        return f"x.permute({order}): the channels stand last"
+    if len(x) == 4:
+        return f"Conv2dConfig([{x[1]}, {weight[0]}], …)"
+    return f"a layer for {x[1]} channels"
+
+
+def for_pair(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """Two shapes element by element: a transposed one, or sizes made equal."""
+    (a, x), (b, y) = list(shapes.items())[:2]
+    if len(x) >= 2 and tuple(x) == (*y[:-2], y[-1], y[-2]):
+        return f"{b}.transpose()"
+    odd = [dim for dim, (m, n) in enumerate(zip(x, y, strict=True)) if m != n]
+    if len(odd) == 1 and odd[0] == 1 and len(x) == 4:
+        return (
+            f"a convolution of 1 × 1 on {a}, "
+            f"Conv2dConfig([{x[1]}, {y[1]}], [1, 1]): the channels differ"
+        )
+    if len(odd) == 1:
+        dim = odd[0]
+        longer, short = (a, y) if x[dim] > y[dim] else (b, x)
+        return f"{longer}.narrow({dim}, 0, {short[dim]}), or a size of 1 there"
+    return None
+
+
+def for_classes(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """A cross entropy: images with a class for each pixel, or one-hot targets."""
+    logits, targets = shapes["logits"], shapes["targets"]
+    if len(logits) > 2 and len(targets) == len(logits) - 1:
+        last = [0, *range(2, len(logits)), 1]
+        return (
+            f"logits.permute({last}).reshape([-1, {logits[1]}]) "
+            f"and targets.flatten(0, {len(targets) - 1})"
+        )
+    if logits == targets:
+        return "targets.argmax(1).squeeze_dim(1): one class number for each row"
+    if len(targets) == 2 and targets[1] == 1:
+        return "targets.squeeze_dim(1)"
+    if len(logits) == 3 and len(targets) == 2:
+        return "logits.flatten(0, 1) and targets.flatten(0, 1)"
+    return None
+
+
+def for_reshape(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """Another shape: −1 in place of the size that does not fit."""
+    have, wanted = prod(shapes["x"]), list(attrs["shape"])
+    for dim in range(len(wanted)):
+        rest = prod(wanted[:dim] + wanted[dim + 1 :])
+        if rest and have % rest == 0:
+            shown = [-1 if i == dim else n for i, n in enumerate(wanted)]
+            return f"x.reshape({shown})"
+    return "sizes whose product is " + str(have)
+
+
+def for_mask(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """A mask: the shape of what it masks."""
+    names = list(shapes)
+    return f"mask.expand({list(shapes[names[0]])})" if "mask" in names else None
+
+
+def for_indices(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+    """Indices of gather and scatter: one dim more."""
+    x, dim = shapes["x"], attrs["dim"]
+    short = [n for n in ("indices", "values") if len(shapes.get(n, x)) == len(x) - 1]
+    return " and ".join(f"{name}.unsqueeze_dim({dim})" for name in short) or None
+
+
+CURES: dict[str, Cure] = {
+    "gather": for_indices,
+    "scatter": for_indices,
+    "linear": for_linear,
+    "matmul": for_matmul,
+    "conv1d": for_conv,
+    "conv2d": for_conv,
+    "conv3d": for_conv,
+    "conv_nd": for_conv,
+    "cross_entropy": for_classes,
+    "reshape": for_reshape,
+    "mask_fill": for_mask,
+    "mask_where": for_mask,
+    **dict.fromkeys(
+        [
+            "add",
+            "sub",
+            "mul",
+            "div",
+            "remainder",
+            "powf",
+            "max_pair",
+            "min_pair",
+            "equal",
+            "not_equal",
+            "greater",
+            "greater_equal",
+            "lower",
+            "lower_equal",
+            "fmod",
+            "atan2",
+            "hypot",
+        ],
+        for_pair,
+    ),
+}
+
+
+def for_argument(
+    method: str, name: str | None, known: Sequence[str]
+) -> tuple[str, str | None]:
+    """What is wrong with an argument of a method, and the cure.
+
+    name: of the argument; None for one too many by place.
+    """
+    takes = ", ".join(known) or "nothing"
+    if name is None or name in ("dim", "axis", "axes", "dims"):
+        other = REDUCED.get(method)
+        if other:
+            what = f"takes all elements; along a dim it is {other[0]}"
+            return what, other[1]
+    if name is None:
+        return f"more values than it takes: {takes}", f"x.{method}({takes})"
+    advice = tables()["arguments"].get(name)
+    if advice is None:
+        return f"{name} is not one of its arguments: {takes}", None
+    if advice.code != "-":
+        return f"{name} is not one of its arguments: {takes}", f"{advice.code}=…"
+    return (
+        f"there is no {name} here: {advice.remark}",
+        f"x.{method}({', '.join(known)})",
+    )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def explains_arguments(where: str) -> Callable[[F], F]:
+    """Let a function say what is wrong with its arguments, and what they are here."""
+
+    def wrap(function: F) -> F:
+        known = list(inspect.signature(function).parameters)
+
+        @functools.wraps(function)
+        def call(*args: Any, **named: Any) -> Any:
+            try:
+                return function(*args, **named)
+            except TypeError as error:
+                odd = [name for name in named if name not in known]
+                trace = error.__traceback__
+                if (
+                    not odd
+                    or trace is None
+                    or (
+                        trace.tb_next is not None
+                        and (trace.tb_next.tb_frame.f_code is function.__code__)
+                    )
+                ):
+                    raise
+            takes = [name for name in known if name not in ("self", "cls")]
+            what, cure = for_argument(where, odd[0], takes)
+            raise ArgumentError(where, what, cure=cure and cure.removeprefix("x."))
+
+        return call  # type: ignore[return-value] # the same signature
+
+    return wrap
+
+
+def explains_call(where: str, cure: str) -> Callable[[F], F]:
+    """Let a function whose arguments do not fit say which, and show a right call.
+
+    Why: it looks only after a call has failed, so a call that fits costs nothing.
+    """
+
+    def wrap(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **named: Any) -> Any:
+            try:
+                return function(*args, **named)
+            except ArgumentError:
+                raise
+            except TypeError:
+                wrong = _misfit(function, args, named)
+                if wrong is None:
+                    raise
+            raise ArgumentError(where, wrong, cure=cure)
+
+        return call  # type: ignore[return-value] # the same signature
+
+    return wrap
+
+
+def _misfit(
+    function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> str | None:
+    """What is wrong with the arguments of a call; None if they fit."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **named)
+    except TypeError:
+        known = signature.parameters
+        places = [n for n, p in known.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        takes = ", ".join(name for name in known if name != "self")
+        odd = [name for name in named if name not in known]
+        if odd:
+            return f"{odd[0]} is not one of its arguments: {takes}"
+        given = {*places[: len(args)], *named}
+        missing = [
+            name
+            for name, parameter in known.items()
+            if name not in given and parameter.default is parameter.empty
+        ]
+        if missing:
+            *others, last = missing
+            if not others:
+                return f"{last} is missing"
+            return f"{', '.join(others)} and {last} are missing"
+        return f"more values than it takes: {takes}"
+    return None
+
+
+REDUCED = {
+    "sum": ("sum_dim", "x.sum_dim(1), or x.sum_dim(1).squeeze_dim(1) without the dim"),
+    "mean": (
+        "mean_dim",
+        "x.mean_dim(1), or x.mean_dim(1).squeeze_dim(1) without the dim",
+    ),
+    "prod": (
+        "prod_dim",
+        "x.prod_dim(1), or x.prod_dim(1).squeeze_dim(1) without the dim",
+    ),
+    "max": ("max_dim", "x.max_dim(1), or x.max_dim_with_indices(1) for both"),
+    "min": ("min_dim", "x.min_dim(1), or x.min_dim_with_indices(1) for both"),
+    "any": ("any_dim", "x.any_dim(1)"),
+    "all": ("all_dim", "x.all_dim(1)"),
+}

@@ -1,0 +1,244 @@
+"""Errors that say where, what, the facts, and a cure.
+
+Every error of the library has the same four parts: a first line `where: what is wrong`
+that is enough on its own, the facts one per line, and the cure when it is known. The
+text is built only when something has failed, so it costs nothing before.
+"""
+
+import dataclasses
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from burnbook.core.error_context import running_modules, running_shapes
+from burnbook.core.traceback_view import render
+from burnbook.core.traceback_view import show_library_frames as show_library_frames
+
+Fact = str | tuple[str, str]
+MOST_FACTS = 40  # lines of an error, and
+MOST_CURE = 600  # letters of its cure
+
+
+def explain(
+    where: str, what: str, facts: Iterable[Fact] = (), cure: str | None = None
+) -> str:
+    """Lay out the four parts of an error: `where: what`, the facts, `try: cure`.
+
+    Example:
+        >>> print(explain("matmul", "3 ≠ 4", [("x", "Float [2, 3]")], "a transpose"))
+        matmul: 3 ≠ 4
+          x  Float [2, 3]
+          try: a transpose
+    """
+    rows = _bounded(list(facts))
+    names = [len(row[0]) for row in rows if not isinstance(row, str)]
+    width = max(names, default=0)
+    lines = [f"{where}: {what}" if where else what]
+    for row in rows:
+        lines.append("  " + (row if isinstance(row, str) else _pair(row, width)))
+    if cure:
+        lines.append(f"  try: {_cut(cure)}")
+    return "\n".join(lines)
+
+
+def _bounded(rows: list[Fact]) -> list[Fact]:
+    """The first facts, and how many more there are."""
+    if len(rows) <= MOST_FACTS:
+        return rows
+    return [*rows[: MOST_FACTS - 1], f"… and {len(rows) - MOST_FACTS + 1} more"]
+
+
+def _cut(cure: str) -> str:
+    """A cure that is not longer than what one reads: of many, the first."""
+    if len(cure) <= MOST_CURE:
+        return cure
+    return cure[: cure.rfind("; ", 0, MOST_CURE) % MOST_CURE] + "; …"
+
+
+def _pair(row: tuple[str, str], width: int) -> str:
+    return f"{row[0]:<{width}}  {row[1]}"
+
+
+class BurnbookError(Exception):
+    """The base of every error that the library explains.
+
+    Made while a module runs, it says which one: `path` is "Model.conv1".
+    """
+
+    draws_shapes = False
+
+    def __init__(
+        self,
+        where: str,
+        what: str = "",
+        facts: Iterable[Fact] = (),
+        cure: str | None = None,
+    ) -> None:
+        self.where = where
+        self.what = what
+        self.facts = list(facts)
+        self.cure = cure
+        self.path = running_modules()
+        if self.path and self.draws_shapes:
+            self.facts += running_shapes()
+        super().__init__(where, what, self.facts, cure)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows of this error."""
+        return render(self)
+
+    def __str__(self) -> str:
+        where = f"{self.path}: {self.where}" if self.path else self.where
+        return explain(where, self.what, self.facts, self.cure)
+
+
+# Who knows what a field is called here: other_names, by its table.
+ADVISERS: list[Callable[[str, list[str]], str | None]] = []
+
+
+PLAIN = (bool, int, float, str)  # what a default mostly is
+
+
+def explain_fields(cls: type[Any]) -> None:
+    """Let the constructor of a dataclass say which field is missing or misspelled."""
+    make = cls.__init__
+
+    @functools.wraps(make)
+    def init(made: Any, *args: Any, **named: Any) -> None:
+        try:
+            make(made, *args, **named)
+        except TypeError:
+            wrong = _wrong_fields(make, args, named)
+            if wrong is None:
+                raise
+            plain = [name for name in named if type(vars(cls).get(name)) in PLAIN]
+            if plain and wrong[0].startswith(f"{plain[0]} is not one"):
+                value = vars(cls)[plain[0]]
+                wrong = (
+                    f"{plain[0]} has no annotation, so it is not a field",
+                    (f"{plain[0]}: {type(value).__name__} = {value!r} in the class"),
+                )
+            names = ", ".join(list(inspect.signature(make).parameters)[1:])
+            facts: list[Fact] = [("fields", names or "none")]
+            raise FieldError(type(made).__name__, wrong[0], facts, wrong[1]) from None
+
+    cls.__init__ = init
+
+
+def _wrong_fields(
+    make: Any, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[str, str | None] | None:
+    """What is wrong with the arguments of a constructor, and the cure."""
+    fields = list(inspect.signature(make).parameters.values())[1:]
+    places = [f.name for f in fields if f.kind is f.POSITIONAL_OR_KEYWORD]
+    given = {*places[: len(args)], *named}
+    free = [f.name for f in fields if f.name not in given]
+    missing = [f.name for f in fields if f.name in free and f.default is f.empty]
+    for name in named:
+        if name not in [f.name for f in fields]:
+            what = f"{name} is not one of its fields"
+            cure = _advised(name, free)
+            if cure:
+                return what, cure
+            near = difflib.get_close_matches(name, free, 1)
+            return what, f"{near[0]}=…" if near else None
+    if len(args) > len(places):
+        rate = not places and "weight_decay" in free and _advised("lr", free)
+        if rate:  # the first number that other libraries give to an optimizer
+            return "fields are given by name, and the learning rate is none", rate
+        what = f"{len(args)} values given by place, there is room for {len(places)}"
+        shown = ", ".join([*places, *[f"{name}=…" for name in free]][: len(args)])
+        return what, f"{shown}" if shown else None
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        return f"{' and '.join(missing)} {verb} missing", None
+    return None
+
+
+def _advised(name: str, free: list[str]) -> str | None:
+    return next(filter(None, (advise(name, free) for advise in ADVISERS)), None)
+
+
+class ShapeError(BurnbookError, ValueError):
+    """Sizes or ranks do not fit; while modules run, the shapes in each are shown."""
+
+    draws_shapes = True
+
+
+class DimError(ShapeError, IndexError):
+    """A dim or an index lies outside the tensor."""
+
+
+class KindError(BurnbookError, TypeError):
+    """Float, Int and Bool are mixed."""
+
+
+class ArgumentError(BurnbookError, TypeError):
+    """A call has an argument too many, too few, or of a wrong type."""
+
+
+class DivisionError(BurnbookError, ZeroDivisionError):
+    """A whole number is divided by zero."""
+
+
+class BackendError(BurnbookError, TypeError):
+    """Tensors live on different backends, or the backend cannot do it."""
+
+
+class NotFiniteError(BurnbookError, ArithmeticError):
+    """NaN or infinity came out of an operation; only `Checked` looks for them."""
+
+
+class GraphError(BurnbookError, RuntimeError):
+    """The graph behind a tensor cannot give the gradient asked for."""
+
+
+class DataError(BurnbookError, ValueError):
+    """A dataset, a loader or a download is not as it should be."""
+
+
+class TrainingError(BurnbookError, RuntimeError):
+    """Training cannot go on."""
+
+
+class ConfigError(BurnbookError, ValueError):
+    """A config has an unknown, missing or impossible field."""
+
+
+class FieldError(ConfigError, TypeError):
+    """A config or a module is made with wrong fields: too many, misspelled, a type."""
+
+
+class UnknownNameError(BurnbookError, AttributeError):
+    """A name that is not there; it says what it is called here, where that is known.
+
+    Why: `name` is set, or Python would add a suggestion of its own.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        what: str = "",
+        facts: Iterable[Fact] = (),
+        cure: str | None = None,
+    ) -> None:
+        super().__init__(where, what, facts, cure)
+        self.name = where.rpartition(".")[2]
+
+
+class FrozenError(BurnbookError, dataclasses.FrozenInstanceError):
+    """A thing that never changes is assigned to."""
+
+
+class ResultDropped(UserWarning):
+    """A method was called that changes nothing itself, and its result thrown away."""
+
+
+class RecordError(BurnbookError, ValueError):
+    """A record cannot be read, or does not match the module."""
+
+
+class ImportFailed(BurnbookError, ValueError):
+    """A foreign file uses something that cannot be imported."""

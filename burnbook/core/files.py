@@ -1,0 +1,356 @@
+"""Write a whole file or none; read one without surprises.
+
+Whatever the library saves (records, configs, checkpoints, downloads) goes through
+`atomic_write`: the bytes land in a temporary file next to the target, are forced to the
+disk, and only then take the target's name. A crash or a power cut leaves the old file
+or the new one, never half of either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import operator
+import os
+import stat
+import time
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from burnbook.core.errors import BurnbookError, DataError
+
+PathLike = str | os.PathLike[str]
+TEMPORARY = (".burnbook-", ".tmp")  # how our temporary files start and end
+
+
+@contextmanager
+def atomic_write(
+    path: PathLike, error: type[BurnbookError] = DataError
+) -> Generator[IO[bytes], None, None]:
+    """Open a binary file that appears under `path` only when the block has succeeded.
+
+    Missing folders are made, a link is followed, an existing file keeps its
+    permissions. If the block or the disk fails, the target stays as it was and the
+    temporary file goes. What the file system refuses is raised as `error`.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with atomic_write(Path(folder.name) / "runs" / "note.txt") as file:
+        ...     _ = file.write(b"kept")
+        >>> (Path(folder.name) / "runs" / "note.txt").read_text()
+        'kept'
+        >>> folder.cleanup()
+
+    Why: the folder is forced to the disk too, because that is where the name lives.
+    """
+    draft = Draft(path, error)
+    try:
+        with open(draft.temporary, "wb") as file:
+            yield file
+    except BaseException as cause:
+        draft.discard()
+        if isinstance(cause, OSError) and cause.errno in _DISK:
+            raise _cannot_write(draft.target, cause, error) from None
+        raise
+    draft.keep()
+
+
+class Draft:
+    """A file that takes its name only when it is whole: fill `temporary`, then keep it.
+
+    For what opens its files by name, such as a database; everything else is easier
+    with `atomic_write`. What was opened must be closed before `keep()`.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> draft = Draft(Path(folder.name) / "items.db")
+        >>> _ = draft.temporary.write_bytes(b"whole")
+        >>> draft.target.exists(), draft.keep(), draft.target.read_bytes()
+        (False, None, b'whole')
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, path: PathLike, error: type[BurnbookError] = DataError) -> None:
+        self.error = error
+        try:
+            self.target = target = Path(os.path.realpath(path))
+        except ValueError:
+            raise _no_path("write", path, error) from None
+        try:
+            self.mode = _mode_to_keep(target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self.temporary = target.with_name(uuid.uuid4().hex.join(TEMPORARY))
+            os.close(os.open(self.temporary, _CREATE, 0o666))
+        except OSError as cause:
+            raise _cannot_write(target, cause, error) from None
+
+    def keep(self) -> None:
+        """Force the bytes to the disk and give the file its name."""
+        try:
+            with open(self.temporary, "r+b") as file:
+                os.fsync(file.fileno())
+            if self.mode is not None:
+                os.chmod(self.temporary, self.mode)
+            os.replace(self.temporary, self.target)
+            sync_folder(self.target.parent)
+        except BaseException as cause:
+            self.discard()
+            if isinstance(cause, OSError):
+                raise _cannot_write(self.target, cause, self.error) from None
+            raise
+
+    def discard(self) -> None:
+        """Remove the temporary file; what stood under the name stays."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.temporary)
+
+
+def open_regular(
+    path: PathLike, error: type[BurnbookError] = DataError, where: str = ""
+) -> IO[bytes]:
+    """Open a regular file to read its bytes; anything else is explained as `error`.
+
+    where: how the error begins; without, "read" and the path. Links are followed.
+
+    Why: opening a named pipe waits for a writer, and reading a device may go on for
+    ever. So the file is asked what it is before it is opened, which must not wait, and
+    once more afterwards, because somebody may have exchanged it meanwhile.
+    """
+    where = where or f"read {printable(path)}"
+    try:
+        _refuse_others(os.stat(path))
+        handle = os.open(path, _READ)
+        try:
+            _refuse_others(os.fstat(handle))
+            return os.fdopen(handle, "rb")
+        except BaseException:
+            os.close(handle)
+            raise
+    except FileNotFoundError:
+        raise error(where, "there is no such file", look_around(path)) from None
+    except IsADirectoryError:
+        raise error(where, "this is a folder, not a file") from None
+    except NotRegularError as cause:
+        raise error(where, str(cause)) from None
+    except OSError as cause:
+        why = cause.strerror or str(cause)
+        raise error(where, f"the file cannot be read: {why}") from None
+    except ValueError:
+        raise _no_path("read", path, error) from None
+
+
+def open_text(path: PathLike, mode: str, errors: str = "strict") -> IO[str]:
+    """Open a regular text file as `open` does, in UTF-8 and with line ends as they are.
+
+    mode: "r", "w" or "a". Anything else under that name raises `NotRegularError`, an
+    OSError, at once. Links are followed, also to another disk.
+
+    Why: as for `open_regular`: opening a named pipe waits until somebody reads it.
+    """
+    newline = None if mode == "r" else "\n"
+    return open(
+        path, mode, encoding="utf-8", errors=errors, newline=newline, opener=_opened
+    )
+
+
+def read_whole(
+    path: PathLike,
+    error: type[BurnbookError] = DataError,
+    where: str = "",
+    most: int | None = None,
+) -> bytes:
+    """The bytes of a regular file; anything else at `path` is explained as `error`.
+
+    most: how long the file may be, in bytes; without, what is free of the memory.
+    """
+    where = where or f"read {printable(path)}"
+    with open_regular(path, error, where) as file, within_memory(where, error):
+        size = os.fstat(file.fileno()).st_size
+        _check_size(size, most, where, error)
+        data = _read(file, size + 1)
+        if len(data) <= size:
+            return data
+        parts = [data]  # it grows, or the system makes it up while it is read
+        while part := _read(file, 1 << 20):
+            parts.append(part)
+            size = sum(map(len, parts))
+            _check_size(size, most, where, error)
+        return b"".join(parts)
+
+
+@contextmanager
+def within_memory(
+    where: str, error: type[BurnbookError] = DataError
+) -> Generator[None, None, None]:
+    """Say as an `error` that there is too little memory for what the block makes."""
+    try:
+        yield
+    except MemoryError:
+        what = "there is not enough memory for what it holds"
+        raise error(where, what) from None
+
+
+def free_memory() -> int | None:
+    """How many bytes this process may still take; None where the system does not say.
+
+    The least of what the computer has, the limit of the process, and that of its
+    container.
+    """
+    found: list[int] = []
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        about = next(line for line in lines if line.startswith("MemAvailable:"))
+        found.append(int(about.split()[1]) * 1024)
+    with contextlib.suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit = int((group / "memory.max").read_text())
+        found.append(limit - int((group / "memory.current").read_text()))
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            found.append(limit - pages * resource.getpagesize())
+    return max(0, min(found)) if found else None
+
+
+def printable(path: PathLike) -> str:
+    """A path or another text as an error names it, without control characters.
+
+    Example:
+        >>> printable("data/café.csv"), printable("a\\nb.csv")
+        ('data/café.csv', 'a\\\\nb.csv')
+    """
+    text = os.fsdecode(path)
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def look_around(path: PathLike) -> list[str]:
+    """Which files stand in that folder, as facts for an error."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return [f"there is no folder {folder} either"]
+    with contextlib.suppress(OSError):
+        names = sorted(printable(p.name) for p in folder.iterdir() if p.is_file())
+        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        return [f"the folder holds {shown or 'no files'}"]
+    return []
+
+
+def remove_leftovers(folder: PathLike, older_than: float = 60.0) -> int:
+    """Remove the temporary files of killed writers from `folder`; says how many.
+
+    Only files untouched for `older_than` seconds go, so a writer at work keeps its own.
+    """
+    removed = 0
+    for path in Path(folder).glob("*".join(TEMPORARY)):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime >= older_than:
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk; not every file system can."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as cause:
+        if cause.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot
+            raise
+    finally:
+        os.close(handle)
+
+
+_FLAGS = ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC", "O_NOCTTY", "O_NOINHERIT")
+_READ = functools.reduce(operator.or_, (getattr(os, flag, 0) for flag in _FLAGS))
+_UNCHECKED = 32 << 20  # a file of so many bytes is read without asking for memory
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+# In the caller's block only these are about the file being written.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+
+
+class NotRegularError(OSError):
+    """A device, a pipe or a socket."""
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open for `open`, without waiting, what is a regular file before and after."""
+    with contextlib.suppress(FileNotFoundError):
+        _refuse_others(os.stat(path))
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
+    try:
+        _refuse_others(os.fstat(handle))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _refuse_others(about: os.stat_result) -> None:
+    """Raise for what is no regular file."""
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(about.st_mode):
+        raise NotRegularError("this is not a regular file but a device or a pipe")
+
+
+def _read(file: IO[bytes], count: int) -> bytes:
+    return file.read(count) or b""  # None: nothing is there yet
+
+
+def _check_size(
+    size: int, most: int | None, where: str, error: type[BurnbookError]
+) -> None:
+    if most is not None and size > most:
+        what = "the file is longer than what it should hold"
+        raise error(where, what, [("file", f"{size:,} bytes"), ("most", f"{most:,}")])
+    free = free_memory() if size > _UNCHECKED else None
+    if free is not None and size > free:
+        what = "the file is larger than the memory that is free"
+        facts = [("file", f"{size:,} bytes"), ("free memory", f"{free:,} bytes")]
+        raise error(where, what, facts)
+
+
+def _mode_to_keep(target: Path) -> int | None:
+    """The permissions of the file that stands there now; None when there is none."""
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        return None
+    _refuse_others(found)
+    return stat.S_IMODE(found.st_mode)
+
+
+def _cannot_write(
+    target: Path, cause: OSError, error: type[BurnbookError]
+) -> BurnbookError:
+    reason, cure = f"{cause.strerror or cause}", None
+    blocker = next((p for p in target.parents if p.is_file()), None)
+    if blocker is not None:
+        reason = f"{blocker} is a file, so it cannot hold {target.name}"
+        cure = "another folder, or move that file away"
+    elif isinstance(cause, IsADirectoryError) or target.is_dir():
+        reason, cure = "a folder has this name", "another file name"
+    elif isinstance(cause, NotRegularError):
+        cure = "another file name, or move away what has this one"
+    elif cause.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        reason = f"no permission to write in {target.parent}"
+        cure = "a folder of your own"
+    elif cause.errno in (errno.ENOSPC, errno.EDQUOT):
+        reason, cure = "the disk is full", "free some space; what was there is kept"
+    return error(f"write {target}", reason, cure=cure)
+
+
+def _no_path(where: str, path: PathLike, error: type[BurnbookError]) -> BurnbookError:
+    return error(where, f"{os.fspath(path)!r} is not a path: it holds a zero byte")

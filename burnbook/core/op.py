@@ -1,0 +1,460 @@
+"""What an operation is: one declaration.
+
+An op is declared once, as plain array code for `xp` (NumPy or CuPy), and everything
+hangs on that place: the tensor method, the operator, the kinds it takes, its errors,
+its gradient, its tests and its row in the appendix.
+
+    @op("FF>F", symbol="@", reason=inner_sizes, samples=[(normal(3, 4), normal(4, 5))])
+    def matmul(xp, x, y):
+        return xp.matmul(x, y)
+
+    matmul.grad(x=lambda xp, g, y: xp.matmul(g, y.swapaxes(-1, -2)), y=...)
+
+A gradient rule asks by name for what it needs. From the names we compile, once per op,
+what the tape must keep, and the op that turns the gradient of the output into the
+gradients of the inputs.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from burnbook.core.dtypes import KINDS, KindType
+
+OPS: dict[str, "Op"] = {}
+on_declare: list[Callable[["Op"], None]] = []
+
+Rule = Callable[..., Any]
+Keep = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
+
+
+class Op:
+    """One operation: its forward code, and all that is declared about it.
+
+    `kinds` maps the kinds of the inputs to the kind of the output (a tuple of kinds for
+    several outputs). `inputs` names the tensors, `attrs` the keyword-only attributes.
+    `quick` tells the tape of an op of two inputs that has nothing else to look after.
+    """
+
+    def __init__(self, forward: Callable[..., Any], kinds: str, **declared: Any):
+        self.forward = forward
+        self.name = forward.__name__.rstrip("_")
+        self.__doc__ = forward.__doc__
+        self.__name__ = forward.__name__
+        self.__wrapped__ = forward
+        self.symbol: str | None = declared.get("symbol")
+        self.samples = list(declared.get("samples") or ())
+        self.rejects = list(declared.get("rejects") or ())
+        self.reason = _asker(declared.get("reason"))
+        self.check = _asker(declared.get("check"))
+        self.same_rank: bool = declared.get("same_rank", False)
+        self.method: bool = declared.get("method", True)
+        self.extras = tuple((declared.get("extra") or "").split())
+        params = list(inspect.signature(forward).parameters.values())[1:]
+        tensors = [p for p in params if p.kind is not p.KEYWORD_ONLY]
+        self.many = any(p.kind is p.VAR_POSITIONAL for p in tensors)
+        self.inputs = tuple(p.name for p in tensors)
+        self.optional = tuple(p.name for p in tensors if p.default is None)
+        self.attrs = {p.name: p.default for p in params if p.kind is p.KEYWORD_ONLY}
+        self.kinds = _read_kinds(kinds, self)
+        self.objection = _compile_objection(self, declared.get("check"))
+        self.row = kinds
+        self.rules: dict[str, Rule] = {}
+        self.keep: Keep | None = None
+        self.keep_first: Keep | None = None  # of two inputs, only the first is tracked
+        self.keep_second: Keep | None = None
+        self.kept: tuple[str, ...] = ()
+        self.backward: BackwardOp | None = None
+        self.can_track: tuple[bool, ...] = (False,) * len(self.inputs)
+        self.quick = False
+
+    def grad(self, **rules: Rule) -> "Op":
+        """Declare ∂loss/∂input, a rule per input; each asks for what it needs by name.
+
+        A rule may ask for `xp`, `g` (the gradient of the output), `out`, any input or
+        its `<input>_shape`, any attribute, any extra. A rule may itself be an op. A
+        rule that asks for `needs` stands for all inputs at once: it is called with a
+        truth value for each and gives a tuple with their gradients, None where not
+        needed.
+        """
+        offered = {"xp", "g", "out", "position", "needs", *self.inputs, *self.attrs}
+        offered |= {f"{name}_shape" for name in self.inputs} | set(self.extras)
+        for name, rule in rules.items():
+            if name not in self.inputs:
+                raise TypeError(f"{self.name} has no input {name!r}")
+            unknown = [w for w in _wants(rule) if w not in offered]
+            if unknown:
+                raise TypeError(
+                    f"{self.name}.grad({name}=…) asks for {unknown}; "
+                    f"it may ask for {sorted(offered)}"
+                )
+        self.rules = rules
+        wanted = {w for rule in rules.values() for w in _wants(rule)}
+        self.kept = _kept_names(self, wanted)
+        self.keep = self.keep_first = self.keep_second = _compile_keep(self, wanted)
+        if len(self.inputs) == 2 and not self.many:
+            self.keep_first, self.keep_second = (
+                _compile_keep(self, set(_wants(rules[name]) if name in rules else ()))
+                for name in self.inputs
+            )
+        self.can_track = tuple(name in rules for name in self.inputs)
+        self.backward = BackwardOp(self)
+        self.quick = self.backward.of_two is not None
+        return self
+
+    def __call__(self, xp: Any, *values: Any, **attrs: Any) -> Any:
+        """Run inside another op's array code: `relu(xp, x)`.
+
+        On the namespace of a backend (see backend/base.py) this goes through its `run`,
+        so that kernels and decorators see it; on plain NumPy it is the forward code.
+        """
+        values += (None,) * (len(self.inputs) - len(values))
+        run_op = getattr(xp, "run_op", None)
+        out = (
+            self.forward(xp, *values, **attrs)
+            if run_op is None
+            else run_op(self, values, attrs)
+        )
+        return out[0] if self.extras else out
+
+    def __repr__(self) -> str:
+        return f"op {self.name} ({self.row})"
+
+    def __reduce__(self) -> Any:
+        return _find, (self.name,)
+
+
+class BackwardOp:
+    """All gradient rules of one op as one op: (g, *kept) -> a gradient per input.
+
+    It is run by the backend below the one that tracks, so decorators see gradients and
+    a backend may have a kernel for it. `needs` says which inputs want a gradient; the
+    others get None.
+    """
+
+    def __init__(self, source: Op):
+        self.source = source
+        self.name = f"{source.name}.backward"
+        self.extras = ()
+        self.quick = False
+        self.rules: dict[str, Rule] = {}
+        self.keep = self.keep_first = self.keep_second = None
+        self.inputs = ("g", *source.kept)
+        self.forward = _compile_backward(source)
+        self.of_two = _compile_backward_of_two(source)
+        self.__doc__ = f"The gradients of {source.name}."
+
+    def __repr__(self) -> str:
+        return f"op {self.name}"
+
+    def __reduce__(self) -> Any:
+        return _find_backward, (self.source.name,)
+
+
+def op(
+    kinds: str,
+    *,
+    symbol: str | None = None,
+    samples: Iterable[tuple[Any, ...]] = (),
+    rejects: Iterable[tuple[Any, ...]] = (),
+    reason: Rule | None = None,
+    check: Rule | None = None,
+    extra: str | None = None,
+    same_rank: bool = False,
+    method: bool = True,
+) -> Callable[[Callable[..., Any]], Op]:
+    """Declare an op; the decorated function is its forward code, with `xp` first.
+
+    kinds: rows such as "FF>F II>I" (inputs > output); "F*>F" takes many inputs.
+    symbol: the Python operator. samples, rejects: one test each.
+    reason: asked after a failure, by name like a gradient rule (inputs are shapes); it
+    returns a sentence, an (error class, sentence) pair, or None for "not my case".
+    check: the same, but asked before every run.
+    extra: names of further outputs that only gradient rules see.
+    same_rank: the inputs must have equal ranks (sizes of 1 stretch, ranks never do).
+    method: False keeps the op off Tensor.
+    """
+
+    def declare(forward: Callable[..., Any]) -> Op:
+        made = Op(
+            forward,
+            kinds,
+            symbol=symbol,
+            samples=samples,
+            rejects=rejects,
+            reason=reason,
+            check=check,
+            extra=extra,
+            same_rank=same_rank,
+            method=method,
+        )
+        OPS[made.name] = made
+        for hook in on_declare:
+            hook(made)
+        return made
+
+    return declare
+
+
+Spec = tuple[Any, ...]
+
+
+def normal(*shape: int) -> Spec:
+    """A sample input: standard normal values of this shape."""
+    return ("normal", shape)
+
+
+def positive(*shape: int) -> Spec:
+    """A sample input: values in [0.5, 2.5)."""
+    return ("positive", shape)
+
+
+def above(low: float, *shape: int) -> Spec:
+    """A sample input: values in [low + 0.5, low + 2.5)."""
+    return ("above", shape, low)
+
+
+def unit(*shape: int) -> Spec:
+    """A sample input: values strictly between −0.9 and 0.9."""
+    return ("unit", shape)
+
+
+def distinct(*shape: int) -> Spec:
+    """A sample input: a shuffle of well separated values, none of them zero."""
+    return ("distinct", shape)
+
+
+def indices(high: int, *shape: int) -> Spec:
+    """A sample input: whole numbers in [0, high)."""
+    return ("indices", shape, high)
+
+
+def truths(*shape: int) -> Spec:
+    """A sample input: truth values."""
+    return ("truths", shape)
+
+
+def draw(spec: Spec, rng: np.random.Generator) -> np.ndarray:
+    """Draw the array that a sample spec describes."""
+    how, shape = spec[0], spec[1]
+    if how == "normal":
+        return np.asarray(rng.standard_normal(shape))
+    if how == "positive":
+        return rng.random(shape) * 2 + 0.5
+    if how == "above":
+        return rng.random(shape) * 2 + 0.5 + spec[2]
+    if how == "unit":
+        return rng.random(shape) * 1.8 - 0.9
+    if how == "distinct":
+        size = int(np.prod(shape))
+        values = (np.arange(size) - size / 2 + 0.3) / max(size, 1) * 4
+        return rng.permutation(values).reshape(shape)
+    if how == "indices":
+        return rng.integers(0, spec[2], shape)
+    return rng.random(shape) < 0.5
+
+
+def split_sample(row: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Separate the inputs of a sample row from the attributes at its end."""
+    return (row[:-1], row[-1]) if row and isinstance(row[-1], dict) else (row, {})
+
+
+def _find(name: str) -> Op:
+    return OPS[name]
+
+
+def _find_backward(name: str) -> "BackwardOp | None":
+    return OPS[name].backward
+
+
+def _read_kinds(rows: str, made: Op) -> dict[tuple[KindType, ...], Any]:
+    """ "FF>F" -> {(Float, Float): Float}; a row may leave out optional inputs."""
+    table: dict[tuple[KindType, ...], Any] = {}
+    for row in rows.split():
+        left, right = row.split(">")
+        out = tuple(KINDS[letter] for letter in right)
+        table[tuple(KINDS[letter] for letter in left.rstrip("*"))] = (
+            out[0] if len(out) == 1 else out
+        )
+    return table
+
+
+@functools.cache
+def _wants(rule: Rule) -> tuple[str, ...]:
+    """The names that a rule asks for."""
+    if isinstance(rule, Op):
+        return ("g", *rule.inputs[1:], *rule.attrs)
+    return tuple(inspect.signature(rule).parameters)
+
+
+def _asker(function: Rule | None) -> Rule | None:
+    """Call a reason or check with what it asks for: input shapes and attributes."""
+    if function is None:
+        return None
+    names = tuple(inspect.signature(function).parameters)
+
+    def ask(facts: dict[str, Any]) -> Any:
+        return function(*[facts[name] for name in names])
+
+    return ask
+
+
+def _compile_objection(made: Op, check: Rule | None) -> Rule | None:
+    """Write the function that asks a check about tensors, as it runs before every run.
+
+    It raises KeyError where an attribute without a default is missing.
+    """
+    if check is None:
+        return None
+    scope: dict[str, Any] = {"check": check, "shape_at": _shape_at}
+    parts: list[str] = []
+    for name in inspect.signature(check).parameters:
+        if name in made.attrs:
+            default = made.attrs[name]
+            scope[f"_default_{name}"] = default
+            given = f"attrs.get({name!r}, _default_{name})"
+            parts.append(
+                f"attrs[{name!r}]" if default is inspect.Parameter.empty else given
+            )
+        elif made.many:
+            parts.append("[t.value.shape for t in tensors]")
+        else:
+            parts.append(f"shape_at(tensors, {made.inputs.index(name)})")
+    exec(f"def ask(tensors, attrs): return check({', '.join(parts)})", scope)
+    return scope["ask"]
+
+
+def _shape_at(tensors: tuple[Any, ...], place: int) -> tuple[int, ...] | None:
+    tensor = tensors[place] if place < len(tensors) else None
+    return None if tensor is None else tensor.value.shape
+
+
+def _kept_names(made: Op, wanted: set[str]) -> tuple[str, ...]:
+    names = [name for name in made.inputs if name in wanted]
+    names += [name for name in ("out", *made.extras) if name in wanted]
+    names += [f"{n}_shape" for n in made.inputs if f"{n}_shape" in wanted]
+    return tuple(names)
+
+
+def keep_inputs(values: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+    """Keep just the inputs; the tape knows this one and need not call it."""
+    return values
+
+
+def _compile_keep(made: Op, wanted: set[str]) -> Keep:
+    """Write the function that picks, from one forward run, what the rules ask for.
+
+    What only the rules of untracked inputs would ask for is None: `x * 2.0` keeps no x.
+    """
+    if made.kept == made.inputs and wanted.issuperset(made.inputs) and not made.many:
+        return keep_inputs
+    if made.many:
+        parts = {made.inputs[0]: "values"}
+        parts[f"{made.inputs[0]}_shape"] = "[v.shape for v in values]"
+    else:
+        at = {name: i for i, name in enumerate(made.inputs)}
+        parts = {name: f"values[{i}]" for name, i in at.items()}
+        parts |= {f"{n}_shape": f"shape(values[{i}])" for n, i in at.items()}
+    parts["out"] = "out[0]" if made.extras else "out"
+    parts |= {name: f"out[{i + 1}]" for i, name in enumerate(made.extras)}
+    named = [parts[name] if name in wanted else "None" for name in made.kept]
+    body = "".join(f"{part}, " for part in named)
+    scope: dict[str, Any] = {"shape": np.shape}
+    exec(f"def keep(values, out): return ({body})", scope)
+    return scope["keep"]
+
+
+def _compile_backward(made: Op) -> Callable[..., Any]:
+    """Write the function that calls every rule whose gradient is needed."""
+    scope: dict[str, Any] = {}
+    header = ["xp", "g", *made.kept, "*", "needs"]
+    header += [f"{name}=_default_{name}" for name in made.attrs]
+    scope |= {f"_default_{name}": value for name, value in made.attrs.items()}
+    together = {rule for rule in made.rules.values() if "needs" in _wants(rule)}
+    if together:
+        (scope["rule"],) = together
+        call = f"rule({', '.join(_wants(scope['rule']))})"
+        exec(f"def backward({', '.join(header)}): return {call}", scope)
+        return scope["backward"]
+    if made.many:
+        (name,) = made.rules
+        return _backward_of_many(made, made.rules[name], _wants(made.rules[name]))
+    calls = [
+        call if call in ("None", "g") else f"({call}) if needs[{i}] else None"
+        for i, call in enumerate(_rule_calls(made, scope))
+    ]
+    text = f"def backward({', '.join(header)}):\n    return ({', '.join(calls)},)"
+    exec(text, scope)
+    return scope["backward"]
+
+
+def _compile_backward_of_two(made: Op) -> tuple[Callable[..., Any], ...] | None:
+    """The same without attributes, for two inputs: only the second, the first, both.
+
+    Why: a chain of small ops spends its time here, and asking nothing is quickest.
+    """
+    if len(made.inputs) != 2 or made.many or made.attrs or made.extras:
+        return None
+    scope: dict[str, Any] = {}
+    first, second = _rule_calls(made, scope)
+    header = ", ".join(["xp", "g", *made.kept])
+    for name, pair in {
+        "second": ("None" if first != "g" else "g", second),
+        "first": (first, "None" if second != "g" else "g"),
+        "both": (first, second),
+    }.items():
+        exec(f"def {name}({header}): return {pair[0]}, {pair[1]}", scope)
+    return scope["second"], scope["first"], scope["both"]
+
+
+def _rule_calls(made: Op, scope: dict[str, Any]) -> list[str]:
+    """The call of each input's rule, as code; the rules themselves go into the scope.
+
+    "None" where there is no rule. An identity is just "g": it costs nothing, so it
+    need not be asked for.
+    """
+    calls: list[str] = []
+    for i, name in enumerate(made.inputs):
+        rule = made.rules.get(name)
+        if rule is None:
+            calls.append("None")
+            continue
+        if _is_identity(rule):
+            calls.append("g")
+            continue
+        scope[f"rule_{i}"] = rule
+        names = _wants(rule)
+        if isinstance(rule, Op):
+            tensors = ["xp", *names[: len(rule.inputs)]]
+            attrs = [f"{a}={a}" for a in names[len(rule.inputs) :]]
+            calls.append(f"rule_{i}({', '.join(tensors + attrs)})")
+        else:
+            calls.append(f"rule_{i}({', '.join(names)})")
+    return calls
+
+
+def _is_identity(rule: Rule) -> bool:
+    """Whether a rule is `lambda g: g`: it need not be called."""
+    code = getattr(rule, "__code__", None)
+    same = (lambda g: g).__code__
+    return code is not None and (code.co_code, code.co_varnames) == (
+        same.co_code,
+        same.co_varnames,
+    )
+
+
+def _backward_of_many(made: Op, rule: Rule, names: tuple[str, ...]) -> Rule:
+    """One rule, called once for each of the inputs that need it, with its position."""
+
+    def backward(xp: Any, g: Any, *kept: Any, needs: Any, **attrs: Any) -> Any:
+        given = {**made.attrs, **attrs, **dict(zip(made.kept, kept, strict=True))}
+        given |= {"xp": xp, "g": g}
+        return tuple(
+            rule(*[{**given, "position": i}[name] for name in names]) if need else None
+            for i, need in enumerate(needs)
+        )
+
+    return backward

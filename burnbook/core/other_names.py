@@ -1,0 +1,240 @@
+"""What other libraries call it, and what it is here.
+
+Whoever knows PyTorch, NumPy, Keras or Rust Burn types their names first. The tables of
+`other_names.txt` pair such names with code that works here; a test runs all of it. They
+are looked at only when a name was not found, so nothing is slower for them.
+"""
+
+import difflib
+import dis
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from opcode import opname
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from burnbook.core.errors import ADVISERS, UnknownNameError
+
+
+class Advice(NamedTuple):
+    """What a name of another library is here: code that works, and a remark."""
+
+    code: str
+    remark: str
+
+    @property
+    def name(self) -> str:
+        """The name of ours that the code is one call of; "" for anything longer."""
+        start = re.match(r"(?:[a-zA-Z_]\w*\.)*([a-zA-Z_]\w*)", self.code)
+        depth, rest = 0, self.code[start.end() :] if start else "."
+        for i, letter in enumerate(rest):
+            depth += (letter in "([") - (letter in ")]")
+            if depth == 0 and (i < len(rest) - 1 or letter not in ")"):
+                return ""
+        return start[1] if start else ""
+
+
+@functools.cache
+def tables() -> dict[str, dict[str, Advice]]:
+    """All tables; the top of the package also knows the names of prelude and tensor."""
+    text = Path(__file__).with_suffix(".txt").read_text("utf-8")
+    found: dict[str, dict[str, Advice]] = {}
+    parts = re.split(r"^\[([\w.]+)\]$", text, flags=re.MULTILINE)[1:]
+    for title, section in zip(parts[::2], parts[1::2], strict=True):
+        rows = found[title] = {}
+        for line in section.strip().splitlines():
+            names, _, rest = line.partition(": ")
+            code, _, remark = rest.partition("  # ")
+            rows |= dict.fromkeys(names.split(), Advice(code, remark))
+    for part in ("burnbook.prelude", "burnbook.tensor"):
+        found["burnbook"] = found[part] | found["burnbook"]
+    return found
+
+
+def unknown(
+    where: str, of: str, name: str, known: Iterable[str] = ()
+) -> UnknownNameError:
+    """The error for a name that is not there: what it is here, or what is near it."""
+    at = f"{where}.{name}"
+    advice = tables()[of].get(name)
+    if advice is None:
+        near = closest(name, known)
+        cure = f"{where}.{near}" if near else None
+        return UnknownNameError(at, "there is no such name", cure=cure)
+    if advice.code == "-":
+        return UnknownNameError(at, f"not needed: {advice.remark}", cure="leave it out")
+    if advice.code == name and name in tables()["homes"]:
+        cure = tables()["homes"][name].code
+        return UnknownNameError(at, "it stands in another place", cure=cure)
+    shown = advice.code if advice.name in ("", name) else advice.name
+    what = f"in burnbook this is {shown}"
+    facts = [advice.remark] if advice.remark else []
+    return UnknownNameError(at, what, facts + imports_of(advice.code), advice.code)
+
+
+def imports_of(code: str) -> list[str]:
+    """The lines that import what the prelude does not have."""
+    homes = tables()["imports"]
+    return [homes[name].code for name in re.findall(r"\w+", code) if name in homes]
+
+
+def field_of(name: str, free: Sequence[str]) -> str | None:
+    """What the field of a config is called here, of those that are free; or why not."""
+    rows = tables()["fields"]
+    advice = rows.get(name)
+    if advice is None:
+        return None
+    same = [word for word, other in rows.items() if other is advice]
+    for field in free:  # the reader's own word for the same thing
+        if field in same or any(field.endswith(f"_{word}") for word in same):
+            return f"{field}=…"
+    if advice.code == "-":
+        near = closest(name, free)
+        return f"{near}=…" if near else advice.remark
+    known = [field for field in advice.code.split(", ") if field in free]
+    return f"{known[0]}=…" if known else None
+
+
+ADVISERS.append(field_of)
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is spelled most like `name`, whatever its capitals."""
+    lowered = {text.lower(): text for text in known}
+    near = difflib.get_close_matches(name.lower(), lowered, 1, 0.7)
+    return lowered[near[0]] if near else None
+
+
+C = TypeVar("C", bound=type)
+
+
+class OtherName:
+    """An attribute that says, when it is read, what it is called here.
+
+    Why: a `__getattr__` would slow every other attribute of its class down; this costs
+    nothing. To `hasattr`, `getattr` with a default and `copy` it is not there.
+    """
+
+    __slots__ = ("name", "of")
+
+    def __init__(self, of: str, name: str):
+        self.of, self.name = of, name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        raise _fitted(unknown(owner.__name__, self.of, self.name), instance)
+
+
+def _fitted(error: UnknownNameError, instance: Any) -> UnknownNameError:
+    """The error with a cure for the very tensor or module that was asked."""
+    kind = getattr(getattr(instance, "kind", None), "__name__", "")
+    if error.name == "item" and kind:
+        count = instance.shape.num_elements()
+        one = count == 1
+        ways = ["any()", "all()"] if kind == "Bool" else ["sum()", "max()"]
+        texts = ["into_scalar()"] if one else [f"{way}.into_scalar()" for way in ways]
+        error.what = "in burnbook this is into_scalar"
+        error.facts[:] = [] if one else [f"one number of {count}: say which"]
+        error.cure = ", or ".join(f"x.{text}" for text in texts)
+    elif error.cure and "to_device(" in error.cure and _tracks(instance):
+        error.cure = re.sub(
+            r"to_device\((.*)\)$", r"to_device(Autodiff(\1))", error.cure
+        )
+    return error
+
+
+def _tracks(instance: Any) -> bool:
+    """Whether a tensor or a module lives on an Autodiff device."""
+    devices = instance.devices() if hasattr(instance, "devices") else []
+    where = devices[0] if devices else getattr(instance, "backend", None)
+    return bool(getattr(where, "ad_enabled", False))
+
+
+class FixedName(OtherName):
+    """The same for a class whose objects have no names of their own, when it is set."""
+
+    __slots__ = ()
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        raise unknown(type(instance).__name__, self.of, self.name)
+
+
+def answers(of: str, kind: type[OtherName] = OtherName) -> Callable[[C], C]:
+    """Let a class answer to the names of a table that it does not have itself."""
+
+    def give(cls: C) -> C:
+        for name in tables()[of]:
+            if not hasattr(cls, name):
+                setattr(cls, name, kind(of, name))
+        cls.__dir__ = _listed  # type: ignore[method-assign] # without the answers
+        return cls
+
+    return give
+
+
+class Listed(type):
+    """The type of a class whose `dir` leaves out the names that only give answers."""
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if not _answers_only(cls, name)]
+
+
+def _listed(self: Any) -> list[str]:
+    held = getattr(self, "__dict__", {})
+    cls = type(self)
+    names = object.__dir__(self)
+    return [name for name in names if name in held or not _answers_only(cls, name)]
+
+
+def _answers_only(cls: type, name: str) -> bool:
+    found = next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None)
+    return isinstance(found, OtherName)
+
+
+def _of_functional(module: str, name: str, frame: Any) -> UnknownNameError | None:
+    """The error for `nn.functional.relu`: for the name that is read next."""
+    if module != "burnbook.nn" or name not in ("functional", "F"):
+        return None
+    steps = list(dis.get_instructions(frame.f_code))
+    at = next(i for i, step in enumerate(steps) if step.offset == frame.f_lasti)
+    wanted = steps[at + 1].argval
+    if steps[at + 1].opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+        return None
+    for of in ("burnbook.nn", "Tensor"):
+        if wanted in tables()[of]:
+            return unknown(f"{module}.{name}", of, wanted)
+    for home, code in (
+        ("burnbook.tensor.activation", f"activation.{wanted}(x)"),
+        ("burnbook.tensor.module", f"functional.{wanted}(x)"),
+        ("burnbook.tensor", f"x.{wanted}()"),
+    ):
+        held = sys.modules.get(home)
+        held = getattr(held, "Tensor", None) if home == "burnbook.tensor" else held
+        if hasattr(held, wanted):
+            what, facts = (
+                f"in burnbook this is {code.partition('(')[0]}",
+                imports_of(code),
+            )
+            return UnknownNameError(f"{module}.{name}.{wanted}", what, facts, code)
+    return None
+
+
+def module_answers(module: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a module; `from module import name` is answered as well."""
+
+    def __getattr__(name: str) -> Any:  # noqa: N807 - the name Python looks for
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] - documented
+        first_look = frame.f_code.co_name == "_handle_fromlist"
+        if name.startswith("__") or first_look or f"{module}.{name}" in sys.modules:
+            text = f"module {module!r} has no attribute {name!r}"
+            raise AttributeError(text, name=name)
+        known = getattr(sys.modules[module], "__all__", ())
+        error = _of_functional(module, name, frame) or unknown(
+            module, module, name, known
+        )
+        if opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM":
+            raise ImportError(str(error), name=module) from None
+        raise error
+
+    return __getattr__

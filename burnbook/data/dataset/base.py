@@ -1,0 +1,214 @@
+"""A dataset is a length and a way to get the i-th item.
+
+That is all a dataset must say: `get(i)` and `len`. Everything else (transforms,
+loaders, batches) is built on these two, so a dataset never knows how it is walked.
+A dataset that can fetch many items faster than one by one may also say `get_many`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from burnbook.core.errors import ConfigError, DataError
+from burnbook.core.other_names import answers
+from burnbook.data.formats.tables import read_csv, read_json_rows
+
+Item = TypeVar("Item")
+
+
+@answers("Dataset")
+class Dataset(Generic[Item]):
+    """A collection of items with random access: item i = get(i), 0 ≤ i < len.
+
+    Example:
+        >>> class Squares(Dataset):
+        ...     def get(self, index):
+        ...         return index**2 if 0 <= index < len(self) else None
+        ...     def __len__(self):
+        ...         return 4
+        >>> list(Squares()), Squares().get(9)
+        ([0, 1, 4, 9], None)
+    """
+
+    def get(self, index: int) -> Item | None:
+        """Return item `index`, or None where there is none."""
+        raise _missing(self, "get(index)")
+
+    def __len__(self) -> int:
+        raise _missing(self, "__len__()")
+
+    def get_many(self, indices: Sequence[int]) -> list[Item]:
+        """Return the items of several indices, in their order; all of them must exist.
+
+        Why: loaders fetch a batch at once, and an array gives 64 rows almost as fast
+        as one. A subclass that only says `get` is asked item by item.
+        """
+        items = [self.get(i) for i in indices]
+        for i, item in zip(indices, items, strict=True):
+            if item is None:
+                raise no_item(self, i)
+        return items  # type: ignore[return-value]  # None was refused above
+
+    def at_epoch(self, epoch: int) -> Dataset[Item]:
+        """Return what this dataset is in that epoch: itself, unless it draws anew."""
+        return self
+
+    def __getitem__(self, index: int) -> Item:
+        """Return item `index`, as `get` does, or raise an IndexError."""
+        item = self.get(index)
+        if item is None:
+            raise IndexError(f"{type(self).__name__} has no item {index}")
+        return item
+
+    def __iter__(self) -> Iterator[Item]:
+        """Walk from item 0 up to the first index that has no item."""
+        index = 0
+        while (item := self.get(index)) is not None:
+            yield item
+            index += 1
+
+    def is_empty(self) -> bool:
+        """Say whether there is no item at all."""
+        return len(self) == 0
+
+    def window(self, start: int, size: int) -> list[Item] | None:
+        """Return items start … start + size − 1, or None if one of them is missing."""
+        if start < 0 or start + size > len(self):
+            return None
+        return self.get_many(range(start, start + size))
+
+    def windows(self, size: int) -> Iterator[list[Item]]:
+        """Walk over all windows of `size` neighbors, each one item further."""
+        check_count("windows", "window size", size, at_least=1)
+        start = 0
+        while (found := self.window(start, size)) is not None:
+            yield found
+            start += 1
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self):,} items)"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "get" in vars(cls) and "get_many" not in vars(cls):
+            # An inherited short cut must not pass by the new get.
+            cls.get_many = Dataset[Item].get_many
+
+
+class InMemDataset(Dataset[Item]):
+    """A dataset that holds its items in a list.
+
+    Example:
+        >>> dataset = InMemDataset(["a", "b"])
+        >>> dataset.get(1), dataset.get(2), len(dataset)
+        ('b', None, 2)
+    """
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self.items = list(items)
+
+    @classmethod
+    def from_dataset(cls, dataset: Dataset[Item]) -> InMemDataset[Item]:
+        """Keep every item of another dataset, so that transforms run only once."""
+        return cls(dataset.get_many(range(len(dataset))))
+
+    @classmethod
+    def from_json_rows(cls, path: Any, item: type[Any] | None = None) -> Any:
+        """Read one JSON object per line, as dicts or as objects of the class `item`.
+
+        Raises:
+            DataError: the file cannot be read, or a line is no JSON object or does not
+                fit the class.
+        """
+        return cls(read_json_rows(path, item))
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: Any,
+        item: type[Any] | None = None,
+        *,
+        delimiter: str = ",",
+        quote: str | None = '"',
+        has_headers: bool = True,
+        columns: dict[str, str] | None = None,
+    ) -> Any:
+        """Read a table, as dicts of text or as objects of the class `item`.
+
+        A dataclass `item` names the columns by its fields and converts each text to the
+        field's type; `columns` maps a field to a column of another name; a field with
+        a default may have no column. Without headers the columns are taken in the order
+        of the fields. An empty text is None where the annotation allows None.
+
+        Raises:
+            DataError: the file cannot be read, a column is missing or there twice, or a
+                row does not fit the columns or the class.
+            ConfigError: `delimiter` or `quote` is not one character.
+        """
+        rows = read_csv(path, item, delimiter, quote, has_headers, columns or {})
+        return cls(rows)
+
+    def get(self, index: int) -> Item | None:
+        """Return item `index`, or None where there is none."""
+        index = operator.index(index)
+        return self.items[index] if 0 <= index < len(self.items) else None
+
+    def get_many(self, indices: Sequence[int]) -> list[Item]:
+        """Return the items of several indices, in their order."""
+        items, size = self.items, len(self.items)
+        for i in indices:
+            if not 0 <= i < size or items[i] is None:
+                raise no_item(self, i)
+        return [items[i] for i in indices]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def no_item(dataset: Dataset[Any], index: int) -> DataError:
+    """Build the error for an index without an item."""
+    size = len(dataset)
+    why = "get() returned None" if 0 <= index < size else "the index is out of range"
+    facts = [("dataset", repr(dataset)), ("index", f"{index}: {why}")]
+    return DataError(type(dataset).__name__, f"there is no item {index}", facts)
+
+
+def size_of(dataset: Any) -> int:
+    """Return `len(dataset)`, or say what its `__len__` did instead."""
+    try:
+        return len(dataset)
+    except DataError:  # it has no __len__ of its own
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        name = type(dataset).__name__
+        what = f"len() gives no size: {error}"
+        cure = f"__len__ of {name} returns a whole number of 0 or more"
+        raise DataError(name, what, cure=cure) from None
+
+
+def check_count(where: str, name: str, value: Any, at_least: int) -> int:
+    """Return `value` as an int, or say that it is not a count."""
+    least = {0: "0 or more", 1: "1 or more"}.get(at_least, f"at least {at_least}")
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        count = operator.index(value)
+    except TypeError:
+        what = f"{name} must be a whole number, got {value!r}"
+        raise ConfigError(where, what, cure=f"{name}: {least}") from None
+    if count < at_least:
+        what = f"{name} must be {least}, got {count}"
+        raise ConfigError(where, what)
+    return count
+
+
+def _missing(dataset: Dataset[Any], method: str) -> DataError:
+    name = type(dataset).__name__
+    cure = f"define get(index) and __len__() in {name}"
+    held = [vars(cls).get("len") for cls in type(dataset).__mro__]
+    if method == "__len__()" and any(map(inspect.isfunction, held)):
+        cure = f"def __len__(self) in {name}, in place of def len(self)"
+    return DataError(name, f"the dataset does not say {method}", cure=cure)

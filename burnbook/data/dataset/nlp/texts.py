@@ -1,0 +1,262 @@
+"""AG News and DBpedia: texts and what they are about.
+
+Zhang, Zhao, LeCun, "Character-level convolutional networks for text classification",
+2015, arXiv:1509.01626. Both are CSV files; their rows stay on the disk until they are
+asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from burnbook.core.errors import DataError
+from burnbook.data.dataset.base import Dataset
+from burnbook.data.dataset.csv_rows import LabeledTexts
+from burnbook.data.dataset.source.cache import cache_dir
+from burnbook.data.dataset.source.download import (
+    Archive,
+    Mirror,
+    RemoteFile,
+    Report,
+    default_report,
+    mirrors_of,
+    obtain_path,
+    with_checksums,
+)
+from burnbook.data.dataset.split import SplitDataset
+from burnbook.data.dataset.transform.transform import Mapper, MapperDataset
+
+PathLike = str | os.PathLike[str]
+Row = tuple[int, str, str]  # label, title, content
+AG_NEWS_MIRRORS: list[Mirror] = [
+    "https://raw.githubusercontent.com/mhjabreel/CharCnn_Keras/master/data/ag_news_csv/",
+    Archive(
+        "https://s3.amazonaws.com/fast-ai-nlp/ag_news_csv.tgz",
+        11_784_419,
+        "b86f328f4dbd072486591cb7a5644dcd",
+    ),
+]
+AG_NEWS_FILES = {
+    "train": RemoteFile(
+        "train.csv", 29_470_338, "b1a00f826fdfbd249f79597b59e1dc12", ""
+    ),
+    "test": RemoteFile(
+        "test.csv",
+        1_857_427,
+        "521465c2428ed7f02f8d6db6ffdd4b5447c1c701962353eb2c40d548c3c85699",
+        "",
+    ),
+}
+AG_NEWS_ROWS = {"train": 120_000, "test": 7_600}
+DB_PEDIA_MIRRORS: list[Mirror] = [
+    Archive(
+        "https://s3.amazonaws.com/fast-ai-nlp/dbpedia_csv.tgz",
+        68_341_743,
+        "239c7837b9e79db34486f3de6a00e38e",
+    ),
+    Archive(
+        "https://github.com/le-scientifique/torchDatasets/raw/master/dbpedia_csv.tar.gz",
+        None,
+        "8139d58cf075c7f70d085358e73af9b3",
+    ),
+]
+DB_PEDIA_FILES = {
+    "train": RemoteFile("train.csv", packed=""),
+    "test": RemoteFile("test.csv", packed=""),
+}
+DB_PEDIA_ROWS = {"train": 560_000, "test": 70_000}
+
+
+@dataclass(frozen=True, slots=True)
+class AgNewsItem:
+    """A piece of news: its class from 0, its title and its content.
+
+    Why: the class is a number, so a loss can take it; newer Burn leaves it the text
+    "1" … "4" of the file.
+    """
+
+    label: int
+    title: str
+    content: str
+
+    @property
+    def text(self) -> str:
+        """Title and content, as the examples of Burn (and Hugging Face) join them."""
+        return f"{self.title} {self.content}"
+
+
+@dataclass(frozen=True, slots=True)
+class DbPediaItem:
+    """An article: its title, its content and its class from 0."""
+
+    title: str
+    content: str
+    label: int
+
+    @property
+    def text(self) -> str:
+        """Title and content, as the examples of Burn join them."""
+        return f"Title: {self.title} - Content: {self.content}"
+
+
+class RowToNews(Mapper[Row, AgNewsItem]):
+    """Turn a row into a piece of news."""
+
+    def map(self, item: Row) -> AgNewsItem:
+        """Return the row under names."""
+        return AgNewsItem(*item)
+
+
+class RowToArticle(Mapper[Row, DbPediaItem]):
+    """Turn a row into an article."""
+
+    def map(self, item: Row) -> DbPediaItem:
+        """Return the row under names."""
+        label, title, content = item
+        return DbPediaItem(title, content, label)
+
+
+class AgNewsDataset(SplitDataset[AgNewsItem]):
+    """News of four kinds: 120,000 to train with, 7,600 to test with.
+
+    The first use downloads a file (29 and 2 MB) and checks it; later uses read the
+    cache. `BURNBOOK_AG_NEWS_MIRROR` names a folder with `train.csv` and `test.csv`
+    (gzipped or not), or an archive of them, to try first; `checksums` gives the SHA-256
+    or MD5 of files that are not the original ones. `from_csv` reads a file as it is.
+    """
+
+    classes = ("World", "Sports", "Business", "Technology")
+
+    @classmethod
+    def train(
+        cls,
+        progress: Report | None = None,
+        checksums: Mapping[str, str] | None = None,
+    ) -> AgNewsDataset:
+        """Return the training news; `progress(file, received, total)` hears of it."""
+        return cls._load("train", progress, checksums)
+
+    @classmethod
+    def test(
+        cls,
+        progress: Report | None = None,
+        checksums: Mapping[str, str] | None = None,
+    ) -> AgNewsDataset:
+        """Return the test news; `progress(file, received, total)` hears of it."""
+        return cls._load("test", progress, checksums)
+
+    @classmethod
+    def from_csv(cls, path: PathLike) -> AgNewsDataset:
+        """Read rows of class (1 … 4), title and content, gzipped or not."""
+        rows = LabeledTexts(path, len(cls.classes))
+        return cls(MapperDataset(rows, RowToNews()), os.path.basename(path))
+
+    @classmethod
+    def _load(
+        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
+    ) -> AgNewsDataset:
+        source = ("ag_news", "BURNBOOK_AG_NEWS_MIRROR", AG_NEWS_MIRRORS)
+        path = _obtain(cls, source, AG_NEWS_FILES, split, progress, checksums)
+        rows = _all(
+            LabeledTexts(path, len(cls.classes)), AG_NEWS_ROWS, split, checksums
+        )
+        return cls(MapperDataset(rows, RowToNews()), split)
+
+
+class DbPediaDataset(SplitDataset[DbPediaItem]):
+    """Articles on things of fourteen kinds: 560,000 to train with, 70,000 to test with.
+
+    The first use downloads the archive (68 MB) and checks it; later uses read the
+    cache. `BURNBOOK_DB_PEDIA_MIRROR`, `checksums` and `from_csv` are as for
+    `AgNewsDataset`.
+    """
+
+    classes = (
+        "Company",
+        "EducationalInstitution",
+        "Artist",
+        "Athlete",
+        "OfficeHolder",
+        "MeanOfTransportation",
+        "Building",
+        "NaturalPlace",
+        "Village",
+        "Animal",
+        "Plant",
+        "Album",
+        "Film",
+        "WrittenWork",
+    )
+
+    @classmethod
+    def train(
+        cls,
+        progress: Report | None = None,
+        checksums: Mapping[str, str] | None = None,
+    ) -> DbPediaDataset:
+        """Return the training articles; `progress(file, received, total)` hears."""
+        return cls._load("train", progress, checksums)
+
+    @classmethod
+    def test(
+        cls,
+        progress: Report | None = None,
+        checksums: Mapping[str, str] | None = None,
+    ) -> DbPediaDataset:
+        """Return the test articles; `progress(file, received, total)` hears of it."""
+        return cls._load("test", progress, checksums)
+
+    @classmethod
+    def from_csv(cls, path: PathLike) -> DbPediaDataset:
+        """Read rows of class (1 … 14), title and content, gzipped or not."""
+        rows = LabeledTexts(path, len(cls.classes))
+        return cls(MapperDataset(rows, RowToArticle()), os.path.basename(path))
+
+    @classmethod
+    def _load(
+        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
+    ) -> DbPediaDataset:
+        source = ("db_pedia", "BURNBOOK_DB_PEDIA_MIRROR", DB_PEDIA_MIRRORS)
+        path = _obtain(cls, source, DB_PEDIA_FILES, split, progress, checksums)
+        rows = _all(
+            LabeledTexts(path, len(cls.classes)), DB_PEDIA_ROWS, split, checksums
+        )
+        return cls(MapperDataset(rows, RowToArticle()), split)
+
+
+def _obtain(
+    cls: type[Dataset[AgNewsItem]] | type[Dataset[DbPediaItem]],
+    source: tuple[str, str, list[Mirror]],
+    parts: Mapping[str, RemoteFile],
+    split: str,
+    progress: Report | None,
+    checksums: Mapping[str, str] | None,
+) -> PathLike:
+    """Fetch the CSV file of one part."""
+    name, variable, known = source
+    folder = cache_dir() / name
+    train, test = with_checksums([parts["train"], parts["test"]], checksums)
+    file, other = (train, test) if split == "train" else (test, train)
+    offline = (
+        f"{cls.__name__}.from_csv(path) with a file of yours; or put {file.name} into "
+        f"{folder}; or {variable}=file:///folder/with/it"
+    )
+    mirrors = mirrors_of(variable, known)
+    report = progress or default_report()
+    return obtain_path(file, folder, mirrors, offline, report, [other])
+
+
+def _all(
+    rows: LabeledTexts,
+    counts: Mapping[str, int],
+    split: str,
+    checksums: Mapping[str, str] | None,
+) -> LabeledTexts:
+    """Return the rows if none is missing; files of one's own may have any number."""
+    if not checksums and len(rows) != counts[split]:
+        what = f"{rows.path} has {len(rows):,} rows, not {counts[split]:,}"
+        cure = "removing the file; it is fetched again"
+        raise DataError("texts", what, cure=cure)
+    return rows

@@ -1,0 +1,29 @@
+"""Datasets made of other datasets."""
+
+from burnbook.data.dataset.transform.selection import (
+    SamplerDataset,
+    SamplerDatasetOptions,
+    SelectionDataset,
+    ShuffledDataset,
+    random_split,
+)
+from burnbook.data.dataset.transform.transform import (
+    ComposedDataset,
+    Mapper,
+    MapperDataset,
+    PartialDataset,
+    WindowsDataset,
+)
+
+__all__ = [
+    "ComposedDataset",
+    "Mapper",
+    "MapperDataset",
+    "PartialDataset",
+    "SamplerDataset",
+    "SamplerDatasetOptions",
+    "SelectionDataset",
+    "ShuffledDataset",
+    "WindowsDataset",
+    "random_split",
+]

@@ -1,0 +1,40 @@
+"""Pictures: MNIST and its kin, folders of images."""
+
+from burnbook.data.dataset.vision.cifar import (
+    Cifar10Dataset,
+    Cifar100Dataset,
+    CifarDataset,
+    CifarType,
+)
+from burnbook.data.dataset.vision.digits import DigitsDataset
+from burnbook.data.dataset.vision.fashion_mnist import FashionMnistDataset
+from burnbook.data.dataset.vision.image import (
+    BoundingBox,
+    BoundingBoxes,
+    ImageDatasetItem,
+    Label,
+    MultiLabel,
+    SegmentationMask,
+)
+from burnbook.data.dataset.vision.image_folder import ImageFolderDataset
+from burnbook.data.dataset.vision.mnist import MnistDataset, MnistItem
+from burnbook.data.formats.idx import read_idx
+
+__all__ = [
+    "BoundingBox",
+    "BoundingBoxes",
+    "Cifar10Dataset",
+    "Cifar100Dataset",
+    "CifarDataset",
+    "CifarType",
+    "DigitsDataset",
+    "FashionMnistDataset",
+    "ImageDatasetItem",
+    "ImageFolderDataset",
+    "Label",
+    "MnistDataset",
+    "MnistItem",
+    "MultiLabel",
+    "SegmentationMask",
+    "read_idx",
+]

@@ -1,0 +1,1 @@
+"""Files that data comes in, read within bounds."""

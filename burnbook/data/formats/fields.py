@@ -1,0 +1,399 @@
+"""What the annotations of a class make of stored values.
+
+A dataclass says what an item is: its fields name the columns, its annotations say what
+each value must be. An annotation is turned once into a function value -> value that
+refuses what does not fit (by ValueError), and a row then costs one call per field.
+Rows of JSON files, SQLite files and dataframes become items this way.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime
+import enum
+import inspect
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from burnbook.core.errors import DataError
+
+Converter = Callable[[Any], Any]
+LISTS = (list, tuple, set, frozenset)
+CLOCKS = (datetime.date, datetime.time, datetime.datetime)
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One field of an item: its annotation, its converter, and if it may be missing."""
+
+    kind: Any
+    convert: Converter
+    optional: bool
+
+
+def fields_of(item: type[Any]) -> dict[str, Field]:
+    """Return the fields that make an item, in their order.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Point:
+        ...     x: float
+        ...     name: str = ""
+        >>> [(name, field.optional) for name, field in fields_of(Point).items()]
+        [('x', False), ('name', True)]
+    """
+    hints = _hints(item)
+    if dataclasses.is_dataclass(item):
+        wanted = [f for f in dataclasses.fields(item) if f.init]
+        needed = dataclasses.MISSING
+        has_default = {
+            f.name: {f.default, f.default_factory} != {needed}  # type: ignore[misc]
+            for f in wanted
+        }
+    else:
+        defaults = getattr(item, "_field_defaults", vars(item))  # of a NamedTuple
+        has_default = {name: name in defaults for name in hints}
+    if not has_default:
+        cure = "a dataclass, or no class at all to get dicts"
+        what = f"{getattr(item, '__name__', item)} does not name its fields"
+        raise DataError("rows", what, cure=cure)
+    return {
+        name: Field(hints[name], converter(hints[name]), optional)
+        for name, optional in has_default.items()
+    }
+
+
+def is_item_class(kind: Any) -> bool:
+    """Say whether a class names fields: a dataclass, a NamedTuple, a TypedDict."""
+    if not isinstance(kind, type) or issubclass(kind, enum.Enum):
+        return False
+    return dataclasses.is_dataclass(kind) or bool(inspect.get_annotations(kind))
+
+
+def is_union(kind: Any) -> bool:
+    """Say whether an annotation allows several kinds: `int | None`, Optional[int]."""
+    return isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
+
+
+def converter(kind: Any) -> Converter:
+    """Turn an annotation into a function that makes or refuses a value.
+
+    Example:
+        >>> converter(list[float] | None)([1, 2.5])
+        [1.0, 2.5]
+        >>> converter(int)("7")
+        Traceback (most recent call last):
+        ValueError: '7' is not int
+    """
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if kind in (Any, object, None, type(None)) or isinstance(kind, typing.TypeVar):
+        return _nothing if kind in (None, type(None)) else _same
+    if origin in (typing.Annotated, typing.Required, typing.NotRequired):
+        return converter(parts[0])
+    if is_union(kind):
+        return _any_of(kind, [converter(part) for part in parts])
+    if origin is typing.Literal:
+        return lambda value: value if value in parts else _refuse(value, kind)
+    return _of_class(kind, origin or kind, parts)
+
+
+def object_builder(item: type[Any]) -> Converter:
+    """Return a function that makes an item of a dict, a list of fields, or an item."""
+    fields = fields_of(item)
+    names = list(fields)
+    uses = [field.convert for field in fields.values()]
+    whole = len(names) if _takes_positions(item) else -1
+    least = max(
+        (i + 1 for i, f in enumerate(names) if not fields[f].optional), default=0
+    )
+
+    def pairs_of(value: Any) -> list[tuple[str, Any]]:
+        value = from_json(value)
+        if isinstance(value, Mapping):
+            missing = [n for n in names if n not in value and not fields[n].optional]
+            if missing:
+                raise ValueError(f"{', '.join(missing)} is missing")
+            return [(name, value[name]) for name in names if name in value]
+        if not isinstance(value, list | tuple):
+            found = type(value).__name__
+            raise ValueError(f"an object in braces is needed, got {found}")
+        if not least <= len(value) <= len(names):
+            raise ValueError(f"{len(value)} values where {len(names)} are needed")
+        return list(zip(names, value, strict=False))
+
+    def build(value: Any) -> Any:
+        if type(value) is list and len(value) == whole:  # as packed rows come
+            with suppress(ValueError, TypeError, OverflowError):
+                return item(*[use(one) for use, one in zip(uses, value, strict=True)])
+        pairs = pairs_of(value)
+        return item(**{n: named(n, fields[n].convert, v) for n, v in pairs})
+
+    return build
+
+
+def _takes_positions(item: type[Any]) -> bool:
+    if dataclasses.is_dataclass(item):
+        return not any(f.kw_only for f in dataclasses.fields(item))
+    return issubclass(item, tuple)
+
+
+def named(name: str, convert: Converter, value: Any) -> Any:
+    """Convert a value; what does not fit is said with the name of its field."""
+    try:
+        return convert(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def shown(value: Any) -> str:
+    """Show a value in a message, however long it is."""
+    text = repr(value[:50] if isinstance(value, str | bytes | list) else value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def name_of(kind: Any) -> str:
+    """Name an annotation as the reader wrote it: `int`, `float | None`."""
+    if is_union(kind):
+        return " | ".join(map(name_of, typing.get_args(kind)))
+    if kind is type(None):
+        return "None"
+    plain = isinstance(kind, type) and not typing.get_args(kind)
+    return kind.__name__ if plain else str(kind).replace("typing.", "")
+
+
+def _of_class(kind: Any, base: Any, parts: tuple[Any, ...]) -> Converter:
+    if base in _PLAIN:
+        return _PLAIN[base]
+    if not isinstance(base, type):
+        return lambda value: value if callable(kind) else _refuse(value, kind)
+    if issubclass(base, np.ndarray):
+        return _array(kind, parts)
+    if issubclass(base, enum.Enum):
+        return _member(base)
+    if issubclass(base, np.generic):
+        return _scalar(base)
+    if base in CLOCKS:
+        return _clock(base)
+    if is_item_class(base):
+        return object_builder(base)
+    if issubclass(base, dict | Mapping):
+        return _mapping(kind, parts)
+    if issubclass(base, LISTS) or base is Sequence:
+        return _listing(kind, base, parts)
+    return lambda value: value if isinstance(value, base) else base(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _nothing(value: Any) -> None:
+    return None if value is None else _refuse(value, "None")
+
+
+def _refuse(value: Any, kind: Any) -> Any:
+    wanted = kind if isinstance(kind, str) else name_of(kind)
+    raise ValueError(f"{shown(value)} is not {wanted}")
+
+
+def _int(value: Any) -> int:
+    return value if type(value) is int else _refuse(value, int)
+
+
+def _bool(value: Any) -> bool:
+    """SQLite has no bool: there it is 0 or 1."""
+    return (
+        bool(value)
+        if type(value) in (bool, int) and value in (0, 1)
+        else _refuse(value, bool)
+    )
+
+
+def _float(value: Any) -> float:
+    return float(value) if type(value) in (float, int) else _refuse(value, float)
+
+
+def _str(value: Any) -> str:
+    return value if isinstance(value, str) else _refuse(value, str)
+
+
+def _bytes(value: Any) -> bytes:
+    """Bytes; or what Rust's Vec<u8> makes of them, a list of numbers; or base64."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, list) and all(type(i) is int for i in value):
+        return bytes(value)
+    with suppress(ValueError):
+        if isinstance(value, str):
+            return base64.b64decode(value, validate=True)
+    return _refuse(value, bytes)
+
+
+_PLAIN: dict[Any, Converter] = {
+    int: _int,
+    bool: _bool,
+    float: _float,
+    str: _str,
+    bytes: _bytes,
+}
+
+
+def _any_of(kind: Any, options: list[Converter]) -> Converter:
+    plain = [option for option in options if option is not _nothing]
+
+    def convert(value: Any) -> Any:
+        if value is None and _nothing in options:
+            return None
+        if len(plain) == 1:
+            return plain[0](value)  # its own error says more
+        for option in plain:
+            try:
+                return option(value)
+            except (ValueError, TypeError, OverflowError):
+                continue
+        return _refuse(value, kind)
+
+    return convert
+
+
+def _member(kind: type[enum.Enum]) -> Converter:
+    """A member by its name, as Burn's serde writes it, or by its value."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, str) and value in kind.__members__:
+            return kind[value]
+        found = [member for member in kind if member.value == value]
+        return found[0] if found else _refuse(value, kind)
+
+    return convert
+
+
+def _scalar(kind: type[np.generic]) -> Converter:
+    name, whole = kind.__name__, issubclass(kind, np.integer)
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        if type(value) is not int and (whole or type(value) is not float):
+            return _refuse(value, name)
+        try:
+            return kind(value)  # type: ignore[call-arg]  # the abstract ones refuse
+        except (OverflowError, TypeError):
+            return _refuse(value, name)
+
+    return convert
+
+
+def _array(kind: Any, parts: tuple[Any, ...]) -> Converter:
+    """An array of bytes, or of a list of numbers; NDArray[np.uint8] names the type."""
+    inner = [part for one in parts[1:] for part in typing.get_args(one)]
+    dtype = np.dtype(inner[0]) if inner and isinstance(inner[0], type) else None
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, bytes):
+            return np.frombuffer(value, dtype or np.uint8)
+        value = from_json(value)
+        if not isinstance(value, list) or not _all_numbers(value):
+            return _refuse(value, "an array")
+        array = np.array(value, dtype)
+        return array if array.dtype.kind in "biufc" else _refuse(value, "an array")
+
+    return convert
+
+
+def _all_numbers(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_all_numbers, value))
+    return isinstance(value, int | float)
+
+
+def _clock(kind: Any) -> Converter:
+    def convert(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        return (
+            kind.fromisoformat(value)
+            if isinstance(value, str)
+            else _refuse(value, kind)
+        )
+
+    return convert
+
+
+def _listing(kind: Any, base: Any, parts: tuple[Any, ...]) -> Converter:
+    make = list if base is Sequence else base
+    fixed = make is tuple and Ellipsis not in parts
+    each = [converter(part) for part in parts if part is not Ellipsis]
+
+    def convert(value: Any) -> Any:
+        value = from_json(value)
+        if not isinstance(value, LISTS):
+            return _refuse(value, kind)
+        if not each:
+            return make(value)
+        if fixed and len(each) != len(value):
+            raise ValueError(f"{len(value)} values where {len(each)} are needed")
+        uses = each if fixed else each * len(value)
+        pairs = enumerate(zip(uses, value, strict=False))
+        return make([named(f"[{i}]", use, one) for i, (use, one) in pairs])
+
+    return convert
+
+
+def _mapping(kind: Any, parts: tuple[Any, ...]) -> Converter:
+    key, inner = (converter(part) for part in parts or (Any, Any))
+
+    def convert(value: Any) -> Any:
+        value = from_json(value)
+        if not isinstance(value, Mapping):
+            return _refuse(value, kind)
+        return {key(k): named(f"[{shown(k)}]", inner, v) for k, v in value.items()}
+
+    return convert
+
+
+def from_json(value: Any) -> Any:
+    """Read a list or an object that a table keeps as JSON text."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def to_json(value: Any) -> str:
+    """Write a list or an object as JSON text; bytes inside become base64."""
+    return json.dumps(value, ensure_ascii=False, default=_for_json)
+
+
+def _for_json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, CLOCKS):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no JSON")
+
+
+def _hints(item: type[Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(item, include_extras=True)
+    except (NameError, TypeError) as error:
+        what = (
+            f"the fields of {getattr(item, '__name__', item)} cannot be read: {error}"
+        )
+        cure = "classes defined at the top of a module, or no class to get dicts"
+        raise DataError("rows", what, cure=cure) from None

@@ -1,0 +1,126 @@
+"""Which learning rate the next step uses.
+
+A scheduler is asked once per batch, before the batch is computed. A plain number is a
+scheduler too: the same rate for ever.
+"""
+
+from typing import Any, Protocol, Self
+
+from burnbook.config import Config
+from burnbook.core.errors import ConfigError, RecordError
+
+
+class LrScheduler(Protocol):
+    """What the Learner needs of a scheduler."""
+
+    def step(self) -> float:
+        """Go on by one batch; the learning rate to use now."""
+        ...
+
+    def into_record(self) -> Any:
+        """Where the schedule stands."""
+        ...
+
+    def load_record(self, record: Any) -> Self:
+        """Go on from where a record stands."""
+        ...
+
+
+class ConstantLr:
+    """The same learning rate at every step.
+
+    Example:
+        >>> schedule = ConstantLr(1e-4)
+        >>> schedule.step(), schedule.step(), schedule.into_record()
+        (0.0001, 0.0001, None)
+    """
+
+    def __init__(self, lr: float):
+        plain = isinstance(lr, (int, float)) and not isinstance(lr, bool)
+        if not plain or not 0.0 <= lr < float("inf"):
+            what = f"{lr!r} is not a learning rate"
+            cure = "a number of at least 0, such as 1e-4, or a scheduler"
+            if hasattr(lr, "init"):
+                name = type(lr).__name__
+                what, cure = f"{name} is only a config", f"{name}(...).init()"
+            raise ConfigError("ConstantLr", what, cure=cure)
+        self.lr = float(lr)
+
+    def step(self) -> float:
+        """The learning rate."""
+        return self.lr
+
+    def into_record(self) -> None:
+        """Nothing: a constant has no place to remember."""
+        return
+
+    to_record = into_record
+
+    def load_record(self, record: Any) -> Self:
+        """The scheduler as it is."""
+        if record is not None and record != {}:
+            raise _of_another(type(self).__name__, record)
+        return self
+
+    def __repr__(self) -> str:
+        return f"ConstantLr({self.lr})"
+
+
+def as_scheduler(lr: "LrScheduler | float") -> LrScheduler:
+    """The scheduler itself, or the constant one of a plain number."""
+    given: Any = lr
+    is_config = isinstance(lr, Config)
+    return given if hasattr(lr, "step") and not is_config else ConstantLr(given)
+
+
+def read_place(scheduler: Any, record: Any, low: int, high: int) -> int:
+    """The whole number that a scheduler's record is, between these two.
+
+    Newer Burn names it: {"current_iter": 3}; and may write it as 3.0.
+    """
+    found = read_number(scheduler, record)
+    if found != int(found) or not low <= found <= high:
+        raise _of_another(type(scheduler).__name__, record)
+    return int(found)
+
+
+def read_number(scheduler: Any, record: Any) -> float:
+    """The number that a scheduler's record is, plain or under its name."""
+    found = record
+    if isinstance(record, dict) and list(record) == [scheduler.field]:
+        found = record[scheduler.field]
+    plain = isinstance(found, (int, float)) and not isinstance(found, bool)
+    if not plain or not abs(found) < float("inf"):
+        raise _of_another(type(scheduler).__name__, record)
+    return found
+
+
+def children_of(scheduler: Any, record: Any, count: int) -> list[Any]:
+    """The records of the schedulers inside one, in their order.
+
+    Either a list of {"Linear": 3}, as in Burn 0.19, or {"0": {...}, "1": {...}}.
+    """
+    if isinstance(record, dict) and list(record) == ["schedulers"]:
+        rows = record["schedulers"]
+        if isinstance(rows, list) and len(rows) == count:
+            return [_inside(row) for row in rows]
+    elif isinstance(record, dict) and set(record) <= set(map(str, range(count))):
+        return [record.get(str(number)) for number in range(count)]
+    raise _of_another(type(scheduler).__name__, record)
+
+
+def _inside(row: Any) -> Any:
+    """What {"Linear": 3} holds."""
+    if isinstance(row, dict) and len(row) == 1:
+        ((_, held),) = row.items()
+        return held
+    return None
+
+
+def _of_another(name: str, record: Any) -> RecordError:
+    shown = repr(record) if isinstance(record, (int, float)) else type(record).__name__
+    return RecordError(
+        f"load into {name}",
+        f"{shown} is not the record of this scheduler",
+        cure="the record of a scheduler made from the same config",
+    )

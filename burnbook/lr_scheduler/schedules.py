@@ -1,0 +1,348 @@
+"""Schedules: rates that follow a curve.
+
+Each knows where it stands by one number, which is its record. Below, i counts the calls
+of `step()` from 0.
+"""
+
+import math
+from typing import Any, Self
+
+from burnbook.config import Config
+from burnbook.core.errors import ConfigError
+from burnbook.core.other_names import answers
+from burnbook.lr_scheduler.base import read_number, read_place
+from burnbook.nn.shared import at_least
+
+MOST = 2**63 - 1
+BEFORE_FIRST = 2**64 - 1  # Burn counts from here, so that the first call gives 0
+
+
+class LinearLrSchedulerConfig(Config):
+    """How to make a schedule that goes straight from one rate to another.
+
+    initial_lr: the learning rate of the first step, in (0, 1].
+    final_lr: the learning rate from step num_iters on, in [0, 1].
+    num_iters: how many steps the way takes, at least 1.
+
+    Example:
+        >>> schedule = LinearLrSchedulerConfig(0.9, 0.5, 4).init()
+        >>> [round(schedule.step(), 3) for _ in range(6)]
+        [0.9, 0.8, 0.7, 0.6, 0.5, 0.5]
+    """
+
+    initial_lr: float
+    final_lr: float
+    num_iters: int
+
+    def validate(self) -> None:
+        """Refuse rates above 1 and a way of no steps."""
+        _rate(self, initial_lr=self.initial_lr)
+        if not 0.0 <= self.final_lr <= 1.0:
+            raise ConfigError(
+                "LinearLrSchedulerConfig", f"final_lr is {self.final_lr}, not in [0, 1]"
+            )
+        at_least(self, 1, num_iters=self.num_iters)
+
+    def init(self) -> "LinearLrScheduler":
+        """The schedule, at its start."""
+        return LinearLrScheduler(self)
+
+
+@answers("LrScheduler")
+class LinearLrScheduler:
+    """initial + (final − initial) min(i, n) / n: n + 1 points, then final for ever."""
+
+    field = "remaining_iters"
+
+    def __init__(self, config: LinearLrSchedulerConfig):
+        self.config = config
+        self.remaining_iters = config.num_iters + 1
+
+    def step(self) -> float:
+        """Go on by one batch; the learning rate to use now."""
+        self.remaining_iters = max(self.remaining_iters - 1, 0)
+        first, last = self.config.initial_lr, self.config.final_lr
+        step = (last - first) / self.config.num_iters
+        return last - step * self.remaining_iters
+
+    def into_record(self) -> int:
+        """How many steps remain."""
+        return self.remaining_iters
+
+    to_record = into_record
+
+    def load_record(self, record: Any) -> Self:
+        """Go on from where a record stands."""
+        most = self.config.num_iters + 1
+        self.remaining_iters = read_place(self, record, 0, most)
+        return self
+
+    def __repr__(self) -> str:
+        return _shown(self)
+
+
+class CosineAnnealingLrSchedulerConfig(Config):
+    """How to make a schedule that goes down like half a cosine, again and again.
+
+    initial_lr: the highest learning rate, with which every cycle begins, in (0, 1].
+    num_iters: how many steps half a cosine takes, at least 1.
+    min_lr: the lowest learning rate, in [0, initial_lr] (default 0.0).
+
+    Source: Loshchilov & Hutter, 2017.
+
+    Example:
+        >>> schedule = CosineAnnealingLrSchedulerConfig(1.0, 2).init()
+        >>> [round(schedule.step(), 3) for _ in range(6)]
+        [1.0, 0.5, 0.0, 1.0, 0.5, 0.0]
+    """
+
+    initial_lr: float
+    num_iters: int
+    min_lr: float = 0.0
+
+    def validate(self) -> None:
+        """Refuse rates above 1, a curve that would go up, and one of no steps."""
+        _rate(self, initial_lr=self.initial_lr)
+        if not 0.0 <= self.min_lr <= self.initial_lr:
+            what = (
+                f"min_lr is {self.min_lr}, not in [0, initial_lr = {self.initial_lr}]"
+            )
+            raise ConfigError("CosineAnnealingLrSchedulerConfig", what)
+        at_least(self, 1, num_iters=self.num_iters)
+
+    def init(self) -> "CosineAnnealingLrScheduler":
+        """The schedule, at its start."""
+        return CosineAnnealingLrScheduler(self)
+
+
+@answers("LrScheduler")
+class CosineAnnealingLrScheduler:
+    """min + (initial − min) (1 + cos(π k / n)) / 2, with k = i mod (n + 1)."""
+
+    field = "current_iter"
+
+    def __init__(self, config: CosineAnnealingLrSchedulerConfig):
+        self.config = config
+        self.current_iter = BEFORE_FIRST
+        self.restarts = 0  # how often it jumped back to the initial rate
+
+    def step(self) -> float:
+        """Go on by one batch; the learning rate to use now.
+
+        After num_iters + 1 calls it starts again at the initial rate.
+        """
+        count, low = self.config.num_iters, self.config.min_lr
+        following = (self.current_iter + 1) % 2**64
+        self.restarts += following > count
+        self.current_iter = following % (count + 1)
+        half = 0.5 * (self.config.initial_lr - low)
+        return low + half * (1 + math.cos(math.pi * self.current_iter / count))
+
+    def into_record(self) -> int:
+        """The place on the curve; before the first step 2⁶⁴ − 1."""
+        return self.current_iter
+
+    to_record = into_record
+
+    def load_record(self, record: Any) -> Self:
+        """Go on from where a record stands."""
+        self.current_iter = read_place(self, record, 0, BEFORE_FIRST)
+        return self
+
+    def __repr__(self) -> str:
+        return _shown(self)
+
+
+class ExponentialLrSchedulerConfig(Config):
+    """How to make a schedule that keeps a share of the rate at every step.
+
+    initial_lr: the learning rate of the first step, in (0, 1].
+    gamma: what the learning rate is multiplied by at every step, in (0, 1].
+
+    Example:
+        >>> schedule = ExponentialLrSchedulerConfig(0.8, 0.5).init()
+        >>> [schedule.step() for _ in range(4)]
+        [0.8, 0.4, 0.2, 0.1]
+    """
+
+    initial_lr: float
+    gamma: float
+
+    def validate(self) -> None:
+        """Refuse rates above 1 and a rate that would grow."""
+        _rate(self, initial_lr=self.initial_lr, gamma=self.gamma)
+
+    def init(self) -> "ExponentialLrScheduler":
+        """The schedule, at its start."""
+        return ExponentialLrScheduler(self)
+
+
+@answers("LrScheduler")
+class ExponentialLrScheduler:
+    """initial · γⁱ, each rate made from the one before."""
+
+    field = "previous_lr"
+
+    def __init__(self, config: ExponentialLrSchedulerConfig):
+        self.config = config
+        self.previous_lr = config.initial_lr / config.gamma
+
+    def step(self) -> float:
+        """Go on by one batch; the learning rate to use now."""
+        self.previous_lr *= self.config.gamma
+        return self.previous_lr
+
+    def into_record(self) -> float:
+        """The last rate."""
+        return self.previous_lr
+
+    to_record = into_record
+
+    def load_record(self, record: Any) -> Self:
+        """Go on from where a record stands."""
+        self.previous_lr = float(read_number(self, record))
+        return self
+
+    def __repr__(self) -> str:
+        return _shown(self)
+
+
+class NoamLrSchedulerConfig(Config):
+    """How to make the schedule of the first Transformer: up in a line, down as 1/√s.
+
+    init_lr: the factor of the whole schedule, above 0.
+    warmup_steps: for how many steps the learning rate rises, at least 1 (default 4000).
+    model_size: the width of the model; learning rates are divided by its root, at least
+        1 (default 512).
+
+    Source: Vaswani et al., 2017.
+
+    Example:
+        >>> config = NoamLrSchedulerConfig(1.0).with_warmup_steps(2).with_model_size(4)
+        >>> schedule = config.init()
+        >>> [round(schedule.step(), 3) for _ in range(4)]
+        [0.177, 0.354, 0.289, 0.25]
+    """
+
+    init_lr: float
+    warmup_steps: int = 4000
+    model_size: int = 512
+
+    def validate(self) -> None:
+        """Refuse a rate that is none, no warm-up and a model of no size."""
+        if not 0.0 < self.init_lr < math.inf:
+            what = f"init_lr is {self.init_lr}, not above 0"
+            raise ConfigError("NoamLrSchedulerConfig", what)
+        at_least(self, 1, warmup_steps=self.warmup_steps, model_size=self.model_size)
+
+    def init(self) -> "NoamLrScheduler":
+        """The schedule, at its start."""
+        return NoamLrScheduler(self)
+
+
+@answers("LrScheduler")
+class NoamLrScheduler:
+    """init · model_size^−½ · min(s^−½, s · warmup^−³ᐟ²), with s = i + 1."""
+
+    field = "step"
+
+    def __init__(self, config: NoamLrSchedulerConfig):
+        self.config = config
+        self.steps = 0
+
+    def step(self) -> float:
+        """Go on by one batch; the learning rate to use now."""
+        self.steps += 1
+        down, up = self.steps**-0.5, self.steps * self.config.warmup_steps**-1.5
+        return self.config.init_lr * self.config.model_size**-0.5 * min(down, up)
+
+    def into_record(self) -> int:
+        """How many steps were made."""
+        return self.steps
+
+    to_record = into_record
+
+    def load_record(self, record: Any) -> Self:
+        """Go on from where a record stands."""
+        self.steps = read_place(self, record, 0, MOST)
+        return self
+
+    def __repr__(self) -> str:
+        return _shown(self)
+
+
+class StepLrSchedulerConfig(Config):
+    """How to make a schedule that goes down in stairs.
+
+    initial_lr: the learning rate of the first step, above 0.
+    step_size: how many steps share one learning rate, at least 1.
+    gamma: what the learning rate is multiplied by after step_size steps, above 0
+        (default 0.1).
+
+    Example:
+        >>> schedule = StepLrSchedulerConfig(1.0, 2).with_gamma(0.5).init()
+        >>> [schedule.step() for _ in range(5)]
+        [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+
+    initial_lr: float
+    step_size: int
+    gamma: float = 0.1
+
+    def validate(self) -> None:
+        """Refuse stairs of no length, and numbers that make no rates."""
+        at_least(self, 1, step_size=self.step_size)
+        for name in ("initial_lr", "gamma"):
+            value = getattr(self, name)
+            if not 0.0 < value < math.inf:
+                what = f"{name} is {value}, not above 0"
+                raise ConfigError("StepLrSchedulerConfig", what)
+
+    def init(self) -> "StepLrScheduler":
+        """The schedule, at its start."""
+        return StepLrScheduler(self)
+
+
+@answers("LrScheduler")
+class StepLrScheduler:
+    """initial · γ^⌊i / step_size⌋: the same rate for step_size batches, then less."""
+
+    field = "iter_idx"
+
+    def __init__(self, config: StepLrSchedulerConfig):
+        self.config = config
+        self.iter_idx = -1
+
+    def step(self) -> float:
+        """Go on by one batch; the learning rate to use now."""
+        self.iter_idx += 1
+        stairs = self.iter_idx // self.config.step_size
+        return self.config.initial_lr * self.config.gamma**stairs
+
+    def into_record(self) -> int:
+        """The number of the last step; before the first −1."""
+        return self.iter_idx
+
+    to_record = into_record
+
+    def load_record(self, record: Any) -> Self:
+        """Go on from where a record stands."""
+        self.iter_idx = read_place(self, record, -1, 2**31 - 1)
+        return self
+
+    def __repr__(self) -> str:
+        return _shown(self)
+
+
+def _rate(config: Config, **values: float) -> None:
+    """Raise a ConfigError for the first of these that is not in (0, 1]."""
+    for name, value in values.items():
+        if not 0.0 < value <= 1.0:
+            what = f"{name} is {value}, not in (0, 1]"
+            raise ConfigError(type(config).__name__, what)
+
+
+def _shown(scheduler: Any) -> str:
+    """The name of a scheduler with what its config says."""
+    fields = repr(scheduler.config).partition("(")[2]
+    return f"{type(scheduler).__name__}({fields}"

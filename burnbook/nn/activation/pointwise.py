@@ -1,0 +1,159 @@
+"""Activations without a setting: one curve each."""
+
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn.shared import ONE_LINE
+from burnbook.tensor import Tensor, activation
+
+
+class Relu(Module):
+    """Keep what is positive: out = max(x, 0).
+
+    Shapes: x [...] -> [...]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.relu(input)
+
+
+class Relu6(Module):
+    """Keep what is positive, up to 6: out = min(max(x, 0), 6).
+
+    Shapes: x [...] -> [...]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.relu6(input)
+
+
+class Gelu(Module):
+    """Keep x as often as a normal number lies below it: out = x (1 + erf(x/√2)) / 2.
+
+    approximate: by a tanh, as the first GPT models did.
+
+    Shapes: x [...] -> [...]
+    Source: Hendrycks, Gimpel, "Gaussian error linear units", 2016 (arXiv 1606.08415).
+    """
+
+    approximate: bool = False
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        if self.approximate:
+            return activation.gelu_approximate(input)
+        return activation.gelu(input)
+
+    def custom_settings(self) -> DisplaySettings:
+        """Print on one line."""
+        return ONE_LINE
+
+    def custom_content(self, content: Content) -> Content:
+        """Show the approximation where it is on."""
+        return content.add("approximate", True) if self.approximate else content
+
+
+class Sigmoid(Module):
+    """Squash into (0, 1): out = 1 / (1 + e⁻ˣ).
+
+    Shapes: x [...] -> [...]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.sigmoid(input)
+
+
+class LogSigmoid(Module):
+    """The logarithm of the sigmoid, without overflow: out = −ln(1 + e⁻ˣ).
+
+    Shapes: x [...] -> [...]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.log_sigmoid(input)
+
+
+class Tanh(Module):
+    """Squash into (−1, 1): out = tanh x.
+
+    Shapes: x [...] -> [...]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.tanh(input)
+
+
+class Tanhshrink(Module):
+    """What tanh takes away: out = x − tanh x.
+
+    Shapes: x [...] -> [...]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.tanhshrink(input)
+
+
+class Softsign(Module):
+    """Squash into (−1, 1), slowly: out = x / (1 + |x|).
+
+    Shapes: x [...] -> [...]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.softsign(input)
+
+
+class SiLU(Module):
+    """x, let through by its own sigmoid: out = x / (1 + e⁻ˣ); also called swish.
+
+    Shapes: x [...] -> [...]
+    Source: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units for neural network
+    function approximation in reinforcement learning", 2017 (arXiv 1702.03118).
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.silu(input)
+
+
+class HardSwish(Module):
+    """A swish of straight lines: out = x · clamp(x/6 + 1/2, 0, 1).
+
+    Shapes: x [...] -> [...]
+    Source: Howard et al., "Searching for MobileNetV3", 2019 (arXiv 1905.02244).
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.hard_swish(input)
+
+
+class Mish(Module):
+    """x, let through by a squashed softplus: out = x tanh(ln(1 + eˣ)).
+
+    Shapes: x [...] -> [...]
+    Source: Misra, "Mish: a self regularized non-monotonic activation function", 2019
+    (arXiv 1908.08681).
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.mish(input)
+
+
+class Selu(Module):
+    """An elu that keeps mean 0 and variance 1: out = 1.0507 · elu(x, 1.6733).
+
+    Shapes: x [...] -> [...]
+    Source: Klambauer et al., "Self-normalizing neural networks", 2017
+    (arXiv 1706.02515).
+    """
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+        """Apply the function to every element."""
+        return activation.selu(input)

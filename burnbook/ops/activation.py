@@ -1,0 +1,142 @@
+"""The bent functions between layers: gelu, silu …"""
+
+import math
+from typing import Any
+
+from burnbook.core.op import distinct, normal, op
+from burnbook.ops.elementwise import sigmoid
+from burnbook.ops.erf import erf
+
+SMOOTH = [(normal(2, 3),)]
+
+
+@op("F>F", samples=SMOOTH, method=False)
+def gelu(xp: Any, x: Any) -> Any:
+    """Keep x as often as a normal number lies below it: out = x (1 + erf(x/√2)) / 2.
+
+    Shapes: x [...] -> [...]
+    """
+    out = erf(xp, x * math.sqrt(0.5))
+    out += 1
+    out *= 0.5
+    out *= x
+    return out
+
+
+def gelu_x(xp: Any, g: Any, x: Any) -> Any:
+    """Φ(x) + x φ(x), the normal distribution and its density."""
+    below = 0.5 * (1 + erf(xp, x * math.sqrt(0.5)))
+    return g * (below + x * xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi)))
+
+
+gelu.grad(x=gelu_x)
+
+
+@op("F>F", samples=SMOOTH, method=False)
+def silu(xp: Any, x: Any) -> Any:
+    """x, let through by its own sigmoid: out = x σ(x).
+
+    Shapes: x [...] -> [...]
+    """
+    out = sigmoid(xp, x)
+    out *= x
+    return out
+
+
+def silu_x(xp: Any, g: Any, x: Any) -> Any:
+    """σ(x) (1 + x (1 − σ(x)))."""
+    gate = sigmoid(xp, x)
+    return g * (gate * (1 + x * (1 - gate)))
+
+
+silu.grad(x=silu_x)
+
+
+@op("F>F", samples=[(normal(2, 3), {"beta": 2.0})], method=False)
+def softplus(xp: Any, x: Any, *, beta: float) -> Any:
+    """A rounded relu: out = ln(1 + e^(βx)) / β, without overflow.
+
+    Shapes: x [...] -> [...]
+    """
+    scaled = x * beta
+    out = rounded_off(xp, scaled)
+    out += xp.maximum(scaled, 0)
+    out *= 1 / beta
+    return out
+
+
+def rounded_off(xp: Any, x: Any) -> Any:
+    """ln(1 + e^−|x|): how far a rounded corner lies above a sharp one."""
+    out = xp.absolute(x)
+    xp.negative(out, out=out)
+    xp.exp(out, out=out)
+    return xp.log1p(out, out=out)
+
+
+softplus.grad(x=lambda xp, g, x, beta: g * sigmoid(xp, x * beta))
+
+
+@op("F>F", samples=SMOOTH, method=False)
+def log_sigmoid(xp: Any, x: Any) -> Any:
+    """The logarithm of the sigmoid: out = min(x, 0) − ln(1 + e^−|x|).
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.minimum(x, 0) - rounded_off(xp, x)
+
+
+log_sigmoid.grad(x=lambda xp, g, x: g * sigmoid(xp, -x))
+
+
+@op("F>F", samples=SMOOTH, method=False)
+def mish(xp: Any, x: Any) -> Any:
+    """x, let through by a squashed softplus: out = x tanh(ln(1 + eˣ)).
+
+    Shapes: x [...] -> [...]
+    """
+    out = softplus(xp, x, beta=1.0)
+    xp.tanh(out, out=out)
+    out *= x
+    return out
+
+
+def mish_x(xp: Any, g: Any, x: Any) -> Any:
+    """t + x σ(x) (1 − t²), t = tanh(softplus(x))."""
+    gate = xp.tanh(softplus(xp, x, beta=1.0))
+    return g * (gate + x * sigmoid(xp, x) * (1 - gate * gate))
+
+
+mish.grad(x=mish_x)
+
+
+@op("F>F", samples=[(distinct(2, 3), {"negative_slope": 0.1})], method=False)
+def leaky_relu(xp: Any, x: Any, *, negative_slope: float) -> Any:
+    """Flatten what is below zero: out = x from zero on, slope · x below.
+
+    Shapes: x [...] -> [...]
+    """
+    if 0 <= negative_slope <= 1:  # one pass less, and the same
+        return xp.maximum(x, x * negative_slope)
+    return xp.where(x < 0, x * negative_slope, x)
+
+
+leaky_relu.grad(
+    x=lambda xp, g, x, negative_slope: xp.where(x < 0, g * negative_slope, g)
+)
+
+
+@op("F>F", samples=[(distinct(2, 3), {"alpha": 1.5})], method=False)
+def elu(xp: Any, x: Any, *, alpha: float) -> Any:
+    """Bend what is below zero toward −α: out = x above zero, α (eˣ − 1) from it down.
+
+    Shapes: x [...] -> [...]
+    """
+    low = xp.minimum(x, 0)
+    xp.expm1(low, out=low)
+    low *= alpha
+    return xp.where(x > 0, x, low)
+
+
+elu.grad(
+    x=lambda xp, g, x, alpha: xp.where(x > 0, g, g * (xp.exp(xp.minimum(x, 0)) * alpha))
+)

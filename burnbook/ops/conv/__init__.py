@@ -1,0 +1,1 @@
+"""Convolution: in two dims, in any number, and the other way."""

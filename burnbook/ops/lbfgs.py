@@ -1,0 +1,105 @@
+"""Directions that need the whole gradient at once.
+
+L-BFGS guesses the curvature of the loss from its last steps; Muon turns the update of a
+matrix into the nearest orthogonal matrix; clipping asks how long a gradient is.
+"""
+
+from typing import Any
+
+from burnbook.core.op import normal, op
+
+
+def wide(xp: Any, x: Any) -> Any:
+    """The array itself, or in single precision where it has only half."""
+    return x.astype(xp.float32) if x.dtype.itemsize == 2 else x
+
+
+@op("F>F", method=False, samples=[(normal(3, 4),), (normal(7),)])
+def length(xp: Any, x: Any) -> Any:
+    """The length of all elements taken as one vector: √Σx².
+
+    Shapes: x [...] -> [1]
+    Why: half precision is summed in single: the square of 300 has no place in it.
+    """
+    flat = wide(xp, x).reshape(-1)
+    return xp.sqrt(xp.dot(flat, flat)).reshape(1)
+
+
+@op(
+    "F>F",
+    method=False,
+    samples=[(normal(3, 4), {"steps": 2}), (normal(5, 2), {}), (normal(2, 2), {})],
+)
+def newton_schulz(
+    xp: Any,
+    x: Any,
+    *,
+    coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+    steps: int = 5,
+    epsilon: float = 1e-7,
+) -> Any:
+    """Bring all singular values of x near 1: x ← x / ‖x‖, then `steps` times
+    A = x xᵀ, x ← a x + (b A + c A²) x.
+
+    Shapes: x [m, n] -> [m, n]
+    Why: a polynomial of x xᵀ changes only the singular values, so no decomposition is
+    needed; the coefficients lift small ones fast and leave them between 0.7 and 1.2.
+    """
+    a, b, c = coefficients
+    tall = x.shape[0] > x.shape[1]
+    out = wide(xp, x)
+    if tall:
+        out = out.swapaxes(0, 1)
+    flat = out.reshape(-1)
+    out = out / xp.maximum(xp.sqrt(xp.dot(flat, flat)), epsilon)
+    for _ in range(steps):
+        square = xp.matmul(out, out.swapaxes(0, 1))
+        mixed = xp.matmul(square, square.swapaxes(0, 1))  # square is its own transpose
+        mixed *= c
+        square *= b
+        mixed += square
+        step = xp.matmul(mixed, out)
+        out = out * a
+        out += step
+    if tall:
+        out = out.swapaxes(0, 1)
+    return xp.ascontiguousarray(out.astype(x.dtype))
+
+
+@op(
+    "F*>F",
+    method=False,
+    samples=[
+        (normal(5), {"rho": (), "scale": 1.0}),
+        (
+            *(normal(5), normal(5), normal(5), normal(5), normal(5)),
+            {"rho": (0.5, 2.0), "scale": 0.7},
+        ),
+    ],
+)
+def lbfgs_direction(
+    xp: Any, *vectors: Any, rho: tuple[float, ...], scale: float
+) -> Any:
+    """Where L-BFGS goes: −H g, with H the inverse curvature that its last steps show.
+
+    vectors: g, then the last steps sᵢ, then the changes yᵢ of the gradient over them;
+    rho: 1 / (yᵢ·sᵢ); scale: H without any steps. From the newest pair back
+    αᵢ = ρᵢ sᵢ·q, q ← q − αᵢ yᵢ; then r = scale q, and forth r ← r + (αᵢ − ρᵢ yᵢ·r) sᵢ.
+
+    Shapes: vectors [n] -> [n]
+    """
+    count = len(rho)
+    steps, changes = vectors[1 : count + 1], vectors[count + 1 :]
+    out = xp.negative(vectors[0])
+    work, alphas = xp.empty(out.shape, dtype=out.dtype), []
+    for s, y, inverse in reversed(list(zip(steps, changes, rho, strict=True))):
+        alpha = xp.dot(s, out) * inverse
+        alphas.append(alpha)
+        xp.multiply(y, alpha, out=work)
+        xp.subtract(out, work, out=out)
+    xp.multiply(out, scale, out=out)
+    for s, y, inverse in zip(steps, changes, rho, strict=True):
+        factor = alphas.pop() - xp.dot(y, out) * inverse
+        xp.multiply(s, factor, out=work)
+        xp.add(out, work, out=out)
+    return out

@@ -1,0 +1,1 @@
+"""Pooling: in two dims, and in any number."""

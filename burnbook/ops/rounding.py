@@ -1,0 +1,75 @@
+"""Cutting fractions off, and what is left of a division."""
+
+from typing import Any
+
+from burnbook.core.op import distinct, normal, op, positive
+from burnbook.ops.elementwise import broadcast
+
+
+@op("F>F", samples=[(distinct(2, 3),)])
+def trunc(xp: Any, x: Any) -> Any:
+    """Cut the fraction off, toward zero: −1.7 -> −1.
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.trunc(x)
+
+
+trunc.grad(x=lambda g: g * 0)
+
+
+@op(
+    "FF>F II>I",
+    same_rank=True,
+    reason=broadcast,
+    samples=[(distinct(2, 3), positive(1, 3))],
+    rejects=[(normal(2, 3), normal(2, 4))],
+)
+def fmod(xp: Any, x: Any, y: Any) -> Any:
+    """The rest of a division, with the sign of x: out = x − y · trunc(x / y).
+
+    Shapes: x [...], y [...] -> [...]
+    """
+    whole = x.dtype.kind != "f" if hasattr(x, "dtype") else y.dtype.kind != "f"
+    if whole and xp.any(xp.equal(y, 0)):
+        raise ZeroDivisionError("fmod: an Int tensor is divided by zero")
+    return xp.fmod(x, y)
+
+
+fmod.grad(x=lambda g: g, y=lambda xp, g, x, y: -g * trunc(xp, xp.divide(x, y)))
+
+
+@op("F>F I>I", samples=[(normal(2, 3),)])
+def square(xp: Any, x: Any) -> Any:
+    """Multiply each element by itself: out = x².
+
+    Shapes: x [...] -> [...]
+    """
+    return xp.square(x)
+
+
+square.grad(x=lambda g, x: g * (2 * x))
+
+
+@op("F>F I>I", samples=[(normal(2, 3), {"exponent": 5})], method=False)
+def power(xp: Any, x: Any, *, exponent: int) -> Any:
+    """Raise to a whole power ≥ 1 by multiplying: out = xⁿ.
+
+    Shapes: x [...] -> [...]
+    Why: a few products are far quicker than a logarithm and an exponential.
+    """
+    out, factor = None, x
+    while exponent:
+        if exponent % 2:
+            out = factor if out is None else out * factor
+        exponent //= 2
+        factor = factor * factor if exponent else factor
+    return out
+
+
+def power_x(xp: Any, g: Any, x: Any, exponent: int) -> Any:
+    """n xⁿ⁻¹."""
+    return g * (power(xp, x, exponent=exponent - 1) * exponent) if exponent > 1 else g
+
+
+power.grad(x=power_x)

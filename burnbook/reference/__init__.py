@@ -1,0 +1,1 @@
+"""Documentation made from declarations: tables, stubs, pages."""

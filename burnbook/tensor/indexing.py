@@ -1,0 +1,95 @@
+"""Picking by tensors of indices, whole places at a time."""
+
+from typing import Any, Self
+
+from burnbook.core.dtypes import Float, Int
+from burnbook.core.errors import DimError, KindError, ShapeError
+from burnbook.ops import index as index_ops
+from burnbook.ops.reduce import count
+from burnbook.tensor.basic import known_update
+from burnbook.tensor.create import Creation
+from burnbook.tensor.distribution import Distribution
+from burnbook.tensor.gradients import Tracking
+from burnbook.tensor.layout import Arranging
+from burnbook.tensor.methods import apply
+from burnbook.tensor.numeric import Numeric
+
+
+class Picking(Creation, Arranging, Numeric, Tracking):
+    """Gathering and scattering with indices of any rank."""
+
+    __slots__ = ()
+
+    def take(self, dim: int, indices: Self) -> Self:
+        """Pick slices along a dim by indices of any rank, whose dims take its place.
+
+        Shapes: x [a, d, b], indices [i, j] -> [a, i, j, b]
+        """
+        place = self._dim("take", dim)
+        flat = self.select(place, indices.flatten(0, -1))
+        shape = self.dims()
+        return flat.reshape_to((*shape[:place], *indices.dims(), *shape[place + 1 :]))
+
+    def gather_nd(self, indices: Self) -> Self:
+        """Pick by whole coordinates: the last dim of `indices` holds k of them.
+
+        Shapes: x [s₁ … sₖ, rest...], indices [..., k] -> [..., rest...]
+        """
+        flat, rows = self._flat("gather_nd", indices)
+        rest = self.dims()[indices.dims()[-1] :]
+        return rows.select(0, flat).reshape_to((*indices.dims()[:-1], *rest) or (1,))
+
+    def scatter_nd(self, indices: Self, values: Self, update: str = "add") -> Self:
+        """Write by whole coordinates: add the values there, or assign them.
+
+        Shapes: x [s₁ … sₖ, rest...], indices [..., k], values [..., rest...] -> x
+        """
+        flat, rows = self._flat("scatter_nd", indices)
+        k = indices.dims()[-1]
+        wanted = (*indices.dims()[:-1], *self.dims()[k:])
+        if values.dims() != wanted:
+            raise ShapeError(
+                "scatter_nd", f"the values have {list(values.dims())}, not {wanted}"
+            )
+        known_update("scatter_nd", update)
+        new = values.reshape_to((flat.dims()[0], *rows.dims()[1:]))
+        if update == "add":
+            out = apply(index_ops.select_assign, rows, flat, new, dim=0)
+        else:
+            out = apply(index_ops.select_put, rows, flat, new)
+        return out.reshape_to(self.dims())
+
+    def categorical(self, num_samples: int) -> Self:
+        """Draw class numbers, each row of the last dim being weights of the classes.
+
+        Shapes: x [..., c] -> [..., num_samples]
+        """
+        if self.kind is not Float:
+            raise KindError("categorical", f"the weights are {self.kind.__name__}")
+        weights = self.detach()
+        edges = weights.cumsum(-1)
+        total = edges.narrow(self.rank - 1, self.dims()[-1] - 1, 1)
+        shape = (*self.dims()[:-1], num_samples)
+        dart = type(self).random(shape, Distribution.Default, self.backend)
+        above = (
+            (dart * total)
+            .unsqueeze_dim(self.rank)
+            .greater_equal(edges.unsqueeze_dim(self.rank - 1))
+        )
+        drawn = above.int().sum_dim(self.rank).squeeze(self.rank)
+        return drawn.clamp_max(self.dims()[-1] - 1)
+
+    def _flat(self, where: str, indices: Self) -> tuple[Self, Self]:
+        """Coordinates as row numbers, and this tensor as rows of what is left."""
+        if indices.kind is not Int:
+            raise KindError(where, f"the indices are {indices.kind.__name__}")
+        shape, k = self.dims(), indices.dims()[-1]
+        if not 1 <= k <= self.rank:
+            raise DimError(where, f"{k} coordinates for a tensor of rank {self.rank}")
+        rows: Any = None
+        for dim in range(k):
+            one = indices.narrow(indices.rank - 1, dim, 1).flatten(0, -1)
+            array = self.backend.to_numpy(one.value)
+            index_ops.inside(None, where, array, shape[dim])
+            rows = one if rows is None else rows * shape[dim] + one
+        return rows, self.reshape_to((count(shape[:k]), *shape[k:]))

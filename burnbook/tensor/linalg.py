@@ -1,0 +1,224 @@
+"""Linear algebra: norms, products, decompositions.
+
+All of it is tensor code, so all of it can be differentiated.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from burnbook.core.dtypes import Float, Int
+from burnbook.core.errors import ShapeError
+from burnbook.ops.reduce import length_dim
+from burnbook.ops.shape import slice_
+from burnbook.ops.solve import det as det_op
+from burnbook.tensor import Tensor
+from burnbook.tensor.methods import apply
+
+
+def vector_norm(x: Tensor, norm: float, dim: int) -> Tensor:
+    """The length of the vectors along a dim, in any norm: 0, 1, 2, p, ∞ or −∞."""
+    return lp_norm(x, norm, dim)
+
+
+def lp_norm(x: Tensor, p: float, dim: int) -> Tensor:
+    """The p-norm along a dim, which stays with size 1: out = (Σ |xᵢ|ᵖ)^(1/p)."""
+    named = {0.0: l0_norm, 1.0: l1_norm, 2.0: l2_norm}
+    named |= {math.inf: max_abs_norm, -math.inf: min_abs_norm}
+    if float(p) in named:
+        return named[float(p)](x, dim)
+    return _root(x.abs().powf_scalar(p).sum_dim(dim), 1 / p)
+
+
+def l0_norm(x: Tensor, dim: int) -> Tensor:
+    """How many elements along a dim are not zero."""
+    count = x.not_equal(0).int()
+    return (count if x.kind is Int else count.float()).sum_dim(dim)
+
+
+def l1_norm(x: Tensor, dim: int) -> Tensor:
+    """The sum of absolute values along a dim: out = Σ |xᵢ|."""
+    return x.abs().sum_dim(dim)
+
+
+def l2_norm(x: Tensor, dim: int) -> Tensor:
+    """The length along a dim: out = √Σ xᵢ²; at zero the gradient is zero."""
+    return apply(length_dim, x, dim=dim)
+
+
+def max_abs_norm(x: Tensor, dim: int) -> Tensor:
+    """The largest absolute value along a dim."""
+    return x.abs().max_dim(dim)
+
+
+def min_abs_norm(x: Tensor, dim: int) -> Tensor:
+    """The smallest absolute value along a dim."""
+    return x.abs().min_dim(dim)
+
+
+def vector_normalize(x: Tensor, norm: float, dim: int, eps: float) -> Tensor:
+    """Give the vectors along a dim the length 1: out = x / max(‖x‖, ε)."""
+    return x / vector_norm(x, norm, dim).clamp_min(eps)
+
+
+def cosine_similarity(
+    x1: Tensor, x2: Tensor, dim: int, eps: float | None = None
+) -> Tensor:
+    """The cosine of the angle between vectors: out = x₁·x₂ / max(‖x₁‖ ‖x₂‖, ε)."""
+    low = float(np.finfo(x1.backend.float_dtype).tiny) if eps is None else eps
+    lengths = l2_norm(x1, dim) * l2_norm(x2, dim)
+    return (x1 * x2).sum_dim(dim) / lengths.clamp_min(low)
+
+
+def outer(x: Tensor, y: Tensor) -> Tensor:
+    """All products of two vectors: outᵢⱼ = xᵢ yⱼ.
+
+    Shapes: x [..., m], y [..., n] -> [..., m, n]
+    """
+    return outer_dim(x, y, -1)
+
+
+def outer_dim(x: Tensor, y: Tensor, dim: int) -> Tensor:
+    """All products of two vectors along a dim, which becomes two.
+
+    Shapes: x [..., m, ...], y [..., n, ...] -> [..., m, n, ...]
+    """
+    place = dim % x.rank
+    return x.unsqueeze_dim(place + 1) * y.unsqueeze_dim(place)
+
+
+def matvec(matrix: Tensor, vector: Tensor) -> Tensor:
+    """A matrix times a vector: outᵢ = Σⱼ aᵢⱼ vⱼ.
+
+    Shapes: matrix [..., m, n], vector [..., n] -> [..., m]
+    """
+    if matrix.rank != vector.rank + 1:
+        raise ShapeError(
+            "matvec", f"a matrix of rank {matrix.rank}, a vector of rank {vector.rank}"
+        )
+    return (matrix @ vector.unsqueeze_dim(vector.rank)).squeeze(vector.rank)
+
+
+def diag(x: Tensor) -> Tensor:
+    """The diagonal of the last two dims.
+
+    Shapes: x [..., m, n] -> [..., d]
+    """
+    if x.rank < 2:
+        raise ShapeError("diag", "a vector has no diagonal")
+    *rest, m, n = x.dims()
+    flat = x.reshape_to((*rest, m * n))
+    places = slice(0, min(m, n) * (n + 1), n + 1)
+    return apply(slice_, flat, index=(*[slice(None)] * len(rest), places))
+
+
+def trace(x: Tensor) -> Tensor:
+    """The sum of the diagonal of the last two dims.
+
+    Shapes: x [..., m, n] -> [..., 1]
+    """
+    diagonal = diag(x)
+    return diagonal.sum_dim(diagonal.rank - 1)
+
+
+def det(x: Tensor) -> Tensor:
+    """The determinant: the volume of the box that the rows span.
+
+    Shapes: x [..., n, n] -> [...]
+    Why: a single matrix gives shape [1], as a tensor has at least one dim.
+    """
+    return apply(det_op, x).reshape_to(x.dims()[:-2] or (1,))
+
+
+def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Permutation, lower and upper triangle: x = P · L · U; the diagonal of L is 1.
+
+    Shapes: x [..., m, n] -> [..., m, m], [..., m, k], [..., k, n]
+    """
+    _matrix("lu", x)
+    *rest, m, n = x.dims()
+    order = _pivots(np.asarray(x))  # row i of P⁻¹ x is row order[i] of x
+    turn = np.zeros((*rest, m, m))
+    np.put_along_axis(turn, order[..., None], 1, axis=-1)
+    undo = Tensor.from_data(np.swapaxes(turn, -1, -2), x.backend, Float)
+    left = undo.transpose() @ x
+    dim, columns, rows = x.rank - 2, [], []
+    for k in range(min(m, n)):
+        row = left.narrow(dim, k, 1)
+        pivot = row.narrow(dim + 1, k, 1)
+        column = left.narrow(dim + 1, k, 1) / pivot
+        left = left - column * row
+        columns.append(column)
+        rows.append(row)
+    return undo, Tensor.cat(columns, dim + 1).tril(), Tensor.cat(rows, dim).triu()
+
+
+def lu_decomposition(x: Tensor) -> tuple[Tensor, Tensor]:
+    """L and U in one matrix, and the order of the rows: x[order] = L · U.
+
+    Shapes: x [n, n] -> [n, n], [n]
+    """
+    _matrix("lu_decomposition", x)
+    if x.rank != 2 or x.dims()[0] != x.dims()[1]:
+        raise ShapeError("lu_decomposition", f"{list(x.dims())} is no square matrix")
+    if not np.asarray(apply(det_op, x)).any():
+        raise ShapeError("lu_decomposition", "the matrix is singular")
+    turn, lower, upper = lu(x)
+    return lower.tril(-1) + upper, turn.argmax(0).squeeze(0)
+
+
+def qr(x: Tensor, reduced: bool = True) -> tuple[Tensor, Tensor]:
+    """Rectangular directions and an upper triangle, by reflections: x = Q · R.
+
+    Shapes: x [..., m, n] -> [..., m, k], [..., k, n]
+    Why: Householder's reflections stay rectangular where Gram-Schmidt drifts.
+    """
+    _matrix("qr", x)
+    *rest, m, n = x.dims()
+    dim = x.rank - 2
+    r = x
+    q = Tensor.eye(m, x.backend).expand((*rest, m, m))
+    for k in range(min(m, n)):
+        column = r.narrow(dim + 1, k, 1)
+        if k:
+            column = column.slice_fill([None] * dim + [(0, k)], 0.0)
+        head = column.narrow(dim, k, 1)
+        size = l2_norm(column, dim)
+        size = size.mask_where(head.lower(0), -size)  # the sign of the head: no loss
+        v = column.slice_assign([None] * dim + [(k, k + 1)], head + size)
+        square = v.square().sum_dim(dim)
+        v = v / square.mask_fill(square.equal(0), 1.0).sqrt()
+        r = r - (v @ (v.transpose() @ r)) * 2
+        q = q - ((q @ v) @ v.transpose()) * 2
+    r = r.triu()
+    if reduced and m > n:
+        return q.narrow(dim + 1, 0, n), r.narrow(dim, 0, n)
+    return q, r
+
+
+def _root(total: Tensor, power: float) -> Tensor:
+    """A root whose gradient at zero is zero, where the true one is infinite."""
+    zero = total.equal(0)
+    return total.mask_fill(zero, 1.0).powf_scalar(power).mask_fill(zero, 0.0)
+
+
+def _matrix(where: str, x: Tensor) -> None:
+    if x.rank < 2 or 0 in x.dims():
+        raise ShapeError(where, f"{list(x.dims())} is no matrix")
+
+
+def _pivots(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The order of the rows that puts the largest element on the diagonal each time."""
+    *rest, m, n = array.shape
+    orders = np.empty((*rest, m), np.int64)
+    for place in np.ndindex(*rest):
+        left = array[place].astype(np.float64)
+        order = np.arange(m)
+        for k in range(min(m, n)):
+            best = k + int(np.argmax(np.abs(left[k:, k])))
+            left[[k, best]], order[[k, best]] = left[[best, k]], order[[best, k]]
+            if left[k, k]:
+                left[k + 1 :] -= np.outer(left[k + 1 :, k] / left[k, k], left[k])
+        orders[place] = order
+    return orders

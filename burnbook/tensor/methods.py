@@ -1,0 +1,603 @@
+"""The tensor methods, made from the declarations of the ops.
+
+Each op becomes a method (and an operator) of `Methods`, which Tensor inherits. A method
+checks what is nearly free (same backend, same rank, kinds in the table), runs the op,
+and only when that fails does it look for an explanation.
+`python -m burnbook.reference.stubs --write` writes the typing stub.
+"""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.base import Backend
+from burnbook.core import op as ops_table
+from burnbook.core.cures import REDUCED, cure_of, for_argument, for_ranks
+from burnbook.core.dtypes import Bool, Float, Int, KindType
+from burnbook.core.error_context import way_to
+from burnbook.core.errors import (
+    ArgumentError,
+    BackendError,
+    BurnbookError,
+    DivisionError,
+    KindError,
+    ShapeError,
+)
+from burnbook.core.op import Op
+from burnbook.ops.shape import cast
+
+NO_ATTRS: dict[str, Any] = {}
+new = object.__new__
+NUMBERS = (int, float, bool, np.number, np.bool_)
+FRACTIONS = (float, np.floating)
+OPERATORS = {
+    "+": ("__add__", "__radd__"),
+    "-": ("__sub__", "__rsub__"),
+    "*": ("__mul__", "__rmul__"),
+    "/": ("__truediv__", "__rtruediv__"),
+    "%": ("__mod__", "__rmod__"),
+    "**": ("__pow__", "__rpow__"),
+    "@": ("__matmul__",),
+    "==": ("__eq__",),
+    "!=": ("__ne__",),
+    "<": ("__lt__",),
+    "<=": ("__le__",),
+    ">": ("__gt__",),
+    ">=": ("__ge__",),
+    "&": ("__and__",),
+    "|": ("__or__",),
+    "^": ("__xor__",),
+    "~": ("__invert__",),
+    "neg": ("__neg__",),
+    "abs": ("__abs__",),
+    "round": ("__round__",),
+}
+
+
+class Methods:
+    """A raw value with its kind, backend and rank, and every op as a method."""
+
+    __slots__ = ("backend", "kind", "rank", "value")
+
+    def __init__(
+        self,
+        value: Any,
+        kind: KindType = None,  # type: ignore[assignment] # the next lines ask
+        backend: Backend = None,  # type: ignore[assignment]
+        rank: int = 0,
+    ):
+        if backend is None:  # pyright: ignore[reportUnnecessaryComparison] - see above
+            raise _no_constructor(value)
+        self.value = value
+        self.kind = kind
+        self.backend = backend
+        self.rank = rank
+
+
+def apply(op: Op, *tensors: Any, **attrs: Any) -> Any:
+    """Run any op on tensors: kinds, ranks and errors as with the methods.
+
+    Optional inputs may be None. The result is a tensor, or a tuple of them where the
+    op has several outputs.
+    """
+    kind, out = _run(op, tensors, attrs)
+    if op.extras:
+        out = out[0]
+    first = tensors[0]
+    make, backend = first.__class__, first.backend
+    if kind is Int:
+        out = _as_int(backend, out)
+    elif type(kind) is tuple:
+        return tuple(
+            make(v, k, backend, len(v.shape)) for v, k in zip(out, kind, strict=True)
+        )
+    return make(out, kind, backend, len(out.shape))
+
+
+def apply_with_extras(op: Op, *tensors: Any, **attrs: Any) -> tuple[Any, ...]:
+    """The same for an op with extras: they follow the result, as tensors of its kind.
+
+    Extras need no gradient, whatever the inputs do.
+    """
+    kind, out = _run(op, tensors, attrs)
+    make, backend = tensors[0].__class__, tensors[0].backend
+    return tuple(make(value, kind, backend, len(value.shape)) for value in out)
+
+
+def _run(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, Any]:
+    """The kind of the result, and what the backend gave."""
+    try:
+        kind = _kind_of_result(op, tensors)
+    except AttributeError:
+        raise _no_tensor(op, tensors) from None
+    if kind is None:
+        raise complaint(op, tensors, attrs)
+    if op.objection is not None and _objects(op, tensors, attrs):
+        wrong = _because(op, tensors, attrs, op.check)
+        if wrong is not None:
+            raise wrong
+    if len(tensors) == 1:
+        values = (tensors[0].value,)
+    else:
+        values = tuple([None if t is None else t.value for t in tensors])
+    if op.optional and len(values) < len(op.inputs):
+        values += (None,) * (len(op.inputs) - len(values))
+    try:
+        return kind, tensors[0].backend.run(op, values, attrs)
+    except Exception as error:
+        raise explained(op, tensors, attrs, error) from None
+
+
+def _kind_of_result(op: Op, tensors: tuple[Any, ...]) -> Any:
+    """The kind that the inputs give, or None if they do not go together."""
+    first = tensors[0]
+    if len(tensors) == 1:
+        return op.kinds.get((first.kind,))
+    backend, rank, kinds = first.backend, first.rank, [first.kind]
+    for t in tensors[1:]:
+        if t is None:
+            continue
+        if t.backend is not backend or (op.same_rank and t.rank != rank):
+            return None
+        kinds.append(t.kind)
+    if op.many:
+        return op.kinds.get((kinds[0],)) if len(set(kinds)) == 1 else None
+    return op.kinds.get(tuple(kinds))
+
+
+def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Exception:
+    """The error for inputs that an op cannot take: backend, kind, rank, then shape."""
+    given = [t for t in tensors if isinstance(t, Methods)]
+    names = [name for name, t in named(op, tensors) if isinstance(t, Methods)]
+    if any(t.backend is not given[0].backend for t in given):
+        what = "all inputs must live on one backend"
+        return BackendError(op.name, what, facts(op, tensors), _move(names, given))
+    kinds = tuple(t.kind for t in given)
+    if (kinds[:1] if op.many else kinds) not in op.kinds or (
+        op.many and len(set(kinds)) > 1
+    ):
+        rows = [row * len(kinds) if op.many else row for row in op.kinds]
+        texts = [" and ".join(k.__name__ for k in row) for row in op.kinds]
+        if len({kind for row in rows for kind in row}) == 1:
+            texts = [rows[0][0].__name__]
+        what = f"takes {', or '.join(texts)}"
+        return KindError(op.name, what, facts(op, tensors), _cast(names, kinds, rows))
+    if op.same_rank and len({t.rank for t in given}) > 1:
+        ranks = " and ".join(str(t.rank) for t in given)
+        shapes = [tuple(t.value.shape) for t in given]
+        return ShapeError(
+            op.name,
+            f"the ranks {ranks} differ",
+            facts(op, tensors, ways=True),
+            for_ranks(op.name, shapes[0], shapes[1], names[:2]),
+        )
+    return _because(op, tensors, attrs, op.reason) or ShapeError(
+        op.name, "the shapes do not fit together", facts(op, tensors, ways=True)
+    )
+
+
+def explained(
+    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], error: Exception
+) -> Exception:
+    """Replace an error by an explanation, but only one that the op confirms."""
+    if isinstance(error, BurnbookError):
+        if error.where == op.name and not error.facts:
+            error.facts.extend(facts(op, tensors))
+        return error
+    if isinstance(error, ZeroDivisionError):
+        what = "an Int tensor is divided by zero"
+        cure = ".float() on every side, which gives inf or NaN there"
+        return DivisionError(op.name, what, facts(op, tensors), cure)
+    return (
+        _because(op, tensors, attrs, op.check)
+        or _because(op, tensors, attrs, op.reason)
+        or _wrong_argument(op, tensors, attrs, error)
+        or error
+    )
+
+
+def _wrong_argument(
+    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], error: Exception
+) -> Exception | None:
+    """An argument that the op does not take, or that is of a wrong type."""
+    wrong = _odd_argument(op, tensors, attrs)
+    if wrong is not None:
+        return wrong
+    if isinstance(error, MemoryError):
+        what = "there is not enough memory for the result"
+        return ShapeError(op.name, what, facts(op, tensors), "smaller batches")
+    odd = [(name, value) for name, value in attrs.items() if not _plain(value)]
+    if not odd or not isinstance(error, (TypeError, ValueError, AttributeError)):
+        return None
+    name, value = odd[0]
+    shown = f"Tensor of {value.kind.__name__}" if isinstance(value, Methods) else ""
+    what = f"{name} is {shown or repr(value)[:40]}"
+    cure = "into_scalar()" if shown else "a whole number" if name == "dim" else None
+    return ArgumentError(op.name, what, facts(op, tensors), cure)
+
+
+def _odd_argument(
+    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]
+) -> ArgumentError | None:
+    """The error for an argument that an op does not know, or that is missing."""
+    for name in attrs:
+        if name not in op.attrs:
+            return _wrong_call(op, tensors[0], name)
+    for name, value in {**op.attrs, **attrs}.items():
+        if value is inspect.Parameter.empty:
+            cure = f"x.{op.name}({'1' if name == 'dim' else name + '=…'})"
+            return ArgumentError(
+                op.name, f"{name} is missing", facts(op, tensors), cure
+            )
+    return None
+
+
+def _plain(value: Any) -> bool:
+    """Whether an attribute is a number, or some; not a truth value, text or tensor."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_plain, value))
+    return value is None or (type(value) is not bool and isinstance(value, NUMBERS))
+
+
+def _no_constructor(value: Any) -> ArgumentError:
+    name = type(value).__name__
+    what = f"a tensor is not made by calling the class, here with {name}"
+    return ArgumentError("Tensor", what, cure="Tensor.from_data(…, device)")
+
+
+def _move(names: list[str], given: list[Any]) -> str:
+    """How all inputs come to one backend: with a model, that is to train or to ask it.
+
+    Why: what is asked of a trained model wants no gradient, so it goes below Autodiff.
+    """
+    known = [name for name in ("weight", "gamma") if name in names]
+    wanted = given[names.index(known[0]) if known else 0].backend
+    pairs = zip(names, given, strict=True)
+    odd, other = next((n, t.backend) for n, t in pairs if t.backend is not wanted)
+    to = f"{odd}.to_device({wanted!r})"
+    if wanted.ad_enabled and wanted.inner is other:
+        asked = "model.valid() to ask the model" if known else "inner() on the other"
+        return f"{to} to train, or {asked}"
+    if other.ad_enabled and other.inner is wanted:
+        if not known:
+            first = next(n for n, t in zip(names, given, strict=True) if t is not other)
+            return f"{first}.to_device({other!r}), or {odd}.inner()"
+        return f"{odd}.inner(); the batcher of validation data works on device.inner"
+    return to
+
+
+def _no_tensor(op: Op, tensors: tuple[Any, ...]) -> KindError:
+    given = [(name, t) for name, t in named(op, tensors) if t is not None]
+    rest = [pair for pair in given if not isinstance(pair[1], Methods)]
+    if not rest:
+        name = next((n for n, t in named(op, tensors) if t is None), op.inputs[0])
+        what = f"{name} is None, not a tensor"
+        cure = "`return` in the function that should have made it"
+        return KindError(op.name, what, facts(op, tensors), cure)
+    name, odd = rest[0]
+    known = [repr(t.backend) for _, t in given if isinstance(t, Methods)]
+    what = f"{name} is {type(odd).__name__}, not a tensor"
+    cure = f"Tensor.from_data(…, {[*known, 'device'][0]})"
+    return KindError(op.name, what, facts(op, tensors), cure)
+
+
+def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str | None:
+    """Which inputs to convert so that the kinds become those of the nearest row."""
+    tries = [
+        [
+            f"{name}.{wanted.__name__.lower()}()"
+            for name, kind, wanted in zip(names, kinds, row, strict=False)
+            if kind is not wanted
+        ]
+        for row in rows
+    ]
+    if len(kinds) == 2 and kinds not in rows and kinds[::-1] in rows:
+        return f"{names[0]} first, then {names[1]}: the two are exchanged"
+    return " and ".join(min((t for t in tries if t), key=len, default=[])) or None
+
+
+def named(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """The inputs with their names."""
+    names = op.inputs
+    if op.many:
+        names = tuple(f"{op.inputs[0]}[{i}]" for i in range(len(tensors)))
+    return list(zip(names, tensors, strict=False))
+
+
+def facts(
+    op: Op, tensors: tuple[Any, ...], ways: bool = False
+) -> list[tuple[str, str]]:
+    """One line per input: its name, kind, shape and backend.
+
+    With `ways`, also the ops that its shape came from, where there is a graph.
+    """
+    rows: list[tuple[str, str]] = []
+    for name, t in named(op, tensors):
+        if isinstance(t, Methods):
+            shape = list(t.value.shape)
+            rows.append((name, f"{t.kind.__name__} {shape}  on {t.backend!r}"))
+        elif isinstance(t, NUMBERS):
+            rows.append((name, f"the number {t!r}"))
+    if ways:
+        came = [(n, way_to(getattr(t, "value", None))) for n, t in named(op, tensors)]
+        rows += [(f"{name} came by", way) for name, way in came if way]
+    return rows
+
+
+def make_method(op: Op) -> Callable[..., Any]:
+    """The method of one op, specialised for one input, two inputs, or many."""
+    if len(op.inputs) == 2 and op.same_rank:
+        method = _method_of_two(op)
+    elif len(op.inputs) == 1 and not op.attrs and not op.check:
+        method = _method_of_one(op)
+    else:
+        method = _method_of_many(op)
+    method.__name__ = op.name
+    method.__qualname__ = f"Tensor.{op.name}"
+    method.__doc__ = op.__doc__
+    method.__wrapped__ = op.forward  # type: ignore[attr-defined]  # help shows the source
+    method.__signature__ = _signature(op)  # type: ignore[attr-defined]  # without xp
+    return method
+
+
+def _method_of_one(op: Op) -> Callable[..., Any]:
+    kinds = {row[0]: out for row, out in op.kinds.items()}
+    to_int = any(row is not Int and out is Int for row, out in kinds.items())
+
+    def method(self: Any) -> Any:
+        kind = kinds.get(self.kind)
+        if kind is None:
+            raise complaint(op, (self,), NO_ATTRS)
+        backend = self.backend
+        try:
+            out = backend.run(op, (self.value,), NO_ATTRS)
+        except Exception as error:
+            raise explained(op, (self,), NO_ATTRS, error) from None
+        if to_int and kind is Int:
+            out = _as_int(backend, out)
+        return self.__class__(out, kind, backend, len(out.shape))
+
+    def of_all(
+        self: Any, dim: Any = None, keepdim: Any = None, axis: Any = None
+    ) -> Any:
+        # as `method`, written out: one call more would show in small sums
+        if dim is not None or axis is not None or keepdim is not None:
+            raise _wrong_call(op, self, "dim")
+        kind = kinds.get(self.kind)
+        if kind is None:
+            raise complaint(op, (self,), NO_ATTRS)
+        backend = self.backend
+        try:
+            out = backend.run(op, (self.value,), NO_ATTRS)
+        except Exception as error:
+            raise explained(op, (self,), NO_ATTRS, error) from None
+        if to_int and kind is Int:
+            out = _as_int(backend, out)
+        return self.__class__(out, kind, backend, len(out.shape))
+
+    return of_all if op.name in REDUCED else method
+
+
+def _wrong_call(op: Op, self: Any, name: str | None) -> ArgumentError:
+    """The error for an argument that a method does not take."""
+    what, cure = for_argument(op.name, name, [*op.inputs[1:], *op.attrs])
+    return ArgumentError(op.name, what, facts(op, (self,)), cure)
+
+
+def _method_of_two(op: Op) -> Callable[..., Any]:
+    kinds = op.kinds
+    by_kind = {row[0]: out for row, out in kinds.items() if row[0] is row[1]}
+
+    def method(self: Any, other: Any) -> Any:
+        backend = self.backend
+        make = type(self)
+        if type(other) is make:
+            kind = self.kind
+            if kind is other.kind:
+                kind = by_kind.get(kind)
+            else:
+                kind = kinds.get((kind, other.kind))
+            if kind is None or other.backend is not backend or other.rank != self.rank:
+                raise complaint(op, (self, other), NO_ATTRS)
+            value = other.value
+        else:
+            kind = by_kind.get(self.kind)
+            value = lift(op, self, other)
+        try:
+            out = backend.run(op, (self.value, value), NO_ATTRS)
+        except Exception as error:
+            raise explained(op, (self, other), NO_ATTRS, error) from None
+        made = new(make)  # make(out, kind, backend, rank), without the call
+        made.value, made.kind, made.backend, made.rank = out, kind, backend, self.rank
+        return made
+
+    return method
+
+
+def _method_of_many(op: Op) -> Callable[..., Any]:
+    tensors = len(op.inputs) - 1
+    names = tuple(op.attrs)
+    most = 1000 if op.many else tensors + len(names)
+
+    def method(self: Any, *args: Any, **attrs: Any) -> Any:
+        if len(args) > most:
+            raise _wrong_call(op, self, None)
+        others = list(args[:tensors])
+        for name in op.inputs[1 + len(others) :]:
+            others.append(attrs.pop(name, None))
+        for name, value in zip(names, args[tensors:], strict=False):
+            attrs[name] = value
+        return apply(op, self, *others, **attrs)
+
+    return method
+
+
+def lift(op: Op, tensor: Any, other: Any) -> Any:
+    """A Python number as the element type of a tensor: it never changes the kind."""
+    kind, number = tensor.kind, isinstance(other, NUMBERS)
+    if number and op.symbol == "@":
+        what, shown = "the other side is a number", facts(op, (tensor, other))
+        raise KindError(op.name, what, shown, "x * number")
+    if not number:
+        if isinstance(other, Methods):
+            return _of_another_class(op, tensor, other)
+        raise _no_operand(op, tensor, other)
+    if (kind, kind) not in op.kinds:
+        raise complaint(op, (tensor, other), NO_ATTRS)
+    if kind is Float:
+        return float(other)
+    if kind is Bool:
+        if other not in (0, 1):
+            what = f"the other side is the number {other!r}, neither true nor false"
+            raise KindError(op.name, what, facts(op, (tensor,)), "x.int()")
+        return bool(other)
+    if isinstance(other, FRACTIONS) and not _same_whole(op, kind, other):
+        raise _fraction(op, tensor, other)
+    return int(other)
+
+
+def _no_operand(op: Op, tensor: Any, other: Any) -> KindError:
+    """What stands beside a tensor and is none, and how it becomes one."""
+    cure = "Tensor.from_data(…, device) makes a tensor of it"
+    if hasattr(other, "val"):  # a Param
+        cure = "param.val(), which is its tensor"
+    elif other is None:
+        cure = "`return` in the function that should have made it"
+    what = f"the other side is {type(other).__name__}, not a tensor or a number"
+    return KindError(op.name, what, facts(op, (tensor,)), cure)
+
+
+def _same_whole(op: Op, kind: KindType, other: Any) -> bool:
+    """Whether a comparison with a float is one with a whole number: x > 2.0."""
+    compares = op.kinds.get((kind, kind)) is Bool
+    return compares and math.isfinite(other) and other == int(other)
+
+
+def _fraction(op: Op, tensor: Any, other: Any) -> KindError:
+    """An Int tensor and a float: cutting the number off would be wrong in silence."""
+    what = f"an Int tensor takes whole numbers, not the float {other!r}"
+    whole = op.symbol not in ("/", "**") and math.isfinite(other)
+    cure = f"x.float() {op.symbol} {other!r}" if op.symbol else "x.float()"
+    if whole and other == int(other):
+        cure = f"{int(other)} in its place, or {cure}"
+    return KindError(op.name, what, facts(op, (tensor,)), cure)
+
+
+def _of_another_class(op: Op, tensor: Any, other: Any) -> Any:
+    """The raw value of a tensor whose class is not that of the first: one of codes."""
+    known = op.kinds.get((tensor.kind, other.kind))
+    if (
+        known is None
+        or other.backend is not tensor.backend
+        or other.rank != tensor.rank
+    ):
+        raise complaint(op, (tensor, other), NO_ATTRS)
+    return other.value
+
+
+def _reflected(op: Op) -> Callable[[Any, Any], Any]:
+    by_kind = {row[0]: out for row, out in op.kinds.items() if row[0] is row[1]}
+
+    def method(self: Any, other: Any) -> Any:
+        backend = self.backend
+        value = lift(op, self, other)
+        try:
+            out = backend.run(op, (value, self.value), NO_ATTRS)
+        except Exception as error:
+            raise explained(op, (other, self), NO_ATTRS, error) from None
+        return self.__class__(out, by_kind.get(self.kind), backend, self.rank)
+
+    method.__doc__ = op.__doc__
+    return method
+
+
+def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """== and != with something that is neither tensor nor number: not equal."""
+
+    def compare(self: Any, other: Any) -> Any:
+        if other.__class__ is self.__class__ or isinstance(other, NUMBERS):
+            return method(self, other)
+        return NotImplemented
+
+    return compare
+
+
+def _objects(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> bool:
+    """Whether the check of an op has something to say."""
+    try:
+        return op.objection(tensors, attrs) is not None  # type: ignore[misc] # asked before
+    except KeyError:
+        return True  # an attribute is missing, as the slow way will say
+
+
+def _because(
+    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], ask: Any
+) -> Exception | None:
+    """Ask a reason or check; its sentence becomes an error with the facts."""
+    if ask is None:
+        return None
+    known: dict[str, Any] = {**op.attrs, **attrs}
+    wrong = _odd_argument(op, tensors, attrs)
+    if wrong is not None:
+        return wrong
+    if op.many:
+        known[op.inputs[0]] = [tuple(t.value.shape) for t in tensors]
+    else:
+        known |= dict.fromkeys(op.inputs)
+        for name, t in zip(op.inputs, tensors, strict=False):
+            known[name] = tuple(t.value.shape) if isinstance(t, Methods) else None
+    if len(op.inputs) == 2 and None in [
+        known[n] for n in op.inputs if n not in op.optional
+    ]:
+        return None  # a number fits every shape
+    answer = ask(known)
+    if answer is None:
+        return None
+    kind, sentence = answer if isinstance(answer, tuple) else (ShapeError, answer)
+    shapes = {n: known[n] for n in op.inputs if isinstance(known.get(n), tuple)}
+    cure = cure_of(op.name, shapes, known) if issubclass(kind, ShapeError) else None
+    return kind(op.name, sentence, facts(op, tensors, ways=True), cure)
+
+
+def _as_int(backend: Backend, out: Any) -> Any:
+    """Indices come as i64 from the array module; the backend may hold another type."""
+    if out.dtype == backend.int_dtype:
+        return out
+    return backend.run(cast, (out,), {"dtype": backend.int_dtype})
+
+
+def _signature(op: Op) -> inspect.Signature:
+    signature = inspect.signature(op.forward)
+    params = list(signature.parameters.values())[1:]
+    if not params:
+        return signature
+    free = [
+        p.replace(kind=p.POSITIONAL_OR_KEYWORD) if p.kind is p.KEYWORD_ONLY else p
+        for p in params[1:]
+    ]
+    first = params[0].replace(name="self", kind=inspect.Parameter.POSITIONAL_ONLY)
+    return inspect.Signature([first, *free])
+
+
+def attach(op: Op) -> None:
+    """Give Methods the method and the operators of an op."""
+    if not op.method or not op.inputs:
+        return
+    method = make_method(op)
+    setattr(Methods, op.name, method)
+    if not op.symbol:
+        return
+    names = OPERATORS[op.symbol]
+    shown = _only_tensors(method) if op.symbol in ("==", "!=") else method
+    setattr(Methods, names[0], shown)
+    if len(names) == 2:
+        setattr(Methods, names[1], _reflected(op))
+
+
+for _op in list(ops_table.OPS.values()):
+    attach(_op)
+ops_table.on_declare.append(attach)
+Methods.__hash__ = object.__hash__

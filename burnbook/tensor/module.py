@@ -1,0 +1,488 @@
+"""Convolution, pooling and resizing as functions.
+
+Burn's `tensor::module`: what the layers of the same names do, with the weights given.
+Sizes may be one number for all dims, or one number per dim.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from burnbook.core.errors import ConfigError, ShapeError
+from burnbook.ops.conv.conv import conv
+from burnbook.ops.conv.conv2d import conv2d as conv2d_op
+from burnbook.ops.conv.conv_transpose import conv_transpose
+from burnbook.ops.conv.deform import deform_patches
+from burnbook.ops.embedding import embedding as embedding_op
+from burnbook.ops.interpolate import interpolate as interpolate_op
+from burnbook.ops.pool.pool import (
+    adaptive_avg_pool,
+    avg_pool,
+    max_pool,
+    max_pool_indices,
+)
+from burnbook.ops.pool.pool2d import adaptive_avg_pool2d as adaptive_avg_pool2d_op
+from burnbook.ops.pool.pool2d import avg_pool2d as avg_pool2d_op
+from burnbook.ops.unfold import fold4d as fold4d_op
+from burnbook.ops.unfold import unfold4d as unfold4d_op
+from burnbook.tensor import Tensor, apply
+from burnbook.tensor.attention import AttentionModuleOptions as AttentionModuleOptions
+from burnbook.tensor.attention import attention as attention
+
+Size = int | Sequence[int]
+
+
+@dataclass(frozen=True)
+class ConvOptions:
+    """How a kernel moves: the steps, the zeros around, the gaps inside, the groups."""
+
+    stride: Size = 1
+    padding: Size = 0
+    dilation: Size = 1
+    groups: int = 1
+
+
+@dataclass(frozen=True)
+class ConvTransposeOptions:
+    """How a kernel is spread: as ConvOptions, with padding_out places more."""
+
+    stride: Size = 1
+    padding: Size = 0
+    padding_out: Size = 0
+    dilation: Size = 1
+    groups: int = 1
+
+
+@dataclass(frozen=True)
+class DeformConvOptions:
+    """How a wandering kernel moves: channels share weights and offsets in groups."""
+
+    stride: Size = 1
+    padding: Size = 0
+    dilation: Size = 1
+    weight_groups: int = 1
+    offset_groups: int = 1
+
+
+@dataclass(frozen=True)
+class UnfoldOptions:
+    """How a window moves over an image."""
+
+    stride: Size = 1
+    padding: Size = 0
+    dilation: Size = 1
+
+
+#: What each mode is called in the declaration of the op.
+MODES = {
+    "Nearest": "nearest",
+    "NearestExact": "nearest_exact",
+    "Bilinear": "linear",
+    "Bicubic": "cubic",
+    "Lanczos3": "lanczos",
+}
+
+
+@dataclass(frozen=True)
+class InterpolateOptions:
+    """How an image is resized.
+
+    mode: "Nearest", "NearestExact", "Bilinear", "Bicubic" or "Lanczos3".
+    align_corners: the corners of both images meet; otherwise their edges do.
+    """
+
+    mode: str = "Nearest"
+    align_corners: bool = True
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            what = f"mode is {self.mode!r}, it must be one of {', '.join(MODES)}"
+            raise ConfigError("InterpolateOptions", what)
+
+
+def conv1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    options: ConvOptions | None = None,
+) -> Tensor:
+    """Slide weight over lines: out = bias + Σ over the window of x · weight.
+
+    Shapes: x [n, c, l], weight [o, c / groups, k], bias [o] -> [n, o, l']
+    Example:
+        >>> x = Tensor.from_data([[[1.0, 2.0, 3.0, 4.0]]])
+        >>> conv1d(x, Tensor.ones([1, 1, 2])).to_data().to_list()
+        [[[3.0, 5.0, 7.0]]]
+    """
+    return apply(conv, x, weight, bias, **_conv(options, 1))
+
+
+def conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    options: ConvOptions | None = None,
+) -> Tensor:
+    """Slide weight over images.
+
+    Shapes: x [n, c, h, w], weight [o, c / groups, kh, kw], bias [o] -> [n, o, h', w']
+    """
+    return apply(conv2d_op, x, weight, bias, **_conv(options, 2))
+
+
+def conv3d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    options: ConvOptions | None = None,
+) -> Tensor:
+    """Slide weight over volumes.
+
+    Shapes: x [n, c, d, h, w], weight [o, c / groups, kd, kh, kw], bias [o]
+        -> [n, o, d', h', w']
+    """
+    return apply(conv, x, weight, bias, **_conv(options, 3))
+
+
+def conv_transpose1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    options: ConvTransposeOptions | None = None,
+) -> Tensor:
+    """Spread weight over lines, once for every element of x.
+
+    Shapes: x [n, c, l], weight [c, o / groups, k], bias [o] -> [n, o, l'];
+        l' = (l − 1) stride + dilation (k − 1) + 1 + padding_out − 2 padding
+    """
+    return apply(conv_transpose, x, weight, bias, **_transposed(options, 1))
+
+
+def conv_transpose2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    options: ConvTransposeOptions | None = None,
+) -> Tensor:
+    """Spread weight over images, once for every element of x.
+
+    Shapes: x [n, c, h, w], weight [c, o / groups, kh, kw], bias [o] -> [n, o, h', w']
+    """
+    return apply(conv_transpose, x, weight, bias, **_transposed(options, 2))
+
+
+def conv_transpose3d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    options: ConvTransposeOptions | None = None,
+) -> Tensor:
+    """Spread weight over volumes, once for every element of x.
+
+    Shapes: x [n, c, d, h, w], weight [c, o / groups, kd, kh, kw], bias [o]
+        -> [n, o, d', h', w']
+    """
+    return apply(conv_transpose, x, weight, bias, **_transposed(options, 3))
+
+
+def deform_conv2d(
+    x: Tensor,
+    offset: Tensor,
+    weight: Tensor,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    options: DeformConvOptions | None = None,
+) -> Tensor:
+    """Convolve, with every tap of every stop moved by its own offset (dy, dx).
+
+    Shapes: x [n, c, h, w], offset [n, 2 · groups · kh · kw, h', w'],
+        weight [o, c / weight_groups, kh, kw], mask [n, groups · kh · kw, h', w'],
+        bias [o] -> [n, o, h', w']
+    """
+    options = options or DeformConvOptions()
+    groups = options.weight_groups
+    _check_deformed(x, weight, bias, groups)
+    n = x.dims()[0]
+    o, inside, *kernel = weight.dims()
+    patches: Tensor = apply(
+        deform_patches,
+        x,
+        offset,
+        mask,
+        kernel_size=tuple(kernel),
+        stride=_sizes(options.stride, 2),
+        padding=_sizes(options.padding, 2),
+        dilation=_sizes(options.dilation, 2),
+        offset_groups=options.offset_groups,
+    )
+    blocks, taps = patches.dims()[1:3]
+    rows = patches.reshape([n * blocks, taps, groups, inside]).permute([2, 0, 1, 3])
+    turned = weight.reshape([groups, o // groups, inside, taps]).permute([0, 3, 2, 1])
+    product = rows.reshape([groups, n * blocks, taps * inside]).matmul(
+        turned.reshape([groups, taps * inside, o // groups])
+    )
+    parts = product.reshape([groups, n, blocks, o // groups]).permute([1, 0, 3, 2])
+    out = parts.reshape([n, o, *offset.dims()[2:]])
+    return out if bias is None else out + bias.reshape([1, o, 1, 1])
+
+
+def unfold4d(
+    x: Tensor, kernel_size: Size, options: UnfoldOptions | None = None
+) -> Tensor:
+    """Lay the patches of images out as columns: rows run over channel, kh and kw.
+
+    Shapes: x [n, c, h, w] -> [n, c · kh · kw, blocks]
+    """
+    return apply(unfold4d_op, x, **_unfolded(kernel_size, options))
+
+
+def fold4d(
+    x: Tensor,
+    output_size: Size,
+    kernel_size: Size,
+    options: UnfoldOptions | None = None,
+) -> Tensor:
+    """Add columns of patches up to images; where patches overlap they are summed.
+
+    Shapes: x [n, c · kh · kw, blocks] -> [n, c, output_size...]
+    """
+    size = _sizes(output_size, 2)
+    return apply(fold4d_op, x, output_size=size, **_unfolded(kernel_size, options))
+
+
+def embedding(weights: Tensor, indices: Tensor) -> Tensor:
+    """Look rows up: out[i][j] = weights[indices[i][j]].
+
+    Shapes: weights [rows, d], indices [n, l] -> [n, l, d]
+    Example:
+        >>> weights = Tensor.from_data([[1.0, 2.0], [3.0, 4.0]])
+        >>> embedding(weights, Tensor.from_ints([[1, 0]])).to_data().to_list()
+        [[[3.0, 4.0], [1.0, 2.0]]]
+    """
+    return apply(embedding_op, weights, indices)
+
+
+def max_pool1d(
+    x: Tensor,
+    kernel_size: Size,
+    stride: Size = 1,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The largest number of every window of a line; the first one wins a tie.
+
+    Shapes: x [n, c, l] -> [n, c, l']
+    """
+    sizes = (kernel_size, stride, padding, dilation)
+    return apply(max_pool, x, **_maxima(1, *sizes, ceil_mode))
+
+
+def max_pool2d(
+    x: Tensor,
+    kernel_size: Size,
+    stride: Size = 1,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The largest number of every window of an image; the first one wins a tie.
+
+    Shapes: x [n, c, h, w] -> [n, c, h', w']
+    Example:
+        >>> x = Tensor.from_data([[[[1.0, 5.0], [7.0, 3.0]]]])
+        >>> max_pool2d(x, 2).to_data().to_list()
+        [[[[7.0]]]]
+    """
+    sizes = (kernel_size, stride, padding, dilation)
+    return apply(max_pool, x, **_maxima(2, *sizes, ceil_mode))
+
+
+def max_pool1d_with_indices(
+    x: Tensor,
+    kernel_size: Size,
+    stride: Size = 1,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The largest number of every window, and where it stands on its line."""
+    attrs = _maxima(1, kernel_size, stride, padding, dilation, ceil_mode)
+    return apply(max_pool, x, **attrs), apply(max_pool_indices, x, **attrs)
+
+
+def max_pool2d_with_indices(
+    x: Tensor,
+    kernel_size: Size,
+    stride: Size = 1,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The largest number of every window, and where it stands, counted row by row."""
+    attrs = _maxima(2, kernel_size, stride, padding, dilation, ceil_mode)
+    return apply(max_pool, x, **attrs), apply(max_pool_indices, x, **attrs)
+
+
+def avg_pool1d(
+    x: Tensor,
+    kernel_size: Size,
+    stride: Size = 1,
+    padding: Size = 0,
+    count_include_pad: bool = True,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The average of every window of a line.
+
+    Shapes: x [n, c, l] -> [n, c, l']
+    """
+    attrs = _averages(1, kernel_size, stride, padding, count_include_pad)
+    return apply(avg_pool, x, ceil_mode=ceil_mode, **attrs)
+
+
+def avg_pool2d(
+    x: Tensor,
+    kernel_size: Size,
+    stride: Size = 1,
+    padding: Size = 0,
+    count_include_pad: bool = True,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The average of every window of an image.
+
+    Shapes: x [n, c, h, w] -> [n, c, h', w']
+    """
+    attrs = _averages(2, kernel_size, stride, padding, count_include_pad)
+    if ceil_mode:
+        return apply(avg_pool, x, ceil_mode=True, **attrs)
+    return apply(avg_pool2d_op, x, **attrs)
+
+
+def adaptive_avg_pool1d(x: Tensor, output_size: Size) -> Tensor:
+    """Average over windows that cover a line evenly, however long it is.
+
+    Shapes: x [n, c, l] -> [n, c, output_size]
+    """
+    return apply(adaptive_avg_pool, x, output_size=_sizes(output_size, 1))
+
+
+def adaptive_avg_pool2d(x: Tensor, output_size: Size) -> Tensor:
+    """Average over windows that cover an image evenly, however large it is.
+
+    Shapes: x [n, c, h, w] -> [n, c, output_size...]
+    """
+    size = _sizes(output_size, 2)
+    return apply(adaptive_avg_pool2d_op, x, output_size=size)
+
+
+def adaptive_avg_pool3d(x: Tensor, output_size: Size) -> Tensor:
+    """Average over windows that cover a volume evenly, however large it is.
+
+    Shapes: x [n, c, d, h, w] -> [n, c, output_size...]
+    """
+    return apply(adaptive_avg_pool, x, output_size=_sizes(output_size, 3))
+
+
+def interpolate(
+    x: Tensor, output_size: Size, options: InterpolateOptions | None = None
+) -> Tensor:
+    """Resize lines, images or volumes.
+
+    Shapes: x [n, c, ...] -> [n, c, output_size...]
+    Example:
+        >>> x = Tensor.from_data([[[1.0, 2.0, 3.0]]])
+        >>> interpolate(x, 5, InterpolateOptions("Bilinear")).to_data().to_list()
+        [[[1.0, 1.5, 2.0, 2.5, 3.0]]]
+    """
+    options = options or InterpolateOptions()
+    size = _sizes(output_size, len(x.dims()) - 2)
+    return apply(
+        interpolate_op,
+        x,
+        output_size=size,
+        mode=MODES[options.mode],
+        align_corners=options.align_corners,
+    )
+
+
+def _sizes(size: Size, dims: int) -> tuple[int, ...]:
+    """One number per dim."""
+    return (size,) * dims if isinstance(size, int) else tuple(size)
+
+
+def _conv(options: ConvOptions | None, dims: int) -> dict[str, Any]:
+    options = options or ConvOptions()
+    return {
+        "stride": _sizes(options.stride, dims),
+        "padding": _sizes(options.padding, dims),
+        "dilation": _sizes(options.dilation, dims),
+        "groups": options.groups,
+    }
+
+
+def _transposed(options: ConvTransposeOptions | None, dims: int) -> dict[str, Any]:
+    options = options or ConvTransposeOptions()
+    return {
+        "stride": _sizes(options.stride, dims),
+        "padding": _sizes(options.padding, dims),
+        "padding_out": _sizes(options.padding_out, dims),
+        "dilation": _sizes(options.dilation, dims),
+        "groups": options.groups,
+    }
+
+
+def _unfolded(kernel_size: Size, options: UnfoldOptions | None) -> dict[str, Any]:
+    options = options or UnfoldOptions()
+    return {
+        "kernel_size": _sizes(kernel_size, 2),
+        "stride": _sizes(options.stride, 2),
+        "padding": _sizes(options.padding, 2),
+        "dilation": _sizes(options.dilation, 2),
+    }
+
+
+def _maxima(
+    dims: int, kernel: Size, stride: Size, padding: Size, dilation: Size, ceil: bool
+) -> dict[str, Any]:
+    return {
+        "kernel_size": _sizes(kernel, dims),
+        "stride": _sizes(stride, dims),
+        "padding": _sizes(padding, dims),
+        "dilation": _sizes(dilation, dims),
+        "ceil_mode": ceil,
+    }
+
+
+def _averages(
+    dims: int, kernel: Size, stride: Size, padding: Size, count_include_pad: bool
+) -> dict[str, Any]:
+    return {
+        "kernel_size": _sizes(kernel, dims),
+        "stride": _sizes(stride, dims),
+        "padding": _sizes(padding, dims),
+        "count_include_pad": count_include_pad,
+    }
+
+
+def _check_deformed(x: Tensor, weight: Tensor, bias: Any, groups: int) -> None:
+    """Raise a ShapeError where weight or bias do not fit x."""
+    shape, given = weight.dims(), [("x", x), ("weight", weight), ("bias", bias)]
+    what = None
+    if len(x.dims()) != 4 or len(shape) != 4:
+        what = "x must be [n, c, h, w] and weight [o, c / weight_groups, kh, kw]"
+    elif groups < 1 or x.dims()[1] != shape[1] * groups:
+        what = (
+            f"{x.dims()[1]} ≠ {shape[1]} · {groups}: the channels of x must equal "
+            "those of weight times weight_groups"
+        )
+    elif shape[0] % groups:
+        what = f"{shape[0]} output channels do not divide into {groups} groups"
+    elif bias is not None and bias.dims() != shape[:1]:
+        what = f"the bias must hold one number per output channel, [{shape[0]}]"
+    if what:
+        facts = [
+            (name, f"{t.kind.__name__} {list(t.dims())}  on {t.backend!r}")
+            for name, t in given
+            if t is not None
+        ]
+        raise ShapeError("deform_conv2d", what, facts)

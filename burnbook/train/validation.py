@@ -1,0 +1,173 @@
+"""What options accept, and what they say to others."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.module import Module
+from burnbook.train.events import Split
+from burnbook.train.logger import MetricLogger
+from burnbook.train.metric import Metric
+from burnbook.train.metric.naming import check_name
+from burnbook.train.plan import Measured
+
+WORDS = {Split.Train: "training", Split.Valid: "validation"}
+
+
+def needs(owner: Any, option: str, value: Any, name: str, cure: str) -> None:
+    """Refuse a value that cannot do what the option asks of it."""
+    if isinstance(value, type) or not hasattr(value, name):
+        shown = value.__name__ if isinstance(value, type) else repr(value)
+        what = f"{shown} does not fit this option"
+        raise ConfigError(f"{type(owner).__name__}.{option}", what, cure=cure)
+
+
+def count(owner: Any, option: str, value: int) -> int:
+    """The value, if it is a whole number of at least 1."""
+    if type(value) is not int or value < 1:
+        raise ConfigError(
+            f"{type(owner).__name__}.{option}",
+            f"{value!r} is not a number of at least 1",
+            cure=f"{option}(1)",
+        )
+    return value
+
+
+def add_metric(owner: Any, metrics: list[Measured], metric: Any, plotted: bool) -> None:
+    """Put a metric into the list; one of the same name gives way."""
+    metric = metric() if isinstance(metric, type) else metric
+    name = type(metric).__name__
+    if not hasattr(metric, "update"):
+        raise ConfigError(
+            type(owner).__name__,
+            f"{name} is not a metric",
+            cure="AccuracyMetric(), LossMetric(), or a subclass of Metric",
+        )
+    others = [pair for pair in metrics if pair[0].name != getattr(metric, "name", None)]
+    check_name(type(owner).__name__, metric, [other.name for other, _ in others])
+    if plotted and not metric.numeric:
+        raise ConfigError(
+            type(owner).__name__,
+            f"{name} has no value, so it cannot be plotted",
+            cure=f"metric_train({name}()) or metric_valid({name}())",
+        )
+    metrics[:] = [*others, (metric, plotted)]
+
+
+def check_rate(where: str, lr_scheduler: Any) -> None:
+    """Refuse a build without a learning rate; what is no rate `as_scheduler` refuses.
+
+    A rate of 0 is one: nothing is learned, as when early stopping is to be seen.
+    """
+    if lr_scheduler is None:
+        raise ConfigError(
+            where,
+            "there is no learning rate",
+            cure="build(model, optim, 1e-3), or a scheduler in place of the number",
+        )
+
+
+def no_rate(scheduler: Any, lr: Any, epoch: int, iteration: int) -> TrainingError:
+    """The error for a scheduler that gave something else than a learning rate."""
+    return TrainingError(
+        f"train epoch {epoch}, iteration {iteration}",
+        f"{lr!r} is not a learning rate",
+        [("scheduler", type(scheduler).__name__)],
+        "a step() that returns finite numbers of at least 0",
+    )
+
+
+def check_watched(
+    where: str,
+    strategy: Any,
+    measured: dict[Split, list[Metric]],
+    loggers: dict[Split, list[MetricLogger]],
+) -> None:
+    """Refuse a strategy that waits for a metric which nobody measures, or can read."""
+    for inner in getattr(strategy, "strategies", ()):
+        check_watched(where, inner, measured, loggers)
+    name, split = getattr(strategy, "metric", None), getattr(strategy, "split", None)
+    if not isinstance(name, str) or split not in measured:
+        return
+    if any(name == metric.name and metric.numeric for metric in measured[split]):
+        kinds = [type(logger) for logger in loggers[split]]
+        if kinds and all(k.read_numeric is MetricLogger.read_numeric for k in kinds):
+            raise ConfigError(
+                where,
+                f"{kinds[0].__name__} cannot be read back, so {name!r} stays unknown",
+                cure=f"read_numeric(name, epoch) in {kinds[0].__name__}, or "
+                "metric_loggers(InMemoryMetricLogger(), InMemoryMetricLogger()) too",
+            )
+        return
+    raise ConfigError(
+        where,
+        f"{name!r} is not measured in {WORDS[split]}",
+        [
+            ("strategy", type(strategy).__name__),
+            *((WORDS[each], _named(metrics)) for each, metrics in measured.items()),
+        ],
+        _cure(name, split, measured),
+    )
+
+
+def _named(metrics: list[Metric]) -> str:
+    return ", ".join(m.name for m in metrics if m.numeric) or "nothing"
+
+
+def _cure(name: str, split: Split, measured: dict[Split, list[Metric]]) -> str:
+    """The call that measures it, or the nearest name that is measured."""
+    here = f"metric_{split.value}_numeric"
+    for metric in (metric for metrics in measured.values() for metric in metrics):
+        if metric.name == name and metric.numeric:
+            return f"{here}({type(metric).__name__}()) before build"
+    near = get_close_matches(name, [metric.name for metric in measured[split]], 1)
+    if near:
+        return f"{near[0]!r}, or {here}(...) with the metric of that name"
+    class_name = {"Loss": "LossMetric()", "Accuracy": "AccuracyMetric()"}.get(name)
+    return f"{here}({class_name or 'the metric of that name'}) before build"
+
+
+def check_model(where: str, model: Any) -> None:
+    """Refuse what cannot be trained."""
+    name = type(model).__name__
+    if not (isinstance(model, Module) and model.named_params()):
+        what = "has no parameters" if isinstance(model, Module) else "is not a Module"
+        raise ConfigError(
+            where,
+            f"{name} {what}, so there is nothing to learn",
+            cure="a subclass of Module with layers as annotated fields",
+        )
+    for step, gives in (
+        ("train_step", "TrainOutput(self, loss.backward(), item)"),
+        ("valid_step", "the item, such as ClassificationOutput(loss, output, targets)"),
+    ):
+        if not callable(getattr(model, step, None)):
+            raise ConfigError(
+                where,
+                f"{name} has no method {step}, so the learner cannot train it",
+                cure=f"def {step}(self, batch) in {name}, which returns {gives}",
+            )
+
+
+def check_optimizer(where: str, optim: Any) -> None:
+    """Refuse what cannot take a step."""
+    if not (hasattr(optim, "step") and hasattr(optim, "into_record")):
+        name = type(optim).__name__
+        has_init = hasattr(optim, "init")
+        raise ConfigError(
+            where,
+            f"{name} is not an optimizer{', but the config of one' * has_init}",
+            cure=f"{name}(...).init()" if has_init else "AdamConfig().init()",
+        )
+
+
+def restarted(scheduler: Any, epoch: int, iteration: int) -> str:
+    """The warning for a run that is longer than its cosine."""
+    count = scheduler.config.num_iters + 1
+    return (
+        f"{type(scheduler).__name__}: the {count} steps of the schedule are over at "
+        f"epoch {epoch}, iteration {iteration}, and it starts again at the full rate. "
+        "For one descent let num_iters be the steps of the whole run: epochs x batches"
+    )

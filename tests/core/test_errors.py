@@ -1,0 +1,195 @@
+"""Every error that a reader can meet, with its full text.
+
+The rows stand in tests/errors/*.txt, one file per part of the library:
+
+    names that the rows of this file share (optional)
+    === an id
+    the code that goes wrong, with the prelude's names, np and tmp_path
+    ---
+    ShapeError: the full text
+
+`python -m tests.core.test_errors` lists the places that raise and have no row yet;
+`python -m tests.core.test_errors id` prints what a row gives now; `--write` puts
+into all files what their rows give now (a new row needs no text): then read the
+difference.
+"""
+
+import ast
+import builtins
+import inspect
+import io
+import os
+import re
+import sys
+import tempfile
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import burnbook
+from burnbook.core import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = Path(burnbook.__file__).parent
+OURS = {
+    name
+    for name, found in vars(errors).items()
+    if isinstance(found, type) and issubclass(found, errors.BurnbookError)
+}
+# Exceptions that never leave their own part: another error of ours tells their text.
+INNER = {"ArgumentTypeError", "Broken", "Trouble", "URLError", "Unusable"}
+INNER |= {"NotRegularError", "IsADirectoryError"}
+
+# Places that no row can reach, each with its reason.
+EXEMPT = {
+    "data/dataloader/workers.py ProcessPool.run": "see tests/data/test_processes",
+    "data/dataloader/workers.py ProcessPool.run.submit": "the same",
+    "data/dataloader/workers.py _lost": "the same",
+    "tensor/methods.py _method_of_one.method": "its ops of one input have no reasons",
+    "tensor/methods.py complaint": "its last return: ops that refuse without a reason",
+}
+
+
+class Outcome(NamedTuple):
+    """What a row gave: the error, its text, the lines that made it."""
+
+    error: Exception | None
+    text: str
+    lines: frozenset[tuple[str, int]]
+
+
+@cache
+def rows():
+    found = {}
+    for file in sorted((ROOT / "tests/errors").glob("*.txt")):
+        shared, *parts = re.split(r"^=== ", file.read_text("utf-8"), flags=re.M)
+        for part in parts:
+            head, _, text = part.partition("\n---")
+            name, _, code = head.partition("\n")
+            assert name not in found, f"{file.name}: {name} is there twice"
+            found[name] = (shared + code, text.strip())
+    return found
+
+
+@cache
+def outcome(name):
+    """Run a row once, in a folder and an environment of its own."""
+    names: dict[str, Any] = {"np": np, "burnbook": burnbook}
+    exec("from burnbook.prelude import *", names)
+    with (
+        redirect_stdout(io.StringIO()),
+        tempfile.TemporaryDirectory() as folder,
+        patch.dict(os.environ),
+        patch.object(errors.BurnbookError, "__init__", remembering),
+    ):
+        names["tmp_path"] = Path(folder)
+        try:
+            exec(compile(rows()[name][0], f"<{name}>", "exec"), names)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".replace(folder, "tmp_path")
+            lines = getattr(error, "made_at", ())
+            error.__traceback__ = None  # its frames hold graphs, and their hooks
+            return Outcome(error, text, frozenset(lines))
+        finally:
+            names.clear()
+    return Outcome(None, "nothing was raised", frozenset())
+
+
+make = errors.BurnbookError.__init__
+
+
+def remembering(self, *args, **kwargs):
+    """Make an error that knows all lines of the library that led to it."""
+    make(self, *args, **kwargs)
+    self.made_at = set()
+    frame = inspect.currentframe()
+    while frame := frame.f_back:
+        self.made_at.add((frame.f_code.co_filename, frame.f_lineno))
+
+
+@pytest.mark.parametrize("name", rows())
+def test_the_error_has_its_text(name):
+    assert outcome(name).text == rows()[name][1]
+
+
+@pytest.mark.parametrize("name", rows())
+def test_the_error_is_ours_and_hides_what_is_below(name):
+    error, text, _ = outcome(name)
+    assert isinstance(error, errors.BurnbookError)
+    assert error.__context__ is None or error.__suppress_context__
+    assert not re.search(r" at 0x[0-9a-f]+|\binvalid\b|\bplease\b", text)
+    assert len(text.splitlines()[0]) < 120
+
+
+def test_every_class_of_error_is_explained_by_example():
+    shown = {text.split(":")[0] for _, text in rows().values()}
+    assert shown == OURS - {"BurnbookError", "ImportFailed"}
+
+
+def places(file):
+    """The lines of a file that make or raise one of our errors, and their function."""
+    inside = [(ast.parse(file.read_text("utf-8")), "")]
+    while inside:
+        node, function = inside.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            function = f"{function}.{node.name}".strip(".")
+        inside += [(child, function) for child in ast.iter_child_nodes(node)]
+        call = node.exc if isinstance(node, ast.Raise) else node
+        if not isinstance(call, ast.Call):
+            continue
+        name = ast.unparse(call.func).rpartition(".")[2]
+        raised = node is not call and not hasattr(builtins, name) and name not in INNER
+        if name in OURS or raised:
+            yield range(node.lineno, node.end_lineno + 1), function
+
+
+def missing():
+    """The places in the library that no row reaches and no reason exempts."""
+    found: dict[str, None] = {}
+    reached = set().union(*(outcome(name).lines for name in rows()))
+    for file in sorted(LIBRARY.rglob("*.py")):
+        for lines, function in places(file):
+            where = f"{file.relative_to(LIBRARY).as_posix()} {function}"
+            met = any((str(file), line) in reached for line in lines)
+            if not met and where not in EXEMPT:
+                found[f"{where}, line {lines[0]}"] = None
+    return list(found)
+
+
+def test_every_place_that_raises_has_a_row():
+    assert missing() == []
+
+
+def test_every_exempt_place_is_still_there():
+    found = {
+        f"{file.relative_to(LIBRARY).as_posix()} {function}"
+        for file in LIBRARY.rglob("*.py")
+        for _, function in places(file)
+    }
+    assert set(EXEMPT) <= found
+
+
+def write():
+    """Put into every file what its rows give now."""
+    for file in (ROOT / "tests/errors").glob("*.txt"):
+        first, *parts = re.split(r"^=== ", file.read_text("utf-8"), flags=re.M)
+        blocks = [first.rstrip() + "\n"] if first.strip() else []
+        for part in parts:
+            head = part.partition("\n---")[0].rstrip()
+            text = outcome(head.partition("\n")[0]).text
+            blocks.append(f"=== {head}\n---\n{text}\n")
+        file.write_text("\n".join(blocks), "utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        write()
+    elif sys.argv[1:]:
+        print("\n".join(outcome(asked).text for asked in sys.argv[1:]))
+    else:
+        print("\n".join(missing()))

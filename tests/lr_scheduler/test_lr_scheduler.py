@@ -1,0 +1,473 @@
+"""Schedules: the value of every call, records that go on, and the Learner."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+from burnbook.config import ConfigEnum
+from burnbook.core.errors import ConfigError, RecordError
+from burnbook.lr_scheduler import (
+    ComposedLrSchedulerConfig,
+    ConstantLr,
+    CosineAnnealingLrSchedulerConfig,
+    ExponentialLrSchedulerConfig,
+    LinearLrSchedulerConfig,
+    LrSchedulerConfig,
+    ModuleLrScheduler,
+    NoamLrSchedulerConfig,
+    SchedulerReduction,
+    SequentialLrSchedulerConfig,
+    StepLrSchedulerConfig,
+    as_scheduler,
+)
+from burnbook.module import ParamId
+from burnbook.optim import AdamConfig, ModuleLearningRate, ParamGroup
+from burnbook.record import (
+    FullPrecisionSettings,
+    HalfPrecisionSettings,
+    JsonGzFileRecorder,
+    NamedMpkBytesRecorder,
+    NamedMpkFileRecorder,
+    NamedMpkGzFileRecorder,
+    PrettyJsonFileRecorder,
+)
+from burnbook.train import LearningRateMetric
+from tests.support.tiny_training import (
+    builder,
+    loader,
+    recorder,
+    same_weights,
+    tiny,
+    weights,
+)
+
+BIASES = ParamGroup.from_predicate("bias")
+CONSTANT = LrSchedulerConfig.Constant(1.0)
+
+
+def take(schedule, count):
+    return [schedule.step() for _ in range(count)]
+
+
+# Values
+
+
+def noam(i, init=1.0, warmup=4000, size=512):
+    step = i + 1
+    return init * size**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+def cosine(i, high=1.0, low=0.0, count=4):
+    part = (i % (count + 1)) / count
+    return low + 0.5 * (high - low) * (1 + math.cos(math.pi * part))
+
+
+VALUES = {
+    "constant": (ConstantLr(0.3), [0.3] * 5),
+    # The test vectors of Burn's own repository.
+    "linear down": (
+        LinearLrSchedulerConfig(0.9, 0.5, 4),
+        [0.9, 0.8, 0.7, 0.6, 0.5, 0.5, 0.5],
+    ),
+    "linear up": (
+        LinearLrSchedulerConfig(0.01, 0.04, 3),
+        [0.01, 0.02, 0.03, 0.04, 0.04],
+    ),
+    "cosine": (
+        CosineAnnealingLrSchedulerConfig(1.0, 4),
+        [1.0, 0.853553, 0.5, 0.146447, 0.0, 1.0, 0.853553],
+    ),
+    "cosine with a floor": (
+        CosineAnnealingLrSchedulerConfig(0.5, 10, min_lr=0.1),
+        [cosine(i, 0.5, 0.1, 10) for i in range(25)],
+    ),
+    "exponential": (
+        ExponentialLrSchedulerConfig(0.8, 0.1),
+        [0.8, 0.08, 0.008, 0.0008],
+    ),
+    "noam": (NoamLrSchedulerConfig(0.01), [noam(i, 0.01) for i in range(20)]),
+    "noam past its warm-up": (
+        NoamLrSchedulerConfig(0.5, warmup_steps=3, model_size=16),
+        [noam(i, 0.5, 3, 16) for i in range(9)],
+    ),
+    "step": (
+        StepLrSchedulerConfig(0.5, 3, gamma=0.1),
+        [0.5, 0.5, 0.5, 0.05, 0.05, 0.05, 0.005],
+    ),
+    "step by default": (StepLrSchedulerConfig(1.0, 2), [1.0, 1.0, 0.1, 0.1, 0.01]),
+    "product": (
+        ComposedLrSchedulerConfig()
+        .constant(0.5)
+        .linear(LinearLrSchedulerConfig(1.0, 0.2, 4)),
+        [0.5, 0.4, 0.3, 0.2, 0.1, 0.1],
+    ),
+    "average": (
+        ComposedLrSchedulerConfig(reduction=SchedulerReduction.Avg)
+        .constant(0.5)
+        .step(StepLrSchedulerConfig(1.0, 1, gamma=0.5)),
+        [0.75, 0.5, 0.375, 0.3125],
+    ),
+    "sum of sums": (
+        ComposedLrSchedulerConfig()
+        .with_reduction(SchedulerReduction.Sum)
+        .exponential(ExponentialLrSchedulerConfig(1.0, 0.5))
+        .composed(ComposedLrSchedulerConfig().constant(0.5).constant(0.5)),
+        [1.25, 0.75, 0.5, 0.375],
+    ),
+    "sequence": (
+        SequentialLrSchedulerConfig(
+            [
+                LrSchedulerConfig.Linear(LinearLrSchedulerConfig(0.1, 0.4, 3)),
+                LrSchedulerConfig.Constant(0.4),
+                LrSchedulerConfig.Cosine(CosineAnnealingLrSchedulerConfig(0.4, 2)),
+            ],
+            [3, 5],
+        ),
+        [0.1, 0.2, 0.3, 0.4, 0.4, 0.4, 0.2, 0.0, 0.4],
+    ),
+    "a sequence in a product": (
+        ComposedLrSchedulerConfig()
+        .sequential(SequentialLrSchedulerConfig([LrSchedulerConfig.Constant(0.5)], []))
+        .noam(NoamLrSchedulerConfig(1.0, warmup_steps=1, model_size=1))
+        .cosine(CosineAnnealingLrSchedulerConfig(1.0, 4)),
+        [0.5 * noam(i, 1.0, 1, 1) * cosine(i) for i in range(7)],
+    ),
+}
+
+
+def made(config):
+    return config if isinstance(config, ConstantLr) else config.init()
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_value_of_every_call(name):
+    config, wanted = VALUES[name]
+    assert take(made(config), len(wanted)) == pytest.approx(wanted, abs=1e-6, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("steps", [0, 1, 4])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        NamedMpkFileRecorder,
+        NamedMpkGzFileRecorder,
+        JsonGzFileRecorder,
+        PrettyJsonFileRecorder,
+    ],
+)
+def test_a_record_goes_on_with_exactly_the_same_rates(name, steps, kind, tmp_path):
+    config, _ = VALUES[name]
+    schedule = made(config)
+    take(schedule, steps)
+    file = kind(HalfPrecisionSettings)  # numbers are not rounded with the tensors
+    file.record(schedule, tmp_path / "scheduler")
+    again = made(config).load_record(file.load(tmp_path / "scheduler"))
+    assert take(again, 8) == take(schedule, 8)
+
+
+@pytest.mark.parametrize("name", [name for name in VALUES if name != "constant"])
+def test_a_config_is_saved_and_loaded(name, tmp_path):
+    config, wanted = VALUES[name]
+    config.save(tmp_path / "schedule.json")
+    loaded = type(config).load(tmp_path / "schedule.json")
+    assert loaded == config
+    assert take(loaded.init(), len(wanted)) == take(config.init(), len(wanted))
+
+
+RECORDS = {
+    "linear down": (5, 4, 2),
+    "cosine": (2**64 - 1, 0, 2),
+    "exponential": (8.0, 0.8, 0.008),
+    "noam": (0, 1, 3),
+    "step": (-1, 0, 2),
+    "product": (
+        {"schedulers": [{"Constant": None}, {"Linear": 5}]},
+        {"schedulers": [{"Constant": None}, {"Linear": 4}]},
+        {"schedulers": [{"Constant": None}, {"Linear": 2}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_record_is_burns_number(name):
+    schedule = VALUES[name][0].init()
+    at_first, after_one, after_three = RECORDS[name]
+    if isinstance(at_first, float):
+        assert schedule.into_record() == pytest.approx(at_first)
+    else:
+        assert schedule.into_record() == at_first
+        assert schedule.to_record() == at_first
+    schedule.step()
+    assert schedule.into_record() == after_one or name == "exponential"
+    take(schedule, 2)
+    if isinstance(after_three, float):
+        assert schedule.into_record() == pytest.approx(after_three)
+    else:
+        assert schedule.into_record() == after_three
+
+
+def test_before_its_first_step_a_cosine_is_eight_bytes_of_ones_on_disk():
+    file = NamedMpkBytesRecorder(FullPrecisionSettings)
+    record = file.record(CosineAnnealingLrSchedulerConfig(1.0, 4).init())
+    assert b"\xa4item\xcf" + b"\xff" * 8 in record
+
+
+NAMED = {
+    "linear down": "remaining_iters",
+    "cosine": "current_iter",
+    "exponential": "previous_lr",
+    "noam": "step",
+    "step": "iter_idx",
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_newer_burn_names_the_number(name):
+    config, _ = VALUES[name]
+    schedule = config.init()
+    take(schedule, 3)
+    named = {NAMED[name]: schedule.into_record()}
+    assert take(config.init().load_record(named), 5) == take(schedule, 5)
+
+
+def test_newer_burn_numbers_the_schedules_inside():
+    for name in ("product", "sequence"):
+        config, _ = VALUES[name]
+        schedule = config.init()
+        take(schedule, 4)
+        parts = [part.into_record() for part in schedule.schedulers]
+        numbered = {str(i): part for i, part in enumerate(parts) if part is not None}
+        if name == "sequence":
+            numbered["step"] = 4
+        assert take(config.init().load_record(numbered), 6) == take(schedule, 6)
+
+
+BAD_RECORDS = [
+    ("constant", 3),
+    ("linear down", None),
+    ("linear down", 6),
+    ("linear down", 2.5),
+    ("linear down", {"current_iter": 3}),
+    ("cosine", -1),
+    ("cosine", 2**64),
+    ("exponential", "0.1"),
+    ("exponential", math.inf),
+    ("noam", True),
+    ("step", -2),
+    ("step", [1]),
+    ("product", 3),
+    ("product", {"schedulers": [{"Linear": 3}]}),
+    ("product", {"schedulers": [{"Constant": None}, {"Linear": "x"}]}),
+    ("product", {"7": 3}),
+    ("sequence", {"schedulers": []}),
+    ("sequence", {"step": 1, "schedulers": [{"Linear": 3}]}),
+]
+
+
+@pytest.mark.parametrize(("name", "record"), BAD_RECORDS, ids=str)
+def test_another_record_is_refused_and_nothing_changes(name, record):
+    schedule = made(VALUES[name][0])
+    take(schedule, 2)
+    onward = take(copy.deepcopy(schedule), 4)
+    with pytest.raises(RecordError, match="is not the record of this scheduler"):
+        schedule.load_record(record)
+    assert take(schedule, 4) == onward
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (
+            lambda: LinearLrSchedulerConfig(0.0, 0.5, 4),
+            r"initial_lr is 0.0, not in",
+        ),
+        (lambda: LinearLrSchedulerConfig(1.5, 0.5, 4), "initial_lr is 1.5"),
+        (
+            lambda: LinearLrSchedulerConfig(0.5, -0.1, 4),
+            r"final_lr is -0.1, not in",
+        ),
+        (lambda: LinearLrSchedulerConfig(0.5, 1.1, 4), "final_lr is 1.1"),
+        (lambda: LinearLrSchedulerConfig(0.5, 0.1, 0), "num_iters is 0, it must be at"),
+        (lambda: CosineAnnealingLrSchedulerConfig(2.0, 4), "initial_lr is 2.0"),
+        (lambda: CosineAnnealingLrSchedulerConfig(0.5, 0), "num_iters is 0"),
+        (
+            lambda: CosineAnnealingLrSchedulerConfig(0.5, 4, min_lr=0.6),
+            r"min_lr is 0.6, not in \[0, initial_lr = 0.5\]",
+        ),
+        (
+            lambda: ExponentialLrSchedulerConfig(0.5, 0.0),
+            r"gamma is 0.0, not in",
+        ),
+        (lambda: ExponentialLrSchedulerConfig(0.5, 1.1), "gamma is 1.1"),
+        (lambda: ExponentialLrSchedulerConfig(-0.5, 0.5), "initial_lr is -0.5"),
+        (lambda: NoamLrSchedulerConfig(0.0), "init_lr is 0.0, not above 0"),
+        (lambda: NoamLrSchedulerConfig(1.0, warmup_steps=0), "warmup_steps is 0"),
+        (lambda: NoamLrSchedulerConfig(1.0, model_size=0), "model_size is 0"),
+        (lambda: StepLrSchedulerConfig(0.5, 0), "step_size is 0"),
+        (lambda: StepLrSchedulerConfig(0.5, 2, gamma=0.0), "gamma is 0.0, not above 0"),
+        (lambda: StepLrSchedulerConfig(-0.5, 2), "initial_lr is -0.5, not above 0"),
+        (lambda: ComposedLrSchedulerConfig().init(), "there is no schedule in it"),
+        (lambda: ComposedLrSchedulerConfig().constant(-1.0), "not a learning rate"),
+        (
+            lambda: SequentialLrSchedulerConfig([], []),
+            r"the milestones \[\] do not part 0 schedules",
+        ),
+        (
+            lambda: SequentialLrSchedulerConfig([CONSTANT] * 2, []),
+            r"the milestones \[\] do not part 2 schedules",
+        ),
+        (
+            lambda: SequentialLrSchedulerConfig([CONSTANT] * 3, [4, 4]),
+            r"the milestones \[4, 4\] do not part 3 schedules",
+        ),
+        (
+            lambda: SequentialLrSchedulerConfig([CONSTANT] * 2, [0]),
+            r"the milestones \[0\] do not part 2 schedules",
+        ),
+        (lambda: as_scheduler(NoamLrSchedulerConfig(1.0)), "is only a config"),
+        (lambda: as_scheduler(ComposedLrSchedulerConfig()), "is only a config"),
+    ],
+)
+def test_what_cannot_be_is_refused(build, text):
+    with pytest.raises(ConfigError, match=text):
+        build()
+
+
+def test_a_config_in_the_place_of_a_schedule_gets_a_cure():
+    with pytest.raises(
+        ConfigError, match=r"try: NoamLrSchedulerConfig\(...\).init\(\)"
+    ):
+        as_scheduler(NoamLrSchedulerConfig(1.0))
+
+
+def test_schedules_say_what_they_are():
+    assert [
+        repr(made(VALUES[name][0])) for name in ("step", "product", "sequence")
+    ] == [
+        "StepLrScheduler(initial_lr=0.5, step_size=3, gamma=0.1)",
+        "ComposedLrScheduler(Prod: [ConstantLr(0.5), "
+        "LinearLrScheduler(initial_lr=1.0, final_lr=0.2, num_iters=4)])",
+        "SequentialLrScheduler([LinearLrScheduler(initial_lr=0.1, final_lr=0.4, "
+        "num_iters=3), ConstantLr(0.4), CosineAnnealingLrScheduler(initial_lr=0.4, "
+        "num_iters=2, min_lr=0.0)] at 3, 5)",
+    ]
+
+
+def test_every_kind_of_schedule_can_stand_inside_another():
+    names = {name for name in dir(ComposedLrSchedulerConfig) if name.islower()}
+    for variant in LrSchedulerConfig.variants:
+        assert variant.lower() in names
+    assert issubclass(LrSchedulerConfig, ConfigEnum)
+
+
+# Groups
+
+
+def test_each_group_has_its_own_rate():
+    halve = ExponentialLrSchedulerConfig(0.8, 0.5)
+    schedule = ModuleLrScheduler(0.1).with_group(BIASES, halve)
+    last = ParamGroup.from_path("last.bias")
+    schedule.with_group(last, ConstantLr(0.3))
+    first, second = schedule.step(), schedule.step()
+    assert isinstance(first, ModuleLearningRate)
+    assert (first, first.base(), f"{first:.2f}") == (0.1, 0.1, "0.10")
+    paths = ("first.weight", "first.bias", "last.bias")
+    assert [first.of(ParamId(1), path) for path in paths] == [0.1, 0.8, 0.3]
+    assert [second.of(ParamId(1), path) for path in paths] == [0.1, 0.4, 0.3]
+    assert repr(schedule.base()) == "ConstantLr(0.1)"
+
+
+def test_the_record_of_groups_goes_on():
+    def schedule():
+        base = LinearLrSchedulerConfig(0.5, 0.1, 5)
+        return ModuleLrScheduler(base).with_group(BIASES, VALUES["cosine"][0])
+
+    one = schedule()
+    take(one, 3)
+    assert one.into_record() == {"0": 3, "1": 2}
+    again = schedule().load_record(one.into_record())
+    for _ in range(4):
+        a, b = one.step(), again.step()
+        assert (a, a.of(ParamId(1), "bias")) == (b, b.of(ParamId(1), "bias"))
+    before = one.into_record()
+    with pytest.raises(RecordError, match="is not the record of this scheduler"):
+        one.load_record({"0": 2, "1": "x"})
+    assert one.into_record() == before
+
+
+def test_rates_of_groups_survive_copies():
+    rate = ModuleLearningRate(0.1).with_group(BIASES, 0.2)
+    again = copy.deepcopy(rate)
+    assert (again, again.of(ParamId(1), "bias")) == (0.1, 0.2)
+    assert repr(rate) == "ModuleLearningRate(0.1, ParamGroup(path with 'bias'): 0.2)"
+
+
+# In the Learner
+
+
+def learner(folder, schedule, epochs=2, resume=False):
+    made = (
+        builder(folder, epochs)
+        .metric_train_numeric(LearningRateMetric())
+        .metric_valid_numeric(LearningRateMetric())
+        .with_file_checkpointer(recorder())
+    )
+    if resume:
+        made = made.checkpoint()
+    return made.build(tiny(), AdamConfig().init(), schedule)
+
+
+def logged(folder, epoch):
+    text = (folder / "train" / f"epoch-{epoch}" / "Learning_Rate.log").read_text()
+    return [float(line.split(",")[0]) for line in text.splitlines()]
+
+
+def test_the_learner_asks_once_per_batch_and_shows_the_rate(tmp_path):
+    schedule = LinearLrSchedulerConfig(0.06, 0.01, 5).init()
+    learner(tmp_path, schedule).fit(loader(), loader(1))
+    rates = logged(tmp_path, 1) + logged(tmp_path, 2)
+    assert rates == pytest.approx([0.06, 0.05, 0.04, 0.03, 0.02, 0.01])
+    assert schedule.into_record() == 6, "the next fit begins anew"
+
+
+@pytest.mark.filterwarnings("ignore:CosineAnnealingLrScheduler")
+@pytest.mark.parametrize("name", VALUES)
+def test_a_training_resumes_in_the_middle_of_a_schedule(tmp_path, name):
+    def schedule():
+        return made(VALUES[name][0])
+
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    straight = learner(whole, schedule(), 3).fit(loader(), loader(1))
+    learner(part, schedule(), 1).fit(loader(), loader(1))
+    resumed = learner(part, schedule(), 3, resume=True).fit(loader(), loader(1))
+    assert same_weights(straight, resumed)
+    assert logged(part, 3) == logged(whole, 3)
+
+
+def test_groups_of_rates_go_through_the_learner(tmp_path):
+    still = ModuleLrScheduler(0.1).with_group(ParamGroup.from_predicate("first"), 0.0)
+    before = tiny()
+    trained = learner(tmp_path, still).fit(loader(), loader(1))
+    old, new = weights(before), weights(trained)
+    changed = {path for path in old if not np.array_equal(old[path], new[path])}
+    assert changed == {"last.weight", "last.bias"}
+    assert logged(tmp_path, 1) == pytest.approx([0.1] * 3)
+
+
+def test_a_run_longer_than_its_cosine_says_so_once(tmp_path):
+    schedule = CosineAnnealingLrSchedulerConfig(0.06, 3).init()
+    with pytest.warns(UserWarning, match="starts again at the full rate") as caught:
+        learner(tmp_path, schedule, epochs=3).fit(loader(), loader(1))
+    assert len(caught) == 1
+    log = (tmp_path / "experiment.log").read_text()
+    assert (
+        log.count("the 4 steps of the schedule are over at epoch 2, iteration 2") == 1
+    )
+    whole = CosineAnnealingLrSchedulerConfig(0.06, 9).init()
+    learner(tmp_path / "whole", whole, epochs=3).fit(loader(), loader(1))

@@ -1,0 +1,240 @@
+"""Convolution layers: what they compute and refuse, how they print, what they start."""
+
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.backend import Autodiff, Numpy
+from burnbook.core.errors import ConfigError, ShapeError
+from burnbook.nn import Initializer, PaddingConfig1d, PaddingConfig2d, PaddingConfig3d
+from burnbook.tensor import Tensor
+from tests import oracle
+
+PLAIN = Numpy(float="f64")
+AD = Autodiff(PLAIN)
+
+CONFIGS = {
+    "Conv1d {stride: 1, kernel_size: 5, dilation: 1, groups: 1, padding: Valid, "
+    "params: 130}": nn.Conv1dConfig(5, 5, 5),
+    "Conv1d {stride: 2, kernel_size: 3, dilation: 2, groups: 2, "
+    "padding: Explicit(1), params: 12}": nn.Conv1dConfig(4, 2, 3)
+    .with_groups(2)
+    .with_bias(False)
+    .with_stride(2)
+    .with_dilation(2)
+    .with_padding(PaddingConfig1d.Explicit(1)),
+    "Conv3d {stride: [1, 1, 1], kernel_size: [5, 5, 5], dilation: [1, 1, 1], "
+    "groups: 1, padding: Valid, params: 626}": nn.Conv3dConfig([5, 1], [5, 5, 5]),
+    "Conv3d {stride: [2, 1, 1], kernel_size: [1, 2, 3], dilation: [1, 1, 2], "
+    "groups: 2, padding: Explicit(0, 1, 2), params: 26}": nn.Conv3dConfig(
+        [4, 2], [1, 2, 3]
+    )
+    .with_groups(2)
+    .with_stride([2, 1, 1])
+    .with_dilation([1, 1, 2])
+    .with_padding(PaddingConfig3d.Explicit(0, 1, 2)),
+    "ConvTranspose1d {channels: [5, 2], stride: 1, kernel_size: 5, dilation: 1, "
+    "groups: 1, padding: 0, padding_out: 0, params: 52}": nn.ConvTranspose1dConfig(
+        [5, 2], 5
+    ),
+    "ConvTranspose2d {channels: [5, 2], stride: [1, 1], kernel_size: [5, 5], "
+    "dilation: [1, 1], groups: 1, padding: [0, 0], padding_out: [0, 0], "
+    "params: 252}": nn.ConvTranspose2dConfig([5, 2], [5, 5]),
+    "ConvTranspose3d {channels: [5, 2], stride: [1, 1, 1], kernel_size: [5, 5, 5], "
+    "dilation: [1, 1, 1], groups: 1, padding: [0, 0, 0], padding_out: [0, 0, 0], "
+    "params: 1252}": nn.ConvTranspose3dConfig([5, 2], [5, 5, 5]),
+    "DeformConv2d {stride: [1, 1], kernel_size: [5, 5], dilation: [1, 1], "
+    "weight_groups: 1, offset_groups: 1, padding: Valid, params: 126}": (
+        nn.DeformConv2dConfig([5, 1], [5, 5])
+    ),
+}
+
+
+@pytest.mark.parametrize("line", CONFIGS)
+def test_a_layer_prints_as_in_burn(line):
+    assert str(CONFIGS[line].init(PLAIN)) == line
+
+
+@pytest.mark.parametrize("line", CONFIGS)
+def test_the_config_of_a_layer_comes_back_from_json(line):
+    config = CONFIGS[line]
+    assert type(config).from_json(config.to_json()) == config
+
+
+@pytest.mark.parametrize("line", CONFIGS)
+def test_the_record_of_a_layer_restores_it(line):
+    layer, other = CONFIGS[line].init(PLAIN), CONFIGS[line].init(PLAIN)
+    restored = other.load_record(layer.into_record())
+    pairs = zip(restored.named_params(), layer.named_params(), strict=True)
+    for (name, new), (old_name, old) in pairs:
+        assert (name, new.id) == (old_name, old.id)
+        assert np.array_equal(new.val(), old.val())
+
+
+INPUTS = {
+    nn.Conv1dConfig(2, 4, 3).with_groups(2): [(2, 2, 6)],
+    nn.Conv3dConfig([2, 4], [3, 2, 1]).with_bias(False): [(2, 2, 4, 3, 2)],
+    nn.ConvTranspose1dConfig([4, 2], 3).with_groups(2): [(2, 4, 5)],
+    nn.ConvTranspose2dConfig([4, 2], [3, 2]).with_stride([2, 1]): [(2, 4, 3, 4)],
+    nn.ConvTranspose3dConfig([2, 2], [1, 2, 2]): [(2, 2, 2, 3, 2)],
+    nn.DeformConv2dConfig([4, 2], [2, 2]).with_offset_groups(2).with_weight_groups(2): [
+        (2, 4, 4, 4),
+        (2, 16, 3, 3),
+        (2, 8, 3, 3),
+    ],
+}
+
+
+@pytest.mark.parametrize("config", INPUTS, ids=str)
+def test_gradients_reach_every_parameter_and_input(config):
+    layer = config.init(AD)
+    inputs = [Tensor.random(x, device=AD).require_grad() for x in INPUTS[config]]
+    out = layer.forward(*inputs)
+    grads = (out * out).sum().backward()
+    for name, param in layer.named_params():
+        grad = param.val().grad(grads)
+        assert grad.dims() == param.shape, name
+        assert np.any(np.asarray(grad) != 0), name
+    for tensor in inputs:
+        assert np.any(np.asarray(tensor.grad(grads)) != 0)
+
+
+def weights(layer):
+    bias = None if layer.bias is None else np.asarray(layer.bias.val())
+    return np.asarray(layer.weight.val()), bias
+
+
+def test_conv1d_equals_its_loops():
+    config = nn.Conv1dConfig(4, 6, 3).with_groups(2).with_stride(2).with_dilation(2)
+    layer = config.with_padding(PaddingConfig1d.Explicit(3)).init(PLAIN)
+    x = Tensor.random([2, 4, 9], device=PLAIN)
+    options = {"stride": (2,), "padding": (3,), "dilation": (2,), "groups": 2}
+    wanted = oracle.find("conv")(np.asarray(x), *weights(layer), **options)
+    assert np.allclose(layer.forward(x), wanted)
+
+
+def test_conv3d_equals_its_loops():
+    config = nn.Conv3dConfig([2, 3], [2, 3, 1]).with_stride([1, 2, 1])
+    layer = config.with_padding(PaddingConfig3d.Explicit(1, 0, 1)).init(PLAIN)
+    x = Tensor.random([1, 2, 4, 5, 3], device=PLAIN)
+    options = {"stride": (1, 2, 1), "padding": (1, 0, 1), "dilation": (1, 1, 1)}
+    wanted = oracle.find("conv")(np.asarray(x), *weights(layer), groups=1, **options)
+    assert np.allclose(layer.forward(x), wanted)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_transposed_layers_equal_their_loops(dims):
+    config = getattr(nn, f"ConvTranspose{dims}dConfig")
+    one = (lambda n: n) if dims == 1 else (lambda n: [n] * dims)
+    made = config([4, 2], one(3)).with_stride(one(2)).with_padding(one(1))
+    layer = made.with_padding_out(one(1)).with_groups(2).init(PLAIN)
+    x = Tensor.random([2, 4, *[3, 2, 2][:dims]], device=PLAIN)
+    sizes = {"stride": (2,) * dims, "padding": (1,) * dims, "padding_out": (1,) * dims}
+    wanted = oracle.find("conv_transpose")(
+        np.asarray(x), *weights(layer), dilation=(1,) * dims, groups=2, **sizes
+    )
+    assert np.allclose(layer.forward(x), wanted)
+    assert layer.weight.shape == (4, 1, *[3] * dims)
+
+
+@pytest.mark.parametrize(("kernel", "size"), [(1, 10), (3, 10), (5, 10), (2, 11)])
+def test_same_padding_keeps_the_size_for_odd_kernels(kernel, size):
+    line = nn.Conv1dConfig(1, 1, kernel).with_padding(PaddingConfig1d.Same)
+    assert line.init(PLAIN).forward(Tensor.ones([1, 1, 10], PLAIN)).dims()[2] == size
+    volume = nn.Conv3dConfig([1, 1], [1, kernel, 3]).with_padding(PaddingConfig3d.Same)
+    x = Tensor.ones([1, 1, 2, 10, 4], PLAIN)
+    assert volume.init(PLAIN).forward(x).dims() == (1, 1, 2, size, 4)
+
+
+def test_deform_conv2d_without_offsets_is_conv2d():
+    config = nn.DeformConv2dConfig([4, 2], [3, 3]).with_offset_groups(2)
+    layer = config.with_padding(PaddingConfig2d.Same).init(PLAIN)
+    plain = nn.Conv2dConfig([4, 2], [3, 3]).with_padding(PaddingConfig2d.Same)
+    other = plain.init(PLAIN).load_record(layer.into_record())
+    x = Tensor.random([1, 4, 5, 4], device=PLAIN)
+    offset = Tensor.zeros([1, 36, 5, 4], PLAIN)
+    assert layer.offset_groups == 2
+    assert np.allclose(layer.forward(x, offset), other.forward(x))
+    mask = Tensor.zeros([1, 18, 5, 4], PLAIN)
+    bias = np.asarray(layer.bias.val())
+    assert np.allclose(
+        np.asarray(layer.forward(x, offset, mask)), bias.reshape(2, 1, 1)
+    )
+
+
+FANS = [  # configs whose weights are drawn from U(−1/√fan_in, 1/√fan_in)
+    (nn.Conv1dConfig(16, 64, 4), 64),
+    (nn.Conv1dConfig(16, 64, 4).with_groups(4), 16),
+    (nn.Conv3dConfig([8, 32], [2, 2, 2]), 64),
+    (nn.ConvTranspose1dConfig([64, 16], 4), 64),
+    (nn.ConvTranspose2dConfig([32, 16], [2, 2]).with_groups(4), 16),
+    (nn.ConvTranspose3dConfig([32, 8], [2, 2, 2]), 64),
+    (nn.DeformConv2dConfig([16, 32], [2, 2]).with_weight_groups(2), 32),
+]
+
+
+@pytest.mark.parametrize(("config", "fan"), FANS, ids=str)
+def test_weights_start_within_their_fan(config, fan):
+    layer = config.init(PLAIN)
+    values = np.abs(np.asarray(layer.weight.val()))
+    assert 0.95 / fan**0.5 < values.max() <= 1 / fan**0.5
+    assert np.abs(np.asarray(layer.bias.val())).max() <= 1 / fan**0.5
+
+
+@pytest.mark.parametrize(
+    "config", [nn.Conv1dConfig(2, 2, 3), nn.ConvTranspose2dConfig([2, 2], [3, 3])]
+)
+def test_layers_without_a_fan_out_say_so(config):
+    layer = config.with_initializer(Initializer.XavierUniform(gain=1)).init(PLAIN)
+    with pytest.raises(ConfigError, match="does not say how many inputs and outputs"):
+        layer.weight.val()
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda: nn.Conv1dConfig(0, 8, 3), "channels_in is 0, it must be at least 1"),
+        (lambda: nn.Conv1dConfig(1, 8, 0), "kernel_size is 0"),
+        (lambda: nn.Conv1dConfig(3, 8, 3).with_groups(2), r"\[3, 8\] channels do not"),
+        (lambda: nn.Conv1dConfig(3, 8, 3).with_stride(0), "stride is 0"),
+        (lambda: nn.Conv3dConfig([1, 8], [3, 0, 3]), r"kernel_size is \[3, 0, 3\]"),
+        (lambda: nn.Conv3dConfig([1, 8], [3, 3]), "kernel_size must be tuple"),
+        (lambda: PaddingConfig1d.Explicit(-1), "a padding is -1, below 0"),
+        (lambda: PaddingConfig3d.Explicit(0, 0, -2), "a padding is -2, below 0"),
+        (
+            lambda: nn.ConvTranspose2dConfig([2, 2], [3, 3]).with_padding([0, -1]),
+            r"padding is \[0, -1\], it must be at least 0",
+        ),
+        (
+            lambda: nn.ConvTranspose3dConfig([2, 3], [3, 3, 3]).with_groups(2),
+            r"\[2, 3\] channels do not make 2 groups",
+        ),
+        (
+            lambda: nn.DeformConv2dConfig([3, 2], [3, 3]).with_offset_groups(2),
+            r"\[3\] channels do not make 2 groups",
+        ),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused(build, text):
+    with pytest.raises(ConfigError, match=text):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("config", "shapes"),
+    [
+        (nn.Conv1dConfig(1, 1, 3), [(1, 5, 5, 1)]),
+        (nn.Conv1dConfig(1, 1, 3).with_padding(PaddingConfig1d.Same), [(5,)]),
+        (nn.Conv1dConfig(2, 1, 3), [(1, 1, 5)]),
+        (nn.Conv3dConfig([1, 1], [7, 1, 1]), [(1, 1, 5, 5, 5)]),
+        (nn.ConvTranspose1dConfig([2, 1], 3), [(1, 1, 5)]),
+        (nn.DeformConv2dConfig([1, 1], [3, 3]), [(1, 1, 5, 5), (1, 9, 3, 3)]),
+    ],
+    ids=repr,
+)
+def test_an_input_that_does_not_fit_is_explained_with_the_layer(config, shapes):
+    layer = config.init(PLAIN)
+    with pytest.raises(ShapeError) as caught:
+        layer.forward(*[Tensor.ones(shape, PLAIN) for shape in shapes])
+    assert str(caught.value).startswith(f"{type(layer).__name__}: ")
+    assert f"{list(shapes[0])}" in str(caught.value)

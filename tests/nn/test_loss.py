@@ -1,0 +1,499 @@
+"""Losses against their formulas written out in NumPy: values, slopes, second slopes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from burnbook.backend import Autodiff, Numpy
+from burnbook.core.dtypes import Float
+from burnbook.core.errors import ConfigError, DataError, KindError, ShapeError
+from burnbook.nn.loss import (
+    BinaryCrossEntropyLossConfig,
+    CosineEmbeddingLossConfig,
+    CrossEntropyLossConfig,
+    GaussianNLLLossConfig,
+    GramMatrixLossConfig,
+    HingeEmbeddingLossConfig,
+    HuberLossConfig,
+    KLDivLossConfig,
+    LpLossConfig,
+    MarginRankingLossConfig,
+    MseLoss,
+    MultiMarginLossConfig,
+    PoissonNllLossConfig,
+    Reduction,
+    SmoothL1LossConfig,
+    SoftMarginLoss,
+    TripletMarginLossConfig,
+)
+from burnbook.tensor import Tensor
+from burnbook.tensor.activation import cross_entropy_with_logits
+
+PLAIN = Numpy(float="f64", compiled=False)
+AD = Autodiff(PLAIN)
+
+LINES = {
+    "MseLoss": MseLoss.new(),
+    "SoftMarginLoss": SoftMarginLoss.new(),
+    "HuberLoss {delta: 0.5, lin_bias: 0.125}": HuberLossConfig(0.5).init(),
+    "LpLoss {\n  p: 3\n}": LpLossConfig(3.0).init(),
+    "SmoothL1Loss {\n  beta: 0.5\n}": SmoothL1LossConfig().with_beta(0.5).init(),
+    "BinaryCrossEntropyLoss {weights: Tensor {rank: 1, shape: [3]}, smoothing: None, "
+    "logits: false}": BinaryCrossEntropyLossConfig()
+    .with_weights([3.0, 7.0, 0.9])
+    .init(PLAIN),
+    "PoissonNllLoss {log_input: true, full: false, eps: 0.00000001}": (
+        PoissonNllLossConfig().init()
+    ),
+    "GaussianNLLLoss {eps: 0.5, full: false}": (
+        GaussianNLLLossConfig().with_eps(0.5).init()
+    ),
+    "KLDivLoss {log_target: true}": KLDivLossConfig().with_log_target(True).init(),
+    "CosineEmbeddingLoss {margin: 0.5, reduction: Mean}": (
+        CosineEmbeddingLossConfig().with_margin(0.5).init()
+    ),
+    "HingeEmbeddingLoss {margin: 1}": HingeEmbeddingLossConfig().init(),
+    "MarginRankingLoss {margin: 0}": MarginRankingLossConfig().init(),
+    "MultiMarginLoss {margin: 1, p: 1}": MultiMarginLossConfig().init(),
+    "TripletMarginLoss {margin: 1, p: 2}": TripletMarginLossConfig().init(),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_loss_prints_as_in_burn(line):
+    assert str(LINES[line]) == line
+
+
+CONFIGS = [
+    HuberLossConfig(0.5),
+    LpLossConfig(1.5),
+    SmoothL1LossConfig().with_beta(2.0),
+    BinaryCrossEntropyLossConfig().with_weights([1.0, 2.0]).with_smoothing(0.1),
+    PoissonNllLossConfig().with_full(True),
+    GaussianNLLLossConfig().with_full(True),
+    KLDivLossConfig().with_log_target(True),
+    CosineEmbeddingLossConfig().with_reduction(Reduction.Sum),
+    HingeEmbeddingLossConfig().with_margin(2.0),
+    MarginRankingLossConfig().with_margin(0.25),
+    MultiMarginLossConfig().with_p(2),
+    TripletMarginLossConfig().with_p(3.0),
+    GramMatrixLossConfig([1.0, 0.0, 2.0, 1.0, 1.0]).with_use_avg_pool(True),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: type(c).__name__)
+def test_the_config_of_a_loss_comes_back_from_json(config):
+    assert type(config).from_json(config.to_json()) == config
+
+
+# Values and slopes. A case: the loss of each element or row, the formula, the inputs.
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(4, 3)), RNG.normal(size=(4, 3))
+Z = RNG.normal(size=(4, 3))
+SIGNS = np.where(RNG.random((4, 3)) < 0.5, -1.0, 1.0)
+ROW_SIGNS = np.array([1, -1, -1, 1])
+CLASSES = np.array([2, 0, 1, 1])
+P = RNG.random((4, 3)) * 0.8 + 0.1
+SHARES = P / P.sum(1, keepdims=True)
+COUNTS = np.array([[0.0, 1.0, 2.0], [5.0, 1.5, 0.5], [3.0, 3.0, 0.0], [7.0, 2.0, 1.0]])
+LOGS = np.log(SHARES)
+
+
+def huber(x, y, delta):
+    r = np.abs(x - y)
+    return np.where(r <= delta, r * r / 2, delta * r - delta * delta / 2)
+
+
+def stirling(y):
+    n = np.maximum(y, 1.0)
+    formula = n * np.log(n) - n + np.log(2 * math.pi * n) / 2
+    return np.where(y > 1, formula, 0.0)
+
+
+def cosine(a, b):
+    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    return (a * b).sum(1) / lengths
+
+
+def leads(x, classes, margin, p):
+    out = np.zeros(len(x))
+    for row, target in enumerate(classes):
+        for other in range(x.shape[1]):
+            if other != target:
+                lack = max(0.0, margin - x[row, target] + x[row, other])
+                out[row] += lack**p / x.shape[1]
+    return out
+
+
+def triplet(a, b, c, margin, p):
+    near = (np.abs(a - b) ** p).sum(1) ** (1 / p)
+    far = (np.abs(a - c) ** p).sum(1) ** (1 / p)
+    return np.maximum(0, near - far + margin)
+
+
+def none(loss):
+    return loss.forward_no_reduction
+
+
+CASES = {
+    "mse": (none(MseLoss.new()), lambda x, y: (x - y) ** 2, (X, Y)),
+    "l1": (none(LpLossConfig.l1()), lambda x, y: abs(x - y), (X, Y)),
+    "l2": (none(LpLossConfig.l2()), lambda x, y: (x - y) ** 2, (X, Y)),
+    "l2.5": (
+        none(LpLossConfig(2.5).init()),
+        lambda x, y: abs(x - y) ** 2.5,
+        (X, Y),
+    ),
+    "l3": (none(LpLossConfig(3.0).init()), lambda x, y: abs(x - y) ** 3, (X, Y)),
+    "l0.5": (
+        none(LpLossConfig(0.5).init()),
+        lambda x, y: abs(x - y) ** 0.5,
+        (X, Y),
+    ),
+    "huber": (
+        none(HuberLossConfig(0.7).init()),
+        lambda x, y: huber(x, y, 0.7),
+        (X, Y),
+    ),
+    "huber-0": (none(HuberLossConfig(0.0).init()), lambda x, y: 0 * x, (X, Y)),
+    "smooth_l1": (
+        SmoothL1LossConfig().with_beta(0.7).init().forward,
+        lambda x, y: huber(x, y, 0.7) / 0.7,
+        (X, Y),
+    ),
+    "poisson": (
+        none(PoissonNllLossConfig().init()),
+        lambda x, y: np.exp(x) - y * x,
+        (X, COUNTS),
+    ),
+    "poisson-full": (
+        none(PoissonNllLossConfig().with_full(True).init()),
+        lambda x, y: np.exp(x) - y * x + stirling(y),
+        (X, COUNTS + 0.05),  # away from the step of the formula at 1
+    ),
+    "poisson-rate": (
+        none(PoissonNllLossConfig().with_log_input(False).with_eps(1e-3).init()),
+        lambda x, y: x - y * np.log(x + 1e-3),
+        (P, COUNTS),
+    ),
+    "gaussian": (
+        none(GaussianNLLLossConfig().init()),
+        lambda x, y, v: (np.log(v) + (x - y) ** 2 / v) / 2,
+        (X, Y, P),
+    ),
+    "gaussian-full": (
+        none(GaussianNLLLossConfig().with_full(True).with_eps(0.4).init()),
+        lambda x, y, v: (
+            (
+                np.log(2 * math.pi * np.maximum(v, 0.4))
+                + (x - y) ** 2 / np.maximum(v, 0.4)
+            )
+            / 2
+        ),
+        (X, Y, P[:, :1]),
+    ),
+    "kl_div": (
+        none(KLDivLossConfig().init()),
+        lambda x, y: y * (np.log(y) - x),
+        (X, SHARES),
+    ),
+    "kl_div-log": (
+        none(KLDivLossConfig().with_log_target(True).init()),
+        lambda x, y: np.exp(y) * (y - x),
+        (X, LOGS),
+    ),
+    "cosine": (
+        none(CosineEmbeddingLossConfig().with_margin(-0.5).init()),
+        lambda a, b, y: np.where(
+            y == 1, 1 - cosine(a, b), np.maximum(0, cosine(a, b) + 0.5)
+        ),
+        (X, Y, ROW_SIGNS),
+    ),
+    "hinge": (
+        none(HingeEmbeddingLossConfig().with_margin(0.6).init()),
+        lambda x, y: np.where(y == 1, x, np.maximum(0, 0.6 - x)),
+        (X, SIGNS),
+    ),
+    "ranking": (
+        none(MarginRankingLossConfig().with_margin(0.3).init()),
+        lambda a, b, y: np.maximum(0, 0.3 - y * (a - b)),
+        (X, Y, SIGNS),
+    ),
+    "soft_margin": (
+        none(SoftMarginLoss.new()),
+        lambda x, y: np.log(1 + np.exp(-y * x)),
+        (X, SIGNS),
+    ),
+    "multi_margin": (
+        none(MultiMarginLossConfig().with_margin(0.8).init()),
+        lambda x, y: leads(x, y, 0.8, 1),
+        (X, CLASSES),
+    ),
+    "multi_margin-2": (
+        none(MultiMarginLossConfig().with_p(2).init()),
+        lambda x, y: leads(x, y, 1.0, 2),
+        (X, CLASSES),
+    ),
+    "triplet": (
+        none(TripletMarginLossConfig().init()),
+        lambda a, b, c: triplet(a, b, c, 1.0, 2),
+        (X, Y, Z),
+    ),
+    "triplet-3": (
+        none(TripletMarginLossConfig().with_p(3.0).with_margin(2.0).init()),
+        lambda a, b, c: triplet(a, b, c, 2.0, 3),
+        (X, Y, Z),
+    ),
+}
+SIGNED = {"hinge", "ranking", "soft_margin"}  # their last input has no slope
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_loss_of_each_element_is_the_formula(name):
+    loss, formula, arrays = CASES[name]
+    out = loss(*[Tensor.from_numpy(a, PLAIN) for a in arrays])
+    assert np.allclose(out, formula(*arrays), rtol=1e-12, atol=1e-14)
+
+
+def learned(name):
+    """The places of the inputs that have a slope."""
+    arrays = CASES[name][2]
+    places = [i for i, a in enumerate(arrays) if a.dtype.kind == "f"]
+    return places[:-1] if name in SIGNED else places
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_slope_is_that_of_the_formula(name):
+    loss, formula, arrays = CASES[name]
+    tensors = [Tensor.from_numpy(a, AD) for a in arrays]
+    tensors = [t.require_grad() if t.kind is Float else t for t in tensors]
+    out = loss(*tensors)
+    g = np.random.default_rng(1).normal(size=out.dims())
+    grads = (out * Tensor.from_numpy(g, AD)).backward()
+    for i in learned(name):
+        found = np.asarray(tensors[i].grad(grads))
+        for place in np.ndindex(arrays[i].shape):
+            step = np.zeros_like(arrays[i])
+            step[place] = 1e-6
+            up, down = [
+                (
+                    formula(*[a + s if j == i else a for j, a in enumerate(arrays)]) * g
+                ).sum()
+                for s in (step, -step)
+            ]
+            assert abs((up - down) / 2e-6 - found[place]) < 1e-6
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_second_slopes_follow_from_the_first(name):
+    loss, _, arrays = CASES[name]
+    inner = AD
+    outer = Autodiff(inner)
+    direction = np.random.default_rng(2).normal(size=arrays[0].shape)
+
+    def slope(x):
+        """The slope along the direction, by one backward pass."""
+        tensors = [Tensor.from_numpy(a, AD) for a in (x, *arrays[1:])]
+        tensors[0] = tensors[0].require_grad()
+        grads = loss(*tensors).backward()
+        return float((np.asarray(tensors[0].grad(grads)) * direction).sum())
+
+    low = Tensor.from_numpy(arrays[0], inner).require_grad()
+    tensors = [Tensor.from_inner(low, outer).require_grad()]
+    tensors += [Tensor.from_numpy(a, outer) for a in arrays[1:]]
+    first = tensors[0].grad(loss(*tensors).backward())
+    found = 0.0
+    if first is not None and first._tracked():
+        along = (first * Tensor.from_numpy(direction, inner)).sum()
+        second = low.grad(along.backward())
+        found = 0.0 if second is None else (np.asarray(second) * direction).sum()
+    step = 1e-5 * direction
+    wanted = (slope(arrays[0] + step) - slope(arrays[0] - step)) / 2e-5
+    assert np.isclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+# Reductions
+
+REDUCED = {
+    Reduction.Mean: lambda a: a.mean(),
+    Reduction.Sum: lambda a: a.sum(),
+    Reduction.BatchMean: lambda a: a.sum() / len(a),
+    Reduction.Auto: lambda a: a.mean(),
+}
+ONE_NUMBER = {
+    "mse": MseLoss.new().forward,
+    "l3": LpLossConfig(3.0).init().forward,
+    "huber": HuberLossConfig(0.7).init().forward,
+    "smooth_l1": SmoothL1LossConfig().with_beta(0.7).init().forward_with_reduction,
+    "poisson": PoissonNllLossConfig().init().forward,
+    "gaussian": GaussianNLLLossConfig().init().forward,
+    "hinge": HingeEmbeddingLossConfig().with_margin(0.6).init().forward,
+    "ranking": MarginRankingLossConfig().with_margin(0.3).init().forward,
+    "soft_margin": SoftMarginLoss.new().forward,
+    "multi_margin": MultiMarginLossConfig().with_margin(0.8).init().forward,
+    "triplet": TripletMarginLossConfig().init().forward,
+}
+
+
+@pytest.mark.parametrize("reduction", REDUCED, ids=str)
+@pytest.mark.parametrize("name", ONE_NUMBER)
+def test_a_reduction_makes_one_number_of_all_losses(name, reduction):
+    _, formula, arrays = CASES[name]
+    tensors = [Tensor.from_numpy(a, PLAIN) for a in arrays]
+    out = ONE_NUMBER[name](*tensors, reduction)
+    assert out.dims() == (1,)
+    assert np.allclose(out, REDUCED[reduction](formula(*arrays)))
+    if reduction == Reduction.Mean:
+        assert np.allclose(ONE_NUMBER[name](*tensors), out)
+
+
+@pytest.mark.parametrize("reduction", REDUCED, ids=str)
+def test_the_divergence_is_averaged_over_the_batch_unless_told_otherwise(reduction):
+    _, formula, arrays = CASES["kl_div"]
+    x, y = [Tensor.from_numpy(a, PLAIN) for a in arrays]
+    how = Reduction.BatchMean if reduction == Reduction.Auto else reduction
+    out = KLDivLossConfig().init().forward(x, y, reduction)
+    assert np.allclose(out, REDUCED[how](formula(*arrays)))
+
+
+@pytest.mark.parametrize("reduction", REDUCED, ids=str)
+def test_the_config_of_the_cosine_loss_holds_its_reduction(reduction):
+    config = CosineEmbeddingLossConfig().with_margin(-0.5).with_reduction(reduction)
+    _, formula, arrays = CASES["cosine"]
+    out = config.init().forward(*[Tensor.from_numpy(a, PLAIN) for a in arrays])
+    assert np.allclose(out, REDUCED[reduction](formula(*arrays)))
+
+
+def test_one_loss_for_each_image():
+    x, y = RNG.normal(size=(2, 3, 4, 5)), RNG.normal(size=(2, 3, 4, 5))
+    a, b = Tensor.from_numpy(x, PLAIN), Tensor.from_numpy(y, PLAIN)
+    out = LpLossConfig.l2().forward_reduce_dims(a, b, [1, 2, -1])
+    assert np.allclose(out, ((x - y) ** 2).mean((1, 2, 3), keepdims=True))
+    out = SmoothL1LossConfig().init().forward_reduce_dims(a, b, [3])
+    assert np.allclose(out, huber(x, y, 1.0).mean(3, keepdims=True))
+
+
+def test_something_else_is_no_reduction():
+    x = Tensor.ones([2], PLAIN)
+    with pytest.raises(ConfigError, match="'sum' is not a Reduction"):
+        MseLoss.new().forward(x, x, "sum")
+
+
+# Where a formula has an end
+
+
+def slope_of(loss, x, *others):
+    x = Tensor.from_data(x, AD).require_grad()
+    others = [Tensor.from_data(o, AD, None) for o in others]
+    return np.asarray(x.grad(loss(x, *others).backward()))
+
+
+def test_an_error_of_zero_has_a_finite_slope():
+    for p in (0.5, 1.0, 1.5, 2.0, 3.0):
+        slope = slope_of(LpLossConfig(p).init().forward, [1.0, 2.0], [1.0, 5.0])
+        assert slope[0] == 0
+        assert np.isfinite(slope).all()
+    same = [[1.0, 2.0]]
+    slope = slope_of(TripletMarginLossConfig().init().forward, same, same, same)
+    assert np.isfinite(slope).all()
+
+
+def test_a_zero_vector_has_a_finite_slope():
+    loss = CosineEmbeddingLossConfig().init()
+    target = Tensor.from_ints([1], AD)
+    slope = slope_of(lambda x, y: loss.forward(x, y, target), [[0.0, 0.0]], [[1.0, 2]])
+    assert np.isfinite(slope).all()
+
+
+def test_a_variance_below_the_least_counts_as_the_least():
+    loss = GaussianNLLLossConfig().with_eps(0.5).init()
+    x, y, v = (Tensor.from_data([value], PLAIN) for value in (1.0, 0.0, 0.0))
+    assert np.allclose(loss.forward(x, y, v), (math.log(0.5) + 2) / 2)
+
+
+def test_a_target_of_zero_adds_nothing_to_the_divergence():
+    out = (
+        KLDivLossConfig()
+        .init()
+        .forward_no_reduction(
+            Tensor.from_data([[-1.0, -2.0]], PLAIN),
+            Tensor.from_data([[0.0, 1.0]], PLAIN),
+        )
+    )
+    assert np.allclose(out, [[0.0, 2.0]])
+
+
+# What goes wrong often, and whether the cure repairs it
+
+
+def test_the_cures_for_wrong_targets_give_the_right_loss():
+    loss = CrossEntropyLossConfig().init(PLAIN)
+    scores = Tensor.from_numpy(np.random.default_rng(0).normal(size=(4, 3)), PLAIN)
+    classes = Tensor.from_ints([0, 2, 1, 2], PLAIN)
+    wanted = loss.forward(scores, classes).into_scalar()
+    hot = classes.one_hot(3).float()
+    with pytest.raises(KindError, match=r"one-hot.*[^$]*argmax\(1\)\.squeeze_dim\(1\)"):
+        loss.forward(scores, hot)
+    assert loss.forward(scores, hot.argmax(1).squeeze_dim(1)).into_scalar() == wanted
+    soft = hot * 0.9 + 0.1 / 3
+    with pytest.raises(KindError, match=r"cross_entropy_with_logits\(logits, targets"):
+        loss.forward(scores, soft)
+    smooth = CrossEntropyLossConfig().with_smoothing(0.1).init(PLAIN)
+    assert np.isclose(
+        cross_entropy_with_logits(scores, soft).into_scalar(),
+        smooth.forward(scores, classes).into_scalar(),
+    )
+    images = scores.reshape([1, 2, 2, 3]).permute([0, 3, 1, 2])
+    with pytest.raises(ShapeError, match=r"permute\(\[0, 2, 3, 1\]\)\.reshape"):
+        loss.forward(images, classes.reshape([1, 2, 2]))
+    rows = images.permute([0, 2, 3, 1]).reshape([-1, 3])
+    assert np.isclose(loss.forward(rows, classes).into_scalar(), wanted)
+
+
+@pytest.mark.parametrize(
+    "config", [CrossEntropyLossConfig(), CrossEntropyLossConfig().with_smoothing(0.1)]
+)
+def test_no_advice_makes_a_fraction_zero(config):
+    scores = Tensor.zeros([2, 3], PLAIN)
+    for values in ([0.3, 1.0], [[0.3, 0.7, 0.0], [0.0, 0.0, 1.0]]):
+        with pytest.raises(KindError) as caught:
+            config.init(PLAIN).forward(scores, Tensor.from_data(values, PLAIN))
+        assert "targets.int()" not in str(caught.value)
+    binary = BinaryCrossEntropyLossConfig().init(PLAIN)
+    halves = Tensor.from_data([0.5, 0.5], PLAIN)
+    with pytest.raises(KindError) as caught:
+        binary.forward(halves, Tensor.from_data([0.3, 1.0], PLAIN))
+    assert "targets.int()" not in str(caught.value)
+
+
+def test_a_softmax_before_cross_entropy_is_refused():
+    device = Autodiff(PLAIN)
+    loss = CrossEntropyLossConfig().init(device)
+    scores = Tensor.from_data([[1.0, 2.0]], device).require_grad()
+    classes = Tensor.from_ints([1], device)
+    with pytest.raises(ConfigError, match="logits come out of a softmax"):
+        loss.forward(scores.softmax(1), classes)
+    plain = CrossEntropyLossConfig().with_logits(False).init(device)
+    assert np.isclose(
+        plain.forward(scores.softmax(1), classes).into_scalar(),
+        loss.forward(scores, classes).into_scalar(),
+    )
+
+
+def test_binary_cross_entropy_takes_no_scores_for_probabilities():
+    scores = Tensor.from_data([2.5, -1.0], PLAIN)
+    classes = Tensor.from_ints([1, 0], PLAIN)
+    with pytest.raises(DataError, match=r"with_logits\(True\)"):
+        BinaryCrossEntropyLossConfig().init(PLAIN).forward(scores, classes)
+    cured = BinaryCrossEntropyLossConfig().with_logits(True).init(PLAIN)
+    wanted = -np.log(1 / (1 + np.exp([-2.5, -1.0]))).mean()
+    assert np.isclose(cured.forward(scores, classes).into_scalar(), wanted)
+
+
+def test_smooth_l1_takes_a_reduction():
+    x, y = Tensor.from_data([1.0, 2.0]), Tensor.from_data([1.5, 5.0])
+    loss = SmoothL1LossConfig().init()
+    assert loss.forward(x, y, Reduction.Mean).to_data().to_list() == [1.3125]
+    assert loss.forward(x, y, Reduction.Sum).to_data().to_list() == [2.625]

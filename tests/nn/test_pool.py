@@ -1,0 +1,215 @@
+"""Pooling, resizing and unfolding layers: what they compute, refuse, and print."""
+
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.backend import Autodiff, Numpy
+from burnbook.core.errors import ConfigError, ShapeError
+from burnbook.nn import InterpolateMode, PaddingConfig1d, PaddingConfig2d
+from burnbook.tensor import Tensor
+
+PLAIN = Numpy(float="f64")
+AD = Autodiff(PLAIN)
+
+CONFIGS = {
+    "AvgPool1d {kernel_size: 3, stride: 1, padding: Valid, count_include_pad: true}": (
+        nn.AvgPool1dConfig(3)
+    ),
+    "AvgPool1d {kernel_size: 3, stride: 2, padding: Explicit(1), "
+    "count_include_pad: false, ceil_mode: true}": nn.AvgPool1dConfig(3)
+    .with_stride(2)
+    .with_padding(PaddingConfig1d.Explicit(1))
+    .with_count_include_pad(False)
+    .with_ceil_mode(True),
+    "AvgPool2d {kernel_size: [3, 3], stride: [1, 1], padding: Valid, "
+    "count_include_pad: true}": nn.AvgPool2dConfig([3, 3]),
+    "MaxPool1d {kernel_size: 3, stride: 1, padding: Valid, dilation: 1}": (
+        nn.MaxPool1dConfig(3)
+    ),
+    "MaxPool2d {kernel_size: [3, 3], stride: [1, 1], padding: Valid, "
+    "dilation: [1, 1]}": nn.MaxPool2dConfig([3, 3]),
+    "MaxPool2d {kernel_size: [3, 2], stride: [2, 1], padding: Same, "
+    "dilation: [1, 1], ceil_mode: true}": nn.MaxPool2dConfig([3, 2])
+    .with_strides([2, 1])
+    .with_padding(PaddingConfig2d.Same)
+    .with_ceil_mode(True),
+    "AdaptiveAvgPool1d {output_size: 3}": nn.AdaptiveAvgPool1dConfig(3),
+    "AdaptiveAvgPool3d {output_size: [3, 2, 1]}": nn.AdaptiveAvgPool3dConfig([3, 2, 1]),
+    "Interpolate1d {mode: Nearest, output_size: Some(20), scale_factor: None}": (
+        nn.Interpolate1dConfig().with_output_size(20)
+    ),
+    "Interpolate2d {mode: Nearest, output_size: Some([20, 20]), scale_factor: None}": (
+        nn.Interpolate2dConfig().with_output_size([20, 20])
+    ),
+    "Interpolate2d {mode: Cubic, output_size: None, "
+    "scale_factor: [0..2] {0: 2, 1: 2}}": nn.Interpolate2dConfig()
+    .with_scale_factor([2.0, 2.0])
+    .with_mode(InterpolateMode.Cubic),
+    "Interpolate1d {mode: Linear, output_size: None, scale_factor: 2.5, "
+    "align_corners: false}": nn.Interpolate1dConfig()
+    .with_scale_factor(2.5)
+    .with_mode(InterpolateMode.Linear)
+    .with_align_corners(False),
+    "Unfold4d {kernel_size: [3, 3], stride: [1, 1], dilation: [1, 1], "
+    "padding: [0, 0]}": nn.Unfold4dConfig([3, 3]),
+    "Fold4d {output_size: [4, 5], kernel_size: [3, 3], stride: [1, 1], "
+    "dilation: [1, 1], padding: [0, 0]}": nn.Fold4dConfig([4, 5], [3, 3]),
+}
+
+
+@pytest.mark.parametrize("line", CONFIGS)
+def test_a_layer_prints_as_in_burn(line):
+    assert str(CONFIGS[line].init()) == line
+
+
+@pytest.mark.parametrize("line", CONFIGS)
+def test_the_config_of_a_layer_comes_back_from_json(line):
+    config = CONFIGS[line]
+    assert type(config).from_json(config.to_json()) == config
+
+
+def test_what_these_configs_are_made_of_is_in_their_json():
+    config = nn.Interpolate1dConfig().with_scale_factor(2.0)
+    assert '"mode": "Nearest"' in config.to_json()
+    assert '"output_size": null' in config.to_json()
+
+
+def image(*shape, device=PLAIN):
+    count = int(np.prod(shape))
+    return Tensor.from_numpy(np.arange(1.0, count + 1).reshape(shape), device)
+
+
+def test_max_pooling_takes_the_largest_of_every_window():
+    out = nn.MaxPool1dConfig(2).init().forward(image(1, 1, 4))
+    assert np.array_equal(out, [[[2.0, 3.0, 4.0]]])
+    half = nn.MaxPool2dConfig([2, 2]).with_strides([2, 2]).init()
+    assert np.array_equal(
+        half.forward(image(1, 1, 4, 4)), [[[[6.0, 8.0], [14.0, 16.0]]]]
+    )
+    wide = nn.MaxPool1dConfig(2).with_dilation(2).init().forward(image(1, 1, 4))
+    assert np.array_equal(wide, [[[3.0, 4.0]]])
+
+
+def test_average_pooling_counts_the_padding_or_not():
+    padded = nn.AvgPool1dConfig(3).with_padding(PaddingConfig1d.Same)
+    x = image(1, 1, 3)
+    assert np.allclose(padded.init().forward(x), [[[1.0, 2.0, 5 / 3]]])
+    inside = padded.with_count_include_pad(False).init()
+    assert np.allclose(inside.forward(x), [[[1.5, 2.0, 2.5]]])
+    plane = nn.AvgPool2dConfig([2, 2]).with_strides([1, 2]).init()
+    assert np.allclose(plane.forward(image(1, 1, 3, 2)), [[[[2.5], [4.5]]]])
+
+
+def test_pools_step_by_one_unless_told_otherwise():
+    assert nn.MaxPool2dConfig([3, 3]).init().stride == (1, 1)
+    assert nn.AvgPool1dConfig(3).init().stride == 1
+
+
+def test_ceil_mode_keeps_the_last_window():
+    config = nn.MaxPool1dConfig(2).with_stride(2)
+    assert config.init().forward(image(1, 1, 5)).dims() == (1, 1, 2)
+    last = config.with_ceil_mode(True).init().forward(image(1, 1, 5))
+    assert np.array_equal(last, [[[2.0, 4.0, 5.0]]])
+
+
+def test_adaptive_pooling_covers_the_input_evenly():
+    out = nn.AdaptiveAvgPool1dConfig(2).init().forward(image(1, 1, 5))
+    assert np.allclose(out, [[[2.0, 4.0]]])
+    volume = nn.AdaptiveAvgPool3dConfig([1, 1, 2]).init().forward(image(1, 1, 2, 2, 2))
+    assert np.allclose(volume, [[[[[4.0, 5.0]]]]])
+
+
+@pytest.mark.parametrize("mode", InterpolateMode.variants)
+def test_resizing_to_the_same_size_changes_nothing(mode):
+    config = nn.Interpolate2dConfig().with_mode(getattr(InterpolateMode, mode))
+    x = image(2, 2, 4, 3)
+    same = config.with_scale_factor([1.0, 1.0]).init()
+    assert np.allclose(same.forward(x), x, atol=1e-12)
+    assert config.with_output_size([7, 2]).init().forward(x).dims() == (2, 2, 7, 2)
+    line = nn.Interpolate1dConfig().with_mode(getattr(InterpolateMode, mode))
+    assert line.with_scale_factor(2.5).init().forward(image(1, 1, 3)).dims()[2] == 7
+
+
+def test_linear_corners_meet_or_edges_do():
+    linear = nn.Interpolate1dConfig().with_mode(InterpolateMode.Linear)
+    corners = linear.with_output_size(5).init().forward(image(1, 1, 3))
+    assert np.allclose(corners, [[[1.0, 1.5, 2.0, 2.5, 3.0]]])
+    edges = linear.with_output_size(6).with_align_corners(False).init()
+    wanted = [[[1.0, 1.25, 1.75, 2.25, 2.75, 3.0]]]
+    assert np.allclose(edges.forward(image(1, 1, 3)), wanted)
+
+
+def test_fold_sums_what_unfold_laid_out():
+    columns = nn.Unfold4dConfig([2, 2]).init().forward(image(1, 2, 3, 3))
+    assert columns.dims() == (1, 8, 4)
+    assert np.array_equal(np.asarray(columns)[0, 0], [1.0, 2.0, 4.0, 5.0])
+    folded = np.asarray(nn.Fold4dConfig([3, 3], [2, 2]).init().forward(columns))
+    times = np.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]])
+    assert np.array_equal(folded, np.asarray(image(1, 2, 3, 3)) * times)
+
+
+SHAPES = {
+    nn.AvgPool1dConfig(2): (1, 2, 5),
+    nn.AvgPool2dConfig([2, 3]): (1, 2, 5, 4),
+    nn.MaxPool1dConfig(2): (1, 2, 5),
+    nn.MaxPool2dConfig([2, 2]): (1, 2, 5, 4),
+    nn.AdaptiveAvgPool1dConfig(2): (1, 2, 5),
+    nn.Interpolate1dConfig().with_output_size(8): (1, 2, 5),
+    nn.Unfold4dConfig([2, 2]): (1, 2, 5, 4),
+}
+
+
+@pytest.mark.parametrize("config", SHAPES, ids=str)
+def test_gradients_reach_the_input(config):
+    x = Tensor.random(SHAPES[config], device=AD).require_grad()
+    grad = x.grad(config.init().forward(x).sum().backward())
+    assert np.any(np.asarray(grad) != 0)
+
+
+@pytest.mark.parametrize("config", SHAPES, ids=str)
+def test_an_input_that_does_not_fit_is_explained_with_the_layer(config):
+    layer = config.init()
+    with pytest.raises(ShapeError) as caught:
+        layer.forward(Tensor.ones([2, 3], PLAIN))
+    assert str(caught.value).startswith(f"{type(layer).__name__}: ")
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda: nn.AvgPool1dConfig(0), "kernel_size is 0, it must be at least 1"),
+        (
+            lambda: nn.AvgPool2dConfig([2, 2]).with_strides([0, 1]),
+            r"strides is \[0, 1\]",
+        ),
+        (lambda: nn.MaxPool1dConfig(2).with_dilation(0), "dilation is 0"),
+        (lambda: nn.MaxPool2dConfig([2, 0]), r"kernel_size is \[2, 0\]"),
+        (lambda: nn.AdaptiveAvgPool1dConfig(0), "output_size is 0"),
+        (lambda: nn.AdaptiveAvgPool3dConfig([1, 0, 1]), "output_size is"),
+        (
+            lambda: nn.Unfold4dConfig([2, 2]).with_padding([0, -1]),
+            r"padding is \[0, -1\]",
+        ),
+        (lambda: nn.Fold4dConfig([0, 2], [2, 2]), "output_size is"),
+        (lambda: nn.Interpolate1dConfig().with_output_size(0), "output_size is 0"),
+        (lambda: nn.Interpolate1dConfig().with_scale_factor(-1.0), "must be above 0"),
+        (
+            lambda: nn.Interpolate2dConfig().with_scale_factor([1.0, 0.0]),
+            r"scale_factor is \[1.0, 0.0\], it must be above 0",
+        ),
+        (lambda: nn.Interpolate1dConfig().init(), "neither of output_size and"),
+        (
+            lambda: (
+                nn.Interpolate1dConfig()
+                .with_output_size(3)
+                .with_scale_factor(2.0)
+                .init()
+            ),
+            "both of output_size and scale_factor given",
+        ),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused(build, text):
+    with pytest.raises(ConfigError, match=text):
+        build()

@@ -1,0 +1,321 @@
+"""Trainings that fail, and what cannot be trained: every error in full."""
+
+import numpy as np
+import pytest
+
+from burnbook.core.errors import ConfigError, DataError, TrainingError
+from burnbook.module import Module
+from burnbook.optim import AdamConfig
+from burnbook.tensor import Tensor
+from burnbook.train import (
+    AccuracyMetric,
+    LearnerBuilder,
+    Metric,
+    MetricEntry,
+    MetricsRenderer,
+    RegressionOutput,
+    TrainOutput,
+)
+from tests.support.tiny_training import (
+    DEVICE,
+    PLAIN,
+    Batches,
+    Tiny,
+    build,
+    builder,
+    items,
+    loader,
+    recorder,
+    tiny,
+)
+
+# Failing
+
+
+def fails(made, train=None, valid=None, model=None, lr=0.01):
+    """The text of the error that a training ends with."""
+    with pytest.raises((TrainingError, DataError)) as error:
+        build(made, model, lr).fit(train or loader(), valid or loader(1))
+    return str(error.value)
+
+
+def poisoned(path, *values, model=None):
+    """The tiny model with the first elements of a parameter replaced."""
+    model = model or tiny()
+    wanted = dict(model.named_params())[path].id
+
+    class Poison:
+        def map_float(self, number, tensor):
+            if number != wanted:
+                return tensor
+            array = np.array(tensor)
+            array.flat[: len(values)] = values
+            return Tensor.from_numpy(array, tensor.backend).require_grad()
+
+    return model.map(Poison())
+
+
+def test_a_parameter_that_is_not_a_number_is_named(tmp_path):
+    text = fails(builder(tmp_path), model=poisoned("last.bias", float("nan")))
+    assert text == (
+        "train epoch 1, iteration 1: the loss is NaN\n"
+        "  parameter      last.bias: 1 NaN of 3 in its value\n"
+        "  batch          all numbers are finite\n"
+        "  learning rate  0.01\n"
+        "  try: a learning rate below 0.01, gradient clipping, "
+        "or a look for log(0), sqrt(0) and division by 0"
+    )
+
+
+def test_a_step_that_broke_a_parameter_is_named(tmp_path):
+    class Breaking(Tiny):
+        def optimize(self, optim, lr, grads):
+            if len(steps) == 4:
+                return poisoned("first.weight", np.nan, np.inf, model=self)
+            steps.append(lr)
+            return optim.step(lr, self, grads)
+
+    steps = []
+    model = tiny()
+    model = Breaking(model.first, model.dropout, model.last)
+    made = builder(tmp_path, 9).with_file_checkpointer(recorder())
+    assert fails(made, model=model) == (
+        "train epoch 2, iteration 3: the loss is NaN\n"
+        "  parameter      first.weight: 1 NaN and 1 infinity of 32 in its value, "
+        "since the step of iteration 2\n"
+        "  batch          all numbers are finite\n"
+        "  learning rate  0.01\n"
+        f"  checkpoint     epoch 1 is kept in {tmp_path}/checkpoint\n"
+        "  try: a learning rate below 0.01, gradient clipping, "
+        "or a look for log(0), sqrt(0) and division by 0"
+    )
+
+
+def test_a_batch_that_is_not_a_number_is_named(tmp_path):
+    batch = Batches().batch(items(4))
+    x = np.array(batch.x)
+    x[0, 0] = np.nan
+    batch.x = Tensor.from_numpy(x, DEVICE)
+    text = fails(builder(tmp_path), train=[batch])
+    assert "  batch          x: 1 NaN of 16\n" in text
+    assert "  parameter      last.bias: 3 NaN of 3 in its gradient\n" in text
+    assert text.endswith(
+        "  try: a dataset without NaN and infinity; the batch came with them"
+    )
+
+
+def test_a_loss_that_breaks_in_validation_is_named(tmp_path):
+    batch = Batches().batch(items(4), PLAIN)
+    batch.x = Tensor.from_numpy(np.full((4, 4), np.inf, np.float32), PLAIN)
+    text = fails(builder(tmp_path), valid=[batch])
+    assert text == (
+        "valid epoch 1, iteration 1: the loss is NaN\n"
+        "  parameter  all values and gradients are finite\n"
+        "  batch      x: 16 infinities of 16\n"
+        "  try: a dataset without NaN and infinity; the batch came with them"
+    )
+
+
+def test_a_failed_training_keeps_its_logs_and_says_so_in_the_diary(tmp_path):
+    fails(builder(tmp_path), model=poisoned("last.bias", float("nan")))
+    diary = (tmp_path / "experiment.log").read_text()
+    where = "train epoch 1, iteration 1: the loss is NaN"
+    assert f"ERROR burn_train::learner: PANIC => TrainingError: {where}\n" in diary
+
+
+@pytest.mark.parametrize("step", ["train_step", "valid_step"])
+def test_a_model_without_steps_is_refused_when_building(tmp_path, step):
+    class Half(Tiny):
+        pass
+
+    setattr(Half, step, None)
+    model = tiny()
+    model = Half(model.first, model.dropout, model.last)
+    with pytest.raises(ConfigError) as error:
+        build(builder(tmp_path), model)
+    returned = {
+        "train_step": "TrainOutput(self, loss.backward(), item)",
+        "valid_step": "the item, such as ClassificationOutput(loss, output, targets)",
+    }
+    assert str(error.value) == (
+        f"LearnerBuilder.build: Half has no method {step}, "
+        "so the learner cannot train it\n"
+        f"  try: def {step}(self, batch) in Half, which returns {returned[step]}"
+    )
+
+
+def test_what_cannot_be_trained_is_refused_when_building(tmp_path):
+    class Empty(Module):
+        train_step = valid_step = None
+
+    made = builder(tmp_path)
+    for model, optim, text in (
+        (
+            3,
+            AdamConfig().init(),
+            "int is not a Module, so there is nothing to learn\n"
+            "  try: a subclass of Module with layers as annotated fields",
+        ),
+        (
+            Empty(),
+            AdamConfig().init(),
+            "Empty has no parameters, so there is nothing to learn\n"
+            "  try: a subclass of Module with layers as annotated fields",
+        ),
+        (
+            tiny(),
+            AdamConfig(),
+            "AdamConfig is not an optimizer, but the config of one\n"
+            "  try: AdamConfig(...).init()",
+        ),
+        (tiny(), None, "NoneType is not an optimizer\n  try: AdamConfig().init()"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            made.build(model, optim, 0.01)
+        assert str(error.value) == f"LearnerBuilder.build: {text}"
+
+
+def test_a_loss_in_place_of_its_gradients_is_explained():
+    item = tiny().valid_step(Batches().batch(items(4)))
+    with pytest.raises(TrainingError) as error:
+        TrainOutput(tiny(), item.loss, item)
+    assert str(error.value) == (
+        "TrainOutput: Tensor is not what backward() returns\n"
+        "  try: TrainOutput(self, item.loss.backward(), item)"
+    )
+
+
+def test_a_step_that_returns_something_else_is_shown_what_to_return(tmp_path):
+    class Wrong(Tiny):
+        def train_step(self, batch):
+            return self.valid_step(batch)
+
+    model = tiny()
+    model = Wrong(model.first, model.dropout, model.last)
+    assert fails(builder(tmp_path), model=model) == (
+        "Wrong.train_step: it returned ClassificationOutput, not TrainOutput\n"
+        "  try: return TrainOutput(self, item.loss.backward(), item)"
+    )
+
+
+def test_a_metric_that_wants_another_item_is_told_what_there_is(tmp_path):
+    class Regression(Tiny):
+        def valid_step(self, batch):
+            item = super().valid_step(batch)
+            return RegressionOutput(item.loss, item.output, item.output)
+
+    model = tiny()
+    model = Regression(model.first, model.dropout, model.last)
+    assert fails(builder(tmp_path), model=model).startswith(
+        "RegressionOutput.adapt: this item cannot become an AccuracyInput\n"
+        "  it can become  LossInput\n"
+    )
+
+
+def test_an_item_that_adapts_to_nothing_is_explained(tmp_path):
+    class Bare(Tiny):
+        def valid_step(self, batch):
+            return super().valid_step(batch).loss
+
+        def train_step(self, batch):
+            output = super().valid_step(batch)
+            return TrainOutput(self, output.loss.backward(), 3)
+
+    model = tiny()
+    model = Bare(model.first, model.dropout, model.last)
+    assert fails(builder(tmp_path), model=model) == (
+        "AccuracyMetric: int cannot be adapted to AccuracyInput\n"
+        "  try: an item such as ClassificationOutput(loss, output, targets), "
+        "or a subclass of Adaptor of your own"
+    )
+
+
+def test_an_empty_loader_is_an_error(tmp_path):
+    assert fails(builder(tmp_path), train=iter([])) == (
+        "training data: the loader gave no batch in epoch 1\n"
+        "  loader  list_iterator\n"
+        "  try: a dataset that is not empty, and a loader that can be walked many times"
+    )
+
+
+def test_an_artifact_directory_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(TrainingError) as error:
+        build(builder(tmp_path / "run"))
+    assert str(error.value) == (
+        f"artifact directory {tmp_path}/run: this is a file, not a folder\n"
+        "  try: another folder, or move the file away"
+    )
+    with pytest.raises(TrainingError) as error:
+        build(builder(tmp_path / "run" / "deeper"))
+    assert str(error.value) == (
+        f"artifact directory {tmp_path}/run/deeper: {tmp_path}/run is a file, "
+        "not a folder\n  try: another folder, or move the file away"
+    )
+    assert (tmp_path / "run").read_text() == "mine"
+
+
+def test_an_artifact_directory_without_permission_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("burnbook.train.folder.os.access", lambda *asked: False)
+    with pytest.raises(TrainingError) as error:
+        build(builder(tmp_path))
+    assert str(error.value) == (
+        f"artifact directory {tmp_path}: no permission to write in it\n"
+        "  try: a folder of your own"
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("num_epochs", 0), ("grads_accumulation", -1), ("checkpoint", True)],
+)
+def test_counts_must_be_counts(option, value):
+    with pytest.raises(ConfigError) as error:
+        getattr(LearnerBuilder("x"), option)(value)
+    assert str(error.value) == (
+        f"LearnerBuilder.{option}: {value!r} is not a number of at least 1\n"
+        f"  try: {option}(1)"
+    )
+
+
+def test_options_that_make_no_sense_are_refused():
+    class Text(Metric):
+        name = "Text"
+
+        def update(self, item, metadata):
+            return MetricEntry(self.name, "", "")
+
+    for act, text in (
+        (
+            lambda b: b.devices([]),
+            "LearnerBuilder.devices: the list is empty\n"
+            "  try: devices([Numpy()]), or leave it out to train where the model is",
+        ),
+        (
+            lambda b: b.metric_train_numeric(Text()),
+            "LearnerBuilder: Text has no value, so it cannot be plotted\n"
+            "  try: metric_train(Text()) or metric_valid(Text())",
+        ),
+        (
+            lambda b: b.metric_valid(3),
+            "LearnerBuilder: int is not a metric\n"
+            "  try: AccuracyMetric(), LossMetric(), or a subclass of Metric",
+        ),
+        (
+            lambda b: b.with_file_checkpointer("model.mpk"),
+            "LearnerBuilder.with_file_checkpointer: str is not a recorder of files\n"
+            "  try: with_file_checkpointer(CompactRecorder())",
+        ),
+    ):
+        with pytest.raises(ConfigError) as error:
+            act(LearnerBuilder("x"))
+        assert str(error.value) == text
+
+
+def test_a_metric_registered_twice_is_logged_once(tmp_path):
+    made = LearnerBuilder(tmp_path).renderer(MetricsRenderer())
+    for _ in range(2):
+        made.metric_train_numeric(AccuracyMetric())
+    build(made).fit(loader(), loader(1))
+    log = (tmp_path / "train" / "epoch-1" / "Accuracy.log").read_text()
+    assert len(log.splitlines()) == 3

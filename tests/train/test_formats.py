@@ -1,0 +1,302 @@
+"""Checkpoints in every format that holds an optimizer and a schedule."""
+
+import struct
+
+import cbor2
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.backend import Numpy
+from burnbook.core.errors import ConfigError, RecordError
+from burnbook.lr_scheduler import (
+    ComposedLrSchedulerConfig,
+    CosineAnnealingLrSchedulerConfig,
+    ExponentialLrSchedulerConfig,
+    LinearLrSchedulerConfig,
+    NoamLrSchedulerConfig,
+    StepLrSchedulerConfig,
+)
+from burnbook.optim import (
+    AdaGradConfig,
+    AdamConfig,
+    AdanConfig,
+    GradientsParams,
+    MomentumConfig,
+    ParamGroup,
+    RmsPropConfig,
+    SgdConfig,
+)
+from burnbook.record import (
+    BinFileRecorder,
+    BinGzFileRecorder,
+    BurnpackRecorder,
+    FullPrecisionSettings,
+    JsonGzFileRecorder,
+    NamedMpkFileRecorder,
+    NamedMpkGzFileRecorder,
+    PrettyJsonFileRecorder,
+    SafetensorsRecorder,
+)
+from burnbook.tensor import Tensor
+from burnbook.train.checkpoint import named_record
+from tests.support.tiny_training import builder, loader, same_weights, tiny
+
+RECORDERS = [
+    NamedMpkFileRecorder,
+    NamedMpkGzFileRecorder,
+    PrettyJsonFileRecorder,
+    JsonGzFileRecorder,
+    BinFileRecorder,
+    BinGzFileRecorder,
+    BurnpackRecorder,
+]
+SCHEDULES = {
+    "constant": lambda: 0.01,
+    "linear": LinearLrSchedulerConfig(0.01, 0.001, 10).init,
+    "cosine": CosineAnnealingLrSchedulerConfig(0.01, 10).init,
+    "exponential": ExponentialLrSchedulerConfig(0.01, 0.9).init,
+    "noam": NoamLrSchedulerConfig(0.1).with_warmup_steps(4).init,
+    "step": StepLrSchedulerConfig(0.01, 2).init,
+}
+OPTIMIZERS = {
+    "adam": AdamConfig(),
+    "sgd": SgdConfig(momentum=MomentumConfig()),
+    "rmsprop": RmsPropConfig(),
+    "adan": AdanConfig(),
+    "adagrad": AdaGradConfig(),
+}
+
+
+def learner(folder, epochs, recorder, optim="adam", schedule="constant", resume=False):
+    made = builder(folder, epochs).with_file_checkpointer(recorder)
+    made = made.checkpoint() if resume else made
+    return made.build(tiny(), OPTIMIZERS[optim].init(), SCHEDULES[schedule]())
+
+
+def resumes(folder, kind, optim="adam", schedule="constant"):
+    """Whether a run in two parts ends as a whole one, to the bit."""
+    recorder = kind(FullPrecisionSettings)
+    learner(folder, 1, recorder, optim, schedule).fit(loader(), loader(1))
+    second = learner(folder, 2, recorder, optim, schedule, resume=True)
+    model = second.fit(loader(), loader(1))
+    names = {path.name for path in (folder / "checkpoint").iterdir()}
+    assert names == {
+        f"{part}-{epoch}.{recorder.extension}"
+        for part in ("model", "optim", "scheduler")
+        for epoch in (1, 2)
+    }
+    whole = learner(folder / "whole", 2, NamedMpkFileRecorder(), optim, schedule)
+    return same_weights(model, whole.fit(loader(), loader(1)))
+
+
+@pytest.mark.parametrize("kind", RECORDERS)
+def test_a_run_resumes_from_every_format(tmp_path, kind):
+    assert resumes(tmp_path, kind)
+
+
+@pytest.mark.parametrize("kind", [BinFileRecorder, BurnpackRecorder])
+@pytest.mark.parametrize("schedule", list(SCHEDULES)[1:])
+def test_every_schedule_has_its_place_in_bincode_and_burnpack(tmp_path, kind, schedule):
+    assert resumes(tmp_path, kind, schedule=schedule)
+
+
+@pytest.mark.parametrize("kind", [BinFileRecorder, BurnpackRecorder])
+@pytest.mark.parametrize("optim", list(OPTIMIZERS)[1:])
+def test_every_optimizer_has_its_place_in_bincode_and_burnpack(tmp_path, kind, optim):
+    assert resumes(tmp_path, kind, optim=optim)
+
+
+def test_burnpack_gives_every_number_a_name(tmp_path):
+    recorder = BurnpackRecorder()
+    schedule = ComposedLrSchedulerConfig()
+    schedule = schedule.linear(LinearLrSchedulerConfig(0.25, 1.0, 3))
+    schedule = schedule.exponential(ExponentialLrSchedulerConfig(0.1, 0.9)).init()
+    schedule.step()
+    record = named_record(schedule)
+    assert record == {"0": {"remaining_iters": 3}, "1": {"previous_lr": 0.1}}
+    path = recorder.record(record, tmp_path / "scheduler-1")
+    again = schedule.load_record(recorder.load(path))
+    assert named_record(again) == record
+
+    learner(tmp_path, 1, recorder, schedule="cosine").fit(loader(), loader(1))
+    data = (tmp_path / "checkpoint" / "scheduler-1.bpk").read_bytes()
+    (length,) = struct.unpack_from("<I", data, 6)
+    assert cbor2.loads(data[10 : 10 + length]) == {
+        "scalars": {"current_iter": {"UInt": 2}}
+    }
+
+
+class Halving:
+    """A schedule of one's own, whose number has no name."""
+
+    def __init__(self):
+        self.steps = 0
+
+    def step(self):
+        self.steps += 1
+        return 0.01 / self.steps
+
+    def into_record(self):
+        return self.steps
+
+    def load_record(self, record):
+        assert type(record) is int
+        self.steps = record
+        return self
+
+
+@pytest.mark.parametrize("kind", [BinFileRecorder, BurnpackRecorder])
+def test_a_schedule_of_ones_own_resumes_too(tmp_path, kind):
+    def fit(folder, epochs, resume):
+        made = builder(folder, epochs).with_file_checkpointer(kind())
+        made = made.checkpoint() if resume else made
+        model = made.build(tiny(), AdamConfig().init(), Halving())
+        return model.fit(loader(), loader(1))
+
+    fit(tmp_path, 1, resume=False)
+    whole = fit(tmp_path / "whole", 2, resume=False)
+    assert same_weights(fit(tmp_path, 2, resume=True), whole)
+
+
+# Bincode, byte by byte
+
+
+def adam_after_one_step():
+    layer = nn.LinearConfig(2, 3).init(Numpy().autodiff())
+    x = Tensor.from_data([[1.0, 2.0]], Numpy().autodiff())
+    grads = layer.forward(x).sum().backward()
+    optim = AdamConfig().init()
+    optim.step(0.1, layer, GradientsParams.from_grads(grads, layer))
+    return optim
+
+
+def test_the_bincode_of_adam_is_the_sheets(tmp_path):
+    """Count, then id, version, rank, time and two moments of each parameter."""
+    optim = adam_after_one_step()
+    recorder = BinFileRecorder(FullPrecisionSettings)
+    data = recorder.record(optim, tmp_path / "optim").read_bytes()
+    expected = b"\x02"
+    for name, held in optim.into_record().items():
+        ((rank, state),) = held["V1"].items()
+        expected += b"\x0d" + name.encode() + b"\x00" + bytes([int(rank[4:])]) + b"\x01"
+        for moment in ("moment_1", "moment_2"):
+            found = state["momentum"][moment]
+            raw = found.array.astype("<f4").tobytes()
+            dims = bytes([len(found.shape), *found.shape])
+            expected += bytes([len(raw)]) + raw + dims + b"\x01"  # F32
+    assert data[130:] == expected
+    again = AdamConfig().init().load_record(recorder.load(tmp_path / "optim"))
+    assert recorder.record(again, tmp_path / "again").read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("schedule", "steps", "expected"),
+    [
+        ("linear", 3, b"\x08"),
+        ("cosine", 0, b"\xfd" + b"\xff" * 8),
+        ("step", 0, b"\x01"),  # signed: -1
+        ("step", 3, b"\x04"),
+        ("exponential", 1, struct.pack("<d", 0.01)),
+    ],
+)
+def test_the_bincode_of_a_schedule_is_its_number(tmp_path, schedule, steps, expected):
+    made = SCHEDULES[schedule]()
+    for _ in range(steps):
+        made.step()
+    recorder = BinFileRecorder()
+    data = recorder.record(made, tmp_path / "scheduler").read_bytes()
+    assert data[130:] == expected
+    sealed = recorder.load(tmp_path / "scheduler")
+    again = SCHEDULES[schedule]()
+    assert again.load_record(sealed.for_module(again)).step() == made.step()
+
+
+def test_damaged_bincode_of_an_optimizer_is_an_error_and_changes_nothing(tmp_path):
+    optim, recorder = adam_after_one_step(), BinFileRecorder()
+    path = recorder.record(optim, tmp_path / "optim")
+    data = path.read_bytes()
+    before = recorder.record(optim, tmp_path / "before").read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        wrong = bytearray(data)
+        wrong[rng.integers(130, len(data))] ^= 1 << rng.integers(8)
+        path.write_bytes(wrong[: rng.integers(131, len(data) + 1)])
+        try:
+            AdamConfig().init().load_record(recorder.load(path))
+        except RecordError:
+            continue
+    path.write_bytes(data[:-1])
+    with pytest.raises(RecordError, match="the file ends inside"):
+        optim.load_record(recorder.load(path))
+    assert recorder.record(optim, tmp_path / "after").read_bytes() == before
+    path.write_bytes(data + b"\0")
+    with pytest.raises(RecordError, match="1 bytes follow the end of the record"):
+        optim.load_record(recorder.load(path))
+
+
+@pytest.mark.parametrize(
+    ("at", "byte", "text"),
+    [(14, 1, "is of another version"), (15, 9, "has no possible rank")],
+)
+def test_versions_and_ranks_that_do_not_exist_are_named(tmp_path, at, byte, text):
+    recorder = BinFileRecorder()
+    path = recorder.record(adam_after_one_step(), tmp_path / "optim")
+    data = bytearray(path.read_bytes())
+    data[130 + 1 + at] = byte
+    path.write_bytes(data)
+    with pytest.raises(RecordError, match=text) as error:
+        AdamConfig().init().load_record(recorder.load(path))
+    assert "  part      OptimizerAdaptor" in str(error.value)
+
+
+# What cannot be kept is refused before anything is trained
+
+
+def refused(folder, recorder, optim=None, schedule=0.01):
+    made = builder(folder, 1).with_file_checkpointer(recorder)
+    trained = made.build(tiny(), optim or AdamConfig().init(), schedule)
+    with pytest.raises(RecordError) as error:
+        trained.fit(loader(), loader(1))
+    assert not (folder / "train").exists()
+    return str(error.value)
+
+
+def test_bincode_refuses_at_once_what_only_names_tell_apart(tmp_path):
+    groups = (
+        AdamConfig()
+        .init()
+        .with_group(
+            ParamGroup.from_predicate("bias"), SgdConfig(momentum=MomentumConfig())
+        )
+    )
+    assert refused(tmp_path, BinFileRecorder(), optim=groups) == (
+        "save OptimizerAdaptor as bincode: "
+        "OptimizerAdaptor has parts that only names can tell apart\n"
+        "  try: a recorder for named MessagePack, which holds every record"
+    )
+    composed = ComposedLrSchedulerConfig()
+    composed = composed.linear(LinearLrSchedulerConfig(0.25, 1.0, 3)).init()
+    assert refused(tmp_path, BinFileRecorder(), schedule=composed).startswith(
+        "save ComposedLrScheduler as bincode: "
+    )
+
+
+def test_bincode_refuses_a_state_that_burn_015_does_not_know(tmp_path):
+    optim = AdamConfig(amsgrad=True).init()
+    layer = nn.LinearConfig(2, 3).init(Numpy().autodiff())
+    x = Tensor.from_data([[1.0, 2.0]], Numpy().autodiff())
+    grads = layer.forward(x).sum().backward()
+    optim.step(0.1, layer, GradientsParams.from_grads(grads, layer))
+    with pytest.raises(RecordError, match="max_moment_2 came with a newer Burn"):
+        BinFileRecorder().record(optim, tmp_path / "optim")
+
+
+def test_safetensors_are_refused_as_checkpoints(tmp_path):
+    with pytest.raises(ConfigError) as error:
+        builder(tmp_path).with_file_checkpointer(SafetensorsRecorder())
+    assert str(error.value) == (
+        "LearnerBuilder.with_file_checkpointer: safetensors holds only tensors, "
+        "and an optimizer counts its steps\n"
+        "  try: with_file_checkpointer(CompactRecorder())"
+    )

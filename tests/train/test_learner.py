@@ -1,0 +1,420 @@
+"""The learner: what it writes, whom it tells, how it resumes."""
+
+import io
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from burnbook import nn
+from burnbook.core.errors import RecordError, TrainingError
+from burnbook.train import (
+    Aggregate,
+    Direction,
+    InMemoryMetricLogger,
+    KeepLastNCheckpoints,
+    LearningRateMetric,
+    LossMetric,
+    MetricEarlyStoppingStrategy,
+    PlainRenderer,
+    Split,
+    StoppingCondition,
+)
+from tests.support.tiny_training import (
+    DEVICE,
+    PLAIN,
+    Batches,
+    Probe,
+    Tiny,
+    build,
+    builder,
+    items,
+    learner,
+    loader,
+    recorder,
+    same_weights,
+    stop_at,
+    tiny,
+    weights,
+)
+
+# What a training leaves
+
+
+def test_training_improves_the_model_and_leaves_its_artifacts(tmp_path):
+    trained = learner(tmp_path, epochs=15)
+    trained.fit(loader(), loader(1))
+    means = [value for _, value in trained.result.history.epochs("Loss", "valid")]
+    assert means[-1] < 0.8 * means[0]
+    assert trained.result.epochs == 15
+    assert trained.result.interrupted is None
+    folders = {path.name for path in tmp_path.iterdir()}
+    assert folders == {"experiment.log", "train", "valid", "checkpoint"}
+    assert len(list((tmp_path / "train").iterdir())) == 15
+
+
+def test_log_lines_are_the_batches_of_the_epoch(tmp_path):
+    learner(tmp_path, epochs=1).fit(loader(), loader(1))
+    for split in ("train", "valid"):
+        accuracy = (tmp_path / split / "epoch-1" / "Accuracy.log").read_text()
+        assert [line.split(",")[1] for line in accuracy.splitlines()] == [
+            "16",
+            "16",
+            "8",
+        ]
+        loss = (tmp_path / split / "epoch-1" / "Loss.log").read_text()
+        assert [line.split(",")[1] for line in loss.splitlines()] == ["1", "1", "1"]
+        assert loss.endswith("\n")
+
+
+def test_the_diary_tells_the_story_in_burns_words(tmp_path):
+    learner(tmp_path, epochs=1).fit(loader(), loader(1))
+    text = (tmp_path / "experiment.log").read_text()
+    head = "burn_train::learner::train_val: Fitting the model:\n Tiny {\n"
+    assert head in text
+    told = [line.partition("burn_train::")[2] for line in text.splitlines()]
+    story = [line for line in told if line.startswith("learner::epoch")]
+    assert story == [
+        "learner::epoch: Executing training step for epoch 1",
+        "learner::epoch: Iteration 1",
+        "learner::epoch: Iteration 2",
+        "learner::epoch: Iteration 3",
+        "learner::epoch: Executing validation step for epoch 1",
+    ]
+
+
+def test_the_same_training_twice_gives_the_same_weights(tmp_path):
+    made = learner(tmp_path / "a")
+    first = made.fit(loader(), loader(1))
+    assert same_weights(first, made.fit(loader(), loader(1)))
+    assert same_weights(first, learner(tmp_path / "b").fit(loader(), loader(1)))
+    assert same_weights(
+        first, learner(tmp_path / "c").fit(loader(workers=2), loader(1))
+    )
+
+
+def test_the_model_given_stays_as_it_was(tmp_path):
+    model = tiny()
+    before = {path: value.copy() for path, value in weights(model).items()}
+    learner(tmp_path, model=model).fit(loader(), loader(1))
+    assert all(np.array_equal(before[p], v) for p, v in weights(model).items())
+
+
+def test_a_plain_model_is_trained_under_autodiff(tmp_path):
+    plain = tiny(PLAIN)
+    trained = builder(tmp_path).devices([PLAIN])
+    model = build(trained, plain).fit(loader(), loader(1))
+    assert model.devices() == [DEVICE]
+    assert same_weights(model, learner(tmp_path).fit(loader(), loader(1)))
+
+
+def test_any_iterable_of_batches_is_a_loader(tmp_path):
+    batches = [Batches().batch(items(4, seed)) for seed in range(3)]
+    valid = [Batches().batch(items(4, 9), PLAIN)]
+    trained = build(builder(tmp_path, 1))
+    trained.fit(batches, valid)
+    assert trained.result.epochs == 1
+
+
+def test_metrics_without_a_file_leave_no_folder(tmp_path):
+    folder = tmp_path / "nothing"
+    loggers = (InMemoryMetricLogger(), InMemoryMetricLogger())
+    made = builder(folder).metric_loggers(*loggers).with_application_logger(None)
+    build(made).fit(loader(), loader(1))
+    assert not folder.exists()
+    assert len(loggers[0].read_numeric("Loss", 2)) == 3
+
+
+def test_a_model_may_take_its_own_step(tmp_path):
+    class Clipped(Tiny):
+        def optimize(self, optim, lr, grads):
+            steps.append(lr)
+            return optim.step(lr, self, grads)
+
+    steps = []
+    model = tiny()
+    model = Clipped(model.first, model.dropout, model.last)
+    trained = learner(tmp_path, epochs=1, model=model)
+    assert same_weights(
+        trained.fit(loader(), loader(1)), learner(tmp_path, 1).fit(loader(), loader(1))
+    )
+    assert steps == [0.01] * 3
+
+
+def test_accumulation_steps_once_per_group_with_the_sum(tmp_path):
+    steps = []
+
+    class Counted(Tiny):
+        def optimize(self, optim, lr, grads):
+            steps.append({path: np.asarray(grads.get(p.id)) for path, p in named(self)})
+            return self
+
+    def named(model):
+        return model.named_params()
+
+    model = tiny()
+    model = Counted(model.first, model.dropout, model.last)
+    build(builder(tmp_path, 1), model).fit(loader(), loader(1))
+    singles, steps = steps, []
+    build(builder(tmp_path, 1).grads_accumulation(2), model).fit(loader(), loader(1))
+    assert len(singles) == 3
+    assert len(steps) == 1
+    for path, grad in steps[0].items():
+        np.testing.assert_allclose(
+            grad, singles[0][path] + singles[1][path], rtol=1e-5, atol=1e-7
+        )
+
+
+def test_two_devices_share_a_step(tmp_path):
+    trained = build(builder(tmp_path, 8).devices([DEVICE, DEVICE]))
+    model = trained.fit(loader(), loader(1))
+    means = [value for _, value in trained.result.history.epochs("Loss", "train")]
+    assert means[-1] < means[0]
+    again = build(builder(tmp_path, 8).devices([DEVICE, DEVICE]))
+    assert same_weights(model, again.fit(loader(), loader(1)))
+
+
+# What renderers and strategies are told
+
+
+def test_a_renderer_is_told_everything_in_order(tmp_path):
+    probe = Probe()
+    made = builder(tmp_path, 1).metric_train(LearningRateMetric()).renderer(probe)
+    build(made).fit(loader(count=8), loader(1))
+    assert probe.calls == [
+        "start",
+        "update Learning Rate",
+        "update Accuracy",
+        "update Loss",
+        "render",
+        "end 1 train ['Accuracy', 'Loss']",
+        "end 1 valid ['Accuracy', 'Loss']",
+        "finish",
+        "close",
+    ]
+    assert probe.run.metrics == ("Accuracy", "Loss")
+    assert probe.run.units == {"Accuracy": "%"}
+    assert (probe.run.start_epoch, probe.run.num_epochs, probe.run.mode) == (
+        1,
+        1,
+        "fit",
+    )
+
+
+def test_the_summary_is_shown_at_the_end(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("BURNBOOK_DISPLAY", "plain")
+    build(builder(tmp_path, 2).summary()).fit(loader(), loader(1))
+    shown = capsys.readouterr().out
+    assert shown.startswith("=" * 24 + " Learner Summary ")
+    assert "Total Epochs: 2\n" in shown
+    assert "| Valid | Loss     | " in shown
+
+
+def test_early_stopping_ends_the_training_and_says_why(tmp_path):
+    trained = build(builder(tmp_path, 50).early_stopping(patient(1)), lr=0.0)
+    trained.fit(loader(), [Batches().batch(items(16, 1), PLAIN)])
+    assert trained.result.epochs == 2
+    assert trained.result.interrupted == (
+        "stopped early: Loss has not improved since epoch 1"
+    )
+
+
+def test_checkpoints_follow_the_strategy(tmp_path):
+    made = builder(tmp_path, 4).with_file_checkpointer(recorder())
+    build(made.with_checkpointing_strategy(KeepLastNCheckpoints(1))).fit(
+        loader(), loader(1)
+    )
+    names = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
+    assert names == ["model-4.mpk", "optim-4.mpk", "scheduler-4.mpk"]
+
+
+def test_a_training_that_ends_early_leaves_no_worker_behind(tmp_path):
+    probe = stop_at(2, lambda control: control.stop())
+    trained = build(builder(tmp_path, 100).renderer(probe))
+    before = set(threading.enumerate())
+    trained.fit(loader(workers=2), loader(1, workers=2))
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_step_may_use_the_memory_of_the_step_before(tmp_path):
+    """Nothing of a batch is held while the next one is computed."""
+
+    class Watching(Tiny):
+        def train_step(self, batch):
+            assert [ref() for ref in seen] == [None] * len(seen)
+            output = super().train_step(batch)
+            seen.append(weakref.ref(output.item))
+            return output
+
+    seen = []
+    model = tiny()
+    model = Watching(model.first, model.dropout, model.last)
+    build(builder(tmp_path), model).fit(loader(), loader(1))
+    assert len(seen) == 6
+
+
+# Resuming
+
+
+@pytest.mark.parametrize("number", [2, None])
+def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, number):
+    whole = learner(tmp_path / "whole", epochs=4)
+    expected = whole.fit(loader(), loader(1))
+
+    learner(tmp_path / "parts", epochs=2).fit(loader(), loader(1))
+    made = builder(tmp_path / "parts", 4).with_file_checkpointer(recorder())
+    resumed = build(made.checkpoint(number))
+    assert same_weights(expected, resumed.fit(loader(), loader(1)))
+    assert resumed.result.history.epochs("Loss", "valid") == (
+        whole.result.history.epochs("Loss", "valid")
+    )
+    assert resumed.result.history.points("Loss", "train") == (
+        whole.result.history.points("Loss", "train")
+    )
+    for split in ("train", "valid"):
+        for epoch in range(1, 5):
+            name = f"{split}/epoch-{epoch}/Loss.log"
+            parts = (tmp_path / "parts" / name).read_bytes()
+            assert parts == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_resuming_without_a_number_starts_where_nothing_was_saved(tmp_path):
+    made = builder(tmp_path, 1).with_file_checkpointer(recorder()).checkpoint()
+    trained = build(made)
+    trained.fit(loader(), loader(1))
+    assert trained.result.epochs == 1
+
+
+def test_resuming_remembers_the_best_epoch(tmp_path):
+    """The best epoch of the first part is deleted once a better one is saved."""
+    learner(tmp_path, epochs=3).fit(loader(), loader(1))
+    made = builder(tmp_path, 6).with_file_checkpointer(recorder()).checkpoint()
+    build(made).fit(loader(), loader(1))
+    names = {path.name for path in (tmp_path / "checkpoint").glob("model-*")}
+    whole = tmp_path / "whole"
+    learner(whole, epochs=6).fit(loader(), loader(1))
+    assert names == {path.name for path in (whole / "checkpoint").glob("model-*")}
+
+
+def test_resuming_where_nothing_is_left_says_so(tmp_path):
+    learner(tmp_path, epochs=2).fit(loader(), loader(1))
+    for total, which in ((2, "the last of 2"), (1, "beyond the last of 1")):
+        made = builder(tmp_path, total).with_file_checkpointer(recorder())
+        with pytest.raises(TrainingError) as error:
+            build(made.checkpoint(2)).fit(loader(), loader(1))
+        assert str(error.value) == (
+            f"checkpoint(2): epoch 2 is {which}: nothing is left\n"
+            "  try: num_epochs(3) or more"
+        )
+
+
+def test_a_finished_training_started_again_gives_its_model(tmp_path):
+    model = learner(tmp_path, epochs=2).fit(loader(), loader(1))
+    probe = Probe()
+    made = builder(tmp_path, 2).with_file_checkpointer(recorder()).checkpoint()
+    again = build(made.renderer(probe))
+    assert same_weights(model, again.fit(loader(), loader(1)))
+    assert again.result.epochs == 2
+    assert len(again.result.history.epochs("Loss", "valid")) == 2
+    assert probe.calls == ["start", "finish", "close"]
+
+
+def test_resuming_without_a_checkpointer_says_so(tmp_path):
+    with pytest.raises(TrainingError) as error:
+        build(builder(tmp_path).checkpoint(1)).fit(loader(), loader(1))
+    assert str(error.value) == (
+        "checkpoint: there is no checkpointer to load it with\n"
+        "  try: with_file_checkpointer(...) with the recorder that saved it"
+    )
+
+
+# Damaged checkpoints
+
+
+@pytest.mark.parametrize("part", ["model", "optim", "scheduler"])
+@pytest.mark.parametrize("harm", ["cut", "empty", "zeros"])
+def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(tmp_path, part, harm):
+    """All three files of an epoch belong together: one damaged, and none counts."""
+    whole = learner(tmp_path / "whole", epochs=4).fit(loader(), loader(1))
+    folder = tmp_path / "run"
+    learner(folder, epochs=3).fit(loader(), loader(1))
+    path = folder / "checkpoint" / f"{part}-3.mpk"
+    data = path.read_bytes()
+    left = {"cut": data[:-9], "empty": b"", "zeros": bytes(len(data))}[harm]
+    path.write_bytes(left)
+    stream = io.StringIO()
+    made = builder(folder, 4).with_file_checkpointer(recorder()).checkpoint()
+    resumed = build(made.renderer(PlainRenderer(stream)))
+    assert same_weights(whole, resumed.fit(loader(), loader(1)))
+    notice = "going on after epoch 2, for a newer one is damaged: "
+    first = stream.getvalue().splitlines()[0]
+    assert first.startswith(notice)
+    assert path.name in first
+    assert f"WARN burn_train::checkpoint::file: {first}\n" in (
+        (folder / "experiment.log").read_text()
+    )
+    aside = {file.name for file in (folder / "checkpoint" / "earlier-1").iterdir()}
+    assert aside == {f"{name}-3.mpk" for name in ("model", "optim", "scheduler")}
+
+
+def test_a_damaged_checkpoint_asked_for_by_number_is_named(tmp_path):
+    learner(tmp_path, epochs=2).fit(loader(), loader(1))
+    path = tmp_path / "checkpoint" / "optim-2.mpk"
+    path.write_bytes(path.read_bytes()[:50])
+    made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint(2)
+    with pytest.raises(RecordError, match=r"optim-2\.mpk"):
+        build(made).fit(loader(), loader(1))
+
+
+def test_checkpoints_of_another_model_are_an_error_and_stay(tmp_path):
+    learner(tmp_path, epochs=2).fit(loader(), loader(1))
+    before = sorted((tmp_path / "checkpoint").iterdir())
+    DEVICE.seed(3)
+    model = tiny()
+    other = Tiny(model.first, model.dropout, nn.LinearConfig(8, 5).init(DEVICE))
+    made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint()
+    with pytest.raises(RecordError, match="load into Tiny: 2 of 4 parameters"):
+        build(made, other).fit(loader(), loader(1))
+    assert sorted((tmp_path / "checkpoint").iterdir()) == before
+
+
+# Early stopping, resumed
+
+
+def patient(n_epochs):
+    return MetricEarlyStoppingStrategy(
+        LossMetric,
+        Aggregate.Mean,
+        Direction.Lowest,
+        Split.Valid,
+        StoppingCondition.NoImprovementSince(n_epochs=n_epochs),
+    )
+
+
+def test_early_stopping_counts_on_when_resumed(tmp_path):
+    """Burn begins to count anew, so a resumed run would stop later than a whole one."""
+    same = [Batches().batch(items(16, 1), PLAIN)]
+    for epochs in (2, 9):
+        made = builder(tmp_path, epochs).with_file_checkpointer(recorder())
+        trained = build(made.early_stopping(patient(3)).checkpoint(), lr=0.0)
+        trained.fit(loader(), same)
+    assert trained.result.epochs == 4
+
+
+def test_a_run_that_has_stopped_early_stays_stopped(tmp_path):
+    same = [Batches().batch(items(16, 1), PLAIN)]
+    for patience, epochs in ((1, 2), (1, 2), (2, 3)):
+        made = builder(tmp_path, 9).with_file_checkpointer(recorder())
+        trained = build(made.early_stopping(patient(patience)).checkpoint(), lr=0.0)
+        trained.fit(loader(), same)
+        assert trained.result.epochs == epochs
+        assert trained.result.interrupted == (
+            "stopped early: Loss has not improved since epoch 1"
+        )
+
+
+def test_what_fit_returns_is_the_model_and_has_it(tmp_path):
+    made = learner(tmp_path, epochs=1).fit(loader(), loader(1))
+    assert isinstance(made, Tiny)
+    assert made.model is made

@@ -1,0 +1,191 @@
+"""The attention view without a browser: rows, heads, masks, controls, still form."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("anywidget", reason="the widgets need anywidget")
+
+import ipywidgets
+
+from burnbook.backend import Numpy
+from burnbook.core.errors import ConfigError, DimError, ShapeError
+from burnbook.nn import (
+    MhaInput,
+    MultiHeadAttentionConfig,
+    generate_autoregressive_mask,
+)
+from burnbook.tensor import Tensor
+from burnbook_widgets import AttentionView
+
+WORDS = ["the", "cat", "sat", "down"]
+WEIGHTS = np.random.default_rng(3).dirichlet(np.ones(4), (2, 3, 4))  # [b, heads, s, t]
+
+
+@pytest.fixture(autouse=True)
+def live(monkeypatch):
+    """Tests run with static pages; these are about live ones unless they say so."""
+    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+
+
+def states():
+    return ipywidgets.Widget.get_manager_state()["state"]
+
+
+def shares_of(view):
+    """What the page is told, as shares."""
+    return np.frombuffer(view.panel.data[: 2 * view.shares.size], "<u2") / 65535
+
+
+def test_a_layers_output_is_shown_head_by_head():
+    device = Numpy()
+    layer = MultiHeadAttentionConfig(8, 2).init(device)
+    x = Tensor.random([1, 4, 8], device=device)
+    mask = generate_autoregressive_mask(1, 4, device)
+    out = layer.forward(MhaInput.self_attn(x).mask_attn(mask))
+    view = AttentionView(out, WORDS, attn=mask)
+    weights = np.asarray(out.weights)[0]
+    np.testing.assert_allclose(view.shares, weights.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(shares_of(view), weights.mean(0).ravel(), atol=1e-5)
+    view.head = 1
+    np.testing.assert_allclose(shares_of(view), weights[1].ravel(), atol=1e-5)
+    assert view.panel.frame["hidden"] == 6
+    hidden = np.unpackbits(np.frombuffer(view.panel.data[32:], np.uint8))
+    np.testing.assert_array_equal(hidden.reshape(4, 4), np.triu(np.ones((4, 4)), 1))
+    assert view.reading == "the looks at the 100.0 %"
+    view.key = 2
+    assert view.reading == "the looks at sat: hidden, 0.0 %"
+    view.close()
+
+
+def test_a_row_is_read_most_first():
+    weights = [[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]]
+    view = AttentionView(weights, ["a", "b"], ["x", "y", "z"])
+    assert view.reading == "a looks at z 70.0 %, y 20.0 %, x 10.0 %"
+    view.query = -1
+    assert view.reading == "b looks at x 50.0 %, y 25.0 %, z 25.0 %"
+    view.close()
+    many = AttentionView(np.full((1, 20), 0.05))
+    assert many.reading.endswith("7 5.0 %, 12 more")
+    assert many.tokens[0] == ["0"]
+    many.close()
+
+
+def test_controls_and_twins_stay_together():
+    names = [WORDS, ["a", "dog", "ran", "<pad>"]]
+    view = AttentionView(WEIGHTS, names, pad=[[0, 0, 0, 0], [0, 0, 0, 1]])
+    assert view.head is None
+    view.head_control.value = 2
+    view.query_control.value = 3
+    view.item_control.value = 1
+    assert (view.head, view.query, view.item) == (2, 3, 1)
+    assert view.panel.frame["tokens"] == names[1]
+    assert view.panel.frame["hidden"] == 4
+    assert view.panel.at == [3]
+    np.testing.assert_allclose(shares_of(view), WEIGHTS[1, 2].ravel(), atol=1e-5)
+    view.panel.at = [0, 1]
+    assert (view.query, view.key) == (0, 1)
+    assert view.query_control.value == 0
+    view.panel.at = [2]
+    assert (view.query, view.key) == (2, None)
+    view.panel._handle_custom_msg({"head": 0}, [])
+    assert (view.head, view.head_control.value) == (0, 0)
+    view.panel._handle_custom_msg({"head": -1}, [])
+    assert view.head is None
+    view.panel._handle_custom_msg({"head": 9}, [])
+    assert view.panel.fault == "AttentionView: there is no head 9: there are 3"
+    view.head = 1
+    assert view.head_control.value == 1
+    view.close()
+
+
+def test_every_head_has_a_small_picture():
+    view = AttentionView(WEIGHTS[0], WORDS)
+    thumbs = np.frombuffer(view.panel.thumbs, np.uint8).reshape(4, 4, 4)
+    assert thumbs.max(axis=(1, 2)).tolist() == [255] * 4
+    mean = WEIGHTS[0].mean(0)
+    np.testing.assert_allclose(thumbs[0], mean / mean.max() * 255, atol=0.51)
+    view.close()
+    many = np.full((12, 120, 120), 0.001)
+    many[5, 100, 30] = 0.9
+    view = AttentionView(many)  # N25: there were none
+    rows, columns = view.panel.frame["thumb"]
+    thumbs = np.frombuffer(view.panel.thumbs, np.uint8).reshape(13, rows, columns)
+    place = (100 * rows // 120, 30 * columns // 120)
+    assert thumbs[6][place] == 255  # the most of a block, so that nothing is lost
+    assert np.count_nonzero(thumbs[6] > 9) == 1
+    view.close()
+    view = AttentionView(WEIGHTS[0, 0])
+    assert view.panel.thumbs == b""
+    assert len(view.head_control.options) == 1
+    view.close()
+
+
+def test_what_cannot_be_shown_is_explained():
+    with pytest.raises(ConfigError, match="weights lie between 0 and 1"):
+        AttentionView([[1.0, -2.0]])
+    with pytest.raises(ConfigError, match="weights lie between 0 and 1"):
+        AttentionView([[0.5, np.nan]])
+    with pytest.raises(ShapeError, match="129 tokens are more than 128"):
+        AttentionView(np.zeros((2, 129)))
+    with pytest.raises(ShapeError, match=r"\[3\] are not weights"):
+        AttentionView([0.2, 0.3, 0.5])
+    with pytest.raises(ShapeError, match="3 tokens for 4"):
+        AttentionView(WEIGHTS, WORDS[:3])
+    with pytest.raises(ShapeError, match=r"pad is \[3\]"):
+        AttentionView(WEIGHTS, WORDS, pad=[True, False, False])
+    view = AttentionView(WEIGHTS, WORDS)
+    with pytest.raises(DimError, match="there is no query 4: there are 4"):
+        view.query = 4
+    view.close()
+
+
+def test_the_largest_state_is_small_and_close_frees_everything():
+    before = set(states())
+    view = AttentionView(np.full((12, 128, 128), 1 / 128), ["word" * 3] * 128)
+    brought = {key: state for key, state in states().items() if key not in before}
+    assert len(json.dumps(brought)) < 100_000
+    assert len(view.still()) < 100_000
+    view.close()
+    assert set(states()) == before
+    view.query = 5  # a closed view still answers
+    assert "looks at" in view.reading
+
+
+def test_the_still_form_shows_map_row_and_masks():
+    view = AttentionView(WEIGHTS, WORDS, attn=np.triu(np.ones((4, 4)), 1))
+    view.query = 2
+    html = view.still()
+    for text in ("sat looks at", "crossed out: hidden by a mask", "rotate(-60)"):
+        assert text in html
+    assert html.count(">cat<") >= 2
+    assert "<script" not in html
+    assert view.still() == html
+    view.head = 1
+    assert view.still() != html
+    assert repr(view) == "AttentionView(4 queries, 4 keys, 2 items; 3 heads)"
+    view.close()
+    assert "<b>" not in AttentionView([[1.0]], ["<b>"]).still().split("</b>", 1)[1]
+
+
+def test_static_pages_get_no_widget(monkeypatch):
+    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
+    before = len(states())
+    view = AttentionView(WEIGHTS, WORDS)
+    view.head = 1
+    view.query = 2
+    assert len(states()) == before
+    assert set(view.bundle()) == {"text/html", "text/plain"}
+
+
+def test_heads_are_counted_from_zero_everywhere():
+    view = AttentionView(WEIGHTS[0], WORDS)
+    view.head = 1
+    assert view.panel.frame["title"].endswith("head 1 of 0 … 2")  # was: 1 of 3
+    assert [name for name, _ in view.head_control.options][1:] == [
+        "head 0", "head 1", "head 2",
+    ]  # fmt: skip
+    view.close()
