@@ -425,8 +425,11 @@ def test_a_click_hands_the_same_file_to_the_page(
     assert page == dashboard.export(tmp_path / "run.html").read_bytes()
     assert name in dashboard.chart.status["said"]
     dashboard.end_epoch(2, "train", {"Loss": 0.5})  # it was not heard yet
+    dashboard.saved(2, "epoch-2")
     assert name in dashboard.said
     monkeypatch.setattr(dashboard, "_answered", dashboard._answered - 60)
+    dashboard.saved(2, "epoch-2")
+    assert dashboard.said == "Checkpoint of epoch 2 saved."
     dashboard.end_epoch(3, "train", {"Loss": 0.4})
     assert dashboard.said == "Epoch 3, train: Loss 0.4"
     dashboard.close()

@@ -66,7 +66,7 @@ from burnbook_widgets.view import close_all, live_form
 
 INTERVAL = 0.25  # seconds between two messages to the page
 OWN_SHARE = 0.005  # of the training thread's time for curves, as much for the table
-ANSWER_STAYS = 3.0  # seconds before an epoch may take the place of an answer
+ANSWER_STAYS = 3.0  # seconds before anything else may take the place of an answer
 SHOWN_AT_FIRST = 2  # of the other runs that a click finds
 NEW_PAGE = 2.0  # seconds that a page which was loaded anew has to ask for its widgets
 ACTS = ("stop", "pause", "resume", "save", "norms", "runs", "export")  # of the page
@@ -210,8 +210,13 @@ class Dashboard:
             self._show_status()
 
     def answer(self, text: str) -> None:
-        """Say what came of a click; quick epochs wait until it was heard."""
+        """Say what came of a click; all other news waits until it was heard."""
         self.said, self._answered = text, time.monotonic()
+
+    def _mention(self, text: str) -> None:
+        """Say what happens by itself, unless an answer is still to be heard."""
+        if time.monotonic() >= self._answered + ANSWER_STAYS:
+            self.said = text
 
     def _show_status(self) -> None:
         with self._lock:
@@ -470,7 +475,7 @@ class Dashboard:
         else:
             self.checkpoints.append(epoch)
             self._kept = str(path)
-            self.said = f"Checkpoint of epoch {epoch} saved."
+            self._mention(f"Checkpoint of epoch {epoch} saved.")
         self._show_status()
 
     def end_epoch(self, epoch: int, split: str, means: Mapping[str, float]) -> None:
@@ -478,9 +483,8 @@ class Dashboard:
         self.curves.end_epoch(epoch, split, means)
         facts = ", ".join(f"{name} {figure(value)}" for name, value in means.items())
         self._rows_are_new = True
+        self._mention(f"Epoch {epoch}, {split}: {facts}")
         now = time.monotonic()
-        if now >= self._answered + ANSWER_STAYS:
-            self.said = f"Epoch {epoch}, {split}: {facts}"
         if self.chart is None or self._report is None:
             return
         if split == "valid" and now >= self._next_table:
