@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import distinct, normal, op
 from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.erf import erf
@@ -11,7 +12,7 @@ SMOOTH = [(normal(2, 3),)]
 
 
 @op("F>F", samples=SMOOTH, method=False)
-def gelu(xp: Any, x: Any) -> Any:
+def gelu(xp: ArrayNamespace, x: Array) -> Array:
     """Keep x as often as a normal number lies below it: out = x (1 + erf(x/√2)) / 2.
 
     Shapes: x [...] -> [...]
@@ -23,7 +24,7 @@ def gelu(xp: Any, x: Any) -> Any:
     return out
 
 
-def gelu_x(xp: Any, g: Any, x: Any) -> Any:
+def gelu_x(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     """Φ(x) + x φ(x), the normal distribution and its density."""
     below = 0.5 * (1 + erf(xp, x * math.sqrt(0.5)))
     return g * (below + x * xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi)))
@@ -33,7 +34,7 @@ gelu.grad(x=gelu_x)
 
 
 @op("F>F", samples=SMOOTH, method=False)
-def silu(xp: Any, x: Any) -> Any:
+def silu(xp: ArrayNamespace, x: Array) -> Array:
     """x, let through by its own sigmoid: out = x σ(x).
 
     Shapes: x [...] -> [...]
@@ -43,7 +44,7 @@ def silu(xp: Any, x: Any) -> Any:
     return out
 
 
-def silu_x(xp: Any, g: Any, x: Any) -> Any:
+def silu_x(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     """σ(x) (1 + x (1 − σ(x)))."""
     gate = sigmoid(xp, x)
     return g * (gate * (1 + x * (1 - gate)))
@@ -53,7 +54,7 @@ silu.grad(x=silu_x)
 
 
 @op("F>F", samples=[(normal(2, 3), {"beta": 2.0})], method=False)
-def softplus(xp: Any, x: Any, *, beta: float) -> Any:
+def softplus(xp: ArrayNamespace, x: Array, *, beta: float) -> Array:
     """A rounded relu: out = ln(1 + e^(βx)) / β, without overflow.
 
     Shapes: x [...] -> [...]
@@ -65,7 +66,7 @@ def softplus(xp: Any, x: Any, *, beta: float) -> Any:
     return out
 
 
-def rounded_off(xp: Any, x: Any) -> Any:
+def rounded_off(xp: ArrayNamespace, x: Array) -> Any:
     """ln(1 + e^−|x|): how far a rounded corner lies above a sharp one."""
     out = xp.absolute(x)
     xp.negative(out, out=out)
@@ -77,7 +78,7 @@ softplus.grad(x=lambda xp, g, x, beta: g * sigmoid(xp, x * beta))
 
 
 @op("F>F", samples=SMOOTH, method=False)
-def log_sigmoid(xp: Any, x: Any) -> Any:
+def log_sigmoid(xp: ArrayNamespace, x: Array) -> Array:
     """The logarithm of the sigmoid: out = min(x, 0) − ln(1 + e^−|x|).
 
     Shapes: x [...] -> [...]
@@ -89,7 +90,7 @@ log_sigmoid.grad(x=lambda xp, g, x: g * sigmoid(xp, -x))
 
 
 @op("F>F", samples=SMOOTH, method=False)
-def mish(xp: Any, x: Any) -> Any:
+def mish(xp: ArrayNamespace, x: Array) -> Array:
     """x, let through by a squashed softplus: out = x tanh(ln(1 + eˣ)).
 
     Shapes: x [...] -> [...]
@@ -100,7 +101,7 @@ def mish(xp: Any, x: Any) -> Any:
     return out
 
 
-def mish_x(xp: Any, g: Any, x: Any) -> Any:
+def mish_x(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     """t + x σ(x) (1 − t²), t = tanh(softplus(x))."""
     gate = xp.tanh(softplus(xp, x, beta=1.0))
     return g * (gate + x * sigmoid(xp, x) * (1 - gate * gate))
@@ -110,7 +111,7 @@ mish.grad(x=mish_x)
 
 
 @op("F>F", samples=[(distinct(2, 3), {"negative_slope": 0.1})], method=False)
-def leaky_relu(xp: Any, x: Any, *, negative_slope: float) -> Any:
+def leaky_relu(xp: ArrayNamespace, x: Array, *, negative_slope: float) -> Array:
     """Flatten what is below zero: out = x from zero on, slope · x below.
 
     Shapes: x [...] -> [...]
@@ -126,7 +127,7 @@ leaky_relu.grad(
 
 
 @op("F>F", samples=[(distinct(2, 3), {"alpha": 1.5})], method=False)
-def elu(xp: Any, x: Any, *, alpha: float) -> Any:
+def elu(xp: ArrayNamespace, x: Array, *, alpha: float) -> Array:
     """Bend what is below zero toward −α: out = x above zero, α (eˣ − 1) from it down.
 
     Shapes: x [...] -> [...]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import ConfigError
 from burnbook.core.op import normal, op, truths
 from burnbook.ops.random import Key, dropout
@@ -87,11 +88,11 @@ def attention_fits(
     ],
 )
 def attention(
-    xp: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
+    xp: ArrayNamespace,
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None = None,
     *,
     scale: float,
     hidden: float = -math.inf,
@@ -120,13 +121,13 @@ def attention(
 
 
 def attention_all(
-    xp: Any,
-    g: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    weights: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None,
+    weights: Array | None,
     needs: tuple[bool, ...],
     scale: float,
     hidden: float,
@@ -175,9 +176,9 @@ attention.grad(**dict.fromkeys(attention.inputs, attention_all))
 
 
 def _scores(
-    xp: Any,
-    query: Any,
-    key: Any,
+    xp: ArrayNamespace,
+    query: Array,
+    key: Array,
     scale: float,
     softcap: float | None,
     prob: float,
@@ -190,15 +191,17 @@ def _scores(
     return _drop(xp, scores, prob, noise)
 
 
-def _drop(xp: Any, x: Any, prob: float, noise: Key) -> Any:
+def _drop(xp: ArrayNamespace, x: Array, prob: float, noise: Key) -> Any:
     return dropout(xp, x, prob=prob, key=noise) if prob else x
 
 
-def _hides(mask: Any) -> bool:
+def _hides(mask: Array | None) -> bool:
     return mask is not None and mask.dtype.kind == "b"
 
 
-def _hide(xp: Any, scores: Any, mask: Any, causal: bool, hidden: float) -> Any:
+def _hide(
+    xp: ArrayNamespace, scores: Array, mask: Array | None, causal: bool, hidden: float
+) -> Any:
     """The scores with a mask applied, and what comes later hidden."""
     if _hides(mask):
         scores = xp.where(mask, hidden, scores)
@@ -211,7 +214,7 @@ def _hide(xp: Any, scores: Any, mask: Any, causal: bool, hidden: float) -> Any:
     return scores
 
 
-def _shares(xp: Any, scores: Any, quiet: bool) -> Any:
+def _shares(xp: ArrayNamespace, scores: Array, quiet: bool) -> Array:
     """Softmax along the last dim; where all is hidden by −∞, every share is 0."""
     narrow = scores.dtype
     if narrow.itemsize < 4:
@@ -228,7 +231,7 @@ def _shares(xp: Any, scores: Any, quiet: bool) -> Any:
     return raised.astype(narrow, copy=False)
 
 
-def _remembered_shares(xp: Any, scores: Any, quiet: bool) -> Any:
+def _remembered_shares(xp: ArrayNamespace, scores: Array, quiet: bool) -> Array:
     """The same of ops that have gradients: a score of 0 more, or one that is lowest."""
     n, h, s, t = scores.shape
     lowest = float(np.finfo(scores.dtype).min) / 2

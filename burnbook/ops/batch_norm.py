@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import above, normal, op, positive
 from burnbook.ops.norm import (
     BLOCK,
@@ -43,7 +44,9 @@ def _some(
         (normal(0, 3), normal(3), normal(3)),
     ],
 )
-def batch_norm(xp: Any, x: Any, gamma: Any, beta: Any, *, epsilon: float = 1e-5) -> Any:
+def batch_norm(
+    xp: ArrayNamespace, x: Array, gamma: Array, beta: Array, *, epsilon: float = 1e-5
+) -> Any:
     """Normalize every channel over the batch: out = γ (x − μ) / √(σ² + ε) + β.
 
     Shapes: x [n, c, ...], gamma [c], beta [c] -> [n, c, ...]
@@ -58,12 +61,12 @@ def batch_norm(xp: Any, x: Any, gamma: Any, beta: Any, *, epsilon: float = 1e-5)
 
 
 def batch_norm_back(
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    gamma: Array,
+    mean: Array,
+    var: Array,
     needs: Needs,
     epsilon: float,
 ) -> Any:
@@ -81,7 +84,12 @@ batch_norm.grad(x=batch_norm_back, gamma=batch_norm_back, beta=batch_norm_back)
 
 
 def _channel_by_channel(
-    xp: Any, g: Any, x: Any, lines: tuple[Any, ...], needs: Needs, epsilon: float
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    lines: tuple[Any, ...],
+    needs: Needs,
+    epsilon: float,
 ) -> tuple[Any, ...]:
     """The same for some channels at a time, see `in_blocks`."""
     step, parts = max(1, BLOCK * x.shape[1] // x.size), []
@@ -125,15 +133,15 @@ def _known(
     rejects=[(normal(4, 3, 2), normal(3), normal(3), normal(3), positive(2))],
 )
 def batch_norm_known(
-    xp: Any,
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    mean: Any,
-    var: Any,
+    xp: ArrayNamespace,
+    x: Array,
+    gamma: Array,
+    beta: Array,
+    mean: Array,
+    var: Array,
     *,
     epsilon: float = 1e-5,
-) -> Any:
+) -> Array:
     """The same with a mean and a variance that are known: a straight line per channel.
 
     Shapes: x [n, c, ...], gamma [c], beta [c], mean [c], var [c] -> [n, c, ...]
@@ -145,30 +153,40 @@ def batch_norm_known(
     return out
 
 
-def batch_norm_known_x(xp: Any, g: Any, gamma: Any, var: Any, epsilon: float) -> Any:
+def batch_norm_known_x(
+    xp: ArrayNamespace, g: Array, gamma: Array, var: Array, epsilon: float
+) -> Any:
     """∂x = g γ / √(σ² + ε)."""
     return g * _line(scale_of(xp, var, epsilon) * gamma, g)
 
 
 def batch_norm_known_gamma(
-    xp: Any, g: Any, x: Any, mean: Any, var: Any, epsilon: float
+    xp: ArrayNamespace, g: Array, x: Array, mean: Array, var: Array, epsilon: float
 ) -> Any:
     """∂γ = Σ g (x − μ) / √(σ² + ε)."""
     return _per_channel(xp, g * (x - _line(mean, x))) * scale_of(xp, var, epsilon)
 
 
-def batch_norm_known_beta(xp: Any, g: Any) -> Any:
+def batch_norm_known_beta(xp: ArrayNamespace, g: Array) -> Any:
     """∂β = Σ g."""
     return _per_channel(xp, g)
 
 
-def batch_norm_known_mean(xp: Any, g: Any, gamma: Any, var: Any, epsilon: float) -> Any:
+def batch_norm_known_mean(
+    xp: ArrayNamespace, g: Array, gamma: Array, var: Array, epsilon: float
+) -> Any:
     """∂μ = −Σ g γ / √(σ² + ε)."""
     return -_per_channel(xp, g) * gamma * scale_of(xp, var, epsilon)
 
 
 def batch_norm_known_var(
-    xp: Any, g: Any, x: Any, gamma: Any, mean: Any, var: Any, epsilon: float
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    gamma: Array,
+    mean: Array,
+    var: Array,
+    epsilon: float,
 ) -> Any:
     """∂σ² = −½ Σ g γ (x − μ) (σ² + ε)^(−3/2)."""
     scale = scale_of(xp, var, epsilon)
@@ -204,7 +222,7 @@ def _around(x: tuple[int, ...], before: int, after: int) -> str | None:
     ],
     rejects=[(normal(3), {"before": 1, "after": 1})],
 )
-def neighbor_sum(xp: Any, x: Any, *, before: int, after: int) -> Any:
+def neighbor_sum(xp: ArrayNamespace, x: Array, *, before: int, after: int) -> Array:
     """Sum each channel with its neighbors: outᵢ = Σ xⱼ, i − before ≤ j ≤ i + after.
 
     Shapes: x [n, c, ...] -> [n, c, ...]
@@ -222,15 +240,15 @@ neighbor_sum.grad(
 )
 
 
-def _line(values: Any, x: Any) -> Any:
+def _line(values: Array, x: Array) -> Any:
     """One value for each channel, shaped so that it stretches over x."""
     return values.reshape(_line_shape(x))
 
 
-def _per_channel(xp: Any, g: Any) -> Any:
+def _per_channel(xp: ArrayNamespace, g: Array) -> Any:
     """The sums over all but dim 1."""
     return sum_to(xp, g, shape=_line_shape(g)).reshape((-1,))
 
 
-def _line_shape(x: Any) -> tuple[int, ...]:
+def _line_shape(x: Array) -> tuple[int, ...]:
     return (x.shape[1], *(1,) * (x.ndim - 2))

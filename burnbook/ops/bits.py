@@ -1,7 +1,6 @@
 """Whole numbers as rows of bits."""
 
-from typing import Any
-
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import indices, op
 from burnbook.ops.elementwise import broadcast
 
@@ -10,7 +9,7 @@ BAD = [(indices(8, 2, 3), indices(8, 2, 4))]
 
 
 @op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
-def bitwise_and(xp: Any, x: Any, y: Any) -> Any:
+def bitwise_and(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The bits that both numbers have: 6 and 3 give 2.
 
     Shapes: x [...], y [...] -> [...]
@@ -19,7 +18,7 @@ def bitwise_and(xp: Any, x: Any, y: Any) -> Any:
 
 
 @op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
-def bitwise_or(xp: Any, x: Any, y: Any) -> Any:
+def bitwise_or(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The bits that at least one number has: 6 or 3 give 7.
 
     Shapes: x [...], y [...] -> [...]
@@ -28,7 +27,7 @@ def bitwise_or(xp: Any, x: Any, y: Any) -> Any:
 
 
 @op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
-def bitwise_xor(xp: Any, x: Any, y: Any) -> Any:
+def bitwise_xor(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The bits that exactly one number has: 6 and 3 give 5.
 
     Shapes: x [...], y [...] -> [...]
@@ -37,7 +36,7 @@ def bitwise_xor(xp: Any, x: Any, y: Any) -> Any:
 
 
 @op("I>I", samples=[(indices(64, 2, 3),)])
-def bitwise_not(xp: Any, x: Any) -> Any:
+def bitwise_not(xp: ArrayNamespace, x: Array) -> Array:
     """Turn every bit round: out = −x − 1.
 
     Shapes: x [...] -> [...]
@@ -46,7 +45,7 @@ def bitwise_not(xp: Any, x: Any) -> Any:
 
 
 @op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
-def bitwise_left_shift(xp: Any, x: Any, y: Any) -> Any:
+def bitwise_left_shift(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Move the bits up by y places: out = x · 2ʸ.
 
     Shapes: x [...], y [...] -> [...]
@@ -55,7 +54,7 @@ def bitwise_left_shift(xp: Any, x: Any, y: Any) -> Any:
 
 
 @op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
-def bitwise_right_shift(xp: Any, x: Any, y: Any) -> Any:
+def bitwise_right_shift(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Move the bits down by y places: out = ⌊x / 2ʸ⌋.
 
     Shapes: x [...], y [...] -> [...]

@@ -7,6 +7,8 @@ the whole memory again; done block by block, a block stays in the cache.
 from collections.abc import Callable
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
+
 BLOCK = 1 << 17  # elements; with fewer, Python takes longer than NumPy
 SHARED = 1 << 18  # elements that are worth another thread
 GRAIN = 1 << 12
@@ -20,7 +22,9 @@ def same(*shapes: Shape) -> str | None:
     return "the gradient and all that is remembered need the shape of the parameter"
 
 
-def results(xp: Any, param: Any, memories: list[Any], reuse: bool) -> list[Any]:
+def results(
+    xp: ArrayNamespace, param: Array, memories: list[Any], reuse: bool
+) -> list[Any]:
     """Where results go: new arrays, or for the memories, if they are given away, they."""
     olds = [param] if reuse else [param, *memories]
     news = [xp.empty(a.shape, dtype=a.dtype) for a in olds]
@@ -28,7 +32,11 @@ def results(xp: Any, param: Any, memories: list[Any], reuse: bool) -> list[Any]:
 
 
 def sweep(
-    xp: Any, olds: list[Any], news: list[Any], spares: int, step: Callable[[Any], None]
+    xp: ArrayNamespace,
+    olds: list[Any],
+    news: list[Any],
+    spares: int,
+    step: Callable[[Any], None],
 ) -> None:
     """Walk over arrays block by block: step((old ones, new ones, spare room)).
 
@@ -63,7 +71,11 @@ def sweep(
 
 
 def spread(
-    xp: Any, work: Callable[[int, int], None], total: int, worth: bool, grain: int = 1
+    xp: ArrayNamespace,
+    work: Callable[[int, int], None],
+    total: int,
+    worth: bool,
+    grain: int = 1,
 ) -> None:
     """Cover 0 … total by calls work(start, stop), on all threads if that is worth it."""
     share = getattr(xp, "share", None)
@@ -73,7 +85,7 @@ def spread(
         share(work, (), total, grain)
 
 
-def penalized(xp: Any, g: Any, p: Any, penalty: float, room: Any) -> Any:
+def penalized(xp: ArrayNamespace, g: Array, p: Any, penalty: float, room: Array) -> Any:
     """g + penalty p, or g itself where there is no penalty."""
     if not penalty:
         return g
@@ -81,14 +93,16 @@ def penalized(xp: Any, g: Any, p: Any, penalty: float, room: Any) -> Any:
     return xp.add(room, g, out=room)
 
 
-def average(xp: Any, old: Any, x: Any, beta: float, out: Any, room: Any) -> None:
+def average(
+    xp: ArrayNamespace, old: Array, x: Array, beta: float, out: Array, room: Array
+) -> None:
     """out = β old + (1 − β) x; x may be the room."""
     xp.multiply(x, 1 - beta, out=room)
     xp.multiply(old, beta, out=out)
     xp.add(out, room, out=out)
 
 
-def below(xp: Any, square: Any, epsilon: float, out: Any) -> None:
+def below(xp: ArrayNamespace, square: Array, epsilon: float, out: Array) -> None:
     """out = √square + ε."""
     xp.sqrt(square, out=out)
     xp.add(out, epsilon, out=out)

@@ -1,7 +1,6 @@
 """Comparisons: they give Bool and carry no gradient."""
 
-from typing import Any
-
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import distinct, normal, op, truths
 from burnbook.ops.elementwise import broadcast
 
@@ -17,7 +16,7 @@ BAD = [(normal(2, 3), normal(2, 4))]
     samples=[*PAIRS, (truths(2, 3), truths(2, 3))],
     rejects=BAD,
 )
-def equal(xp: Any, x: Any, y: Any) -> Any:
+def equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where two elements are equal; NaN equals nothing.
 
     Shapes: x [...], y [...] -> [...]
@@ -33,7 +32,7 @@ def equal(xp: Any, x: Any, y: Any) -> Any:
     samples=PAIRS,
     rejects=BAD,
 )
-def not_equal(xp: Any, x: Any, y: Any) -> Any:
+def not_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where two elements differ.
 
     Shapes: x [...], y [...] -> [...]
@@ -49,7 +48,7 @@ def not_equal(xp: Any, x: Any, y: Any) -> Any:
     samples=PAIRS,
     rejects=BAD,
 )
-def greater(xp: Any, x: Any, y: Any) -> Any:
+def greater(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is above y.
 
     Shapes: x [...], y [...] -> [...]
@@ -65,7 +64,7 @@ def greater(xp: Any, x: Any, y: Any) -> Any:
     samples=PAIRS,
     rejects=BAD,
 )
-def greater_equal(xp: Any, x: Any, y: Any) -> Any:
+def greater_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is not below y.
 
     Shapes: x [...], y [...] -> [...]
@@ -81,7 +80,7 @@ def greater_equal(xp: Any, x: Any, y: Any) -> Any:
     samples=PAIRS,
     rejects=BAD,
 )
-def lower(xp: Any, x: Any, y: Any) -> Any:
+def lower(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is below y.
 
     Shapes: x [...], y [...] -> [...]
@@ -97,7 +96,7 @@ def lower(xp: Any, x: Any, y: Any) -> Any:
     samples=PAIRS,
     rejects=BAD,
 )
-def lower_equal(xp: Any, x: Any, y: Any) -> Any:
+def lower_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is not above y.
 
     Shapes: x [...], y [...] -> [...]
@@ -106,7 +105,7 @@ def lower_equal(xp: Any, x: Any, y: Any) -> Any:
 
 
 @op("F>B I>B", samples=[(distinct(2, 3),)])
-def is_nan(xp: Any, x: Any) -> Any:
+def is_nan(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is not a number.
 
     Shapes: x [...] -> [...]
@@ -115,7 +114,7 @@ def is_nan(xp: Any, x: Any) -> Any:
 
 
 @op("F>B", samples=[(distinct(2, 3),)])
-def is_inf(xp: Any, x: Any) -> Any:
+def is_inf(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is +∞ or −∞.
 
     Shapes: x [...] -> [...]
@@ -124,7 +123,7 @@ def is_inf(xp: Any, x: Any) -> Any:
 
 
 @op("F>B", samples=[(distinct(2, 3),)])
-def is_finite(xp: Any, x: Any) -> Any:
+def is_finite(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is neither infinite nor NaN.
 
     Shapes: x [...] -> [...]
@@ -133,7 +132,7 @@ def is_finite(xp: Any, x: Any) -> Any:
 
 
 @op("B>B", symbol="~", samples=[(truths(2, 3),)])
-def bool_not(xp: Any, x: Any) -> Any:
+def bool_not(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is False.
 
     Shapes: x [...] -> [...]
@@ -148,7 +147,7 @@ def bool_not(xp: Any, x: Any) -> Any:
     reason=broadcast,
     samples=[(truths(2, 3), truths(1, 3))],
 )
-def bool_and(xp: Any, x: Any, y: Any) -> Any:
+def bool_and(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where both elements are.
 
     Shapes: x [...], y [...] -> [...]
@@ -163,7 +162,7 @@ def bool_and(xp: Any, x: Any, y: Any) -> Any:
     reason=broadcast,
     samples=[(truths(2, 3), truths(1, 3))],
 )
-def bool_or(xp: Any, x: Any, y: Any) -> Any:
+def bool_or(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where at least one element is.
 
     Shapes: x [...], y [...] -> [...]
@@ -178,7 +177,7 @@ def bool_or(xp: Any, x: Any, y: Any) -> Any:
     reason=broadcast,
     samples=[(truths(2, 3), truths(1, 3))],
 )
-def bool_xor(xp: Any, x: Any, y: Any) -> Any:
+def bool_xor(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where exactly one element is.
 
     Shapes: x [...], y [...] -> [...]
@@ -187,7 +186,7 @@ def bool_xor(xp: Any, x: Any, y: Any) -> Any:
 
 
 @op("F>B I>B B>B", samples=[(distinct(2, 3),)], method=False)
-def to_bool(xp: Any, x: Any) -> Any:
+def to_bool(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is not zero; NaN is True.
 
     Shapes: x [...] -> [...]

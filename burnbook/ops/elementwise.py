@@ -7,6 +7,7 @@ engine sums a gradient back to the shape of its input.
 import math
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import DataError
 from burnbook.core.op import distinct, normal, op, positive, unit
 
@@ -27,7 +28,7 @@ def broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
     samples=[(normal(2, 3), normal(2, 3)), (normal(2, 3), normal(1, 3))],
     rejects=[(normal(2, 3), normal(2, 4)), (normal(2, 3), normal(3))],
 )
-def add(xp: Any, x: Any, y: Any) -> Any:
+def add(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Add element by element: out = x + y. Size-1 dims stretch.
 
     Shapes: x [...], y [...] -> [...]
@@ -46,7 +47,7 @@ add.grad(x=lambda g: g, y=lambda g: g)
     samples=[(normal(2, 3), normal(2, 1))],
     rejects=[(normal(2, 3), normal(3, 3))],
 )
-def sub(xp: Any, x: Any, y: Any) -> Any:
+def sub(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Subtract element by element: out = x − y. Size-1 dims stretch.
 
     Shapes: x [...], y [...] -> [...]
@@ -65,7 +66,7 @@ sub.grad(x=lambda g: g, y=lambda g: -g)
     samples=[(normal(2, 3), normal(2, 1)), (normal(2, 3), normal(2, 3))],
     rejects=[(normal(2, 3), normal(2, 4))],
 )
-def mul(xp: Any, x: Any, y: Any) -> Any:
+def mul(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Multiply element by element: out = x · y. Size-1 dims stretch.
 
     Shapes: x [...], y [...] -> [...]
@@ -84,7 +85,7 @@ mul.grad(x=lambda g, y: g * y, y=lambda g, x: g * x)
     samples=[(normal(2, 3), positive(1, 3))],
     rejects=[(normal(2, 3), normal(2, 4))],
 )
-def div(xp: Any, x: Any, y: Any) -> Any:
+def div(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Divide element by element: out = x / y; whole numbers truncate toward zero.
 
     Shapes: x [...], y [...] -> [...]
@@ -106,7 +107,7 @@ div.grad(x=lambda g, y: g / y, y=lambda g, y, out: -g * out / y)
     reason=broadcast,
     samples=[(distinct(2, 3), positive(1, 3))],
 )
-def remainder(xp: Any, x: Any, y: Any) -> Any:
+def remainder(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The rest of a division, with the sign of the divisor: out = x − y ⌊x / y⌋.
 
     Shapes: x [...], y [...] -> [...]
@@ -131,7 +132,7 @@ remainder.grad(x=lambda g: g, y=lambda xp, g, x, y: -g * xp.floor(xp.divide(x, y
     reason=broadcast,
     samples=[(positive(2, 3), normal(2, 3)), (positive(2, 3), normal(1, 3))],
 )
-def powf(xp: Any, x: Any, y: Any) -> Any:
+def powf(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Raise to a power, element by element: out = xʸ.
 
     Shapes: x [...], y [...] -> [...]
@@ -141,7 +142,7 @@ def powf(xp: Any, x: Any, y: Any) -> Any:
     return xp.power(x, y)
 
 
-def powf_x(xp: Any, g: Any, x: Any, y: Any) -> Any:
+def powf_x(xp: ArrayNamespace, g: Array, x: Array, y: Array) -> Any:
     """y · xʸ⁻¹; to the power 0 everything is 1, so there it is 0, even at x = 0."""
     if not hasattr(y, "dtype"):
         return g * (y * xp.power(x, y - 1)) if y else g * 0
@@ -149,7 +150,7 @@ def powf_x(xp: Any, g: Any, x: Any, y: Any) -> Any:
     return g * (y * xp.power(x, xp.where(flat, 1.0, y) - 1))
 
 
-def powf_y(xp: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
+def powf_y(xp: ArrayNamespace, g: Array, x: Array, y: Array, out: Array) -> Any:
     """xʸ · ln x; 0 raised to what is not negative stays as it is, so there it is 0."""
     base = xp.asarray(x, dtype=out.dtype)
     return g * (out * xp.log(xp.where((base == 0) * (y >= 0), 1.0, base)))
@@ -164,7 +165,7 @@ powf.grad(x=powf_x, y=powf_y)
     reason=broadcast,
     samples=[(distinct(2, 3), unit(2, 3))],
 )
-def max_pair(xp: Any, x: Any, y: Any) -> Any:
+def max_pair(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The larger of two elements: out = y where x < y, else x.
 
     Shapes: x [...], y [...] -> [...]
@@ -184,7 +185,7 @@ max_pair.grad(
     reason=broadcast,
     samples=[(distinct(2, 3), unit(2, 3))],
 )
-def min_pair(xp: Any, x: Any, y: Any) -> Any:
+def min_pair(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The smaller of two elements: out = y where y < x, else x.
 
     Shapes: x [...], y [...] -> [...]
@@ -199,7 +200,7 @@ min_pair.grad(
 
 
 @op("F>F I>I", symbol="neg", samples=[(normal(2, 3),)])
-def neg(xp: Any, x: Any) -> Any:
+def neg(xp: ArrayNamespace, x: Array) -> Array:
     """Change the sign: out = −x.
 
     Shapes: x [...] -> [...]
@@ -211,7 +212,7 @@ neg.grad(x=lambda g: -g)
 
 
 @op("F>F I>I", symbol="abs", samples=[(distinct(2, 3),)])
-def abs(xp: Any, x: Any) -> Any:
+def abs(xp: ArrayNamespace, x: Array) -> Array:
     """The absolute value: out = |x|.
 
     Shapes: x [...] -> [...]
@@ -223,7 +224,7 @@ abs.grad(x=lambda xp, g, x: g * xp.sign(x))
 
 
 @op("F>F I>I", samples=[(distinct(2, 3),)])
-def sign(xp: Any, x: Any) -> Any:
+def sign(xp: ArrayNamespace, x: Array) -> Array:
     """−1, 0 or 1, as x is below, at or above zero; NaN gives 0.
 
     Shapes: x [...] -> [...]
@@ -235,7 +236,7 @@ sign.grad(x=lambda g: g * 0)
 
 
 @op("F>F", samples=[(normal(2, 3),)])
-def exp(xp: Any, x: Any) -> Any:
+def exp(xp: ArrayNamespace, x: Array) -> Array:
     """e to the power of each element: out = eˣ.
 
     Shapes: x [...] -> [...]
@@ -247,7 +248,7 @@ exp.grad(x=lambda g, out: g * out)
 
 
 @op("F>F", samples=[(positive(2, 3),)])
-def log(xp: Any, x: Any) -> Any:
+def log(xp: ArrayNamespace, x: Array) -> Array:
     """The natural logarithm: out = ln x; log 0 = −inf, below zero NaN.
 
     Shapes: x [...] -> [...]
@@ -259,7 +260,7 @@ log.grad(x=lambda g, x: g / x)
 
 
 @op("F>F", samples=[(positive(2, 3),)])
-def log1p(xp: Any, x: Any) -> Any:
+def log1p(xp: ArrayNamespace, x: Array) -> Array:
     """The logarithm of one plus x, exact near zero: out = ln(1 + x).
 
     Shapes: x [...] -> [...]
@@ -271,7 +272,7 @@ log1p.grad(x=lambda g, x: g / (1 + x))
 
 
 @op("F>F", samples=[(positive(2, 3),)])
-def sqrt(xp: Any, x: Any) -> Any:
+def sqrt(xp: ArrayNamespace, x: Array) -> Array:
     """The square root: out = √x; below zero NaN.
 
     Shapes: x [...] -> [...]
@@ -283,7 +284,7 @@ sqrt.grad(x=lambda g, out: g / (2 * out))
 
 
 @op("F>F", samples=[(positive(2, 3),)])
-def recip(xp: Any, x: Any) -> Any:
+def recip(xp: ArrayNamespace, x: Array) -> Array:
     """One divided by each element: out = 1 / x.
 
     Shapes: x [...] -> [...]
@@ -295,7 +296,7 @@ recip.grad(x=lambda g, out: -g * out * out)
 
 
 @op("F>F", samples=[(normal(2, 3),)])
-def cos(xp: Any, x: Any) -> Any:
+def cos(xp: ArrayNamespace, x: Array) -> Array:
     """The cosine: out = cos x.
 
     Shapes: x [...] -> [...]
@@ -307,7 +308,7 @@ cos.grad(x=lambda xp, g, x: -g * xp.sin(x))
 
 
 @op("F>F", samples=[(normal(2, 3),)])
-def sin(xp: Any, x: Any) -> Any:
+def sin(xp: ArrayNamespace, x: Array) -> Array:
     """The sine: out = sin x.
 
     Shapes: x [...] -> [...]
@@ -319,7 +320,7 @@ sin.grad(x=lambda xp, g, x: g * xp.cos(x))
 
 
 @op("F>F", samples=[(normal(2, 3),)])
-def tanh(xp: Any, x: Any) -> Any:
+def tanh(xp: ArrayNamespace, x: Array) -> Array:
     """The hyperbolic tangent: out = (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ).
 
     Shapes: x [...] -> [...]
@@ -331,7 +332,7 @@ tanh.grad(x=lambda g, out: g * (1 - out * out))
 
 
 @op("F>F", samples=[(distinct(2, 3),)])
-def floor(xp: Any, x: Any) -> Any:
+def floor(xp: ArrayNamespace, x: Array) -> Array:
     """The largest whole number that is not above x: out = ⌊x⌋.
 
     Shapes: x [...] -> [...]
@@ -343,7 +344,7 @@ floor.grad(x=lambda g: g * 0)
 
 
 @op("F>F", samples=[(distinct(2, 3),)])
-def ceil(xp: Any, x: Any) -> Any:
+def ceil(xp: ArrayNamespace, x: Array) -> Array:
     """The smallest whole number that is not below x: out = ⌈x⌉.
 
     Shapes: x [...] -> [...]
@@ -355,7 +356,7 @@ ceil.grad(x=lambda g: g * 0)
 
 
 @op("F>F", symbol="round", samples=[(distinct(2, 3),)])
-def round(xp: Any, x: Any) -> Any:
+def round(xp: ArrayNamespace, x: Array) -> Array:
     """The nearest whole number, halves to even: 1.5 -> 2, 2.5 -> 2.
 
     Shapes: x [...] -> [...]
@@ -367,7 +368,7 @@ round.grad(x=lambda g: g * 0)
 
 
 @op("F>F", samples=[(distinct(2, 3),)])
-def relu(xp: Any, x: Any) -> Any:
+def relu(xp: ArrayNamespace, x: Array) -> Array:
     """Keep what is above zero: out = max(x, 0).
 
     Shapes: x [...] -> [...]
@@ -379,7 +380,7 @@ relu.grad(x=lambda g, out: g * (out > 0))
 
 
 @op("F>F", samples=[(normal(2, 3),)])
-def sigmoid(xp: Any, x: Any) -> Any:
+def sigmoid(xp: ArrayNamespace, x: Array) -> Array:
     """Squash to (0, 1): out = 1 / (1 + e⁻ˣ), without overflow.
 
     Shapes: x [...] -> [...]
@@ -404,8 +405,8 @@ def clamp_bounds(min: float | None, max: float | None) -> str | None:
     samples=[(distinct(2, 3), {"min": -1.0, "max": 0.7})],
 )
 def clamp(
-    xp: Any, x: Any, *, min: float | None = None, max: float | None = None
-) -> Any:
+    xp: ArrayNamespace, x: Array, *, min: float | None = None, max: float | None = None
+) -> Array:
     """Keep each element between two bounds: out = min(max(x, min), max).
 
     Shapes: x [...] -> [...]
@@ -413,7 +414,9 @@ def clamp(
     return xp.clip(x, min, max)
 
 
-def clamp_x(xp: Any, g: Any, x: Any, min: float | None, max: float | None) -> Any:
+def clamp_x(
+    xp: ArrayNamespace, g: Array, x: Array, min: float | None, max: float | None
+) -> Any:
     """The gradient passes where nothing was cut off; the bounds themselves pass."""
     low = -math.inf if min is None else min
     high = math.inf if max is None else max

@@ -1,7 +1,6 @@
 """Looking rows up by number, and giving gradients back."""
 
-from typing import Any
-
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import indices as whole_numbers
 from burnbook.core.op import normal, op
 from burnbook.ops.index import inside
@@ -27,12 +26,12 @@ def _rows_fit(weight: Shape, indices: Shape) -> str | None:
     ],
     rejects=[(normal(5, 3, 2), whole_numbers(5, 2, 4))],
 )
-def embedding(xp: Any, weight: Any, indices: Any) -> Any:
+def embedding(xp: ArrayNamespace, weight: Array, indices: Array) -> Array:
     """Look rows of a table up: out[i, j] = weight[indices[i, j]].
 
     Shapes: weight [n, d], indices [...] -> [..., d]
     """
-    inside(xp, "embedding", indices, weight.shape[0])
+    inside("embedding", indices, weight.shape[0])
     return xp.take(weight, indices, axis=0)
 
 
@@ -41,13 +40,15 @@ def embedding(xp: Any, weight: Any, indices: Any) -> Any:
     method=False,
     samples=[(normal(2, 4, 3), whole_numbers(5, 2, 4), {"weight_shape": (5, 3)})],
 )
-def embedding_weight(xp: Any, dout: Any, indices: Any, *, weight_shape: Shape) -> Any:
+def embedding_weight(
+    xp: ArrayNamespace, dout: Array, indices: Array, *, weight_shape: Shape
+) -> Array:
     """The gradient of embedding: every row collects what its lookups got.
 
     Shapes: dout [..., d], indices [...] -> [n, d]
     Why: adding at places of flat memory is several times as quick as adding rows.
     """
-    inside(xp, "embedding", indices, weight_shape[0])
+    inside("embedding", indices, weight_shape[0])
     rows, size = weight_shape
     out = xp.zeros(rows * size, dtype=dout.dtype)
     picked = indices.reshape(-1).astype(xp.int64, copy=False)  # int8 has no places

@@ -3,11 +3,12 @@
 import math
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import op, unit
 
 
 @op("F>F", samples=[(unit(2, 3),)])
-def erf(xp: Any, x: Any) -> Any:
+def erf(xp: ArrayNamespace, x: Array) -> Array:
     """The error function: out = 2/√π ∫₀ˣ e^(−t²) dt.
 
     Shapes: x [...] -> [...]
@@ -88,7 +89,7 @@ ERF_MID_Q = (
 )
 
 
-def wide_quotient(x: Any, above: tuple[float, ...], below: tuple[float, ...]) -> Any:
+def wide_quotient(x: Array, above: tuple[float, ...], below: tuple[float, ...]) -> Any:
     """The quotient of two polynomials, by Horner's rule."""
     p, q = x * above[0], x * below[0]
     for coefficient in above[1:-1]:
@@ -120,7 +121,7 @@ ERF_FAR_Q = (
 )
 
 
-def erf_tail(xp: Any, size: Any) -> Any:
+def erf_tail(xp: ArrayNamespace, size: Any) -> Any:
     """Above 4, in powers of 1/x²; from 6 on the function is 1. NaN stays NaN."""
     far = xp.clip(size, 4.0, 6.0)
     inverse = 1 / (far * far)

@@ -6,6 +6,7 @@ says how much of it stays, a reset gate how much of it the new value is made fro
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.linear import linear
@@ -57,13 +58,13 @@ def gru_fits(
     ],
 )
 def gru(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any = None,
-    recurrent_bias: Any = None,
-    hidden: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    recurrent: Array,
+    bias: Array | None = None,
+    recurrent_bias: Array | None = None,
+    hidden: Array | None = None,
     *,
     reset_after: bool = True,
     reverse: bool = False,
@@ -104,17 +105,17 @@ def gru(
 
 
 def gru_all(
-    xp: Any,
-    g: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any,
-    recurrent_bias: Any,
-    hidden: Any,
-    out: Any,
-    gates: Any,
-    inner: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    weight: Array,
+    recurrent: Array,
+    bias: Array,
+    recurrent_bias: Array,
+    hidden: Array,
+    out: Array,
+    gates: Array,
+    inner: Array,
     reset_after: bool,
     reverse: bool,
     needs: tuple[bool, ...],
@@ -133,13 +134,13 @@ def gru_all(
 
 
 def gru_weights(
-    xp: Any,
+    xp: ArrayNamespace,
     d: Any,
-    dinner: Any,
-    x: Any,
-    weight: Any,
+    dinner: Array,
+    x: Array,
+    weight: Array,
     found: Any,
-    inner: Any,
+    inner: Array,
     reset_after: bool,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
@@ -163,12 +164,12 @@ def gru_weights(
 
 
 def gru_steps(
-    xp: Any,
-    g: Any,
-    gates: Any,
-    inner: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    gates: Array,
+    inner: Array,
     found: Any,
-    across: Any,
+    across: Array,
     reset_after: bool,
     reverse: bool,
 ) -> tuple[Any, Any, Any]:
@@ -198,7 +199,12 @@ def gru_steps(
 
 
 def gru_again(
-    xp: Any, z: Any, found: Any, recurrent: Any, more: Any, reset_after: bool
+    xp: ArrayNamespace,
+    z: Array,
+    found: Any,
+    recurrent: Array,
+    more: Any,
+    reset_after: bool,
 ) -> tuple[Any, Any]:
     """Gates and `inner` once more, as ops, from the states that every step found."""
     n = recurrent.shape[0]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import DimError
 from burnbook.core.op import indices, normal, op, truths
 from burnbook.ops.elementwise import broadcast
@@ -10,7 +11,7 @@ from burnbook.ops.reduce import dim_inside
 HOT = {"size": 3, "on": 2, "off": -1}
 
 
-def inside(xp: Any, where: str, picked: Any, size: int) -> None:
+def inside(where: str, picked: Array, size: int) -> None:
     """Refuse indices outside [0, size): NumPy counts negative ones from the end."""
     if picked.size and (picked.min() < 0 or picked.max() >= size):
         low, high = int(picked.min()), int(picked.max())
@@ -41,12 +42,12 @@ def gather_fits(x: tuple[int, ...], indices: tuple[int, ...], dim: int) -> Any:
     rejects=[(normal(3, 4), indices(4, 2, 2), {"dim": 1})],
     method=False,
 )
-def gather(xp: Any, x: Any, indices: Any, *, dim: int) -> Any:
+def gather(xp: ArrayNamespace, x: Array, indices: Array, *, dim: int) -> Array:
     """Pick along a dim: out[i][j] = x[i][indices[i][j]] for dim 1.
 
     Shapes: x [..., d, ...], indices [..., k, ...] -> [..., k, ...]
     """
-    inside(xp, "gather", indices, x.shape[dim])
+    inside("gather", indices, x.shape[dim])
     return xp.take_along_axis(x, indices, axis=dim)
 
 
@@ -67,12 +68,14 @@ def scatter_fits(
     rejects=[(normal(3, 4), indices(4, 3), normal(3), {"dim": 1})],
     method=False,
 )
-def scatter(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> Any:
+def scatter(
+    xp: ArrayNamespace, x: Array, indices: Array, values: Array, *, dim: int
+) -> Array:
     """Add values at indices along a dim: out[i][indices[i][j]] += values[i][j].
 
     Shapes: x [..., d, ...], indices [..., k, ...], values [..., k, ...] -> [..., d, ...]
     """
-    inside(xp, "scatter", indices, x.shape[dim])
+    inside("scatter", indices, x.shape[dim])
     out = xp.array(x, order="C")
     spots = xp.zeros((1,) * x.ndim, xp.int64)  # the place of each value in flat memory
     stride = 1
@@ -86,7 +89,9 @@ def scatter(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> Any:
     return out
 
 
-def gather_x(xp: Any, g: Any, x_shape: tuple[int, ...], indices: Any, dim: int) -> Any:
+def gather_x(
+    xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...], indices: Array, dim: int
+) -> Any:
     """Put every gradient back where its value was picked."""
     return scatter(xp, xp.zeros(x_shape, g.dtype), indices, g, dim=dim)
 
@@ -103,12 +108,12 @@ scatter.grad(
     samples=[(normal(3, 4), indices(3, 5), {"dim": 0})],
     method=False,
 )
-def select(xp: Any, x: Any, indices: Any, *, dim: int) -> Any:
+def select(xp: ArrayNamespace, x: Array, indices: Array, *, dim: int) -> Array:
     """Pick whole slices along a dim; an index may repeat.
 
     Shapes: x [..., d, ...], indices [k] -> [..., k, ...]
     """
-    inside(xp, "select", indices, x.shape[dim])
+    inside("select", indices, x.shape[dim])
     return xp.take(x, indices, axis=dim)
 
 
@@ -117,12 +122,14 @@ def select(xp: Any, x: Any, indices: Any, *, dim: int) -> Any:
     samples=[(normal(3, 4), indices(3, 5), normal(5, 4), {"dim": 0})],
     method=False,
 )
-def select_assign(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> Any:
+def select_assign(
+    xp: ArrayNamespace, x: Array, indices: Array, values: Array, *, dim: int
+) -> Array:
     """Add whole slices at indices along a dim; duplicates add up.
 
     Shapes: x [..., d, ...], indices [k], values [..., k, ...] -> [..., d, ...]
     """
-    inside(xp, "select_assign", indices, x.shape[dim])
+    inside("select_assign", indices, x.shape[dim])
     out = x.copy()
     rows, new = xp.moveaxis(out, dim, 0), xp.moveaxis(values, dim, 0)
     if xp.__name__ == "numpy" and new.size > 64 * len(new):  # long rows: one by one
@@ -133,7 +140,9 @@ def select_assign(xp: Any, x: Any, indices: Any, values: Any, *, dim: int) -> An
     return out
 
 
-def select_x(xp: Any, g: Any, x_shape: tuple[int, ...], indices: Any, dim: int) -> Any:
+def select_x(
+    xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...], indices: Array, dim: int
+) -> Any:
     """Put every slice of the gradient back where it was picked."""
     return select_assign(xp, xp.zeros(x_shape, g.dtype), indices, g, dim=dim)
 
@@ -155,7 +164,7 @@ def mask_fits(x: tuple[int, ...], mask: tuple[int, ...]) -> str | None:
     same_rank=True,
     samples=[(normal(2, 3), truths(2, 3), normal(1, 3))],
 )
-def mask_where(xp: Any, x: Any, mask: Any, values: Any) -> Any:
+def mask_where(xp: ArrayNamespace, x: Array, mask: Array, values: Array) -> Array:
     """Replace elements where the mask is true: out = values there, x elsewhere.
 
     Shapes: x [...], mask [...], values [...] -> [...]
@@ -176,7 +185,7 @@ mask_where.grad(
     samples=[(normal(2, 3), truths(2, 3), {"value": 7.0})],
     method=False,
 )
-def mask_fill(xp: Any, x: Any, mask: Any, *, value: float) -> Any:
+def mask_fill(xp: ArrayNamespace, x: Array, mask: Array, *, value: float) -> Array:
     """Fill with one value where the mask is true.
 
     Shapes: x [...], mask [...] -> [...]
@@ -188,7 +197,9 @@ mask_fill.grad(x=lambda xp, g, mask: xp.where(mask, 0.0, g))
 
 
 @op("F>F I>I", samples=[(indices(3, 2, 4), HOT)], method=False)
-def hot_rows(xp: Any, x: Any, *, size: int, on: float, off: float) -> Any:
+def hot_rows(
+    xp: ArrayNamespace, x: Array, *, size: int, on: float, off: float
+) -> Array:
     """A row for each index: `on` at the index, `off` elsewhere.
 
     Shapes: x [...] -> [..., size]
@@ -200,7 +211,7 @@ def hot_rows(xp: Any, x: Any, *, size: int, on: float, off: float) -> Any:
 
 
 @op("B>I", samples=[(truths(3, 4),)])
-def argwhere(xp: Any, x: Any) -> Any:
+def argwhere(xp: ArrayNamespace, x: Array) -> Array:
     """Where the true elements stand, row by row: one place in each row of the output.
 
     Shapes: x [...] -> [n, d]
@@ -213,24 +224,26 @@ def argwhere(xp: Any, x: Any) -> Any:
     samples=[(normal(4, 2), indices(4, 3), normal(3, 2))],
     method=False,
 )
-def select_put(xp: Any, x: Any, indices: Any, values: Any) -> Any:
+def select_put(xp: ArrayNamespace, x: Array, indices: Array, values: Array) -> Array:
     """Replace whole slices of the first dim; of equal indices the last one wins.
 
     Shapes: x [n, ...], indices [k], values [k, ...] -> [n, ...]
     """
-    inside(xp, "select_put", indices, x.shape[0])
+    inside("select_put", indices, x.shape[0])
     out = x.copy()
     out[indices] = values
     return out
 
 
-def select_put_x(xp: Any, g: Any, values_shape: tuple[int, ...], indices: Any) -> Any:
+def select_put_x(
+    xp: ArrayNamespace, g: Array, values_shape: tuple[int, ...], indices: Array
+) -> Any:
     """The gradient of what was not replaced."""
     return select_put(xp, g, indices, xp.zeros(values_shape, g.dtype))
 
 
 @op("I>B", samples=[(indices(3, 5), {"size": 3})], method=False)
-def last_of_equals(xp: Any, x: Any, *, size: int) -> Any:
+def last_of_equals(xp: ArrayNamespace, x: Array, *, size: int) -> Array:
     """True where no equal index below `size` stands further back.
 
     Shapes: x [k] -> [k]
@@ -241,7 +254,9 @@ def last_of_equals(xp: Any, x: Any, *, size: int) -> Any:
     return owner[x] == places
 
 
-def select_put_values(xp: Any, g: Any, x_shape: Any, indices: Any) -> Any:
+def select_put_values(
+    xp: ArrayNamespace, g: Array, x_shape: Any, indices: Array
+) -> Any:
     """The gradient of what replaced it, and was not replaced itself."""
     last = last_of_equals(xp, indices, size=x_shape[0])
     kept = xp.reshape(last, (-1,) + (1,) * (len(x_shape) - 1))

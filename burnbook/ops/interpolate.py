@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.windows import LETTERS, Shape, Sizes
 from burnbook.ops.resample import Taps, apply_all
@@ -53,8 +54,8 @@ def _sample(mode: str, align_corners: bool, *size: int) -> dict[str, Any]:
     method=False,
 )
 def interpolate(
-    xp: Any, x: Any, *, output_size: Sizes, mode: str, align_corners: bool
-) -> Any:
+    xp: ArrayNamespace, x: Array, *, output_size: Sizes, mode: str, align_corners: bool
+) -> Array:
     """Stretch or shrink an image: out = Σ weight · x over the places around a position.
 
     align_corners: the corners of both images meet; otherwise their edges do.
@@ -67,14 +68,14 @@ def interpolate(
 
 @op("F>F", method=False)
 def interpolate_x(
-    xp: Any,
-    dout: Any,
+    xp: ArrayNamespace,
+    dout: Array,
     *,
     x_shape: Shape,
     output_size: Sizes,
     mode: str,
     align_corners: bool,
-) -> Any:
+) -> Array:
     """The gradient of interpolate: every place gets back what it gave, weighted.
 
     Shapes: dout [n, c, ...] -> [n, c, ...]

@@ -6,16 +6,17 @@ matrix into the nearest orthogonal matrix; clipping asks how long a gradient is.
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 
 
-def wide(xp: Any, x: Any) -> Any:
+def wide(xp: ArrayNamespace, x: Array) -> Any:
     """The array itself, or in single precision where it has only half."""
     return x.astype(xp.float32) if x.dtype.itemsize == 2 else x
 
 
 @op("F>F", method=False, samples=[(normal(3, 4),), (normal(7),)])
-def length(xp: Any, x: Any) -> Any:
+def length(xp: ArrayNamespace, x: Array) -> Array:
     """The length of all elements taken as one vector: √Σx².
 
     Shapes: x [...] -> [1]
@@ -31,13 +32,13 @@ def length(xp: Any, x: Any) -> Any:
     samples=[(normal(3, 4), {"steps": 2}), (normal(5, 2), {}), (normal(2, 2), {})],
 )
 def newton_schulz(
-    xp: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    x: Array,
     *,
     coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
     steps: int = 5,
     epsilon: float = 1e-7,
-) -> Any:
+) -> Array:
     """Bring all singular values of x near 1: x ← x / ‖x‖, then `steps` times
     A = x xᵀ, x ← a x + (b A + c A²) x.
 
@@ -78,8 +79,8 @@ def newton_schulz(
     ],
 )
 def lbfgs_direction(
-    xp: Any, *vectors: Any, rho: tuple[float, ...], scale: float
-) -> Any:
+    xp: ArrayNamespace, *vectors: Array, rho: tuple[float, ...], scale: float
+) -> Array:
     """Where L-BFGS goes: −H g, with H the inverse curvature that its last steps show.
 
     vectors: g, then the last steps sᵢ, then the changes yᵢ of the gradient over them;

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.reduce import count, sum_to
 
@@ -29,7 +30,7 @@ def inner_sizes(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
     samples=[(normal(3, 4), normal(4, 5)), (normal(2, 3, 4), normal(1, 4, 5))],
     rejects=[(normal(3, 4), normal(5, 4)), (normal(3), normal(3))],
 )
-def matmul(xp: Any, x: Any, y: Any) -> Any:
+def matmul(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Multiply matrices: outᵢⱼ = Σₖ xᵢₖ yₖⱼ.
 
     Shapes: x [..., m, k], y [..., k, n] -> [..., m, n]
@@ -41,12 +42,12 @@ def matmul(xp: Any, x: Any, y: Any) -> Any:
     return xp.matmul(x, y)
 
 
-def matmul_x(xp: Any, g: Any, y: Any) -> Any:
+def matmul_x(xp: ArrayNamespace, g: Array, y: Array) -> Any:
     """∂x = g · yᵀ."""
     return g.dot(y.T) if y.ndim == 2 else xp.matmul(g, y.swapaxes(-1, -2))
 
 
-def matmul_y(xp: Any, g: Any, x: Any) -> Any:
+def matmul_y(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     """∂y = xᵀ · g."""
     return x.T.dot(g) if x.ndim == 2 else xp.matmul(x.swapaxes(-1, -2), g)
 
@@ -77,7 +78,9 @@ def linear_fits(
     ],
     rejects=[(normal(3, 4), normal(5, 4)), (normal(3, 4), normal(4, 5), normal(4))],
 )
-def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+def linear(
+    xp: ArrayNamespace, x: Array, weight: Array, bias: Array | None = None
+) -> Array:
     """The linear layer in one pass: out = x · weight + bias.
 
     Shapes: x [..., i], weight [i, o], bias [o] -> [..., o]
@@ -93,7 +96,7 @@ def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
     return out
 
 
-def linear_weight(xp: Any, g: Any, x: Any) -> Any:
+def linear_weight(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     """All examples at once: ∂weight = xᵀ · g over rows."""
     if x.ndim == 2:
         return x.swapaxes(0, 1).dot(g)
@@ -101,7 +104,7 @@ def linear_weight(xp: Any, g: Any, x: Any) -> Any:
     return xp.matmul(rows.swapaxes(-1, -2), slopes)
 
 
-def linear_bias(xp: Any, g: Any) -> Any:
+def linear_bias(xp: ArrayNamespace, g: Array) -> Any:
     """The bias was added to every row, so its gradient is the sum over rows."""
     if g.ndim == 2:
         return g.sum(axis=0)

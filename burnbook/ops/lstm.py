@@ -8,9 +8,12 @@ Gates lie side by side in the columns of a weight: input, forget, output, cell f
 update, reset, new for gru (in gru.py). `weight` is for x, `recurrent` for the state.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.linear import linear
@@ -21,7 +24,12 @@ Size = tuple[int, ...] | None
 
 
 def fits(
-    gates: int, x: Size, weight: Size, recurrent: Size, rows: Any, states: Any
+    gates: int,
+    x: Size,
+    weight: Size,
+    recurrent: Size,
+    rows: Sequence[tuple[str, Size]],
+    states: Sequence[tuple[str, Size]],
 ) -> str | None:
     """Why the inputs of a recurrent op do not go together, or None if they do.
 
@@ -56,17 +64,17 @@ def order(steps: int, backward: bool) -> Iterable[int]:
     return range(steps - 1, -1, -1) if backward else range(steps)
 
 
-def rows_of(lines: Any) -> Any:
+def rows_of(lines: Array) -> Any:
     """All steps of all sequences as rows of a matrix. [b, s, n] -> [b · s, n]"""
     return lines.reshape(lines.shape[0] * lines.shape[1], lines.shape[2])
 
 
-def step(lines: Any, t: int) -> Any:
+def step(lines: Array, t: int) -> Any:
     """One step of all sequences. [b, s, n] -> [b, n]"""
     return lines[:, t : t + 1].reshape(lines.shape[0], lines.shape[2])
 
 
-def earlier(xp: Any, lines: Any, start: Any, reverse: bool) -> Any:
+def earlier(xp: ArrayNamespace, lines: Array, start: Any, reverse: bool) -> Any:
     """What every step finds: the result of the step before it, or the start. [b, s, n]"""
     b, s, n = lines.shape
     if start is None:
@@ -84,7 +92,7 @@ class Steps:
     Why: what is differentiated again cannot be written into, so there it is a list.
     """
 
-    def __init__(self, xp: Any, like: Any, width: int):
+    def __init__(self, xp: ArrayNamespace, like: Any, width: int):
         b, s = like.shape[:2]
         self.xp = xp
         self.parts: list[Any] = [None] * s
@@ -92,7 +100,7 @@ class Steps:
         if xp.__name__ != "burnbook":
             self.all = xp.empty((b, s, width), like.dtype)
 
-    def put(self, t: int, part: Any) -> None:
+    def put(self, t: int, part: Array) -> None:
         """Keep one step. [b, n]"""
         if self.all is None:
             self.parts[t] = part.reshape(part.shape[0], 1, part.shape[1])
@@ -107,7 +115,12 @@ class Steps:
 
 
 def from_gates(
-    xp: Any, d: Any, x: Any, weight: Any, found: Any, needs: tuple[bool, ...]
+    xp: ArrayNamespace,
+    d: Any,
+    x: Array,
+    weight: Array,
+    found: Any,
+    needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """∂ of x, weight, recurrent and bias; d, in rows, is that of all gates."""
     return (
@@ -118,13 +131,13 @@ def from_gates(
     )
 
 
-def turned(xp: Any, weight: Any) -> Any:
+def turned(xp: ArrayNamespace, weight: Array) -> Any:
     """The transpose of a weight, laid out afresh: products with it are quicker."""
     across = weight.swapaxes(0, 1)
     return across if xp.__name__ == "burnbook" else xp.ascontiguousarray(across)
 
 
-def squash(xp: Any, z: Any, scale: Any, shift: Any) -> None:
+def squash(xp: ArrayNamespace, z: Array, scale: Array, shift: Array) -> None:
     """σ of the first columns of z and tanh of the rest, in place; see `curves`."""
     z *= scale
     xp.tanh(z, out=z)
@@ -132,7 +145,9 @@ def squash(xp: Any, z: Any, scale: Any, shift: Any) -> None:
     z += shift
 
 
-def curves(xp: Any, soft: int, width: int, dtype: Any) -> tuple[Any, Any]:
+def curves(
+    xp: ArrayNamespace, soft: int, width: int, dtype: np.dtype[Any]
+) -> tuple[Any, Any]:
     """What `squash` scales and shifts by, where the first columns are σ gates.
 
     Why: σ(z) = ½ tanh(½ z) + ½ and tanh(z) = 1 tanh(1 z) + 0: one tanh for all gates.
@@ -166,15 +181,15 @@ def rnn_fits(
     ],
 )
 def rnn(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any = None,
-    hidden: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    recurrent: Array,
+    bias: Array | None = None,
+    hidden: Array | None = None,
     *,
     reverse: bool = False,
-) -> Any:
+) -> Array:
     """Carry a state along sequences: hₜ = tanh(xₜ W + hₜ₋₁ U + b).
 
     Shapes: x [b, s, i], weight [i, h], recurrent [h, h], bias [h], hidden [b, h]
@@ -191,14 +206,14 @@ def rnn(
 
 
 def rnn_all(
-    xp: Any,
-    g: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any,
-    hidden: Any,
-    out: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    weight: Array,
+    recurrent: Array,
+    bias: Array,
+    hidden: Array,
+    out: Array,
     reverse: bool,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
@@ -247,13 +262,13 @@ def lstm_fits(
     ],
 )
 def lstm(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any = None,
-    cell: Any = None,
-    hidden: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    recurrent: Array,
+    bias: Array | None = None,
+    cell: Array | None = None,
+    hidden: Array | None = None,
     *,
     reverse: bool = False,
 ) -> Any:
@@ -290,17 +305,17 @@ def lstm(
 
 
 def lstm_all(
-    xp: Any,
-    g: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any,
-    cell: Any,
-    hidden: Any,
-    out: Any,
-    gates: Any,
-    cells: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    weight: Array,
+    recurrent: Array,
+    bias: Array,
+    cell: Array,
+    hidden: Array,
+    out: Array,
+    gates: Array,
+    cells: Array,
     reverse: bool,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
@@ -318,7 +333,13 @@ def lstm_all(
 
 
 def lstm_steps(
-    xp: Any, g: Any, gates: Any, cells: Any, across: Any, cell: Any, reverse: bool
+    xp: ArrayNamespace,
+    g: Array,
+    gates: Array,
+    cells: Array,
+    across: Array,
+    cell: Array,
+    reverse: bool,
 ) -> tuple[Any, Any, Any]:
     """The gradients of all gates before σ and tanh, of the first memory and state."""
     (b, s, n), back, steps = cells.shape, None, Steps(xp, gates, gates.shape[2])
@@ -339,7 +360,9 @@ def lstm_steps(
     return steps.rows(), dc, back
 
 
-def lstm_again(xp: Any, z: Any, cell: Any, reverse: bool) -> tuple[Any, Any]:
+def lstm_again(
+    xp: ArrayNamespace, z: Array, cell: Array | None, reverse: bool
+) -> tuple[Any, Any]:
     """Gates and memories once more, as ops: a memory is a running sum that is scaled."""
     n = z.shape[2] // 4
     soft, new = sigmoid(xp, z[:, :, : 3 * n]), xp.tanh(z[:, :, 3 * n :])

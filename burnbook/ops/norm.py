@@ -8,6 +8,7 @@ it found, so its gradients are formulas of these and the input. Where steps are 
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.reduce import count, share, sum_to
 
@@ -61,7 +62,12 @@ def _fits(
     rejects=[(normal(3, 4), normal(3), normal(4)), (normal(3, 4), normal(1, 4))],
 )
 def layer_norm(
-    xp: Any, x: Any, gamma: Any = None, beta: Any = None, *, epsilon: float = 1e-5
+    xp: ArrayNamespace,
+    x: Array,
+    gamma: Array | None = None,
+    beta: Array | None = None,
+    *,
+    epsilon: float = 1e-5,
 ) -> Any:
     """Give every row mean 0 and variance 1: out = γ (x − μ) / √(σ² + ε) + β.
 
@@ -73,12 +79,12 @@ def layer_norm(
 
 
 def layer_norm_back(
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    gamma: Array | None,
+    mean: Array,
+    var: Array,
     needs: Needs,
     epsilon: float,
 ) -> Any:
@@ -105,7 +111,9 @@ layer_norm.grad(x=layer_norm_back, gamma=layer_norm_back, beta=layer_norm_back)
     ],
     rejects=[(normal(3, 4), normal(3)), (normal(3, 4), normal(1, 4))],
 )
-def rms_norm(xp: Any, x: Any, gamma: Any = None, *, epsilon: float = 1e-5) -> Any:
+def rms_norm(
+    xp: ArrayNamespace, x: Array, gamma: Array | None = None, *, epsilon: float = 1e-5
+) -> Any:
     """Give every row the length √d: out = γ x / √(mean x² + ε).
 
     Shapes: x [..., d], gamma [d] -> [..., d]
@@ -117,7 +125,13 @@ def rms_norm(xp: Any, x: Any, gamma: Any = None, *, epsilon: float = 1e-5) -> An
 
 
 def rms_norm_back(
-    xp: Any, g: Any, x: Any, gamma: Any, power: Any, needs: Needs, epsilon: float
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    gamma: Array | None,
+    power: Any,
+    needs: Needs,
+    epsilon: float,
 ) -> Any:
     """∂x = r (h − x̂ mean(h x̂)), where r = 1 / √(mean x² + ε), x̂ = r x and h = g γ."""
     if too_large(xp, x):
@@ -171,10 +185,10 @@ GROUPS = {"groups": 2, "epsilon": 1e-5}
     ],
 )
 def group_norm(
-    xp: Any,
-    x: Any,
-    gamma: Any = None,
-    beta: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    gamma: Array | None = None,
+    beta: Array | None = None,
     *,
     groups: int,
     epsilon: float = 1e-5,
@@ -195,12 +209,12 @@ def group_norm(
 
 
 def group_norm_back(
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    gamma: Array | None,
+    mean: Array,
+    var: Array,
     needs: Needs,
     groups: int,
     epsilon: float,
@@ -230,7 +244,7 @@ def _group_shapes(
 
 
 def standard(
-    xp: Any, x: Any, axes: Axes, epsilon: float, inside: bool = True
+    xp: ArrayNamespace, x: Array, axes: Axes, epsilon: float, inside: bool = True
 ) -> tuple[Any, Any, Any]:
     """x̂ = (x − μ) / √(σ² + ε) over some axes, μ and σ²."""
     mean = mean_over(xp, x, axes)
@@ -240,7 +254,7 @@ def standard(
     return out, mean, var
 
 
-def straight(out: Any, gamma: Any, beta: Any) -> Any:
+def straight(out: Array, gamma: Array | None, beta: Array | None) -> Any:
     """γ out + β, in the memory of `out`."""
     if gamma is not None:
         out *= gamma
@@ -250,12 +264,12 @@ def straight(out: Any, gamma: Any, beta: Any) -> Any:
 
 
 def gradients(
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    gamma: Array | None,
+    mean: Array,
+    var: Array,
     axes: Axes,
     epsilon: float,
     inside: bool = True,
@@ -285,12 +299,12 @@ def gradients(
 
 
 def answer(
-    xp: Any,
-    g: Any,
-    x: Any,
-    dx: Any,
-    along: Any,
-    slope: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    dx: Array,
+    along: Array,
+    slope: Array | None,
     line: tuple[int, ...],
     needs: Needs,
 ) -> tuple[Any, ...]:
@@ -305,17 +319,17 @@ def answer(
     return tuple(found)
 
 
-def too_large(xp: Any, x: Any) -> bool:
+def too_large(xp: ArrayNamespace, x: Array) -> bool:
     """Whether the arrays between the steps of a rule should be smaller than x."""
     return xp.__name__ == "numpy" and x.size > BLOCK and x.shape[0] > 1
 
 
 def in_blocks(
     back: Any,
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    gamma: Array | None,
     moments: tuple[Any, ...],
     needs: Needs,
     *rest: Any,
@@ -339,22 +353,24 @@ def in_blocks(
     return (xp.concatenate(parts) if needs[0] else None, *totals)
 
 
-def remembers(xp: Any) -> bool:
+def remembers(xp: ArrayNamespace) -> bool:
     """Whether every step of a rule becomes part of a graph."""
     return xp.__name__ == "burnbook"
 
 
-def scale_of(xp: Any, var: Any, epsilon: float, inside: bool = True) -> Any:
+def scale_of(
+    xp: ArrayNamespace, var: Array, epsilon: float, inside: bool = True
+) -> Any:
     """What x − μ is multiplied by."""
     return 1 / (xp.sqrt(var + epsilon) if inside else xp.sqrt(var) + epsilon)
 
 
-def mean_over(xp: Any, x: Any, axes: Axes) -> Any:
+def mean_over(xp: ArrayNamespace, x: Array, axes: Axes) -> Any:
     """The mean over some axes, which stay."""
     total = xp.sum(x, axis=axes, keepdims=True)
     return total * share(count(tuple(x.shape[axis] for axis in axes)))
 
 
-def wide(xp: Any, x: Any) -> Any:
+def wide(xp: ArrayNamespace, x: Array) -> Any:
     """Float16 has too few digits for sums: its rows are summed in float32."""
     return x.astype(xp.float32) if x.dtype.itemsize < 4 else x

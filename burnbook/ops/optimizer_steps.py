@@ -8,6 +8,7 @@ decay, is added to the gradient first: g ← g + penalty p.
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import above, normal, op, positive, unit
 from burnbook.ops.blocked import average, below, penalized, results, same, sweep
 
@@ -22,14 +23,16 @@ from burnbook.ops.blocked import average, below, penalized, results, same, sweep
     ],
     rejects=[(normal(3, 4), normal(4), {"lr": 0.1})],
 )
-def sgd_step(xp: Any, param: Any, grad: Any, *, lr: float, penalty: float = 0.0) -> Any:
+def sgd_step(
+    xp: ArrayNamespace, param: Array, grad: Array, *, lr: float, penalty: float = 0.0
+) -> Array:
     """One step down the slope: p ← p − lr g.
 
     Shapes: param [...], grad [...] -> [...]
     """
     news = results(xp, param, [], False)
 
-    def block(part: Any) -> None:
+    def block(part: Array) -> None:
         (p, g), (p_new,), (room,) = part
         xp.multiply(penalized(xp, g, p, penalty, room), lr, out=room)
         xp.subtract(p, room, out=p_new)
@@ -52,10 +55,10 @@ def sgd_step(xp: Any, param: Any, grad: Any, *, lr: float, penalty: float = 0.0)
     rejects=[(normal(3, 4), normal(3, 4), normal(3), {"lr": 0.1})],
 )
 def momentum_step(
-    xp: Any,
-    param: Any,
-    grad: Any,
-    velocity: Any,
+    xp: ArrayNamespace,
+    param: Array,
+    grad: Array,
+    velocity: Array,
     *,
     lr: float,
     momentum: float = 0.9,
@@ -73,7 +76,7 @@ def momentum_step(
     olds = [param, grad, velocity]
     news = results(xp, param, [velocity], reuse)
 
-    def block(part: Any) -> None:
+    def block(part: Array) -> None:
         (p, g, v), (p_new, v_new), (room, t) = part
         g = penalized(xp, g, p, penalty, room)
         xp.multiply(g, 1 - dampening, out=t)
@@ -109,11 +112,11 @@ def momentum_step(
     rejects=[(normal(3, 4), normal(3), normal(3, 4), positive(3, 4), {"time": 3})],
 )
 def adam_step(
-    xp: Any,
-    param: Any,
-    grad: Any,
-    moment_1: Any,
-    moment_2: Any,
+    xp: ArrayNamespace,
+    param: Array,
+    grad: Array,
+    moment_1: Array,
+    moment_2: Array,
     *,
     lr: float = 1e-3,
     beta_1: float = 0.9,
@@ -158,12 +161,12 @@ def adam_step(
     ],
 )
 def amsgrad_step(
-    xp: Any,
-    param: Any,
-    grad: Any,
-    moment_1: Any,
-    moment_2: Any,
-    max_moment_2: Any,
+    xp: ArrayNamespace,
+    param: Array,
+    grad: Array,
+    moment_1: Array,
+    moment_2: Array,
+    max_moment_2: Array,
     *,
     lr: float = 1e-3,
     beta_1: float = 0.9,
@@ -185,7 +188,7 @@ def amsgrad_step(
 
 
 def adam(
-    xp: Any,
+    xp: ArrayNamespace,
     olds: list[Any],
     lr: float,
     beta_1: float,
@@ -202,7 +205,7 @@ def adam(
     step, epsilon = lr / (1 - beta_1**time) * correction, epsilon * correction
     news = results(xp, olds[0], olds[2:], reuse)
 
-    def block(part: Any) -> None:
+    def block(part: Array) -> None:
         (p, g, m, v, *top), new, (room, t) = part
         p_new, m_new, v_new, *top_new = new
         g = penalized(xp, g, p, penalty, room)
@@ -234,10 +237,10 @@ def adam(
     rejects=[(normal(3, 4), normal(3, 4), positive(3), {"lr": 0.1})],
 )
 def adagrad_step(
-    xp: Any,
-    param: Any,
-    grad: Any,
-    total: Any,
+    xp: ArrayNamespace,
+    param: Array,
+    grad: Array,
+    total: Array,
     *,
     lr: float,
     epsilon: float = 1e-5,
@@ -251,7 +254,7 @@ def adagrad_step(
     olds = [param, grad, total]
     news = results(xp, param, [total], reuse)
 
-    def block(part: Any) -> None:
+    def block(part: Array) -> None:
         (p, g, s), (p_new, s_new), (room, t) = part
         g = penalized(xp, g, p, penalty, room)
         xp.multiply(g, g, out=t)
@@ -276,10 +279,10 @@ def adagrad_step(
     rejects=[(normal(3, 4), normal(3, 4), positive(3), {"lr": 0.1})],
 )
 def rmsprop_step(
-    xp: Any,
-    param: Any,
-    grad: Any,
-    square_avg: Any,
+    xp: ArrayNamespace,
+    param: Array,
+    grad: Array,
+    square_avg: Array,
     *,
     lr: float,
     alpha: float = 0.99,
@@ -308,11 +311,11 @@ def rmsprop_step(
     rejects=[(normal(5), normal(5), positive(5), normal(1), {"lr": 0.1})],
 )
 def rmsprop_momentum_step(
-    xp: Any,
-    param: Any,
-    grad: Any,
-    square_avg: Any,
-    buf: Any,
+    xp: ArrayNamespace,
+    param: Array,
+    grad: Array,
+    square_avg: Array,
+    buf: Array,
     *,
     lr: float,
     alpha: float = 0.99,
@@ -344,12 +347,12 @@ def rmsprop_momentum_step(
     rejects=[(normal(5), normal(5), positive(5), normal(5), normal(1), {"lr": 0.1})],
 )
 def rmsprop_centered_step(
-    xp: Any,
-    param: Any,
-    grad: Any,
-    square_avg: Any,
-    buf: Any,
-    grad_avg: Any,
+    xp: ArrayNamespace,
+    param: Array,
+    grad: Array,
+    square_avg: Array,
+    buf: Array,
+    grad_avg: Array,
     *,
     lr: float,
     alpha: float = 0.99,
@@ -368,7 +371,7 @@ def rmsprop_centered_step(
 
 
 def rmsprop(
-    xp: Any,
+    xp: ArrayNamespace,
     olds: list[Any],
     lr: float,
     alpha: float,
@@ -380,7 +383,7 @@ def rmsprop(
     """All forms of RMSProp: what they remember is [s], [s, b] or [s, b, a]."""
     news = results(xp, olds[0], olds[2:], reuse)
 
-    def block(part: Any) -> None:
+    def block(part: Array) -> None:
         (p, g, s, *more), (p_new, s_new, *made), (room, t) = part
         g = penalized(xp, g, p, penalty, room)
         xp.multiply(g, g, out=t)
@@ -427,13 +430,13 @@ def rmsprop(
     ],
 )
 def adan_step(
-    xp: Any,
-    param: Any,
-    grad: Any,
-    exp_avg: Any,
-    exp_avg_sq: Any,
-    exp_avg_diff: Any,
-    neg_pre_grad: Any,
+    xp: ArrayNamespace,
+    param: Array,
+    grad: Array,
+    exp_avg: Array,
+    exp_avg_sq: Array,
+    exp_avg_diff: Array,
+    neg_pre_grad: Array,
     *,
     lr: float = 1e-3,
     beta_1: float = 0.98,
@@ -461,7 +464,7 @@ def adan_step(
     olds = [param, grad, exp_avg, exp_avg_sq, exp_avg_diff, neg_pre_grad]
     news = results(xp, param, olds[2:], reuse)
 
-    def block(part: Any) -> None:
+    def block(part: Array) -> None:
         (p, g, m, n, w, pre), new, (room, t) = part
         p_new, m_new, n_new, w_new, pre_new = new
         average(xp, m, g, beta_1, m_new, t)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import indices, normal, op, positive
 
 
@@ -62,7 +63,14 @@ HALF = {"value": "E2M1"}
     ],
     method=False,
 )
-def to_codes(xp: Any, x: Any, scale: Any, offset: Any = None, *, value: str) -> Any:
+def to_codes(
+    xp: ArrayNamespace,
+    x: Array,
+    scale: Array,
+    offset: Array | None = None,
+    *,
+    value: str,
+) -> Array:
     """The code of each element: out = round(x / scale + offset), kept inside its range.
 
     Shapes: x [...], scale [...], offset [...] -> [...]
@@ -80,7 +88,7 @@ def to_codes(xp: Any, x: Any, scale: Any, offset: Any = None, *, value: str) -> 
     return xp.clip(ratio, kind.low, kind.high).astype(xp.int8)
 
 
-def _to_bits(xp: Any, x: Any, value: str) -> Any:
+def _to_bits(xp: ArrayNamespace, x: Array, value: str) -> Any:
     """The bits of the nearest small float; of two equally near ones, the even."""
     known = FLOATS[value]
     middles = xp.asarray((known[:-1] + known[1:]) / 2, dtype=x.dtype)
@@ -102,8 +110,13 @@ def _to_bits(xp: Any, x: Any, value: str) -> Any:
     method=False,
 )
 def from_codes(
-    xp: Any, codes: Any, scale: Any, offset: Any = None, *, value: str
-) -> Any:
+    xp: ArrayNamespace,
+    codes: Array,
+    scale: Array,
+    offset: Array | None = None,
+    *,
+    value: str,
+) -> Array:
     """What each code stands for: out = scale · (code − offset).
 
     Shapes: codes [...], scale [...], offset [...] -> [...]
@@ -133,7 +146,7 @@ WORDS = {8: "uint8", 32: "uint32"}
     ],
     method=False,
 )
-def pack(xp: Any, codes: Any, *, bits: int, word: int) -> Any:
+def pack(xp: ArrayNamespace, codes: Array, *, bits: int, word: int) -> Array:
     """Put several codes of a row into one word, the first into its lowest bits.
 
     Shapes: codes [..., n] -> [..., m]
@@ -160,8 +173,8 @@ def pack(xp: Any, codes: Any, *, bits: int, word: int) -> Any:
     method=False,
 )
 def unpack(
-    xp: Any, words: Any, *, bits: int, word: int, size: int, signed: bool
-) -> Any:
+    xp: ArrayNamespace, words: Any, *, bits: int, word: int, size: int, signed: bool
+) -> Array:
     """The codes inside words, which `pack` put there; `size` of them in each row.
 
     Shapes: words [..., m] -> [..., n]

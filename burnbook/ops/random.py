@@ -9,7 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal as sample
 from burnbook.core.op import op
 
@@ -20,14 +22,14 @@ CHANCES = 1 << 16  # dropout decides by 16 random bits
 
 @op(">F", samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},)])
 def uniform(
-    xp: Any,
+    xp: ArrayNamespace,
     *,
     shape: tuple[int, ...],
     low: float = 0.0,
     high: float = 1.0,
     key: Key,
-    dtype: Any,
-) -> Any:
+    dtype: np.dtype[Any],
+) -> Array:
     """Draw every value with equal chance: out = low + (high − low) u, u in [0, 1).
 
     Shapes: -> shape
@@ -40,8 +42,13 @@ def uniform(
 
 @op(">F", samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},)])
 def bernoulli(
-    xp: Any, *, shape: tuple[int, ...], prob: float = 0.5, key: Key, dtype: Any
-) -> Any:
+    xp: ArrayNamespace,
+    *,
+    shape: tuple[int, ...],
+    prob: float = 0.5,
+    key: Key,
+    dtype: np.dtype[Any],
+) -> Array:
     """Draw 1 with chance prob, else 0.
 
     Shapes: -> shape
@@ -54,14 +61,14 @@ def bernoulli(
 
 @op(">F", samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},)])
 def normal(
-    xp: Any,
+    xp: ArrayNamespace,
     *,
     shape: tuple[int, ...],
     mean: float = 0.0,
     std: float = 1.0,
     key: Key,
-    dtype: Any,
-) -> Any:
+    dtype: np.dtype[Any],
+) -> Array:
     """Draw from the bell curve: out = mean + std √(−2 ln u) cos 2πv, u, v uniform.
 
     Shapes: -> shape
@@ -82,8 +89,13 @@ def normal(
     samples=[({"shape": (4, 2, 3), "gain": 2.0, "key": (1, 2), "dtype": np.float32},)],
 )
 def orthogonal(
-    xp: Any, *, shape: tuple[int, ...], gain: float, key: Key, dtype: Any
-) -> Any:
+    xp: ArrayNamespace,
+    *,
+    shape: tuple[int, ...],
+    gain: float,
+    key: Key,
+    dtype: np.dtype[Any],
+) -> Array:
     """Draw rows that stand at right angles and have length gain: out outᵀ = gain² I.
 
     Shapes: -> shape
@@ -100,7 +112,7 @@ def orthogonal(
 
 
 @op("F>F", samples=[(sample(3, 5), {"prob": 0.25, "key": (3, 4)})])
-def dropout(xp: Any, x: Any, *, prob: float, key: Key) -> Any:
+def dropout(xp: ArrayNamespace, x: Array, *, prob: float, key: Key) -> Array:
     """Set values to zero with chance prob and scale the rest: out = x m / (1 − prob).
 
     Shapes: x [...] -> [...]
@@ -124,7 +136,7 @@ def dropout_limits(prob: float) -> tuple[int, float]:
     return round(prob * CHANCES), 0.0 if prob == 1.0 else 1.0 / (1.0 - prob)
 
 
-def random_fraction(xp: Any, count: int, key: Key, dtype: np.dtype) -> Any:
+def random_fraction(xp: ArrayNamespace, count: int, key: Key, dtype: np.dtype) -> Any:
     """Uniform numbers in [0, 1): as many random bits as the type can hold."""
     if dtype == np.float64:
         words = random_bits(xp, count, key, np.uint64) >> np.uint64(11)
@@ -135,7 +147,7 @@ def random_fraction(xp: Any, count: int, key: Key, dtype: np.dtype) -> Any:
     return words.astype(np.float32) * np.float32(2.0**-24)
 
 
-def random_bits(xp: Any, count: int, key: Key, dtype: Any) -> Any:
+def random_bits(xp: ArrayNamespace, count: int, key: Key, dtype: DTypeLike) -> Any:
     """The first `count` words of a key's sequence, as unsigned integers of a type."""
     size = np.dtype(dtype).itemsize
     words = -(-count * size // 8)
@@ -149,7 +161,7 @@ def random_bits(xp: Any, count: int, key: Key, dtype: Any) -> Any:
     return raw.view(dtype)[:count]
 
 
-def philox(xp: Any, count: int, key: Key) -> Any:
+def philox(xp: ArrayNamespace, count: int, key: Key) -> Any:
     """The generator itself, as array code: ten rounds over a counter 1, 2, 3, …
 
     Shapes: -> [count] of 64-bit words, four for each value of the counter
@@ -176,7 +188,7 @@ def round_keys(key: Key) -> tuple[tuple[np.uint64, np.uint64], ...]:
     )
 
 
-def _wide_product(factor: int, x: Any) -> tuple[Any, Any]:
+def _wide_product(factor: int, x: Array) -> tuple[Any, Any]:
     """The high and low 64 bits of factor · x, from products of 32-bit halves."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
     f_high, f_low = np.uint64(factor >> 32), np.uint64(factor & 0xFFFFFFFF)

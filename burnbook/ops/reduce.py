@@ -6,6 +6,7 @@ keeps that dim, with size 1.
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import DataError, DimError
 from burnbook.core.op import distinct, normal, op, truths
 
@@ -37,7 +38,7 @@ NO_DIM = [(normal(2, 3), {"dim": 2})]
 
 
 @op("F>F I>I", samples=[(normal(2, 3),)])
-def sum(xp: Any, x: Any) -> Any:
+def sum(xp: ArrayNamespace, x: Array) -> Array:
     """Sum all elements: out = Σ x.
 
     Shapes: x [...] -> [1]
@@ -49,7 +50,7 @@ sum.grad(x=lambda xp, g, x_shape: fill(xp, g, x_shape))
 
 
 @op("F>F I>I", samples=[(normal(2, 3),)])
-def mean(xp: Any, x: Any) -> Any:
+def mean(xp: ArrayNamespace, x: Array) -> Array:
     """The mean of all elements: out = Σ x / n; for Int a whole number, or an error.
 
     Shapes: x [...] -> [1]
@@ -65,7 +66,7 @@ mean.grad(x=lambda xp, g, x_shape: fill(xp, g * share(count(x_shape)), x_shape))
 
 
 @op("F>F I>I", reason=dim_inside, samples=DIM, rejects=NO_DIM)
-def sum_dim(xp: Any, x: Any, *, dim: int) -> Any:
+def sum_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Sum along one dim, which stays with size 1: out = Σ x.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -77,7 +78,7 @@ sum_dim.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
 
 
 @op("F>F I>I", reason=dim_inside, samples=DIM, rejects=NO_DIM)
-def mean_dim(xp: Any, x: Any, *, dim: int) -> Any:
+def mean_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The mean along one dim, which stays with size 1; for Int a whole number, or an error.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -97,7 +98,7 @@ mean_dim.grad(
 
 
 @op("F>F I>I", reason=some_elements, samples=[(distinct(2, 3),)])
-def max(xp: Any, x: Any) -> Any:
+def max(xp: ArrayNamespace, x: Array) -> Array:
     """The largest element.
 
     Shapes: x [...] -> [1]
@@ -109,7 +110,7 @@ max.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmax(x)))
 
 
 @op("F>F I>I", reason=some_elements, samples=[(distinct(2, 3),)])
-def min(xp: Any, x: Any) -> Any:
+def min(xp: ArrayNamespace, x: Array) -> Array:
     """The smallest element.
 
     Shapes: x [...] -> [1]
@@ -123,7 +124,7 @@ DISTINCT = [(distinct(2, 3, 4), {"dim": 1}), (distinct(2, 3), {"dim": 0})]
 
 
 @op("F>F I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
-def max_dim(xp: Any, x: Any, *, dim: int) -> Any:
+def max_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The largest element along a dim; the gradient goes to the first of them.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -137,7 +138,7 @@ max_dim.grad(
 
 
 @op("F>F I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
-def min_dim(xp: Any, x: Any, *, dim: int) -> Any:
+def min_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The smallest element along a dim; the gradient goes to the first of them.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -151,7 +152,7 @@ min_dim.grad(
 
 
 @op("F>I I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
-def argmax(xp: Any, x: Any, *, dim: int) -> Any:
+def argmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Where the largest element along a dim stands; the first of equals.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -160,7 +161,7 @@ def argmax(xp: Any, x: Any, *, dim: int) -> Any:
 
 
 @op("F>I I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
-def argmin(xp: Any, x: Any, *, dim: int) -> Any:
+def argmin(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Where the smallest element along a dim stands; the first of equals.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -169,7 +170,7 @@ def argmin(xp: Any, x: Any, *, dim: int) -> Any:
 
 
 @op("F>B I>B B>B", samples=[(truths(2, 3),)])
-def all(xp: Any, x: Any) -> Any:
+def all(xp: ArrayNamespace, x: Array) -> Array:
     """Whether every element is not zero; NaN counts as true.
 
     Shapes: x [...] -> [1]
@@ -178,7 +179,7 @@ def all(xp: Any, x: Any) -> Any:
 
 
 @op("F>B I>B B>B", samples=[(truths(2, 3),)])
-def any(xp: Any, x: Any) -> Any:
+def any(xp: ArrayNamespace, x: Array) -> Array:
     """Whether some element is not zero; NaN counts as true.
 
     Shapes: x [...] -> [1]
@@ -187,7 +188,7 @@ def any(xp: Any, x: Any) -> Any:
 
 
 @op("F>B I>B B>B", reason=dim_inside, samples=[(truths(2, 3), {"dim": 1})])
-def all_dim(xp: Any, x: Any, *, dim: int) -> Any:
+def all_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Whether every element along a dim is not zero.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -196,7 +197,7 @@ def all_dim(xp: Any, x: Any, *, dim: int) -> Any:
 
 
 @op("F>B I>B B>B", reason=dim_inside, samples=[(truths(2, 3), {"dim": 1})])
-def any_dim(xp: Any, x: Any, *, dim: int) -> Any:
+def any_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Whether some element along a dim is not zero.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -205,7 +206,7 @@ def any_dim(xp: Any, x: Any, *, dim: int) -> Any:
 
 
 @op("F>F", reason=dim_inside, samples=DIM, rejects=NO_DIM, method=False)
-def length_dim(xp: Any, x: Any, *, dim: int) -> Any:
+def length_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The length of the vectors along a dim, which stays: out = √Σ x².
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -213,7 +214,7 @@ def length_dim(xp: Any, x: Any, *, dim: int) -> Any:
     return xp.sqrt(xp.square(x).sum(axis=dim, keepdims=True, dtype=x.dtype))
 
 
-def length_dim_x(xp: Any, g: Any, x: Any, out: Any) -> Any:
+def length_dim_x(xp: ArrayNamespace, g: Array, x: Array, out: Array) -> Any:
     """x / ‖x‖, and zero for the vector of zeros, where there is no slope."""
     return x * (g / xp.where(xp.equal(out, 0), xp.ones_like(out), out))
 
@@ -222,7 +223,7 @@ length_dim.grad(x=length_dim_x)
 
 
 @op("F>F", samples=[(normal(2, 3, 4), {"shape": (1, 3, 1)})], method=False)
-def sum_to(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+def sum_to(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
     """Sum over the dims that were stretched from 1: the opposite of expand.
 
     Shapes: x [...] -> shape
@@ -238,7 +239,7 @@ def sum_to(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
 sum_to.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
 
 
-def truth(xp: Any, x: Any) -> Any:
+def truth(xp: ArrayNamespace, x: Array) -> Any:
     """Which elements are not zero."""
     return x if x.dtype.kind == "b" else xp.not_equal(x, 0)
 
@@ -256,12 +257,12 @@ def share(n: int) -> float:
     return 1 / n if n else 0.0
 
 
-def fill(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+def fill(xp: ArrayNamespace, g: Array, shape: tuple[int, ...]) -> Any:
     """Spread a gradient of shape [1] over a whole shape."""
     return xp.broadcast_to(xp.reshape(g, (1,) * len(shape)), shape)
 
 
-def whole_mean(total: Any, n: int, xp: Any) -> Any:
+def whole_mean(total: Array, n: int, xp: ArrayNamespace) -> Any:
     """The mean of whole numbers, where it is one.
 
     Why: Burn cuts the fraction off, so that the share of true answers would be 0.
@@ -272,13 +273,15 @@ def whole_mean(total: Any, n: int, xp: Any) -> Any:
     return total // n
 
 
-def first_of(xp: Any, g: Any, x: Any, place: Any) -> Any:
+def first_of(xp: ArrayNamespace, g: Array, x: Array, place: Any) -> Any:
     """A gradient of shape [1] for the one element that was picked."""
     here = xp.arange(count(x.shape)).reshape(x.shape) == place
     return fill(xp, g, x.shape) * here
 
 
-def one_along(xp: Any, g: Any, place: Any, shape: tuple[int, ...], dim: int) -> Any:
+def one_along(
+    xp: ArrayNamespace, g: Array, place: Any, shape: tuple[int, ...], dim: int
+) -> Any:
     """A gradient for the element that was picked along a dim, zero for the others."""
     line = [1] * len(shape)
     line[dim] = shape[dim]

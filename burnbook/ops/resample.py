@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.arrays import Array, ArrayNamespace
+
 
 class Taps:
     """A linear map along one dim: out[rows] += weights · x[places], entry by entry.
@@ -21,7 +23,9 @@ class Taps:
         array([[2., 6.]])
     """
 
-    def __init__(self, size: int, size_in: int, rows: Any, places: Any, weights: Any):
+    def __init__(
+        self, size: int, size_in: int, rows: Array, places: Any, weights: Array
+    ):
         self.size, self.size_in = size, size_in
         rows, places, weights = map(np.asarray, (rows, places, weights))
         counted = weights != 0  # an unused place must not spread its NaN
@@ -47,7 +51,7 @@ class Taps:
         stays = np.array_equal(self.rows, every) and np.array_equal(self.places, every)
         return self.size == self.size_in and stays and bool((self.weights == 1).all())
 
-    def apply(self, xp: Any, x: Any, axis: int) -> Any:
+    def apply(self, xp: ArrayNamespace, x: Array, axis: int) -> Any:
         """Map x along an axis."""
         before = (slice(None),) * axis
         fitted = (-1, *[1] * (x.ndim - axis - 1))
@@ -91,7 +95,7 @@ class Taps:
             steps.append((_even(entries[0]), _even(entries[1]), entries[2]))
         return steps
 
-    def _without_gaps(self, rows: Any, places: Any, weights: Any) -> Any:
+    def _without_gaps(self, rows: Array, places: Any, weights: Array) -> Any:
         """Give rows that end earlier a weight of 0 for a place that they read anyway.
 
         Why: adding to a slice is several times faster than adding to some rows of it.
@@ -107,7 +111,7 @@ class Taps:
         return every, filled, shares
 
 
-def apply_all(xp: Any, x: Any, tables: Sequence[Taps]) -> Any:
+def apply_all(xp: ArrayNamespace, x: Array, tables: Sequence[Taps]) -> Any:
     """Map the last dims of x, one table for each."""
     axes = list(range(x.ndim - len(tables), x.ndim))
     dims = list(zip(axes, tables, strict=True))
@@ -119,7 +123,7 @@ def apply_all(xp: Any, x: Any, tables: Sequence[Taps]) -> Any:
     return out
 
 
-def _pick(xp: Any, x: Any, places: Any, axis: int) -> Any:
+def _pick(xp: ArrayNamespace, x: Array, places: Any, axis: int) -> Any:
     if isinstance(places, slice):
         return x[(*(slice(None),) * axis, places)]
     return xp.take(x, xp.asarray(places), axis=axis)

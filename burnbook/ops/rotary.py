@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op, unit
 
 Shape = tuple[int, ...]
@@ -27,7 +28,7 @@ def _turns_fit(x: Shape, turns: Shape) -> str | None:
     ],
     rejects=[(normal(2, 3, 4), unit(2, 2, 2)), (normal(2, 3, 5), unit(3, 2, 2))],
 )
-def rotary(xp: Any, x: Any, turns: Any, *, back: bool = False) -> Any:
+def rotary(xp: ArrayNamespace, x: Array, turns: Array, *, back: bool = False) -> Array:
     """Turn pairs: (a, b) becomes (a cos − b sin, a sin + b cos); or back again.
 
     Shapes: x [..., s, d], turns [s, h, r] -> [..., s, d]
@@ -49,7 +50,9 @@ def rotary(xp: Any, x: Any, turns: Any, *, back: bool = False) -> Any:
         (normal(3, 6), normal(3, 6), {"back": True}),
     ],
 )
-def rotary_turns(xp: Any, dout: Any, x: Any, *, back: bool = False) -> Any:
+def rotary_turns(
+    xp: ArrayNamespace, dout: Array, x: Array, *, back: bool = False
+) -> Array:
     """The gradient of rotary for the turns: Σ of the conjugate of x times dout.
 
     Shapes: dout [..., s, d], x [..., s, d] -> [s, h, r]
@@ -60,7 +63,7 @@ def rotary_turns(xp: Any, dout: Any, x: Any, *, back: bool = False) -> Any:
     return xp.sum(out.reshape(-1, *out.shape[-3:]), axis=0)
 
 
-def _turn_back(xp: Any, g: Any, turns: Any, back: bool) -> Any:
+def _turn_back(xp: ArrayNamespace, g: Array, turns: Array, back: bool) -> Any:
     return rotary(xp, g, turns, back=not back)
 
 

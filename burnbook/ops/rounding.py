@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import distinct, normal, op, positive
 from burnbook.ops.elementwise import broadcast
 
 
 @op("F>F", samples=[(distinct(2, 3),)])
-def trunc(xp: Any, x: Any) -> Any:
+def trunc(xp: ArrayNamespace, x: Array) -> Array:
     """Cut the fraction off, toward zero: −1.7 -> −1.
 
     Shapes: x [...] -> [...]
@@ -25,7 +26,7 @@ trunc.grad(x=lambda g: g * 0)
     samples=[(distinct(2, 3), positive(1, 3))],
     rejects=[(normal(2, 3), normal(2, 4))],
 )
-def fmod(xp: Any, x: Any, y: Any) -> Any:
+def fmod(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The rest of a division, with the sign of x: out = x − y · trunc(x / y).
 
     Shapes: x [...], y [...] -> [...]
@@ -40,7 +41,7 @@ fmod.grad(x=lambda g: g, y=lambda xp, g, x, y: -g * trunc(xp, xp.divide(x, y)))
 
 
 @op("F>F I>I", samples=[(normal(2, 3),)])
-def square(xp: Any, x: Any) -> Any:
+def square(xp: ArrayNamespace, x: Array) -> Array:
     """Multiply each element by itself: out = x².
 
     Shapes: x [...] -> [...]
@@ -52,13 +53,14 @@ square.grad(x=lambda g, x: g * (2 * x))
 
 
 @op("F>F I>I", samples=[(normal(2, 3), {"exponent": 5})], method=False)
-def power(xp: Any, x: Any, *, exponent: int) -> Any:
+def power(xp: ArrayNamespace, x: Array, *, exponent: int) -> Array:
     """Raise to a whole power ≥ 1 by multiplying: out = xⁿ.
 
     Shapes: x [...] -> [...]
     Why: a few products are far quicker than a logarithm and an exponential.
     """
-    out, factor = None, x
+    out: Any = None
+    factor = x
     while exponent:
         if exponent % 2:
             out = factor if out is None else out * factor
@@ -67,7 +69,7 @@ def power(xp: Any, x: Any, *, exponent: int) -> Any:
     return out
 
 
-def power_x(xp: Any, g: Any, x: Any, exponent: int) -> Any:
+def power_x(xp: ArrayNamespace, g: Array, x: Array, exponent: int) -> Any:
     """n xⁿ⁻¹."""
     return g * (power(xp, x, exponent=exponent - 1) * exponent) if exponent > 1 else g
 

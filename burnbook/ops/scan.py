@@ -5,13 +5,14 @@ Products get their true gradient, zeros included: nothing is divided by an eleme
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.index import scatter
 from burnbook.ops.reduce import DIM, DISTINCT, NO_DIM, dim_inside
 
 
 @op("F>F I>I", check=dim_inside, samples=DIM, rejects=NO_DIM)
-def cumsum(xp: Any, x: Any, *, dim: int) -> Any:
+def cumsum(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The running sum along a dim: outᵢ = Σₖ₌₀…ᵢ xₖ.
 
     Shapes: x [...] -> [...]
@@ -25,7 +26,7 @@ cumsum.grad(
 
 
 @op("F>F I>I", check=dim_inside, samples=DIM, rejects=NO_DIM)
-def cumprod(xp: Any, x: Any, *, dim: int) -> Any:
+def cumprod(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The running product along a dim: outᵢ = Πₖ₌₀…ᵢ xₖ.
 
     Shapes: x [...] -> [...]
@@ -45,7 +46,7 @@ def scan_fits(x: tuple[int, ...], a: tuple[int, ...], dim: int) -> Any:
     rejects=[(normal(2, 3), normal(2, 3), {"dim": 2})],
     method=False,
 )
-def linear_scan(xp: Any, x: Any, a: Any, *, dim: int) -> Any:
+def linear_scan(xp: ArrayNamespace, x: Array, a: Array, *, dim: int) -> Array:
     """A running sum that is scaled on the way: outᵢ = xᵢ + aᵢ outᵢ₋₁; a₀ is not used.
 
     Shapes: x [...], a [...] -> [...]
@@ -57,13 +58,13 @@ def linear_scan(xp: Any, x: Any, a: Any, *, dim: int) -> Any:
     return xp.moveaxis(out, 0, dim)
 
 
-def linear_scan_x(xp: Any, g: Any, a: Any, dim: int) -> Any:
+def linear_scan_x(xp: ArrayNamespace, g: Array, a: Array, dim: int) -> Any:
     """The same from the other end: hᵢ = gᵢ + aᵢ₊₁ hᵢ₊₁."""
     scales = shifted(xp, turned(xp, a, dim), dim, 0.0)
     return turned(xp, linear_scan(xp, turned(xp, g, dim), scales, dim=dim), dim)
 
 
-def linear_scan_a(xp: Any, g: Any, a: Any, out: Any, dim: int) -> Any:
+def linear_scan_a(xp: ArrayNamespace, g: Array, a: Array, out: Array, dim: int) -> Any:
     """Each scale multiplied the result before it."""
     return linear_scan_x(xp, g, a, dim) * shifted(xp, out, dim, 0.0)
 
@@ -71,7 +72,7 @@ def linear_scan_a(xp: Any, g: Any, a: Any, out: Any, dim: int) -> Any:
 linear_scan.grad(x=linear_scan_x, a=linear_scan_a)
 
 
-def cumprod_x(xp: Any, g: Any, x: Any, out: Any, dim: int) -> Any:
+def cumprod_x(xp: ArrayNamespace, g: Array, x: Array, out: Array, dim: int) -> Any:
     """What stands before an element, times what comes after it, gradients mixed in."""
     return shifted(xp, out, dim, 1.0) * linear_scan_x(xp, g, x, dim)
 
@@ -80,7 +81,7 @@ cumprod.grad(x=cumprod_x)
 
 
 @op("F>F I>I", check=dim_inside, samples=DIM, rejects=NO_DIM)
-def prod_dim(xp: Any, x: Any, *, dim: int) -> Any:
+def prod_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Multiply along one dim, which stays with size 1: out = Π x.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -89,7 +90,7 @@ def prod_dim(xp: Any, x: Any, *, dim: int) -> Any:
 
 
 @op("F>F I>I", samples=[(normal(2, 3),)])
-def prod(xp: Any, x: Any) -> Any:
+def prod(xp: ArrayNamespace, x: Array) -> Array:
     """Multiply all elements: out = Π x.
 
     Shapes: x [...] -> [1]
@@ -97,7 +98,7 @@ def prod(xp: Any, x: Any) -> Any:
     return xp.prod(x, dtype=x.dtype).reshape(1)
 
 
-def others(xp: Any, x: Any, dim: int) -> Any:
+def others(xp: ArrayNamespace, x: Array, dim: int) -> Any:
     """For every element the product of all the others along a dim."""
     before = shifted(xp, cumprod(xp, x, dim=dim), dim, 1.0)
     behind = shifted(xp, cumprod(xp, turned(xp, x, dim), dim=dim), dim, 1.0)
@@ -111,7 +112,7 @@ prod.grad(
 
 
 @op("F>F I>I", check=dim_inside, samples=DISTINCT, rejects=NO_DIM)
-def cummax(xp: Any, x: Any, *, dim: int) -> Any:
+def cummax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The largest element so far along a dim; NaN stays.
 
     Shapes: x [...] -> [...]
@@ -120,7 +121,7 @@ def cummax(xp: Any, x: Any, *, dim: int) -> Any:
 
 
 @op("F>F I>I", check=dim_inside, samples=DISTINCT, rejects=NO_DIM)
-def cummin(xp: Any, x: Any, *, dim: int) -> Any:
+def cummin(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The smallest element so far along a dim; NaN stays.
 
     Shapes: x [...] -> [...]
@@ -129,7 +130,7 @@ def cummin(xp: Any, x: Any, *, dim: int) -> Any:
 
 
 @op("F>I I>I", samples=DISTINCT, method=False)
-def newest(xp: Any, x: Any, *, dim: int) -> Any:
+def newest(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Where the run of equal elements began that each element belongs to.
 
     Shapes: x [...] -> [...]
@@ -140,7 +141,7 @@ def newest(xp: Any, x: Any, *, dim: int) -> Any:
     return running(xp, "maximum", xp.moveaxis(starts, -1, dim), dim)
 
 
-def extreme_x(xp: Any, g: Any, out: Any, dim: int) -> Any:
+def extreme_x(xp: ArrayNamespace, g: Array, out: Array, dim: int) -> Any:
     """Each gradient goes to the element that was the extreme at its place."""
     zeros = xp.zeros(out.shape, g.dtype)
     return scatter(xp, zeros, newest(xp, out, dim=dim), g, dim=dim)
@@ -150,7 +151,7 @@ cummax.grad(x=extreme_x)
 cummin.grad(x=extreme_x)
 
 
-def running(xp: Any, name: str, x: Any, dim: int) -> Any:
+def running(xp: ArrayNamespace, name: str, x: Array, dim: int) -> Any:
     """A function of pairs, run along a dim; CuPy has no accumulate, so by doubling."""
     function = getattr(xp, name)
     if xp.__name__ == "numpy":
@@ -163,12 +164,12 @@ def running(xp: Any, name: str, x: Any, dim: int) -> Any:
     return xp.moveaxis(out, -1, dim)
 
 
-def turned(xp: Any, x: Any, dim: int) -> Any:
+def turned(xp: ArrayNamespace, x: Array, dim: int) -> Any:
     """The elements along a dim in the opposite order."""
     return xp.flip(x, (dim,))
 
 
-def shifted(xp: Any, x: Any, dim: int, first: float) -> Any:
+def shifted(xp: ArrayNamespace, x: Array, dim: int, first: float) -> Any:
     """Every element one place later along a dim; one value comes in, the last goes."""
     dim %= len(x.shape)
     if not x.shape[dim]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import DimError, ShapeError
 from burnbook.core.op import indices, normal, op
 from burnbook.ops.index import gather, scatter
@@ -28,7 +29,9 @@ RNNT = {"logit_lengths": (4, 2, 3), "target_lengths": (2, 2, 0)}
     samples=[(indices(3, 3, 2), {"target_lengths": (2, 1, 0), "blank": 3})],
     method=False,
 )
-def ctc_labels(xp: Any, targets: Any, *, target_lengths: Lengths, blank: int) -> Any:
+def ctc_labels(
+    xp: ArrayNamespace, targets: Array, *, target_lengths: Lengths, blank: int
+) -> Array:
     """The states of a path: the labels with blanks around them, b l₁ b l₂ b.
 
     Shapes: targets [n, s] -> [n, m]; m = 2s + 1
@@ -41,7 +44,7 @@ def ctc_labels(xp: Any, targets: Any, *, target_lengths: Lengths, blank: int) ->
 
 
 @op("I>B", samples=[(indices(2, 3, 5), {"blank": 0})], method=False)
-def ctc_skips(xp: Any, labels: Any, *, blank: int) -> Any:
+def ctc_skips(xp: ArrayNamespace, labels: Array, *, blank: int) -> Array:
     """Which states may be entered from the one before the last: new labels.
 
     Shapes: labels [n, m] -> [n, m]
@@ -82,14 +85,14 @@ def ctc_fits(
     method=False,
 )
 def ctc_loss(
-    xp: Any,
-    log_probs: Any,
-    targets: Any,
+    xp: ArrayNamespace,
+    log_probs: Array,
+    targets: Array,
     *,
     input_lengths: Lengths,
     target_lengths: Lengths,
     blank: int,
-) -> Any:
+) -> Array:
     """How surprising labels are: out = −log Σ over paths Πₜ p(state at t).
 
     A path stays in a state, goes to the next, or skips a blank between two different
@@ -104,10 +107,10 @@ def ctc_loss(
 
 
 def ctc_loss_log_probs(
-    xp: Any,
-    g: Any,
-    log_probs: Any,
-    targets: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    log_probs: Array,
+    targets: Array,
     input_lengths: Lengths,
     target_lengths: Lengths,
     blank: int,
@@ -135,9 +138,9 @@ class CtcPath:
 
     def __init__(
         self,
-        xp: Any,
-        log_probs: Any,
-        targets: Any,
+        xp: ArrayNamespace,
+        log_probs: Array,
+        targets: Array,
         input_lengths: Lengths,
         target_lengths: Lengths,
         blank: int,
@@ -193,7 +196,7 @@ class CtcPath:
     def _emit(self, t: int) -> Any:
         return self.emit[t : t + 1].reshape(self.shape)
 
-    def _while_in_time(self, t: int, row: Any, otherwise: Any) -> Any:
+    def _while_in_time(self, t: int, row: Array, otherwise: Any) -> Any:
         if (t < self.lengths).all():
             return row
         return self.xp.where(self.xp.asarray(t < self.lengths), row, otherwise)
@@ -204,7 +207,7 @@ class CtcPath:
     samples=[(normal(2, 3, 5), indices(5, 2, 3, 2)), (normal(4, 3), indices(3, 4, 1))],
     method=False,
 )
-def log_softmax_at(xp: Any, x: Any, indices: Any) -> Any:
+def log_softmax_at(xp: ArrayNamespace, x: Array, indices: Array) -> Array:
     """Some elements of the log of softmax: outⱼ = x[indicesⱼ] − log Σᵢ exp xᵢ.
 
     Shapes: x [..., d], indices [..., k] -> [..., k]
@@ -215,7 +218,7 @@ def log_softmax_at(xp: Any, x: Any, indices: Any) -> Any:
     return gather(xp, x, indices, dim=-1) - (xp.log(total) + most)
 
 
-def log_softmax_at_x(xp: Any, g: Any, x: Any, indices: Any) -> Any:
+def log_softmax_at_x(xp: ArrayNamespace, g: Array, x: Array, indices: Array) -> Any:
     """The gradient where elements were picked, minus softmax times all of it."""
     last = len(x.shape) - 1
     shared = softmax(xp, x, dim=last) * -xp.sum(g, axis=last, keepdims=True)
@@ -231,8 +234,13 @@ log_softmax_at.grad(x=log_softmax_at_x)
     method=False,
 )
 def rnnt_labels(
-    xp: Any, targets: Any, *, target_lengths: Lengths, blank: int, size: int
-) -> Any:
+    xp: ArrayNamespace,
+    targets: Array,
+    *,
+    target_lengths: Lengths,
+    blank: int,
+    size: int,
+) -> Array:
     """The two classes that lead on after u labels: the blank, and label u + 1.
 
     Shapes: targets [n, s] -> [n, u, 2]; u = s + 1
@@ -271,8 +279,8 @@ def rnnt_fits(
     method=False,
 )
 def rnnt_loss(
-    xp: Any, edges: Any, *, logit_lengths: Lengths, target_lengths: Lengths
-) -> Any:
+    xp: ArrayNamespace, edges: Array, *, logit_lengths: Lengths, target_lengths: Lengths
+) -> Array:
     """How surprising labels are: out = −log Σ over paths Π p(edge).
 
     A path goes from (0, 0) to the last frame with all labels: edge 0 at (t, u), the
@@ -285,7 +293,11 @@ def rnnt_loss(
 
 
 def rnnt_loss_edges(
-    xp: Any, g: Any, edges: Any, logit_lengths: Lengths, target_lengths: Lengths
+    xp: ArrayNamespace,
+    g: Array,
+    edges: Array,
+    logit_lengths: Lengths,
+    target_lengths: Lengths,
 ) -> Any:
     """Minus the chance that a path takes an edge: −exp(α + edge + β − log Σ)."""
     lattice = RnntLattice(xp, edges, logit_lengths, target_lengths)
@@ -314,7 +326,11 @@ class RnntLattice:
     """
 
     def __init__(
-        self, xp: Any, edges: Any, logit_lengths: Lengths, target_lengths: Lengths
+        self,
+        xp: ArrayNamespace,
+        edges: Array,
+        logit_lengths: Lengths,
+        target_lengths: Lengths,
     ):
         self.xp = xp
         n, t, u, _ = edges.shape
@@ -371,7 +387,7 @@ class RnntLattice:
         place = (self.ends[0] * u + self.ends[1]).reshape(n, 1)
         return gather(xp, whole, xp.asarray(place), dim=1).reshape(-1)
 
-    def _end(self, d: int, row: Any) -> Any:
+    def _end(self, d: int, row: Array) -> Any:
         """The row of a diagonal, with 0 for the ends that lie on it."""
         here = (self.ends[0] == d)[:, None]
         if not here.any():
@@ -380,7 +396,7 @@ class RnntLattice:
         return self.xp.where(self.xp.asarray(here), 0.0, row)
 
 
-def log_add(xp: Any, *xs: Any) -> Any:
+def log_add(xp: ArrayNamespace, *xs: Array) -> Any:
     """log Σ exp x, element by element; −inf where every x is."""
     most = functools.reduce(xp.maximum, xs)
     dead = most == -np.inf
@@ -389,7 +405,7 @@ def log_add(xp: Any, *xs: Any) -> Any:
     return xp.where(dead, -np.inf, most + xp.log(xp.where(dead, 1.0, total)))
 
 
-def shifted(xp: Any, x: Any, by: int) -> Any:
+def shifted(xp: ArrayNamespace, x: Array, by: int) -> Any:
     """Columns moved to the right, or to the left where `by` < 0; −inf comes in."""
     n, m = x.shape
     width = min(abs(by), m)
@@ -398,12 +414,12 @@ def shifted(xp: Any, x: Any, by: int) -> Any:
     return xp.concatenate(parts, axis=1)
 
 
-def _start(xp: Any, n: int, m: int, dtype: Any) -> Any:
+def _start(xp: ArrayNamespace, n: int, m: int, dtype: np.dtype[Any]) -> Any:
     """log 1 in the first column, log 0 in the others."""
     return xp.asarray(np.where(np.arange(m) > 0, -np.inf, np.zeros((n, m))), dtype)
 
 
-def _column(xp: Any, lengths: Lengths) -> Any:
+def _column(xp: ArrayNamespace, lengths: Lengths) -> Any:
     return xp.asarray(lengths).reshape(-1, 1)
 
 
@@ -423,7 +439,12 @@ def _lengths_fit(name: str, lengths: Lengths, n: int, low: int, high: int) -> An
 
 
 def _all_labels(
-    xp: Any, where: str, targets: Any, lengths: Lengths, size: int, blank: int
+    xp: ArrayNamespace,
+    where: str,
+    targets: Array,
+    lengths: Lengths,
+    size: int,
+    blank: int,
 ) -> None:
     """Refuse labels outside the classes, and blanks; padding may hold anything."""
     labels = targets[xp.arange(targets.shape[1]) < _column(xp, lengths)]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import DimError
 from burnbook.core.op import normal, op
 from burnbook.ops.reduce import count, dim_inside, sum_to
@@ -26,7 +27,7 @@ def same_count(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
     rejects=[(normal(2, 3), {"shape": (4, 2)})],
     method=False,
 )
-def reshape(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+def reshape(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
     """The same elements, row by row, in another shape.
 
     Shapes: x [...] -> shape
@@ -48,7 +49,7 @@ def two_dims(x: tuple[int, ...], dim1: int, dim2: int) -> Any:
     samples=[(normal(2, 3, 4), {"dim1": 0, "dim2": 2})],
     rejects=[(normal(2, 3), {"dim1": 0, "dim2": 2})],
 )
-def swap_dims(xp: Any, x: Any, *, dim1: int, dim2: int) -> Any:
+def swap_dims(xp: ArrayNamespace, x: Array, *, dim1: int, dim2: int) -> Array:
     """Exchange two dims.
 
     Shapes: x [..., a, ..., b, ...] -> [..., b, ..., a, ...]
@@ -77,7 +78,7 @@ def is_order(x: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     rejects=[(normal(2, 3), {"axes": (0, 0)})],
     method=False,
 )
-def permute(xp: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+def permute(xp: ArrayNamespace, x: Array, *, axes: tuple[int, ...]) -> Array:
     """Reorder the dims: dim i of the output is dim axes[i] of x.
 
     Shapes: x [...] -> [...]
@@ -111,7 +112,7 @@ def can_expand(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
     rejects=[(normal(2, 3), {"shape": (2, 4)})],
     method=False,
 )
-def expand(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+def expand(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
     """Stretch dims of size 1 (and new leading dims) to a shape.
 
     Shapes: x [...] -> shape
@@ -119,7 +120,7 @@ def expand(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
     return xp.broadcast_to(x, shape)
 
 
-def sum_back(xp: Any, g: Any, x_shape: tuple[int, ...]) -> Any:
+def sum_back(xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...]) -> Any:
     """The gradient of a stretched input: the sum over what was stretched."""
     return sum_to(xp, g, shape=tuple(x_shape))
 
@@ -128,7 +129,7 @@ expand.grad(x=sum_back)
 
 
 @op("F>F I>I B>B", samples=[(normal(2, 3, 4), {"axes": (0, 2)})], method=False)
-def flip(xp: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+def flip(xp: ArrayNamespace, x: Array, *, axes: tuple[int, ...]) -> Array:
     """Turn the order of elements round along some dims.
 
     Shapes: x [...] -> [...]
@@ -146,7 +147,7 @@ flip.grad(x=lambda xp, g, axes: xp.flip(g, axes))
     rejects=[(normal(2, 3), {"shift": 1, "dim": 2})],
     method=False,
 )
-def roll(xp: Any, x: Any, *, shift: int, dim: int) -> Any:
+def roll(xp: ArrayNamespace, x: Array, *, shift: int, dim: int) -> Array:
     """Shift elements along a dim; what falls off the end comes in at the start.
 
     Shapes: x [...] -> [...]
@@ -175,7 +176,7 @@ SLIDE = {"dim": 1, "size": 3, "step": 2}
     rejects=[(normal(2, 3), {"dim": 1, "size": 4, "step": 1})],
     method=False,
 )
-def slide(xp: Any, x: Any, *, dim: int, size: int, step: int) -> Any:
+def slide(xp: ArrayNamespace, x: Array, *, dim: int, size: int, step: int) -> Array:
     """Windows that slide along a dim; the elements of a window make a new last dim.
 
     Shapes: x [..., d, ...] -> [..., windows, ..., size]
@@ -188,8 +189,14 @@ def slide(xp: Any, x: Any, *, dim: int, size: int, step: int) -> Any:
 
 @op("F>F", samples=[(normal(2, 3, 3, 3), {**SLIDE, "shape": (2, 7, 3)})], method=False)
 def slide_back(
-    xp: Any, x: Any, *, shape: tuple[int, ...], dim: int, size: int, step: int
-) -> Any:
+    xp: ArrayNamespace,
+    x: Array,
+    *,
+    shape: tuple[int, ...],
+    dim: int,
+    size: int,
+    step: int,
+) -> Array:
     """Add windows up where they came from; the transpose of slide.
 
     Shapes: x [..., windows, ..., size] -> shape
@@ -204,7 +211,12 @@ def slide_back(
 
 
 def slide_x(
-    xp: Any, g: Any, x_shape: tuple[int, ...], dim: int, size: int, step: int
+    xp: ArrayNamespace,
+    g: Array,
+    x_shape: tuple[int, ...],
+    dim: int,
+    size: int,
+    step: int,
 ) -> Any:
     """Every element was in some windows."""
     return slide_back(xp, g, shape=tuple(x_shape), dim=dim, size=size, step=step)
@@ -236,7 +248,7 @@ def cat_fits(xs: list[tuple[int, ...]], dim: int) -> Any:
     rejects=[(normal(2, 3), normal(2, 4), {"dim": 0})],
     method=False,
 )
-def cat(xp: Any, *xs: Any, dim: int) -> Any:
+def cat(xp: ArrayNamespace, *xs: Array, dim: int) -> Array:
     """Join tensors along a dim that exists.
 
     Shapes: xs [..., dᵢ, ...] -> [..., Σ dᵢ, ...]
@@ -244,7 +256,7 @@ def cat(xp: Any, *xs: Any, dim: int) -> Any:
     return xp.concatenate(xs, axis=dim)
 
 
-def cat_xs(xp: Any, g: Any, xs_shape: Any, dim: int, position: int) -> Any:
+def cat_xs(xp: ArrayNamespace, g: Array, xs_shape: Any, dim: int, position: int) -> Any:
     """The stretch of the gradient that belongs to one of the joined tensors."""
     start = 0
     for shape in xs_shape[:position]:
@@ -270,7 +282,7 @@ def slice_fits(x: tuple[int, ...], index: tuple[slice, ...]) -> Any:
     samples=[(normal(4, 5), {"index": (slice(1, 3), slice(0, 4, 2))})],
     method=False,
 )
-def slice_(xp: Any, x: Any, *, index: tuple[slice, ...]) -> Any:
+def slice_(xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...]) -> Array:
     """Cut out a block: one range per dim, missing ones take the whole dim.
 
     Shapes: x [...] -> [...]
@@ -286,8 +298,8 @@ def slice_(xp: Any, x: Any, *, index: tuple[slice, ...]) -> Any:
     method=False,
 )
 def slice_spread(
-    xp: Any, x: Any, *, index: tuple[slice, ...], shape: tuple[int, ...]
-) -> Any:
+    xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...], shape: tuple[int, ...]
+) -> Array:
     """Put a block into zeros: the opposite of cutting it out.
 
     Shapes: x [...] -> shape
@@ -297,7 +309,9 @@ def slice_spread(
     return out
 
 
-def slice_x(xp: Any, g: Any, x_shape: tuple[int, ...], index: tuple[slice, ...]) -> Any:
+def slice_x(
+    xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...], index: tuple[slice, ...]
+) -> Any:
     """The gradient of a slice: zero outside it."""
     return slice_spread(xp, g, index=index, shape=tuple(x_shape))
 
@@ -327,7 +341,9 @@ def assign_fits(
     rejects=[(normal(4, 5), normal(2, 4), {"index": (slice(1, 3),)})],
     method=False,
 )
-def slice_assign(xp: Any, x: Any, values: Any, *, index: tuple[slice, ...]) -> Any:
+def slice_assign(
+    xp: ArrayNamespace, x: Array, values: Array, *, index: tuple[slice, ...]
+) -> Array:
     """A copy of x with a block replaced by values.
 
     Shapes: x [...], values [...] -> [...]
@@ -338,7 +354,10 @@ def slice_assign(xp: Any, x: Any, values: Any, *, index: tuple[slice, ...]) -> A
 
 
 def slice_assign_x(
-    xp: Any, g: Any, values_shape: tuple[int, ...], index: tuple[slice, ...]
+    xp: ArrayNamespace,
+    g: Array,
+    values_shape: tuple[int, ...],
+    index: tuple[slice, ...],
 ) -> Any:
     """The gradient of what was not replaced."""
     return slice_assign(xp, g, xp.zeros(values_shape, g.dtype), index=index)
@@ -352,7 +371,7 @@ slice_assign.grad(x=slice_assign_x, values=lambda xp, g, index: g[index])
     samples=[(normal(2, 3), {"dtype": np.float64})],
     method=False,
 )
-def cast(xp: Any, x: Any, *, dtype: Any) -> Any:
+def cast(xp: ArrayNamespace, x: Array, *, dtype: np.dtype[Any]) -> Array:
     """The same values as another element type.
 
     Shapes: x [...] -> [...]
@@ -363,7 +382,7 @@ def cast(xp: Any, x: Any, *, dtype: Any) -> Any:
 cast.grad(x=lambda g: g)
 
 
-def pads_fit(x: tuple[int, ...], widths: Any) -> str | None:
+def pads_fit(x: tuple[int, ...], widths: Array) -> str | None:
     """Why a tensor cannot be padded so, or None if it can."""
     if len(widths) != len(x):
         return f"{len(widths)} pairs of widths for a tensor of rank {len(x)}"
@@ -379,7 +398,9 @@ def pads_fit(x: tuple[int, ...], widths: Any) -> str | None:
     rejects=[(normal(2, 3), {"widths": ((1, 0),), "value": 0.0})],
     method=False,
 )
-def pad(xp: Any, x: Any, *, widths: tuple[tuple[int, int], ...], value: float) -> Any:
+def pad(
+    xp: ArrayNamespace, x: Array, *, widths: tuple[tuple[int, int], ...], value: float
+) -> Array:
     """Put elements of one value before and behind each dim.
 
     Shapes: x [...] -> [...]
@@ -387,7 +408,7 @@ def pad(xp: Any, x: Any, *, widths: tuple[tuple[int, int], ...], value: float) -
     return xp.pad(x, widths, constant_values=value)
 
 
-def pad_x(xp: Any, g: Any, x_shape: tuple[int, ...], widths: Any) -> Any:
+def pad_x(xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...], widths: Array) -> Any:
     """The gradient of what lies inside."""
     where = [slice(a, a + n) for (a, _), n in zip(widths, x_shape, strict=True)]
     return g[tuple(where)]
@@ -401,7 +422,7 @@ pad.grad(x=pad_x)
     samples=[(normal(2, 3), {"dtype": np.float64, "back": np.float64})],
     method=False,
 )
-def recast(xp: Any, x: Any, *, dtype: Any, back: Any) -> Any:
+def recast(xp: ArrayNamespace, x: Array, *, dtype: np.dtype[Any], back: Any) -> Array:
     """The same values as another element type; gradients return as type `back`.
 
     Shapes: x [...] -> [...]

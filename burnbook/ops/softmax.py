@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import DimError
 from burnbook.core.op import indices, normal, op
 from burnbook.ops.reduce import NO_DIM, some_along
@@ -13,7 +14,7 @@ from burnbook.ops.reduce import NO_DIM, some_along
     samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})],
     rejects=NO_DIM,
 )
-def softmax(xp: Any, x: Any, *, dim: int) -> Any:
+def softmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Turn scores into chances that add up to 1: outᵢ = exp(xᵢ − m) / Σⱼ exp(xⱼ − m).
 
     Shapes: x [...] -> [...]
@@ -35,7 +36,7 @@ softmax.grad(
     samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})],
     rejects=NO_DIM,
 )
-def log_softmax(xp: Any, x: Any, *, dim: int) -> Any:
+def log_softmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Log of softmax, without overflow: outᵢ = xᵢ − m − log Σⱼ exp(xⱼ − m), m = max x.
 
     Shapes: x [...] -> [...]
@@ -69,7 +70,7 @@ def _one_target_each(logits: tuple[int, ...], targets: tuple[int, ...]) -> str |
     samples=[(normal(4, 5), indices(5, 4))],
     rejects=[(normal(4, 5), indices(5, 3))],
 )
-def cross_entropy(xp: Any, logits: Any, targets: Any) -> Any:
+def cross_entropy(xp: ArrayNamespace, logits: Array, targets: Array) -> Array:
     """How surprised the scores are by the targets: out = −mean log softmax(logits)ₜ.
 
     Shapes: logits [n, c], targets [n] -> [1]
@@ -81,7 +82,9 @@ def cross_entropy(xp: Any, logits: Any, targets: Any) -> Any:
 
 
 @op("FFI>F", method=False)
-def cross_entropy_logits(xp: Any, dout: Any, logits: Any, targets: Any) -> Any:
+def cross_entropy_logits(
+    xp: ArrayNamespace, dout: Array, logits: Array, targets: Array
+) -> Array:
     """The gradient of cross_entropy: (softmax(logits) − one-hot(targets)) dout / n.
 
     The targets are classes: cross_entropy has seen to it.
@@ -94,14 +97,14 @@ def cross_entropy_logits(xp: Any, dout: Any, logits: Any, targets: Any) -> Any:
     return slope
 
 
-def _second(xp: Any, g: Any, dout: Any, logits: Any) -> Any:
+def _second(xp: ArrayNamespace, g: Array, dout: Array, logits: Array) -> Any:
     """How (softmax − one-hot) dout / n answers to a change of logits, times g."""
     out = softmax(xp, logits, dim=1)
     inner = g - xp.sum(g * out, axis=1, keepdims=True)
     return out * inner * xp.reshape(dout, (1, 1)) * (1 / logits.shape[0])
 
 
-def _second_dout(xp: Any, g: Any, logits: Any, targets: Any) -> Any:
+def _second_dout(xp: ArrayNamespace, g: Array, logits: Array, targets: Array) -> Any:
     classes = xp.arange(logits.shape[1])
     slope = softmax(xp, logits, dim=1) - (xp.reshape(targets, (-1, 1)) == classes)
     total = xp.sum(g * slope, axis=(0, 1), keepdims=True)
@@ -112,7 +115,7 @@ cross_entropy.grad(logits=cross_entropy_logits)
 cross_entropy_logits.grad(dout=_second_dout, logits=_second)
 
 
-def _inside(xp: Any, logits: Any, targets: Any) -> None:
+def _inside(xp: ArrayNamespace, logits: Array, targets: Array) -> None:
     """NumPy counts negative indices from the end; a class number must not."""
     low, high = int(targets.min()), int(targets.max())
     classes = logits.shape[1]

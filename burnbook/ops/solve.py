@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import ShapeError
 from burnbook.core.op import normal, op
 
@@ -20,7 +21,7 @@ NOT_SQUARE = [(normal(2, 3),), (normal(3),)]
 
 
 @op("F>F", check=is_square, samples=SQUARE, rejects=NOT_SQUARE, method=False)
-def inverse(xp: Any, x: Any) -> Any:
+def inverse(xp: ArrayNamespace, x: Array) -> Array:
     """The matrix that undoes x: out · x = 1.
 
     Shapes: x [..., n, n] -> [..., n, n]
@@ -35,7 +36,7 @@ def inverse(xp: Any, x: Any) -> Any:
         ) from None
 
 
-def inverse_x(xp: Any, g: Any, out: Any) -> Any:
+def inverse_x(xp: ArrayNamespace, g: Array, out: Array) -> Any:
     """−outᵀ · g · outᵀ."""
     turned = out.swapaxes(-1, -2)
     return -xp.matmul(xp.matmul(turned, g), turned)
@@ -45,7 +46,7 @@ inverse.grad(x=inverse_x)
 
 
 @op("F>F", check=is_square, samples=SQUARE, rejects=NOT_SQUARE, method=False)
-def det(xp: Any, x: Any) -> Any:
+def det(xp: ArrayNamespace, x: Array) -> Array:
     """The determinant: the volume of the box that the rows span.
 
     Shapes: x [..., n, n] -> [..., 1, 1]
@@ -54,7 +55,7 @@ def det(xp: Any, x: Any) -> Any:
 
 
 @op("F>F", check=is_square, samples=SQUARE, rejects=NOT_SQUARE, method=False)
-def cofactor(xp: Any, x: Any) -> Any:
+def cofactor(xp: ArrayNamespace, x: Array) -> Array:
     """How the determinant grows with each element: outᵢⱼ = ∂ det x / ∂ xᵢⱼ.
 
     Shapes: x [..., n, n] -> [..., n, n]
@@ -67,7 +68,7 @@ def cofactor(xp: Any, x: Any) -> Any:
 
 
 @op("FF>F", method=False)
-def cofactor_x(xp: Any, dout: Any, x: Any) -> Any:
+def cofactor_x(xp: ArrayNamespace, dout: Array, x: Array) -> Array:
     """The gradient of cofactor, again by products of singular values: all but two.
 
     Shapes: dout [..., n, n], x [..., n, n] -> [..., n, n]
@@ -82,7 +83,7 @@ def cofactor_x(xp: Any, dout: Any, x: Any) -> Any:
     return (sign * xp.matmul(xp.matmul(u, inner), v)).astype(x.dtype)
 
 
-def _decomposed(xp: Any, x: Any) -> tuple[Any, Any, Any, Any]:
+def _decomposed(xp: ArrayNamespace, x: Array) -> tuple[Any, Any, Any, Any]:
     """x = u · s · v, and the sign that u and v give to the determinant.
 
     Of a matrix with NaN or infinity the sign is NaN, and so is all that follows.
@@ -93,7 +94,7 @@ def _decomposed(xp: Any, x: Any) -> tuple[Any, Any, Any, Any]:
     return u, s, v, xp.where(known, sign, xp.nan)
 
 
-def _others(xp: Any, s: Any) -> Any:
+def _others(xp: ArrayNamespace, s: Any) -> Any:
     """For each element the product of all others, without dividing."""
     ones = xp.ones((*s.shape[:-1], 1), dtype=s.dtype)
     before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
@@ -101,14 +102,14 @@ def _others(xp: Any, s: Any) -> Any:
     return before * xp.flip(xp.cumprod(turned, axis=-1), -1)
 
 
-def _all_but_two(xp: Any, s: Any) -> Any:
+def _all_but_two(xp: ArrayNamespace, s: Any) -> Any:
     """outᵢⱼ = the product of all elements but i and j; 0 for i = j."""
     n = s.shape[-1]
     one = xp.eye(n, dtype=s.dtype)
     return _others(xp, s[..., None, :] * (1 - one) + one) * (1 - one)
 
 
-def third(xp: Any, g: Any, dout: Any, x: Any) -> Any:
+def third(xp: ArrayNamespace, g: Array, dout: Array, x: Array) -> Any:
     """The third derivative of det x along g and dout; it needs the inverse of x."""
     back = inverse(xp, x)
     a, b = xp.matmul(back, g), xp.matmul(back, dout)
@@ -119,7 +120,7 @@ def third(xp: Any, g: Any, dout: Any, x: Any) -> Any:
     return det(xp, x) * xp.matmul(inner, back).swapaxes(-1, -2)
 
 
-def _trace(xp: Any, x: Any) -> Any:
+def _trace(xp: ArrayNamespace, x: Array) -> Any:
     """The sum of the diagonal, as [..., 1, 1]."""
     one = xp.eye(x.shape[-1], dtype=x.dtype)
     return xp.sum(x * one, axis=(-2, -1), keepdims=True)
@@ -130,6 +131,6 @@ cofactor_x.grad(dout=lambda xp, g, x: cofactor_x(xp, g, x), x=third)
 det.grad(x=lambda xp, g, x: g * cofactor(xp, x))
 
 
-def wide(xp: Any, x: Any) -> Any:
+def wide(xp: ArrayNamespace, x: Array) -> Any:
     """At least float32, which linear algebra needs."""
     return x.astype(xp.float32) if x.dtype.itemsize < 4 else x

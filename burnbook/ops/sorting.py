@@ -6,6 +6,7 @@ Floats are compared through their bits, read as whole numbers: −inf < … < �
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import distinct, op
 from burnbook.ops.index import gather
 from burnbook.ops.reduce import dim_inside
@@ -26,7 +27,7 @@ def enough(x: tuple[int, ...], k: int, dim: int) -> Any:
 
 
 @op("F>F I>I", check=dim_inside, samples=SORTED, rejects=NO_DIM)
-def sort(xp: Any, x: Any, *, dim: int, descending: bool = False) -> Any:
+def sort(xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False) -> Array:
     """Sort along a dim, NaN last; downward if asked, and then NaN first.
 
     Shapes: x [...] -> [...]
@@ -39,7 +40,9 @@ def sort(xp: Any, x: Any, *, dim: int, descending: bool = False) -> Any:
 
 
 @op("F>I I>I", check=dim_inside, samples=SORTED, rejects=NO_DIM)
-def argsort(xp: Any, x: Any, *, dim: int, descending: bool = False) -> Any:
+def argsort(
+    xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False
+) -> Array:
     """Where the elements of the sorted line stand in x; the first of equals first.
 
     Shapes: x [...] -> [...]
@@ -61,7 +64,7 @@ def argsort(xp: Any, x: Any, *, dim: int, descending: bool = False) -> Any:
     samples=[(distinct(2, 5, 3), {"k": 2, "dim": 1})],
     rejects=[(distinct(2, 3), {"k": 4, "dim": 1})],
 )
-def argtopk(xp: Any, x: Any, *, k: int, dim: int) -> Any:
+def argtopk(xp: ArrayNamespace, x: Array, *, k: int, dim: int) -> Array:
     """Where the k largest elements along a dim stand, the largest first.
 
     Shapes: x [..., d, ...] -> [..., k, ...]
@@ -77,7 +80,7 @@ def argtopk(xp: Any, x: Any, *, k: int, dim: int) -> Any:
 
 
 @op("F>I I>I", check=dim_inside, samples=[(distinct(2, 5), {"dim": 1})], method=False)
-def argmedian(xp: Any, x: Any, *, dim: int) -> Any:
+def argmedian(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Where the element stands that is in the middle of the sorted line.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
@@ -94,7 +97,7 @@ def argmedian(xp: Any, x: Any, *, dim: int) -> Any:
     return nan_first(xp, x, places, dim)
 
 
-def nan_first(xp: Any, x: Any, places: Any, dim: int) -> Any:
+def nan_first(xp: ArrayNamespace, x: Array, places: Any, dim: int) -> Any:
     """The place of the first NaN of each line that has one, in place of another."""
     if x.dtype.kind != "f" or not x.size or not xp.isnan(x.max()):
         return places
@@ -103,7 +106,7 @@ def nan_first(xp: Any, x: Any, places: Any, dim: int) -> Any:
     return xp.where(lost.any(axis=dim, keepdims=True), first, places)
 
 
-def sort_x(xp: Any, g: Any, x: Any, dim: int, descending: bool) -> Any:
+def sort_x(xp: ArrayNamespace, g: Array, x: Array, dim: int, descending: bool) -> Any:
     """Every gradient goes back to the place that its element came from."""
     places = argsort(xp, x, dim=dim, descending=descending)
     return gather(xp, g, argsort(xp, places, dim=dim), dim=dim)
@@ -112,7 +115,7 @@ def sort_x(xp: Any, g: Any, x: Any, dim: int, descending: bool) -> Any:
 sort.grad(x=sort_x)
 
 
-def order_keys(xp: Any, x: Any, descending: bool) -> Any:
+def order_keys(xp: ArrayNamespace, x: Array, descending: bool) -> Any:
     """Whole numbers that are ordered as the elements are, or the other way round."""
     if x.dtype.kind != "f":
         return ~x if descending else x
@@ -122,11 +125,11 @@ def order_keys(xp: Any, x: Any, descending: bool) -> Any:
     return ~keys if descending else keys
 
 
-def _largest(xp: Any, keys: Any) -> int:
+def _largest(xp: ArrayNamespace, keys: Array) -> int:
     return int(xp.iinfo(keys.dtype).max)
 
 
-def _pairs(xp: Any, keys: Any) -> Any:
+def _pairs(xp: ArrayNamespace, keys: Array) -> Any:
     """(key, place) pairs as whole numbers of 64 bits, if they have room there."""
     n = keys.shape[-1]
     if keys.size == 0 or keys.dtype.kind == "u":

@@ -6,6 +6,9 @@ transforms are linear, so the gradient of each is the transposed transform.
 
 from typing import Any
 
+import numpy as np
+
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 
 
@@ -15,7 +18,7 @@ def rfft_sizes(x: tuple[int, ...]) -> str | None:
 
 
 @op("F>F", check=rfft_sizes, samples=[(normal(2, 6),), (normal(5),)], method=False)
-def rfft_pairs(xp: Any, x: Any) -> Any:
+def rfft_pairs(xp: ArrayNamespace, x: Array) -> Array:
     """The spectrum of real numbers: outₖ = Σₜ xₜ e^(−2πikt/n), k = 0 … ⌊n/2⌋.
 
     Shapes: x [..., n] -> [..., k, 2]
@@ -24,7 +27,7 @@ def rfft_pairs(xp: Any, x: Any) -> Any:
 
 
 @op("F>F", samples=[(normal(2, 4, 2), {"n": 6})], method=False)
-def rfft_back(xp: Any, x: Any, *, n: int) -> Any:
+def rfft_back(xp: ArrayNamespace, x: Array, *, n: int) -> Array:
     """The transpose of rfft_pairs: outₜ = Re Σₖ xₖ e^(2πikt/n).
 
     Shapes: x [..., k, 2] -> [..., n]
@@ -43,7 +46,7 @@ rfft_back.grad(x=lambda xp, g: rfft_pairs(xp, g))
 @op(
     "F>F", samples=[(normal(2, 4, 2), {"n": 6}), (normal(3, 2), {"n": 5})], method=False
 )
-def irfft_pairs(xp: Any, x: Any, *, n: int) -> Any:
+def irfft_pairs(xp: ArrayNamespace, x: Array, *, n: int) -> Array:
     """The real numbers that have a spectrum: the opposite of rfft_pairs.
 
     Shapes: x [..., k, 2] -> [..., n]
@@ -52,7 +55,7 @@ def irfft_pairs(xp: Any, x: Any, *, n: int) -> Any:
 
 
 @op("F>F", check=rfft_sizes, samples=[(normal(2, 6),), (normal(5),)], method=False)
-def irfft_back(xp: Any, x: Any) -> Any:
+def irfft_back(xp: ArrayNamespace, x: Array) -> Array:
     """The transpose of irfft_pairs: a spectrum whose inner terms count twice, over n.
 
     Shapes: x [..., n] -> [..., k, 2]
@@ -73,7 +76,7 @@ irfft_back.grad(x=lambda xp, g, x_shape: irfft_pairs(xp, g, n=x_shape[-1]))
 
 
 @op("F>F", samples=[(normal(3, 5, 2), {"inverse": False})], method=False)
-def fft_pairs(xp: Any, x: Any, *, inverse: bool) -> Any:
+def fft_pairs(xp: ArrayNamespace, x: Array, *, inverse: bool) -> Array:
     """The spectrum of complex numbers: outₖ = Σₜ xₜ e^(∓2πikt/n).
 
     Shapes: x [..., n, 2] -> [..., n, 2]
@@ -87,13 +90,13 @@ def fft_pairs(xp: Any, x: Any, *, inverse: bool) -> Any:
 fft_pairs.grad(x=lambda xp, g, inverse: fft_pairs(xp, g, inverse=not inverse))
 
 
-def pairs(xp: Any, values: Any, dtype: Any) -> Any:
+def pairs(xp: ArrayNamespace, values: Array, dtype: np.dtype[Any]) -> Any:
     """Complex numbers as pairs of floats."""
     floats = xp.ascontiguousarray(values).view(values.real.dtype)
     return floats.reshape(*values.shape, 2).astype(dtype, copy=False)
 
 
-def complexes(xp: Any, x: Any) -> Any:
+def complexes(xp: ArrayNamespace, x: Array) -> Any:
     """Pairs of floats as complex numbers, which lie in memory as pairs of floats."""
     wide = xp.float64 if x.dtype.itemsize > 4 else xp.float32
     both = xp.ascontiguousarray(x.astype(wide, copy=False))

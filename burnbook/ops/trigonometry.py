@@ -1,13 +1,12 @@
 """Angles and hyperbolas: tan, asin, sinh and their family."""
 
-from typing import Any
-
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import above, distinct, normal, op, positive, unit
 from burnbook.ops.elementwise import broadcast
 
 
 @op("F>F", samples=[(unit(2, 3),)])
-def tan(xp: Any, x: Any) -> Any:
+def tan(xp: ArrayNamespace, x: Array) -> Array:
     """The tangent: out = sin x / cos x.
 
     Shapes: x [...] -> [...]
@@ -19,7 +18,7 @@ tan.grad(x=lambda g, out: g * (1 + out * out))
 
 
 @op("F>F", samples=[(unit(2, 3),)])
-def asin(xp: Any, x: Any) -> Any:
+def asin(xp: ArrayNamespace, x: Array) -> Array:
     """The angle from −π/2 to π/2 whose sine is x; beyond ±1 NaN.
 
     Shapes: x [...] -> [...]
@@ -31,7 +30,7 @@ asin.grad(x=lambda xp, g, x: g / xp.sqrt(1 - x * x))
 
 
 @op("F>F", samples=[(unit(2, 3),)])
-def acos(xp: Any, x: Any) -> Any:
+def acos(xp: ArrayNamespace, x: Array) -> Array:
     """The angle from 0 to π whose cosine is x; beyond ±1 NaN.
 
     Shapes: x [...] -> [...]
@@ -43,7 +42,7 @@ acos.grad(x=lambda xp, g, x: -g / xp.sqrt(1 - x * x))
 
 
 @op("F>F", samples=[(normal(2, 3),)])
-def atan(xp: Any, x: Any) -> Any:
+def atan(xp: ArrayNamespace, x: Array) -> Array:
     """The angle from −π/2 to π/2 whose tangent is x.
 
     Shapes: x [...] -> [...]
@@ -55,7 +54,7 @@ atan.grad(x=lambda g, x: g / (1 + x * x))
 
 
 @op("F>F", samples=[(normal(2, 3),)])
-def sinh(xp: Any, x: Any) -> Any:
+def sinh(xp: ArrayNamespace, x: Array) -> Array:
     """The hyperbolic sine: out = (eˣ − e⁻ˣ) / 2.
 
     Shapes: x [...] -> [...]
@@ -64,7 +63,7 @@ def sinh(xp: Any, x: Any) -> Any:
 
 
 @op("F>F", samples=[(normal(2, 3),)])
-def cosh(xp: Any, x: Any) -> Any:
+def cosh(xp: ArrayNamespace, x: Array) -> Array:
     """The hyperbolic cosine: out = (eˣ + e⁻ˣ) / 2.
 
     Shapes: x [...] -> [...]
@@ -77,7 +76,7 @@ cosh.grad(x=lambda xp, g, x: g * sinh(xp, x))
 
 
 @op("F>F", samples=[(normal(2, 3),)])
-def asinh(xp: Any, x: Any) -> Any:
+def asinh(xp: ArrayNamespace, x: Array) -> Array:
     """The number whose hyperbolic sine is x: out = ln(x + √(x² + 1)).
 
     Shapes: x [...] -> [...]
@@ -89,7 +88,7 @@ asinh.grad(x=lambda xp, g, x: g / xp.sqrt(x * x + 1))
 
 
 @op("F>F", samples=[(above(1, 2, 3),)])
-def acosh(xp: Any, x: Any) -> Any:
+def acosh(xp: ArrayNamespace, x: Array) -> Array:
     """The number from 0 whose hyperbolic cosine is x; below 1 NaN.
 
     Shapes: x [...] -> [...]
@@ -101,7 +100,7 @@ acosh.grad(x=lambda xp, g, x: g / xp.sqrt(x * x - 1))
 
 
 @op("F>F", samples=[(unit(2, 3),)])
-def atanh(xp: Any, x: Any) -> Any:
+def atanh(xp: ArrayNamespace, x: Array) -> Array:
     """The number whose hyperbolic tangent is x; beyond ±1 NaN.
 
     Shapes: x [...] -> [...]
@@ -119,7 +118,7 @@ atanh.grad(x=lambda g, x: g / (1 - x * x))
     samples=[(distinct(2, 3), positive(1, 3))],
     rejects=[(normal(2, 3), normal(2, 4))],
 )
-def atan2(xp: Any, y: Any, x: Any) -> Any:
+def atan2(xp: ArrayNamespace, y: Array, x: Array) -> Array:
     """The angle of the point (x, y), from −π to π.
 
     Shapes: y [...], x [...] -> [...]
@@ -140,7 +139,7 @@ atan2.grad(
     samples=[(distinct(2, 3), positive(1, 3))],
     rejects=[(normal(2, 3), normal(2, 4))],
 )
-def hypot(xp: Any, x: Any, y: Any) -> Any:
+def hypot(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The length of the hypotenuse, without overflow: out = √(x² + y²).
 
     Shapes: x [...], y [...] -> [...]

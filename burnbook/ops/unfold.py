@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.im2col2d import Pair, Shape4
 from burnbook.ops.conv.windows import Shape, Windows, fits_inside
@@ -58,14 +59,14 @@ def _options(*pairs: Pair) -> dict[str, Any]:
     method=False,
 )
 def unfold4d(
-    xp: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    x: Array,
     *,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair,
     dilation: Pair,
-) -> Any:
+) -> Array:
     """Lay the patches of an image out as columns: rows run over channel, kh and kw.
 
     Shapes: x [n, c, h, w] -> [n, r, b]
@@ -97,15 +98,15 @@ def unfold4d(
     method=False,
 )
 def fold4d(
-    xp: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    x: Array,
     *,
     output_size: Pair,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair,
     dilation: Pair,
-) -> Any:
+) -> Array:
     """Add columns of patches up to an image; where patches overlap they are summed.
 
     Shapes: x [n, r, b] -> [n, c, h, w]
@@ -120,8 +121,8 @@ def fold4d(
 
 
 def unfold4d_x(
-    xp: Any,
-    g: Any,
+    xp: ArrayNamespace,
+    g: Array,
     x_shape: Shape4,
     kernel_size: Pair,
     stride: Pair,
@@ -135,7 +136,12 @@ def unfold4d_x(
 
 
 def fold4d_x(
-    xp: Any, g: Any, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair
+    xp: ArrayNamespace,
+    g: Array,
+    kernel_size: Pair,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
 ) -> Any:
     """Lay the image's gradient out."""
     return unfold4d(xp, g, **_options(kernel_size, stride, padding, dilation))

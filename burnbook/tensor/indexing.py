@@ -90,6 +90,6 @@ class Picking(Creation, Arranging, Numeric, Tracking):
         for dim in range(k):
             one = indices.narrow(indices.rank - 1, dim, 1).flatten(0, -1)
             array = self.backend.to_numpy(one.value)
-            index_ops.inside(None, where, array, shape[dim])
+            index_ops.inside(where, array, shape[dim])
             rows = one if rows is None else rows * shape[dim] + one
         return rows, self.reshape_to((count(shape[:k]), *shape[k:]))

@@ -6,6 +6,7 @@ and texts (one dim) and films and scans (three).
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.im2col import Layout
 from burnbook.ops.conv.windows import LETTERS, Shape, Sizes, fits_inside
@@ -76,16 +77,16 @@ def _options(*numbers: Any) -> dict[str, Any]:
     method=False,
 )
 def conv(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
     *,
     stride: Sizes,
     padding: Sizes,
     dilation: Sizes,
     groups: int,
-) -> Any:
+) -> Array:
     """Slide weight over x, take a dot product at every stop, and add the bias.
 
     Shapes: x [n, c, ...], weight [o, c', ...], bias [o] -> [n, o, ...]
@@ -124,16 +125,16 @@ def conv(
     method=False,
 )
 def conv_x(
-    xp: Any,
-    dout: Any,
-    weight: Any,
+    xp: ArrayNamespace,
+    dout: Array,
+    weight: Array,
     *,
     x_shape: Shape,
     stride: Sizes,
     padding: Sizes,
     dilation: Sizes,
     groups: int,
-) -> Any:
+) -> Array:
     """The gradient of conv for x: every stop gives its patch back, weighted.
 
     Shapes: dout [n, o, ...], weight [o, c', ...] -> [n, c, ...]
@@ -171,16 +172,16 @@ def conv_x(
     method=False,
 )
 def conv_weight(
-    xp: Any,
-    dout: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    dout: Array,
+    x: Array,
     *,
     weight_shape: Shape,
     stride: Sizes,
     padding: Sizes,
     dilation: Sizes,
     groups: int,
-) -> Any:
+) -> Array:
     """The gradient of conv for weight: how each tap met the gradient, summed.
 
     Shapes: dout [n, o, ...], x [n, c, ...] -> [o, c', ...]
@@ -195,7 +196,7 @@ def conv_weight(
     return total.reshape(weight_shape)
 
 
-def sum_to_channels(xp: Any, g: Any) -> Any:
+def sum_to_channels(xp: ArrayNamespace, g: Array) -> Any:
     """The gradient of a bias: one number per channel."""
     return xp.sum(g, axis=(0, *range(2, len(g.shape))))
 
@@ -207,9 +208,9 @@ conv.grad(x=conv_x, weight=conv_weight, bias=sum_to_channels)
 
 
 def conv_x_dout(
-    xp: Any,
-    g: Any,
-    weight: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    weight: Array,
     dout_shape: Shape,
     stride: Sizes,
     padding: Sizes,
@@ -224,9 +225,9 @@ def conv_x_dout(
 
 
 def conv_x_weight(
-    xp: Any,
-    g: Any,
-    dout: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    dout: Array,
     weight_shape: Shape,
     stride: Sizes,
     padding: Sizes,
@@ -239,9 +240,9 @@ def conv_x_weight(
 
 
 def conv_weight_x(
-    xp: Any,
-    g: Any,
-    dout: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    dout: Array,
     x_shape: Shape,
     stride: Sizes,
     padding: Sizes,
@@ -254,9 +255,9 @@ def conv_weight_x(
 
 
 def conv_weight_dout(
-    xp: Any,
-    g: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
     dout_shape: Shape,
     stride: Sizes,
     padding: Sizes,

@@ -8,6 +8,7 @@ laid out for a few rows of a few images at a time, so that they stay in the cach
 from functools import lru_cache
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.im2col2d import Block, Pair, Plan, Shape4
 
@@ -62,16 +63,16 @@ def _fits(
     ],
 )
 def conv2d(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
     *,
     stride: Pair = (1, 1),
     padding: Pair = (0, 0),
     dilation: Pair = (1, 1),
     groups: int = 1,
-) -> Any:
+) -> Array:
     """Slide weight over x, take a dot product at every stop, and add the bias.
 
     Shapes: x [n, c, h, w], weight [o, c', k, l], bias [o] -> [n, o, h', w']
@@ -104,16 +105,16 @@ def conv2d(
 
 @op("FF>F", method=False)
 def conv2d_x(
-    xp: Any,
-    dout: Any,
-    weight: Any,
+    xp: ArrayNamespace,
+    dout: Array,
+    weight: Array,
     *,
     x_shape: Shape4,
     stride: Pair = (1, 1),
     padding: Pair = (0, 0),
     dilation: Pair = (1, 1),
     groups: int = 1,
-) -> Any:
+) -> Array:
     """The gradient of conv2d for x: every stop gives its patch back, weighted.
 
     Shapes: dout [n, o, h', w'], weight [o, c', k, l] -> [n, c, h, w]
@@ -132,16 +133,16 @@ def conv2d_x(
 
 @op("FF>F", method=False)
 def conv2d_weight(
-    xp: Any,
-    dout: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    dout: Array,
+    x: Array,
     *,
     weight_shape: Shape4,
     stride: Pair = (1, 1),
     padding: Pair = (0, 0),
     dilation: Pair = (1, 1),
     groups: int = 1,
-) -> Any:
+) -> Array:
     """The gradient of conv2d for weight: how each tap met the gradient, summed.
 
     Shapes: dout [n, o, h', w'], x [n, c, h, w] -> [o, c', k, l]

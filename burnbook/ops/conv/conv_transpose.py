@@ -6,6 +6,7 @@ forward code is the gradient of a convolution, and the gradients are convolution
 
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.conv import conv_weight, conv_x, conv_x_dout, sum_to_channels
 from burnbook.ops.conv.windows import DIMS, LETTERS, Shape, Sizes, same_length
@@ -101,17 +102,17 @@ def _options(*numbers: Any) -> dict[str, Any]:
     method=False,
 )
 def conv_transpose(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
     *,
     stride: Sizes,
     padding: Sizes,
     padding_out: Sizes,
     dilation: Sizes,
     groups: int,
-) -> Any:
+) -> Array:
     """Spread weight over the output, once for every element of x, and add the bias.
 
     Shapes: x [n, c, ...], weight [c, o, ...], bias [k] -> [n, k, ...]
@@ -146,9 +147,9 @@ def conv_transpose(
 
 
 def conv_transpose_weight(
-    xp: Any,
-    g: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
     weight_shape: Shape,
     stride: Sizes,
     padding: Sizes,
@@ -169,9 +170,9 @@ def conv_transpose_weight(
 
 
 def conv_transpose_x(
-    xp: Any,
-    g: Any,
-    weight: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    weight: Array,
     x_shape: Shape,
     stride: Sizes,
     padding: Sizes,

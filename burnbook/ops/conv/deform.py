@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.im2col2d import Pair, Shape4
 from burnbook.ops.conv.windows import Shape, Windows, fits_inside
@@ -67,17 +68,17 @@ _RICH = _options((3, 2), (2, 1), (1, 2), (1, 2), 2)
     method=False,
 )
 def deform_patches(
-    xp: Any,
-    x: Any,
-    offset: Any,
-    mask: Any = None,
+    xp: ArrayNamespace,
+    x: Array,
+    offset: Array,
+    mask: Array | None = None,
     *,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair,
     dilation: Pair,
     offset_groups: int,
-) -> Any:
+) -> Array:
     """Read x where each tap of each stop was moved to, between four pixels, times mask.
 
     Offsets go (dy, dx), tap by tap; beyond the image everything is zero.
@@ -103,16 +104,16 @@ def deform_patches(
     method=False,
 )
 def deform_corners(
-    xp: Any,
-    x: Any,
-    offset: Any,
+    xp: ArrayNamespace,
+    x: Array,
+    offset: Array,
     *,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair,
     dilation: Pair,
     offset_groups: int,
-) -> Any:
+) -> Array:
     """The four pixels around every place that deform_patches reads.
 
     Shapes: x [n, c, h, w], offset [n, p, r, q] -> [4, n, b, t, c]
@@ -137,9 +138,9 @@ def deform_corners(
     method=False,
 )
 def deform_corners_x(
-    xp: Any,
-    dout: Any,
-    offset: Any,
+    xp: ArrayNamespace,
+    dout: Array,
+    offset: Array,
     *,
     x_shape: Shape4,
     kernel_size: Pair,
@@ -147,7 +148,7 @@ def deform_corners_x(
     padding: Pair,
     dilation: Pair,
     offset_groups: int,
-) -> Any:
+) -> Array:
     """The gradient of deform_corners: every pixel gets back what was read from it.
 
     Shapes: dout [4, n, b, t, c], offset [n, p, r, q] -> [n, d, h, w]
@@ -166,10 +167,10 @@ def deform_corners_x(
 
 
 def deform_patches_x(
-    xp: Any,
-    g: Any,
-    offset: Any,
-    mask: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    offset: Array,
+    mask: Array | None,
     x_shape: Shape4,
     kernel_size: Pair,
     stride: Pair,
@@ -188,11 +189,11 @@ def deform_patches_x(
 
 
 def deform_patches_offset(
-    xp: Any,
-    g: Any,
-    x: Any,
-    offset: Any,
-    mask: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    offset: Array,
+    mask: Array | None,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair,
@@ -212,11 +213,11 @@ def deform_patches_offset(
 
 
 def deform_patches_mask(
-    xp: Any,
-    g: Any,
-    x: Any,
-    offset: Any,
-    mask: Any,
+    xp: ArrayNamespace,
+    g: Array,
+    x: Array,
+    offset: Array,
+    mask: Array,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair,
@@ -238,7 +239,7 @@ deform_patches.grad(
 )
 
 
-def deform_corners_offset(xp: Any, g: Any, offset_shape: Shape4) -> Any:
+def deform_corners_offset(xp: ArrayNamespace, g: Array, offset_shape: Shape4) -> Any:
     """Zero: which four pixels are read jumps, it does not slide."""
     return xp.zeros(tuple(offset_shape), dtype=g.dtype)
 
@@ -247,7 +248,7 @@ deform_corners.grad(x=deform_corners_x, offset=deform_corners_offset)
 deform_corners_x.grad(dout=deform_corners, offset=deform_corners_offset)
 
 
-def _per_place(xp: Any, values: Any, groups: int, count: int) -> Any:
+def _per_place(xp: ArrayNamespace, values: Array, groups: int, count: int) -> Any:
     """[n, groups · taps · count, h', w'] as [n, stops, taps, groups, count]."""
     n, planes, rows, cols = values.shape
     taps = planes // (groups * count)
@@ -255,7 +256,7 @@ def _per_place(xp: Any, values: Any, groups: int, count: int) -> Any:
     return xp.transpose(split, (0, 4, 2, 1, 3))
 
 
-def _fractions(xp: Any, offset: Any, groups: int) -> tuple[Any, Any]:
+def _fractions(xp: ArrayNamespace, offset: Array, groups: int) -> tuple[Any, Any]:
     """How far below and right of a whole pixel every place lies."""
     moved = _per_place(xp, offset, groups, 2)
     part = moved - xp.floor(moved)
@@ -263,7 +264,9 @@ def _fractions(xp: Any, offset: Any, groups: int) -> tuple[Any, Any]:
     return part[(*every, slice(0, 1))], part[(*every, slice(1, 2))]
 
 
-def _corner_weights(xp: Any, offset: Any, mask: Any, groups: int) -> list[Any]:
+def _corner_weights(
+    xp: ArrayNamespace, offset: Array, mask: Array | None, groups: int
+) -> list[Any]:
     """What the four pixels around a place count for: [n, stops, taps, groups, 1]."""
     fy, fx = _fractions(xp, offset, groups)
     top, bottom = 1 - fy, fy
@@ -274,7 +277,9 @@ def _corner_weights(xp: Any, offset: Any, mask: Any, groups: int) -> list[Any]:
     return [top * left, top * fx, bottom * left, bottom * fx]
 
 
-def _shares(xp: Any, g: Any, x: Any, offset: Any, options: dict[str, Any]) -> list[Any]:
+def _shares(
+    xp: ArrayNamespace, g: Array, x: Array, offset: Array, options: dict[str, Any]
+) -> list[Any]:
     """The gradient times each corner, summed over the channels of a group."""
     corners = deform_corners(xp, x, offset, **options)
     n, b, t, c = g.shape
@@ -289,7 +294,7 @@ def _shares(xp: Any, g: Any, x: Any, offset: Any, options: dict[str, Any]) -> li
     ]
 
 
-def _rows(xp: Any, x: Any, groups: int) -> Any:
+def _rows(xp: ArrayNamespace, x: Array, groups: int) -> Any:
     """x as rows of channels, one per pixel and group, and a row of zeros at the end."""
     n, c, h, w = x.shape
     rows = xp.zeros((n, h * w * groups + 1, c // groups), dtype=x.dtype)
@@ -299,9 +304,9 @@ def _rows(xp: Any, x: Any, groups: int) -> Any:
 
 
 def _corner_index(
-    xp: Any,
+    xp: ArrayNamespace,
     x_shape: Shape4,
-    offset: Any,
+    offset: Array,
     *,
     kernel_size: Pair,
     stride: Pair,

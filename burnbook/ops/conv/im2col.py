@@ -10,6 +10,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.ops.conv.im2col2d import BLOCK, BLOCK_ELSEWHERE
 from burnbook.ops.conv.windows import Shape, Sizes, Windows
 
@@ -45,7 +48,7 @@ class Layout:
         single = math.prod(kernel) == 1 and w.grown == w.size == w.stops
         self.is_product = self.wide and single
 
-    def blocks(self, xp: Any, dtype: Any) -> "Iterator[Block]":
+    def blocks(self, xp: ArrayNamespace, dtype: np.dtype[Any]) -> "Iterator[Block]":
         """Cut the stops into pieces: several images, or some stops of one."""
         budget = BLOCK if xp.__name__ == "numpy" else BLOCK_ELSEWHERE
         per_stop = self.taps * self.groups * self.pitch * dtype.itemsize
@@ -61,13 +64,13 @@ class Layout:
 class Block:
     """Some images, and some stops along their first dim."""
 
-    def __init__(self, layout: Layout, xp: Any, images: slice, rows: slice):
+    def __init__(self, layout: Layout, xp: ArrayNamespace, images: slice, rows: slice):
         self.layout, self.xp, self.images, self.rows = layout, xp, images, rows
         self.n = images.stop - images.start
         self.height = rows.stop - rows.start
         self.size = (self.height - 1) * layout.pitch + layout.last
 
-    def columns(self, padded: Any) -> Any:
+    def columns(self, padded: Array) -> Any:
         """Lay the patches out: [images, groups, taps of a group, stops]."""
         layout, windows = self.layout, self.layout.windows
         first = self.rows.start * windows.stride[0]
@@ -87,7 +90,7 @@ class Block:
         shape = (self.n, layout.groups, layout.taps, self.size)
         return patches.reshape(shape)  # copies
 
-    def crop(self, product: Any) -> Any:
+    def crop(self, product: Array) -> Any:
         """A product over [images, groups, o, columns] as [images, o, stops...]."""
         layout = self.layout
         flat = product.reshape(self.n, layout.o, self.size)
@@ -97,7 +100,7 @@ class Block:
             (*flat.strides[:2], *self._steps(product.itemsize)),
         )
 
-    def spread(self, dout: Any) -> Any:
+    def spread(self, dout: Array) -> Any:
         """The gradient as [images, groups, o, columns], zero where rows mix."""
         layout = self.layout
         part = dout[self.images, :, self.rows]
@@ -109,7 +112,7 @@ class Block:
         per_group = layout.o // layout.groups
         return part.reshape(self.n, layout.groups, per_group, self.size)
 
-    def add_patches(self, padded: Any, columns: Any) -> None:
+    def add_patches(self, padded: Array, columns: Array) -> None:
         """Add columns back to where they were read from."""
         layout, windows = self.layout, self.layout.windows
         parts = columns.reshape(self.n, layout.c, *windows.kernel, self.size)

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import numpy as np
+
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.ops.blocked import spread
 
 Result = TypeVar("Result")
@@ -33,7 +36,11 @@ def output_size(
 
 
 def view_of(
-    xp: Any, x: Any, first: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    xp: ArrayNamespace,
+    x: Array,
+    first: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
 ) -> Any:
     """A view into x, an array in one piece, from a byte on, with strides of its own.
 
@@ -78,7 +85,7 @@ class Plan:
         """The plan of a convolution, made once for all that are alike."""
         return cls(*sizes)
 
-    def pad(self, xp: Any, x: Any) -> Any:
+    def pad(self, xp: ArrayNamespace, x: Array) -> Any:
         """x with zeros around it, in one piece."""
         if self.padding == (0, 0):
             return xp.ascontiguousarray(x)
@@ -86,14 +93,14 @@ class Plan:
         self.unpad(padded)[...] = x
         return padded
 
-    def unpad(self, padded: Any) -> Any:
+    def unpad(self, padded: Array) -> Any:
         """The part of a padded array that belongs to x."""
         if self.padding == (0, 0):
             return padded
         top, left = self.padding
         return padded[:, :, top : top + self.height, left : left + self.width]
 
-    def blocks(self, xp: Any, dtype: Any) -> "list[Block]":
+    def blocks(self, xp: ArrayNamespace, dtype: np.dtype[Any]) -> "list[Block]":
         """The pieces of the output: several images each, or some rows of one."""
         key = (xp.__name__ == "numpy", dtype.itemsize)
         found = self._blocks.get(key)
@@ -113,7 +120,7 @@ class Plan:
                 yield Block(self, itemsize, some, rows)
 
     def each_block(
-        self, xp: Any, dtype: Any, act: Callable[["Block"], Result]
+        self, xp: ArrayNamespace, dtype: np.dtype[Any], act: Callable[["Block"], Result]
     ) -> list[Result]:
         """Call `act` with every block, and give its answers in the order of blocks.
 
@@ -164,11 +171,11 @@ class Block:
         strides = (channel * plan.o, channel, itemsize * plan.row_size, itemsize)
         self._crop = (0, shape, strides)
 
-    def columns(self, xp: Any, padded: Any) -> Any:
+    def columns(self, xp: ArrayNamespace, padded: Array) -> Any:
         """Lay the patches out: [images, groups, taps of a group, stops]."""
         return view_of(xp, padded, *self._patches).reshape(self.shape)  # copies
 
-    def columns_and_ones(self, xp: Any, padded: Any) -> Any:
+    def columns_and_ones(self, xp: ArrayNamespace, padded: Array) -> Any:
         """The same with one more row, of ones: a bias is one more tap that sees them."""
         n, groups, taps, size = self.shape
         columns = xp.empty((n, groups, taps + 1, size), dtype=padded.dtype)
@@ -177,7 +184,7 @@ class Block:
         columns[:, :, :taps].reshape(patches.shape)[...] = patches  # no copy, a view
         return columns
 
-    def product(self, xp: Any, kernel: Any, padded: Any) -> Any:
+    def product(self, xp: ArrayNamespace, kernel: Any, padded: Array) -> Any:
         """kernel · columns, as a view of [images, o, rows, cols].
 
         A kernel with one tap too many has the bias as its last.
@@ -193,7 +200,7 @@ class Block:
             found = xp.matmul(kernel, columns)
         return view_of(xp, found, *self._crop)
 
-    def spread(self, xp: Any, dout: Any) -> Any:
+    def spread(self, xp: ArrayNamespace, dout: Array) -> Any:
         """The gradient as [images, groups, o, stops], with zeros where rows mix."""
         plan = self.plan
         part = dout[self.images, :, self.rows]
@@ -204,7 +211,7 @@ class Block:
             part = wide.reshape(self.n, plan.o, -1)[..., : self.size]
         return part.reshape(self.n, plan.groups, plan.o // plan.groups, self.size)
 
-    def add_patches(self, padded: Any, columns: Any) -> None:
+    def add_patches(self, padded: Array, columns: Array) -> None:
         """Add columns back to where they were read from."""
         plan = self.plan
         parts = columns.reshape(self.n, plan.c, *plan.kernel, self.size)

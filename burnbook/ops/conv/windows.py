@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.ops.conv.im2col2d import output_size
 
 Sizes = tuple[int, ...]
@@ -58,7 +59,7 @@ class Windows:
             )
         )
 
-    def pad(self, xp: Any, x: Any, filler: float = 0.0) -> Any:
+    def pad(self, xp: ArrayNamespace, x: Array, filler: float = 0.0) -> Any:
         """x [n, c, size...] with a filler around it, in one piece."""
         if self.grown == self.size:
             return xp.ascontiguousarray(x)
@@ -66,7 +67,7 @@ class Windows:
         self.unpad(grown)[...] = x
         return grown
 
-    def unpad(self, grown: Any) -> Any:
+    def unpad(self, grown: Array) -> Any:
         """The part of a padded array that belongs to the image."""
         if self.grown == self.size:
             return grown
@@ -84,7 +85,7 @@ class Windows:
         first, step = place * self.dilation[dim], self.stride[dim]
         return slice(first, first + (self.stops[dim] - 1) * step + 1, step)
 
-    def view(self, xp: Any, grown: Any) -> Any:
+    def view(self, xp: ArrayNamespace, grown: Array) -> Any:
         """All windows as a view: [n, c, kernel..., stops...]."""
         pitches = grown.strides[2:]
         inside = zip(pitches, self.dilation, strict=True)

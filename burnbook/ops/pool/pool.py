@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import distinct, normal, op
 from burnbook.ops.conv.windows import LETTERS, Shape, Sizes, Windows, fits_inside
 from burnbook.ops.pool.pool2d import adaptive_tables
@@ -64,15 +65,15 @@ def _averages(kernel: Sizes, stride: Sizes, padding: Sizes, **more: bool) -> Any
     method=False,
 )
 def avg_pool(
-    xp: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    x: Array,
     *,
     kernel_size: Sizes,
     stride: Sizes,
     padding: Sizes,
     count_include_pad: bool,
     ceil_mode: bool,
-) -> Any:
+) -> Array:
     """Average every window: out = Σ window / its size.
 
     count_include_pad: zeros around the image count as places of a window.
@@ -87,8 +88,8 @@ def avg_pool(
 
 @op("F>F", method=False)
 def avg_pool_x(
-    xp: Any,
-    dout: Any,
+    xp: ArrayNamespace,
+    dout: Array,
     *,
     x_shape: Shape,
     kernel_size: Sizes,
@@ -96,7 +97,7 @@ def avg_pool_x(
     padding: Sizes,
     count_include_pad: bool,
     ceil_mode: bool,
-) -> Any:
+) -> Array:
     """The gradient of avg_pool: every window shares its part out evenly.
 
     Shapes: dout [n, c, ...] -> [n, c, ...]
@@ -107,8 +108,8 @@ def avg_pool_x(
 
 
 def avg_pool_x_dout(
-    xp: Any,
-    g: Any,
+    xp: ArrayNamespace,
+    g: Array,
     kernel_size: Sizes,
     stride: Sizes,
     padding: Sizes,
@@ -183,7 +184,7 @@ def _is_image(x: Shape, output_size: Sizes) -> str | None:
     ],
     method=False,
 )
-def adaptive_avg_pool(xp: Any, x: Any, *, output_size: Sizes) -> Any:
+def adaptive_avg_pool(xp: ArrayNamespace, x: Array, *, output_size: Sizes) -> Array:
     """Average so many windows per dim that the output has the size asked for.
 
     Shapes: x [n, c, ...] -> [n, c, ...]
@@ -192,7 +193,7 @@ def adaptive_avg_pool(xp: Any, x: Any, *, output_size: Sizes) -> Any:
 
 
 @op("F>F", method=False)
-def adaptive_avg_pool_x(xp: Any, dout: Any, *, x_shape: Shape) -> Any:
+def adaptive_avg_pool_x(xp: ArrayNamespace, dout: Array, *, x_shape: Shape) -> Array:
     """The gradient of adaptive_avg_pool: every window shares its part out evenly.
 
     Shapes: dout [n, c, ...] -> [n, c, ...]
@@ -241,8 +242,8 @@ _MAX_REJECTS = [
     method=False,
 )
 def max_pool(
-    xp: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    x: Array,
     *,
     kernel_size: Sizes,
     stride: Sizes,
@@ -274,15 +275,15 @@ def max_pool(
     method=False,
 )
 def max_pool_indices(
-    xp: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    x: Array,
     *,
     kernel_size: Sizes,
     stride: Sizes,
     padding: Sizes,
     dilation: Sizes,
     ceil_mode: bool,
-) -> Any:
+) -> Array:
     """Where the largest number of every window stands, counted through its image.
 
     Shapes: x [n, c, ...] -> [n, c, ...]
@@ -292,7 +293,9 @@ def max_pool_indices(
 
 
 @op("FI>F", method=False)
-def max_pool_x(xp: Any, dout: Any, winner: Any, *, x_shape: Shape) -> Any:
+def max_pool_x(
+    xp: ArrayNamespace, dout: Array, winner: Array, *, x_shape: Shape
+) -> Array:
     """The gradient of max_pool: the place that won gets it all.
 
     Shapes: dout [n, c, ...], winner [n, c, ...] -> [n, c, ...]
@@ -306,7 +309,7 @@ def max_pool_x(xp: Any, dout: Any, winner: Any, *, x_shape: Shape) -> Any:
 
 
 @op("FI>F", method=False)
-def max_pool_pick(xp: Any, x: Any, winner: Any) -> Any:
+def max_pool_pick(xp: ArrayNamespace, x: Array, winner: Array) -> Array:
     """Take from every window the place that won before: what max_pool_x undoes.
 
     Shapes: x [n, c, ...], winner [n, c, ...] -> [n, c, ...]
@@ -324,7 +327,7 @@ max_pool_pick.grad(x=max_pool_x)
 
 
 def _largest(
-    xp: Any, values: Any, picked: list[Any], windows: Windows, dim: int
+    xp: ArrayNamespace, values: Array, picked: list[Any], windows: Windows, dim: int
 ) -> tuple[Any, list[Any]]:
     """The largest of each window's places along one dim, and which place that was.
 
@@ -349,7 +352,7 @@ def _largest(
     return best, [own, *others]
 
 
-def _numbers(xp: Any, picked: list[Any], windows: Windows) -> Any:
+def _numbers(xp: ArrayNamespace, picked: list[Any], windows: Windows) -> Any:
     """The number of each winner, counted through its image, from its place per dim."""
     total = 0
     for dim, places in enumerate(picked):

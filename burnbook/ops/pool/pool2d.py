@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import distinct, normal, op
 from burnbook.ops.blocked import BLOCK, SHARED, spread
 from burnbook.ops.conv.im2col2d import Pair, Shape4, output_size
@@ -36,7 +37,7 @@ def _is_image(x: Shape4, output_size: Pair) -> str | None:
     ],
     rejects=[(normal(3, 4), {"output_size": (2, 2)})],
 )
-def adaptive_avg_pool2d(xp: Any, x: Any, *, output_size: Pair) -> Any:
+def adaptive_avg_pool2d(xp: ArrayNamespace, x: Array, *, output_size: Pair) -> Array:
     """Average so many windows per dim that the output has the size asked for.
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
@@ -47,7 +48,7 @@ def adaptive_avg_pool2d(xp: Any, x: Any, *, output_size: Pair) -> Any:
 
 
 @op("F>F", method=False)
-def adaptive_avg_pool2d_x(xp: Any, dout: Any, *, x_shape: Shape4) -> Any:
+def adaptive_avg_pool2d_x(xp: ArrayNamespace, dout: Array, *, x_shape: Shape4) -> Array:
     """The gradient of adaptive_avg_pool2d: every window shares its part out evenly.
 
     Shapes: dout [n, c, h', w'] -> [n, c, h, w]
@@ -96,7 +97,7 @@ def _adaptive_table(size: int, count: int) -> Taps:
     return Taps(count, size, rows, places, 1 / (ends - starts)[rows])
 
 
-def _average_evenly(xp: Any, x: Any, output_size: Pair) -> Any:
+def _average_evenly(xp: ArrayNamespace, x: Array, output_size: Pair) -> Any:
     """All windows of one size: some at a time, so that they stay in the cache."""
     n, c, h, w = x.shape
     high, wide = output_size
@@ -121,7 +122,7 @@ def _average_evenly(xp: Any, x: Any, output_size: Pair) -> Any:
     return out
 
 
-def _sum_of_rows(xp: Any, lines: Any) -> Any:
+def _sum_of_rows(xp: ArrayNamespace, lines: Array) -> Any:
     """Σ over the rows of each line: [lines, rows, w] -> [lines, w]."""
     total = lines[:, 0] if lines.shape[1] == 1 else lines[:, 0] + lines[:, 1]
     for k in range(2, lines.shape[1]):
@@ -129,7 +130,7 @@ def _sum_of_rows(xp: Any, lines: Any) -> Any:
     return total
 
 
-def _sum_of_neighbours(xp: Any, lines: Any) -> Any:
+def _sum_of_neighbours(xp: ArrayNamespace, lines: Array) -> Any:
     """The same for short rows, by sums of every row and those that follow it.
 
     Why: NumPy adds one long run far quicker than many short ones, so that sums which
@@ -145,7 +146,7 @@ def _sum_of_neighbours(xp: Any, lines: Any) -> Any:
     return sums[:, 0]
 
 
-def _share_evenly(xp: Any, dout: Any, axis: int, length: int) -> Any:
+def _share_evenly(xp: ArrayNamespace, dout: Array, axis: int, length: int) -> Any:
     part = xp.expand_dims(dout * dout.dtype.type(1 / length), axis + 1)
     repeated = (*part.shape[: axis + 1], length, *part.shape[axis + 2 :])
     shape = (*dout.shape[:axis], dout.shape[axis] * length, *dout.shape[axis + 1 :])
@@ -196,14 +197,14 @@ def _fits_undilated(
     rejects=[(normal(2, 3, 2, 2), {"kernel_size": (3, 3), "stride": (1, 1)})],
 )
 def avg_pool2d(
-    xp: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    x: Array,
     *,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair = (0, 0),
     count_include_pad: bool = True,
-) -> Any:
+) -> Array:
     """Average every window: out = Σ window / its size.
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
@@ -220,15 +221,15 @@ def avg_pool2d(
 
 @op("F>F", method=False)
 def avg_pool2d_x(
-    xp: Any,
-    dout: Any,
+    xp: ArrayNamespace,
+    dout: Array,
     *,
     x_shape: Shape4,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair = (0, 0),
     count_include_pad: bool = True,
-) -> Any:
+) -> Array:
     """The gradient of avg_pool2d: every window shares its part out evenly.
 
     Shapes: dout [n, c, h', w'] -> [n, c, h, w]
@@ -273,8 +274,8 @@ avg_pool2d_x.grad(
     rejects=[(normal(2, 3, 2, 2), {"kernel_size": (3, 3), "stride": (1, 1)})],
 )
 def max_pool2d(
-    xp: Any,
-    x: Any,
+    xp: ArrayNamespace,
+    x: Array,
     *,
     kernel_size: Pair,
     stride: Pair,
@@ -304,16 +305,16 @@ def max_pool2d(
 
 @op("FI>F", method=False)
 def max_pool2d_x(
-    xp: Any,
-    dout: Any,
-    winner: Any,
+    xp: ArrayNamespace,
+    dout: Array,
+    winner: Array,
     *,
     x_shape: Shape4,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair = (0, 0),
     dilation: Pair = (1, 1),
-) -> Any:
+) -> Array:
     """The gradient of max_pool2d: the place that won gets it all.
 
     Shapes: dout [n, c, h', w'], winner [n, c, h', w'] -> [n, c, h, w]
@@ -327,15 +328,15 @@ def max_pool2d_x(
 
 @op("FI>F", method=False)
 def max_pool2d_pick(
-    xp: Any,
-    x: Any,
-    winner: Any,
+    xp: ArrayNamespace,
+    x: Array,
+    winner: Array,
     *,
     kernel_size: Pair,
     stride: Pair,
     padding: Pair = (0, 0),
     dilation: Pair = (1, 1),
-) -> Any:
+) -> Array:
     """Take from every window the place that won before: what max_pool2d_x undoes.
 
     Shapes: x [n, c, h, w], winner [n, c, h', w'] -> [n, c, h', w']
@@ -382,7 +383,7 @@ class Windows:
         first, step = place * self.dilation[dim], self.stride[dim]
         return slice(first, first + (self.stops[dim] - 1) * step + 1, step)
 
-    def pad(self, xp: Any, x: Any, filler: float) -> Any:
+    def pad(self, xp: ArrayNamespace, x: Array, filler: float) -> Any:
         """x with filler around it."""
         if self.padding == (0, 0):
             return x
@@ -390,12 +391,14 @@ class Windows:
         self.unpad(grown)[...] = x
         return grown
 
-    def unpad(self, grown: Any) -> Any:
+    def unpad(self, grown: Array) -> Any:
         """The part of a padded array that belongs to x."""
         top, left = self.padding
         return grown[:, :, top : top + self.size[0], left : left + self.size[1]]
 
-    def share(self, xp: Any, count_include_pad: bool, dtype: Any) -> Any:
+    def share(
+        self, xp: ArrayNamespace, count_include_pad: bool, dtype: np.dtype[Any]
+    ) -> Any:
         """What one place of a window counts for in its average."""
         if count_include_pad or self.padding == (0, 0):
             return dtype.type(1 / (self.kernel[0] * self.kernel[1]))
