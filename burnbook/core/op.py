@@ -4,11 +4,13 @@ An op is declared once, as plain array code for `xp` (NumPy or CuPy), and everyt
 hangs on that place: the tensor method, the operator, the kinds it takes, its errors,
 its gradient, its tests and its row in the appendix.
 
-    @op("FF>F", symbol="@", reason=inner_sizes, samples=[(normal(3, 4), normal(4, 5))])
+    @op("FF>F", symbol="@", reason=inner_sizes)
     def matmul(xp, x, y):
         return xp.matmul(x, y)
 
     matmul.grad(x=lambda xp, g, y: xp.matmul(g, y.swapaxes(-1, -2)), y=...)
+
+    matmul.examples(samples=[(normal(3, 4), normal(4, 5))])
 
 A gradient rule asks by name for what it needs. From the names we compile, once per op,
 what the tape must keep, and the op that turns the gradient of the output into the
@@ -27,6 +29,7 @@ from burnbook.core.dtypes import KINDS, KindType
 OPS: dict[str, "Op"] = {}
 on_declare: list[Callable[["Op"], None]] = []
 
+Sample = tuple[Any, ...]
 Rule = Callable[..., Any]
 Keep = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
 
@@ -46,8 +49,8 @@ class Op:
         self.__name__ = forward.__name__
         self.__wrapped__ = forward
         self.symbol: str | None = declared.get("symbol")
-        self.samples = list(declared.get("samples") or ())
-        self.rejects = list(declared.get("rejects") or ())
+        self.samples: list[Sample] = []
+        self.rejects: list[Sample] = []
         self.reason = _asker(declared.get("reason"))
         self.check = _asker(declared.get("check"))
         self.same_rank: bool = declared.get("same_rank", False)
@@ -105,6 +108,19 @@ class Op:
         self.quick = self.backward.of_two is not None
         return self
 
+    def examples(
+        self, *, samples: Iterable[Sample] = (), rejects: Iterable[Sample] = ()
+    ) -> "Op":
+        """Add inputs to test the op with: one test for each of them.
+
+        samples: inputs, and attributes in a dict at the end; they run, and gradients,
+        kinds, backends and the `Shapes:` line are compared. rejects: the same, and each
+        raises an error that names the op.
+        """
+        self.samples += samples
+        self.rejects += rejects
+        return self
+
     def __call__(self, xp: Any, *values: Any, **attrs: Any) -> Any:
         """Run inside another op's array code: `relu(xp, x)`.
 
@@ -158,8 +174,6 @@ def op(
     kinds: str,
     *,
     symbol: str | None = None,
-    samples: Iterable[tuple[Any, ...]] = (),
-    rejects: Iterable[tuple[Any, ...]] = (),
     reason: Rule | None = None,
     check: Rule | None = None,
     extra: str | None = None,
@@ -169,7 +183,7 @@ def op(
     """Declare an op; the decorated function is its forward code, with `xp` first.
 
     kinds: rows such as "FF>F II>I" (inputs > output); "F*>F" takes many inputs.
-    symbol: the Python operator. samples, rejects: one test each.
+    symbol: the Python operator.
     reason: asked after a failure, by name like a gradient rule (inputs are shapes); it
     returns a sentence, an (error class, sentence) pair, or None for "not my case".
     check: the same, but asked before every run.
@@ -183,8 +197,6 @@ def op(
             forward,
             kinds,
             symbol=symbol,
-            samples=samples,
-            rejects=rejects,
             reason=reason,
             check=check,
             extra=extra,

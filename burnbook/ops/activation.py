@@ -11,7 +11,7 @@ from burnbook.ops.erf import erf
 SMOOTH = [(normal(2, 3),)]
 
 
-@op("F>F", samples=SMOOTH, method=False)
+@op("F>F", method=False)
 def gelu(xp: ArrayNamespace, x: Array) -> Array:
     """Keep x as often as a normal number lies below it: out = x (1 + erf(x/√2)) / 2.
 
@@ -32,8 +32,10 @@ def gelu_x(xp: ArrayNamespace, g: Array, x: Array) -> Any:
 
 gelu.grad(x=gelu_x)
 
+gelu.examples(samples=SMOOTH)
 
-@op("F>F", samples=SMOOTH, method=False)
+
+@op("F>F", method=False)
 def silu(xp: ArrayNamespace, x: Array) -> Array:
     """x, let through by its own sigmoid: out = x σ(x).
 
@@ -52,8 +54,10 @@ def silu_x(xp: ArrayNamespace, g: Array, x: Array) -> Any:
 
 silu.grad(x=silu_x)
 
+silu.examples(samples=SMOOTH)
 
-@op("F>F", samples=[(normal(2, 3), {"beta": 2.0})], method=False)
+
+@op("F>F", method=False)
 def softplus(xp: ArrayNamespace, x: Array, *, beta: float) -> Array:
     """A rounded relu: out = ln(1 + e^(βx)) / β, without overflow.
 
@@ -76,8 +80,10 @@ def rounded_off(xp: ArrayNamespace, x: Array) -> Any:
 
 softplus.grad(x=lambda xp, g, x, beta: g * sigmoid(xp, x * beta))
 
+softplus.examples(samples=[(normal(2, 3), {"beta": 2.0})])
 
-@op("F>F", samples=SMOOTH, method=False)
+
+@op("F>F", method=False)
 def log_sigmoid(xp: ArrayNamespace, x: Array) -> Array:
     """The logarithm of the sigmoid: out = min(x, 0) − ln(1 + e^−|x|).
 
@@ -88,8 +94,10 @@ def log_sigmoid(xp: ArrayNamespace, x: Array) -> Array:
 
 log_sigmoid.grad(x=lambda xp, g, x: g * sigmoid(xp, -x))
 
+log_sigmoid.examples(samples=SMOOTH)
 
-@op("F>F", samples=SMOOTH, method=False)
+
+@op("F>F", method=False)
 def mish(xp: ArrayNamespace, x: Array) -> Array:
     """x, let through by a squashed softplus: out = x tanh(ln(1 + eˣ)).
 
@@ -109,8 +117,10 @@ def mish_x(xp: ArrayNamespace, g: Array, x: Array) -> Any:
 
 mish.grad(x=mish_x)
 
+mish.examples(samples=SMOOTH)
 
-@op("F>F", samples=[(distinct(2, 3), {"negative_slope": 0.1})], method=False)
+
+@op("F>F", method=False)
 def leaky_relu(xp: ArrayNamespace, x: Array, *, negative_slope: float) -> Array:
     """Flatten what is below zero: out = x from zero on, slope · x below.
 
@@ -125,8 +135,10 @@ leaky_relu.grad(
     x=lambda xp, g, x, negative_slope: xp.where(x < 0, g * negative_slope, g)
 )
 
+leaky_relu.examples(samples=[(distinct(2, 3), {"negative_slope": 0.1})])
 
-@op("F>F", samples=[(distinct(2, 3), {"alpha": 1.5})], method=False)
+
+@op("F>F", method=False)
 def elu(xp: ArrayNamespace, x: Array, *, alpha: float) -> Array:
     """Bend what is below zero toward −α: out = x above zero, α (eˣ − 1) from it down.
 
@@ -141,3 +153,5 @@ def elu(xp: ArrayNamespace, x: Array, *, alpha: float) -> Array:
 elu.grad(
     x=lambda xp, g, x, alpha: xp.where(x > 0, g, g * (xp.exp(xp.minimum(x, 0)) * alpha))
 )
+
+elu.examples(samples=[(distinct(2, 3), {"alpha": 1.5})])

@@ -54,39 +54,7 @@ def attention_fits(
     return None
 
 
-@op(
-    "FFF>F FFFB>F FFFF>F",
-    check=attention_fits,
-    extra="weights",
-    method=False,
-    samples=[
-        (normal(2, 2, 3, 4), normal(2, 2, 5, 4), normal(2, 2, 5, 3), {"scale": 0.5}),
-        (
-            *(normal(1, 2, 4, 3), normal(1, 2, 4, 3), normal(1, 2, 4, 3)),
-            truths(1, 1, 4, 4),
-            {"scale": 0.5, "hidden": -1e4, "quiet": True},
-        ),
-        (
-            *(normal(1, 2, 3, 2), normal(1, 2, 5, 2), normal(1, 2, 5, 2)),
-            normal(1, 2, 1, 5),
-            {"scale": 0.7, "causal": True, "softcap": 2.0},
-        ),
-        (
-            *(normal(2, 1, 4, 3), normal(2, 1, 6, 3), normal(2, 1, 6, 3)),
-            truths(2, 1, 1, 6),
-            {"scale": 0.5, "prob": 0.3, "noise": (3, 4), "quiet": True},
-        ),
-        (
-            *(normal(1, 2, 3, 2), normal(1, 2, 4, 2), normal(1, 2, 4, 3)),
-            {"scale": 1.0, "prob": 0.3, "noise": (5, 6), "drop_weights": True},
-        ),
-    ],
-    rejects=[
-        (normal(1, 2, 3, 4), normal(1, 2, 3, 5), normal(1, 2, 3, 4), {"scale": 1.0}),
-        (normal(1, 2, 3, 4), normal(1, 1, 3, 4), normal(1, 2, 3, 4), {"scale": 1.0}),
-        (normal(2, 3, 4), normal(2, 3, 4), normal(2, 3, 4), {"scale": 1.0}),
-    ],
-)
+@op("FFF>F FFFB>F FFFF>F", check=attention_fits, extra="weights", method=False)
 def attention(
     xp: ArrayNamespace,
     query: Array,
@@ -173,6 +141,36 @@ def attention_all(
 
 
 attention.grad(**dict.fromkeys(attention.inputs, attention_all))
+
+attention.examples(
+    samples=[
+        (normal(2, 2, 3, 4), normal(2, 2, 5, 4), normal(2, 2, 5, 3), {"scale": 0.5}),
+        (
+            *(normal(1, 2, 4, 3), normal(1, 2, 4, 3), normal(1, 2, 4, 3)),
+            truths(1, 1, 4, 4),
+            {"scale": 0.5, "hidden": -1e4, "quiet": True},
+        ),
+        (
+            *(normal(1, 2, 3, 2), normal(1, 2, 5, 2), normal(1, 2, 5, 2)),
+            normal(1, 2, 1, 5),
+            {"scale": 0.7, "causal": True, "softcap": 2.0},
+        ),
+        (
+            *(normal(2, 1, 4, 3), normal(2, 1, 6, 3), normal(2, 1, 6, 3)),
+            truths(2, 1, 1, 6),
+            {"scale": 0.5, "prob": 0.3, "noise": (3, 4), "quiet": True},
+        ),
+        (
+            *(normal(1, 2, 3, 2), normal(1, 2, 4, 2), normal(1, 2, 4, 3)),
+            {"scale": 1.0, "prob": 0.3, "noise": (5, 6), "drop_weights": True},
+        ),
+    ],
+    rejects=[
+        (normal(1, 2, 3, 4), normal(1, 2, 3, 5), normal(1, 2, 3, 4), {"scale": 1.0}),
+        (normal(1, 2, 3, 4), normal(1, 1, 3, 4), normal(1, 2, 3, 4), {"scale": 1.0}),
+        (normal(2, 3, 4), normal(2, 3, 4), normal(2, 3, 4), {"scale": 1.0}),
+    ],
+)
 
 
 def _scores(

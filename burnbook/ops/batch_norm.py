@@ -28,22 +28,7 @@ def _some(
     )
 
 
-@op(
-    "FFF>F",
-    check=_some,
-    extra="mean var",
-    method=False,
-    samples=[
-        (normal(4, 3, 2), normal(3), normal(3), {"epsilon": 1e-5}),
-        (normal(5, 3), normal(3), normal(3), {"epsilon": 0.1}),
-        (normal(2, 2, 3, 2), normal(2), normal(2), {"epsilon": 1e-5}),
-    ],
-    rejects=[
-        (normal(4, 3, 2), normal(2), normal(3)),
-        (normal(3), normal(3), normal(3)),
-        (normal(0, 3), normal(3), normal(3)),
-    ],
-)
+@op("FFF>F", check=_some, extra="mean var", method=False)
 def batch_norm(
     xp: ArrayNamespace, x: Array, gamma: Array, beta: Array, *, epsilon: float = 1e-5
 ) -> Any:
@@ -81,6 +66,19 @@ def batch_norm_back(
 
 
 batch_norm.grad(x=batch_norm_back, gamma=batch_norm_back, beta=batch_norm_back)
+
+batch_norm.examples(
+    samples=[
+        (normal(4, 3, 2), normal(3), normal(3), {"epsilon": 1e-5}),
+        (normal(5, 3), normal(3), normal(3), {"epsilon": 0.1}),
+        (normal(2, 2, 3, 2), normal(2), normal(2), {"epsilon": 1e-5}),
+    ],
+    rejects=[
+        (normal(4, 3, 2), normal(2), normal(3)),
+        (normal(3), normal(3), normal(3)),
+        (normal(0, 3), normal(3), normal(3)),
+    ],
+)
 
 
 def _channel_by_channel(
@@ -122,16 +120,7 @@ def _known(
     return channels_fit(x, gamma, beta)
 
 
-@op(
-    "FFFFF>F",
-    check=_known,
-    method=False,
-    samples=[
-        (normal(4, 3, 2), normal(3), normal(3), normal(3), positive(3)),
-        (normal(4, 2), normal(2), normal(2), normal(2), above(0.0, 2)),
-    ],
-    rejects=[(normal(4, 3, 2), normal(3), normal(3), normal(3), positive(2))],
-)
+@op("FFFFF>F", check=_known, method=False)
 def batch_norm_known(
     xp: ArrayNamespace,
     x: Array,
@@ -202,6 +191,14 @@ batch_norm_known.grad(
     var=batch_norm_known_var,
 )
 
+batch_norm_known.examples(
+    samples=[
+        (normal(4, 3, 2), normal(3), normal(3), normal(3), positive(3)),
+        (normal(4, 2), normal(2), normal(2), normal(2), above(0.0, 2)),
+    ],
+    rejects=[(normal(4, 3, 2), normal(3), normal(3), normal(3), positive(2))],
+)
+
 
 def _around(x: tuple[int, ...], before: int, after: int) -> str | None:
     """Why a window of channels cannot be summed, or None if it can."""
@@ -212,16 +209,7 @@ def _around(x: tuple[int, ...], before: int, after: int) -> str | None:
     return None
 
 
-@op(
-    "F>F",
-    check=_around,
-    method=False,
-    samples=[
-        (normal(2, 5, 3), {"before": 1, "after": 2}),
-        (normal(2, 3), {"before": 4, "after": 0}),
-    ],
-    rejects=[(normal(3), {"before": 1, "after": 1})],
-)
+@op("F>F", check=_around, method=False)
 def neighbor_sum(xp: ArrayNamespace, x: Array, *, before: int, after: int) -> Array:
     """Sum each channel with its neighbors: outᵢ = Σ xⱼ, i − before ≤ j ≤ i + after.
 
@@ -237,6 +225,14 @@ def neighbor_sum(xp: ArrayNamespace, x: Array, *, before: int, after: int) -> Ar
 
 neighbor_sum.grad(
     x=lambda xp, g, before, after: neighbor_sum(xp, g, before=after, after=before)
+)
+
+neighbor_sum.examples(
+    samples=[
+        (normal(2, 5, 3), {"before": 1, "after": 2}),
+        (normal(2, 3), {"before": 4, "after": 0}),
+    ],
+    rejects=[(normal(3), {"before": 1, "after": 1})],
 )
 
 

@@ -8,7 +8,7 @@ BITS = [(indices(64, 2, 3), indices(8, 1, 3))]
 BAD = [(indices(8, 2, 3), indices(8, 2, 4))]
 
 
-@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+@op("II>I", same_rank=True, reason=broadcast)
 def bitwise_and(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The bits that both numbers have: 6 and 3 give 2.
 
@@ -17,7 +17,10 @@ def bitwise_and(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.bitwise_and(x, y)
 
 
-@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+bitwise_and.examples(samples=BITS, rejects=BAD)
+
+
+@op("II>I", same_rank=True, reason=broadcast)
 def bitwise_or(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The bits that at least one number has: 6 or 3 give 7.
 
@@ -26,7 +29,10 @@ def bitwise_or(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.bitwise_or(x, y)
 
 
-@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+bitwise_or.examples(samples=BITS, rejects=BAD)
+
+
+@op("II>I", same_rank=True, reason=broadcast)
 def bitwise_xor(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The bits that exactly one number has: 6 and 3 give 5.
 
@@ -35,7 +41,10 @@ def bitwise_xor(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.bitwise_xor(x, y)
 
 
-@op("I>I", samples=[(indices(64, 2, 3),)])
+bitwise_xor.examples(samples=BITS, rejects=BAD)
+
+
+@op("I>I")
 def bitwise_not(xp: ArrayNamespace, x: Array) -> Array:
     """Turn every bit round: out = −x − 1.
 
@@ -44,7 +53,10 @@ def bitwise_not(xp: ArrayNamespace, x: Array) -> Array:
     return xp.invert(x)
 
 
-@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+bitwise_not.examples(samples=[(indices(64, 2, 3),)])
+
+
+@op("II>I", same_rank=True, reason=broadcast)
 def bitwise_left_shift(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Move the bits up by y places: out = x · 2ʸ.
 
@@ -53,10 +65,16 @@ def bitwise_left_shift(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.left_shift(x, y)
 
 
-@op("II>I", same_rank=True, reason=broadcast, samples=BITS, rejects=BAD)
+bitwise_left_shift.examples(samples=BITS, rejects=BAD)
+
+
+@op("II>I", same_rank=True, reason=broadcast)
 def bitwise_right_shift(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Move the bits down by y places: out = ⌊x / 2ʸ⌋.
 
     Shapes: x [...], y [...] -> [...]
     """
     return xp.right_shift(x, y)
+
+
+bitwise_right_shift.examples(samples=BITS, rejects=BAD)

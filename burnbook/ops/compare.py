@@ -8,14 +8,7 @@ PAIRS = [(normal(2, 3), normal(1, 3))]
 BAD = [(normal(2, 3), normal(2, 4))]
 
 
-@op(
-    "FF>B II>B BB>B",
-    symbol="==",
-    same_rank=True,
-    reason=broadcast,
-    samples=[*PAIRS, (truths(2, 3), truths(2, 3))],
-    rejects=BAD,
-)
+@op("FF>B II>B BB>B", symbol="==", same_rank=True, reason=broadcast)
 def equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where two elements are equal; NaN equals nothing.
 
@@ -24,14 +17,10 @@ def equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.equal(x, y)
 
 
-@op(
-    "FF>B II>B BB>B",
-    symbol="!=",
-    same_rank=True,
-    reason=broadcast,
-    samples=PAIRS,
-    rejects=BAD,
-)
+equal.examples(samples=[*PAIRS, (truths(2, 3), truths(2, 3))], rejects=BAD)
+
+
+@op("FF>B II>B BB>B", symbol="!=", same_rank=True, reason=broadcast)
 def not_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where two elements differ.
 
@@ -40,14 +29,10 @@ def not_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.not_equal(x, y)
 
 
-@op(
-    "FF>B II>B",
-    symbol=">",
-    same_rank=True,
-    reason=broadcast,
-    samples=PAIRS,
-    rejects=BAD,
-)
+not_equal.examples(samples=PAIRS, rejects=BAD)
+
+
+@op("FF>B II>B", symbol=">", same_rank=True, reason=broadcast)
 def greater(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is above y.
 
@@ -56,14 +41,10 @@ def greater(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.greater(x, y)
 
 
-@op(
-    "FF>B II>B",
-    symbol=">=",
-    same_rank=True,
-    reason=broadcast,
-    samples=PAIRS,
-    rejects=BAD,
-)
+greater.examples(samples=PAIRS, rejects=BAD)
+
+
+@op("FF>B II>B", symbol=">=", same_rank=True, reason=broadcast)
 def greater_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is not below y.
 
@@ -72,14 +53,10 @@ def greater_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.greater_equal(x, y)
 
 
-@op(
-    "FF>B II>B",
-    symbol="<",
-    same_rank=True,
-    reason=broadcast,
-    samples=PAIRS,
-    rejects=BAD,
-)
+greater_equal.examples(samples=PAIRS, rejects=BAD)
+
+
+@op("FF>B II>B", symbol="<", same_rank=True, reason=broadcast)
 def lower(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is below y.
 
@@ -88,14 +65,10 @@ def lower(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.less(x, y)
 
 
-@op(
-    "FF>B II>B",
-    symbol="<=",
-    same_rank=True,
-    reason=broadcast,
-    samples=PAIRS,
-    rejects=BAD,
-)
+lower.examples(samples=PAIRS, rejects=BAD)
+
+
+@op("FF>B II>B", symbol="<=", same_rank=True, reason=broadcast)
 def lower_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where x is not above y.
 
@@ -104,7 +77,10 @@ def lower_equal(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.less_equal(x, y)
 
 
-@op("F>B I>B", samples=[(distinct(2, 3),)])
+lower_equal.examples(samples=PAIRS, rejects=BAD)
+
+
+@op("F>B I>B")
 def is_nan(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is not a number.
 
@@ -113,7 +89,10 @@ def is_nan(xp: ArrayNamespace, x: Array) -> Array:
     return xp.not_equal(x, x)
 
 
-@op("F>B", samples=[(distinct(2, 3),)])
+is_nan.examples(samples=[(distinct(2, 3),)])
+
+
+@op("F>B")
 def is_inf(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is +∞ or −∞.
 
@@ -122,7 +101,10 @@ def is_inf(xp: ArrayNamespace, x: Array) -> Array:
     return xp.isinf(x)
 
 
-@op("F>B", samples=[(distinct(2, 3),)])
+is_inf.examples(samples=[(distinct(2, 3),)])
+
+
+@op("F>B")
 def is_finite(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is neither infinite nor NaN.
 
@@ -131,7 +113,10 @@ def is_finite(xp: ArrayNamespace, x: Array) -> Array:
     return xp.isfinite(x)
 
 
-@op("B>B", symbol="~", samples=[(truths(2, 3),)])
+is_finite.examples(samples=[(distinct(2, 3),)])
+
+
+@op("B>B", symbol="~")
 def bool_not(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is False.
 
@@ -140,13 +125,10 @@ def bool_not(xp: ArrayNamespace, x: Array) -> Array:
     return xp.logical_not(x)
 
 
-@op(
-    "BB>B",
-    symbol="&",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(truths(2, 3), truths(1, 3))],
-)
+bool_not.examples(samples=[(truths(2, 3),)])
+
+
+@op("BB>B", symbol="&", same_rank=True, reason=broadcast)
 def bool_and(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where both elements are.
 
@@ -155,13 +137,10 @@ def bool_and(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.logical_and(x, y)
 
 
-@op(
-    "BB>B",
-    symbol="|",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(truths(2, 3), truths(1, 3))],
-)
+bool_and.examples(samples=[(truths(2, 3), truths(1, 3))])
+
+
+@op("BB>B", symbol="|", same_rank=True, reason=broadcast)
 def bool_or(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where at least one element is.
 
@@ -170,13 +149,10 @@ def bool_or(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.logical_or(x, y)
 
 
-@op(
-    "BB>B",
-    symbol="^",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(truths(2, 3), truths(1, 3))],
-)
+bool_or.examples(samples=[(truths(2, 3), truths(1, 3))])
+
+
+@op("BB>B", symbol="^", same_rank=True, reason=broadcast)
 def bool_xor(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """True where exactly one element is.
 
@@ -185,10 +161,16 @@ def bool_xor(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     return xp.logical_xor(x, y)
 
 
-@op("F>B I>B B>B", samples=[(distinct(2, 3),)], method=False)
+bool_xor.examples(samples=[(truths(2, 3), truths(1, 3))])
+
+
+@op("F>B I>B B>B", method=False)
 def to_bool(xp: ArrayNamespace, x: Array) -> Array:
     """True where an element is not zero; NaN is True.
 
     Shapes: x [...] -> [...]
     """
     return xp.not_equal(x, 0)
+
+
+to_bool.examples(samples=[(distinct(2, 3),)])

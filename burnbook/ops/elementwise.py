@@ -20,14 +20,7 @@ def broadcast(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
     return None
 
 
-@op(
-    "FF>F II>I",
-    symbol="+",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(normal(2, 3), normal(2, 3)), (normal(2, 3), normal(1, 3))],
-    rejects=[(normal(2, 3), normal(2, 4)), (normal(2, 3), normal(3))],
-)
+@op("FF>F II>I", symbol="+", same_rank=True, reason=broadcast)
 def add(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Add element by element: out = x + y. Size-1 dims stretch.
 
@@ -38,15 +31,13 @@ def add(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 
 add.grad(x=lambda g: g, y=lambda g: g)
 
-
-@op(
-    "FF>F II>I",
-    symbol="-",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(normal(2, 3), normal(2, 1))],
-    rejects=[(normal(2, 3), normal(3, 3))],
+add.examples(
+    samples=[(normal(2, 3), normal(2, 3)), (normal(2, 3), normal(1, 3))],
+    rejects=[(normal(2, 3), normal(2, 4)), (normal(2, 3), normal(3))],
 )
+
+
+@op("FF>F II>I", symbol="-", same_rank=True, reason=broadcast)
 def sub(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Subtract element by element: out = x − y. Size-1 dims stretch.
 
@@ -57,15 +48,12 @@ def sub(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 
 sub.grad(x=lambda g: g, y=lambda g: -g)
 
-
-@op(
-    "FF>F II>I",
-    symbol="*",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(normal(2, 3), normal(2, 1)), (normal(2, 3), normal(2, 3))],
-    rejects=[(normal(2, 3), normal(2, 4))],
+sub.examples(
+    samples=[(normal(2, 3), normal(2, 1))], rejects=[(normal(2, 3), normal(3, 3))]
 )
+
+
+@op("FF>F II>I", symbol="*", same_rank=True, reason=broadcast)
 def mul(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Multiply element by element: out = x · y. Size-1 dims stretch.
 
@@ -76,15 +64,13 @@ def mul(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 
 mul.grad(x=lambda g, y: g * y, y=lambda g, x: g * x)
 
-
-@op(
-    "FF>F II>I",
-    symbol="/",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(normal(2, 3), positive(1, 3))],
+mul.examples(
+    samples=[(normal(2, 3), normal(2, 1)), (normal(2, 3), normal(2, 3))],
     rejects=[(normal(2, 3), normal(2, 4))],
 )
+
+
+@op("FF>F II>I", symbol="/", same_rank=True, reason=broadcast)
 def div(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Divide element by element: out = x / y; whole numbers truncate toward zero.
 
@@ -99,14 +85,12 @@ def div(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 
 div.grad(x=lambda g, y: g / y, y=lambda g, y, out: -g * out / y)
 
-
-@op(
-    "FF>F II>I",
-    symbol="%",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(distinct(2, 3), positive(1, 3))],
+div.examples(
+    samples=[(normal(2, 3), positive(1, 3))], rejects=[(normal(2, 3), normal(2, 4))]
 )
+
+
+@op("FF>F II>I", symbol="%", same_rank=True, reason=broadcast)
 def remainder(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The rest of a division, with the sign of the divisor: out = x − y ⌊x / y⌋.
 
@@ -124,14 +108,10 @@ def remainder(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 
 remainder.grad(x=lambda g: g, y=lambda xp, g, x, y: -g * xp.floor(xp.divide(x, y)))
 
+remainder.examples(samples=[(distinct(2, 3), positive(1, 3))])
 
-@op(
-    "FF>F II>I",
-    symbol="**",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(positive(2, 3), normal(2, 3)), (positive(2, 3), normal(1, 3))],
-)
+
+@op("FF>F II>I", symbol="**", same_rank=True, reason=broadcast)
 def powf(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Raise to a power, element by element: out = xʸ.
 
@@ -158,13 +138,10 @@ def powf_y(xp: ArrayNamespace, g: Array, x: Array, y: Array, out: Array) -> Any:
 
 powf.grad(x=powf_x, y=powf_y)
 
+powf.examples(samples=[(positive(2, 3), normal(2, 3)), (positive(2, 3), normal(1, 3))])
 
-@op(
-    "FF>F II>I",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(distinct(2, 3), unit(2, 3))],
-)
+
+@op("FF>F II>I", same_rank=True, reason=broadcast)
 def max_pair(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The larger of two elements: out = y where x < y, else x.
 
@@ -178,13 +155,10 @@ max_pair.grad(
     y=lambda xp, g, x, y: xp.where(x < y, g, 0.0),
 )
 
+max_pair.examples(samples=[(distinct(2, 3), unit(2, 3))])
 
-@op(
-    "FF>F II>I",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(distinct(2, 3), unit(2, 3))],
-)
+
+@op("FF>F II>I", same_rank=True, reason=broadcast)
 def min_pair(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The smaller of two elements: out = y where y < x, else x.
 
@@ -198,8 +172,10 @@ min_pair.grad(
     y=lambda xp, g, x, y: xp.where(y < x, g, 0.0),
 )
 
+min_pair.examples(samples=[(distinct(2, 3), unit(2, 3))])
 
-@op("F>F I>I", symbol="neg", samples=[(normal(2, 3),)])
+
+@op("F>F I>I", symbol="neg")
 def neg(xp: ArrayNamespace, x: Array) -> Array:
     """Change the sign: out = −x.
 
@@ -210,8 +186,10 @@ def neg(xp: ArrayNamespace, x: Array) -> Array:
 
 neg.grad(x=lambda g: -g)
 
+neg.examples(samples=[(normal(2, 3),)])
 
-@op("F>F I>I", symbol="abs", samples=[(distinct(2, 3),)])
+
+@op("F>F I>I", symbol="abs")
 def abs(xp: ArrayNamespace, x: Array) -> Array:
     """The absolute value: out = |x|.
 
@@ -222,8 +200,10 @@ def abs(xp: ArrayNamespace, x: Array) -> Array:
 
 abs.grad(x=lambda xp, g, x: g * xp.sign(x))
 
+abs.examples(samples=[(distinct(2, 3),)])
 
-@op("F>F I>I", samples=[(distinct(2, 3),)])
+
+@op("F>F I>I")
 def sign(xp: ArrayNamespace, x: Array) -> Array:
     """−1, 0 or 1, as x is below, at or above zero; NaN gives 0.
 
@@ -234,8 +214,10 @@ def sign(xp: ArrayNamespace, x: Array) -> Array:
 
 sign.grad(x=lambda g: g * 0)
 
+sign.examples(samples=[(distinct(2, 3),)])
 
-@op("F>F", samples=[(normal(2, 3),)])
+
+@op("F>F")
 def exp(xp: ArrayNamespace, x: Array) -> Array:
     """e to the power of each element: out = eˣ.
 
@@ -246,8 +228,10 @@ def exp(xp: ArrayNamespace, x: Array) -> Array:
 
 exp.grad(x=lambda g, out: g * out)
 
+exp.examples(samples=[(normal(2, 3),)])
 
-@op("F>F", samples=[(positive(2, 3),)])
+
+@op("F>F")
 def log(xp: ArrayNamespace, x: Array) -> Array:
     """The natural logarithm: out = ln x; log 0 = −inf, below zero NaN.
 
@@ -258,8 +242,10 @@ def log(xp: ArrayNamespace, x: Array) -> Array:
 
 log.grad(x=lambda g, x: g / x)
 
+log.examples(samples=[(positive(2, 3),)])
 
-@op("F>F", samples=[(positive(2, 3),)])
+
+@op("F>F")
 def log1p(xp: ArrayNamespace, x: Array) -> Array:
     """The logarithm of one plus x, exact near zero: out = ln(1 + x).
 
@@ -270,8 +256,10 @@ def log1p(xp: ArrayNamespace, x: Array) -> Array:
 
 log1p.grad(x=lambda g, x: g / (1 + x))
 
+log1p.examples(samples=[(positive(2, 3),)])
 
-@op("F>F", samples=[(positive(2, 3),)])
+
+@op("F>F")
 def sqrt(xp: ArrayNamespace, x: Array) -> Array:
     """The square root: out = √x; below zero NaN.
 
@@ -282,8 +270,10 @@ def sqrt(xp: ArrayNamespace, x: Array) -> Array:
 
 sqrt.grad(x=lambda g, out: g / (2 * out))
 
+sqrt.examples(samples=[(positive(2, 3),)])
 
-@op("F>F", samples=[(positive(2, 3),)])
+
+@op("F>F")
 def recip(xp: ArrayNamespace, x: Array) -> Array:
     """One divided by each element: out = 1 / x.
 
@@ -294,8 +284,10 @@ def recip(xp: ArrayNamespace, x: Array) -> Array:
 
 recip.grad(x=lambda g, out: -g * out * out)
 
+recip.examples(samples=[(positive(2, 3),)])
 
-@op("F>F", samples=[(normal(2, 3),)])
+
+@op("F>F")
 def cos(xp: ArrayNamespace, x: Array) -> Array:
     """The cosine: out = cos x.
 
@@ -306,8 +298,10 @@ def cos(xp: ArrayNamespace, x: Array) -> Array:
 
 cos.grad(x=lambda xp, g, x: -g * xp.sin(x))
 
+cos.examples(samples=[(normal(2, 3),)])
 
-@op("F>F", samples=[(normal(2, 3),)])
+
+@op("F>F")
 def sin(xp: ArrayNamespace, x: Array) -> Array:
     """The sine: out = sin x.
 
@@ -318,8 +312,10 @@ def sin(xp: ArrayNamespace, x: Array) -> Array:
 
 sin.grad(x=lambda xp, g, x: g * xp.cos(x))
 
+sin.examples(samples=[(normal(2, 3),)])
 
-@op("F>F", samples=[(normal(2, 3),)])
+
+@op("F>F")
 def tanh(xp: ArrayNamespace, x: Array) -> Array:
     """The hyperbolic tangent: out = (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ).
 
@@ -330,8 +326,10 @@ def tanh(xp: ArrayNamespace, x: Array) -> Array:
 
 tanh.grad(x=lambda g, out: g * (1 - out * out))
 
+tanh.examples(samples=[(normal(2, 3),)])
 
-@op("F>F", samples=[(distinct(2, 3),)])
+
+@op("F>F")
 def floor(xp: ArrayNamespace, x: Array) -> Array:
     """The largest whole number that is not above x: out = ⌊x⌋.
 
@@ -342,8 +340,10 @@ def floor(xp: ArrayNamespace, x: Array) -> Array:
 
 floor.grad(x=lambda g: g * 0)
 
+floor.examples(samples=[(distinct(2, 3),)])
 
-@op("F>F", samples=[(distinct(2, 3),)])
+
+@op("F>F")
 def ceil(xp: ArrayNamespace, x: Array) -> Array:
     """The smallest whole number that is not below x: out = ⌈x⌉.
 
@@ -354,8 +354,10 @@ def ceil(xp: ArrayNamespace, x: Array) -> Array:
 
 ceil.grad(x=lambda g: g * 0)
 
+ceil.examples(samples=[(distinct(2, 3),)])
 
-@op("F>F", symbol="round", samples=[(distinct(2, 3),)])
+
+@op("F>F", symbol="round")
 def round(xp: ArrayNamespace, x: Array) -> Array:
     """The nearest whole number, halves to even: 1.5 -> 2, 2.5 -> 2.
 
@@ -366,8 +368,10 @@ def round(xp: ArrayNamespace, x: Array) -> Array:
 
 round.grad(x=lambda g: g * 0)
 
+round.examples(samples=[(distinct(2, 3),)])
 
-@op("F>F", samples=[(distinct(2, 3),)])
+
+@op("F>F")
 def relu(xp: ArrayNamespace, x: Array) -> Array:
     """Keep what is above zero: out = max(x, 0).
 
@@ -378,8 +382,10 @@ def relu(xp: ArrayNamespace, x: Array) -> Array:
 
 relu.grad(x=lambda g, out: g * (out > 0))
 
+relu.examples(samples=[(distinct(2, 3),)])
 
-@op("F>F", samples=[(normal(2, 3),)])
+
+@op("F>F")
 def sigmoid(xp: ArrayNamespace, x: Array) -> Array:
     """Squash to (0, 1): out = 1 / (1 + e⁻ˣ), without overflow.
 
@@ -393,17 +399,15 @@ def sigmoid(xp: ArrayNamespace, x: Array) -> Array:
 
 sigmoid.grad(x=lambda g, out: g * out * (1 - out))
 
+sigmoid.examples(samples=[(normal(2, 3),)])
+
 
 def clamp_bounds(min: float | None, max: float | None) -> str | None:
     """Clamping needs at least one bound."""
     return "neither min nor max is given" if min is None and max is None else None
 
 
-@op(
-    "F>F I>I",
-    check=clamp_bounds,
-    samples=[(distinct(2, 3), {"min": -1.0, "max": 0.7})],
-)
+@op("F>F I>I", check=clamp_bounds)
 def clamp(
     xp: ArrayNamespace, x: Array, *, min: float | None = None, max: float | None = None
 ) -> Array:
@@ -424,3 +428,5 @@ def clamp_x(
 
 
 clamp.grad(x=clamp_x)
+
+clamp.examples(samples=[(distinct(2, 3), {"min": -1.0, "max": 0.7})])

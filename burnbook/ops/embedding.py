@@ -16,16 +16,7 @@ def _rows_fit(weight: Shape, indices: Shape) -> str | None:
     return None
 
 
-@op(
-    "FI>F",
-    check=_rows_fit,
-    method=False,
-    samples=[
-        (normal(5, 3), whole_numbers(5, 2, 4)),
-        (normal(3, 2), whole_numbers(3, 6)),
-    ],
-    rejects=[(normal(5, 3, 2), whole_numbers(5, 2, 4))],
-)
+@op("FI>F", check=_rows_fit, method=False)
 def embedding(xp: ArrayNamespace, weight: Array, indices: Array) -> Array:
     """Look rows of a table up: out[i, j] = weight[indices[i, j]].
 
@@ -35,11 +26,7 @@ def embedding(xp: ArrayNamespace, weight: Array, indices: Array) -> Array:
     return xp.take(weight, indices, axis=0)
 
 
-@op(
-    "FI>F",
-    method=False,
-    samples=[(normal(2, 4, 3), whole_numbers(5, 2, 4), {"weight_shape": (5, 3)})],
-)
+@op("FI>F", method=False)
 def embedding_weight(
     xp: ArrayNamespace, dout: Array, indices: Array, *, weight_shape: Shape
 ) -> Array:
@@ -62,4 +49,16 @@ def embedding_weight(
 
 
 embedding.grad(weight=embedding_weight)
+
+embedding.examples(
+    samples=[
+        (normal(5, 3), whole_numbers(5, 2, 4)),
+        (normal(3, 2), whole_numbers(3, 6)),
+    ],
+    rejects=[(normal(5, 3, 2), whole_numbers(5, 2, 4))],
+)
 embedding_weight.grad(dout=lambda xp, g, indices: embedding(xp, g, indices))
+
+embedding_weight.examples(
+    samples=[(normal(2, 4, 3), whole_numbers(5, 2, 4), {"weight_shape": (5, 3)})]
+)

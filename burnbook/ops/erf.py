@@ -7,7 +7,7 @@ from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import op, unit
 
 
-@op("F>F", samples=[(unit(2, 3),)])
+@op("F>F")
 def erf(xp: ArrayNamespace, x: Array) -> Array:
     """The error function: out = 2/√π ∫₀ˣ e^(−t²) dt.
 
@@ -34,6 +34,8 @@ def erf(xp: ArrayNamespace, x: Array) -> Array:
 
 
 erf.grad(x=lambda xp, g, x: g * (2 / math.sqrt(math.pi)) * xp.exp(-x * x))
+
+erf.examples(samples=[(unit(2, 3),)])
 
 ERF_SHORT_P = (
     1.986777287e-6,

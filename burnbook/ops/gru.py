@@ -39,24 +39,7 @@ def gru_fits(
     return fits(3, x, weight, recurrent, rows, [("hidden", hidden)])
 
 
-@op(
-    "FFF>F FFFF>F FFFFF>F FFFFFF>F",
-    check=gru_fits,
-    extra="gates inner",
-    method=False,
-    samples=[
-        (
-            *(normal(2, 3, 4), normal(4, 9), normal(3, 9)),
-            *(normal(9), normal(9), normal(2, 3), {"reset_after": after}),
-        )
-        for after in (True, False)
-    ]
-    + [(normal(3, 2, 1), normal(1, 6), normal(2, 6), {"reverse": True})],
-    rejects=[
-        (normal(2, 3, 5), normal(4, 9), normal(3, 9)),
-        (normal(2, 3, 4), normal(4, 9), normal(3, 12)),
-    ],
-)
+@op("FFF>F FFFF>F FFFFF>F FFFFFF>F", check=gru_fits, extra="gates inner", method=False)
 def gru(
     xp: ArrayNamespace,
     x: Array,
@@ -222,3 +205,18 @@ def gru_again(
 
 
 gru.grad(**dict.fromkeys(gru.inputs, gru_all))
+
+gru.examples(
+    samples=[
+        (
+            *(normal(2, 3, 4), normal(4, 9), normal(3, 9)),
+            *(normal(9), normal(9), normal(2, 3), {"reset_after": after}),
+        )
+        for after in (True, False)
+    ]
+    + [(normal(3, 2, 1), normal(1, 6), normal(2, 6), {"reverse": True})],
+    rejects=[
+        (normal(2, 3, 5), normal(4, 9), normal(3, 9)),
+        (normal(2, 3, 4), normal(4, 9), normal(3, 12)),
+    ],
+)

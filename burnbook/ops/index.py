@@ -35,13 +35,7 @@ def gather_fits(x: tuple[int, ...], indices: tuple[int, ...], dim: int) -> Any:
     return None
 
 
-@op(
-    "FI>F II>I BI>B",
-    check=gather_fits,
-    samples=[(normal(3, 4), indices(4, 3, 2), {"dim": 1})],
-    rejects=[(normal(3, 4), indices(4, 2, 2), {"dim": 1})],
-    method=False,
-)
+@op("FI>F II>I BI>B", check=gather_fits, method=False)
 def gather(xp: ArrayNamespace, x: Array, indices: Array, *, dim: int) -> Array:
     """Pick along a dim: out[i][j] = x[i][indices[i][j]] for dim 1.
 
@@ -61,13 +55,7 @@ def scatter_fits(
     return wrong
 
 
-@op(
-    "FIF>F III>I",
-    reason=scatter_fits,
-    samples=[(normal(3, 4), indices(4, 3, 2), normal(3, 2), {"dim": 1})],
-    rejects=[(normal(3, 4), indices(4, 3), normal(3), {"dim": 1})],
-    method=False,
-)
+@op("FIF>F III>I", reason=scatter_fits, method=False)
 def scatter(
     xp: ArrayNamespace, x: Array, indices: Array, values: Array, *, dim: int
 ) -> Array:
@@ -97,17 +85,23 @@ def gather_x(
 
 
 gather.grad(x=gather_x)
+
+gather.examples(
+    samples=[(normal(3, 4), indices(4, 3, 2), {"dim": 1})],
+    rejects=[(normal(3, 4), indices(4, 2, 2), {"dim": 1})],
+)
 scatter.grad(
     x=lambda g: g,
     values=lambda xp, g, indices, dim: gather(xp, g, indices, dim=dim),
 )
 
-
-@op(
-    "FI>F II>I BI>B",
-    samples=[(normal(3, 4), indices(3, 5), {"dim": 0})],
-    method=False,
+scatter.examples(
+    samples=[(normal(3, 4), indices(4, 3, 2), normal(3, 2), {"dim": 1})],
+    rejects=[(normal(3, 4), indices(4, 3), normal(3), {"dim": 1})],
 )
+
+
+@op("FI>F II>I BI>B", method=False)
 def select(xp: ArrayNamespace, x: Array, indices: Array, *, dim: int) -> Array:
     """Pick whole slices along a dim; an index may repeat.
 
@@ -117,11 +111,7 @@ def select(xp: ArrayNamespace, x: Array, indices: Array, *, dim: int) -> Array:
     return xp.take(x, indices, axis=dim)
 
 
-@op(
-    "FIF>F III>I",
-    samples=[(normal(3, 4), indices(3, 5), normal(5, 4), {"dim": 0})],
-    method=False,
-)
+@op("FIF>F III>I", method=False)
 def select_assign(
     xp: ArrayNamespace, x: Array, indices: Array, values: Array, *, dim: int
 ) -> Array:
@@ -148,9 +138,15 @@ def select_x(
 
 
 select.grad(x=select_x)
+
+select.examples(samples=[(normal(3, 4), indices(3, 5), {"dim": 0})])
 select_assign.grad(
     x=lambda g: g,
     values=lambda xp, g, indices, dim: select(xp, g, indices, dim=dim),
+)
+
+select_assign.examples(
+    samples=[(normal(3, 4), indices(3, 5), normal(5, 4), {"dim": 0})]
 )
 
 
@@ -159,11 +155,7 @@ def mask_fits(x: tuple[int, ...], mask: tuple[int, ...]) -> str | None:
     return broadcast(x, mask)
 
 
-@op(
-    "FBF>F IBI>I BBB>B",
-    same_rank=True,
-    samples=[(normal(2, 3), truths(2, 3), normal(1, 3))],
-)
+@op("FBF>F IBI>I BBB>B", same_rank=True)
 def mask_where(xp: ArrayNamespace, x: Array, mask: Array, values: Array) -> Array:
     """Replace elements where the mask is true: out = values there, x elsewhere.
 
@@ -177,14 +169,10 @@ mask_where.grad(
     values=lambda xp, g, mask: xp.where(mask, g, 0.0),
 )
 
+mask_where.examples(samples=[(normal(2, 3), truths(2, 3), normal(1, 3))])
 
-@op(
-    "FB>F IB>I BB>B",
-    same_rank=True,
-    reason=mask_fits,
-    samples=[(normal(2, 3), truths(2, 3), {"value": 7.0})],
-    method=False,
-)
+
+@op("FB>F IB>I BB>B", same_rank=True, reason=mask_fits, method=False)
 def mask_fill(xp: ArrayNamespace, x: Array, mask: Array, *, value: float) -> Array:
     """Fill with one value where the mask is true.
 
@@ -195,8 +183,10 @@ def mask_fill(xp: ArrayNamespace, x: Array, mask: Array, *, value: float) -> Arr
 
 mask_fill.grad(x=lambda xp, g, mask: xp.where(mask, 0.0, g))
 
+mask_fill.examples(samples=[(normal(2, 3), truths(2, 3), {"value": 7.0})])
 
-@op("F>F I>I", samples=[(indices(3, 2, 4), HOT)], method=False)
+
+@op("F>F I>I", method=False)
 def hot_rows(
     xp: ArrayNamespace, x: Array, *, size: int, on: float, off: float
 ) -> Array:
@@ -210,7 +200,10 @@ def hot_rows(
     return out
 
 
-@op("B>I", samples=[(truths(3, 4),)])
+hot_rows.examples(samples=[(indices(3, 2, 4), HOT)])
+
+
+@op("B>I")
 def argwhere(xp: ArrayNamespace, x: Array) -> Array:
     """Where the true elements stand, row by row: one place in each row of the output.
 
@@ -219,11 +212,10 @@ def argwhere(xp: ArrayNamespace, x: Array) -> Array:
     return xp.argwhere(x)
 
 
-@op(
-    "FIF>F III>I BIB>B",
-    samples=[(normal(4, 2), indices(4, 3), normal(3, 2))],
-    method=False,
-)
+argwhere.examples(samples=[(truths(3, 4),)])
+
+
+@op("FIF>F III>I BIB>B", method=False)
 def select_put(xp: ArrayNamespace, x: Array, indices: Array, values: Array) -> Array:
     """Replace whole slices of the first dim; of equal indices the last one wins.
 
@@ -242,7 +234,7 @@ def select_put_x(
     return select_put(xp, g, indices, xp.zeros(values_shape, g.dtype))
 
 
-@op("I>B", samples=[(indices(3, 5), {"size": 3})], method=False)
+@op("I>B", method=False)
 def last_of_equals(xp: ArrayNamespace, x: Array, *, size: int) -> Array:
     """True where no equal index below `size` stands further back.
 
@@ -252,6 +244,9 @@ def last_of_equals(xp: ArrayNamespace, x: Array, *, size: int) -> Array:
     places = xp.arange(x.shape[0])
     xp.maximum.at(owner, x, places)
     return owner[x] == places
+
+
+last_of_equals.examples(samples=[(indices(3, 5), {"size": 3})])
 
 
 def select_put_values(
@@ -264,3 +259,5 @@ def select_put_values(
 
 
 select_put.grad(x=select_put_x, values=select_put_values)
+
+select_put.examples(samples=[(normal(4, 2), indices(4, 3), normal(3, 2))])

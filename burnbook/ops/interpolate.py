@@ -33,26 +33,7 @@ def _sample(mode: str, align_corners: bool, *size: int) -> dict[str, Any]:
     return {"output_size": size, "mode": mode, "align_corners": align_corners}
 
 
-@op(
-    "F>F",
-    check=_fits,
-    samples=[
-        (normal(2, 3, 4, 5), _sample("nearest", True, 6, 3)),
-        (normal(2, 3, 4), _sample("nearest_exact", True, 7)),
-        (normal(2, 3, 4, 5), _sample("linear", True, 7, 3)),
-        (normal(1, 2, 3, 4, 2), _sample("linear", False, 5, 2, 4)),
-        (normal(2, 3, 4, 5), _sample("cubic", True, 6, 9)),
-        (normal(2, 3, 6, 5), _sample("cubic", False, 4, 9)),
-        (normal(2, 3, 6, 4), _sample("lanczos", True, 9, 3)),
-        (normal(2, 3, 7), _sample("lanczos", False, 5)),
-    ],
-    rejects=[
-        (normal(2, 3, 4), _sample("linear", True, 4, 4)),
-        (normal(2, 3, 4), _sample("linear", True, 0)),
-        (normal(2, 3, 4), _sample("closest", True, 4)),
-    ],
-    method=False,
-)
+@op("F>F", check=_fits, method=False)
 def interpolate(
     xp: ArrayNamespace, x: Array, *, output_size: Sizes, mode: str, align_corners: bool
 ) -> Array:
@@ -85,6 +66,24 @@ def interpolate_x(
 
 
 interpolate.grad(x=interpolate_x)
+
+interpolate.examples(
+    samples=[
+        (normal(2, 3, 4, 5), _sample("nearest", True, 6, 3)),
+        (normal(2, 3, 4), _sample("nearest_exact", True, 7)),
+        (normal(2, 3, 4, 5), _sample("linear", True, 7, 3)),
+        (normal(1, 2, 3, 4, 2), _sample("linear", False, 5, 2, 4)),
+        (normal(2, 3, 4, 5), _sample("cubic", True, 6, 9)),
+        (normal(2, 3, 6, 5), _sample("cubic", False, 4, 9)),
+        (normal(2, 3, 6, 4), _sample("lanczos", True, 9, 3)),
+        (normal(2, 3, 7), _sample("lanczos", False, 5)),
+    ],
+    rejects=[
+        (normal(2, 3, 4), _sample("linear", True, 4, 4)),
+        (normal(2, 3, 4), _sample("linear", True, 0)),
+        (normal(2, 3, 4), _sample("closest", True, 4)),
+    ],
+)
 interpolate_x.grad(
     dout=lambda xp, g, output_size, mode, align_corners: interpolate(
         xp, g, output_size=output_size, mode=mode, align_corners=align_corners

@@ -15,7 +15,7 @@ def wide(xp: ArrayNamespace, x: Array) -> Any:
     return x.astype(xp.float32) if x.dtype.itemsize == 2 else x
 
 
-@op("F>F", method=False, samples=[(normal(3, 4),), (normal(7),)])
+@op("F>F", method=False)
 def length(xp: ArrayNamespace, x: Array) -> Array:
     """The length of all elements taken as one vector: √Σx².
 
@@ -26,11 +26,10 @@ def length(xp: ArrayNamespace, x: Array) -> Array:
     return xp.sqrt(xp.dot(flat, flat)).reshape(1)
 
 
-@op(
-    "F>F",
-    method=False,
-    samples=[(normal(3, 4), {"steps": 2}), (normal(5, 2), {}), (normal(2, 2), {})],
-)
+length.examples(samples=[(normal(3, 4),), (normal(7),)])
+
+
+@op("F>F", method=False)
 def newton_schulz(
     xp: ArrayNamespace,
     x: Array,
@@ -67,17 +66,12 @@ def newton_schulz(
     return xp.ascontiguousarray(out.astype(x.dtype))
 
 
-@op(
-    "F*>F",
-    method=False,
-    samples=[
-        (normal(5), {"rho": (), "scale": 1.0}),
-        (
-            *(normal(5), normal(5), normal(5), normal(5), normal(5)),
-            {"rho": (0.5, 2.0), "scale": 0.7},
-        ),
-    ],
+newton_schulz.examples(
+    samples=[(normal(3, 4), {"steps": 2}), (normal(5, 2), {}), (normal(2, 2), {})]
 )
+
+
+@op("F*>F", method=False)
 def lbfgs_direction(
     xp: ArrayNamespace, *vectors: Array, rho: tuple[float, ...], scale: float
 ) -> Array:
@@ -104,3 +98,14 @@ def lbfgs_direction(
         xp.multiply(s, factor, out=work)
         xp.add(out, work, out=out)
     return out
+
+
+lbfgs_direction.examples(
+    samples=[
+        (normal(5), {"rho": (), "scale": 1.0}),
+        (
+            *(normal(5), normal(5), normal(5), normal(5), normal(5)),
+            {"rho": (0.5, 2.0), "scale": 0.7},
+        ),
+    ]
+)

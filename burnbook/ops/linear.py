@@ -22,14 +22,7 @@ def inner_sizes(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
     return None
 
 
-@op(
-    "FF>F II>I",
-    symbol="@",
-    same_rank=True,
-    reason=inner_sizes,
-    samples=[(normal(3, 4), normal(4, 5)), (normal(2, 3, 4), normal(1, 4, 5))],
-    rejects=[(normal(3, 4), normal(5, 4)), (normal(3), normal(3))],
-)
+@op("FF>F II>I", symbol="@", same_rank=True, reason=inner_sizes)
 def matmul(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """Multiply matrices: outᵢⱼ = Σₖ xᵢₖ yₖⱼ.
 
@@ -54,6 +47,11 @@ def matmul_y(xp: ArrayNamespace, g: Array, x: Array) -> Any:
 
 matmul.grad(x=matmul_x, y=matmul_y)
 
+matmul.examples(
+    samples=[(normal(3, 4), normal(4, 5)), (normal(2, 3, 4), normal(1, 4, 5))],
+    rejects=[(normal(3, 4), normal(5, 4)), (normal(3), normal(3))],
+)
+
 
 def linear_fits(
     x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...] | None
@@ -68,16 +66,7 @@ def linear_fits(
     return None
 
 
-@op(
-    "FFF>F FF>F",
-    check=linear_fits,
-    samples=[
-        (normal(3, 4), normal(4, 5), normal(5)),
-        (normal(2, 3, 4), normal(4, 5), normal(5)),
-        (normal(4), normal(4, 5)),
-    ],
-    rejects=[(normal(3, 4), normal(5, 4)), (normal(3, 4), normal(4, 5), normal(4))],
-)
+@op("FFF>F FF>F", check=linear_fits)
 def linear(
     xp: ArrayNamespace, x: Array, weight: Array, bias: Array | None = None
 ) -> Array:
@@ -115,4 +104,13 @@ linear.grad(
     x=lambda xp, g, weight: linear(xp, g, weight.swapaxes(-1, -2)),
     weight=linear_weight,
     bias=linear_bias,
+)
+
+linear.examples(
+    samples=[
+        (normal(3, 4), normal(4, 5), normal(5)),
+        (normal(2, 3, 4), normal(4, 5), normal(5)),
+        (normal(4), normal(4, 5)),
+    ],
+    rejects=[(normal(3, 4), normal(5, 4)), (normal(3, 4), normal(4, 5), normal(4))],
 )

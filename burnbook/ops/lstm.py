@@ -167,19 +167,7 @@ def rnn_fits(
     return fits(1, x, weight, recurrent, [("bias", bias)], [("hidden", hidden)])
 
 
-@op(
-    "FFF>F FFFF>F FFFFF>F",
-    check=rnn_fits,
-    method=False,
-    samples=[
-        (normal(2, 3, 4), normal(4, 5), normal(5, 5), normal(5), normal(2, 5)),
-        (normal(1, 2, 3), normal(3, 2), normal(2, 2), {"reverse": True}),
-    ],
-    rejects=[
-        (normal(2, 3), normal(3, 5), normal(5, 5)),
-        (normal(2, 3, 4), normal(4, 5), normal(5, 6)),
-    ],
-)
+@op("FFF>F FFFF>F FFFFF>F", check=rnn_fits, method=False)
 def rnn(
     xp: ArrayNamespace,
     x: Array,
@@ -232,6 +220,17 @@ def rnn_all(
 
 rnn.grad(**dict.fromkeys(rnn.inputs, rnn_all))
 
+rnn.examples(
+    samples=[
+        (normal(2, 3, 4), normal(4, 5), normal(5, 5), normal(5), normal(2, 5)),
+        (normal(1, 2, 3), normal(3, 2), normal(2, 2), {"reverse": True}),
+    ],
+    rejects=[
+        (normal(2, 3), normal(3, 5), normal(5, 5)),
+        (normal(2, 3, 4), normal(4, 5), normal(5, 6)),
+    ],
+)
+
 
 # lstm: beside its output it carries a memory, which changes by addition.
 
@@ -244,23 +243,7 @@ def lstm_fits(
     return fits(4, x, weight, recurrent, [("bias", bias)], states)
 
 
-@op(
-    "FFF>F FFFF>F FFFFF>F FFFFFF>F",
-    check=lstm_fits,
-    extra="gates cells",
-    method=False,
-    samples=[
-        (
-            *(normal(2, 3, 4), normal(4, 12), normal(3, 12)),
-            *(normal(12), normal(2, 3), normal(2, 3)),
-        ),
-        (normal(3, 2, 1), normal(1, 8), normal(2, 8), {"reverse": True}),
-    ],
-    rejects=[
-        (normal(2, 3, 5), normal(4, 12), normal(3, 12)),
-        (normal(2, 3, 4), normal(4, 12), normal(3, 12), normal(3)),
-    ],
-)
+@op("FFF>F FFFF>F FFFFF>F FFFFFF>F", check=lstm_fits, extra="gates cells", method=False)
 def lstm(
     xp: ArrayNamespace,
     x: Array,
@@ -379,3 +362,17 @@ def lstm_again(
 
 
 lstm.grad(**dict.fromkeys(lstm.inputs, lstm_all))
+
+lstm.examples(
+    samples=[
+        (
+            *(normal(2, 3, 4), normal(4, 12), normal(3, 12)),
+            *(normal(12), normal(2, 3), normal(2, 3)),
+        ),
+        (normal(3, 2, 1), normal(1, 8), normal(2, 8), {"reverse": True}),
+    ],
+    rejects=[
+        (normal(2, 3, 5), normal(4, 12), normal(3, 12)),
+        (normal(2, 3, 4), normal(4, 12), normal(3, 12), normal(3)),
+    ],
+)

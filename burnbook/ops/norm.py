@@ -49,18 +49,7 @@ def _fits(
     return None
 
 
-@op(
-    "FFF>F FF>F F>F",
-    check=_last_dim,
-    extra="mean var",
-    method=False,
-    samples=[
-        (normal(3, 4), normal(4), normal(4), {"epsilon": 1e-5}),
-        (normal(2, 3, 5), normal(5), {"epsilon": 0.1}),
-        (normal(6), {"epsilon": 1e-5}),
-    ],
-    rejects=[(normal(3, 4), normal(3), normal(4)), (normal(3, 4), normal(1, 4))],
-)
+@op("FFF>F FF>F F>F", check=_last_dim, extra="mean var", method=False)
 def layer_norm(
     xp: ArrayNamespace,
     x: Array,
@@ -99,17 +88,21 @@ def layer_norm_back(
 
 layer_norm.grad(x=layer_norm_back, gamma=layer_norm_back, beta=layer_norm_back)
 
+layer_norm.examples(
+    samples=[
+        (normal(3, 4), normal(4), normal(4), {"epsilon": 1e-5}),
+        (normal(2, 3, 5), normal(5), {"epsilon": 0.1}),
+        (normal(6), {"epsilon": 1e-5}),
+    ],
+    rejects=[(normal(3, 4), normal(3), normal(4)), (normal(3, 4), normal(1, 4))],
+)
+
 
 @op(
     "FF>F F>F",
     check=lambda x, gamma: _last_dim(x, gamma, None),
     extra="power",
     method=False,
-    samples=[
-        (normal(3, 4), normal(4), {"epsilon": 1e-5}),
-        (normal(2, 3, 5), {"epsilon": 0.1}),
-    ],
-    rejects=[(normal(3, 4), normal(3)), (normal(3, 4), normal(1, 4))],
 )
 def rms_norm(
     xp: ArrayNamespace, x: Array, gamma: Array | None = None, *, epsilon: float = 1e-5
@@ -151,6 +144,14 @@ def rms_norm_back(
 
 rms_norm.grad(x=rms_norm_back, gamma=rms_norm_back)
 
+rms_norm.examples(
+    samples=[
+        (normal(3, 4), normal(4), {"epsilon": 1e-5}),
+        (normal(2, 3, 5), {"epsilon": 0.1}),
+    ],
+    rejects=[(normal(3, 4), normal(3)), (normal(3, 4), normal(1, 4))],
+)
+
 
 def _groups(
     x: tuple[int, ...],
@@ -167,23 +168,7 @@ def _groups(
 GROUPS = {"groups": 2, "epsilon": 1e-5}
 
 
-@op(
-    "FFF>F FF>F F>F",
-    check=_groups,
-    extra="mean var",
-    method=False,
-    samples=[
-        (normal(2, 4, 3), normal(4), normal(4), GROUPS),
-        (normal(2, 4, 3), normal(4), normal(4), {**GROUPS, "inside": True}),
-        (normal(3, 2, 2, 3), {**GROUPS, "epsilon": 0.1}),
-        (normal(2, 4), normal(4), GROUPS),
-    ],
-    rejects=[
-        (normal(2, 3, 4), {"groups": 2}),
-        (normal(2, 4, 3), normal(3), normal(4), GROUPS),
-        (normal(4), {"groups": 2}),
-    ],
-)
+@op("FFF>F FF>F F>F", check=_groups, extra="mean var", method=False)
 def group_norm(
     xp: ArrayNamespace,
     x: Array,
@@ -233,6 +218,20 @@ def group_norm_back(
 
 
 group_norm.grad(x=group_norm_back, gamma=group_norm_back, beta=group_norm_back)
+
+group_norm.examples(
+    samples=[
+        (normal(2, 4, 3), normal(4), normal(4), GROUPS),
+        (normal(2, 4, 3), normal(4), normal(4), {**GROUPS, "inside": True}),
+        (normal(3, 2, 2, 3), {**GROUPS, "epsilon": 0.1}),
+        (normal(2, 4), normal(4), GROUPS),
+    ],
+    rejects=[
+        (normal(2, 3, 4), {"groups": 2}),
+        (normal(2, 4, 3), normal(3), normal(4), GROUPS),
+        (normal(4), {"groups": 2}),
+    ],
+)
 
 
 def _group_shapes(

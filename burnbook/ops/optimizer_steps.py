@@ -13,16 +13,7 @@ from burnbook.core.op import above, normal, op, positive, unit
 from burnbook.ops.blocked import average, below, penalized, results, same, sweep
 
 
-@op(
-    "FF>F",
-    check=lambda param, grad: same(param, grad),
-    method=False,
-    samples=[
-        (normal(3, 4), normal(3, 4), {"lr": 0.1}),
-        (normal(5), normal(5), {"lr": 0.1, "penalty": 0.5}),
-    ],
-    rejects=[(normal(3, 4), normal(4), {"lr": 0.1})],
-)
+@op("FF>F", check=lambda param, grad: same(param, grad), method=False)
 def sgd_step(
     xp: ArrayNamespace, param: Array, grad: Array, *, lr: float, penalty: float = 0.0
 ) -> Array:
@@ -41,18 +32,19 @@ def sgd_step(
     return news[0]
 
 
+sgd_step.examples(
+    samples=[
+        (normal(3, 4), normal(3, 4), {"lr": 0.1}),
+        (normal(5), normal(5), {"lr": 0.1, "penalty": 0.5}),
+    ],
+    rejects=[(normal(3, 4), normal(4), {"lr": 0.1})],
+)
+
+
 @op(
     "FFF>FF",
     check=lambda param, grad, velocity: same(param, grad, velocity),
     method=False,
-    samples=[
-        (normal(3, 4), normal(3, 4), normal(3, 4), {"lr": 0.1}),
-        (
-            *(normal(5), normal(5), normal(5)),
-            {"lr": 0.1, "penalty": 0.5, "dampening": 0.1, "nesterov": True},
-        ),
-    ],
-    rejects=[(normal(3, 4), normal(3, 4), normal(3), {"lr": 0.1})],
 )
 def momentum_step(
     xp: ArrayNamespace,
@@ -94,22 +86,22 @@ def momentum_step(
     return tuple(news)
 
 
+momentum_step.examples(
+    samples=[
+        (normal(3, 4), normal(3, 4), normal(3, 4), {"lr": 0.1}),
+        (
+            *(normal(5), normal(5), normal(5)),
+            {"lr": 0.1, "penalty": 0.5, "dampening": 0.1, "nesterov": True},
+        ),
+    ],
+    rejects=[(normal(3, 4), normal(3, 4), normal(3), {"lr": 0.1})],
+)
+
+
 @op(
     "FFFF>FFF",
     check=lambda param, grad, moment_1, moment_2: same(param, grad, moment_1, moment_2),
     method=False,
-    samples=[
-        (normal(3, 4), normal(3, 4), normal(3, 4), positive(3, 4), {"time": 3}),
-        (
-            *(normal(5), normal(5), normal(5), positive(5)),
-            {"time": 2, "lr": 0.1, "penalty": 0.3},
-        ),
-        (
-            *(normal(30), normal(30), normal(30), positive(30)),
-            {"time": 2, "lr": 0.1, "decay": 0.5, "cautious": True},
-        ),
-    ],
-    rejects=[(normal(3, 4), normal(3), normal(3, 4), positive(3, 4), {"time": 3})],
 )
 def adam_step(
     xp: ArrayNamespace,
@@ -141,24 +133,28 @@ def adam_step(
     return adam(xp, olds, lr, *factors, decay, cautious, time, reuse)
 
 
+adam_step.examples(
+    samples=[
+        (normal(3, 4), normal(3, 4), normal(3, 4), positive(3, 4), {"time": 3}),
+        (
+            *(normal(5), normal(5), normal(5), positive(5)),
+            {"time": 2, "lr": 0.1, "penalty": 0.3},
+        ),
+        (
+            *(normal(30), normal(30), normal(30), positive(30)),
+            {"time": 2, "lr": 0.1, "decay": 0.5, "cautious": True},
+        ),
+    ],
+    rejects=[(normal(3, 4), normal(3), normal(3, 4), positive(3, 4), {"time": 3})],
+)
+
+
 @op(
     "FFFFF>FFFF",
     check=lambda param, grad, moment_1, moment_2, max_moment_2: same(
         param, grad, moment_1, moment_2, max_moment_2
     ),
     method=False,
-    samples=[
-        (
-            *(normal(5), normal(5), normal(5), positive(5), positive(5)),
-            {"time": 2, "lr": 0.1, "penalty": 0.3},
-        ),
-    ],
-    rejects=[
-        (
-            *(normal(5), normal(5), normal(5), positive(5), positive(4)),
-            {"time": 2},
-        )
-    ],
 )
 def amsgrad_step(
     xp: ArrayNamespace,
@@ -185,6 +181,22 @@ def amsgrad_step(
     olds = [param, grad, moment_1, moment_2, max_moment_2]
     factors = (beta_1, beta_2, epsilon, penalty)
     return adam(xp, olds, lr, *factors, decay, cautious, time, reuse)
+
+
+amsgrad_step.examples(
+    samples=[
+        (
+            *(normal(5), normal(5), normal(5), positive(5), positive(5)),
+            {"time": 2, "lr": 0.1, "penalty": 0.3},
+        ),
+    ],
+    rejects=[
+        (
+            *(normal(5), normal(5), normal(5), positive(5), positive(4)),
+            {"time": 2},
+        )
+    ],
+)
 
 
 def adam(
@@ -226,16 +238,7 @@ def adam(
     return tuple(news)
 
 
-@op(
-    "FFF>FF",
-    check=lambda param, grad, total: same(param, grad, total),
-    method=False,
-    samples=[
-        (normal(3, 4), normal(3, 4), positive(3, 4), {"lr": 0.1}),
-        (normal(5), normal(5), positive(5), {"lr": 0.1, "penalty": 0.5}),
-    ],
-    rejects=[(normal(3, 4), normal(3, 4), positive(3), {"lr": 0.1})],
-)
+@op("FFF>FF", check=lambda param, grad, total: same(param, grad, total), method=False)
 def adagrad_step(
     xp: ArrayNamespace,
     param: Array,
@@ -268,15 +271,19 @@ def adagrad_step(
     return tuple(news)
 
 
-@op(
-    "FFF>FF",
-    check=lambda param, grad, square_avg: same(param, grad, square_avg),
-    method=False,
+adagrad_step.examples(
     samples=[
         (normal(3, 4), normal(3, 4), positive(3, 4), {"lr": 0.1}),
         (normal(5), normal(5), positive(5), {"lr": 0.1, "penalty": 0.5}),
     ],
     rejects=[(normal(3, 4), normal(3, 4), positive(3), {"lr": 0.1})],
+)
+
+
+@op(
+    "FFF>FF",
+    check=lambda param, grad, square_avg: same(param, grad, square_avg),
+    method=False,
 )
 def rmsprop_step(
     xp: ArrayNamespace,
@@ -298,17 +305,19 @@ def rmsprop_step(
     return rmsprop(xp, olds, lr, alpha, 0.0, epsilon, penalty, reuse)
 
 
+rmsprop_step.examples(
+    samples=[
+        (normal(3, 4), normal(3, 4), positive(3, 4), {"lr": 0.1}),
+        (normal(5), normal(5), positive(5), {"lr": 0.1, "penalty": 0.5}),
+    ],
+    rejects=[(normal(3, 4), normal(3, 4), positive(3), {"lr": 0.1})],
+)
+
+
 @op(
     "FFFF>FFF",
     check=lambda param, grad, square_avg, buf: same(param, grad, square_avg, buf),
     method=False,
-    samples=[
-        (
-            *(normal(5), normal(5), positive(5), normal(5)),
-            {"lr": 0.1, "momentum": 0.8, "penalty": 0.1},
-        ),
-    ],
-    rejects=[(normal(5), normal(5), positive(5), normal(1), {"lr": 0.1})],
 )
 def rmsprop_momentum_step(
     xp: ArrayNamespace,
@@ -332,19 +341,23 @@ def rmsprop_momentum_step(
     return rmsprop(xp, olds, lr, alpha, momentum, epsilon, penalty, reuse)
 
 
+rmsprop_momentum_step.examples(
+    samples=[
+        (
+            *(normal(5), normal(5), positive(5), normal(5)),
+            {"lr": 0.1, "momentum": 0.8, "penalty": 0.1},
+        ),
+    ],
+    rejects=[(normal(5), normal(5), positive(5), normal(1), {"lr": 0.1})],
+)
+
+
 @op(
     "FFFFF>FFFF",
     check=lambda param, grad, square_avg, buf, grad_avg: same(
         param, grad, square_avg, buf, grad_avg
     ),
     method=False,
-    samples=[
-        (
-            *(normal(5), normal(5), above(4, 5), normal(5), unit(5)),
-            {"lr": 0.1, "momentum": 0.8, "alpha": 0.7},
-        ),
-    ],
-    rejects=[(normal(5), normal(5), positive(5), normal(5), normal(1), {"lr": 0.1})],
 )
 def rmsprop_centered_step(
     xp: ArrayNamespace,
@@ -368,6 +381,17 @@ def rmsprop_centered_step(
     """
     olds = [param, grad, square_avg, buf, grad_avg]
     return rmsprop(xp, olds, lr, alpha, momentum, epsilon, penalty, reuse)
+
+
+rmsprop_centered_step.examples(
+    samples=[
+        (
+            *(normal(5), normal(5), above(4, 5), normal(5), unit(5)),
+            {"lr": 0.1, "momentum": 0.8, "alpha": 0.7},
+        ),
+    ],
+    rejects=[(normal(5), normal(5), positive(5), normal(5), normal(1), {"lr": 0.1})],
+)
 
 
 def rmsprop(
@@ -412,22 +436,6 @@ def rmsprop(
         param, grad, exp_avg, exp_avg_sq, exp_avg_diff, neg_pre_grad
     ),
     method=False,
-    samples=[
-        (
-            *(normal(3, 4), normal(3, 4), normal(3, 4), positive(3, 4)),
-            *(normal(3, 4), normal(3, 4), {"time": 3, "decay": 0.1}),
-        ),
-        (
-            *(normal(5), normal(5), normal(5), positive(5), normal(5), normal(5)),
-            {"time": 2, "lr": 0.1, "decay": 0.1, "no_prox": True},
-        ),
-    ],
-    rejects=[
-        (
-            *(normal(5), normal(5), normal(5), positive(5), normal(5), normal(6)),
-            {"time": 2},
-        )
-    ],
 )
 def adan_step(
     xp: ArrayNamespace,
@@ -489,3 +497,23 @@ def adan_step(
 
     sweep(xp, olds, news, 2, block)
     return tuple(news)
+
+
+adan_step.examples(
+    samples=[
+        (
+            *(normal(3, 4), normal(3, 4), normal(3, 4), positive(3, 4)),
+            *(normal(3, 4), normal(3, 4), {"time": 3, "decay": 0.1}),
+        ),
+        (
+            *(normal(5), normal(5), normal(5), positive(5), normal(5), normal(5)),
+            {"time": 2, "lr": 0.1, "decay": 0.1, "no_prox": True},
+        ),
+    ],
+    rejects=[
+        (
+            *(normal(5), normal(5), normal(5), positive(5), normal(5), normal(6)),
+            {"time": 2},
+        )
+    ],
+)

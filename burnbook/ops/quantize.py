@@ -54,15 +54,7 @@ FLOATS = {name: _floats(name) for name, kind in CODE_TYPES.items() if kind.expon
 HALF = {"value": "E2M1"}
 
 
-@op(
-    "FF>I FFI>I",
-    samples=[
-        (normal(2, 3), positive(2, 1), {"value": "Q4S"}),
-        (normal(2, 3), positive(1, 1), indices(9, 1, 1), {"value": "Q8F"}),
-        (normal(3, 5), positive(3, 1), HALF),
-    ],
-    method=False,
-)
+@op("FF>I FFI>I", method=False)
 def to_codes(
     xp: ArrayNamespace,
     x: Array,
@@ -88,6 +80,15 @@ def to_codes(
     return xp.clip(ratio, kind.low, kind.high).astype(xp.int8)
 
 
+to_codes.examples(
+    samples=[
+        (normal(2, 3), positive(2, 1), {"value": "Q4S"}),
+        (normal(2, 3), positive(1, 1), indices(9, 1, 1), {"value": "Q8F"}),
+        (normal(3, 5), positive(3, 1), HALF),
+    ]
+)
+
+
 def _to_bits(xp: ArrayNamespace, x: Array, value: str) -> Any:
     """The bits of the nearest small float; of two equally near ones, the even."""
     known = FLOATS[value]
@@ -100,15 +101,7 @@ def _to_bits(xp: ArrayNamespace, x: Array, value: str) -> Any:
     return (code + sign).astype(xp.uint8).view(xp.int8)
 
 
-@op(
-    "IF>F IFI>F",
-    samples=[
-        (indices(7, 2, 3), positive(2, 1), {"value": "Q4S"}),
-        (indices(120, 2, 3), positive(1, 1), indices(9, 1, 1), {"value": "Q8F"}),
-        (indices(16, 3, 5), positive(3, 1), HALF),
-    ],
-    method=False,
-)
+@op("IF>F IFI>F", method=False)
 def from_codes(
     xp: ArrayNamespace,
     codes: Array,
@@ -135,17 +128,19 @@ def from_codes(
     return numbers
 
 
+from_codes.examples(
+    samples=[
+        (indices(7, 2, 3), positive(2, 1), {"value": "Q4S"}),
+        (indices(120, 2, 3), positive(1, 1), indices(9, 1, 1), {"value": "Q8F"}),
+        (indices(16, 3, 5), positive(3, 1), HALF),
+    ]
+)
+
+
 WORDS = {8: "uint8", 32: "uint32"}
 
 
-@op(
-    "I>I",
-    samples=[
-        (indices(4, 2, 19), {"bits": 2, "word": 32}),
-        (indices(16, 3), {"bits": 4, "word": 8}),
-    ],
-    method=False,
-)
+@op("I>I", method=False)
 def pack(xp: ArrayNamespace, codes: Array, *, bits: int, word: int) -> Array:
     """Put several codes of a row into one word, the first into its lowest bits.
 
@@ -164,14 +159,15 @@ def pack(xp: ArrayNamespace, codes: Array, *, bits: int, word: int) -> Array:
     return words
 
 
-@op(
-    "I>I",
+pack.examples(
     samples=[
-        (indices(2**31, 2, 2), {"bits": 2, "word": 32, "size": 19, "signed": True}),
-        (indices(256, 2), {"bits": 4, "word": 8, "size": 3, "signed": False}),
-    ],
-    method=False,
+        (indices(4, 2, 19), {"bits": 2, "word": 32}),
+        (indices(16, 3), {"bits": 4, "word": 8}),
+    ]
 )
+
+
+@op("I>I", method=False)
 def unpack(
     xp: ArrayNamespace, words: Any, *, bits: int, word: int, size: int, signed: bool
 ) -> Array:
@@ -187,3 +183,11 @@ def unpack(
         part = (words >> dtype(bits * place)) & (2**bits - 1)
         fields[..., place] = (part.astype(xp.int16) ^ half) - half
     return fields.reshape((*words.shape[:-1], -1))[..., :size]
+
+
+unpack.examples(
+    samples=[
+        (indices(2**31, 2, 2), {"bits": 2, "word": 32, "size": 19, "signed": True}),
+        (indices(256, 2), {"bits": 4, "word": 8, "size": 3, "signed": False}),
+    ]
+)

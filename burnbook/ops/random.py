@@ -20,7 +20,7 @@ Key = tuple[int, int]
 CHANCES = 1 << 16  # dropout decides by 16 random bits
 
 
-@op(">F", samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},)])
+@op(">F")
 def uniform(
     xp: ArrayNamespace,
     *,
@@ -40,7 +40,10 @@ def uniform(
     return scaled.reshape(shape)
 
 
-@op(">F", samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},)])
+uniform.examples(samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},)])
+
+
+@op(">F")
 def bernoulli(
     xp: ArrayNamespace,
     *,
@@ -59,7 +62,10 @@ def bernoulli(
     return hit.astype(dtype).reshape(shape)
 
 
-@op(">F", samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},)])
+bernoulli.examples(samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},)])
+
+
+@op(">F")
 def normal(
     xp: ArrayNamespace,
     *,
@@ -83,11 +89,10 @@ def normal(
     return (both[:count] + mean).astype(dtype).reshape(shape)
 
 
-@op(
-    ">F",
-    method=False,
-    samples=[({"shape": (4, 2, 3), "gain": 2.0, "key": (1, 2), "dtype": np.float32},)],
-)
+normal.examples(samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},)])
+
+
+@op(">F", method=False)
 def orthogonal(
     xp: ArrayNamespace,
     *,
@@ -111,7 +116,12 @@ def orthogonal(
     return (q.T if rows < cols else q).reshape(shape).astype(dtype)
 
 
-@op("F>F", samples=[(sample(3, 5), {"prob": 0.25, "key": (3, 4)})])
+orthogonal.examples(
+    samples=[({"shape": (4, 2, 3), "gain": 2.0, "key": (1, 2), "dtype": np.float32},)]
+)
+
+
+@op("F>F")
 def dropout(xp: ArrayNamespace, x: Array, *, prob: float, key: Key) -> Array:
     """Set values to zero with chance prob and scale the rest: out = x m / (1 − prob).
 
@@ -129,6 +139,8 @@ def dropout(xp: ArrayNamespace, x: Array, *, prob: float, key: Key) -> Array:
 
 
 dropout.grad(x=dropout)
+
+dropout.examples(samples=[(sample(3, 5), {"prob": 0.25, "key": (3, 4)})])
 
 
 def dropout_limits(prob: float) -> tuple[int, float]:

@@ -37,7 +37,7 @@ DIM = [(normal(2, 3, 4), {"dim": 1}), (normal(2, 3), {"dim": 0})]
 NO_DIM = [(normal(2, 3), {"dim": 2})]
 
 
-@op("F>F I>I", samples=[(normal(2, 3),)])
+@op("F>F I>I")
 def sum(xp: ArrayNamespace, x: Array) -> Array:
     """Sum all elements: out = Σ x.
 
@@ -48,8 +48,10 @@ def sum(xp: ArrayNamespace, x: Array) -> Array:
 
 sum.grad(x=lambda xp, g, x_shape: fill(xp, g, x_shape))
 
+sum.examples(samples=[(normal(2, 3),)])
 
-@op("F>F I>I", samples=[(normal(2, 3),)])
+
+@op("F>F I>I")
 def mean(xp: ArrayNamespace, x: Array) -> Array:
     """The mean of all elements: out = Σ x / n; for Int a whole number, or an error.
 
@@ -64,8 +66,10 @@ def mean(xp: ArrayNamespace, x: Array) -> Array:
 
 mean.grad(x=lambda xp, g, x_shape: fill(xp, g * share(count(x_shape)), x_shape))
 
+mean.examples(samples=[(normal(2, 3),)])
 
-@op("F>F I>I", reason=dim_inside, samples=DIM, rejects=NO_DIM)
+
+@op("F>F I>I", reason=dim_inside)
 def sum_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Sum along one dim, which stays with size 1: out = Σ x.
 
@@ -76,8 +80,10 @@ def sum_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
 
 sum_dim.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
 
+sum_dim.examples(samples=DIM, rejects=NO_DIM)
 
-@op("F>F I>I", reason=dim_inside, samples=DIM, rejects=NO_DIM)
+
+@op("F>F I>I", reason=dim_inside)
 def mean_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The mean along one dim, which stays with size 1; for Int a whole number, or an error.
 
@@ -96,8 +102,10 @@ mean_dim.grad(
     x=lambda xp, g, x_shape, dim: xp.broadcast_to(g * share(x_shape[dim]), x_shape)
 )
 
+mean_dim.examples(samples=DIM, rejects=NO_DIM)
 
-@op("F>F I>I", reason=some_elements, samples=[(distinct(2, 3),)])
+
+@op("F>F I>I", reason=some_elements)
 def max(xp: ArrayNamespace, x: Array) -> Array:
     """The largest element.
 
@@ -108,8 +116,10 @@ def max(xp: ArrayNamespace, x: Array) -> Array:
 
 max.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmax(x)))
 
+max.examples(samples=[(distinct(2, 3),)])
 
-@op("F>F I>I", reason=some_elements, samples=[(distinct(2, 3),)])
+
+@op("F>F I>I", reason=some_elements)
 def min(xp: ArrayNamespace, x: Array) -> Array:
     """The smallest element.
 
@@ -120,10 +130,12 @@ def min(xp: ArrayNamespace, x: Array) -> Array:
 
 min.grad(x=lambda xp, g, x: first_of(xp, g, x, xp.argmin(x)))
 
+min.examples(samples=[(distinct(2, 3),)])
+
 DISTINCT = [(distinct(2, 3, 4), {"dim": 1}), (distinct(2, 3), {"dim": 0})]
 
 
-@op("F>F I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
+@op("F>F I>I", reason=some_along)
 def max_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The largest element along a dim; the gradient goes to the first of them.
 
@@ -136,8 +148,10 @@ max_dim.grad(
     x=lambda xp, g, x, dim: one_along(xp, g, xp.argmax(x, axis=dim), x.shape, dim)
 )
 
+max_dim.examples(samples=DISTINCT, rejects=NO_DIM)
 
-@op("F>F I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
+
+@op("F>F I>I", reason=some_along)
 def min_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The smallest element along a dim; the gradient goes to the first of them.
 
@@ -150,8 +164,10 @@ min_dim.grad(
     x=lambda xp, g, x, dim: one_along(xp, g, xp.argmin(x, axis=dim), x.shape, dim)
 )
 
+min_dim.examples(samples=DISTINCT, rejects=NO_DIM)
 
-@op("F>I I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
+
+@op("F>I I>I", reason=some_along)
 def argmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Where the largest element along a dim stands; the first of equals.
 
@@ -160,7 +176,10 @@ def argmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     return xp.expand_dims(x.argmax(axis=dim), dim)
 
 
-@op("F>I I>I", reason=some_along, samples=DISTINCT, rejects=NO_DIM)
+argmax.examples(samples=DISTINCT, rejects=NO_DIM)
+
+
+@op("F>I I>I", reason=some_along)
 def argmin(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Where the smallest element along a dim stands; the first of equals.
 
@@ -169,7 +188,10 @@ def argmin(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     return xp.expand_dims(x.argmin(axis=dim), dim)
 
 
-@op("F>B I>B B>B", samples=[(truths(2, 3),)])
+argmin.examples(samples=DISTINCT, rejects=NO_DIM)
+
+
+@op("F>B I>B B>B")
 def all(xp: ArrayNamespace, x: Array) -> Array:
     """Whether every element is not zero; NaN counts as true.
 
@@ -178,7 +200,10 @@ def all(xp: ArrayNamespace, x: Array) -> Array:
     return truth(xp, x).all().reshape(1)
 
 
-@op("F>B I>B B>B", samples=[(truths(2, 3),)])
+all.examples(samples=[(truths(2, 3),)])
+
+
+@op("F>B I>B B>B")
 def any(xp: ArrayNamespace, x: Array) -> Array:
     """Whether some element is not zero; NaN counts as true.
 
@@ -187,7 +212,10 @@ def any(xp: ArrayNamespace, x: Array) -> Array:
     return truth(xp, x).any().reshape(1)
 
 
-@op("F>B I>B B>B", reason=dim_inside, samples=[(truths(2, 3), {"dim": 1})])
+any.examples(samples=[(truths(2, 3),)])
+
+
+@op("F>B I>B B>B", reason=dim_inside)
 def all_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Whether every element along a dim is not zero.
 
@@ -196,7 +224,10 @@ def all_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     return truth(xp, x).all(axis=dim, keepdims=True)
 
 
-@op("F>B I>B B>B", reason=dim_inside, samples=[(truths(2, 3), {"dim": 1})])
+all_dim.examples(samples=[(truths(2, 3), {"dim": 1})])
+
+
+@op("F>B I>B B>B", reason=dim_inside)
 def any_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Whether some element along a dim is not zero.
 
@@ -205,7 +236,10 @@ def any_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     return truth(xp, x).any(axis=dim, keepdims=True)
 
 
-@op("F>F", reason=dim_inside, samples=DIM, rejects=NO_DIM, method=False)
+any_dim.examples(samples=[(truths(2, 3), {"dim": 1})])
+
+
+@op("F>F", reason=dim_inside, method=False)
 def length_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The length of the vectors along a dim, which stays: out = √Σ x².
 
@@ -221,8 +255,10 @@ def length_dim_x(xp: ArrayNamespace, g: Array, x: Array, out: Array) -> Any:
 
 length_dim.grad(x=length_dim_x)
 
+length_dim.examples(samples=DIM, rejects=NO_DIM)
 
-@op("F>F", samples=[(normal(2, 3, 4), {"shape": (1, 3, 1)})], method=False)
+
+@op("F>F", method=False)
 def sum_to(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
     """Sum over the dims that were stretched from 1: the opposite of expand.
 
@@ -237,6 +273,8 @@ def sum_to(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
 
 
 sum_to.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
+
+sum_to.examples(samples=[(normal(2, 3, 4), {"shape": (1, 3, 1)})])
 
 
 def truth(xp: ArrayNamespace, x: Array) -> Any:

@@ -18,16 +18,7 @@ def _turns_fit(x: Shape, turns: Shape) -> str | None:
     return None
 
 
-@op(
-    "FF>F",
-    check=_turns_fit,
-    method=False,
-    samples=[
-        (normal(2, 3, 4), unit(3, 2, 2)),
-        (normal(3, 6), unit(3, 3, 2), {"back": True}),
-    ],
-    rejects=[(normal(2, 3, 4), unit(2, 2, 2)), (normal(2, 3, 5), unit(3, 2, 2))],
-)
+@op("FF>F", check=_turns_fit, method=False)
 def rotary(xp: ArrayNamespace, x: Array, turns: Array, *, back: bool = False) -> Array:
     """Turn pairs: (a, b) becomes (a cos − b sin, a sin + b cos); or back again.
 
@@ -42,14 +33,7 @@ def rotary(xp: ArrayNamespace, x: Array, turns: Array, *, back: bool = False) ->
     return out
 
 
-@op(
-    "FF>F",
-    method=False,
-    samples=[
-        (normal(2, 3, 4), normal(2, 3, 4)),
-        (normal(3, 6), normal(3, 6), {"back": True}),
-    ],
-)
+@op("FF>F", method=False)
 def rotary_turns(
     xp: ArrayNamespace, dout: Array, x: Array, *, back: bool = False
 ) -> Array:
@@ -68,7 +52,22 @@ def _turn_back(xp: ArrayNamespace, g: Array, turns: Array, back: bool) -> Any:
 
 
 rotary.grad(x=_turn_back, turns=rotary_turns)
+
+rotary.examples(
+    samples=[
+        (normal(2, 3, 4), unit(3, 2, 2)),
+        (normal(3, 6), unit(3, 3, 2), {"back": True}),
+    ],
+    rejects=[(normal(2, 3, 4), unit(2, 2, 2)), (normal(2, 3, 5), unit(3, 2, 2))],
+)
 rotary_turns.grad(
     dout=lambda xp, g, x, back: rotary(xp, x, g, back=back),
     x=lambda xp, g, dout, back: rotary(xp, dout, g, back=not back),
+)
+
+rotary_turns.examples(
+    samples=[
+        (normal(2, 3, 4), normal(2, 3, 4)),
+        (normal(3, 6), normal(3, 6), {"back": True}),
+    ]
 )

@@ -7,7 +7,7 @@ from burnbook.core.op import distinct, normal, op, positive
 from burnbook.ops.elementwise import broadcast
 
 
-@op("F>F", samples=[(distinct(2, 3),)])
+@op("F>F")
 def trunc(xp: ArrayNamespace, x: Array) -> Array:
     """Cut the fraction off, toward zero: −1.7 -> −1.
 
@@ -18,14 +18,10 @@ def trunc(xp: ArrayNamespace, x: Array) -> Array:
 
 trunc.grad(x=lambda g: g * 0)
 
+trunc.examples(samples=[(distinct(2, 3),)])
 
-@op(
-    "FF>F II>I",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(distinct(2, 3), positive(1, 3))],
-    rejects=[(normal(2, 3), normal(2, 4))],
-)
+
+@op("FF>F II>I", same_rank=True, reason=broadcast)
 def fmod(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The rest of a division, with the sign of x: out = x − y · trunc(x / y).
 
@@ -39,8 +35,12 @@ def fmod(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 
 fmod.grad(x=lambda g: g, y=lambda xp, g, x, y: -g * trunc(xp, xp.divide(x, y)))
 
+fmod.examples(
+    samples=[(distinct(2, 3), positive(1, 3))], rejects=[(normal(2, 3), normal(2, 4))]
+)
 
-@op("F>F I>I", samples=[(normal(2, 3),)])
+
+@op("F>F I>I")
 def square(xp: ArrayNamespace, x: Array) -> Array:
     """Multiply each element by itself: out = x².
 
@@ -51,8 +51,10 @@ def square(xp: ArrayNamespace, x: Array) -> Array:
 
 square.grad(x=lambda g, x: g * (2 * x))
 
+square.examples(samples=[(normal(2, 3),)])
 
-@op("F>F I>I", samples=[(normal(2, 3), {"exponent": 5})], method=False)
+
+@op("F>F I>I", method=False)
 def power(xp: ArrayNamespace, x: Array, *, exponent: int) -> Array:
     """Raise to a whole power ≥ 1 by multiplying: out = xⁿ.
 
@@ -75,3 +77,5 @@ def power_x(xp: ArrayNamespace, g: Array, x: Array, exponent: int) -> Any:
 
 
 power.grad(x=power_x)
+
+power.examples(samples=[(normal(2, 3), {"exponent": 5})])

@@ -11,7 +11,7 @@ from burnbook.ops.index import scatter
 from burnbook.ops.reduce import DIM, DISTINCT, NO_DIM, dim_inside
 
 
-@op("F>F I>I", check=dim_inside, samples=DIM, rejects=NO_DIM)
+@op("F>F I>I", check=dim_inside)
 def cumsum(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The running sum along a dim: outᵢ = Σₖ₌₀…ᵢ xₖ.
 
@@ -24,8 +24,10 @@ cumsum.grad(
     x=lambda xp, g, dim: turned(xp, cumsum(xp, turned(xp, g, dim), dim=dim), dim)
 )
 
+cumsum.examples(samples=DIM, rejects=NO_DIM)
 
-@op("F>F I>I", check=dim_inside, samples=DIM, rejects=NO_DIM)
+
+@op("F>F I>I", check=dim_inside)
 def cumprod(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The running product along a dim: outᵢ = Πₖ₌₀…ᵢ xₖ.
 
@@ -39,13 +41,7 @@ def scan_fits(x: tuple[int, ...], a: tuple[int, ...], dim: int) -> Any:
     return dim_inside(x, dim) or ("the shapes differ" if x != a else None)
 
 
-@op(
-    "FF>F",
-    check=scan_fits,
-    samples=[(normal(2, 4, 3), normal(2, 4, 3), {"dim": 1})],
-    rejects=[(normal(2, 3), normal(2, 3), {"dim": 2})],
-    method=False,
-)
+@op("FF>F", check=scan_fits, method=False)
 def linear_scan(xp: ArrayNamespace, x: Array, a: Array, *, dim: int) -> Array:
     """A running sum that is scaled on the way: outᵢ = xᵢ + aᵢ outᵢ₋₁; a₀ is not used.
 
@@ -71,6 +67,11 @@ def linear_scan_a(xp: ArrayNamespace, g: Array, a: Array, out: Array, dim: int) 
 
 linear_scan.grad(x=linear_scan_x, a=linear_scan_a)
 
+linear_scan.examples(
+    samples=[(normal(2, 4, 3), normal(2, 4, 3), {"dim": 1})],
+    rejects=[(normal(2, 3), normal(2, 3), {"dim": 2})],
+)
+
 
 def cumprod_x(xp: ArrayNamespace, g: Array, x: Array, out: Array, dim: int) -> Any:
     """What stands before an element, times what comes after it, gradients mixed in."""
@@ -79,8 +80,10 @@ def cumprod_x(xp: ArrayNamespace, g: Array, x: Array, out: Array, dim: int) -> A
 
 cumprod.grad(x=cumprod_x)
 
+cumprod.examples(samples=DIM, rejects=NO_DIM)
 
-@op("F>F I>I", check=dim_inside, samples=DIM, rejects=NO_DIM)
+
+@op("F>F I>I", check=dim_inside)
 def prod_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Multiply along one dim, which stays with size 1: out = Π x.
 
@@ -89,7 +92,7 @@ def prod_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     return xp.prod(x, axis=dim, keepdims=True, dtype=x.dtype)
 
 
-@op("F>F I>I", samples=[(normal(2, 3),)])
+@op("F>F I>I")
 def prod(xp: ArrayNamespace, x: Array) -> Array:
     """Multiply all elements: out = Π x.
 
@@ -106,12 +109,16 @@ def others(xp: ArrayNamespace, x: Array, dim: int) -> Any:
 
 
 prod_dim.grad(x=lambda xp, g, x, dim: g * others(xp, x, dim))
+
+prod_dim.examples(samples=DIM, rejects=NO_DIM)
 prod.grad(
     x=lambda xp, g, x: xp.reshape(g * others(xp, xp.reshape(x, (-1,)), 0), x.shape)
 )
 
+prod.examples(samples=[(normal(2, 3),)])
 
-@op("F>F I>I", check=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+
+@op("F>F I>I", check=dim_inside)
 def cummax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The largest element so far along a dim; NaN stays.
 
@@ -120,7 +127,7 @@ def cummax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     return running(xp, "maximum", x, dim)
 
 
-@op("F>F I>I", check=dim_inside, samples=DISTINCT, rejects=NO_DIM)
+@op("F>F I>I", check=dim_inside)
 def cummin(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """The smallest element so far along a dim; NaN stays.
 
@@ -129,7 +136,7 @@ def cummin(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     return running(xp, "minimum", x, dim)
 
 
-@op("F>I I>I", samples=DISTINCT, method=False)
+@op("F>I I>I", method=False)
 def newest(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Where the run of equal elements began that each element belongs to.
 
@@ -141,6 +148,9 @@ def newest(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     return running(xp, "maximum", xp.moveaxis(starts, -1, dim), dim)
 
 
+newest.examples(samples=DISTINCT)
+
+
 def extreme_x(xp: ArrayNamespace, g: Array, out: Array, dim: int) -> Any:
     """Each gradient goes to the element that was the extreme at its place."""
     zeros = xp.zeros(out.shape, g.dtype)
@@ -148,7 +158,11 @@ def extreme_x(xp: ArrayNamespace, g: Array, out: Array, dim: int) -> Any:
 
 
 cummax.grad(x=extreme_x)
+
+cummax.examples(samples=DISTINCT, rejects=NO_DIM)
 cummin.grad(x=extreme_x)
+
+cummin.examples(samples=DISTINCT, rejects=NO_DIM)
 
 
 def running(xp: ArrayNamespace, name: str, x: Array, dim: int) -> Any:

@@ -24,11 +24,7 @@ CTC = {"input_lengths": (6, 4, 5), "target_lengths": (2, 1, 0), "blank": 3}
 RNNT = {"logit_lengths": (4, 2, 3), "target_lengths": (2, 2, 0)}
 
 
-@op(
-    "I>I",
-    samples=[(indices(3, 3, 2), {"target_lengths": (2, 1, 0), "blank": 3})],
-    method=False,
-)
+@op("I>I", method=False)
 def ctc_labels(
     xp: ArrayNamespace, targets: Array, *, target_lengths: Lengths, blank: int
 ) -> Array:
@@ -43,7 +39,12 @@ def ctc_labels(
     return out
 
 
-@op("I>B", samples=[(indices(2, 3, 5), {"blank": 0})], method=False)
+ctc_labels.examples(
+    samples=[(indices(3, 3, 2), {"target_lengths": (2, 1, 0), "blank": 3})]
+)
+
+
+@op("I>B", method=False)
 def ctc_skips(xp: ArrayNamespace, labels: Array, *, blank: int) -> Array:
     """Which states may be entered from the one before the last: new labels.
 
@@ -53,6 +54,9 @@ def ctc_skips(xp: ArrayNamespace, labels: Array, *, blank: int) -> Array:
     out[:, :2] = False
     out[:, 2:] &= labels[:, 2:] != labels[:, :-2]
     return out
+
+
+ctc_skips.examples(samples=[(indices(2, 3, 5), {"blank": 0})])
 
 
 def ctc_fits(
@@ -73,17 +77,7 @@ def ctc_fits(
     )
 
 
-@op(
-    "FI>F",
-    check=ctc_fits,
-    samples=[(normal(6, 3, 4), indices(3, 3, 2), CTC)],
-    rejects=[
-        (normal(6, 3, 4), indices(3, 2, 2), CTC),
-        (normal(5, 3, 4), indices(3, 3, 2), CTC),
-        (normal(6, 3, 3), indices(3, 3, 2), CTC),
-    ],
-    method=False,
-)
+@op("FI>F", check=ctc_fits, method=False)
 def ctc_loss(
     xp: ArrayNamespace,
     log_probs: Array,
@@ -131,6 +125,15 @@ def ctc_loss_log_probs(
 
 
 ctc_loss.grad(log_probs=ctc_loss_log_probs)
+
+ctc_loss.examples(
+    samples=[(normal(6, 3, 4), indices(3, 3, 2), CTC)],
+    rejects=[
+        (normal(6, 3, 4), indices(3, 2, 2), CTC),
+        (normal(5, 3, 4), indices(3, 3, 2), CTC),
+        (normal(6, 3, 3), indices(3, 3, 2), CTC),
+    ],
+)
 
 
 class CtcPath:
@@ -202,11 +205,7 @@ class CtcPath:
         return self.xp.where(self.xp.asarray(t < self.lengths), row, otherwise)
 
 
-@op(
-    "FI>F",
-    samples=[(normal(2, 3, 5), indices(5, 2, 3, 2)), (normal(4, 3), indices(3, 4, 1))],
-    method=False,
-)
+@op("FI>F", method=False)
 def log_softmax_at(xp: ArrayNamespace, x: Array, indices: Array) -> Array:
     """Some elements of the log of softmax: outⱼ = x[indicesⱼ] − log Σᵢ exp xᵢ.
 
@@ -227,12 +226,12 @@ def log_softmax_at_x(xp: ArrayNamespace, g: Array, x: Array, indices: Array) -> 
 
 log_softmax_at.grad(x=log_softmax_at_x)
 
-
-@op(
-    "I>I",
-    samples=[(indices(3, 3, 2), {"target_lengths": (2, 1, 0), "blank": 3, "size": 4})],
-    method=False,
+log_softmax_at.examples(
+    samples=[(normal(2, 3, 5), indices(5, 2, 3, 2)), (normal(4, 3), indices(3, 4, 1))]
 )
+
+
+@op("I>I", method=False)
 def rnnt_labels(
     xp: ArrayNamespace,
     targets: Array,
@@ -259,6 +258,11 @@ def rnnt_labels(
     return out
 
 
+rnnt_labels.examples(
+    samples=[(indices(3, 3, 2), {"target_lengths": (2, 1, 0), "blank": 3, "size": 4})]
+)
+
+
 def rnnt_fits(
     edges: tuple[int, ...], logit_lengths: Lengths, target_lengths: Lengths
 ) -> Any:
@@ -271,13 +275,7 @@ def rnnt_fits(
     )
 
 
-@op(
-    "F>F",
-    check=rnnt_fits,
-    samples=[(normal(3, 4, 3, 2), RNNT)],
-    rejects=[(normal(3, 4, 2, 2), RNNT), (normal(3, 3, 3, 2), RNNT)],
-    method=False,
-)
+@op("F>F", check=rnnt_fits, method=False)
 def rnnt_loss(
     xp: ArrayNamespace, edges: Array, *, logit_lengths: Lengths, target_lengths: Lengths
 ) -> Array:
@@ -317,6 +315,11 @@ def rnnt_loss_edges(
 
 
 rnnt_loss.grad(edges=rnnt_loss_edges)
+
+rnnt_loss.examples(
+    samples=[(normal(3, 4, 3, 2), RNNT)],
+    rejects=[(normal(3, 4, 2, 2), RNNT), (normal(3, 3, 3, 2), RNNT)],
+)
 
 
 class RnntLattice:

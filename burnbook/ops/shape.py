@@ -20,13 +20,7 @@ def same_count(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
     return None
 
 
-@op(
-    "F>F I>I B>B",
-    reason=same_count,
-    samples=[(normal(2, 3), {"shape": (3, 2)}), (normal(2, 3), {"shape": (6,)})],
-    rejects=[(normal(2, 3), {"shape": (4, 2)})],
-    method=False,
-)
+@op("F>F I>I B>B", reason=same_count, method=False)
 def reshape(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
     """The same elements, row by row, in another shape.
 
@@ -37,18 +31,18 @@ def reshape(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
 
 reshape.grad(x=lambda xp, g, x_shape: xp.reshape(g, x_shape))
 
+reshape.examples(
+    samples=[(normal(2, 3), {"shape": (3, 2)}), (normal(2, 3), {"shape": (6,)})],
+    rejects=[(normal(2, 3), {"shape": (4, 2)})],
+)
+
 
 def two_dims(x: tuple[int, ...], dim1: int, dim2: int) -> Any:
     """Why two dims cannot be swapped, or None if they can."""
     return dim_inside(x, dim1) or dim_inside(x, dim2)
 
 
-@op(
-    "F>F I>I B>B",
-    reason=two_dims,
-    samples=[(normal(2, 3, 4), {"dim1": 0, "dim2": 2})],
-    rejects=[(normal(2, 3), {"dim1": 0, "dim2": 2})],
-)
+@op("F>F I>I B>B", reason=two_dims)
 def swap_dims(xp: ArrayNamespace, x: Array, *, dim1: int, dim2: int) -> Array:
     """Exchange two dims.
 
@@ -58,6 +52,11 @@ def swap_dims(xp: ArrayNamespace, x: Array, *, dim1: int, dim2: int) -> Array:
 
 
 swap_dims.grad(x=lambda xp, g, dim1, dim2: xp.swapaxes(g, dim1, dim2))
+
+swap_dims.examples(
+    samples=[(normal(2, 3, 4), {"dim1": 0, "dim2": 2})],
+    rejects=[(normal(2, 3), {"dim1": 0, "dim2": 2})],
+)
 
 
 def is_order(x: tuple[int, ...], axes: tuple[int, ...]) -> Any:
@@ -71,13 +70,7 @@ def is_order(x: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     return None
 
 
-@op(
-    "F>F I>I B>B",
-    check=is_order,
-    samples=[(normal(2, 3, 4), {"axes": (2, 0, 1)})],
-    rejects=[(normal(2, 3), {"axes": (0, 0)})],
-    method=False,
-)
+@op("F>F I>I B>B", check=is_order, method=False)
 def permute(xp: ArrayNamespace, x: Array, *, axes: tuple[int, ...]) -> Array:
     """Reorder the dims: dim i of the output is dim axes[i] of x.
 
@@ -94,6 +87,11 @@ def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 permute.grad(x=lambda xp, g, axes: xp.transpose(g, inverse(axes)))
 
+permute.examples(
+    samples=[(normal(2, 3, 4), {"axes": (2, 0, 1)})],
+    rejects=[(normal(2, 3), {"axes": (0, 0)})],
+)
+
 
 def can_expand(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
     """Why a tensor cannot be stretched to a shape, or None if it can."""
@@ -105,13 +103,7 @@ def can_expand(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
     return None
 
 
-@op(
-    "F>F I>I B>B",
-    check=can_expand,
-    samples=[(normal(2, 1, 3), {"shape": (4, 2, 5, 3)})],
-    rejects=[(normal(2, 3), {"shape": (2, 4)})],
-    method=False,
-)
+@op("F>F I>I B>B", check=can_expand, method=False)
 def expand(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
     """Stretch dims of size 1 (and new leading dims) to a shape.
 
@@ -127,8 +119,13 @@ def sum_back(xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...]) -> Any:
 
 expand.grad(x=sum_back)
 
+expand.examples(
+    samples=[(normal(2, 1, 3), {"shape": (4, 2, 5, 3)})],
+    rejects=[(normal(2, 3), {"shape": (2, 4)})],
+)
 
-@op("F>F I>I B>B", samples=[(normal(2, 3, 4), {"axes": (0, 2)})], method=False)
+
+@op("F>F I>I B>B", method=False)
 def flip(xp: ArrayNamespace, x: Array, *, axes: tuple[int, ...]) -> Array:
     """Turn the order of elements round along some dims.
 
@@ -139,14 +136,10 @@ def flip(xp: ArrayNamespace, x: Array, *, axes: tuple[int, ...]) -> Array:
 
 flip.grad(x=lambda xp, g, axes: xp.flip(g, axes))
 
+flip.examples(samples=[(normal(2, 3, 4), {"axes": (0, 2)})])
 
-@op(
-    "F>F I>I B>B",
-    check=dim_inside,
-    samples=[(normal(2, 5, 3), {"shift": 2, "dim": 1})],
-    rejects=[(normal(2, 3), {"shift": 1, "dim": 2})],
-    method=False,
-)
+
+@op("F>F I>I B>B", check=dim_inside, method=False)
 def roll(xp: ArrayNamespace, x: Array, *, shift: int, dim: int) -> Array:
     """Shift elements along a dim; what falls off the end comes in at the start.
 
@@ -156,6 +149,11 @@ def roll(xp: ArrayNamespace, x: Array, *, shift: int, dim: int) -> Array:
 
 
 roll.grad(x=lambda xp, g, shift, dim: roll(xp, g, shift=-shift, dim=dim))
+
+roll.examples(
+    samples=[(normal(2, 5, 3), {"shift": 2, "dim": 1})],
+    rejects=[(normal(2, 3), {"shift": 1, "dim": 2})],
+)
 
 
 def slides(x: tuple[int, ...], dim: int, size: int, step: int) -> Any:
@@ -169,13 +167,7 @@ def slides(x: tuple[int, ...], dim: int, size: int, step: int) -> Any:
 SLIDE = {"dim": 1, "size": 3, "step": 2}
 
 
-@op(
-    "F>F I>I B>B",
-    check=slides,
-    samples=[(normal(2, 7, 3), SLIDE), (normal(5), {"dim": 0, "size": 5, "step": 1})],
-    rejects=[(normal(2, 3), {"dim": 1, "size": 4, "step": 1})],
-    method=False,
-)
+@op("F>F I>I B>B", check=slides, method=False)
 def slide(xp: ArrayNamespace, x: Array, *, dim: int, size: int, step: int) -> Array:
     """Windows that slide along a dim; the elements of a window make a new last dim.
 
@@ -187,7 +179,7 @@ def slide(xp: ArrayNamespace, x: Array, *, dim: int, size: int, step: int) -> Ar
     return windows[tuple(places)]
 
 
-@op("F>F", samples=[(normal(2, 3, 3, 3), {**SLIDE, "shape": (2, 7, 3)})], method=False)
+@op("F>F", method=False)
 def slide_back(
     xp: ArrayNamespace,
     x: Array,
@@ -223,9 +215,16 @@ def slide_x(
 
 
 slide.grad(x=slide_x)
+
+slide.examples(
+    samples=[(normal(2, 7, 3), SLIDE), (normal(5), {"dim": 0, "size": 5, "step": 1})],
+    rejects=[(normal(2, 3), {"dim": 1, "size": 4, "step": 1})],
+)
 slide_back.grad(
     x=lambda xp, g, dim, size, step: slide(xp, g, dim=dim, size=size, step=step)
 )
+
+slide_back.examples(samples=[(normal(2, 3, 3, 3), {**SLIDE, "shape": (2, 7, 3)})])
 
 
 def cat_fits(xs: list[tuple[int, ...]], dim: int) -> Any:
@@ -240,14 +239,7 @@ def cat_fits(xs: list[tuple[int, ...]], dim: int) -> Any:
     return None
 
 
-@op(
-    "F*>F I*>I B*>B",
-    same_rank=True,
-    reason=cat_fits,
-    samples=[(normal(2, 3), normal(1, 3), normal(4, 3), {"dim": 0})],
-    rejects=[(normal(2, 3), normal(2, 4), {"dim": 0})],
-    method=False,
-)
+@op("F*>F I*>I B*>B", same_rank=True, reason=cat_fits, method=False)
 def cat(xp: ArrayNamespace, *xs: Array, dim: int) -> Array:
     """Join tensors along a dim that exists.
 
@@ -268,6 +260,11 @@ def cat_xs(xp: ArrayNamespace, g: Array, xs_shape: Any, dim: int, position: int)
 
 cat.grad(xs=cat_xs)
 
+cat.examples(
+    samples=[(normal(2, 3), normal(1, 3), normal(4, 3), {"dim": 0})],
+    rejects=[(normal(2, 3), normal(2, 4), {"dim": 0})],
+)
+
 
 def slice_fits(x: tuple[int, ...], index: tuple[slice, ...]) -> Any:
     """Why a slice lies outside a tensor, or None if it does not."""
@@ -276,12 +273,7 @@ def slice_fits(x: tuple[int, ...], index: tuple[slice, ...]) -> Any:
     return None
 
 
-@op(
-    "F>F I>I B>B",
-    check=slice_fits,
-    samples=[(normal(4, 5), {"index": (slice(1, 3), slice(0, 4, 2))})],
-    method=False,
-)
+@op("F>F I>I B>B", check=slice_fits, method=False)
 def slice_(xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...]) -> Array:
     """Cut out a block: one range per dim, missing ones take the whole dim.
 
@@ -290,13 +282,7 @@ def slice_(xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...]) -> Array:
     return x[index]
 
 
-@op(
-    "F>F",
-    samples=[
-        (normal(2, 4), {"index": (slice(1, 3), slice(None)), "shape": (4, 4)}),
-    ],
-    method=False,
-)
+@op("F>F", method=False)
 def slice_spread(
     xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...], shape: tuple[int, ...]
 ) -> Array:
@@ -317,7 +303,15 @@ def slice_x(
 
 
 slice_.grad(x=slice_x)
+
+slice_.examples(samples=[(normal(4, 5), {"index": (slice(1, 3), slice(0, 4, 2))})])
 slice_spread.grad(x=lambda xp, g, index: g[index])
+
+slice_spread.examples(
+    samples=[
+        (normal(2, 4), {"index": (slice(1, 3), slice(None)), "shape": (4, 4)}),
+    ]
+)
 
 
 def assign_fits(
@@ -334,13 +328,7 @@ def assign_fits(
     return None
 
 
-@op(
-    "FF>F II>I BB>B",
-    check=assign_fits,
-    samples=[(normal(4, 5), normal(2, 5), {"index": (slice(1, 3),)})],
-    rejects=[(normal(4, 5), normal(2, 4), {"index": (slice(1, 3),)})],
-    method=False,
-)
+@op("FF>F II>I BB>B", check=assign_fits, method=False)
 def slice_assign(
     xp: ArrayNamespace, x: Array, values: Array, *, index: tuple[slice, ...]
 ) -> Array:
@@ -365,12 +353,13 @@ def slice_assign_x(
 
 slice_assign.grad(x=slice_assign_x, values=lambda xp, g, index: g[index])
 
-
-@op(
-    "F>F I>F B>F",
-    samples=[(normal(2, 3), {"dtype": np.float64})],
-    method=False,
+slice_assign.examples(
+    samples=[(normal(4, 5), normal(2, 5), {"index": (slice(1, 3),)})],
+    rejects=[(normal(4, 5), normal(2, 4), {"index": (slice(1, 3),)})],
 )
+
+
+@op("F>F I>F B>F", method=False)
 def cast(xp: ArrayNamespace, x: Array, *, dtype: np.dtype[Any]) -> Array:
     """The same values as another element type.
 
@@ -380,6 +369,8 @@ def cast(xp: ArrayNamespace, x: Array, *, dtype: np.dtype[Any]) -> Array:
 
 
 cast.grad(x=lambda g: g)
+
+cast.examples(samples=[(normal(2, 3), {"dtype": np.float64})])
 
 
 def pads_fit(x: tuple[int, ...], widths: Array) -> str | None:
@@ -391,13 +382,7 @@ def pads_fit(x: tuple[int, ...], widths: Array) -> str | None:
     return None
 
 
-@op(
-    "F>F I>I B>B",
-    check=pads_fit,
-    samples=[(normal(2, 3), {"widths": ((1, 0), (0, 2)), "value": 7.0})],
-    rejects=[(normal(2, 3), {"widths": ((1, 0),), "value": 0.0})],
-    method=False,
-)
+@op("F>F I>I B>B", check=pads_fit, method=False)
 def pad(
     xp: ArrayNamespace, x: Array, *, widths: tuple[tuple[int, int], ...], value: float
 ) -> Array:
@@ -416,12 +401,13 @@ def pad_x(xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...], widths: Array)
 
 pad.grad(x=pad_x)
 
-
-@op(
-    "F>F",
-    samples=[(normal(2, 3), {"dtype": np.float64, "back": np.float64})],
-    method=False,
+pad.examples(
+    samples=[(normal(2, 3), {"widths": ((1, 0), (0, 2)), "value": 7.0})],
+    rejects=[(normal(2, 3), {"widths": ((1, 0),), "value": 0.0})],
 )
+
+
+@op("F>F", method=False)
 def recast(xp: ArrayNamespace, x: Array, *, dtype: np.dtype[Any], back: Any) -> Array:
     """The same values as another element type; gradients return as type `back`.
 
@@ -431,3 +417,5 @@ def recast(xp: ArrayNamespace, x: Array, *, dtype: np.dtype[Any], back: Any) -> 
 
 
 recast.grad(x=lambda xp, g, dtype, back: recast(xp, g, dtype=back, back=dtype))
+
+recast.examples(samples=[(normal(2, 3), {"dtype": np.float64, "back": np.float64})])

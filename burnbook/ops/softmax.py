@@ -8,12 +8,7 @@ from burnbook.core.op import indices, normal, op
 from burnbook.ops.reduce import NO_DIM, some_along
 
 
-@op(
-    "F>F",
-    reason=some_along,
-    samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})],
-    rejects=NO_DIM,
-)
+@op("F>F", reason=some_along)
 def softmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Turn scores into chances that add up to 1: outᵢ = exp(xᵢ − m) / Σⱼ exp(xⱼ − m).
 
@@ -29,13 +24,12 @@ softmax.grad(
     x=lambda xp, g, out, dim: out * (g - xp.sum(g * out, axis=dim, keepdims=True))
 )
 
-
-@op(
-    "F>F",
-    reason=some_along,
-    samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})],
-    rejects=NO_DIM,
+softmax.examples(
+    samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})], rejects=NO_DIM
 )
+
+
+@op("F>F", reason=some_along)
 def log_softmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Log of softmax, without overflow: outᵢ = xᵢ − m − log Σⱼ exp(xⱼ − m), m = max x.
 
@@ -51,6 +45,10 @@ log_softmax.grad(
     x=lambda xp, g, out, dim: g - xp.exp(out) * xp.sum(g, axis=dim, keepdims=True)
 )
 
+log_softmax.examples(
+    samples=[(normal(3, 5), {"dim": 1}), (normal(2, 3, 4), {"dim": 0})], rejects=NO_DIM
+)
+
 
 def _one_target_each(logits: tuple[int, ...], targets: tuple[int, ...]) -> str | None:
     if len(logits) != 2 or len(targets) != 1:
@@ -64,12 +62,7 @@ def _one_target_each(logits: tuple[int, ...], targets: tuple[int, ...]) -> str |
     return None
 
 
-@op(
-    "FI>F",
-    check=_one_target_each,
-    samples=[(normal(4, 5), indices(5, 4))],
-    rejects=[(normal(4, 5), indices(5, 3))],
-)
+@op("FI>F", check=_one_target_each)
 def cross_entropy(xp: ArrayNamespace, logits: Array, targets: Array) -> Array:
     """How surprised the scores are by the targets: out = −mean log softmax(logits)ₜ.
 
@@ -112,6 +105,10 @@ def _second_dout(xp: ArrayNamespace, g: Array, logits: Array, targets: Array) ->
 
 
 cross_entropy.grad(logits=cross_entropy_logits)
+
+cross_entropy.examples(
+    samples=[(normal(4, 5), indices(5, 4))], rejects=[(normal(4, 5), indices(5, 3))]
+)
 cross_entropy_logits.grad(dout=_second_dout, logits=_second)
 
 

@@ -20,7 +20,7 @@ SQUARE = [(normal(3, 3),), (normal(2, 4, 4),)]
 NOT_SQUARE = [(normal(2, 3),), (normal(3),)]
 
 
-@op("F>F", check=is_square, samples=SQUARE, rejects=NOT_SQUARE, method=False)
+@op("F>F", check=is_square, method=False)
 def inverse(xp: ArrayNamespace, x: Array) -> Array:
     """The matrix that undoes x: out · x = 1.
 
@@ -44,8 +44,10 @@ def inverse_x(xp: ArrayNamespace, g: Array, out: Array) -> Any:
 
 inverse.grad(x=inverse_x)
 
+inverse.examples(samples=SQUARE, rejects=NOT_SQUARE)
 
-@op("F>F", check=is_square, samples=SQUARE, rejects=NOT_SQUARE, method=False)
+
+@op("F>F", check=is_square, method=False)
 def det(xp: ArrayNamespace, x: Array) -> Array:
     """The determinant: the volume of the box that the rows span.
 
@@ -54,7 +56,7 @@ def det(xp: ArrayNamespace, x: Array) -> Array:
     return xp.linalg.det(wide(xp, x)).astype(x.dtype)[..., None, None]
 
 
-@op("F>F", check=is_square, samples=SQUARE, rejects=NOT_SQUARE, method=False)
+@op("F>F", check=is_square, method=False)
 def cofactor(xp: ArrayNamespace, x: Array) -> Array:
     """How the determinant grows with each element: outᵢⱼ = ∂ det x / ∂ xᵢⱼ.
 
@@ -127,8 +129,12 @@ def _trace(xp: ArrayNamespace, x: Array) -> Any:
 
 
 cofactor.grad(x=cofactor_x)
+
+cofactor.examples(samples=SQUARE, rejects=NOT_SQUARE)
 cofactor_x.grad(dout=lambda xp, g, x: cofactor_x(xp, g, x), x=third)
 det.grad(x=lambda xp, g, x: g * cofactor(xp, x))
+
+det.examples(samples=SQUARE, rejects=NOT_SQUARE)
 
 
 def wide(xp: ArrayNamespace, x: Array) -> Any:

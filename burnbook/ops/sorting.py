@@ -26,7 +26,7 @@ def enough(x: tuple[int, ...], k: int, dim: int) -> Any:
     return wrong
 
 
-@op("F>F I>I", check=dim_inside, samples=SORTED, rejects=NO_DIM)
+@op("F>F I>I", check=dim_inside)
 def sort(xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False) -> Array:
     """Sort along a dim, NaN last; downward if asked, and then NaN first.
 
@@ -39,7 +39,7 @@ def sort(xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False) ->
     return xp.where(keys < 0, keys ^ _largest(xp, keys), keys).view(x.dtype)
 
 
-@op("F>I I>I", check=dim_inside, samples=SORTED, rejects=NO_DIM)
+@op("F>I I>I", check=dim_inside)
 def argsort(
     xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False
 ) -> Array:
@@ -58,12 +58,10 @@ def argsort(
     return xp.swapaxes(places, dim, -1)
 
 
-@op(
-    "F>I I>I",
-    check=enough,
-    samples=[(distinct(2, 5, 3), {"k": 2, "dim": 1})],
-    rejects=[(distinct(2, 3), {"k": 4, "dim": 1})],
-)
+argsort.examples(samples=SORTED, rejects=NO_DIM)
+
+
+@op("F>I I>I", check=enough)
 def argtopk(xp: ArrayNamespace, x: Array, *, k: int, dim: int) -> Array:
     """Where the k largest elements along a dim stand, the largest first.
 
@@ -79,7 +77,13 @@ def argtopk(xp: ArrayNamespace, x: Array, *, k: int, dim: int) -> Array:
     return xp.swapaxes(places, dim, -1)
 
 
-@op("F>I I>I", check=dim_inside, samples=[(distinct(2, 5), {"dim": 1})], method=False)
+argtopk.examples(
+    samples=[(distinct(2, 5, 3), {"k": 2, "dim": 1})],
+    rejects=[(distinct(2, 3), {"k": 4, "dim": 1})],
+)
+
+
+@op("F>I I>I", check=dim_inside, method=False)
 def argmedian(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """Where the element stands that is in the middle of the sorted line.
 
@@ -95,6 +99,9 @@ def argmedian(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
         places = xp.partition(pairs, middle, axis=-1) % keys.shape[-1]
     places = xp.swapaxes(places[..., middle : middle + 1], dim, -1)
     return nan_first(xp, x, places, dim)
+
+
+argmedian.examples(samples=[(distinct(2, 5), {"dim": 1})])
 
 
 def nan_first(xp: ArrayNamespace, x: Array, places: Any, dim: int) -> Any:
@@ -113,6 +120,8 @@ def sort_x(xp: ArrayNamespace, g: Array, x: Array, dim: int, descending: bool) -
 
 
 sort.grad(x=sort_x)
+
+sort.examples(samples=SORTED, rejects=NO_DIM)
 
 
 def order_keys(xp: ArrayNamespace, x: Array, descending: bool) -> Any:

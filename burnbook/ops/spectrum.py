@@ -17,7 +17,7 @@ def rfft_sizes(x: tuple[int, ...]) -> str | None:
     return None if x[-1] else "the last dim is empty"
 
 
-@op("F>F", check=rfft_sizes, samples=[(normal(2, 6),), (normal(5),)], method=False)
+@op("F>F", check=rfft_sizes, method=False)
 def rfft_pairs(xp: ArrayNamespace, x: Array) -> Array:
     """The spectrum of real numbers: outₖ = Σₜ xₜ e^(−2πikt/n), k = 0 … ⌊n/2⌋.
 
@@ -26,7 +26,7 @@ def rfft_pairs(xp: ArrayNamespace, x: Array) -> Array:
     return pairs(xp, xp.fft.rfft(x, axis=-1), x.dtype)
 
 
-@op("F>F", samples=[(normal(2, 4, 2), {"n": 6})], method=False)
+@op("F>F", method=False)
 def rfft_back(xp: ArrayNamespace, x: Array, *, n: int) -> Array:
     """The transpose of rfft_pairs: outₜ = Re Σₖ xₖ e^(2πikt/n).
 
@@ -40,12 +40,14 @@ def rfft_back(xp: ArrayNamespace, x: Array, *, n: int) -> Array:
 
 
 rfft_pairs.grad(x=lambda xp, g, x_shape: rfft_back(xp, g, n=x_shape[-1]))
+
+rfft_pairs.examples(samples=[(normal(2, 6),), (normal(5),)])
 rfft_back.grad(x=lambda xp, g: rfft_pairs(xp, g))
 
+rfft_back.examples(samples=[(normal(2, 4, 2), {"n": 6})])
 
-@op(
-    "F>F", samples=[(normal(2, 4, 2), {"n": 6}), (normal(3, 2), {"n": 5})], method=False
-)
+
+@op("F>F", method=False)
 def irfft_pairs(xp: ArrayNamespace, x: Array, *, n: int) -> Array:
     """The real numbers that have a spectrum: the opposite of rfft_pairs.
 
@@ -54,7 +56,7 @@ def irfft_pairs(xp: ArrayNamespace, x: Array, *, n: int) -> Array:
     return xp.fft.irfft(complexes(xp, x), n=n, axis=-1).astype(x.dtype, copy=False)
 
 
-@op("F>F", check=rfft_sizes, samples=[(normal(2, 6),), (normal(5),)], method=False)
+@op("F>F", check=rfft_sizes, method=False)
 def irfft_back(xp: ArrayNamespace, x: Array) -> Array:
     """The transpose of irfft_pairs: a spectrum whose inner terms count twice, over n.
 
@@ -72,10 +74,14 @@ def irfft_back(xp: ArrayNamespace, x: Array) -> Array:
 
 
 irfft_pairs.grad(x=lambda xp, g: irfft_back(xp, g))
+
+irfft_pairs.examples(samples=[(normal(2, 4, 2), {"n": 6}), (normal(3, 2), {"n": 5})])
 irfft_back.grad(x=lambda xp, g, x_shape: irfft_pairs(xp, g, n=x_shape[-1]))
 
+irfft_back.examples(samples=[(normal(2, 6),), (normal(5),)])
 
-@op("F>F", samples=[(normal(3, 5, 2), {"inverse": False})], method=False)
+
+@op("F>F", method=False)
 def fft_pairs(xp: ArrayNamespace, x: Array, *, inverse: bool) -> Array:
     """The spectrum of complex numbers: outₖ = Σₜ xₜ e^(∓2πikt/n).
 
@@ -88,6 +94,8 @@ def fft_pairs(xp: ArrayNamespace, x: Array, *, inverse: bool) -> Array:
 
 
 fft_pairs.grad(x=lambda xp, g, inverse: fft_pairs(xp, g, inverse=not inverse))
+
+fft_pairs.examples(samples=[(normal(3, 5, 2), {"inverse": False})])
 
 
 def pairs(xp: ArrayNamespace, values: Array, dtype: np.dtype[Any]) -> Any:

@@ -5,7 +5,7 @@ from burnbook.core.op import above, distinct, normal, op, positive, unit
 from burnbook.ops.elementwise import broadcast
 
 
-@op("F>F", samples=[(unit(2, 3),)])
+@op("F>F")
 def tan(xp: ArrayNamespace, x: Array) -> Array:
     """The tangent: out = sin x / cos x.
 
@@ -16,8 +16,10 @@ def tan(xp: ArrayNamespace, x: Array) -> Array:
 
 tan.grad(x=lambda g, out: g * (1 + out * out))
 
+tan.examples(samples=[(unit(2, 3),)])
 
-@op("F>F", samples=[(unit(2, 3),)])
+
+@op("F>F")
 def asin(xp: ArrayNamespace, x: Array) -> Array:
     """The angle from −π/2 to π/2 whose sine is x; beyond ±1 NaN.
 
@@ -28,8 +30,10 @@ def asin(xp: ArrayNamespace, x: Array) -> Array:
 
 asin.grad(x=lambda xp, g, x: g / xp.sqrt(1 - x * x))
 
+asin.examples(samples=[(unit(2, 3),)])
 
-@op("F>F", samples=[(unit(2, 3),)])
+
+@op("F>F")
 def acos(xp: ArrayNamespace, x: Array) -> Array:
     """The angle from 0 to π whose cosine is x; beyond ±1 NaN.
 
@@ -40,8 +44,10 @@ def acos(xp: ArrayNamespace, x: Array) -> Array:
 
 acos.grad(x=lambda xp, g, x: -g / xp.sqrt(1 - x * x))
 
+acos.examples(samples=[(unit(2, 3),)])
 
-@op("F>F", samples=[(normal(2, 3),)])
+
+@op("F>F")
 def atan(xp: ArrayNamespace, x: Array) -> Array:
     """The angle from −π/2 to π/2 whose tangent is x.
 
@@ -52,8 +58,10 @@ def atan(xp: ArrayNamespace, x: Array) -> Array:
 
 atan.grad(x=lambda g, x: g / (1 + x * x))
 
+atan.examples(samples=[(normal(2, 3),)])
 
-@op("F>F", samples=[(normal(2, 3),)])
+
+@op("F>F")
 def sinh(xp: ArrayNamespace, x: Array) -> Array:
     """The hyperbolic sine: out = (eˣ − e⁻ˣ) / 2.
 
@@ -62,7 +70,7 @@ def sinh(xp: ArrayNamespace, x: Array) -> Array:
     return xp.sinh(x)
 
 
-@op("F>F", samples=[(normal(2, 3),)])
+@op("F>F")
 def cosh(xp: ArrayNamespace, x: Array) -> Array:
     """The hyperbolic cosine: out = (eˣ + e⁻ˣ) / 2.
 
@@ -72,10 +80,14 @@ def cosh(xp: ArrayNamespace, x: Array) -> Array:
 
 
 sinh.grad(x=lambda xp, g, x: g * cosh(xp, x))
+
+sinh.examples(samples=[(normal(2, 3),)])
 cosh.grad(x=lambda xp, g, x: g * sinh(xp, x))
 
+cosh.examples(samples=[(normal(2, 3),)])
 
-@op("F>F", samples=[(normal(2, 3),)])
+
+@op("F>F")
 def asinh(xp: ArrayNamespace, x: Array) -> Array:
     """The number whose hyperbolic sine is x: out = ln(x + √(x² + 1)).
 
@@ -86,8 +98,10 @@ def asinh(xp: ArrayNamespace, x: Array) -> Array:
 
 asinh.grad(x=lambda xp, g, x: g / xp.sqrt(x * x + 1))
 
+asinh.examples(samples=[(normal(2, 3),)])
 
-@op("F>F", samples=[(above(1, 2, 3),)])
+
+@op("F>F")
 def acosh(xp: ArrayNamespace, x: Array) -> Array:
     """The number from 0 whose hyperbolic cosine is x; below 1 NaN.
 
@@ -98,8 +112,10 @@ def acosh(xp: ArrayNamespace, x: Array) -> Array:
 
 acosh.grad(x=lambda xp, g, x: g / xp.sqrt(x * x - 1))
 
+acosh.examples(samples=[(above(1, 2, 3),)])
 
-@op("F>F", samples=[(unit(2, 3),)])
+
+@op("F>F")
 def atanh(xp: ArrayNamespace, x: Array) -> Array:
     """The number whose hyperbolic tangent is x; beyond ±1 NaN.
 
@@ -110,14 +126,10 @@ def atanh(xp: ArrayNamespace, x: Array) -> Array:
 
 atanh.grad(x=lambda g, x: g / (1 - x * x))
 
+atanh.examples(samples=[(unit(2, 3),)])
 
-@op(
-    "FF>F",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(distinct(2, 3), positive(1, 3))],
-    rejects=[(normal(2, 3), normal(2, 4))],
-)
+
+@op("FF>F", same_rank=True, reason=broadcast)
 def atan2(xp: ArrayNamespace, y: Array, x: Array) -> Array:
     """The angle of the point (x, y), from −π to π.
 
@@ -131,14 +143,12 @@ atan2.grad(
     x=lambda g, y, x: -g * y / (x * x + y * y),
 )
 
-
-@op(
-    "FF>F",
-    same_rank=True,
-    reason=broadcast,
-    samples=[(distinct(2, 3), positive(1, 3))],
-    rejects=[(normal(2, 3), normal(2, 4))],
+atan2.examples(
+    samples=[(distinct(2, 3), positive(1, 3))], rejects=[(normal(2, 3), normal(2, 4))]
 )
+
+
+@op("FF>F", same_rank=True, reason=broadcast)
 def hypot(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     """The length of the hypotenuse, without overflow: out = √(x² + y²).
 
@@ -148,3 +158,7 @@ def hypot(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 
 
 hypot.grad(x=lambda g, x, out: g * x / out, y=lambda g, y, out: g * y / out)
+
+hypot.examples(
+    samples=[(distinct(2, 3), positive(1, 3))], rejects=[(normal(2, 3), normal(2, 4))]
+)

@@ -45,19 +45,7 @@ def _options(*pairs: Pair) -> dict[str, Any]:
     return dict(zip(names, pairs, strict=False))
 
 
-@op(
-    "F>F",
-    check=_fits,
-    samples=[
-        (normal(2, 3, 5, 6), _options((2, 3), (1, 1), (0, 0), (1, 1))),
-        (normal(2, 3, 5, 6), _options((2, 2), (2, 1), (1, 2), (2, 1))),
-    ],
-    rejects=[
-        (normal(3, 5, 6), _options((2, 2), (1, 1), (0, 0), (1, 1))),
-        (normal(2, 3, 5, 6), _options((6, 2), (1, 1), (0, 0), (1, 1))),
-    ],
-    method=False,
-)
+@op("F>F", check=_fits, method=False)
 def unfold4d(
     xp: ArrayNamespace,
     x: Array,
@@ -77,26 +65,7 @@ def unfold4d(
     return xp.array(patches).reshape(x.shape[0], x.shape[1] * rows, blocks)
 
 
-@op(
-    "F>F",
-    check=_folds,
-    samples=[
-        (
-            normal(2, 12, 20),
-            _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6)),
-        ),
-        (
-            normal(2, 12, 27),
-            _options((2, 2), (2, 1), (1, 2), (2, 1), (5, 6)),
-        ),
-    ],
-    rejects=[
-        (normal(2, 11, 20), _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6))),
-        (normal(2, 12, 21), _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6))),
-        (normal(2, 3, 5, 6), _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6))),
-    ],
-    method=False,
-)
+@op("F>F", check=_folds, method=False)
 def fold4d(
     xp: ArrayNamespace,
     x: Array,
@@ -148,4 +117,33 @@ def fold4d_x(
 
 
 unfold4d.grad(x=unfold4d_x)
+
+unfold4d.examples(
+    samples=[
+        (normal(2, 3, 5, 6), _options((2, 3), (1, 1), (0, 0), (1, 1))),
+        (normal(2, 3, 5, 6), _options((2, 2), (2, 1), (1, 2), (2, 1))),
+    ],
+    rejects=[
+        (normal(3, 5, 6), _options((2, 2), (1, 1), (0, 0), (1, 1))),
+        (normal(2, 3, 5, 6), _options((6, 2), (1, 1), (0, 0), (1, 1))),
+    ],
+)
 fold4d.grad(x=fold4d_x)
+
+fold4d.examples(
+    samples=[
+        (
+            normal(2, 12, 20),
+            _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6)),
+        ),
+        (
+            normal(2, 12, 27),
+            _options((2, 2), (2, 1), (1, 2), (2, 1), (5, 6)),
+        ),
+    ],
+    rejects=[
+        (normal(2, 11, 20), _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6))),
+        (normal(2, 12, 21), _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6))),
+        (normal(2, 3, 5, 6), _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6))),
+    ],
+)

@@ -43,39 +43,7 @@ def _options(*numbers: Any) -> dict[str, Any]:
     return dict(zip(names, numbers, strict=True))
 
 
-@op(
-    "FFF>F FF>F",
-    check=_fits,
-    samples=[
-        (normal(2, 3, 7), normal(4, 3, 3), normal(4), _options((1,), (0,), (1,), 1)),
-        (normal(2, 4, 9), normal(6, 2, 3), _options((2,), (4,), (2,), 2)),
-        (normal(2, 3, 5), normal(4, 3, 1), _options((1,), (0,), (1,), 1)),
-        (
-            normal(2, 2, 4, 5, 6),
-            normal(3, 2, 2, 3, 2),
-            normal(3),
-            _options((1, 1, 1), (1, 0, 2), (1, 1, 2), 1),
-        ),
-        (
-            normal(1, 4, 5, 4, 6),
-            normal(4, 2, 3, 1, 2),
-            _options((2, 1, 3), (1, 0, 1), (1, 2, 2), 2),
-        ),
-        (
-            normal(2, 2, 6, 5),
-            normal(3, 2, 2, 3),
-            _options((1, 2), (1, 0), (1, 1), 1),
-        ),
-    ],
-    rejects=[
-        (normal(2, 3, 7), normal(4, 2, 3), _options((1,), (0,), (1,), 1)),
-        (normal(2, 3, 7), normal(4, 3, 3, 3), _options((1,), (0,), (1,), 1)),
-        (normal(2, 3, 2), normal(4, 3, 3), _options((1,), (0,), (1,), 1)),
-        (normal(2, 3, 7), normal(4, 3, 3), _options((1, 1), (0,), (1,), 1)),
-        (normal(2, 3, 7), normal(4, 3, 3), _options((0,), (0,), (1,), 1)),
-    ],
-    method=False,
-)
+@op("FFF>F FF>F", check=_fits, method=False)
 def conv(
     xp: ArrayNamespace,
     x: Array,
@@ -108,22 +76,7 @@ def conv(
     return out
 
 
-@op(
-    "FF>F",
-    samples=[
-        (
-            normal(2, 6, 7),
-            normal(6, 2, 3),
-            {"x_shape": (2, 4, 9), **_options((2,), (4,), (2,), 2)},
-        ),
-        (
-            normal(1, 2, 3, 4, 3),
-            normal(2, 3, 2, 1, 2),
-            {"x_shape": (1, 3, 4, 4, 4), **_options((1, 1, 1), (0, 0, 0), (1,) * 3, 1)},
-        ),
-    ],
-    method=False,
-)
+@op("FF>F", method=False)
 def conv_x(
     xp: ArrayNamespace,
     dout: Array,
@@ -152,25 +105,7 @@ def conv_x(
     return layout.windows.unpad(padded)
 
 
-@op(
-    "FF>F",
-    samples=[
-        (
-            normal(2, 6, 7),
-            normal(2, 4, 9),
-            {"weight_shape": (6, 2, 3), **_options((2,), (4,), (2,), 2)},
-        ),
-        (
-            normal(1, 2, 3, 4, 3),
-            normal(1, 3, 4, 4, 4),
-            {
-                "weight_shape": (2, 3, 2, 1, 2),
-                **_options((1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
-            },
-        ),
-    ],
-    method=False,
-)
+@op("FF>F", method=False)
 def conv_weight(
     xp: ArrayNamespace,
     dout: Array,
@@ -202,6 +137,37 @@ def sum_to_channels(xp: ArrayNamespace, g: Array) -> Any:
 
 
 conv.grad(x=conv_x, weight=conv_weight, bias=sum_to_channels)
+
+conv.examples(
+    samples=[
+        (normal(2, 3, 7), normal(4, 3, 3), normal(4), _options((1,), (0,), (1,), 1)),
+        (normal(2, 4, 9), normal(6, 2, 3), _options((2,), (4,), (2,), 2)),
+        (normal(2, 3, 5), normal(4, 3, 1), _options((1,), (0,), (1,), 1)),
+        (
+            normal(2, 2, 4, 5, 6),
+            normal(3, 2, 2, 3, 2),
+            normal(3),
+            _options((1, 1, 1), (1, 0, 2), (1, 1, 2), 1),
+        ),
+        (
+            normal(1, 4, 5, 4, 6),
+            normal(4, 2, 3, 1, 2),
+            _options((2, 1, 3), (1, 0, 1), (1, 2, 2), 2),
+        ),
+        (
+            normal(2, 2, 6, 5),
+            normal(3, 2, 2, 3),
+            _options((1, 2), (1, 0), (1, 1), 1),
+        ),
+    ],
+    rejects=[
+        (normal(2, 3, 7), normal(4, 2, 3), _options((1,), (0,), (1,), 1)),
+        (normal(2, 3, 7), normal(4, 3, 3, 3), _options((1,), (0,), (1,), 1)),
+        (normal(2, 3, 2), normal(4, 3, 3), _options((1,), (0,), (1,), 1)),
+        (normal(2, 3, 7), normal(4, 3, 3), _options((1, 1), (0,), (1,), 1)),
+        (normal(2, 3, 7), normal(4, 3, 3), _options((0,), (0,), (1,), 1)),
+    ],
+)
 
 
 # Convolution is linear in x and in weight, so its gradients are made of itself.
@@ -270,4 +236,37 @@ def conv_weight_dout(
 
 
 conv_x.grad(dout=conv_x_dout, weight=conv_x_weight)
+
+conv_x.examples(
+    samples=[
+        (
+            normal(2, 6, 7),
+            normal(6, 2, 3),
+            {"x_shape": (2, 4, 9), **_options((2,), (4,), (2,), 2)},
+        ),
+        (
+            normal(1, 2, 3, 4, 3),
+            normal(2, 3, 2, 1, 2),
+            {"x_shape": (1, 3, 4, 4, 4), **_options((1, 1, 1), (0, 0, 0), (1,) * 3, 1)},
+        ),
+    ]
+)
 conv_weight.grad(dout=conv_weight_dout, x=conv_weight_x)
+
+conv_weight.examples(
+    samples=[
+        (
+            normal(2, 6, 7),
+            normal(2, 4, 9),
+            {"weight_shape": (6, 2, 3), **_options((2,), (4,), (2,), 2)},
+        ),
+        (
+            normal(1, 2, 3, 4, 3),
+            normal(1, 3, 4, 4, 4),
+            {
+                "weight_shape": (2, 3, 2, 1, 2),
+                **_options((1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
+            },
+        ),
+    ]
+)

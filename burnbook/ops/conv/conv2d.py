@@ -43,25 +43,7 @@ def _fits(
     return None
 
 
-@op(
-    "FFF>F FF>F",
-    check=_fits,
-    samples=[
-        (normal(2, 3, 7, 6), normal(4, 3, 3, 2), normal(4)),
-        (normal(2, 3, 7, 6), normal(4, 3, 1, 1)),
-        (
-            normal(2, 4, 8, 9),
-            normal(6, 2, 3, 2),
-            normal(6),
-            {"stride": (2, 1), "padding": (1, 2), "dilation": (1, 2), "groups": 2},
-        ),
-    ],
-    rejects=[
-        (normal(2, 3, 7, 6), normal(4, 2, 3, 2)),
-        (normal(2, 3, 2, 2), normal(4, 3, 3, 3)),
-        (normal(2, 3, 7, 6), normal(4, 3, 3, 2), normal(3)),
-    ],
-)
+@op("FFF>F FF>F", check=_fits)
 def conv2d(
     xp: ArrayNamespace,
     x: Array,
@@ -173,6 +155,24 @@ conv2d.grad(
     x=conv2d_x,
     weight=conv2d_weight,
     bias=lambda xp, g: xp.sum(g, axis=(0, 2, 3)),
+)
+
+conv2d.examples(
+    samples=[
+        (normal(2, 3, 7, 6), normal(4, 3, 3, 2), normal(4)),
+        (normal(2, 3, 7, 6), normal(4, 3, 1, 1)),
+        (
+            normal(2, 4, 8, 9),
+            normal(6, 2, 3, 2),
+            normal(6),
+            {"stride": (2, 1), "padding": (1, 2), "dilation": (1, 2), "groups": 2},
+        ),
+    ],
+    rejects=[
+        (normal(2, 3, 7, 6), normal(4, 2, 3, 2)),
+        (normal(2, 3, 2, 2), normal(4, 3, 3, 3)),
+        (normal(2, 3, 7, 6), normal(4, 3, 3, 2), normal(3)),
+    ],
 )
 
 # Convolution is linear in x and in weight, so its gradients are made of itself.

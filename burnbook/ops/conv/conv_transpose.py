@@ -69,38 +69,7 @@ def _options(*numbers: Any) -> dict[str, Any]:
     return dict(zip(names, numbers, strict=True))
 
 
-@op(
-    "FFF>F FF>F",
-    check=_fits,
-    samples=[
-        (
-            normal(2, 3, 5),
-            normal(3, 4, 3),
-            normal(4),
-            _options((2,), (1,), (1,), (1,), 1),
-        ),
-        (normal(2, 4, 3), normal(4, 3, 2), _options((1,), (0,), (2,), (3,), 2)),
-        (
-            normal(2, 4, 3, 4),
-            normal(4, 2, 3, 2),
-            normal(4),
-            _options((2, 1), (1, 0), (1, 0), (1, 2), 2),
-        ),
-        (
-            normal(1, 2, 2, 3, 2),
-            normal(2, 3, 2, 1, 3),
-            normal(3),
-            _options((1, 2, 2), (0, 0, 1), (0, 1, 0), (2, 1, 1), 1),
-        ),
-    ],
-    rejects=[
-        (normal(2, 3, 5), normal(4, 3, 3), _options((2,), (1,), (1,), (1,), 1)),
-        (normal(2, 3, 5), normal(3, 3, 3), _options((2,), (1,), (1,), (1,), 2)),
-        (normal(2, 3, 1), normal(3, 3, 3), _options((2,), (2,), (0,), (1,), 1)),
-        (normal(2, 3, 5, 5), normal(3, 4, 3), _options((2,), (1,), (1,), (1,), 1)),
-    ],
-    method=False,
-)
+@op("FFF>F FF>F", check=_fits, method=False)
 def conv_transpose(
     xp: ArrayNamespace,
     x: Array,
@@ -185,4 +154,34 @@ def conv_transpose_x(
 
 conv_transpose.grad(
     x=conv_transpose_x, weight=conv_transpose_weight, bias=sum_to_channels
+)
+
+conv_transpose.examples(
+    samples=[
+        (
+            normal(2, 3, 5),
+            normal(3, 4, 3),
+            normal(4),
+            _options((2,), (1,), (1,), (1,), 1),
+        ),
+        (normal(2, 4, 3), normal(4, 3, 2), _options((1,), (0,), (2,), (3,), 2)),
+        (
+            normal(2, 4, 3, 4),
+            normal(4, 2, 3, 2),
+            normal(4),
+            _options((2, 1), (1, 0), (1, 0), (1, 2), 2),
+        ),
+        (
+            normal(1, 2, 2, 3, 2),
+            normal(2, 3, 2, 1, 3),
+            normal(3),
+            _options((1, 2, 2), (0, 0, 1), (0, 1, 0), (2, 1, 1), 1),
+        ),
+    ],
+    rejects=[
+        (normal(2, 3, 5), normal(4, 3, 3), _options((2,), (1,), (1,), (1,), 1)),
+        (normal(2, 3, 5), normal(3, 3, 3), _options((2,), (1,), (1,), (1,), 2)),
+        (normal(2, 3, 1), normal(3, 3, 3), _options((2,), (2,), (0,), (1,), 1)),
+        (normal(2, 3, 5, 5), normal(3, 4, 3), _options((2,), (1,), (1,), (1,), 1)),
+    ],
 )

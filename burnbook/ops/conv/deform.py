@@ -53,20 +53,7 @@ _PLAIN = _options((2, 3), (1, 1), (0, 0), (1, 1), 1)
 _RICH = _options((3, 2), (2, 1), (1, 2), (1, 2), 2)
 
 
-@op(
-    "FFF>F FF>F",
-    check=_fits,
-    samples=[
-        (normal(2, 3, 4, 5), normal(2, 12, 3, 3), _PLAIN),
-        (normal(2, 4, 5, 4), normal(2, 24, 3, 6), normal(2, 12, 3, 6), _RICH),
-    ],
-    rejects=[
-        (normal(2, 3, 4, 5), normal(2, 6, 3, 3), _PLAIN),
-        (normal(2, 3, 5, 4), normal(2, 24, 3, 6), _RICH),
-        (normal(2, 4, 5, 4), normal(2, 24, 3, 6), normal(2, 12, 3, 5), _RICH),
-    ],
-    method=False,
-)
+@op("FFF>F FF>F", check=_fits, method=False)
 def deform_patches(
     xp: ArrayNamespace,
     x: Array,
@@ -98,11 +85,7 @@ def deform_patches(
     return out.reshape(*out.shape[:3], x.shape[1])
 
 
-@op(
-    "FF>F",
-    samples=[(normal(2, 4, 5, 4), normal(2, 24, 3, 6), _RICH)],
-    method=False,
-)
+@op("FF>F", method=False)
 def deform_corners(
     xp: ArrayNamespace,
     x: Array,
@@ -126,17 +109,7 @@ def deform_corners(
     return xp.stack(found, axis=1).reshape(shape)
 
 
-@op(
-    "FF>F",
-    samples=[
-        (
-            normal(4, 2, 18, 6, 4),
-            normal(2, 24, 3, 6),
-            {"x_shape": (2, 4, 5, 4), **_RICH},
-        )
-    ],
-    method=False,
-)
+@op("FF>F", method=False)
 def deform_corners_x(
     xp: ArrayNamespace,
     dout: Array,
@@ -238,6 +211,18 @@ deform_patches.grad(
     x=deform_patches_x, offset=deform_patches_offset, mask=deform_patches_mask
 )
 
+deform_patches.examples(
+    samples=[
+        (normal(2, 3, 4, 5), normal(2, 12, 3, 3), _PLAIN),
+        (normal(2, 4, 5, 4), normal(2, 24, 3, 6), normal(2, 12, 3, 6), _RICH),
+    ],
+    rejects=[
+        (normal(2, 3, 4, 5), normal(2, 6, 3, 3), _PLAIN),
+        (normal(2, 3, 5, 4), normal(2, 24, 3, 6), _RICH),
+        (normal(2, 4, 5, 4), normal(2, 24, 3, 6), normal(2, 12, 3, 5), _RICH),
+    ],
+)
+
 
 def deform_corners_offset(xp: ArrayNamespace, g: Array, offset_shape: Shape4) -> Any:
     """Zero: which four pixels are read jumps, it does not slide."""
@@ -245,7 +230,19 @@ def deform_corners_offset(xp: ArrayNamespace, g: Array, offset_shape: Shape4) ->
 
 
 deform_corners.grad(x=deform_corners_x, offset=deform_corners_offset)
+
+deform_corners.examples(samples=[(normal(2, 4, 5, 4), normal(2, 24, 3, 6), _RICH)])
 deform_corners_x.grad(dout=deform_corners, offset=deform_corners_offset)
+
+deform_corners_x.examples(
+    samples=[
+        (
+            normal(4, 2, 18, 6, 4),
+            normal(2, 24, 3, 6),
+            {"x_shape": (2, 4, 5, 4), **_RICH},
+        )
+    ]
+)
 
 
 def _per_place(xp: ArrayNamespace, values: Array, groups: int, count: int) -> Any:

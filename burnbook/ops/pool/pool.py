@@ -44,26 +44,7 @@ def _averages(kernel: Sizes, stride: Sizes, padding: Sizes, **more: bool) -> Any
     return sizes | flags | more
 
 
-@op(
-    "F>F",
-    check=_fits_undilated,
-    samples=[
-        (normal(2, 3, 9), _averages((3,), (2,), (1,))),
-        (normal(2, 3, 8), _averages((3,), (3,), (0,), ceil_mode=True)),
-        (normal(2, 2, 7, 6), _averages((3, 2), (2, 3), (1, 1), ceil_mode=True)),
-        (
-            normal(2, 2, 7, 6),
-            _averages((3, 2), (2, 3), (1, 1), ceil_mode=True, count_include_pad=False),
-        ),
-        (normal(1, 2, 4, 5, 6), _averages((2, 3, 2), (2, 1, 3), (0, 1, 1))),
-    ],
-    rejects=[
-        (normal(2, 3, 2), _averages((3,), (1,), (0,))),
-        (normal(2, 3, 9), _averages((3,), (1,), (2,))),
-        (normal(2, 3, 9, 9), _averages((3,), (1,), (0,))),
-    ],
-    method=False,
-)
+@op("F>F", check=_fits_undilated, method=False)
 def avg_pool(
     xp: ArrayNamespace,
     x: Array,
@@ -129,6 +110,24 @@ def avg_pool_x_dout(
 
 
 avg_pool.grad(x=avg_pool_x)
+
+avg_pool.examples(
+    samples=[
+        (normal(2, 3, 9), _averages((3,), (2,), (1,))),
+        (normal(2, 3, 8), _averages((3,), (3,), (0,), ceil_mode=True)),
+        (normal(2, 2, 7, 6), _averages((3, 2), (2, 3), (1, 1), ceil_mode=True)),
+        (
+            normal(2, 2, 7, 6),
+            _averages((3, 2), (2, 3), (1, 1), ceil_mode=True, count_include_pad=False),
+        ),
+        (normal(1, 2, 4, 5, 6), _averages((2, 3, 2), (2, 1, 3), (0, 1, 1))),
+    ],
+    rejects=[
+        (normal(2, 3, 2), _averages((3,), (1,), (0,))),
+        (normal(2, 3, 9), _averages((3,), (1,), (2,))),
+        (normal(2, 3, 9, 9), _averages((3,), (1,), (0,))),
+    ],
+)
 avg_pool_x.grad(dout=avg_pool_x_dout)
 
 
@@ -169,21 +168,7 @@ def _is_image(x: Shape, output_size: Sizes) -> str | None:
     return None
 
 
-@op(
-    "F>F",
-    check=_is_image,
-    samples=[
-        (normal(2, 3, 9), {"output_size": (3,)}),
-        (normal(2, 3, 7), {"output_size": (3,)}),
-        (normal(2, 3, 3), {"output_size": (5,)}),
-        (normal(1, 2, 6, 5, 4), {"output_size": (3, 2, 4)}),
-    ],
-    rejects=[
-        (normal(2, 3, 4), {"output_size": (2, 2)}),
-        (normal(2, 3, 4), {"output_size": (0,)}),
-    ],
-    method=False,
-)
+@op("F>F", check=_is_image, method=False)
 def adaptive_avg_pool(xp: ArrayNamespace, x: Array, *, output_size: Sizes) -> Array:
     """Average so many windows per dim that the output has the size asked for.
 
@@ -203,6 +188,19 @@ def adaptive_avg_pool_x(xp: ArrayNamespace, dout: Array, *, x_shape: Shape) -> A
 
 
 adaptive_avg_pool.grad(x=adaptive_avg_pool_x)
+
+adaptive_avg_pool.examples(
+    samples=[
+        (normal(2, 3, 9), {"output_size": (3,)}),
+        (normal(2, 3, 7), {"output_size": (3,)}),
+        (normal(2, 3, 3), {"output_size": (5,)}),
+        (normal(1, 2, 6, 5, 4), {"output_size": (3, 2, 4)}),
+    ],
+    rejects=[
+        (normal(2, 3, 4), {"output_size": (2, 2)}),
+        (normal(2, 3, 4), {"output_size": (0,)}),
+    ],
+)
 adaptive_avg_pool_x.grad(
     dout=lambda xp, g, dout_shape: adaptive_avg_pool(
         xp, g, output_size=tuple(dout_shape[2:])
@@ -233,14 +231,7 @@ _MAX_REJECTS = [
 ]
 
 
-@op(
-    "F>F",
-    check=_fits,
-    extra="winner",
-    samples=_MAX_SAMPLES,
-    rejects=_MAX_REJECTS,
-    method=False,
-)
+@op("F>F", check=_fits, extra="winner", method=False)
 def max_pool(
     xp: ArrayNamespace,
     x: Array,
@@ -267,13 +258,7 @@ def max_pool(
     return best, _numbers(xp, picked, windows)
 
 
-@op(
-    "F>I",
-    check=_fits,
-    samples=_MAX_SAMPLES,
-    rejects=_MAX_REJECTS,
-    method=False,
-)
+@op("F>I", check=_fits, method=False)
 def max_pool_indices(
     xp: ArrayNamespace,
     x: Array,
@@ -290,6 +275,9 @@ def max_pool_indices(
     """
     options = _maxima(kernel_size, stride, padding, dilation, ceil_mode)
     return max_pool.forward(xp, x, **options)[1]
+
+
+max_pool_indices.examples(samples=_MAX_SAMPLES, rejects=_MAX_REJECTS)
 
 
 @op("FI>F", method=False)
@@ -322,6 +310,8 @@ def max_pool_pick(xp: ArrayNamespace, x: Array, winner: Array) -> Array:
 
 
 max_pool.grad(x=max_pool_x)
+
+max_pool.examples(samples=_MAX_SAMPLES, rejects=_MAX_REJECTS)
 max_pool_x.grad(dout=max_pool_pick)
 max_pool_pick.grad(x=max_pool_x)
 

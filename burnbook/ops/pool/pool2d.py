@@ -27,16 +27,7 @@ def _is_image(x: Shape4, output_size: Pair) -> str | None:
     return None
 
 
-@op(
-    "F>F",
-    check=_is_image,
-    samples=[
-        (normal(2, 3, 6, 9), {"output_size": (2, 3)}),
-        (normal(2, 3, 7, 5), {"output_size": (3, 4)}),
-        (normal(1, 2, 2, 3), {"output_size": (4, 3)}),
-    ],
-    rejects=[(normal(3, 4), {"output_size": (2, 2)})],
-)
+@op("F>F", check=_is_image)
 def adaptive_avg_pool2d(xp: ArrayNamespace, x: Array, *, output_size: Pair) -> Array:
     """Average so many windows per dim that the output has the size asked for.
 
@@ -64,6 +55,15 @@ def adaptive_avg_pool2d_x(xp: ArrayNamespace, dout: Array, *, x_shape: Shape4) -
 
 
 adaptive_avg_pool2d.grad(x=adaptive_avg_pool2d_x)
+
+adaptive_avg_pool2d.examples(
+    samples=[
+        (normal(2, 3, 6, 9), {"output_size": (2, 3)}),
+        (normal(2, 3, 7, 5), {"output_size": (3, 4)}),
+        (normal(1, 2, 2, 3), {"output_size": (4, 3)}),
+    ],
+    rejects=[(normal(3, 4), {"output_size": (2, 2)})],
+)
 adaptive_avg_pool2d_x.grad(
     dout=lambda xp, g, dout_shape: adaptive_avg_pool2d(
         xp, g, output_size=tuple(dout_shape[2:])
@@ -175,27 +175,7 @@ def _fits_undilated(
     return _fits(x, kernel_size, stride, padding, (1, 1))
 
 
-@op(
-    "F>F",
-    check=_fits_undilated,
-    samples=[
-        (normal(2, 3, 6, 8), {"kernel_size": (2, 4), "stride": (2, 4)}),
-        (
-            normal(2, 3, 7, 6),
-            {"kernel_size": (3, 3), "stride": (2, 1), "padding": (1, 1)},
-        ),
-        (
-            normal(2, 3, 7, 6),
-            {
-                "kernel_size": (3, 2),
-                "stride": (2, 2),
-                "padding": (1, 1),
-                "count_include_pad": False,
-            },
-        ),
-    ],
-    rejects=[(normal(2, 3, 2, 2), {"kernel_size": (3, 3), "stride": (1, 1)})],
-)
+@op("F>F", check=_fits_undilated)
 def avg_pool2d(
     xp: ArrayNamespace,
     x: Array,
@@ -243,6 +223,26 @@ def avg_pool2d_x(
 
 
 avg_pool2d.grad(x=avg_pool2d_x)
+
+avg_pool2d.examples(
+    samples=[
+        (normal(2, 3, 6, 8), {"kernel_size": (2, 4), "stride": (2, 4)}),
+        (
+            normal(2, 3, 7, 6),
+            {"kernel_size": (3, 3), "stride": (2, 1), "padding": (1, 1)},
+        ),
+        (
+            normal(2, 3, 7, 6),
+            {
+                "kernel_size": (3, 2),
+                "stride": (2, 2),
+                "padding": (1, 1),
+                "count_include_pad": False,
+            },
+        ),
+    ],
+    rejects=[(normal(2, 3, 2, 2), {"kernel_size": (3, 3), "stride": (1, 1)})],
+)
 avg_pool2d_x.grad(
     dout=lambda xp, g, kernel_size, stride, padding, count_include_pad: avg_pool2d(
         xp,
@@ -255,24 +255,7 @@ avg_pool2d_x.grad(
 )
 
 
-@op(
-    "F>F",
-    check=_fits,
-    extra="winner",
-    samples=[
-        (distinct(2, 3, 6, 8), {"kernel_size": (2, 2), "stride": (2, 2)}),
-        (
-            distinct(2, 3, 7, 8),
-            {
-                "kernel_size": (3, 2),
-                "stride": (2, 1),
-                "padding": (1, 1),
-                "dilation": (1, 2),
-            },
-        ),
-    ],
-    rejects=[(normal(2, 3, 2, 2), {"kernel_size": (3, 3), "stride": (1, 1)})],
-)
+@op("F>F", check=_fits, extra="winner")
 def max_pool2d(
     xp: ArrayNamespace,
     x: Array,
@@ -350,6 +333,22 @@ def max_pool2d_pick(
 
 
 max_pool2d.grad(x=max_pool2d_x)
+
+max_pool2d.examples(
+    samples=[
+        (distinct(2, 3, 6, 8), {"kernel_size": (2, 2), "stride": (2, 2)}),
+        (
+            distinct(2, 3, 7, 8),
+            {
+                "kernel_size": (3, 2),
+                "stride": (2, 1),
+                "padding": (1, 1),
+                "dilation": (1, 2),
+            },
+        ),
+    ],
+    rejects=[(normal(2, 3, 2, 2), {"kernel_size": (3, 3), "stride": (1, 1)})],
+)
 max_pool2d_x.grad(dout=max_pool2d_pick)
 max_pool2d_pick.grad(x=max_pool2d_x)
 
