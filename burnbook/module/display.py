@@ -1,10 +1,12 @@
 """The text of a module, as `print(model)` shows it.
 
-A module prints its type and its attributes. What a class wants otherwise it says with
-`custom_settings` (one line or many, indentation, …) and `custom_content` (which
-attributes); settings that a parent sets win over those of its children.
+A module prints its type and its attributes. A class that names some in `shown` prints
+these, on one line. What a class wants otherwise it says with `custom_settings` (one
+line or many, indentation, …) and `custom_content` (which attributes); settings that a
+parent sets win over those of its children.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,6 +16,7 @@ from burnbook.core.dtypes import Kind
 from burnbook.core.errors import ConfigError
 from burnbook.module.param import Param
 from burnbook.module.running import RunningState
+from burnbook.module.tree import spelled
 from burnbook.tensor import Tensor
 
 
@@ -66,6 +69,13 @@ class DisplaySettings:
         return f"DisplaySettings({given})"
 
 
+#: How a class with `shown` prints, whatever is around it.
+ONE_LINE = DisplaySettings().with_new_line_after_attribute(False)
+
+#: What a class shows: fields by name, and names with what computes their values.
+Shown = tuple[str | tuple[str, Callable[[Any], object]], ...]
+
+
 class Content:
     """The attributes that a module shows, formatted as they are added."""
 
@@ -81,6 +91,26 @@ class Content:
         if self.single is not None:
             raise _mixed(name)
         self.attributes.append((name, describe(value, self.settings, self.level)))
+        return self
+
+    def add_fields(
+        self, module: object, shown: Shown, unless: tuple[tuple[str, object], ...]
+    ) -> Self:
+        """Show these fields of a module, and a tuple such as (3, 3) as [3, 3].
+
+        unless: fields that follow, each only where it has another value than this.
+        """
+        for entry in shown:
+            if isinstance(entry, str):
+                held = getattr(module, entry)
+                text = str(list(held)) if isinstance(held, tuple) else held
+                self.add(spelled(entry), text)
+            else:
+                name, compute = entry
+                self.add(name, compute(module))
+        for name, usual in unless:
+            if (held := getattr(module, name)) != usual:
+                self.add(name, held)
         return self
 
     def add_single(self, value: Any) -> Self:

@@ -15,7 +15,7 @@ between devices, `valid()`, and the text that `print(model)` shows.
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from burnbook.backend.base import Backend
 from burnbook.core.dropped import result_matters
@@ -29,7 +29,14 @@ from burnbook.core.errors import (
 )
 from burnbook.core.other_names import answers
 from burnbook.module import records
-from burnbook.module.display import Chosen, Content, DisplaySettings, layout
+from burnbook.module.display import (
+    ONE_LINE,
+    Chosen,
+    Content,
+    DisplaySettings,
+    Shown,
+    layout,
+)
 from burnbook.module.fields import (
     check_fields,
     guard_constructor,
@@ -87,6 +94,12 @@ class Module(Tree):
     Burn. A step of an optimizer, `map` and `clone` give the new module states of its
     own, so training it leaves those of the old one; `replace` keeps the same parts.
     """
+
+    #: What this class prints, on one line: fields by name, and computed values as
+    #: (name, function of the module). Without it every field is printed.
+    shown: ClassVar[Shown | None] = None
+    #: (field, value): fields that follow, each only where it has another value.
+    shown_unless: ClassVar[tuple[tuple[str, object], ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -422,11 +435,14 @@ class Module(Tree):
 
     def custom_settings(self) -> DisplaySettings | None:
         """How this class prints; None leaves it to the modules above."""
-        return None
+        return None if _shown(self) is None else ONE_LINE
 
     def custom_content(self, content: Content) -> Content | None:
         """What this class shows, added to `content`; None shows every field."""
-        return None
+        shown = _shown(self)
+        if shown is None:
+            return None
+        return content.add_fields(self, shown, self.shown_unless)
 
     def format(self, settings: DisplaySettings | None = None, level: int = 1) -> str:
         """The text of the module under these settings."""
@@ -466,6 +482,13 @@ def list_param_ids(module: Module) -> list[ParamId]:
     found: list[ParamId] = []
     each_param(module, lambda param: found.append(param.id))
     return found
+
+
+def _shown(module: Module) -> Shown | None:
+    """What the class of a module shows, unless `shown` is a field or method of it."""
+    cls = type(module)
+    named = isinstance(cls.shown, tuple) and "shown" not in field_hints(cls)
+    return cls.shown if named else None
 
 
 def _for_files(where: str, path: Any, recorder: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, at_least, shown
+from burnbook.module import Module
+from burnbook.nn.shared import at_least, shown
 from burnbook.tensor import Tensor
 from burnbook.tensor.linalg import cosine_similarity, lp_norm
 
@@ -40,20 +40,13 @@ class CosineSimilarity(Module):
 
     dim: int
     eps: float
+    shown = ("dim", "eps")
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """One cosine for each pair."""
         _same_shapes("cosine_similarity", x1, x2)
         dim = self.dim % x1.rank if -x1.rank <= self.dim < x1.rank else self.dim
         return cosine_similarity(x1, x2, dim, self.eps).squeeze_dim(dim)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the numbers."""
-        return content.add("dim", self.dim).add("eps", self.eps)
 
 
 class PairwiseDistanceConfig(Config):
@@ -86,19 +79,12 @@ class PairwiseDistance(Module):
 
     p: float
     eps: float
+    shown = ("p", "eps")
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """One distance for each pair."""
         _same_shapes("pairwise_distance", x1, x2)
         return lp_norm(x1 - x2 + self.eps, self.p, 1).squeeze_dim(1)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the numbers."""
-        return content.add("p", self.p).add("eps", self.eps)
 
 
 def _same_shapes(where: str, x1: Tensor, x2: Tensor) -> None:

@@ -4,8 +4,7 @@ from numbers import Real
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE
+from burnbook.module import Module
 from burnbook.ops.random import dropout
 from burnbook.tensor import Tensor, apply
 
@@ -43,6 +42,7 @@ class Dropout(Module):
     """
 
     prob: float
+    shown = ("prob",)
 
     def __post_init__(self) -> None:
         """Refuse what is not a probability, also where the layer is made by hand."""
@@ -50,20 +50,12 @@ class Dropout(Module):
             what = f"{self.prob} is not between 0 and 1"
             raise ConfigError("prob", what, cure="Dropout(0.5), to drop a half")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Drop values when training, else give them back."""
         backend = input.backend
         if not backend.ad_enabled or self.prob == 0.0:
             return input
         return apply(dropout, input, prob=self.prob, key=backend.next_key())
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the probability."""
-        return content.add("prob", self.prob)
 
 
 def _is_probability(prob: float) -> bool:

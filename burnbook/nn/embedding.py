@@ -2,9 +2,9 @@
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.module import Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.nn.shared import at_least
 from burnbook.ops.embedding import embedding
 from burnbook.tensor import Tensor, apply
 
@@ -50,16 +50,11 @@ class Embedding(Module):
     """
 
     weight: Param
+    shown = (
+        ("n_embedding", lambda layer: layer.weight.shape[0]),
+        ("d_model", lambda layer: layer.weight.shape[1]),
+    )
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """The vectors of a batch of sequences of word numbers (any rank will do)."""
         return apply(embedding, self.weight.val(), input)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        rows, size = self.weight.shape
-        return content.add("n_embedding", rows).add("d_model", size)

@@ -10,6 +10,6 @@ class Identity(Module):
     Shapes: x [...] -> [...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """The input itself."""
         return input

@@ -1,12 +1,13 @@
 """Interpolate1d and Interpolate2d: another size."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from burnbook.config import Config, ConfigEnum, unit
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, Pair, at_least
+from burnbook.module import Module
+from burnbook.nn.shared import Pair, at_least
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import InterpolateOptions, interpolate
 
@@ -30,6 +31,21 @@ class InterpolateMode(ConfigEnum):
 
 
 _NAMES = {"Linear": "Bilinear", "Cubic": "Bicubic", "Lanczos": "Lanczos3"}
+
+
+def _some_size(layer: Any) -> str:
+    """The size that is given as Burn prints an option."""
+    size = layer.output_size
+    if size is None:
+        return "None"
+    return f"Some({list(size) if isinstance(size, tuple) else size})"
+
+
+SHOWN = (
+    "mode",
+    ("output_size", _some_size),
+    ("scale_factor", attrgetter("scale_factor")),
+)
 
 
 class Interpolate1dConfig(Config):
@@ -78,21 +94,15 @@ class Interpolate1d(Module):
     scale_factor: float | None
     mode: InterpolateMode
     align_corners: bool
+    shown = SHOWN
+    shown_unless = (("align_corners", True),)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
         size = self.output_size
         if size is None and self.scale_factor is not None:
             size = int(input.dims()[-1] * self.scale_factor)
         return interpolate(input, size or 0, _options(self))
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the mode and the sizes."""
-        return _show(content, self, self.output_size)
 
 
 class Interpolate2dConfig(Config):
@@ -141,8 +151,10 @@ class Interpolate2d(Module):
     scale_factor: Scales | None
     mode: InterpolateMode
     align_corners: bool
+    shown = SHOWN
+    shown_unless = (("align_corners", True),)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
         size = self.output_size
         if size is None:
@@ -150,26 +162,10 @@ class Interpolate2d(Module):
             size = [int(n * factor) for n, factor in pairs]
         return interpolate(input, size, _options(self))
 
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the mode and the sizes."""
-        size = None if self.output_size is None else list(self.output_size)
-        return _show(content, self, size)
-
 
 def _options(layer: Any) -> InterpolateOptions:
     name: str = layer.mode.variant
     return InterpolateOptions(_NAMES.get(name, name), layer.align_corners)
-
-
-def _show(content: Content, layer: Any, size: Any) -> Content:
-    content.add("mode", layer.mode)
-    content.add("output_size", f"Some({size})" if size is not None else "None")
-    content.add("scale_factor", layer.scale_factor)
-    return content if layer.align_corners else content.add("align_corners", False)
 
 
 def _check(config: Any) -> None:

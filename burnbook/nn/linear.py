@@ -2,9 +2,9 @@
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.module import Module, Param
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.nn.shared import at_least
 from burnbook.ops.linear import linear
 from burnbook.tensor import Tensor, apply
 
@@ -53,20 +53,15 @@ class Linear(Module):
 
     weight: Param
     bias: Param | None
+    shown = (
+        ("d_input", lambda layer: layer.weight.shape[0]),
+        ("d_output", lambda layer: layer.weight.shape[1]),
+        ("bias", lambda layer: layer.bias is not None),
+    )
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer; the input may have any rank."""
         bias = self.bias
         return apply(
             linear, input, self.weight.val(), None if bias is None else bias.val()
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        d_input, d_output = self.weight.shape
-        content.add("d_input", d_input).add("d_output", d_output)
-        return content.add("bias", self.bias is not None)

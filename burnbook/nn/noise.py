@@ -1,8 +1,8 @@
 """GaussianNoise: details that are blurred do not count."""
 
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.module import Module
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Distribution, Tensor
 
 
@@ -35,17 +35,10 @@ class GaussianNoise(Module):
     """
 
     std: float
+    shown = ("std",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Add noise when training, else give the input back."""
         if not input.backend.ad_enabled or self.std == 0.0:
             return input
         return input + input.random_like(Distribution.Normal(0.0, self.std))
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the strength."""
-        return content.add("std", self.std)

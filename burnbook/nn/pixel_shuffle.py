@@ -2,8 +2,8 @@
 
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, at_least, shown
+from burnbook.module import Module
+from burnbook.nn.shared import at_least, shown
 from burnbook.tensor import Tensor
 
 
@@ -39,8 +39,9 @@ class PixelShuffle(Module):
     """
 
     upscale_factor: int
+    shown = ("upscale_factor",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
         n, c, h, w = _image("pixel_shuffle", input)
         r = self.upscale_factor
@@ -55,14 +56,6 @@ class PixelShuffle(Module):
         return blocks.permute([0, 1, 4, 2, 5, 3]).reshape(
             [n, c // (r * r), h * r, w * r]
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the factor."""
-        return content.add("upscale_factor", self.upscale_factor)
 
 
 class PixelUnshuffleConfig(Config):
@@ -93,8 +86,9 @@ class PixelUnshuffle(Module):
     """
 
     downscale_factor: int
+    shown = ("downscale_factor",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
         n, c, h, w = _image("pixel_unshuffle", input)
         r = self.downscale_factor
@@ -109,14 +103,6 @@ class PixelUnshuffle(Module):
         return blocks.permute([0, 1, 3, 5, 2, 4]).reshape(
             [n, c * r * r, h // r, w // r]
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the factor."""
-        return content.add("downscale_factor", self.downscale_factor)
 
 
 def _image(where: str, x: Tensor) -> tuple[int, int, int, int]:

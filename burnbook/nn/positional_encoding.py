@@ -13,8 +13,8 @@ from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError, ShapeError
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.module import Module
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 
 
@@ -79,8 +79,13 @@ class PositionalEncoding(Module):
     sinusoids: Tensor
     max_sequence_size: int
     max_timescale: int
+    shown = (
+        ("d_model", lambda layer: layer.sinusoids.dims()[2]),
+        "max_sequence_size",
+        "max_timescale",
+    )
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Add the sinusoids of the first positions."""
         _, longest, width = self.sinusoids.dims()
         dims = input.dims()
@@ -92,16 +97,6 @@ class PositionalEncoding(Module):
                 cure="PositionalEncodingConfig(d_model).with_max_sequence_size(…)",
             )
         return input + self.sinusoids.narrow(1, 0, dims[1])
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        content.add("d_model", self.sinusoids.dims()[2])
-        content.add("max_sequence_size", self.max_sequence_size)
-        return content.add("max_timescale", self.max_timescale)
 
 
 def generate_sinusoids(

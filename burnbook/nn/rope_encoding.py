@@ -13,8 +13,8 @@ from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError, ShapeError
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.module import Module
+from burnbook.nn.shared import at_least
 from burnbook.ops.rotary import rotary
 from burnbook.tensor import Tensor, apply
 
@@ -80,6 +80,11 @@ class RotaryEncoding(Module):
     theta: float
     pace: Tensor
     start_offset: int = 0
+    shown = (
+        ("d_model", lambda layer: layer.freq_complex.dims()[1]),
+        "max_sequence_length",
+        "theta",
+    )
 
     def forward(self, x: Tensor) -> Tensor:
         """Turn a sequence that starts at the first position of the table."""
@@ -113,16 +118,6 @@ class RotaryEncoding(Module):
     def reset(self) -> "RotaryEncoding":
         """The layer with a table that begins at position 0."""
         return self.shift(0) if self.start_offset else self
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        content.add("d_model", self.freq_complex.dims()[1])
-        content.add("max_sequence_length", self.max_sequence_length)
-        return content.add("theta", self.theta)
 
 
 def _turns(pace: Tensor, start: int, length: int) -> Tensor:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from burnbook.config import ConfigEnum, holding, unit
 from burnbook.core.errors import ConfigError
-from burnbook.module import DisplaySettings
 from burnbook.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
 else:
     Pair = tuple[int, int]  # what it holds
     Triple = tuple[int, int, int]
-
-#: How layers print: on one line, whatever is around them.
-ONE_LINE = DisplaySettings().with_new_line_after_attribute(False)
 
 
 class PaddingConfig1d(ConfigEnum):

@@ -1,8 +1,8 @@
 """Unfold4d and Fold4d: images as columns of patches."""
 
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, Pair, at_least
+from burnbook.module import Module
+from burnbook.nn.shared import Pair, at_least
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import UnfoldOptions, fold4d, unfold4d
 
@@ -43,19 +43,12 @@ class Unfold4d(Module):
     stride: Pair
     dilation: Pair
     padding: Pair
+    shown = ("kernel_size", "stride", "dilation", "padding")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
         options = UnfoldOptions(self.stride, self.padding, self.dilation)
         return unfold4d(input, self.kernel_size, options)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return _show(content, self, "kernel_size")
 
 
 class Fold4dConfig(Config):
@@ -98,22 +91,9 @@ class Fold4d(Module):
     stride: Pair
     dilation: Pair
     padding: Pair
+    shown = ("output_size", "kernel_size", "stride", "dilation", "padding")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of columns."""
         options = UnfoldOptions(self.stride, self.padding, self.dilation)
         return fold4d(input, self.output_size, self.kernel_size, options)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return _show(content, self, "output_size", "kernel_size")
-
-
-def _show(content: Content, layer: Unfold4d | Fold4d, *first: str) -> Content:
-    for name in (*first, "stride", "dilation", "padding"):
-        content.add(name, str(list(getattr(layer, name))))
-    return content

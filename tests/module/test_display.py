@@ -218,6 +218,38 @@ def test_the_custom_display_of_the_book():
     )
 
 
+class Window(Module):
+    """A layer that names what it shows."""
+
+    size: tuple[int, int]
+    lambda_: float
+    ceil: bool = False
+    shown = (
+        "size",
+        "lambda_",
+        ("area", lambda window: window.size[0] * window.size[1]),
+    )
+    shown_unless = (("ceil", False),)
+
+
+def test_a_class_names_the_fields_that_it_shows():
+    assert str(Window((2, 3), 0.5)) == "Window {size: [2, 3], lambda: 0.5, area: 6}"
+    text = "Window {size: [2, 3], lambda: 0.5, area: 6, ceil: true}"
+    assert str(Window((2, 3), 0.5, True)) == text
+    every = DisplaySettings().with_show_all_attributes(True)
+    assert "ceil: false" in Window((2, 3), 0.5).format(every)
+
+
+class Picture(Module):
+    """A module with a field of that name."""
+
+    shown: bool = True
+
+
+def test_a_field_may_be_called_shown():
+    assert str(Picture()) == "Picture {\n  shown: true\n}"
+
+
 class Single(Module):
     width: int
 

@@ -2,10 +2,10 @@
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.linear import Linear, LinearConfig
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor, activation
 
 
@@ -23,14 +23,11 @@ class Glu(Module):
     """
 
     dim: int
+    shown = ("dim",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer; the dim comes out half as long."""
         return activation.glu(input, self.dim)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
 
 
 class SwiGluConfig(Config):
@@ -74,18 +71,13 @@ class SwiGlu(Module):
 
     linear_inner: Linear
     linear_outer: Linear
+    shown = (
+        ("d_input", lambda layer: layer.linear_inner.weight.shape[0]),
+        ("d_output", lambda layer: layer.linear_inner.weight.shape[1]),
+        ("bias", lambda layer: layer.linear_inner.bias is not None),
+    )
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer; the input may have any rank."""
         gate = activation.silu(self.linear_inner.forward(input))
         return gate * self.linear_outer.forward(input)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        d_input, d_output = self.linear_inner.weight.shape
-        content.add("d_input", d_input).add("d_output", d_output)
-        return content.add("bias", self.linear_inner.bias is not None)

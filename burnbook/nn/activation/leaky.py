@@ -3,9 +3,9 @@
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.module import Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Distribution, Tensor, activation
 
 
@@ -33,18 +33,11 @@ class LeakyRelu(Module):
     """
 
     negative_slope: float
+    shown = ("negative_slope",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.leaky_relu(input, self.negative_slope)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the slope."""
-        return content.add("negative_slope", self.negative_slope)
 
 
 class PReluConfig(Config):
@@ -83,19 +76,11 @@ class PRelu(Module):
 
     alpha: Param
     alpha_value: float
+    shown = (("num_parameters", lambda layer: layer.alpha.shape[0]), "alpha_value")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.prelu(input, self.alpha.val())
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show how many slopes there are, and what they started from."""
-        content.add("num_parameters", self.alpha.shape[0])
-        return content.add("alpha_value", self.alpha_value)
 
 
 class RReluConfig(Config):
@@ -136,21 +121,14 @@ class RRelu(Module):
 
     lower: float
     upper: float
+    shown = ("lower", "upper")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         if not input.backend.ad_enabled or self.lower == self.upper:
             return activation.leaky_relu(input, (self.lower + self.upper) / 2)
         slopes = input.random_like(Distribution.Uniform(self.lower, self.upper))
         return input.mask_where(input.lower(0), input * slopes)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the range."""
-        return content.add("lower", self.lower).add("upper", self.upper)
 
 
 class EluConfig(Config):
@@ -180,18 +158,11 @@ class Elu(Module):
     """
 
     alpha: float
+    shown = ("alpha",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.elu(input, self.alpha)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show how far down it goes."""
-        return content.add("alpha", self.alpha)
 
 
 class CeluConfig(Config):
@@ -225,18 +196,11 @@ class Celu(Module):
     """
 
     alpha: float
+    shown = ("alpha",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.celu(input, self.alpha)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show how far down it goes."""
-        return content.add("alpha", self.alpha)
 
 
 class ThresholdConfig(Config):
@@ -266,18 +230,11 @@ class Threshold(Module):
 
     threshold: float
     value: float
+    shown = ("threshold", "value")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.threshold(input, self.threshold, self.value)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the limit and the value."""
-        return content.add("threshold", self.threshold).add("value", self.value)
 
 
 class ThresholdedReluConfig(Config):
@@ -305,15 +262,8 @@ class ThresholdedRelu(Module):
     """
 
     alpha: float
+    shown = ("alpha",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.thresholded_relu(input, self.alpha)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the limit."""
-        return content.add("alpha", self.alpha)

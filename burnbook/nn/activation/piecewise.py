@@ -2,8 +2,7 @@
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE
+from burnbook.module import Module
 from burnbook.tensor import Tensor, activation
 
 
@@ -34,18 +33,11 @@ class HardSigmoid(Module):
 
     alpha: float
     beta: float
+    shown = ("alpha", "beta")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.hard_sigmoid(input, self.alpha, self.beta)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the line."""
-        return content.add("alpha", self.alpha).add("beta", self.beta)
 
 
 class HardtanhConfig(Config):
@@ -81,18 +73,11 @@ class Hardtanh(Module):
 
     min_val: float
     max_val: float
+    shown = ("min_val", "max_val")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.hardtanh(input, self.min_val, self.max_val)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the ends."""
-        return content.add("min_val", self.min_val).add("max_val", self.max_val)
 
 
 class SoftplusConfig(Config):
@@ -125,18 +110,11 @@ class Softplus(Module):
     """
 
     beta: float
+    shown = ("beta",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.softplus(input, self.beta)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show how sharp the edge is."""
-        return content.add("beta", self.beta)
 
 
 class ShrinkConfig(Config):
@@ -166,18 +144,11 @@ class Shrink(Module):
 
     lambda_: float
     bias: float
+    shown = ("lambda_", "bias")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.shrink(input, self.lambda_, self.bias)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the limit and the pull."""
-        return content.add("lambda", self.lambda_).add("bias", self.bias)
 
 
 class HardShrinkConfig(Config):
@@ -205,18 +176,11 @@ class HardShrink(Module):
     """
 
     lambda_: float
+    shown = ("lambda_",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.hard_shrink(input, self.lambda_)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the limit."""
-        return content.add("lambda", self.lambda_)
 
 
 class SoftShrinkConfig(Config):
@@ -244,15 +208,8 @@ class SoftShrink(Module):
     """
 
     lambda_: float
+    shown = ("lambda_",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.soft_shrink(input, self.lambda_)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the limit."""
-        return content.add("lambda", self.lambda_)

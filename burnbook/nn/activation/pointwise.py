@@ -1,7 +1,6 @@
 """Activations without a setting: one curve each."""
 
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE
+from burnbook.module import Module
 from burnbook.tensor import Tensor, activation
 
 
@@ -11,7 +10,7 @@ class Relu(Module):
     Shapes: x [...] -> [...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.relu(input)
 
@@ -22,7 +21,7 @@ class Relu6(Module):
     Shapes: x [...] -> [...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.relu6(input)
 
@@ -37,20 +36,14 @@ class Gelu(Module):
     """
 
     approximate: bool = False
+    shown = ()
+    shown_unless = (("approximate", False),)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         if self.approximate:
             return activation.gelu_approximate(input)
         return activation.gelu(input)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the approximation where it is on."""
-        return content.add("approximate", True) if self.approximate else content
 
 
 class Sigmoid(Module):
@@ -59,7 +52,7 @@ class Sigmoid(Module):
     Shapes: x [...] -> [...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.sigmoid(input)
 
@@ -70,7 +63,7 @@ class LogSigmoid(Module):
     Shapes: x [...] -> [...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.log_sigmoid(input)
 
@@ -81,7 +74,7 @@ class Tanh(Module):
     Shapes: x [...] -> [...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.tanh(input)
 
@@ -92,7 +85,7 @@ class Tanhshrink(Module):
     Shapes: x [...] -> [...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.tanhshrink(input)
 
@@ -103,7 +96,7 @@ class Softsign(Module):
     Shapes: x [...] -> [...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.softsign(input)
 
@@ -116,7 +109,7 @@ class SiLU(Module):
     function approximation in reinforcement learning", 2017 (arXiv 1702.03118).
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.silu(input)
 
@@ -128,7 +121,7 @@ class HardSwish(Module):
     Source: Howard et al., "Searching for MobileNetV3", 2019 (arXiv 1905.02244).
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.hard_swish(input)
 
@@ -141,7 +134,7 @@ class Mish(Module):
     (arXiv 1908.08681).
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.mish(input)
 
@@ -154,6 +147,6 @@ class Selu(Module):
     (arXiv 1706.02515).
     """
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
         return activation.selu(input)

@@ -1,7 +1,6 @@
 """Activations along a dim: scores become probabilities."""
 
-from burnbook.module import DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE
+from burnbook.module import Module
 from burnbook.tensor import Tensor, activation
 
 
@@ -15,14 +14,11 @@ class Softmax(Module):
     """
 
     dim: int
+    shown = ("dim",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every line along the dim."""
         return activation.softmax(input, self.dim)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
 
 
 class LogSoftmax(Module):
@@ -32,14 +28,11 @@ class LogSoftmax(Module):
     """
 
     dim: int
+    shown = ("dim",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every line along the dim."""
         return activation.log_softmax(input, self.dim)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
 
 
 class Softmin(Module):
@@ -49,14 +42,11 @@ class Softmin(Module):
     """
 
     dim: int
+    shown = ("dim",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every line along the dim."""
         return activation.softmin(input, self.dim)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
 
 
 class QuietSoftmax(Module):
@@ -66,11 +56,8 @@ class QuietSoftmax(Module):
     """
 
     dim: int
+    shown = ("dim",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every line along the dim."""
         return activation.quiet_softmax(input, self.dim)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE

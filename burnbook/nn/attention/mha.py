@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.activation import Gelu
 from burnbook.nn.attention.heads import (
     check_sequences,
@@ -23,7 +23,7 @@ from burnbook.nn.cache import Compute, TensorCache
 from burnbook.nn.dropout import Dropout, DropoutConfig
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.linear import Linear, LinearConfig
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.nn.shared import at_least
 from burnbook.ops.attention import attention
 from burnbook.ops.random import Key, dropout
 from burnbook.tensor import Tensor, apply
@@ -212,8 +212,16 @@ class MultiHeadAttention(Module):
     d_k: int
     min_float: float
     quiet_softmax: bool
+    shown = (
+        "d_model",
+        "n_heads",
+        "d_k",
+        ("dropout", lambda layer: layer.dropout.prob),
+        "min_float",
+        "quiet_softmax",
+    )
 
-    def forward(self, input: MhaInput) -> MhaOutput:  # noqa: A002 - Burn's word
+    def forward(self, input: MhaInput) -> MhaOutput:
         """Apply the layer."""
         mask = self._check(input)
         query = self._heads(self.query, input.query)
@@ -224,11 +232,7 @@ class MultiHeadAttention(Module):
         context = self.output.forward(merge_heads(mixed))
         return MhaOutput(context, lambda: self._weigh(query, key, mask, noise))
 
-    def forward_cache(
-        self,
-        input: MhaInput,  # noqa: A002 - Burn's word
-        cache: MhaCache,
-    ) -> MhaOutput:
+    def forward_cache(self, input: MhaInput, cache: MhaCache) -> MhaOutput:
         """Apply the layer to a sequence that grew by one step since the last call.
 
         Why: only the newest query is mixed; what the older ones got is in the cache.
@@ -250,7 +254,7 @@ class MultiHeadAttention(Module):
         context = cache.output.append(self.output.forward(merge_heads(mixed)), 1)
         return MhaOutput(context, lambda: self._weigh(steps, key, mask, None))
 
-    def _check(self, input: MhaInput) -> Tensor | None:  # noqa: A002
+    def _check(self, input: MhaInput) -> Tensor | None:
         """Refuse what does not fit; the masks as one."""
         if self.d_model % self.n_heads:
             raise ConfigError(
@@ -303,14 +307,3 @@ class MultiHeadAttention(Module):
         if mask is not None:
             scores = scores.mask_fill(mask, self.min_float)
         return quiet_softmax(scores, 3) if self.quiet_softmax else softmax(scores, 3)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes and options."""
-        content.add("d_model", self.d_model).add("n_heads", self.n_heads)
-        content.add("d_k", self.d_k).add("dropout", self.dropout.prob)
-        content.add("min_float", self.min_float)
-        return content.add("quiet_softmax", self.quiet_softmax)

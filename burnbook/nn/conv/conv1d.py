@@ -4,10 +4,10 @@ import math
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module, Param
-from burnbook.nn.conv.shared import parameters, show, value
+from burnbook.module import Module, Param
+from burnbook.nn.conv.shared import SHOWN, parameters, value
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import ONE_LINE, PaddingConfig1d, at_least, divide_into
+from burnbook.nn.shared import PaddingConfig1d, at_least, divide_into
 from burnbook.ops.conv.conv import conv
 from burnbook.tensor import Tensor, apply
 
@@ -80,8 +80,9 @@ class Conv1d(Module):
     dilation: int
     groups: int
     padding: PaddingConfig1d
+    shown = SHOWN
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
         size, kernel, stride = input.dims()[2:], (self.kernel_size,), (self.stride,)
         return apply(
@@ -94,12 +95,3 @@ class Conv1d(Module):
             dilation=(self.dilation,),
             groups=self.groups,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        names = ("stride", "kernel_size", "dilation", "groups", "padding")
-        return show(content, self, *names)

@@ -2,9 +2,10 @@
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.module import Module, Param
+from burnbook.nn.conv.shared import SHOWN
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import ONE_LINE, PaddingConfig2d, Pair, at_least, divide_into
+from burnbook.nn.shared import PaddingConfig2d, Pair, at_least, divide_into
 from burnbook.ops.conv.conv2d import conv2d
 from burnbook.tensor import Tensor, apply
 
@@ -82,8 +83,9 @@ class Conv2d(Module):
     dilation: Pair
     groups: int
     padding: PaddingConfig2d
+    shown = SHOWN
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
         bias, size = self.bias, input.dims()[-2:]
         return apply(
@@ -96,15 +98,3 @@ class Conv2d(Module):
             dilation=self.dilation,
             groups=self.groups,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        content.add("stride", str(list(self.stride)))
-        content.add("kernel_size", str(list(self.kernel_size)))
-        content.add("dilation", str(list(self.dilation)))
-        content.add("groups", self.groups)
-        return content.add("padding", self.padding)

@@ -4,11 +4,10 @@ import math
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module, Param
-from burnbook.nn.conv.shared import parameters, show, value
+from burnbook.module import Module, Param
+from burnbook.nn.conv.shared import SHOWN, parameters, value
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.shared import (
-    ONE_LINE,
     PaddingConfig3d,
     Pair,
     Triple,
@@ -88,8 +87,9 @@ class Conv3d(Module):
     dilation: Triple
     groups: int
     padding: PaddingConfig3d
+    shown = SHOWN
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of volumes."""
         size = input.dims()[2:]
         return apply(
@@ -102,12 +102,3 @@ class Conv3d(Module):
             dilation=self.dilation,
             groups=self.groups,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        names = ("stride", "kernel_size", "dilation", "groups", "padding")
-        return show(content, self, *names)

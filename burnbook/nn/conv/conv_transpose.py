@@ -9,10 +9,10 @@ from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module, Param
-from burnbook.nn.conv.shared import parameters, show, value
+from burnbook.module import Module, Param
+from burnbook.nn.conv.shared import parameters, value
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import ONE_LINE, Pair, Triple, at_least, divide_into
+from burnbook.nn.shared import Pair, Triple, at_least, divide_into
 from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.tensor import Tensor, apply
 
@@ -90,8 +90,9 @@ class ConvTranspose1d(Module):
     groups: int
     padding: int
     padding_out: int
+    shown = FIELDS
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
         return apply(
             conv_transpose,
@@ -104,14 +105,6 @@ class ConvTranspose1d(Module):
             dilation=(self.dilation,),
             groups=self.groups,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return show(content, self, *FIELDS)
 
 
 class ConvTranspose2dConfig(Config):
@@ -178,8 +171,9 @@ class ConvTranspose2d(Module):
     groups: int
     padding: Pair
     padding_out: Pair
+    shown = FIELDS
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
         return apply(
             conv_transpose,
@@ -192,14 +186,6 @@ class ConvTranspose2d(Module):
             dilation=self.dilation,
             groups=self.groups,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return show(content, self, *FIELDS)
 
 
 class ConvTranspose3dConfig(Config):
@@ -266,8 +252,9 @@ class ConvTranspose3d(Module):
     groups: int
     padding: Triple
     padding_out: Triple
+    shown = FIELDS
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of volumes."""
         return apply(
             conv_transpose,
@@ -280,14 +267,6 @@ class ConvTranspose3d(Module):
             dilation=self.dilation,
             groups=self.groups,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return show(content, self, *FIELDS)
 
 
 def _check(config: Any) -> None:

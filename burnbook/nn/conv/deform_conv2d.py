@@ -4,10 +4,10 @@ import math
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module, Param
-from burnbook.nn.conv.shared import parameters, show, value
+from burnbook.module import Module, Param
+from burnbook.nn.conv.shared import parameters, value
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import ONE_LINE, PaddingConfig2d, Pair, at_least, divide_into
+from burnbook.nn.shared import PaddingConfig2d, Pair, at_least, divide_into
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import DeformConvOptions, deform_conv2d
 
@@ -83,12 +83,17 @@ class DeformConv2d(Module):
     weight_groups: int
     offset_groups: int
     padding: PaddingConfig2d
+    shown = (
+        "stride",
+        "kernel_size",
+        "dilation",
+        "weight_groups",
+        "offset_groups",
+        "padding",
+    )
 
     def forward(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        offset: Tensor,
-        mask: Tensor | None = None,
+        self, input: Tensor, offset: Tensor, mask: Tensor | None = None
     ) -> Tensor:
         """Apply the layer to images; offsets are (dy, dx), tap by tap."""
         size = input.dims()[2:]
@@ -101,12 +106,3 @@ class DeformConv2d(Module):
         )
         weight, bias = self.weight.val(), value(self.bias)
         return deform_conv2d(input, offset, weight, mask, bias, options)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        names = ("stride", "kernel_size", "dilation", "weight_groups", "offset_groups")
-        return show(content, self, *names, "padding")

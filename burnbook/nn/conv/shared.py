@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from burnbook.backend.base import Backend
-from burnbook.module import Content, Param
+from burnbook.module import Param
 from burnbook.nn.initializer import Initializer
+
+#: What a convolution shows.
+SHOWN = ("stride", "kernel_size", "dilation", "groups", "padding")
 
 
 def parameters(
@@ -26,11 +29,3 @@ def parameters(
 def value(param: Param | None) -> Any:
     """The tensor of a parameter that may be missing."""
     return None if param is None else param.val()
-
-
-def show(content: Content, layer: Any, *names: str) -> Content:
-    """Show fields of a layer; sizes as [3, 3]."""
-    for name in names:
-        held = getattr(layer, name)
-        content.add(name, str(list(held)) if isinstance(held, tuple) else held)
-    return content

@@ -4,9 +4,8 @@ from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.dtypes import Int
 from burnbook.core.errors import ConfigError, DataError, ShapeError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import extremes, fit_one_shape, one_of, rows
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 from burnbook.tensor.activation import log_sigmoid
 
@@ -74,6 +73,7 @@ class BinaryCrossEntropyLoss(Module):
     weights: Tensor | None
     smoothing: float | None
     logits: bool
+    shown = ("weights", "smoothing", "logits")
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """The loss of scores, or of probabilities unless logits is True."""
@@ -108,15 +108,6 @@ class BinaryCrossEntropyLoss(Module):
         if targets.rank == 1:
             return weights.select(0, targets)
         return weights.reshape([1] * (targets.rank - 1) + [count])
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the options."""
-        content.add("weights", self.weights).add("smoothing", self.smoothing)
-        return content.add("logits", self.logits)
 
 
 def _probabilities(given: dict[str, Tensor]) -> None:

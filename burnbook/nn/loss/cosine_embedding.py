@@ -3,10 +3,9 @@
 from burnbook.config import Config
 from burnbook.core.dtypes import Int
 from burnbook.core.errors import ShapeError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import fit, rows, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 from burnbook.tensor.linalg import cosine_similarity
 
@@ -46,6 +45,7 @@ class CosineEmbeddingLoss(Module):
 
     margin: float = 0.0
     reduction: Reduction = Reduction.Mean
+    shown = ("margin", "reduction")
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """The loss of all pairs as one number, reduced as the config says."""
@@ -69,12 +69,3 @@ class CosineEmbeddingLoss(Module):
         cosine = cosine_similarity(input1, input2, 1, EPSILON).squeeze(1)
         unlike = (cosine - self.margin).relu()
         return unlike.mask_where(target.equal_elem(1), 1.0 - cosine)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the options."""
-        content.add("margin", self.margin)
-        return content.add("reduction", self.reduction)

@@ -5,9 +5,8 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError, DimError, KindError, ShapeError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import all_tensors, refuse_classes
-from burnbook.nn.shared import ONE_LINE
 from burnbook.ops.index import mask_fill
 from burnbook.ops.softmax import cross_entropy, softmax
 from burnbook.tensor import Tensor, apply
@@ -85,6 +84,7 @@ class CrossEntropyLoss(Module):
     weights: Tensor | None
     smoothing: float | None
     logits: bool
+    shown = ("pad_tokens", "weights", "smoothing", "logits")
 
     @classmethod
     def new(
@@ -161,15 +161,6 @@ class CrossEntropyLoss(Module):
             what = f"{count} ≠ {logits.dims()[1]}: one weight is needed for each class"
             shown = ("weights", f"Float [{count}]  on {self.weights.device()!r}")
             raise ShapeError("cross_entropy", what, [*rows, shown])
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the options."""
-        content.add("pad_tokens", self.pad_tokens).add("weights", self.weights)
-        return content.add("smoothing", self.smoothing).add("logits", self.logits)
 
 
 def _refuse_softmax(logits: Tensor) -> None:

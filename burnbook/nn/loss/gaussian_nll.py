@@ -4,10 +4,9 @@ import math
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError, ShapeError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import fit, fit_one_shape, not_below_zero, rows
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
@@ -51,10 +50,11 @@ class GaussianNLLLoss(Module):
 
     eps: float
     full: bool
+    shown = ("eps", "full")
 
     def forward(
         self,
-        input: Tensor,  # noqa: A002 - Burn's word
+        input: Tensor,
         target: Tensor,
         var: Tensor,
         reduction: Reduction = Reduction.Auto,
@@ -63,10 +63,7 @@ class GaussianNLLLoss(Module):
         return reduced(self.forward_no_reduction(input, target, var), reduction)
 
     def forward_no_reduction(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        target: Tensor,
-        var: Tensor,
+        self, input: Tensor, target: Tensor, var: Tensor
     ) -> Tensor:
         """The loss of each element.
 
@@ -84,11 +81,3 @@ class GaussianNLLLoss(Module):
         var = var.clamp_min(self.eps)
         losses = (var.log() + (input - target).square() / var) * 0.5
         return losses + 0.5 * math.log(2 * math.pi) if self.full else losses
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the options."""
-        return content.add("eps", self.eps).add("full", self.full)

@@ -1,10 +1,9 @@
 """HingeEmbeddingLoss: similar pairs near, dissimilar ones a margin apart."""
 
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
@@ -37,21 +36,15 @@ class HingeEmbeddingLoss(Module):
     """
 
     margin: float
+    shown = ("margin",)
 
     def forward(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        target: Tensor,
-        reduction: Reduction = Reduction.Auto,
+        self, input: Tensor, target: Tensor, reduction: Reduction = Reduction.Auto
     ) -> Tensor:
         """The loss of all elements as one number."""
         return reduced(self.forward_no_reduction(input, target), reduction)
 
-    def forward_no_reduction(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        target: Tensor,
-    ) -> Tensor:
+    def forward_no_reduction(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of each element.
 
         Shapes: input [...], target [...] -> [...]
@@ -61,11 +54,3 @@ class HingeEmbeddingLoss(Module):
         signs("hinge_embedding", given, "target")
         unlike = (self.margin - input).relu()
         return unlike.mask_where(target.equal_elem(1.0), input)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the margin."""
-        return content.add("margin", self.margin)

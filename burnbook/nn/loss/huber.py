@@ -2,10 +2,9 @@
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
@@ -46,6 +45,7 @@ class HuberLoss(Module):
 
     delta: float
     lin_bias: float
+    shown = ("delta", "lin_bias")
 
     def forward(
         self,
@@ -73,11 +73,3 @@ class HuberLoss(Module):
         outside = size * self.delta - self.lin_bias
         inside = residuals.square() * 0.5
         return inside.mask_where(size.greater_elem(self.delta), outside)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the bound and what it takes off the straight part."""
-        return content.add("delta", self.delta).add("lin_bias", self.lin_bias)

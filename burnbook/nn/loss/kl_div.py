@@ -3,10 +3,9 @@
 import numpy as np
 
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
@@ -44,6 +43,7 @@ class KLDivLoss(Module):
     """
 
     log_target: bool
+    shown = ("log_target",)
 
     def forward(
         self,
@@ -67,11 +67,3 @@ class KLDivLoss(Module):
             return targets.exp() * (targets - predictions)
         least = float(np.finfo(targets.device().float_dtype).tiny)
         return targets * (targets.clamp_min(least).log() - predictions)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the option."""
-        return content.add("log_target", self.log_target)

@@ -2,10 +2,9 @@
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
@@ -47,6 +46,7 @@ class MarginRankingLoss(Module):
     """
 
     margin: float
+    shown = ("margin",)
 
     def forward(
         self,
@@ -69,11 +69,3 @@ class MarginRankingLoss(Module):
         fit_one_shape("margin_ranking", given)
         signs("margin_ranking", given, "target")
         return (self.margin - target * (first - second)).relu()
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the margin."""
-        return content.add("margin", self.margin)

@@ -2,10 +2,9 @@
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import one_class_each
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
@@ -53,21 +52,15 @@ class MultiMarginLoss(Module):
 
     margin: float
     p: int
+    shown = ("margin", "p")
 
     def forward(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        target: Tensor,
-        reduction: Reduction = Reduction.Auto,
+        self, input: Tensor, target: Tensor, reduction: Reduction = Reduction.Auto
     ) -> Tensor:
         """The loss of all rows as one number."""
         return reduced(self.forward_no_reduction(input, target), reduction)
 
-    def forward_no_reduction(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        target: Tensor,
-    ) -> Tensor:
+    def forward_no_reduction(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of each row.
 
         Shapes: input [n, c], target [n] -> [n]
@@ -81,11 +74,3 @@ class MultiMarginLoss(Module):
         right = Tensor.arange(0, classes, input.device()).reshape([1, classes])
         others = lacks.mask_fill(right.equal(column), 0.0)
         return others.mean_dim(1).squeeze(1)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the options."""
-        return content.add("margin", self.margin).add("p", self.p)

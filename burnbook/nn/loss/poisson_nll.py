@@ -4,10 +4,9 @@ import math
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape, not_below_zero
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 
 
@@ -56,6 +55,7 @@ class PoissonNllLoss(Module):
     log_input: bool
     full: bool
     eps: float
+    shown = ("log_input", "full", "eps")
 
     def forward(
         self,
@@ -80,15 +80,6 @@ class PoissonNllLoss(Module):
             not_below_zero("poisson_nll", given, "predictions")
             losses = predictions - targets * (predictions + self.eps).log()
         return losses + _log_factorial(targets) if self.full else losses
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the options."""
-        content.add("log_input", self.log_input).add("full", self.full)
-        return content.add("eps", self.eps)
 
 
 def _log_factorial(y: Tensor) -> Tensor:

@@ -2,10 +2,9 @@
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError, ShapeError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.loss.checks import fit, rows
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import ONE_LINE
 from burnbook.tensor import Tensor
 from burnbook.tensor.linalg import lp_norm
 
@@ -50,6 +49,7 @@ class TripletMarginLoss(Module):
 
     margin: float
     p: float
+    shown = ("margin", "p")
 
     def forward(
         self,
@@ -77,11 +77,3 @@ class TripletMarginLoss(Module):
         near = lp_norm(anchor - positive, self.p, 1)
         far = lp_norm(anchor - negative, self.p, 1)
         return (near - far + self.margin).relu().squeeze(1)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the options."""
-        return content.add("margin", self.margin).add("p", self.p)

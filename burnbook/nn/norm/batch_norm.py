@@ -5,9 +5,9 @@ import math
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError, ShapeError
-from burnbook.module import Content, DisplaySettings, Module, Param, RunningState
+from burnbook.module import Module, Param, RunningState
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.nn.shared import at_least
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.shape import cast
 from burnbook.tensor import Tensor, apply, apply_with_extras
@@ -73,8 +73,13 @@ class BatchNorm(Module):
     running_var: RunningState
     momentum: float
     epsilon: float
+    shown = (
+        ("num_features", lambda norm: norm.beta.shape[0]),
+        "momentum",
+        "epsilon",
+    )
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer; where training happens, the running averages change."""
         if input.backend.ad_enabled:
             return self.forward_train(input)
@@ -88,7 +93,7 @@ class BatchNorm(Module):
             epsilon=self.epsilon,
         )
 
-    def forward_train(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward_train(self, input: Tensor) -> Tensor:
         """Normalize by the batch, and move the running averages toward it."""
         dims = input.dims()
         if dims[:1] == (1,) and len(dims) > 1 and math.prod(dims) == dims[1]:
@@ -109,17 +114,8 @@ class BatchNorm(Module):
         batch = apply(cast, batch, dtype=old.backend.float_dtype)
         state.update(old * (1.0 - self.momentum) + batch * self.momentum)
 
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
 
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        content.add("num_features", self.beta.shape[0])
-        return content.add("momentum", self.momentum).add("epsilon", self.epsilon)
-
-
-def _of_one(input: Tensor) -> ShapeError:  # noqa: A002 - Burn's word
+def _of_one(input: Tensor) -> ShapeError:
     """The error for a batch without any spread: the answer would be β, whatever x."""
     what = "one value for each channel has no variance to train with"
     rows = [("x", f"Float {list(input.dims())}  on {input.device()!r}")]

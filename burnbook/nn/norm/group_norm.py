@@ -3,9 +3,9 @@
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
-from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.module import Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import ONE_LINE, at_least, divide_into, shown
+from burnbook.nn.shared import at_least, divide_into, shown
 from burnbook.ops.norm import group_norm
 from burnbook.tensor import Tensor, apply
 
@@ -65,20 +65,13 @@ class GroupNorm(Module):
     epsilon: float
     affine: bool
     epsilon_inside = False  # no field: Burn's records have no place for it
+    shown = ("num_groups", "num_channels", "epsilon", "affine")
+    shown_unless = (("epsilon_inside", False),)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of any rank from 2 on."""
         _same_channels("group_norm", input, self.num_channels)
         return _normalize(self, input, self.num_groups)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        content.add("num_groups", self.num_groups)
-        return _show(self, content)
 
 
 class InstanceNormConfig(Config):
@@ -130,19 +123,13 @@ class InstanceNorm(Module):
     epsilon: float
     affine: bool
     epsilon_inside = False  # no field: Burn's records have no place for it
+    shown = ("num_channels", "epsilon", "affine")
+    shown_unless = (("epsilon_inside", False),)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of any rank from 2 on."""
         _same_channels("instance_norm", input, self.num_channels)
         return _normalize(self, input, self.num_channels)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the size."""
-        return _show(self, content)
 
 
 Layer = GroupNorm | InstanceNorm
@@ -180,11 +167,3 @@ def _normalize(layer: Layer, x: Tensor, groups: int) -> Tensor:
         epsilon=layer.epsilon,
         inside=layer.epsilon_inside,
     )
-
-
-def _show(layer: Layer, content: Content) -> Content:
-    content.add("num_channels", layer.num_channels)
-    content.add("epsilon", layer.epsilon).add("affine", layer.affine)
-    if layer.epsilon_inside:
-        content.add("epsilon_inside", True)
-    return content

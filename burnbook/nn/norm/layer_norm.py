@@ -2,9 +2,9 @@
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module, Param
+from burnbook.module import Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.nn.shared import at_least
 from burnbook.ops.norm import layer_norm
 from burnbook.tensor import Tensor, apply
 
@@ -51,17 +51,9 @@ class LayerNorm(Module):
     gamma: Param
     beta: Param | None
     epsilon: float
+    shown = (("d_model", lambda norm: norm.gamma.shape[0]), "epsilon")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer; the input may have any rank."""
         beta = None if self.beta is None else self.beta.val()
         return apply(layer_norm, input, self.gamma.val(), beta, epsilon=self.epsilon)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the size and epsilon."""
-        content.add("d_model", self.gamma.shape[0])
-        return content.add("epsilon", self.epsilon)

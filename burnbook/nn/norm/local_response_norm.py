@@ -2,8 +2,8 @@
 
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, at_least, shown
+from burnbook.module import Module
+from burnbook.nn.shared import at_least, shown
 from burnbook.ops.batch_norm import neighbor_sum
 from burnbook.tensor import Tensor, apply
 
@@ -49,8 +49,9 @@ class LocalResponseNorm(Module):
     alpha: float
     beta: float
     k: float
+    shown = ("size", "alpha", "beta", "k")
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines, images or volumes."""
         if input.rank < 3:
             what = f"the input needs at least 3 dims [n, c, d, ...], not {input.rank}"
@@ -58,12 +59,3 @@ class LocalResponseNorm(Module):
         before, after = (self.size - 1) // 2, self.size // 2
         power = apply(neighbor_sum, input.square(), before=before, after=after)
         return input / (power * (self.alpha / self.size) + self.k) ** self.beta
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the numbers of the formula."""
-        content.add("size", self.size).add("alpha", self.alpha)
-        return content.add("beta", self.beta).add("k", self.k)

@@ -1,8 +1,8 @@
 """AdaptiveAvgPool1d: averages that give a fixed length."""
 
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.module import Module
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import adaptive_avg_pool1d
 
@@ -37,15 +37,8 @@ class AdaptiveAvgPool1d(Module):
     """
 
     output_size: int
+    shown = ("output_size",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
         return adaptive_avg_pool1d(input, self.output_size)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the size."""
-        return content.add("output_size", self.output_size)

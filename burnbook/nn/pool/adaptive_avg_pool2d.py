@@ -1,8 +1,8 @@
 """AdaptiveAvgPool2d: averages that give a fixed size."""
 
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, Pair, at_least
+from burnbook.module import Module
+from burnbook.nn.shared import Pair, at_least
 from burnbook.ops.pool.pool2d import adaptive_avg_pool2d
 from burnbook.tensor import Tensor, apply
 
@@ -37,15 +37,8 @@ class AdaptiveAvgPool2d(Module):
     """
 
     output_size: Pair
+    shown = ("output_size",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
         return apply(adaptive_avg_pool2d, input, output_size=self.output_size)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the size."""
-        return content.add("output_size", str(list(self.output_size)))

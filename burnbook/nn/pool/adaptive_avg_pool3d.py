@@ -1,8 +1,8 @@
 """AdaptiveAvgPool3d: averages that give a fixed volume."""
 
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
-from burnbook.nn.shared import ONE_LINE, Triple, at_least
+from burnbook.module import Module
+from burnbook.nn.shared import Triple, at_least
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import adaptive_avg_pool3d
 
@@ -37,15 +37,8 @@ class AdaptiveAvgPool3d(Module):
     """
 
     output_size: Triple
+    shown = ("output_size",)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of volumes."""
         return adaptive_avg_pool3d(input, self.output_size)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the size."""
-        return content.add("output_size", str(list(self.output_size)))

@@ -1,9 +1,8 @@
 """AvgPool1d and AvgPool2d: the average of every window."""
 
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.shared import (
-    ONE_LINE,
     PaddingConfig1d,
     PaddingConfig2d,
     Pair,
@@ -64,8 +63,10 @@ class AvgPool1d(Module):
     padding: PaddingConfig1d
     count_include_pad: bool
     ceil_mode: bool
+    shown = ("kernel_size", "stride", "padding", "count_include_pad")
+    shown_unless = (("ceil_mode", False),)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
         sizes = (input.dims()[2:], (self.kernel_size,), (self.stride,))
         return avg_pool1d(
@@ -76,17 +77,6 @@ class AvgPool1d(Module):
             self.count_include_pad,
             self.ceil_mode,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        content.add("kernel_size", self.kernel_size).add("stride", self.stride)
-        content.add("padding", self.padding)
-        content.add("count_include_pad", self.count_include_pad)
-        return content.add("ceil_mode", True) if self.ceil_mode else content
 
 
 class AvgPool2dConfig(Config):
@@ -141,8 +131,10 @@ class AvgPool2d(Module):
     padding: PaddingConfig2d
     count_include_pad: bool
     ceil_mode: bool
+    shown = ("kernel_size", "stride", "padding", "count_include_pad")
+    shown_unless = (("ceil_mode", False),)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
         sizes = (input.dims()[2:], self.kernel_size, self.stride)
         return avg_pool2d(
@@ -153,14 +145,3 @@ class AvgPool2d(Module):
             self.count_include_pad,
             self.ceil_mode,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        content.add("kernel_size", str(list(self.kernel_size)))
-        content.add("stride", str(list(self.stride))).add("padding", self.padding)
-        content.add("count_include_pad", self.count_include_pad)
-        return content.add("ceil_mode", True) if self.ceil_mode else content

@@ -1,9 +1,8 @@
 """MaxPool1d and MaxPool2d: the largest of every window."""
 
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.shared import (
-    ONE_LINE,
     PaddingConfig1d,
     PaddingConfig2d,
     Pair,
@@ -64,8 +63,10 @@ class MaxPool1d(Module):
     padding: PaddingConfig1d
     dilation: int
     ceil_mode: bool
+    shown = ("kernel_size", "stride", "padding", "dilation")
+    shown_unless = (("ceil_mode", False),)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
         sizes = (input.dims()[2:], (self.kernel_size,), (self.stride,))
         return max_pool1d(
@@ -76,16 +77,6 @@ class MaxPool1d(Module):
             self.dilation,
             self.ceil_mode,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        content.add("kernel_size", self.kernel_size).add("stride", self.stride)
-        content.add("padding", self.padding).add("dilation", self.dilation)
-        return content.add("ceil_mode", True) if self.ceil_mode else content
 
 
 class MaxPool2dConfig(Config):
@@ -139,8 +130,10 @@ class MaxPool2d(Module):
     padding: PaddingConfig2d
     dilation: Pair
     ceil_mode: bool
+    shown = ("kernel_size", "stride", "padding", "dilation")
+    shown_unless = (("ceil_mode", False),)
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
         sizes = (input.dims()[2:], self.kernel_size, self.stride)
         return max_pool2d(
@@ -151,14 +144,3 @@ class MaxPool2d(Module):
             self.dilation,
             self.ceil_mode,
         )
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        content.add("kernel_size", str(list(self.kernel_size)))
-        content.add("stride", str(list(self.stride))).add("padding", self.padding)
-        content.add("dilation", str(list(self.dilation)))
-        return content.add("ceil_mode", True) if self.ceil_mode else content

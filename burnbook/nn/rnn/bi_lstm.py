@@ -3,12 +3,11 @@
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import KindError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.activation import ActivationConfig
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.lstm import Lstm, LstmConfig, LstmState
-from burnbook.nn.rnn.shared import XAVIER, batch_major, both_ways, check_sizes, show
-from burnbook.nn.shared import ONE_LINE
+from burnbook.nn.rnn.shared import XAVIER, batch_major, both_ways, check_sizes, sizes_of
 from burnbook.tensor import Tensor
 
 
@@ -81,11 +80,10 @@ class BiLstm(Module):
     reverse: Lstm
     d_hidden: int
     batch_first: bool
+    shown = sizes_of("forward_.input_gate")
 
     def forward(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        state: LstmState | None = None,
+        self, input: Tensor, state: LstmState | None = None
     ) -> tuple[Tensor, LstmState]:
         """Both outputs at every step, and the last state of each direction."""
         x = batch_major(input, self.batch_first)
@@ -103,11 +101,3 @@ class BiLstm(Module):
         output = batch_major(Tensor.cat([there, back], 2), self.batch_first)
         cells = Tensor.stack([end.cell, start.cell], 0)
         return output, LstmState(cells, Tensor.stack([end.hidden, start.hidden], 0))
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return show(content, self.forward_.input_gate, self.d_hidden)

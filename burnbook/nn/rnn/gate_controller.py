@@ -51,12 +51,12 @@ class GateController(Module):
         """A gate from two layers that exist."""
         return cls(input_transform, hidden_transform)
 
-    def gate_product(self, input: Tensor, hidden: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def gate_product(self, input: Tensor, hidden: Tensor) -> Tensor:
         """The sum for one step of all sequences."""
         return self.input_transform.forward(input) + self.hidden_transform.forward(
             hidden
         )
 
-    def forward(self, input: Tensor, hidden: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor, hidden: Tensor) -> Tensor:
         """The same as `gate_product`."""
         return self.gate_product(input, hidden)

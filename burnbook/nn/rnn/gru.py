@@ -4,7 +4,7 @@ from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
@@ -17,12 +17,11 @@ from burnbook.nn.rnn.shared import (
     check_sizes,
     last,
     new_gate,
-    show,
+    sizes_of,
     step_by_step,
     weights,
     zeros_for,
 )
-from burnbook.nn.shared import ONE_LINE
 from burnbook.ops.gru import gru
 from burnbook.ops.linear import linear
 from burnbook.tensor import Tensor, apply
@@ -111,12 +110,9 @@ class Gru(Module):
     gate_activation: Activation
     hidden_activation: Activation
     clip: float | None
+    shown = sizes_of("update_gate")
 
-    def forward(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        state: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, input: Tensor, state: Tensor | None = None) -> Tensor:
         """The state after every step; the last one is where to go on."""
         x = batch_major(input, self.batch_first)
         return batch_major(self.carry(x, state, self.reverse), self.batch_first)
@@ -157,14 +153,6 @@ class Gru(Module):
 
         sums, start = apply(linear, x, weight, bias), zeros_for(state, x, n)
         return step_by_step(step, sums, (start,), reverse)[0]
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return show(content, self.update_gate, self.d_hidden)
 
 
 class BiGruConfig(Config):
@@ -232,11 +220,10 @@ class BiGru(Module):
     reverse: Gru
     d_hidden: int
     batch_first: bool
+    shown = sizes_of("forward_.update_gate")
 
     def forward(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        state: Tensor | None = None,
+        self, input: Tensor, state: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Both outputs at every step, and the last state of each direction."""
         x = batch_major(input, self.batch_first)
@@ -247,11 +234,3 @@ class BiGru(Module):
         back = self.reverse.carry(x, starts[1], reverse=True)
         ends = Tensor.stack([last(there, False), last(back, True)], 0)
         return batch_major(Tensor.cat([there, back], 2), self.batch_first), ends
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return show(content, self.forward_.update_gate, self.d_hidden)

@@ -7,7 +7,7 @@ from typing import Any
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import KindError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
@@ -19,12 +19,11 @@ from burnbook.nn.rnn.shared import (
     check_sizes,
     last,
     new_gate,
-    show,
+    sizes_of,
     step_by_step,
     weights,
     zeros_for,
 )
-from burnbook.nn.shared import ONE_LINE
 from burnbook.ops.linear import linear
 from burnbook.ops.lstm import lstm
 from burnbook.tensor import Tensor, apply
@@ -142,11 +141,10 @@ class Lstm(Module):
     gate_activation: Activation
     cell_activation: Activation
     hidden_activation: Activation
+    shown = sizes_of("input_gate")
 
     def forward(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        state: LstmState | None = None,
+        self, input: Tensor, state: LstmState | None = None
     ) -> tuple[Tensor, LstmState]:
         """The output of every step, and the state that the last step left."""
         x = batch_major(input, self.batch_first)
@@ -205,11 +203,3 @@ class Lstm(Module):
         sums = apply(linear, x, weight, bias)
         output, (hidden, cell) = step_by_step(step, sums, tuple(states), reverse)
         return output, LstmState(cell, hidden)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return show(content, self.input_gate, self.d_hidden)

@@ -6,7 +6,7 @@ from typing import Any
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import KindError
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
@@ -19,12 +19,11 @@ from burnbook.nn.rnn.shared import (
     check_sizes,
     last,
     new_gate,
-    show,
+    sizes_of,
     step_by_step,
     weights,
     zeros_for,
 )
-from burnbook.nn.shared import ONE_LINE
 from burnbook.ops.linear import linear
 from burnbook.ops.lstm import rnn
 from burnbook.tensor import Tensor, apply
@@ -104,11 +103,10 @@ class Rnn(Module):
     reverse: bool
     clip: float | None
     hidden_activation: Activation
+    shown = sizes_of("gate")
 
     def forward(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        state: RnnState | None = None,
+        self, input: Tensor, state: RnnState | None = None
     ) -> tuple[Tensor, RnnState]:
         """The state after every step, and the last one."""
         x = batch_major(input, self.batch_first)
@@ -130,14 +128,6 @@ class Rnn(Module):
 
         start = zeros_for(hidden, x, self.d_hidden)
         return step_by_step(step, apply(linear, x, weight, bias), (start,), reverse)[0]
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return show(content, self.gate, self.d_hidden)
 
 
 class BiRnnConfig(Config):
@@ -197,11 +187,10 @@ class BiRnn(Module):
     reverse: Rnn
     d_hidden: int
     batch_first: bool
+    shown = sizes_of("forward_.gate")
 
     def forward(
-        self,
-        input: Tensor,  # noqa: A002 - Burn's word
-        state: RnnState | None = None,
+        self, input: Tensor, state: RnnState | None = None
     ) -> tuple[Tensor, RnnState]:
         """Both outputs at every step, and the last state of each direction."""
         x = batch_major(input, self.batch_first)
@@ -214,14 +203,6 @@ class BiRnn(Module):
         ends = Tensor.stack([last(there, False), last(back, True)], 0)
         output = batch_major(Tensor.cat([there, back], 2), self.batch_first)
         return output, RnnState(ends)
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        return show(content, self.forward_.gate, self.d_hidden)
 
 
 def _hidden(state: RnnState | None) -> Tensor | None:

@@ -5,12 +5,13 @@ their weights are joined when the layer runs; records and optimizers see Burn's 
 """
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.core.errors import ShapeError
 from burnbook.core.op import Op
-from burnbook.module import Content
+from burnbook.module.display import Shown
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.linear import Linear
 from burnbook.nn.rnn.gate_controller import GateController
@@ -126,8 +127,11 @@ def both_ways(size: int, name: str, state: Tensor, x: Tensor) -> list[Tensor]:
     return [state.narrow(0, i, 1).squeeze(0) for i in range(2)]
 
 
-def show(content: Content, gate: GateController, d_hidden: int) -> Content:
-    """Show the sizes of a layer."""
-    layer = gate.input_transform
-    content.add("d_input", layer.weight.shape[0]).add("d_hidden", d_hidden)
-    return content.add("bias", layer.bias is not None)
+def sizes_of(gate: str) -> Shown:
+    """What a recurrent layer shows; gate: where one of its gates is."""
+    linear = attrgetter(f"{gate}.input_transform")
+    return (
+        ("d_input", lambda layer: linear(layer).weight.shape[0]),
+        "d_hidden",
+        ("bias", lambda layer: linear(layer).bias is not None),
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.activation import ActivationConfig
 from burnbook.nn.attention import (
     MhaCache,
@@ -20,12 +20,11 @@ from burnbook.nn.cache import TensorCache
 from burnbook.nn.dropout import Dropout, DropoutConfig
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.norm import LayerNorm, LayerNormConfig
-from burnbook.nn.shared import ONE_LINE
 from burnbook.nn.transformer.pwff import (
     PositionWiseFeedForward,
     PositionWiseFeedForwardConfig,
 )
-from burnbook.nn.transformer.shared import check_sizes, run_cached, show_sizes
+from burnbook.nn.transformer.shared import SHOWN, check_sizes, run_cached
 from burnbook.tensor import Tensor
 
 
@@ -192,13 +191,13 @@ class TransformerDecoderLayer(Module):
             config.norm_first,
         )
 
-    def forward(self, input: TransformerDecoderInput) -> TransformerDecoderInput:  # noqa: A002
+    def forward(self, input: TransformerDecoderInput) -> TransformerDecoderInput:
         """Apply the layer: the input with another target."""
         return self._write(input, None)
 
     def forward_autoregressive_inference(
         self,
-        input: TransformerDecoderInput,  # noqa: A002 - Burn's word
+        input: TransformerDecoderInput,
         cache: TransformerDecoderLayerAutoregressiveCache,
     ) -> TransformerDecoderInput:
         """Apply the layer to a target that grew by one step since the last call."""
@@ -259,8 +258,9 @@ class TransformerDecoder(Module):
     dropout: float
     norm_first: bool
     quiet_softmax: bool
+    shown = SHOWN
 
-    def forward(self, input: TransformerDecoderInput) -> Tensor:  # noqa: A002
+    def forward(self, input: TransformerDecoderInput) -> Tensor:
         """Apply all layers."""
         for layer in self.layers:
             input = layer.forward(input)  # noqa: A001 - Burn's word
@@ -268,7 +268,7 @@ class TransformerDecoder(Module):
 
     def forward_autoregressive_inference(
         self,
-        input: TransformerDecoderInput,  # noqa: A002 - Burn's word
+        input: TransformerDecoderInput,
         cache: TransformerDecoderAutoregressiveCache,
     ) -> Tensor:
         """Apply all layers to a target that grew by one step since the last call.
@@ -283,11 +283,3 @@ class TransformerDecoder(Module):
     def new_autoregressive_cache(self) -> TransformerDecoderAutoregressiveCache:
         """An empty cache for this decoder."""
         return TransformerDecoderAutoregressiveCache(len(self.layers))
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes and options."""
-        return show_sizes(self, content)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.activation import ActivationConfig
 from burnbook.nn.attention import (
     MhaCache,
@@ -20,12 +20,11 @@ from burnbook.nn.cache import TensorCache
 from burnbook.nn.dropout import Dropout, DropoutConfig
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.norm import LayerNorm, LayerNormConfig
-from burnbook.nn.shared import ONE_LINE
 from burnbook.nn.transformer.pwff import (
     PositionWiseFeedForward,
     PositionWiseFeedForwardConfig,
 )
-from burnbook.nn.transformer.shared import check_sizes, run_cached, show_sizes
+from burnbook.nn.transformer.shared import SHOWN, check_sizes, run_cached
 from burnbook.tensor import Tensor
 
 
@@ -174,7 +173,7 @@ class TransformerEncoderLayer(Module):
 
     def forward(
         self,
-        input: Tensor,  # noqa: A002 - Burn's word
+        input: Tensor,
         mask_pad: Tensor | None = None,
         mask_attn: Tensor | None = None,
     ) -> Tensor:
@@ -183,7 +182,7 @@ class TransformerEncoderLayer(Module):
 
     def forward_autoregressive_inference(
         self,
-        input: Tensor,  # noqa: A002 - Burn's word
+        input: Tensor,
         mask_pad: Tensor | None,
         mask_attn: Tensor | None,
         cache: TransformerEncoderLayerAutoregressiveCache,
@@ -234,8 +233,9 @@ class TransformerEncoder(Module):
     dropout: float
     norm_first: bool
     quiet_softmax: bool
+    shown = SHOWN
 
-    def forward(self, input: TransformerEncoderInput) -> Tensor:  # noqa: A002
+    def forward(self, input: TransformerEncoderInput) -> Tensor:
         """Apply all layers."""
         x = input.tensor
         for layer in self.layers:
@@ -244,7 +244,7 @@ class TransformerEncoder(Module):
 
     def forward_autoregressive_inference(
         self,
-        input: TransformerEncoderInput,  # noqa: A002 - Burn's word
+        input: TransformerEncoderInput,
         cache: TransformerEncoderAutoregressiveCache,
     ) -> Tensor:
         """Apply all layers to a sequence that grew by one step since the last call.
@@ -260,11 +260,3 @@ class TransformerEncoder(Module):
     def new_autoregressive_cache(self) -> TransformerEncoderAutoregressiveCache:
         """An empty cache for this encoder."""
         return TransformerEncoderAutoregressiveCache(len(self.layers))
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes and options."""
-        return show_sizes(self, content)

@@ -2,12 +2,12 @@
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.module import Content, DisplaySettings, Module
+from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Gelu
 from burnbook.nn.dropout import Dropout, DropoutConfig
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.linear import Linear, LinearConfig
-from burnbook.nn.shared import ONE_LINE, at_least
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 
 
@@ -64,19 +64,14 @@ class PositionWiseFeedForward(Module):
     dropout: Dropout
     gelu: Gelu
     activation: Activation | None = None
+    shown = (
+        ("d_model", lambda layer: layer.linear_inner.weight.shape[0]),
+        ("d_ff", lambda layer: layer.linear_inner.weight.shape[1]),
+        ("prob", lambda layer: layer.dropout.prob),
+    )
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - Burn's word
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the layer; the input may have any rank."""
         inner = self.linear_inner.forward(input)
         bent = self.gelu(inner) if self.activation is None else self.activation(inner)
         return self.linear_outer.forward(self.dropout.forward(bent))
-
-    def custom_settings(self) -> DisplaySettings:
-        """Print on one line."""
-        return ONE_LINE
-
-    def custom_content(self, content: Content) -> Content:
-        """Show the sizes."""
-        d_model, d_ff = self.linear_inner.weight.shape
-        content.add("d_model", d_model).add("d_ff", d_ff)
-        return content.add("prob", self.dropout.prob)

@@ -3,10 +3,10 @@
 from typing import Any
 
 from burnbook.core.errors import ConfigError
-from burnbook.module import Content
 from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 
+#: What an encoder or decoder shows: its sizes and options.
 SHOWN = (
     *("d_model", "d_ff", "n_heads", "n_layers"),
     *("dropout", "norm_first", "quiet_softmax"),
@@ -24,13 +24,6 @@ def check_sizes(config: Any) -> None:
             f"d_model {config.d_model} does not divide into {config.n_heads} heads",
             cure="n_heads that divides d_model",
         )
-
-
-def show_sizes(module: Any, content: Content) -> Content:
-    """Show the sizes and options of an encoder or decoder."""
-    for name in SHOWN:
-        content.add(name, getattr(module, name))
-    return content
 
 
 def run_cached(layer: Any, name: str, x: Tensor, cache: Any) -> Tensor:
