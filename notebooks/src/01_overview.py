@@ -142,7 +142,7 @@ peek(ops.sub)
 three = Tensor[1].from_floats([0.0, 1.0, 2.0], device)
 three - y
 
-# %% [markdown]
+# %% [markdown] tags=["cell:people"]
 # ## Why Burn?
 #
 # [Burn](https://burn.dev) is a framework for deep learning, written in Rust. It is fast
@@ -179,7 +179,7 @@ three - y
 # %% tags=["widget"]
 SaveMyWork()
 
-# %% [markdown]
+# %% [markdown] tags=["cell:parts"]
 # ## The chapters
 #
 # | | chapter | what it gives | minutes |

@@ -10,7 +10,7 @@
 #
 # About 15 minutes. You should have read [chapter 1](01_overview.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "cell:use-short"]
 import numpy as np
 
 import burnbook
@@ -21,7 +21,7 @@ from burnbook_widgets.pictures import Images
 
 burnbook.seed(0)
 
-# %% [markdown]
+# %% [markdown] tags=["cell:install-note"]
 # ## Installing
 #
 # If you can run this page, everything is installed. On another machine, with Python
@@ -49,7 +49,7 @@ burnbook.seed(0)
 # Two tensors of the same shape, and their sum. `ones_like` makes a tensor of ones with
 # the shape, kind and device of the first.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:first-program"]
 device = Numpy()
 
 tensor_1 = Tensor[2].from_data([[2.0, 3.0], [4.0, 5.0]], device)
@@ -87,7 +87,7 @@ same(by_hand, tensor_1 + tensor_2)
 # shape, and they follow from the data. The second word in the brackets is the kind of
 # the elements; `Float` may be left out.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:kinds"]
 floats = Tensor[1].from_floats([1.0, 2.0, 3.0], device)
 ints = Tensor[1, Int].from_ints([1, 2, 3], device)
 truths = Tensor[1, Bool].from_data([True, False, True], device)
@@ -142,7 +142,7 @@ floats + ints
 # %% tags=["run-me"]
 print((floats + ints.float()).to_data().to_list())
 
-# %% [markdown]
+# %% [markdown] tags=["cell:prelude-long"]
 # ## The prelude
 #
 # `from burnbook.prelude import *` at the top of this page is short for
@@ -161,7 +161,7 @@ print((floats + ints.float()).to_data().to_list())
 # Most chapters use the prelude. Those on the building blocks do not, because there it
 # helps to see where each name comes from.
 
-# %% [markdown]
+# %% [markdown] tags=["cell:example-command"]
 # ## Examples
 #
 # The network of the next chapter is also an importable example, and
@@ -195,7 +195,7 @@ print((floats + ints.float()).to_data().to_list())
 answer = ...
 check("2.1", answer)
 
-# %% tags=["solution"]
+# %% tags=["solution", "cell:full"]
 answer = Tensor[2].full([2, 3], 7.0, device)
 check("2.1", answer)
 
@@ -246,7 +246,7 @@ check("2.4", answer)
 # that something is wrong with a tensor that is too large to read.
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["cell:use-note"]
 # <details><summary><b>🐍 Python note: imports and packages</b></summary>
 #
 # A *module* is a file, a *package* is a folder of modules, and a *distribution* is

@@ -140,7 +140,7 @@ print(Relu().forward(points).to_data().to_list())
 # rest: printing, counting, saving, loading, moving to a device.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:model-struct"]
 class Model(Module):
     """Two convolutions, pooling, two linear layers."""
 
@@ -161,7 +161,7 @@ list(Model.__annotations__)
 # order of the fields.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:model-config"]
 class ModelConfig(Config):
     num_classes: int
     hidden_size: int
@@ -183,7 +183,7 @@ class ModelConfig(Config):
 config = ModelConfig(10, hidden_size=512)
 print(config)
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:print-model"]
 model = config.init(device)
 print(model)
 
@@ -205,7 +205,7 @@ config.with_dropout(0.2)
 # it would be part of it. The comments give the shape after each line.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:forward"]
 def forward(self, images: Tensor[3]) -> Tensor[2]:
     batch, height, width = images.dims()
     x = images.reshape([batch, 1, height, width])  # one channel: grey
@@ -358,7 +358,7 @@ check("3.1.4", answer)
 # that way; the largest logit is also the largest probability.
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["cell:trait-note"]
 # <details><summary><b>🐍 Python note: annotations instead of derive</b></summary>
 #
 # Rust's `#[derive(Module)]` writes code from the fields of a struct. Python keeps the

@@ -110,7 +110,7 @@ class MnistBatch:
 list(MnistBatch.__annotations__)
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:batcher-struct"]
 class MnistBatcher(Batcher):
     def batch(self, items, device=device):
         images = [
@@ -124,7 +124,7 @@ class MnistBatcher(Batcher):
         return MnistBatch(Tensor.cat(images, 0), Tensor.cat(targets, 0))
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:batcher"]
 batch = MnistBatcher().batch(first)
 print(repr(batch.targets))
 same(by_hand(first), batch.images)
@@ -169,7 +169,7 @@ print(sum(sizes), "of", loader.num_items(), "items")
 # are datasets, too ([chapter 4.11](04_11_dataset.ipynb)).
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:mapper"]
 class Ink(Mapper):
     """How much of the image is not empty, in percent."""
 
@@ -289,7 +289,7 @@ check("3.2.4", answer)
 # batcher.
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["cell:iterators-note"]
 # <details><summary><b>🐍 Python note: iterators and comprehensions</b></summary>
 #
 # Where Rust chains `.iter().map(|item| …).collect()`, Python writes

@@ -95,7 +95,7 @@ same([by_hand], loss)
 # nothing needs to be set to zero between two steps. The gradient of this loss has a
 # simple form: the probabilities, minus 1 at the true class, divided by the batch size.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:gradients"]
 softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
 softmax[[0, 1], classes] -= 1
 same(softmax / 2, z.grad(loss.backward()))
@@ -115,7 +115,7 @@ Lines({"loss": losses}, "The same batch, thirty times")
 # and not classes, it is a `RegressionOutput`.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:forward-classification"]
 def forward_classification(self, images, targets):
     output = self.forward(images)
     loss = (
@@ -142,7 +142,7 @@ Model.valid_step = valid_step
 
 model.train_step(batch)
 
-# %% [markdown]
+# %% [markdown] tags=["cell:torch-no-grad"]
 # Only the training step computes gradients, and returns them with the item in a
 # `TrainOutput`. The learner validates on `model.valid()`, the same model without
 # autodiff: there is no `backward` there, and dropout is off. So gradients cannot be
@@ -153,7 +153,7 @@ model.train_step(batch)
 # One config holds every setting of a run, and it is saved beside the results.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:training-config"]
 class TrainingConfig(Config):
     model: ModelConfig
     optimizer: AdamConfig
@@ -172,7 +172,7 @@ print(config.num_epochs, "epochs at", config.learning_rate)
 # Results go to a folder, the *artifact directory*. It is emptied first, so that
 # everything in it comes from one run.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:artifact-dir"]
 artifacts = Path("artifacts/training")
 shutil.rmtree(artifacts, ignore_errors=True)
 artifacts.mkdir(parents=True)
@@ -187,7 +187,7 @@ print((artifacts / "config.json").read_text()[:60], "…")
 # inner backend, without gradients.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:loaders"]
 def loader(dataset, device):
     builder = DataLoaderBuilder(MnistBatcher(device))
     builder = builder.batch_size(config.batch_size).shuffle(config.seed)
@@ -206,7 +206,7 @@ len(list(train_loader))
 # learning rate. The rate is not part of the optimizer: it is given to every step, so a
 # schedule can take its place.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:learner"]
 learner = (
     LearnerBuilder(artifacts)
     .metric_train_numeric(AccuracyMetric())
@@ -228,7 +228,7 @@ learner = (
 # Stop and Pause react at once. `learner.fit(...)` does the same work, but reacts to
 # clicks only when it is done.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:fit"]
 trained = await learner.fit_async(train_loader, valid_loader)
 
 # %% tags=["run-me", "nbval-ignore-output"]
@@ -241,7 +241,7 @@ print(f"after epoch {len(accuracy)}: {accuracy[-1]:.0f} %")
 # `trained` is the model at the end. Save it in half precision: that is enough for
 # weights, and the file is the one that Burn itself would write.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:save"]
 trained.save_file(artifacts / "model", CompactRecorder())
 for path in sorted(artifacts.iterdir()):
     print(path.name)
@@ -341,7 +341,7 @@ check("3.3.4", answer)
 # the model was still improving.
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["cell:constraints-note"]
 # <details><summary><b>🐍 Python note: methods added later</b></summary>
 #
 # Rust lets several `impl` blocks add methods to one struct. In Python a function

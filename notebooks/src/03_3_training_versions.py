@@ -9,7 +9,7 @@
 #
 # About 15 minutes. You should have read [chapter 3.3](03_3_training.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "cell:forward-classification"]
 import difflib
 import inspect
 from itertools import pairwise
@@ -97,7 +97,7 @@ def run(version, train):
 # there are two, one with gradients and one without.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:steps"]
 class MNISTBatcher(Batcher):
     def __init__(self, device):
         self.device = device
@@ -110,7 +110,7 @@ class MNISTBatcher(Batcher):
         return MnistBatch((images / 255 - 0.1307) / 0.3081, targets)
 
 
-# %% tags=["run-me", "version"]
+# %% tags=["run-me", "version", "cell:train"]
 def forward_0_11(self, images, targets):
     output = self.forward(images)
     loss = CrossEntropyLoss.new(None).forward(output, targets)
@@ -202,7 +202,7 @@ def train_0_15(artifact_dir):
 # %% tags=["run-me"]
 run("0.15", train_0_15)
 
-# %% [markdown]
+# %% [markdown] tags=["cell:edition-newer-training-train"]
 # ## 0.17
 #
 # A batcher that keeps a device puts every batch there, even when a learner trains on four
@@ -252,7 +252,7 @@ run("0.17", train_0_17)
 # the model, as the older versions do, and leaves the result in `learner.result`.
 
 
-# %% tags=["run-me", "version"]
+# %% tags=["run-me", "version", "cell:result"]
 def train_0_19(artifact_dir):
     Model.forward_classification = forward_0_15
     create_artifact_dir(artifact_dir)

@@ -65,7 +65,7 @@ print(by_hand)
 # A backend object also plays the part of what the book calls a device: tensors are
 # created on it.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:ones"]
 device = Numpy()
 threes = Tensor[2].eye(2, device) * 3.0
 same(by_hand, threes @ Tensor[2].ones([2, 2], device))
@@ -83,7 +83,7 @@ same(by_hand, threes @ Tensor[2].ones([2, 2], device))
 # %% tags=["run-me"]
 print(Numpy() is Numpy(), Numpy() is Numpy(float="f64"))
 
-# %% [markdown]
+# %% [markdown] tags=["cell:backend-autodiff"]
 # ## Autodiff is a decorator
 #
 # `Autodiff` wraps another backend. It forwards every operation to the one inside and
@@ -127,7 +127,7 @@ Bars(dict(counting.counts), "Operations of one forward pass")
 # predicts. As a function it takes a folder, a configuration and a device, and mentions
 # NumPy nowhere. Here with a very small network, for three epochs:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:main"]
 config = TrainingConfig(ModelConfig(10, 32), AdamConfig(), num_epochs=3)
 trained = train(
     "artifacts/backend",
@@ -214,7 +214,7 @@ check("3.4.3", answer)
 # When you want to see or change what runs: it is the plain code, line by line.
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["cell:bounds-note"]
 # <details><summary><b>🐍 Python note: types at compile time, objects at run time</b></summary>
 #
 # In Rust, with Burn 0.15, the backend is a type parameter: `Model<B>` is another type for

@@ -54,12 +54,12 @@ print("there is a model in", artifacts.name)
 #
 # Item 42 of the test set, as in the book.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:main"]
 test_set = DigitsDataset.test()
 device = Numpy()  # no gradients: we only use the model
 digit = infer(artifacts, device, test_set.get(42))
 
-# %% tags=["widget"]
+# %% tags=["widget", "cell:viewer"]
 Images(test_set.get(42).image.reshape(1, 28, 28), zoom=6)
 
 # %% [markdown]
@@ -76,7 +76,7 @@ print(config.model)
 # random numbers here: parameters are created when they are first used, and by then the
 # record has filled them.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:infer"]
 record = CompactRecorder().load(artifacts / "model", device)
 model = config.model.init(device).load_record(record)
 print(model)
@@ -86,7 +86,7 @@ print(model)
 # the same kind of input as before. `argmax` along dimension 1 finds the largest of the
 # ten numbers.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:workflow-inference-infer"]
 item = test_set.get(42)
 output = model.forward(MnistBatcher(device).batch([item]).images)  # [1, 10]
 predicted = output.argmax(1).flatten(0, 1).into_scalar()
@@ -127,7 +127,7 @@ Bars(
 #
 # All 359 test images fit into one batch. How many does the model get right?
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:float_bool"]
 items = list(test_set)
 batch = MnistBatcher(device).batch(items)
 guesses = model.forward(batch.images).argmax(1).flatten(0, 1)
@@ -221,7 +221,7 @@ check("3.5.3", answer)
 # mistakes above.
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["cell:key-learnings"]
 # ## Conclusion
 #
 # You have now done, once, everything that a project needs:

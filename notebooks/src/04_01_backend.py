@@ -34,7 +34,7 @@ from burnbook_widgets.pictures import Bars
 
 burnbook.seed(0)
 
-# %% [markdown]
+# %% [markdown] tags=["cell:introduction"]
 # With this chapter the building blocks begin: each chapter takes a close look at one of
 # them. Names are imported one by one, so that you see where each comes from.
 #
@@ -380,7 +380,7 @@ check("4.1.4", answer)
 # plain decorator, must be below.
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["cell:backend"]
 # <details><summary><b>🐍 Python note: a trait with associated types</b></summary>
 #
 # In Burn 0.15 `Backend` is a trait: besides hundreds of functions it names the types of

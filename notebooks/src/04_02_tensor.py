@@ -47,7 +47,7 @@ burnbook.seed(0)
 # a helper of this page: only the elements, on one line.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:from_floats"]
 def show(digits=None, **tensors):
     for name, tensor in tensors.items():
         text = array_text(np.asarray(tensor), tensor.dtype, digits)
@@ -86,12 +86,12 @@ print(by_hand, turned, sep="\n")
 #
 # ## In burnbook
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:reshape"]
 row = Tensor[1].from_floats(flat, device)
 same(by_hand, row.reshape([3, 2]))
 same(turned, row.reshape([3, 2]).transpose())
 
-# %% [markdown]
+# %% [markdown] tags=["cell:types"]
 # ## Rank and kind
 #
 # `Tensor[2]` states a *rank*, the number of dims, and a *kind* of element. It does not
@@ -118,7 +118,7 @@ floats = [1.0, 2.0, 3.0, 4.0, 5.0]
 tensor_1 = Tensor[1].from_floats(floats, device)
 print(repr(tensor_1))
 
-# %% tags=["raises-exception"]
+# %% tags=["raises-exception", "cell:rank-not-shape"]
 Tensor[5].from_floats(floats, device)
 
 # %% [markdown]
@@ -128,7 +128,7 @@ Tensor[5].from_floats(floats, device)
 # element type, not yet on any device. Lists, ranges and NumPy arrays are converted to
 # one. `from_floats` and `from_ints` also fix the kind.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:from-data"]
 array = [1, 2, 3, 4, 5, 6]
 part = TensorData(array[0:3])
 tensor_1 = Tensor[1].from_data([1.0, 2.0, 3.0], device)
@@ -144,7 +144,7 @@ show(one=tensor_1, two=tensor_2, three=tensor_3, four=tensor_4)
 # For a type of your own, put its numbers in a list.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:from-struct"]
 @dataclass
 class BodyMetrics:
     age: int
@@ -164,7 +164,7 @@ show(bmi=tensor_5)
 # nothing is consumed. It can be read in several ways, but never written to: instead of
 # Burn's `as_mut_slice`, `np.array(data)` makes a copy that can be changed.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:data-readers"]
 data = marks.to_data()
 print(data.shape, data.dtype, len(data.bytes), "bytes")
 print("flat     ", data.to_vec(), list(data.iter("i64")))
@@ -177,7 +177,7 @@ print("print    ", data)
 # NumPy reads a tensor directly. It gets a read-only view that shares the tensor's memory;
 # `np.array(…)` makes a copy to work on.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:into_primitive"]
 view = np.asarray(marks)
 print(view.flags.writeable, np.shares_memory(view, marks.into_primitive()))
 
@@ -193,7 +193,7 @@ show(mine=Tensor.from_numpy(mine, device), marks=marks)
 # rejects any further use. The book's solution is `.clone()`. Here the plain version
 # works:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:normalize-moved"]
 values = Tensor[1].from_floats([1.0, 2.0, 3.0, 4.0], device)
 low = values.min()
 high = values.max()
@@ -205,7 +205,7 @@ print(normalized.to_data())
 # it does not matter how many names there are. Burn's `clone` only increases a reference
 # count, which Python does for every name anyway.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:normalize"]
 clone = values.clone()  # another name for the same four numbers
 square = values.reshape([2, 2])
 print(np.shares_memory(clone, values), np.shares_memory(square, values))
@@ -233,7 +233,7 @@ show(values=values, before=before)
 # of them is 1. That one stretches. Missing dims are not added silently as in NumPy: [3]
 # and [2, 3] do not fit until you call `unsqueeze()`.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:unsqueeze"]
 column = Tensor[2].from_floats([[10.0], [20.0]], device)  # [2, 1]
 line = Tensor[1].from_floats([1.0, 2.0, 3.0], device)  # [3]
 show(sum=column + line.unsqueeze())  # [2, 1] + [1, 3] -> [2, 3]
@@ -245,7 +245,7 @@ show(sum=column + line.unsqueeze())  # [2, 1] + [1, 3] -> [2, 3]
 # histogram, and its numbers on colors, blue above zero and orange below. This one holds
 # the difference of any two positions; change the 8.
 
-# %% tags=["widget"]
+# %% tags=["widget", "cell:unsqueeze_dim"]
 places = Tensor[1, Int].arange(0, 8, device).float()
 places.unsqueeze_dim(0) - places.unsqueeze_dim(1)
 
@@ -266,7 +266,7 @@ TensorView(times * apart.unsqueeze_dim(0), index={0: 5})
 # are Python's form of the same. Negative numbers count from the end, and an end beyond
 # the size is cut to it.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:slice"]
 table = Tensor[1, Int].arange(0, 6, device).reshape([2, 3])
 show(
     table=table,
@@ -288,7 +288,7 @@ table[:, 2:1]
 # %% [markdown]
 # A tensor cannot be changed, so `slice_assign` returns a new one:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:slice_assign"]
 nines = Tensor[2, Int].full([2, 1], 9, device)
 show(assigned=table.slice_assign([(0, 2), (0, 1)], nines), table=table)
 
@@ -310,7 +310,7 @@ show(assigned=table.slice_assign([(0, 2), (0, 1)], nines), table=table)
 #
 # Join and cut:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:cat"]
 pair = Tensor[2, Int].from_ints([[1, 2], [3, 4]], device)
 first, second = pair.chunk(2, 0)
 show(
@@ -327,7 +327,7 @@ show(
 # %% [markdown]
 # Other shapes, the same elements:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:dims"]
 cube = Tensor[1, Int].arange(0, 24, device).reshape([2, 3, -1])  # [2, 3, 4]
 print("reshape      ", cube.dims(), cube.shape, cube.shape.num_elements())
 print("permute      ", cube.permute([2, 0, 1]).dims())
@@ -343,7 +343,7 @@ print("unsqueeze_dim", cube.unsqueeze_dim(1).dims())
 # Conditions on all elements, and moving between devices. `empty` has a shape, but
 # arbitrary elements; a *primitive* is the bare array of the backend.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:empty"]
 other = Tensor[2, Int].from_ints([[1, 0], [3, 0]], device)
 show(
     equal=pair.equal(other),
@@ -363,7 +363,7 @@ print(pair.equal(again).all().into_scalar())
 #
 # Making them:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:eye"]
 show(
     eye=Tensor[2].eye(2, device),
     full=Tensor[1].full([3], 7.0, device),
@@ -380,14 +380,14 @@ show(
 # and `x + 1.7` is an error that asks for `x.float()`. `%` takes the sign of the divisor,
 # as in Python.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:abs"]
 x = Tensor[1, Int].from_ints([-7, 4], device)
 y = Tensor[1, Int].from_ints([2, 3], device)
 show(add=x + y, sub=x - y, mul=x * y, div=x / y, rem=x % y, neg=-x)
 show(add_scalar=x + 1, sub_scalar=x - 1, mul_scalar=x * 2, div_scalar=x / 2)
 show(methods=x.add(y).sub_scalar(1).mul(y), abs=x.abs(), sign=x.sign())
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:clamp"]
 a = Tensor[1].from_floats([1.0, 4.0, 9.0], device)
 b = Tensor[1].from_floats([2.0, 2.0, 0.5], device)
 whole = Tensor[1].from_floats([0.0, 1.0, 2.0], device)
@@ -408,7 +408,7 @@ show(
 # |x − y| ≤ atol + rtol · |y|. The two tolerances are named arguments, because the book
 # and Burn's source order them differently.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:equal_elem"]
 show(
     greater=a.greater(b),
     greater_equal=a.greater_equal(b),
@@ -422,7 +422,7 @@ show(
     not_equal_elem=a.not_equal_elem(4.0),
 )
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:all_close"]
 odd = Tensor[1].from_floats([1.0, float("nan"), 0.0], device)
 near = odd + 0.001
 show(
@@ -436,7 +436,7 @@ print("all_close       ", a.all_close(a * 1.001, rtol=0.01, atol=0.0))
 # %% [markdown]
 # Reductions, of everything and along a dim:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:argmax"]
 best, where_best = marks.max_dim_with_indices(0)
 worst, where_worst = marks.min_dim_with_indices(0)
 show(sum=marks.sum(), mean=marks.mean(), prod=marks.prod())
@@ -449,7 +449,7 @@ show(best=best, where_best=where_best, worst=worst, where_worst=where_worst)
 # %% [markdown]
 # Sorting is stable: equal elements keep their order.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:argsort"]
 s = Tensor[1].from_floats([3.0, 1.0, 2.0], device)
 up, up_from = s.sort_with_indices(0)
 down, down_from = s.sort_descending_with_indices(0)
@@ -464,7 +464,7 @@ show(down=down, down_from=down_from, top=top, top_from=top_from)
 # columns; `scatter` and `select_assign` are their inverses, and *add* to what is there. A
 # mask replaces elements.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:gather"]
 index = Tensor[2, Int].from_ints([[0], [1], [0]], device)
 rows_2 = Tensor[1, Int].from_ints([2, 0], device)
 ones = Tensor[2].ones([3, 1], device)
@@ -478,7 +478,7 @@ show(
     mask_where=marks.mask_where(marks.greater_elem(8.0), -marks),
 )
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:pad"]
 show(
     tril=square.tril(0),
     triu=square.triu(0),
@@ -490,7 +490,7 @@ show(
 #
 # Rounding (halves to even), functions, and the matrix product. `int()` truncates.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:one_hot"]
 h = Tensor[1].from_floats([-1.5, 0.5, 2.5], device)
 show(ceil=h.ceil(), floor=h.floor(), round=h.round(), int=h.int())
 p = Tensor[1].from_floats([0.5, 1.0, 2.0], device)
@@ -502,7 +502,7 @@ show(transpose=marks.transpose(), one_hot=Tensor[1].one_hot(2, 4, device))
 # %% [markdown]
 # `var` divides by n − 1, `var_bias` by n; with `_mean` the mean comes along.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:var"]
 var_mean, mean = marks.var_mean(0)
 var_mean_bias, _ = marks.var_mean_bias(0)
 show(2, var=marks.var(0), var_bias=marks.var_bias(0))
@@ -513,7 +513,7 @@ show(2, var_mean=var_mean, mean=mean, var_mean_bias=var_mean_bias)
 # backend with 16-bit floats can be converted to 32 bits, for the steps that need the
 # precision:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:from_full_precision"]
 drawn = Tensor[2].random([2, 2], Distribution.Uniform(0.0, 10.0), device)
 again = drawn.random_like(Distribution.Bernoulli(0.5))
 show(2, random=drawn, random_like=again)
@@ -527,7 +527,7 @@ print(full.dtype, half.from_full_precision(full * full).dtype)
 #
 # Ranges, without their end; the coordinates of a grid; one-hot rows for classes.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:arange"]
 dice = Distribution.Uniform(1, 7)
 show(
     arange=Tensor[1, Int].arange(5, 10, device),
@@ -544,7 +544,7 @@ show(
 #
 # The three masks say what to mask out: `tril_mask` is *false* where `tril` keeps.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:diag_mask"]
 mask = Tensor[2, Bool].tril_mask([2, 2], 0, device)
 show(
     tril_mask=mask,
@@ -564,7 +564,7 @@ print([places.to_data().to_list() for places in mask.bool_not().nonzero()])
 #
 # The nonlinear functions between layers are in `activation` and take a tensor first.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:gelu"]
 z = Tensor[1].from_floats([-2.0, 0.0, 2.0], device)
 slope = Tensor[1].from_floats([0.25], device)
 show(
@@ -578,7 +578,7 @@ show(
     softplus=activation.softplus(z, 1.0),
 )
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:hard_sigmoid"]
 show(
     3,
     sigmoid=activation.sigmoid(z),
@@ -639,22 +639,22 @@ TensorData([1.0, 300.0]).convert("u8")
 # is the third view. Numbers have the fewest digits that still identify the same 32-bit
 # number.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:print"]
 tensor = Tensor[2].full([2, 3], 0.123456789, device)
 print(tensor)
 
 # %% [markdown]
 # The format after the colon chooses the decimals, for this print only:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:precision"]
 print(f"{tensor:.2}")
 
-# %% [markdown]
+# %% [markdown] tags=["cell:option-threshold"]
 # `set_print_options` applies to every print from now on, on the whole page; so this cell
 # restores the defaults. If there are more elements than `threshold`, only `edge_items`
 # at either end of a long dim are shown.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:options"]
 long = Tensor[1, Int].arange(0, 2000, device)
 show(default=long.float())
 set_print_options(PrintOptions(precision=2, threshold=100, edge_items=2))
@@ -662,14 +662,14 @@ show(options=long.float())
 set_print_options(PrintOptions())
 show(default_again=long.float())
 
-# %% [markdown]
+# %% [markdown] tags=["cell:closeness-colors"]
 # ## How close?
 #
 # Two ways to compute the same thing rarely agree in the last digit. `check_closeness`
 # counts the elements that agree at eight tolerances: green when all do, yellow from 90 %
 # on, red below (in color on a terminal; NO_COLOR turns that off).
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:closeness"]
 tensor1 = Tensor[1].from_floats(
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.001, 7.002, 8.003, 9.004, 10.1], device
 )

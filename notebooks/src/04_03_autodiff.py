@@ -49,7 +49,7 @@ print(np.asarray(x.grad(gradients)))
 # to its own gradient: `grad` reads it, `grad_remove` takes it out.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:gradients"]
 def calculate_gradients(tensor):
     gradients = tensor.backward()
     print("grad        ", tensor.grad(gradients).to_data())
@@ -148,7 +148,7 @@ peek(ops.mul)
 # A *leaf* is a tensor whose gradient was asked for. Results computed from leaves are
 # tracked, but are not leaves themselves.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:is_require_grad"]
 square = s * s
 asked = [s, square, square.detach(), s.set_require_grad(False)]
 [tensor.is_require_grad() for tensor in asked]
@@ -158,7 +158,7 @@ asked = [s, square, square.detach(), s.set_require_grad(False)]
 # constant. Compare the slope of $s \cdot s$ with that of $s$ times a number that happens to
 # be equal.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:detach"]
 print(s.grad((s * s).backward()).to_data())
 print(s.grad((s * s.detach()).backward()).to_data())
 
@@ -166,11 +166,11 @@ print(s.grad((s * s.detach()).backward()).to_data())
 # On a backend without autodiff these four are allowed and do nothing, so one program
 # serves both. `backward()` is an error there: see below.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:require_grad"]
 plain = Tensor[1].from_floats([1.0, 2.0], Numpy())
 print(plain.require_grad() is plain, plain.require_grad().is_require_grad())
 
-# %% [markdown]
+# %% [markdown] tags=["cell:torch-no-grad"]
 # ## Without gradients
 #
 # PyTorch switches its tape off for a block of code:
@@ -185,7 +185,7 @@ print(plain.require_grad() is plain, plain.require_grad().is_require_grad())
 # `inner()`.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:inner"]
 def example_validation(tensor):  # on Autodiff(B)
     return tensor.inner() + 5.0
 
@@ -205,7 +205,7 @@ for result in (example_validation(s), example_inference(plain)):
 up = Tensor[1].from_inner(s.inner())
 print(up.backend, up.is_require_grad(), "·", s.grad(gradients).backend)
 
-# %% [markdown]
+# %% [markdown] tags=["cell:torch-difference"]
 # ## Difference with PyTorch
 #
 # In PyTorch `backward()` adds to the field `.grad` of every parameter, and if you forget
@@ -393,7 +393,7 @@ print(f"{kept // 16384} values of 64 × 64 kept, or {fewer // 16384}")
 same(expected, found)
 print(np.array_equal(np.asarray(expected), np.asarray(found)))
 
-# %% [markdown]
+# %% [markdown] tags=["cell:optimizers"]
 # The gradients agree to the last bit: the same operations ran on the same numbers, some
 # of them twice. Which steps are cheap is a list of names that you may shorten, or a
 # class of your own with one method, `recomputes(op)`.

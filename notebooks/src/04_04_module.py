@@ -44,7 +44,7 @@ burnbook.seed(0)
 # between them, applied to each position of a sequence separately.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:feed-forward"]
 class PositionWiseFeedForward(Module):
     linear_inner: nn.Linear
     linear_outer: nn.Linear
@@ -111,7 +111,7 @@ for path, param in block.named_params():
 # | `Tensor` | no | no | constants that `init` can make again |
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:param"]
 class Scaled(Module):
     gain: Param
     offset: Param
@@ -128,7 +128,7 @@ scaled = Scaled(
     table=ones * 3.0,
 )
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:into_record"]
 grads = scaled.forward(ones).sum().backward()
 print("gain:  ", scaled.gain.val().grad(grads))
 print("offset:", scaled.offset.val().grad(grads))
@@ -139,7 +139,7 @@ print("saved: ", [name for name, part in record.items() if part is not None])
 # Each parameter has an id. Optimizers and records identify it by that id, so a module can
 # be copied, moved or saved between two steps, and training continues.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:to_device"]
 moved = block.to_device(Numpy(float="f64"))
 ours = [param.id for _, param in block.named_params()]
 theirs = [param.id for _, param in moved.named_params()]
@@ -152,14 +152,14 @@ print(ours == theirs, moved.devices())
 # as it was. For other changes there is `block.replace(field=…)`, a copy with another value
 # in one of its fields.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:fork"]
 frozen = block.no_grad()  # no parameter is trained
 valid = block.valid()  # the same without autodiff: dropout is off
 copy = block.fork(device)  # on a device, detached from the graph behind it
 print(block.num_params(), frozen.num_params(), valid.devices())
 same(valid.forward(x.inner()), block.valid().forward(x.inner()))
 
-# %% [markdown]
+# %% [markdown] tags=["cell:devices"]
 # | here, as in Burn | PyTorch |
 # |---|---|
 # | `module.devices()` | – |
@@ -179,7 +179,7 @@ same(valid.forward(x.inner()), block.valid().forward(x.inner()))
 # handle all kinds.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:visitor"]
 class Largest(ModuleVisitor):
     def __init__(self):
         self.found = 0.0
@@ -194,7 +194,7 @@ class Clip(ModuleMapper):
         return tensor.clamp(-0.1, 0.1)
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:visit"]
 before, after = Largest(), Largest()
 clipped = block.map(Clip())
 block.visit(before)
@@ -259,7 +259,7 @@ explorer
 # and its children, and `custom_content` what is shown.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:display"]
 class Shown(PositionWiseFeedForward):
     def custom_settings(self):
         return (
@@ -295,7 +295,7 @@ for path, param in tuned.named_params():
     if "lora" in path:
         print(f"{path:26} {tuple(param.shape)}")
 
-# %% [markdown]
+# %% [markdown] tags=["cell:nn-batch-norm"]
 # ## The built-in layers
 #
 # | | |

@@ -102,7 +102,7 @@ len(list(train_loader)), len(list(valid_loader))
 # [scheduler](04_07_lr_scheduler.ipynb)). Everything else has a default.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:num-epochs"]
 def builder(name):
     folder = Path("artifacts/learner") / name
     shutil.rmtree(folder, ignore_errors=True)  # a folder holds one run
@@ -171,7 +171,7 @@ learner = (
 )
 trained = await learner.fit_async(train_loader, valid_loader)
 
-# %% [markdown]
+# %% [markdown] tags=["cell:options"]
 # Dashed lines are validation. When the validation loss rises while the training loss
 # keeps falling, the model is memorizing its images: it *overfits*.
 #
@@ -211,7 +211,7 @@ trained = await learner.fit_async(train_loader, valid_loader)
 # every entry.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:train-metric"]
 kept = InMemoryMetricLogger(), InMemoryMetricLogger()
 learner = (
     builder("memory")
@@ -234,7 +234,7 @@ print("a folder:", Path("artifacts/learner/memory").exists())
 #
 # Two epochs, with checkpoints in gzipped MessagePack, give the book's folder:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:file-checkpointer"]
 gzip = record.NamedMpkGzFileRecorder(record.FullPrecisionSettings)
 
 
@@ -247,7 +247,7 @@ learner = keeping("tree").num_epochs(2).build(model, adam, 1e-3)
 trained = learner.fit(train_loader, valid_loader)
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:artifacts"]
 def tree(folder, indent=""):
     for path in sorted(folder.iterdir()):
         print(indent + path.name)
@@ -281,7 +281,7 @@ for line in lines:
 # `FileApplicationLogger(path)` puts it elsewhere. The folder is plain files: copy it,
 # synchronize it, delete it. Rust Burn writes the same, and `burnbook` reads both.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:application-logging"]
 elsewhere = FileApplicationLogger("artifacts/learner/events.log")
 learner = builder("quiet").with_application_logger(elsewhere)
 _ = learner.build(model, adam, 1e-3).fit(train_loader, valid_loader)
@@ -300,7 +300,7 @@ whole = whole.fit(train_loader, valid_loader)
 first = keeping("parts").num_epochs(2).build(model, adam, 1e-3)
 _ = first.fit(train_loader, valid_loader)
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:checkpoint"]
 again = LearnerBuilder("artifacts/learner/parts").renderer(None)
 again.metrics([AccuracyMetric(), LossMetric()]).with_file_checkpointer(gzip)
 again = again.checkpoint(2).num_epochs(4).build(model, adam, 1e-3)
@@ -393,7 +393,7 @@ print(learner.result.epochs, "epochs;", learner.result.interrupted)
 # sum is n times the gradient of one large batch. Plain SGD takes n times as large a step
 # then, so two batches of 32 at *half the rate* are one batch of 64:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:grad-accumulation"]
 images = PartialDataset(DigitsDataset.train(), 0, 640)
 sixty_four = loaders.build(images)
 thirty_two = loaders.batch_size(32).build(images)
@@ -438,7 +438,7 @@ for rate in (1e-3, 5e-4):
 # gradients and takes the step. So two devices are like two batches per step, and two
 # backends on this computer are enough to see it.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:devices"]
 both = builder("devices").devices([Numpy(), Numpy()]).build(model, sgd, 0.05)
 both = both.fit(thirty_two, valid_loader)
 same(one.linear.weight.val(), both.linear.weight.val())
@@ -455,7 +455,7 @@ same(one.linear.weight.val(), both.linear.weight.val())
 # or pause the run.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:renderer"]
 class Dots(MetricsRenderer):
     def start(self, run):
         self.run, self.text = run, ""

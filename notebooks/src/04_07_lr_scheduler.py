@@ -141,7 +141,7 @@ down = lr_scheduler.CosineAnnealingLrSchedulerConfig(0.01, 30)
 print("a number:   loss < 0.5", train(model, 0.01, 30) < 0.5)
 print("a schedule: loss < 0.5", train(model, down.init(), 30) < 0.5)
 
-# %% [markdown]
+# %% [markdown] tags=["cell:build"]
 # ## In the learner
 #
 # The third argument of `build` is a scheduler; a number there is a constant one. The

@@ -57,7 +57,7 @@ burnbook.seed(0)
 # A metric looks at one batch at a time. Here it gets the scores of two classes for four
 # examples, and the correct classes.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:accuracy"]
 device = Numpy()
 where = MetricMetadata(Progress(4, 8), epoch=1, epoch_total=2, iteration=1)
 rows = [[0.1, 0.9], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]
@@ -136,7 +136,7 @@ Lines({"batch": values, "epoch so far": means}, "60 batches of one epoch")
 # | GPU Temperature | `GpuTemperature(index)` | – | °C; the book lists it, Burn 0.15 has none |
 # | CUDA | `CudaMetric()` | – | memory and use of each GPU, as a text |
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:top-k-accuracy"]
 loss = Tensor.from_floats([0.5], device)
 best_two = train.TopKAccuracyMetric(2)
 print(best_two.update(train.TopKAccuracyInput(scores, targets), where))
@@ -150,7 +150,7 @@ print(train.LearningRateMetric().update(None, step))
 # The other five read the machine's sensors, at most five times a second. Without a
 # sensor they report `NaN` or `Unavailable`, and training continues.
 
-# %% tags=["run-me", "nbval-ignore-output"]
+# %% tags=["run-me", "nbval-ignore-output", "cell:cpu-temperature"]
 gauges = [train.CpuTemperature(), train.CpuUse(), train.CpuMemory()]
 gauges += [train.GpuTemperature(), train.CudaMetric()]
 for gauge in gauges:
@@ -175,7 +175,7 @@ for gauge in gauges:
 # `ClassificationOutput`; the one in `burnbook.train` supports more metrics.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:adaptor"]
 @dataclass
 class ClassificationOutput(Adaptor):
     loss: Tensor
@@ -240,7 +240,7 @@ measured.adapt(DistanceInput).far.into_data().to_list()
 # | `clear()` | resets it: an epoch has ended |
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:trait"]
 class TimeLeft(Metric):
     name = "Epochs left"
 
@@ -256,7 +256,7 @@ TimeLeft().update(None, where)
 # creates the entry:
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:loss-metric"]
 class OwnLoss(Metric):
     name = "Own Loss"
     Input = LossInput
@@ -277,7 +277,7 @@ class OwnLoss(Metric):
 # So far it is shown as text only. With a `value` it is numeric, and can be plotted:
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:numeric"]
 class PlottedLoss(OwnLoss):
     name = "Plotted Loss"
     numeric = True

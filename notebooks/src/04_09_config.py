@@ -37,14 +37,14 @@ shutil.rmtree(folder, ignore_errors=True)
 # Two numbers that must be given, and one with a default.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:declare"]
 class MyModuleConfig(Config):
     d_model: int
     d_ff: int
     dropout: float = 0.1
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:use"]
 config = MyModuleConfig(512, 2048)
 print(config.d_model)
 print(config.d_ff)
@@ -94,7 +94,7 @@ print(MyModuleConfig.load(folder / "config.json"))
 # make the module.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:init"]
 class MyModule(Module):
     linear: nn.Linear
     dropout: nn.Dropout
@@ -109,7 +109,7 @@ def init(self, device):
 
 MyModuleConfig.init = init  # in a program: a method of the class
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:init-use"]
 device = Numpy()
 my_module = config.init(device)
 print(my_module)

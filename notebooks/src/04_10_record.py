@@ -91,7 +91,7 @@ same(by_hand, loaded.weight.val())
 print(layer.into_record()["weight"])
 print(record.describe(path))
 
-# %% [markdown]
+# %% [markdown] tags=["cell:default-file"]
 # A record consists of plain Python objects: dicts, lists, numbers, strings, `None`, and
 # `ParamRecord` or `TensorData` at the leaves. What comes from the config (sizes,
 # strides, probabilities) is `None` in it.
@@ -127,7 +127,7 @@ for kind in recorders:
     again = fresh.load_file(file, one, device)
     print(f"{file.name:15}", np.array_equal(again.weight.val(), weight))
 
-# %% [markdown]
+# %% [markdown] tags=["cell:double"]
 # Common settings have names of their own: `DefaultRecorder` (named MessagePack, full),
 # `CompactRecorder` (the same with half precision, for checkpoints),
 # `SensitiveCompactRecorder` (bincode, gzip, half), `DebugRecordSettings` (indented JSON).
@@ -214,7 +214,7 @@ for name, about in json.loads(data[8 : 8 + length]).items():
     print(f"{name:7}", *about.values())
 print((folder / "a.bpk").read_bytes()[:4])
 
-# %% [markdown]
+# %% [markdown] tags=["cell:safetensors-note"]
 # ## Any state
 #
 # Safetensors holds only tensors, and that is why Burn started with other formats: an
@@ -323,7 +323,7 @@ for name, kind in (
     except record.RecordError as error:
         print(name, "noticed:", error.what)
 
-# %% [markdown]
+# %% [markdown] tags=["cell:which"]
 # ## Which one?
 #
 # - For speed, a recorder without gzip: bincode is the smallest of these; named

@@ -56,7 +56,7 @@ shutil.rmtree(folder, ignore_errors=True)
 # A dataset answers two questions: what is item *i*, and how many are there?
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:trait"]
 class Squares(Dataset):
     def __init__(self, size):
         self.size = size
@@ -71,7 +71,7 @@ class Squares(Dataset):
 squares = Squares(1_000_000_000)
 print(squares.get(12), squares.get(-1), len(squares))
 
-# %% [markdown]
+# %% [markdown] tags=["cell:use"]
 # Outside its range it returns `None`. Where items come from is left open, so a billion of
 # them fit into one line. The length is fixed, and any item can be read at any time.
 #
@@ -101,7 +101,7 @@ same(list(PartialDataset(dataset, 2, 5)), partial)
 same(list(WindowsDataset(dataset, 3)), windows)
 print(PartialDataset(squares, 999_999_990, 2_000_000_000).get(9))
 
-# %% [markdown]
+# %% [markdown] tags=["cell:sampler"]
 # The last line asked for one item, and only that one was computed: transforms are lazy, so
 # training starts at once, no matter how many you have stacked.
 #
@@ -131,7 +131,7 @@ for name, one in shown.items():
 # Shuffle before you split: files are often sorted by class. Random choices depend on the
 # seed alone, so both parts will be the same tomorrow, and on another machine.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:shuffled-snippet"]
 shuffled = ShuffledDataset.with_seed(dataset, 42)
 cut = len(shuffled) * 8 // 10
 train = PartialDataset(shuffled, 0, cut)
@@ -139,7 +139,7 @@ test = PartialDataset(shuffled, cut, len(shuffled))
 print("".join(train), "".join(test))
 print(["".join(part) for part in random_split(dataset, [0.5, 0.5], seed=1)])
 
-# %% [markdown]
+# %% [markdown] tags=["cell:in-mem"]
 # The sampler makes an epoch as long as you want, for datasets so large that one pass takes
 # days, or so small that it takes no time. In every epoch a loader gets a new draw.
 # *Streaming* works in the same way: the length says when an epoch ends, and `get(3)` may
@@ -150,7 +150,7 @@ print(["".join(part) for part in random_split(dataset, [0.5, 0.5], seed=1)])
 # `InMemDataset` holds a list. A text file with a table becomes typed items:
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:csv"]
 @dataclass
 class City:
     name: str
@@ -164,12 +164,12 @@ table = "name\tpeople\theight\nBern\t134591\t540.5\nUlm\t126790\t\n"
 cities = InMemDataset.from_csv(folder / "cities.tsv", City, delimiter="\t")
 list(cities)
 
-# %% [markdown]
+# %% [markdown] tags=["cell:sqlite"]
 # `SqliteDataset` keeps items in a file and reads only those that are asked for: two
 # million rows take no memory. It is the same file that Burn's `SqliteDataset` writes and
 # reads.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:sampler-snippet"]
 storage = SqliteDatasetStorage.from_file(folder / "cities.db")
 with storage.writer() as writer:
     for city in cities:
@@ -201,7 +201,7 @@ print(sorted({city.name for city in draws}))
 # One folder per class, or a list of labels for each image, one or several. Images are read
 # when they are asked for.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:image-folder"]
 root = folder / "images"
 for name, brown in (("cat", 180), ("dog", 120)):
     (root / name).mkdir(parents=True)
@@ -212,7 +212,7 @@ for name, brown in (("cat", 180), ("dog", 120)):
 images = ImageFolderDataset.new_classification(root)
 print(images.classes, len(images), images.get(3))
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:image-labels"]
 items = [
     (root / "dog" / "dog1.png", ["animal", "dog"]),
     (root / "cat" / "cat1.png", ["animal", "cat"]),
@@ -222,7 +222,7 @@ images = ImageFolderDataset.new_multilabel_classification_with_items(
 )
 print(images.get(1))
 
-# %% [markdown]
+# %% [markdown] tags=["cell:pipeline"]
 # Ready-made: `MnistDataset`, `FashionMnistDataset`, `Cifar10Dataset`, `AgNewsDataset`,
 # `DbPediaDataset`, `SpeechCommandsDataset` and others download their files once, verify
 # them, and keep them; a progress line shows how far they are. `burnbook datasets` lists
@@ -259,7 +259,7 @@ for split in ("train", "test"):
 # **Read.** The header describes the rest, as we see by hand; `read_idx` also verifies the
 # header, and decompresses gzip.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:mnist-read"]
 data = (folder / "test-images").read_bytes()
 sizes = struct.unpack(">3I", data[4:16])
 by_hand = np.frombuffer(data, np.uint8, offset=16).reshape(sizes)
@@ -271,7 +271,7 @@ same(by_hand, read_idx(folder / "test-images"))
 # asked for.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:mnist-raw"]
 @dataclass
 class MnistItemRaw:
     image_bytes: bytes
@@ -284,7 +284,7 @@ class MnistItem:
     label: int
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:mnist-mapper"]
 class BytesToImage(Mapper):
     def map(self, item):
         flat = np.frombuffer(item.image_bytes, np.uint8)
@@ -297,7 +297,7 @@ class BytesToImage(Mapper):
 # forwarded to the mapper.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:mnist-dataset"]
 class MyMnist(Dataset):
     def __init__(self, split):
         images = read_idx(folder / f"{split}-images")
@@ -313,7 +313,7 @@ class MyMnist(Dataset):
         return len(self.dataset)
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:mnist-new"]
 train, test = MyMnist("train"), MyMnist("test")
 print(len(train), len(test))
 same(train.get(5).image, DigitsDataset.train().get(5).image.round())

@@ -109,7 +109,7 @@ print(config.num_epochs, "epochs at", config.lr)
 # backend, without gradients.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:setup"]
 def loader(dataset, device):
     builder = DataLoaderBuilder(MnistBatcher(device))
     builder = builder.batch_size(config.batch_size).shuffle(config.seed)
@@ -186,7 +186,7 @@ def valid_epoch(model_valid, epoch):
     accuracies.append(right / len(DigitsDataset.test()))
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:loop"]
 for epoch in range(1, config.num_epochs + 1):
     model = train_epoch(model, epoch)
     valid_epoch(model.valid(), epoch)
@@ -211,7 +211,7 @@ Lines({"loss": losses}, "Three epochs, batch by batch")
 # gradients; `grads()` returns the sums and starts again. First the parts, with a model
 # without dropout so that we can compare:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:accumulate"]
 calm = ModelConfig(10, 16).with_dropout(0.0).init(device)
 items = [DigitsDataset.train().get(i) for i in range(64)]
 batcher = MnistBatcher(device)
@@ -244,7 +244,7 @@ same(sums.get(name) / 4.0, whole.get(name))
 # the parameters that it has gradients for. `from_module` and `from_params` take theirs
 # out; `from_grads` gets the rest.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:several-optimizers"]
 loss, _ = evaluate(calm, batcher.batch(items))
 grads = loss.backward()
 grads_conv1 = GradientsParams.from_module(grads, calm.conv1)
@@ -286,7 +286,7 @@ print(mixed)
 # what can vary is the backend, which the model knows, and the optimizer.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:learner-backend"]
 @dataclass
 class DigitLearner:
     model: Model
@@ -307,7 +307,7 @@ print(learner.step(1e-3, batcher.batch(items)).shape, learner.optim)
 # The next one is for any model and any optimizer. Type variables say which is which; they
 # help readers and type checkers, but Python does not need them.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:learner-model"]
 M = TypeVar("M", bound=Module)
 O = TypeVar("O", bound=Optimizer)  # noqa: E741
 
@@ -340,7 +340,7 @@ same([[w]], learner.model.weight.val())
 # device on which batches are made. You can add whatever else your training needs. This
 # learner accumulates gradients and steps after every few parts.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:learner-phantom"]
 B = TypeVar("B", bound=Backend)
 
 
@@ -499,7 +499,7 @@ check("5.4", answer)
 # steps with parts of the gradients do not disturb each other.
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["cell:learner-error"]
 # <details><summary><b>🐍 Python note: generic types</b></summary>
 #
 # Rust wants bounds where a method uses them: `impl<B, M, O> Learner<M, O>` with `M:

@@ -103,7 +103,7 @@ trained = model.valid()
 right = (guesses(trained) == [item.label for item in test_set]).mean()
 print("right on more than 9 of 10 digits:", right > 0.9)
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:save"]
 recorder = NamedMpkFileRecorder(FullPrecisionSettings)
 model_path = folder / "model"
 trained.save_file(model_path, recorder)
@@ -111,7 +111,7 @@ trained.save_file(model_path, recorder)
 # %% [markdown]
 # Loading is as short. The model that you load into is not changed: a new one is returned.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:load"]
 model = DigitsConfig().init(device)
 model = model.load_file(model_path, recorder, device)
 same(guesses(model), guesses(trained))
@@ -225,7 +225,7 @@ print(loaded.hidden.weight.is_initialized)
 # experiments can start from the same weights. To load them, use
 # `DigitsConfig().init(device)` followed by `load_record`:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:init-save"]
 start = DigitsConfig().init(device)
 start.save_file(folder / "start", recorder)
 record = recorder.load(folder / "start", device)
@@ -265,7 +265,7 @@ print(model.hidden.weight.is_require_grad, optim)
 # load from. Then the model becomes part of the program. Save it as bincode, which is
 # small, and write its bytes into a Python file.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:bytes-save"]
 half = BinFileRecorder(HalfPrecisionSettings)
 model.save_file(folder / "model", half)
 model_bytes = (folder / "model.bin").read_bytes()
@@ -286,7 +286,7 @@ print(*program.splitlines()[:4], sep="\n")
 # A program that imports this file has the bytes, and `BinBytesRecorder` reads them: it is
 # `BinFileRecorder` without a file. Here is such a program, in another process:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:bytes-load"]
 user = """
 from burnbook.nn import Linear, LinearConfig
 from burnbook.prelude import *

@@ -37,13 +37,19 @@ def functions(path):
 
 @cache
 def cells(path):
-    """The cells of a chapter's source, markdown without its leading marks."""
+    """The named cells of a chapter's source: whether each is one of code."""
     page = Path(path).relative_to("notebooks").with_suffix(".py")  # zh/ and examples/
     source = ROOT / "notebooks/src" / page
     if not source.exists():
         return None
-    parts = re.split(r"^# %%", source.read_text("utf-8"), flags=re.M)
-    return [re.sub(r"^# ?", "", part, flags=re.M) for part in parts]
+    heads = re.findall(r"^# %%(.*)", source.read_text("utf-8"), flags=re.M)
+    named = [
+        (name, not head.startswith(" [markdown]"))
+        for head in heads
+        for name in re.findall(r'"cell:([^"]+)"', head)
+    ]
+    assert len(named) == len(dict(named)), f"{path} names two cells the same"
+    return dict(named)
 
 
 def fault(reference):
@@ -58,13 +64,13 @@ def fault(reference):
         if row and row.rstrip("]") not in OPS:
             return f"there is no op {row.rstrip(']')}"
         return None
-    path, mark, text = reference.partition("#")
+    path, mark, cell = reference.partition("#")
     if not mark or not path.startswith("notebooks/"):
         return f"{reference} is neither a test nor a place in a chapter"
     found = cells(path)
     if found is None:
         return f"{path} has no source"
-    return None if any(text in cell for cell in found) else f"{path} lacks {text!r}"
+    return None if cell in found else f"{path} has no cell {cell!r}"
 
 
 def test_every_entry_of_the_ledger_points_to_something():
@@ -151,11 +157,8 @@ def test_rows_and_snippets_of_the_building_blocks_run():
 
 def runs(reference):
     """Whether a reference is a test, or lies in a cell of code."""
-    path, mark, text = reference.partition("#")
-    if "::" in reference or not mark:
-        return True
-    found = [cell for cell in cells(path) or [] if text in cell]
-    return any(not cell.startswith(" [markdown]") for cell in found)
+    path, mark, cell = reference.partition("#")
+    return not mark or cells(path)[cell]
 
 
 @pytest.mark.parametrize(
@@ -170,12 +173,12 @@ def runs(reference):
             "tests/ops/test_ops.py::test_backends_agree[nonsense]",
             "there is no op nonsense",
         ),
-        ("notebooks/99_nothing.ipynb#text", "notebooks/99_nothing.ipynb has no source"),
-        ("notebooks/01_overview.ipynb#no such text", "lacks 'no such text'"),
+        ("notebooks/99_nothing.ipynb#cell", "notebooks/99_nothing.ipynb has no source"),
+        ("notebooks/01_overview.ipynb#no-such-cell", "has no cell 'no-such-cell'"),
         ("notebooks/01_overview.ipynb", "is neither a test nor a place"),
-        ("notebooks/03_3_training.ipynb#读完本章", "lacks '读完本章'"),
-        ("notebooks/zh/03_3_training.ipynb#After this chapter", "lacks 'After this"),
-        ("notebooks/text_generation.ipynb#LSTM", "has no source"),
+        ("notebooks/03_3_training.ipynb#prose", "has no cell 'prose'"),
+        ("notebooks/zh/03_3_training.ipynb#learner", "has no cell 'learner'"),
+        ("notebooks/text_generation.ipynb#model", "has no source"),
         ("README.md#text", "is neither a test nor a place"),
     ],
 )
@@ -189,6 +192,5 @@ def test_a_reference_that_holds_is_accepted():
         is None
     )
     assert fault("tests/ops/test_ops.py::test_backends_agree[add]") is None
-    assert fault("notebooks/01_overview.ipynb### The chapters") is None
-    assert fault("notebooks/zh/03_3_training.ipynb#读完本章") is None
-    assert fault("notebooks/examples/text_generation.ipynb#LSTM") is None
+    assert fault("notebooks/01_overview.ipynb#parts") is None
+    assert fault("notebooks/zh/03_3_training.ipynb#prose") is None

@@ -25,7 +25,9 @@ SVG = "nbval-ignore-output"  # of a picture with Chinese words; else it is a PNG
 
 
 def tags(cell):
-    return set(cell.metadata.get("tags", [])) - {SVG}
+    """What a cell is for; its name in the ledger is its own in every edition."""
+    found = set(cell.metadata.get("tags", [])) - {SVG}
+    return {tag for tag in found if not tag.startswith("cell:")}
 
 
 def cells(path, kind):

@@ -1,4 +1,4 @@
-# %% [markdown] tags=["goals"]
+# %% [markdown] tags=["goals", "cell:prose"]
 # # 3.3 · 训练
 #
 # 读完本章，你能够
@@ -206,7 +206,7 @@ learner = (
 # %% [markdown]
 # 现在开始训练。`await` 让页面在这段时间里保持响应：曲线在动，Stop（停止）和 Pause（暂停）按钮点了马上有反应。`learner.fit(...)` 做的是同样的事，但要等训练完才响应点击。
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "cell:code"]
 trained = await learner.fit_async(train_loader, valid_loader)
 
 # %% tags=["run-me", "nbval-ignore-output"]
