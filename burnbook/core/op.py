@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.dtypes import KINDS, KindType
+from burnbook.core.source_code import generate, listing, shown_as
 
 OPS: dict[str, "Op"] = {}
 on_declare: list[Callable[["Op"], None]] = []
@@ -39,7 +40,7 @@ class Op:
 
     `kinds` maps the kinds of the inputs to the kind of the output (a tuple of kinds for
     several outputs). `inputs` names the tensors, `attrs` the keyword-only attributes.
-    `quick` tells the tape of an op of two inputs that has nothing else to look after.
+    `fast_path`: two inputs, and no attributes or extras that the tape must look after.
     """
 
     def __init__(self, forward: Callable[..., Any], kinds: str, **declared: Any):
@@ -47,7 +48,7 @@ class Op:
         self.name = forward.__name__.rstrip("_")
         self.__doc__ = forward.__doc__
         self.__name__ = forward.__name__
-        self.__wrapped__ = forward
+        self.__wrapped__ = shown_as(forward, self.listing)
         self.symbol: str | None = declared.get("symbol")
         self.samples: list[Sample] = []
         self.rejects: list[Sample] = []
@@ -63,7 +64,7 @@ class Op:
         self.optional = tuple(p.name for p in tensors if p.default is None)
         self.attrs = {p.name: p.default for p in params if p.kind is p.KEYWORD_ONLY}
         self.kinds = _read_kinds(kinds, self)
-        self.objection = _compile_objection(self, declared.get("check"))
+        self.validator = _compile_validator(self, declared.get("check"))
         self.row = kinds
         self.rules: dict[str, Rule] = {}
         self.keep: Keep | None = None
@@ -72,7 +73,7 @@ class Op:
         self.kept: tuple[str, ...] = ()
         self.backward: BackwardOp | None = None
         self.can_track: tuple[bool, ...] = (False,) * len(self.inputs)
-        self.quick = False
+        self.fast_path = False
 
     def grad(self, **rules: Rule) -> "Op":
         """Declare ∂loss/∂input, a rule per input; each asks for what it needs by name.
@@ -100,12 +101,14 @@ class Op:
         self.keep = self.keep_first = self.keep_second = _compile_keep(self, wanted)
         if len(self.inputs) == 2 and not self.many:
             self.keep_first, self.keep_second = (
-                _compile_keep(self, set(_wants(rules[name]) if name in rules else ()))
+                _compile_keep(
+                    self, set(_wants(rules[name]) if name in rules else ()), name
+                )
                 for name in self.inputs
             )
         self.can_track = tuple(name in rules for name in self.inputs)
         self.backward = BackwardOp(self)
-        self.quick = self.backward.of_two is not None
+        self.fast_path = self.backward.of_two is not None
         return self
 
     def examples(
@@ -120,6 +123,13 @@ class Op:
         self.samples += samples
         self.rejects += rejects
         return self
+
+    def listing(self) -> str:
+        """The source of the op: its formula, and its gradient rules.
+
+        Raises: OSError where the source is not known, as at Python's prompt.
+        """
+        return listing(self.forward, self.rules.values())
 
     def __call__(self, xp: Any, *values: Any, **attrs: Any) -> Any:
         """Run inside another op's array code: `relu(xp, x)`.
@@ -155,7 +165,7 @@ class BackwardOp:
         self.source = source
         self.name = f"{source.name}.backward"
         self.extras = ()
-        self.quick = False
+        self.fast_path = False
         self.rules: dict[str, Rule] = {}
         self.keep = self.keep_first = self.keep_second = None
         self.inputs = ("g", *source.kept)
@@ -314,7 +324,7 @@ def _asker(function: Rule | None) -> Rule | None:
     return ask
 
 
-def _compile_objection(made: Op, check: Rule | None) -> Rule | None:
+def _compile_validator(made: Op, check: Rule | None) -> Rule | None:
     """Write the function that asks a check about tensors, as it runs before every run.
 
     It raises KeyError where an attribute without a default is missing.
@@ -335,8 +345,8 @@ def _compile_objection(made: Op, check: Rule | None) -> Rule | None:
             parts.append("[t.value.shape for t in tensors]")
         else:
             parts.append(f"shape_at(tensors, {made.inputs.index(name)})")
-    exec(f"def ask(tensors, attrs): return check({', '.join(parts)})", scope)
-    return scope["ask"]
+    call = f"check({', '.join(parts)})"
+    return generate(f"{made.name}: validator", "ask(tensors, attrs)", call, scope)
 
 
 def _shape_at(tensors: tuple[Any, ...], place: int) -> tuple[int, ...] | None:
@@ -356,7 +366,7 @@ def keep_inputs(values: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
     return values
 
 
-def _compile_keep(made: Op, wanted: set[str]) -> Keep:
+def _compile_keep(made: Op, wanted: set[str], tracked: str = "all inputs") -> Keep:
     """Write the function that picks, from one forward run, what the rules ask for.
 
     What only the rules of untracked inputs would ask for is None: `x * 2.0` keeps no x.
@@ -374,33 +384,31 @@ def _compile_keep(made: Op, wanted: set[str]) -> Keep:
     parts |= {name: f"out[{i + 1}]" for i, name in enumerate(made.extras)}
     named = [parts[name] if name in wanted else "None" for name in made.kept]
     body = "".join(f"{part}, " for part in named)
-    scope: dict[str, Any] = {"shape": np.shape}
-    exec(f"def keep(values, out): return ({body})", scope)
-    return scope["keep"]
+    title = f"{made.name}: kept for {tracked}"
+    return generate(title, "keep(values, out)", f"({body})", {"shape": np.shape})
 
 
 def _compile_backward(made: Op) -> Callable[..., Any]:
     """Write the function that calls every rule whose gradient is needed."""
-    scope: dict[str, Any] = {}
-    header = ["xp", "g", *made.kept, "*", "needs"]
-    header += [f"{name}=_default_{name}" for name in made.attrs]
-    scope |= {f"_default_{name}": value for name, value in made.attrs.items()}
     together = {rule for rule in made.rules.values() if "needs" in _wants(rule)}
-    if together:
-        (scope["rule"],) = together
-        call = f"rule({', '.join(_wants(scope['rule']))})"
-        exec(f"def backward({', '.join(header)}): return {call}", scope)
-        return scope["backward"]
-    if made.many:
+    if made.many and not together:
         (name,) = made.rules
         return _backward_of_many(made, made.rules[name], _wants(made.rules[name]))
-    calls = [
-        call if call in ("None", "g") else f"({call}) if needs[{i}] else None"
-        for i, call in enumerate(_rule_calls(made, scope))
-    ]
-    text = f"def backward({', '.join(header)}):\n    return ({', '.join(calls)},)"
-    exec(text, scope)
-    return scope["backward"]
+    params = ["xp", "g", *made.kept, "*", "needs"]
+    params += [f"{name}=_default_{name}" for name in made.attrs]
+    scope = {f"_default_{name}": value for name, value in made.attrs.items()}
+    if together:
+        (scope["rule"],) = together
+        result = f"rule({', '.join(_wants(scope['rule']))})"
+    else:
+        calls = [
+            call if call in ("None", "g") else f"({call}) if needs[{i}] else None"
+            for i, call in enumerate(_rule_calls(made, scope))
+        ]
+        result = f"({', '.join(calls)},)"
+    return generate(
+        f"{made.name}.backward", f"backward({', '.join(params)})", result, scope
+    )
 
 
 def _compile_backward_of_two(made: Op) -> tuple[Callable[..., Any], ...] | None:
@@ -411,15 +419,17 @@ def _compile_backward_of_two(made: Op) -> tuple[Callable[..., Any], ...] | None:
     if len(made.inputs) != 2 or made.many or made.attrs or made.extras:
         return None
     scope: dict[str, Any] = {}
-    first, second = _rule_calls(made, scope)
-    header = ", ".join(["xp", "g", *made.kept])
-    for name, pair in {
-        "second": ("None" if first != "g" else "g", second),
-        "first": (first, "None" if second != "g" else "g"),
-        "both": (first, second),
-    }.items():
-        exec(f"def {name}({header}): return {pair[0]}, {pair[1]}", scope)
-    return scope["second"], scope["first"], scope["both"]
+    x, y = _rule_calls(made, scope)
+    params = ", ".join(["xp", "g", *made.kept])
+    second, first, both = (
+        generate(f"{made.name}.backward: {name}", f"{name}({params})", result, scope)
+        for name, result in {
+            "second": f"{'None' if x != 'g' else 'g'}, {y}",
+            "first": f"{x}, {'None' if y != 'g' else 'g'}",
+            "both": f"{x}, {y}",
+        }.items()
+    )
+    return second, first, both
 
 
 def _rule_calls(made: Op, scope: dict[str, Any]) -> list[str]:

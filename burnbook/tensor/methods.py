@@ -115,8 +115,8 @@ def _run(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, 
         raise _no_tensor(op, tensors) from None
     if kind is None:
         raise complaint(op, tensors, attrs)
-    if op.objection is not None and _objects(op, tensors, attrs):
-        wrong = _because(op, tensors, attrs, op.check)
+    if op.validator is not None and _is_invalid(op, tensors, attrs):
+        wrong = _explanation(op, tensors, attrs, op.check)
         if wrong is not None:
             raise wrong
     if len(tensors) == 1:
@@ -174,7 +174,7 @@ def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Except
             facts(op, tensors, ways=True),
             for_ranks(op.name, shapes[0], shapes[1], names[:2]),
         )
-    return _because(op, tensors, attrs, op.reason) or ShapeError(
+    return _explanation(op, tensors, attrs, op.reason) or ShapeError(
         op.name, "the shapes do not fit together", facts(op, tensors, ways=True)
     )
 
@@ -192,8 +192,8 @@ def explained(
         cure = ".float() on every side, which gives inf or NaN there"
         return DivisionError(op.name, what, facts(op, tensors), cure)
     return (
-        _because(op, tensors, attrs, op.check)
-        or _because(op, tensors, attrs, op.reason)
+        _explanation(op, tensors, attrs, op.check)
+        or _explanation(op, tensors, attrs, op.reason)
         or _wrong_argument(op, tensors, attrs, error)
         or error
     )
@@ -338,7 +338,7 @@ def make_method(op: Op) -> Callable[..., Any]:
     method.__name__ = op.name
     method.__qualname__ = f"Tensor.{op.name}"
     method.__doc__ = op.__doc__
-    method.__wrapped__ = op.forward  # type: ignore[attr-defined]  # help shows the source
+    method.__wrapped__ = op.__wrapped__  # type: ignore[attr-defined]  # help shows the source
     method.__signature__ = _signature(op)  # type: ignore[attr-defined]  # without xp
     return method
 
@@ -525,18 +525,18 @@ def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return compare
 
 
-def _objects(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> bool:
+def _is_invalid(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> bool:
     """Whether the check of an op has something to say."""
     try:
-        return op.objection(tensors, attrs) is not None  # type: ignore[misc] # asked before
+        return op.validator(tensors, attrs) is not None  # type: ignore[misc] # asked before
     except KeyError:
         return True  # an attribute is missing, as the slow way will say
 
 
-def _because(
+def _explanation(
     op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], ask: Any
 ) -> Exception | None:
-    """Ask a reason or check; its sentence becomes an error with the facts."""
+    """What a reason or check says about a failure, as an error with the facts."""
     if ask is None:
         return None
     known: dict[str, Any] = {**op.attrs, **attrs}
@@ -570,15 +570,18 @@ def _as_int(backend: Backend, out: Any) -> Any:
 
 
 def _signature(op: Op) -> inspect.Signature:
+    """The signature of the method: tensors where the formula takes arrays."""
     signature = inspect.signature(op.forward)
     params = list(signature.parameters.values())[1:]
     if not params:
         return signature
     free = [
-        p.replace(kind=p.POSITIONAL_OR_KEYWORD) if p.kind is p.KEYWORD_ONLY else p
+        p.replace(kind=p.POSITIONAL_OR_KEYWORD)
+        if p.kind is p.KEYWORD_ONLY
+        else p.replace(annotation=p.empty)
         for p in params[1:]
     ]
-    first = params[0].replace(name="self", kind=inspect.Parameter.POSITIONAL_ONLY)
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     return inspect.Signature([first, *free])
 
 

@@ -5,7 +5,6 @@ answer of an exercise and hints, `peek(thing)` prints the real source of a thing
 live here and not in `burnbook`: they print, and they serve readers, not programs.
 """
 
-import ast
 import difflib
 import inspect
 import textwrap
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import BurnbookError
+from burnbook.core.op import Op
 from burnbook_widgets.chapters.answers import as_array, count_different
 from burnbook_widgets.chapters.exercises import EXERCISES
 
@@ -61,34 +61,16 @@ def unknown(number: str) -> BurnbookError:
 
 
 def peek(thing: Any) -> None:
-    """Print the source of an op, a class or a function, and the file where it lives."""
-    function = thing.forward if is_op(thing) else thing
-    path = Path(inspect.getsourcefile(function) or "")
-    lines = [f"# {short(path)}", textwrap.dedent(inspect.getsource(function)).rstrip()]
-    if is_op(thing):
-        lines += gradients(path, thing.name)
-    print("\n".join(lines))
+    """Print the source of an op, a class or a function, and the file where it lives.
 
-
-def is_op(thing: Any) -> bool:
-    """Whether a thing is an op: a forward function with gradients beside it."""
-    return callable(getattr(thing, "forward", None)) and hasattr(thing, "backward")
-
-
-def gradients(path: Path, name: str) -> list[str]:
-    """Return the lines `name.grad(...)` that follow an op in its file."""
-    source = path.read_text(encoding="utf-8")
-    found = []
-    for node in ast.parse(source).body:
-        call = node.value if isinstance(node, ast.Expr) else None
-        if (
-            isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Attribute)
-            and isinstance(call.func.value, ast.Name)
-            and (call.func.value.id, call.func.attr) == (name, "grad")
-        ):
-            found += ["", ast.get_source_segment(source, node) or ""]
-    return found
+    The source of an op ends with its gradient rules.
+    """
+    path = Path(inspect.getsourcefile(getattr(thing, "forward", thing)) or "")
+    if isinstance(thing, Op):
+        source = thing.listing()
+    else:
+        source = textwrap.dedent(inspect.getsource(thing)).rstrip()
+    print(f"# {short(path)}\n{source}")
 
 
 def short(path: Path) -> str:

@@ -151,7 +151,7 @@ class Autodiff(BackendWrapper):
         """Below how many elements the backend below runs an op's plain code at once."""
         below = self._inner
         limit: float = 0
-        if op.quick and isinstance(below, Numpy) and self.bare:
+        if op.fast_path and isinstance(below, Numpy) and self.bare:
             limit = below.limits.get(op, 0) if op in below.kernels else ALWAYS
         self.plain_below[op] = limit
         return limit

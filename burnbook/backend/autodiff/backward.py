@@ -105,7 +105,7 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
             node.kept = None
             following: Node | None = None
             back = op.backward
-            if op.quick and (back not in kernels or g.size < limits.get(back, 0)):
+            if op.fast_path and (back not in kernels or g.size < limits.get(back, 0)):
                 first, second = parents
                 which = 0 if first is None else 1 if second is None else 2
                 rules = back.of_two[which]

@@ -17,7 +17,7 @@ class Transfer:
 
     name = "to_device"
     inputs = ("x",)
-    many = quick = False
+    many = fast_path = False
     kept = ()
     rules: tuple[str, ...] = ("x",)
     backward: "TransferBackward"
@@ -33,7 +33,7 @@ class TransferBackward(BackwardOp):
         self.source: Any = source
         self.name = f"{source.name}.backward"
         self.extras = ()
-        self.quick = False
+        self.fast_path = False
         self.rules = {}
         self.keep = self.keep_first = self.keep_second = None
         self.inputs = ("g",)
