@@ -11,10 +11,12 @@ learner = (LearnerBuilder("guide")
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from burnbook.core.cures import explains_call
 from burnbook.core.other_names import answers
+from burnbook.lr_scheduler import LrScheduler
+from burnbook.module import Module
+from burnbook.optim import Optimizer
 from burnbook.train.learner import Learner
 from burnbook.train.options import TrainingOptions
 from burnbook.train.validation import check_model, check_optimizer, check_rate
@@ -36,7 +38,12 @@ class LearnerBuilder(TrainingOptions):
         super().__init__(directory)
 
     @explains_call("LearnerBuilder.build", "build(model, optim, 1e-3)")
-    def build(self, model: Any, optim: Any, lr_scheduler: Any = None) -> Learner:
+    def build(
+        self,
+        model: Module,
+        optim: Optimizer,
+        lr_scheduler: LrScheduler | float | None = None,
+    ) -> Learner:
         """The learner; a float is a learning rate that never changes.
 
         Raises:
@@ -46,5 +53,5 @@ class LearnerBuilder(TrainingOptions):
         """
         check_model("LearnerBuilder.build", model)
         check_optimizer("LearnerBuilder.build", optim)
-        check_rate("LearnerBuilder.build", lr_scheduler)
-        return Learner(model, optim, lr_scheduler, self._ready())
+        rate = check_rate("LearnerBuilder.build", lr_scheduler)
+        return Learner(model, optim, rate, self._ready())

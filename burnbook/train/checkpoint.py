@@ -15,8 +15,10 @@ from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
+from burnbook.backend import Backend
 from burnbook.core.errors import TrainingError
 from burnbook.core.files import remove_leftovers, sync_folder
+from burnbook.lr_scheduler import LrScheduler
 from burnbook.record import (
     BinFileRecorder,
     BurnpackRecorder,
@@ -46,7 +48,7 @@ class FileCheckpointer:
     """Save, restore and delete the checkpoints of a run, by epoch."""
 
     def __init__(
-        self, recorder: Any, directory: str | Path, log: FileApplicationLogger
+        self, recorder: FileRecorder, directory: str | Path, log: FileApplicationLogger
     ) -> None:
         self.recorder = recorder
         self.directory = Path(directory)
@@ -78,7 +80,7 @@ class FileCheckpointer:
                 where = f"save {type(part).__name__} as {self.recorder.kind}"
                 raise trouble.explain(where, [], "CompactRecorder()") from None
 
-    def restore(self, epoch: int, device: Any) -> dict[str, Any]:
+    def restore(self, epoch: int, device: Backend) -> dict[str, Any]:
         """Read the three records of an epoch."""
         missing = [part for part in PARTS if not self.path(part, epoch).is_file()]
         if missing:
@@ -208,7 +210,7 @@ class FileCheckpointer:
         return ", ".join(f"epoch {epoch}" for epoch in epochs) or "none"
 
 
-def named_record(schedule: Any) -> Any:
+def named_record(schedule: LrScheduler) -> Any:
     """The record of a schedule with a name for every number, as burnpack needs it.
 
     Example:
@@ -226,7 +228,7 @@ def named_record(schedule: Any) -> Any:
     return {name: record} if isinstance(record, int | float) else record
 
 
-def opened(record: Any, schedule: Any) -> Any:
+def opened(record: object, schedule: LrScheduler) -> Any:
     """The record that a schedule loads, out of what a recorder gave."""
     if isinstance(record, SealedRecord):
         return record.for_module(schedule)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from burnbook.backend import Backend
 from burnbook.core.errors import BurnbookError, RecordError, TrainingError
+from burnbook.lr_scheduler import LrScheduler
+from burnbook.module import Module
+from burnbook.optim import Optimizer
 from burnbook.train.checkpoint import SOURCE, FileCheckpointer
 from burnbook.train.checkpoint_strategy import Save
 from burnbook.train.events import EventStore
@@ -15,7 +19,7 @@ Load = Callable[[dict[str, Any]], None]  # takes the records of an epoch, or rai
 Tell = Callable[[int, str, str], None]  # hears of a checkpoint: epoch, folder, trouble
 
 
-class Keeper:
+class CheckpointManager:
     """Saves and restores checkpoints, and asks the strategies."""
 
     def __init__(self, plan: TrainingPlan, store: EventStore, tell: Tell) -> None:
@@ -27,9 +31,9 @@ class Keeper:
         self.ended: str | None = None  # why nothing is left to train
         if plan.recorder is not None:
             folder = plan.directory / "checkpoint"
-            self.files = FileCheckpointer(plan.recorder, folder, plan.diary)
+            self.files = FileCheckpointer(plan.recorder, folder, plan.log)
 
-    def restore(self, device: Any, load: Load) -> int:
+    def restore(self, device: Backend, load: Load) -> int:
         """Let `load` take the newest checkpoint that it can; the epoch, or 0 for none.
 
         Why: a disk that lost power may hold a file that is there and yet damaged. With
@@ -94,7 +98,7 @@ class Keeper:
         """Say that a newer checkpoint could not be loaded, and why."""
         why = str(trouble).partition("\n")[0]
         self.notice = f"going on after epoch {epoch}, for a newer one is damaged: {why}"
-        self.plan.diary.warn(SOURCE, self.notice)
+        self.plan.log.warn(SOURCE, self.notice)
 
     def _replay(self, last: int) -> None:
         """Let the strategies see the epochs before, as if they had been there.
@@ -107,7 +111,9 @@ class Keeper:
             self.plan.strategy.checkpointing(epoch, self.store)
             self.ended = self.reason_to_stop(epoch)
 
-    def after(self, epoch: int, model: Any, optim: Any, scheduler: Any) -> None:
+    def after(
+        self, epoch: int, model: Module, optim: Optimizer, scheduler: LrScheduler
+    ) -> None:
         """Save and delete what the strategy says, and save what people asked for."""
         if self.files is None:
             return
@@ -138,7 +144,7 @@ class Keeper:
             self._save(epoch, parts)
         except (OSError, BurnbookError) as trouble:
             why = str(trouble).partition("\n")[0]
-            self.plan.diary.warn(SOURCE, f"Checkpoint {epoch} was not saved: {why}")
+            self.plan.log.warn(SOURCE, f"Checkpoint {epoch} was not saved: {why}")
             self.tell(epoch, str(self.files.directory), why)
 
     def reason_to_stop(self, epoch: int) -> str | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.data import DataLoader
 from burnbook.module import Module
 from burnbook.train.events import EventStore, Split
 from burnbook.train.folder import check_folder
@@ -75,7 +76,7 @@ class EvaluatorBuilder:
         self.shown: MetricsRenderer | None = None
         self.with_summary = False
         self.control = Interrupter()
-        self.diary: FileApplicationLogger | None = FileApplicationLogger(
+        self.log: FileApplicationLogger | None = FileApplicationLogger(
             self.directory / "evaluation.log"
         )
 
@@ -116,8 +117,8 @@ class EvaluatorBuilder:
         return self
 
     def with_application_logger(self, logger: FileApplicationLogger | None) -> Self:
-        """Keep the diary elsewhere than in `evaluation.log`; None keeps none."""
-        self.diary = logger
+        """Log elsewhere than to `evaluation.log`; None logs nothing."""
+        self.log = logger
         return self
 
     def interrupter(self) -> Interrupter:
@@ -129,7 +130,7 @@ class EvaluatorBuilder:
         self.with_summary = True
         return self
 
-    def build(self, model: Any) -> Evaluator:
+    def build(self, model: Module) -> Evaluator:
         """The evaluator of a model, which is looked at without dropout."""
         if not (isinstance(model, Module) and hasattr(model, "valid_step")):
             raise ConfigError(
@@ -137,7 +138,7 @@ class EvaluatorBuilder:
                 f"{type(model).__name__} has no method valid_step",
                 cure="a Module with def valid_step(self, batch), which returns an item",
             )
-        if self.diary is not None or not self.loggers:
+        if self.log is not None or not self.loggers:
             check_folder(self.directory)
         return Evaluator(model, self)
 
@@ -148,14 +149,14 @@ class EvaluatorBuilder:
 class Evaluator:
     """A model and what is to be measured of it; made by `EvaluatorBuilder.build`."""
 
-    def __init__(self, model: Any, plan: EvaluatorBuilder) -> None:
+    def __init__(self, model: Module, plan: EvaluatorBuilder) -> None:
         devices = model.devices()
         tracking = bool(devices) and devices[0].ad_enabled
-        self.model = model.valid() if tracking else model
+        self.model: Any = model.valid() if tracking else model
         self.plan = plan
         self.metrics = sorted(plan.measured, key=lambda pair: pair[1])
 
-    def eval(self, name: str, loader: Any) -> Evaluation:
+    def eval(self, name: str, loader: DataLoader[Any]) -> Evaluation:
         """Walk through the data once; the batches never change the model."""
         tag = str(name).strip().replace(" ", "-").lower()
         plain = tag.isprintable() and len(tag.encode()) <= LONGEST
@@ -170,23 +171,23 @@ class Evaluator:
         folder = plan.directory / "test" / tag
         store = EventStore([], [], plan.loggers or [FileMetricLogger(folder)])
         renderer = plan.shown or choose()
-        diary = plan.diary or SilentApplicationLogger()
-        diary.info(SOURCE, f"Testing the model on {name}")
+        log = plan.log or SilentApplicationLogger()
+        log.info(SOURCE, f"Testing the model on {name}")
         try:
             means = self._walk(str(name), loader, store, renderer)
             units = {m.name: m.unit for m, _ in self.metrics if m.unit}
             why = plan.control.reason
             if why:
-                diary.info(SOURCE, f"Testing interrupted: {why}")
+                log.info(SOURCE, f"Testing interrupted: {why}")
             seconds = time.monotonic() - began
             found = Evaluation(str(name), means, units, why, seconds, renderer)
-            diary.info(SOURCE, f"Tested on {name}: {metrics_line(means, units)}")
+            log.info(SOURCE, f"Tested on {name}: {metrics_line(means, units)}")
             renderer.end_test(str(name), means, units)
             if plan.with_summary:
                 renderer.summary(EvaluationSummary(found))
         except BaseException as error:
             with contextlib.suppress(OSError, TrainingError):  # of a full disk
-                diary.error(SOURCE, f"PANIC => {type(error).__name__}: {error}")
+                log.error(SOURCE, f"PANIC => {type(error).__name__}: {error}")
                 store.close()
             raise
         finally:
@@ -194,11 +195,15 @@ class Evaluator:
                 store.close()
             finally:
                 renderer.close()
-                diary.close()
+                log.close()
         return found
 
     def _walk(
-        self, name: str, loader: Any, store: EventStore, renderer: MetricsRenderer
+        self,
+        name: str,
+        loader: DataLoader[Any],
+        store: EventStore,
+        renderer: MetricsRenderer,
     ) -> dict[str, float]:
         control, devices = self.plan.control, self.model.devices()
         loader = on_device(loader, devices[0]) if devices else loader

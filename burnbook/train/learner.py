@@ -22,8 +22,11 @@ from typing import Any
 from burnbook.core.cures import explains_arguments, explains_call
 from burnbook.core.errors import TrainingError
 from burnbook.core.other_names import answers
+from burnbook.data import DataLoader
 from burnbook.data.dataloader.workers import check_main
-from burnbook.lr_scheduler import as_scheduler
+from burnbook.lr_scheduler import LrScheduler, as_scheduler
+from burnbook.module import Module
+from burnbook.optim import Optimizer
 from burnbook.train.interrupter import SECONDS_BETWEEN_LOOKS, Interrupter
 from burnbook.train.live import LiveRun, default_name, registered
 from burnbook.train.loop import Fit
@@ -41,9 +44,9 @@ class Learner:
 
     def __init__(
         self,
-        model: Any,
-        optim: Any,
-        lr_scheduler: Any,
+        model: Module,
+        optim: Optimizer,
+        lr_scheduler: LrScheduler | float,
         plan: TrainingPlan | None = None,
     ) -> None:
         self.model = model
@@ -72,7 +75,9 @@ class Learner:
 
     @explains_call("Learner.fit", "fit(train, valid), two loaders of batches")
     @explains_arguments("Learner.fit")
-    def fit(self, train: Any, valid: Any, *, replace: bool = False) -> Any:
+    def fit(
+        self, train: DataLoader[Any], valid: DataLoader[Any], *, replace: bool = False
+    ) -> Any:
         """Train, and return the model; Ctrl-C stops cleanly, a second one at once.
 
         replace: stop what this process already trains into the same folder, and wait
@@ -89,7 +94,9 @@ class Learner:
         with self._alone("fit", replace) as run, _interrupt_stops(self.interrupter):
             return _as_result(self._run(train, valid, run).model)
 
-    async def fit_async(self, train: Any, valid: Any, *, replace: bool = False) -> Any:
+    async def fit_async(
+        self, train: DataLoader[Any], valid: DataLoader[Any], *, replace: bool = False
+    ) -> Any:
         """Train in a thread while the caller's event loop goes on; cancelling stops.
 
         Why: a cancelled fit still returns the model so far, as an interrupted one
@@ -109,7 +116,9 @@ class Learner:
         return handle.wait()
 
     @explains_call("Learner.start", "start(train, valid), two loaders of batches")
-    def start(self, train: Any, valid: Any, *, replace: bool = False) -> TrainingHandle:
+    def start(
+        self, train: DataLoader[Any], valid: DataLoader[Any], *, replace: bool = False
+    ) -> TrainingHandle:
         """Train in a thread and return at once; `handle.wait()` gives the model.
 
         replace: stop what this process already trains into the same folder first, as
@@ -128,7 +137,7 @@ class Learner:
         return f"Learner({type(self.model).__name__}{epochs})"
 
     def _launch(
-        self, train: Any, valid: Any, mode: str, replace: bool
+        self, train: DataLoader[Any], valid: DataLoader[Any], mode: str, replace: bool
     ) -> TrainingHandle:
         alone = self._alone(mode, replace)
         run = alone.__enter__()
@@ -139,7 +148,9 @@ class Learner:
 
         return TrainingHandle(work, run, alone)
 
-    def _run(self, train: Any, valid: Any, run: LiveRun) -> TrainingResult:
+    def _run(
+        self, train: DataLoader[Any], valid: DataLoader[Any], run: LiveRun
+    ) -> TrainingResult:
         run.thread = threading.current_thread()
         fit = Fit(self.plan, self.model, self.optim, self.lr_scheduler, run)
         try:
@@ -244,7 +255,7 @@ class TrainingHandle:
         return f"TrainingHandle({'done' if self.done else state})"
 
 
-def _as_result(model: Any) -> Any:
+def _as_result(model: Module) -> Any:
     """The model, which is also its own `.model`: newer Burn's fit gives a result."""
     if not hasattr(model, "model"):
         object.__setattr__(model, "model", model)

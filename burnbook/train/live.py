@@ -161,7 +161,7 @@ def default_name(directory: Path) -> str:
     return text[:LONGEST_NAME].strip() or "training"
 
 
-def checked_name(where: str, name: Any) -> str:
+def checked_name(where: str, name: object) -> str:
     """The name, if it is a line of at least one character and not too long."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         what = f"{name!r} is not the name of a run"

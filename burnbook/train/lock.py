@@ -206,7 +206,7 @@ class FolderLock:
         return _runs(other.process)
 
     def _silence(self) -> float:
-        """Seconds since the folder's diary, or the lock, was written to."""
+        """Seconds since the folder's experiment log, or the lock, was written to."""
         times = [0.0]
         for path in (self.path, self.directory / "experiment.log"):
             with contextlib.suppress(OSError):
@@ -278,7 +278,7 @@ def _runs(process: int) -> bool:
     return True
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     """A text of a file as one line that is fit for a screen."""
     return "".join(c if c.isprintable() else "?" for c in str(value))[:200]
 

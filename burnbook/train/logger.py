@@ -1,4 +1,4 @@
-"""Log files: one line per batch and metric, and a diary.
+"""Log files: one line per batch and metric, and an experiment log.
 
     <dir>/train/epoch-1/Loss.log       2.3005497455596924,1
     <dir>/valid/epoch-1/Accuracy.log   95.83333333333334,24
@@ -179,9 +179,9 @@ class FileMetricLogger(MetricLogger):
 
 
 class FileApplicationLogger:
-    """The diary of a run, `experiment.log`: what happened, when, and where from.
+    """The log of a run, `experiment.log`: what happened, when, and where from.
 
-    Lines are appended, so a resumed run continues its diary.
+    Lines are appended, so a resumed run continues its own.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -257,7 +257,7 @@ class FileApplicationLogger:
 
 
 class SilentApplicationLogger(FileApplicationLogger):
-    """A diary that keeps nothing."""
+    """A experiment log that keeps nothing."""
 
     def __init__(self) -> None:
         super().__init__(Path())

@@ -5,7 +5,7 @@
         for every batch of valid:   step, metrics
         keep a checkpoint?  stop early?
 
-What measures and shows is in `watch.py`, what saves in `keep.py`.
+What measures and shows is in `monitor.py`, what saves in `checkpoint_manager.py`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from burnbook.core.errors import DataError, TrainingError
 from burnbook.core.rng import use_stream
 from burnbook.data import DataLoader, Dataset, Progress
 from burnbook.data.dataloader.workers import PATIENCE
-from burnbook.optim import GradientsAccumulator
+from burnbook.lr_scheduler import LrScheduler
+from burnbook.module import Module
+from burnbook.optim import GradientsAccumulator, GradientsParams, Optimizer
 from burnbook.train.checkpoint import opened
-from burnbook.train.checkpoint_manager import Keeper
+from burnbook.train.checkpoint_manager import CheckpointManager
 from burnbook.train.events import Split
 from burnbook.train.interrupter import Interrupter
 from burnbook.train.live import LiveRun
-from burnbook.train.monitor import Watcher
-from burnbook.train.nan_report import Moment, check_loss, loss_of
+from burnbook.train.monitor import Monitor
+from burnbook.train.nan_report import StepFacts, check_loss, loss_of
 from burnbook.train.output import TrainOutput
 from burnbook.train.parallel import Devices
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
-from burnbook.train.run_status import LIFE, NAME, began, ended
+from burnbook.train.run_status import NAME, STATUS, began, ended
 from burnbook.train.validation import no_rate, restarted
 
 SOURCE = "burn_train::learner::epoch"
@@ -49,7 +51,12 @@ class Fit:
     """One training, from its first epoch to its result."""
 
     def __init__(
-        self, plan: TrainingPlan, model: Any, optim: Any, scheduler: Any, live: LiveRun
+        self,
+        plan: TrainingPlan,
+        model: Module,
+        optim: Optimizer,
+        scheduler: LrScheduler,
+        live: LiveRun,
     ) -> None:
         self.plan, self.control, self.live = plan, plan.control, live
         self.devices = Devices(plan.devices or model.devices(), plan.checkpointing)
@@ -59,36 +66,38 @@ class Fit:
         self.scheduler = copy.deepcopy(scheduler)
         self.began = time.monotonic()
         self.epochs_done = 0
-        self.watcher = Watcher(plan, live)
-        self.keeper = Keeper(plan, self.watcher.store, self.watcher.renderer.saved)
+        self.monitor = Monitor(plan, live)
+        self.checkpoints = CheckpointManager(
+            plan, self.monitor.store, self.monitor.renderer.saved
+        )
         self.result: TrainingResult | None = None
 
-    def run(self, train: Any, valid: Any) -> TrainingResult:
+    def run(self, train: DataLoader[Any], valid: DataLoader[Any]) -> TrainingResult:
         """Train until the last epoch, or until somebody or something says stop."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self._run(train, valid)  # a loss that breaks is explained below
 
-    def _run(self, train: Any, valid: Any) -> TrainingResult:
-        watcher, diary = self.watcher, self.plan.diary
+    def _run(self, train: DataLoader[Any], valid: DataLoader[Any]) -> TrainingResult:
+        monitor, log = self.monitor, self.plan.log
         text = str(self.model)
         failed: BaseException | None = None
         given = (train, valid)
         try:
-            diary.info("burn_train::learner::train_val", f"Fitting the model:\n {text}")
+            log.info("burn_train::learner::train_val", f"Fitting the model:\n {text}")
             if self.plan.name:
-                diary.info(NAME, self.plan.name)
+                log.info(NAME, self.plan.name)
             start = self._resume()
-            diary.info(LIFE, began(start, self.plan.num_epochs))
+            log.info(STATUS, began(start, self.plan.num_epochs))
             train = on_device(train, self.devices.main)
             valid = on_device(valid, self.devices.main.inner)
-            watcher.start(start, text, self.keeper.notice)
-            if self.keeper.ended:
-                self.control.stop(self.keeper.ended)
+            monitor.start(start, text, self.checkpoints.notice)
+            if self.checkpoints.ended:
+                self.control.stop(self.checkpoints.ended)
             for epoch in range(start, self.plan.num_epochs + 1):
                 if self.control.should_stop() or not self._epoch(epoch, train, valid):
                     break
             result = self._end()
-            watcher.finish(result, text)
+            monitor.finish(result, text)
         except BaseException as error:
             failed = error
             self._fail(error)
@@ -96,12 +105,12 @@ class Fit:
         finally:
             end_workers((train, valid), given, failed)
             try:
-                watcher.close()
+                monitor.close()
             except (OSError, TrainingError):  # the disk, of which was told already
                 if failed is None:
                     raise
             finally:
-                diary.close()
+                log.close()
         return result
 
     def _fail(self, error: BaseException) -> None:
@@ -109,15 +118,15 @@ class Fit:
         name = type(error).__name__
         with contextlib.suppress(OSError, TrainingError):
             text = f"PANIC => {name}: {error}"
-            self.plan.diary.error("burn_train::learner", text)
+            self.plan.log.error("burn_train::learner", text)
         with contextlib.suppress(OSError, TrainingError):
             self._end(f"{name}: {str(error).partition(chr(10))[0]}")
 
     def _resume(self) -> int:
         """Load the checkpoint to go on from; returns the first epoch to train."""
-        if self.keeper.files is not None:
-            self.keeper.files.check([self.optim, self.scheduler])
-        self.epochs_done = self.keeper.restore(self.devices.main, self._load)
+        if self.checkpoints.files is not None:
+            self.checkpoints.files.check([self.optim, self.scheduler])
+        self.epochs_done = self.checkpoints.restore(self.devices.main, self._load)
         return self.epochs_done + 1
 
     def _load(self, records: dict[str, Any]) -> None:
@@ -132,17 +141,19 @@ class Fit:
         why = failure or self.control.reason
         self.result = TrainingResult(
             self.model,
-            self.watcher.history,
+            self.monitor.history,
             why,
             self.epochs_done,
             time.monotonic() - self.began,
             str(self.plan.directory),
             self.live.name,
         )
-        self.plan.diary.info(LIFE, ended(self.epochs_done, self.plan.num_epochs, why))
+        self.plan.log.info(STATUS, ended(self.epochs_done, self.plan.num_epochs, why))
         return self.result
 
-    def _epoch(self, epoch: int, train: Any, valid: Any) -> bool:
+    def _epoch(
+        self, epoch: int, train: DataLoader[Any], valid: DataLoader[Any]
+    ) -> bool:
         """One epoch of both splits; False when training is over."""
         stream = self.devices.main.stream
         with use_stream(stream.split(f"train epoch {epoch}")):
@@ -153,19 +164,19 @@ class Fit:
             self._valid(epoch, valid)
         if self.control.should_stop():
             return False
-        self.keeper.after(epoch, self.model, self.optim, self.scheduler)
+        self.checkpoints.after(epoch, self.model, self.optim, self.scheduler)
         self.epochs_done = epoch
-        self.plan.diary.flush()
-        reason = self.keeper.reason_to_stop(epoch)
+        self.plan.log.flush()
+        reason = self.checkpoints.reason_to_stop(epoch)
         if reason:
             self.control.stop(reason)
         return not self.control.should_stop()
 
-    def _train(self, epoch: int, loader: Any) -> None:
+    def _train(self, epoch: int, loader: DataLoader[Any]) -> None:
         """All batches of the training split."""
-        plan, watcher, info = self.plan, self.watcher, self.plan.diary.info
+        plan, monitor, info = self.plan, self.monitor, self.plan.log.info
         info(SOURCE, f"Executing training step for epoch {epoch}")
-        watcher.start_epoch(epoch, Split.Train)
+        monitor.start_epoch(epoch, Split.Train)
         group = self.paradigm.group * plan.accumulation
         sums, waiting = GradientsAccumulator(), 0
         batches = batches_of(loader, epoch, "training", self.control)
@@ -176,10 +187,10 @@ class Fit:
                 info(SOURCE, f"Iteration {iteration}")
                 grads = check_output(self.model, output).grads
                 if not math.isfinite(loss_of(output.item)):
-                    self._blame(
+                    self._report_nan(
                         output.item, "train", epoch, iteration, batch, grads, lr
                     )
-                watcher.renderer.inspect(self.model, grads)
+                monitor.renderer.inspect(self.model, grads)
                 if group == 1:
                     self.model = self._step(lr, grads)
                 else:
@@ -187,11 +198,11 @@ class Fit:
                     waiting = (waiting + 1) % group
                     if not waiting:
                         self.model = self._step(lr, sums.grads())
-                watcher.batch(Split.Train, output.item, progress, iteration, lr)
+                monitor.batch(Split.Train, output.item, progress, iteration, lr)
                 del batch, output, grads  # their memory serves the next step
                 if self._stopped():
                     break
-        watcher.end_epoch(epoch, Split.Train)
+        monitor.end_epoch(epoch, Split.Train)
 
     def _rate(self, epoch: int, iteration: int) -> float:
         """The learning rate of this step; once a word if the schedule starts again."""
@@ -201,61 +212,61 @@ class Fit:
             raise no_rate(self.scheduler, lr, epoch, iteration)
         if before == 0 and getattr(self.scheduler, "restarts", 0):
             text = restarted(self.scheduler, epoch, iteration)
-            self.plan.diary.warn(SOURCE, text)
+            self.plan.log.warn(SOURCE, text)
             warnings.warn(text, stacklevel=2)
         return lr
 
-    def _valid(self, epoch: int, loader: Any) -> None:
+    def _valid(self, epoch: int, loader: DataLoader[Any]) -> None:
         """All batches of the validation split, without gradients and dropout."""
-        watcher = self.watcher
-        self.plan.diary.info(SOURCE, f"Executing validation step for epoch {epoch}")
-        watcher.start_epoch(epoch, Split.Valid)
-        model = self.model.valid()
+        monitor = self.monitor
+        self.plan.log.info(SOURCE, f"Executing validation step for epoch {epoch}")
+        monitor.start_epoch(epoch, Split.Valid)
+        model: Any = self.model.valid()
         batches = batches_of(loader, epoch, "validation", self.control)
         with closing(batches):
             for iteration, batch, progress in batches:
                 item = model.valid_step(batch)
                 if not math.isfinite(loss_of(item)):
-                    self._blame(item, "valid", epoch, iteration, batch)
-                watcher.batch(Split.Valid, item, progress, iteration, None)
+                    self._report_nan(item, "valid", epoch, iteration, batch)
+                monitor.batch(Split.Valid, item, progress, iteration, None)
                 del batch, item
                 if self._stopped():
                     break
-        watcher.end_epoch(epoch, Split.Valid)
+        monitor.end_epoch(epoch, Split.Valid)
 
-    def _step(self, lr: float, grads: Any) -> Any:
+    def _step(self, lr: float, grads: GradientsParams) -> Any:
         """The model after a step of the optimizer; a model may define its own way."""
         own = getattr(self.model, "optimize", None)
         if own is not None:
             return own(self.optim, lr, grads)
         return self.optim.step(lr, self.model, grads)
 
-    def _blame(
+    def _report_nan(
         self,
-        item: Any,
+        item: object,
         split: str,
         epoch: int,
         iteration: int,
-        batch: Any,
-        grads: Any = None,
+        batch: object,
+        grads: GradientsParams | None = None,
         lr: float | None = None,
     ) -> None:
         """The loss is not finite: end the training with the reason, if it is broken."""
-        kept, model = self.keeper.last, self.model
-        moment = Moment(split, epoch, iteration, model, batch, grads, lr, kept)
-        check_loss(loss_of(item), moment)
+        kept, model = self.checkpoints.last, self.model
+        facts = StepFacts(split, epoch, iteration, model, batch, grads, lr, kept)
+        check_loss(loss_of(item), facts)
 
     def _stopped(self) -> bool:
         """Wait while paused; True when training is to end."""
         if self.control.paused:
-            self.control.wait_while_paused(self.watcher.renderer.tick)
+            self.control.wait_while_paused(self.monitor.renderer.tick)
         if self.control.should_stop():
-            self.plan.diary.info(SOURCE, "Training interrupted.")
+            self.plan.log.info(SOURCE, "Training interrupted.")
             return True
         return False
 
 
-def on_device(loader: Any, device: Backend) -> Any:
+def on_device(loader: DataLoader[Any], device: Backend) -> Any:
     """The loader, making its batches where the model is; others stay as they are."""
     move = getattr(loader, "to_device", None)
     return loader if move is None else move(device)
@@ -275,7 +286,7 @@ def end_workers(
 
 
 def batches_of(
-    loader: Any, epoch: int, name: str, control: Interrupter | None = None
+    loader: DataLoader[Any], epoch: int, name: str, control: Interrupter | None = None
 ) -> Generator[tuple[int, Any, Progress], None, None]:
     """The batches of an epoch: the number, the batch, the progress after it.
 
@@ -313,7 +324,7 @@ def batches_of(
         )
 
 
-def check_output(model: Any, output: Any) -> TrainOutput:
+def check_output(model: Module, output: Any) -> TrainOutput:
     """The output of a training step, or an error that shows what it should be."""
     if isinstance(output, TrainOutput):
         return output

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -23,6 +23,9 @@ import numpy as np
 
 from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.core.rng import use_stream
+from burnbook.data import DataLoader
+from burnbook.module import Module
+from burnbook.optim import GradientsParams, Optimizer
 from burnbook.train.loop import batches_of, check_output, on_device
 from burnbook.train.nan_report import loss_of
 
@@ -148,9 +151,9 @@ class LearningRateCurve:
 
 
 def find_learning_rate(
-    model: Any,
-    optim: Any,
-    loader: Any,
+    model: Module,
+    optim: Optimizer,
+    loader: DataLoader[Any],
     *,
     lowest: float = 1e-7,
     highest: float = 10.0,
@@ -178,7 +181,8 @@ def find_learning_rate(
         use_stream(device.stream.split("learning rate finder")),
     ):
         for i in range(steps):
-            output = check_output(model, model.train_step(next(batches)))
+            trained: Any = model
+            output = check_output(model, trained.train_step(next(batches)))
             loss = loss_of(output.item)
             if not math.isfinite(loss):
                 exploded = True
@@ -200,7 +204,9 @@ def find_learning_rate(
     return LearningRateCurve(tuple(rates), tuple(losses), tuple(smoothed), exploded)
 
 
-def _stepped(model: Any, optim: Any, rate: float, grads: Any) -> Any:
+def _stepped(
+    model: Module, optim: Optimizer, rate: float, grads: GradientsParams
+) -> Any:
     """The model after a step; it may define its own way, as in the learner."""
     own = getattr(model, "optimize", None)
     if own is not None:
@@ -208,7 +214,7 @@ def _stepped(model: Any, optim: Any, rate: float, grads: Any) -> Any:
     return optim.step(rate, model, grads)
 
 
-def longest_fall(values: Any) -> tuple[int, int]:
+def longest_fall(values: Sequence[float]) -> tuple[int, int]:
     """The first and the last place of the longest falling subsequence.
 
     Example:
@@ -225,7 +231,7 @@ def longest_fall(values: Any) -> tuple[int, int]:
     return start[end], end
 
 
-def _endless(loader: Any) -> Any:
+def _endless(loader: DataLoader[Any]) -> Any:
     """The batches of one epoch after another."""
 
     def walk() -> Iterator[Any]:
@@ -238,7 +244,7 @@ def _endless(loader: Any) -> Any:
     return walk()
 
 
-def _device(model: Any) -> Any:
+def _device(model: Module) -> Any:
     devices = model.devices()
     if not devices or not callable(getattr(model, "train_step", None)):
         what = "has no parameters" if not devices else "has no method train_step"

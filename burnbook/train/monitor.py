@@ -32,7 +32,7 @@ from burnbook.train.renderer import (
 from burnbook.train.summary import LearnerSummary
 
 
-class Watcher:
+class Monitor:
     """Everything that looks on while a model trains."""
 
     def __init__(self, plan: TrainingPlan, live: LiveRun) -> None:
@@ -112,7 +112,7 @@ class Watcher:
         self,
         metric: Metric,
         plot: bool,
-        item: Any,
+        item: object,
         metadata: MetricMetadata,
         split: Split,
     ) -> MetricState:
@@ -192,7 +192,7 @@ class Watcher:
                 self.history.add(name, split.value, entry.value)
 
 
-def adapted(item: Any, metric: Metric) -> Any:
+def adapted(item: object, metric: Metric) -> Any:
     """The input of a metric, out of the item that a step returned."""
     if metric.Input is None:
         return None

@@ -13,12 +13,14 @@ import numpy as np
 
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import TrainingError
+from burnbook.module import Module
+from burnbook.optim import GradientsParams
 from burnbook.tensor import Tensor
 from burnbook.train.metric import LossInput
 from burnbook.train.metric.reading import values
 
 
-def loss_of(item: Any) -> float:
+def loss_of(item: object) -> float:
     """The loss in an item, as one number; 0 when the item has none to look at."""
     loss = getattr(item, "loss", None)
     if not isinstance(loss, Tensor):
@@ -29,15 +31,15 @@ def loss_of(item: Any) -> float:
     return float(values(loss).sum())
 
 
-def check_loss(loss: float, moment: Moment) -> None:
+def check_loss(loss: float, step: StepFacts) -> None:
     """Raise TrainingError if the loss is NaN, or infinite with a broken parameter."""
-    first = broken_value(moment.model) or broken_gradient(moment.model, moment.grads)
+    first = broken_value(step.model) or broken_gradient(step.model, step.grads)
     if not math.isnan(loss) and first is None:
         return
-    raise explain_loss(loss, moment, first)
+    raise explain_loss(loss, step, first)
 
 
-class Moment:
+class StepFacts:
     """Where training stood when a loss was computed."""
 
     __slots__ = (
@@ -56,9 +58,9 @@ class Moment:
         split: str,
         epoch: int,
         iteration: int,
-        model: Any,
-        batch: Any,
-        grads: Any = None,
+        model: Module,
+        batch: object,
+        grads: GradientsParams | None = None,
         lr: float | None = None,
         checkpoint: str = "",
     ) -> None:
@@ -67,7 +69,7 @@ class Moment:
         self.checkpoint = checkpoint
 
 
-def broken_value(model: Any) -> str | None:
+def broken_value(model: Module) -> str | None:
     """The first parameter that holds NaN or infinity; None when all are finite."""
     for path, param in model.named_params():
         if param.kind is Float and param.is_initialized:
@@ -77,7 +79,7 @@ def broken_value(model: Any) -> str | None:
     return None
 
 
-def broken_gradient(model: Any, grads: Any) -> str | None:
+def broken_gradient(model: Module, grads: GradientsParams | None) -> str | None:
     """The parameter nearest to the loss whose gradient holds NaN or infinity.
 
     Why: gradients are computed from the loss backwards, so the last one in the order
@@ -93,7 +95,7 @@ def broken_gradient(model: Any, grads: Any) -> str | None:
     return None
 
 
-def broken_batch(batch: Any) -> str | None:
+def broken_batch(batch: object) -> str | None:
     """The first field of a batch that holds NaN or infinity."""
     fields: dict[str, Any] = (
         batch if isinstance(batch, dict) else getattr(batch, "__dict__", {})
@@ -124,24 +126,24 @@ def count_broken(tensor: Tensor) -> str:
     return f"{' and '.join(parts)} of {array.size}" if parts else ""
 
 
-def explain_loss(loss: float, moment: Moment, first: str | None) -> TrainingError:
+def explain_loss(loss: float, step: StepFacts, first: str | None) -> TrainingError:
     """The error: when, which parameter first, what the batch holds, what to try."""
     in_value = bool(first) and first.endswith("value")
-    if first and in_value and moment.split == "train" and moment.iteration > 1:
-        first += f", since the step of iteration {moment.iteration - 1}"
-    batch = broken_batch(moment.batch)
+    if first and in_value and step.split == "train" and step.iteration > 1:
+        first += f", since the step of iteration {step.iteration - 1}"
+    batch = broken_batch(step.batch)
     facts = [
         ("parameter", first or "all values and gradients are finite"),
         ("batch", batch or "all numbers are finite"),
     ]
     cure = "gradient clipping, or a look for log(0), sqrt(0) and division by 0"
-    if moment.lr is not None:
-        facts.append(("learning rate", f"{moment.lr:g}"))
-        cure = f"a learning rate below {moment.lr:g}, {cure}"
-    if moment.checkpoint:
-        facts.append(("checkpoint", moment.checkpoint))
+    if step.lr is not None:
+        facts.append(("learning rate", f"{step.lr:g}"))
+        cure = f"a learning rate below {step.lr:g}, {cure}"
+    if step.checkpoint:
+        facts.append(("checkpoint", step.checkpoint))
     if batch:
         cure = "a dataset without NaN and infinity; the batch came with them"
     name = "NaN" if math.isnan(loss) else "infinite"
-    where = f"{moment.split} epoch {moment.epoch}, iteration {moment.iteration}"
+    where = f"{step.split} epoch {step.epoch}, iteration {step.iteration}"
     return TrainingError(where, f"the loss is {name}", facts, cure)

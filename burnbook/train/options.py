@@ -14,7 +14,7 @@ from typing import Any, Self
 from burnbook.backend import Backend
 from burnbook.core.cures import explains_call
 from burnbook.core.errors import ConfigError
-from burnbook.record import BurnpackRecorder, SafetensorsRecorder
+from burnbook.record import BurnpackRecorder, FileRecorder, SafetensorsRecorder
 from burnbook.train.checkpoint_strategy import CheckpointingStrategy, default_strategy
 from burnbook.train.early_stopping import EarlyStoppingStrategy
 from burnbook.train.events import Split
@@ -41,12 +41,12 @@ class TrainingOptions:
         self._plan = TrainingPlan(Path(directory), strategy=default_strategy())
         self._loggers: tuple[list[MetricLogger], list[MetricLogger]] = ([], [])
         self._watching: list[tuple[str, Any]] = []  # options, and their strategies
-        self._diary: FileApplicationLogger | None = FileApplicationLogger(
+        self._log: FileApplicationLogger | None = FileApplicationLogger(
             Path(directory) / "experiment.log"
         )
 
     def name(self, name: str) -> Self:
-        """Name the run: on dashboards, in its diary and in a RunStore.
+        """Name the run: on dashboards, in its experiment log and in a RunStore.
 
         At most 80 characters in one line. Without, it is called after its folder. A
         second run of a name that trains already is called `name 2`.
@@ -172,7 +172,7 @@ class TrainingOptions:
     @explains_call(
         "with_file_checkpointer", "with_file_checkpointer(CompactRecorder())"
     )
-    def with_file_checkpointer(self, recorder: Any) -> Self:
+    def with_file_checkpointer(self, recorder: FileRecorder) -> Self:
         """Save model, optimizer and scheduler after epochs, with this recorder.
 
         Every recorder into files that holds numbers will do.
@@ -212,8 +212,8 @@ class TrainingOptions:
         return self._watch(option, strategy)
 
     def with_application_logger(self, logger: FileApplicationLogger | None) -> Self:
-        """Keep the diary elsewhere than in `experiment.log`; None keeps none."""
-        self._diary = logger
+        """Log elsewhere than to `experiment.log`; None logs nothing."""
+        self._log = logger
         return self
 
     def interrupter(self) -> Interrupter:
@@ -231,7 +231,7 @@ class TrainingOptions:
         self._plan.summary = True
         return self
 
-    def _add(self, metrics: list[Measured], metric: Any, plotted: bool) -> Self:
+    def _add(self, metrics: list[Measured], metric: Metric, plotted: bool) -> Self:
         add_metric(self, metrics, metric, plotted)
         return self
 
@@ -255,12 +255,10 @@ class TrainingOptions:
             where = f"{type(self).__name__}.{option}"
             check_watched(where, strategy, measured, loggers)
         plan, folder = self._plan, self._plan.directory
-        writes_logs = (
-            self._diary is not None or plan.train_metrics or plan.valid_metrics
-        )
+        writes_logs = self._log is not None or plan.train_metrics or plan.valid_metrics
         if plan.recorder or (writes_logs and not self._loggers[0]):
             check_folder(folder)
-        plan.diary = self._diary or SilentApplicationLogger()
+        plan.log = self._log or SilentApplicationLogger()
         train, valid = self._loggers
         plan.train_loggers = train or [FileMetricLogger(folder / "train")]
         plan.valid_loggers = valid or [FileMetricLogger(folder / "valid")]

@@ -40,7 +40,7 @@ class TrainOutput:
 
     __slots__ = ("grads", "item")
 
-    def __init__(self, module: Any, gradients: Any, item: Any) -> None:
+    def __init__(self, module: Any, gradients: object, item: object) -> None:
         if not isinstance(gradients, Gradients):
             raise TrainingError(
                 "TrainOutput",
@@ -62,7 +62,7 @@ class TrainStep(Protocol):
     to be named: `isinstance(model, TrainStep)` asks whether the method is there.
     """
 
-    def train_step(self, batch: Any) -> TrainOutput:
+    def train_step(self, batch: object) -> TrainOutput:
         """The gradients of a batch, and the item for the metrics."""
         ...
 
@@ -71,7 +71,7 @@ class TrainStep(Protocol):
 class ValidStep(Protocol):
     """What the learner validates: a model that says what one step of validation is."""
 
-    def valid_step(self, batch: Any) -> Any:
+    def valid_step(self, batch: object) -> Any:
         """The item for the metrics: `ClassificationOutput(loss, output, targets)`."""
         ...
 
@@ -250,7 +250,7 @@ class RegressionOutput(Adaptor):
 RegressionOutput.adapts = {LossInput: lambda item: LossInput(item.loss)}
 
 
-def _shapes(item: Any, *names: str) -> str:
+def _shapes(item: object, *names: str) -> str:
     shapes = (f"{name} {list(getattr(item, name).shape)}" for name in names)
     return f"{type(item).__name__}({', '.join(shapes)})"
 

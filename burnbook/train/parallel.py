@@ -17,6 +17,7 @@ from typing import Any
 from burnbook.backend import Backend
 from burnbook.backend.autodiff import Autodiff, BalancedCheckpointing
 from burnbook.core.rng import Stream, current_stream, use_stream
+from burnbook.module import Module
 from burnbook.module.running import average_running_states
 from burnbook.train.training_strategy import LearningParadigm, Numbered, Steps
 
@@ -45,7 +46,7 @@ class Devices(LearningParadigm):
                 yield from self._round(threads, group, model())
 
     def _round(
-        self, threads: ThreadPoolExecutor, group: list[Numbered], model: Any
+        self, threads: ThreadPoolExecutor, group: list[Numbered], model: Module
     ) -> Steps:
         """One batch on each device, at the same time; results in their order."""
         places = [self.main, *self.others]
@@ -95,7 +96,7 @@ def stream_for(number: int) -> Stream | None:
 
 
 def _step(
-    stream: Stream | None, model: Any, place: Backend, batch: Any
+    stream: Stream | None, model: Any, place: Backend, batch: object
 ) -> tuple[Any, Any]:
     """The copy of the model on a device, and what its train_step gives."""
     fork = model.fork(place)

@@ -41,7 +41,7 @@ class TrainingPlan:
     valid_metrics: list[Measured] = field(default_factory=list[Measured])
     train_loggers: list[MetricLogger] = field(default_factory=list[MetricLogger])
     valid_loggers: list[MetricLogger] = field(default_factory=list[MetricLogger])
-    diary: FileApplicationLogger = field(default_factory=SilentApplicationLogger)
+    log: FileApplicationLogger = field(default_factory=SilentApplicationLogger)
     renderer: MetricsRenderer | None = None
     accumulation: int = 1
     num_epochs: int = 1
@@ -59,8 +59,8 @@ class TrainingPlan:
     def writes(self) -> bool:
         """Whether the training writes anything into its artifact directory."""
         places: list[Path] = []
-        if not isinstance(self.diary, SilentApplicationLogger):
-            places.append(self.diary.path)
+        if not isinstance(self.log, SilentApplicationLogger):
+            places.append(self.log.path)
         if self.train_metrics or self.valid_metrics:
             logs = [*self.train_loggers, *self.valid_loggers]
             places += [

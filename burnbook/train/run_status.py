@@ -1,7 +1,7 @@
-"""The life of a run in its diary: began, ended, and why.
+"""The status of a run in its experiment log: began, ended, and why.
 
-Burn's diary does not say when a training ends, so whoever looks at a folder later
-cannot tell a finished run from a killed one. Ours has a line at both ends:
+Burn's experiment log does not say when a training ends, so whoever looks at a
+folder later cannot tell a finished run from a killed one. Ours has a line at both ends:
 
     … INFO burnbook::train: Training epochs 1 to 10 in process 4711 on lab-3
     … INFO burnbook::train: Training ended after epoch 10 of 10: finished
@@ -18,7 +18,7 @@ import platform
 import re
 from dataclasses import dataclass
 
-LIFE = "burnbook::train"
+STATUS = "burnbook::train"
 NAME = "burnbook::train::name"  # the source of the line with the name of the run
 FINISHED = "finished"
 EARLY = "stopped early"  # how the reason of early stopping starts
@@ -27,8 +27,8 @@ _ENDED = re.compile(r"Training ended after epoch (\d{1,9}) of (\d{1,9}): (.*)")
 
 
 @dataclass(frozen=True)
-class Life:
-    """What the last such line of a diary says; `reason` is None while it goes on.
+class RunStatus:
+    """What the last such line of the log says; `reason` is None while it goes on.
 
     ended_after: the epoch after which it ended, None while it goes on.
     """
@@ -78,18 +78,18 @@ def ended(epoch: int, num_epochs: int, reason: str | None) -> str:
     """The line at its end.
 
     Example:
-        >>> ended(3, 10, None), read_life(ended(3, 10, "interrupted")).finished
+        >>> ended(3, 10, None), read_status(ended(3, 10, "interrupted")).finished
         ('Training ended after epoch 3 of 10: finished', False)
     """
     why = (reason or FINISHED).partition("\n")[0]
     return f"Training ended after epoch {epoch} of {num_epochs}: {why}"
 
 
-def read_life(line: str) -> Life | None:
+def read_status(line: str) -> RunStatus | None:
     """What such a line says; None for any other line."""
     if found := _ENDED.search(line):
         reason = found[3].strip()
-        return Life(int(found[2]), reason=reason, ended_after=int(found[1]))
+        return RunStatus(int(found[2]), reason=reason, ended_after=int(found[1]))
     if found := _BEGAN.search(line):
-        return Life(int(found[1]), int(found[2]), found[3].strip())
+        return RunStatus(int(found[1]), int(found[2]), found[3].strip())
     return None

@@ -16,7 +16,7 @@ from burnbook.core.errors import TrainingError
 from burnbook.train.events import mean
 from burnbook.train.logger import FileMetricLogger
 from burnbook.train.numbers import fixed_float, scientific_float
-from burnbook.train.runs.diary import read_diary
+from burnbook.train.runs.experiment_log import read_experiment_log
 
 RULE = "=" * 24
 
@@ -72,9 +72,9 @@ class LearnerSummary:
             )
         self.model, self.name = model, name
         if epochs is None:
-            life = read_diary(folder / "experiment.log").life
+            status = read_experiment_log(folder / "experiment.log").status
             logged = loggers["Train"].epochs()
-            epochs = logged if life is None else min(logged, life.last_epoch)
+            epochs = logged if status is None else min(logged, status.last_epoch)
         self.epochs = epochs
         found = (
             _row(split, metric, logger, self.epochs)

@@ -17,6 +17,7 @@ from typing import Any
 
 from burnbook.core.cures import explains_call
 from burnbook.core.errors import ConfigError
+from burnbook.data import DataLoader
 from burnbook.train.learner import Learner
 from burnbook.train.options import TrainingOptions
 from burnbook.train.renderer import MetricsRenderer, TrainingResult
@@ -44,7 +45,9 @@ class SupervisedTraining(TrainingOptions):
     """
 
     @explains_call("SupervisedTraining", 'SupervisedTraining("guide", train, valid)')
-    def __init__(self, directory: str | Path, train: Any, valid: Any) -> None:
+    def __init__(
+        self, directory: str | Path, train: DataLoader[Any], valid: DataLoader[Any]
+    ) -> None:
         super().__init__(directory)
         self._train, self._valid = train, valid
 

@@ -6,7 +6,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.lr_scheduler import LrScheduler
 from burnbook.module import Module
+from burnbook.optim import Optimizer
 from burnbook.train.events import Split
 from burnbook.train.logger import MetricLogger
 from burnbook.train.metric import Metric
@@ -16,7 +18,7 @@ from burnbook.train.plan import Measured
 WORDS = {Split.Train: "training", Split.Valid: "validation"}
 
 
-def needs(owner: Any, option: str, value: Any, name: str, cure: str) -> None:
+def needs(owner: Any, option: str, value: object, name: str, cure: str) -> None:
     """Refuse a value that cannot do what the option asks of it."""
     if isinstance(value, type) or not hasattr(value, name):
         shown = value.__name__ if isinstance(value, type) else repr(value)
@@ -35,7 +37,9 @@ def count(owner: Any, option: str, value: int) -> int:
     return value
 
 
-def add_metric(owner: Any, metrics: list[Measured], metric: Any, plotted: bool) -> None:
+def add_metric(
+    owner: Any, metrics: list[Measured], metric: Metric, plotted: bool
+) -> None:
     """Put a metric into the list; one of the same name gives way."""
     metric = metric() if isinstance(metric, type) else metric
     name = type(metric).__name__
@@ -56,7 +60,9 @@ def add_metric(owner: Any, metrics: list[Measured], metric: Any, plotted: bool) 
     metrics[:] = [*others, (metric, plotted)]
 
 
-def check_rate(where: str, lr_scheduler: Any) -> None:
+def check_rate(
+    where: str, lr_scheduler: LrScheduler | float | None
+) -> LrScheduler | float:
     """Refuse a build without a learning rate; what is no rate `as_scheduler` refuses.
 
     A rate of 0 is one: nothing is learned, as when early stopping is to be seen.
@@ -67,9 +73,12 @@ def check_rate(where: str, lr_scheduler: Any) -> None:
             "there is no learning rate",
             cure="build(model, optim, 1e-3), or a scheduler in place of the number",
         )
+    return lr_scheduler
 
 
-def no_rate(scheduler: Any, lr: Any, epoch: int, iteration: int) -> TrainingError:
+def no_rate(
+    scheduler: LrScheduler, lr: Any, epoch: int, iteration: int
+) -> TrainingError:
     """The error for a scheduler that gave something else than a learning rate."""
     return TrainingError(
         f"train epoch {epoch}, iteration {iteration}",
@@ -129,7 +138,7 @@ def _cure(name: str, split: Split, measured: dict[Split, list[Metric]]) -> str:
     return f"{here}({class_name or 'the metric of that name'}) before build"
 
 
-def check_model(where: str, model: Any) -> None:
+def check_model(where: str, model: Module) -> None:
     """Refuse what cannot be trained."""
     name = type(model).__name__
     if not (isinstance(model, Module) and model.named_params()):
@@ -151,7 +160,7 @@ def check_model(where: str, model: Any) -> None:
             )
 
 
-def check_optimizer(where: str, optim: Any) -> None:
+def check_optimizer(where: str, optim: Optimizer) -> None:
     """Refuse what cannot take a step."""
     if not (hasattr(optim, "step") and hasattr(optim, "into_record")):
         name = type(optim).__name__

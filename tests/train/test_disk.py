@@ -107,7 +107,7 @@ def test_a_diary_that_failed_writes_again_in_the_next_training(tmp_path, full):
         made = builder(tmp_path, 1)
         failed(build(made))
         patch.undo()
-    made._plan.diary.path = tmp_path / "other.log"
+    made._plan.log.path = tmp_path / "other.log"
     build(made).fit(loader(), loader(1))
     assert "finished" in (tmp_path / "other.log").read_text()
 

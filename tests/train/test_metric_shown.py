@@ -21,7 +21,7 @@ from burnbook.train import (
     TrainingProgress,
     TrainingResult,
 )
-from burnbook.train.renderer.dashboard import COLORLESS, Board, Curve, draw
+from burnbook.train.renderer.dashboard import COLORLESS, Curve, TerminalDashboard, draw
 
 NAN, INF = math.nan, math.inf
 EPOCHS = 4
@@ -78,19 +78,19 @@ def test_the_terminal_ends_with_its_plots():
     renderer = TerminalRenderer(stream)
     tell(renderer)
     assert "trained 4 epochs" in stream.getvalue()
-    renderer.board.zoomed = True
+    renderer.dashboard.zoomed = True
     for first, name in enumerate(STORIES):
         for size in ((160, 50), (70, 20), (20, 6)):
-            renderer.board.first = first
-            rows = draw(renderer.board, *size, COLORLESS)
+            renderer.dashboard.first = first
+            rows = draw(renderer.dashboard, *size, COLORLESS)
             assert len(rows) == size[1]
-        assert name[:8] in "\n".join(draw(renderer.board, 160, 50, COLORLESS))
+        assert name[:8] in "\n".join(draw(renderer.dashboard, 160, 50, COLORLESS))
 
 
 def plot_of(curve, zoomed=False):
     run = RunInfo("run", ("M",), EPOCHS, 1, Interrupter(), "Model")
-    board = Board(run, curves={"M": curve}, zoomed=zoomed)
-    return "\n".join(draw(board, 100, 30, COLORLESS))
+    dashboard = TerminalDashboard(run, curves={"M": curve}, zoomed=zoomed)
+    return "\n".join(draw(dashboard, 100, 30, COLORLESS))
 
 
 @pytest.mark.parametrize("zoomed", [False, True])

@@ -251,7 +251,7 @@ def test_keys_act(monkeypatch, key, check):
     renderer, _ = board(80, 24, monkeypatch)
     monkeypatch.setattr(Screen, "pressed", lambda self: [key])
     renderer._draw(time.monotonic())
-    assert check(renderer.board.run.control, renderer.board)
+    assert check(renderer.dashboard.run.control, renderer.dashboard)
 
 
 def test_the_dashboard_redraws_at_most_ten_times_a_second(monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 
@@ -31,7 +30,7 @@ class IterationSpeedMetric(NumericMetric):
         super().clear()
         self.began = None
 
-    def update(self, item: Any, metadata: MetricMetadata) -> MetricEntry:
+    def update(self, item: object, metadata: MetricMetadata) -> MetricEntry:
         """Look at the clock."""
         now = time.perf_counter()
         if self.began is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 
 
@@ -17,7 +15,7 @@ class LearningRateMetric(NumericMetric):
 
     name = "Learning Rate"
 
-    def update(self, item: Any, metadata: MetricMetadata) -> MetricEntry:
+    def update(self, item: object, metadata: MetricMetadata) -> MetricEntry:
         """Note the learning rate of one batch."""
         lr = 0.0 if metadata.lr is None else metadata.lr
         return self.state.update(lr, 1, self.options)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any
 
 from burnbook.core.errors import ConfigError
+from burnbook.train.metric import Metric
 
 ENDING = ".log"
 LONGEST = 200  # bytes of a log file's name without its ending
@@ -45,7 +45,7 @@ def name_of(file: str) -> str:
     return _ESCAPES.sub(_unescaped, text)
 
 
-def check_name(where: str, metric: Any, others: list[str]) -> None:
+def check_name(where: str, metric: Metric, others: list[str]) -> None:
     """Refuse a metric without a usable name, or one whose log is another's already.
 
     Why: here, and not at the end of an epoch of work.

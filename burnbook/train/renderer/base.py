@@ -12,6 +12,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from burnbook.module import Module
+from burnbook.optim import GradientsParams
 from burnbook.train.history import MetricHistory
 from burnbook.train.interrupter import Interrupter
 from burnbook.train.metric import MetricState
@@ -129,7 +131,7 @@ class MetricsRenderer:
     def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
         """A split ("train" or "valid") of an epoch is complete."""
 
-    def inspect(self, model: Any, grads: Any) -> None:
+    def inspect(self, model: Module, grads: GradientsParams) -> None:
         """A batch's gradients, before the step that uses them; this must be cheap."""
 
     def saved(self, epoch: int, path: str, trouble: str = "") -> None:

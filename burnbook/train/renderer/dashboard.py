@@ -6,8 +6,8 @@
     ╭ Status ───────────╮╰───────────────────────╯
     ╭ Progress ──────────────────────────────────╮
 
-Everything here is a function from a `Board` (what is known) to a canvas; `terminal.py`
-keeps the board and the clock.
+Everything here is a function from a `TerminalDashboard` (what is known) to a canvas;
+`terminal.py` keeps the dashboard and the clock.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Curve:
 
 
 @dataclass
-class Board:
+class TerminalDashboard:
     """Everything the dashboard shows."""
 
     run: RunInfo
@@ -112,45 +112,47 @@ class Board:
         return "training" if self.split == "train" else "validating"
 
 
-def draw(board: Board, width: int, height: int, theme: Theme) -> list[str]:
+def draw(
+    dashboard: TerminalDashboard, width: int, height: int, theme: Theme
+) -> list[str]:
     """The dashboard as rows of text, fitted to the size."""
     canvas = Canvas(width, height)
     if width < SMALLEST[0] or height < SMALLEST[1]:
-        draw_small(canvas, board, theme)
+        draw_small(canvas, dashboard, theme)
         return canvas.lines()
     left = min(max(37, width * 38 // 100), 48)
     main = height - 4
-    draw_metrics(canvas, board, theme, left, main - 12)
-    draw_status(canvas, board, theme, main - 12, left)
-    draw_keys(canvas, board, theme, main - 4, left)
-    draw_plots(canvas, board, theme, (left, 0, width - left, main))
-    draw_bars(canvas, board, theme, main)
+    draw_metrics(canvas, dashboard, theme, left, main - 12)
+    draw_status(canvas, dashboard, theme, main - 12, left)
+    draw_keys(canvas, dashboard, theme, main - 4, left)
+    draw_plots(canvas, dashboard, theme, (left, 0, width - left, main))
+    draw_bars(canvas, dashboard, theme, main)
     return canvas.lines()
 
 
-def draw_small(canvas: Canvas, board: Board, theme: Theme) -> None:
+def draw_small(canvas: Canvas, dashboard: TerminalDashboard, theme: Theme) -> None:
     """Bars and numbers only, for a terminal of any size."""
-    name = f"{board.run.name} · " if board.run.named else ""
-    canvas.text(0, 0, f"{name}{board.mode()} · {_epoch(board)}", theme.strong)
+    name = f"{dashboard.run.name} · " if dashboard.run.named else ""
+    canvas.text(0, 0, f"{name}{dashboard.mode()} · {_epoch(dashboard)}", theme.strong)
     bar = max(canvas.width - 8, 4)
-    canvas.bar(0, 1, bar, board.share, theme.train, theme.frame)
-    canvas.text(bar + 1, 1, f"{board.share:>5.0%}")
-    canvas.text(0, 2, f"ETA {board.eta}", theme.quiet)
-    for row, (name, texts) in enumerate(board.texts.items(), 3):
+    canvas.bar(0, 1, bar, dashboard.share, theme.train, theme.frame)
+    canvas.text(bar + 1, 1, f"{dashboard.share:>5.0%}")
+    canvas.text(0, 2, f"ETA {dashboard.eta}", theme.quiet)
+    for row, (name, texts) in enumerate(dashboard.texts.items(), 3):
         train, valid = texts.get("train", "-"), texts.get("valid", "-")
         canvas.text(0, row, f"{name}: {short(train)} | {short(valid)}")
 
 
 def draw_metrics(
-    canvas: Canvas, board: Board, theme: Theme, width: int, height: int
+    canvas: Canvas, dashboard: TerminalDashboard, theme: Theme, width: int, height: int
 ) -> None:
     """The running means of every metric, train beside valid."""
-    title = f"Metrics · {board.run.name}" if board.run.named else "Metrics"
+    title = f"Metrics · {dashboard.run.name}" if dashboard.run.named else "Metrics"
     canvas.box(0, 0, width, height, clip(title, width - 6), theme.frame)
     column = min((width - 17) // 2, 16)
     canvas.right(width - 2 - column, 1, "train", theme.train)
     canvas.right(width - 2, 1, "valid", theme.valid)
-    for row, (name, texts) in enumerate(board.texts.items(), 2):
+    for row, (name, texts) in enumerate(dashboard.texts.items(), 2):
         if row >= height - 1:
             break
         canvas.text(2, row, clip(name, width - 4 - 2 * column))
@@ -160,44 +162,48 @@ def draw_metrics(
 
 
 def draw_status(
-    canvas: Canvas, board: Board, theme: Theme, top: int, width: int
+    canvas: Canvas, dashboard: TerminalDashboard, theme: Theme, top: int, width: int
 ) -> None:
     """Where training stands."""
     canvas.box(0, top, width, 8, "Status", theme.frame)
-    progress = board.progress
+    progress = dashboard.progress
     done = f"{progress.progress.items_processed}" if progress else "0"
     total = f"{progress.progress.items_total}" if progress else "-"
     rows = (
-        ("Mode", board.mode().capitalize()),
-        ("Epoch", _epoch(board).removeprefix("epoch ")),
+        ("Mode", dashboard.mode().capitalize()),
+        ("Epoch", _epoch(dashboard).removeprefix("epoch ")),
         ("Iteration", str(progress.iteration if progress else 0)),
         ("Items", f"{done}/{total}"),
-        ("Speed", f"{board.speed:,.0f} items/s" if board.speed else "-"),
-        ("Time", clock(board.elapsed)),
+        ("Speed", f"{dashboard.speed:,.0f} items/s" if dashboard.speed else "-"),
+        ("Time", clock(dashboard.elapsed)),
     )
     for row, (name, text) in enumerate(rows, top + 1):
         canvas.text(2, row, name, theme.quiet)
         canvas.text(13, row, clip(text, width - 15))
 
 
-def draw_keys(canvas: Canvas, board: Board, theme: Theme, top: int, width: int) -> None:
+def draw_keys(
+    canvas: Canvas, dashboard: TerminalDashboard, theme: Theme, top: int, width: int
+) -> None:
     """Which keys do what."""
     canvas.box(0, top, width, 4, "Keys", theme.frame)
-    pause = "p resume" if board.run.control.paused else "p pause"
+    pause = "p resume" if dashboard.run.control.paused else "p pause"
     canvas.text(2, top + 1, f"q stop    {pause}", theme.quiet)
-    zoom = "all" if board.zoomed else "recent"
+    zoom = "all" if dashboard.zoomed else "recent"
     canvas.text(2, top + 2, f"← → metric    ↑ ↓ {zoom}", theme.quiet)
 
 
-def draw_bars(canvas: Canvas, board: Board, theme: Theme, top: int) -> None:
+def draw_bars(
+    canvas: Canvas, dashboard: TerminalDashboard, theme: Theme, top: int
+) -> None:
     """How much of this epoch and of the whole training is done."""
     width = canvas.width
     canvas.box(0, top, width, 4, "Progress", theme.frame)
-    eta = f"ETA {board.eta}"
+    eta = f"ETA {dashboard.eta}"
     bar = width - 16 - max(len(eta), 12)
     rows = (
-        ("epoch", board.epoch_share, theme.valid, ""),
-        ("total", board.share, theme.train, eta),
+        ("epoch", dashboard.epoch_share, theme.valid, ""),
+        ("total", dashboard.share, theme.train, eta),
     )
     for row, (name, share, style, text) in enumerate(rows, top + 1):
         canvas.text(2, row, name, theme.quiet)
@@ -207,35 +213,38 @@ def draw_bars(canvas: Canvas, board: Board, theme: Theme, top: int) -> None:
 
 
 def draw_plots(
-    canvas: Canvas, board: Board, theme: Theme, area: tuple[int, int, int, int]
+    canvas: Canvas,
+    dashboard: TerminalDashboard,
+    theme: Theme,
+    area: tuple[int, int, int, int],
 ) -> None:
     """As many plots as fit, one below the other, starting with the chosen metric."""
     x, y, width, height = area
-    names = list(board.curves)
+    names = list(dashboard.curves)
     count = min(len(names), max(1, height // 9)) or 1
     for i in range(count):
         top, bottom = y + height * i // count, y + height * (i + 1) // count
-        name = names[(board.first + i) % len(names)] if names else "Plot"
-        draw_plot(canvas, board, theme, name, (x, top, width, bottom - top))
+        name = names[(dashboard.first + i) % len(names)] if names else "Plot"
+        draw_plot(canvas, dashboard, theme, name, (x, top, width, bottom - top))
 
 
 def draw_plot(
     canvas: Canvas,
-    board: Board,
+    dashboard: TerminalDashboard,
     theme: Theme,
     name: str,
     area: tuple[int, int, int, int],
 ) -> None:
     """One metric: train as a line, valid as crosses, one per epoch."""
     x, y, width, height = area
-    title = f"{name} · recent" if board.zoomed else name
+    title = f"{name} · recent" if dashboard.zoomed else name
     canvas.box(x, y, width, height, title, theme.frame)
     if width > 30 + len(title):
         canvas.right(x + width - 11, y, " ━ train", theme.train)
         canvas.right(x + width - 2, y, " + valid ", theme.valid)
-    curve = board.curves.get(name, Curve())
+    curve = dashboard.curves.get(name, Curve())
     columns, rows = width - 11, height - 2
-    raw, valid, unit = curve.lines(board.zoomed)
+    raw, valid, unit = curve.lines(dashboard.zoomed)
     train = binned(raw, 2 * columns)
     if not (train or valid) or columns < 4 or rows < 2:
         canvas.text(x + 9, y + height // 2, "waiting for the first batch", theme.quiet)
@@ -311,9 +320,11 @@ def in_words(seconds: float) -> str:
     return ""
 
 
-def _epoch(board: Board) -> str:
-    epoch = board.progress.epoch if board.progress else board.run.start_epoch
-    return f"epoch {epoch}/{board.run.num_epochs}"
+def _epoch(dashboard: TerminalDashboard) -> str:
+    epoch = (
+        dashboard.progress.epoch if dashboard.progress else dashboard.run.start_epoch
+    )
+    return f"epoch {epoch}/{dashboard.run.num_epochs}"
 
 
 def _range(values: list[float]) -> tuple[float, float]:

@@ -21,8 +21,8 @@ from burnbook.train.renderer.base import (
 from burnbook.train.renderer.canvas import Canvas
 from burnbook.train.renderer.dashboard import (
     COLORLESS,
-    Board,
     Curve,
+    TerminalDashboard,
     Theme,
     clock,
     draw,
@@ -48,7 +48,9 @@ class TerminalRenderer(MetricsRenderer):
         """Borrow the screen; what is to be known waits below it."""
         if run.notice:
             self.stream.write(run.notice + "\n")
-        self.board = Board(run, curves={name: Curve() for name in run.metrics})
+        self.dashboard = TerminalDashboard(
+            run, curves={name: Curve() for name in run.metrics}
+        )
         self.means: dict[str, dict[str, float]] = {}
         self.began = time.monotonic()
         self.drawn = 0.0
@@ -60,13 +62,13 @@ class TerminalRenderer(MetricsRenderer):
     def update_train(self, state: MetricState) -> None:
         """Keep the text, and the value for the plot."""
         name = state.entry.name
-        self.board.texts.setdefault(name, {})["train"] = state.entry.formatted
+        self.dashboard.texts.setdefault(name, {})["train"] = state.entry.formatted
         if state.value is not None:
-            self.board.curves.setdefault(name, Curve()).add(state.value)
+            self.dashboard.curves.setdefault(name, Curve()).add(state.value)
 
     def update_valid(self, state: MetricState) -> None:
         """Keep the text."""
-        texts = self.board.texts.setdefault(state.entry.name, {})
+        texts = self.dashboard.texts.setdefault(state.entry.name, {})
         texts["valid"] = state.entry.formatted
 
     def render_train(self, progress: TrainingProgress) -> None:
@@ -78,11 +80,11 @@ class TerminalRenderer(MetricsRenderer):
         self._render("valid", progress)
 
     def _render(self, split: str, progress: TrainingProgress) -> None:
-        board = self.board
-        if split != board.split:
-            board.split = split
+        dashboard = self.dashboard
+        if split != dashboard.split:
+            dashboard.split = split
             self.seen = (time.monotonic(), progress.progress.items_processed)
-        board.progress = progress
+        dashboard.progress = progress
         now = time.monotonic()
         if now - self.drawn >= SECONDS_BETWEEN_DRAWINGS:
             self._measure(now, progress)
@@ -92,7 +94,7 @@ class TerminalRenderer(MetricsRenderer):
         """One more point of every metric."""
         self.means[split] = means
         for name, value in means.items():
-            curve = self.board.curves.setdefault(name, Curve())
+            curve = self.dashboard.curves.setdefault(name, Curve())
             curve.end_epoch(epoch, split, value)
 
     def tick(self) -> None:
@@ -105,14 +107,14 @@ class TerminalRenderer(MetricsRenderer):
         """Give the screen back and leave the final plots and numbers in the shell."""
         self.close()
         width, _ = self.screen.size()
-        names = list(self.board.curves)[:2]
+        names = list(self.dashboard.curves)[:2]
         canvas = Canvas(min(width, 120), 10)
         for i, name in enumerate(names):
             left = canvas.width * i // len(names)
             right = canvas.width * (i + 1) // len(names)
             area = (left, 0, right - left, canvas.height)
-            self.board.zoomed = False
-            draw_plot(canvas, self.board, self.theme, name, area)
+            self.dashboard.zoomed = False
+            draw_plot(canvas, self.dashboard, self.theme, name, area)
         lines = canvas.lines() if names else []
         self.stream.write("\n".join([*lines, self._last_line(result)]) + "\n")
         self.stream.flush()
@@ -128,19 +130,23 @@ class TerminalRenderer(MetricsRenderer):
         self.screen.leave()
 
     def _measure(self, now: float, progress: TrainingProgress) -> None:
-        board, run = self.board, self.board.run
+        dashboard, run = self.dashboard, self.dashboard.run
         items = progress.progress
-        board.elapsed = now - self.began
-        board.epoch_share = items.items_processed / max(items.items_total, 1)
-        trained = board.epoch_share if board.split == "train" else 1.0
+        dashboard.elapsed = now - self.began
+        dashboard.epoch_share = items.items_processed / max(items.items_total, 1)
+        trained = dashboard.epoch_share if dashboard.split == "train" else 1.0
         epochs = run.num_epochs - run.start_epoch + 1
-        board.share = (progress.epoch - run.start_epoch + trained) / epochs
-        if board.elapsed >= SECONDS_BEFORE_ETA and board.share > 0:
-            board.eta = in_words(board.elapsed * (1 - board.share) / board.share)
+        dashboard.share = (progress.epoch - run.start_epoch + trained) / epochs
+        if dashboard.elapsed >= SECONDS_BEFORE_ETA and dashboard.share > 0:
+            dashboard.eta = in_words(
+                dashboard.elapsed * (1 - dashboard.share) / dashboard.share
+            )
         since, done = self.seen
         if now > since and items.items_processed > done:
             speed = (items.items_processed - done) / (now - since)
-            board.speed = speed if not board.speed else 0.7 * board.speed + 0.3 * speed
+            dashboard.speed = (
+                speed if not dashboard.speed else 0.7 * dashboard.speed + 0.3 * speed
+            )
         self.seen = (now, items.items_processed)
 
     def _draw(self, now: float) -> None:
@@ -151,23 +157,23 @@ class TerminalRenderer(MetricsRenderer):
             self.repaired = now
             self.screen.forget()
         width, height = self.screen.size()
-        self.screen.show(draw(self.board, width, height, self.theme))
+        self.screen.show(draw(self.dashboard, width, height, self.theme))
 
     def _press(self, key: str) -> None:
-        board, control = self.board, self.board.run.control
+        dashboard, control = self.dashboard, self.dashboard.run.control
         if key == "q":
             control.stop("stopped with q")
         elif key in ("p", " "):
             (control.resume if control.paused else control.pause)()
         elif key in ("left", "right"):
-            board.first += 1 if key == "right" else -1
+            dashboard.first += 1 if key == "right" else -1
         elif key in ("up", "down"):
-            board.zoomed = not board.zoomed
+            dashboard.zoomed = not dashboard.zoomed
 
     def _last_line(self, result: TrainingResult) -> str:
         count = f"{result.epochs} epoch{'s' * (result.epochs != 1)}"
         what = f"{result.interrupted} after" if result.interrupted else "trained"
-        run = self.board.run
+        run = self.dashboard.run
         name = f"{run.name}: " if run.named else ""
         parts = [f"{name}{what} {count} in {clock(result.seconds)}"]
         for split, means in self.means.items():

@@ -15,7 +15,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,8 +26,8 @@ from burnbook.core.files import open_regular, printable, read_whole
 from burnbook.train.checkpoint import PARTS
 from burnbook.train.events import Direction, Split, better
 from burnbook.train.metric.naming import log_file, name_of
-from burnbook.train.run_status import FINISHED, Life
-from burnbook.train.runs.diary import Diary, read_diary
+from burnbook.train.run_status import FINISHED, RunStatus
+from burnbook.train.runs.experiment_log import ExperimentLog, read_experiment_log
 from burnbook.train.runs.logs import damage_of, parse_log, read_log
 
 SPLITS = ("train", "valid", "test")
@@ -100,7 +100,7 @@ class Run:
     @property
     def title(self) -> str:
         """What its builder called it, `.name("baseline")`; else its name here."""
-        return self.diary.name or self.name
+        return self.experiment_log.name or self.name
 
     @property
     def config(self) -> dict[str, Any]:
@@ -117,8 +117,8 @@ class Run:
 
     @property
     def date(self) -> datetime:
-        """When it began: the first line of the diary, or else of the oldest file."""
-        started = self.diary.started
+        """When it began: the first line of the log, or else of the oldest file."""
+        started = self.experiment_log.started
         if started is not None:
             return started
         times = [_changed(path) for path in _listed(self.path)]
@@ -126,9 +126,9 @@ class Run:
         return datetime.fromtimestamp(oldest, UTC)
 
     @property
-    def diary(self) -> Diary:
-        """What `experiment.log` says about the life of the run."""
-        return read_diary(self.path / "experiment.log")
+    def experiment_log(self) -> ExperimentLog:
+        """What `experiment.log` says about the status of the run."""
+        return read_experiment_log(self.path / "experiment.log")
 
     @property
     def epochs(self) -> int:
@@ -143,8 +143,8 @@ class Run:
 
     @property
     def num_epochs(self) -> int | None:
-        """How many epochs were asked for, where the diary or the config says it."""
-        return self._asked_for(self.diary, self.config)
+        """How many epochs were asked for, where the log or the config says it."""
+        return self._asked_for(self.experiment_log, self.config)
 
     @property
     def state(self) -> str:
@@ -257,7 +257,7 @@ class Run:
     def _damages(self) -> Iterator[str]:
         if why := self._read_config()[1]:
             yield f"config.json: {why}"
-        if why := self.diary.damage:
+        if why := self.experiment_log.damage:
             yield f"experiment.log: {why}"
         for split in SPLITS:
             for _, folder in self._epoch_folders(split):
@@ -270,25 +270,25 @@ class Run:
 
     def _life(self) -> tuple[str, str]:
         """The state and the reason."""
-        diary = self.diary
-        life = diary.life
-        if life is not None and life.reason is not None:
-            return ("finished" if life.finished else "stopped"), life.reason
-        if diary.trouble:
-            return "stopped", diary.trouble
-        if self._goes_on(life):
+        log = self.experiment_log
+        status = log.status
+        if status is not None and status.reason is not None:
+            return ("finished" if status.finished else "stopped"), status.reason
+        if log.trouble:
+            return "stopped", log.trouble
+        if self._goes_on(status):
             return "running", ""
-        if life is not None:
+        if status is not None:
             return "stopped", "killed"
-        epochs, asked = self.epochs, self._asked_for(diary, self.config)
+        epochs, asked = self.epochs, self._asked_for(log, self.config)
         validated = [e for e, _ in self._epoch_folders("valid")]
         whole = epochs in validated or not validated
         if epochs and whole and epochs >= (asked or 0):
             return "finished", FINISHED
         return "stopped", "killed"
 
-    def _goes_on(self, life: Life | None) -> bool:
-        alive = life.alive if life is not None else None
+    def _goes_on(self, status: RunStatus | None) -> bool:
+        alive = status.alive if status is not None else None
         if alive is not None:
             return alive
         newest = [self.path / "experiment.log"]
@@ -298,9 +298,9 @@ class Run:
         silent = time.time() - max(map(_changed, newest), default=0.0)
         return silent < SILENT_SECONDS
 
-    def _asked_for(self, diary: Diary, config: dict[str, Any]) -> int | None:
-        if diary.life is not None:
-            return diary.life.num_epochs
+    def _asked_for(self, log: ExperimentLog, config: dict[str, Any]) -> int | None:
+        if log.status is not None:
+            return log.status.num_epochs
         asked = config.get("num_epochs")
         return asked if type(asked) is int else None
 
@@ -310,8 +310,8 @@ class Run:
             match = _EPOCH.fullmatch(path.name)
             if match:
                 found.append((int(match[1]), path))
-        life = self.diary.life if found else None
-        last = life.last_epoch if life is not None else None
+        status = self.experiment_log.status if found else None
+        last = status.last_epoch if status is not None else None
         return sorted(pair for pair in found if last is None or pair[0] <= last)
 
     def _names(self, split: str) -> set[str]:
@@ -357,7 +357,7 @@ def is_run(path: Path) -> bool:
     names = (p.name for p in _listed(path / "checkpoint"))
     if any(map(_CHECKPOINT.fullmatch, names)):
         return True
-    return read_diary(path / "experiment.log").started is not None
+    return read_experiment_log(path / "experiment.log").started is not None
 
 
 def split_name(split: str | Split) -> str:
@@ -385,7 +385,7 @@ def direction_of(metric: str) -> Direction:
     return Direction.Lowest if LOWER.intersection(words) else Direction.Highest
 
 
-def _depth(tree: Any) -> int:
+def _depth(tree: object) -> int:
     """How many lists and maps lie in one another."""
     level, depth = [tree], 0
     while level:
@@ -395,7 +395,7 @@ def _depth(tree: Any) -> int:
     return depth
 
 
-def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(tree: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """The fields of a tree of JSON, with dots between the names."""
     for key, value in tree.items():
         name = f"{path}.{key}" if path else key

@@ -77,7 +77,7 @@ def write_csv(rows: Sequence[Row], path: str | Path) -> Path:
     return Path(path)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     """A value for a spreadsheet, which takes a text that begins with = for a formula.
 
     Example:
@@ -103,7 +103,7 @@ def frame_of(rows: Sequence[Row]) -> Any:
     return polars.DataFrame(columns, strict=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Lists and maps of a config as text: a cell holds one thing, of Unicode."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
@@ -179,7 +179,7 @@ def number_text(value: float) -> str:
     return format_float(value, 2 if value >= 10 else 3)
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """A value of a config in a cell."""
     if isinstance(value, float):
         return f"{value:.4g}"

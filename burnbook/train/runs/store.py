@@ -228,7 +228,7 @@ def _metric_of(run: Run, by: str) -> tuple[str, str] | None:
     return names.get(by.lower())
 
 
-def _comparable(value: Any) -> tuple[int, Any]:
+def _comparable(value: object) -> tuple[int, Any]:
     """Numbers before texts, so that any two values can be put in order."""
     return (0, value) if isinstance(value, int | float) else (1, str(value))
 

@@ -175,7 +175,7 @@ def with_values(config: Any, values: Mapping[str, Any]) -> Any:
     return made
 
 
-def _with(config: Any, path: list[str], value: Any, name: str) -> Any:
+def _with(config: Any, path: list[str], value: object, name: str) -> Any:
     head, *rest = path
     is_dict = isinstance(config, dict)
     known = config if is_dict else _fields(config)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from burnbook.config import Config
 from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.core.files import atomic_write
 from burnbook.text.table import TextTable
@@ -36,7 +37,7 @@ Train = Callable[[Any, Path, int], float | None]
 
 
 def sweep(
-    config: Any,
+    config: Config,
     space: Mapping[str, Any],
     train: Train,
     *,
@@ -145,10 +146,10 @@ def _is_there(run: Run, epochs: int, metric: str, split: str) -> bool:
 
 def _interrupted(run: Run, epochs: int) -> bool:
     """Whether a person has stopped the training before its end."""
-    life = run.diary.life
-    if life is None or life.reason is None or run.epochs > epochs:
+    status = run.experiment_log.status
+    if status is None or status.reason is None or run.epochs > epochs:
         return False
-    return not life.finished
+    return not status.finished
 
 
 def _read_score(run: Run, epochs: int, result: Sweep) -> float | None:
@@ -170,7 +171,7 @@ def _no_metric(run: Run, result: Sweep) -> TrainingError:
     )
 
 
-def _save_config(config: Any, path: Path) -> None:
+def _save_config(config: Config, path: Path) -> None:
     if hasattr(config, "save"):
         config.save(path)
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,13 +86,13 @@ def load_state(folder: Path, asked: dict[str, Any], trials: list[Trial]) -> None
             trial.scores, trial.failure = known[trial.number]
 
 
-def _asked(tree: Any) -> dict[str, Any]:
+def _asked(tree: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(tree["asked"], dict):
         raise TypeError
     return tree["asked"]
 
 
-def _rows(tree: Any) -> dict[int, tuple[dict[int, float], str]]:
+def _rows(tree: Mapping[str, Any]) -> dict[int, tuple[dict[int, float], str]]:
     """The scores and the failure of each trial, whatever the file holds besides."""
     found: dict[int, tuple[dict[int, float], str]] = {}
     for row in tree["trials"]:
@@ -105,6 +106,6 @@ def _rows(tree: Any) -> dict[int, tuple[dict[int, float], str]]:
     return found
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = ascii(value)
     return text if len(text) <= 200 else text[:199] + "…"

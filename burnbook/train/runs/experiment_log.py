@@ -1,4 +1,4 @@
-"""What a run's `experiment.log` says about its life.
+"""What a run's `experiment.log` says about its status.
 
 The file may be long, so only what is needed is read: its first line has the start, and
 the last line that tells how a training began or ended is looked for from the end.
@@ -14,7 +14,7 @@ from pathlib import Path
 from burnbook.core.errors import DataError
 from burnbook.core.files import open_regular
 from burnbook.train.live import LONGEST_NAME
-from burnbook.train.run_status import LIFE, NAME, Life, read_life
+from burnbook.train.run_status import NAME, STATUS, RunStatus, read_status
 
 FITTING = b"Fitting the model"
 TROUBLE = (b"Training interrupted.", b"PANIC => ")
@@ -24,25 +24,25 @@ TAILS = (1 << 18, 1 << 23, 1 << 28)  # bytes of the end, more where less says no
 
 
 @dataclass(frozen=True)
-class Diary:
+class ExperimentLog:
     """When the first training in the folder began, and how the last one went.
 
-    life: what our own lines say, None in a diary of Rust Burn. trouble: the line after
-    which it did not go on. name: what the last training was called, if it had a name.
-    damage: why the file cannot be read, where it is there.
+    status: what our own lines say, None in a log of Rust Burn. trouble: the line
+    after which it did not go on. name: what the last training was called, if it had
+    one. damage: why the file cannot be read, where it is there.
     """
 
     started: datetime | None = None
-    life: Life | None = None
+    status: RunStatus | None = None
     trouble: str = ""
     name: str = ""
     damage: str = ""
 
 
-def read_diary(path: Path) -> Diary:
-    """Read a diary; one that is missing or empty says nothing."""
+def read_experiment_log(path: Path) -> ExperimentLog:
+    """Read an experiment log; one that is missing or empty says nothing."""
     if not os.path.lexists(path):
-        return Diary()
+        return ExperimentLog()
     text = b""
     try:
         with open_regular(path) as file:
@@ -55,23 +55,23 @@ def read_diary(path: Path) -> Diary:
                 if len(text) >= size or FITTING in text:
                     break
     except DataError as error:
-        return Diary(damage=error.what)
+        return ExperimentLog(damage=error.what)
     except (OSError, MemoryError) as error:
-        return Diary(damage=str(error))
+        return ExperimentLog(damage=str(error))
     return _read(text, started, damage)
 
 
-def _read(text: bytes, started: datetime | None, damage: str) -> Diary:
+def _read(text: bytes, started: datetime | None, damage: str) -> ExperimentLog:
     session = text.rfind(FITTING)
-    own = text.rfind(b" " + LIFE.encode() + b": ")
-    life = read_life(_line(text, own)) if own > session >= 0 else None
+    own = text.rfind(b" " + STATUS.encode() + b": ")
+    status = read_status(_line(text, own)) if own > session >= 0 else None
     at = max(text.rfind(mark) for mark in TROUBLE)
     trouble = _line(text, at) if at > session else ""
     mark = b" " + NAME.encode() + b": "
     at = text.rfind(mark)
     name = _line(text, at + len(mark)) if at > session >= 0 else ""
     name = "".join(c for c in name[:LONGEST_NAME] if c.isprintable())
-    return Diary(started, life, trouble, name, damage)
+    return ExperimentLog(started, status, trouble, name, damage)
 
 
 def _line(text: bytes, at: int) -> str:
