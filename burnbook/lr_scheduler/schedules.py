@@ -41,7 +41,7 @@ class LinearLrSchedulerConfig(Config):
             raise ConfigError(
                 "LinearLrSchedulerConfig", f"final_lr is {self.final_lr}, not in [0, 1]"
             )
-        at_least(self, 1, num_iters=self.num_iters)
+        at_least(self, 1, "num_iters")
 
     def init(self) -> "LinearLrScheduler":
         """The schedule, at its start."""
@@ -108,7 +108,7 @@ class CosineAnnealingLrSchedulerConfig(Config):
                 f"min_lr is {self.min_lr}, not in [0, initial_lr = {self.initial_lr}]"
             )
             raise ConfigError("CosineAnnealingLrSchedulerConfig", what)
-        at_least(self, 1, num_iters=self.num_iters)
+        at_least(self, 1, "num_iters")
 
     def init(self) -> "CosineAnnealingLrScheduler":
         """The schedule, at its start."""
@@ -233,7 +233,7 @@ class NoamLrSchedulerConfig(Config):
         if not 0.0 < self.init_lr < math.inf:
             what = f"init_lr is {self.init_lr}, not above 0"
             raise ConfigError("NoamLrSchedulerConfig", what)
-        at_least(self, 1, warmup_steps=self.warmup_steps, model_size=self.model_size)
+        at_least(self, 1, "warmup_steps", "model_size")
 
     def init(self) -> "NoamLrScheduler":
         """The schedule, at its start."""
@@ -291,7 +291,7 @@ class StepLrSchedulerConfig(Config):
 
     def validate(self) -> None:
         """Refuse stairs of no length, and numbers that make no rates."""
-        at_least(self, 1, step_size=self.step_size)
+        at_least(self, 1, "step_size")
         for name in ("initial_lr", "gamma"):
             value = getattr(self, name)
             if not 0.0 < value < math.inf:

@@ -3,7 +3,7 @@
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.shared import at_least, shown
+from burnbook.nn.shared import at_least, rows
 from burnbook.tensor import Tensor
 from burnbook.tensor.linalg import cosine_similarity, lp_norm
 
@@ -24,7 +24,7 @@ class CosineSimilarityConfig(Config):
 
     def validate(self) -> None:
         """Refuse an eps below zero."""
-        at_least(self, 0, eps=self.eps)
+        at_least(self, 0, "eps")
 
     def init(self) -> "CosineSimilarity":
         """The layer; it has no parameters, so it needs no device."""
@@ -90,4 +90,4 @@ class PairwiseDistance(Module):
 def _same_shapes(where: str, x1: Tensor, x2: Tensor) -> None:
     if x1.rank < 2 or x1.dims() != x2.dims():
         what = "x1 and x2 must be vectors [n, d] of the same shape"
-        raise ShapeError(where, what, shown(x1=x1, x2=x2))
+        raise ShapeError(where, what, rows({"x1": x1, "x2": x2}))

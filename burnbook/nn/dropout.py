@@ -5,6 +5,7 @@ from numbers import Real
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
 from burnbook.module import Module
+from burnbook.nn.shared import from_zero_to_one
 from burnbook.ops.random import dropout
 from burnbook.tensor import Tensor, apply
 
@@ -23,10 +24,7 @@ class DropoutConfig(Config):
 
     def validate(self) -> None:
         """Refuse what is not a probability."""
-        if not 0.0 <= self.prob <= 1.0:
-            raise ConfigError(
-                "DropoutConfig", f"prob is {self.prob}, not between 0 and 1"
-            )
+        from_zero_to_one(self, "prob")
 
     def init(self) -> "Dropout":
         """The layer; it has no parameters, so it needs no device."""

@@ -28,7 +28,7 @@ class EmbeddingConfig(Config):
 
     def validate(self) -> None:
         """Refuse a table without rows or columns."""
-        at_least(self, 1, n_embedding=self.n_embedding, d_model=self.d_model)
+        at_least(self, 1, "n_embedding", "d_model")
 
     def init(self, device: Backend) -> "Embedding":
         """The layer on a device; its numbers are drawn at the first use."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from burnbook.config import Config, ConfigEnum, unit
 from burnbook.core.errors import ConfigError
 from burnbook.module import Module
-from burnbook.nn.shared import Pair, at_least
+from burnbook.nn.shared import Pair, at_least, build
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import InterpolateOptions, interpolate
 
@@ -77,9 +77,7 @@ class Interpolate1dConfig(Config):
     def init(self) -> "Interpolate1d":
         """The layer; it has no parameters, so it needs no device."""
         _one_of_two(self)
-        return Interpolate1d(
-            self.output_size, self.scale_factor, self.mode, self.align_corners
-        )
+        return build(Interpolate1d, self)
 
 
 class Interpolate1d(Module):
@@ -134,9 +132,7 @@ class Interpolate2dConfig(Config):
     def init(self) -> "Interpolate2d":
         """The layer; it has no parameters, so it needs no device."""
         _one_of_two(self)
-        return Interpolate2d(
-            self.output_size, self.scale_factor, self.mode, self.align_corners
-        )
+        return build(Interpolate2d, self)
 
 
 class Interpolate2d(Module):
@@ -169,8 +165,7 @@ def _options(layer: Any) -> InterpolateOptions:
 
 
 def _check(config: Any) -> None:
-    if config.output_size is not None:
-        at_least(config, 1, output_size=config.output_size)
+    at_least(config, 1, "output_size")
     factor = config.scale_factor
     factors = (
         factor if isinstance(factor, tuple) else (1.0 if factor is None else factor,)

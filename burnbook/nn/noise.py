@@ -20,7 +20,7 @@ class GaussianNoiseConfig(Config):
 
     def validate(self) -> None:
         """Refuse a spread below zero."""
-        at_least(self, 0, std=self.std)
+        at_least(self, 0, "std")
 
     def init(self) -> "GaussianNoise":
         """The layer; it has no parameters, so it needs no device."""

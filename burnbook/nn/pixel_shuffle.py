@@ -3,7 +3,7 @@
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.shared import at_least, shown
+from burnbook.nn.shared import at_least, rows
 from burnbook.tensor import Tensor
 
 
@@ -21,7 +21,7 @@ class PixelShuffleConfig(Config):
 
     def validate(self) -> None:
         """Refuse a factor below 1."""
-        at_least(self, 1, upscale_factor=self.upscale_factor)
+        at_least(self, 1, "upscale_factor")
 
     def init(self) -> "PixelShuffle":
         """The layer; it has no parameters, so it needs no device."""
@@ -49,7 +49,7 @@ class PixelShuffle(Module):
             raise ShapeError(
                 "pixel_shuffle",
                 f"{c} channels do not make blocks of {r} × {r} pixels",
-                shown(input=input),
+                rows({"input": input}),
                 f"a multiple of {r * r} channels",
             )
         blocks = input.reshape([n, c // (r * r), r, r, h, w])
@@ -72,7 +72,7 @@ class PixelUnshuffleConfig(Config):
 
     def validate(self) -> None:
         """Refuse a factor below 1."""
-        at_least(self, 1, downscale_factor=self.downscale_factor)
+        at_least(self, 1, "downscale_factor")
 
     def init(self) -> "PixelUnshuffle":
         """The layer; it has no parameters, so it needs no device."""
@@ -96,7 +96,7 @@ class PixelUnshuffle(Module):
             raise ShapeError(
                 "pixel_unshuffle",
                 f"an image of {h} × {w} pixels does not make blocks of {r} × {r}",
-                shown(input=input),
+                rows({"input": input}),
                 f"a height and a width that {r} divides",
             )
         blocks = input.reshape([n, c, h // r, r, w // r, r])
@@ -108,6 +108,6 @@ class PixelUnshuffle(Module):
 def _image(where: str, x: Tensor) -> tuple[int, int, int, int]:
     if x.rank != 4:
         what = "the input must be a batch [n, c, h, w]"
-        raise ShapeError(where, what, shown(input=x))
+        raise ShapeError(where, what, rows({"input": x}))
     n, c, h, w = x.dims()
     return n, c, h, w

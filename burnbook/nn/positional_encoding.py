@@ -39,8 +39,8 @@ class PositionalEncodingConfig(Config):
 
     def validate(self) -> None:
         """Refuse an odd width, and more positions than max_timescale."""
-        at_least(self, 2, d_model=self.d_model)
-        at_least(self, 1, max_sequence_size=self.max_sequence_size)
+        at_least(self, 2, "d_model")
+        at_least(self, 1, "max_sequence_size")
         _check(
             "PositionalEncodingConfig",
             self.max_sequence_size,

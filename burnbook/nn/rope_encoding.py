@@ -39,8 +39,8 @@ class RotaryEncodingConfig(Config):
 
     def validate(self) -> None:
         """Refuse an odd width, and a theta that is not above zero."""
-        at_least(self, 1, max_sequence_length=self.max_sequence_length)
-        at_least(self, 2, d_model=self.d_model)
+        at_least(self, 1, "max_sequence_length")
+        at_least(self, 2, "d_model")
         if self.d_model % 2:
             what = f"d_model is {self.d_model}; what is turned are pairs"
             raise ConfigError("RotaryEncodingConfig", what, cure="an even d_model")

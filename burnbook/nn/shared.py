@@ -1,10 +1,12 @@
 """Small things that the layers share."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from burnbook.config import ConfigEnum, holding, unit
+from burnbook.config import Config, ConfigEnum, holding, unit
 from burnbook.core.errors import ConfigError
+from burnbook.module import Module, Param
 from burnbook.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -14,8 +16,30 @@ else:
     Pair = tuple[int, int]  # what it holds
     Triple = tuple[int, int, int]
 
+M = TypeVar("M", bound=Module | Config)
 
-class PaddingConfig1d(ConfigEnum):
+
+class _Padding(ConfigEnum):
+    """What the paddings for lines, images and volumes do alike."""
+
+    def validate(self) -> None:
+        """Refuse a padding below zero."""
+        if self.values and min(self.values) < 0:
+            raise ConfigError(repr(self), f"a padding is {min(self.values)}, below 0")
+
+    def calculate(
+        self, size: Sequence[int], kernel: Sequence[int], stride: Sequence[int]
+    ) -> tuple[int, ...]:
+        """The zeros at each end of every dim, for inputs of this size."""
+        if self.variant == "Explicit":
+            return self.values
+        if self.variant == "Valid" or len(size) != len(kernel):  # the op explains those
+            return (0,) * len(kernel)
+        rows = zip(size, kernel, stride, strict=True)
+        return tuple(max(0, -(-(s * (n - 1) - n + k) // 2)) for n, k, s in rows)
+
+
+class PaddingConfig1d(_Padding):
     """How many zeros surround a line: Valid none, Explicit(l), or Same.
 
     Same: p = max(0, ⌈(stride · (size − 1) − size + kernel) / 2⌉) at both ends, so for
@@ -26,18 +50,8 @@ class PaddingConfig1d(ConfigEnum):
     Valid = unit()
     Explicit = holding(int)
 
-    def validate(self) -> None:
-        """Refuse a padding below zero."""
-        _not_below_zero(self)
 
-    def calculate(
-        self, size: tuple[int, ...], kernel: Sequence[int], stride: Sequence[int]
-    ) -> tuple[int, ...]:
-        """The zeros at each end, for lines of this length."""
-        return _zeros(self, size, kernel, stride)
-
-
-class PaddingConfig2d(ConfigEnum):
+class PaddingConfig2d(_Padding):
     """How many zeros surround an image: Valid none, Explicit(h, w), or Same.
 
     Same: p = max(0, ⌈(stride · (size − 1) − size + kernel) / 2⌉) on both sides, so for
@@ -48,18 +62,8 @@ class PaddingConfig2d(ConfigEnum):
     Valid = unit()
     Explicit = holding(int, int)
 
-    def validate(self) -> None:
-        """Refuse a padding below zero."""
-        _not_below_zero(self)
 
-    def calculate(
-        self, size: tuple[int, ...], kernel: Pair, stride: Pair
-    ) -> tuple[int, ...]:
-        """The zeros on each side, for images of this size."""
-        return _zeros(self, size, kernel, stride)
-
-
-class PaddingConfig3d(ConfigEnum):
+class PaddingConfig3d(_Padding):
     """How many zeros surround a volume: Valid none, Explicit(d, h, w), or Same.
 
     Same: p = max(0, ⌈(stride · (size − 1) − size + kernel) / 2⌉) on both sides, so for
@@ -70,37 +74,82 @@ class PaddingConfig3d(ConfigEnum):
     Valid = unit()
     Explicit = holding(int, int, int)
 
-    def validate(self) -> None:
-        """Refuse a padding below zero."""
-        _not_below_zero(self)
 
-    def calculate(
-        self, size: tuple[int, ...], kernel: Triple, stride: Triple
-    ) -> tuple[int, ...]:
-        """The zeros on each side, for volumes of this size."""
-        return _zeros(self, size, kernel, stride)
+class Windowed(Protocol):
+    """A layer that moves a window over its input; sizes are one number for lines."""
+
+    kernel_size: Any
+    stride: Any
+    padding: Any
 
 
-def at_least(config: Any, low: int, **sizes: Any) -> None:
-    """Raise a ConfigError for the first of these numbers or pairs that is too small."""
-    for name, value in sizes.items():
-        smallest = min(value) if isinstance(value, (tuple, list)) else value
-        if smallest < low:
+def sizes_of(size: int | Sequence[int]) -> Sequence[int]:
+    """The sizes of a window for each dim; a layer for lines has a number."""
+    return (size,) if isinstance(size, int) else size
+
+
+def zeros_around(layer: Windowed, x: Tensor) -> tuple[int, ...]:
+    """The padding of a layer for this input [n, c, ...], one number for each dim."""
+    kernel, stride = sizes_of(layer.kernel_size), sizes_of(layer.stride)
+    return layer.padding.calculate(x.dims()[2:], kernel, stride)
+
+
+def build(made: type[M], config: Config, **parts: object) -> M:
+    """A layer, or another config, from `parts` and from the fields of a config.
+
+    Every field of `made` that `parts` leaves out has the value of the config's field of
+    the same name.
+    """
+    names = {field.name for field in fields(config)} - parts.keys()  # type: ignore[arg-type] # a dataclass
+    wanted = [field.name for field in fields(made) if field.name in names]  # type: ignore[arg-type] # a dataclass
+    return made(**parts, **{name: getattr(config, name) for name in wanted})
+
+
+def tensor_of(param: Param | None) -> Tensor | None:
+    """The tensor of a parameter that may be missing."""
+    return None if param is None else param.val()
+
+
+def at_least(config: Config, low: int, *names: str) -> None:
+    """Raise a ConfigError for the first of these fields that is too small.
+
+    A field holds a number, numbers for each dim, or None, which is not checked.
+    """
+    for name in names:
+        value = getattr(config, name)
+        if value is None:
+            continue
+        smallest = min(value) if isinstance(value, tuple) else value
+        if not smallest >= low:
             shown = list(value) if isinstance(value, tuple) else value
-            raise ConfigError(
-                type(config).__name__, f"{name} is {shown}, it must be at least {low}"
-            )
+            what = f"{name} is {shown}, it must be at least {low}"
+            raise ConfigError(type(config).__name__, what)
 
 
-def shown(**tensors: Tensor) -> list[tuple[str, str]]:
+def above_zero(config: Config, name: str, cure: str | None = None) -> None:
+    """Raise a ConfigError for a field that is not above 0."""
+    if not getattr(config, name) > 0:
+        what = f"{name} is {getattr(config, name)}, it must be above 0"
+        raise ConfigError(type(config).__name__, what, cure=cure)
+
+
+def from_zero_to_one(config: Config, name: str) -> None:
+    """Raise a ConfigError for a field outside [0, 1]; None is not checked."""
+    value = getattr(config, name)
+    if value is not None and not 0.0 <= value <= 1.0:
+        what = f"{name} is {value}, not between 0 and 1"
+        raise ConfigError(type(config).__name__, what)
+
+
+def rows(given: Mapping[str, Tensor]) -> list[tuple[str, str]]:
     """The tensors as errors show them, one line each: kind, shape, backend."""
     return [
         (name, f"{t.kind.__name__} {list(t.dims())}  on {t.backend!r}")
-        for name, t in tensors.items()
+        for name, t in given.items()
     ]
 
 
-def divide_into(groups: int, config: Any, channels: Sequence[int]) -> None:
+def divide_into(groups: int, config: Config, channels: Sequence[int]) -> None:
     """Raise a ConfigError where the channels cannot be split into this many groups."""
     if any(count % groups for count in channels):
         raise ConfigError(
@@ -110,22 +159,3 @@ def divide_into(groups: int, config: Any, channels: Sequence[int]) -> None:
             + ("both numbers" if len(channels) > 1 else "the number")
             + " of channels",
         )
-
-
-def _not_below_zero(padding: ConfigEnum) -> None:
-    if padding.values and min(padding.values) < 0:
-        raise ConfigError(repr(padding), f"a padding is {min(padding.values)}, below 0")
-
-
-def _zeros(
-    padding: ConfigEnum,
-    size: tuple[int, ...],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-) -> tuple[int, ...]:
-    if padding.variant == "Explicit":
-        return padding.values
-    if padding.variant == "Valid" or len(size) != len(kernel):  # the op explains those
-        return (0,) * len(kernel)
-    rows = zip(size, kernel, stride, strict=True)
-    return tuple(max(0, -(-(s * (n - 1) - n + k) // 2)) for n, k, s in rows)

@@ -2,7 +2,7 @@
 
 from burnbook.config import Config
 from burnbook.module import Module
-from burnbook.nn.shared import Pair, at_least
+from burnbook.nn.shared import Pair, at_least, build
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import UnfoldOptions, fold4d, unfold4d
 
@@ -24,13 +24,12 @@ class Unfold4dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1 and a padding below zero."""
-        at_least(self, 1, kernel_size=self.kernel_size, stride=self.stride)
-        at_least(self, 1, dilation=self.dilation)
-        at_least(self, 0, padding=self.padding)
+        at_least(self, 1, "kernel_size", "stride", "dilation")
+        at_least(self, 0, "padding")
 
     def init(self) -> "Unfold4d":
         """The layer; it has no parameters, so it needs no device."""
-        return Unfold4d(self.kernel_size, self.stride, self.dilation, self.padding)
+        return build(Unfold4d, self)
 
 
 class Unfold4d(Module):
@@ -70,14 +69,12 @@ class Fold4dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1 and a padding below zero."""
-        at_least(self, 1, output_size=self.output_size, kernel_size=self.kernel_size)
-        at_least(self, 1, stride=self.stride, dilation=self.dilation)
-        at_least(self, 0, padding=self.padding)
+        at_least(self, 1, "output_size", "kernel_size", "stride", "dilation")
+        at_least(self, 0, "padding")
 
     def init(self) -> "Fold4d":
         """The layer; it has no parameters, so it needs no device."""
-        sizes = (self.output_size, self.kernel_size)
-        return Fold4d(*sizes, self.stride, self.dilation, self.padding)
+        return build(Fold4d, self)
 
 
 class Fold4d(Module):

@@ -39,7 +39,7 @@ class AdaGradConfig(Config):
 
     def validate(self) -> None:
         """Refuse a learning rate that would grow."""
-        at_least(self, 0, lr_decay=self.lr_decay, epsilon=self.epsilon)
+        at_least(self, 0, "lr_decay", "epsilon")
 
     def build(self) -> "AdaGrad":
         """The rule for one tensor."""

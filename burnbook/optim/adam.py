@@ -57,7 +57,7 @@ class AdamConfig(Config):
     def validate(self) -> None:
         """Refuse averages that forget nothing, or never start."""
         fractions(self, beta_1=self.beta_1, beta_2=self.beta_2)
-        at_least(self, 0, epsilon=self.epsilon)
+        at_least(self, 0, "epsilon")
 
     def build(self) -> "Adam":
         """The rule for one tensor."""

@@ -45,7 +45,7 @@ class AdamWConfig(Config):
     def validate(self) -> None:
         """Refuse averages that forget nothing, and weights that would grow."""
         fractions(self, beta_1=self.beta_1, beta_2=self.beta_2)
-        at_least(self, 0, epsilon=self.epsilon, weight_decay=self.weight_decay)
+        at_least(self, 0, "epsilon", "weight_decay")
 
     def build(self) -> "AdamW":
         """The rule for one tensor."""

@@ -74,11 +74,8 @@ class LBFGSConfig(Config):
 
     def validate(self) -> None:
         """Refuse numbers of nothing, and tolerances below none."""
-        at_least(self, 1, max_iter=self.max_iter, history_size=self.history_size)
-        if self.max_eval is not None:
-            at_least(self, 1, max_eval=self.max_eval)
-        tolerances = {"tolerance_grad": self.tolerance_grad}
-        at_least(self, 0, **tolerances, tolerance_change=self.tolerance_change)
+        at_least(self, 1, "max_iter", "history_size", "max_eval")
+        at_least(self, 0, "tolerance_grad", "tolerance_change")
 
     def init(self) -> "LBFGS":
         """The optimizer; the learning rate is given to each step."""

@@ -73,8 +73,8 @@ class MuonConfig(Config):
 
     def validate(self) -> None:
         """Refuse a number of steps that would do nothing."""
-        at_least(self, 1, ns_steps=self.ns_steps)
-        at_least(self, 0, epsilon=self.epsilon)
+        at_least(self, 1, "ns_steps")
+        at_least(self, 0, "epsilon")
 
     def build(self) -> "Muon":
         """The rule for one tensor."""

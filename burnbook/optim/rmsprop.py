@@ -56,7 +56,7 @@ class RmsPropConfig(Config):
         if not 0.0 <= self.alpha <= 1.0:
             what = f"alpha is {self.alpha}, not in [0, 1]"
             raise ConfigError("RmsPropConfig", what)
-        at_least(self, 0, momentum=self.momentum, epsilon=self.epsilon)
+        at_least(self, 0, "momentum", "epsilon")
 
     def build(self) -> "RmsProp":
         """The rule for one tensor."""

@@ -44,7 +44,7 @@ class WeightDecayConfig(Config):
 
     def validate(self) -> None:
         """Refuse a negative penalty, which would make weights grow."""
-        at_least(self, 0, penalty=self.penalty)
+        at_least(self, 0, "penalty")
 
 
 class MomentumConfig(Config):
@@ -68,7 +68,7 @@ class MomentumConfig(Config):
 
     def validate(self) -> None:
         """Refuse a negative momentum, and a dampening that stops or turns gradients."""
-        at_least(self, 0, momentum=self.momentum)
+        at_least(self, 0, "momentum")
         fractions(self, dampening=self.dampening)
 
 

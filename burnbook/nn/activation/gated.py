@@ -52,7 +52,7 @@ class SwiGluConfig(Config):
 
     def validate(self) -> None:
         """Refuse layers without inputs or outputs."""
-        at_least(self, 1, d_input=self.d_input, d_output=self.d_output)
+        at_least(self, 1, "d_input", "d_output")
 
     def init(self, device: Backend) -> "SwiGlu":
         """The layer on a device; its numbers are drawn at the first use."""

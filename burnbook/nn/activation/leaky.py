@@ -58,7 +58,7 @@ class PReluConfig(Config):
 
     def validate(self) -> None:
         """Refuse no slope at all."""
-        at_least(self, 1, num_parameters=self.num_parameters)
+        at_least(self, 1, "num_parameters")
 
     def init(self, device: Backend) -> "PRelu":
         """The layer on a device, with equal slopes."""

@@ -52,15 +52,7 @@ class CrossAttentionConfig(Config):
 
     def validate(self) -> None:
         """Refuse empty sizes, and heads that cannot share evenly."""
-        at_least(
-            self,
-            1,
-            d_model=self.d_model,
-            d_context=self.d_context,
-            n_heads=self.n_heads,
-            n_heads_kv=self.n_heads_kv,
-            d_head=self.d_head,
-        )
+        at_least(self, 1, "d_model", "d_context", "n_heads", "n_heads_kv", "d_head")
         if self.n_heads % self.n_heads_kv:
             raise ConfigError(
                 "CrossAttentionConfig",

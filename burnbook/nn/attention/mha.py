@@ -66,7 +66,7 @@ class MultiHeadAttentionConfig(Config):
 
     def validate(self) -> None:
         """Refuse a layer without columns or heads."""
-        at_least(self, 1, d_model=self.d_model, n_heads=self.n_heads)
+        at_least(self, 1, "d_model", "n_heads")
 
     def init(self, device: Backend) -> "MultiHeadAttention":
         """The layer on a device; its numbers are drawn at the first use."""

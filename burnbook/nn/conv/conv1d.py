@@ -1,15 +1,13 @@
 """Conv1d: one small filter slides along a sound or a text."""
 
-import math
-
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Module, Param
-from burnbook.nn.conv.shared import SHOWN, parameters, value
+from burnbook.nn.conv.shared import SHOWN, convolve, parameters
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import PaddingConfig1d, at_least, divide_into
+from burnbook.nn.shared import PaddingConfig1d, at_least, build, divide_into
 from burnbook.ops.conv.conv import conv
-from burnbook.tensor import Tensor, apply
+from burnbook.tensor import Tensor
 
 
 class Conv1dConfig(Config):
@@ -45,24 +43,15 @@ class Conv1dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1, and groups that the channels cannot be split into."""
-        at_least(self, 1, channels_in=self.channels_in, channels_out=self.channels_out)
-        at_least(self, 1, kernel_size=self.kernel_size, stride=self.stride)
-        at_least(self, 1, dilation=self.dilation, groups=self.groups)
+        sizes = ("channels_in", "channels_out", "kernel_size", "stride", "dilation")
+        at_least(self, 1, *sizes, "groups")
         divide_into(self.groups, self, (self.channels_in, self.channels_out))
 
     def init(self, device: Backend) -> "Conv1d":
         """The layer on a device; its numbers are drawn at the first use."""
         shape = [self.channels_out, self.channels_in // self.groups, self.kernel_size]
-        outs = self.channels_out if self.bias else None
-        fan_in = math.prod(shape[1:])
-        return Conv1d(
-            *parameters(self.initializer, shape, outs, fan_in, None, device),
-            self.stride,
-            self.kernel_size,
-            self.dilation,
-            self.groups,
-            self.padding,
-        )
+        drawn = parameters(self, shape, self.channels_out, device)
+        return build(Conv1d, self, **drawn)
 
 
 class Conv1d(Module):
@@ -84,14 +73,4 @@ class Conv1d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
-        size, kernel, stride = input.dims()[2:], (self.kernel_size,), (self.stride,)
-        return apply(
-            conv,
-            input,
-            self.weight.val(),
-            value(self.bias),
-            stride=stride,
-            padding=self.padding.calculate(size, kernel, stride),
-            dilation=(self.dilation,),
-            groups=self.groups,
-        )
+        return convolve(conv, self, input)

@@ -3,11 +3,15 @@
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Module, Param
-from burnbook.nn.conv.shared import SHOWN
+from burnbook.nn.conv.shared import SHOWN, check_sizes, convolve, filters
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import PaddingConfig2d, Pair, at_least, divide_into
+from burnbook.nn.shared import (
+    PaddingConfig2d,
+    Pair,
+    build,
+)
 from burnbook.ops.conv.conv2d import conv2d
-from burnbook.tensor import Tensor, apply
+from burnbook.tensor import Tensor
 
 
 class Conv2dConfig(Config):
@@ -42,30 +46,12 @@ class Conv2dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1, and groups that the channels cannot be split into."""
-        at_least(self, 1, channels=self.channels, kernel_size=self.kernel_size)
-        at_least(self, 1, stride=self.stride, dilation=self.dilation)
-        at_least(self, 1, groups=self.groups)
-        divide_into(self.groups, self, self.channels)
+        check_sizes(self)
 
     def init(self, device: Backend) -> "Conv2d":
         """The layer on a device; its numbers are drawn at the first use."""
-        c_in, c_out = self.channels
-        h, w = self.kernel_size
-        fans = (c_in // self.groups * h * w, c_out // self.groups * h * w)
-        shape = [c_out, c_in // self.groups, h, w]
-        weight = self.initializer.init_with(shape, *fans, device)
-        bias = None
-        if self.bias:
-            bias = self.initializer.init_bias(c_out, *fans, device)
-        return Conv2d(
-            weight,
-            bias,
-            self.stride,
-            self.kernel_size,
-            self.dilation,
-            self.groups,
-            self.padding,
-        )
+        drawn = filters(self, self.channels, self.groups, device)
+        return build(Conv2d, self, **drawn)
 
 
 class Conv2d(Module):
@@ -87,14 +73,4 @@ class Conv2d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
-        bias, size = self.bias, input.dims()[-2:]
-        return apply(
-            conv2d,
-            input,
-            self.weight.val(),
-            None if bias is None else bias.val(),
-            stride=self.stride,
-            padding=self.padding.calculate(size, self.kernel_size, self.stride),
-            dilation=self.dilation,
-            groups=self.groups,
-        )
+        return convolve(conv2d, self, input)

@@ -1,21 +1,18 @@
 """Conv3d: a filter slides through a film or a scan."""
 
-import math
-
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Module, Param
-from burnbook.nn.conv.shared import SHOWN, parameters, value
+from burnbook.nn.conv.shared import SHOWN, check_sizes, convolve, filters
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.shared import (
     PaddingConfig3d,
     Pair,
     Triple,
-    at_least,
-    divide_into,
+    build,
 )
 from burnbook.ops.conv.conv import conv
-from burnbook.tensor import Tensor, apply
+from burnbook.tensor import Tensor
 
 
 class Conv3dConfig(Config):
@@ -50,26 +47,12 @@ class Conv3dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1, and groups that the channels cannot be split into."""
-        at_least(self, 1, channels=self.channels, kernel_size=self.kernel_size)
-        at_least(self, 1, stride=self.stride, dilation=self.dilation)
-        at_least(self, 1, groups=self.groups)
-        divide_into(self.groups, self, self.channels)
+        check_sizes(self)
 
     def init(self, device: Backend) -> "Conv3d":
         """The layer on a device; its numbers are drawn at the first use."""
-        c_in, c_out = self.channels
-        shape = [c_out, c_in // self.groups, *self.kernel_size]
-        taps = math.prod(self.kernel_size)
-        fans = (c_in // self.groups * taps, c_out // self.groups * taps)
-        outs = c_out if self.bias else None
-        return Conv3d(
-            *parameters(self.initializer, shape, outs, *fans, device),
-            self.stride,
-            self.kernel_size,
-            self.dilation,
-            self.groups,
-            self.padding,
-        )
+        drawn = filters(self, self.channels, self.groups, device)
+        return build(Conv3d, self, **drawn)
 
 
 class Conv3d(Module):
@@ -91,14 +74,4 @@ class Conv3d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of volumes."""
-        size = input.dims()[2:]
-        return apply(
-            conv,
-            input,
-            self.weight.val(),
-            value(self.bias),
-            stride=self.stride,
-            padding=self.padding.calculate(size, self.kernel_size, self.stride),
-            dilation=self.dilation,
-            groups=self.groups,
-        )
+        return convolve(conv, self, input)

@@ -3,16 +3,23 @@
 What a convolution of the same sizes shrinks, its transposed one lets grow again.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Module, Param
-from burnbook.nn.conv.shared import parameters, value
+from burnbook.nn.conv.shared import parameters
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import Pair, Triple, at_least, divide_into
+from burnbook.nn.shared import (
+    Pair,
+    Triple,
+    at_least,
+    build,
+    divide_into,
+    sizes_of,
+    tensor_of,
+)
 from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.tensor import Tensor, apply
 
@@ -57,20 +64,11 @@ class ConvTranspose1dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes that cannot be, and groups that do not divide the channels."""
-        _check(self)
+        _check(self, self.channels, self.groups)
 
     def init(self, device: Backend) -> "ConvTranspose1d":
         """The layer on a device; its numbers are drawn at the first use."""
-        return ConvTranspose1d(
-            *_parameters(self, (self.kernel_size,), device),
-            self.channels,
-            self.stride,
-            self.kernel_size,
-            self.dilation,
-            self.groups,
-            self.padding,
-            self.padding_out,
-        )
+        return build(ConvTranspose1d, self, **_parameters(self, device))
 
 
 class ConvTranspose1d(Module):
@@ -94,17 +92,7 @@ class ConvTranspose1d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
-        return apply(
-            conv_transpose,
-            input,
-            self.weight.val(),
-            value(self.bias),
-            stride=(self.stride,),
-            padding=(self.padding,),
-            padding_out=(self.padding_out,),
-            dilation=(self.dilation,),
-            groups=self.groups,
-        )
+        return _spread(self, input)
 
 
 class ConvTranspose2dConfig(Config):
@@ -138,20 +126,11 @@ class ConvTranspose2dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes that cannot be, and groups that do not divide the channels."""
-        _check(self)
+        _check(self, self.channels, self.groups)
 
     def init(self, device: Backend) -> "ConvTranspose2d":
         """The layer on a device; its numbers are drawn at the first use."""
-        return ConvTranspose2d(
-            *_parameters(self, self.kernel_size, device),
-            self.channels,
-            self.stride,
-            self.kernel_size,
-            self.dilation,
-            self.groups,
-            self.padding,
-            self.padding_out,
-        )
+        return build(ConvTranspose2d, self, **_parameters(self, device))
 
 
 class ConvTranspose2d(Module):
@@ -175,17 +154,7 @@ class ConvTranspose2d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
-        return apply(
-            conv_transpose,
-            input,
-            self.weight.val(),
-            value(self.bias),
-            stride=self.stride,
-            padding=self.padding,
-            padding_out=self.padding_out,
-            dilation=self.dilation,
-            groups=self.groups,
-        )
+        return _spread(self, input)
 
 
 class ConvTranspose3dConfig(Config):
@@ -219,20 +188,11 @@ class ConvTranspose3dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes that cannot be, and groups that do not divide the channels."""
-        _check(self)
+        _check(self, self.channels, self.groups)
 
     def init(self, device: Backend) -> "ConvTranspose3d":
         """The layer on a device; its numbers are drawn at the first use."""
-        return ConvTranspose3d(
-            *_parameters(self, self.kernel_size, device),
-            self.channels,
-            self.stride,
-            self.kernel_size,
-            self.dilation,
-            self.groups,
-            self.padding,
-            self.padding_out,
-        )
+        return build(ConvTranspose3d, self, **_parameters(self, device))
 
 
 class ConvTranspose3d(Module):
@@ -256,32 +216,33 @@ class ConvTranspose3d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of volumes."""
-        return apply(
-            conv_transpose,
-            input,
-            self.weight.val(),
-            value(self.bias),
-            stride=self.stride,
-            padding=self.padding,
-            padding_out=self.padding_out,
-            dilation=self.dilation,
-            groups=self.groups,
-        )
+        return _spread(self, input)
 
 
-def _check(config: Any) -> None:
-    at_least(config, 1, channels=config.channels, kernel_size=config.kernel_size)
-    at_least(config, 1, stride=config.stride, dilation=config.dilation)
-    at_least(config, 0, padding=config.padding, padding_out=config.padding_out)
-    at_least(config, 1, groups=config.groups)
-    divide_into(config.groups, config, config.channels)
+def _check(config: Config, channels: Sequence[int], groups: int) -> None:
+    at_least(config, 1, "channels", "kernel_size", "stride", "dilation")
+    at_least(config, 0, "padding", "padding_out")
+    at_least(config, 1, "groups")
+    divide_into(groups, config, channels)
 
 
-def _parameters(
-    config: Any, kernel: Sequence[int], device: Backend
-) -> tuple[Param, Param | None]:
+def _parameters(config: Any, device: Backend) -> dict[str, Param | None]:
     c_in, c_out = config.channels
-    shape = [c_in, c_out // config.groups, *kernel]
-    outs = c_out if config.bias else None
-    fan_in = math.prod(shape[1:])
-    return parameters(config.initializer, shape, outs, fan_in, None, device)
+    shape = [c_in, c_out // config.groups, *sizes_of(config.kernel_size)]
+    return parameters(config, shape, c_out, device)
+
+
+def _spread(
+    layer: ConvTranspose1d | ConvTranspose2d | ConvTranspose3d, x: Tensor
+) -> Tensor:
+    return apply(
+        conv_transpose,
+        x,
+        layer.weight.val(),
+        tensor_of(layer.bias),
+        stride=sizes_of(layer.stride),
+        padding=sizes_of(layer.padding),
+        padding_out=sizes_of(layer.padding_out),
+        dilation=sizes_of(layer.dilation),
+        groups=layer.groups,
+    )

@@ -1,13 +1,19 @@
 """DeformConv2d: a convolution whose sampling points have offsets."""
 
-import math
-
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Module, Param
-from burnbook.nn.conv.shared import parameters, value
+from burnbook.nn.conv.shared import filters
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import PaddingConfig2d, Pair, at_least, divide_into
+from burnbook.nn.shared import (
+    PaddingConfig2d,
+    Pair,
+    at_least,
+    build,
+    divide_into,
+    tensor_of,
+    zeros_around,
+)
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import DeformConvOptions, deform_conv2d
 
@@ -42,29 +48,15 @@ class DeformConv2dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1, and groups that the channels cannot be split into."""
-        at_least(self, 1, channels=self.channels, kernel_size=self.kernel_size)
-        at_least(self, 1, stride=self.stride, dilation=self.dilation)
-        groups = {"weight_groups": self.weight_groups}
-        at_least(self, 1, offset_groups=self.offset_groups, **groups)
+        at_least(self, 1, "channels", "kernel_size", "stride", "dilation")
+        at_least(self, 1, "offset_groups", "weight_groups")
         divide_into(self.weight_groups, self, self.channels)
         divide_into(self.offset_groups, self, self.channels[:1])
 
     def init(self, device: Backend) -> "DeformConv2d":
         """The layer on a device; its numbers are drawn at the first use."""
-        c_in, c_out = self.channels
-        shape = [c_out, c_in // self.weight_groups, *self.kernel_size]
-        taps = math.prod(self.kernel_size)
-        fans = (c_in // self.weight_groups * taps, c_out // self.weight_groups * taps)
-        outs = c_out if self.bias else None
-        return DeformConv2d(
-            *parameters(self.initializer, shape, outs, *fans, device),
-            self.stride,
-            self.kernel_size,
-            self.dilation,
-            self.weight_groups,
-            self.offset_groups,
-            self.padding,
-        )
+        drawn = filters(self, self.channels, self.weight_groups, device)
+        return build(DeformConv2d, self, **drawn)
 
 
 class DeformConv2d(Module):
@@ -96,13 +88,12 @@ class DeformConv2d(Module):
         self, input: Tensor, offset: Tensor, mask: Tensor | None = None
     ) -> Tensor:
         """Apply the layer to images; offsets are (dy, dx), tap by tap."""
-        size = input.dims()[2:]
         options = DeformConvOptions(
             self.stride,
-            self.padding.calculate(size, self.kernel_size, self.stride),
+            zeros_around(self, input),
             self.dilation,
             self.weight_groups,
             self.offset_groups,
         )
-        weight, bias = self.weight.val(), value(self.bias)
+        weight, bias = self.weight.val(), tensor_of(self.bias)
         return deform_conv2d(input, offset, weight, mask, bias, options)

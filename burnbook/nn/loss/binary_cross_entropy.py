@@ -5,7 +5,8 @@ from burnbook.config import Config
 from burnbook.core.dtypes import Int
 from burnbook.core.errors import ConfigError, DataError, ShapeError
 from burnbook.module import Module
-from burnbook.nn.loss.checks import extremes, fit_one_shape, one_of, rows
+from burnbook.nn.loss.checks import extremes, fit_one_shape, one_of
+from burnbook.nn.shared import from_zero_to_one, rows
 from burnbook.tensor import Tensor
 from burnbook.tensor.activation import log_sigmoid
 
@@ -37,9 +38,7 @@ class BinaryCrossEntropyLossConfig(Config):
         if self.weights is not None and not all(w > 0 for w in self.weights or [0]):
             what = f"weights are {self.weights}, each must be above 0"
             raise ConfigError("BinaryCrossEntropyLossConfig", what)
-        if self.smoothing is not None and not 0.0 <= self.smoothing <= 1.0:
-            what = f"smoothing is {self.smoothing}, not between 0 and 1"
-            raise ConfigError("BinaryCrossEntropyLossConfig", what)
+        from_zero_to_one(self, "smoothing")
 
     def init(self, device: Backend) -> "BinaryCrossEntropyLoss":
         """The loss on a device."""

@@ -12,16 +12,8 @@ from burnbook.core.errors import (
     KindError,
     ShapeError,
 )
+from burnbook.nn.shared import rows
 from burnbook.tensor import Tensor
-
-
-def rows(given: dict[str, Tensor]) -> list[tuple[str, str]]:
-    """One line per input: its name, kind, shape and backend."""
-    shown: list[tuple[str, str]] = []
-    for name, t in given.items():
-        shape = list(t.dims())
-        shown.append((name, f"{t.kind.__name__} {shape}  on {t.device()!r}"))
-    return shown
 
 
 def fit(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:

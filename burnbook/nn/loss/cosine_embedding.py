@@ -4,8 +4,9 @@ from burnbook.config import Config
 from burnbook.core.dtypes import Int
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.loss.checks import fit, rows, signs
+from burnbook.nn.loss.checks import fit, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.shared import rows
 from burnbook.tensor import Tensor
 from burnbook.tensor.linalg import cosine_similarity
 

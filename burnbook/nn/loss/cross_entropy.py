@@ -7,6 +7,7 @@ from burnbook.config import Config
 from burnbook.core.errors import ConfigError, DimError, KindError, ShapeError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import all_tensors, refuse_classes
+from burnbook.nn.shared import from_zero_to_one
 from burnbook.ops.index import mask_fill
 from burnbook.ops.softmax import cross_entropy, softmax
 from burnbook.tensor import Tensor, apply
@@ -47,9 +48,7 @@ class CrossEntropyLossConfig(Config):
             cure = f"weights={kept}: what is as small hardly counts"
             cure = cure if kept else "one weight for each class, or None"
             raise ConfigError("CrossEntropyLossConfig", what, cure=cure)
-        if self.smoothing is not None and not 0.0 <= self.smoothing <= 1.0:
-            what = f"smoothing is {self.smoothing}, not between 0 and 1"
-            raise ConfigError("CrossEntropyLossConfig", what)
+        from_zero_to_one(self, "smoothing")
 
     def init(self, device: Backend) -> "CrossEntropyLoss":
         """The loss on a device."""

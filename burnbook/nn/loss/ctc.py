@@ -27,7 +27,7 @@ class CTCLossConfig(Config):
 
     def validate(self) -> None:
         """Refuse a blank below 0."""
-        at_least(self, 0, blank=self.blank)
+        at_least(self, 0, "blank")
 
     def init(self) -> "CTCLoss":
         """The loss."""

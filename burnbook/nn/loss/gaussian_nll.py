@@ -3,10 +3,11 @@
 import math
 
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError, ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.loss.checks import fit, fit_one_shape, not_below_zero, rows
+from burnbook.nn.loss.checks import fit, fit_one_shape, not_below_zero
 from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.shared import above_zero, rows
 from burnbook.tensor import Tensor
 
 
@@ -26,9 +27,7 @@ class GaussianNLLLossConfig(Config):
 
     def validate(self) -> None:
         """Refuse an eps that is not above 0."""
-        if not self.eps > 0:
-            what = f"eps is {self.eps}, it must be above 0"
-            raise ConfigError("GaussianNLLLossConfig", what)
+        above_zero(self, "eps")
 
     def init(self) -> "GaussianNLLLoss":
         """The loss."""

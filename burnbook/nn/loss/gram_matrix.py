@@ -9,9 +9,9 @@ from burnbook.config import Config
 from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Module
 from burnbook.nn.conv import Conv2d, Conv2dConfig
-from burnbook.nn.loss.checks import fit_one_shape, rows
+from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import PaddingConfig2d
+from burnbook.nn.shared import PaddingConfig2d, rows
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import avg_pool2d, max_pool2d
 

@@ -1,10 +1,10 @@
 """HuberLoss: squared near zero, straight far away."""
 
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 
 
@@ -22,9 +22,7 @@ class HuberLossConfig(Config):
 
     def validate(self) -> None:
         """Refuse a bound below 0."""
-        if not self.delta >= 0:
-            what = f"delta is {self.delta}, it must be at least 0"
-            raise ConfigError("HuberLossConfig", what)
+        at_least(self, 0, "delta")
 
     def init(self) -> "HuberLoss":
         """The loss."""

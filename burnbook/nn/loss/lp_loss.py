@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.shared import above_zero
 from burnbook.tensor import Tensor
 
 
@@ -24,8 +24,7 @@ class LpLossConfig(Config):
 
     def validate(self) -> None:
         """Refuse a power that is not above 0."""
-        if not self.p > 0:
-            raise ConfigError("LpLossConfig", f"p is {self.p}, it must be above 0")
+        above_zero(self, "p")
 
     def init(self) -> "LpLoss":
         """The loss."""

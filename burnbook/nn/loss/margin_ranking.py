@@ -1,10 +1,10 @@
 """MarginRankingLoss: the better one gets the higher score."""
 
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 
 
@@ -22,9 +22,7 @@ class MarginRankingLossConfig(Config):
 
     def validate(self) -> None:
         """Refuse a margin below 0."""
-        if not self.margin >= 0:
-            what = f"margin is {self.margin}, it must be at least 0"
-            raise ConfigError("MarginRankingLossConfig", what)
+        at_least(self, 0, "margin")
 
     def init(self) -> "MarginRankingLoss":
         """The loss."""

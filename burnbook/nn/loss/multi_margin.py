@@ -5,6 +5,7 @@ from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import one_class_each
 from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 
 
@@ -25,9 +26,7 @@ class MultiMarginLossConfig(Config):
 
     def validate(self) -> None:
         """Refuse a margin below 0 and powers other than 1 and 2."""
-        if not self.margin >= 0:
-            what = f"margin is {self.margin}, it must be at least 0"
-            raise ConfigError("MultiMarginLossConfig", what)
+        at_least(self, 0, "margin")
         if self.p not in (1, 2):
             raise ConfigError("MultiMarginLossConfig", f"p is {self.p}, not 1 or 2")
 

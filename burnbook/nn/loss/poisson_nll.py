@@ -3,10 +3,10 @@
 import math
 
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape, not_below_zero
 from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.shared import above_zero
 from burnbook.tensor import Tensor
 
 
@@ -29,9 +29,7 @@ class PoissonNllLossConfig(Config):
 
     def validate(self) -> None:
         """Refuse an eps that is not above 0."""
-        if not self.eps > 0:
-            what = f"eps is {self.eps}, it must be above 0"
-            raise ConfigError("PoissonNllLossConfig", what)
+        above_zero(self, "eps")
 
     def init(self) -> "PoissonNllLoss":
         """The loss."""

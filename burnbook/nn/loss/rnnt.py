@@ -4,9 +4,9 @@ from burnbook.config import Config
 from burnbook.core.dtypes import Int
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.loss.checks import fit, lengths_of, rows
+from burnbook.nn.loss.checks import fit, lengths_of
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import at_least
+from burnbook.nn.shared import at_least, rows
 from burnbook.ops.sequence_loss import log_softmax_at, rnnt_labels, rnnt_loss
 from burnbook.tensor import Tensor, apply
 
@@ -27,7 +27,7 @@ class RNNTLossConfig(Config):
 
     def validate(self) -> None:
         """Refuse a blank below 0."""
-        at_least(self, 0, blank=self.blank)
+        at_least(self, 0, "blank")
 
     def init(self) -> "RNNTLoss":
         """The loss."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.shared import above_zero
 from burnbook.tensor import Tensor
 
 
@@ -25,10 +25,7 @@ class SmoothL1LossConfig(Config):
 
     def validate(self) -> None:
         """Refuse a bound that is not above 0."""
-        if not self.beta > 0:
-            what = f"beta is {self.beta}, it must be above 0"
-            cure = "LpLossConfig.l1() for no rounding at all"
-            raise ConfigError("SmoothL1LossConfig", what, cure=cure)
+        above_zero(self, "beta", "LpLossConfig.l1() for no rounding at all")
 
     def init(self) -> "SmoothL1Loss":
         """The loss."""

@@ -1,10 +1,11 @@
 """TripletMarginLoss: nearer to the positive than to the negative."""
 
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError, ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.loss.checks import fit, rows
+from burnbook.nn.loss.checks import fit
 from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.shared import above_zero, rows
 from burnbook.tensor import Tensor
 from burnbook.tensor.linalg import lp_norm
 
@@ -25,9 +26,7 @@ class TripletMarginLossConfig(Config):
 
     def validate(self) -> None:
         """Refuse a norm that is not above 0."""
-        if not self.p > 0:
-            what = f"p is {self.p}, it must be above 0"
-            raise ConfigError("TripletMarginLossConfig", what)
+        above_zero(self, "p")
 
     def init(self) -> "TripletMarginLoss":
         """The loss."""

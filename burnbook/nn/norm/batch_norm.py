@@ -4,10 +4,10 @@ import math
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError, ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.module import Module, Param, RunningState
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import at_least
+from burnbook.nn.shared import at_least, from_zero_to_one, rows
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.shape import cast
 from burnbook.tensor import Tensor, apply, apply_with_extras
@@ -33,12 +33,9 @@ class BatchNormConfig(Config):
 
     def validate(self) -> None:
         """Refuse no channels, an epsilon below zero, a momentum that is no share."""
-        at_least(self, 1, num_features=self.num_features)
-        at_least(self, 0, epsilon=self.epsilon)
-        if not 0.0 <= self.momentum <= 1.0:
-            raise ConfigError(
-                "BatchNormConfig", f"momentum is {self.momentum}, not between 0 and 1"
-            )
+        at_least(self, 1, "num_features")
+        at_least(self, 0, "epsilon")
+        from_zero_to_one(self, "momentum")
 
     def init(self, device: Backend) -> "BatchNorm":
         """The layer on a device; inputs may have any number of dims after channels."""
@@ -118,6 +115,5 @@ class BatchNorm(Module):
 def _of_one(input: Tensor) -> ShapeError:
     """The error for a batch without any spread: the answer would be β, whatever x."""
     what = "one value for each channel has no variance to train with"
-    rows = [("x", f"Float {list(input.dims())}  on {input.device()!r}")]
     cure = "a larger last batch (another batch_size), or model.valid() to predict"
-    return ShapeError("batch_norm", what, rows, cure)
+    return ShapeError("batch_norm", what, rows({"x": input}), cure)

@@ -1,11 +1,13 @@
 """GroupNorm, InstanceNorm: channels in groups, or alone."""
 
+from typing import TypeVar
+
 from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import at_least, divide_into, shown
+from burnbook.nn.shared import at_least, build, divide_into, rows, tensor_of
 from burnbook.ops.norm import group_norm
 from burnbook.tensor import Tensor, apply
 
@@ -36,17 +38,13 @@ class GroupNormConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1, and groups that the channels cannot be split into."""
-        at_least(self, 1, num_groups=self.num_groups, num_channels=self.num_channels)
-        at_least(self, 0, epsilon=self.epsilon)
+        at_least(self, 1, "num_groups", "num_channels")
+        at_least(self, 0, "epsilon")
         divide_into(self.num_groups, self, [self.num_channels])
 
     def init(self, device: Backend) -> "GroupNorm":
         """The layer on a device, which at first scales by 1 and shifts by 0."""
-        gamma, beta = _scale_and_shift(self.num_channels, self.affine, device)
-        sizes = (self.num_groups, self.num_channels)
-        layer = GroupNorm(gamma, beta, *sizes, self.epsilon, self.affine)
-        object.__setattr__(layer, "epsilon_inside", self.epsilon_inside)
-        return layer
+        return _built(GroupNorm, self, device)
 
 
 class GroupNorm(Module):
@@ -98,15 +96,12 @@ class InstanceNormConfig(Config):
 
     def validate(self) -> None:
         """Refuse no channels, and an epsilon below zero."""
-        at_least(self, 1, num_channels=self.num_channels)
-        at_least(self, 0, epsilon=self.epsilon)
+        at_least(self, 1, "num_channels")
+        at_least(self, 0, "epsilon")
 
     def init(self, device: Backend) -> "InstanceNorm":
         """The layer on a device, which at first scales by 1 and shifts by 0."""
-        gamma, beta = _scale_and_shift(self.num_channels, self.affine, device)
-        layer = InstanceNorm(gamma, beta, self.num_channels, self.epsilon, self.affine)
-        object.__setattr__(layer, "epsilon_inside", self.epsilon_inside)
-        return layer
+        return _built(InstanceNorm, self, device)
 
 
 class InstanceNorm(Module):
@@ -133,15 +128,19 @@ class InstanceNorm(Module):
 
 
 Layer = GroupNorm | InstanceNorm
+L = TypeVar("L", GroupNorm, InstanceNorm)
 
 
-def _scale_and_shift(
-    channels: int, affine: bool, device: Backend
-) -> tuple[Param | None, Param | None]:
-    if not affine:
-        return None, None
-    ones = Initializer.Ones.init([channels], device)
-    return ones, Initializer.Zeros.init([channels], device)
+def _built(
+    made: type[L], config: GroupNormConfig | InstanceNormConfig, device: Backend
+) -> L:
+    gamma, beta = None, None
+    if config.affine:
+        gamma = Initializer.Ones.init([config.num_channels], device)
+        beta = Initializer.Zeros.init([config.num_channels], device)
+    layer = build(made, config, gamma=gamma, beta=beta)
+    object.__setattr__(layer, "epsilon_inside", config.epsilon_inside)
+    return layer
 
 
 def _same_channels(where: str, x: Tensor, channels: int) -> None:
@@ -151,18 +150,17 @@ def _same_channels(where: str, x: Tensor, channels: int) -> None:
         raise ShapeError(
             where,
             f"x has {found}, the layer {channels}",
-            shown(x=x),
+            rows({"x": x}),
             f"an input [n, {channels}, ...]",
         )
 
 
 def _normalize(layer: Layer, x: Tensor, groups: int) -> Tensor:
-    gamma, beta = layer.gamma, layer.beta
     return apply(
         group_norm,
         x,
-        None if gamma is None else gamma.val(),
-        None if beta is None else beta.val(),
+        tensor_of(layer.gamma),
+        tensor_of(layer.beta),
         groups=groups,
         epsilon=layer.epsilon,
         inside=layer.epsilon_inside,

@@ -29,8 +29,8 @@ class LayerNormConfig(Config):
 
     def validate(self) -> None:
         """Refuse an empty last dim, and an epsilon below zero."""
-        at_least(self, 1, d_model=self.d_model)
-        at_least(self, 0, epsilon=self.epsilon)
+        at_least(self, 1, "d_model")
+        at_least(self, 0, "epsilon")
 
     def init(self, device: Backend) -> "LayerNorm":
         """The layer on a device, which at first scales by 1 and shifts by 0."""

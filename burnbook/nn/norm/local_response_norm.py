@@ -3,7 +3,7 @@
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.shared import at_least, shown
+from burnbook.nn.shared import at_least, build, rows
 from burnbook.ops.batch_norm import neighbor_sum
 from burnbook.tensor import Tensor, apply
 
@@ -28,11 +28,11 @@ class LocalResponseNormConfig(Config):
 
     def validate(self) -> None:
         """Refuse an empty window."""
-        at_least(self, 1, size=self.size)
+        at_least(self, 1, "size")
 
     def init(self) -> "LocalResponseNorm":
         """The layer; it has no parameters, so it needs no device."""
-        return LocalResponseNorm(self.size, self.alpha, self.beta, self.k)
+        return build(LocalResponseNorm, self)
 
 
 class LocalResponseNorm(Module):
@@ -55,7 +55,7 @@ class LocalResponseNorm(Module):
         """Apply the layer to a batch of lines, images or volumes."""
         if input.rank < 3:
             what = f"the input needs at least 3 dims [n, c, d, ...], not {input.rank}"
-            raise ShapeError("local_response_norm", what, shown(input=input))
+            raise ShapeError("local_response_norm", what, rows({"input": input}))
         before, after = (self.size - 1) // 2, self.size // 2
         power = apply(neighbor_sum, input.square(), before=before, after=after)
         return input / (power * (self.alpha / self.size) + self.k) ** self.beta

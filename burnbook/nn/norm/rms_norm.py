@@ -2,10 +2,9 @@
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError
 from burnbook.module import Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import at_least
+from burnbook.nn.shared import above_zero, at_least
 from burnbook.ops.norm import rms_norm
 from burnbook.tensor import Tensor, apply
 
@@ -27,11 +26,8 @@ class RmsNormConfig(Config):
 
     def validate(self) -> None:
         """Refuse an empty last dim, and an epsilon that is not above zero."""
-        at_least(self, 1, d_model=self.d_model)
-        if not self.epsilon > 0:
-            raise ConfigError(
-                "RmsNormConfig", f"epsilon is {self.epsilon}, it must be above 0"
-            )
+        at_least(self, 1, "d_model")
+        above_zero(self, "epsilon")
 
     def init(self, device: Backend) -> "RmsNorm":
         """The layer on a device, which at first scales by 1."""

@@ -21,7 +21,7 @@ class AdaptiveAvgPool2dConfig(Config):
 
     def validate(self) -> None:
         """Refuse an empty output."""
-        at_least(self, 1, output_size=self.output_size)
+        at_least(self, 1, "output_size")
 
     def init(self) -> "AdaptiveAvgPool2d":
         """The layer; it has no parameters, so it needs no device."""

@@ -7,6 +7,8 @@ from burnbook.nn.shared import (
     PaddingConfig2d,
     Pair,
     at_least,
+    build,
+    zeros_around,
 )
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import avg_pool1d, avg_pool2d
@@ -36,17 +38,11 @@ class AvgPool1dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1."""
-        at_least(self, 1, kernel_size=self.kernel_size, stride=self.stride)
+        at_least(self, 1, "kernel_size", "stride")
 
     def init(self) -> "AvgPool1d":
         """The layer; it has no parameters, so it needs no device."""
-        return AvgPool1d(
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.count_include_pad,
-            self.ceil_mode,
-        )
+        return build(AvgPool1d, self)
 
 
 class AvgPool1d(Module):
@@ -68,15 +64,9 @@ class AvgPool1d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
-        sizes = (input.dims()[2:], (self.kernel_size,), (self.stride,))
-        return avg_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding.calculate(*sizes),
-            self.count_include_pad,
-            self.ceil_mode,
-        )
+        padding = zeros_around(self, input)
+        options = (padding, self.count_include_pad, self.ceil_mode)
+        return avg_pool1d(input, self.kernel_size, self.stride, *options)
 
 
 class AvgPool2dConfig(Config):
@@ -103,17 +93,11 @@ class AvgPool2dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1."""
-        at_least(self, 1, kernel_size=self.kernel_size, strides=self.strides)
+        at_least(self, 1, "kernel_size", "strides")
 
     def init(self) -> "AvgPool2d":
         """The layer; it has no parameters, so it needs no device."""
-        return AvgPool2d(
-            self.kernel_size,
-            self.strides,
-            self.padding,
-            self.count_include_pad,
-            self.ceil_mode,
-        )
+        return build(AvgPool2d, self, stride=self.strides)
 
 
 class AvgPool2d(Module):
@@ -136,12 +120,6 @@ class AvgPool2d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
-        sizes = (input.dims()[2:], self.kernel_size, self.stride)
-        return avg_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding.calculate(*sizes),
-            self.count_include_pad,
-            self.ceil_mode,
-        )
+        padding = zeros_around(self, input)
+        options = (padding, self.count_include_pad, self.ceil_mode)
+        return avg_pool2d(input, self.kernel_size, self.stride, *options)

@@ -7,6 +7,8 @@ from burnbook.nn.shared import (
     PaddingConfig2d,
     Pair,
     at_least,
+    build,
+    zeros_around,
 )
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import max_pool1d, max_pool2d
@@ -35,18 +37,11 @@ class MaxPool1dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1."""
-        at_least(self, 1, kernel_size=self.kernel_size, stride=self.stride)
-        at_least(self, 1, dilation=self.dilation)
+        at_least(self, 1, "kernel_size", "stride", "dilation")
 
     def init(self) -> "MaxPool1d":
         """The layer; it has no parameters, so it needs no device."""
-        return MaxPool1d(
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-        )
+        return build(MaxPool1d, self)
 
 
 class MaxPool1d(Module):
@@ -68,15 +63,8 @@ class MaxPool1d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
-        sizes = (input.dims()[2:], (self.kernel_size,), (self.stride,))
-        return max_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding.calculate(*sizes),
-            self.dilation,
-            self.ceil_mode,
-        )
+        options = (zeros_around(self, input), self.dilation, self.ceil_mode)
+        return max_pool1d(input, self.kernel_size, self.stride, *options)
 
 
 class MaxPool2dConfig(Config):
@@ -102,18 +90,11 @@ class MaxPool2dConfig(Config):
 
     def validate(self) -> None:
         """Refuse sizes below 1."""
-        at_least(self, 1, kernel_size=self.kernel_size, strides=self.strides)
-        at_least(self, 1, dilation=self.dilation)
+        at_least(self, 1, "kernel_size", "strides", "dilation")
 
     def init(self) -> "MaxPool2d":
         """The layer; it has no parameters, so it needs no device."""
-        return MaxPool2d(
-            self.kernel_size,
-            self.strides,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-        )
+        return build(MaxPool2d, self, stride=self.strides)
 
 
 class MaxPool2d(Module):
@@ -135,12 +116,5 @@ class MaxPool2d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
-        sizes = (input.dims()[2:], self.kernel_size, self.stride)
-        return max_pool2d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding.calculate(*sizes),
-            self.dilation,
-            self.ceil_mode,
-        )
+        options = (zeros_around(self, input), self.dilation, self.ceil_mode)
+        return max_pool2d(input, self.kernel_size, self.stride, *options)

@@ -25,9 +25,8 @@ XAVIER = Initializer.XavierNormal(gain=1.0)
 
 def check_sizes(config: Any) -> None:
     """Refuse layers without inputs or state, and a clip below zero."""
-    at_least(config, 1, d_input=config.d_input, d_hidden=config.d_hidden)
-    if config.clip is not None:
-        at_least(config, 0, clip=config.clip)
+    at_least(config, 1, "d_input", "d_hidden")
+    at_least(config, 0, "clip")
 
 
 def new_gate(config: Any, device: Backend) -> GateController:

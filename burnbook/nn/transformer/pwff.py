@@ -36,7 +36,7 @@ class PositionWiseFeedForwardConfig(Config):
 
     def validate(self) -> None:
         """Refuse a network without columns."""
-        at_least(self, 1, d_model=self.d_model, d_ff=self.d_ff)
+        at_least(self, 1, "d_model", "d_ff")
 
     def init(self, device: Backend) -> "PositionWiseFeedForward":
         """The layer on a device; its numbers are drawn at the first use."""

@@ -15,9 +15,8 @@ SHOWN = (
 
 def check_sizes(config: Any) -> None:
     """Raise a ConfigError for empty sizes, and heads that do not divide the width."""
-    sizes = {name: getattr(config, name) for name in SHOWN[:3]}
-    at_least(config, 1, **sizes)
-    at_least(config, 0, n_layers=config.n_layers)
+    at_least(config, 1, "d_model", "d_ff", "n_heads")
+    at_least(config, 0, "n_layers")
     if config.d_model % config.n_heads:
         raise ConfigError(
             type(config).__name__,
