@@ -1,17 +1,23 @@
 """BiLstm: one Lstm reads forward, another one backward."""
 
 from burnbook.backend.base import Backend
-from burnbook.config import Config
-from burnbook.core.errors import KindError
 from burnbook.module import Module
 from burnbook.nn.activation import ActivationConfig
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.lstm import Lstm, LstmConfig, LstmState
-from burnbook.nn.rnn.shared import XAVIER, batch_major, both_ways, check_sizes, sizes_of
+from burnbook.nn.rnn.shared import (
+    XAVIER,
+    RecurrentConfig,
+    batch_major,
+    both_ways,
+    build_both,
+    check_state,
+    shown_of,
+)
 from burnbook.tensor import Tensor
 
 
-class BiLstmConfig(Config):
+class BiLstmConfig(RecurrentConfig):
     """How to make a BiLstm; the fields are those of LstmConfig.
 
     d_input: size of the last dim of the input, at least 1.
@@ -34,9 +40,6 @@ class BiLstmConfig(Config):
         BiLstm {d_input: 2, d_hidden: 3, bias: true, params: 168}
     """
 
-    d_input: int
-    d_hidden: int
-    bias: bool
     initializer: Initializer = XAVIER
     batch_first: bool = True
     clip: float | None = None
@@ -45,25 +48,9 @@ class BiLstmConfig(Config):
     cell_activation: ActivationConfig = ActivationConfig.Tanh
     hidden_activation: ActivationConfig = ActivationConfig.Tanh
 
-    def validate(self) -> None:
-        """Refuse layers without inputs or state, and a clip below zero."""
-        check_sizes(self)
-
     def init(self, device: Backend) -> "BiLstm":
         """The layer on a device; its numbers are drawn at the first use."""
-        one = LstmConfig(
-            self.d_input,
-            self.d_hidden,
-            self.bias,
-            initializer=self.initializer,
-            clip=self.clip,
-            input_forget=self.input_forget,
-            gate_activation=self.gate_activation,
-            cell_activation=self.cell_activation,
-            hidden_activation=self.hidden_activation,
-        )
-        pair = (one.init(device), one.init(device))
-        return BiLstm(*pair, self.d_hidden, self.batch_first)
+        return build_both(BiLstm, LstmConfig, self, device)
 
 
 class BiLstm(Module):
@@ -80,18 +67,16 @@ class BiLstm(Module):
     reverse: Lstm
     d_hidden: int
     batch_first: bool
-    shown = sizes_of("forward_.input_gate")
+    shown = shown_of("forward_.input_gate")
 
     def forward(
         self, input: Tensor, state: LstmState | None = None
     ) -> tuple[Tensor, LstmState]:
         """Both outputs at every step, and the last state of each direction."""
+        check_state(state, LstmState)
         x = batch_major(input, self.batch_first)
         starts: list[LstmState | None] = [None, None]
         if state is not None:
-            if not isinstance(state, LstmState):
-                what = f"state is {type(state).__name__}, not LstmState"
-                raise KindError("forward", what, cure="LstmState(cell, hidden)")
             cells = both_ways(self.d_hidden, "cell", state.cell, x)
             hiddens = both_ways(self.d_hidden, "hidden", state.hidden, x)
             pairs = zip(cells, hiddens, strict=True)

@@ -1,23 +1,24 @@
 """Gru: a state that gates renew, part by part."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from burnbook.backend.base import Backend
-from burnbook.config import Config
 from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
 from burnbook.nn.rnn.shared import (
     XAVIER,
+    RecurrentConfig,
     batch_major,
     biases,
     both_ways,
+    build_both,
+    build_gated,
     check,
-    check_sizes,
-    last,
-    new_gate,
-    sizes_of,
+    read_both,
+    shown_of,
     step_by_step,
     weights,
     zeros_for,
@@ -27,7 +28,7 @@ from burnbook.ops.linear import linear
 from burnbook.tensor import Tensor, apply
 
 
-class GruConfig(Config):
+class GruConfig(RecurrentConfig):
     """How to make a Gru.
 
     d_input: size of the last dim of the input, at least 1.
@@ -50,9 +51,6 @@ class GruConfig(Config):
         Gru {d_input: 2, d_hidden: 8, bias: true, params: 288}
     """
 
-    d_input: int
-    d_hidden: int
-    bias: bool
     reset_after: bool = True
     initializer: Initializer = XAVIER
     batch_first: bool = True
@@ -61,24 +59,10 @@ class GruConfig(Config):
     hidden_activation: ActivationConfig = ActivationConfig.Tanh
     clip: float | None = None
 
-    def validate(self) -> None:
-        """Refuse layers without inputs or state, and a clip below zero."""
-        check_sizes(self)
-
     def init(self, device: Backend) -> "Gru":
         """The layer on a device; its numbers are drawn at the first use."""
-        return Gru(
-            new_gate(self, device),
-            new_gate(self, device),
-            new_gate(self, device),
-            self.d_hidden,
-            self.reset_after,
-            self.batch_first,
-            self.reverse,
-            self.gate_activation.init(device),
-            self.hidden_activation.init(device),
-            self.clip,
-        )
+        gates = ["update_gate", "reset_gate", "new_gate"]
+        return build_gated(Gru, self, gates, device)
 
 
 class Gru(Module):
@@ -110,7 +94,7 @@ class Gru(Module):
     gate_activation: Activation
     hidden_activation: Activation
     clip: float | None
-    shown = sizes_of("update_gate")
+    shown = shown_of("update_gate")
 
     def forward(self, input: Tensor, state: Tensor | None = None) -> Tensor:
         """The state after every step; the last one is where to go on."""
@@ -155,7 +139,7 @@ class Gru(Module):
         return step_by_step(step, sums, (start,), reverse)[0]
 
 
-class BiGruConfig(Config):
+class BiGruConfig(RecurrentConfig):
     """How to make a BiGru; the fields are those of GruConfig.
 
     d_input: size of the last dim of the input, at least 1.
@@ -177,9 +161,6 @@ class BiGruConfig(Config):
         BiGru {d_input: 2, d_hidden: 8, bias: true, params: 576}
     """
 
-    d_input: int
-    d_hidden: int
-    bias: bool
     reset_after: bool = True
     initializer: Initializer = XAVIER
     batch_first: bool = True
@@ -187,24 +168,9 @@ class BiGruConfig(Config):
     hidden_activation: ActivationConfig = ActivationConfig.Tanh
     clip: float | None = None
 
-    def validate(self) -> None:
-        """Refuse layers without inputs or state, and a clip below zero."""
-        check_sizes(self)
-
     def init(self, device: Backend) -> "BiGru":
         """The layer on a device; its numbers are drawn at the first use."""
-        one = GruConfig(
-            self.d_input,
-            self.d_hidden,
-            self.bias,
-            reset_after=self.reset_after,
-            initializer=self.initializer,
-            gate_activation=self.gate_activation,
-            hidden_activation=self.hidden_activation,
-            clip=self.clip,
-        )
-        pair = (one.init(device), one.init(device))
-        return BiGru(*pair, self.d_hidden, self.batch_first)
+        return build_both(BiGru, GruConfig, self, device)
 
 
 class BiGru(Module):
@@ -220,17 +186,15 @@ class BiGru(Module):
     reverse: Gru
     d_hidden: int
     batch_first: bool
-    shown = sizes_of("forward_.update_gate")
+    shown = shown_of("forward_.update_gate")
 
     def forward(
         self, input: Tensor, state: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Both outputs at every step, and the last state of each direction."""
         x = batch_major(input, self.batch_first)
-        starts: list[Any] = [None, None]
+        starts: Sequence[Tensor | None] = (None, None)
         if state is not None:
             starts = both_ways(self.d_hidden, "state", state, x)
-        there = self.forward_.carry(x, starts[0], reverse=False)
-        back = self.reverse.carry(x, starts[1], reverse=True)
-        ends = Tensor.stack([last(there, False), last(back, True)], 0)
-        return batch_major(Tensor.cat([there, back], 2), self.batch_first), ends
+        output, ends = read_both((self.forward_, self.reverse), x, starts)
+        return batch_major(output, self.batch_first), ends

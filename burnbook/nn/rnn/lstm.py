@@ -5,21 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from burnbook.backend.base import Backend
-from burnbook.config import Config
-from burnbook.core.errors import KindError
 from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
 from burnbook.nn.rnn.shared import (
     XAVIER,
+    RecurrentConfig,
     batch_major,
     bias_sum,
+    build_gated,
     check,
-    check_sizes,
+    check_state,
     last,
-    new_gate,
-    sizes_of,
+    shown_of,
     step_by_step,
     weights,
     zeros_for,
@@ -54,7 +53,7 @@ class LstmState:
         return self.cell, self.hidden
 
 
-class LstmConfig(Config):
+class LstmConfig(RecurrentConfig):
     """How to make an Lstm.
 
     d_input: size of the last dim of the input, at least 1.
@@ -78,9 +77,6 @@ class LstmConfig(Config):
         Lstm {d_input: 2, d_hidden: 3, bias: true, params: 84}
     """
 
-    d_input: int
-    d_hidden: int
-    bias: bool
     initializer: Initializer = XAVIER
     batch_first: bool = True
     reverse: bool = False
@@ -90,26 +86,10 @@ class LstmConfig(Config):
     cell_activation: ActivationConfig = ActivationConfig.Tanh
     hidden_activation: ActivationConfig = ActivationConfig.Tanh
 
-    def validate(self) -> None:
-        """Refuse layers without inputs or state, and a clip below zero."""
-        check_sizes(self)
-
     def init(self, device: Backend) -> "Lstm":
         """The layer on a device; its numbers are drawn at the first use."""
-        return Lstm(
-            new_gate(self, device),
-            new_gate(self, device),
-            new_gate(self, device),
-            new_gate(self, device),
-            self.d_hidden,
-            self.batch_first,
-            self.reverse,
-            self.clip,
-            self.input_forget,
-            self.gate_activation.init(device),
-            self.cell_activation.init(device),
-            self.hidden_activation.init(device),
-        )
+        gates = ["input_gate", "forget_gate", "output_gate", "cell_gate"]
+        return build_gated(Lstm, self, gates, device)
 
 
 class Lstm(Module):
@@ -141,7 +121,7 @@ class Lstm(Module):
     gate_activation: Activation
     cell_activation: Activation
     hidden_activation: Activation
-    shown = sizes_of("input_gate")
+    shown = shown_of("input_gate")
 
     def forward(
         self, input: Tensor, state: LstmState | None = None
@@ -155,9 +135,7 @@ class Lstm(Module):
         self, x: Tensor, state: LstmState | None, reverse: bool
     ) -> tuple[Tensor, LstmState]:
         """The same in a direction that is given, with the batch first."""
-        if not (state is None or isinstance(state, LstmState)):
-            what = f"state is {type(state).__name__}, not LstmState"
-            raise KindError("forward", what, cure="LstmState(cell, hidden)")
+        check_state(state, LstmState)
         cell, hidden = (None, None) if state is None else state.unpack()
         forget = self.input_gate if self.input_forget else self.forget_gate
         gates = (self.input_gate, forget, self.output_gate, self.cell_gate)

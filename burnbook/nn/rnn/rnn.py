@@ -1,25 +1,26 @@
 """Rnn: the plainest layer with a state."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from burnbook.backend.base import Backend
-from burnbook.config import Config
-from burnbook.core.errors import KindError
 from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
 from burnbook.nn.rnn.shared import (
     XAVIER,
+    RecurrentConfig,
     batch_major,
     bias_sum,
     both_ways,
+    build_both,
+    build_gated,
     check,
-    check_sizes,
+    check_state,
     last,
-    new_gate,
-    sizes_of,
+    read_both,
+    shown_of,
     step_by_step,
     weights,
     zeros_for,
@@ -39,7 +40,7 @@ class RnnState:
     hidden: Tensor
 
 
-class RnnConfig(Config):
+class RnnConfig(RecurrentConfig):
     """How to make an Rnn.
 
     d_input: size of the last dim of the input, at least 1.
@@ -58,29 +59,15 @@ class RnnConfig(Config):
         Rnn {d_input: 2, d_hidden: 3, bias: true, params: 21}
     """
 
-    d_input: int
-    d_hidden: int
-    bias: bool
     initializer: Initializer = XAVIER
     batch_first: bool = True
     reverse: bool = False
     clip: float | None = None
     hidden_activation: ActivationConfig = ActivationConfig.Tanh
 
-    def validate(self) -> None:
-        """Refuse layers without inputs or state, and a clip below zero."""
-        check_sizes(self)
-
     def init(self, device: Backend) -> "Rnn":
         """The layer on a device; its numbers are drawn at the first use."""
-        return Rnn(
-            new_gate(self, device),
-            self.d_hidden,
-            self.batch_first,
-            self.reverse,
-            self.clip,
-            self.hidden_activation.init(device),
-        )
+        return build_gated(Rnn, self, ["gate"], device)
 
 
 class Rnn(Module):
@@ -103,14 +90,15 @@ class Rnn(Module):
     reverse: bool
     clip: float | None
     hidden_activation: Activation
-    shown = sizes_of("gate")
+    shown = shown_of("gate")
 
     def forward(
         self, input: Tensor, state: RnnState | None = None
     ) -> tuple[Tensor, RnnState]:
         """The state after every step, and the last one."""
+        check_state(state, RnnState)
         x = batch_major(input, self.batch_first)
-        output = self.carry(x, _hidden(state), self.reverse)
+        output = self.carry(x, None if state is None else state.hidden, self.reverse)
         end = RnnState(last(output, self.reverse))
         return batch_major(output, self.batch_first), end
 
@@ -130,7 +118,7 @@ class Rnn(Module):
         return step_by_step(step, apply(linear, x, weight, bias), (start,), reverse)[0]
 
 
-class BiRnnConfig(Config):
+class BiRnnConfig(RecurrentConfig):
     """How to make a BiRnn; the fields are those of RnnConfig.
 
     d_input: size of the last dim of the input, at least 1.
@@ -148,30 +136,14 @@ class BiRnnConfig(Config):
         BiRnn {d_input: 2, d_hidden: 3, bias: true, params: 42}
     """
 
-    d_input: int
-    d_hidden: int
-    bias: bool
     initializer: Initializer = XAVIER
     batch_first: bool = True
     clip: float | None = None
     hidden_activation: ActivationConfig = ActivationConfig.Tanh
 
-    def validate(self) -> None:
-        """Refuse layers without inputs or state, and a clip below zero."""
-        check_sizes(self)
-
     def init(self, device: Backend) -> "BiRnn":
         """The layer on a device; its numbers are drawn at the first use."""
-        one = RnnConfig(
-            self.d_input,
-            self.d_hidden,
-            self.bias,
-            initializer=self.initializer,
-            clip=self.clip,
-            hidden_activation=self.hidden_activation,
-        )
-        pair = (one.init(device), one.init(device))
-        return BiRnn(*pair, self.d_hidden, self.batch_first)
+        return build_both(BiRnn, RnnConfig, self, device)
 
 
 class BiRnn(Module):
@@ -187,27 +159,16 @@ class BiRnn(Module):
     reverse: Rnn
     d_hidden: int
     batch_first: bool
-    shown = sizes_of("forward_.gate")
+    shown = shown_of("forward_.gate")
 
     def forward(
         self, input: Tensor, state: RnnState | None = None
     ) -> tuple[Tensor, RnnState]:
         """Both outputs at every step, and the last state of each direction."""
+        check_state(state, RnnState)
         x = batch_major(input, self.batch_first)
-        starts: list[Any] = [None, None]
-        hidden = _hidden(state)
-        if hidden is not None:
-            starts = both_ways(self.d_hidden, "hidden", hidden, x)
-        there = self.forward_.carry(x, starts[0], reverse=False)
-        back = self.reverse.carry(x, starts[1], reverse=True)
-        ends = Tensor.stack([last(there, False), last(back, True)], 0)
-        output = batch_major(Tensor.cat([there, back], 2), self.batch_first)
-        return output, RnnState(ends)
-
-
-def _hidden(state: RnnState | None) -> Tensor | None:
-    """The tensor of a state that may be missing."""
-    if state is None or isinstance(state, RnnState):
-        return None if state is None else state.hidden
-    what = f"state is {type(state).__name__}, not RnnState"
-    raise KindError("forward", what, cure="RnnState(hidden)")
+        starts: Sequence[Tensor | None] = (None, None)
+        if state is not None:
+            starts = both_ways(self.d_hidden, "hidden", state.hidden, x)
+        output, ends = read_both((self.forward_, self.reverse), x, starts)
+        return batch_major(output, self.batch_first), RnnState(ends)

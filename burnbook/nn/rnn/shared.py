@@ -5,34 +5,64 @@ their weights are joined when the layer runs; records and optimizers see Burn's 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from burnbook.backend.base import Backend
-from burnbook.core.errors import ShapeError
+from burnbook.config import Config
+from burnbook.core.errors import KindError, ShapeError
 from burnbook.core.op import Op
+from burnbook.module import Module
 from burnbook.module.display import Shown
+from burnbook.nn.activation import ActivationConfig
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.linear import Linear
 from burnbook.nn.rnn.gate_controller import GateController
-from burnbook.nn.shared import at_least
+from burnbook.nn.shared import at_least, build
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import facts
 
 #: What recurrent layers use unless told otherwise.
 XAVIER = Initializer.XavierNormal(gain=1.0)
 
-
-def check_sizes(config: Any) -> None:
-    """Refuse layers without inputs or state, and a clip below zero."""
-    at_least(config, 1, "d_input", "d_hidden")
-    at_least(config, 0, "clip")
+M = TypeVar("M", bound=Module)
 
 
-def new_gate(config: Any, device: Backend) -> GateController:
-    """A gate of the layer that a config describes."""
-    sizes = (config.d_input, config.d_hidden, config.bias)
-    return GateController.new(*sizes, config.initializer, device)
+class RecurrentConfig(Config):
+    """The fields that the config of any recurrent layer begins with.
+
+    d_input: size of the last dim of the input, at least 1.
+    d_hidden: size of the hidden state, at least 1.
+    bias: whether the linear layers of the gates have biases.
+    """
+
+    d_input: int
+    d_hidden: int
+    bias: bool
+
+    def validate(self) -> None:
+        """Refuse layers without inputs or state, and a clip below zero."""
+        at_least(self, 1, "d_input", "d_hidden")
+        at_least(self, 0, "clip")
+
+
+def build_gated(made: type[M], config: Any, gates: Sequence[str], device: Backend) -> M:
+    """A layer on a device, with new gates, and with activations as its config says."""
+    sizes = (config.d_input, config.d_hidden, config.bias, config.initializer)
+    parts: dict[str, Module] = {g: GateController.new(*sizes, device) for g in gates}
+    for field in fields(config):
+        held = getattr(config, field.name)
+        if isinstance(held, ActivationConfig):
+            parts[field.name] = held.init(device)
+    return build(made, config, **parts)
+
+
+def build_both(made: type[M], one: type[Config], config: Config, device: Backend) -> M:
+    """A bidirectional layer: two layers of the config `one` that read batches first."""
+    single: Any = build(one, config, batch_first=True)
+    layers = {"forward_": single.init(device), "reverse": single.init(device)}
+    return build(made, config, **layers)
 
 
 def weights(gates: Sequence[GateController]) -> tuple[Tensor, Tensor]:
@@ -115,6 +145,14 @@ def check(op: Op, *tensors: Tensor | None) -> None:
         raise ShapeError(op.name, wrong, facts(op, tensors))
 
 
+def check_state(state: object, kind: type) -> None:
+    """Refuse a state of another kind; there may be none."""
+    if not (state is None or isinstance(state, kind)):
+        what = f"state is {type(state).__name__}, not {kind.__name__}"
+        parts = ", ".join(field.name for field in fields(kind))
+        raise KindError("forward", what, cure=f"{kind.__name__}({parts})")
+
+
 def both_ways(size: int, name: str, state: Tensor, x: Tensor) -> list[Tensor]:
     """The state of each direction, from one with both. [2, b, n] -> two of [b, n]"""
     shape = (2, x.dims()[0], size)
@@ -126,7 +164,28 @@ def both_ways(size: int, name: str, state: Tensor, x: Tensor) -> list[Tensor]:
     return [state.narrow(0, i, 1).squeeze(0) for i in range(2)]
 
 
-def sizes_of(gate: str) -> Shown:
+def read_both(
+    layers: tuple["Carrying", "Carrying"], x: Tensor, starts: Sequence[Tensor | None]
+) -> tuple[Tensor, Tensor]:
+    """What two layers make of sequences, each in its direction, from its start.
+
+    Shapes: x [b, s, n] -> outputs [b, s, 2 · d_hidden], last states [2, b, d_hidden]
+    """
+    there = layers[0].carry(x, starts[0], False)
+    back = layers[1].carry(x, starts[1], True)
+    ends = Tensor.stack([last(there, False), last(back, True)], 0)
+    return Tensor.cat([there, back], 2), ends
+
+
+class Carrying(Protocol):
+    """A recurrent layer whose state is its output."""
+
+    def carry(self, x: Tensor, state: Tensor | None, reverse: bool, /) -> Tensor:
+        """The state after every step. [b, s, d_input] -> [b, s, d_hidden]"""
+        ...
+
+
+def shown_of(gate: str) -> Shown:
     """What a recurrent layer shows; gate: where one of its gates is."""
     linear = attrgetter(f"{gate}.input_transform")
     return (
