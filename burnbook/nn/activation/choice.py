@@ -1,85 +1,41 @@
-"""Activation: one of the curves, as a config chooses."""
+"""Activation: the layer that an ActivationConfig chooses."""
 
-from typing import Any
+from typing import Any, get_args
 
 from burnbook.backend.base import Backend
 from burnbook.config import ConfigEnum, holding, unit
-from burnbook.nn.activation.gated import SwiGlu, SwiGluConfig
-from burnbook.nn.activation.leaky import (
-    Celu,
-    CeluConfig,
-    Elu,
-    EluConfig,
-    LeakyRelu,
-    LeakyReluConfig,
-    PRelu,
-    PReluConfig,
-    RRelu,
-    RReluConfig,
-    Threshold,
-    ThresholdConfig,
-    ThresholdedRelu,
-    ThresholdedReluConfig,
-)
-from burnbook.nn.activation.piecewise import (
-    HardShrink,
-    HardShrinkConfig,
-    HardSigmoid,
-    HardSigmoidConfig,
-    Hardtanh,
-    HardtanhConfig,
-    Shrink,
-    ShrinkConfig,
-    Softplus,
-    SoftplusConfig,
-    SoftShrink,
-    SoftShrinkConfig,
-)
-from burnbook.nn.activation.pointwise import (
-    Gelu,
-    HardSwish,
-    LogSigmoid,
-    Mish,
-    Relu,
-    Relu6,
-    Selu,
-    Sigmoid,
-    SiLU,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-)
+from burnbook.nn.activation import gated, leaky, piecewise, pointwise
 from burnbook.nn.identity import Identity
 
 #: A field that holds any activation; records and prints say which, as Burn's enum.
 Activation = (
     Identity
-    | Gelu
-    | PRelu
-    | Relu
-    | LeakyRelu
-    | SwiGlu
-    | Selu
-    | Sigmoid
-    | Tanh
-    | HardSigmoid
-    | HardSwish
-    | Softplus
-    | Softsign
-    | Elu
-    | Celu
-    | ThresholdedRelu
-    | HardShrink
-    | SoftShrink
-    | Shrink
-    | Relu6
-    | SiLU
-    | Mish
-    | LogSigmoid
-    | Tanhshrink
-    | Hardtanh
-    | RRelu
-    | Threshold
+    | pointwise.Gelu
+    | leaky.PRelu
+    | pointwise.Relu
+    | leaky.LeakyRelu
+    | gated.SwiGlu
+    | pointwise.Selu
+    | pointwise.Sigmoid
+    | pointwise.Tanh
+    | piecewise.HardSigmoid
+    | pointwise.HardSwish
+    | piecewise.Softplus
+    | pointwise.Softsign
+    | leaky.Elu
+    | leaky.Celu
+    | leaky.ThresholdedRelu
+    | piecewise.HardShrink
+    | piecewise.SoftShrink
+    | piecewise.Shrink
+    | pointwise.Relu6
+    | pointwise.SiLU
+    | pointwise.Mish
+    | pointwise.LogSigmoid
+    | pointwise.Tanhshrink
+    | piecewise.Hardtanh
+    | leaky.RRelu
+    | leaky.Threshold
 )
 
 
@@ -97,49 +53,42 @@ class ActivationConfig(ConfigEnum):
     Identity = unit()
     Gelu = unit()
     GeluApproximate = unit()
-    PRelu = holding(PReluConfig)
+    PRelu = holding(leaky.PReluConfig)
     Relu = unit()
-    LeakyRelu = holding(LeakyReluConfig)
-    SwiGlu = holding(SwiGluConfig)
+    LeakyRelu = holding(leaky.LeakyReluConfig)
+    SwiGlu = holding(gated.SwiGluConfig)
     Selu = unit()
     Sigmoid = unit()
     Tanh = unit()
-    HardSigmoid = holding(HardSigmoidConfig)
+    HardSigmoid = holding(piecewise.HardSigmoidConfig)
     HardSwish = unit()
-    Softplus = holding(SoftplusConfig)
+    Softplus = holding(piecewise.SoftplusConfig)
     Softsign = unit()
-    Elu = holding(EluConfig)
-    Celu = holding(CeluConfig)
-    ThresholdedRelu = holding(ThresholdedReluConfig)
-    HardShrink = holding(HardShrinkConfig)
-    SoftShrink = holding(SoftShrinkConfig)
-    Shrink = holding(ShrinkConfig)
+    Elu = holding(leaky.EluConfig)
+    Celu = holding(leaky.CeluConfig)
+    ThresholdedRelu = holding(leaky.ThresholdedReluConfig)
+    HardShrink = holding(piecewise.HardShrinkConfig)
+    SoftShrink = holding(piecewise.SoftShrinkConfig)
+    Shrink = holding(piecewise.ShrinkConfig)
     Relu6 = unit()
     SiLU = unit()
     Mish = unit()
     LogSigmoid = unit()
     Tanhshrink = unit()
-    Hardtanh = holding(HardtanhConfig)
-    RRelu = holding(RReluConfig)
-    Threshold = holding(ThresholdConfig)
+    Hardtanh = holding(piecewise.HardtanhConfig)
+    RRelu = holding(leaky.RReluConfig)
+    Threshold = holding(leaky.ThresholdConfig)
 
     def init(self, device: Backend) -> Activation:
         """The activation on a device."""
+        if self.variant == "GeluApproximate":
+            return pointwise.Gelu(approximate=True)
         if not self.values:
-            return _PLAIN[self.variant]()
+            return _CLASSES[self.variant]()
         if self.variant in _LEARNED:
             return self.values[0].init(device)
         return self.values[0].init()
 
 
 _LEARNED = ("PRelu", "SwiGlu")
-_PLAIN: dict[str, Any] = {
-    "GeluApproximate": lambda: Gelu(approximate=True),
-    **{
-        made.__name__: made
-        for made in (
-            *(Identity, Gelu, Relu, Selu, Sigmoid, Tanh, HardSwish, Softsign),
-            *(Relu6, SiLU, Mish, LogSigmoid, Tanhshrink),
-        )
-    },
-}
+_CLASSES: dict[str, Any] = {made.__name__: made for made in get_args(Activation)}

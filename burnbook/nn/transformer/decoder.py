@@ -7,9 +7,7 @@ then thinks. What comes out of each is added to what came in.
 from dataclasses import dataclass, replace
 
 from burnbook.backend.base import Backend
-from burnbook.config import Config
 from burnbook.module import Module
-from burnbook.nn.activation import ActivationConfig
 from burnbook.nn.attention import (
     MhaCache,
     MhaInput,
@@ -18,17 +16,17 @@ from burnbook.nn.attention import (
 )
 from burnbook.nn.cache import TensorCache
 from burnbook.nn.dropout import Dropout, DropoutConfig
-from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.norm import LayerNorm, LayerNormConfig
+from burnbook.nn.shared import build
 from burnbook.nn.transformer.pwff import (
     PositionWiseFeedForward,
     PositionWiseFeedForwardConfig,
 )
-from burnbook.nn.transformer.shared import SHOWN, check_sizes, run_cached
+from burnbook.nn.transformer.shared import SHOWN, TransformerConfig, run_cached
 from burnbook.tensor import Tensor
 
 
-class TransformerDecoderConfig(Config):
+class TransformerDecoderConfig(TransformerConfig):
     """How to make a TransformerDecoder.
 
     d_model: width of input and output; n_heads divides it.
@@ -52,33 +50,10 @@ class TransformerDecoderConfig(Config):
         2712
     """
 
-    d_model: int
-    d_ff: int
-    n_heads: int
-    n_layers: int
-    dropout: float = 0.1
-    norm_first: bool = False
-    quiet_softmax: bool = False
-    initializer: Initializer = KAIMING
-    activation: ActivationConfig = ActivationConfig.Gelu
-    layer_norm_eps: float = 1e-5
-
-    def validate(self) -> None:
-        """Refuse empty sizes, and heads that do not divide the width."""
-        check_sizes(self)
-
     def init(self, device: Backend) -> "TransformerDecoder":
         """The decoder on a device; its numbers are drawn at the first use."""
-        return TransformerDecoder(
-            [TransformerDecoderLayer.new(self, device) for _ in range(self.n_layers)],
-            self.d_model,
-            self.d_ff,
-            self.n_heads,
-            self.n_layers,
-            self.dropout,
-            self.norm_first,
-            self.quiet_softmax,
-        )
+        made = [TransformerDecoderLayer.new(self, device) for _ in range(self.n_layers)]
+        return build(TransformerDecoder, self, layers=made)
 
 
 @dataclass(frozen=True)
@@ -166,24 +141,13 @@ class TransformerDecoderLayer(Module):
         cls, config: TransformerDecoderConfig, device: Backend
     ) -> "TransformerDecoderLayer":
         """A layer as the config of the decoder says."""
-        attention = (
-            MultiHeadAttentionConfig(config.d_model, config.n_heads)
-            .with_initializer(config.initializer)
-            .with_dropout(config.dropout)
-            .with_quiet_softmax(config.quiet_softmax)
-        )
+        attention = build(MultiHeadAttentionConfig, config)
         own = attention.init(device)
         norm = LayerNormConfig(config.d_model).with_epsilon(config.layer_norm_eps)
-        pwff = (
-            PositionWiseFeedForwardConfig(config.d_model, config.d_ff)
-            .with_initializer(config.initializer)
-            .with_dropout(config.dropout)
-            .with_activation(config.activation)
-        )
         return cls(
             attention.init(device),
             own,
-            pwff.init(device),
+            build(PositionWiseFeedForwardConfig, config).init(device),
             norm.init(device),
             norm.init(device),
             norm.init(device),

@@ -7,9 +7,7 @@ of either is added to what came in, so that a layer only has to say what is new.
 from dataclasses import dataclass, replace
 
 from burnbook.backend.base import Backend
-from burnbook.config import Config
 from burnbook.module import Module
-from burnbook.nn.activation import ActivationConfig
 from burnbook.nn.attention import (
     MhaCache,
     MhaInput,
@@ -18,17 +16,17 @@ from burnbook.nn.attention import (
 )
 from burnbook.nn.cache import TensorCache
 from burnbook.nn.dropout import Dropout, DropoutConfig
-from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.norm import LayerNorm, LayerNormConfig
+from burnbook.nn.shared import build
 from burnbook.nn.transformer.pwff import (
     PositionWiseFeedForward,
     PositionWiseFeedForwardConfig,
 )
-from burnbook.nn.transformer.shared import SHOWN, check_sizes, run_cached
+from burnbook.nn.transformer.shared import SHOWN, TransformerConfig, run_cached
 from burnbook.tensor import Tensor
 
 
-class TransformerEncoderConfig(Config):
+class TransformerEncoderConfig(TransformerConfig):
     """How to make a TransformerEncoder.
 
     d_model: width of input and output; n_heads divides it.
@@ -52,33 +50,10 @@ class TransformerEncoderConfig(Config):
         1800
     """
 
-    d_model: int
-    d_ff: int
-    n_heads: int
-    n_layers: int
-    dropout: float = 0.1
-    norm_first: bool = False
-    quiet_softmax: bool = False
-    initializer: Initializer = KAIMING
-    activation: ActivationConfig = ActivationConfig.Gelu
-    layer_norm_eps: float = 1e-5
-
-    def validate(self) -> None:
-        """Refuse empty sizes, and heads that do not divide the width."""
-        check_sizes(self)
-
     def init(self, device: Backend) -> "TransformerEncoder":
         """The encoder on a device; its numbers are drawn at the first use."""
-        return TransformerEncoder(
-            [TransformerEncoderLayer.new(self, device) for _ in range(self.n_layers)],
-            self.d_model,
-            self.d_ff,
-            self.n_heads,
-            self.n_layers,
-            self.dropout,
-            self.norm_first,
-            self.quiet_softmax,
-        )
+        made = [TransformerEncoderLayer.new(self, device) for _ in range(self.n_layers)]
+        return build(TransformerEncoder, self, layers=made)
 
 
 @dataclass(frozen=True)
@@ -149,22 +124,10 @@ class TransformerEncoderLayer(Module):
         cls, config: TransformerEncoderConfig, device: Backend
     ) -> "TransformerEncoderLayer":
         """A layer as the config of the encoder says."""
-        mha = (
-            MultiHeadAttentionConfig(config.d_model, config.n_heads)
-            .with_initializer(config.initializer)
-            .with_dropout(config.dropout)
-            .with_quiet_softmax(config.quiet_softmax)
-        )
         norm = LayerNormConfig(config.d_model).with_epsilon(config.layer_norm_eps)
-        pwff = (
-            PositionWiseFeedForwardConfig(config.d_model, config.d_ff)
-            .with_initializer(config.initializer)
-            .with_dropout(config.dropout)
-            .with_activation(config.activation)
-        )
         return cls(
-            mha.init(device),
-            pwff.init(device),
+            build(MultiHeadAttentionConfig, config).init(device),
+            build(PositionWiseFeedForwardConfig, config).init(device),
             norm.init(device),
             norm.init(device),
             DropoutConfig(config.dropout).init(),
