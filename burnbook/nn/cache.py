@@ -1,8 +1,8 @@
-"""TensorCache: what was computed for the steps before.
+"""TensorCache: results of earlier steps of an autoregressive model.
 
-A model that writes a text step by step sees the whole text so far in every step. What
-it computed for the old steps has not changed; the cache keeps it, and only the newest
-step is computed.
+A model that generates a sequence token by token gets the whole sequence so far in every
+step. The results for earlier steps do not change; the cache keeps them, and only the
+newest step is computed.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Compute = Callable[[Tensor], Tensor]
 
 
 class TensorCache:
-    """Holds one tensor, or nothing yet.
+    """A tensor that grows by one step with each call, or nothing yet.
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -34,16 +34,20 @@ class TensorCache:
 
     @classmethod
     def empty(cls) -> "TensorCache":
-        """A cache with nothing in it."""
+        """An empty cache."""
         return cls()
 
     def forward_autoregressive(
         self, tensor: Tensor, dim_cat: int, func: Compute
     ) -> Tensor:
-        """`func` of a sequence, computed for its last step only if the rest is known.
+        """`func` of a sequence, computed for the last step only if the rest is cached.
 
-        tensor is the whole sequence so far, [batch, steps, d], one step longer than the
-        time before. dim_cat: the dim of the result that the steps run along.
+        tensor: the whole sequence so far, [batch, steps, d], one step longer than in
+            the last call.
+        dim_cat: the dim of the result along which the steps lie.
+
+        Raises:
+            ShapeError: the sequence did not grow by exactly one step.
         """
         if self.value is None:
             self.value = func(tensor)
@@ -60,13 +64,13 @@ class TensorCache:
         return self.value
 
     def forward_full(self, tensor: Tensor, func: Compute) -> Tensor:
-        """`func` of the first tensor that was ever given: for what never changes."""
+        """`func` of the tensor of the first call, for inputs that do not change."""
         if self.value is None:
             self.value = func(tensor)
         return self.value
 
     def append(self, step: Tensor, dim: int) -> Tensor:
-        """Add the result of one more step; gives all of them."""
+        """Append the result of one more step along `dim`; returns all results."""
         old = self.value
         self.value = step if old is None else Tensor.cat([old, step], dim)
         return self.value

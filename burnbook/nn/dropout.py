@@ -1,4 +1,4 @@
-"""Dropout: forget at random, so that nothing is relied on."""
+"""Dropout: random elements set to 0 in training, as regularization."""
 
 from numbers import Real
 
@@ -49,7 +49,7 @@ class Dropout(Module):
             raise ConfigError("prob", what, cure="Dropout(0.5), to drop a half")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop values when training, else give them back."""
+        """Drop values under Autodiff, else return the input."""
         backend = input.backend
         if not backend.ad_enabled or self.prob == 0.0:
             return input

@@ -1,4 +1,4 @@
-"""GaussianNoise: details that are blurred do not count."""
+"""GaussianNoise: normal noise added to the input in training, as regularization."""
 
 from burnbook.config import Config
 from burnbook.module import Module
@@ -7,7 +7,7 @@ from burnbook.tensor import Distribution, Tensor
 
 
 class GaussianNoiseConfig(Config):
-    """How to make a GaussianNoise: how strong it is.
+    """How to make a GaussianNoise: the standard deviation of the noise.
 
     std: standard deviation of the noise, at least 0.
 
@@ -19,7 +19,7 @@ class GaussianNoiseConfig(Config):
     std: float
 
     def validate(self) -> None:
-        """Refuse a spread below zero."""
+        """Refuse a standard deviation below 0."""
         at_least(self, 0, "std")
 
     def init(self) -> "GaussianNoise":
@@ -28,7 +28,7 @@ class GaussianNoiseConfig(Config):
 
 
 class GaussianNoise(Module):
-    """Add random numbers from the bell curve: out = x + std · z, z normal.
+    """Add normally distributed noise: out = x + std · z, z ~ N(0, 1).
 
     Shapes: x [...] -> [...]
     Why: like Dropout it acts only under Autodiff, which is where training happens.
@@ -38,7 +38,7 @@ class GaussianNoise(Module):
     shown = ("std",)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Add noise when training, else give the input back."""
+        """Add noise under Autodiff, else return the input."""
         if not input.backend.ad_enabled or self.std == 0.0:
             return input
         return input + input.random_like(Distribution.Normal(0.0, self.std))

@@ -1,8 +1,7 @@
-"""RotaryEncoding: positions as angles.
+"""RotaryEncoding: positions as rotations of queries and keys.
 
-Each pair of columns is a point in a plane, and is turned by an angle that grows with
-the position. What a query and a key have in common then depends on how far apart they
-stand, and on nothing else about where they stand.
+Each pair of columns is rotated by an angle proportional to the position. So the dot
+product of a query and a key depends on the distance between their positions only.
 """
 
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from burnbook.tensor import Tensor, apply
 
 
 class RotaryEncodingConfig(Config):
-    """How to make a RotaryEncoding: how many positions, the width, the slowest turn.
+    """How to make a RotaryEncoding: number of positions, width, base of frequencies.
 
     max_sequence_length: length of the longest sequence, at least 1.
     d_model: width of the input, even and at least 2.
@@ -49,7 +48,7 @@ class RotaryEncodingConfig(Config):
             raise ConfigError("RotaryEncodingConfig", what)
 
     def init(self, device: Backend) -> "RotaryEncoding":
-        """The layer on a device, with its table of turns."""
+        """The layer on a device, with its table of cosines and sines."""
         return self.init_with_frequency_scaling(lambda theta: theta, device)
 
     def init_with_frequency_scaling(
@@ -57,7 +56,7 @@ class RotaryEncodingConfig(Config):
     ) -> "RotaryEncoding":
         """The layer with other angles: scaling maps the angles per step, [d_model / 2].
 
-        Why: slower turns let a model read longer texts than it was trained on.
+        Why: lower frequencies let a model process longer sequences than in training.
         """
         even = np.arange(0, self.d_model, 2) / self.d_model
         angles = (float(self.theta) ** -even).astype(device.float_dtype)
@@ -67,7 +66,7 @@ class RotaryEncodingConfig(Config):
 
 
 class RotaryEncoding(Module):
-    """Turn the pair (a, b) of columns 2i, 2i + 1 at position p by the angle p θᵢ.
+    """Rotate the pair (a, b) of columns 2i, 2i + 1 at position p by the angle p θᵢ.
 
     out = (a cos pθᵢ − b sin pθᵢ, a sin pθᵢ + b cos pθᵢ), θᵢ = theta^(−2i / d_model)
 
@@ -87,11 +86,15 @@ class RotaryEncoding(Module):
     )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Turn a sequence that starts at the first position of the table."""
+        """Rotate a sequence that starts at the first position of the table."""
         return self.apply(x, 0)
 
     def apply(self, x: Tensor, start: int) -> Tensor:
-        """Turn a sequence that starts at another position of the table."""
+        """Rotate a sequence that starts at another position of the table.
+
+        Raises:
+            ShapeError: x is not [..., s, d_model], or it ends beyond the table.
+        """
         longest, width, _ = self.freq_complex.dims()
         dims = list(x.dims())
         steps = dims[-2] if len(dims) > 1 and dims[-1] == width else longest + 1

@@ -44,6 +44,7 @@ class ActivationConfig(ConfigEnum):
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
+        >>> from burnbook.nn import EluConfig
         >>> ActivationConfig.Gelu.init(Numpy())
         Gelu
         >>> ActivationConfig.Elu(EluConfig(alpha=0.2)).init(Numpy())

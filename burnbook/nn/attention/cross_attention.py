@@ -1,7 +1,7 @@
-"""CrossAttention: one sequence asks another of another width.
+"""CrossAttention: queries of one sequence attend to another, which may be wider.
 
-Heads of queries may share heads of keys and values: that leaves less to compute and to
-keep (grouped queries; with one head of keys, multi-query attention).
+Several heads of queries may share one head of keys and values, which saves computation
+and memory: grouped-query attention, or multi-query attention if all share one head.
 """
 
 import math
@@ -27,7 +27,7 @@ from burnbook.tensor import Tensor, apply
 
 
 class CrossAttentionConfig(Config):
-    """How to make a CrossAttention: both widths, both numbers of heads, their size.
+    """How to make a CrossAttention: widths, numbers of heads, width of a head.
 
     d_model: width of the queries and of the output, at least 1.
     d_context: width of the context, from which keys and values are made, at least 1.
@@ -51,7 +51,7 @@ class CrossAttentionConfig(Config):
     quiet_softmax: bool = False
 
     def validate(self) -> None:
-        """Refuse empty sizes, and heads that cannot share evenly."""
+        """Refuse sizes below 1, and an n_heads_kv that does not divide n_heads."""
         at_least(self, 1, "d_model", "d_context", "n_heads", "n_heads_kv", "d_head")
         if self.n_heads % self.n_heads_kv:
             raise ConfigError(
@@ -69,12 +69,12 @@ class CrossAttentionConfig(Config):
         def linear(inputs: int, outputs: int) -> Linear:
             return LinearConfig(inputs, outputs).with_initializer(rule).init(device)
 
-        asking, offered = self.n_heads * self.d_head, self.n_heads_kv * self.d_head
+        d_query, d_key = self.n_heads * self.d_head, self.n_heads_kv * self.d_head
         return CrossAttention(
-            linear(self.d_model, asking),
-            linear(self.d_context, offered),
-            linear(self.d_context, offered),
-            linear(asking, self.d_model),
+            linear(self.d_model, d_query),
+            linear(self.d_context, d_key),
+            linear(self.d_context, d_key),
+            linear(d_query, self.d_model),
             DropoutConfig(self.dropout).init(),
             self.n_heads,
             self.n_heads_kv,
@@ -86,7 +86,7 @@ class CrossAttentionConfig(Config):
 
 
 class CrossAttentionCache:
-    """The keys and values of a context that stays as it is."""
+    """The keys and values of a context that does not change between calls."""
 
     __slots__ = ("k", "v")
 
@@ -95,7 +95,7 @@ class CrossAttentionCache:
 
     @classmethod
     def new(cls) -> "CrossAttentionCache":
-        """A cache with nothing in it."""
+        """An empty cache."""
         return cls()
 
     def __repr__(self) -> str:
@@ -103,14 +103,14 @@ class CrossAttentionCache:
 
 
 class CrossAttention(Module):
-    """Mix what a context offers, for each step of a query sequence.
+    """Attention from a query sequence to a context: averages of the context's values.
 
     Shapes: query [b, s, d_model], context [b, t, d_context] -> [b, s, d_model]
     Example:
         >>> from burnbook.backend.numpy import Numpy
         >>> layer = CrossAttentionConfig(8, 6, 4, 2, 3).init(Numpy())
-        >>> asking, offered = Tensor.ones([1, 2, 8]), Tensor.ones([1, 5, 6])
-        >>> layer.forward(asking, offered).shape
+        >>> query, context = Tensor.ones([1, 2, 8]), Tensor.ones([1, 5, 6])
+        >>> layer.forward(query, context).shape
         (1, 2, 8)
 
     Source: Ainslie and others, "GQA", 2023 (arXiv 2305.13245).
@@ -131,11 +131,11 @@ class CrossAttention(Module):
     def forward(
         self, query: Tensor, context: Tensor, mask: Tensor | None = None
     ) -> Tensor:
-        """Apply the layer; mask [b, t] hides parts of the context where it is True."""
+        """Attend to the context, except where mask [b, t] is True."""
         hidden = self._check(query, context, mask)
         key = split_heads(self.key.forward(context), self.n_heads_kv)
         value = split_heads(self.value.forward(context), self.n_heads_kv)
-        return self._ask(query, key, value, hidden)
+        return self._attend(query, key, value, hidden)
 
     def forward_cache(
         self,
@@ -144,7 +144,7 @@ class CrossAttention(Module):
         mask: Tensor | None,
         cache: CrossAttentionCache,
     ) -> Tensor:
-        """The same with keys and values of the first context the cache was given."""
+        """The same with the cached keys and values of the cache's first context."""
         hidden = self._check(query, context, mask)
         key = cache.k.forward_full(
             context, lambda t: split_heads(self.key.forward(t), self.n_heads_kv)
@@ -152,18 +152,18 @@ class CrossAttention(Module):
         value = cache.v.forward_full(
             context, lambda t: split_heads(self.value.forward(t), self.n_heads_kv)
         )
-        return self._ask(query, key, value, hidden)
+        return self._attend(query, key, value, hidden)
 
     def _check(
         self, query: Tensor, context: Tensor, mask: Tensor | None
     ) -> Tensor | None:
-        """Refuse what does not fit; the mask for all heads and queries."""
+        """Refuse shapes that do not fit; the mask for all heads and queries."""
         d_model, d_context = self.query.weight.shape[0], self.key.weight.shape[0]
         widths = (d_model, d_context, d_context)
         check_sequences(query, context, context, widths)
         return join_masks(query, context, mask, None)
 
-    def _ask(
+    def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> Tensor:
         times = self.n_heads // self.n_heads_kv

@@ -6,7 +6,7 @@ from burnbook.tensor import Tensor
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """Give every head its own columns.
+    """Split the last dim into heads.
 
     Shapes: x [b, s, heads · d] -> [b, heads, s, d]
     """
@@ -15,7 +15,7 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def merge_heads(x: Tensor) -> Tensor:
-    """Put the columns of all heads side by side again.
+    """Join the heads along the last dim: the inverse of `split_heads`.
 
     Shapes: x [b, heads, s, d] -> [b, s, heads · d]
     """
@@ -24,7 +24,7 @@ def merge_heads(x: Tensor) -> Tensor:
 
 
 def repeat_heads(x: Tensor, times: int) -> Tensor:
-    """Let several heads of queries share one head of keys or values.
+    """Repeat each head of keys or values for the heads of queries that share it.
 
     Shapes: x [b, heads, s, d] -> [b, heads · times, s, d]
     """
@@ -39,7 +39,12 @@ def repeat_heads(x: Tensor, times: int) -> Tensor:
 def check_sequences(
     query: Tensor, key: Tensor, value: Tensor, widths: tuple[int, int, int]
 ) -> None:
-    """Raise a ShapeError where sequences do not fit a layer, or one another."""
+    """Check that the shapes of sequences fit a layer and one another.
+
+    Raises:
+        ShapeError: one is not [batch, steps, width] with its width in `widths`, batch
+            sizes differ, or there are not as many values as keys.
+    """
     given = {"query": query.dims(), "key": key.dims(), "value": value.dims()}
     facts = [(name, str(list(dims))) for name, dims in given.items()]
     for (name, dims), width in zip(given.items(), widths, strict=True):
@@ -60,6 +65,10 @@ def join_masks(
     """One mask that hides what either hides, for all heads; None if there is none.
 
     Shapes: pad [b, t], attn [b, s, t] -> [b, 1, 1, t] or [b, 1, s, t]
+
+    Raises:
+        KindError: a mask is not Bool.
+        ShapeError: a mask has another shape.
     """
     batch, steps, _ = query.dims()
     others = key.dims()[1]

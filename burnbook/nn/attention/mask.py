@@ -1,4 +1,4 @@
-"""Masks: what attention must not look at. True hides."""
+"""Masks of attention: a position is masked where they are True."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from burnbook.tensor import Tensor
 def generate_autoregressive_mask(
     batch_size: int, seq_length: int, device: Backend
 ) -> Tensor:
-    """Hide from each step what comes after it: mask[b, i, j] = j > i.
+    """A causal mask, True at all later steps: mask[b, i, j] = j > i.
 
     Shapes: -> [batch_size, seq_length, seq_length], Bool
     Example:
@@ -28,9 +28,10 @@ def generate_autoregressive_mask(
 
 
 class SeqLengthOption(ConfigEnum):
-    """How long padded sequences are: as the longest, at most so long, or just so long.
+    """The length of padded sequences: NoMax, Max(length) or Fixed(length).
 
-    Why: Max cuts what is longer, Fixed also pads what is shorter.
+    NoMax: that of the longest sequence. Max: the same, but longer sequences are
+    truncated. Fixed: this length, by truncation or padding.
     """
 
     NoMax = unit()
@@ -53,9 +54,9 @@ class SeqLengthOption(ConfigEnum):
 
 @dataclass(frozen=True)
 class GeneratePaddingMask:
-    """Sequences of one length, and where they are only filled up.
+    """Padded sequences, and where the padding is.
 
-    tensor: Int [batch, s]. mask: Bool [batch, s], True at the filling.
+    tensor: Int [batch, s]. mask: Bool [batch, s], True at the padding.
     """
 
     tensor: Tensor
@@ -68,9 +69,9 @@ def generate_padding_mask(
     max_seq_length: int | SeqLengthOption | None,
     device: Backend,
 ) -> GeneratePaddingMask:
-    """Fill sequences up with a token, so that they are equally long, and mark it.
+    """Pad sequences with a token to the same length, and mask the padding.
 
-    max_seq_length: what is longer is cut; or a SeqLengthOption.
+    max_seq_length: longer sequences are truncated to it; or a SeqLengthOption.
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

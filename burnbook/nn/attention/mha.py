@@ -1,7 +1,8 @@
-"""MultiHeadAttention: several looks at a sequence at once.
+"""MultiHeadAttention: scaled dot-product attention in several heads.
 
-Every position asks (query) what the others offer (key), and takes a mixture of what
-they say (value). Several heads ask different things, each in a few columns of its own.
+The output at each position is a weighted average of the values. The weights are the
+softmax of the dot products of the position's query with all keys. Every head does this
+with its own d_k columns of queries, keys and values.
 """
 
 import math
@@ -92,7 +93,7 @@ class MultiHeadAttentionConfig(Config):
 
 @dataclass(frozen=True)
 class MhaInput:
-    """What MultiHeadAttention looks at: who asks, what is offered, what is hidden.
+    """The inputs of MultiHeadAttention: query, key and value, and what is masked.
 
     Shapes: query [b, s, d], key [b, t, d], value [b, t, d]; pad [b, t], attn [b, s, t]
     """
@@ -105,29 +106,29 @@ class MhaInput:
 
     @classmethod
     def new(cls, query: Tensor, key: Tensor, value: Tensor) -> "MhaInput":
-        """One sequence asks another one."""
+        """Queries of one sequence attend to keys and values of another."""
         return cls(query, key, value)
 
     @classmethod
     def self_attn(cls, tensor: Tensor) -> "MhaInput":
-        """A sequence asks itself."""
+        """Self-attention: query, key and value are the same sequence [b, s, d]."""
         return cls(tensor, tensor, tensor)
 
     def mask_pad(self, mask: Tensor) -> "MhaInput":
-        """Hide keys from all queries, where mask [b, t] is True."""
+        """Mask keys for all queries, where mask [b, t] is True."""
         return replace(self, pad=mask)
 
     def mask_attn(self, mask: Tensor) -> "MhaInput":
-        """Hide keys from some queries, where mask [b, s, t] is True."""
+        """Mask keys for single queries, where mask [b, s, t] is True."""
         return replace(self, attn=mask)
 
 
 class MhaOutput:
-    """What MultiHeadAttention gives.
+    """The outputs of MultiHeadAttention.
 
-    context: the mixtures, [b, s, d]. weights: how they were mixed, [b, heads, s, t].
-    Why: the weights are the largest tensor of all and seldom wanted, so they are
-    computed when they are asked for.
+    context: the output [b, s, d]. weights: the attention weights [b, heads, s, t].
+    Why: the weights are the largest tensor of all and seldom needed, so they are
+    computed at the first access.
     """
 
     __slots__ = ("_make", "_weights", "context")
@@ -139,7 +140,7 @@ class MhaOutput:
 
     @property
     def weights(self) -> Tensor:
-        """The share of every key in every query's mixture."""
+        """The attention weights: how much each query attends to each key."""
         if self._weights is None:
             self._weights = self._make()
         return self._weights
@@ -149,7 +150,7 @@ class MhaOutput:
 
 
 class MhaCache:
-    """What MultiHeadAttention computed for the steps before.
+    """Queries, keys, values and outputs of MultiHeadAttention for earlier steps.
 
     Example:
         >>> MhaCache.autoregressive()
@@ -165,16 +166,16 @@ class MhaCache:
 
     @classmethod
     def autoregressive(cls) -> "MhaCache":
-        """For a sequence that asks itself and grows by one step each time."""
+        """For self-attention of a sequence that grows by one step with each call."""
         return cls(fixed=False)
 
     @classmethod
     def autoregressive_cross_attention(cls) -> "MhaCache":
-        """For a sequence that grows and asks another one, which stays as it is."""
+        """For a growing sequence that attends to another one, which does not change."""
         return cls(fixed=True)
 
     def others(self, held: TensorCache, tensor: Tensor, make: Compute) -> Tensor:
-        """Keys or values of all steps: of the one sequence, or of the fixed one."""
+        """Keys or values of all steps so far, computed for new steps only."""
         if self.fixed:
             return held.forward_full(tensor, make)
         return held.forward_autoregressive(tensor, 2, make)
@@ -185,7 +186,7 @@ class MhaCache:
 
 
 class MultiHeadAttention(Module):
-    """Mix values by what queries and keys have in common, in several heads.
+    """Multi-head attention: averages of the values, weighted by query · key.
 
     context = output(softmax(q kᵀ / √d_k) v), q = query(x), k = key(y), v = value(z)
 
@@ -222,7 +223,7 @@ class MultiHeadAttention(Module):
     )
 
     def forward(self, input: MhaInput) -> MhaOutput:
-        """Apply the layer."""
+        """Attend to all keys that no mask hides."""
         mask = self._check(input)
         query = self._heads(self.query, input.query)
         key = self._heads(self.key, input.key)
@@ -235,7 +236,7 @@ class MultiHeadAttention(Module):
     def forward_cache(self, input: MhaInput, cache: MhaCache) -> MhaOutput:
         """Apply the layer to a sequence that grew by one step since the last call.
 
-        Why: only the newest query is mixed; what the older ones got is in the cache.
+        Why: only the newest query is computed; outputs of the older ones are cached.
         """
         mask = self._check(input)
         steps = cache.query.forward_autoregressive(
@@ -255,7 +256,7 @@ class MultiHeadAttention(Module):
         return MhaOutput(context, lambda: self._weigh(steps, key, mask, None))
 
     def _check(self, input: MhaInput) -> Tensor | None:
-        """Refuse what does not fit; the masks as one."""
+        """Refuse shapes that do not fit; both masks as one."""
         if self.d_model % self.n_heads:
             raise ConfigError(
                 "attention",
@@ -270,7 +271,7 @@ class MultiHeadAttention(Module):
         return split_heads(layer.forward(x), self.n_heads)
 
     def _noise(self, query: Tensor) -> Key | None:
-        """What chooses the scores to be dropped; nothing does outside of training."""
+        """The random key of dropout; None outside of training."""
         backend = query.backend
         training = backend.ad_enabled and self.dropout.prob > 0.0
         return backend.next_key() if training else None

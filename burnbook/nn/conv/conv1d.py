@@ -1,4 +1,4 @@
-"""Conv1d: one small filter slides along a sound or a text."""
+"""Conv1d: convolution over one dim, such as time."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config

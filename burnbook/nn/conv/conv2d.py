@@ -1,4 +1,4 @@
-"""Conv2d: one small filter slides over the whole image."""
+"""Conv2d: convolution over height and width of images."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config

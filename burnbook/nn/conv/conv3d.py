@@ -1,4 +1,4 @@
-"""Conv3d: a filter slides through a film or a scan."""
+"""Conv3d: convolution over the three dims of volumes."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config

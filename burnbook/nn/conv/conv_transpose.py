@@ -1,6 +1,7 @@
-"""Transposed convolutions: filters spread over the output.
+"""Transposed convolutions, which upsample: the adjoints of convolutions.
 
-What a convolution of the same sizes shrinks, its transposed one lets grow again.
+The output has the size of an input that a convolution of the same options would map to
+the size of x.
 """
 
 from collections.abc import Sequence
@@ -72,7 +73,7 @@ class ConvTranspose1dConfig(Config):
 
 
 class ConvTranspose1d(Module):
-    """Spread filters over lines, once for every element of x.
+    """Transposed convolution of lines: every element of x adds a scaled filter.
 
     Shapes: x [n, c_in, l] -> [n, c_out, l'];
         weight [c_in, c_out / groups, k], bias [c_out];
@@ -92,7 +93,7 @@ class ConvTranspose1d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
-        return _spread(self, input)
+        return _convolve(self, input)
 
 
 class ConvTranspose2dConfig(Config):
@@ -134,7 +135,7 @@ class ConvTranspose2dConfig(Config):
 
 
 class ConvTranspose2d(Module):
-    """Spread filters over images, once for every element of x.
+    """Transposed convolution of images: every element of x adds a scaled filter.
 
     Shapes: x [n, c_in, h, w] -> [n, c_out, h', w'];
         weight [c_in, c_out / groups, kh, kw], bias [c_out];
@@ -154,7 +155,7 @@ class ConvTranspose2d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
-        return _spread(self, input)
+        return _convolve(self, input)
 
 
 class ConvTranspose3dConfig(Config):
@@ -196,7 +197,7 @@ class ConvTranspose3dConfig(Config):
 
 
 class ConvTranspose3d(Module):
-    """Spread filters over volumes, once for every element of x.
+    """Transposed convolution of volumes: every element of x adds a scaled filter.
 
     Shapes: x [n, c_in, d, h, w] -> [n, c_out, d', h', w'];
         weight [c_in, c_out / groups, kd, kh, kw], bias [c_out];
@@ -216,7 +217,7 @@ class ConvTranspose3d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of volumes."""
-        return _spread(self, input)
+        return _convolve(self, input)
 
 
 def _check(config: Config, channels: Sequence[int], groups: int) -> None:
@@ -232,7 +233,7 @@ def _parameters(config: Any, device: Backend) -> dict[str, Param | None]:
     return parameters(config, shape, c_out, device)
 
 
-def _spread(
+def _convolve(
     layer: ConvTranspose1d | ConvTranspose2d | ConvTranspose3d, x: Tensor
 ) -> Tensor:
     return apply(

@@ -64,7 +64,6 @@ class BinaryCrossEntropyLoss(Module):
         >>> round(value.into_scalar(), 4)
         0.6931
 
-    Errors: inputs outside of 0 … 1 unless logits is True, targets other than 0 and 1.
     Why: log 0 counts as −100, so that one wrong certainty does not make the whole batch
     infinite; its gradient counts as 0.
     """
@@ -75,7 +74,13 @@ class BinaryCrossEntropyLoss(Module):
     shown = ("weights", "smoothing", "logits")
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The loss of scores, or of probabilities unless logits is True."""
+        """The loss of logits, or of probabilities if `logits` is False.
+
+        Raises:
+            DataError: a probability is outside [0, 1], or a target is neither 0 nor 1.
+            ShapeError: the shapes of logits and targets differ, or there is not one
+                weight for each label.
+        """
         given = {"logits": logits, "targets": targets}
         fit_one_shape("binary_cross_entropy", given, targets=Int)
         one_of("binary_cross_entropy", given, "targets", (0, 1), "0 nor 1")

@@ -66,8 +66,6 @@ class CrossEntropyLoss(Module):
     add nothing to the sum, but count in the mean, as in Burn; in a weighted mean they
     count with the weight of their class, if they are one.
 
-    Errors: scores that come out of a softmax (with_logits(False) takes probabilities),
-    targets that are no classes.
     Shapes: logits [n, c], targets [n] -> [1]
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -97,7 +95,14 @@ class CrossEntropyLoss(Module):
         return cls(pad_tokens, weights=None, smoothing=None, logits=True)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The loss of a batch of scores, or of probabilities if logits is False."""
+        """The loss of a batch of logits, or of probabilities if `logits` is False.
+
+        Raises:
+            ConfigError: the logits are the output of a softmax.
+            DimError: a target is not one of the classes.
+            KindError: the targets are not Int.
+            ShapeError: logits are not [n, c], or targets not [n].
+        """
         if not isinstance(logits, Tensor):
             all_tensors("cross_entropy", {"logits": logits, "targets": targets})
         if self.logits:

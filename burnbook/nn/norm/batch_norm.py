@@ -1,4 +1,4 @@
-"""BatchNorm: every channel at one level, over a batch."""
+"""BatchNorm: every channel normalized over the batch and the other dims."""
 
 import math
 
@@ -32,7 +32,7 @@ class BatchNormConfig(Config):
     momentum: float = 0.1
 
     def validate(self) -> None:
-        """Refuse no channels, an epsilon below zero, a momentum that is no share."""
+        """Refuse no channels, an epsilon below 0, a momentum outside [0, 1]."""
         at_least(self, 1, "num_features")
         at_least(self, 0, "epsilon")
         from_zero_to_one(self, "momentum")
@@ -51,16 +51,17 @@ class BatchNormConfig(Config):
 
 
 class BatchNorm(Module):
-    """Give every channel mean 0 and variance 1: out = γ (x − μ) / √(σ² + ε) + β.
+    """Normalize channels to mean 0 and variance 1: out = γ (x − μ) / √(σ² + ε) + β.
 
-    Under Autodiff μ and σ² are those of the batch, and the running averages follow:
+    Under Autodiff μ and σ² are those of the batch, and update the running averages:
     running ← (1 − momentum) · running + momentum · batch. On any other backend the
-    running averages are used, so an example's answer does not depend on the others.
+    running averages are used, so the output for an example does not depend on the
+    others.
 
     Shapes: x [n, c, ...] -> [n, c, ...]; gamma [c], beta [c], running_mean [c],
         running_var [c]
-    Errors: a batch with one value for each channel, under Autodiff.
-    Why: σ² is divided by the number of elements, in the averages too.
+    Why: σ² is the biased variance, Σ (x − μ)² divided by the number of elements, in the
+    running averages too.
     Source: Ioffe, Szegedy, "Batch normalization", 2015 (arXiv 1502.03167).
     """
 
@@ -77,7 +78,11 @@ class BatchNorm(Module):
     )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply the layer; where training happens, the running averages change."""
+        """Normalize by the batch under Autodiff, else by the running averages.
+
+        Raises:
+            ShapeError: under Autodiff, a batch has one value for each channel.
+        """
         if input.backend.ad_enabled:
             return self.forward_train(input)
         return apply(
@@ -91,7 +96,11 @@ class BatchNorm(Module):
         )
 
     def forward_train(self, input: Tensor) -> Tensor:
-        """Normalize by the batch, and move the running averages toward it."""
+        """Normalize by the batch, and update the running averages.
+
+        Raises:
+            ShapeError: the batch has one value for each channel, so no variance.
+        """
         dims = input.dims()
         if dims[:1] == (1,) and len(dims) > 1 and math.prod(dims) == dims[1]:
             raise _of_one(input)
@@ -102,18 +111,18 @@ class BatchNorm(Module):
             self.beta.val(),
             epsilon=self.epsilon,
         )
-        self._follow(self.running_mean, mean)
-        self._follow(self.running_var, var)
+        self._update(self.running_mean, mean)
+        self._update(self.running_var, var)
         return out
 
-    def _follow(self, state: RunningState, batch: Tensor) -> None:
+    def _update(self, state: RunningState, batch: Tensor) -> None:
         old = state.value_sync()
         batch = apply(cast, batch, dtype=old.backend.float_dtype)
         state.update(old * (1.0 - self.momentum) + batch * self.momentum)
 
 
 def _of_one(input: Tensor) -> ShapeError:
-    """The error for a batch without any spread: the answer would be β, whatever x."""
+    """The error for a batch without variance: the output would be β, whatever x."""
     what = "one value for each channel has no variance to train with"
     cure = "a larger last batch (another batch_size), or model.valid() to predict"
     return ShapeError("batch_norm", what, rows({"x": input}), cure)

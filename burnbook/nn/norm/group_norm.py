@@ -1,4 +1,4 @@
-"""GroupNorm, InstanceNorm: channels in groups, or alone."""
+"""GroupNorm and InstanceNorm: normalized over groups of channels, or each channel."""
 
 from typing import TypeVar
 

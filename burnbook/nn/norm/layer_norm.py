@@ -1,4 +1,4 @@
-"""LayerNorm: every example at the same level and spread."""
+"""LayerNorm: every example normalized over its last dim."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
@@ -40,7 +40,7 @@ class LayerNormConfig(Config):
 
 
 class LayerNorm(Module):
-    """Give every example mean 0 and variance 1: out = γ (x − μ) / √(σ² + ε) + β.
+    """Normalize examples to mean 0 and variance 1: out = γ (x − μ) / √(σ² + ε) + β.
 
     Shapes: x [..., d] -> [..., d]; gamma [d], beta [d]
     Why: σ² is the mean of the squares (divided by d, not by d − 1), and ε keeps a row

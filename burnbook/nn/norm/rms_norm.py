@@ -1,4 +1,4 @@
-"""RmsNorm: every example at the same length."""
+"""RmsNorm: every example divided by its root mean square."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
@@ -38,8 +38,8 @@ class RmsNorm(Module):
     """Divide every example by its root mean square: out = γ x / √(mean x² + ε).
 
     Shapes: x [..., d] -> [..., d]; gamma [d]
-    Why: a layer norm without its mean and its shift, which networks hardly miss. For
-    float16 the mean is taken in float32.
+    Why: cheaper than a layer norm, as no mean is subtracted and nothing is added, and
+    networks train about as well. For float16 the mean is computed in float32.
     Source: Zhang, Sennrich, "Root mean square layer normalization", 2019
     (arXiv 1910.07467).
     """

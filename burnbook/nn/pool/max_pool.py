@@ -45,7 +45,7 @@ class MaxPool1dConfig(Config):
 
 
 class MaxPool1d(Module):
-    """Take the largest number of every window of a line; NaN never wins.
+    """Take the largest number of every window of a line; NaN is ignored.
 
     ceil_mode: a last window may reach beyond the padding.
 
@@ -98,7 +98,7 @@ class MaxPool2dConfig(Config):
 
 
 class MaxPool2d(Module):
-    """Take the largest number of every window of an image; NaN never wins.
+    """Take the largest number of every window of an image; NaN is ignored.
 
     ceil_mode: a last window may reach beyond the padding.
 

@@ -1,4 +1,4 @@
-"""BiLstm: one Lstm reads forward, another one backward."""
+"""BiLstm: one Lstm in forward direction, another one in reverse."""
 
 from burnbook.backend.base import Backend
 from burnbook.module import Module
@@ -54,7 +54,7 @@ class BiLstmConfig(RecurrentConfig):
 
 
 class BiLstm(Module):
-    """Read sequences in both directions: out = [→h, ←h] at every step.
+    """A bidirectional Lstm: out = [→h, ←h] at every step.
 
     Shapes: x [b, s, d_input], state [2, b, d_hidden] -> [b, s, 2 · d_hidden], state
     Why: the field is `forward_` because a method has the plain name; in records and
@@ -72,7 +72,12 @@ class BiLstm(Module):
     def forward(
         self, input: Tensor, state: LstmState | None = None
     ) -> tuple[Tensor, LstmState]:
-        """Both outputs at every step, and the last state of each direction."""
+        """Both outputs at every step, and the last state of each direction.
+
+        Raises:
+            KindError: the state is no LstmState.
+            ShapeError: cell or hidden is not [2, b, d_hidden].
+        """
         check_state(state, LstmState)
         x = batch_major(input, self.batch_first)
         starts: list[LstmState | None] = [None, None]

@@ -1,4 +1,4 @@
-"""GateController: how a gate looks at input and state."""
+"""GateController: the linear layers of a gate, for the input and the hidden state."""
 
 from burnbook.backend.base import Backend
 from burnbook.module import Module
@@ -8,7 +8,7 @@ from burnbook.tensor import Tensor
 
 
 class GateController(Module):
-    """What a gate of a recurrent layer adds up: out = x W + b + h U + b′.
+    """The pre-activation of a gate of a recurrent layer: out = x W + b + h U + b′.
 
     Shapes: x [b, d_input], h [b, d_output] -> [b, d_output]
     Example:
@@ -52,7 +52,7 @@ class GateController(Module):
         return cls(input_transform, hidden_transform)
 
     def gate_product(self, input: Tensor, hidden: Tensor) -> Tensor:
-        """The sum for one step of all sequences."""
+        """The sum for one step. [b, d_input], [b, d_output] -> [b, d_output]"""
         return self.input_transform.forward(input) + self.hidden_transform.forward(
             hidden
         )

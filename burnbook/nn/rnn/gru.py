@@ -1,4 +1,4 @@
-"""Gru: a state that gates renew, part by part."""
+"""Gru and BiGru: a hidden state that an update gate and a reset gate control."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -66,7 +66,7 @@ class GruConfig(RecurrentConfig):
 
 
 class Gru(Module):
-    """Read sequences with a gated recurrent unit: h = (1 − z) n + z h.
+    """A gated recurrent unit: h = (1 − z) n + z h.
 
     z, r = σ(x W + b + h U + b′); n = tanh(x W + b + r (h U + b′)), or with reset_after
     False n = tanh(x W + b + (r h) U + b′); each with weights of its own.
@@ -78,8 +78,8 @@ class Gru(Module):
         >>> layer.forward(Tensor.ones([4, 5, 2], Numpy())).shape
         (4, 5, 3)
 
-    Why: the state is carried from step to step. In Burn 0.15 every step reads the first
-    state instead, which is a mistake that newer Burn has mended.
+    Why: every step uses the state of the step before. In Burn 0.15 every step uses the
+    initial state instead, a mistake that newer Burn has corrected.
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder",
     2014 (arXiv 1406.1078).
     """
@@ -97,12 +97,12 @@ class Gru(Module):
     shown = shown_of("update_gate")
 
     def forward(self, input: Tensor, state: Tensor | None = None) -> Tensor:
-        """The state after every step; the last one is where to go on."""
+        """The hidden state after every step; the last one continues the sequence."""
         x = batch_major(input, self.batch_first)
         return batch_major(self.carry(x, state, self.reverse), self.batch_first)
 
     def carry(self, x: Tensor, state: Tensor | None, reverse: bool) -> Tensor:
-        """The same in a direction that is given, with the batch first."""
+        """`forward` of x [b, s, d_input] in the given direction. -> [b, s, d_hidden]"""
         gates = (self.update_gate, self.reset_gate, self.new_gate)
         given = (x, *weights(gates), *biases(gates), state)
         standard = (
@@ -174,7 +174,7 @@ class BiGruConfig(RecurrentConfig):
 
 
 class BiGru(Module):
-    """Read sequences in both directions: out = [→h, ←h] at every step.
+    """A bidirectional Gru: out = [→h, ←h] at every step.
 
     Shapes: x [b, s, d_input], state [2, b, d_hidden] -> [b, s, 2 · d_hidden],
         [2, b, d_hidden]
@@ -191,7 +191,11 @@ class BiGru(Module):
     def forward(
         self, input: Tensor, state: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Both outputs at every step, and the last state of each direction."""
+        """Both outputs at every step, and the last state of each direction.
+
+        Raises:
+            ShapeError: the state is not [2, b, d_hidden].
+        """
         x = batch_major(input, self.batch_first)
         starts: Sequence[Tensor | None] = (None, None)
         if state is not None:

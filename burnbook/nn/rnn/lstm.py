@@ -1,4 +1,4 @@
-"""Lstm: a memory that gates write to, keep and read."""
+"""Lstm: a cell state that input, forget and output gates control."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from burnbook.tensor import Tensor, apply
 
 @dataclass(frozen=True)
 class LstmState:
-    """What an Lstm carries along: the memory (cell), and the state that it shows.
+    """The cell state and the hidden state of an Lstm.
 
     Shapes: cell and hidden [b, d_hidden]; of a BiLstm [2, b, d_hidden], forward first.
     """
@@ -40,7 +40,7 @@ class LstmState:
 
     @classmethod
     def initial(cls, shape: Sequence[int], device: Backend) -> "LstmState":
-        """Zeros: nothing has been read yet."""
+        """The state before the first step: zeros of this shape."""
         zeros = Tensor.zeros(shape, device)
         return cls(zeros, zeros)
 
@@ -49,7 +49,7 @@ class LstmState:
         return LstmState(change(self.cell), change(self.hidden))
 
     def unpack(self) -> tuple[Tensor, Tensor]:
-        """The memory and the state."""
+        """The cell state and the hidden state."""
         return self.cell, self.hidden
 
 
@@ -93,7 +93,7 @@ class LstmConfig(RecurrentConfig):
 
 
 class Lstm(Module):
-    """Read sequences with a long short-term memory: c = f c + i g, h = o tanh(c).
+    """A long short-term memory: c = f c + i g, h = o tanh(c).
 
     i, f, o = σ(x W + b + h U + b′) and g = tanh(…), each with weights of its own.
 
@@ -105,7 +105,7 @@ class Lstm(Module):
         >>> output.shape, state.cell.shape
         ((4, 5, 3), (4, 3))
 
-    Why: the memory changes by addition, so gradients reach far back without fading.
+    Why: the cell state changes by addition, so gradients hardly vanish over many steps.
     Source: Hochreiter, Schmidhuber, "Long short-term memory", 1997.
     """
 
@@ -126,7 +126,11 @@ class Lstm(Module):
     def forward(
         self, input: Tensor, state: LstmState | None = None
     ) -> tuple[Tensor, LstmState]:
-        """The output of every step, and the state that the last step left."""
+        """The hidden state after every step [b, s, d_hidden], and the last state.
+
+        Raises:
+            KindError: the state is no LstmState.
+        """
         x = batch_major(input, self.batch_first)
         output, state = self.carry(x, state, self.reverse)
         return batch_major(output, self.batch_first), state
@@ -134,7 +138,7 @@ class Lstm(Module):
     def carry(
         self, x: Tensor, state: LstmState | None, reverse: bool
     ) -> tuple[Tensor, LstmState]:
-        """The same in a direction that is given, with the batch first."""
+        """`forward` of x [b, s, d_input] in the given direction."""
         check_state(state, LstmState)
         cell, hidden = (None, None) if state is None else state.unpack()
         forget = self.input_gate if self.input_forget else self.forget_gate
@@ -149,7 +153,7 @@ class Lstm(Module):
         return output, LstmState(cells, last(output, reverse))
 
     def _standard(self) -> bool:
-        """Whether the op does it all: no clip, and the usual activations."""
+        """Whether the op computes it: no clip, and the default activations."""
         return (
             self.clip is None
             and not self.input_forget

@@ -1,4 +1,4 @@
-"""Rnn: the plainest layer with a state."""
+"""Rnn and BiRnn: a hidden state computed from the input and the last state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from burnbook.tensor import Tensor, apply
 
 @dataclass(frozen=True)
 class RnnState:
-    """What an Rnn carries along.
+    """The hidden state of an Rnn.
 
     Shapes: hidden [b, d_hidden]; of a BiRnn [2, b, d_hidden], forward first.
     """
@@ -71,7 +71,7 @@ class RnnConfig(RecurrentConfig):
 
 
 class Rnn(Module):
-    """Read sequences with a plain recurrent layer: h = tanh(x W + b + h U + b′).
+    """A plain (Elman) recurrent layer: h = tanh(x W + b + h U + b′).
 
     Shapes: x [b, s, d_input], state [b, d_hidden] -> [b, s, d_hidden], state
     Example:
@@ -95,7 +95,7 @@ class Rnn(Module):
     def forward(
         self, input: Tensor, state: RnnState | None = None
     ) -> tuple[Tensor, RnnState]:
-        """The state after every step, and the last one."""
+        """The hidden state after every step [b, s, d_hidden], and the last one."""
         check_state(state, RnnState)
         x = batch_major(input, self.batch_first)
         output = self.carry(x, None if state is None else state.hidden, self.reverse)
@@ -103,7 +103,7 @@ class Rnn(Module):
         return batch_major(output, self.batch_first), end
 
     def carry(self, x: Tensor, hidden: Tensor | None, reverse: bool) -> Tensor:
-        """The same in a direction that is given, with the batch first."""
+        """`forward` of x [b, s, d_input] in the given direction. -> [b, s, d_hidden]"""
         given = (x, *weights([self.gate]), bias_sum([self.gate]), hidden)
         if self.clip is None and type(self.hidden_activation) is Tanh:
             return apply(rnn, *given, reverse=reverse)
@@ -147,7 +147,7 @@ class BiRnnConfig(RecurrentConfig):
 
 
 class BiRnn(Module):
-    """Read sequences in both directions: out = [→h, ←h] at every step.
+    """A bidirectional Rnn: out = [→h, ←h] at every step.
 
     Shapes: x [b, s, d_input], state [2, b, d_hidden] -> [b, s, 2 · d_hidden], state
     Why: the field is `forward_` because a method has the plain name; in records and
@@ -164,7 +164,12 @@ class BiRnn(Module):
     def forward(
         self, input: Tensor, state: RnnState | None = None
     ) -> tuple[Tensor, RnnState]:
-        """Both outputs at every step, and the last state of each direction."""
+        """Both outputs at every step, and the last state of each direction.
+
+        Raises:
+            KindError: the state is no RnnState.
+            ShapeError: the state is not [2, b, d_hidden].
+        """
         check_state(state, RnnState)
         x = batch_major(input, self.batch_first)
         starts: Sequence[Tensor | None] = (None, None)

@@ -1,7 +1,8 @@
 """What all recurrent layers do alike.
 
-Burn keeps two Linear layers for each gate. The ops want the gates side by side, so
-their weights are joined when the layer runs; records and optimizers see Burn's parts.
+Burn keeps two Linear layers for each gate. The ops take the weights of all gates as one
+matrix, so they are concatenated when the layer runs; records and optimizers see the
+layers of the gates.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,14 +60,14 @@ def build_gated(made: type[M], config: Any, gates: Sequence[str], device: Backen
 
 
 def build_both(made: type[M], one: type[Config], config: Config, device: Backend) -> M:
-    """A bidirectional layer: two layers of the config `one` that read batches first."""
+    """A bidirectional layer of two layers of the config `one`, with batch_first."""
     single: Any = build(one, config, batch_first=True)
     layers = {"forward_": single.init(device), "reverse": single.init(device)}
     return build(made, config, **layers)
 
 
 def weights(gates: Sequence[GateController]) -> tuple[Tensor, Tensor]:
-    """The weights of all gates side by side: for the input, and for the state."""
+    """The weights of all gates along dim 1: of the input, and of the state."""
     if len(gates) == 1:
         (gate,) = gates
         return gate.input_transform.weight.val(), gate.hidden_transform.weight.val()
@@ -76,7 +77,7 @@ def weights(gates: Sequence[GateController]) -> tuple[Tensor, Tensor]:
 
 
 def biases(gates: Sequence[GateController]) -> tuple[Tensor | None, Tensor | None]:
-    """The biases of all gates side by side: of the input, and of the state."""
+    """The biases of all gates, concatenated: of the input, and of the state."""
     return (
         _joined([gate.input_transform for gate in gates]),
         _joined([gate.hidden_transform for gate in gates]),
@@ -104,12 +105,12 @@ def _joined(layers: list[Linear]) -> Tensor | None:
 
 
 def batch_major(tensor: Tensor, batch_first: bool) -> Tensor:
-    """[s, b, n] <-> [b, s, n], unless the batch comes first anyway."""
+    """Swap [s, b, n] and [b, s, n], unless the batch is the first dim anyway."""
     return tensor if batch_first or tensor.rank < 2 else tensor.swap_dims(0, 1)
 
 
 def last(output: Tensor, reverse: bool) -> Tensor:
-    """The state that the last step left. [b, s, n] -> [b, n]"""
+    """The state after the last step. [b, s, n] -> [b, n]"""
     b, s, n = output.dims()
     return output.narrow(1, 0 if reverse else s - 1, 1).reshape([b, n])
 
@@ -125,9 +126,10 @@ def step_by_step(
     state: tuple[Tensor, ...],
     reverse: bool,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Carry a state along sequences by ordinary tensor ops: state = step(z, *state).
+    """Run a recurrence by tensor ops: state = step(z, *state) for every step z.
 
-    Gives the first part of the state at every step, and the last state.
+    Returns the first part of the state at every step, and the last state.
+    Shapes: inputs [b, s, n], state [b, d_hidden] -> [b, s, d_hidden], state
     """
     b, s, n = inputs.dims()
     outputs: list[Any] = [None] * s
@@ -138,7 +140,7 @@ def step_by_step(
 
 
 def check(op: Op, *tensors: Tensor | None) -> None:
-    """Refuse what an op would refuse, where a layer does without the op."""
+    """Raise the ShapeError that an op would raise, where a layer does without it."""
     shapes = [None if t is None else t.dims() for t in tensors]
     wrong = op.check and op.check(dict(zip(op.inputs, shapes, strict=True)))
     if wrong:
@@ -167,7 +169,7 @@ def both_ways(size: int, name: str, state: Tensor, x: Tensor) -> list[Tensor]:
 def read_both(
     layers: tuple["Carrying", "Carrying"], x: Tensor, starts: Sequence[Tensor | None]
 ) -> tuple[Tensor, Tensor]:
-    """What two layers make of sequences, each in its direction, from its start.
+    """Run one layer forward and another in reverse, each from its own state.
 
     Shapes: x [b, s, n] -> outputs [b, s, 2 · d_hidden], last states [2, b, d_hidden]
     """

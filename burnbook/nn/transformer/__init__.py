@@ -1,4 +1,4 @@
-"""Transformers: attention and small networks in turns."""
+"""Transformers: encoder, decoder and their position-wise feed-forward network."""
 
 from burnbook.nn.transformer.decoder import (
     TransformerDecoder,

@@ -1,7 +1,8 @@
-"""TransformerDecoder: writing one text, reading another.
+"""TransformerDecoder: layers of self-attention, cross-attention and feed-forward.
 
-Each layer looks at what is written so far, then at the other sequence (the memory),
-then thinks. What comes out of each is added to what came in.
+The target sequence attends to itself, then to the memory, which is the output of an
+encoder. All three parts of a layer have a residual connection: their output is added to
+their input.
 """
 
 from dataclasses import dataclass, replace
@@ -58,7 +59,7 @@ class TransformerDecoderConfig(TransformerConfig):
 
 @dataclass(frozen=True)
 class TransformerDecoderInput:
-    """What a TransformerDecoder continues, what it reads, and what is hidden of both.
+    """The target and the memory that a TransformerDecoder gets, and their masks.
 
     Shapes: target [b, s, d], memory [b, t, d]; target_pad [b, s],
         target_attn [b, s, s], memory_pad [b, t], memory_attn [b, s, t]
@@ -73,28 +74,28 @@ class TransformerDecoderInput:
 
     @classmethod
     def new(cls, target: Tensor, memory: Tensor) -> "TransformerDecoderInput":
-        """Two sequences of which nothing is hidden."""
+        """Target [b, s, d] and memory [b, t, d] without masks."""
         return cls(target, memory)
 
     def target_mask_pad(self, mask: Tensor) -> "TransformerDecoderInput":
-        """Hide positions of the target from all, where mask [b, s] is True."""
+        """Mask positions of the target for all queries, where mask [b, s] is True."""
         return replace(self, target_pad=mask)
 
     def target_mask_attn(self, mask: Tensor) -> "TransformerDecoderInput":
-        """Hide positions of the target from some, where mask [b, s, s] is True."""
+        """Mask the target for single queries, where mask [b, s, s] is True."""
         return replace(self, target_attn=mask)
 
     def memory_mask_pad(self, mask: Tensor) -> "TransformerDecoderInput":
-        """Hide positions of the memory from all, where mask [b, t] is True."""
+        """Mask positions of the memory for all queries, where mask [b, t] is True."""
         return replace(self, memory_pad=mask)
 
     def memory_mask_attn(self, mask: Tensor) -> "TransformerDecoderInput":
-        """Hide positions of the memory from some, where mask [b, s, t] is True."""
+        """Mask the memory for single queries, where mask [b, s, t] is True."""
         return replace(self, memory_attn=mask)
 
 
 class TransformerDecoderLayerAutoregressiveCache:
-    """What one layer computed for the steps before."""
+    """The results of one layer for earlier steps."""
 
     __slots__ = ("cross_attn", "norm_1", "norm_2", "norm_3", "pwff", "self_attn")
 
@@ -106,7 +107,7 @@ class TransformerDecoderLayerAutoregressiveCache:
 
 
 class TransformerDecoderAutoregressiveCache:
-    """What a TransformerDecoder computed for the steps before."""
+    """The results of a TransformerDecoder for earlier steps, layer by layer."""
 
     __slots__ = ("layers",)
 
@@ -120,11 +121,13 @@ class TransformerDecoderAutoregressiveCache:
 
 
 class TransformerDecoderLayer(Module):
-    """One round: look at what is written, look at the memory, think.
+    """One layer: self-attention, cross-attention, feed-forward, each with a residual.
 
     x ← norm_1(x + self_attn(x)), x ← norm_2(x + cross_attn(x, memory)),
     out = norm_3(x + pwff(x)); or, norm_first: x ← x + self_attn(norm_3(x)),
     x ← x + cross_attn(norm_1(x), memory), out = x + pwff(norm_2(x))
+
+    Shapes: target [b, s, d_model], memory [b, t, d_model] -> target [b, s, d_model]
     """
 
     cross_attn: MultiHeadAttention
@@ -157,7 +160,7 @@ class TransformerDecoderLayer(Module):
 
     def forward(self, input: TransformerDecoderInput) -> TransformerDecoderInput:
         """Apply the layer: the input with another target."""
-        return self._write(input, None)
+        return self._run(input, None)
 
     def forward_autoregressive_inference(
         self,
@@ -165,26 +168,26 @@ class TransformerDecoderLayer(Module):
         cache: TransformerDecoderLayerAutoregressiveCache,
     ) -> TransformerDecoderInput:
         """Apply the layer to a target that grew by one step since the last call."""
-        return self._write(input, cache)
+        return self._run(input, cache)
 
-    def _write(
+    def _run(
         self,
         given: TransformerDecoderInput,
         cache: TransformerDecoderLayerAutoregressiveCache | None,
     ) -> TransformerDecoderInput:
         first, drop = self.norm_first, self.dropout.forward
         x = given.target
-        even = run_cached(self, "norm_3", x, cache) if first else x
-        own = MhaInput(even, even, even, given.target_pad, given.target_attn)
+        normed = run_cached(self, "norm_3", x, cache) if first else x
+        own = MhaInput(normed, normed, normed, given.target_pad, given.target_attn)
         x = x + drop(self._attend("self_attn", own, cache))
-        even = run_cached(self, "norm_1", x, cache)
-        x = x if first else even
+        normed = run_cached(self, "norm_1", x, cache)
+        x = x if first else normed
         memory, masks = given.memory, (given.memory_pad, given.memory_attn)
-        other = MhaInput(even, memory, memory, *masks)
+        other = MhaInput(normed, memory, memory, *masks)
         x = x + drop(self._attend("cross_attn", other, cache))
-        even = run_cached(self, "norm_2", x, cache)
-        x = x if first else even
-        x = x + drop(run_cached(self, "pwff", even, cache))
+        normed = run_cached(self, "norm_2", x, cache)
+        x = x if first else normed
+        x = x + drop(run_cached(self, "pwff", normed, cache))
         x = x if first else run_cached(self, "norm_3", x, cache)
         return replace(given, target=x)
 
@@ -201,14 +204,14 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerDecoder(Module):
-    """Layers of self attention, attention to a memory, and feed-forward networks.
+    """A stack of layers of self-attention, cross-attention and feed-forward.
 
     Shapes: target [b, s, d_model], memory [b, t, d_model] -> [b, s, d_model]
     Example:
         >>> from burnbook.backend.numpy import Numpy
         >>> decoder = TransformerDecoderConfig(8, 16, 2, 3).init(Numpy())
-        >>> written, read = Tensor.ones([1, 5, 8]), Tensor.ones([1, 7, 8])
-        >>> decoder.forward(TransformerDecoderInput.new(written, read)).shape
+        >>> target, memory = Tensor.ones([1, 5, 8]), Tensor.ones([1, 7, 8])
+        >>> decoder.forward(TransformerDecoderInput.new(target, memory)).shape
         (1, 5, 8)
 
     Source: Vaswani and others, "Attention is all you need", 2017 (arXiv 1706.03762).
@@ -237,8 +240,8 @@ class TransformerDecoder(Module):
     ) -> Tensor:
         """Apply all layers to a target that grew by one step since the last call.
 
-        Why: the result is that of `forward` with an autoregressive mask; the memory is
-        read once, and each step costs as much as one position.
+        Why: the result is that of `forward` with an autoregressive mask, but only the
+        newest position is computed, and the keys and values of the memory only once.
         """
         for layer, known in zip(self.layers, cache.layers, strict=True):
             input = layer.forward_autoregressive_inference(input, known)  # noqa: A001

@@ -1,7 +1,6 @@
-"""TransformerEncoder: a sequence reads itself, over and over.
+"""TransformerEncoder: layers of self-attention and feed-forward networks.
 
-Each layer lets every position look at the others, then think by itself. What comes out
-of either is added to what came in, so that a layer only has to say what is new.
+Both parts of a layer have a residual connection: their output is added to their input.
 """
 
 from dataclasses import dataclass, replace
@@ -58,7 +57,7 @@ class TransformerEncoderConfig(TransformerConfig):
 
 @dataclass(frozen=True)
 class TransformerEncoderInput:
-    """What a TransformerEncoder reads, and what is hidden from it.
+    """The input of a TransformerEncoder, and its masks.
 
     Shapes: tensor [b, s, d]; pad [b, s], attn [b, s, s]
     """
@@ -69,20 +68,20 @@ class TransformerEncoderInput:
 
     @classmethod
     def new(cls, tensor: Tensor) -> "TransformerEncoderInput":
-        """A sequence of which nothing is hidden."""
+        """A sequence [b, s, d] without masks."""
         return cls(tensor)
 
     def mask_pad(self, mask: Tensor) -> "TransformerEncoderInput":
-        """Hide positions from all, where mask [b, s] is True."""
+        """Mask positions for all queries, where mask [b, s] is True."""
         return replace(self, pad=mask)
 
     def mask_attn(self, mask: Tensor) -> "TransformerEncoderInput":
-        """Hide positions from some, where mask [b, s, s] is True."""
+        """Mask positions for single queries, where mask [b, s, s] is True."""
         return replace(self, attn=mask)
 
 
 class TransformerEncoderLayerAutoregressiveCache:
-    """What one layer computed for the steps before."""
+    """The results of one layer for earlier steps."""
 
     __slots__ = ("mha", "norm_1", "norm_2", "pwff")
 
@@ -92,7 +91,7 @@ class TransformerEncoderLayerAutoregressiveCache:
 
 
 class TransformerEncoderAutoregressiveCache:
-    """What a TransformerEncoder computed for the steps before."""
+    """The results of a TransformerEncoder for earlier steps, layer by layer."""
 
     __slots__ = ("layers",)
 
@@ -106,10 +105,13 @@ class TransformerEncoderAutoregressiveCache:
 
 
 class TransformerEncoderLayer(Module):
-    """One round: look at the others, then think.
+    """One layer: self-attention, then a feed-forward network, each with a residual.
 
     x ← norm_1(x + mha(x)), out = norm_2(x + pwff(x)); or, norm_first:
     x ← x + mha(norm_2(x)), out = x + pwff(norm_1(x))
+
+    Shapes: input [b, s, d_model] -> [b, s, d_model]; mask_pad [b, s],
+        mask_attn [b, s, s]
     """
 
     mha: MultiHeadAttention
@@ -141,7 +143,7 @@ class TransformerEncoderLayer(Module):
         mask_attn: Tensor | None = None,
     ) -> Tensor:
         """Apply the layer."""
-        return self._read(MhaInput(input, input, input, mask_pad, mask_attn), None)
+        return self._run(MhaInput(input, input, input, mask_pad, mask_attn), None)
 
     def forward_autoregressive_inference(
         self,
@@ -151,31 +153,31 @@ class TransformerEncoderLayer(Module):
         cache: TransformerEncoderLayerAutoregressiveCache,
     ) -> Tensor:
         """Apply the layer to a sequence that grew by one step since the last call."""
-        return self._read(MhaInput(input, input, input, mask_pad, mask_attn), cache)
+        return self._run(MhaInput(input, input, input, mask_pad, mask_attn), cache)
 
-    def _read(
+    def _run(
         self,
         given: MhaInput,
         cache: TransformerEncoderLayerAutoregressiveCache | None,
     ) -> Tensor:
         x, first = given.query, self.norm_first
         if first:
-            even = run_cached(self, "norm_2", x, cache)
-            given = replace(given, query=even, key=even, value=even)
-        heard = (
+            normed = run_cached(self, "norm_2", x, cache)
+            given = replace(given, query=normed, key=normed, value=normed)
+        attended = (
             self.mha.forward(given)
             if cache is None
             else self.mha.forward_cache(given, cache.mha)
         )
-        x = x + self.dropout.forward(heard.context)
-        even = run_cached(self, "norm_1", x, cache)
-        x = x if first else even
-        x = x + self.dropout.forward(run_cached(self, "pwff", even, cache))
+        x = x + self.dropout.forward(attended.context)
+        normed = run_cached(self, "norm_1", x, cache)
+        x = x if first else normed
+        x = x + self.dropout.forward(run_cached(self, "pwff", normed, cache))
         return x if first else run_cached(self, "norm_2", x, cache)
 
 
 class TransformerEncoder(Module):
-    """Layers of attention and feed-forward networks, one after the other.
+    """A stack of layers of self-attention and feed-forward networks.
 
     Shapes: input [b, s, d_model] -> [b, s, d_model]
     Example:
@@ -212,8 +214,8 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         """Apply all layers to a sequence that grew by one step since the last call.
 
-        Why: the result is that of `forward` with an autoregressive mask, and each step
-        costs as much as one position and not as much as all.
+        Why: the result is that of `forward` with an autoregressive mask, but only the
+        newest position is computed.
         """
         x = input.tensor
         for layer, known in zip(self.layers, cache.layers, strict=True):

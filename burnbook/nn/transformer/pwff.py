@@ -1,4 +1,4 @@
-"""PositionWiseFeedForward: each position thinks by itself."""
+"""PositionWiseFeedForward: the same two-layer network at every position."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
@@ -12,10 +12,10 @@ from burnbook.tensor import Tensor
 
 
 class PositionWiseFeedForwardConfig(Config):
-    """How to make a PositionWiseFeedForward: the width, and the width inside.
+    """How to make a PositionWiseFeedForward: width of input and output, and inside.
 
     d_model: width of input and output, at least 1.
-    d_ff: width inside, at least 1.
+    d_ff: width between both linear layers, at least 1.
     dropout: with which probability values are dropped in training, in [0, 1]
         (default 0.1).
     initializer: how weights and biases are drawn (default KaimingUniform with gain
@@ -35,7 +35,7 @@ class PositionWiseFeedForwardConfig(Config):
     activation: ActivationConfig = ActivationConfig.Gelu
 
     def validate(self) -> None:
-        """Refuse a network without columns."""
+        """Refuse widths below 1."""
         at_least(self, 1, "d_model", "d_ff")
 
     def init(self, device: Backend) -> "PositionWiseFeedForward":
@@ -73,5 +73,5 @@ class PositionWiseFeedForward(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer; the input may have any rank."""
         inner = self.linear_inner.forward(input)
-        bent = self.gelu(inner) if self.activation is None else self.activation(inner)
-        return self.linear_outer.forward(self.dropout.forward(bent))
+        active = self.gelu if self.activation is None else self.activation
+        return self.linear_outer.forward(self.dropout.forward(active(inner)))
