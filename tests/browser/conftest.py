@@ -220,6 +220,12 @@ class Book:
         self.page.screenshot(path=path)
         return path
 
+    def in_both_themes(self, name: str) -> None:
+        """A screenshot in light and one in dark, where the page is left."""
+        for theme in ("Light", "Dark"):
+            self.theme(theme)
+            self.picture(f"{name}_{theme.lower()}")
+
 
 def open_without_kernel(book):
     """Load the page again where no kernel starts."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -34,13 +34,6 @@ table
 """
 HEARD = "document.querySelector('.bbi-sound audio')?.duration"
 CARD = ".bbi-card"
-
-
-def wait_until(true, seconds=30.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -195,9 +188,7 @@ def test_tables_sort_by_their_heads_and_turn_to_any_page(open_book):
     number.fill("77")
     number.press("Enter")
     says(book, "page 77 of 100")
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"browser_table_{theme.lower()}")
+    book.in_both_themes("browser_table")
     assert book.faults == []
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -23,13 +23,6 @@ view = ClosenessView(a, b)
 view
 """
 ROWS = ".bb-close-list tbody tr"
-
-
-def wait_until(true, seconds=20.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 def rows(page):
@@ -54,9 +47,7 @@ def test_a_layer_is_chosen_by_click_and_by_keys(open_book):
     page = book.page
     assert "norm.gamma" in title.inner_text()  # the first difference
     assert page.locator(".bb-rungs tr").count() == 8
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"closeness_{theme.lower()}")
+    book.in_both_themes("closeness")
 
     page.locator(ROWS, has_text="linear.weight").click()
     wait_until(lambda: "linear.weight" in title.inner_text())

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.browser.conftest import PYTHON, open_without_kernel
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -85,13 +86,6 @@ def workbench(server):
 
 def text_of(book, selector):
     return book.page.locator(selector).first.inner_text()
-
-
-def wait_until(true, seconds=30.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 def wait_for_epoch(book, epoch):

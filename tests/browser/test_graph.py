@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -25,13 +26,6 @@ view
 STEP = "print('at', view.step, 'of', view.steps, view.parts[view.chosen].called)"
 BOX = ".bb-graph-box"
 FOCUSED = "document.activeElement.getAttribute('aria-label')"
-
-
-def wait_until(true, seconds=20.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 def open_graph(open_book, name):
@@ -72,9 +66,7 @@ def test_keys_walk_through_steps_and_parts(open_book):
     for _ in range(5):
         page.keyboard.press("ArrowLeft")
     wait_until(lambda: "Step 8 of 14, back:" in caption.inner_text())
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"graph_back_{theme.lower()}")
+    book.in_both_themes("graph_back")
     book.run_cell(1)
     wait_until(lambda: "at 8 of 14 mul 2" in book.output(1))
     assert book.faults == []
@@ -178,7 +170,5 @@ def test_groups_open_and_close_and_the_chosen_box_stays_in_sight(open_book):
     assert page.evaluate(IN_SIGHT, ".bb-graph-now")
     page.get_by_role("button", name="close every group").click()
     wait_until(lambda: page.locator(BOX).count() < 6)
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"graph_groups_{theme.lower()}")
+    book.in_both_themes("graph_groups")
     assert book.faults == []

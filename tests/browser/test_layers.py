@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -30,13 +30,6 @@ looks = AttentionView(weights, ["one", "two", "three", "four", "five"])
 looks
 """
 LOOKS = "print(looks.head, looks.query, looks.key, '|', looks.reading)"
-
-
-def wait_until(true, seconds=20.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 def shown(page, text):
@@ -131,9 +124,7 @@ def turn_the_knobs(book):
     alert = page.locator(".bb-conv .bb-fault")
     wait_until(lambda: "a window of 9 rows does not fit" in alert.inner_text())
     wait_until(lambda: dilation.get_attribute("aria-valuetext") == "1")  # put back
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"convolution_{theme.lower()}")
+    book.in_both_themes("convolution")
 
 
 def choose_channels(book):
@@ -180,6 +171,4 @@ def choose_heads(book):
     page.locator(".bb-look-map canvas").focus()
     page.keyboard.press("Escape")
     assert page.locator(".bb-look table tbody tr").count() == 5
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"attention_{theme.lower()}")
+    book.in_both_themes("attention")

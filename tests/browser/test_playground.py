@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -28,13 +29,6 @@ for _ in range(200):
 print("paused while awaiting:", not playground.running)
 """
 PLANE = ".bb-play-plane"
-
-
-def wait_until(true, seconds=20.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 def open_playground(open_book, name, *more):
@@ -86,9 +80,7 @@ def test_train_pause_step_reset_and_settings(open_book):
     stood = epoch()
     page.wait_for_timeout(400)
     assert epoch() == stood
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"playground_{theme.lower()}")
+    book.in_both_themes("playground")
     page.get_by_label("Hidden").fill("3 2")
     page.keyboard.press("Enter")
     wait_until(lambda: epoch() == 0)

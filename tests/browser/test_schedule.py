@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -20,13 +21,6 @@ plot
 """
 STATE = "print('at', plot.at, plot['linear'].num_iters, plot.shown, plot.log)"
 STAGE = ".bb-rates-stage"
-
-
-def wait_until(true, seconds=20.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 def test_sliders_boxes_keys_and_the_pointer(open_book):
@@ -53,9 +47,7 @@ def test_sliders_boxes_keys_and_the_pointer(open_book):
     wait_until(lambda: page.locator(f"{STAGE} path.bb-rates-1").count() == 0)
     page.locator(".widget-button", has_text=re.compile("Log scale")).click()
     page.get_by_text("learning rate, logarithmic").wait_for()
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"schedule_{theme.lower()}")
+    book.in_both_themes("schedule")
     book.run_cell(1)
     wait_until(lambda: "at 11 48 ['linear'] True" in book.output(1))
     book.run_cell(2)
@@ -101,7 +93,5 @@ def test_what_is_shown_stays_to_the_last_digit(open_book):
     wait_until(lambda: cell.get_by_label("initial lr, value").input_value() != "3e-4")
     book.run_cell(2)
     wait_until(lambda: "numbers 0.000301 0.99951234" in book.output(2))
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"schedule_numbers_{theme.lower()}")
+    book.in_both_themes("schedule_numbers")
     assert book.faults == []

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -26,13 +27,6 @@ large
 STATE = "print(view.dims, dict(view.index), view.colors, view.own_range, view.cell)"
 OPTIONS = "from burnbook.tensor.display import get_print_options\nget_print_options()"
 PIXELS = "document.querySelector('.bb-tensor-map canvas').toDataURL()"
-
-
-def wait_until(true, seconds=15.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 def text_of(page, selector):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -22,13 +23,6 @@ print("frozen:", [n for n, p in tree.module.named_params() if not p.is_require_g
 """
 ROW = ".bb-tree-rows .bb-tree-row"
 FOCUSED = "document.activeElement.dataset.path"
-
-
-def wait_until(true, seconds=20.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 def paths(page):
@@ -62,9 +56,7 @@ def test_keys_walk_fold_unfold_and_freeze(open_book):
     frozen = page.locator(f'{ROW}[data-path="conv1.bias"] .bb-tree-frozen')
     frozen.wait_for()
     assert "◐ partly" in page.locator(ROW).first.inner_text()
-    for theme in ("Light", "Dark"):
-        book.theme(theme)
-        book.picture(f"tree_{theme.lower()}")
+    book.in_both_themes("tree")
     page.locator(f'{ROW}[data-path="conv1.bias"]').focus()
     page.keyboard.press("ArrowLeft")
     assert page.evaluate(FOCUSED) == "conv1"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import burnbook_widgets
 from tests.browser import views
 from tests.browser.conftest import open_without_kernel
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -80,13 +80,6 @@ TONES = """() => {
     return found;
 }"""
 PAPERS = ("--bb-paper", "--paper")
-
-
-def wait_until(true, seconds=60.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.1)
 
 
 def brightness(color):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 import zipfile
 
 import pytest
 
 from burnbook.cli.workspace import restore_work
+from tests.support.waiting import wait_until
 from tests.support.work_files import forged
 
 pytestmark = pytest.mark.browser
@@ -30,13 +30,6 @@ big.parent.mkdir(parents=True)
 big.write_bytes(bytes(range(256)) * 20_000)  # several pieces
 """
 SAID = ".bb-work-said"
-
-
-def wait_until(true, seconds=30.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.05)
 
 
 def test_work_is_downloaded_and_brought_back_by_buttons(open_book, server, tmp_path):

@@ -11,13 +11,9 @@ pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 import ipywidgets
 
+from burnbook import nn
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError, DimError, ShapeError
-from burnbook.nn import (
-    MhaInput,
-    MultiHeadAttentionConfig,
-    generate_autoregressive_mask,
-)
 from burnbook.tensor import Tensor
 from burnbook_widgets import AttentionView
 
@@ -25,10 +21,7 @@ WORDS = ["the", "cat", "sat", "down"]
 WEIGHTS = np.random.default_rng(3).dirichlet(np.ones(4), (2, 3, 4))  # [b, heads, s, t]
 
 
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def states():
@@ -42,10 +35,10 @@ def shares_of(view):
 
 def test_a_layers_output_is_shown_head_by_head():
     device = Numpy()
-    layer = MultiHeadAttentionConfig(8, 2).init(device)
+    layer = nn.MultiHeadAttentionConfig(8, 2).init(device)
     x = Tensor.random([1, 4, 8], device=device)
-    mask = generate_autoregressive_mask(1, 4, device)
-    out = layer.forward(MhaInput.self_attn(x).mask_attn(mask))
+    mask = nn.generate_autoregressive_mask(1, 4, device)
+    out = layer.forward(nn.MhaInput.self_attn(x).mask_attn(mask))
     view = AttentionView(out, WORDS, attn=mask)
     weights = np.asarray(out.weights)[0]
     np.testing.assert_allclose(view.shares, weights.mean(0), rtol=1e-6)
@@ -58,7 +51,6 @@ def test_a_layers_output_is_shown_head_by_head():
     assert view.reading == "the looks at the 100.0 %"
     view.key = 2
     assert view.reading == "the looks at sat: hidden, 0.0 %"
-    view.close()
 
 
 def test_a_row_is_read_most_first():
@@ -71,7 +63,6 @@ def test_a_row_is_read_most_first():
     many = AttentionView(np.full((1, 20), 0.05))
     assert many.reading.endswith("7 5.0 %, 12 more")
     assert many.tokens[0] == ["0"]
-    many.close()
 
 
 def test_controls_and_twins_stay_together():
@@ -99,7 +90,6 @@ def test_controls_and_twins_stay_together():
     assert view.panel.fault == "AttentionView: there is no head 9: there are 3"
     view.head = 1
     assert view.head_control.value == 1
-    view.close()
 
 
 def test_every_head_has_a_small_picture():
@@ -121,7 +111,6 @@ def test_every_head_has_a_small_picture():
     view = AttentionView(WEIGHTS[0, 0])
     assert view.panel.thumbs == b""
     assert len(view.head_control.options) == 1
-    view.close()
 
 
 def test_what_cannot_be_shown_is_explained():
@@ -140,7 +129,6 @@ def test_what_cannot_be_shown_is_explained():
     view = AttentionView(WEIGHTS, WORDS)
     with pytest.raises(DimError, match="there is no query 4: there are 4"):
         view.query = 4
-    view.close()
 
 
 def test_the_largest_state_is_small_and_close_frees_everything():
@@ -188,4 +176,3 @@ def test_heads_are_counted_from_zero_everywhere():
     assert [name for name, _ in view.head_control.options][1:] == [
         "head 0", "head 1", "head 2",
     ]  # fmt: skip
-    view.close()

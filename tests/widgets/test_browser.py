@@ -12,6 +12,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from tests.support.cases import cases
+
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 
@@ -42,10 +44,7 @@ NEWS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 @dataclass
@@ -297,26 +296,22 @@ def test_many_classes_show_what_was_confused_most():
 # ── what goes wrong ─────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("act", "words"),
-    [
-        (lambda b: b.filter(label="zebra"), "no class 'zebra'"),
-        (lambda b: b.filter(predicted=1), "nothing was predicted"),
-        (lambda b: b.select(3), "no item 3"),
-        (lambda b: b.play(), "no sound is selected"),
-        (lambda b: setattr(b, "page", 2), "no page 2"),
-        (lambda b: setattr(b, "view", "mistakes"), "no view 'mistakes'"),
-        (lambda b: DatasetBrowser(b.dataset, before=[1]), "1 items before, 3 after"),
-        (lambda b: DatasetBrowser(b.dataset, predictions=[1]), "do not fit 3 items"),
-        (lambda b: DatasetBrowser(b.dataset, [1]), "1 labels for 3 items"),
-        (lambda b: DatasetBrowser(7), "int is no dataset"),
-        (
-            lambda b: DatasetBrowser(
-                b.dataset, classes="ab", predictions=np.zeros((3, 5))
-            ),
-            "scores of 5 classes, the labels have 2",
-        ),
-    ],
+@cases(
+    "act words",
+    (lambda b: b.filter(label="zebra"), "no class 'zebra'"),
+    (lambda b: b.filter(predicted=1), "nothing was predicted"),
+    (lambda b: b.select(3), "no item 3"),
+    (lambda b: b.play(), "no sound is selected"),
+    (lambda b: setattr(b, "page", 2), "no page 2"),
+    (lambda b: setattr(b, "view", "mistakes"), "no view 'mistakes'"),
+    (lambda b: DatasetBrowser(b.dataset, before=[1]), "1 items before, 3 after"),
+    (lambda b: DatasetBrowser(b.dataset, predictions=[1]), "do not fit 3 items"),
+    (lambda b: DatasetBrowser(b.dataset, [1]), "1 labels for 3 items"),
+    (lambda b: DatasetBrowser(7), "int is no dataset"),
+    (
+        lambda b: DatasetBrowser(b.dataset, classes="ab", predictions=np.zeros((3, 5))),
+        "scores of 5 classes, the labels have 2",
+    ),
 )
 def test_python_hears_of_its_mistakes(act, words):
     browser = DatasetBrowser(InMemDataset(NEWS))
@@ -449,7 +444,6 @@ def test_tables_show_readable_numbers():
     assert fields["price"] == "223300"  # it was 2.233e+05
     assert fields["area"] == "50.5"
     assert "e+05" not in browser.still()
-    browser.close()
 
 
 def test_columns_sort_by_twin_and_by_click():
@@ -476,7 +470,6 @@ def test_columns_sort_by_twin_and_by_click():
         browser.sort("street")
     browser.attempt(browser.heard, {"do": "sort", "by": "street"})
     assert "no column 'street'" in browser.widget.status["fault"]
-    browser.close()
 
 
 def test_statistics_of_columns():
@@ -490,7 +483,6 @@ def test_statistics_of_columns():
     html = browser.still()
     for text in ("<tfoot>", "237800", "Rome (15)", "most often"):
         assert text in html
-    browser.close()
 
 
 def test_columns_of_odd_values():
@@ -507,7 +499,6 @@ def test_columns_of_odd_values():
     browser.sort("a")
     assert browser.found == [1, 2, 0]
     assert browser.statistics["c"]["missing"] == "1"
-    browser.close()
 
 
 def test_sounds_can_be_heard_live_and_in_the_still_form(monkeypatch):
@@ -532,7 +523,6 @@ def test_sounds_can_be_heard_live_and_in_the_still_form(monkeypatch):
         assert heard.getframerate() == 8000
         assert heard.getnframes() == 8000
     assert len(html) < 100_000
-    browser.close()
 
 
 def test_many_pages_have_a_box_for_their_number():
@@ -544,7 +534,6 @@ def test_many_pages_have_a_box_for_their_number():
     assert (browser.page, browser.shown) == (83_334, [83_333])
     browser.page = 17
     assert controls.page_box.value == 17
-    browser.close()
 
 
 def test_an_empty_dataset_says_that_it_is_empty():
@@ -555,4 +544,3 @@ def test_an_empty_dataset_says_that_it_is_empty():
     browser = DatasetBrowser(houses())
     browser.search("castle")
     assert browser.widget.page["empty"].startswith("No item fits.")
-    browser.close()

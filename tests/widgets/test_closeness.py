@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from tests.support.cases import cases
+
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 import ipywidgets
@@ -22,10 +24,7 @@ from burnbook_widgets import ClosenessView
 NAMES = ["first", "second", "third", "fourth", "fifth"]
 
 
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def two():
@@ -66,7 +65,6 @@ def test_two_tensors_give_a_ladder_and_their_worst_elements():
     assert ladder["worst"][1][0] == "[1, 2]"
     assert view.panel.layers == []
     assert repr(view) == "ClosenessView([4, 5]; within 1e-1)"
-    view.close()
 
 
 def test_a_report_tensors_and_modules_are_taken_alike():
@@ -95,7 +93,6 @@ def test_a_report_tensors_and_modules_are_taken_alike():
     assert view.report.what == "Layer"
     assert names(view) == ["one", "two", "output"]
     assert "3 layers at 1e-4: 3 PASS" in repr(view)
-    view.close()
 
 
 def test_the_table_starts_at_the_first_difference_and_is_judged_at_epsilon():
@@ -112,7 +109,6 @@ def test_the_table_starts_at_the_first_difference_and_is_judged_at_epsilon():
     view.epsilon = 0.1
     assert view.counts() == {"PASS": 3, "WARN": 0, "FAIL": 2}
     assert view.epsilon_control.value == view.epsilon == 1e-1
-    view.close()
 
 
 def test_controls_and_twins_say_the_same():
@@ -136,27 +132,23 @@ def test_controls_and_twins_say_the_same():
     assert names(view) == ["first", "second", "third", "fourth", "fifth"]
     view.first_control.click()
     assert view.layer == "third"
-    view.close()
 
 
-@pytest.mark.parametrize(
-    ("by", "down", "first"),
-    [
-        ("order", False, "first"),
-        ("order", True, "fifth"),
-        ("verdict", False, "fourth"),
-        ("close", False, "fifth"),
-        ("close", True, "first"),
-        ("within", False, "first"),
-        ("within", True, "fifth"),
-    ],
+@cases(
+    "by down first",
+    ("order", False, "first"),
+    ("order", True, "fifth"),
+    ("verdict", False, "fourth"),
+    ("close", False, "fifth"),
+    ("close", True, "first"),
+    ("within", False, "first"),
+    ("within", True, "fifth"),
 )
 def test_every_order_of_the_table(by, down, first):
     view = layers()
     view.sort(by, down)
     assert names(view)[0] == first
     assert view.panel.head["by"] == by
-    view.close()
 
 
 def test_a_click_in_the_panel_chooses_and_sorts():
@@ -167,7 +159,6 @@ def test_a_click_in_the_panel_chooses_and_sorts():
     assert view.panel.said.startswith("fourth: FAIL, largest difference 0.3")
     view._told(None, {"do": "sort", "by": "name"}, [])
     assert names(view) == sorted(NAMES)
-    view.close()
 
 
 def test_what_goes_wrong_in_a_click_is_a_line_in_the_view():
@@ -180,7 +171,6 @@ def test_what_goes_wrong_in_a_click_is_a_line_in_the_view():
         view.layer = "sixth"
     with pytest.raises(ConfigError, match="cannot sort by 'colour'"):
         view.sort("colour")
-    view.close()
 
 
 def test_a_layer_that_cannot_be_compared_says_why():
@@ -188,7 +178,6 @@ def test_a_layer_that_cannot_be_compared_says_why():
     view.layer = "fifth"
     assert view.panel.ladder["levels"] == []
     assert view.panel.ladder["note"] == "cannot be compared: shapes [4, 25] and [3]"
-    view.close()
 
 
 def test_thousands_of_layers_are_shown_in_pages_and_stay_small():
@@ -206,7 +195,6 @@ def test_thousands_of_layers_are_shown_in_pages_and_stay_small():
     view.find = "layer 12"
     assert view.pages == 1
     assert "and 2,400 more" in ClosenessView(a, b).still()
-    view.close()
 
 
 def test_not_a_number_and_nothing_at_all_are_shown():
@@ -230,7 +218,6 @@ def test_the_still_form_has_the_ladder_the_worst_and_the_layers():
     assert (
         "<b>&" not in ClosenessView({"<b>&": np.ones(2)}, {"<b>&": np.ones(2)}).still()
     )
-    view.close()
 
 
 def test_static_pages_get_no_widget(monkeypatch):

@@ -23,10 +23,7 @@ PICTURE = RANDOM.standard_normal((3, 9, 8)).astype(np.float32)
 SOBEL = [[1, 0, -1], [2, 0, -2], [1, 0, -1]]
 
 
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def by_loops(view, channel):
@@ -59,7 +56,6 @@ def test_output_is_the_sum_over_each_window(stride, padding, dilation):
         view.at = place
         made = (view.window * view.weight[1]).sum() - 1.0
         assert made == pytest.approx(view.output[place], abs=1e-4)
-    view.close()
 
 
 @pytest.mark.parametrize("padding", [PaddingConfig2d.Same, PaddingConfig2d.Valid])
@@ -75,7 +71,6 @@ def test_a_layer_brings_its_numbers_and_its_groups(padding):
         np.testing.assert_allclose(
             view.output, by_loops(view, channel), rtol=1e-4, atol=1e-4
         )
-    view.close()
 
 
 def test_sum_is_written_out_with_all_that_is_added():
@@ -108,7 +103,6 @@ def test_the_window_over_the_padding_sees_zeros():
     view.position = 4
     assert view.at == (1, 1)
     assert view.output[view.at] == 9
-    view.close()
 
 
 def test_controls_and_twins_stay_together():
@@ -132,7 +126,6 @@ def test_controls_and_twins_stay_together():
     assert view.sliders["position"].value == view.output.shape[1] + 2
     assert view.panel.reading["at"] == [1, 2]
     assert view.panel.fault == ""
-    view.close()
 
 
 def test_what_leaves_no_output_changes_nothing():
@@ -165,7 +158,6 @@ def test_what_cannot_be_shown_is_explained():
     view = ConvolutionView(np.ones((4, 4)), SOBEL)
     with pytest.raises(DimError, match="there is no row 2: there are 2"):
         view.at = (2, 0)
-    view.close()
 
 
 def test_the_largest_state_is_small_and_close_frees_everything():
@@ -196,7 +188,6 @@ def test_the_still_form_shows_window_and_sum():
     assert view.still() != html
     text = "ConvolutionView([5, 5] with [3, 3] makes [5, 5]; at [0, 0])"
     assert repr(view) == text
-    view.close()
 
 
 def test_static_pages_get_no_widget(monkeypatch):
@@ -250,7 +241,6 @@ def test_a_large_picture_is_seen_in_parts_that_follow_the_window(options):
     before = view.panel.frame["part"]["grown"]
     view.at = (rows // 2, 5)  # a step inside of what is seen moves nothing
     assert view.panel.frame["part"]["grown"] == before
-    view.close()
 
 
 def test_a_small_picture_is_shown_whole():
@@ -259,4 +249,3 @@ def test_a_small_picture_is_shown_whole():
     assert part["grown"] == [[0, 0], [66, 66]]
     assert part["input"] == part["output"] == [[0, 0], [64, 64]]
     assert "a part" not in view.still()
-    view.close()

@@ -30,10 +30,7 @@ from burnbook_widgets.autodiff.still import ROOM
 AD = Autodiff(Numpy())
 
 
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def leaf(values, device=AD):
@@ -64,7 +61,6 @@ def test_names_are_those_of_the_variables_around():
          "loss = mean"]
     )  # fmt: skip
     assert repr(view) == "GraphView(loss = mean [1]; 6 ops, 2 leaves, step 14 of 14)"
-    view.close()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +82,6 @@ def test_every_value_and_gradient_is_right(device):
     grads = loss.backward()  # the view has used nothing up
     for name, tensor in (("w", w), ("b", b)):
         assert np.array_equal(view.gradient(name), np.asarray(tensor.grad(grads)))
-    view.close()
 
 
 def test_where_a_value_is_known_from_is_said():
@@ -101,7 +96,6 @@ def test_where_a_value_is_known_from_is_said():
     assert (lost.value, by_name(view)["add"].value) == (None, None)
     assert "no rule" in lost.origin
     assert view.value("x").tolist() == [1.0, 2.0]
-    view.close()
 
 
 def test_names_can_be_given_and_modules_name_their_parameters():
@@ -116,7 +110,6 @@ def test_names_can_be_given_and_modules_name_their_parameters():
     given = np.asarray(x) @ np.asarray(model.weight.val())
     assert np.allclose(view.value("linear"), given + np.asarray(model.bias.val()))
     assert view.gradient("net.weight").shape == (2, 3)
-    view.close()
 
 
 def test_a_bias_that_may_not_be_there_is_not_made_up():
@@ -160,7 +153,6 @@ def test_stepping_shows_values_forward_then_gradients_back():
     assert (view.step, view.forward_control.disabled) == (14, True)
     view.back()
     assert view.panel.stage["now"] == [p.called for p in view.parts].index("b")
-    view.close()
 
 
 def test_a_value_that_is_used_twice_gets_the_sum():
@@ -171,7 +163,6 @@ def test_a_value_that_is_used_twice_gets_the_sum():
     names = [part.called for part in view.parts]
     users = [names[b] for a, b in view._edges if names[a] == "s"]
     assert users == ["mul 1", "mul 1", "mul 2", "loss"]
-    view.close()
 
 
 def test_buttons_slider_and_keys_do_what_the_twins_do():
@@ -197,7 +188,6 @@ def test_buttons_slider_and_keys_do_what_the_twins_do():
         view.step = 15
     with pytest.raises(ConfigError, match="there is no part 'z'"):
         view.chosen = "z"
-    view.close()
 
 
 def test_the_facts_of_a_part_follow_the_step():
@@ -216,7 +206,6 @@ def test_the_facts_of_a_part_follow_the_step():
     view.start()
     view.chosen = "y"
     assert "value" not in {name for name, _, _ in view.panel.facts}
-    view.close()
 
 
 def test_rules_are_told_as_formulas_or_sentences():
@@ -290,7 +279,6 @@ def test_the_state_of_a_large_graph_stays_small():
     view.unfold(view.groups[0], view.groups[1])
     assert len(json.dumps(widget_state())) - before < 120_000
     assert len(view.still()) < 400_000
-    view.close()
 
 
 # ── groups (N13) ────────────────────────────────────────────────────────────
@@ -355,7 +343,6 @@ def test_steps_form_groups_by_the_paths_of_their_parameters():
     assert view.unfolded == ["net", "net.blocks", "net.blocks.1", "net.blocks.1.first"]
     with pytest.raises(ConfigError, match=r"no group 'net\.tail'"):
         view.fold("net.tail")
-    view.close()
 
 
 def test_a_large_model_is_shown_closed_and_opens_where_one_looks():
@@ -397,7 +384,6 @@ def test_two_thousand_steps_without_modules_are_cut_into_runs():
         view.unfold()
     assert len(view._boxes) <= 600
     assert view.gradient("x")[0] == pytest.approx(1.0001**2000, rel=1e-3)
-    view.close()
 
 
 def test_a_module_that_runs_twice_has_two_groups():
@@ -408,7 +394,6 @@ def test_a_module_that_runs_twice_has_two_groups():
     view.fold()
     assert edges_go_down(view)
     assert set(view.groups) <= {"cell", "cell (2)"}
-    view.close()
 
 
 def test_clicks_on_groups_do_what_the_twins_do():
@@ -423,7 +408,6 @@ def test_clicks_on_groups_do_what_the_twins_do():
     assert "no group 'nowhere'" in view.panel.fault
     view.panel._handle_custom_msg({"do": "unfold all"}, [])
     assert (view.unfolded, view.panel.fault) == (view.groups, "")
-    view.close()
 
 
 # ── values of every step (N13) ──────────────────────────────────────────────
@@ -439,7 +423,6 @@ def test_a_computation_as_a_function_shows_the_value_of_every_step():
     assert "targets" in by_name(view)
     assert "value not kept" not in view.still()
     assert "run" not in vars(AD)  # afterwards nothing is written down any more
-    view.close()
     loss = (x + 1.0).mean()
     view = GraphView(loss)
     assert "GraphView(lambda: …)" in by_name(view)["add"].origin
@@ -460,7 +443,6 @@ def test_texts_stay_inside_of_their_boxes(scale):
             assert text_width(text, 11.0) <= WIDTH or text.count(" ") <= 2, text
         assert text_width(fitted(label, ROOM, 12.0, True), 12.0, True) <= ROOM
         assert text_width(fitted(size, ROOM, 11.0), 11.0) <= ROOM
-    view.close()
 
 
 def test_numbers_are_never_cut_in_the_middle():
@@ -481,7 +463,6 @@ def test_the_still_form_shows_what_the_step_shows():
     view.start()
     assert "∂ " not in view.still()
     assert "−0.38" not in view.still()
-    view.close()
 
 
 def test_static_pages_get_no_widget(monkeypatch):
@@ -511,7 +492,6 @@ def test_integers_and_numbers_have_a_short_form():
     assert by_name(view)["i"].value.tolist() == [2, 0]
     assert "1 −2 3" in view.still()
     assert view.gradient("x").tolist() == [1.0, 0.0, 1.0]
-    view.close()
 
 
 def test_graphs_across_devices_of_gradients_and_of_many_inputs():
@@ -520,19 +500,16 @@ def test_graphs_across_devices_of_gradients_and_of_many_inputs():
     loss = ((x * x).to_device(there) * 3.0).sum()
     view = GraphView(loss)
     assert view.gradient("x").tolist() == [[6.0, 12.0]]
-    view.close()
     twice = Autodiff(AD)
     low = leaf([2.0, 3.0])
     high = Tensor.from_inner(low, twice).require_grad()
     slope = high.grad((high * high * high).sum().backward())
     view = GraphView(slope)
     assert view.gradient("low").tolist() == [12.0, 18.0]
-    view.close()
     view = GraphView(Tensor.cat([x, x * 2.0], 0).sum())
     part = by_name(view)["cat"]
     assert [name for name, _ in part.inputs] == ["xs[0]", "xs[1]"]
     assert part.value.tolist() == [[1.0, 2.0], [2.0, 4.0]]
-    view.close()
 
 
 def test_graphs_of_nothing_and_of_no_numbers():

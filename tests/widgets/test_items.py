@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tests.support.cases import cases
+
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 from burnbook.backend import Numpy
@@ -41,23 +43,21 @@ class Row:
     score: float
 
 
-@pytest.mark.parametrize(
-    ("item", "kind"),
-    [
-        (DigitsDataset.test().get(0), "image"),
-        (ImageDatasetItem(np.zeros((5, 4, 3), np.uint8), Label(2)), "image"),
-        (AgNewsItem(1, "title", "content"), "text"),
-        ("a bare text", "text"),
-        (("a text with a label", 1), "text"),
-        ((np.zeros((3, 8, 8)), 4), "image"),
-        (np.zeros((8, 8)), "image"),
-        (Tensor.from_data([[1.0, 2.0], [3.0, 4.0]], Numpy()), "image"),
-        (np.zeros(500), "sound"),
-        (np.arange(4.0), "row"),
-        ({"age": 3, "town": "Rome"}, "row"),
-        (Row(3, "Rome", 0.5), "row"),
-        (7, "row"),
-    ],
+@cases(
+    "item kind",
+    (DigitsDataset.test().get(0), "image"),
+    (ImageDatasetItem(np.zeros((5, 4, 3), np.uint8), Label(2)), "image"),
+    (AgNewsItem(1, "title", "content"), "text"),
+    ("a bare text", "text"),
+    (("a text with a label", 1), "text"),
+    ((np.zeros((3, 8, 8)), 4), "image"),
+    (np.zeros((8, 8)), "image"),
+    (Tensor.from_data([[1.0, 2.0], [3.0, 4.0]], Numpy()), "image"),
+    (np.zeros(500), "sound"),
+    (np.arange(4.0), "row"),
+    ({"age": 3, "town": "Rome"}, "row"),
+    (Row(3, "Rome", 0.5), "row"),
+    (7, "row"),
 )
 def test_items_are_recognised_by_what_they_hold(item, kind):
     assert look(item).kind == kind

@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from tests.support.cases import cases
+
 pytest.importorskip("PIL", reason="pictures are drawn with the [lab] extra")
 
-from burnbook import ops
+from burnbook import ops, train
 from burnbook.backend import Counting, Decorator
 from burnbook.config import Config
 from burnbook.core.errors import BurnbookError
@@ -18,14 +20,6 @@ from burnbook.examples.guide.data import MnistBatcher
 from burnbook.module import Module
 from burnbook.nn import Linear, LinearConfig, Relu
 from burnbook.prelude import Autodiff, Distribution, Int, Numpy, Tensor
-from burnbook.train import (
-    AccuracyInput,
-    Adaptor,
-    EarlyStoppingStrategy,
-    LossInput,
-    MetricsRenderer,
-    NumericMetric,
-)
 from burnbook_widgets import learn
 from burnbook_widgets.chapters.answers import FUNCTION, Holds, Value, compare
 from burnbook_widgets.chapters.exercises import EXERCISES
@@ -77,14 +71,12 @@ def test_a_right_answer_passes_and_a_wrong_one_gets_a_hint(said):
     assert "6" not in wrong.replace("1.1", "")  # a hint, not the answer
 
 
-@pytest.mark.parametrize(
-    ("number", "near"),
-    [
-        ("3.1.9", "3.1.1, 3.1.2, 3.1.3, 3.1.4"),
-        ("4.66.1", "4.6.1"),
-        (3.1, "3.1.1"),
-        ("words", None),
-    ],
+@cases(
+    "number near",
+    ("3.1.9", "3.1.1, 3.1.2, 3.1.3, 3.1.4"),
+    ("4.66.1", "4.6.1"),
+    (3.1, "3.1.1"),
+    ("words", None),
 )
 def test_a_number_that_no_exercise_has_is_told_the_near_ones(number, near):
     with pytest.raises(BurnbookError) as caught:
@@ -137,35 +129,29 @@ def test_kind_and_shape_are_told_with_what_they_should_be():
     assert compare([1, 2], [1, 2, 3]) == "it has 3 elements, and should have 2"
 
 
-@pytest.mark.parametrize(
-    ("right", "answer", "told"),
-    [
-        (5, 6, "one too many"),
-        (5, 4, "one too few"),
-        (5, 5.5, "nearly: a whole number is asked for"),
-        (5, -5, "the right size with the wrong sign"),
-        (2_099_712, 2_099_700, "it is too small"),  # counts are exact
-        (0.4, 0.8, "it is twice what it should be"),
-        (66.5, 0.665, "it is a hundredth of what it should be"),
-        (0.4, 2.5, "it is upside down: 1 divided by it is right"),
-        (0.4, math.nan, "it is nan"),
-        (0.4, 0.7, "it is too large"),
-        ([1, 2, 3], [3, 2, 1], "it is in reverse order"),
-        ([1, 2, 3], [2, 1, 3], "the right numbers, in another order"),
-        ([1, 2, 3], [-1, -2, -3], "the right sizes with the wrong sign"),
-        ([0, 2, 4], [0, 1, 2], "every number is half of what it should be"),
-        ([1, 2, 3], [0, 1, 2], "every number is too small by the same amount"),
-        (
-            [1, 2, 3],
-            [1, 9, 3],
-            "one of 3 numbers is wrong: the one at [1] is too large",
-        ),
-        ([1, 2, 4], [9, 9, 4], "2 of 3 numbers are wrong: the one at [0] is too large"),
-        ([[1, 2], [3, 4]], [[1, 3], [2, 4]], "it is transposed: rows and columns are"),
-        (["a", "b"], ["b", "a"], "the right words, in another order"),
-        (["a", "b"], ["a", "c"], "'c' does not belong in it"),
-        ("model.v2", "Model. v2", "nearly: look at blanks, and at capital"),
-    ],
+@cases(
+    "right answer told",
+    (5, 6, "one too many"),
+    (5, 4, "one too few"),
+    (5, 5.5, "nearly: a whole number is asked for"),
+    (5, -5, "the right size with the wrong sign"),
+    (2_099_712, 2_099_700, "it is too small"),  # counts are exact
+    (0.4, 0.8, "it is twice what it should be"),
+    (66.5, 0.665, "it is a hundredth of what it should be"),
+    (0.4, 2.5, "it is upside down: 1 divided by it is right"),
+    (0.4, math.nan, "it is nan"),
+    (0.4, 0.7, "it is too large"),
+    ([1, 2, 3], [3, 2, 1], "it is in reverse order"),
+    ([1, 2, 3], [2, 1, 3], "the right numbers, in another order"),
+    ([1, 2, 3], [-1, -2, -3], "the right sizes with the wrong sign"),
+    ([0, 2, 4], [0, 1, 2], "every number is half of what it should be"),
+    ([1, 2, 3], [0, 1, 2], "every number is too small by the same amount"),
+    ([1, 2, 3], [1, 9, 3], "one of 3 numbers is wrong: the one at [1] is too large"),
+    ([1, 2, 4], [9, 9, 4], "2 of 3 numbers are wrong: the one at [0] is too large"),
+    ([[1, 2], [3, 4]], [[1, 3], [2, 4]], "it is transposed: rows and columns are"),
+    (["a", "b"], ["b", "a"], "the right words, in another order"),
+    (["a", "b"], ["a", "c"], "'c' does not belong in it"),
+    ("model.v2", "Model. v2", "nearly: look at blanks, and at capital"),
 )
 def test_numbers_and_words_are_told_how_they_differ(right, answer, told):
     assert compare(right, answer).startswith(told)
@@ -332,14 +318,14 @@ def as_tensor(model, item):
     return model.forward(images).argmax(1).flatten(0, 1)
 
 
-class Never(EarlyStoppingStrategy):
+class Never(train.EarlyStoppingStrategy):
     def should_stop(self, epoch, store):
         return False
 
 
-class FirstLoss(NumericMetric):
+class FirstLoss(train.NumericMetric):
     name = "First loss"
-    Input = LossInput
+    Input = train.LossInput
 
     def update(self, item, metadata):
         first = float(np.asarray(item.tensor)[0])
@@ -356,7 +342,7 @@ class Forgetful(FirstLoss):
 
 
 @dataclass
-class OneColumn(Adaptor):
+class OneColumn(train.Adaptor):
     score: Tensor
     positive: Tensor
 
@@ -366,10 +352,12 @@ class WrongWay(OneColumn):
 
 
 OneColumn.adapts = {
-    AccuracyInput: lambda it: AccuracyInput(it.score.unsqueeze_dim(1), it.positive)
+    train.AccuracyInput: lambda it: train.AccuracyInput(
+        it.score.unsqueeze_dim(1), it.positive
+    )
 }
 WrongWay.adapts = {
-    AccuracyInput: lambda it: AccuracyInput(
+    train.AccuracyInput: lambda it: train.AccuracyInput(
         Tensor.stack([it.score, -it.score], 1), it.positive
     )
 }
@@ -383,45 +371,39 @@ class CountsOps(Decorator):
         return self.inner.run(op, values, attrs)
 
 
-@pytest.mark.parametrize(
-    ("number", "near", "said"),
-    [
-        ("3.1.2", Letters(26, 64), "its dropout is 0.5, and should be 0.25"),
-        ("3.1.4", mlp(Bent), "forward leaves out the Relu"),
-        ("3.1.4", mlp(Longest), "forward ends with a Relu, too"),
-        ("3.2.3", InMemDataset(range(10)), "item 2 is 2, and should be the square"),
-        ("3.4.3", Tensor.from_floats([1, 2], Autodiff(Numpy())), "its backend still"),
-        ("3.5.3", constant, "it does not ask the model"),
-        ("3.5.3", lambda model, item: item.label, "for a model that sees a 7: it"),
-        ("3.5.3", unnormalized, "the images that the model gets: "),
-        ("3.5.3", as_tensor, "for a model that sees a 7: it is a tensor, and should"),
-        ("4.1.1", Autodiff(Numpy("f64")), "its whole numbers are i64"),
-        ("4.1.2", CountsOps, "it says 3 where 44 were made"),
-        ("4.1.3", Counting(Autodiff(Numpy())), "it counts forward ops only"),
-        ("4.1.3", Autodiff(Numpy()), "nothing in it counts"),
-        ("4.1.4", lambda device: Tensor.zeros([3], device), "its three numbers are"),
-        (
-            "4.1.4",
-            lambda device: Tensor[1].random([3], Uniform, device),
-            "two calls give different",
-        ),
-        ("4.3.2", lambda g, x, y: g / y, "it should return two gradients"),
-        ("4.3.2", lambda g, x, y: (g / y, g / y), "the gradient for y: "),
-        (
-            "4.3.2",
-            lambda g, x, y: (g / y, g * x / y**2),
-            "the gradient for y: its sign",
-        ),
-        ("4.3.2", lambda g, x, y: (1 / y, -g * x / y**2), "the gradient for x: g is"),
-        ("4.3.4", lambda g: None, "with it the slope of x² at 3 is 6"),
-        ("4.3.5", Autodiff(Numpy()), "it does not compute relu again"),
-        ("4.6.3", Never(), "with an accuracy of 90 % it says go on"),
-        ("4.6.4", MetricsRenderer(), "after 50, 80 and 70 % its best is None"),
-        ("4.8.3", FirstLoss, "for the loss [1.0, 5.0, 3.0] its value is 1.0"),
-        ("4.8.3", Forgetful, "after clear() it shows 'epoch 3.67"),
-        ("4.8.4", OneColumn, "its outputs are [4, 1]"),
-        ("4.8.4", WrongWay, "three of four are right, and it logs 25,4"),
-    ],
+@cases(
+    "number near said",
+    ("3.1.2", Letters(26, 64), "its dropout is 0.5, and should be 0.25"),
+    ("3.1.4", mlp(Bent), "forward leaves out the Relu"),
+    ("3.1.4", mlp(Longest), "forward ends with a Relu, too"),
+    ("3.2.3", InMemDataset(range(10)), "item 2 is 2, and should be the square"),
+    ("3.4.3", Tensor.from_floats([1, 2], Autodiff(Numpy())), "its backend still"),
+    ("3.5.3", constant, "it does not ask the model"),
+    ("3.5.3", lambda model, item: item.label, "for a model that sees a 7: it"),
+    ("3.5.3", unnormalized, "the images that the model gets: "),
+    ("3.5.3", as_tensor, "for a model that sees a 7: it is a tensor, and should"),
+    ("4.1.1", Autodiff(Numpy("f64")), "its whole numbers are i64"),
+    ("4.1.2", CountsOps, "it says 3 where 44 were made"),
+    ("4.1.3", Counting(Autodiff(Numpy())), "it counts forward ops only"),
+    ("4.1.3", Autodiff(Numpy()), "nothing in it counts"),
+    ("4.1.4", lambda device: Tensor.zeros([3], device), "its three numbers are"),
+    (
+        "4.1.4",
+        lambda device: Tensor[1].random([3], Uniform, device),
+        "two calls give different",
+    ),
+    ("4.3.2", lambda g, x, y: g / y, "it should return two gradients"),
+    ("4.3.2", lambda g, x, y: (g / y, g / y), "the gradient for y: "),
+    ("4.3.2", lambda g, x, y: (g / y, g * x / y**2), "the gradient for y: its sign"),
+    ("4.3.2", lambda g, x, y: (1 / y, -g * x / y**2), "the gradient for x: g is"),
+    ("4.3.4", lambda g: None, "with it the slope of x² at 3 is 6"),
+    ("4.3.5", Autodiff(Numpy()), "it does not compute relu again"),
+    ("4.6.3", Never(), "with an accuracy of 90 % it says go on"),
+    ("4.6.4", train.MetricsRenderer(), "after 50, 80 and 70 % its best is None"),
+    ("4.8.3", FirstLoss, "for the loss [1.0, 5.0, 3.0] its value is 1.0"),
+    ("4.8.3", Forgetful, "after clear() it shows 'epoch 3.67"),
+    ("4.8.4", OneColumn, "its outputs are [4, 1]"),
+    ("4.8.4", WrongWay, "three of four are right, and it logs 25,4"),
 )
 def test_a_near_miss_is_told_in_what_respect(number, near, said):
     assert (EXERCISES[number].trouble(near) or "").startswith(said)
@@ -431,14 +413,12 @@ def reads(model, item):
     return int(as_tensor(model, item).into_scalar())
 
 
-@pytest.mark.parametrize(
-    ("number", "right"),
-    [
-        ("3.1.4", mlp(Straight)),
-        ("3.4.3", floats(1, 2)),
-        ("3.5.3", reads),
-        ("4.3.2", lambda g, x, y: [g / y, -g * x / y / y]),
-    ],
+@cases(
+    "number right",
+    ("3.1.4", mlp(Straight)),
+    ("3.4.3", floats(1, 2)),
+    ("3.5.3", reads),
+    ("4.3.2", lambda g, x, y: [g / y, -g * x / y / y]),
 )
 def test_what_is_right_in_other_words_passes(number, right):
     assert EXERCISES[number].trouble(right) is None
@@ -456,14 +436,12 @@ def test_peek_prints_functions_and_classes(said):
     assert "class Value" in said(learn.peek, Value)
 
 
-@pytest.mark.parametrize(
-    ("picture", "text"),
-    [
-        (Images(np.zeros((2, 4, 5)), ["a", "b"]), "Images(2 of 4 × 5: a, b)"),
-        (Bars({"a": 1, "b": 2.5}, "Counts"), "Bars(Counts; a, b)"),
-        (Lines({"loss": [3, 2, 1.0]}, "A run"), "Lines(A run; loss; 3 points)"),
-        (Lines({"flat": [1.0, 1.0]}), "Lines(; flat; 2 points)"),
-    ],
+@cases(
+    "picture text",
+    (Images(np.zeros((2, 4, 5)), ["a", "b"]), "Images(2 of 4 × 5: a, b)"),
+    (Bars({"a": 1, "b": 2.5}, "Counts"), "Bars(Counts; a, b)"),
+    (Lines({"loss": [3, 2, 1.0]}, "A run"), "Lines(A run; loss; 3 points)"),
+    (Lines({"flat": [1.0, 1.0]}), "Lines(; flat; 2 points)"),
 )
 def test_pictures_are_png_and_one_line_of_text(picture, text):
     assert picture.png().startswith(b"\x89PNG")
@@ -477,9 +455,10 @@ def test_drawings_have_twice_the_pixels_they_take_on_the_page():
     assert Images(np.zeros((1, 4, 5)))._repr_png_().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
+@cases(
     "picture",
-    [Lines({"loss": [3, 2, 1.0]}, "损失"), Bars({"训练": 1, "valid": 2}, "Counts")],
+    Lines({"loss": [3, 2, 1.0]}, "损失"),
+    Bars({"训练": 1, "valid": 2}, "Counts"),
 )
 def test_chinese_words_are_left_to_the_fonts_of_the_reader(picture):
     assert picture.png() is None
@@ -536,30 +515,26 @@ class Alts(HTMLParser):
             self.images.append(dict(attrs))
 
 
-@pytest.mark.parametrize(
-    ("picture", "words"),
-    [
-        (
-            Lines({"loss": [3, 2.5, 1.0]}, "Run", x_label="step"),
-            "Run. Line chart over step: loss from 3 at 0 to 1 at 2, "
-            "lowest 1, highest 3",
-        ),
-        (
-            Lines({"a <b>": [np.nan, 2.0, np.inf]}),
-            "Line chart over position: a <b> from 2 at 1 to 2 at 1, "
-            "lowest 2, highest 2",
-        ),
-        (
-            Bars({"right": 98.7, "wrong": 0.0008113}, "Percent"),
-            "Percent. Bar chart: right: 98.7; wrong: <0.1",
-        ),
-        (
-            Images(np.zeros((2, 4, 5)), ["seven", "one"]),
-            "2 grey images of 5 by 4 pixels: seven, one",
-        ),
-        (Images(np.zeros((1, 3, 4, 5))), "One color image of 5 by 4 pixels"),
-        (Images(np.zeros((1, 4, 5)), alt="a seven"), "a seven"),
-    ],
+@cases(
+    "picture words",
+    (
+        Lines({"loss": [3, 2.5, 1.0]}, "Run", x_label="step"),
+        "Run. Line chart over step: loss from 3 at 0 to 1 at 2, lowest 1, highest 3",
+    ),
+    (
+        Lines({"a <b>": [np.nan, 2.0, np.inf]}),
+        "Line chart over position: a <b> from 2 at 1 to 2 at 1, lowest 2, highest 2",
+    ),
+    (
+        Bars({"right": 98.7, "wrong": 0.0008113}, "Percent"),
+        "Percent. Bar chart: right: 98.7; wrong: <0.1",
+    ),
+    (
+        Images(np.zeros((2, 4, 5)), ["seven", "one"]),
+        "2 grey images of 5 by 4 pixels: seven, one",
+    ),
+    (Images(np.zeros((1, 3, 4, 5))), "One color image of 5 by 4 pixels"),
+    (Images(np.zeros((1, 4, 5)), alt="a seven"), "a seven"),
 )
 def test_pictures_say_what_is_to_be_seen(picture, words):
     assert picture.words == words
@@ -598,20 +573,18 @@ def test_names_of_lines_wrap_and_nothing_overlaps():
         assert all(x >= left + 7 * len(text) for x in beside)
 
 
-@pytest.mark.parametrize(
+@cases(
     "picture",
-    [
-        Lines({}),
-        Lines({"empty": []}),
-        Lines({"odd": [np.nan, np.inf, -np.inf]}),
-        Lines({"one": [5.0]}),
-        Lines({"tiny": [1e-30, 2e-30]}),
-        Lines({"huge": [1e30, -1e30]}),
-        Bars({}),
-        Bars({"a": float("nan"), "b": float("inf"), "c": -2.0}),
-        Images(np.full((1, 4, 5), np.nan)),
-        Images(np.zeros((0, 4, 5))),
-    ],
+    Lines({}),
+    Lines({"empty": []}),
+    Lines({"odd": [np.nan, np.inf, -np.inf]}),
+    Lines({"one": [5.0]}),
+    Lines({"tiny": [1e-30, 2e-30]}),
+    Lines({"huge": [1e30, -1e30]}),
+    Bars({}),
+    Bars({"a": float("nan"), "b": float("inf"), "c": -2.0}),
+    Images(np.full((1, 4, 5), np.nan)),
+    Images(np.zeros((0, 4, 5))),
 )
 def test_odd_numbers_are_drawn_too(picture):
     bundle, _ = picture._repr_mimebundle_()

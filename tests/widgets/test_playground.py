@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from tests.support.waiting import wait_until
+
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 import ipywidgets
@@ -28,11 +30,7 @@ from burnbook_widgets.playground.script import (
     make_points,
 )
 
-
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 @pytest.fixture
@@ -44,13 +42,6 @@ def playground():
 
 def widget_state():
     return ipywidgets.Widget.get_manager_state()["state"]
-
-
-def wait_until(true, seconds=10.0):
-    ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "waited in vain"
-        time.sleep(0.01)
 
 
 # The points and the training

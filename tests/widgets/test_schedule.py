@@ -22,10 +22,7 @@ LINEAR = lr_scheduler.LinearLrSchedulerConfig(0.8, 0.1, 50)
 COSINE = lr_scheduler.CosineAnnealingLrSchedulerConfig(0.8, 50).with_min_lr(0.1)
 
 
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def usual():
@@ -74,7 +71,6 @@ def test_rates_are_those_of_the_schedulers():
     assert rows[0].tolist() == list(range(120))
     assert np.allclose(rows[2], stepped(COSINE, 120))
     assert repr(plot) == "SchedulePlot(linear, cosine, sequential, constant; 120 steps)"
-    plot.close()
 
 
 def test_a_scheduler_stays_where_it_stands():
@@ -83,16 +79,13 @@ def test_a_scheduler_stays_where_it_stands():
     plot = SchedulePlot(schedule, steps=10)
     assert schedule.into_record() == 50
     assert np.array_equal(plot.rates("linear"), stepped(LINEAR, 11)[1:])
-    plot.close()
 
 
 def test_names_are_given_or_told_apart():
     plot = SchedulePlot({"down": LINEAR, "wave": COSINE})
     assert plot.names == ["down", "wave"]
-    plot.close()
     plot = SchedulePlot([LINEAR, LINEAR])
     assert plot.names == ["linear", "linear 2"]
-    plot.close()
 
 
 def test_the_numbers_of_every_config_can_be_changed():
@@ -133,7 +126,6 @@ def test_turning_a_knob_by_twin_and_by_slider():
     plot["linear"] = lr_scheduler.LinearLrSchedulerConfig(0.1, 0.9, 500)
     number = shown_number(plot, "linear", "num_iters")
     assert (number["value"], number["high"]) == (500, 500)
-    plot.close()
 
 
 def test_what_a_config_refuses_is_said_and_the_slider_goes_back():
@@ -152,7 +144,6 @@ def test_what_a_config_refuses_is_said_and_the_slider_goes_back():
         plot["cosine"] = lr_scheduler.ExponentialLrSchedulerConfig(0.8, 0.9)
     turn(plot, "cosine", "min_lr", 0.2)
     assert plot.panel.fault == ""
-    plot.close()
 
 
 def test_numbers_between_the_places_of_a_slider_stay_as_they_are():
@@ -168,7 +159,6 @@ def test_numbers_between_the_places_of_a_slider_stay_as_they_are():
     snapping = (ipywidgets.FloatSlider, ipywidgets.FloatLogSlider)
     for widget in parts_of(plot.box):
         assert not isinstance(widget, snapping)
-    plot.close()
 
 
 def parts_of(widget):
@@ -187,7 +177,6 @@ def test_a_whole_number_stays_whole():
     assert "num_iters" in plot.panel.fault
     assert plot["linear"].num_iters == 40
     assert plot.numbers.answers == answers + 1  # the page shows 40 again
-    plot.close()
 
 
 @pytest.mark.parametrize("top", [3e-4, 1.0, 7.3e-9, 4e-14, 0.0123, 250.0])
@@ -199,7 +188,6 @@ def test_labels_of_the_axis_differ(top, log):
     labels = [label for _, label in plot.panel.frame["rows"]]
     assert len(labels) >= 3 - (top > 1)
     assert len(set(labels)) == len(labels)
-    plot.close()
 
 
 def test_hiding_and_comparing():
@@ -214,7 +202,6 @@ def test_hiding_and_comparing():
     assert plot._checks["linear"].value is True
     plot.at = 10
     assert plot.readings() == {"linear": pytest.approx(0.66)}
-    plot.close()
 
 
 def test_the_log_scale_leaves_zeros_out():
@@ -229,7 +216,6 @@ def test_the_log_scale_leaves_zeros_out():
     assert "NaN" not in plot.still()
     plot.log = False
     assert plot.panel.frame["y"][0] == 0.0
-    plot.close()
 
 
 def test_reading_by_key_and_twin():
@@ -242,7 +228,6 @@ def test_reading_by_key_and_twin():
         plot.at = 100
     plot.steps_control.value = 20
     assert (plot.steps, plot.at, len(plot.rates("cosine"))) == (20, 19, 20)
-    plot.close()
 
 
 def test_the_step_that_is_read_is_drawn_even_of_many():
@@ -250,7 +235,6 @@ def test_the_step_that_is_read_is_drawn_even_of_many():
     plot.at = 5001
     assert 5001 in sent(plot)[0]
     assert len(sent(plot)[0]) == 401
-    plot.close()
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -277,7 +261,6 @@ def test_the_figure_for_plotly_has_the_same_rates():
     assert figure.data[1].visible == "legendonly"
     assert figure.layout.yaxis.type == "log"
     assert len({trace.line.dash for trace in figure.data}) == 2
-    plot.close()
 
 
 def test_a_long_schedule_stays_small():
@@ -287,7 +270,6 @@ def test_a_long_schedule_stays_small():
     assert sent(plot)[0][-1] == 99_999
     assert len(json.dumps(widget_state())) - before < 100_000
     assert len(plot.still()) < 90_000
-    plot.close()
 
 
 def test_the_still_form_shows_the_curves_and_what_makes_them():
@@ -302,7 +284,6 @@ def test_the_still_form_shows_the_curves_and_what_makes_them():
         assert text in html
     assert "<script" not in html
     assert SchedulePlot([LINEAR, usual()]).still() == html
-    plot.close()
 
 
 def test_static_pages_get_no_widget(monkeypatch):

@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pytest
 
+from tests.support.cases import cases
+
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 import ipywidgets
@@ -16,25 +18,10 @@ from burnbook.core.errors import ConfigError, DimError, KindError
 from burnbook.prelude import Autodiff, Numpy, Tensor, TensorData
 from burnbook.tensor.display import PrintOptions, get_print_options, set_print_options
 from burnbook_widgets import TensorView
-from burnbook_widgets.tensor.numbers import (
-    bars_of,
-    cells,
-    edges_of,
-    facts_of,
-    printed,
-)
+from burnbook_widgets.tensor.numbers import bars_of, cells, edges_of, facts_of, printed
 from burnbook_widgets.tensor.panel import TensorPlane
 
-
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
-
-
-@pytest.fixture
-def static(live, monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
+pytestmark = pytest.mark.usefixtures("live")
 
 
 @pytest.fixture(autouse=True)
@@ -117,9 +104,13 @@ def test_facts_count_what_is_not_finite_apart():
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     "values",
-    [[1.0], [1e20, 1e20], [0.0, 5e-324], [1.0, 1.0 + 2**-52], [-1.7e308, 1.7e308]],
+    [1.0],
+    [1e20, 1e20],
+    [0.0, 5e-324],
+    [1.0, 1.0 + 2**-52],
+    [-1.7e308, 1.7e308],
 )
 def test_histograms_of_awkward_ranges_lose_no_element(values):
     array = np.array(values)
@@ -143,7 +134,6 @@ def test_the_number_of_printed_elements_is_known_before_printing(shape, threshol
     view = TensorView(Tensor.from_data(np.ones(shape, np.float32)))
     view.print_options = PrintOptions(threshold=threshold, edge_items=2)
     assert view.text.count("1.0") == printed(shape, threshold, 2)
-    view.close()
 
 
 # ── what is shown ───────────────────────────────────────────────────────────
@@ -166,7 +156,6 @@ def test_dims_and_index_choose_the_plane():
         "TensorView(Float [2, 3, 4, 5]; rows dim 0, columns dim 3, "
         "dim 1 at 0, dim 2 at 3)"
     )
-    view.close()
 
 
 def test_readings_name_every_dim():
@@ -179,7 +168,6 @@ def test_readings_name_every_dim():
     assert view.reading == "[1, 0, 3] = 15.000"
     view.cell = None
     assert view.reading == ""
-    view.close()
 
 
 def test_the_reading_of_a_block_says_what_is_in_it():
@@ -193,18 +181,15 @@ def test_the_reading_of_a_block_says_what_is_in_it():
     )
     assert "a cell is the mean of 91 × 91 elements" not in view.still()
     assert re.search(r"a cell is the mean of (\d+) × \1 elements", view.still())
-    view.close()
 
 
-@pytest.mark.parametrize(
-    ("tensor", "reading", "text"),
-    [
-        (Tensor.from_data([3.5]), "[0] = 3.5", "[3.5]"),
-        (Tensor.from_data([[True, False]]), "[0, 0] = true", "[[true, false]]"),
-        (Tensor.from_data([2**62 + 1]), f"[0] = {2**62 + 1}", f"[{2**62 + 1}]"),
-        (Tensor.from_data([[np.nan]]), "[0, 0] = NaN", "[[NaN]]"),
-        (odd(), "[0, 0] = 1.0", "[[1.0, NaN, -2.0],"),
-    ],
+@cases(
+    "tensor reading text",
+    (Tensor.from_data([3.5]), "[0] = 3.5", "[3.5]"),
+    (Tensor.from_data([[True, False]]), "[0, 0] = true", "[[true, false]]"),
+    (Tensor.from_data([2**62 + 1]), f"[0] = {2**62 + 1}", f"[{2**62 + 1}]"),
+    (Tensor.from_data([[np.nan]]), "[0, 0] = NaN", "[[NaN]]"),
+    (odd(), "[0, 0] = 1.0", "[[1.0, NaN, -2.0],"),
 )
 def test_every_kind_is_read_and_printed(tensor, reading, text):
     view = TensorView(tensor)
@@ -212,7 +197,6 @@ def test_every_kind_is_read_and_printed(tensor, reading, text):
     assert view.reading == reading
     assert text in view.text
     assert "<svg" in view.still()
-    view.close()
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3), (3, 2, 0)])
@@ -223,7 +207,6 @@ def test_empty_tensors_say_that_they_are_empty(shape):
     assert "0 of 0 elements printed" in view.still()
     with pytest.raises(DimError, match="outside the plane"):
         view.cell = (0, 0)
-    view.close()
 
 
 def test_tracked_and_quantized_tensors_are_shown_as_their_numbers():
@@ -232,7 +215,6 @@ def test_tracked_and_quantized_tensors_are_shown_as_their_numbers():
     assert view.head() == (
         "Tensor Float [1, 2] · f32 · Autodiff(Numpy()) · requires grad"
     )
-    view.close()
     from burnbook.tensor.quantization import QuantizationScheme, QuantizationType
 
     small = Tensor.from_data([[0.0, -12.7], [6.35, 12.7]]).quantize_dynamic(
@@ -242,7 +224,6 @@ def test_tracked_and_quantized_tensors_are_shown_as_their_numbers():
     view.cell = (1, 1)
     assert float(view.reading.partition(" = ")[2]) == pytest.approx(12.7, abs=0.06)
     assert view.text == str(small)
-    view.close()
 
 
 def test_only_floats_are_asked_for_nan_and_infinity():
@@ -272,7 +253,6 @@ def test_text_is_what_print_writes_and_leaves_the_options_alone():
     assert str(tensor) == view.text
     view.reset_print_options()
     assert view.print_options == PrintOptions()
-    view.close()
 
 
 def test_a_text_too_long_for_a_page_is_cut_or_counted():
@@ -281,14 +261,12 @@ def test_a_text_too_long_for_a_page_is_cut_or_counted():
     text, told = view.shown_text()
     assert len(text) < 17_000 < len(view.text)
     assert "the first of them here" in told
-    view.close()
     view = TensorView(box(200, 200), print_options=PrintOptions(threshold=10**6))
     assert view.shown_text() == (
         "",
         "40,000 of 40,000 elements printed: too many to show here. "
         "Lower the threshold.",
     )
-    view.close()
 
 
 # ── controls and their twins ────────────────────────────────────────────────
@@ -314,7 +292,6 @@ def test_controls_drive_the_view():
     assert panel.plane.reading["text"] == view.reading == "[0, 0, 1] = 1.0"
     panel.plane.cell = []
     assert view.cell is None
-    view.close()
 
 
 def test_knobs_change_the_text():
@@ -333,7 +310,6 @@ def test_knobs_change_the_text():
     panel.reset.click()
     assert view.print_options == PrintOptions()
     assert panel.precision.label == "shortest"
-    view.close()
 
 
 def test_twins_move_the_controls():
@@ -347,7 +323,6 @@ def test_twins_move_the_controls():
     assert (panel.colors.value, panel.own_range.value) == ("around 0", True)
     assert (panel.precision.value, panel.threshold.value) == (14, 7)
     assert panel.edge_items.value == 12
-    view.close()
 
 
 def test_colours_span_the_tensor_the_plane_or_the_means_of_blocks():
@@ -361,7 +336,6 @@ def test_colours_span_the_tensor_the_plane_or_the_means_of_blocks():
     assert blocks.step == (2, 2)
     view.colors = "low to high"
     assert view.frame(blocks)["ends"] == ["2.5", "10.5"]
-    view.close()
 
 
 def test_a_fault_behind_a_control_is_told_on_the_page():
@@ -372,7 +346,6 @@ def test_a_fault_behind_a_control_is_told_on_the_page():
     )
     view.panel.plane.cell = [1, 1]
     assert view.panel.plane.trouble == ""
-    view.close()
 
 
 def test_the_page_gets_a_colour_and_a_mark_for_every_cell():
@@ -385,7 +358,6 @@ def test_the_page_gets_a_colour_and_a_mark_for_every_cell():
     far = {"far outside": 0}
     assert plane.frame["marks"] == {"NaN": 1, "inf": 1, "-inf": 1, **far}
     assert repr(plane) == "TensorPlane(2 × 3)"
-    view.close()
 
 
 @pytest.mark.parametrize(
@@ -397,7 +369,6 @@ def test_a_saved_view_stays_small(shape):
     state = ipywidgets.Widget.get_manager_state(drop_defaults=True)
     assert len(json.dumps(state)) < 100_000
     assert len(view.still()) < 60_000
-    view.close()
 
 
 def test_close_frees_every_widget_and_keeps_the_twins():
@@ -421,18 +392,16 @@ def test_the_script_is_our_own_and_needs_nothing():
 # ── what is refused ─────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "error", "text"),
-    [
-        ("dims", (0, 0), DimError, "TensorView: dim 0 cannot be both rows and columns"),
-        ("dims", (0,), DimError, "TensorView: (0,) are not 2 dims"),
-        ("dims", (0, 7), DimError, "TensorView: there is no dim 7"),
-        ("index", {2: 0}, DimError, "TensorView: dim 2 has no index"),
-        ("index", {0: 2}, DimError, "TensorView: index 2 is outside dim 0"),
-        ("colors", "red", ConfigError, "TensorView: colors is 'red'"),
-        ("cell", (3, 0), DimError, "TensorView: cell (3, 0) lies outside"),
-        ("print_options", 2, ConfigError, "TensorView: print_options is 2"),
-    ],
+@cases(
+    "name value error text",
+    ("dims", (0, 0), DimError, "TensorView: dim 0 cannot be both rows and columns"),
+    ("dims", (0,), DimError, "TensorView: (0,) are not 2 dims"),
+    ("dims", (0, 7), DimError, "TensorView: there is no dim 7"),
+    ("index", {2: 0}, DimError, "TensorView: dim 2 has no index"),
+    ("index", {0: 2}, DimError, "TensorView: index 2 is outside dim 0"),
+    ("colors", "red", ConfigError, "TensorView: colors is 'red'"),
+    ("cell", (3, 0), DimError, "TensorView: cell (3, 0) lies outside"),
+    ("print_options", 2, ConfigError, "TensorView: print_options is 2"),
 )
 def test_wrong_values_are_explained_and_change_nothing(name, value, error, text):
     view = TensorView(box(2, 3, 4))
@@ -441,7 +410,6 @@ def test_wrong_values_are_explained_and_change_nothing(name, value, error, text)
         setattr(view, name, value)
     assert "try: " in str(caught.value)
     assert repr(view) == before
-    view.close()
 
 
 def test_only_tensors_are_viewed_and_an_index_is_not_changed_in_place():
@@ -450,7 +418,6 @@ def test_only_tensors_are_viewed_and_an_index_is_not_changed_in_place():
     view = TensorView(box(2, 3, 4))
     with pytest.raises(TypeError):
         view.index[0] = 1
-    view.close()
 
 
 # ── static pages ────────────────────────────────────────────────────────────
@@ -478,7 +445,6 @@ def test_an_f64_tensor_shows_all_its_digits():
     view = TensorView(Tensor.from_data(data, Numpy(float="f64")))
     view.cell = (0, 0)
     assert view.reading == "[0] = 0.30000000000000004"
-    view.close()
 
 
 # ── outliers, parts, curves and colors (N14) ────────────────────────────────
@@ -513,10 +479,8 @@ def test_an_outlier_does_not_take_the_colors_of_all_others():
     assert view.scale == "middle 98 %"
     with pytest.raises(ConfigError, match="scale is 'loud'"):
         view.scale = "loud"
-    view.close()
     view = TensorView(noisy(0.0))
     assert view.scale == "whole range"  # nothing to guard against
-    view.close()
 
 
 def test_an_outlier_inside_of_a_block_is_marked_too():
@@ -527,22 +491,19 @@ def test_an_outlier_inside_of_a_block_is_marked_too():
     assert down > 1
     (place,) = np.argwhere(view.marks(view.plane) & 8).tolist()
     assert place == [500 // down, 700 // across]
-    view.close()
 
 
 @pytest.mark.parametrize("scale", ["whole range", "middle 98 %", "logarithmic"])
-@pytest.mark.parametrize(
+@cases(
     "values",
-    [
-        [[np.nan, np.inf], [-np.inf, np.nan]],
-        [[0.0, 0.0]],
-        [[3e38, -3e38]],
-        [[1e-40, 2e-40]],
-        [[7, 7], [7, 7]],
-        np.zeros((0, 3)),
-        np.zeros(0),
-        [np.nan, 1.0, np.inf],
-    ],
+    [[np.nan, np.inf], [-np.inf, np.nan]],
+    [[0.0, 0.0]],
+    [[3e38, -3e38]],
+    [[1e-40, 2e-40]],
+    [[7, 7], [7, 7]],
+    np.zeros((0, 3)),
+    np.zeros(0),
+    [np.nan, 1.0, np.inf],
 )
 def test_odd_values_on_every_scale(values, scale):
     view = TensorView(Tensor.from_data(np.array(values), Numpy()))
@@ -552,7 +513,6 @@ def test_odd_values_on_every_scale(values, scale):
         assert view.reading
     assert "<script" not in view.still()
     json.dumps(view.panel.plane.frame, allow_nan=False)
-    view.close()
 
 
 def test_every_part_of_a_large_matrix_can_be_seen_element_by_element():
@@ -581,7 +541,6 @@ def test_every_part_of_a_large_matrix_can_be_seen_element_by_element():
     assert "lies outside the plane" in view.panel.plane.trouble
     with pytest.raises(DimError, match="lies outside the plane of 2000 × 2000"):
         view.part = (0, 0, 0, 4)
-    view.close()
 
 
 def test_a_part_goes_when_other_dims_are_shown():
@@ -591,7 +550,6 @@ def test_a_part_goes_when_other_dims_are_shown():
     assert view.part == (10, 20, 5, 5)
     view.dims = (0, 1)
     assert view.part is None
-    view.close()
 
 
 def test_rank_one_is_a_curve():
@@ -613,7 +571,6 @@ def test_rank_one_is_a_curve():
     assert len(line.mean) <= 600
     assert (line.least[0], line.most[-1]) == (0.0, 99_999.0)
     assert len(view.still()) < 60_000
-    view.close()
 
 
 def test_three_planes_are_a_picture_in_color():
@@ -638,4 +595,3 @@ def test_three_planes_are_a_picture_in_color():
     grey = TensorView(Tensor.from_data(np.zeros((2, 2, 2)), Numpy()))
     with pytest.raises(DimError, match="no three planes of colour"):
         grey.rgb = True
-    grey.close()

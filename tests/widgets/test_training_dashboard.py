@@ -41,11 +41,7 @@ from tests.support.training_page import (
     widget_count,
 )
 
-
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 # ── the dashboard ───────────────────────────────────────────────────────────
@@ -290,11 +286,6 @@ def test_a_screen_that_fails_does_not_stop_the_training(capsys):
 
 
 # ── static pages ────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def static(live, monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
 
 
 def test_static_pages_get_one_fixed_line_and_a_png(static):

@@ -13,16 +13,7 @@ from burnbook.train import MetricHistory
 from burnbook_widgets import NotebookRenderer, history_figure
 from tests.support.training_page import UNITS, Page, simulate
 
-
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
-
-
-@pytest.fixture
-def static(live, monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def history(epochs=3):

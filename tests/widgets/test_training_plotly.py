@@ -26,11 +26,7 @@ from tests.support.training_page import (
     widget_count,
 )
 
-
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def test_curves_travel_as_arrays_in_one_message(monkeypatch):

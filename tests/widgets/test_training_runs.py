@@ -11,6 +11,8 @@ import ipywidgets
 import numpy as np
 import pytest
 
+from tests.support.cases import cases
+
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 from burnbook.core.errors import ConfigError, TrainingError
@@ -30,11 +32,7 @@ from tests.support.training_page import (
     widget_count,
 )
 
-
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def write_run(folder, losses, config=None, accuracy=None, began=1_700_000_000):
@@ -349,16 +347,14 @@ def test_a_metric_over_a_field_of_the_configs(browser):
     assert browser.scatter.value == ""
 
 
-@pytest.mark.parametrize(
+@cases(
     "values",
-    [
-        [1e-5, 1e-3, 1e-1],
-        [0.0, 0.0, 0.0],
-        ["adam", "sgd", "a name that is much longer than an axis has room for"],
-        [None, True, "x"],
-        [1, "one", 2.5],
-        [-3, 0, 1e12],
-    ],
+    [1e-5, 1e-3, 1e-1],
+    [0.0, 0.0, 0.0],
+    ["adam", "sgd", "a name that is much longer than an axis has room for"],
+    [None, True, "x"],
+    [1, "one", 2.5],
+    [-3, 0, 1e12],
 )
 def test_every_kind_of_field_has_an_axis(values):
     found = [Spot(f"run{i}", value, 1.0 + i) for i, value in enumerate(values)]

@@ -24,10 +24,7 @@ LAYERS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 class Deep(Module):
@@ -80,7 +77,6 @@ def test_the_tree_starts_with_the_layers_and_their_numbers():
     for line in lines.values():
         assert line["flops"] == f"{found[line['path']].flops:,}"
     assert repr(tree) == "ModuleTree(Model; 531,178 parameters, learns)"
-    tree.close()
 
 
 def test_without_inputs_there_are_no_flops():
@@ -88,7 +84,6 @@ def test_without_inputs_there_are_no_flops():
     assert {line["flops"] for line in tree.panel.rows} == {""}
     assert "FLOPs" not in tree.still()
     assert tree.panel.head["ran"] is False
-    tree.close()
 
 
 def test_folding_by_twin_and_by_message():
@@ -113,7 +108,6 @@ def test_folding_by_twin_and_by_message():
     assert paths(tree) == [""]
     tree.chosen = "conv2.weight"  # what is chosen is to be seen
     assert "conv2.weight" in paths(tree)
-    tree.close()
 
 
 def test_lists_of_layers_are_named_by_their_place():
@@ -124,7 +118,6 @@ def test_lists_of_layers_are_named_by_their_place():
     assert (line["path"], line["label"], line["level"]) == (
         "layers.1.weight", "weight", 3,
     )  # fmt: skip
-    tree.close()
 
 
 def test_freezing_gives_a_new_module_and_leaves_the_old_one():
@@ -156,7 +149,6 @@ def test_a_frozen_part_gets_no_gradient():
     assert module.head.weight.val().grad(grads) is None
     assert module.layers[0].weight.val().grad(grads) is not None
     assert learned(tree.freeze("layers")) == set()  # a list of layers at once
-    tree.close()
 
 
 def test_buttons_act_on_what_is_chosen():
@@ -176,7 +168,6 @@ def test_buttons_act_on_what_is_chosen():
     tree.chosen = "pool"
     assert tree.freeze_control.disabled
     assert tree.unfreeze_control.disabled
-    tree.close()
 
 
 def test_faults_are_a_line_in_the_view():
@@ -191,7 +182,6 @@ def test_faults_are_a_line_in_the_view():
         tree.freeze("pol")
     with pytest.raises(ShapeError):
         guide([1, 2, 2])
-    tree.close()
 
 
 def test_find_shows_what_matches_with_the_layers_around_it():
@@ -203,7 +193,6 @@ def test_find_shows_what_matches_with_the_layers_around_it():
     tree.find = ""
     assert tree.find_control.value == ""
     assert paths(tree) == LAYERS
-    tree.close()
 
 
 def test_the_facts_of_the_chosen_part():
@@ -221,7 +210,6 @@ def test_the_facts_of_the_chosen_part():
     }
     tree.chosen = "dropout"
     assert dict(tree.panel.facts)["calls"] == "3"
-    tree.close()
 
 
 def test_tied_attached_and_fused_parameters():
@@ -235,21 +223,18 @@ def test_tied_attached_and_fused_parameters():
     assert tree.panel.rows[0]["params"] == "9"
     tree.freeze("one")
     assert learned(tree.module) == set()
-    tree.close()
 
     tree = ModuleTree(deep(1).apply_lora(Lora(rank=2, alpha=2)))
     tree.unfold_all()
     found = [path for path in paths(tree) if "lora" in path]
     assert found
     assert tree.panel.rows[0]["state"] == "partly"
-    tree.close()
 
     tree = ModuleTree(LstmConfig(3, 4, bias=True).init(AD), [1, 5, 3])
     fused = [n for n in tree._nodes.values() if n.ran is not None and n.ran.fused]
     assert fused
     tree.chosen = fused[0].path
     assert "used its parameters" in dict(tree.panel.facts)["forward"]
-    tree.close()
 
 
 def test_a_module_of_thousands_of_layers_stays_small():
@@ -263,7 +248,6 @@ def test_a_module_of_thousands_of_layers_stays_small():
     assert len(tree.still()) < 60_000
     tree.find = "layers.77."
     assert paths(tree)[1:] == ["layers.77", "layers.77.weight", "layers.77.bias"]
-    tree.close()
 
 
 def test_the_still_form_shows_the_tree_as_it_is_folded():
@@ -277,7 +261,6 @@ def test_the_still_form_shows_the_tree_as_it_is_folded():
     assert "◐ partly" in tree.still()
     assert "<script" not in html
     assert guide([1, 28, 28]).still() == html
-    tree.close()
 
 
 def test_static_pages_get_no_widget(monkeypatch):

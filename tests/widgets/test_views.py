@@ -40,10 +40,7 @@ def names():
     return found
 
 
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 def states():
@@ -84,7 +81,6 @@ def test_names_are_hidden_and_say_who_they_are():
     assert names.layout.display == "none"
     assert repr(names) == "Names()"
     names.layout.close()
-    names.close()
 
 
 def shown(metadata, **data):

@@ -16,11 +16,7 @@ from burnbook.core.errors import DataError
 from burnbook_widgets.chapters import work
 from tests.support.work_files import page, tree
 
-
-@pytest.fixture(autouse=True)
-def live(monkeypatch):
-    """Tests run with static pages; these are about live ones unless they say so."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
+pytestmark = pytest.mark.usefixtures("live")
 
 
 @pytest.fixture
