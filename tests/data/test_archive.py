@@ -19,6 +19,7 @@ from burnbook.core.errors import DataError
 from burnbook.data.dataset.source.transfer import remove_abandoned
 from burnbook.data.formats.archive import Bounds, extract_tar, read_tar
 from tests.support import mirrors
+from tests.support.cases import cases
 
 mirror, impatient = mirrors.mirror, mirrors.impatient  # fixtures
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,17 +54,15 @@ def test_files_come_out_under_their_names(mode, kind):
     assert found == {"a/b.txt": b"text", "empty": b"", long: b"x" * 1000}
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        "/etc/passwd",
-        "../up",
-        "a/../../up",
-        "a\\..\\up",
-        "C:/windows",
-        "a\nb",
-        "x" * 1001,
-    ],
+    "/etc/passwd",
+    "../up",
+    "a/../../up",
+    "a\\..\\up",
+    "C:/windows",
+    "a\nb",
+    "x" * 1001,
 )
 def test_a_path_that_leads_elsewhere_is_refused(tmp_path, name):
     with pytest.raises(DataError, match="holds a path that leads elsewhere"):

@@ -9,17 +9,8 @@ import tarfile
 import numpy as np
 import pytest
 
+from burnbook import data
 from burnbook.core.errors import DataError
-from burnbook.data import (
-    Cifar10Dataset,
-    Cifar100Dataset,
-    CifarDataset,
-    CifarType,
-    FashionMnistDataset,
-    Label,
-    MnistItem,
-    available_datasets,
-)
 from burnbook.data.dataset.source.download import Archive, RemoteFile
 from burnbook.data.dataset.vision import cifar, fashion_mnist
 from burnbook.data.dataset.vision.cifar import parse_cifar
@@ -75,39 +66,43 @@ def small_cifar(mirror, monkeypatch, tmp_path):
 
 
 def test_cifar_comes_from_its_archive_once_for_both_parts(small_cifar):
-    train, test = Cifar10Dataset.train(), Cifar10Dataset.test()
+    train, test = data.Cifar10Dataset.train(), data.Cifar10Dataset.test()
     assert (len(train), len(test)) == (100, 20)
     assert len(small_cifar[0].asked) == 1
     third = TEN["data_batch_2.bin"][3]
     item = train.get(23)
-    assert item.annotation == Label(int(third[0]))
+    assert item.annotation == data.Label(int(third[0]))
     assert (item.image.shape, item.image.dtype) == ((32, 32, 3), np.uint8)
     for y, x, channel in ((0, 0, 0), (5, 31, 1), (31, 7, 2)):
         assert item.image[y, x, channel] == third[1 + 1024 * channel + 32 * y + x]
     assert (test.get(20), test.get(-1)) == (None, None)
     assert train.get_many([99, 0]) == [train.get(99), train.get(0)]
     assert repr(test) == "Cifar10Dataset(test, 20 items)"
-    here = {info.name: info.available for info in available_datasets()}
+    here = {info.name: info.available for info in data.available_datasets()}
     assert here["Cifar10Dataset"]
     assert not here["Cifar100Dataset"]
 
 
 def test_an_item_may_be_changed_without_harm(small_cifar):
-    test = Cifar10Dataset.test()
+    test = data.Cifar10Dataset.test()
     test.get(0).image[:] = 0
     assert test.get(0).image.max() > 0
 
 
 def test_a_hundred_classes_have_their_fine_labels(small_cifar):
-    both = CifarDataset(CifarType.Cifar100)
+    both = data.CifarDataset(data.CifarType.Cifar100)
     train, test = both.train(), both.test()
     assert (len(train), len(test)) == (30, 10)
-    assert train.get(4).annotation == Label(int(HUNDRED["train.bin"][4, 1]))
-    assert len(set(Cifar100Dataset.classes)) == Cifar100Dataset.num_classes() == 100
-    assert list(Cifar100Dataset.classes) == sorted(Cifar100Dataset.classes)
-    assert Cifar100Dataset.class_name(99) == "worm"
-    assert len(CifarDataset(CifarType.Cifar10).test()) == 20
-    assert Cifar10Dataset.class_name(9) == "truck"
+    assert train.get(4).annotation == data.Label(int(HUNDRED["train.bin"][4, 1]))
+    assert (
+        len(set(data.Cifar100Dataset.classes))
+        == data.Cifar100Dataset.num_classes()
+        == 100
+    )
+    assert list(data.Cifar100Dataset.classes) == sorted(data.Cifar100Dataset.classes)
+    assert data.Cifar100Dataset.class_name(99) == "worm"
+    assert len(data.CifarDataset(data.CifarType.Cifar10).test()) == 20
+    assert data.Cifar10Dataset.class_name(9) == "truck"
 
 
 def test_unpacked_files_in_a_folder_do_as_well(small_cifar, monkeypatch, tmp_path):
@@ -116,7 +111,7 @@ def test_unpacked_files_in_a_folder_do_as_well(small_cifar, monkeypatch, tmp_pat
     for name, table in HUNDRED.items():
         (folder / name).write_bytes(table.tobytes())
     monkeypatch.setenv("BURNBOOK_CIFAR100_MIRROR", str(folder))
-    assert len(Cifar100Dataset.test()) == 10
+    assert len(data.Cifar100Dataset.test()) == 10
     assert small_cifar[1].asked == []
 
 
@@ -169,15 +164,15 @@ def clothes(mirror, monkeypatch, tmp_path):
 
 def test_clothes_are_items_of_mnist(clothes):
     server, _ = clothes
-    train, test = FashionMnistDataset.train(), FashionMnistDataset.test()
+    train, test = data.FashionMnistDataset.train(), data.FashionMnistDataset.test()
     assert (len(train), len(test)) == (5, 3)
     item = test.get(2)
-    assert isinstance(item, MnistItem)
-    assert (item.label, FashionMnistDataset.class_name(2)) == (2, "Pullover")
+    assert isinstance(item, data.MnistItem)
+    assert (item.label, data.FashionMnistDataset.class_name(2)) == (2, "Pullover")
     assert (item.image.shape, item.image.dtype) == ((28, 28), np.float32)
     assert test.get(3) is None
     assert repr(train) == "FashionMnistDataset(train, 5 items)"
-    assert FashionMnistDataset.train().get(4) == train.get(4)
+    assert data.FashionMnistDataset.train().get(4) == train.get(4)
     assert len(server.asked) == 4
 
 
@@ -187,9 +182,9 @@ def test_clothes_of_another_packing_need_an_own_checksum(clothes, monkeypatch):
     other = idx(np.array([9, 8, 7]))
     packs[f"/data/{name}.gz"] = gzip.compress(other)
     with pytest.raises(DataError, match="sent another content: expected SHA-256"):
-        FashionMnistDataset.test()
+        data.FashionMnistDataset.test()
     own = {name: hashlib.sha256(other).hexdigest()}
-    labels = [item.label for item in FashionMnistDataset.test(checksums=own)]
+    labels = [item.label for item in data.FashionMnistDataset.test(checksums=own)]
     assert labels == [9, 8, 7]
 
 

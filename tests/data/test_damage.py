@@ -16,39 +16,12 @@ import pytest
 
 from burnbook.core.errors import DataError
 from burnbook.data import InMemDataset, SqliteDataset, SqliteDatasetWriter
+from tests.support.articles import DbPediaItem, article, articles, run_sql
+from tests.support.cases import cases
 from tests.support.mutation import mutations
+from tests.support.refusals import refused
 
 MUTATIONS = mutations(1500)
-
-
-@dataclass
-class DbPediaItem:
-    title: str
-    content: str
-    label: int
-
-
-def article(i):
-    return DbPediaItem(f"title {i}", "word " * (i % 7), i % 14)
-
-
-def articles(path, count):
-    with SqliteDatasetWriter(path) as writer:
-        for i in range(count):
-            writer.write("train", article(i))
-    return path
-
-
-def text_of(error):
-    return str(error.value)
-
-
-def run_sql(path, *statements):
-    with closing(sqlite3.connect(path)) as connection:
-        for one in statements:
-            connection.execute(*([one] if isinstance(one, str) else one))
-        connection.commit()
-    return path
 
 
 def test_files_that_hold_no_dataset_are_explained(tmp_path):
@@ -60,34 +33,29 @@ def test_files_that_hold_no_dataset_are_explained(tmp_path):
     with pytest.raises(DataError, match="file is not a database"):
         SqliteDataset(tmp_path / "text.db", "train")
     path = articles(tmp_path / "a.db", 3)
-    with pytest.raises(DataError) as error:
-        SqliteDataset(path, "test")
-    assert text_of(error) == (
-        f"SqliteDataset: {path} has no split 'test'\n  splits  train\n  try: 'train'"
-    )
+    told = (f"{path} has no split 'test'", "splits  train", "try: 'train'")
+    refused(DataError, lambda: SqliteDataset(path, "test"), "SqliteDataset: ", *told)
 
 
-@pytest.mark.parametrize(
-    ("statements", "message"),
-    [
-        (["create table train (x)"], "is not counted"),
-        (["create table train (row_id text primary key)"], "is not counted"),
-        (["create view train as select 1 as row_id"], "has no split 'train'"),
-        (
-            [
-                "create table train (row_id integer primary key, x)",
-                "insert into train values (4611686018427387904, 1)",
-            ],
-            "has gaps: the last row_id is 4611686018427387904",
-        ),
-        (
-            [
-                "create table train (row_id integer primary key, x)",
-                "insert into train values (-5, 1)",
-            ],
-            "has gaps: the last row_id is -5",
-        ),
-    ],
+@cases(
+    "statements message",
+    (["create table train (x)"], "is not counted"),
+    (["create table train (row_id text primary key)"], "is not counted"),
+    (["create view train as select 1 as row_id"], "has no split 'train'"),
+    (
+        [
+            "create table train (row_id integer primary key, x)",
+            "insert into train values (4611686018427387904, 1)",
+        ],
+        "has gaps: the last row_id is 4611686018427387904",
+    ),
+    (
+        [
+            "create table train (row_id integer primary key, x)",
+            "insert into train values (-5, 1)",
+        ],
+        "has gaps: the last row_id is -5",
+    ),
 )
 def test_a_table_that_is_no_split_is_refused(tmp_path, statements, message):
     path = run_sql(tmp_path / "odd.db", *statements)
@@ -95,23 +63,21 @@ def test_a_table_that_is_no_split_is_refused(tmp_path, statements, message):
         SqliteDataset(path, "train")
 
 
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        (msgpack.packb(["t", "c", "x"]), "label: 'x' is not int"),
-        (msgpack.packb(["t", "c"]), "2 values where 3 are needed"),
-        (msgpack.packb(["t", "c", 1, 2]), "4 values where 3 are needed"),
-        (msgpack.packb({"title": "t"}), "content, label is missing"),
-        (msgpack.packb(["t", "c", 1]) + b"\0", "1 bytes follow the item"),
-        (b"\xdd\xff\xff\xff\xff", "this is no MessagePack|exceeds|incomplete"),
-        (b"\xc1", "this is no MessagePack"),
-        (b"", "incomplete|no MessagePack"),
-        (b"\x91" * 5000, "this is no MessagePack|too deep|incomplete"),
-        (b"\x93\xa1\xff\xa0\x00", "utf-8"),
-        (b"\x81\x90\x00", "unhashable"),
-        (msgpack.packb(msgpack.ExtType(5, b"")), "an extension of type 5"),
-        ("text", "str is not bytes"),
-    ],
+@cases(
+    "data why",
+    (msgpack.packb(["t", "c", "x"]), "label: 'x' is not int"),
+    (msgpack.packb(["t", "c"]), "2 values where 3 are needed"),
+    (msgpack.packb(["t", "c", 1, 2]), "4 values where 3 are needed"),
+    (msgpack.packb({"title": "t"}), "content, label is missing"),
+    (msgpack.packb(["t", "c", 1]) + b"\0", "1 bytes follow the item"),
+    (b"\xdd\xff\xff\xff\xff", "this is no MessagePack|exceeds|incomplete"),
+    (b"\xc1", "this is no MessagePack"),
+    (b"", "incomplete|no MessagePack"),
+    (b"\x91" * 5000, "this is no MessagePack|too deep|incomplete"),
+    (b"\x93\xa1\xff\xa0\x00", "utf-8"),
+    (b"\x81\x90\x00", "unhashable"),
+    (msgpack.packb(msgpack.ExtType(5, b"")), "an extension of type 5"),
+    ("text", "str is not bytes"),
 )
 def test_a_damaged_row_is_named(tmp_path, data, why):
     path = articles(tmp_path / "a.db", 2)
@@ -120,7 +86,7 @@ def test_a_damaged_row_is_named(tmp_path, data, why):
     assert dataset.get(0) == article(0)
     with pytest.raises(DataError, match="row 2 of train does not fit: ") as error:
         dataset.get(1)
-    assert len(text_of(error)) < 400
+    assert len(str(error.value)) < 400
     with pytest.raises(DataError, match=why):
         dataset.get_many([0, 1])
 
@@ -208,20 +174,18 @@ def test_mutated_tables_give_items_or_one_error_of_ours(tmp_path, kind, item):
     assert len(texts) > 10
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ("age\n" + "9" * 5000, "line 2 does not fit: age: '999"),
-        ("age\n1e999999999\n", "line 2 does not fit: age: '1e999999999' is not int"),
-        ("age\n1_000\n", "line 2 does not fit: age: '1_000' is not int"),
-        ("age\n" + "1" * 200_000, "field larger than field limit"),
-        ("age\n\0\n", "line 2 does not fit"),
-        ('age\n"1\n' + "\n" * 9, "line 2 does not fit: unexpected end of data"),
-        ("age,age\n1,2\n", "has the column 'age' twice"),
-        ("size\n256\n", "has no column age"),
-        ("age" + "," * 300_000 + "\n1\n", "line 2 does not fit: 1 values"),
-        ("\n\n\n", "has no column age|0 items"),
-    ],
+@cases(
+    "content why",
+    ("age\n" + "9" * 5000, "line 2 does not fit: age: '999"),
+    ("age\n1e999999999\n", "line 2 does not fit: age: '1e999999999' is not int"),
+    ("age\n1_000\n", "line 2 does not fit: age: '1_000' is not int"),
+    ("age\n" + "1" * 200_000, "field larger than field limit"),
+    ("age\n\0\n", "line 2 does not fit"),
+    ('age\n"1\n' + "\n" * 9, "line 2 does not fit: unexpected end of data"),
+    ("age,age\n1,2\n", "has the column 'age' twice"),
+    ("size\n256\n", "has no column age"),
+    ("age" + "," * 300_000 + "\n1\n", "line 2 does not fit: 1 values"),
+    ("\n\n\n", "has no column age|0 items"),
 )
 def test_tables_that_ask_for_much_or_mean_nothing_are_refused(tmp_path, content, why):
     @dataclass
@@ -241,21 +205,19 @@ def test_devices_are_no_tables():
             read("/dev/zero")
 
 
-@pytest.mark.parametrize(
-    ("row", "why"),
-    [
-        ({"age": "1"}, "age: '1' is not int"),
-        ({"age": 1.0}, "age: 1.0 is not int"),
-        ({"age": True}, "age: True is not int"),
-        ({"bmi": "x"}, "bmi: 'x' is not float"),
-        ({"smoker": 2}, "smoker: 2 is not bool"),
-        ({"size": 256}, "size: 256 is not uint8"),
-        ({"size": -1}, "size: -1 is not uint8"),
-        ({"tags": ["a", 2]}, r"tags: \[1\]: 2 is not str"),
-        ({"tags": "a"}, r"tags: 'a' is not list\[str\]"),
-        ({"inner": 3}, "inner: an object in braces is needed, got int"),
-        ({"inner": {"title": 1}}, "inner: content, label is missing"),
-    ],
+@cases(
+    "row why",
+    ({"age": "1"}, "age: '1' is not int"),
+    ({"age": 1.0}, "age: 1.0 is not int"),
+    ({"age": True}, "age: True is not int"),
+    ({"bmi": "x"}, "bmi: 'x' is not float"),
+    ({"smoker": 2}, "smoker: 2 is not bool"),
+    ({"size": 256}, "size: 256 is not uint8"),
+    ({"size": -1}, "size: -1 is not uint8"),
+    ({"tags": ["a", 2]}, r"tags: \[1\]: 2 is not str"),
+    ({"tags": "a"}, r"tags: 'a' is not list\[str\]"),
+    ({"inner": 3}, "inner: an object in braces is needed, got int"),
+    ({"inner": {"title": 1}}, "inner: content, label is missing"),
 )
 def test_a_json_row_names_the_field_that_does_not_fit(tmp_path, row, why):
     path = tmp_path / "rows.jsonl"

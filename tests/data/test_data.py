@@ -22,6 +22,8 @@ from burnbook.data import (
     WindowsDataset,
     random_split,
 )
+from tests.support.cases import cases
+from tests.support.refusals import refused
 
 SIZES = st.integers(0, 40)
 SEEDS = st.integers(-(2**70), 2**70)
@@ -70,10 +72,6 @@ def transforms(size):
 
 def lookup(dataset):
     return [dataset.get(i) for i in range(len(dataset))]
-
-
-def text_of(error):
-    return str(error.value)
 
 
 # What every dataset promises
@@ -132,22 +130,14 @@ def test_a_dataset_that_says_nothing_is_told_what_to_say():
     class Silent(Dataset):
         pass
 
-    with pytest.raises(DataError) as error:
-        Silent().get(0)
-    assert text_of(error) == (
-        "Silent: the dataset does not say get(index)\n"
-        "  try: define get(index) and __len__() in Silent"
-    )
+    told = ("does not say get(index)", "try: define get(index) and __len__() in Silent")
+    refused(DataError, lambda: Silent().get(0), "Silent: ", *told)
 
 
 def test_the_error_for_a_missing_item_has_four_parts():
-    with pytest.raises(DataError) as error:
-        numbers(3).get_many([0, 3])
-    assert text_of(error) == (
-        "InMemDataset: there is no item 3\n"
-        "  dataset  InMemDataset(3 items)\n"
-        "  index    3: the index is out of range"
-    )
+    facts = ("item 3\n", "  dataset  InMemDataset(3 items)\n", "  index    3: ")
+    act = numbers(3).get_many
+    refused(DataError, lambda: act([0, 3]), "InMemDataset: ", *facts)
 
 
 # Index arithmetic
@@ -290,12 +280,9 @@ def test_the_epoch_reaches_a_sampler_below_other_transforms():
 
 
 def test_there_is_nothing_to_draw_from_an_empty_dataset():
-    with pytest.raises(DataError) as error:
-        SamplerDataset(numbers(0), 5)
-    assert text_of(error) == (
-        "SamplerDataset: there is nothing to draw from\n"
-        "  dataset  InMemDataset(0 items)\n"
-        "  draws    5"
+    facts = ("  dataset  InMemDataset(0 items)\n", "  draws    5")
+    refused(
+        DataError, lambda: SamplerDataset(numbers(0), 5), "SamplerDataset: ", *facts
     )
     assert len(SamplerDataset(numbers(0), 0)) == 0
 
@@ -339,61 +326,29 @@ def test_a_stratified_split_keeps_the_mix():
     assert len(train) == 240
 
 
-@pytest.mark.parametrize(
-    ("parts", "text"),
-    [
-        (
-            [7, 4],
-            "random_split: the parts sum to 11, the dataset has 10 items\n"
-            "  try: fractions, such as [0.8, 0.2]",
-        ),
-        (
-            [0.5, 0.4],
-            "random_split: the fractions sum to 0.9, not to 1\n  try: [0.8, 0.2]",
-        ),
-        ([1.5, -0.5], "random_split: parts must be 0 or more, got [1.5, -0.5]"),
-    ],
+@cases(
+    "parts told",
+    ([7, 4], ("sum to 11", "10 items", "try: fractions, such as [0.8, 0.2]")),
+    ([0.5, 0.4], ("sum to 0.9", "not to 1", "try: [0.8, 0.2]")),
+    ([1.5, -0.5], ("0 or more", "got [1.5, -0.5]")),
 )
-def test_a_split_that_does_not_add_up_is_refused(parts, text):
-    with pytest.raises(ConfigError) as error:
-        random_split(numbers(10), parts)
-    assert text_of(error) == text
+def test_a_split_that_does_not_add_up_is_refused(parts, told):
+    refused(
+        ConfigError, lambda: random_split(numbers(10), parts), "random_split: ", *told
+    )
 
 
-@pytest.mark.parametrize(
-    ("build", "text"),
-    [
-        (
-            lambda: WindowsDataset(numbers(3), 0),
-            "WindowsDataset: window size must be 1 or more, got 0",
-        ),
-        (
-            lambda: PartialDataset(numbers(3), -1, 2),
-            "PartialDataset: start must be 0 or more, got -1",
-        ),
-        (
-            lambda: PartialDataset.split(numbers(3), 0),
-            "PartialDataset.split: num must be 1 or more, got 0",
-        ),
-        (
-            lambda: SamplerDataset(numbers(3), -2),
-            "SamplerDataset: size must be 0 or more, got -2",
-        ),
-        (
-            lambda: ShuffledDataset(numbers(3), 1.5),
-            "ShuffledDataset: the seed must be a whole number, got 1.5\n"
-            "  try: a number such as 42",
-        ),
-        (
-            lambda: SelectionDataset(numbers(3), [0.5]),
-            "SelectionDataset: indices must be whole numbers, got float64",
-        ),
-    ],
+@cases(
+    "where build what found",
+    ("WindowsDataset", lambda x: WindowsDataset(x, 0), "window size", "got 0"),
+    ("PartialDataset", lambda x: PartialDataset(x, -1, 2), "start", "got -1"),
+    ("PartialDataset.split", lambda x: PartialDataset.split(x, 0), "num", "got 0"),
+    ("SamplerDataset", lambda x: SamplerDataset(x, -2), "size", "got -2"),
+    ("ShuffledDataset", lambda x: ShuffledDataset(x, 1.5), "seed", "got 1.5\n  try:"),
+    ("SelectionDataset", lambda x: SelectionDataset(x, [0.5]), "indices", "float64"),
 )
-def test_impossible_settings_are_refused(build, text):
-    with pytest.raises(ConfigError) as error:
-        build()
-    assert text_of(error) == text
+def test_impossible_settings_are_refused(where, build, what, found):
+    refused(ConfigError, lambda: build(numbers(3)), f"{where}: ", what, found)
 
 
 # Tables
@@ -435,32 +390,23 @@ def test_without_headers_columns_follow_the_fields(tmp_path):
     assert dataset.get(0) == Patient(59, 21.5, True, "n")
 
 
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (
-            "age,bmi,smoker,note\n1,2,no,\nold,2,no,\n",
-            "rows: {path}, line 3 does not fit: age: 'old' is not int",
-        ),
-        (
-            "age,bmi,smoker,note\n1,2\n",
-            "rows: {path}, line 2 does not fit: 2 values where the table has 4 columns",
-        ),
-        (
-            "age,BMI\n1,2\n",
-            "csv: {path} has no column bmi, smoker\n"
-            "  columns  age, BMI\n"
-            "  Patient  age, bmi, smoker, note\n"
-            "  try: columns={{'field': 'name of its column'}}, or another delimiter",
-        ),
-    ],
+@cases(
+    "content where told",
+    ("age,bmi,smoker,note\n1,2,no,\nold,2,no,\n", "rows: ", (", line 3", "age: 'old'")),
+    ("age,bmi,smoker,note\n1,2\n", "rows: ", (", line 2", "2 values", "4 columns")),
+    (
+        "age,BMI\n1,2\n",
+        "csv: ",
+        ("no column bmi, smoker\n", "  columns  age, BMI\n", "try: columns={'field'"),
+    ),
 )
-def test_a_bad_table_names_the_line(tmp_path, content, text):
+def test_a_bad_table_names_the_line(tmp_path, content, where, told):
     path = tmp_path / "t.csv"
     path.write_text(content)
-    with pytest.raises(DataError) as error:
-        InMemDataset.from_csv(path, Patient)
-    assert text_of(error) == text.format(path=path)
+    read = InMemDataset.from_csv
+    error = refused(DataError, lambda: read(path, Patient), f"{where}{path}", *told)
+    if where == "csv: ":
+        assert "  Patient  age, bmi, smoker, note\n" in str(error)
 
 
 def test_json_rows_become_dicts_or_items(tmp_path):
@@ -475,18 +421,16 @@ def test_json_rows_become_dicts_or_items(tmp_path):
 def test_a_bad_json_row_names_its_line(tmp_path, bad):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"age": 1, "bmi": 2, "smoker": true}\n' + bad + "\n")
-    with pytest.raises(DataError, match="line 2 does not fit") as error:
-        InMemDataset.from_json_rows(path, Patient)
-    assert text_of(error).startswith(f"rows: {path}, line 2 does not fit: ")
+    read = InMemDataset.from_json_rows
+    refused(
+        DataError, lambda: read(path, Patient), f"rows: {path}, line 2 does not fit: "
+    )
 
 
 def test_a_file_that_is_not_there_or_no_text_is_one_clear_error(tmp_path):
-    with pytest.raises(DataError) as error:
-        InMemDataset.from_csv(tmp_path / "none.csv")
-    assert text_of(error) == (
-        f"csv {tmp_path / 'none.csv'}: there is no such file\n"
-        "  the folder holds no files"
-    )
+    path = tmp_path / "none.csv"
+    told = (f"csv {path}: ", "no such file", "the folder holds no files")
+    refused(DataError, lambda: InMemDataset.from_csv(path), *told)
     (tmp_path / "binary.csv").write_bytes(b"a,b\n\xff\xfe,1\n")
     with pytest.raises(DataError, match="is not UTF-8 text: byte 4"):
         InMemDataset.from_csv(tmp_path / "binary.csv")

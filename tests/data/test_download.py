@@ -21,6 +21,7 @@ from burnbook.data.dataset.source.download import RemoteFile, TextProgress, obta
 from burnbook.data.dataset.vision import mnist
 from tests.support import mirrors
 from tests.support.mirrors import Mirror, not_found, send
+from tests.support.refusals import refused
 
 mirror, impatient = mirrors.mirror, mirrors.impatient  # fixtures
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,10 +46,6 @@ def get(folder, *mirrors, file=FILE, report=None):
 
 def files_in(folder):
     return sorted(p.name for p in folder.rglob("*") if p.is_file())
-
-
-def text_of(error):
-    return str(error.value)
 
 
 # One file, one mirror
@@ -146,12 +143,14 @@ FAILURES = {
 def test_a_mirror_that_fails_is_named_and_nothing_is_kept(mirror, tmp_path, failure):
     answer, reason = FAILURES[failure]
     server = mirror(answer)
-    with pytest.raises(DataError) as error:
-        get(tmp_path, server.url)
-    lines = text_of(error).splitlines()
-    assert lines[0] == "download: thing cannot be had from any of 1 mirrors"
-    assert lines[1].startswith(f"  {server.url}  {reason}")
-    assert lines[2:] == ["  try: use another"]
+    facts = ("from any of 1 mirrors\n", f"\n  {server.url}  {reason}")
+    error = refused(
+        DataError,
+        lambda: get(tmp_path, server.url),
+        "download: thing cannot be had",
+        *facts,
+    )
+    assert str(error).splitlines()[2:] == ["  try: use another"]
     assert files_in(tmp_path) == []
 
 
@@ -166,12 +165,16 @@ def test_a_mirror_that_is_not_there_is_named(tmp_path):
     server = Mirror(not_found)
     server.shutdown()
     server.server_close()
-    with pytest.raises(DataError) as error:
-        get(tmp_path, server.url, tmp_path / "nowhere", "gopher://old/")
-    assert "cannot be reached: [Errno 111] Connection refused" in text_of(error)
-    assert "No such file or directory" in text_of(error)
-    assert "gopher://old/" in text_of(error)
-    assert "unknown url type: gopher" in text_of(error)
+    where = (server.url, tmp_path / "nowhere", "gopher://old/")
+    reasons = ("Connection refused", "No such file or directory", "url type: gopher")
+    refused(
+        DataError,
+        lambda: get(tmp_path, *where),
+        "download: ",
+        "cannot be reached: ",
+        where[2],
+        *reasons,
+    )
 
 
 def test_a_web_mirror_cannot_send_us_to_a_file_of_this_machine(mirror, tmp_path):
@@ -328,21 +331,18 @@ def test_mnist_comes_from_a_mirror_once_and_is_the_real_one(
 def test_without_a_network_the_error_names_mirrors_and_ways_out(
     mirror, monkeypatch, empty_cache
 ):
-    server = mirror(not_found)
-    monkeypatch.setattr(mnist, "MIRRORS", [server.url + "/a/", server.url + "/b/"])
-    monkeypatch.setenv("BURNBOOK_MNIST_MIRROR", server.url)
-    with pytest.raises(DataError) as error:
-        MnistDataset.train()
-    url = server.url
-    assert text_of(error) == (
-        "download: train-images-idx3-ubyte cannot be had from any of 3 mirrors\n"
-        f"  {url}     answered 404 Not Found\n"
-        f"  {url}/a/  answered 404 Not Found\n"
-        f"  {url}/b/  answered 404 Not Found\n"
-        "  try: DigitsDataset (burnbook guide --dataset digits), which needs no "
-        "network; or put the four files into "
-        f"{empty_cache}; or BURNBOOK_MNIST_MIRROR=file:///folder/with/them"
+    url = mirror(not_found).url
+    monkeypatch.setattr(mnist, "MIRRORS", [url + "/a/", url + "/b/"])
+    monkeypatch.setenv("BURNBOOK_MNIST_MIRROR", url)
+    facts = [f"  {url}{part}  answered 404 Not Found" for part in ("   ", "/a/", "/b/")]
+    cures = (
+        "DigitsDataset",
+        "--dataset digits",
+        str(empty_cache),
+        "MNIST_MIRROR=file:",
     )
+    first = "download: train-images-idx3-ubyte cannot be had from any of 3 mirrors\n"
+    refused(DataError, MnistDataset.train, first, *facts, "  try: ", *cures)
     assert available("DigitsDataset")
     assert not available("MnistDataset")
 

@@ -24,6 +24,8 @@ from burnbook.data.dataset.vision.image import (
     read_mask,
 )
 from burnbook.data.dataset.vision.image_folder import ImageFolderDataset
+from tests.support.cases import cases
+from tests.support.refusals import refused
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 RANDOM = np.random.default_rng(0)
@@ -74,10 +76,6 @@ def big_png(array, filters=None):
             (b"IEND", b""),
         )
     )
-
-
-def text_of(error):
-    return str(error.value)
 
 
 # Pixels
@@ -164,23 +162,18 @@ def whole_png():
     return out.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "it is none of BMP"),
-        (b"<svg></svg>", "it is none of BMP"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n(ls) system\n", "it is none of BMP"),
-        (whole_png()[:60], "cannot be decoded"),
-        (big_png(np.zeros((3, 3, 3)))[:50], "cannot be decoded as an image: it is cut"),
-    ],
+@cases(
+    "content reason",
+    (b"", "it is none of BMP"),
+    (b"<svg></svg>", "it is none of BMP"),
+    (b"%!PS-Adobe-3.0 EPSF-3.0\n(ls) system\n", "it is none of BMP"),
+    (whole_png()[:60], "cannot be decoded"),
+    (big_png(np.zeros((3, 3, 3)))[:50], "cannot be decoded as an image: it is cut"),
 )
 def test_a_broken_image_is_named(tmp_path, content, reason):
     path = tmp_path / "broken.png"
     path.write_bytes(content)
-    with pytest.raises(DataError) as error:
-        read_image(path)
-    assert text_of(error).startswith(f"image: {path} cannot be decoded as an image")
-    assert reason in text_of(error)
+    refused(DataError, lambda: read_image(path), f"image: {path} cannot be", reason)
 
 
 @pytest.mark.parametrize("depth", [8, 16])
@@ -335,14 +328,12 @@ def test_coco_boxes_belong_to_their_images(tmp_path):
     assert [item.annotation for item in dataset] == [first, BoundingBoxes(())]
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"images": 3},
-        {"annotations": [{"image_id": 99, "category_id": 1, "bbox": [0, 0, 1, 1]}]},
-        {"annotations": [{"image_id": 7, "category_id": 1, "bbox": [0, 0]}]},
-        {"images": [{"id": 7, "file_name": "missing.png"}], "annotations": []},
-    ],
+    {"images": 3},
+    {"annotations": [{"image_id": 99, "category_id": 1, "bbox": [0, 0, 1, 1]}]},
+    {"annotations": [{"image_id": 7, "category_id": 1, "bbox": [0, 0]}]},
+    {"images": [{"id": 7, "file_name": "missing.png"}], "annotations": []},
 )
 def test_a_coco_file_that_does_not_fit_is_refused(tmp_path, changes):
     with pytest.raises(DataError, match=r"coco\.json"):

@@ -8,56 +8,19 @@ import time
 import weakref
 from concurrent.futures import Future
 
-import numpy as np
 import pytest
 
+from burnbook import data
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.data import (
-    Batcher,
-    BatchStrategy,
-    DataLoaderBuilder,
-    Dataset,
-    FixBatchStrategy,
-    InMemDataset,
-    MapperDataset,
-    Progress,
-    SamplerDataset,
-)
 from burnbook.data.dataloader.workers import InOrder
-from burnbook.tensor import Tensor
+from tests.support.loading import Broken, Jittered, Lists, builder, flat, numbers
+from tests.support.refusals import refused
 
 WORKERS = [0, 1, 2, 4]
 
 
-class Lists(Batcher):
-    """A batch is the list of its items."""
-
-    def batch(self, items):
-        return list(items)
-
-
-class Jittered(Batcher):
-    """Draws random numbers, as augmentation does."""
-
-    def batch(self, items, device):
-        noise = np.asarray(Tensor.random([len(items)], device=device))
-        return (np.array(items) + noise).tolist()
-
-
-class Broken(Dataset):
-    """Item 17 cannot be had."""
-
-    def get(self, index):
-        if index == 17:
-            raise OSError("no such pixel\nsecond line")
-        return index if 0 <= index < 40 else None
-
-    def __len__(self):
-        return 40
-
-
-class Slow(Dataset):
+class Slow(data.Dataset):
     """Takes a while, less and less, so that later batches are ready first."""
 
     def get(self, index):
@@ -68,25 +31,9 @@ class Slow(Dataset):
         return 12
 
 
-def numbers(size=50):
-    return InMemDataset(range(size))
-
-
-def builder(batcher=None, size=8, workers=0):
-    return DataLoaderBuilder(batcher or Lists()).batch_size(size).num_workers(workers)
-
-
 def loader_threads():
     names = [thread.name for thread in threading.enumerate()]
     return [name for name in names if name.startswith("burnbook-loader")]
-
-
-def flat(batches):
-    return [item for batch in batches for item in batch]
-
-
-def text_of(error):
-    return str(error.value)
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +63,7 @@ def test_a_fast_worker_does_not_overtake_a_slow_one(workers):
 def test_the_number_of_workers_never_changes_what_is_in_an_epoch():
     def epochs(workers):
         loader = builder(Jittered(), workers=workers).shuffle(42)
-        loader = loader.set_device(Numpy()).build(SamplerDataset(numbers(), 60))
+        loader = loader.set_device(Numpy()).build(data.SamplerDataset(numbers(), 60))
         return [list(loader) for _ in range(3)]
 
     expected = epochs(0)
@@ -178,14 +125,10 @@ def test_an_item_that_fails_is_named_after_the_batches_before_it(workers):
     walk = iter(builder(workers=workers).build(Broken()))
     assert next(walk) == list(range(8))
     assert next(walk) == list(range(8, 16))
-    with pytest.raises(DataError) as error:
-        next(walk)
-    assert text_of(error) == (
-        "data loader: item 17 of Broken cannot be had: OSError: no such pixel\n"
-        "  dataset  Broken(40 items)\n"
-        "  batch    2 of epoch 1"
-    )
-    assert isinstance(error.value.__cause__, OSError)
+    facts = ("dataset  Broken(40 items)", "batch    2 of epoch 1")
+    told = "data loader: item 17 of Broken", "OSError: no such pixel\n"
+    error = refused(DataError, lambda: next(walk), *told, *facts)
+    assert isinstance(error.__cause__, OSError)
     assert next(walk, "ended") == "ended"
 
 
@@ -194,80 +137,45 @@ def test_a_batcher_that_fails_names_its_items(workers):
     def fails(items):
         return 1 / (20 - items[0])
 
-    steps = builder(fails, size=10, workers=workers)
-    with pytest.raises(DataError) as error:
-        list(steps.build(numbers(30)))
-    assert text_of(error) == (
-        "data loader: function cannot make batch 2: "
-        "ZeroDivisionError: division by zero\n"
-        "  dataset  InMemDataset(30 items)\n"
-        "  batch    2 of epoch 1\n"
-        "  items    20, 21, 22, 23, 24, 25, … (10 items)"
-    )
+    loader = builder(fails, size=10, workers=workers).build(numbers(30))
+    facts = ("InMemDataset(30 items)", "2 of epoch 1", "20, 21, 22, 23, 24, 25, … (10")
+    told = "data loader: function cannot make batch 2: ZeroDivisionError"
+    refused(DataError, lambda: list(loader), told, *facts)
 
 
 def test_an_item_that_is_missing_in_the_middle_is_an_error_not_an_end():
-    with pytest.raises(DataError) as error:
-        list(builder(size=4).build(InMemDataset([1, None, 3])))
-    assert text_of(error) == (
-        "data loader: InMemDataset.get(1) returned None, not an item\n"
-        "  dataset  InMemDataset(3 items)\n"
-        "  batch    0 of epoch 1\n"
-        "  try: `return` the item at the end of get(), also for this index"
-    )
+    loader = builder(size=4).build(data.InMemDataset([1, None, 3]))
+    facts = ("InMemDataset.get(1) returned None", "InMemDataset(3 items)", "0 of epoch")
+    cure = "try: `return` the item at the end of get()"
+    refused(DataError, lambda: list(loader), "data loader: ", *facts, cure)
 
 
-@pytest.mark.parametrize(
-    ("build", "text"),
-    [
-        (
-            lambda: builder(size=0),
-            "DataLoaderBuilder: batch_size must be 1 or more, got 0",
-        ),
-        (
-            lambda: builder(size=2.5),
-            "DataLoaderBuilder: batch_size must be a whole number, got 2.5\n"
-            "  try: batch_size: 1 or more",
-        ),
-        (
-            lambda: builder(workers=-1),
-            "DataLoaderBuilder: num_workers must be 0 or more, got -1",
-        ),
-        (
-            lambda: builder().shuffle("42"),
-            "DataLoaderBuilder: the seed must be a whole number, got '42'\n"
-            "  try: a number such as 42",
-        ),
-        (
-            lambda: DataLoaderBuilder(None),
-            "data loader: NoneType has no method batch(items)\n"
-            "  try: a subclass of Batcher",
-        ),
-        (
-            lambda: builder().build(numbers()).set_epoch(-1),
-            "data loader: epoch must be 0 or more, got -1",
-        ),
-    ],
-)
-def test_impossible_settings_are_refused(build, text):
-    with pytest.raises(ConfigError) as error:
-        build()
-    assert text_of(error) == text
+STEPS, LOADER = "DataLoaderBuilder: ", "data loader: "
+IMPOSSIBLE = [
+    (lambda: builder(size=0), STEPS, "batch_size", "got 0"),
+    (lambda: builder(size=2.5), STEPS, "batch_size", "got 2.5\n  try: batch_size: 1"),
+    (lambda: builder(workers=-1), STEPS, "num_workers", "got -1"),
+    (lambda: builder().shuffle("42"), STEPS, "seed", "got '42'\n  try: a number"),
+    (
+        lambda: data.DataLoaderBuilder(None),
+        LOADER,
+        "batch(items)",
+        "try: a subclass of",
+    ),
+    (lambda: builder().build(numbers()).set_epoch(-1), LOADER, "epoch", "got -1"),
+]
+
+
+@pytest.mark.parametrize(("build", "where", "what", "found"), IMPOSSIBLE)
+def test_impossible_settings_are_refused(build, where, what, found):
+    refused(ConfigError, build, where, what, found)
 
 
 def test_an_empty_dataset_and_no_dataset_are_refused():
-    with pytest.raises(DataError) as error:
-        builder().build(numbers(0))
-    assert text_of(error) == (
-        "data loader: the dataset is empty: InMemDataset(0 items)\n"
-        "  try: a dataset with at least one item"
-    )
-    with pytest.raises(DataError) as error:
-        builder().build([1, 2])
-    assert text_of(error) == (
-        "data loader: list is no dataset: it needs get(i) and len\n"
-        "  try: InMemDataset(items)"
-    )
+    told = ("empty: InMemDataset(0 items)", "try: a dataset with at least one item")
+    refused(DataError, lambda: builder().build(numbers(0)), "data loader: ", *told)
+    told = ("list is no dataset", "get(i) and len", "try: InMemDataset(items)")
+    refused(DataError, lambda: builder().build([1, 2]), "data loader: ", *told)
 
 
 # Ending early
@@ -309,7 +217,7 @@ def test_closing_and_dropping_a_walk_end_its_threads():
 
 def test_work_ahead_is_bounded():
     made = []
-    counting = MapperDataset(numbers(1000), lambda x: made.append(x) or x)
+    counting = data.MapperDataset(numbers(1000), lambda x: made.append(x) or x)
     walk = iter(builder(size=1, workers=2).build(counting))
     for _ in range(3):
         next(walk)
@@ -377,15 +285,15 @@ def test_without_threads_the_caller_does_the_work(monkeypatch, allowed):
 
 
 def test_batchers_with_and_without_a_device_are_accepted():
-    class Holds(Batcher):
+    class Holds(data.Batcher):
         def batch(self, items):
             return "held"
 
-    class Takes(Batcher):
+    class Takes(data.Batcher):
         def batch(self, items, device):
             return device
 
-    class May(Batcher):
+    class May(data.Batcher):
         def batch(self, items, device=None):
             return device
 
@@ -403,7 +311,7 @@ def test_batchers_with_and_without_a_device_are_accepted():
 
 
 def test_a_loader_moves_to_another_device_and_to_a_part():
-    class Takes(Batcher):
+    class Takes(data.Batcher):
         def batch(self, items, device):
             return device, items
 
@@ -418,10 +326,10 @@ def test_a_builder_step_leaves_the_builder_before_as_it_was():
     second = first.batch_size(5)
     assert len(first.build(numbers(10))) == 5
     assert len(second.build(numbers(10))) == 2
-    assert len(DataLoaderBuilder(Lists()).build(numbers(10))) == 10
+    assert len(data.DataLoaderBuilder(Lists()).build(numbers(10))) == 10
 
 
-class ByWeight(BatchStrategy):
+class ByWeight(data.BatchStrategy):
     """A batch is full when its items weigh ten or more."""
 
     def __init__(self):
@@ -443,8 +351,10 @@ class ByWeight(BatchStrategy):
 @pytest.mark.parametrize("workers", WORKERS)
 def test_a_strategy_may_look_at_the_items(workers):
     weights = [9, 2, 10, 1, 1, 1] * 40 + [3]
-    steps = DataLoaderBuilder(Lists()).batch_strategy(ByWeight()).num_workers(workers)
-    loader = steps.build(InMemDataset(weights))
+    steps = (
+        data.DataLoaderBuilder(Lists()).batch_strategy(ByWeight()).num_workers(workers)
+    )
+    loader = steps.build(data.InMemDataset(weights))
     for _ in range(2):  # a walk that was left half-way does not leak into the next
         batches = list(loader)
         assert flat(batches) == weights
@@ -456,7 +366,7 @@ def test_a_strategy_may_look_at_the_items(workers):
 
 
 def test_a_fixed_strategy_gives_what_is_left_only_when_forced():
-    strategy = FixBatchStrategy(3)
+    strategy = data.FixBatchStrategy(3)
     strategy.add(1)
     assert strategy.batch(force=False) is None
     assert strategy.clone_dyn().batch(force=True) is None
@@ -470,12 +380,12 @@ def test_a_fixed_strategy_gives_what_is_left_only_when_forced():
 @pytest.mark.parametrize("workers", [0, 2])
 def test_progress_counts_the_items_handed_out(workers):
     loader = builder(workers=workers).build(numbers(20))
-    assert loader.progress() == Progress(0, 20)
+    assert loader.progress() == data.Progress(0, 20)
     seen = [loader.progress().items_processed for _ in loader]
     assert seen == [8, 16, 20]
     walk = iter(loader)
     next(walk)
-    assert walk.progress() == loader.progress() == Progress(8, 20)
+    assert walk.progress() == loader.progress() == data.Progress(8, 20)
     walk.close()
 
 

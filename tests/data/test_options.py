@@ -9,17 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from burnbook import data
 from burnbook.core.errors import ConfigError
-from burnbook.data import (
-    DataLoaderBuilder,
-    FakeDataset,
-    InMemDataset,
-    SamplerDataset,
-    SamplerDatasetOptions,
-    SqliteDataset,
-    SqliteDatasetWriter,
-    split_dataloader,
-)
 from burnbook.data.formats.fields import converter
 
 
@@ -49,7 +40,7 @@ KINDS = [Everything, str, int, float, bool, bytes, Color, list[int], np.int8, No
 
 @pytest.mark.parametrize("kind", KINDS[:-1])
 def test_random_items_fit_their_class_and_repeat_for_a_seed(kind):
-    dataset = FakeDataset(60, kind, seed=3)
+    dataset = data.FakeDataset(60, kind, seed=3)
     assert len(dataset) == 60
     check = converter(kind)
     for item in dataset:
@@ -62,43 +53,45 @@ def test_random_items_fit_their_class_and_repeat_for_a_seed(kind):
     texts = [repr(item) for item in dataset]
     assert len(set(texts)) > 1
     assert texts == [repr(item) for item in pickle.loads(pickle.dumps(dataset))]
-    assert texts != [repr(item) for item in FakeDataset(60, kind, seed=4)]
+    assert texts != [repr(item) for item in data.FakeDataset(60, kind, seed=4)]
 
 
 def test_random_items_can_be_stored_and_come_back(tmp_path):
-    items = list(FakeDataset(40, Everything, seed=1))
-    with SqliteDatasetWriter(tmp_path / "fake.db") as writer:
+    items = list(data.FakeDataset(40, Everything, seed=1))
+    with data.SqliteDatasetWriter(tmp_path / "fake.db") as writer:
         for item in items:
             writer.write("train", item)
-    found = list(SqliteDataset(tmp_path / "fake.db", "train", Everything))
+    found = list(data.SqliteDataset(tmp_path / "fake.db", "train", Everything))
     assert list(map(repr, found)) == list(map(repr, items))
 
 
 @pytest.mark.parametrize("kind", [Any, object, complex, list[complex]])
 def test_what_cannot_be_made_is_said_at_once(kind):
     with pytest.raises(ConfigError, match="no random"):
-        [FakeDataset(9, kind, seed=seed) for seed in range(9)]
+        [data.FakeDataset(9, kind, seed=seed) for seed in range(9)]
 
 
 def test_options_say_how_a_sampler_draws():
-    source = InMemDataset(range(10))
-    options = SamplerDatasetOptions()
-    assert len(SamplerDataset(source, options)) == 10
+    source = data.InMemDataset(range(10))
+    options = data.SamplerDatasetOptions()
+    assert len(data.SamplerDataset(source, options)) == 10
     half = options.without_replacement().with_size_ratio(0.55).with_seed(7)
     assert (half.size_of(source), half.replace_samples) == (5, False)
-    drawn = list(SamplerDataset(source, half))
-    assert drawn == list(SamplerDataset.without_replacement(source, 5, seed=7))
+    drawn = list(data.SamplerDataset(source, half))
+    assert drawn == list(data.SamplerDataset.without_replacement(source, 5, seed=7))
     fixed = half.with_fixed_size(12).with_replacement()
-    assert list(SamplerDataset(source, fixed)) == list(
-        SamplerDataset.with_replacement(source, 12, seed=7)
+    assert list(data.SamplerDataset(source, fixed)) == list(
+        data.SamplerDataset.with_replacement(source, 12, seed=7)
     )
-    assert len(SamplerDataset(source, fixed.with_default_size())) == 10
+    assert len(data.SamplerDataset(source, fixed.with_default_size())) == 10
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 9])
 def test_a_loader_shared_among_devices_gives_every_batch_once(devices):
-    loader = DataLoaderBuilder(list).batch_size(4).build(InMemDataset(range(22)))
-    parts = split_dataloader(loader, list(range(devices)))
+    loader = (
+        data.DataLoaderBuilder(list).batch_size(4).build(data.InMemDataset(range(22)))
+    )
+    parts = data.split_dataloader(loader, list(range(devices)))
     assert len(parts) == min(devices, 6)
     assert [part.settings.device for part in parts] == list(range(len(parts)))
     batches = [batch for part in parts for batch in part]

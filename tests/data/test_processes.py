@@ -9,65 +9,15 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from burnbook import data
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.data import (
-    Batcher,
-    DataLoader,
-    DataLoaderBuilder,
-    Dataset,
-    InMemDataset,
-    MapperDataset,
-)
-from burnbook.tensor import Tensor
+from tests.support.loading import Broken, Jittered, builder, flat, numbers
+from tests.support.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class Lists(Batcher):
-    """A batch is the list of its items."""
-
-    def batch(self, items):
-        return list(items)
-
-
-class Jittered(Batcher):
-    """Draws random numbers, as augmentation does."""
-
-    def batch(self, items, device):
-        noise = np.asarray(Tensor.random([len(items)], device=device))
-        return (np.array(items) + noise).tolist()
-
-
-class Broken(Dataset):
-    """Item 17 cannot be had."""
-
-    def get(self, index):
-        if index == 17:
-            raise OSError("no such pixel\nsecond line")
-        return index if 0 <= index < 40 else None
-
-    def __len__(self):
-        return 40
-
-
-def numbers(size=50):
-    return InMemDataset(range(size))
-
-
-def builder(batcher=None, size=8, workers=0):
-    return DataLoaderBuilder(batcher or Lists()).batch_size(size).num_workers(workers)
-
-
-def flat(batches):
-    return [item for batch in batches for item in batch]
-
-
-def text_of(error):
-    return str(error.value)
 
 
 @pytest.fixture(autouse=True)
@@ -96,35 +46,29 @@ def test_dropping_a_loader_ends_its_processes():
 
 
 def test_an_error_in_a_process_reads_like_one_in_a_thread():
+    told = []
     for steps in (builder(workers=1), builder(workers=1).worker_processes()):
         loader = steps.build(Broken())
-        with pytest.raises(DataError) as error:
-            list(loader)
-        assert text_of(error) == (
-            "data loader: item 17 of Broken cannot be had: OSError: no such pixel\n"
-            "  dataset  Broken(40 items)\n"
-            "  batch    2 of epoch 1"
-        )
+        first = "data loader: item 17 of Broken"
+        told.append(str(refused(DataError, lambda loader=loader: list(loader), first)))
         loader.close()
+    assert told[0] == told[1]
 
 
 def test_what_cannot_be_sent_to_a_process_is_named():
-    dataset = MapperDataset(numbers(), lambda x: x)
+    dataset = data.MapperDataset(numbers(), lambda x: x)
     loader = builder(workers=1).worker_processes().build(dataset)
-    with pytest.raises(DataError) as error:
-        list(loader)
-    assert text_of(error).startswith(
-        "data loader: the dataset or the batcher cannot go to a process\n  why      "
+    facts = (
+        "  why      ",
+        "  dataset  MapperDataset(50 items)\n",
+        "  batcher  Lists\n",
     )
-    assert text_of(error).endswith(
-        "  dataset  MapperDataset(50 items)\n"
-        "  batcher  Lists\n"
-        "  try: functions and classes defined at the top of a module (no lambda), or "
-        "threads (leave out worker_processes())"
-    )
+    cures = ("try: functions and classes", "no lambda", "leave out worker_processes()")
+    first = "data loader: the dataset or the batcher cannot go to a process\n"
+    refused(DataError, lambda: list(loader), first, *facts, *cures)
 
 
-class Deadly(Batcher):
+class Deadly(data.Batcher):
     def batch(self, items):
         import os
 
@@ -143,6 +87,7 @@ def test_a_process_that_dies_is_an_error_and_the_next_walk_starts_anew():
     loader.close()
 
 
+STEPS = "DataLoaderBuilder: "
 SLOW = """
 import time
 from burnbook.data import DataLoaderBuilder, Dataset
@@ -192,12 +137,13 @@ def is_running(process):
 
 
 def test_fork_is_refused():
-    with pytest.raises(ConfigError) as error:
-        builder().worker_processes("fork")
-    assert text_of(error) == (
-        "DataLoaderBuilder: processes start by 'spawn' or 'forkserver', not by 'fork'\n"
-        '  try: worker_processes("spawn")'
+    told = (
+        "'spawn' or 'forkserver'",
+        "not by 'fork'",
+        'try: worker_processes("spawn")',
     )
+    made = builder()
+    refused(ConfigError, lambda: made.worker_processes("fork"), STEPS, *told)
 
 
 def test_a_loader_survives_pickling():
@@ -205,7 +151,7 @@ def test_a_loader_survives_pickling():
     first = list(loader)
     again = pickle.loads(pickle.dumps(loader))
     loader.close()
-    assert isinstance(again, DataLoader)
+    assert isinstance(again, data.DataLoader)
     again.set_epoch(1)
     assert list(again) == first
     again.close()

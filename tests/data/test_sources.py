@@ -6,16 +6,12 @@ import struct
 import numpy as np
 import pytest
 
+from burnbook import data
 from burnbook.core.errors import DataError
-from burnbook.data import (
-    DigitsDataset,
-    MapperDataset,
-    MnistDataset,
-    MnistItem,
-    read_idx,
-)
 from burnbook.data.dataset.vision.digits import scale_bilinear
 from burnbook.data.dataset.vision.mnist import BytesToImage, LabeledImages
+from tests.support.cases import cases
+from tests.support.refusals import refused
 
 
 def idx(array):
@@ -33,16 +29,12 @@ def flipped(content, place):
     return bytes(changed)
 
 
-def text_of(error):
-    return str(error.value)
-
-
 def test_items_compare_by_value_and_say_what_they_are():
     image = np.zeros((28, 28), np.float32)
-    assert MnistItem(image, 3) == MnistItem(image.copy(), 3)
-    assert MnistItem(image, 3) != MnistItem(image + 1, 3)
-    assert MnistItem(image, 3) != MnistItem(image, 4)
-    assert repr(MnistItem(image, 3)) == "MnistItem(image=28×28 floats, label=3)"
+    assert data.MnistItem(image, 3) == data.MnistItem(image.copy(), 3)
+    assert data.MnistItem(image, 3) != data.MnistItem(image + 1, 3)
+    assert data.MnistItem(image, 3) != data.MnistItem(image, 4)
+    assert repr(data.MnistItem(image, 3)) == "MnistItem(image=28×28 floats, label=3)"
 
 
 # MNIST as the book builds it
@@ -70,9 +62,9 @@ def test_the_mapper_makes_floats_of_bytes_pixel_by_pixel():
 
 
 def test_mnist_passes_questions_on_to_its_mapper():
-    mapped = MapperDataset(raw_digits(4), BytesToImage())
+    mapped = data.MapperDataset(raw_digits(4), BytesToImage())
     for split in ("train", "test"):
-        dataset = MnistDataset(mapped, split)
+        dataset = data.MnistDataset(mapped, split)
         assert (len(dataset), dataset.get(4)) == (4, None)
         assert dataset.get(3) == mapped.get(3)
         assert dataset.get_many([3, 0]) == [mapped.get(3), mapped.get(0)]
@@ -94,66 +86,61 @@ def write(path, content):
 def test_every_element_type_is_read(tmp_path, code, dtype, pack):
     array = np.arange(6).reshape(2, 3).astype(dtype)
     content = bytes([0, 0, code, 2]) + struct.pack(">2I", 2, 3) + array.tobytes()
-    found = read_idx(write(tmp_path / "x", pack(content)))
+    found = data.read_idx(write(tmp_path / "x", pack(content)))
     assert found.tolist() == array.tolist()
     assert found.dtype == array.dtype
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (b"", "is not an IDX file: it begins with nothing"),
-        (b"PK\3\4" + bytes(20), "is not an IDX file: it begins with 50 4b 03 04"),
-        (b"\0\0\7\1" + bytes(20), "is not an IDX file: it begins with 00 00 07 01"),
-        (CONTENT[:9], "ends inside its header of 16 bytes"),
-        (CONTENT[:-1], "is cut off: its header does not fit its length"),
-        (CONTENT + b"\0", "(is too long|more than the 39,216 bytes)"),
-        (b"\0\0\x08\3" + b"\xff" * 12 + bytes(99), "is cut off: its header"),
-        (b"\0\0\x0e\xff" + b"\xff" * 1020, "has 255 dims, 32 are the most"),
-        (b"\0\0\x08\3" + bytes(4) + b"\xff" * 8, "is cut off: its header"),
-    ],
+@cases(
+    "content text",
+    (b"", "is not an IDX file: it begins with nothing"),
+    (b"PK\3\4" + bytes(20), "is not an IDX file: it begins with 50 4b 03 04"),
+    (b"\0\0\7\1" + bytes(20), "is not an IDX file: it begins with 00 00 07 01"),
+    (CONTENT[:9], "ends inside its header of 16 bytes"),
+    (CONTENT[:-1], "is cut off: its header does not fit its length"),
+    (CONTENT + b"\0", "(is too long|more than the 39,216 bytes)"),
+    (b"\0\0\x08\3" + b"\xff" * 12 + bytes(99), "is cut off: its header"),
+    (b"\0\0\x0e\xff" + b"\xff" * 1020, "has 255 dims, 32 are the most"),
+    (b"\0\0\x08\3" + bytes(4) + b"\xff" * 8, "is cut off: its header"),
 )
 def test_a_header_is_not_believed(tmp_path, pack, content, text):
     with pytest.raises(DataError, match=text):
-        read_idx(write(tmp_path / "x", pack(content)))
+        data.read_idx(write(tmp_path / "x", pack(content)))
 
 
 def test_a_bomb_stops_at_what_its_header_says(tmp_path):
     bomb = gzip.compress(idx(np.zeros((2, 2))) + bytes(200_000_000), 1)
     with pytest.raises(DataError, match="too long: its header does not fit"):
-        read_idx(write(tmp_path / "x", bomb))
+        data.read_idx(write(tmp_path / "x", bomb))
     honest = gzip.compress(idx(np.zeros((3000, 1000))), 1)
     with pytest.raises(DataError, match="is larger than it may be"):
-        read_idx(write(tmp_path / "x", honest), max_bytes=2_999_999)
-    assert read_idx(tmp_path / "x", max_bytes=3_000_000).shape == (3000, 1000)
+        data.read_idx(write(tmp_path / "x", honest), max_bytes=2_999_999)
+    assert data.read_idx(tmp_path / "x", max_bytes=3_000_000).shape == (3000, 1000)
 
 
 def test_a_small_file_does_not_take_much_memory(tmp_path):
     promise = b"\0\0\x08\2" + struct.pack(">2I", 1 << 16, 1 << 14)  # a gigabyte
     path = write(tmp_path / "x", gzip.compress(promise + bytes(1 << 26), 1))
     with pytest.raises(DataError, match="is larger than it may be") as error:
-        read_idx(path)
+        data.read_idx(path)
     assert "max_bytes=" in error.value.cure
 
 
 def test_a_cut_or_damaged_gzip_file_is_one_clear_error(tmp_path):
     with pytest.raises(DataError, match="is cut off after "):
-        read_idx(write(tmp_path / "x", PACKED[:-30]))
+        data.read_idx(write(tmp_path / "x", PACKED[:-30]))
     with pytest.raises(DataError, match="is damaged after "):
-        read_idx(write(tmp_path / "x", flipped(PACKED, 300)))
-    with pytest.raises(DataError) as error:
-        read_idx(tmp_path / "none")
-    assert text_of(error) == (
-        f"read_idx {tmp_path / 'none'}: there is no such file\n  the folder holds x"
-    )
+        data.read_idx(write(tmp_path / "x", flipped(PACKED, 300)))
+    told = (f"read_idx {tmp_path / 'none'}: ", "no such file", "the folder holds x")
+    refused(DataError, lambda: data.read_idx(tmp_path / "none"), *told)
 
 
 # Digits
 
 
 def test_the_digits_are_split_with_the_same_mix_and_nothing_is_lost():
-    train, test = DigitsDataset.train(), DigitsDataset.test()
+    train, test = data.DigitsDataset.train(), data.DigitsDataset.test()
     assert (len(train), len(test)) == (1438, 359)
     labels = [[item.label for item in part] for part in (train, test)]
     for digit in range(10):
@@ -164,25 +151,27 @@ def test_the_digits_are_split_with_the_same_mix_and_nothing_is_lost():
 
 
 def test_digits_have_the_shape_and_range_of_mnist():
-    item = DigitsDataset.train().get(0)
+    item = data.DigitsDataset.train().get(0)
     assert (item.image.shape, item.image.dtype) == ((28, 28), np.float32)
-    images = np.stack([item.image for item in DigitsDataset.test()])
+    images = np.stack([item.image for item in data.DigitsDataset.test()])
     assert images.min() == 0
     assert 250 < images.max() <= 255
 
 
 def test_the_split_of_the_digits_follows_the_seed():
-    labels = [[item.label for item in DigitsDataset.test(seed)] for seed in (0, 0, 1)]
+    labels = [
+        [item.label for item in data.DigitsDataset.test(seed)] for seed in (0, 0, 1)
+    ]
     assert labels[0] == labels[1] != labels[2]
-    pictures = [{i.image.tobytes() for i in DigitsDataset.test(s)} for s in (0, 1)]
+    pictures = [{i.image.tobytes() for i in data.DigitsDataset.test(s)} for s in (0, 1)]
     assert len(pictures[0] & pictures[1]) < 150
 
 
 def test_an_item_is_a_copy_that_may_be_changed():
-    DigitsDataset.train().get(0).image[:] = -1
-    assert DigitsDataset.train().get(0).image.min() == 0
-    DigitsDataset.train().get_many([0])[0].image[:] = -1
-    assert DigitsDataset.train().get(0).image.min() == 0
+    data.DigitsDataset.train().get(0).image[:] = -1
+    assert data.DigitsDataset.train().get(0).image.min() == 0
+    data.DigitsDataset.train().get_many([0])[0].image[:] = -1
+    assert data.DigitsDataset.train().get(0).image.min() == 0
 
 
 def test_bilinear_scaling_agrees_with_a_slow_loop():
@@ -205,9 +194,5 @@ def test_without_scikit_learn_the_cure_is_named(monkeypatch):
 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     digits._scaled_digits.cache_clear()
-    with pytest.raises(DataError) as error:
-        DigitsDataset.train()
-    assert text_of(error) == (
-        "DigitsDataset: scikit-learn is not installed; the digits come with it\n"
-        "  try: pip install scikit-learn"
-    )
+    told = ("DigitsDataset: ", "scikit-learn", "try: pip install scikit-learn")
+    refused(DataError, data.DigitsDataset.train, *told)

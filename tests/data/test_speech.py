@@ -16,6 +16,7 @@ from burnbook.data.dataset.source.download import Archive
 from burnbook.data.formats.archive import Bounds
 from burnbook.data.formats.wav import parse_wav, read_wav
 from tests.support import mirrors
+from tests.support.cases import cases
 from tests.support.mirrors import not_found, send
 
 mirror, impatient = mirrors.mirror, mirrors.impatient  # fixtures
@@ -54,19 +55,17 @@ def test_several_channels_stand_side_by_side(tmp_path):
     assert (rate, samples.tolist()) == (8000, [[0, 0.5], [-0.5, -1]])
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "is no WAV file"),
-        (b"RIFF", "is no WAV file"),
-        (b"fLaC" + bytes(100), "is no WAV file"),
-        (wav([1] * 100)[:-1], "is cut off"),
-        (
-            wav([1] * 100).replace(b"\x01\x00\x01\x00\x80", b"\x03\x00\x01\x00\x80"),
-            "format",
-        ),
-        (wav([1])[:40] + struct.pack("<I", 1 << 31) + b"xx", "is cut off"),
-    ],
+@cases(
+    "data reason",
+    (b"", "is no WAV file"),
+    (b"RIFF", "is no WAV file"),
+    (b"fLaC" + bytes(100), "is no WAV file"),
+    (wav([1] * 100)[:-1], "is cut off"),
+    (
+        wav([1] * 100).replace(b"\x01\x00\x01\x00\x80", b"\x03\x00\x01\x00\x80"),
+        "format",
+    ),
+    (wav([1])[:40] + struct.pack("<I", 1 << 31) + b"xx", "is cut off"),
 )
 def test_a_broken_file_is_named(data, reason):
     with pytest.raises(DataError, match=r"x\.wav") as error:

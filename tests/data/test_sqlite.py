@@ -22,25 +22,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from burnbook import data
 from burnbook.core.errors import DataError
-from burnbook.data import (
-    DataLoaderBuilder,
-    InMemDataset,
-    PartialDataset,
-    SamplerDataset,
-    ShuffledDataset,
-    SqliteDataset,
-    SqliteDatasetWriter,
-)
+from tests.support.articles import DbPediaItem, article, articles, run_sql
+from tests.support.cases import cases
+from tests.support.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@dataclass
-class DbPediaItem:
-    title: str
-    content: str
-    label: int
 
 
 class Color(enum.Enum):
@@ -83,34 +71,9 @@ def everything(**changes):
     return replace(item, **changes)
 
 
-def article(i):
-    return DbPediaItem(f"title {i}", "word " * (i % 7), i % 14)
-
-
-def articles(path, count=10, split="train"):
-    with SqliteDatasetWriter(path) as writer:
-        for i in range(count):
-            assert writer.write(split, article(i)) == i
-    return path
-
-
-def text_of(error):
-    return str(error.value)
-
-
 def tables(path):
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute("select name, sql from sqlite_master").fetchall()
-
-
-def run_sql(path, *statements):
-    with closing(sqlite3.connect(path)) as connection:
-        for one in statements:
-            connection.execute(*one) if isinstance(one, tuple) else connection.execute(
-                one
-            )
-        connection.commit()
-    return path
 
 
 # Reading what was written
@@ -118,7 +81,7 @@ def run_sql(path, *statements):
 
 def test_items_come_back_as_objects_of_their_class(tmp_path):
     path = articles(tmp_path / "dbpedia.db")
-    dataset = SqliteDataset.from_db_file(path, "train", DbPediaItem)
+    dataset = data.SqliteDataset.from_db_file(path, "train", DbPediaItem)
     assert len(dataset) == 10
     assert list(dataset) == [article(i) for i in range(10)]
     assert dataset.get(10) is None
@@ -132,7 +95,7 @@ def test_items_come_back_as_objects_of_their_class(tmp_path):
 
 def test_many_scattered_rows_come_in_their_order(tmp_path):
     path = articles(tmp_path / "a.db", 2000)
-    dataset = SqliteDataset(path, "train", DbPediaItem)
+    dataset = data.SqliteDataset(path, "train", DbPediaItem)
     wanted = random.Random(1).choices(range(2000), k=1500)
     assert dataset.get_many(wanted) == [article(i) for i in wanted]
     assert dataset.get_many(range(100, 1900)) == [article(i) for i in range(100, 1900)]
@@ -140,26 +103,21 @@ def test_many_scattered_rows_come_in_their_order(tmp_path):
 
 
 def test_an_index_that_is_not_there_is_named(tmp_path):
-    dataset = SqliteDataset(articles(tmp_path / "a.db", 3), "train")
-    with pytest.raises(DataError) as error:
-        dataset.get_many([0, 3])
-    assert text_of(error) == (
-        "SqliteDataset: there is no item 3\n"
-        "  dataset  SqliteDataset(a.db, train, 3 items)\n"
-        "  index    3: the index is out of range"
-    )
+    dataset = data.SqliteDataset(articles(tmp_path / "a.db", 3), "train")
+    facts = ("item 3\n", "SqliteDataset(a.db, train, 3 items)", "index    3")
+    refused(DataError, lambda: dataset.get_many([0, 3]), "SqliteDataset: ", *facts)
 
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_every_kind_of_field_comes_back(tmp_path, packed):
     items = [everything(), everything(maybe=3, flag=False, mode="b")]
-    with SqliteDatasetWriter(tmp_path / "e.db") as writer:
+    with data.SqliteDatasetWriter(tmp_path / "e.db") as writer:
         if packed:
             assert [writer.write("t", item) for item in items] == [0, 1]
         else:
             rows = [{**vars(i), "color": i.color.name} for i in items]
             assert writer.write_columns("t", rows, {"maybe": "integer"}) == 2
-    found = list(SqliteDataset(tmp_path / "e.db", "t", Everything))
+    found = list(data.SqliteDataset(tmp_path / "e.db", "t", Everything))
     assert found == items
     assert found[0].pixels.dtype == np.uint8
     assert (found[0].color, type(found[0].flag)) == (Color.Green, bool)
@@ -175,38 +133,36 @@ class Typed(TypedDict):
     b: str
 
 
-@pytest.mark.parametrize(
-    ("kind", "item", "stored"),
-    [
-        (None, {"a": [1, None]}, {"a": [1, None]}),
-        (None, 7, 7),
-        (int, 7, 7),
-        (str, "seven", "seven"),
-        (list[float], [1, 2.5], [1.0, 2.5]),
-        (tuple[int, str], (1, "x"), (1, "x")),
-        (dict[int, str], {1: "x"}, {1: "x"}),
-        (Pair, Pair(1, "x"), Pair(1, "x")),
-        (Pair, [1], Pair(1, "none")),
-        (Typed, {"a": 1, "b": "x"}, {"a": 1, "b": "x"}),
-        (Inner, {"x": 1, "more": 2}, Inner(1.0)),
-        (np.uint8, 255, np.uint8(255)),
-        (frozenset[int], {1, 2}, frozenset({1, 2})),
-        (Any, [[]], [[]]),
-    ],
+@cases(
+    "kind item stored",
+    (None, {"a": [1, None]}, {"a": [1, None]}),
+    (None, 7, 7),
+    (int, 7, 7),
+    (str, "seven", "seven"),
+    (list[float], [1, 2.5], [1.0, 2.5]),
+    (tuple[int, str], (1, "x"), (1, "x")),
+    (dict[int, str], {1: "x"}, {1: "x"}),
+    (Pair, Pair(1, "x"), Pair(1, "x")),
+    (Pair, [1], Pair(1, "none")),
+    (Typed, {"a": 1, "b": "x"}, {"a": 1, "b": "x"}),
+    (Inner, {"x": 1, "more": 2}, Inner(1.0)),
+    (np.uint8, 255, np.uint8(255)),
+    (frozenset[int], {1, 2}, frozenset({1, 2})),
+    (Any, [[]], [[]]),
 )
 def test_an_item_may_be_of_any_plain_kind(tmp_path, kind, item, stored):
-    with SqliteDatasetWriter(tmp_path / "k.db") as writer:
+    with data.SqliteDatasetWriter(tmp_path / "k.db") as writer:
         writer.write("train", item)
-    found = SqliteDataset(tmp_path / "k.db", "train", kind).get(0)
+    found = data.SqliteDataset(tmp_path / "k.db", "train", kind).get(0)
     assert found == stored
     assert type(found) is type(stored)
 
 
 def test_without_a_class_columns_become_dicts(tmp_path):
     rows = [{"x": 0.5, "day": datetime.date(2024, 2, 29), "n": None, "b": b"\1"}]
-    with SqliteDatasetWriter(tmp_path / "c.db") as writer:
+    with data.SqliteDatasetWriter(tmp_path / "c.db") as writer:
         writer.write_columns("train", rows)
-    found = SqliteDataset(tmp_path / "c.db", "train").get(0)
+    found = data.SqliteDataset(tmp_path / "c.db", "train").get(0)
     assert found == {"x": 0.5, "day": "2024-02-29", "n": None, "b": b"\1"}
 
     @dataclass
@@ -215,23 +171,23 @@ def test_without_a_class_columns_become_dicts(tmp_path):
         x: float
         missing: str = "default"
 
-    item = SqliteDataset(tmp_path / "c.db", "train", Row).get(0)
+    item = data.SqliteDataset(tmp_path / "c.db", "train", Row).get(0)
     assert item == Row(datetime.date(2024, 2, 29), 0.5)
 
 
 def test_a_lone_blob_named_item_stays_a_column(tmp_path):
-    with SqliteDatasetWriter(tmp_path / "c.db") as writer:
+    with data.SqliteDatasetWriter(tmp_path / "c.db") as writer:
         writer.write_columns("train", [{"item": b"\xc1 no MessagePack"}])
-    found = SqliteDataset(tmp_path / "c.db", "train").get(0)
+    found = data.SqliteDataset(tmp_path / "c.db", "train").get(0)
     assert found == {"item": b"\xc1 no MessagePack"}
 
 
 def test_splits_with_any_name_live_side_by_side(tmp_path):
     names = ["train", "test", "a b", 'quo"te', "select", "ä; drop table train"]
-    with SqliteDatasetWriter(tmp_path / "s.db") as writer:
+    with data.SqliteDatasetWriter(tmp_path / "s.db") as writer:
         for i, name in enumerate(names):
             assert [writer.write(name, j) for j in range(i + 1)] == list(range(i + 1))
-    sizes = [len(SqliteDataset(tmp_path / "s.db", name)) for name in names]
+    sizes = [len(data.SqliteDataset(tmp_path / "s.db", name)) for name in names]
     assert sizes == [1, 2, 3, 4, 5, 6]
 
 
@@ -271,7 +227,7 @@ def test_a_database_of_rust_is_read(tmp_path):
         "Item BLOB not null)",
         *[("insert into train (item) values (?)", (row,)) for row in rows],
     )
-    assert list(SqliteDataset(path, "train", Raw)) == [
+    assert list(data.SqliteDataset(path, "train", Raw)) == [
         Raw(b"\0\x80\xff", Color.Red, 3),
         Raw(b"ab", Color.Green, 4),
     ]
@@ -284,15 +240,17 @@ def test_extra_columns_are_left_out_and_never_computed(tmp_path):
         "content text, extra blob, bomb blob generated always as (zeroblob(9e8)))",
         "insert into train values (3, 1, 'a', 'b', x'00')",
     )
-    assert list(SqliteDataset(path, "train", DbPediaItem)) == [DbPediaItem("a", "b", 3)]
-    found = SqliteDataset(path, "train").get(0)
+    assert list(data.SqliteDataset(path, "train", DbPediaItem)) == [
+        DbPediaItem("a", "b", 3)
+    ]
+    found = data.SqliteDataset(path, "train").get(0)
     assert found == {"label": 3, "title": "a", "content": "b", "extra": b"\0"}
 
 
 def test_length_is_the_last_row_and_a_gap_has_no_item(tmp_path):
     path = articles(tmp_path / "a.db", 5)
     run_sql(path, "delete from train where row_id = 3")
-    dataset = SqliteDataset(path, "train", DbPediaItem)
+    dataset = data.SqliteDataset(path, "train", DbPediaItem)
     assert len(dataset) == 5
     assert dataset.get(2) is None
     for wanted in ([1, 2, 3], [0, 2, 4], [2]):
@@ -305,16 +263,16 @@ def test_length_is_the_last_row_and_a_gap_has_no_item(tmp_path):
 
 def book_split(dataset):
     """The book's chain: shuffled, then the first 80 percent."""
-    shuffled = ShuffledDataset.with_seed(dataset, 42)
-    return PartialDataset(shuffled, 0, len(dataset) * 8 // 10)
+    shuffled = data.ShuffledDataset.with_seed(dataset, 42)
+    return data.PartialDataset(shuffled, 0, len(dataset) * 8 // 10)
 
 
 def test_the_transforms_of_the_book_work_on_a_dataset_on_disk(tmp_path):
-    dataset = SqliteDataset(articles(tmp_path / "a.db", 50), "train", DbPediaItem)
-    sampled = SamplerDataset(dataset, 10_000)
+    dataset = data.SqliteDataset(articles(tmp_path / "a.db", 50), "train", DbPediaItem)
+    sampled = data.SamplerDataset(dataset, 10_000)
     assert len(sampled) == 10_000
     assert sampled.get_many(range(300)) == [sampled.get(i) for i in range(300)]
-    in_memory = InMemDataset(article(i) for i in range(50))
+    in_memory = data.InMemDataset(article(i) for i in range(50))
     assert list(book_split(dataset)) == list(book_split(in_memory))
 
 
@@ -324,8 +282,8 @@ def labels(items):
 
 @pytest.mark.parametrize("seed", [None, 42])
 def test_the_order_is_the_same_for_any_number_of_workers(tmp_path, seed):
-    dataset = SqliteDataset(articles(tmp_path / "a.db", 500), "train", DbPediaItem)
-    loader = DataLoaderBuilder(labels).batch_size(32)
+    dataset = data.SqliteDataset(articles(tmp_path / "a.db", 500), "train", DbPediaItem)
+    loader = data.DataLoaderBuilder(labels).batch_size(32)
     loader = loader if seed is None else loader.shuffle(seed)
     plain = loader.build(dataset)
     epochs = [list(plain), list(plain)]
@@ -337,8 +295,8 @@ def test_the_order_is_the_same_for_any_number_of_workers(tmp_path, seed):
 
 def test_spawned_processes_open_the_file_anew(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
-    dataset = SqliteDataset(articles(tmp_path / "a.db", 100), "train")
-    loader = DataLoaderBuilder(len).batch_size(16).num_workers(1)
+    dataset = data.SqliteDataset(articles(tmp_path / "a.db", 100), "train")
+    loader = data.DataLoaderBuilder(len).batch_size(16).num_workers(1)
     assert pickle.loads(pickle.dumps(dataset)).get(3) == dataset.get(3)
     spawned = loader.worker_processes().build(dataset)
     assert list(spawned) == [16] * 6 + [4]
@@ -347,7 +305,7 @@ def test_spawned_processes_open_the_file_anew(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_has_connections_of_its_own(tmp_path):
-    dataset = SqliteDataset(articles(tmp_path / "a.db", 100), "train", DbPediaItem)
+    dataset = data.SqliteDataset(articles(tmp_path / "a.db", 100), "train", DbPediaItem)
     code = f"""
         import os
         from burnbook.data import SqliteDataset
@@ -363,7 +321,7 @@ def test_a_forked_process_has_connections_of_its_own(tmp_path):
 
 
 def test_threads_share_a_dataset(tmp_path):
-    dataset = SqliteDataset(articles(tmp_path / "a.db", 300), "train", DbPediaItem)
+    dataset = data.SqliteDataset(articles(tmp_path / "a.db", 300), "train", DbPediaItem)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(dataset.get, [i % 300 for i in range(3000)]))
     assert found == [article(i % 300) for i in range(3000)]
@@ -375,11 +333,11 @@ def test_threads_share_a_dataset(tmp_path):
 
 
 def test_reading_takes_the_same_memory_however_long_the_table(tmp_path):
-    with SqliteDatasetWriter(tmp_path / "long.db") as writer:
+    with data.SqliteDatasetWriter(tmp_path / "long.db") as writer:
         for _ in range(20_000):
             writer.write("train", "x" * 100)
-    dataset = SqliteDataset(tmp_path / "long.db", "train")
-    loader = DataLoaderBuilder(len).batch_size(64).num_workers(2).build(dataset)
+    dataset = data.SqliteDataset(tmp_path / "long.db", "train")
+    loader = data.DataLoaderBuilder(len).batch_size(64).num_workers(2).build(dataset)
     assert sum(loader) == 20_000
     gc.collect()
     tracemalloc.start()
@@ -394,7 +352,7 @@ def test_the_file_is_only_read(tmp_path):
     path = articles(tmp_path / "a.db", 3)
     before = path.read_bytes()
     path.chmod(0o444)
-    dataset = SqliteDataset(path, "train")
+    dataset = data.SqliteDataset(path, "train")
     with pytest.raises(DataError, match="readonly"):
         dataset._connections.rows("delete from train")
     assert len(list(dataset)) == 3

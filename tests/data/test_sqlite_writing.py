@@ -10,31 +10,14 @@ import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from burnbook.core.errors import ConfigError, DataError
 from burnbook.data import SqliteDataset, SqliteDatasetStorage, SqliteDatasetWriter
-
-
-@dataclass
-class DbPediaItem:
-    title: str
-    content: str
-    label: int
-
-
-def article(i):
-    return DbPediaItem(f"title {i}", "word " * (i % 7), i % 14)
-
-
-def articles(path, count):
-    with SqliteDatasetWriter(path) as writer:
-        for i in range(count):
-            writer.write("train", article(i))
-    return path
+from tests.support.articles import DbPediaItem, article, articles
+from tests.support.cases import cases
 
 
 def test_the_storage_knows_where_its_database_is(tmp_path, monkeypatch):
@@ -177,16 +160,14 @@ def test_a_disk_that_is_full_while_writing_drops_the_new_database(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("item", "why"),
-    [
-        (None, "None cannot be written as an item"),
-        (2**70, "int cannot be written"),
-        ("\ud800", "str cannot be written"),
-        (object(), "object cannot be stored"),
-        ([{1: {object()}}], "object cannot be stored"),
-        (np.array(["a"]), "an array of <U1 cannot be stored"),
-    ],
+@cases(
+    "item why",
+    (None, "None cannot be written as an item"),
+    (2**70, "int cannot be written"),
+    ("\ud800", "str cannot be written"),
+    (object(), "object cannot be stored"),
+    ([{1: {object()}}], "object cannot be stored"),
+    (np.array(["a"]), "an array of <U1 cannot be stored"),
 )
 def test_what_cannot_be_stored_is_refused_and_the_rest_is_kept(tmp_path, item, why):
     with SqliteDatasetWriter(tmp_path / "a.db") as writer:

@@ -18,6 +18,7 @@ from burnbook.data import (
     SqliteDataset,
     SqliteDatasetWriter,
 )
+from tests.support.refusals import refused
 
 
 class Kind(enum.Enum):
@@ -44,10 +45,6 @@ class Digit:
         return same and self.label == other.label
 
 
-def text_of(error):
-    return str(error.value)
-
-
 # Rows of files
 
 
@@ -67,9 +64,10 @@ def test_texts_become_what_the_annotations_say(tmp_path):
 def test_an_empty_text_is_none_only_where_the_annotation_allows_it(tmp_path):
     path = tmp_path / "houses.csv"
     path.write_text("value,rooms,kind,gaps,sizes\n1,2,Far,,[]\n1,,Far,3,[]\n")
-    with pytest.raises(DataError) as error:
-        InMemDataset.from_csv(path, House)
-    assert text_of(error) == f"rows: {path}, line 3 does not fit: rooms: '' is not int"
+    first = f"rows: {path}, line 3"
+    refused(
+        DataError, lambda: InMemDataset.from_csv(path, House), first, "rooms: '' is"
+    )
 
 
 def test_a_table_without_quotes_takes_them_as_letters(tmp_path):
@@ -207,12 +205,8 @@ def test_a_row_of_a_dataframe_that_does_not_fit_is_named(frame):
 
     dataset = DataframeDataset(frame, Strict)
     assert dataset.get(0) == Strict("row 0", 0)
-    with pytest.raises(DataError) as error:
-        dataset.get(1)
-    assert text_of(error) == (
-        "DataframeDataset: row 1 does not fit: maybe: None is not int\n"
-        "  columns  text, maybe"
-    )
+    told = ("maybe: None is not int\n", "  columns  text, maybe")
+    refused(DataError, lambda: dataset.get(1), "DataframeDataset: row 1", *told)
 
 
 def test_a_missing_column_is_named(frame):

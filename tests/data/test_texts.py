@@ -10,20 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from burnbook import data
 from burnbook.core.errors import DataError
-from burnbook.data import (
-    AgNewsDataset,
-    AgNewsItem,
-    DbPediaDataset,
-    DbPediaItem,
-    TextFolderDataset,
-    available_datasets,
-)
 from burnbook.data.dataset import csv_rows
 from burnbook.data.dataset.csv_rows import LabeledTexts
 from burnbook.data.dataset.nlp import texts
 from burnbook.data.dataset.nlp.text_folder import TextDatasetItem, decoded
 from tests.support import mirrors
+from tests.support.cases import cases
 from tests.support.mirrors import not_found, send
 
 mirror, impatient = mirrors.mirror, mirrors.impatient  # fixtures
@@ -63,16 +57,14 @@ def test_rows_are_found_between_quotes_and_newlines(tmp_path, monkeypatch, chunk
     assert read(write(tmp_path, gzip.compress(text.encode()))) == expected
 
 
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        ('"1","a"', "it has not 3 values"),
-        ('"1","a","b","c"', "it has not 3 values"),
-        ('"0","a","b"', "'0' is no class 1 … 4"),
-        ('"five","a","b"', "'five' is no class 1 … 4"),
-        ('"1","a","b', "unexpected end of data"),
-        ('"1","a"x,"b"', "expected after"),
-    ],
+@cases(
+    "row reason",
+    ('"1","a"', "it has not 3 values"),
+    ('"1","a","b","c"', "it has not 3 values"),
+    ('"0","a","b"', "'0' is no class 1 … 4"),
+    ('"five","a","b"', "'five' is no class 1 … 4"),
+    ('"1","a","b', "unexpected end of data"),
+    ('"1","a"x,"b"', "expected after"),
 )
 def test_a_row_that_does_not_fit_is_named(tmp_path, row, reason):
     path = write(tmp_path, f'"1","a","b"\n{row}\n')
@@ -85,12 +77,12 @@ def test_a_row_that_does_not_fit_is_named(tmp_path, row, reason):
 
 
 def test_rows_go_to_processes_and_come_back(tmp_path):
-    dataset = AgNewsDataset.from_csv(write(tmp_path, '"1","a","b"\n"2","c","d"\n'))
+    dataset = data.AgNewsDataset.from_csv(write(tmp_path, '"1","a","b"\n"2","c","d"\n'))
     again = pickle.loads(pickle.dumps(dataset))
     assert (
         list(again)
         == list(dataset)
-        == [AgNewsItem(0, "a", "b"), AgNewsItem(1, "c", "d")]
+        == [data.AgNewsItem(0, "a", "b"), data.AgNewsItem(1, "c", "d")]
     )
     assert (len(again), again.get(2), again.get(-1)) == (2, None, None)
 
@@ -121,10 +113,10 @@ def cache(monkeypatch, tmp_path):
 def test_the_real_news_come_from_a_folder_once(monkeypatch, cache):
     monkeypatch.setenv("BURNBOOK_AG_NEWS_MIRROR", REAL.as_uri())
     monkeypatch.setattr(texts, "AG_NEWS_MIRRORS", [])
-    test = AgNewsDataset.test()
+    test = data.AgNewsDataset.test()
     assert len(test) == 7_600
     first = test.get(0)
-    assert (first.label, AgNewsDataset.class_name(first.label)) == (2, "Business")
+    assert (first.label, data.AgNewsDataset.class_name(first.label)) == (2, "Business")
     assert first.title == "Fears for T N pension after talks"
     assert first.text.startswith("Fears for T N pension after talks Unions repres")
     last = test.get(7_599)
@@ -132,14 +124,14 @@ def test_the_real_news_come_from_a_folder_once(monkeypatch, cache):
     assert last.content.endswith(
         r"adding to its already exhaustive breadth of offerings."
     )
-    counts = [0] * AgNewsDataset.num_classes()
+    counts = [0] * data.AgNewsDataset.num_classes()
     for item in test:
         counts[item.label] += 1
     assert counts == [1900] * 4
     assert test.get_many([7_599, 0]) == [last, first]
     monkeypatch.delenv("BURNBOOK_AG_NEWS_MIRROR")
-    assert AgNewsDataset.test().get(7_599) == last
-    assert list(AgNewsDataset.from_csv(REAL / "test.csv.gz")) == list(test)
+    assert data.AgNewsDataset.test().get(7_599) == last
+    assert list(data.AgNewsDataset.from_csv(REAL / "test.csv.gz")) == list(test)
 
 
 def test_an_archive_brings_both_parts(mirror, monkeypatch, cache):
@@ -154,12 +146,12 @@ def test_an_archive_brings_both_parts(mirror, monkeypatch, cache):
     server = mirror(out.getvalue())
     monkeypatch.setenv("BURNBOOK_DB_PEDIA_MIRROR", f"{server.url}/dbpedia_csv.tgz")
     monkeypatch.setattr(texts, "DB_PEDIA_ROWS", {"train": 3, "test": 1})
-    train, test = DbPediaDataset.train(), DbPediaDataset.test()
+    train, test = data.DbPediaDataset.train(), data.DbPediaDataset.test()
     assert server.asked == ["/data/dbpedia_csv.tgz"]
-    assert train.get(2) == DbPediaItem("A book", " Of words.", 13)
-    assert DbPediaDataset.class_name(13) == "WrittenWork"
+    assert train.get(2) == data.DbPediaItem("A book", " Of words.", 13)
+    assert data.DbPediaDataset.class_name(13) == "WrittenWork"
     assert test.get(0).text == "Title: A firm - Content:  Of people."
-    assert {info.name: info for info in available_datasets()}[
+    assert {info.name: info for info in data.available_datasets()}[
         "DbPediaDataset"
     ].available
 
@@ -176,13 +168,13 @@ def test_own_files_need_an_own_checksum(mirror, monkeypatch, cache):
     monkeypatch.setenv("BURNBOOK_AG_NEWS_MIRROR", server.url)
     monkeypatch.setattr(texts, "AG_NEWS_MIRRORS", [])
     with pytest.raises(DataError, match="sent another content: expected 29,470,338"):
-        AgNewsDataset.train()
+        data.AgNewsDataset.train()
     own = {"train.csv": hashlib.sha256(content).hexdigest()}
-    assert list(AgNewsDataset.train(checksums=own)) == [
-        AgNewsItem(1, "Goal", "Two to one.")
+    assert list(data.AgNewsDataset.train(checksums=own)) == [
+        data.AgNewsItem(1, "Goal", "Two to one.")
     ]
     with pytest.raises(DataError, match="answered 404 Not Found") as error:
-        AgNewsDataset.test()
+        data.AgNewsDataset.test()
     assert "AgNewsDataset.from_csv(path) with a file of yours" in str(error.value)
 
 
@@ -197,13 +189,13 @@ def test_texts_of_a_folder_have_its_name_as_class(tmp_path):
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    dataset = TextFolderDataset.new_classification(tmp_path)
+    dataset = data.TextFolderDataset.new_classification(tmp_path)
     assert [(item.text, item.label) for item in dataset] == [("ill", 0), ("well", 1)]
     assert dataset.get(0).text_path == str(tmp_path / "bad" / "1.TXT")
     assert (dataset.get(2), dataset.get(-1)) == (None, None)
-    assert len(TextFolderDataset.new_classification_with(tmp_path, ["md"])) == 1
+    assert len(data.TextFolderDataset.new_classification_with(tmp_path, ["md"])) == 1
     items = [(tmp_path / "good/2.txt", "good")]
-    own = TextFolderDataset.new_classification_with_items(items, ["bad", "good"])
+    own = data.TextFolderDataset.new_classification_with_items(items, ["bad", "good"])
     assert own.get(0) == TextDatasetItem("well", 1, str(tmp_path / "good" / "2.txt"))
 
 

@@ -12,6 +12,7 @@ from burnbook.nn.attention.heads import merge_heads, split_heads
 from burnbook.tensor import Tensor
 from burnbook.tensor.activation import softmax
 from burnbook.tensor.attention import AttentionModuleOptions, attention
+from tests.support.cases import cases
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)
@@ -97,16 +98,14 @@ def test_the_autoregressive_mask_hides_what_comes_after():
 TOKENS = [[3, 3, 3], [3, 3, 3, 4], [3, 3, 3, 4, 10, 15]]
 
 
-@pytest.mark.parametrize(
-    ("option", "size"),
-    [
-        (None, 6),
-        (4, 4),
-        (9, 6),
-        (nn.SeqLengthOption.NoMax, 6),
-        (nn.SeqLengthOption.Max(5), 5),
-        (nn.SeqLengthOption.Fixed(8), 8),
-    ],
+@cases(
+    "option size",
+    (None, 6),
+    (4, 4),
+    (9, 6),
+    (nn.SeqLengthOption.NoMax, 6),
+    (nn.SeqLengthOption.Max(5), 5),
+    (nn.SeqLengthOption.Fixed(8), 8),
     ids=str,
 )
 def test_padding_fills_up_and_cuts(option, size):

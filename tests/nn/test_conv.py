@@ -9,6 +9,7 @@ from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.nn import Initializer, PaddingConfig1d, PaddingConfig2d, PaddingConfig3d
 from burnbook.tensor import Tensor
 from tests import oracle
+from tests.support.cases import cases
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)
@@ -17,22 +18,27 @@ CONFIGS = {
     "Conv1d {stride: 1, kernel_size: 5, dilation: 1, groups: 1, padding: Valid, "
     "params: 130}": nn.Conv1dConfig(5, 5, 5),
     "Conv1d {stride: 2, kernel_size: 3, dilation: 2, groups: 2, "
-    "padding: Explicit(1), params: 12}": nn.Conv1dConfig(4, 2, 3)
-    .with_groups(2)
-    .with_bias(False)
-    .with_stride(2)
-    .with_dilation(2)
-    .with_padding(PaddingConfig1d.Explicit(1)),
+    "padding: Explicit(1), params: 12}": nn.Conv1dConfig(
+        4,
+        2,
+        3,
+        groups=2,
+        bias=False,
+        stride=2,
+        dilation=2,
+        padding=PaddingConfig1d.Explicit(1),
+    ),
     "Conv3d {stride: [1, 1, 1], kernel_size: [5, 5, 5], dilation: [1, 1, 1], "
     "groups: 1, padding: Valid, params: 626}": nn.Conv3dConfig([5, 1], [5, 5, 5]),
     "Conv3d {stride: [2, 1, 1], kernel_size: [1, 2, 3], dilation: [1, 1, 2], "
     "groups: 2, padding: Explicit(0, 1, 2), params: 26}": nn.Conv3dConfig(
-        [4, 2], [1, 2, 3]
-    )
-    .with_groups(2)
-    .with_stride([2, 1, 1])
-    .with_dilation([1, 1, 2])
-    .with_padding(PaddingConfig3d.Explicit(0, 1, 2)),
+        [4, 2],
+        [1, 2, 3],
+        groups=2,
+        stride=[2, 1, 1],
+        dilation=[1, 1, 2],
+        padding=PaddingConfig3d.Explicit(0, 1, 2),
+    ),
     "ConvTranspose1d {channels: [5, 2], stride: 1, kernel_size: 5, dilation: 1, "
     "groups: 1, padding: 0, padding_out: 0, params: 52}": nn.ConvTranspose1dConfig(
         [5, 2], 5
@@ -190,46 +196,42 @@ def test_layers_without_a_fan_out_say_so(config):
         layer.weight.val()
 
 
-@pytest.mark.parametrize(
-    ("build", "text"),
-    [
-        (lambda: nn.Conv1dConfig(0, 8, 3), "channels_in is 0, it must be at least 1"),
-        (lambda: nn.Conv1dConfig(1, 8, 0), "kernel_size is 0"),
-        (lambda: nn.Conv1dConfig(3, 8, 3).with_groups(2), r"\[3, 8\] channels do not"),
-        (lambda: nn.Conv1dConfig(3, 8, 3).with_stride(0), "stride is 0"),
-        (lambda: nn.Conv3dConfig([1, 8], [3, 0, 3]), r"kernel_size is \[3, 0, 3\]"),
-        (lambda: nn.Conv3dConfig([1, 8], [3, 3]), "kernel_size must be tuple"),
-        (lambda: PaddingConfig1d.Explicit(-1), "a padding is -1, below 0"),
-        (lambda: PaddingConfig3d.Explicit(0, 0, -2), "a padding is -2, below 0"),
-        (
-            lambda: nn.ConvTranspose2dConfig([2, 2], [3, 3]).with_padding([0, -1]),
-            r"padding is \[0, -1\], it must be at least 0",
-        ),
-        (
-            lambda: nn.ConvTranspose3dConfig([2, 3], [3, 3, 3]).with_groups(2),
-            r"\[2, 3\] channels do not make 2 groups",
-        ),
-        (
-            lambda: nn.DeformConv2dConfig([3, 2], [3, 3]).with_offset_groups(2),
-            r"\[3\] channels do not make 2 groups",
-        ),
-    ],
+@cases(
+    "build text",
+    (lambda: nn.Conv1dConfig(0, 8, 3), "channels_in is 0, it must be at least 1"),
+    (lambda: nn.Conv1dConfig(1, 8, 0), "kernel_size is 0"),
+    (lambda: nn.Conv1dConfig(3, 8, 3).with_groups(2), r"\[3, 8\] channels do not"),
+    (lambda: nn.Conv1dConfig(3, 8, 3).with_stride(0), "stride is 0"),
+    (lambda: nn.Conv3dConfig([1, 8], [3, 0, 3]), r"kernel_size is \[3, 0, 3\]"),
+    (lambda: nn.Conv3dConfig([1, 8], [3, 3]), "kernel_size must be tuple"),
+    (lambda: PaddingConfig1d.Explicit(-1), "a padding is -1, below 0"),
+    (lambda: PaddingConfig3d.Explicit(0, 0, -2), "a padding is -2, below 0"),
+    (
+        lambda: nn.ConvTranspose2dConfig([2, 2], [3, 3]).with_padding([0, -1]),
+        r"padding is \[0, -1\], it must be at least 0",
+    ),
+    (
+        lambda: nn.ConvTranspose3dConfig([2, 3], [3, 3, 3]).with_groups(2),
+        r"\[2, 3\] channels do not make 2 groups",
+    ),
+    (
+        lambda: nn.DeformConv2dConfig([3, 2], [3, 3]).with_offset_groups(2),
+        r"\[3\] channels do not make 2 groups",
+    ),
 )
 def test_a_config_that_cannot_be_is_refused(build, text):
     with pytest.raises(ConfigError, match=text):
         build()
 
 
-@pytest.mark.parametrize(
-    ("config", "shapes"),
-    [
-        (nn.Conv1dConfig(1, 1, 3), [(1, 5, 5, 1)]),
-        (nn.Conv1dConfig(1, 1, 3).with_padding(PaddingConfig1d.Same), [(5,)]),
-        (nn.Conv1dConfig(2, 1, 3), [(1, 1, 5)]),
-        (nn.Conv3dConfig([1, 1], [7, 1, 1]), [(1, 1, 5, 5, 5)]),
-        (nn.ConvTranspose1dConfig([2, 1], 3), [(1, 1, 5)]),
-        (nn.DeformConv2dConfig([1, 1], [3, 3]), [(1, 1, 5, 5), (1, 9, 3, 3)]),
-    ],
+@cases(
+    "config shapes",
+    (nn.Conv1dConfig(1, 1, 3), [(1, 5, 5, 1)]),
+    (nn.Conv1dConfig(1, 1, 3).with_padding(PaddingConfig1d.Same), [(5,)]),
+    (nn.Conv1dConfig(2, 1, 3), [(1, 1, 5)]),
+    (nn.Conv3dConfig([1, 1], [7, 1, 1]), [(1, 1, 5, 5, 5)]),
+    (nn.ConvTranspose1dConfig([2, 1], 3), [(1, 1, 5)]),
+    (nn.DeformConv2dConfig([1, 1], [3, 3]), [(1, 1, 5, 5), (1, 9, 3, 3)]),
     ids=repr,
 )
 def test_an_input_that_does_not_fit_is_explained_with_the_layer(config, shapes):

@@ -9,6 +9,7 @@ from burnbook import nn
 from burnbook.backend import Numpy
 from burnbook.config import Config
 from burnbook.tensor import Tensor
+from tests.support.cases import cases
 
 PLAIN = Numpy(float="f64")
 
@@ -54,14 +55,12 @@ def test_a_layer_starts_from_it():
     assert np.allclose(np.linalg.norm(np.asarray(out), axis=1), 2.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "config",
-    [
-        nn.LinearConfig(6, 4),
-        nn.Conv2dConfig([2, 4], [3, 3]),
-        nn.Conv1dConfig(2, 4, 3),
-        nn.ConvTranspose2dConfig([2, 4], [3, 3]),
-    ],
+    nn.LinearConfig(6, 4),
+    nn.Conv2dConfig([2, 4], [3, 3]),
+    nn.Conv1dConfig(2, 4, 3),
+    nn.ConvTranspose2dConfig([2, 4], [3, 3]),
     ids=lambda config: type(config).__name__,
 )
 def test_an_orthogonal_layer_has_a_bias_of_the_usual_spread(config):

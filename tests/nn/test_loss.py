@@ -5,28 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError, DataError, KindError, ShapeError
-from burnbook.nn.loss import (
-    BinaryCrossEntropyLossConfig,
-    CosineEmbeddingLossConfig,
-    CrossEntropyLossConfig,
-    GaussianNLLLossConfig,
-    GramMatrixLossConfig,
-    HingeEmbeddingLossConfig,
-    HuberLossConfig,
-    KLDivLossConfig,
-    LpLossConfig,
-    MarginRankingLossConfig,
-    MseLoss,
-    MultiMarginLossConfig,
-    PoissonNllLossConfig,
-    Reduction,
-    SmoothL1LossConfig,
-    SoftMarginLoss,
-    TripletMarginLossConfig,
-)
 from burnbook.tensor import Tensor
 from burnbook.tensor.activation import cross_entropy_with_logits
 
@@ -34,29 +16,29 @@ PLAIN = Numpy(float="f64", compiled=False)
 AD = Autodiff(PLAIN)
 
 LINES = {
-    "MseLoss": MseLoss.new(),
-    "SoftMarginLoss": SoftMarginLoss.new(),
-    "HuberLoss {delta: 0.5, lin_bias: 0.125}": HuberLossConfig(0.5).init(),
-    "LpLoss {\n  p: 3\n}": LpLossConfig(3.0).init(),
-    "SmoothL1Loss {\n  beta: 0.5\n}": SmoothL1LossConfig().with_beta(0.5).init(),
+    "MseLoss": nn.MseLoss.new(),
+    "SoftMarginLoss": nn.SoftMarginLoss.new(),
+    "HuberLoss {delta: 0.5, lin_bias: 0.125}": nn.HuberLossConfig(0.5).init(),
+    "LpLoss {\n  p: 3\n}": nn.LpLossConfig(3.0).init(),
+    "SmoothL1Loss {\n  beta: 0.5\n}": nn.SmoothL1LossConfig().with_beta(0.5).init(),
     "BinaryCrossEntropyLoss {weights: Tensor {rank: 1, shape: [3]}, smoothing: None, "
-    "logits: false}": BinaryCrossEntropyLossConfig()
+    "logits: false}": nn.BinaryCrossEntropyLossConfig()
     .with_weights([3.0, 7.0, 0.9])
     .init(PLAIN),
     "PoissonNllLoss {log_input: true, full: false, eps: 0.00000001}": (
-        PoissonNllLossConfig().init()
+        nn.PoissonNllLossConfig().init()
     ),
     "GaussianNLLLoss {eps: 0.5, full: false}": (
-        GaussianNLLLossConfig().with_eps(0.5).init()
+        nn.GaussianNLLLossConfig().with_eps(0.5).init()
     ),
-    "KLDivLoss {log_target: true}": KLDivLossConfig().with_log_target(True).init(),
+    "KLDivLoss {log_target: true}": nn.KLDivLossConfig().with_log_target(True).init(),
     "CosineEmbeddingLoss {margin: 0.5, reduction: Mean}": (
-        CosineEmbeddingLossConfig().with_margin(0.5).init()
+        nn.CosineEmbeddingLossConfig().with_margin(0.5).init()
     ),
-    "HingeEmbeddingLoss {margin: 1}": HingeEmbeddingLossConfig().init(),
-    "MarginRankingLoss {margin: 0}": MarginRankingLossConfig().init(),
-    "MultiMarginLoss {margin: 1, p: 1}": MultiMarginLossConfig().init(),
-    "TripletMarginLoss {margin: 1, p: 2}": TripletMarginLossConfig().init(),
+    "HingeEmbeddingLoss {margin: 1}": nn.HingeEmbeddingLossConfig().init(),
+    "MarginRankingLoss {margin: 0}": nn.MarginRankingLossConfig().init(),
+    "MultiMarginLoss {margin: 1, p: 1}": nn.MultiMarginLossConfig().init(),
+    "TripletMarginLoss {margin: 1, p: 2}": nn.TripletMarginLossConfig().init(),
 }
 
 
@@ -66,19 +48,19 @@ def test_a_loss_prints_as_in_burn(line):
 
 
 CONFIGS = [
-    HuberLossConfig(0.5),
-    LpLossConfig(1.5),
-    SmoothL1LossConfig().with_beta(2.0),
-    BinaryCrossEntropyLossConfig().with_weights([1.0, 2.0]).with_smoothing(0.1),
-    PoissonNllLossConfig().with_full(True),
-    GaussianNLLLossConfig().with_full(True),
-    KLDivLossConfig().with_log_target(True),
-    CosineEmbeddingLossConfig().with_reduction(Reduction.Sum),
-    HingeEmbeddingLossConfig().with_margin(2.0),
-    MarginRankingLossConfig().with_margin(0.25),
-    MultiMarginLossConfig().with_p(2),
-    TripletMarginLossConfig().with_p(3.0),
-    GramMatrixLossConfig([1.0, 0.0, 2.0, 1.0, 1.0]).with_use_avg_pool(True),
+    nn.HuberLossConfig(0.5),
+    nn.LpLossConfig(1.5),
+    nn.SmoothL1LossConfig().with_beta(2.0),
+    nn.BinaryCrossEntropyLossConfig().with_weights([1.0, 2.0]).with_smoothing(0.1),
+    nn.PoissonNllLossConfig().with_full(True),
+    nn.GaussianNLLLossConfig().with_full(True),
+    nn.KLDivLossConfig().with_log_target(True),
+    nn.CosineEmbeddingLossConfig().with_reduction(nn.Reduction.Sum),
+    nn.HingeEmbeddingLossConfig().with_margin(2.0),
+    nn.MarginRankingLossConfig().with_margin(0.25),
+    nn.MultiMarginLossConfig().with_p(2),
+    nn.TripletMarginLossConfig().with_p(3.0),
+    nn.GramMatrixLossConfig([1.0, 0.0, 2.0, 1.0, 1.0]).with_use_avg_pool(True),
 ]
 
 
@@ -138,53 +120,45 @@ def none(loss):
 
 
 CASES = {
-    "mse": (none(MseLoss.new()), lambda x, y: (x - y) ** 2, (X, Y)),
-    "l1": (none(LpLossConfig.l1()), lambda x, y: abs(x - y), (X, Y)),
-    "l2": (none(LpLossConfig.l2()), lambda x, y: (x - y) ** 2, (X, Y)),
-    "l2.5": (
-        none(LpLossConfig(2.5).init()),
-        lambda x, y: abs(x - y) ** 2.5,
-        (X, Y),
-    ),
-    "l3": (none(LpLossConfig(3.0).init()), lambda x, y: abs(x - y) ** 3, (X, Y)),
-    "l0.5": (
-        none(LpLossConfig(0.5).init()),
-        lambda x, y: abs(x - y) ** 0.5,
-        (X, Y),
-    ),
+    "mse": (none(nn.MseLoss.new()), lambda x, y: (x - y) ** 2, (X, Y)),
+    "l1": (none(nn.LpLossConfig.l1()), lambda x, y: abs(x - y), (X, Y)),
+    "l2": (none(nn.LpLossConfig.l2()), lambda x, y: (x - y) ** 2, (X, Y)),
+    "l2.5": (none(nn.LpLossConfig(2.5).init()), lambda x, y: abs(x - y) ** 2.5, (X, Y)),
+    "l3": (none(nn.LpLossConfig(3.0).init()), lambda x, y: abs(x - y) ** 3, (X, Y)),
+    "l0.5": (none(nn.LpLossConfig(0.5).init()), lambda x, y: abs(x - y) ** 0.5, (X, Y)),
     "huber": (
-        none(HuberLossConfig(0.7).init()),
+        none(nn.HuberLossConfig(0.7).init()),
         lambda x, y: huber(x, y, 0.7),
         (X, Y),
     ),
-    "huber-0": (none(HuberLossConfig(0.0).init()), lambda x, y: 0 * x, (X, Y)),
+    "huber-0": (none(nn.HuberLossConfig(0.0).init()), lambda x, y: 0 * x, (X, Y)),
     "smooth_l1": (
-        SmoothL1LossConfig().with_beta(0.7).init().forward,
+        nn.SmoothL1LossConfig().with_beta(0.7).init().forward,
         lambda x, y: huber(x, y, 0.7) / 0.7,
         (X, Y),
     ),
     "poisson": (
-        none(PoissonNllLossConfig().init()),
+        none(nn.PoissonNllLossConfig().init()),
         lambda x, y: np.exp(x) - y * x,
         (X, COUNTS),
     ),
     "poisson-full": (
-        none(PoissonNllLossConfig().with_full(True).init()),
+        none(nn.PoissonNllLossConfig().with_full(True).init()),
         lambda x, y: np.exp(x) - y * x + stirling(y),
         (X, COUNTS + 0.05),  # away from the step of the formula at 1
     ),
     "poisson-rate": (
-        none(PoissonNllLossConfig().with_log_input(False).with_eps(1e-3).init()),
+        none(nn.PoissonNllLossConfig().with_log_input(False).with_eps(1e-3).init()),
         lambda x, y: x - y * np.log(x + 1e-3),
         (P, COUNTS),
     ),
     "gaussian": (
-        none(GaussianNLLLossConfig().init()),
+        none(nn.GaussianNLLLossConfig().init()),
         lambda x, y, v: (np.log(v) + (x - y) ** 2 / v) / 2,
         (X, Y, P),
     ),
     "gaussian-full": (
-        none(GaussianNLLLossConfig().with_full(True).with_eps(0.4).init()),
+        none(nn.GaussianNLLLossConfig().with_full(True).with_eps(0.4).init()),
         lambda x, y, v: (
             (
                 np.log(2 * math.pi * np.maximum(v, 0.4))
@@ -195,54 +169,54 @@ CASES = {
         (X, Y, P[:, :1]),
     ),
     "kl_div": (
-        none(KLDivLossConfig().init()),
+        none(nn.KLDivLossConfig().init()),
         lambda x, y: y * (np.log(y) - x),
         (X, SHARES),
     ),
     "kl_div-log": (
-        none(KLDivLossConfig().with_log_target(True).init()),
+        none(nn.KLDivLossConfig().with_log_target(True).init()),
         lambda x, y: np.exp(y) * (y - x),
         (X, LOGS),
     ),
     "cosine": (
-        none(CosineEmbeddingLossConfig().with_margin(-0.5).init()),
+        none(nn.CosineEmbeddingLossConfig().with_margin(-0.5).init()),
         lambda a, b, y: np.where(
             y == 1, 1 - cosine(a, b), np.maximum(0, cosine(a, b) + 0.5)
         ),
         (X, Y, ROW_SIGNS),
     ),
     "hinge": (
-        none(HingeEmbeddingLossConfig().with_margin(0.6).init()),
+        none(nn.HingeEmbeddingLossConfig().with_margin(0.6).init()),
         lambda x, y: np.where(y == 1, x, np.maximum(0, 0.6 - x)),
         (X, SIGNS),
     ),
     "ranking": (
-        none(MarginRankingLossConfig().with_margin(0.3).init()),
+        none(nn.MarginRankingLossConfig().with_margin(0.3).init()),
         lambda a, b, y: np.maximum(0, 0.3 - y * (a - b)),
         (X, Y, SIGNS),
     ),
     "soft_margin": (
-        none(SoftMarginLoss.new()),
+        none(nn.SoftMarginLoss.new()),
         lambda x, y: np.log(1 + np.exp(-y * x)),
         (X, SIGNS),
     ),
     "multi_margin": (
-        none(MultiMarginLossConfig().with_margin(0.8).init()),
+        none(nn.MultiMarginLossConfig().with_margin(0.8).init()),
         lambda x, y: leads(x, y, 0.8, 1),
         (X, CLASSES),
     ),
     "multi_margin-2": (
-        none(MultiMarginLossConfig().with_p(2).init()),
+        none(nn.MultiMarginLossConfig().with_p(2).init()),
         lambda x, y: leads(x, y, 1.0, 2),
         (X, CLASSES),
     ),
     "triplet": (
-        none(TripletMarginLossConfig().init()),
+        none(nn.TripletMarginLossConfig().init()),
         lambda a, b, c: triplet(a, b, c, 1.0, 2),
         (X, Y, Z),
     ),
     "triplet-3": (
-        none(TripletMarginLossConfig().with_p(3.0).with_margin(2.0).init()),
+        none(nn.TripletMarginLossConfig().with_p(3.0).with_margin(2.0).init()),
         lambda a, b, c: triplet(a, b, c, 2.0, 3),
         (X, Y, Z),
     ),
@@ -317,23 +291,23 @@ def test_second_slopes_follow_from_the_first(name):
 # Reductions
 
 REDUCED = {
-    Reduction.Mean: lambda a: a.mean(),
-    Reduction.Sum: lambda a: a.sum(),
-    Reduction.BatchMean: lambda a: a.sum() / len(a),
-    Reduction.Auto: lambda a: a.mean(),
+    nn.Reduction.Mean: lambda a: a.mean(),
+    nn.Reduction.Sum: lambda a: a.sum(),
+    nn.Reduction.BatchMean: lambda a: a.sum() / len(a),
+    nn.Reduction.Auto: lambda a: a.mean(),
 }
 ONE_NUMBER = {
-    "mse": MseLoss.new().forward,
-    "l3": LpLossConfig(3.0).init().forward,
-    "huber": HuberLossConfig(0.7).init().forward,
-    "smooth_l1": SmoothL1LossConfig().with_beta(0.7).init().forward_with_reduction,
-    "poisson": PoissonNllLossConfig().init().forward,
-    "gaussian": GaussianNLLLossConfig().init().forward,
-    "hinge": HingeEmbeddingLossConfig().with_margin(0.6).init().forward,
-    "ranking": MarginRankingLossConfig().with_margin(0.3).init().forward,
-    "soft_margin": SoftMarginLoss.new().forward,
-    "multi_margin": MultiMarginLossConfig().with_margin(0.8).init().forward,
-    "triplet": TripletMarginLossConfig().init().forward,
+    "mse": nn.MseLoss.new().forward,
+    "l3": nn.LpLossConfig(3.0).init().forward,
+    "huber": nn.HuberLossConfig(0.7).init().forward,
+    "smooth_l1": nn.SmoothL1LossConfig().with_beta(0.7).init().forward_with_reduction,
+    "poisson": nn.PoissonNllLossConfig().init().forward,
+    "gaussian": nn.GaussianNLLLossConfig().init().forward,
+    "hinge": nn.HingeEmbeddingLossConfig().with_margin(0.6).init().forward,
+    "ranking": nn.MarginRankingLossConfig().with_margin(0.3).init().forward,
+    "soft_margin": nn.SoftMarginLoss.new().forward,
+    "multi_margin": nn.MultiMarginLossConfig().with_margin(0.8).init().forward,
+    "triplet": nn.TripletMarginLossConfig().init().forward,
 }
 
 
@@ -345,7 +319,7 @@ def test_a_reduction_makes_one_number_of_all_losses(name, reduction):
     out = ONE_NUMBER[name](*tensors, reduction)
     assert out.dims() == (1,)
     assert np.allclose(out, REDUCED[reduction](formula(*arrays)))
-    if reduction == Reduction.Mean:
+    if reduction == nn.Reduction.Mean:
         assert np.allclose(ONE_NUMBER[name](*tensors), out)
 
 
@@ -353,14 +327,14 @@ def test_a_reduction_makes_one_number_of_all_losses(name, reduction):
 def test_the_divergence_is_averaged_over_the_batch_unless_told_otherwise(reduction):
     _, formula, arrays = CASES["kl_div"]
     x, y = [Tensor.from_numpy(a, PLAIN) for a in arrays]
-    how = Reduction.BatchMean if reduction == Reduction.Auto else reduction
-    out = KLDivLossConfig().init().forward(x, y, reduction)
+    how = nn.Reduction.BatchMean if reduction == nn.Reduction.Auto else reduction
+    out = nn.KLDivLossConfig().init().forward(x, y, reduction)
     assert np.allclose(out, REDUCED[how](formula(*arrays)))
 
 
 @pytest.mark.parametrize("reduction", REDUCED, ids=str)
 def test_the_config_of_the_cosine_loss_holds_its_reduction(reduction):
-    config = CosineEmbeddingLossConfig().with_margin(-0.5).with_reduction(reduction)
+    config = nn.CosineEmbeddingLossConfig().with_margin(-0.5).with_reduction(reduction)
     _, formula, arrays = CASES["cosine"]
     out = config.init().forward(*[Tensor.from_numpy(a, PLAIN) for a in arrays])
     assert np.allclose(out, REDUCED[reduction](formula(*arrays)))
@@ -369,16 +343,16 @@ def test_the_config_of_the_cosine_loss_holds_its_reduction(reduction):
 def test_one_loss_for_each_image():
     x, y = RNG.normal(size=(2, 3, 4, 5)), RNG.normal(size=(2, 3, 4, 5))
     a, b = Tensor.from_numpy(x, PLAIN), Tensor.from_numpy(y, PLAIN)
-    out = LpLossConfig.l2().forward_reduce_dims(a, b, [1, 2, -1])
+    out = nn.LpLossConfig.l2().forward_reduce_dims(a, b, [1, 2, -1])
     assert np.allclose(out, ((x - y) ** 2).mean((1, 2, 3), keepdims=True))
-    out = SmoothL1LossConfig().init().forward_reduce_dims(a, b, [3])
+    out = nn.SmoothL1LossConfig().init().forward_reduce_dims(a, b, [3])
     assert np.allclose(out, huber(x, y, 1.0).mean(3, keepdims=True))
 
 
 def test_something_else_is_no_reduction():
     x = Tensor.ones([2], PLAIN)
     with pytest.raises(ConfigError, match="'sum' is not a Reduction"):
-        MseLoss.new().forward(x, x, "sum")
+        nn.MseLoss.new().forward(x, x, "sum")
 
 
 # Where a formula has an end
@@ -392,30 +366,30 @@ def slope_of(loss, x, *others):
 
 def test_an_error_of_zero_has_a_finite_slope():
     for p in (0.5, 1.0, 1.5, 2.0, 3.0):
-        slope = slope_of(LpLossConfig(p).init().forward, [1.0, 2.0], [1.0, 5.0])
+        slope = slope_of(nn.LpLossConfig(p).init().forward, [1.0, 2.0], [1.0, 5.0])
         assert slope[0] == 0
         assert np.isfinite(slope).all()
     same = [[1.0, 2.0]]
-    slope = slope_of(TripletMarginLossConfig().init().forward, same, same, same)
+    slope = slope_of(nn.TripletMarginLossConfig().init().forward, same, same, same)
     assert np.isfinite(slope).all()
 
 
 def test_a_zero_vector_has_a_finite_slope():
-    loss = CosineEmbeddingLossConfig().init()
+    loss = nn.CosineEmbeddingLossConfig().init()
     target = Tensor.from_ints([1], AD)
     slope = slope_of(lambda x, y: loss.forward(x, y, target), [[0.0, 0.0]], [[1.0, 2]])
     assert np.isfinite(slope).all()
 
 
 def test_a_variance_below_the_least_counts_as_the_least():
-    loss = GaussianNLLLossConfig().with_eps(0.5).init()
+    loss = nn.GaussianNLLLossConfig().with_eps(0.5).init()
     x, y, v = (Tensor.from_data([value], PLAIN) for value in (1.0, 0.0, 0.0))
     assert np.allclose(loss.forward(x, y, v), (math.log(0.5) + 2) / 2)
 
 
 def test_a_target_of_zero_adds_nothing_to_the_divergence():
     out = (
-        KLDivLossConfig()
+        nn.KLDivLossConfig()
         .init()
         .forward_no_reduction(
             Tensor.from_data([[-1.0, -2.0]], PLAIN),
@@ -429,7 +403,7 @@ def test_a_target_of_zero_adds_nothing_to_the_divergence():
 
 
 def test_the_cures_for_wrong_targets_give_the_right_loss():
-    loss = CrossEntropyLossConfig().init(PLAIN)
+    loss = nn.CrossEntropyLossConfig().init(PLAIN)
     scores = Tensor.from_numpy(np.random.default_rng(0).normal(size=(4, 3)), PLAIN)
     classes = Tensor.from_ints([0, 2, 1, 2], PLAIN)
     wanted = loss.forward(scores, classes).into_scalar()
@@ -440,7 +414,7 @@ def test_the_cures_for_wrong_targets_give_the_right_loss():
     soft = hot * 0.9 + 0.1 / 3
     with pytest.raises(KindError, match=r"cross_entropy_with_logits\(logits, targets"):
         loss.forward(scores, soft)
-    smooth = CrossEntropyLossConfig().with_smoothing(0.1).init(PLAIN)
+    smooth = nn.CrossEntropyLossConfig().with_smoothing(0.1).init(PLAIN)
     assert np.isclose(
         cross_entropy_with_logits(scores, soft).into_scalar(),
         smooth.forward(scores, classes).into_scalar(),
@@ -453,7 +427,8 @@ def test_the_cures_for_wrong_targets_give_the_right_loss():
 
 
 @pytest.mark.parametrize(
-    "config", [CrossEntropyLossConfig(), CrossEntropyLossConfig().with_smoothing(0.1)]
+    "config",
+    [nn.CrossEntropyLossConfig(), nn.CrossEntropyLossConfig().with_smoothing(0.1)],
 )
 def test_no_advice_makes_a_fraction_zero(config):
     scores = Tensor.zeros([2, 3], PLAIN)
@@ -461,7 +436,7 @@ def test_no_advice_makes_a_fraction_zero(config):
         with pytest.raises(KindError) as caught:
             config.init(PLAIN).forward(scores, Tensor.from_data(values, PLAIN))
         assert "targets.int()" not in str(caught.value)
-    binary = BinaryCrossEntropyLossConfig().init(PLAIN)
+    binary = nn.BinaryCrossEntropyLossConfig().init(PLAIN)
     halves = Tensor.from_data([0.5, 0.5], PLAIN)
     with pytest.raises(KindError) as caught:
         binary.forward(halves, Tensor.from_data([0.3, 1.0], PLAIN))
@@ -470,12 +445,12 @@ def test_no_advice_makes_a_fraction_zero(config):
 
 def test_a_softmax_before_cross_entropy_is_refused():
     device = Autodiff(PLAIN)
-    loss = CrossEntropyLossConfig().init(device)
+    loss = nn.CrossEntropyLossConfig().init(device)
     scores = Tensor.from_data([[1.0, 2.0]], device).require_grad()
     classes = Tensor.from_ints([1], device)
     with pytest.raises(ConfigError, match="logits come out of a softmax"):
         loss.forward(scores.softmax(1), classes)
-    plain = CrossEntropyLossConfig().with_logits(False).init(device)
+    plain = nn.CrossEntropyLossConfig().with_logits(False).init(device)
     assert np.isclose(
         plain.forward(scores.softmax(1), classes).into_scalar(),
         loss.forward(scores, classes).into_scalar(),
@@ -486,14 +461,14 @@ def test_binary_cross_entropy_takes_no_scores_for_probabilities():
     scores = Tensor.from_data([2.5, -1.0], PLAIN)
     classes = Tensor.from_ints([1, 0], PLAIN)
     with pytest.raises(DataError, match=r"with_logits\(True\)"):
-        BinaryCrossEntropyLossConfig().init(PLAIN).forward(scores, classes)
-    cured = BinaryCrossEntropyLossConfig().with_logits(True).init(PLAIN)
+        nn.BinaryCrossEntropyLossConfig().init(PLAIN).forward(scores, classes)
+    cured = nn.BinaryCrossEntropyLossConfig().with_logits(True).init(PLAIN)
     wanted = -np.log(1 / (1 + np.exp([-2.5, -1.0]))).mean()
     assert np.isclose(cured.forward(scores, classes).into_scalar(), wanted)
 
 
 def test_smooth_l1_takes_a_reduction():
     x, y = Tensor.from_data([1.0, 2.0]), Tensor.from_data([1.5, 5.0])
-    loss = SmoothL1LossConfig().init()
-    assert loss.forward(x, y, Reduction.Mean).to_data().to_list() == [1.3125]
-    assert loss.forward(x, y, Reduction.Sum).to_data().to_list() == [2.625]
+    loss = nn.SmoothL1LossConfig().init()
+    assert loss.forward(x, y, nn.Reduction.Mean).to_data().to_list() == [1.3125]
+    assert loss.forward(x, y, nn.Reduction.Sum).to_data().to_list() == [2.625]

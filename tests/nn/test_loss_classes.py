@@ -5,15 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.module import Module
-from burnbook.nn.loss import (
-    BinaryCrossEntropyLossConfig,
-    CrossEntropyLossConfig,
-    GramMatrixLossConfig,
-    Reduction,
-    Vgg19,
-)
 from burnbook.tensor import Tensor
 
 PLAIN = Numpy(float="f64", compiled=False)
@@ -47,7 +41,7 @@ def test_binary_cross_entropy_with_every_option(shape, weights, smoothing, logit
     p, y = rng.random(shape) * 0.9 + 0.05, rng.integers(0, 2, shape)
     size = shape[-1] if len(shape) > 1 else 2
     balance = [1.5, 0.5, 3.0][:size] if weights else None
-    config = BinaryCrossEntropyLossConfig().with_weights(balance)
+    config = nn.BinaryCrossEntropyLossConfig().with_weights(balance)
     loss = config.with_smoothing(smoothing).with_logits(logits).init(AD)
     given = np.log(p / (1 - p)) if logits else p
     x = Tensor.from_numpy(given, AD).require_grad()
@@ -70,14 +64,14 @@ def test_binary_cross_entropy_with_every_option(shape, weights, smoothing, logit
     ids=str,
 )
 def test_the_binary_cross_entropies_of_burn(options, wanted):
-    loss = BinaryCrossEntropyLossConfig(**options).with_logits(True).init(PLAIN)
+    loss = nn.BinaryCrossEntropyLossConfig(**options).with_logits(True).init(PLAIN)
     x = Tensor.from_floats([0.8271, 0.9626, 0.3796, 0.2355], PLAIN)
     out = loss.forward(x, Tensor.from_ints([0, 1, 0, 1], PLAIN))
     assert round(out.into_scalar(), 4) == wanted
 
 
 def test_certainty_costs_a_hundred_where_it_is_wrong():
-    loss = BinaryCrossEntropyLossConfig().init(AD)
+    loss = nn.BinaryCrossEntropyLossConfig().init(AD)
     x = Tensor.from_floats([0.0, 1.0, 1.0, 0.0], AD).require_grad()
     out = loss.forward(x, Tensor.from_ints([1, 0, 1, 0], AD))
     assert out.into_scalar() == 50.0
@@ -85,7 +79,7 @@ def test_certainty_costs_a_hundred_where_it_is_wrong():
 
 
 def test_scores_of_any_size_have_a_finite_loss():
-    loss = BinaryCrossEntropyLossConfig().with_logits(True).init(PLAIN)
+    loss = nn.BinaryCrossEntropyLossConfig().with_logits(True).init(PLAIN)
     x = Tensor.from_floats([1e4, -1e4, 1e4], PLAIN)
     out = loss.forward(x, Tensor.from_ints([1, 0, 0], PLAIN))
     assert np.allclose(out, 1e4 / 3)
@@ -95,7 +89,7 @@ def test_scores_of_any_size_have_a_finite_loss():
 
 
 def test_a_pad_token_that_is_no_class_has_no_weight():
-    config = CrossEntropyLossConfig().with_pad_tokens([-100, 9])
+    config = nn.CrossEntropyLossConfig().with_pad_tokens([-100, 9])
     loss = config.with_weights([1.0, 3.0]).init(PLAIN)
     scores = Tensor.from_data([[0.0, 0.0]] * 4, PLAIN)
     out = loss.forward(scores, Tensor.from_ints([0, 1, -100, 9], PLAIN))
@@ -104,7 +98,7 @@ def test_a_pad_token_that_is_no_class_has_no_weight():
 
 @pytest.mark.parametrize("smoothing", [None, 0.1])
 def test_a_probability_of_zero_has_a_finite_loss(smoothing):
-    config = CrossEntropyLossConfig().with_logits(False).with_smoothing(smoothing)
+    config = nn.CrossEntropyLossConfig().with_logits(False).with_smoothing(smoothing)
     x = Tensor.from_data([[0.0, 1.0], [1.0, 0.0]], AD).require_grad()
     out = config.init(AD).forward(x, Tensor.from_ints([0, 0], AD))
     assert 10 < out.into_scalar() < 400
@@ -124,7 +118,7 @@ class Tiny(Module):
 def test_the_style_is_what_appears_together():
     x, y = RNG.random((2, 3, 4, 5)), RNG.random((2, 3, 4, 5))
     weights = [1.0, 0.0, 2.0, 0.5, 0.25]
-    loss = GramMatrixLossConfig(weights).init(PLAIN, Tiny())
+    loss = nn.GramMatrixLossConfig(weights).init(PLAIN, Tiny())
     mean = np.array([0.485, 0.456, 0.406]).reshape(3, 1, 1)
     std = np.array([0.229, 0.224, 0.225]).reshape(3, 1, 1)
     wanted = []
@@ -134,12 +128,12 @@ def test_the_style_is_what_appears_together():
     a, b = Tensor.from_numpy(x, PLAIN), Tensor.from_numpy(y, PLAIN)
     assert np.allclose(loss.forward_no_reduction(a, b), wanted)
     assert np.allclose(loss.forward(a, b), np.mean(wanted))
-    assert np.allclose(loss.forward(a, b, Reduction.Sum), np.sum(wanted))
+    assert np.allclose(loss.forward(a, b, nn.Reduction.Sum), np.sum(wanted))
 
 
 def test_vgg19_names_its_layers_as_torchvision_numbers_them():
-    sources = Vgg19.sources()
-    network = Vgg19.new(False, PLAIN)
+    sources = nn.Vgg19.sources()
+    network = nn.Vgg19.new(False, PLAIN)
     layers = {name.rpartition(".")[0] for name, _ in network.named_params()}
     assert set(sources) == layers
     assert sources["conv1_1"] == "features.0"
@@ -148,6 +142,6 @@ def test_vgg19_names_its_layers_as_torchvision_numbers_them():
     assert sources["conv4_1"] == "features.19"
     assert sources["conv5_1"] == "features.28"
     assert network.num_params() == 12_944_960
-    loss = GramMatrixLossConfig([1.0] * 5).init(AD)
+    loss = nn.GramMatrixLossConfig([1.0] * 5).init(AD)
     params = loss.feat_extractor.named_params()
     assert not any(param.is_require_grad for _, param in params)

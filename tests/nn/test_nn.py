@@ -18,6 +18,7 @@ from burnbook.core.errors import (
 from burnbook.module import Module
 from burnbook.nn import Initializer, PaddingConfig2d
 from burnbook.tensor import Tensor
+from tests.support.cases import cases
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)
@@ -27,22 +28,25 @@ CONFIGS = {
     "Conv2d {stride: [1, 1], kernel_size: [5, 5], dilation: [1, 1], groups: 1, "
     "padding: Valid, params: 126}": nn.Conv2dConfig([5, 1], [5, 5]),
     "Conv2d {stride: [2, 1], kernel_size: [3, 3], dilation: [1, 2], groups: 2, "
-    "padding: Explicit(1, 2), params: 36}": nn.Conv2dConfig([4, 2], [3, 3])
-    .with_groups(2)
-    .with_bias(False)
-    .with_stride([2, 1])
-    .with_dilation([1, 2])
-    .with_padding(PaddingConfig2d.Explicit(1, 2)),
+    "padding: Explicit(1, 2), params: 36}": nn.Conv2dConfig(
+        [4, 2],
+        [3, 3],
+        groups=2,
+        bias=False,
+        stride=[2, 1],
+        dilation=[1, 2],
+        padding=PaddingConfig2d.Explicit(1, 2),
+    ),
     "AdaptiveAvgPool2d {output_size: [3, 3]}": nn.AdaptiveAvgPool2dConfig([3, 3]),
     "Dropout {prob: 0.5}": nn.DropoutConfig(0.5),
     "CrossEntropyLoss {pad_tokens: None, weights: Tensor {rank: 1, shape: [3]}, "
-    "smoothing: 0.5, logits: true}": nn.CrossEntropyLossConfig()
-    .with_weights([1.0, 2.0, 3.0])
-    .with_smoothing(0.5),
+    "smoothing: 0.5, logits: true}": nn.CrossEntropyLossConfig(
+        weights=[1.0, 2.0, 3.0], smoothing=0.5
+    ),
     "CrossEntropyLoss {pad_tokens: Vec<0..2> {0: 1, 1: 4}, weights: None, "
-    "smoothing: None, logits: false}": nn.CrossEntropyLossConfig()
-    .with_pad_tokens([1, 4])
-    .with_logits(False),
+    "smoothing: None, logits: false}": nn.CrossEntropyLossConfig(
+        pad_tokens=[1, 4], logits=False
+    ),
 }
 
 
@@ -120,12 +124,10 @@ def slow_conv(x, weight, bias, stride, padding, dilation, groups):
 
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
-@pytest.mark.parametrize(
-    ("padding", "size"),
-    [
-        (PaddingConfig2d.Valid, (0, 0)),
-        (PaddingConfig2d.Explicit(2, 1), (2, 1)),
-    ],
+@cases(
+    "padding size",
+    (PaddingConfig2d.Valid, (0, 0)),
+    (PaddingConfig2d.Explicit(2, 1), (2, 1)),
     ids=str,
 )
 def test_conv2d_equals_its_loops(groups, stride, padding, size):
@@ -290,55 +292,45 @@ def test_cross_entropy_refuses_weights_of_another_length():
 # Configs that cannot be
 
 
-@pytest.mark.parametrize(
-    ("build", "text"),
-    [
-        (lambda: nn.LinearConfig(-1, 3), "LinearConfig: d_input is -1, it must be"),
-        (lambda: nn.LinearConfig(3, 0), "d_output is 0, it must be at least 1"),
-        (lambda: nn.Conv2dConfig([1, 8], [0, 3]), r"kernel_size is \[0, 3\]"),
-        (
-            lambda: nn.Conv2dConfig([1, 8], [3]),
-            r"kernel_size must be tuple\[int, int\]",
-        ),
-        (lambda: nn.Conv2dConfig([1, 8], [3, 3]).with_stride([0, 1]), "stride is"),
-        (
-            lambda: nn.Conv2dConfig([3, 8], [3, 3]).with_groups(2),
-            r"\[3, 8\] channels do not make 2 groups",
-        ),
-        (lambda: nn.Conv2dConfig([2, 2], [3, 3]).with_groups(0), "groups is 0"),
-        (lambda: PaddingConfig2d.Explicit(-1, 0), "a padding is -1, below 0"),
-        (lambda: nn.AdaptiveAvgPool2dConfig([0, 8]), "output_size is"),
-        (lambda: nn.DropoutConfig(1.5), "prob is 1.5, not between 0 and 1"),
-        (lambda: nn.DropoutConfig(float("nan")), "prob is nan"),
-        (lambda: nn.CrossEntropyLossConfig().with_smoothing(-0.1), "smoothing is -0.1"),
-        (lambda: nn.CrossEntropyLossConfig().with_weights([1.0, 0.0]), "above 0"),
-        (lambda: nn.CrossEntropyLossConfig().with_weights([]), "above 0"),
-        (
-            lambda: nn.CrossEntropyLossConfig().with_pad_tokens([]),
-            "pad_tokens is empty",
-        ),
-        (lambda: Initializer.Normal(mean=0, std=-1), "std is -1.0, below 0"),
-        (lambda: Initializer.Uniform(min=1, max=0), "min 1.0 lies above max 0.0"),
-    ],
+@cases(
+    "build text",
+    (lambda: nn.LinearConfig(-1, 3), "LinearConfig: d_input is -1, it must be"),
+    (lambda: nn.LinearConfig(3, 0), "d_output is 0, it must be at least 1"),
+    (lambda: nn.Conv2dConfig([1, 8], [0, 3]), r"kernel_size is \[0, 3\]"),
+    (lambda: nn.Conv2dConfig([1, 8], [3]), r"kernel_size must be tuple\[int, int\]"),
+    (lambda: nn.Conv2dConfig([1, 8], [3, 3]).with_stride([0, 1]), "stride is"),
+    (
+        lambda: nn.Conv2dConfig([3, 8], [3, 3]).with_groups(2),
+        r"\[3, 8\] channels do not make 2 groups",
+    ),
+    (lambda: nn.Conv2dConfig([2, 2], [3, 3]).with_groups(0), "groups is 0"),
+    (lambda: PaddingConfig2d.Explicit(-1, 0), "a padding is -1, below 0"),
+    (lambda: nn.AdaptiveAvgPool2dConfig([0, 8]), "output_size is"),
+    (lambda: nn.DropoutConfig(1.5), "prob is 1.5, not between 0 and 1"),
+    (lambda: nn.DropoutConfig(float("nan")), "prob is nan"),
+    (lambda: nn.CrossEntropyLossConfig().with_smoothing(-0.1), "smoothing is -0.1"),
+    (lambda: nn.CrossEntropyLossConfig().with_weights([1.0, 0.0]), "above 0"),
+    (lambda: nn.CrossEntropyLossConfig().with_weights([]), "above 0"),
+    (lambda: nn.CrossEntropyLossConfig().with_pad_tokens([]), "pad_tokens is empty"),
+    (lambda: Initializer.Normal(mean=0, std=-1), "std is -1.0, below 0"),
+    (lambda: Initializer.Uniform(min=1, max=0), "min 1.0 lies above max 0.0"),
 )
 def test_a_config_that_cannot_be_is_refused(build, text):
     with pytest.raises(ConfigError, match=text):
         build()
 
 
-@pytest.mark.parametrize(
-    ("config", "x"),
-    [
-        (nn.LinearConfig(3, 2), Tensor.ones([2, 4], PLAIN)),
-        (nn.Conv2dConfig([1, 1], [3, 3]), Tensor.ones([1, 5, 5], PLAIN)),
-        (
-            nn.Conv2dConfig([1, 1], [3, 3]).with_padding(PaddingConfig2d.Same),
-            Tensor.ones([5], PLAIN),
-        ),
-        (nn.Conv2dConfig([2, 1], [3, 3]), Tensor.ones([1, 1, 5, 5], PLAIN)),
-        (nn.Conv2dConfig([1, 1], [7, 7]), Tensor.ones([1, 1, 5, 5], PLAIN)),
-        (nn.AdaptiveAvgPool2dConfig([2, 2]), Tensor.ones([5, 5], PLAIN)),
-    ],
+@cases(
+    "config x",
+    (nn.LinearConfig(3, 2), Tensor.ones([2, 4], PLAIN)),
+    (nn.Conv2dConfig([1, 1], [3, 3]), Tensor.ones([1, 5, 5], PLAIN)),
+    (
+        nn.Conv2dConfig([1, 1], [3, 3]).with_padding(PaddingConfig2d.Same),
+        Tensor.ones([5], PLAIN),
+    ),
+    (nn.Conv2dConfig([2, 1], [3, 3]), Tensor.ones([1, 1, 5, 5], PLAIN)),
+    (nn.Conv2dConfig([1, 1], [7, 7]), Tensor.ones([1, 1, 5, 5], PLAIN)),
+    (nn.AdaptiveAvgPool2dConfig([2, 2]), Tensor.ones([5, 5], PLAIN)),
     ids=repr,
 )
 def test_an_input_that_does_not_fit_is_explained_with_the_layer(config, x):
@@ -358,14 +350,12 @@ def drawn(rule: Initializer, fan_in=300, fan_out=100) -> np.ndarray:
     return np.asarray(param.val())
 
 
-@pytest.mark.parametrize(
-    ("rule", "edge"),
-    [
-        (Initializer.Uniform(min=-0.3, max=0.3), 0.3),
-        (Initializer.KaimingUniform(gain=2, fan_out_only=False), 2 * 3**0.5 / 300**0.5),
-        (Initializer.KaimingUniform(gain=1, fan_out_only=True), 3**0.5 / 10),
-        (Initializer.XavierUniform(gain=1.5), 1.5 * 3**0.5 * (2 / 400) ** 0.5),
-    ],
+@cases(
+    "rule edge",
+    (Initializer.Uniform(min=-0.3, max=0.3), 0.3),
+    (Initializer.KaimingUniform(gain=2, fan_out_only=False), 2 * 3**0.5 / 300**0.5),
+    (Initializer.KaimingUniform(gain=1, fan_out_only=True), 3**0.5 / 10),
+    (Initializer.XavierUniform(gain=1.5), 1.5 * 3**0.5 * (2 / 400) ** 0.5),
     ids=repr,
 )
 def test_uniform_rules_fill_their_range(rule, edge):
@@ -375,14 +365,12 @@ def test_uniform_rules_fill_their_range(rule, edge):
     assert abs(values.mean()) < 0.02 * edge
 
 
-@pytest.mark.parametrize(
-    ("rule", "mean", "std"),
-    [
-        (Initializer.Normal(mean=1, std=2), 1.0, 2.0),
-        (Initializer.KaimingNormal(gain=3, fan_out_only=False), 0.0, 3 / 300**0.5),
-        (Initializer.KaimingNormal(gain=1, fan_out_only=True), 0.0, 1 / 10),
-        (Initializer.XavierNormal(gain=2), 0.0, 2 * (2 / 400) ** 0.5),
-    ],
+@cases(
+    "rule mean std",
+    (Initializer.Normal(mean=1, std=2), 1.0, 2.0),
+    (Initializer.KaimingNormal(gain=3, fan_out_only=False), 0.0, 3 / 300**0.5),
+    (Initializer.KaimingNormal(gain=1, fan_out_only=True), 0.0, 1 / 10),
+    (Initializer.XavierNormal(gain=2), 0.0, 2 * (2 / 400) ** 0.5),
     ids=repr,
 )
 def test_normal_rules_have_their_spread(rule, mean, std):

@@ -25,18 +25,18 @@ RNG = np.random.default_rng(0)
 
 LINES = {
     "LayerNorm {d_model: 6, epsilon: 0.00001, params: 12}": nn.LayerNormConfig(6),
-    "LayerNorm {d_model: 6, epsilon: 0.1, params: 6}": nn.LayerNormConfig(6)
-    .with_epsilon(0.1)
-    .with_bias(False),
+    "LayerNorm {d_model: 6, epsilon: 0.1, params: 6}": nn.LayerNormConfig(
+        6, epsilon=0.1, bias=False
+    ),
     "BatchNorm {num_features: 3, momentum: 0.1, epsilon: 0.00001, params: 12}": (
         nn.BatchNormConfig(3)
     ),
     "GroupNorm {num_groups: 3, num_channels: 6, epsilon: 0.00001, affine: true, "
     "params: 12}": nn.GroupNormConfig(3, 6),
     "GroupNorm {num_groups: 3, num_channels: 6, epsilon: 0.00001, affine: false, "
-    "epsilon_inside: true}": nn.GroupNormConfig(3, 6)
-    .with_affine(False)
-    .with_epsilon_inside(True),
+    "epsilon_inside: true}": nn.GroupNormConfig(
+        3, 6, affine=False, epsilon_inside=True
+    ),
     "InstanceNorm {num_channels: 6, epsilon: 0.00001, affine: true, params: 12}": (
         nn.InstanceNormConfig(6)
     ),

@@ -8,6 +8,7 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.nn import InterpolateMode, PaddingConfig1d, PaddingConfig2d
 from burnbook.tensor import Tensor
+from tests.support.cases import cases
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)
@@ -17,11 +18,13 @@ CONFIGS = {
         nn.AvgPool1dConfig(3)
     ),
     "AvgPool1d {kernel_size: 3, stride: 2, padding: Explicit(1), "
-    "count_include_pad: false, ceil_mode: true}": nn.AvgPool1dConfig(3)
-    .with_stride(2)
-    .with_padding(PaddingConfig1d.Explicit(1))
-    .with_count_include_pad(False)
-    .with_ceil_mode(True),
+    "count_include_pad: false, ceil_mode: true}": nn.AvgPool1dConfig(
+        3,
+        stride=2,
+        padding=PaddingConfig1d.Explicit(1),
+        count_include_pad=False,
+        ceil_mode=True,
+    ),
     "AvgPool2d {kernel_size: [3, 3], stride: [1, 1], padding: Valid, "
     "count_include_pad: true}": nn.AvgPool2dConfig([3, 3]),
     "MaxPool1d {kernel_size: 3, stride: 1, padding: Valid, dilation: 1}": (
@@ -30,10 +33,9 @@ CONFIGS = {
     "MaxPool2d {kernel_size: [3, 3], stride: [1, 1], padding: Valid, "
     "dilation: [1, 1]}": nn.MaxPool2dConfig([3, 3]),
     "MaxPool2d {kernel_size: [3, 2], stride: [2, 1], padding: Same, "
-    "dilation: [1, 1], ceil_mode: true}": nn.MaxPool2dConfig([3, 2])
-    .with_strides([2, 1])
-    .with_padding(PaddingConfig2d.Same)
-    .with_ceil_mode(True),
+    "dilation: [1, 1], ceil_mode: true}": nn.MaxPool2dConfig(
+        [3, 2], strides=[2, 1], padding=PaddingConfig2d.Same, ceil_mode=True
+    ),
     "AdaptiveAvgPool1d {output_size: 3}": nn.AdaptiveAvgPool1dConfig(3),
     "AdaptiveAvgPool3d {output_size: [3, 2, 1]}": nn.AdaptiveAvgPool3dConfig([3, 2, 1]),
     "Interpolate1d {mode: Nearest, output_size: Some(20), scale_factor: None}": (
@@ -43,14 +45,13 @@ CONFIGS = {
         nn.Interpolate2dConfig().with_output_size([20, 20])
     ),
     "Interpolate2d {mode: Cubic, output_size: None, "
-    "scale_factor: [0..2] {0: 2, 1: 2}}": nn.Interpolate2dConfig()
-    .with_scale_factor([2.0, 2.0])
-    .with_mode(InterpolateMode.Cubic),
+    "scale_factor: [0..2] {0: 2, 1: 2}}": nn.Interpolate2dConfig(
+        scale_factor=[2.0, 2.0], mode=InterpolateMode.Cubic
+    ),
     "Interpolate1d {mode: Linear, output_size: None, scale_factor: 2.5, "
-    "align_corners: false}": nn.Interpolate1dConfig()
-    .with_scale_factor(2.5)
-    .with_mode(InterpolateMode.Linear)
-    .with_align_corners(False),
+    "align_corners: false}": nn.Interpolate1dConfig(
+        scale_factor=2.5, mode=InterpolateMode.Linear, align_corners=False
+    ),
     "Unfold4d {kernel_size: [3, 3], stride: [1, 1], dilation: [1, 1], "
     "padding: [0, 0]}": nn.Unfold4dConfig([3, 3]),
     "Fold4d {output_size: [4, 5], kernel_size: [3, 3], stride: [1, 1], "
@@ -175,40 +176,29 @@ def test_an_input_that_does_not_fit_is_explained_with_the_layer(config):
     assert str(caught.value).startswith(f"{type(layer).__name__}: ")
 
 
-@pytest.mark.parametrize(
-    ("build", "text"),
-    [
-        (lambda: nn.AvgPool1dConfig(0), "kernel_size is 0, it must be at least 1"),
-        (
-            lambda: nn.AvgPool2dConfig([2, 2]).with_strides([0, 1]),
-            r"strides is \[0, 1\]",
+@cases(
+    "build text",
+    (lambda: nn.AvgPool1dConfig(0), "kernel_size is 0, it must be at least 1"),
+    (lambda: nn.AvgPool2dConfig([2, 2]).with_strides([0, 1]), r"strides is \[0, 1\]"),
+    (lambda: nn.MaxPool1dConfig(2).with_dilation(0), "dilation is 0"),
+    (lambda: nn.MaxPool2dConfig([2, 0]), r"kernel_size is \[2, 0\]"),
+    (lambda: nn.AdaptiveAvgPool1dConfig(0), "output_size is 0"),
+    (lambda: nn.AdaptiveAvgPool3dConfig([1, 0, 1]), "output_size is"),
+    (lambda: nn.Unfold4dConfig([2, 2]).with_padding([0, -1]), r"padding is \[0, -1\]"),
+    (lambda: nn.Fold4dConfig([0, 2], [2, 2]), "output_size is"),
+    (lambda: nn.Interpolate1dConfig().with_output_size(0), "output_size is 0"),
+    (lambda: nn.Interpolate1dConfig().with_scale_factor(-1.0), "must be above 0"),
+    (
+        lambda: nn.Interpolate2dConfig().with_scale_factor([1.0, 0.0]),
+        r"scale_factor is \[1.0, 0.0\], it must be above 0",
+    ),
+    (lambda: nn.Interpolate1dConfig().init(), "neither of output_size and"),
+    (
+        lambda: (
+            nn.Interpolate1dConfig().with_output_size(3).with_scale_factor(2.0).init()
         ),
-        (lambda: nn.MaxPool1dConfig(2).with_dilation(0), "dilation is 0"),
-        (lambda: nn.MaxPool2dConfig([2, 0]), r"kernel_size is \[2, 0\]"),
-        (lambda: nn.AdaptiveAvgPool1dConfig(0), "output_size is 0"),
-        (lambda: nn.AdaptiveAvgPool3dConfig([1, 0, 1]), "output_size is"),
-        (
-            lambda: nn.Unfold4dConfig([2, 2]).with_padding([0, -1]),
-            r"padding is \[0, -1\]",
-        ),
-        (lambda: nn.Fold4dConfig([0, 2], [2, 2]), "output_size is"),
-        (lambda: nn.Interpolate1dConfig().with_output_size(0), "output_size is 0"),
-        (lambda: nn.Interpolate1dConfig().with_scale_factor(-1.0), "must be above 0"),
-        (
-            lambda: nn.Interpolate2dConfig().with_scale_factor([1.0, 0.0]),
-            r"scale_factor is \[1.0, 0.0\], it must be above 0",
-        ),
-        (lambda: nn.Interpolate1dConfig().init(), "neither of output_size and"),
-        (
-            lambda: (
-                nn.Interpolate1dConfig()
-                .with_output_size(3)
-                .with_scale_factor(2.0)
-                .init()
-            ),
-            "both of output_size and scale_factor given",
-        ),
-    ],
+        "both of output_size and scale_factor given",
+    ),
 )
 def test_a_config_that_cannot_be_is_refused(build, text):
     with pytest.raises(ConfigError, match=text):

@@ -10,6 +10,7 @@ from burnbook.nn import ActivationConfig, Initializer, LstmState, RnnState
 from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.tensor import Tensor
 from tests import oracle
+from tests.support.cases import cases
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)
@@ -17,11 +18,8 @@ AD = Autodiff(PLAIN)
 CONFIGS = {
     "Lstm {d_input: 2, d_hidden: 3, bias: true, params: 84}": nn.LstmConfig(2, 3, True),
     "Lstm {d_input: 2, d_hidden: 3, bias: false, params: 60}": nn.LstmConfig(
-        2, 3, False
-    )
-    .with_reverse(True)
-    .with_clip(0.5)
-    .with_input_forget(True),
+        2, 3, False, reverse=True, clip=0.5, input_forget=True
+    ),
     "BiLstm {d_input: 2, d_hidden: 3, bias: true, params: 168}": nn.BiLstmConfig(
         2, 3, True
     ),
@@ -68,13 +66,11 @@ GATE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("config", "gates"),
-    [
-        (nn.LstmConfig(2, 3, True), "input_gate forget_gate output_gate cell_gate"),
-        (nn.GruConfig(2, 3, True), "update_gate reset_gate new_gate"),
-        (nn.RnnConfig(2, 3, True), "gate"),
-    ],
+@cases(
+    "config gates",
+    (nn.LstmConfig(2, 3, True), "input_gate forget_gate output_gate cell_gate"),
+    (nn.GruConfig(2, 3, True), "update_gate reset_gate new_gate"),
+    (nn.RnnConfig(2, 3, True), "gate"),
 )
 def test_parameters_have_burns_names_and_shapes(config, gates):
     layer = config.init(PLAIN)
@@ -454,16 +450,14 @@ def set_at(layer, path, param):
     vars(layer)[name] = param
 
 
-@pytest.mark.parametrize(
-    ("build", "text"),
-    [
-        (lambda: nn.LstmConfig(0, 3, True), "d_input is 0, it must be at least 1"),
-        (lambda: nn.BiLstmConfig(2, -3, True), "d_hidden is -3"),
-        (lambda: nn.GruConfig(2, 3, True).with_clip(-0.5), "clip is -0.5"),
-        (lambda: nn.BiGruConfig(2, 0, True), "d_hidden is 0"),
-        (lambda: nn.RnnConfig(-1, 3, True), "d_input is -1"),
-        (lambda: nn.LstmConfig(2, 3), "bias is missing"),
-    ],
+@cases(
+    "build text",
+    (lambda: nn.LstmConfig(0, 3, True), "d_input is 0, it must be at least 1"),
+    (lambda: nn.BiLstmConfig(2, -3, True), "d_hidden is -3"),
+    (lambda: nn.GruConfig(2, 3, True).with_clip(-0.5), "clip is -0.5"),
+    (lambda: nn.BiGruConfig(2, 0, True), "d_hidden is 0"),
+    (lambda: nn.RnnConfig(-1, 3, True), "d_input is -1"),
+    (lambda: nn.LstmConfig(2, 3), "bias is missing"),
 )
 def test_a_config_that_cannot_be_is_refused(build, text):
     with pytest.raises(ConfigError, match=text):
