@@ -93,11 +93,7 @@ def test_lab_copies_the_chapters_and_keeps_what_was_changed(tmp_path, chapters, 
     code, out, _ = run(capsys, "lab", folder, "--no-start")
     assert (code, out) == (0, f"2 chapters in {folder}\n")
     names = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
-    assert names == [
-        "01_overview.ipynb",
-        "02_getting_started.ipynb",
-        "pictures/a.svg",
-    ]
+    assert names == ["01_overview.ipynb", "02_getting_started.ipynb", "pictures/a.svg"]
     mine = folder / "01_overview.ipynb"
     mine.write_text("mine")
     run(capsys, "lab", folder, "--no-start")

@@ -19,6 +19,7 @@ from burnbook.cli.workspace import find_folder, restore_work, save_work
 from burnbook.cli.workspace.contents import LIST, is_saved_work
 from burnbook.cli.workspace.places import folded, is_code, trouble_with
 from burnbook.core.errors import BurnbookError, DataError
+from tests.support.cases import cases
 from tests.support.run_folders import make_run
 from tests.support.work_files import forged, member, page, tree
 
@@ -463,15 +464,13 @@ def refused(file, tmp_path, why):
     assert tree(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("paths", "units"),
-    [
-        (["a.ipynb", "A.ipynb"], ["", ""]),
-        (["caf\u00e9.py", "cafe\u0301.py"], ["", ""]),
-        (["a.py", "a.py/b.py"], ["", ""]),
-        (["artifacts/a/b.json", "artifacts/a/c.py"], ["artifacts/a", ""]),
-        (["runs/a.json", "runs/b/c.json"], ["runs", "runs/b"]),
-    ],
+@cases(
+    "paths units",
+    (["a.ipynb", "A.ipynb"], ["", ""]),
+    (["caf\u00e9.py", "cafe\u0301.py"], ["", ""]),
+    (["a.py", "a.py/b.py"], ["", ""]),
+    (["artifacts/a/b.json", "artifacts/a/c.py"], ["artifacts/a", ""]),
+    (["runs/a.json", "runs/b/c.json"], ["runs", "runs/b"]),
 )
 def test_paths_in_the_way_of_one_another_are_refused(paths, units, tmp_path):
     members = {p: member(b"x", u) for p, u in zip(paths, units, strict=True)}
@@ -479,16 +478,14 @@ def test_paths_in_the_way_of_one_another_are_refused(paths, units, tmp_path):
     refused(file, tmp_path, "twice|lies inside of another")
 
 
-@pytest.mark.parametrize(
-    ("path", "unit"),
-    [
-        ("artifacts/a/b.json", "artifacts"),
-        ("artifacts/a/b.json", "artifacts/a/b.json"),
-        ("settings.json", "settings.json"),
-        ("artifacts/a/b.json", "runs"),
-        ("artifacts/a/evil.py", "artifacts/a"),
-        ("artifacts/a/.hidden.json", "artifacts/a"),
-    ],
+@cases(
+    "path unit",
+    ("artifacts/a/b.json", "artifacts"),
+    ("artifacts/a/b.json", "artifacts/a/b.json"),
+    ("settings.json", "settings.json"),
+    ("artifacts/a/b.json", "runs"),
+    ("artifacts/a/evil.py", "artifacts/a"),
+    ("artifacts/a/.hidden.json", "artifacts/a"),
 )
 def test_units_that_no_saving_makes_are_refused(path, unit, tmp_path):
     file = forged(tmp_path / "work.zip", {path: member(b"x", unit)})

@@ -34,6 +34,7 @@ from burnbook.record import (
     PrettyJsonFileRecorder,
 )
 from burnbook.train import LearningRateMetric
+from tests.support.cases import cases
 from tests.support.tiny_training import (
     builder,
     loader,
@@ -83,10 +84,7 @@ VALUES = {
         CosineAnnealingLrSchedulerConfig(0.5, 10, min_lr=0.1),
         [cosine(i, 0.5, 0.1, 10) for i in range(25)],
     ),
-    "exponential": (
-        ExponentialLrSchedulerConfig(0.8, 0.1),
-        [0.8, 0.08, 0.008, 0.0008],
-    ),
+    "exponential": (ExponentialLrSchedulerConfig(0.8, 0.1), [0.8, 0.08, 0.008, 0.0008]),
     "noam": (NoamLrSchedulerConfig(0.01), [noam(i, 0.01) for i in range(20)]),
     "noam past its warm-up": (
         NoamLrSchedulerConfig(0.5, warmup_steps=3, model_size=16),
@@ -149,14 +147,12 @@ def test_the_value_of_every_call(name):
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("steps", [0, 1, 4])
-@pytest.mark.parametrize(
+@cases(
     "kind",
-    [
-        NamedMpkFileRecorder,
-        NamedMpkGzFileRecorder,
-        JsonGzFileRecorder,
-        PrettyJsonFileRecorder,
-    ],
+    NamedMpkFileRecorder,
+    NamedMpkGzFileRecorder,
+    JsonGzFileRecorder,
+    PrettyJsonFileRecorder,
 )
 def test_a_record_goes_on_with_exactly_the_same_rates(name, steps, kind, tmp_path):
     config, _ = VALUES[name]
@@ -280,59 +276,48 @@ def test_another_record_is_refused_and_nothing_changes(name, record):
 # Errors
 
 
-@pytest.mark.parametrize(
-    ("build", "text"),
-    [
-        (
-            lambda: LinearLrSchedulerConfig(0.0, 0.5, 4),
-            r"initial_lr is 0.0, not in",
-        ),
-        (lambda: LinearLrSchedulerConfig(1.5, 0.5, 4), "initial_lr is 1.5"),
-        (
-            lambda: LinearLrSchedulerConfig(0.5, -0.1, 4),
-            r"final_lr is -0.1, not in",
-        ),
-        (lambda: LinearLrSchedulerConfig(0.5, 1.1, 4), "final_lr is 1.1"),
-        (lambda: LinearLrSchedulerConfig(0.5, 0.1, 0), "num_iters is 0, it must be at"),
-        (lambda: CosineAnnealingLrSchedulerConfig(2.0, 4), "initial_lr is 2.0"),
-        (lambda: CosineAnnealingLrSchedulerConfig(0.5, 0), "num_iters is 0"),
-        (
-            lambda: CosineAnnealingLrSchedulerConfig(0.5, 4, min_lr=0.6),
-            r"min_lr is 0.6, not in \[0, initial_lr = 0.5\]",
-        ),
-        (
-            lambda: ExponentialLrSchedulerConfig(0.5, 0.0),
-            r"gamma is 0.0, not in",
-        ),
-        (lambda: ExponentialLrSchedulerConfig(0.5, 1.1), "gamma is 1.1"),
-        (lambda: ExponentialLrSchedulerConfig(-0.5, 0.5), "initial_lr is -0.5"),
-        (lambda: NoamLrSchedulerConfig(0.0), "init_lr is 0.0, not above 0"),
-        (lambda: NoamLrSchedulerConfig(1.0, warmup_steps=0), "warmup_steps is 0"),
-        (lambda: NoamLrSchedulerConfig(1.0, model_size=0), "model_size is 0"),
-        (lambda: StepLrSchedulerConfig(0.5, 0), "step_size is 0"),
-        (lambda: StepLrSchedulerConfig(0.5, 2, gamma=0.0), "gamma is 0.0, not above 0"),
-        (lambda: StepLrSchedulerConfig(-0.5, 2), "initial_lr is -0.5, not above 0"),
-        (lambda: ComposedLrSchedulerConfig().init(), "there is no schedule in it"),
-        (lambda: ComposedLrSchedulerConfig().constant(-1.0), "not a learning rate"),
-        (
-            lambda: SequentialLrSchedulerConfig([], []),
-            r"the milestones \[\] do not part 0 schedules",
-        ),
-        (
-            lambda: SequentialLrSchedulerConfig([CONSTANT] * 2, []),
-            r"the milestones \[\] do not part 2 schedules",
-        ),
-        (
-            lambda: SequentialLrSchedulerConfig([CONSTANT] * 3, [4, 4]),
-            r"the milestones \[4, 4\] do not part 3 schedules",
-        ),
-        (
-            lambda: SequentialLrSchedulerConfig([CONSTANT] * 2, [0]),
-            r"the milestones \[0\] do not part 2 schedules",
-        ),
-        (lambda: as_scheduler(NoamLrSchedulerConfig(1.0)), "is only a config"),
-        (lambda: as_scheduler(ComposedLrSchedulerConfig()), "is only a config"),
-    ],
+@cases(
+    "build text",
+    (lambda: LinearLrSchedulerConfig(0.0, 0.5, 4), r"initial_lr is 0.0, not in"),
+    (lambda: LinearLrSchedulerConfig(1.5, 0.5, 4), "initial_lr is 1.5"),
+    (lambda: LinearLrSchedulerConfig(0.5, -0.1, 4), r"final_lr is -0.1, not in"),
+    (lambda: LinearLrSchedulerConfig(0.5, 1.1, 4), "final_lr is 1.1"),
+    (lambda: LinearLrSchedulerConfig(0.5, 0.1, 0), "num_iters is 0, it must be at"),
+    (lambda: CosineAnnealingLrSchedulerConfig(2.0, 4), "initial_lr is 2.0"),
+    (lambda: CosineAnnealingLrSchedulerConfig(0.5, 0), "num_iters is 0"),
+    (
+        lambda: CosineAnnealingLrSchedulerConfig(0.5, 4, min_lr=0.6),
+        r"min_lr is 0.6, not in \[0, initial_lr = 0.5\]",
+    ),
+    (lambda: ExponentialLrSchedulerConfig(0.5, 0.0), r"gamma is 0.0, not in"),
+    (lambda: ExponentialLrSchedulerConfig(0.5, 1.1), "gamma is 1.1"),
+    (lambda: ExponentialLrSchedulerConfig(-0.5, 0.5), "initial_lr is -0.5"),
+    (lambda: NoamLrSchedulerConfig(0.0), "init_lr is 0.0, not above 0"),
+    (lambda: NoamLrSchedulerConfig(1.0, warmup_steps=0), "warmup_steps is 0"),
+    (lambda: NoamLrSchedulerConfig(1.0, model_size=0), "model_size is 0"),
+    (lambda: StepLrSchedulerConfig(0.5, 0), "step_size is 0"),
+    (lambda: StepLrSchedulerConfig(0.5, 2, gamma=0.0), "gamma is 0.0, not above 0"),
+    (lambda: StepLrSchedulerConfig(-0.5, 2), "initial_lr is -0.5, not above 0"),
+    (lambda: ComposedLrSchedulerConfig().init(), "there is no schedule in it"),
+    (lambda: ComposedLrSchedulerConfig().constant(-1.0), "not a learning rate"),
+    (
+        lambda: SequentialLrSchedulerConfig([], []),
+        r"the milestones \[\] do not part 0 schedules",
+    ),
+    (
+        lambda: SequentialLrSchedulerConfig([CONSTANT] * 2, []),
+        r"the milestones \[\] do not part 2 schedules",
+    ),
+    (
+        lambda: SequentialLrSchedulerConfig([CONSTANT] * 3, [4, 4]),
+        r"the milestones \[4, 4\] do not part 3 schedules",
+    ),
+    (
+        lambda: SequentialLrSchedulerConfig([CONSTANT] * 2, [0]),
+        r"the milestones \[0\] do not part 2 schedules",
+    ),
+    (lambda: as_scheduler(NoamLrSchedulerConfig(1.0)), "is only a config"),
+    (lambda: as_scheduler(ComposedLrSchedulerConfig()), "is only a config"),
 )
 def test_what_cannot_be_is_refused(build, text):
     with pytest.raises(ConfigError, match=text):

@@ -10,12 +10,7 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.core.dtypes import Int
 from burnbook.core.errors import ConfigError, RecordError, ShapeError, TrainingError
 from burnbook.module import Module, Param
-from burnbook.optim import (
-    LBFGS,
-    GradientsParams,
-    LBFGSConfig,
-    LineSearchFn,
-)
+from burnbook.optim import LBFGS, GradientsParams, LBFGSConfig, LineSearchFn
 from burnbook.optim.line_search import MOST, Point, cubic_minimum, strong_wolfe
 from burnbook.record import (
     DoublePrecisionSettings,
@@ -25,6 +20,7 @@ from burnbook.record import (
     PrettyJsonFileRecorder,
 )
 from burnbook.tensor import Tensor
+from tests.support.cases import cases
 
 WIDE = Numpy(float="f64")
 WOLFE = LBFGSConfig(line_search_fn=LineSearchFn.StrongWolfe)
@@ -122,14 +118,12 @@ def test_a_flat_place_is_left_as_it_is():
     assert optim.into_record()["g_iter"] == 0
 
 
-@pytest.mark.parametrize(
-    ("config", "most"),
-    [
-        (LBFGSConfig(max_iter=4), 5),
-        (LBFGSConfig(max_iter=50, max_eval=7), 7),
-        (WOLFE.with_max_eval(7), 7),
-        (WOLFE.with_max_iter(8), 10),
-    ],
+@cases(
+    "config most",
+    (LBFGSConfig(max_iter=4), 5),
+    (LBFGSConfig(max_iter=50, max_eval=7), 7),
+    (WOLFE.with_max_eval(7), 7),
+    (WOLFE.with_max_iter(8), 10),
 )
 def test_the_closure_is_not_asked_more_often_than_allowed(config, most):
     calls = 0
@@ -155,14 +149,12 @@ def test_the_history_forgets_its_oldest_pairs():
 
 @pytest.mark.parametrize("config", [LBFGSConfig(max_iter=3), WOLFE.with_max_iter(3)])
 @pytest.mark.parametrize("steps", [0, 1, 4])
-@pytest.mark.parametrize(
+@cases(
     "kind",
-    [
-        NamedMpkFileRecorder,
-        NamedMpkGzFileRecorder,
-        JsonGzFileRecorder,
-        PrettyJsonFileRecorder,
-    ],
+    NamedMpkFileRecorder,
+    NamedMpkGzFileRecorder,
+    JsonGzFileRecorder,
+    PrettyJsonFileRecorder,
 )
 def test_resuming_is_equal_bit_for_bit(config, steps, kind, tmp_path):
     optim, module = config.init(), pair()
@@ -183,15 +175,13 @@ def test_resuming_is_equal_bit_for_bit(config, steps, kind, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("record", "part"),
-    [
-        (None, "record is not a part with fields"),
-        ({"04": {}}, "record has a part 04, which is not known"),
-        ({"history_s": 3}, "record.history_s is not a list"),
-        ({"history_s": [3]}, "record.history_s.0 is not a tensor"),
-        ({"t": "x"}, "record.t is not a number"),
-    ],
+@cases(
+    "record part",
+    (None, "record is not a part with fields"),
+    ({"04": {}}, "record has a part 04, which is not known"),
+    ({"history_s": 3}, "record.history_s is not a list"),
+    ({"history_s": [3]}, "record.history_s.0 is not a tensor"),
+    ({"t": "x"}, "record.t is not a number"),
 )
 def test_another_record_is_refused(record, part):
     with pytest.raises(RecordError, match="load into LBFGS") as caught:
@@ -242,9 +232,8 @@ def test_a_line_search_walks_back_from_where_the_loss_is_nan():
     assert place(module)[0] == pytest.approx(1.0, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [(None, "NoneType, not two things"), ((1.0,), "tuple, not two things")],
+@cases(
+    "answer text", (None, "NoneType, not two things"), ((1.0,), "tuple, not two things")
 )
 def test_a_closure_that_gives_something_else(answer, text):
     with pytest.raises(TrainingError, match=text):
@@ -258,16 +247,14 @@ def test_a_gradient_of_another_shape_is_explained():
         LBFGSConfig().init().step(1.0, module, lambda module: (1.0, grads))
 
 
-@pytest.mark.parametrize(
-    ("build", "text"),
-    [
-        (lambda: LBFGSConfig(max_iter=0), "max_iter is 0"),
-        (lambda: LBFGSConfig(history_size=0), "history_size is 0"),
-        (lambda: LBFGSConfig(max_eval=0), "max_eval is 0"),
-        (lambda: LBFGSConfig(tolerance_grad=-1.0), "tolerance_grad is -1.0"),
-        (lambda: LBFGSConfig(tolerance_change=-1.0), "tolerance_change is -1.0"),
-        (lambda: LBFGSConfig().init().step(math.nan, pair(), rosenbrock), "nan is not"),
-    ],
+@cases(
+    "build text",
+    (lambda: LBFGSConfig(max_iter=0), "max_iter is 0"),
+    (lambda: LBFGSConfig(history_size=0), "history_size is 0"),
+    (lambda: LBFGSConfig(max_eval=0), "max_eval is 0"),
+    (lambda: LBFGSConfig(tolerance_grad=-1.0), "tolerance_grad is -1.0"),
+    (lambda: LBFGSConfig(tolerance_change=-1.0), "tolerance_change is -1.0"),
+    (lambda: LBFGSConfig().init().step(math.nan, pair(), rosenbrock), "nan is not"),
 )
 def test_what_cannot_be_is_refused(build, text):
     with pytest.raises(ConfigError, match=text):

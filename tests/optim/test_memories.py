@@ -8,20 +8,10 @@ import pytest
 from burnbook.backend import Autodiff
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module, Param
-from burnbook.optim import (
-    AdamConfig,
-    GradientsParams,
-)
+from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.optim.state import state_tensors
 from burnbook.tensor import Tensor
-from tests.support.optimizers_tried import (
-    EVERY,
-    HALF,
-    PLAIN,
-    WIDE,
-    every,
-    moved,
-)
+from tests.support.optimizers_tried import EVERY, HALF, PLAIN, WIDE, every, moved
 
 
 def held_arrays(optim):

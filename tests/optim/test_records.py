@@ -41,10 +41,7 @@ RMS = {"square_avg": {"square_avg"}, "centered": {"grad_avg", "avg"}}
 # Each optimizer, and the names in its record: those of Burn, in Burn's order.
 KINDS = {
     "Sgd": (SgdConfig(), {"momentum": None}),
-    "Sgd, momentum": (
-        SgdConfig(momentum=MomentumConfig()),
-        {"momentum": {"velocity"}},
-    ),
+    "Sgd, momentum": (SgdConfig(momentum=MomentumConfig()), {"momentum": {"velocity"}}),
     "Adam": (AdamConfig(weight_decay=WeightDecayConfig(0.1)), ADAM),
     "Adam, amsgrad": (
         AdamConfig(amsgrad=True),
@@ -54,10 +51,7 @@ KINDS = {
     "AdaGrad": (AdaGradConfig(lr_decay=0.1), {"lr_decay": {"time", "sum"}}),
     "RmsProp": (RmsPropConfig(), {**RMS, "momentum": {"buf"}}),
     "RmsProp, still": (RmsPropConfig(momentum=0.0), {**RMS, "momentum": None}),
-    "RmsProp, centered": (
-        RmsPropConfig(centered=True),
-        {**RMS, "momentum": {"buf"}},
-    ),
+    "RmsProp, centered": (RmsPropConfig(centered=True), {**RMS, "momentum": {"buf"}}),
     "RmsProp, centered and still": (
         RmsPropConfig(centered=True, momentum=0.0),
         {**RMS, "momentum": None},

@@ -30,6 +30,7 @@ from burnbook.record import (
 from burnbook.record.bincode import Reader, whole_number
 from burnbook.record.tree import Metadata
 from burnbook.tensor import Tensor, TensorData
+from tests.support.cases import cases
 from tests.support.mutation import mutate, mutations
 
 COUNT = mutations(400)
@@ -185,25 +186,23 @@ def head(version="0.15.0"):
 ID = b"\x0d0400000000000"
 
 
-@pytest.mark.parametrize(
-    ("data", "first"),
-    [
-        (b"", "this is an empty file"),
-        (b"\xff", "metadata.float has no possible number"),
-        (b"\xfd" + b"\xff" * 8, "metadata.float has no text where one belongs"),
-        (b"\x02\xff\xfe", "a text in metadata.float is not UTF-8"),
-        (b"\x10f32", "the file ends inside metadata.float"),
-        (head("0.13.0"), "bincode of Burn 0.13.0 has another layout"),
-        (head("new"), "bincode of Burn new has another layout"),
-        (head() + ID, "the file ends inside weight"),
-        (head() + ID + b"\xfd" + b"\xff" * 8, "the file ends inside weight"),
-        (head() + ID + b"\0\xfc\xff\xff\xff\xff", "weight has no possible shape"),
-        (head() + ID + b"\0\1\0\x63", "weight has an element type we do not know"),
-        (head() + ID + b"\0\1\5\1\0", "weight does not fit its shape"),
-        (head() + ID + b"\0\1\0\1\7", "bias is not there"),
-        (head() + b"\3a!b\0\1\0\1\0", "weight has an id that is none"),
-        (head() + ID + b"\0\1\0\1\0\0", "1 bytes follow the end of the record"),
-    ],
+@cases(
+    "data first",
+    (b"", "this is an empty file"),
+    (b"\xff", "metadata.float has no possible number"),
+    (b"\xfd" + b"\xff" * 8, "metadata.float has no text where one belongs"),
+    (b"\x02\xff\xfe", "a text in metadata.float is not UTF-8"),
+    (b"\x10f32", "the file ends inside metadata.float"),
+    (head("0.13.0"), "bincode of Burn 0.13.0 has another layout"),
+    (head("new"), "bincode of Burn new has another layout"),
+    (head() + ID, "the file ends inside weight"),
+    (head() + ID + b"\xfd" + b"\xff" * 8, "the file ends inside weight"),
+    (head() + ID + b"\0\xfc\xff\xff\xff\xff", "weight has no possible shape"),
+    (head() + ID + b"\0\1\0\x63", "weight has an element type we do not know"),
+    (head() + ID + b"\0\1\5\1\0", "weight does not fit its shape"),
+    (head() + ID + b"\0\1\0\1\7", "bias is not there"),
+    (head() + b"\3a!b\0\1\0\1\0", "weight has an id that is none"),
+    (head() + ID + b"\0\1\0\1\0\0", "1 bytes follow the end of the record"),
 )
 def test_damage_has_a_line_of_its_own(data, first):
     with pytest.raises(RecordError) as error:

@@ -7,6 +7,7 @@ import random
 import struct
 import time
 import tracemalloc
+from functools import partial
 
 import msgpack
 import pytest
@@ -24,6 +25,7 @@ from burnbook.record import (
 )
 from burnbook.tensor.data import TensorData
 from tests.support.mutation import mutate, mutations
+from tests.support.refusals import refused
 
 COUNT = mutations(3000)
 ID = ParamId(1).serialize()
@@ -166,22 +168,15 @@ def test_foreign_files_are_recognized(start, kind, tmp_path):
 def test_the_wrong_recorder_is_named_together_with_the_right_one(tmp_path):
     path = DefaultRecorder().record(TREE, tmp_path / "model")
     path.rename(tmp_path / "model.json")
-    with pytest.raises(RecordError) as error:
-        PrettyJsonFileRecorder().load(tmp_path / "model")
-    assert str(error.value) == (
-        f"read {tmp_path / 'model.json'}: this is named MessagePack, not JSON\n"
-        "  try: NamedMpkFileRecorder"
-    )
+    told = (f"read {tmp_path / 'model.json'}: ", "named MessagePack, not JSON\n")
+    act = partial(PrettyJsonFileRecorder().load, tmp_path / "model")
+    refused(RecordError, act, *told, "try: NamedMpkFileRecorder")
 
 
 def test_a_missing_file_says_what_is_there(tmp_path):
     CompactRecorder().record(None, tmp_path / "model-1")
-    with pytest.raises(RecordError) as error:
-        CompactRecorder().load(tmp_path / "model-2")
-    assert str(error.value) == (
-        f"read {tmp_path / 'model-2.mpk'}: there is no such file\n"
-        "  the folder holds model-1.mpk"
-    )
+    told = (f"read {tmp_path / 'model-2.mpk'}: ", "no such file", "holds model-1.mpk")
+    refused(RecordError, partial(CompactRecorder().load, tmp_path / "model-2"), *told)
     with pytest.raises(RecordError, match="there is no folder"):
         CompactRecorder().load(tmp_path / "away" / "model")
 

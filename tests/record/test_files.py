@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,7 @@ from burnbook.core.errors import ConfigError, DataError
 from burnbook.core.files import atomic_write, read_whole, remove_leftovers
 from burnbook.record import CompactRecorder, RecordError
 from burnbook.tensor.data import TensorData
+from tests.support.refusals import refused
 
 
 def names(folder):
@@ -164,13 +166,9 @@ def test_file_systems_that_cannot_sync_folders_are_fine(tmp_path, monkeypatch):
 
 def test_a_parent_that_is_a_file_is_named(tmp_path):
     (tmp_path / "runs").write_bytes(b"")
-    with pytest.raises(RecordError) as error:
-        CompactRecorder().record(None, tmp_path / "runs" / "model")
-    assert str(error.value) == (
-        f"write {tmp_path / 'runs' / 'model.mpk'}: "
-        f"{tmp_path / 'runs'} is a file, so it cannot hold model.mpk\n"
-        "  try: another folder, or move that file away"
-    )
+    runs = tmp_path / "runs"
+    told = (f"write {runs / 'model.mpk'}: ", f"{runs} is a file", "try: another folder")
+    refused(RecordError, partial(CompactRecorder().record, None, runs / "model"), *told)
 
 
 def test_a_target_that_is_a_folder_is_named(tmp_path):
@@ -186,12 +184,8 @@ def test_a_pipe_or_a_device_is_not_replaced(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(pipe)
     for target in (pipe, link):
-        with pytest.raises(DataError) as error:
-            write(target, b"new")
-        assert str(error.value) == (
-            f"write {pipe}: this is not a regular file but a device or a pipe\n"
-            "  try: another file name, or move away what has this one"
-        )
+        told = (f"write {pipe}: ", "a device or a pipe\n", "try: another file name")
+        refused(DataError, partial(write, target, b"new"), *told)
     assert pipe.is_fifo()
     assert names(tmp_path) == ["link", "model.mpk"]
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import struct
+from functools import partial
 
 import numpy as np
 import pytest
@@ -33,6 +34,8 @@ from burnbook.record import (
 from burnbook.record.precision import to_settings
 from burnbook.record.tree import map_tensors
 from burnbook.tensor.data import TensorData
+from tests.support.cases import cases
+from tests.support.refusals import refused
 
 PRECISIONS = [FullPrecisionSettings, HalfPrecisionSettings, DoublePrecisionSettings]
 FILES = [
@@ -192,19 +195,13 @@ def test_the_bytes_recorder_lives_in_memory_in_the_metadata():
     )
 
 
-@pytest.mark.parametrize(
-    ("recorder", "text", "extension"),
-    [
-        (DefaultRecorder(), "NamedMpkFileRecorder(FullPrecisionSettings)", "mpk"),
-        (DefaultFileRecorder(), "NamedMpkFileRecorder(FullPrecisionSettings)", "mpk"),
-        (CompactRecorder(), "NamedMpkFileRecorder(HalfPrecisionSettings)", "mpk"),
-        (
-            DebugRecordSettings(),
-            "PrettyJsonFileRecorder(FullPrecisionSettings)",
-            "json",
-        ),
-        (JsonGzFileRecorder(), "JsonGzFileRecorder(FullPrecisionSettings)", "json.gz"),
-    ],
+@cases(
+    "recorder text extension",
+    (DefaultRecorder(), "NamedMpkFileRecorder(FullPrecisionSettings)", "mpk"),
+    (DefaultFileRecorder(), "NamedMpkFileRecorder(FullPrecisionSettings)", "mpk"),
+    (CompactRecorder(), "NamedMpkFileRecorder(HalfPrecisionSettings)", "mpk"),
+    (DebugRecordSettings(), "PrettyJsonFileRecorder(FullPrecisionSettings)", "json"),
+    (JsonGzFileRecorder(), "JsonGzFileRecorder(FullPrecisionSettings)", "json.gz"),
 )
 def test_aliases_are_the_recorders_they_stand_for(recorder, text, extension):
     assert (repr(recorder), recorder.extension) == (text, extension)
@@ -229,18 +226,16 @@ def test_pretty_json_is_laid_out_as_serde_does(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        ("model", "model.mpk"),
-        ("model.v1", "model.v1.mpk"),
-        ("model_0.15", "model_0.15.mpk"),
-        ("model.json", "model.mpk"),
-        ("model.bin.gz", "model.mpk"),
-        ("model.mpk", "model.mpk"),
-        ("v0.mpk/model", "v0.mpk/model.mpk"),
-        (".hidden", ".hidden.mpk"),
-    ],
+@cases(
+    "given found",
+    ("model", "model.mpk"),
+    ("model.v1", "model.v1.mpk"),
+    ("model_0.15", "model_0.15.mpk"),
+    ("model.json", "model.mpk"),
+    ("model.bin.gz", "model.mpk"),
+    ("model.mpk", "model.mpk"),
+    ("v0.mpk/model", "v0.mpk/model.mpk"),
+    (".hidden", ".hidden.mpk"),
 )
 def test_a_path_gets_the_extension_and_a_dot_in_a_name_is_none(given, found, tmp_path):
     path = DefaultRecorder().record(None, tmp_path / given)
@@ -314,18 +309,13 @@ def test_objects_dataclasses_tuples_and_numpy_numbers_are_recorded():
     assert recorder.load(data) == [{"inner": inner}, 0.5, 7, True]
 
 
-@pytest.mark.parametrize(
-    ("tree", "text"),
-    [
-        ({"a": {1}}, "write bytes: a holds set, which no record can hold"),
-        ({"a": {1: 2}}, "write bytes: a has a key that is not text"),
-        ([2**64], "write bytes: 0 is too large a number"),
-        ("\ud800", "write bytes: MessagePack cannot hold this: "),
-        (
-            np.zeros(3),
-            "write bytes: the record holds ndarray, which no record can hold",
-        ),
-    ],
+@cases(
+    "tree text",
+    ({"a": {1}}, "write bytes: a holds set, which no record can hold"),
+    ({"a": {1: 2}}, "write bytes: a has a key that is not text"),
+    ([2**64], "write bytes: 0 is too large a number"),
+    ("\ud800", "write bytes: MessagePack cannot hold this: "),
+    (np.zeros(3), "write bytes: the record holds ndarray, which no record can hold"),
 )
 def test_what_no_record_can_hold_is_refused(tree, text):
     with pytest.raises(RecordError) as error:
@@ -391,14 +381,10 @@ def test_infinities_and_nans_are_kept():
 
 def test_a_number_too_large_for_the_precision_is_refused_and_nothing_is_lost(tmp_path):
     path = CompactRecorder().record({"fc": TensorData([1.0])}, tmp_path / "model")
-    with pytest.raises(RecordError) as error:
-        CompactRecorder().record({"fc": TensorData([1e6])}, path)
-    assert str(error.value) == (
-        f"write {path}: fc is too large for f16\n"
-        "  expected  at most 65504\n"
-        "  found     1e+06\n"
-        "  try: a recorder with FullPrecisionSettings or DoublePrecisionSettings"
-    )
+    facts = ("fc is too large for f16", "at most 65504\n", "  found     1e+06\n")
+    cure = "try: a recorder with FullPrecisionSettings or DoublePrecisionSettings"
+    act = partial(CompactRecorder().record, {"fc": TensorData([1e6])}, path)
+    refused(RecordError, act, f"write {path}: ", *facts, cure)
     assert CompactRecorder().load(path)["fc"].to_list() == [1.0]
     assert [p.name for p in tmp_path.iterdir()] == ["model.mpk"]
 

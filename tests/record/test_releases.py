@@ -6,12 +6,9 @@ import msgpack
 import pytest
 
 from burnbook.module.param import ParamId, ParamRecord
-from burnbook.record import (
-    HalfPrecisionSettings,
-    NamedMpkBytesRecorder,
-    RecordError,
-)
+from burnbook.record import HalfPrecisionSettings, NamedMpkBytesRecorder, RecordError
 from burnbook.tensor.data import TensorData
+from tests.support.cases import cases
 
 WEIGHT = ParamId(1).serialize()
 
@@ -69,14 +66,12 @@ def test_structs_written_by_position_are_read():
     assert found == {"w": ParamRecord(WEIGHT, plain), "t": plain}
 
 
-@pytest.mark.parametrize(
-    ("dtype", "raw"),
-    [
-        ({"Bool": "Native"}, b"\1\0"),
-        ({"Bool": "U8"}, b"\1\0"),
-        ({"Bool": "U32"}, b"\1\0\0\0\0\0\0\0"),
-        ("Bool", b"\1\0"),
-    ],
+@cases(
+    "dtype raw",
+    ({"Bool": "Native"}, b"\1\0"),
+    ({"Bool": "U8"}, b"\1\0"),
+    ({"Bool": "U32"}, b"\1\0\0\0\0\0\0\0"),
+    ("Bool", b"\1\0"),
 )
 def test_bools_of_every_release_are_read(dtype, raw):
     data = packed({"bytes": raw, "shape": [2], "dtype": dtype}, "0.21.0")

@@ -68,9 +68,9 @@ class Tiny(Module):
         return TrainOutput(self, item.loss.backward(), item)
 
 
-def tiny(device=DEVICE, seed=1):
+def tiny(device=DEVICE, seed=1, kind=Tiny):
     device.seed(seed)
-    return Tiny(
+    return kind(
         nn.LinearConfig(4, 8).init(device),
         nn.DropoutConfig(0.2).init(),
         nn.LinearConfig(8, 3).init(device),
@@ -158,6 +158,13 @@ class Probe(MetricsRenderer):
 
 def build(made, model=None, lr=0.01):
     return made.build(model or tiny(), AdamConfig().init(), lr)
+
+
+def fitted(made, model=None, lr=0.01):
+    """A learner that has trained."""
+    trained = build(made, model, lr)
+    trained.fit(loader(), loader(1))
+    return trained
 
 
 def stop_at(batch, how):

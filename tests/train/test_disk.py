@@ -17,6 +17,7 @@ from tests.support.tiny_training import (
     Tiny,
     build,
     builder,
+    fitted,
     loader,
     recorder,
     stop_at,
@@ -108,7 +109,7 @@ def test_a_diary_that_failed_writes_again_in_the_next_training(tmp_path, full):
         failed(build(made))
         patch.undo()
     made._plan.log.path = tmp_path / "other.log"
-    build(made).fit(loader(), loader(1))
+    fitted(made)
     assert "finished" in (tmp_path / "other.log").read_text()
 
 
@@ -275,7 +276,7 @@ def test_a_link_to_another_disk_is_followed(tmp_path, name):
     other.write_text("old\n")
     run = tmp_path / "run"
     link = planted(run, name, lambda path: path.symlink_to(other))
-    build(builder(run, 3)).fit(loader(), loader(1))
+    fitted(builder(run, 3))
     assert link.is_symlink()
     old = other.read_bytes().startswith(b"old\n")
     assert old == (name == "experiment.log")  # a diary is continued

@@ -1,20 +1,14 @@
 """The evaluator: a trained model on data that it never saw."""
 
 import io
+from functools import partial
 
 import numpy as np
 import pytest
 
+from burnbook import train
 from burnbook.core.errors import ConfigError, DataError, TrainingError
-from burnbook.train import (
-    AccuracyMetric,
-    EvaluatorBuilder,
-    InMemoryMetricLogger,
-    LearningRateMetric,
-    LossMetric,
-    MetricsRenderer,
-    PlainRenderer,
-)
+from tests.support.refusals import refused
 from tests.support.tiny_training import PLAIN, items, learner, loader, tiny
 
 
@@ -25,7 +19,9 @@ def model(tmp_path_factory):
 
 
 def made(folder):
-    return EvaluatorBuilder(folder).metrics([AccuracyMetric(), LossMetric()])
+    return train.EvaluatorBuilder(folder).metrics(
+        [train.AccuracyMetric(), train.LossMetric()]
+    )
 
 
 def test_a_test_measures_the_model_without_dropout(tmp_path, model):
@@ -44,7 +40,7 @@ def test_a_test_measures_the_model_without_dropout(tmp_path, model):
 
 
 def test_logs_stand_beside_those_of_the_training(tmp_path, model):
-    evaluator = made(tmp_path).renderer(None).metrics_text(LearningRateMetric())
+    evaluator = made(tmp_path).renderer(None).metrics_text(train.LearningRateMetric())
     for name in ("My Digits", "others"):
         evaluator.build(model).eval(name, loader(9))
     names = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.log")}
@@ -66,7 +62,7 @@ def test_logs_stand_beside_those_of_the_training(tmp_path, model):
 def test_a_renderer_is_told_and_a_table_ends_it(tmp_path, model):
     stream, calls = io.StringIO(), []
 
-    class Telling(PlainRenderer):
+    class Telling(train.PlainRenderer):
         def update_test(self, name, state):
             calls.append((name, state.entry.name, state.value is not None))
 
@@ -81,7 +77,7 @@ def test_a_renderer_is_told_and_a_table_ends_it(tmp_path, model):
 
     found = (
         made(tmp_path)
-        .metric(LearningRateMetric())
+        .metric(train.LearningRateMetric())
         .renderer(Telling(stream))
         .summary()
         .build(model)
@@ -111,7 +107,7 @@ def test_the_place_decides_how_a_test_is_shown(tmp_path, model, monkeypatch, cap
 
 
 def test_loggers_of_ones_own_replace_files(tmp_path, model):
-    logger, folder = InMemoryMetricLogger(), tmp_path / "none"
+    logger, folder = train.InMemoryMetricLogger(), tmp_path / "none"
     builder = made(folder).with_metric_logger(logger).with_application_logger(None)
     found = builder.renderer(None).build(model).eval("digits", loader(9))
     assert len(logger.read_numeric("Loss", 1)) == 3
@@ -124,7 +120,7 @@ def test_a_test_can_be_stopped(tmp_path, model):
     builder = made(tmp_path)
     control = builder.interrupter()
 
-    class Stopping(MetricsRenderer):
+    class Stopping(train.MetricsRenderer):
         def render_test(self, progress):
             control.stop("enough")
 
@@ -145,19 +141,18 @@ def test_a_model_may_come_with_or_without_gradients(tmp_path, model):
 
 
 def test_what_cannot_be_tested_says_so(tmp_path, model):
-    with pytest.raises(ConfigError) as error:
-        made(tmp_path).build(3)
-    assert str(error.value) == (
-        "EvaluatorBuilder.build: int has no method valid_step\n"
-        "  try: a Module with def valid_step(self, batch), which returns an item"
+    told = (
+        "int has no method valid_step",
+        "try: a Module",
+        "def valid_step(self, batch)",
+    )
+    refused(
+        ConfigError, lambda: made(tmp_path).build(3), "EvaluatorBuilder.build: ", *told
     )
     for name in ("", "..", "a/b"):
-        with pytest.raises(TrainingError) as raised:
-            made(tmp_path).build(model).eval(name, loader())
-        assert str(raised.value) == (
-            f"Evaluator.eval: {name!r} cannot name a folder of logs\n"
-            '  try: a plain name, such as "digits"'
-        )
+        act = partial(made(tmp_path).build(model).eval, name, loader())
+        told = (f"{name!r} cannot name", 'try: a plain name, such as "digits"')
+        refused(TrainingError, act, "Evaluator.eval: ", *told)
     with pytest.raises(DataError, match="test data: the loader gave no batch"):
         made(tmp_path).renderer(None).build(model).eval("none", [])
     text = (tmp_path / "evaluation.log").read_text()

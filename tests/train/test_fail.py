@@ -1,5 +1,7 @@
 """Trainings that fail, and what cannot be trained: every error in full."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from burnbook.train import (
     RegressionOutput,
     TrainOutput,
 )
+from tests.support.refusals import refused
 from tests.support.tiny_training import (
     DEVICE,
     PLAIN,
@@ -23,6 +26,7 @@ from tests.support.tiny_training import (
     Tiny,
     build,
     builder,
+    fitted,
     items,
     loader,
     recorder,
@@ -76,8 +80,7 @@ def test_a_step_that_broke_a_parameter_is_named(tmp_path):
             return optim.step(lr, self, grads)
 
     steps = []
-    model = tiny()
-    model = Breaking(model.first, model.dropout, model.last)
+    model = tiny(kind=Breaking)
     made = builder(tmp_path, 9).with_file_checkpointer(recorder())
     assert fails(made, model=model) == (
         "train epoch 2, iteration 3: the loss is NaN\n"
@@ -129,60 +132,38 @@ def test_a_model_without_steps_is_refused_when_building(tmp_path, step):
         pass
 
     setattr(Half, step, None)
-    model = tiny()
-    model = Half(model.first, model.dropout, model.last)
-    with pytest.raises(ConfigError) as error:
-        build(builder(tmp_path), model)
-    returned = {
-        "train_step": "TrainOutput(self, loss.backward(), item)",
-        "valid_step": "the item, such as ClassificationOutput(loss, output, targets)",
-    }
-    assert str(error.value) == (
-        f"LearnerBuilder.build: Half has no method {step}, "
-        "so the learner cannot train it\n"
-        f"  try: def {step}(self, batch) in Half, which returns {returned[step]}"
-    )
+    returned = {"train_step": "TrainOutput(self", "valid_step": "ClassificationOutput("}
+    told = (f"Half has no method {step}", f"try: def {step}(self, batch) in Half")
+    act = builder(tmp_path), tiny(kind=Half)
+    refused(ConfigError, lambda: build(*act), BUILD, *told, returned[step])
+
+
+BUILD = "LearnerBuilder.build: "
 
 
 def test_what_cannot_be_trained_is_refused_when_building(tmp_path):
     class Empty(Module):
         train_step = valid_step = None
 
-    made = builder(tmp_path)
-    for model, optim, text in (
-        (
-            3,
-            AdamConfig().init(),
-            "int is not a Module, so there is nothing to learn\n"
-            "  try: a subclass of Module with layers as annotated fields",
-        ),
-        (
-            Empty(),
-            AdamConfig().init(),
-            "Empty has no parameters, so there is nothing to learn\n"
-            "  try: a subclass of Module with layers as annotated fields",
-        ),
-        (
-            tiny(),
-            AdamConfig(),
-            "AdamConfig is not an optimizer, but the config of one\n"
-            "  try: AdamConfig(...).init()",
-        ),
-        (tiny(), None, "NoneType is not an optimizer\n  try: AdamConfig().init()"),
+    made, adam = builder(tmp_path), AdamConfig()
+    for model, optim, what, cure in (
+        (3, adam.init(), "int is not a Module", "try: a subclass of Module"),
+        (Empty(), adam.init(), "Empty has no parameters", "try: a subclass of Module"),
+        (tiny(), adam, "AdamConfig is not an optimizer", "try: AdamConfig(...).init()"),
+        (tiny(), None, "NoneType is not an optimizer", "try: AdamConfig().init()"),
     ):
-        with pytest.raises(ConfigError) as error:
-            made.build(model, optim, 0.01)
-        assert str(error.value) == f"LearnerBuilder.build: {text}"
+        act = partial(made.build, model, optim, 0.01)
+        refused(ConfigError, act, BUILD, what, cure)
 
 
 def test_a_loss_in_place_of_its_gradients_is_explained():
     item = tiny().valid_step(Batches().batch(items(4)))
-    with pytest.raises(TrainingError) as error:
-        TrainOutput(tiny(), item.loss, item)
-    assert str(error.value) == (
-        "TrainOutput: Tensor is not what backward() returns\n"
-        "  try: TrainOutput(self, item.loss.backward(), item)"
+    told = (
+        "Tensor is not what backward() returns",
+        "try: TrainOutput(self, item.loss.b",
     )
+    act = partial(TrainOutput, tiny(), item.loss, item)
+    refused(TrainingError, act, "TrainOutput: ", *told)
 
 
 def test_a_step_that_returns_something_else_is_shown_what_to_return(tmp_path):
@@ -190,12 +171,12 @@ def test_a_step_that_returns_something_else_is_shown_what_to_return(tmp_path):
         def train_step(self, batch):
             return self.valid_step(batch)
 
-    model = tiny()
-    model = Wrong(model.first, model.dropout, model.last)
-    assert fails(builder(tmp_path), model=model) == (
-        "Wrong.train_step: it returned ClassificationOutput, not TrainOutput\n"
-        "  try: return TrainOutput(self, item.loss.backward(), item)"
+    model = tiny(kind=Wrong)
+    text = fails(builder(tmp_path), model=model)
+    assert text.startswith(
+        "Wrong.train_step: it returned ClassificationOutput, not Tra"
     )
+    assert "\n  try: return TrainOutput(self, item.loss.backward(), item)" in text
 
 
 def test_a_metric_that_wants_another_item_is_told_what_there_is(tmp_path):
@@ -204,8 +185,7 @@ def test_a_metric_that_wants_another_item_is_told_what_there_is(tmp_path):
             item = super().valid_step(batch)
             return RegressionOutput(item.loss, item.output, item.output)
 
-    model = tiny()
-    model = Regression(model.first, model.dropout, model.last)
+    model = tiny(kind=Regression)
     assert fails(builder(tmp_path), model=model).startswith(
         "RegressionOutput.adapt: this item cannot become an AccuracyInput\n"
         "  it can become  LossInput\n"
@@ -221,13 +201,10 @@ def test_an_item_that_adapts_to_nothing_is_explained(tmp_path):
             output = super().valid_step(batch)
             return TrainOutput(self, output.loss.backward(), 3)
 
-    model = tiny()
-    model = Bare(model.first, model.dropout, model.last)
-    assert fails(builder(tmp_path), model=model) == (
-        "AccuracyMetric: int cannot be adapted to AccuracyInput\n"
-        "  try: an item such as ClassificationOutput(loss, output, targets), "
-        "or a subclass of Adaptor of your own"
-    )
+    model = tiny(kind=Bare)
+    text = fails(builder(tmp_path), model=model)
+    assert text.startswith("AccuracyMetric: int cannot be adapted to AccuracyInput\n")
+    assert "  try: an item such as ClassificationOutput(loss, output, targets)" in text
 
 
 def test_an_empty_loader_is_an_error(tmp_path):
@@ -240,29 +217,26 @@ def test_an_empty_loader_is_an_error(tmp_path):
 
 def test_an_artifact_directory_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "run").write_text("mine")
-    with pytest.raises(TrainingError) as error:
-        build(builder(tmp_path / "run"))
-    assert str(error.value) == (
-        f"artifact directory {tmp_path}/run: this is a file, not a folder\n"
-        "  try: another folder, or move the file away"
-    )
-    with pytest.raises(TrainingError) as error:
-        build(builder(tmp_path / "run" / "deeper"))
-    assert str(error.value) == (
-        f"artifact directory {tmp_path}/run/deeper: {tmp_path}/run is a file, "
-        "not a folder\n  try: another folder, or move the file away"
-    )
+    for path, *told in (
+        ("run", "this is a file"),
+        ("run/deeper", f"{tmp_path}/run is a file", "try: another folder, or move"),
+    ):
+        where = f"artifact directory {tmp_path}/{path}: "
+        act = partial(build, builder(tmp_path / path))
+        refused(
+            TrainingError, act, where, *told, "not a folder\n", "try: another folder"
+        )
     assert (tmp_path / "run").read_text() == "mine"
 
 
 def test_an_artifact_directory_without_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("burnbook.train.folder.os.access", lambda *asked: False)
-    with pytest.raises(TrainingError) as error:
-        build(builder(tmp_path))
-    assert str(error.value) == (
-        f"artifact directory {tmp_path}: no permission to write in it\n"
-        "  try: a folder of your own"
+    told = (
+        f"artifact directory {tmp_path}: ",
+        "no permission",
+        "try: a folder of your",
     )
+    refused(TrainingError, partial(build, builder(tmp_path)), *told)
 
 
 @pytest.mark.parametrize(
@@ -270,12 +244,9 @@ def test_an_artifact_directory_without_permission_is_refused(tmp_path, monkeypat
     [("num_epochs", 0), ("grads_accumulation", -1), ("checkpoint", True)],
 )
 def test_counts_must_be_counts(option, value):
-    with pytest.raises(ConfigError) as error:
-        getattr(LearnerBuilder("x"), option)(value)
-    assert str(error.value) == (
-        f"LearnerBuilder.{option}: {value!r} is not a number of at least 1\n"
-        f"  try: {option}(1)"
-    )
+    told = (f"{value!r} is not a number of at least 1", f"try: {option}(1)")
+    act = partial(getattr(LearnerBuilder("x"), option), value)
+    refused(ConfigError, act, f"LearnerBuilder.{option}: ", *told)
 
 
 def test_options_that_make_no_sense_are_refused():
@@ -285,37 +256,23 @@ def test_options_that_make_no_sense_are_refused():
         def update(self, item, metadata):
             return MetricEntry(self.name, "", "")
 
-    for act, text in (
+    for option, value, what, cure in (
+        ("devices", [], ".devices: the list is empty", "devices([Numpy()])"),
+        ("metric_train_numeric", Text(), ": Text has no value", "metric_train(Text())"),
+        ("metric_valid", 3, ": int is not a metric", "AccuracyMetric()"),
         (
-            lambda b: b.devices([]),
-            "LearnerBuilder.devices: the list is empty\n"
-            "  try: devices([Numpy()]), or leave it out to train where the model is",
-        ),
-        (
-            lambda b: b.metric_train_numeric(Text()),
-            "LearnerBuilder: Text has no value, so it cannot be plotted\n"
-            "  try: metric_train(Text()) or metric_valid(Text())",
-        ),
-        (
-            lambda b: b.metric_valid(3),
-            "LearnerBuilder: int is not a metric\n"
-            "  try: AccuracyMetric(), LossMetric(), or a subclass of Metric",
-        ),
-        (
-            lambda b: b.with_file_checkpointer("model.mpk"),
-            "LearnerBuilder.with_file_checkpointer: str is not a recorder of files\n"
-            "  try: with_file_checkpointer(CompactRecorder())",
+            *("with_file_checkpointer", "model.mpk"),
+            *(".with_file_checkpointer: str is not", "with_file_checkpointer(Compact"),
         ),
     ):
-        with pytest.raises(ConfigError) as error:
-            act(LearnerBuilder("x"))
-        assert str(error.value) == text
+        act = partial(getattr(LearnerBuilder("x"), option), value)
+        refused(ConfigError, act, f"LearnerBuilder{what}", f"\n  try: {cure}")
 
 
 def test_a_metric_registered_twice_is_logged_once(tmp_path):
     made = LearnerBuilder(tmp_path).renderer(MetricsRenderer())
     for _ in range(2):
         made.metric_train_numeric(AccuracyMetric())
-    build(made).fit(loader(), loader(1))
+    fitted(made)
     log = (tmp_path / "train" / "epoch-1" / "Accuracy.log").read_text()
     assert len(log.splitlines()) == 3

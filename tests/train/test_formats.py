@@ -1,22 +1,15 @@
 """Checkpoints in every format that holds an optimizer and a schedule."""
 
 import struct
+from functools import partial
 
 import cbor2
 import numpy as np
 import pytest
 
-from burnbook import nn
+from burnbook import lr_scheduler, nn
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError, RecordError
-from burnbook.lr_scheduler import (
-    ComposedLrSchedulerConfig,
-    CosineAnnealingLrSchedulerConfig,
-    ExponentialLrSchedulerConfig,
-    LinearLrSchedulerConfig,
-    NoamLrSchedulerConfig,
-    StepLrSchedulerConfig,
-)
 from burnbook.optim import (
     AdaGradConfig,
     AdamConfig,
@@ -40,6 +33,8 @@ from burnbook.record import (
 )
 from burnbook.tensor import Tensor
 from burnbook.train.checkpoint import named_record
+from tests.support import refusals
+from tests.support.cases import cases
 from tests.support.tiny_training import builder, loader, same_weights, tiny
 
 RECORDERS = [
@@ -53,11 +48,11 @@ RECORDERS = [
 ]
 SCHEDULES = {
     "constant": lambda: 0.01,
-    "linear": LinearLrSchedulerConfig(0.01, 0.001, 10).init,
-    "cosine": CosineAnnealingLrSchedulerConfig(0.01, 10).init,
-    "exponential": ExponentialLrSchedulerConfig(0.01, 0.9).init,
-    "noam": NoamLrSchedulerConfig(0.1).with_warmup_steps(4).init,
-    "step": StepLrSchedulerConfig(0.01, 2).init,
+    "linear": lr_scheduler.LinearLrSchedulerConfig(0.01, 0.001, 10).init,
+    "cosine": lr_scheduler.CosineAnnealingLrSchedulerConfig(0.01, 10).init,
+    "exponential": lr_scheduler.ExponentialLrSchedulerConfig(0.01, 0.9).init,
+    "noam": lr_scheduler.NoamLrSchedulerConfig(0.1).with_warmup_steps(4).init,
+    "step": lr_scheduler.StepLrSchedulerConfig(0.01, 2).init,
 }
 OPTIMIZERS = {
     "adam": AdamConfig(),
@@ -109,9 +104,11 @@ def test_every_optimizer_has_its_place_in_bincode_and_burnpack(tmp_path, kind, o
 
 def test_burnpack_gives_every_number_a_name(tmp_path):
     recorder = BurnpackRecorder()
-    schedule = ComposedLrSchedulerConfig()
-    schedule = schedule.linear(LinearLrSchedulerConfig(0.25, 1.0, 3))
-    schedule = schedule.exponential(ExponentialLrSchedulerConfig(0.1, 0.9)).init()
+    schedule = lr_scheduler.ComposedLrSchedulerConfig()
+    schedule = schedule.linear(lr_scheduler.LinearLrSchedulerConfig(0.25, 1.0, 3))
+    schedule = schedule.exponential(
+        lr_scheduler.ExponentialLrSchedulerConfig(0.1, 0.9)
+    ).init()
     schedule.step()
     record = named_record(schedule)
     assert record == {"0": {"remaining_iters": 3}, "1": {"previous_lr": 0.1}}
@@ -190,15 +187,13 @@ def test_the_bincode_of_adam_is_the_sheets(tmp_path):
     assert recorder.record(again, tmp_path / "again").read_bytes() == data
 
 
-@pytest.mark.parametrize(
-    ("schedule", "steps", "expected"),
-    [
-        ("linear", 3, b"\x08"),
-        ("cosine", 0, b"\xfd" + b"\xff" * 8),
-        ("step", 0, b"\x01"),  # signed: -1
-        ("step", 3, b"\x04"),
-        ("exponential", 1, struct.pack("<d", 0.01)),
-    ],
+@cases(
+    "schedule steps expected",
+    ("linear", 3, b"\x08"),
+    ("cosine", 0, b"\xfd" + b"\xff" * 8),
+    ("step", 0, b"\x01"),  # signed: -1
+    ("step", 3, b"\x04"),
+    ("exponential", 1, struct.pack("<d", 0.01)),
 )
 def test_the_bincode_of_a_schedule_is_its_number(tmp_path, schedule, steps, expected):
     made = SCHEDULES[schedule]()
@@ -235,9 +230,8 @@ def test_damaged_bincode_of_an_optimizer_is_an_error_and_changes_nothing(tmp_pat
         optim.load_record(recorder.load(path))
 
 
-@pytest.mark.parametrize(
-    ("at", "byte", "text"),
-    [(14, 1, "is of another version"), (15, 9, "has no possible rank")],
+@cases(
+    "at byte text", (14, 1, "is of another version"), (15, 9, "has no possible rank")
 )
 def test_versions_and_ranks_that_do_not_exist_are_named(tmp_path, at, byte, text):
     recorder = BinFileRecorder()
@@ -275,8 +269,10 @@ def test_bincode_refuses_at_once_what_only_names_tell_apart(tmp_path):
         "OptimizerAdaptor has parts that only names can tell apart\n"
         "  try: a recorder for named MessagePack, which holds every record"
     )
-    composed = ComposedLrSchedulerConfig()
-    composed = composed.linear(LinearLrSchedulerConfig(0.25, 1.0, 3)).init()
+    composed = lr_scheduler.ComposedLrSchedulerConfig()
+    composed = composed.linear(
+        lr_scheduler.LinearLrSchedulerConfig(0.25, 1.0, 3)
+    ).init()
     assert refused(tmp_path, BinFileRecorder(), schedule=composed).startswith(
         "save ComposedLrScheduler as bincode: "
     )
@@ -293,10 +289,6 @@ def test_bincode_refuses_a_state_that_burn_015_does_not_know(tmp_path):
 
 
 def test_safetensors_are_refused_as_checkpoints(tmp_path):
-    with pytest.raises(ConfigError) as error:
-        builder(tmp_path).with_file_checkpointer(SafetensorsRecorder())
-    assert str(error.value) == (
-        "LearnerBuilder.with_file_checkpointer: safetensors holds only tensors, "
-        "and an optimizer counts its steps\n"
-        "  try: with_file_checkpointer(CompactRecorder())"
-    )
+    act = partial(builder(tmp_path).with_file_checkpointer, SafetensorsRecorder())
+    told = ("safetensors holds only tensors", "try: with_file_checkpointer(CompactRec")
+    refusals.refused(ConfigError, act, "LearnerBuilder.with_file_checkpointer: ", *told)

@@ -1,45 +1,33 @@
 """Logs, the event store, strategies, early stopping, the summary, checkpoint files."""
 
 import re
+from functools import partial
 
 import pytest
 
+from burnbook import train
 from burnbook.core.errors import ConfigError, DataError, TrainingError
 from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
-from burnbook.train import (
-    Aggregate,
-    ComposedCheckpointingStrategy,
-    Direction,
-    EventStore,
-    FileApplicationLogger,
-    FileCheckpointer,
-    FileMetricLogger,
-    InMemoryMetricLogger,
-    Interrupter,
-    KeepLastNCheckpoints,
-    LearnerSummary,
-    LossMetric,
-    MetricCheckpointingStrategy,
-    MetricEarlyStoppingStrategy,
-    MetricEntry,
-    MetricHistory,
-    NumericEntry,
-    Split,
-    StoppingCondition,
-)
 from burnbook.train.checkpoint_strategy import Delete, Save, default_strategy
+from tests.support.cases import cases
+from tests.support.refusals import refused
 
-LOWEST_LOSS = (LossMetric, Aggregate.Mean, Direction.Lowest, Split.Valid)
+LOWEST_LOSS = (
+    train.LossMetric,
+    train.Aggregate.Mean,
+    train.Direction.Lowest,
+    train.Split.Valid,
+)
 
 
 def entry(name, value, count=1):
-    return MetricEntry(name, "", NumericEntry(value, count).serialize())
+    return train.MetricEntry(name, "", train.NumericEntry(value, count).serialize())
 
 
-def store_with(losses, name="Loss", split=Split.Valid):
+def store_with(losses, name="Loss", split=train.Split.Valid):
     """A store that has seen these epochs; None stands for nothing logged."""
-    logger = InMemoryMetricLogger()
-    store = EventStore([logger], [logger])
+    logger = train.InMemoryMetricLogger()
+    store = train.EventStore([logger], [logger])
     for epoch, value in enumerate(losses, 1):
         store.start_epoch(epoch, split)
         if value is not None:
@@ -61,12 +49,12 @@ def write_logs(folder, table):
 
 
 def test_metric_files_have_the_layout_of_the_book(tmp_path):
-    logger = FileMetricLogger(tmp_path / "train")
+    logger = train.FileMetricLogger(tmp_path / "train")
     for epoch in (1, 2):
         logger.start_epoch(epoch)
-        logger.log(MetricEntry("Learning Rate", "", "0.0001,1"))
-        logger.log(MetricEntry("Loss", "", f"{epoch},1"))
-        logger.log(MetricEntry("Loss", "", "0.5,1"))
+        logger.log(train.MetricEntry("Learning Rate", "", "0.0001,1"))
+        logger.log(train.MetricEntry("Loss", "", f"{epoch},1"))
+        logger.log(train.MetricEntry("Loss", "", "0.5,1"))
         logger.end_epoch(epoch)
     files = {
         str(path.relative_to(tmp_path)): path.read_bytes()
@@ -80,17 +68,17 @@ def test_metric_files_have_the_layout_of_the_book(tmp_path):
     }
     assert logger.epochs() == 2
     assert logger.read_numeric("Loss", 2) == [
-        NumericEntry(2.0, 1),
-        NumericEntry(0.5, 1),
+        train.NumericEntry(2.0, 1),
+        train.NumericEntry(0.5, 1),
     ]
     assert logger.read_numeric("Loss", 3) == []
 
 
 def test_an_epoch_logged_again_starts_its_files_anew(tmp_path):
-    logger = FileMetricLogger(tmp_path)
+    logger = train.FileMetricLogger(tmp_path)
     for value in ("1,1", "2,1"):
         logger.start_epoch(1)
-        logger.log(MetricEntry("Loss", "", value))
+        logger.log(train.MetricEntry("Loss", "", value))
         logger.end_epoch(1)
     assert (tmp_path / "epoch-1" / "Loss.log").read_text() == "2,1\n"
 
@@ -98,13 +86,13 @@ def test_an_epoch_logged_again_starts_its_files_anew(tmp_path):
 def test_logged_lines_reach_the_disk_within_a_second(tmp_path, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr("burnbook.train.logger.time.monotonic", lambda: clock[0])
-    logger = FileMetricLogger(tmp_path)
+    logger = train.FileMetricLogger(tmp_path)
     logger.start_epoch(1)
     path = tmp_path / "epoch-1" / "Loss.log"
-    logger.log(MetricEntry("Loss", "", "1,1"))
+    logger.log(train.MetricEntry("Loss", "", "1,1"))
     assert path.read_text() == ""
     clock[0] = 0.6
-    logger.log(MetricEntry("Loss", "", "2,1"))
+    logger.log(train.MetricEntry("Loss", "", "2,1"))
     assert path.read_text() == "1,1\n2,1\n"
     logger.close()
 
@@ -112,11 +100,11 @@ def test_logged_lines_reach_the_disk_within_a_second(tmp_path, monkeypatch):
 def test_a_broken_log_is_an_error(tmp_path):
     write_logs(tmp_path, {("train", "Loss"): [["0.5,1", "0.5,"]]})
     with pytest.raises(DataError, match=r"'0\.5,' is not an entry"):
-        FileMetricLogger(tmp_path / "train").read_numeric("Loss", 1)
+        train.FileMetricLogger(tmp_path / "train").read_numeric("Loss", 1)
 
 
 def test_the_diary_has_the_layout_of_the_book(tmp_path):
-    diary = FileApplicationLogger(tmp_path / "experiment.log")
+    diary = train.FileApplicationLogger(tmp_path / "experiment.log")
     diary.info("burn_train::checkpoint::file", "Saving checkpoint 2 to x/m-2")
     diary.warn("burn_train::learner", "slow")
     diary.error("burn_train::learner", "PANIC => too bad")
@@ -136,7 +124,7 @@ def test_the_diary_has_the_layout_of_the_book(tmp_path):
 
 def test_the_diary_goes_on_where_it_ended(tmp_path):
     for text in ("first", "second"):
-        diary = FileApplicationLogger(tmp_path / "experiment.log")
+        diary = train.FileApplicationLogger(tmp_path / "experiment.log")
         diary.info("a", text)
         diary.close()
     assert len((tmp_path / "experiment.log").read_text().splitlines()) == 2
@@ -146,17 +134,17 @@ def test_a_line_cut_off_by_a_kill_does_not_count(tmp_path):
     path = tmp_path / "epoch-1" / "Accuracy.log"
     path.parent.mkdir()
     path.write_text("50,64\n95.8")
-    logger = FileMetricLogger(tmp_path)
-    assert logger.read_numeric("Accuracy", 1) == [NumericEntry(50.0, 64)]
+    logger = train.FileMetricLogger(tmp_path)
+    assert logger.read_numeric("Accuracy", 1) == [train.NumericEntry(50.0, 64)]
 
 
 def test_a_disk_that_fails_at_the_end_of_an_epoch_is_an_error(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")
 
-    logger = FileMetricLogger(tmp_path)
+    logger = train.FileMetricLogger(tmp_path)
     logger.start_epoch(1)
-    logger.log(MetricEntry("Loss", "", "1,1"))
+    logger.log(train.MetricEntry("Loss", "", "1,1"))
     monkeypatch.setattr("burnbook.train.logger.os.fsync", full)
     with pytest.raises(TrainingError, match=r"Loss\.log: No space left on device"):
         logger.end_epoch(1)
@@ -166,7 +154,7 @@ def test_a_disk_that_fails_at_the_end_of_an_epoch_is_an_error(tmp_path, monkeypa
 def test_the_diary_begins_a_line_after_half_of_one(tmp_path):
     path = tmp_path / "experiment.log"
     path.write_text("2026-01-01T00:00:00.000000Z  INFO a: first\n2026-01-0")
-    diary = FileApplicationLogger(path)
+    diary = train.FileApplicationLogger(path)
     diary.info("b", "second")
     diary.close()
     lines = path.read_text().splitlines()
@@ -177,27 +165,27 @@ def test_the_diary_begins_a_line_after_half_of_one(tmp_path):
 
 def test_a_log_that_cannot_be_written_stops_with_a_cure(tmp_path):
     (tmp_path / "epoch-1").write_text("in the way")
-    logger = FileMetricLogger(tmp_path)
+    logger = train.FileMetricLogger(tmp_path)
     logger.start_epoch(1)
-    with pytest.raises(TrainingError) as error:
-        logger.log(MetricEntry("Loss", "", "1,1"))
-    assert str(error.value) == (
-        f"write {tmp_path}/epoch-1/Loss.log: File exists\n"
-        "  the checkpoints of the epochs before are kept\n"
-        "  try: free some space or pick another folder, then resume with checkpoint()"
+    told = (
+        f"write {tmp_path}/epoch-1/Loss.log: File exists\n",
+        "epochs before are kept",
     )
+    cures = ("try: free some space", "another folder", "resume with checkpoint()")
+    act = partial(logger.log, train.MetricEntry("Loss", "", "1,1"))
+    refused(TrainingError, act, *told, *cures)
 
 
 # The event store
 
 
 def test_the_mean_of_an_epoch_weighs_batches():
-    logger = InMemoryMetricLogger()
-    store = EventStore([], [logger])
-    store.start_epoch(1, Split.Valid)
-    store.log(Split.Valid, entry("Accuracy", 50.0, 64))
-    store.log(Split.Valid, entry("Accuracy", 100.0, 16))
-    store.end_epoch(1, Split.Valid)
+    logger = train.InMemoryMetricLogger()
+    store = train.EventStore([], [logger])
+    store.start_epoch(1, train.Split.Valid)
+    store.log(train.Split.Valid, entry("Accuracy", 50.0, 64))
+    store.log(train.Split.Valid, entry("Accuracy", 100.0, 16))
+    store.end_epoch(1, train.Split.Valid)
     assert store.find_metric("Accuracy", 1) == 60.0
     assert store.find_metric("Loss", 1) is None
 
@@ -205,7 +193,12 @@ def test_the_mean_of_an_epoch_weighs_batches():
 def test_the_best_epoch_is_the_earliest_among_equals():
     store = store_with([3.0, 1.0, 1.0, 2.0])
     assert store.find_epoch(*LOWEST_LOSS) == 2
-    highest = (LossMetric, Aggregate.Mean, Direction.Highest, Split.Valid)
+    highest = (
+        train.LossMetric,
+        train.Aggregate.Mean,
+        train.Direction.Highest,
+        train.Split.Valid,
+    )
     assert store.find_epoch(*highest) == 1
 
 
@@ -216,7 +209,7 @@ def test_the_search_for_the_best_epoch_ends_at_a_gap():
 
 def test_epochs_of_an_older_run_beyond_this_one_do_not_count(tmp_path):
     write_logs(tmp_path, {("valid", "Loss"): [["3,1"], ["2,1"], ["1,1"]]})
-    store = EventStore([], [FileMetricLogger(tmp_path / "valid")])
+    store = train.EventStore([], [train.FileMetricLogger(tmp_path / "valid")])
     store.last_epoch = 2
     assert store.find_epoch(*LOWEST_LOSS) == 2
 
@@ -226,14 +219,14 @@ def test_epochs_of_an_older_run_beyond_this_one_do_not_count(tmp_path):
 
 def run_strategy(strategy, losses):
     """What is saved and deleted epoch by epoch, and what is on disk at the end."""
-    logger = InMemoryMetricLogger()
-    store = EventStore([], [logger])
+    logger = train.InMemoryMetricLogger()
+    store = train.EventStore([], [logger])
     disk, table = set(), []
     for epoch, loss in enumerate(losses, 1):
-        store.start_epoch(epoch, Split.Valid)
+        store.start_epoch(epoch, train.Split.Valid)
         if loss is not None:
-            store.log(Split.Valid, entry("Loss", loss))
-        store.end_epoch(epoch, Split.Valid)
+            store.log(train.Split.Valid, entry("Loss", loss))
+        store.end_epoch(epoch, train.Split.Valid)
         actions = strategy.checkpointing(epoch, store)
         for action in actions:
             if isinstance(action, Save):
@@ -244,20 +237,18 @@ def run_strategy(strategy, losses):
     return table, sorted(disk)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "losses", "left"),
-    [
-        (KeepLastNCheckpoints(1), [1, 1, 1], [3]),
-        (KeepLastNCheckpoints(2), [1, 1, 1, 1], [3, 4]),
-        (MetricCheckpointingStrategy(*LOWEST_LOSS), [3, 2, 4, 1], [4]),
-        (MetricCheckpointingStrategy(*LOWEST_LOSS), [3, 2, 4, 5], [2]),
-        (MetricCheckpointingStrategy(*LOWEST_LOSS), [None, None], [2]),
-        (default_strategy(), [5, 1, 2, 3, 4], [2, 4, 5]),
-        (default_strategy(), [5, 4, 3, 2, 1], [4, 5]),
-        (default_strategy(), [5, 4, 3, 2, 3], [4, 5]),
-        (default_strategy(), [1, 2, 0, 3, 4, 5], [3, 5, 6]),
-        (default_strategy(), [None] * 4, [3, 4]),
-    ],
+@cases(
+    "strategy losses left",
+    (train.KeepLastNCheckpoints(1), [1, 1, 1], [3]),
+    (train.KeepLastNCheckpoints(2), [1, 1, 1, 1], [3, 4]),
+    (train.MetricCheckpointingStrategy(*LOWEST_LOSS), [3, 2, 4, 1], [4]),
+    (train.MetricCheckpointingStrategy(*LOWEST_LOSS), [3, 2, 4, 5], [2]),
+    (train.MetricCheckpointingStrategy(*LOWEST_LOSS), [None, None], [2]),
+    (default_strategy(), [5, 1, 2, 3, 4], [2, 4, 5]),
+    (default_strategy(), [5, 4, 3, 2, 1], [4, 5]),
+    (default_strategy(), [5, 4, 3, 2, 3], [4, 5]),
+    (default_strategy(), [1, 2, 0, 3, 4, 5], [3, 5, 6]),
+    (default_strategy(), [None] * 4, [3, 4]),
 )
 def test_strategies_leave_what_they_promise(strategy, losses, left):
     assert run_strategy(strategy, losses)[1] == left
@@ -276,40 +267,35 @@ def test_a_composed_strategy_can_be_used_again_after_reset():
 
 
 def test_impossible_strategies_are_refused():
-    with pytest.raises(ConfigError) as error:
-        KeepLastNCheckpoints(0)
-    assert str(error.value) == (
-        "KeepLastNCheckpoints: 0 would delete every checkpoint at once\n"
-        "  try: KeepLastNCheckpoints(1) or more"
-    )
-    with pytest.raises(ConfigError) as error:
-        ComposedCheckpointingStrategy()
-    assert str(error.value) == (
-        "ComposedCheckpointingStrategy: there is no strategy in it, "
-        "so nothing would be saved\n"
-        "  try: ComposedCheckpointingStrategy(KeepLastNCheckpoints(2))"
-    )
-    with pytest.raises(ConfigError) as error:
-        StoppingCondition.NoImprovementSince(0)
-    assert str(error.value) == (
-        "StoppingCondition.NoImprovementSince: n_epochs = 0 would stop before "
-        "anything can improve\n  try: n_epochs=1 or more"
-    )
+    empty = train.ComposedCheckpointingStrategy
+    since = train.StoppingCondition.NoImprovementSince
+    for act, *told in (
+        (
+            lambda: train.KeepLastNCheckpoints(0),
+            "KeepLastNCheckpoints: 0",
+            "try: KeepLast",
+        ),
+        (empty, "ComposedCheckpointingStrategy: ", "no strategy", "try: ComposedCheck"),
+        (
+            lambda: since(0),
+            "StoppingCondition.NoImprovementSince: n_epochs = 0",
+            "try: n",
+        ),
+    ):
+        refused(ConfigError, act, *told)
 
 
-@pytest.mark.parametrize(
-    ("losses", "n_epochs", "stopped_at"),
-    [
-        ([3, 2, 1, 0], 1, None),
-        ([3, 2, 2, 0], 1, 3),
-        ([3, 2, 4, 5, 0], 2, 4),
-        ([3, None, 4, 5], 2, 3),
-        ([float("nan"), float("nan"), float("nan")], 2, 3),
-    ],
+@cases(
+    "losses n_epochs stopped_at",
+    ([3, 2, 1, 0], 1, None),
+    ([3, 2, 2, 0], 1, 3),
+    ([3, 2, 4, 5, 0], 2, 4),
+    ([3, None, 4, 5], 2, 3),
+    ([float("nan"), float("nan"), float("nan")], 2, 3),
 )
 def test_early_stopping_stops_where_nothing_improves(losses, n_epochs, stopped_at):
-    condition = StoppingCondition.NoImprovementSince(n_epochs=n_epochs)
-    strategy = MetricEarlyStoppingStrategy(*LOWEST_LOSS, condition)
+    condition = train.StoppingCondition.NoImprovementSince(n_epochs=n_epochs)
+    strategy = train.MetricEarlyStoppingStrategy(*LOWEST_LOSS, condition)
     store = store_with(losses)
     stops = (e for e in range(1, len(losses) + 1) if strategy.should_stop(e, store))
     assert next(stops, None) == stopped_at
@@ -342,7 +328,7 @@ Total Epochs: 2
 def test_the_summary_is_the_text_that_burn_prints(tmp_path):
     write_logs(tmp_path, TABLE)
     model = "Model {\n  params: 3\n}"
-    summary = LearnerSummary(tmp_path, ["Loss", "Accuracy"], model=model)
+    summary = train.LearnerSummary(tmp_path, ["Loss", "Accuracy"], model=model)
     assert str(summary) == SUMMARY
     assert repr(summary) == "LearnerSummary(2 epochs, 3 rows)"
     page = summary._repr_html_()
@@ -352,43 +338,38 @@ def test_the_summary_is_the_text_that_burn_prints(tmp_path):
 
 def test_the_summary_can_leave_out_epochs_of_an_older_run(tmp_path):
     write_logs(tmp_path, TABLE)
-    summary = LearnerSummary(tmp_path, ["Loss"], epochs=1)
+    summary = train.LearnerSummary(tmp_path, ["Loss"], epochs=1)
     assert summary.rows[0].lowest == (1, 0.612)
 
 
 def test_extremes_are_the_first_lowest_and_the_last_highest(tmp_path):
     lines = [["1,1"], ["2,1"], ["1,1"], ["2,1"]]
     write_logs(tmp_path, {("train", "Loss"): lines})
-    row = LearnerSummary(tmp_path, ["Loss"]).rows[0]
+    row = train.LearnerSummary(tmp_path, ["Loss"]).rows[0]
     assert (row.lowest, row.highest) == ((1, 1.0), (4, 2.0))
 
 
 def test_not_a_number_is_the_highest_of_all(tmp_path):
     write_logs(tmp_path, {("train", "Loss"): [["1,1"], ["NaN,1"], ["inf,1"]]})
-    row = LearnerSummary(tmp_path, ["Loss"]).rows[0]
+    row = train.LearnerSummary(tmp_path, ["Loss"]).rows[0]
     assert row.cells() == ("Train", "Loss", "1.000", "1", "NaN", "2")
 
 
 def test_a_summary_of_nothing_says_so(tmp_path):
-    with pytest.raises(TrainingError) as error:
-        LearnerSummary(tmp_path / "none", ["Loss"])
-    assert str(error.value) == (
-        f"LearnerSummary: Artifact directory does not exist at: {tmp_path}/none\n"
-        "  try: the folder that was given to LearnerBuilder"
-    )
-    with pytest.raises(TrainingError) as error:
-        LearnerSummary(tmp_path, ["Loss"])
-    assert str(error.value) == (
-        f"LearnerSummary: No training or validation artifacts found at: {tmp_path}\n"
-        "  try: a training with metrics and without metric_loggers of your own"
-    )
+    none, empty = tmp_path / "none", tmp_path
+    for folder, *told in (
+        (none, "does not exist", "try: the folder that was given to LearnerBuilder"),
+        (empty, "No training or validation artifacts", "try: a training with metrics"),
+    ):
+        act = partial(train.LearnerSummary, folder, ["Loss"])
+        refused(TrainingError, act, "LearnerSummary: ", f": {folder}\n", *told)
 
 
 # History, interrupter
 
 
 def test_history_keeps_at_most_a_thousand_points_and_their_numbers():
-    history = MetricHistory()
+    history = train.MetricHistory()
     for i in range(5000):
         history.add("Loss", "train", float(i))
     points = history.points("Loss", "train")
@@ -400,7 +381,7 @@ def test_history_keeps_at_most_a_thousand_points_and_their_numbers():
 
 
 def test_the_first_reason_to_stop_stays():
-    control = Interrupter()
+    control = train.Interrupter()
     control.stop("first")
     control.stop("second")
     assert (control.should_stop(), control.reason) == (True, "first")
@@ -408,7 +389,7 @@ def test_the_first_reason_to_stop_stays():
 
 def test_a_pause_ends_by_resume_or_stop_and_ticks_meanwhile():
     for end in ("resume", "stop"):
-        control, ticks = Interrupter(), []
+        control, ticks = train.Interrupter(), []
 
         def tick(control=control, ticks=ticks, end=end):
             ticks.append(1)
@@ -425,8 +406,8 @@ def test_a_pause_ends_by_resume_or_stop_and_ticks_meanwhile():
 
 def checkpointer(folder):
     recorder = NamedMpkFileRecorder(FullPrecisionSettings)
-    diary = FileApplicationLogger(folder / "experiment.log")
-    return FileCheckpointer(recorder, folder / "checkpoint", diary)
+    diary = train.FileApplicationLogger(folder / "experiment.log")
+    return train.FileCheckpointer(recorder, folder / "checkpoint", diary)
 
 
 RECORDS = {"model": {"a": 1}, "optim": {}, "scheduler": None}
@@ -459,13 +440,14 @@ def test_only_whole_checkpoints_count(tmp_path):
     assert files.epochs() == [1]
     assert files.newest() == 1
     files.log.close()
-    with pytest.raises(TrainingError) as error:
-        files.restore(2, None)
-    assert str(error.value) == (
-        f"checkpoint(2): epoch 2 has no whole checkpoint in {tmp_path}/checkpoint\n"
-        "  missing  scheduler-2.mpk\n"
-        "  whole    epoch 1\n"
-        "  try: one of the whole epochs, or checkpoint() for the newest of them"
+    facts = (
+        f"in {tmp_path}/checkpoint\n",
+        "missing  scheduler-2.mpk",
+        "whole    epoch 1",
+    )
+    cures = ("try: one of the whole epochs", "checkpoint() for the newest")
+    refused(
+        TrainingError, lambda: files.restore(2, None), "checkpoint(2): ", *facts, *cures
     )
 
 

@@ -3,24 +3,14 @@
 import io
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
-from burnbook import nn
+from burnbook import nn, train
 from burnbook.core.errors import RecordError, TrainingError
-from burnbook.train import (
-    Aggregate,
-    Direction,
-    InMemoryMetricLogger,
-    KeepLastNCheckpoints,
-    LearningRateMetric,
-    LossMetric,
-    MetricEarlyStoppingStrategy,
-    PlainRenderer,
-    Split,
-    StoppingCondition,
-)
+from tests.support.refusals import refused
 from tests.support.tiny_training import (
     DEVICE,
     PLAIN,
@@ -29,6 +19,7 @@ from tests.support.tiny_training import (
     Tiny,
     build,
     builder,
+    fitted,
     items,
     learner,
     loader,
@@ -119,9 +110,9 @@ def test_any_iterable_of_batches_is_a_loader(tmp_path):
 
 def test_metrics_without_a_file_leave_no_folder(tmp_path):
     folder = tmp_path / "nothing"
-    loggers = (InMemoryMetricLogger(), InMemoryMetricLogger())
+    loggers = (train.InMemoryMetricLogger(), train.InMemoryMetricLogger())
     made = builder(folder).metric_loggers(*loggers).with_application_logger(None)
-    build(made).fit(loader(), loader(1))
+    fitted(made)
     assert not folder.exists()
     assert len(loggers[0].read_numeric("Loss", 2)) == 3
 
@@ -133,8 +124,7 @@ def test_a_model_may_take_its_own_step(tmp_path):
             return optim.step(lr, self, grads)
 
     steps = []
-    model = tiny()
-    model = Clipped(model.first, model.dropout, model.last)
+    model = tiny(kind=Clipped)
     trained = learner(tmp_path, epochs=1, model=model)
     assert same_weights(
         trained.fit(loader(), loader(1)), learner(tmp_path, 1).fit(loader(), loader(1))
@@ -153,11 +143,10 @@ def test_accumulation_steps_once_per_group_with_the_sum(tmp_path):
     def named(model):
         return model.named_params()
 
-    model = tiny()
-    model = Counted(model.first, model.dropout, model.last)
-    build(builder(tmp_path, 1), model).fit(loader(), loader(1))
+    model = tiny(kind=Counted)
+    fitted(builder(tmp_path, 1), model)
     singles, steps = steps, []
-    build(builder(tmp_path, 1).grads_accumulation(2), model).fit(loader(), loader(1))
+    fitted(builder(tmp_path, 1).grads_accumulation(2), model)
     assert len(singles) == 3
     assert len(steps) == 1
     for path, grad in steps[0].items():
@@ -180,7 +169,7 @@ def test_two_devices_share_a_step(tmp_path):
 
 def test_a_renderer_is_told_everything_in_order(tmp_path):
     probe = Probe()
-    made = builder(tmp_path, 1).metric_train(LearningRateMetric()).renderer(probe)
+    made = builder(tmp_path, 1).metric_train(train.LearningRateMetric()).renderer(probe)
     build(made).fit(loader(count=8), loader(1))
     assert probe.calls == [
         "start",
@@ -204,7 +193,7 @@ def test_a_renderer_is_told_everything_in_order(tmp_path):
 
 def test_the_summary_is_shown_at_the_end(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("BURNBOOK_DISPLAY", "plain")
-    build(builder(tmp_path, 2).summary()).fit(loader(), loader(1))
+    fitted(builder(tmp_path, 2).summary())
     shown = capsys.readouterr().out
     assert shown.startswith("=" * 24 + " Learner Summary ")
     assert "Total Epochs: 2\n" in shown
@@ -222,7 +211,7 @@ def test_early_stopping_ends_the_training_and_says_why(tmp_path):
 
 def test_checkpoints_follow_the_strategy(tmp_path):
     made = builder(tmp_path, 4).with_file_checkpointer(recorder())
-    build(made.with_checkpointing_strategy(KeepLastNCheckpoints(1))).fit(
+    build(made.with_checkpointing_strategy(train.KeepLastNCheckpoints(1))).fit(
         loader(), loader(1)
     )
     names = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
@@ -248,9 +237,8 @@ def test_a_step_may_use_the_memory_of_the_step_before(tmp_path):
             return output
 
     seen = []
-    model = tiny()
-    model = Watching(model.first, model.dropout, model.last)
-    build(builder(tmp_path), model).fit(loader(), loader(1))
+    model = tiny(kind=Watching)
+    fitted(builder(tmp_path), model)
     assert len(seen) == 6
 
 
@@ -281,8 +269,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, number):
 
 def test_resuming_without_a_number_starts_where_nothing_was_saved(tmp_path):
     made = builder(tmp_path, 1).with_file_checkpointer(recorder()).checkpoint()
-    trained = build(made)
-    trained.fit(loader(), loader(1))
+    trained = fitted(made)
     assert trained.result.epochs == 1
 
 
@@ -290,7 +277,7 @@ def test_resuming_remembers_the_best_epoch(tmp_path):
     """The best epoch of the first part is deleted once a better one is saved."""
     learner(tmp_path, epochs=3).fit(loader(), loader(1))
     made = builder(tmp_path, 6).with_file_checkpointer(recorder()).checkpoint()
-    build(made).fit(loader(), loader(1))
+    fitted(made)
     names = {path.name for path in (tmp_path / "checkpoint").glob("model-*")}
     whole = tmp_path / "whole"
     learner(whole, epochs=6).fit(loader(), loader(1))
@@ -301,12 +288,9 @@ def test_resuming_where_nothing_is_left_says_so(tmp_path):
     learner(tmp_path, epochs=2).fit(loader(), loader(1))
     for total, which in ((2, "the last of 2"), (1, "beyond the last of 1")):
         made = builder(tmp_path, total).with_file_checkpointer(recorder())
-        with pytest.raises(TrainingError) as error:
-            build(made.checkpoint(2)).fit(loader(), loader(1))
-        assert str(error.value) == (
-            f"checkpoint(2): epoch 2 is {which}: nothing is left\n"
-            "  try: num_epochs(3) or more"
-        )
+        told = (f"epoch 2 is {which}", "nothing is left", "try: num_epochs(3) or more")
+        act = partial(fitted, made.checkpoint(2))
+        refused(TrainingError, act, "checkpoint(2): ", *told)
 
 
 def test_a_finished_training_started_again_gives_its_model(tmp_path):
@@ -321,12 +305,9 @@ def test_a_finished_training_started_again_gives_its_model(tmp_path):
 
 
 def test_resuming_without_a_checkpointer_says_so(tmp_path):
-    with pytest.raises(TrainingError) as error:
-        build(builder(tmp_path).checkpoint(1)).fit(loader(), loader(1))
-    assert str(error.value) == (
-        "checkpoint: there is no checkpointer to load it with\n"
-        "  try: with_file_checkpointer(...) with the recorder that saved it"
-    )
+    told = ("there is no checkpointer", "try: with_file_checkpointer(...)")
+    act = partial(fitted, builder(tmp_path).checkpoint(1))
+    refused(TrainingError, act, "checkpoint: ", *told)
 
 
 # Damaged checkpoints
@@ -345,7 +326,7 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(tmp_path, part,
     path.write_bytes(left)
     stream = io.StringIO()
     made = builder(folder, 4).with_file_checkpointer(recorder()).checkpoint()
-    resumed = build(made.renderer(PlainRenderer(stream)))
+    resumed = build(made.renderer(train.PlainRenderer(stream)))
     assert same_weights(whole, resumed.fit(loader(), loader(1)))
     notice = "going on after epoch 2, for a newer one is damaged: "
     first = stream.getvalue().splitlines()[0]
@@ -364,7 +345,7 @@ def test_a_damaged_checkpoint_asked_for_by_number_is_named(tmp_path):
     path.write_bytes(path.read_bytes()[:50])
     made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint(2)
     with pytest.raises(RecordError, match=r"optim-2\.mpk"):
-        build(made).fit(loader(), loader(1))
+        fitted(made)
 
 
 def test_checkpoints_of_another_model_are_an_error_and_stay(tmp_path):
@@ -375,7 +356,7 @@ def test_checkpoints_of_another_model_are_an_error_and_stay(tmp_path):
     other = Tiny(model.first, model.dropout, nn.LinearConfig(8, 5).init(DEVICE))
     made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint()
     with pytest.raises(RecordError, match="load into Tiny: 2 of 4 parameters"):
-        build(made, other).fit(loader(), loader(1))
+        fitted(made, other)
     assert sorted((tmp_path / "checkpoint").iterdir()) == before
 
 
@@ -383,12 +364,12 @@ def test_checkpoints_of_another_model_are_an_error_and_stay(tmp_path):
 
 
 def patient(n_epochs):
-    return MetricEarlyStoppingStrategy(
-        LossMetric,
-        Aggregate.Mean,
-        Direction.Lowest,
-        Split.Valid,
-        StoppingCondition.NoImprovementSince(n_epochs=n_epochs),
+    return train.MetricEarlyStoppingStrategy(
+        train.LossMetric,
+        train.Aggregate.Mean,
+        train.Direction.Lowest,
+        train.Split.Valid,
+        train.StoppingCondition.NoImprovementSince(n_epochs=n_epochs),
     )
 
 

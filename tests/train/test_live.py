@@ -21,6 +21,7 @@ from tests.support.tiny_training import (
     Probe,
     build,
     builder,
+    fitted,
     learner,
     loader,
     recorder,
@@ -58,10 +59,9 @@ def end(handle):
 
 def test_a_run_is_called_after_its_folder_or_as_somebody_says(tmp_path):
     probe = Probe()
-    build(builder(tmp_path / "guide").renderer(probe)).fit(loader(), loader(1))
+    fitted(builder(tmp_path / "guide").renderer(probe))
     assert (probe.run.name, probe.run.named) == ("guide", False)
-    named = build(builder(tmp_path / "guide").renderer(probe).name(" two words "))
-    named.fit(loader(), loader(1))
+    named = fitted(builder(tmp_path / "guide").renderer(probe).name(" two words "))
     assert (probe.run.name, probe.run.named) == ("two words", True)
     assert named.result.name == "two words"
 
@@ -79,12 +79,12 @@ def test_a_name_is_in_the_diary_the_store_and_the_summary(
 ):
     monkeypatch.setenv("BURNBOOK_DISPLAY", "plain")
     made = builder(tmp_path / "first").name("baseline").summary()
-    build(made).fit(loader(), loader(1))
+    fitted(made)
     assert "\nRun: baseline\n" in capsys.readouterr().out
     assert "burnbook::train::name: baseline\n" in (
         tmp_path / "first" / "experiment.log"
     ).read_text("utf-8")
-    build(builder(tmp_path / "second")).fit(loader(), loader(1))
+    fitted(builder(tmp_path / "second"))
     store = RunStore(tmp_path)
     assert {run.name: run.title for run in store} == {
         "first": "baseline",
@@ -98,20 +98,20 @@ def test_a_name_is_in_the_diary_the_store_and_the_summary(
 
 
 def test_a_resume_without_a_name_has_none(tmp_path):
-    build(builder(tmp_path / "run").name("first")).fit(loader(), loader(1))
-    build(builder(tmp_path / "run")).fit(loader(), loader(1))
+    fitted(builder(tmp_path / "run").name("first"))
+    fitted(builder(tmp_path / "run"))
     assert RunStore(tmp_path)["run"].title == "run"
 
 
 def test_renderers_show_a_name_that_tells_runs_apart(tmp_path):
     stream = io.StringIO()
     made = builder(tmp_path, 1).renderer(PlainRenderer(stream))
-    build(made).fit(loader(), loader(1))
+    fitted(made)
     assert stream.getvalue().startswith("epoch 1/1")
-    build(made.name("baseline")).fit(loader(), loader(1))
+    fitted(made.name("baseline"))
     assert stream.getvalue().splitlines()[1].startswith("baseline  epoch 1/1")
     screen = io.StringIO()
-    build(made.renderer(TerminalRenderer(screen))).fit(loader(), loader(1))
+    fitted(made.renderer(TerminalRenderer(screen)))
     assert "Metrics · baseline" in screen.getvalue()
     assert "baseline: trained 1 epoch" in screen.getvalue()
 
@@ -159,7 +159,7 @@ def test_a_second_training_of_this_process_is_refused_and_hurts_nobody(tmp_path)
     with pytest.raises(TrainingError) as error:
         build(builder(tmp_path / "guide")).start(loader(), loader(1))
     with pytest.raises(TrainingError, match="already writes there"):
-        build(builder(tmp_path / "." / "guide")).fit(loader(), loader(1))
+        fitted(builder(tmp_path / "." / "guide"))
     first, run, process, _, cure = str(error.value).splitlines()
     assert first.endswith("guide: a training of this process already writes there")
     assert run == "  run      guide"
@@ -168,7 +168,7 @@ def test_a_second_training_of_this_process_is_refused_and_hurts_nobody(tmp_path)
     assert handle.control.paused
     assert not handle.control.should_stop()
     end(handle)
-    build(builder(tmp_path / "guide", 1)).fit(loader(), loader(1))
+    fitted(builder(tmp_path / "guide", 1))
     assert not (tmp_path / "guide" / FILE).exists()
 
 

@@ -62,7 +62,7 @@ from tests.support.tiny_training import (
     Probe,
     build,
     builder,
-    loader,
+    fitted,
     recorder,
     tiny,
 )
@@ -117,8 +117,7 @@ def lines(folder, split, name, epoch=1):
 
 def test_every_metric_logs_its_lines_and_comes_back(tmp_path):
     pytest.importorskip("psutil")
-    run = build(measured(tmp_path))
-    run.fit(loader(), loader(1))
+    run = fitted(measured(tmp_path))
     for split in ("train", "valid"):
         found = {path.stem for path in (tmp_path / split / "epoch-2").iterdir()}
         assert found == FILES
@@ -153,8 +152,7 @@ def test_a_run_that_goes_on_remembers_final_values_as_epochs_only(tmp_path):
         for metric in (AurocMetric(), PerplexityMetric()):
             made.metric_valid_numeric(metric)
         made.with_file_checkpointer(recorder())
-        trained = build(made)
-        trained.fit(loader(), loader(1))
+        trained = fitted(made)
         return trained.result.history
 
     first, later = run(1), run(2)
@@ -174,7 +172,7 @@ def test_the_renderer_gets_the_epochs_value_when_it_is_known(tmp_path):
 
     made = builder(tmp_path, 1).renderer(Listening())
     made.metric_valid_numeric(AurocMetric())
-    build(made).fit(loader(), loader(1))
+    fitted(made)
     values = [pair for pair in told if "N/A" in pair[0]]
     assert values[:3] == [("epoch N/A % - batch N/A %", None)] * 3
     (area,) = lines(tmp_path, "valid", "AUROC_[Macro]")
@@ -184,7 +182,7 @@ def test_the_renderer_gets_the_epochs_value_when_it_is_known(tmp_path):
 
 def test_a_metric_forgets_the_epoch_at_its_end(tmp_path):
     metric = AurocMetric()
-    build(builder(tmp_path, 1).metric_valid_numeric(metric)).fit(loader(), loader(1))
+    fitted(builder(tmp_path, 1).metric_valid_numeric(metric))
     assert metric.scores == []
     assert metric.compute() is None
 
@@ -224,8 +222,7 @@ def test_a_metric_of_ones_own_is_logged_and_a_numeric_one_is_plotted(tmp_path):
     for metric in (OwnLoss(), PlottedLoss()):
         made.metric_train(metric).metric_valid(metric)
     made.metric_train_numeric(PlottedLoss()).metric_valid_numeric(PlottedLoss())
-    trained = build(made)
-    trained.fit(loader(), loader(1))
+    trained = fitted(made)
     history = trained.result.history
     for split in ("train", "valid"):
         for name in ("Own_Loss", "Plotted_Loss"):
@@ -331,8 +328,7 @@ def test_metrics_run_on_one_backend_while_another_trains(tmp_path, train):
         made.metric_train_numeric(metric).metric_valid_numeric(metric)
         if where is not None:
             made.metric_device(where)
-        trained = build(made, tiny(train))
-        trained.fit(loader(), loader(1))
+        trained = fitted(made, tiny(train))
         expected = {(PLAIN, PLAIN)} if where else {(train, train), (train.inner,) * 2}
         assert metric.places == expected
         for name in ("Mean score", "Accuracy", "Loss"):

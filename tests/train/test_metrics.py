@@ -3,28 +3,17 @@
 import math
 import random
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 
+from burnbook import train
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import DataError, TrainingError
 from burnbook.data import Progress
 from burnbook.optim import AdamConfig
 from burnbook.tensor import Tensor
-from burnbook.train import (
-    AccuracyInput,
-    AccuracyMetric,
-    ClassificationOutput,
-    LearningRateMetric,
-    LossInput,
-    LossMetric,
-    MetricEntry,
-    MetricMetadata,
-    NumericEntry,
-    NumericMetric,
-    RegressionOutput,
-)
 from burnbook.train.numbers import (
     fixed_float,
     format_float,
@@ -32,10 +21,12 @@ from burnbook.train.numbers import (
     scientific_float,
 )
 from tests.support import tiny_training
+from tests.support.cases import cases
+from tests.support.refusals import refused
 
 
 def metadata(lr=None):
-    return MetricMetadata(Progress(64, 128), 1, 2, 1, lr)
+    return train.MetricMetadata(Progress(64, 128), 1, 2, 1, lr)
 
 
 def floats(values, device=None):
@@ -46,22 +37,20 @@ def ints(values, device=None):
     return Tensor.from_ints(values, device or Numpy())
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (100.0, "100"),
-        (10.9375, "10.9375"),
-        (95.83333333333334, "95.83333333333334"),
-        (float(np.float32(2.3005497)), "2.3005497455596924"),
-        (1e-7, "0.0000001"),
-        (1e21, "1000000000000000000000"),
-        (5e-324, "0." + "0" * 323 + "5"),
-        (-0.0, "-0"),
-        (0.0, "0"),
-        (float("nan"), "NaN"),
-        (float("inf"), "inf"),
-        (float("-inf"), "-inf"),
-    ],
+@cases(
+    "value text",
+    (100.0, "100"),
+    (10.9375, "10.9375"),
+    (95.83333333333334, "95.83333333333334"),
+    (float(np.float32(2.3005497)), "2.3005497455596924"),
+    (1e-7, "0.0000001"),
+    (1e21, "1000000000000000000000"),
+    (5e-324, "0." + "0" * 323 + "5"),
+    (-0.0, "-0"),
+    (0.0, "0"),
+    (float("nan"), "NaN"),
+    (float("inf"), "inf"),
+    (float("-inf"), "-inf"),
 )
 def test_log_numbers_are_written_as_rust_writes_them(value, text):
     assert plain_float(value) == text
@@ -76,19 +65,17 @@ def test_log_numbers_give_the_number_back_and_never_an_exponent():
         assert "e" not in text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.61243, "0.61"),
-        (0.1, "1.00e-1"),
-        (0.05, "5.00e-2"),
-        (0.0, "0.00e0"),
-        (-3.0, "-3.00e0"),
-        (83.2871, "83.29"),
-        (float("nan"), "NaN"),
-        (float("inf"), "inf"),
-        (float("-inf"), "-inf"),
-    ],
+@cases(
+    "value text",
+    (0.61243, "0.61"),
+    (0.1, "1.00e-1"),
+    (0.05, "5.00e-2"),
+    (0.0, "0.00e0"),
+    (-3.0, "-3.00e0"),
+    (83.2871, "83.29"),
+    (float("nan"), "NaN"),
+    (float("inf"), "inf"),
+    (float("-inf"), "-inf"),
 )
 def test_screen_numbers_turn_scientific_at_a_tenth(value, text):
     assert format_float(value, 2) == text
@@ -100,17 +87,19 @@ def test_fixed_and_scientific_numbers():
 
 
 def test_accuracy_counts_right_guesses_in_percent():
-    metric = AccuracyMetric()
+    metric = train.AccuracyMetric()
     outputs = floats([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
-    entry = metric.update(AccuracyInput(outputs, ints([1, 0, 0, 1])), metadata())
-    assert entry == MetricEntry("Accuracy", "epoch 75.00 % - batch 75.00 %", "75,4")
+    entry = metric.update(train.AccuracyInput(outputs, ints([1, 0, 0, 1])), metadata())
+    assert entry == train.MetricEntry(
+        "Accuracy", "epoch 75.00 % - batch 75.00 %", "75,4"
+    )
     assert metric.value() == 75.0
 
 
 def test_accuracy_runs_on_over_the_epoch_and_forgets_it():
-    metric = AccuracyMetric()
-    right = AccuracyInput(floats([[0.0, 1.0]] * 3), ints([1, 1, 1]))
-    wrong = AccuracyInput(floats([[0.0, 1.0]]), ints([0]))
+    metric = train.AccuracyMetric()
+    right = train.AccuracyInput(floats([[0.0, 1.0]] * 3), ints([1, 1, 1]))
+    wrong = train.AccuracyInput(floats([[0.0, 1.0]]), ints([0]))
     metric.update(right, metadata())
     entry = metric.update(wrong, metadata())
     assert entry.formatted == "epoch 75.00 % - batch 0.00e0 %"
@@ -119,27 +108,27 @@ def test_accuracy_runs_on_over_the_epoch_and_forgets_it():
 
 
 def test_accuracy_leaves_padding_out_but_weighs_the_whole_batch():
-    metric = AccuracyMetric().with_pad_token(9)
+    metric = train.AccuracyMetric().with_pad_token(9)
     outputs = floats([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
-    entry = metric.update(AccuracyInput(outputs, ints([1, 9, 1])), metadata())
+    entry = metric.update(train.AccuracyInput(outputs, ints([1, 9, 1])), metadata())
     assert entry.serialize == "50,3"
-    entry = metric.update(AccuracyInput(outputs, ints([9, 9, 9])), metadata())
+    entry = metric.update(train.AccuracyInput(outputs, ints([9, 9, 9])), metadata())
     assert entry.serialize == "NaN,3"
 
 
 def test_loss_weighs_by_the_length_of_its_tensor():
-    metric = LossMetric()
-    entry = metric.update(LossInput(floats([2.5])), metadata())
-    assert entry == MetricEntry("Loss", "epoch 2.50 - batch 2.50", "2.5,1")
-    entry = metric.update(LossInput(floats([1.0, 2.0, 3.0])), metadata())
+    metric = train.LossMetric()
+    entry = metric.update(train.LossInput(floats([2.5])), metadata())
+    assert entry == train.MetricEntry("Loss", "epoch 2.50 - batch 2.50", "2.5,1")
+    entry = metric.update(train.LossInput(floats([1.0, 2.0, 3.0])), metadata())
     assert entry.serialize == "2,3"
     assert entry.formatted == "epoch 2.12 - batch 2.00"
 
 
 def test_learning_rate_needs_no_item():
-    metric = LearningRateMetric()
+    metric = train.LearningRateMetric()
     entry = metric.update(None, metadata(lr=1e-4))
-    assert entry == MetricEntry(
+    assert entry == train.MetricEntry(
         "Learning Rate", "epoch 1.00e-4 - batch 1.00e-4", "0.0001,1"
     )
     assert metric.update(None, metadata()).serialize == "0,1"
@@ -147,61 +136,53 @@ def test_learning_rate_needs_no_item():
 
 def test_entries_come_back_from_their_lines():
     for entry in (
-        NumericEntry(10.9375, 64),
-        NumericEntry(100.0),
-        NumericEntry(1e-9, 1),
+        train.NumericEntry(10.9375, 64),
+        train.NumericEntry(100.0),
+        train.NumericEntry(1e-9, 1),
     ):
-        assert NumericEntry.deserialize(entry.serialize() + "\n") == entry
-    assert math.isnan(NumericEntry.deserialize("NaN,3").value)
+        assert train.NumericEntry.deserialize(entry.serialize() + "\n") == entry
+    assert math.isnan(train.NumericEntry.deserialize("NaN,3").value)
 
 
 @pytest.mark.parametrize("line", ["", "one,two", "1,2,3", "1.5,2.5"])
 def test_a_line_that_is_no_entry_is_an_error(line):
-    with pytest.raises(DataError) as error:
-        NumericEntry.deserialize(line)
-    assert str(error.value) == (
-        f"metric log: {line!r} is not an entry\n"
-        "  an entry is a number, or a number and a count: 83.5 or 83.5,64"
-    )
+    act = partial(train.NumericEntry.deserialize, line)
+    refused(DataError, act, f"metric log: {line!r}", "not an entry", "83.5 or 83.5,64")
 
 
 def test_outputs_adapt_to_what_metrics_want():
     loss, output, targets = floats([0.5]), floats([[1.0, 0.0]]), ints([0])
-    item = ClassificationOutput(loss, output, targets)
-    assert item.adapt(LossInput).tensor is loss
-    assert item.adapt(AccuracyInput).targets is targets
+    item = train.ClassificationOutput(loss, output, targets)
+    assert item.adapt(train.LossInput).tensor is loss
+    assert item.adapt(train.AccuracyInput).targets is targets
     assert item.adapt(None) is None
     assert repr(item) == "ClassificationOutput(loss [1], output [1, 2], targets [1])"
 
 
 def test_adapting_to_something_else_says_what_is_possible():
-    item = RegressionOutput(floats([0.5]), floats([[1.0]]), floats([[1.0]]))
-    with pytest.raises(TrainingError) as error:
-        item.adapt(AccuracyInput)
-    assert str(error.value) == (
-        "RegressionOutput.adapt: this item cannot become an AccuracyInput\n"
-        "  it can become  LossInput\n"
-        "  try: RegressionOutput.adapts[AccuracyInput] = lambda item: "
-        "AccuracyInput(...), or another metric"
-    )
+    item = train.RegressionOutput(floats([0.5]), floats([[1.0]]), floats([[1.0]]))
+    facts = ("cannot become an AccuracyInput\n", "  it can become  LossInput\n")
+    cures = ("try: RegressionOutput.adapts[AccuracyInput] = ", "another metric")
+    act = partial(item.adapt, train.AccuracyInput)
+    refused(TrainingError, act, "RegressionOutput.adapt: ", *facts, *cures)
 
 
 def test_a_metric_may_read_the_item_itself(tmp_path):
-    class Largest(NumericMetric):
+    class Largest(train.NumericMetric):
         name = "Largest"
-        Input = ClassificationOutput
+        Input = train.ClassificationOutput
 
         def update(self, item, metadata):
             value = float(np.asarray(item.output).max())
             return self.state.update(value, item.output.dims()[0], self.options)
 
-    class Mine(ClassificationOutput):
+    class Mine(train.ClassificationOutput):
         pass
 
-    item = RegressionOutput(floats([0.5]), floats([[1.0]]), floats([[3.0]]))
-    assert item.adapt(RegressionOutput) is item
+    item = train.RegressionOutput(floats([0.5]), floats([[1.0]]), floats([[3.0]]))
+    assert item.adapt(train.RegressionOutput) is item
     mine = Mine(item.loss, item.output, item.targets)
-    assert mine.adapt(ClassificationOutput) is mine
+    assert mine.adapt(train.ClassificationOutput) is mine
     made = tiny_training.builder(tmp_path, 1).metric_valid_numeric(Largest())
     learner = made.build(tiny_training.tiny(), AdamConfig().init(), 0.01)
     learner.fit(tiny_training.loader(), tiny_training.loader(1))
@@ -209,21 +190,21 @@ def test_a_metric_may_read_the_item_itself(tmp_path):
 
 
 def test_a_subclass_adapts_to_more():
-    class Named(ClassificationOutput):
+    class Named(train.ClassificationOutput):
         pass
 
     Named.adapts = {str: lambda item: "named"}
 
     item = Named(floats([0.5]), floats([[1.0, 0.0]]), ints([0]))
     assert item.adapt(str) == "named"
-    assert item.adapt(LossInput).tensor is item.loss
+    assert item.adapt(train.LossInput).tensor is item.loss
 
 
 def test_metrics_read_tracked_tensors():
     device = Autodiff(Numpy())
     outputs = floats([[0.0, 1.0]], device).require_grad() * 2.0
-    item = AccuracyInput(outputs, ints([1], device))
-    assert AccuracyMetric().update(item, metadata()).serialize == "100,1"
+    item = train.AccuracyInput(outputs, ints([1], device))
+    assert train.AccuracyMetric().update(item, metadata()).serialize == "100,1"
 
 
 def test_progress_prints_as_in_rust():

@@ -6,26 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from burnbook import train
 from burnbook.core.errors import ConfigError, TrainingError
-from burnbook.train import (
-    Aggregate,
-    ComposedCheckpointingStrategy,
-    Direction,
-    EvaluatorBuilder,
-    FileMetricLogger,
-    InMemoryMetricLogger,
-    LossMetric,
-    Metric,
-    MetricCheckpointingStrategy,
-    MetricEarlyStoppingStrategy,
-    MetricEntry,
-    MetricLogger,
-    RunStore,
-    Split,
-    StoppingCondition,
-)
 from burnbook.train.metric.naming import log_file, name_of
-from tests.support.tiny_training import build, builder, loader, tiny
+from tests.support.tiny_training import build, builder, fitted, loader, tiny
 
 STRANGE = (
     "../../evil",
@@ -47,8 +31,8 @@ STRANGE = (
 @pytest.mark.parametrize("name", STRANGE)
 def test_a_strange_name_stays_in_its_folder_and_keeps_its_name(tmp_path, name):
     made = builder(tmp_path / "run", 2)
-    made.metric_train_numeric(LossMetric().with_name(name))
-    build(made).fit(loader(), loader(1))
+    made.metric_train_numeric(train.LossMetric().with_name(name))
+    fitted(made)
     found = [path.name for path in (tmp_path / "run" / "train" / "epoch-1").iterdir()]
     assert len(found) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
@@ -57,7 +41,7 @@ def test_a_strange_name_stays_in_its_folder_and_keeps_its_name(tmp_path, name):
         "train",
         "valid",
     ]
-    run = RunStore(tmp_path)["run"]
+    run = train.RunStore(tmp_path)["run"]
     assert (name, "train") in run.metrics
     assert run.history(name, "train") == run.history("Loss", "train")
     assert len(run.history(name, "train")) == 2
@@ -88,19 +72,19 @@ def test_a_log_that_was_written_under_the_raw_name_is_still_read(tmp_path):
     folder = tmp_path / "run" / "valid" / "epoch-1"
     folder.mkdir(parents=True)
     (folder / "IoU:_0.5.log").write_text("0.25,1\n")
-    assert RunStore(tmp_path)["run"].last("IoU: 0.5") == (1, 0.25)
+    assert train.RunStore(tmp_path)["run"].last("IoU: 0.5") == (1, 0.25)
 
 
 def test_an_entry_of_any_name_is_logged_inside_the_folder(tmp_path):
-    logger = FileMetricLogger(tmp_path / "train")
+    logger = train.FileMetricLogger(tmp_path / "train")
     for name in ("../../evil", "a\0b", "\n", "/etc/motd"):
-        logger.log(MetricEntry(name, "", "1,1"))
+        logger.log(train.MetricEntry(name, "", "1,1"))
         logger.end_epoch(1)
         assert logger.read_numeric(name, 1)[0].value == 1
     assert len(list((tmp_path / "train" / "epoch-1").iterdir())) == 4
     assert [path.name for path in tmp_path.iterdir()] == ["train"]
     with pytest.raises(TrainingError, match="write"):
-        logger.log(MetricEntry("n" * 300, "", "1,1"))
+        logger.log(train.MetricEntry("n" * 300, "", "1,1"))
 
 
 def refused(metric, others=()):
@@ -114,13 +98,13 @@ def refused(metric, others=()):
 
 @pytest.mark.parametrize("name", ["", "  ", "two\nlines", "a\0b", "\x1b[31m", 7, None])
 def test_what_is_no_name_is_refused_when_the_metric_is_added(name):
-    metric = LossMetric()
+    metric = train.LossMetric()
     vars(metric)["name"] = name
     assert "is not the name of a metric" in refused(metric)
 
 
 def test_a_name_that_is_a_method_is_refused_when_the_metric_is_added():
-    class Rusty(Metric):
+    class Rusty(train.Metric):
         numeric = True
 
         def name(self):
@@ -134,15 +118,19 @@ def test_a_name_that_is_a_method_is_refused_when_the_metric_is_added():
 
 def test_names_of_one_file_are_refused_and_the_same_name_replaces():
     for one, other in (("Loss", "loss"), ("a_b", "a b"), ("\u00e9", "e\u0301")):
-        text = refused(LossMetric().with_name(other), [LossMetric().with_name(one)])
+        text = refused(
+            train.LossMetric().with_name(other), [train.LossMetric().with_name(one)]
+        )
         assert "would share a log file" in text
-    made = builder("guide").metric_valid_numeric(LossMetric())
+    made = builder("guide").metric_valid_numeric(train.LossMetric())
     assert [m.name for m, _ in made._plan.valid_metrics].count("Loss") == 1
 
 
 @pytest.mark.parametrize("name", ["a\0b", "con", "x" * 300, "..", "a/b", "\n"])
 def test_a_test_has_a_name_that_can_be_a_folder(tmp_path, name):
-    evaluator = EvaluatorBuilder(tmp_path).metric(LossMetric()).build(tiny())
+    evaluator = (
+        train.EvaluatorBuilder(tmp_path).metric(train.LossMetric()).build(tiny())
+    )
     with pytest.raises(TrainingError, match="cannot name a folder"):
         evaluator.eval(name, loader())
 
@@ -150,23 +138,25 @@ def test_a_test_has_a_name_that_can_be_a_folder(tmp_path, name):
 # What watches a metric
 
 
-def patient(metric, split=Split.Valid):
-    condition = StoppingCondition.NoImprovementSince(1)
-    return MetricEarlyStoppingStrategy(
-        metric, Aggregate.Mean, Direction.Lowest, split, condition
+def patient(metric, split=train.Split.Valid):
+    condition = train.StoppingCondition.NoImprovementSince(1)
+    return train.MetricEarlyStoppingStrategy(
+        metric, train.Aggregate.Mean, train.Direction.Lowest, split, condition
     )
 
 
-def best(metric, split=Split.Valid):
-    return MetricCheckpointingStrategy(metric, Aggregate.Mean, Direction.Lowest, split)
+def best(metric, split=train.Split.Valid):
+    return train.MetricCheckpointingStrategy(
+        metric, train.Aggregate.Mean, train.Direction.Lowest, split
+    )
 
 
 def test_a_watched_metric_must_be_measured_in_its_split(tmp_path):
     with pytest.raises(ConfigError, match="'F1' is not measured in validation"):
         build(builder(tmp_path).early_stopping(patient("F1")))
     with pytest.raises(ConfigError, match="'F1' is not measured in training"):
-        build(builder(tmp_path).early_stopping(patient("F1", Split.Train)))
-    composed = ComposedCheckpointingStrategy(best("Loss"), best("F1"))
+        build(builder(tmp_path).early_stopping(patient("F1", train.Split.Train)))
+    composed = train.ComposedCheckpointingStrategy(best("Loss"), best("F1"))
     with pytest.raises(ConfigError, match="'F1' is not measured"):
         build(builder(tmp_path).with_checkpointing_strategy(composed))
 
@@ -174,17 +164,17 @@ def test_a_watched_metric_must_be_measured_in_its_split(tmp_path):
 def test_the_order_of_the_options_does_not_matter_and_the_last_one_counts(tmp_path):
     made = builder(tmp_path).early_stopping(patient("Own"))
     made.early_stopping(patient("Later"))
-    made.metric_valid(LossMetric().with_name("Later"))
-    build(made).fit(loader(), loader(1))
+    made.metric_valid(train.LossMetric().with_name("Later"))
+    fitted(made)
 
 
 def test_the_default_strategy_does_without_a_loss(tmp_path):
     made = builder(tmp_path)
     made._plan.valid_metrics.clear()
-    build(made).fit(loader(), loader(1))
+    fitted(made)
 
 
-class WriteOnly(MetricLogger):
+class WriteOnly(train.MetricLogger):
     """Takes entries and never gives them back."""
 
 
@@ -195,4 +185,6 @@ def test_a_strategy_over_logs_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="WriteOnly cannot be read back"):
         build(made().metric_loggers(WriteOnly(), WriteOnly()))
     both = made().metric_loggers(WriteOnly(), WriteOnly())
-    build(both.metric_loggers(InMemoryMetricLogger(), InMemoryMetricLogger()))
+    build(
+        both.metric_loggers(train.InMemoryMetricLogger(), train.InMemoryMetricLogger())
+    )

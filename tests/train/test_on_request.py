@@ -100,9 +100,7 @@ def test_a_disk_that_refuses_is_told_and_ends_no_training(tmp_path, monkeypatch)
     asking = Asking(1)
     learner = train(tmp_path, asking, Never(), epochs=2)
     assert learner.result.epochs == 2
-    assert asking.told == [
-        (1, str(tmp_path / "checkpoint"), "write: the disk is full"),
-    ]
+    assert asking.told == [(1, str(tmp_path / "checkpoint"), "write: the disk is full")]
     assert "Checkpoint 1 was not saved" in (tmp_path / "experiment.log").read_text()
 
 

@@ -1,6 +1,7 @@
 """The options of a training: what each of them changes, and what it refuses."""
 
 import io
+from functools import partial
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from burnbook.train import (
 )
 from burnbook.train.checkpoint_strategy import Save
 from burnbook.train.parallel import on_place
+from tests.support.refusals import refused
 from tests.support.tiny_training import (
     DEVICE,
     PLAIN,
@@ -134,8 +136,7 @@ def test_outputs_and_metrics_of_ones_own_work_together(tmp_path):
             text = f"{metadata.progress.items_processed} of batch {metadata.iteration}"
             return MetricEntry(self.name, text, text)
 
-    model = tiny()
-    model = Guessing(model.first, model.dropout, model.last)
+    model = tiny(kind=Guessing)
     made = LearnerBuilder(tmp_path).metrics([Margin(), LossMetric()]).metric_train(Seen)
     fit(made.renderer(None), model)
     lines = (tmp_path / "valid" / "epoch-1" / "Margin.log").read_text().splitlines()
@@ -233,8 +234,7 @@ def test_an_error_on_one_of_several_devices_is_raised(tmp_path):
         def train_step(self, batch):
             raise ValueError("on a device")
 
-    model = tiny()
-    model = Failing(model.first, model.dropout, model.last)
+    model = tiny(kind=Failing)
     with pytest.raises(ValueError, match="on a device"):
         fit(builder(tmp_path, 1).devices([PLAIN, PLAIN]), model)
 
@@ -276,32 +276,37 @@ def test_a_paradigm_of_ones_own_decides_about_steps(tmp_path):
 
 
 def test_strategies_that_make_no_sense_are_refused():
-    for act, text in (
+    made, devices = LearnerBuilder("x"), [PLAIN]
+    for act, *told in (
         (
-            lambda: TrainingStrategy.MultiDevice([PLAIN], "sharded"),
-            "TrainingStrategy.MultiDevice: 'sharded' does not say where the "
-            "optimizer works\n  try: MultiDeviceOptim.OptimMainDevice",
+            lambda: TrainingStrategy.MultiDevice(devices, "sharded"),
+            *(
+                "TrainingStrategy.MultiDevice: 'sharded'",
+                "try: MultiDeviceOptim.OptimMain",
+            ),
         ),
         (
             lambda: TrainingStrategy.Custom(3),
-            "TrainingStrategy.Custom: 3 has no steps\n"
-            "  try: an object of a subclass of LearningParadigm",
+            *(
+                "TrainingStrategy.Custom: 3 has no steps",
+                "try: ",
+                "of LearningParadigm",
+            ),
         ),
         (
-            lambda: LearnerBuilder("x").with_training_strategy(3),
-            "LearnerBuilder.with_training_strategy: 3 does not fit this option\n"
-            "  try: TrainingStrategy.SingleDevice(Numpy())",
+            lambda: made.with_training_strategy(3),
+            *(
+                "LearnerBuilder.with_training_strategy: 3",
+                "try: TrainingStrategy.Single",
+            ),
         ),
         (
-            lambda: LearnerBuilder("x").with_interrupter(Interrupter),
-            "LearnerBuilder.with_interrupter: Interrupter does not fit this option\n"
-            "  try: Interrupter()",
+            lambda: made.with_interrupter(Interrupter),
+            *("LearnerBuilder.with_interrupter: Interrupter", "try: Interrupter()"),
         ),
     ):
-        with pytest.raises(ConfigError) as error:
-            act()
-        assert str(error.value) == text
-    assert TrainingStrategy.MultiDevice([PLAIN], MultiDeviceOptim.OptimMainDevice)
+        refused(ConfigError, act, *told)
+    assert TrainingStrategy.MultiDevice(devices, MultiDeviceOptim.OptimMainDevice)
 
 
 def test_gradient_checkpointing_changes_no_bit(tmp_path):
@@ -390,25 +395,22 @@ def test_supervised_training_trains_as_the_builder_does(tmp_path):
 def test_what_cannot_be_launched_is_refused(tmp_path):
     training = SupervisedTraining(tmp_path, loader(), loader(1))
     assert repr(training) == f"SupervisedTraining({str(tmp_path)!r}, 1 epoch)"
-    for learner_, text in (
+    adam = AdamConfig()
+    for given, what, cure in (
+        (tiny(), "Tiny is not a learner", "launch(Learner(model, optim"),
         (
-            tiny(),
-            "Tiny is not a learner\n  try: launch(Learner(model, optim, 1e-4))",
+            Learner(Answer(), adam.init(), 0.1),
+            "Answer has no param",
+            "a subclass of Mod",
         ),
         (
-            Learner(Answer(), AdamConfig().init(), 0.1),
-            "Answer has no parameters, so there is nothing to learn\n"
-            "  try: a subclass of Module with layers as annotated fields",
-        ),
-        (
-            Learner(tiny(), AdamConfig(), 0.1),
-            "AdamConfig is not an optimizer, but the config of one\n"
-            "  try: AdamConfig(...).init()",
+            Learner(tiny(), adam, 0.1),
+            "AdamConfig is not an opt",
+            "AdamConfig(...).init()",
         ),
     ):
-        with pytest.raises(ConfigError) as error:
-            training.launch(learner_)
-        assert str(error.value) == f"SupervisedTraining.launch: {text}"
+        act = partial(training.launch, given)
+        refused(ConfigError, act, f"SupervisedTraining.launch: {what}", f"try: {cure}")
     with pytest.raises(ConfigError, match=r"^SupervisedTraining\.num_epochs: 0 is"):
         training.num_epochs(0)
 
@@ -416,11 +418,6 @@ def test_what_cannot_be_launched_is_refused(tmp_path):
 def test_a_learner_without_a_plan_says_how_to_get_one():
     alone = Learner(tiny(), AdamConfig().init(), 0.1)
     assert repr(alone) == "Learner(Tiny)"
-    with pytest.raises(TrainingError) as error:
-        alone.fit(loader(), loader(1))
-    assert str(error.value) == (
-        "Learner: nobody has said how long to train, "
-        "and where to keep what comes of it\n"
-        "  try: SupervisedTraining(folder, train, valid).launch(learner), "
-        "or LearnerBuilder(folder).build(model, optim, lr)"
-    )
+    cures = ("try: SupervisedTraining(folder, train, valid).launch", "LearnerBuilder(")
+    told = ("how long to train", *cures)
+    refused(TrainingError, lambda: alone.fit(loader(), loader(1)), "Learner: ", *told)

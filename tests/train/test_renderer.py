@@ -30,6 +30,8 @@ from burnbook.train.renderer import choose
 from burnbook.train.renderer.canvas import Canvas, Plot
 from burnbook.train.renderer.dashboard import COLORLESS, Theme
 from burnbook.train.renderer.screen import ENTER, LEAVE, Screen
+from tests.support.cases import cases
+from tests.support.refusals import refused
 
 ROOT = Path(__file__).resolve().parents[2]
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -70,15 +72,13 @@ def ended(reason=None, epochs=2):
 # Choosing
 
 
-@pytest.mark.parametrize(
-    ("wish", "stream", "kind"),
-    [
-        ("none", Terminal(), MetricsRenderer),
-        ("plain", Terminal(), PlainRenderer),
-        ("static", Terminal(), PlainRenderer),
-        ("", Terminal(), TerminalRenderer),
-        ("", io.StringIO(), PlainRenderer),
-    ],
+@cases(
+    "wish stream kind",
+    ("none", Terminal(), MetricsRenderer),
+    ("plain", Terminal(), PlainRenderer),
+    ("static", Terminal(), PlainRenderer),
+    ("", Terminal(), TerminalRenderer),
+    ("", io.StringIO(), PlainRenderer),
 )
 def test_the_place_chooses_the_renderer_and_a_variable_overrules(
     monkeypatch, wish, stream, kind
@@ -120,12 +120,8 @@ def test_a_notebook_gets_the_renderer_of_the_entry_point(monkeypatch):
 
 def test_an_unknown_display_is_an_error(monkeypatch):
     monkeypatch.setenv("BURNBOOK_DISPLAY", "fancy")
-    with pytest.raises(ConfigError) as error:
-        choose()
-    assert str(error.value) == (
-        "BURNBOOK_DISPLAY: 'fancy' is not a display\n"
-        "  try: static, plain, none or nothing"
-    )
+    told = ("BURNBOOK_DISPLAY: ", "'fancy'", "try: static, plain, none or nothing")
+    refused(ConfigError, choose, *told)
 
 
 # Plain
@@ -150,13 +146,11 @@ def test_the_plain_renderer_writes_a_line_per_epoch(monkeypatch):
 # Canvas
 
 
-@pytest.mark.parametrize(
-    ("train", "valid", "line"),
-    [
-        ({"Loss": 0.5}, {}, "train Loss 0.50  ·  "),
-        ({}, {"Loss": 0.5}, "valid Loss 0.50  ·  "),
-        ({}, {}, ""),
-    ],
+@cases(
+    "train valid line",
+    ({"Loss": 0.5}, {}, "train Loss 0.50  ·  "),
+    ({}, {"Loss": 0.5}, "valid Loss 0.50  ·  "),
+    ({}, {}, ""),
 )
 def test_a_split_without_metrics_has_no_place_in_the_line(train, valid, line):
     stream = io.StringIO()
@@ -210,9 +204,8 @@ def board(width, height, monkeypatch, theme=COLORLESS):
     return renderer, shown[-1]
 
 
-@pytest.mark.parametrize(
-    "size",
-    [(80, 24), (120, 40), (200, 60), (60, 18), (59, 17), (20, 5), (5, 2), (1, 1)],
+@cases(
+    "size", (80, 24), (120, 40), (200, 60), (60, 18), (59, 17), (20, 5), (5, 2), (1, 1)
 )
 def test_the_dashboard_fits_every_size(monkeypatch, size):
     _, rows = board(*size, monkeypatch, Theme())
@@ -237,15 +230,13 @@ def test_colors_can_be_switched_off(monkeypatch):
     assert TerminalRenderer(Terminal()).theme is COLORLESS
 
 
-@pytest.mark.parametrize(
-    ("key", "check"),
-    [
-        ("q", lambda control, board: control.reason == "stopped with q"),
-        ("p", lambda control, board: control.paused and board.mode() == "paused"),
-        ("right", lambda control, board: board.first == 1),
-        ("left", lambda control, board: board.first == -1),
-        ("up", lambda control, board: board.zoomed),
-    ],
+@cases(
+    "key check",
+    ("q", lambda control, board: control.reason == "stopped with q"),
+    ("p", lambda control, board: control.paused and board.mode() == "paused"),
+    ("right", lambda control, board: board.first == 1),
+    ("left", lambda control, board: board.first == -1),
+    ("up", lambda control, board: board.zoomed),
 )
 def test_keys_act(monkeypatch, key, check):
     renderer, _ = board(80, 24, monkeypatch)
@@ -323,15 +314,13 @@ finally:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
-@pytest.mark.parametrize(
-    ("ending", "code"),
-    [
-        ("pass", 0),
-        ("raise ValueError('too bad')", 1),
-        ("sys.exit(3)", 3),
-        ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", -signal.SIGTERM),
-        ("renderer.close = lambda: None", 0),
-    ],
+@cases(
+    "ending code",
+    ("pass", 0),
+    ("raise ValueError('too bad')", 1),
+    ("sys.exit(3)", 3),
+    ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", -signal.SIGTERM),
+    ("renderer.close = lambda: None", 0),
 )
 def test_the_terminal_comes_back_however_it_ends(ending, code):
     import pty

@@ -25,7 +25,7 @@ from tests.support.run_folders import (
     write_diary,
     write_logs,
 )
-from tests.support.tiny_training import build, builder, learner, loader, stop_at
+from tests.support.tiny_training import builder, fitted, learner, loader, stop_at
 
 GOLDEN = SHARED / "golden" / "burn"
 ENDED = "Training ended after epoch 2 of 2: finished"
@@ -171,7 +171,7 @@ def test_a_run_of_ours_says_itself_how_it_ended(tmp_path):
 def test_a_run_that_was_stopped_says_why(tmp_path):
     probe = stop_at(4, lambda control: control.stop("seen enough"))
     made = builder(tmp_path / "run", 5).renderer(probe)
-    build(made).fit(loader(), loader(1))
+    fitted(made)
     run = Run(tmp_path / "run")
     assert (run.state, run.reason, run.num_epochs) == ("stopped", "seen enough", 5)
 
@@ -182,7 +182,7 @@ def test_a_run_that_failed_says_why(tmp_path):
 
     made = builder(tmp_path / "run", 5).renderer(stop_at(2, fail))
     with pytest.raises(ValueError, match="out of paper"):
-        build(made).fit(loader(), loader(1))
+        fitted(made)
     run = Run(tmp_path / "run")
     assert (run.state, run.reason) == ("stopped", "ValueError: out of paper")
 

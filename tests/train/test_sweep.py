@@ -8,19 +8,11 @@ import pytest
 
 from burnbook.config import Config
 from burnbook.core.errors import BurnbookError, ConfigError, TrainingError
-from burnbook.train import (
-    Choice,
-    Direction,
-    LogUniform,
-    Run,
-    Uniform,
-    Whole,
-    sweep,
-)
+from burnbook.train import Choice, Direction, LogUniform, Run, Uniform, Whole, sweep
 from burnbook.train.sweep.halving import promoted, rungs
 from burnbook.train.sweep.space import draw, grid, read_space, with_values
 from burnbook.train.sweep.trial import Trial
-from tests.support.tiny_training import build, builder, loader, recorder, stop_at, tiny
+from tests.support.tiny_training import builder, fitted, recorder, stop_at, tiny
 
 
 class TinyConfig(Config):
@@ -208,8 +200,7 @@ def learn(calls=None, renderer=None):
         made = builder(folder, epochs).with_file_checkpointer(recorder()).checkpoint()
         if renderer is not None:
             made = made.renderer(renderer)
-        learner = build(made, tiny(), config.lr)
-        learner.fit(loader(), loader(1))
+        learner = fitted(made, tiny(), config.lr)
         if calls is not None:
             calls.append((folder.name, learner.result.epochs))
 
