@@ -1,4 +1,4 @@
-"""How near pairs of vectors are: by angle, or by distance."""
+"""CosineSimilarity and PairwiseDistance of pairs of vectors."""
 
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
@@ -35,7 +35,7 @@ class CosineSimilarity(Module):
     """The cosine of the angle between pairs of vectors: out = x · y / (‖x‖ ‖y‖).
 
     Shapes: x1 [n, d], x2 [n, d] -> [n]
-    Why: no length counts as less than eps, so the cosine with a zero vector is 0.
+    Why: norms are at least eps, so the cosine with a zero vector is 0.
     """
 
     dim: int
@@ -71,10 +71,10 @@ class PairwiseDistanceConfig(Config):
 
 
 class PairwiseDistance(Module):
-    """How far apart pairs of vectors are: out = (Σ |xᵢ − yᵢ + eps|ᵖ)^(1/p).
+    """The p-norm distance of pairs of vectors: out = (Σ |xᵢ − yᵢ + eps|ᵖ)^(1/p).
 
     Shapes: x1 [n, d], x2 [n, d] -> [n]
-    Why: eps keeps the distance of equal vectors from having no gradient.
+    Why: with eps the distance of equal vectors has a gradient.
     """
 
     p: float

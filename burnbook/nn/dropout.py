@@ -36,7 +36,7 @@ class Dropout(Module):
 
     Shapes: x [...] -> [...]
     Why: it acts only under Autodiff, which is where training happens; `model.valid()`
-    is on the backend below and keeps every value. There is no training flag to forget.
+    is on the backend below and keeps every value, so there is no training flag.
     """
 
     prob: float

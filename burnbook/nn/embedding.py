@@ -1,4 +1,4 @@
-"""Embedding: a vector for every word, learned."""
+"""Embedding: a learned vector for every token."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
@@ -10,7 +10,7 @@ from burnbook.tensor import Tensor, apply
 
 
 class EmbeddingConfig(Config):
-    """How to make an Embedding: how many words, and the size of their vectors.
+    """How to make an Embedding: how many tokens, and the size of their vectors.
 
     n_embedding: how many tokens there are, at least 1.
     d_model: size of the vector of a token, at least 1.
@@ -37,7 +37,7 @@ class EmbeddingConfig(Config):
 
 
 class Embedding(Module):
-    """Look the vectors of words up: out[i, j] = weight[input[i, j]].
+    """Look up the vectors of tokens: out[i, j] = weight[input[i, j]].
 
     Shapes: input [b, s] -> [b, s, d]; weight [n, d]
     Example:
@@ -56,5 +56,5 @@ class Embedding(Module):
     )
 
     def forward(self, input: Tensor) -> Tensor:
-        """The vectors of a batch of sequences of word numbers (any rank will do)."""
+        """The vectors of a batch of sequences of token ids; the rank may be any."""
         return apply(embedding, self.weight.val(), input)

@@ -1,11 +1,11 @@
-"""Identity: a place where a layer may be, with none in it."""
+"""Identity: a layer that returns its input, as a placeholder."""
 
 from burnbook.module import Module
 from burnbook.tensor import Tensor
 
 
 class Identity(Module):
-    """Give back what comes in: out = x.
+    """Return the input: out = x.
 
     Shapes: x [...] -> [...]
     """

@@ -1,9 +1,9 @@
-"""Initializers: which random numbers a layer starts from.
+"""Initializers: the distributions from which the parameters of layers are drawn.
 
-The spread of the first weights decides whether signals fade or explode on their way
-through many layers. Kaiming's rule looks at the inputs of a unit (fan-in), Xavier's at
-inputs and outputs. A parameter made here is lazy: it reserves its random key at once
-and draws its numbers at the first use, so the order of use changes nothing.
+The variance of the initial weights decides whether activations vanish or explode in
+deep networks. Kaiming's rule depends on the number of inputs of a unit (fan-in),
+Xavier's on inputs and outputs. A parameter made here is lazy: it reserves its random
+key at once and draws its numbers at the first use, so the order of use changes nothing.
 """
 
 import math
@@ -48,7 +48,7 @@ class Initializer(ConfigEnum):
     Orthogonal = holding(gain=float)
 
     def validate(self) -> None:
-        """Refuse an empty range and a negative spread."""
+        """Refuse an empty range and a negative standard deviation."""
         if self.variant == "Uniform" and not self.min <= self.max:
             raise ConfigError(
                 "Initializer.Uniform", f"min {self.min} lies above max {self.max}"
@@ -82,7 +82,7 @@ class Initializer(ConfigEnum):
         """The bias of a layer whose weight this rule draws: as in Burn, by the same.
 
         Only Orthogonal needs rows, which a bias has not: then it is drawn as in a layer
-        that is told nothing, from U(−1/√fan_in, 1/√fan_in).
+        with the default initializer, from U(−1/√fan_in, 1/√fan_in).
         """
         rule = KAIMING if self.variant == "Orthogonal" else self
         return rule.init_with([size], fan_in, fan_out, device)

@@ -1,4 +1,4 @@
-"""Interpolate1d and Interpolate2d: another size."""
+"""Interpolate1d and Interpolate2d: lines and images resized."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -18,9 +18,9 @@ else:
 
 
 class InterpolateMode(ConfigEnum):
-    """What a place is mixed from: the nearest one, two, four or six along each dim.
+    """How values are interpolated: from the nearest 1, 2, 4 or 6 values along each dim.
 
-    NearestExact takes the place whose middle is nearest; Nearest rounds down.
+    NearestExact takes the value whose center is nearest; Nearest rounds down.
     """
 
     Nearest = unit()
@@ -83,7 +83,8 @@ class Interpolate1dConfig(Config):
 class Interpolate1d(Module):
     """Resize lines, to a length or by a factor: l' = ⌊l · scale_factor⌋.
 
-    align_corners: the ends of both lines meet; otherwise their outer edges do.
+    align_corners: whether the centers of the first and last values of input and output
+        coincide, instead of their outer edges.
 
     Shapes: x [n, c, l] -> [n, c, l']
     """
@@ -138,7 +139,8 @@ class Interpolate2dConfig(Config):
 class Interpolate2d(Module):
     """Resize images, to a size or by a factor per dim: h' = ⌊h · scale_factor⌋.
 
-    align_corners: the corners of both images meet; otherwise their edges do.
+    align_corners: whether the centers of the corner pixels of input and output
+        coincide, instead of the edges of the images.
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
     """

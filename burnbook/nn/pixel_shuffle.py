@@ -1,4 +1,4 @@
-"""PixelShuffle and PixelUnshuffle: channels become pixels."""
+"""PixelShuffle and PixelUnshuffle: channels rearranged to pixels, and back."""
 
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
@@ -29,7 +29,7 @@ class PixelShuffleConfig(Config):
 
 
 class PixelShuffle(Module):
-    """Make r · r pixels of as many channels: out[n, c, hr + i, wr + j] = x[n, k, h, w].
+    """Rearrange r² channels to r × r pixels: out[n, c, hr + i, wr + j] = x[n, k, h, w].
 
     k = c r² + i r + j is the channel that a pixel comes from.
 
@@ -80,7 +80,7 @@ class PixelUnshuffleConfig(Config):
 
 
 class PixelUnshuffle(Module):
-    """Make channels of each block of r · r pixels: what PixelShuffle undoes.
+    """Rearrange blocks of r × r pixels to channels: the inverse of PixelShuffle.
 
     Shapes: x [n, c, h r, w r] -> [n, c r², h, w]
     """

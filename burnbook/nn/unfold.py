@@ -33,7 +33,7 @@ class Unfold4dConfig(Config):
 
 
 class Unfold4d(Module):
-    """Lay the patches of images out as columns: rows run over channel, kh and kw.
+    """Arrange the patches of images as columns; rows run over channel, kh and kw.
 
     Shapes: x [n, c, h, w] -> [n, c · kh · kw, blocks]
     """

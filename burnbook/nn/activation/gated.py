@@ -1,4 +1,4 @@
-"""Activations in which numbers open a gate for others."""
+"""Gated activations: the product of values and a function of other values."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
@@ -10,7 +10,7 @@ from burnbook.tensor import Tensor, activation
 
 
 class Glu(Module):
-    """One half of x, let through by the sigmoid of the other: out = a σ(b).
+    """Gated linear unit: one half of x times the sigmoid of the other: out = a σ(b).
 
     dim: the dim that is split; it may count from the end.
 
@@ -63,7 +63,7 @@ class SwiGluConfig(Config):
 
 
 class SwiGlu(Module):
-    """One linear layer, let through by the swish of another: out = silu(x A) · (x B).
+    """One linear layer times the swish of another: out = silu(x A) · (x B).
 
     Shapes: x [..., d_input] -> [..., d_output]; linear_inner is A, linear_outer B
     Source: Shazeer, "GLU variants improve transformer", 2020 (arXiv 2002.05202).

@@ -1,4 +1,4 @@
-"""Activations that differ above and below a limit."""
+"""Activations with one formula above a limit and another below."""
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
@@ -27,7 +27,7 @@ class LeakyReluConfig(Config):
 
 
 class LeakyRelu(Module):
-    """Flatten what is below zero: out = slope · x there, x elsewhere.
+    """A relu with a slope below zero: out = slope · x there, x elsewhere.
 
     Shapes: x [...] -> [...]
     """
@@ -111,8 +111,8 @@ class RReluConfig(Config):
 class RRelu(Module):
     """A leaky relu with random slopes: out = a x below zero, a from [lower, upper).
 
-    Under Autodiff every element draws a slope of its own; elsewhere all have the one in
-    the middle.
+    Under Autodiff a slope is drawn for every element; on any other backend it is the
+    mean of both bounds.
 
     Shapes: x [...] -> [...]
     Source: Xu, Wang, Chen, Li, "Empirical evaluation of rectified activations in
@@ -150,7 +150,7 @@ class EluConfig(Config):
 
 
 class Elu(Module):
-    """Bend what is below zero toward −α: out = α (eˣ − 1) there, x above.
+    """Exponential linear unit: out = α (eˣ − 1) below zero, x above.
 
     Shapes: x [...] -> [...]
     Source: Clevert, Unterthiner, Hochreiter, "Fast and accurate deep network learning
@@ -188,7 +188,7 @@ class CeluConfig(Config):
 
 
 class Celu(Module):
-    """An elu without a kink, whatever α: out = α (e^(x/α) − 1) below zero, x above.
+    """An elu with a continuous slope: out = α (e^(x/α) − 1) below zero, x above.
 
     Shapes: x [...] -> [...]
     Source: Barron, "Continuously differentiable exponential linear units", 2017

@@ -1,4 +1,4 @@
-"""Activations of straight lines, and one rounded edge."""
+"""Piecewise linear activations, and softplus."""
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
@@ -26,7 +26,7 @@ class HardSigmoidConfig(Config):
 
 
 class HardSigmoid(Module):
-    """A sigmoid of straight lines: out = clamp(α x + β, 0, 1).
+    """A piecewise linear sigmoid: out = clamp(α x + β, 0, 1).
 
     Shapes: x [...] -> [...]
     """
@@ -66,7 +66,7 @@ class HardtanhConfig(Config):
 
 
 class Hardtanh(Module):
-    """Cut off at both ends: out = clamp(x, min, max).
+    """A piecewise linear tanh: out = clamp(x, min, max).
 
     Shapes: x [...] -> [...]
     """
@@ -104,7 +104,7 @@ class SoftplusConfig(Config):
 
 
 class Softplus(Module):
-    """A rounded relu: out = ln(1 + e^(βx)) / β, without overflow.
+    """A smooth relu: out = ln(1 + e^(βx)) / β, without overflow.
 
     Shapes: x [...] -> [...]
     """
@@ -137,7 +137,7 @@ class ShrinkConfig(Config):
 
 
 class Shrink(Module):
-    """Pull toward zero: out = x ∓ bias beyond ±λ, 0 between.
+    """Shrinkage with a bias: out = x ∓ bias beyond ±λ, 0 between.
 
     Shapes: x [...] -> [...]
     """
@@ -170,7 +170,7 @@ class HardShrinkConfig(Config):
 
 
 class HardShrink(Module):
-    """Keep what is far from zero: out = x beyond ±λ, 0 between.
+    """Hard shrinkage: out = x beyond ±λ, 0 between.
 
     Shapes: x [...] -> [...]
     """
@@ -202,7 +202,7 @@ class SoftShrinkConfig(Config):
 
 
 class SoftShrink(Module):
-    """Pull toward zero by λ: out = x ∓ λ beyond ±λ, 0 between.
+    """Soft shrinkage: out = x ∓ λ beyond ±λ, 0 between.
 
     Shapes: x [...] -> [...]
     """

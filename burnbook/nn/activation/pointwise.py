@@ -1,4 +1,4 @@
-"""Activations without a setting: one curve each."""
+"""Activations without parameters, element by element."""
 
 from burnbook.module import Module
 from burnbook.tensor import Tensor, activation
@@ -27,9 +27,9 @@ class Relu6(Module):
 
 
 class Gelu(Module):
-    """Keep x as often as a normal number lies below it: out = x (1 + erf(x/√2)) / 2.
+    """Gaussian error linear unit: out = x Φ(x) = x (1 + erf(x/√2)) / 2.
 
-    approximate: by a tanh, as the first GPT models did.
+    approximate: whether erf is approximated by a tanh, as in the first GPT models.
 
     Shapes: x [...] -> [...]
     Source: Hendrycks, Gimpel, "Gaussian error linear units", 2016 (arXiv 1606.08415).
@@ -47,7 +47,7 @@ class Gelu(Module):
 
 
 class Sigmoid(Module):
-    """Squash into (0, 1): out = 1 / (1 + e⁻ˣ).
+    """Map to (0, 1): out = 1 / (1 + e⁻ˣ).
 
     Shapes: x [...] -> [...]
     """
@@ -69,7 +69,7 @@ class LogSigmoid(Module):
 
 
 class Tanh(Module):
-    """Squash into (−1, 1): out = tanh x.
+    """Map to (−1, 1): out = tanh x.
 
     Shapes: x [...] -> [...]
     """
@@ -80,7 +80,7 @@ class Tanh(Module):
 
 
 class Tanhshrink(Module):
-    """What tanh takes away: out = x − tanh x.
+    """The difference of x and its tanh: out = x − tanh x.
 
     Shapes: x [...] -> [...]
     """
@@ -91,7 +91,7 @@ class Tanhshrink(Module):
 
 
 class Softsign(Module):
-    """Squash into (−1, 1), slowly: out = x / (1 + |x|).
+    """Map to (−1, 1), with tails that approach ±1 slowly: out = x / (1 + |x|).
 
     Shapes: x [...] -> [...]
     """
@@ -102,7 +102,7 @@ class Softsign(Module):
 
 
 class SiLU(Module):
-    """x, let through by its own sigmoid: out = x / (1 + e⁻ˣ); also called swish.
+    """Sigmoid linear unit, also called swish: out = x σ(x) = x / (1 + e⁻ˣ).
 
     Shapes: x [...] -> [...]
     Source: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units for neural network
@@ -115,7 +115,7 @@ class SiLU(Module):
 
 
 class HardSwish(Module):
-    """A swish of straight lines: out = x · clamp(x/6 + 1/2, 0, 1).
+    """Swish with a piecewise linear sigmoid: out = x · clamp(x/6 + 1/2, 0, 1).
 
     Shapes: x [...] -> [...]
     Source: Howard et al., "Searching for MobileNetV3", 2019 (arXiv 1905.02244).
@@ -127,7 +127,7 @@ class HardSwish(Module):
 
 
 class Mish(Module):
-    """x, let through by a squashed softplus: out = x tanh(ln(1 + eˣ)).
+    """x times the tanh of its softplus: out = x tanh(ln(1 + eˣ)).
 
     Shapes: x [...] -> [...]
     Source: Misra, "Mish: a self regularized non-monotonic activation function", 2019

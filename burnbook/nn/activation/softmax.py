@@ -36,7 +36,7 @@ class LogSoftmax(Module):
 
 
 class Softmin(Module):
-    """Softmax the other way round, the smallest score first: outᵢ = e⁻ˣᵢ / Σⱼ e⁻ˣⱼ.
+    """Softmax of −x, largest at the smallest score: outᵢ = e⁻ˣᵢ / Σⱼ e⁻ˣⱼ.
 
     Shapes: x [...] -> [...]
     """
@@ -50,7 +50,7 @@ class Softmin(Module):
 
 
 class QuietSoftmax(Module):
-    """A softmax that may choose nothing: outᵢ = eˣᵢ / (1 + Σⱼ eˣⱼ).
+    """Softmax whose sum may be less than 1, even near 0: outᵢ = eˣᵢ / (1 + Σⱼ eˣⱼ).
 
     Shapes: x [...] -> [...]
     """

@@ -60,7 +60,7 @@ class DeformConv2dConfig(Config):
 
 
 class DeformConv2d(Module):
-    """Convolve, with every tap of every stop moved by an offset of its own.
+    """Convolution with an offset for every sampling point of every window.
 
     Shapes: x [n, c_in, h, w], offset [n, 2 · offset_groups · kh · kw, h', w'],
         mask [n, offset_groups · kh · kw, h', w'] -> [n, c_out, h', w'];
@@ -87,7 +87,7 @@ class DeformConv2d(Module):
     def forward(
         self, input: Tensor, offset: Tensor, mask: Tensor | None = None
     ) -> Tensor:
-        """Apply the layer to images; offsets are (dy, dx), tap by tap."""
+        """Apply the layer to images; offsets are (dy, dx) for each weight."""
         options = DeformConvOptions(
             self.stride,
             zeros_around(self, input),

@@ -1,4 +1,4 @@
-"""Losses: how wrong an answer is, as one number."""
+"""Losses."""
 
 from burnbook.nn.loss.binary_cross_entropy import (
     BinaryCrossEntropyLoss,

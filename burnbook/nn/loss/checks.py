@@ -1,4 +1,4 @@
-"""What the losses ask of their inputs, in one wording."""
+"""The checks of the inputs of losses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""CosineEmbeddingLoss: alike vectors point the same way."""
+"""CosineEmbeddingLoss: high cosines of similar pairs, low ones of dissimilar pairs."""
 
 from burnbook.config import Config
 from burnbook.core.dtypes import Int
@@ -33,7 +33,7 @@ class CosineEmbeddingLossConfig(Config):
 
 
 class CosineEmbeddingLoss(Module):
-    """Alike vectors point the same way: 1 − cos for y = 1, max(0, cos − m) for −1.
+    """Loss of the cosine of pairs: 1 − cos for y = 1, max(0, cos − m) for −1.
 
     Shapes: input1 [n, d], input2 [n, d], target [n] -> [1]
     Example:

@@ -168,7 +168,7 @@ class CrossEntropyLoss(Module):
 
 
 def _refuse_softmax(logits: Tensor) -> None:
-    """Refuse scores that softmax has just made: the graph behind them tells."""
+    """Refuse logits that are the output of a softmax, as their graph shows."""
     node = getattr(logits.value, "node", None)
     if node is not None and node.op is softmax:
         what = "logits come out of a softmax, which this loss takes itself"

@@ -1,4 +1,4 @@
-"""CTCLoss: labels for frames that nobody has aligned."""
+"""CTCLoss: sequences of labels without an alignment to the frames."""
 
 from burnbook.config import Config
 from burnbook.core.dtypes import Int
@@ -52,7 +52,7 @@ class CTCLoss(Module):
         >>> round(out.exp().into_scalar(), 4)  # 6 of 8 paths spell it
         1.3333
 
-    Why: a sequence that is too short for its labels has the loss inf and no slope.
+    Why: a sequence that is too short for its labels has the loss inf and no gradient.
     Source: Graves et al., Connectionist Temporal Classification, 2006.
     """
 
@@ -92,7 +92,7 @@ class CTCLoss(Module):
         target_lengths: Tensor,
         reduction: Reduction = Reduction.Auto,
     ) -> Tensor:
-        """The loss of the batch as one number; a mean is one over labels first.
+        """The loss of the batch as one number; a mean divides by target lengths first.
 
         Shapes: log_probs [t, n, c], targets [n, s], lengths [n] -> [1]
         """

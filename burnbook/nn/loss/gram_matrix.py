@@ -1,7 +1,7 @@
-"""GramMatrixLoss: whether two images have the same style.
+"""GramMatrixLoss: the difference between the styles of two images.
 
-Which features of an image appear together, wherever they are, is its style. The
-features come from the first layers of a network that has learned to see: VGG19.
+The style of an image is described by the correlations of its features, regardless of
+their positions. The features are those of the first layers of VGG19.
 """
 
 from burnbook.backend.base import Backend
@@ -58,9 +58,9 @@ class GramMatrixLossConfig(Config):
     ) -> "GramMatrixLoss":
         """The loss on a device, with an extractor of one's own or a fresh VGG19.
 
-        Why: what VGG19 has learned is a download of 80 MB; a loss with its record comes
-        from `loss.load_file(path, recorder)`. `Vgg19.sources()` names the tensors of
-        torchvision's file. A fresh network compares textures too, if less well.
+        Why: the trained weights of VGG19 are a download of 80 MB; `loss.load_file(path,
+        recorder)` loads a record of them. `Vgg19.sources()` names the tensors of
+        torchvision's file. An untrained network works too, but less well.
         """
         if feat_extractor is None:
             feat_extractor = Vgg19.new(self.use_avg_pool, device)
@@ -159,7 +159,7 @@ class Vgg19(Module):
         return found
 
     def forward(self, x: Tensor) -> list[Tensor]:
-        """What the first layer of each block sees."""
+        """The features of the first layer of each block."""
         pool = avg_pool2d if self.use_avg_pool else max_pool2d
         seen: list[Tensor] = []
         for block in BLOCKS:
@@ -173,7 +173,7 @@ class Vgg19(Module):
 
 
 def _normal(images: Tensor) -> Tensor:
-    """Colors as the network was trained with."""
+    """Images normalized by the mean and standard deviation of ImageNet."""
     device = images.device()
     mean = Tensor.from_floats(MEAN, device).reshape([1, 3, 1, 1])
     std = Tensor.from_floats(STD, device).reshape([1, 3, 1, 1])

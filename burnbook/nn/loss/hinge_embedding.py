@@ -1,4 +1,4 @@
-"""HingeEmbeddingLoss: similar pairs near, dissimilar ones a margin apart."""
+"""HingeEmbeddingLoss: small distances of similar pairs, large ones of others."""
 
 from burnbook.config import Config
 from burnbook.module import Module
@@ -25,7 +25,7 @@ class HingeEmbeddingLossConfig(Config):
 
 
 class HingeEmbeddingLoss(Module):
-    """Distances shall be small for y = 1, large for −1: x, or max(0, margin − x).
+    """Loss of distances x: x for y = 1, max(0, margin − x) for y = −1.
 
     Shapes: input [...], target [...] -> [1]
     Example:

@@ -1,4 +1,4 @@
-"""HuberLoss: squared near zero, straight far away."""
+"""HuberLoss: quadratic for small errors, linear for large ones."""
 
 from burnbook.config import Config
 from burnbook.module import Module
@@ -9,7 +9,7 @@ from burnbook.tensor import Tensor
 
 
 class HuberLossConfig(Config):
-    """How to make a HuberLoss: up to which error it is squared.
+    """How to make a HuberLoss: up to which error it is quadratic.
 
     delta: up to which error the loss is quadratic; beyond it is linear, at least 0.
 
@@ -30,7 +30,7 @@ class HuberLossConfig(Config):
 
 
 class HuberLoss(Module):
-    """Squared errors that go on straight: r²/2 up to |r| = δ, δ |r| − δ²/2 beyond.
+    """Quadratic, then linear in the error: r²/2 up to |r| = δ, δ |r| − δ²/2 beyond.
 
     Shapes: predictions [...], targets [...] -> [1]
     Example:

@@ -1,4 +1,4 @@
-"""KLDivLoss: how far one distribution is from another."""
+"""KLDivLoss: the Kullback–Leibler divergence of two distributions."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class KLDivLossConfig(Config):
 
 
 class KLDivLoss(Module):
-    """The divergence of Kullback and Leibler: loss = Σ y (log y − x) / n, x = log p.
+    """Kullback–Leibler divergence: loss = Σ y (log y − x) / n, x = log p.
 
     The predictions are logarithms of probabilities, as log_softmax gives them.
 
@@ -58,7 +58,7 @@ class KLDivLoss(Module):
         return reduced(losses, reduction)
 
     def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
-        """What each element adds.
+        """The contribution of each element.
 
         Shapes: predictions [n, ...], targets [n, ...] -> [n, ...]
         """

@@ -1,4 +1,4 @@
-"""LpLoss: errors to any power; 1 is absolute, 2 squared."""
+"""LpLoss: absolute errors to the power p."""
 
 from collections.abc import Sequence
 

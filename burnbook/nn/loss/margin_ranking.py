@@ -1,4 +1,4 @@
-"""MarginRankingLoss: the better one gets the higher score."""
+"""MarginRankingLoss: a higher score for the one that is to be ranked first."""
 
 from burnbook.config import Config
 from burnbook.module import Module
@@ -30,9 +30,9 @@ class MarginRankingLossConfig(Config):
 
 
 class MarginRankingLoss(Module):
-    """Scores in the right order: loss = mean max(0, margin − y (a − b)).
+    """Hinge loss of pairs of scores: loss = mean max(0, margin − y (a − b)).
 
-    y = 1 where the first shall be ranked higher, −1 where the second shall.
+    y = 1 where a is to be ranked higher, −1 where b is.
 
     Shapes: first [...], second [...], target [...] -> [1]
     Example:

@@ -1,4 +1,4 @@
-"""MultiMarginLoss: the right class leads all others."""
+"""MultiMarginLoss: the score of the right class above all others by a margin."""
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
@@ -10,7 +10,7 @@ from burnbook.tensor import Tensor
 
 
 class MultiMarginLossConfig(Config):
-    """How to make a MultiMarginLoss: by how much to lead, and the power of what lacks.
+    """How to make a MultiMarginLoss: the margin, and the power of what is missing.
 
     margin: by how much the score of the right class must lead, at least 0
         (default 1.0).
@@ -36,7 +36,7 @@ class MultiMarginLossConfig(Config):
 
 
 class MultiMarginLoss(Module):
-    """The score of the right class leads: mean over rows of Σᵢ max(0, m − xₜ + xᵢ)ᵖ/c.
+    """Multi-class hinge loss: mean over rows of Σᵢ max(0, m − xₜ + xᵢ)ᵖ/c.
 
     The sum leaves the right class t out; c is the number of classes.
 

@@ -1,4 +1,4 @@
-"""RNNTLoss: what a transducer says, and when it says it."""
+"""RNNTLoss: the loss of an RNN transducer, over all alignments."""
 
 from burnbook.config import Config
 from burnbook.core.dtypes import Int
@@ -37,7 +37,7 @@ class RNNTLossConfig(Config):
 class RNNTLoss(Module):
     """The transducer's loss: −log Σ over all paths Π p(step at frame t after u labels).
 
-    At each frame a path says any number of labels and then the blank, which leads to
+    At each frame a path emits any number of labels and then the blank, which leads to
     the next frame; the last blank ends it. Targets are padded to one length.
 
     Shapes: logits [n, t, u + 1, c], targets [n, u], lengths [n] -> [n]

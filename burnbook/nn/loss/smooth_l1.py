@@ -1,4 +1,4 @@
-"""SmoothL1Loss: absolute errors with a rounded tip."""
+"""SmoothL1Loss: absolute errors, quadratic near zero."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from burnbook.tensor import Tensor
 
 
 class SmoothL1LossConfig(Config):
-    """How to make a SmoothL1Loss: up to which error it is squared.
+    """How to make a SmoothL1Loss: up to which error it is quadratic.
 
     beta: up to which error the loss is quadratic; beyond it is linear, above 0
         (default 1.0).
@@ -33,7 +33,7 @@ class SmoothL1LossConfig(Config):
 
 
 class SmoothL1Loss(Module):
-    """Absolute errors, squared near zero: r²/(2β) below |r| = β, |r| − β/2 from there.
+    """Quadratic, then absolute errors: r²/(2β) below |r| = β, |r| − β/2 from there.
 
     Shapes: predictions [...], targets [...] -> [...]
     Example:

@@ -1,4 +1,4 @@
-"""SoftMarginLoss: the sign of a score, with a soft border."""
+"""SoftMarginLoss: logistic loss of scores for targets ±1."""
 
 from typing import Self
 
@@ -10,7 +10,7 @@ from burnbook.tensor.activation import softplus
 
 
 class SoftMarginLoss(Module):
-    """Scores shall have the sign of y = ±1: loss = mean log(1 + e^(−y x)).
+    """Logistic loss for targets y = ±1: loss = mean log(1 + e^(−y x)).
 
     Shapes: logits [...], targets [...] -> [1]
     Example:

@@ -1,4 +1,4 @@
-"""TripletMarginLoss: nearer to the positive than to the negative."""
+"""TripletMarginLoss: anchors nearer to positives than to negatives by a margin."""
 
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
@@ -34,7 +34,7 @@ class TripletMarginLossConfig(Config):
 
 
 class TripletMarginLoss(Module):
-    """Positive nearer than negative: mean max(0, ‖a − b‖ₚ − ‖a − c‖ₚ + margin).
+    """Hinge loss of triplets: mean max(0, ‖a − b‖ₚ − ‖a − c‖ₚ + margin).
 
     Shapes: anchor [n, d], positive [n, d], negative [n, d] -> [1]
     Example:

@@ -43,8 +43,8 @@ class LayerNorm(Module):
     """Normalize examples to mean 0 and variance 1: out = γ (x − μ) / √(σ² + ε) + β.
 
     Shapes: x [..., d] -> [..., d]; gamma [d], beta [d]
-    Why: σ² is the mean of the squares (divided by d, not by d − 1), and ε keeps a row
-    of equal numbers from being divided by zero.
+    Why: σ² is the biased variance (divided by d, not by d − 1), and ε avoids a division
+    by zero for a row of equal numbers.
     Source: Ba, Kiros, Hinton, "Layer normalization", 2016 (arXiv 1607.06450).
     """
 

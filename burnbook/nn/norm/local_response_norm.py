@@ -1,4 +1,4 @@
-"""LocalResponseNorm: each channel is divided by the power of its neighbors."""
+"""LocalResponseNorm: channels divided by a function of their neighbors' squares."""
 
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
@@ -36,7 +36,7 @@ class LocalResponseNormConfig(Config):
 
 
 class LocalResponseNorm(Module):
-    """Divide by the power of the neighboring channels: out = x / (k + α/size · Σ x²)^β.
+    """Normalize by squares of neighboring channels: out = x / (k + α/size · Σ x²)^β.
 
     The sum runs over ⌊(size − 1) / 2⌋ channels before and ⌊size / 2⌋ after.
 

@@ -1,4 +1,4 @@
-"""Normalization: one of the norms, as a config chooses."""
+"""Normalization: the norm that a NormalizationConfig chooses."""
 
 from dataclasses import replace
 from typing import Annotated, Self

@@ -1,4 +1,4 @@
-"""AdaptiveAvgPool1d: averages that give a fixed length."""
+"""AdaptiveAvgPool1d: average pooling to a given output size."""
 
 from burnbook.config import Config
 from burnbook.module import Module

@@ -1,4 +1,4 @@
-"""AdaptiveAvgPool2d: averages that give a fixed size."""
+"""AdaptiveAvgPool2d: average pooling to a given output size."""
 
 from burnbook.config import Config
 from burnbook.module import Module

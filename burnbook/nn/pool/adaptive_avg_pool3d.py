@@ -1,4 +1,4 @@
-"""AdaptiveAvgPool3d: averages that give a fixed volume."""
+"""AdaptiveAvgPool3d: average pooling to a given output size."""
 
 from burnbook.config import Config
 from burnbook.module import Module
