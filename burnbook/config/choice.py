@@ -8,8 +8,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
-from burnbook.config.fields import Choices, Problem, explain, read, type_text
+from burnbook.config.fields import Choices, Reader, explain, type_text
 from burnbook.config.text import encode
+from burnbook.core.converters import type_spec
 from burnbook.core.errors import ConfigError
 
 E = TypeVar("E", bound="ConfigEnum")
@@ -137,19 +138,18 @@ class holding:  # noqa: N801 - reads as a word of the declaration
             )
         if self.names:
             given = tuple(values[name] for name in self.names)
-        problems: list[Problem] = []
+        reader = Reader(parsed=False)
         labels = self.names or tuple(f"value {i}" for i in range(len(given)))
-        rows = zip(given, self.types, labels, strict=True)
-        checked = tuple(read(v, t, at, problems, parsed=False) for v, t, at in rows)
-        if problems:
-            raise explain(f"{owner.__name__}.{self.name}", "", problems)
+        checked = tuple(map(reader.read, given, map(type_spec, self.types), labels))
+        if reader.problems:
+            raise explain(f"{owner.__name__}.{self.name}", "", reader.problems)
         made = owner.make(self.name, checked)
         made.validate()
         return made
 
     def signature(self) -> str:
         """What the call takes, for errors: "gain=float, fan_out_only=bool"."""
-        texts = map(type_text, self.types)
+        texts = map(type_text, map(type_spec, self.types))
         if not self.names:
             return ", ".join(texts)
         pairs = zip(self.names, texts, strict=True)

@@ -14,20 +14,24 @@ The JSON is the one that Burn writes: required fields first, then optional ones,
 those with a default; choices as "Valid" or {"Explicit": [1, 1]}.
 """
 
-import ast
 import copy
 import dataclasses
 import functools
 import inspect
 import typing
-import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, dataclass_transform
 
-from burnbook.config.fields import Problem, cut, explain, read
+from burnbook.config.fields import Reader, cut, explain
 from burnbook.config.text import decode, encode
+from burnbook.core.converters import (
+    TypeSpec,
+    remember_scope,
+    syntax_of,
+    type_spec,
+    type_specs,
+)
 from burnbook.core.dropped import result_matters
-from burnbook.core.error_context import names_around
 from burnbook.core.errors import (
     ArgumentError,
     ConfigError,
@@ -76,8 +80,7 @@ class Config:
             if not _is_class_variable(annotation):
                 _check_name(cls, name)
                 _prepare(cls, name, annotation)
-        if texts := [a for a in annotations.values() if isinstance(a, str)]:
-            _SCOPES[cls] = names_around(cls, " ".join(texts))
+        remember_scope(cls)
         dataclasses.dataclass(frozen=True, repr=False)(cls)
         cls.__setattr__ = _never_changes  # type: ignore[assignment] # says more
         explain_fields(cls)
@@ -98,15 +101,15 @@ class Config:
             raise _no_such_name(self, name)
 
     def __post_init__(self) -> None:
-        hints = _hints(type(self))
-        problems: list[Problem] = []
+        specs = _specs(type(self))
+        reader = Reader(parsed=False)
         for field in dataclasses.fields(self):  # type: ignore[arg-type] # a dataclass
             given = getattr(self, field.name)
-            value = read(given, hints[field.name], field.name, problems, parsed=False)
+            value = reader.read(given, specs[field.name], field.name)
             if value is not given:
                 object.__setattr__(self, field.name, value)
-        if problems:
-            raise explain(type(self).__name__, "", problems)
+        if reader.problems:
+            raise explain(type(self).__name__, "", reader.problems)
         self.validate()
 
     def validate(self) -> None:
@@ -158,10 +161,10 @@ class Config:
 
     @classmethod
     def _parse(cls, text: str | bytes, where: str) -> Self:
-        problems: list[Problem] = []
-        config = read(decode(text, where), cls, "", problems, parsed=True)
-        if problems:
-            raise explain(where, cls.__name__, problems)
+        reader = Reader(parsed=True)
+        config = reader.read(decode(text, where), type_spec(cls), "")
+        if reader.problems:
+            raise explain(where, cls.__name__, reader.problems)
         return config
 
     @classmethod
@@ -170,10 +173,11 @@ class Config:
 
         The field `lambda_`, which Python cannot call `lambda`, is "lambda" there.
         """
-        hints, groups = _hints(cls), ([], [], [])
+        specs, groups = _specs(cls), ([], [], [])
         for field in dataclasses.fields(cls):  # type: ignore[arg-type] # a dataclass
             group = 0 if not _has_default(field) else 1 if field.default is None else 2
-            row = (field.name.rstrip("_"), hints[field.name], _default(field))
+            hint = specs[field.name].annotation
+            row = (field.name.rstrip("_"), hint, _default(field))
             groups[group].append(row)
         return [row for group in groups for row in group]
 
@@ -243,7 +247,7 @@ def _prepare(cls: type, name: str, annotation: Any) -> None:
         if _has_default(default):
             default.kw_only = True
         return
-    if default is dataclasses.MISSING and _may_be_none(annotation):
+    if default is dataclasses.MISSING and type_spec(annotation, syntax_of).optional:
         default = None
     if default is dataclasses.MISSING:
         return
@@ -271,22 +275,6 @@ def _is_class_variable(annotation: Any) -> bool:
     return annotation is ClassVar or typing.get_origin(annotation) is ClassVar
 
 
-def _may_be_none(annotation: Any) -> bool:
-    """Whether a field is an option, also when its annotation is still a string."""
-    if not isinstance(annotation, str):
-        return type(None) in typing.get_args(annotation)
-    try:
-        tree = ast.parse(annotation, mode="eval").body
-    except SyntaxError:
-        return False
-    if isinstance(tree, ast.Subscript):
-        return ast.unparse(tree.value).rpartition(".")[2] == "Optional"
-    arms = [tree]
-    while isinstance(arms[0], ast.BinOp):
-        arms[:1] = [arms[0].left, arms[0].right]
-    return any(isinstance(arm, ast.Constant) and arm.value is None for arm in arms)
-
-
 def _check_name(cls: type, name: str) -> None:
     """Refuse a field that would hide a method, or be another one in the JSON."""
     if hasattr(Config, name):
@@ -299,18 +287,10 @@ def _check_name(cls: type, name: str) -> None:
         raise ConfigError(cls.__name__, what, cure="another name for one of them")
 
 
-# What could be seen where a class was made whose annotations are texts.
-_SCOPES: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
-
-
-@functools.cache
-def _hints(cls: type) -> dict[str, Any]:
+def _specs(cls: type) -> dict[str, TypeSpec]:
     """The types of the fields."""
-    local: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        local |= _SCOPES.get(base, {}) | {base.__name__: base}
     try:
-        return typing.get_type_hints(cls, localns=local)
+        return type_specs(cls)
     except NameError as error:
         what = f"{error.name} is the type of a field, and cannot be found"
         cure = f"defining or importing {error.name} before the config"

@@ -1,7 +1,7 @@
 """How the values of a config are checked, read and written.
 
-One function, `read`, fits a value to the type that a field declares: given by the user
-it checks (and turns a list into the tuple that is meant), parsed from JSON it also
+One method, `Reader.read`, fits a value to the type that a field declares: given by the
+user it checks (and turns a list into the tuple that is meant), parsed from JSON it also
 builds nested configs and choices. Every misfit is noted, so one error can list all.
 """
 
@@ -12,12 +12,12 @@ import enum
 import operator
 import pathlib
 import types
-import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from burnbook.core.converters import ANYTHING, TypeSpec, type_spec, type_specs
 from burnbook.core.errors import ConfigError
 
 SMALLEST, LARGEST = -(2**63), 2**64 - 1  # what i64 and u64 hold
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 class Choices:
-    """What `read` and `encode` recognise a choice by (see `config.ConfigEnum`)."""
+    """What `Reader` and `encode` recognise a choice by (see `config.ConfigEnum`)."""
 
     __slots__ = ()
 
@@ -52,34 +52,238 @@ class Repeated(dict[str, Any]):
         return [Problem(f"{at}{cut(name)} is there twice") for name in self.again]
 
 
-def read(
-    value: Any, hint: Any, path: str, problems: list[Problem], parsed: bool
-) -> Any:
-    """The value as the type wants it; a misfit is added to `problems`.
+class Reader:
+    """Fits values to types, and notes what does not fit.
 
-    parsed: the value comes from JSON, so configs and choices are still plain data.
+    parsed: the values come from JSON, so configs and choices are still plain data.
     """
-    while hasattr(hint, "__value__"):  # type Sizes = list[int]
-        hint = hint.__value__
-    origin, arms = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(value, Repeated):
-        problems += value.problems(path)
-    if hint is Any or isinstance(hint, typing.TypeVar):
-        return _read_any(value, path, problems, parsed)
-    if origin is typing.Annotated:
-        return read(value, arms[0], path, problems, parsed)
-    if origin in (typing.Union, types.UnionType):
-        return _read_union(value, hint, arms, path, problems, parsed)
-    if hint in _PLAIN or origin is typing.Literal:
-        return _read_plain(value, hint, arms, path, problems)
-    kind = origin or hint
-    if not isinstance(kind, type):
+
+    def __init__(self, parsed: bool):
+        self.parsed = parsed
+        self.problems: list[Problem] = []
+
+    def read(self, value: object, spec: TypeSpec, path: str) -> Any:
+        """The value as the type wants it; a misfit is added to `problems`."""
+        if isinstance(value, Repeated):
+            self.problems += value.problems(path)
+        if spec.form == "any" and self.parsed and _half_inside(value):
+            self.note(f"{path} holds half a character")
+        if spec.form in ("any", "other"):
+            return value
+        if spec.form == "union":
+            return self._union(value, spec, path)
+        if spec.form == "literal":
+            same = any(type(v) is type(value) and v == value for v in spec.values)
+            return value if same else self._misfit(value, spec, path)
+        if spec.kind in _PLAIN:
+            return self._plain(value, spec, path)
+        if spec.kind in _CONTAINERS:
+            return self._container(value, spec, path)
+        return value if isinstance(value, spec.kind) else self._other(value, spec, path)
+
+    def note(
+        self,
+        text: str,
+        cure: str | None = None,
+        known: Iterable[str] = (),
+        names: str = "fields",
+    ) -> None:
+        """Remember one field that does not fit."""
+        self.problems.append(Problem(text, cure, tuple(known), names))
+
+    def _misfit(
+        self, value: object, spec: TypeSpec, path: str, cure: str | None = None
+    ) -> Any:
+        got = "None" if value is None else f"{type(value).__name__} {_shown(value)}"
+        text = f"{path} must be {type_text(spec)}, not {got}"
+        if not path:
+            text = f"the JSON must hold the fields of {type_text(spec)} in braces"
+        self.note(text, cure or _choices(value, spec))
         return value
-    if kind in _CONTAINERS:
-        return _read_container(value, hint, kind, arms, path, problems, parsed)
-    if isinstance(value, kind):
+
+    def _plain(self, value: object, spec: TypeSpec, path: str) -> Any:
+        fitted = _PLAIN[spec.kind](value)
+        if fitted is not None or (value is None and spec.form == "none"):
+            return fitted
+        if spec.kind is int and isinstance(value, int) and not isinstance(value, bool):
+            self.note(f"{path} is a whole number of more than 64 bits")
+        elif spec.kind is str and isinstance(value, str):
+            self.note(f"{path} holds half a character: {cut(repr(value))}")
+        else:
+            self._misfit(value, spec, path)
         return value
-    return _read_other(value, kind, path, problems, parsed)
+
+    def _union(self, value: object, spec: TypeSpec, path: str) -> Any:
+        """The first type that fits; if only one could be meant, its problems."""
+        if value is None and spec.optional:
+            return None
+        fits, tries = [], []
+        for arm in spec.meant:
+            one = Reader(self.parsed)
+            fitted = one.read(value, arm, path)
+            if one.problems:
+                tries.append(one.problems)
+            else:
+                fits.append(fitted)
+        made = (one for one in fits if dataclasses.is_dataclass(one))
+        alike = {type(one).__name__: None for one in made}
+        if self.parsed and len(alike) > 1:
+            text = f"{path} may be {' or '.join(alike)}: the JSON does not say which"
+            self.note(text, "a ConfigEnum with a variant for each")
+            return value
+        if fits:
+            return fits[0]
+        deeper = [all_ for all_ in tries if not all_[0].text.startswith(f"{path} must")]
+        if len(deeper) == 1:
+            self.problems += deeper[0]
+            return value
+        return self._misfit(value, spec, path)
+
+    def _container(self, value: object, spec: TypeSpec, path: str) -> Any:
+        made = _CONTAINERS[spec.kind]
+        if made is not dict:
+            places = spec.parts if spec.form == "tuple" else None
+            return self._list(value, spec, made, places, path)
+        if not isinstance(value, abc.Mapping):
+            return self._misfit(value, spec, path)
+        key, item = spec.parts or (ANYTHING, ANYTHING)
+        return {
+            self._key(name, key, path): self.read(
+                held, item, f"{path}.{cut(str(name))}"
+            )
+            for name, held in value.items()
+        }
+
+    def _key(self, name: Any, spec: TypeSpec, path: str) -> Any:
+        """A key as the type wants it; in JSON the number 3 is the text "3"."""
+        spec = spec if spec.kind in (str, int) or spec.of_class(enum.Enum) else _STR
+        inner = Reader(self.parsed)
+        if self.parsed and spec.kind is int:
+            digits = name[1:] if name[:1] == "-" else name
+            plain = digits.isdecimal() and len(digits) <= 20 and str(int(name)) == name
+            key = inner.read(int(name) if plain else name, spec, path)
+        else:
+            key = inner.read(name, spec, path)
+        if inner.problems:
+            shown = cut(repr(name))
+            self.note(f"{path}: the key {shown} must be {type_text(spec)}")
+        return key
+
+    def _list(
+        self,
+        value: Any,
+        spec: TypeSpec,
+        kind: type[Any],
+        places: tuple[TypeSpec, ...] | None,
+        path: str,
+    ) -> Any:
+        """A list, tuple or set; `places` are the types of one that has its length."""
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        only_lists = self.parsed or kind in (list, tuple)
+        if not isinstance(value, (list, tuple) if only_lists else (*LISTS, abc.Set)):
+            count = 1 if places is None else len(places)
+            plain = isinstance(value, (int, float))
+            cure = f"[{', '.join([str(value)] * count)}]" if plain else None
+            return self._misfit(value, spec, path, cure)
+        held = list(value)
+        wanted = spec.places(len(held)) if places is None else places
+        if len(wanted) != len(held):
+            cure = f"[{', '.join(map(type_text, wanted))}]"
+            return self._misfit(value, spec, path, cure)
+        rows, before = enumerate(zip(held, wanted, strict=True)), len(self.problems)
+        fitted = [self.read(v, w, f"{path}[{i}]") for i, (v, w) in rows]
+        same = type(value) is kind and all(map(operator.is_, fitted, held))
+        if same or len(self.problems) > before:
+            return value
+        try:
+            return kind(fitted)
+        except TypeError:  # a set of what has no hash
+            return self._misfit(value, spec, path)
+
+    def _other(self, value: object, spec: TypeSpec, path: str) -> Any:
+        """A path, or what JSON has as a text or in braces: a choice, a config."""
+        kind, before = spec.kind, len(self.problems)
+        if issubclass(kind, pathlib.PurePath) and isinstance(value, str):
+            return kind(value)
+        if hasattr(kind, "_fields") and isinstance(value, LISTS):  # a NamedTuple
+            places = tuple(type_specs(kind).values())
+            held = self._list(value, spec, tuple, places, path)
+            return kind(*held) if len(self.problems) == before else None
+        if self.parsed and isinstance(value, (dict, str)):
+            if dataclasses.is_dataclass(kind):
+                return self._config(value, spec, path)
+            if issubclass(kind, Choices):
+                return self._choice(value, spec, path)
+            if issubclass(kind, enum.Enum) and isinstance(value, str):
+                known = kind.__members__
+                if value in known:
+                    return known[value]
+                return self._unknown(value, known, kind.__name__, path)
+        return self._misfit(value, spec, path)
+
+    def _config(self, tree: object, spec: TypeSpec, path: str) -> Any:
+        if not isinstance(tree, dict):
+            return self._misfit(tree, spec, path)
+        cls, at, before = spec.kind, f"{path}." if path else "", len(self.problems)
+        rows = _dataclass_fields(cls)
+        names = tuple(name for name, _, _ in rows)
+        for name in tree:
+            if name not in names:
+                text = f"{at}{cut(name)} is not a field of {cls.__name__}"
+                near = closest(name, [n for n in names if n not in tree] or names)
+                cure = near and f"{at}{near} in place of {at}{cut(name)}"
+                self.note(text, cure, names)
+        values = {}
+        for name, inner, default in rows:
+            if name in tree:
+                field = attribute(cls, name)
+                values[field] = self.read(tree[name], inner, f"{at}{name}")
+            elif default is dataclasses.MISSING:
+                self.note(f"{at}{name} ({type_text(inner)}) is missing", known=names)
+        if len(self.problems) > before:
+            return None
+        try:
+            return cls(**values)
+        except ConfigError as error:
+            self.note(f"{at}{error.what}", error.cure)
+        except (TypeError, ValueError) as error:  # of the reader's own checks
+            self.note(f"{path or cls.__name__}: {cut(str(error))}")
+        return None
+
+    def _choice(self, tree: object, spec: TypeSpec, path: str) -> Any:
+        """ "Valid" or {"Explicit": [1, 1]}, {"Value": 1.0}, {"Normal": {"mean": 0}}."""
+        cls, before = spec.kind, len(self.problems)
+        name, held = (tree, None) if isinstance(tree, str) else (None, None)
+        if isinstance(tree, dict) and len(tree) == 1:
+            ((name, held),) = tree.items()
+        if name is None:
+            return self._misfit(tree, spec, path)
+        variant = cls.variants.get(name)
+        if variant is None:
+            return self._unknown(name, cls.variants, cls.__name__, path)
+        if not variant.types and held is None:
+            return cls.make(name)
+        specs = tuple(map(type_spec, variant.types))
+        parts = _parts(held, variant.names, specs, isinstance(tree, dict))
+        if parts is None:
+            takes = variant.signature() or "nothing"
+            self.note(f"{path}: {name} takes {takes}")
+            return None
+        at, count = f"{path}.{name}", len(parts)
+        places = [f"{at}.{label}" for label in variant.names]
+        places = places or [f"{at}[{i}]" if count > 1 else at for i in range(count)]
+        checked = list(map(self.read, parts, specs, places))
+        if len(self.problems) > before:
+            return None
+        try:
+            return getattr(cls, name)(*checked)
+        except ConfigError as error:
+            return self.note(f"{path}: {error.what}", error.cure)
+
+    def _unknown(self, name: str, known: Iterable[str], kind: str, path: str) -> None:
+        text = f"{path}: {kind} has no {cut(name)!r}"
+        self.note(text, closest(name, known), known, "known")
 
 
 def explain(where: str, cls: str, problems: list[Problem]) -> ConfigError:
@@ -95,19 +299,9 @@ def explain(where: str, cls: str, problems: list[Problem]) -> ConfigError:
     return ConfigError(where, what, facts, "; ".join(cures) or None)
 
 
-def type_text(hint: Any) -> str:
+def type_text(spec: TypeSpec) -> str:
     """How a type reads in an error: "tuple[int, int]", "float or None"."""
-    origin, arms = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(type_text(arm) for arm in arms)
-    if origin is typing.Literal:
-        return " or ".join(map(repr, arms))
-    if hint in (None, types.NoneType):
-        return "None"
-    if origin is not None and arms:
-        inside = ", ".join("..." if arm is ... else type_text(arm) for arm in arms)
-        return f"{origin.__name__}[{inside}]"
-    return getattr(hint, "__name__", str(hint))
+    return spec.text(" or ")
 
 
 def cut(text: str, width: int = 60) -> str:
@@ -117,7 +311,7 @@ def cut(text: str, width: int = 60) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def closest(name: str, known: typing.Iterable[str]) -> str | None:
+def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant."""
     found = difflib.get_close_matches(name, list(known), 1, 0.6)
     return found[0] if found else None
@@ -157,12 +351,6 @@ def has_half(text: str) -> bool:
     return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
-def _read_any(value: Any, path: str, problems: list[Problem], parsed: bool) -> Any:
-    if parsed and _half_inside(value):
-        problems.append(Problem(f"{path} holds half a character"))
-    return value
-
-
 def _half_inside(value: Any) -> bool:
     if isinstance(value, dict):
         return any(_half_inside(part) for pair in value.items() for part in pair)
@@ -176,9 +364,10 @@ _PLAIN: dict[Any, Callable[[Any], Any]] = {
     int: _index,
     float: _number,
     str: _text,
-    None: lambda value: None,
     types.NoneType: lambda value: None,
 }
+LISTS = (list, tuple)
+_STR = type_spec(str)
 _CONTAINERS: dict[Any, Any] = {kind: kind for kind in (dict, list, tuple)} | {
     set: set,
     frozenset: frozenset,
@@ -191,46 +380,16 @@ _CONTAINERS: dict[Any, Any] = {kind: kind for kind in (dict, list, tuple)} | {
 }
 
 
-def _read_plain(
-    value: Any, hint: Any, arms: tuple[Any, ...], path: str, problems: list[Problem]
-) -> Any:
-    if typing.get_origin(hint) is typing.Literal:
-        same = any(type(arm) is type(value) and arm == value for arm in arms)
-        return value if same else _misfit(value, hint, path, problems)
-    fitted = _PLAIN[hint](value)
-    if fitted is not None or (value is None and hint in (None, types.NoneType)):
-        return fitted
-    if hint is int and isinstance(value, int) and not isinstance(value, bool):
-        problems.append(Problem(f"{path} is a whole number of more than 64 bits"))
-    elif hint is str and isinstance(value, str):
-        problems.append(Problem(f"{path} holds half a character: {cut(repr(value))}"))
-    else:
-        _misfit(value, hint, path, problems)
-    return value
-
-
-def _misfit(
-    value: Any, hint: Any, path: str, problems: list[Problem], cure: str | None = None
-) -> Any:
-    got = "None" if value is None else f"{type(value).__name__} {_shown(value)}"
-    text = f"{path} must be {type_text(hint)}, not {got}"
-    cure = cure or _choices(value, hint)
-    if not path:
-        text = f"the JSON must hold the fields of {type_text(hint)} in braces"
-    problems.append(Problem(text, cure))
-    return value
-
-
-def _choices(value: Any, hint: Any) -> str | None:
+def _choices(value: object, spec: TypeSpec) -> str | None:
     """What can stand where a choice belongs: the one that is meant, or all of them."""
-    arms = [arm for arm in typing.get_args(hint) if arm is not types.NoneType]
+    arms = spec.meant if spec.form == "union" else spec.parts
     if len(arms) == 1 and isinstance(value, (int, float)):
-        return _of_number(value, arms[0])
-    variants = getattr(hint, "variants", None)
-    if not isinstance(hint, type) or not variants:
+        return _of_number(value, arms[0].kind)
+    variants = getattr(spec.kind, "variants", None)
+    if not variants:
         return None
     ways = {
-        name: f"{hint.__name__}.{name}"
+        name: f"{spec.kind.__name__}.{name}"
         + (f"({variant.signature()})" if variant.types else "")
         for name, variant in variants.items()
     }
@@ -262,204 +421,16 @@ def _shown(value: Any) -> str:
         return "too large to show"
 
 
-def _read_union(
-    value: Any,
-    hint: Any,
-    arms: tuple[Any, ...],
-    path: str,
-    problems: list[Problem],
-    parsed: bool,
-) -> Any:
-    """The first arm that fits; when only one could have been meant, its problems."""
-    if value is None and types.NoneType in arms:
-        return None
-    fits, tries = [], []
-    for arm in (arm for arm in arms if arm is not types.NoneType):
-        found: list[Problem] = []
-        fitted = read(value, arm, path, found, parsed)
-        if found:
-            tries.append(found)
-        else:
-            fits.append(fitted)
-    alike = {type(one).__name__: None for one in fits if dataclasses.is_dataclass(one)}
-    if parsed and len(alike) > 1:
-        text = f"{path} may be {' or '.join(alike)}: the JSON does not say which"
-        problems.append(Problem(text, "a ConfigEnum with a variant for each"))
-        return value
-    if fits:
-        return fits[0]
-    deeper = [found for found in tries if not found[0].text.startswith(f"{path} must")]
-    if len(deeper) == 1:
-        problems.extend(deeper[0])
-        return value
-    return _misfit(value, hint, path, problems)
-
-
-def _read_container(
-    value: Any,
-    hint: Any,
-    kind: type[Any],
-    arms: tuple[Any, ...],
-    path: str,
-    problems: list[Problem],
-    parsed: bool,
-) -> Any:
-    if kind is abc.Sequence and arms:
-        arms = (*arms, ...)
-    made = _CONTAINERS[kind]
-    if made is dict:
-        return _read_dict(value, hint, arms, path, problems, parsed)
-    return _read_list(value, hint, made, arms, path, problems, parsed)
-
-
-def _read_dict(
-    value: Any,
-    hint: Any,
-    arms: tuple[Any, ...],
-    path: str,
-    problems: list[Problem],
-    parsed: bool,
-) -> Any:
-    if not isinstance(value, abc.Mapping):
-        return _misfit(value, hint, path, problems)
-    key_hint, arm = arms or (Any, Any)
-    fitted = {}
-    for name, held in value.items():
-        at = f"{path}.{cut(str(name))}"
-        key = _read_key(name, key_hint, path, problems, parsed)
-        fitted[key] = read(held, arm, at, problems, parsed)
-    return fitted
-
-
-def _read_key(
-    name: Any, hint: Any, path: str, problems: list[Problem], parsed: bool
-) -> Any:
-    """A key as the type wants it; in JSON the number 3 is the text "3"."""
-    found: list[Problem] = []
-    known = hint in (str, int) or (isinstance(hint, type) and issubclass(hint, KEYS))
-    hint = hint if known else str
-    if parsed and hint is int:
-        digits = name[1:] if name[:1] == "-" else name
-        plain = digits.isdecimal() and len(digits) <= 20 and str(int(name)) == name
-        key = read(int(name) if plain else name, int, path, found, parsed=True)
-    else:
-        key = read(name, hint, path, found, parsed)
-    if found:
-        text = f"{path}: the key {cut(repr(name))} must be {type_text(hint)}"
-        problems.append(Problem(text))
-    return key
-
-
-KEYS = (str, int, enum.Enum)
-
-
-def _read_list(
-    value: Any,
-    hint: Any,
-    kind: type[Any],
-    arms: tuple[Any, ...],
-    path: str,
-    problems: list[Problem],
-    parsed: bool,
-) -> Any:
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    wanted = arms or (Any, ...)
-    alike = kind is not tuple or wanted[-1] is ...  # any number, of one type
-    taken = (list, tuple) if parsed or kind in (list, tuple) else (list, tuple, abc.Set)
-    if not isinstance(value, taken):
-        count = 1 if alike else len(wanted)
-        plain = isinstance(value, (int, float))
-        cure = f"[{', '.join([str(value)] * count)}]" if plain else None
-        return _misfit(value, hint, path, problems, cure)
-    held = list(value)
-    if alike:
-        wanted = (wanted[0],) * len(held)
-    if len(wanted) != len(held):
-        cure = f"[{', '.join(map(type_text, wanted))}]"
-        return _misfit(value, hint, path, problems, cure)
-    rows, before = enumerate(zip(held, wanted, strict=True)), len(problems)
-    fitted = [read(v, w, f"{path}[{i}]", problems, parsed) for i, (v, w) in rows]
-    same = type(value) is kind and all(map(operator.is_, fitted, held))
-    if same or len(problems) > before:
-        return value
-    try:
-        return kind(fitted)
-    except TypeError:  # a set of what has no hash
-        return _misfit(value, hint, path, problems)
-
-
-def _read_other(
-    value: Any, kind: type[Any], path: str, problems: list[Problem], parsed: bool
-) -> Any:
-    """A path, or what JSON has as a text or in braces: a choice, a config."""
-    if issubclass(kind, pathlib.PurePath) and isinstance(value, str):
-        return kind(value)
-    if hasattr(kind, "_fields") and isinstance(value, (list, tuple)):  # a NamedTuple
-        arms, before = tuple(typing.get_type_hints(kind).values()), len(problems)
-        held = _read_list(value, kind, tuple, arms, path, problems, parsed)
-        return kind(*held) if len(problems) == before else None
-    if parsed and isinstance(value, (dict, str)):
-        return _read_parsed(value, kind, path, problems)
-    return _misfit(value, kind, path, problems)
-
-
-def _read_parsed(
-    value: Any, kind: type[Any], path: str, problems: list[Problem]
-) -> Any:
-    """Build a config, a choice or an enum member from what the JSON holds."""
-    if dataclasses.is_dataclass(kind):
-        return _read_config(value, kind, path, problems)
-    if issubclass(kind, Choices):
-        return _read_choice(value, kind, path, problems)
-    if issubclass(kind, enum.Enum) and isinstance(value, str):
-        if value in kind.__members__:
-            return kind[value]
-        return _unknown(value, kind.__members__, kind.__name__, path, problems)
-    return _misfit(value, kind, path, problems)
-
-
-def _read_config(tree: Any, cls: type[Any], path: str, problems: list[Problem]) -> Any:
-    if not isinstance(tree, dict):
-        return _misfit(tree, cls, path, problems)
-    at = f"{path}." if path else ""
-    rows = cls.json_fields() if hasattr(cls, "json_fields") else _dataclass_fields(cls)
-    names = tuple(name for name, _, _ in rows)
-    before = len(problems)
-    for name in tree:
-        if name not in names:
-            text = f"{at}{cut(name)} is not a field of {cls.__name__}"
-            near = closest(name, [n for n in names if n not in tree] or names)
-            cure = near and f"{at}{near} in place of {at}{cut(name)}"
-            problems.append(Problem(text, cure, names))
-    values = {}
-    for name, hint, default in rows:
-        if name in tree:
-            values[name] = read(tree[name], hint, f"{at}{name}", problems, parsed=True)
-        elif default is dataclasses.MISSING:
-            text = f"{at}{name} ({type_text(hint)}) is missing"
-            problems.append(Problem(text, known=names))
-    if len(problems) > before:
-        return None
-    try:
-        return cls(**{attribute(cls, name): held for name, held in values.items()})
-    except ConfigError as error:
-        problems.append(Problem(f"{at}{error.what}", error.cure))
-    except (TypeError, ValueError) as error:  # of the reader's own checks
-        problems.append(Problem(f"{path or cls.__name__}: {cut(str(error))}"))
-    return None
-
-
-def _dataclass_fields(cls: type[Any]) -> list[tuple[str, Any, Any]]:
-    """Name, type and default (or MISSING) of a dataclass that is no config."""
-    hints, rows = typing.get_type_hints(cls), []
-    for field in dataclasses.fields(cls):
-        default = field.default
-        if field.default_factory is not dataclasses.MISSING:
-            default = None
-        if field.init:
-            rows.append((field.name, hints[field.name], default))
-    return rows
+def _dataclass_fields(cls: type[Any]) -> list[tuple[str, TypeSpec, object]]:
+    """Name, type and default (or MISSING) of the fields of a config or dataclass."""
+    if hasattr(cls, "json_fields"):
+        return [(name, type_spec(hint), held) for name, hint, held in cls.json_fields()]
+    specs, missing = type_specs(cls), dataclasses.MISSING
+    return [
+        (f.name, specs[f.name], f.default if f.default_factory is missing else None)
+        for f in dataclasses.fields(cls)
+        if f.init
+    ]
 
 
 def attribute(cls: type[Any], name: str) -> str:
@@ -467,59 +438,18 @@ def attribute(cls: type[Any], name: str) -> str:
     return name if name in cls.__dataclass_fields__ else f"{name}_"
 
 
-def _read_choice(tree: Any, cls: type[Any], path: str, problems: list[Problem]) -> Any:
-    """ "Valid" or {"Explicit": [1, 1]} or {"Value": 1.0} or {"Normal": {"mean": 0}}."""
-    name, held = (tree, None) if isinstance(tree, str) else (None, None)
-    if isinstance(tree, dict) and len(tree) == 1:
-        ((name, held),) = tree.items()
-    if name is None:
-        return _misfit(tree, cls, path, problems)
-    variant = cls.variants.get(name)
-    if variant is None:
-        return _unknown(name, cls.variants, cls.__name__, path, problems)
-    if not variant.types and held is None:
-        return cls.make(name)
-    parts = _parts(held, variant, isinstance(tree, dict))
-    if parts is None:
-        takes = variant.signature() or "nothing"
-        problems.append(Problem(f"{path}: {name} takes {takes}"))
-        return None
-    before = len(problems)
-    at, count = f"{path}.{name}", len(parts)
-    places = [f"{at}.{label}" for label in variant.names]
-    places = places or [f"{at}[{i}]" if count > 1 else at for i in range(count)]
-    rows = zip(parts, variant.types, places, strict=True)
-    checked = [read(v, t, place, problems, parsed=True) for v, t, place in rows]
-    if len(problems) > before:
-        return None
-    try:
-        return getattr(cls, name)(*checked)
-    except ConfigError as error:
-        problems.append(Problem(f"{path}: {error.what}", error.cure))
-        return None
-
-
-def _parts(held: Any, variant: Any, named: bool) -> list[Any] | None:
+def _parts(
+    held: object, names: tuple[str, ...], specs: tuple[TypeSpec, ...], named: bool
+) -> list[object] | None:
     """The values that a choice holds in JSON, in order; None when they do not fit."""
-    count = len(variant.types)
-    if variant.names:
-        if not isinstance(held, dict) or not set(held) <= set(variant.names):
+    if names:
+        if not isinstance(held, dict) or not set(held) <= set(names):
             return None
-        pairs = zip(variant.names, variant.types, strict=True)
-        fits = all(n in held or types.NoneType in typing.get_args(t) for n, t in pairs)
-        return [held.get(name) for name in variant.names] if fits else None
-    if count == 1:
+        pairs = zip(names, specs, strict=True)
+        fits = all(name in held or spec.optional for name, spec in pairs)
+        return [held.get(name) for name in names] if fits else None
+    if len(specs) == 1:
         return [held] if named else None
-    return held if count and isinstance(held, list) and len(held) == count else None
-
-
-def _unknown(
-    name: str,
-    known: typing.Iterable[str],
-    kind: str,
-    path: str,
-    problems: list[Problem],
-) -> Any:
-    names, text = tuple(known), f"{path}: {kind} has no {cut(name)!r}"
-    problems.append(Problem(text, closest(name, names), names, "known"))
-    return None
+    return (
+        held if specs and isinstance(held, list) and len(held) == len(specs) else None
+    )

@@ -6,7 +6,6 @@ Modules that come from modules (a step of an optimizer, `map`, `valid`) are not 
 again, so the check costs nothing in training. Nothing is assigned after that.
 """
 
-import ast
 import collections.abc
 import dataclasses
 import difflib
@@ -16,298 +15,114 @@ import itertools
 import numbers
 import sys
 import types
-import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from burnbook.core.converters import TypeSpec
 from burnbook.core.errors import FieldError, FrozenError
 from burnbook.core.other_names import unknown
 from burnbook.module.param import Param
-from burnbook.module.tree import Tree, field_hints, has_place, resolved, spelled
+from burnbook.module.tree import Tree, field_specs, has_place, spelled
 from burnbook.tensor import Tensor
 from burnbook.tensor.spec import TensorSpec
 
-Misfit = tuple[str, Any, "Wanted"]  # where, the value, and what should stand there
+Misfit = tuple[str, Any, TypeSpec]  # where, the value, and what should stand there
+
+NUMBERS: dict[type, type] = {
+    int: numbers.Integral,
+    float: numbers.Real,
+    complex: numbers.Complex,
+    bool: numbers.Integral,
+}
 
 
-class Wanted:
-    """What an annotation accepts; this one accepts everything."""
-
-    text = "anything"
-
-    def fits(self, value: Any) -> bool:
-        """Whether the value may stand in the field."""
-        return True
-
-    def misfits(self, value: Any, at: str) -> Iterator[Misfit]:
-        """The parts of the value that do not fit."""
-        if not self.fits(value):
-            yield at, value, self
-
-
-class Of(Wanted):
-    """An instance of a class, or of a class of that name that was defined again."""
-
-    def __init__(self, cls: type, text: str = ""):
-        self.cls = cls
-        self.text = text or cls.__name__
-
-    def fits(self, value: Any) -> bool:
-        """Whether it is an instance."""
-        try:
-            return isinstance(value, self.cls) or self._again(type(value))
-        except TypeError:  # a Protocol that says nothing at run time
-            return True
-
-    def _again(self, cls: type) -> bool:
-        """Whether a notebook's cell or a reload has made the class anew."""
-        name = self.cls.__module__, self.cls.__qualname__
-        return any((c.__module__, c.__qualname__) == name for c in cls.__mro__)
-
-
-class Number(Of):
-    """A number, also one of NumPy's: int, float, complex or bool."""
-
-    ABSTRACT: typing.ClassVar[dict[type, Any]] = {
-        int: numbers.Integral,
-        float: numbers.Real,
-        complex: numbers.Complex,
-        bool: numbers.Integral,
-    }
-
-    def fits(self, value: Any) -> bool:
-        """Whether it is such a number; NumPy's bool is no number to NumPy."""
-        kind = type(value)
-        return (
-            kind is self.cls
-            or isinstance(value, self.ABSTRACT[self.cls])
-            or kind.__name__.startswith("bool")
+def fits(spec: TypeSpec, value: object) -> bool:
+    """Whether the value may stand in a field with this annotation."""
+    if spec.contains:
+        return _is_container(spec, value) and all(
+            fits(wanted, part) for _, part, wanted in _rows(spec, value)
         )
+    if spec.form == "union":
+        return any(fits(arm, value) for arm in spec.parts)
+    if spec.form == "none":
+        return value is None
+    if spec.form == "literal":
+        return any(value is one or _equal(value, one) for one in spec.values)
+    if spec.form == "name":  # only its config is known to be wrong
+        return type(value).__name__ != f"{spec.annotation}Config"
+    if isinstance(spec.annotation, TensorSpec):
+        return isinstance(value, spec.annotation)  # type: ignore[arg-type] # asked as a class
+    return spec.kind is None or _is_instance(spec, value)
 
 
-class Parameter(Of):
-    """A Param, and with `Param[Tensor[2]]` one of that rank and kind."""
+def misfits(spec: TypeSpec, value: object, at: str) -> Iterator[Misfit]:
+    """The parts of a value that do not fit its annotation."""
+    if fits(spec, value):
+        return
+    likely = [arm for arm in spec.meant if arm.contains]
+    if len(likely) == 1 and _is_container(likely[0], value):
+        for place, part, wanted in _rows(likely[0], value):
+            yield from misfits(wanted, part, f"{at}[{place}]")
+    else:
+        yield at, value, spec
 
-    def __init__(self, cls: type, inside: Any = None):
-        self.spec = inside if isinstance(inside, TensorSpec) else None
-        inner = "" if inside is None else f"[{_spell(inside)}]"
-        super().__init__(cls, cls.__name__ + inner)
 
-    def fits(self, value: Any) -> bool:
-        """Whether it is one; a lazy one of unknown shape is not drawn to find out."""
-        if not super().fits(value):
+def _is_container(spec: TypeSpec, value: Any) -> bool:
+    """Whether it is such a container; lists and tuples stand in for each other."""
+    if spec.form == "dict":
+        return isinstance(value, collections.abc.Mapping)
+    either = spec.kind in (list, tuple)
+    if not isinstance(value, (list, tuple) if either else spec.kind):
+        return False
+    return spec.form == "items" or len(value) == len(spec.parts)
+
+
+def _rows(spec: TypeSpec, value: Any) -> Iterator[tuple[str, object, TypeSpec]]:
+    """Every part of a container: its place, itself, and what it should be."""
+    held = value.items() if spec.form == "dict" else enumerate(value)
+    places = spec.places(len(value))
+    for (place, part), wanted in zip(held, places, strict=True):
+        yield repr(place), part, wanted
+
+
+def _is_instance(spec: TypeSpec, value: Any) -> bool:
+    """Whether it is an instance of the class, or of one of that name made again.
+
+    A number may be one of NumPy's, whose bool is no number to NumPy. A lazy parameter
+    of unknown shape is not drawn to find out.
+    """
+    if spec.kind in NUMBERS:
+        kind, allowed = type(value), NUMBERS[spec.kind]
+        plain = kind is spec.kind or isinstance(value, allowed)
+        return plain or kind.__name__.startswith("bool")
+    try:
+        if not isinstance(value, spec.kind) and not _again(spec.kind, type(value)):
             return False
-        if self.spec is None or not value.is_shaped:
-            return True
-        return self.spec.allows(len(value.shape), value.kind, value.device)
+    except TypeError:  # a Protocol that says nothing at run time
+        return True
+    inside = _tensor_spec(spec)
+    if inside is None or not value.is_shaped:
+        return True
+    return inside.allows(len(value.shape), value.kind, value.device)
 
 
-class Named(Wanted):
-    """A name that cannot be looked up: only its config is known to be wrong."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def fits(self, value: Any) -> bool:
-        """Whether it is anything but the config of that name."""
-        return type(value).__name__ != f"{self.text}Config"
+def _again(cls: type, found: type) -> bool:
+    """Whether a notebook's cell or a reload has made the class anew."""
+    name = cls.__module__, cls.__qualname__
+    return any((c.__module__, c.__qualname__) == name for c in found.__mro__)
 
 
-class Exactly(Wanted):
-    """None, or one of the values of a Literal."""
-
-    def __init__(self, values: tuple[Any, ...]):
-        self.values = values
-        self.text = " | ".join(map(repr, values))
-
-    def fits(self, value: Any) -> bool:
-        """Whether it is one of them."""
-        return any(value is one or _equal(value, one) for one in self.values)
-
-
-class Either(Wanted):
-    """One of several: `DwsConv | Conv2d`, `Linear | None`."""
-
-    def __init__(self, arms: list[Wanted]):
-        self.arms = arms
-        self.text = " | ".join(arm.text for arm in arms)
-
-    def fits(self, value: Any) -> bool:
-        """Whether it is one of them."""
-        return any(arm.fits(value) for arm in self.arms)
-
-    def misfits(self, value: Any, at: str) -> Iterator[Misfit]:
-        """The parts that do not fit the one arm that looks like the value."""
-        if self.fits(value):
-            return
-        likely = [arm for arm in self.arms if isinstance(arm, Parts)]
-        if len(likely) == 1 and likely[0].looks(value):
-            yield from likely[0].misfits(value, at)
-        else:
-            yield at, value, self
-
-
-class Parts(Wanted):
-    """Something with parts; lists and tuples stand in for each other."""
-
-    outer: Any = (list, tuple)
-
-    def looks(self, value: Any) -> bool:
-        """Whether the value is such a container, whatever is inside."""
-        return isinstance(value, self.outer)
-
-    def rows(self, value: Any) -> Iterator[tuple[str, Any, Wanted]]:
-        """Every part: its place, itself, and what it should be."""
-        raise NotImplementedError
-
-    def fits(self, value: Any) -> bool:
-        """Whether the container and every part fit."""
-        return self.looks(value) and all(w.fits(v) for _, v, w in self.rows(value))
-
-    def misfits(self, value: Any, at: str) -> Iterator[Misfit]:
-        """The parts that do not fit."""
-        if not self.looks(value):
-            yield at, value, self
-            return
-        for place, part, wanted in self.rows(value):
-            yield from wanted.misfits(part, f"{at}[{place}]")
-
-
-class Many(Parts):
-    """Any number of one thing: list[Linear], tuple[Linear, ...], Sequence[int]."""
-
-    def __init__(self, outer: Any, item: Wanted, text: str):
-        self.outer, self.item, self.text = outer, item, text
-
-    def rows(self, value: Any) -> Iterator[tuple[str, Any, Wanted]]:
-        """Every item."""
-        return ((str(i), part, self.item) for i, part in enumerate(value))
-
-
-class Fixed(Parts):
-    """One thing for each place: tuple[int, str]."""
-
-    def __init__(self, items: list[Wanted], text: str):
-        self.items, self.text = items, text
-
-    def looks(self, value: Any) -> bool:
-        """Whether it is a tuple or list of that length."""
-        return super().looks(value) and len(value) == len(self.items)
-
-    def rows(self, value: Any) -> Iterator[tuple[str, Any, Wanted]]:
-        """Every item with what stands at its place."""
-        pairs = zip(value, self.items, strict=True)
-        return ((str(i), part, item) for i, (part, item) in enumerate(pairs))
-
-
-class Table(Parts):
-    """A dict; only its values are looked at."""
-
-    outer = collections.abc.Mapping
-
-    def __init__(self, item: Wanted, text: str):
-        self.item, self.text = item, text
-
-    def rows(self, value: Any) -> Iterator[tuple[str, Any, Wanted]]:
-        """Every value."""
-        return ((repr(key), part, self.item) for key, part in value.items())
-
-
-ANYTHING = Wanted()
-
-
-def wanted(annotation: Any, owner: type) -> Wanted:
-    """What an annotation of a class accepts."""
-    annotation = resolved(annotation, owner)
-    if isinstance(annotation, ast.expr):
-        return _from_text(annotation, owner)
-    origin, arms = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is typing.Annotated:
-        return wanted(arms[0], owner)
-    if origin is typing.Literal:
-        return Exactly(arms)
-    if origin in (typing.Union, types.UnionType):
-        return _either([wanted(arm, owner) for arm in arms])
-    if origin is not None:
-        return _generic(origin, arms, owner)
-    return _plain(annotation, owner)
-
-
-def _plain(annotation: Any, owner: type) -> Wanted:
-    """What an annotation without parts accepts."""
-    if annotation is None or annotation is types.NoneType:
-        return Exactly((None,))
-    if isinstance(annotation, TensorSpec):
-        return Of(annotation, repr(annotation))  # type: ignore[arg-type] # asked as a class
-    if isinstance(annotation, typing.NewType):
-        return wanted(annotation.__supertype__, owner)
-    if isinstance(annotation, typing.TypeVar):
-        bound = annotation.__bound__
-        return ANYTHING if bound is None else wanted(bound, owner)
-    if annotation in (Callable, typing.Callable):
-        return Of(collections.abc.Callable, "function")  # type: ignore[arg-type]
-    if annotation in (Any, object) or not isinstance(annotation, type):
-        return ANYTHING
-    if annotation in Number.ABSTRACT:
-        return Number(annotation)
-    if issubclass(annotation, Param):
-        return Parameter(annotation)
-    return Of(annotation)
-
-
-def _generic(origin: Any, arms: tuple[Any, ...], owner: type) -> Wanted:
-    """What an annotation with parts accepts: list[Linear], Param[Tensor[2]]."""
-    if not isinstance(origin, type):
-        return ANYTHING
-    if issubclass(origin, Param):
-        return Parameter(origin, resolved(arms[0], owner))
-    if origin is collections.abc.Callable:
-        return Of(origin, "function")
-    inside = [ANYTHING if arm is ... else wanted(arm, owner) for arm in arms]
-    text = f"{origin.__name__}[{', '.join(arm.text for arm in inside)}]"
-    if origin is tuple and ... not in arms:
-        return Fixed(inside, text)
-    if issubclass(origin, collections.abc.Mapping):
-        return Table(inside[-1], text)
-    if issubclass(origin, collections.abc.Collection):
-        pair = (list, tuple) if origin in (list, tuple) else origin
-        return Many(pair, inside[0], text.replace(", anything", ", …"))
-    return Of(origin)
-
-
-def _from_text(tree: ast.expr, owner: type) -> Wanted:
-    """What an annotation accepts that names something which cannot be looked up."""
-    if isinstance(tree, ast.BinOp):
-        parts = [wanted(ast.unparse(arm), owner) for arm in (tree.left, tree.right)]
-        return _either(parts)
-    if not isinstance(tree, ast.Subscript):
-        return Named(ast.unparse(tree).rpartition(".")[2])
-    inside = tree.slice.elts if isinstance(tree.slice, ast.Tuple) else [tree.slice]
-    arms = [wanted(ast.unparse(arm), owner) for arm in inside]
-    name = ast.unparse(tree.value).rpartition(".")[2]
-    if name in ("Optional", "Union"):
-        return _either([*arms, *([Exactly((None,))] if name == "Optional" else [])])
-    if name in ("list", "List"):
-        return Many((list, tuple), arms[0], f"list[{arms[0].text}]")
-    if name in ("dict", "Dict"):
-        return Table(arms[-1], f"dict[str, {arms[-1].text}]")
-    return ANYTHING
-
-
-def _either(arms: list[Wanted]) -> Wanted:
-    flat = [a for arm in arms for a in (arm.arms if isinstance(arm, Either) else [arm])]
-    return ANYTHING if any(type(arm) is Wanted for arm in flat) else Either(flat)
+def _tensor_spec(spec: TypeSpec) -> TensorSpec | None:
+    """The Tensor[2] of Param[Tensor[2]]."""
+    inside = spec.parts[0].annotation if spec.parts and spec.of_class(Param) else None
+    return inside if isinstance(inside, TensorSpec) else None
 
 
 @functools.cache
-def wanted_fields(cls: type) -> tuple[tuple[str, Wanted, Any], ...]:
+def wanted_fields(cls: type) -> tuple[tuple[str, TypeSpec, Any], ...]:
     """Name, what is accepted and the default of each field of a module class."""
-    rows = []
-    for field in dataclasses.fields(cls):
-        owners = (c for c in cls.__mro__ if field.name in inspect.get_annotations(c))
-        accepts = wanted(field.type, next(owners, cls))
-        rows.append((field.name, accepts, field.default))
-    return tuple(rows)
+    defaults = {field.name: field.default for field in dataclasses.fields(cls)}
+    return tuple((name, s, defaults[name]) for name, s in field_specs(cls).items())
 
 
 # Modules whose constructor is running: only to these values are assigned.
@@ -339,7 +154,7 @@ def guard_constructor(cls: type) -> None:
         finally:
             _MAKING.discard(number)
         if not all(
-            accepts.fits(self.__dict__[name]) if name in self.__dict__ else False
+            fits(accepts, self.__dict__[name]) if name in self.__dict__ else False
             for name, accepts, _ in wanted_fields(type(self))
         ):
             check_fields(self, args, named)
@@ -358,10 +173,10 @@ def check_fields(
             if not hasattr(cls, name):
                 raise _never_set(cls, name)
         elif value is not default:
-            found += accepts.misfits(value, name)
+            found += misfits(accepts, value, name)
     if not found:
         return
-    facts = [(at, f"{_given(v)}, must be {w.text}") for at, v, w in found]
+    facts = [(at, f"{_given(v)}, must be {w.text()}") for at, v, w in found]
     turned = _turned(found)
     if turned is not None:
         names = " and ".join(at for at, _, _ in found[:-1]), found[-1][0]
@@ -370,8 +185,8 @@ def check_fields(
         first = ", ".join(f"{at}=…" for at, _, _ in found)
         raise FieldError(cls.__name__, what, facts, f"{cls.__name__}({first}) by name")
     at, value, accepts = found[0]
-    what = f"this must be {_article(accepts.text)}, not {_given(value, short=True)}"
-    if (args or named) and not isinstance(accepts, (Number, Many, Fixed)):
+    what = f"this must be {_article(accepts.text())}, not {_given(value, short=True)}"
+    if (args or named) and not _may_be_sizes(accepts):
         _refuse_sizes(cls, args, named or {})
     cure = _cure(at, value, accepts)
     facts = facts[1:] if len(found) > 1 else _details(value)
@@ -383,7 +198,7 @@ def refuse_change(module: Any, name: str, value: Any = None, verb: str = "set") 
     if id(module) in _MAKING or (name.startswith("__") and name.endswith("__")):
         return
     cls = type(module).__name__
-    fields = list(field_hints(type(module)))
+    fields = list(field_specs(type(module)))
     where = f"{cls}.{name}"
     what = "a module never changes in place"
     if name in fields:
@@ -405,12 +220,12 @@ def refuse_change(module: Any, name: str, value: Any = None, verb: str = "set") 
 def known_fields(module: Any, names: collections.abc.Iterable[str]) -> dict[str, str]:
     """The fields that these names mean; a FieldError for one that is none."""
     cls = type(module)
-    known = {spelled(name): name for name in field_hints(cls)}
+    known = {spelled(name): name for name in field_specs(cls)}
     known |= {name: name for name in known.values()}
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            facts = [("fields", ", ".join(field_hints(cls)) or "none")]
+            facts = [("fields", ", ".join(field_specs(cls)) or "none")]
             cure = f"{near[0]}=…" if near else None
             what = f"{name} is not one of its fields"
             raise FieldError(f"{cls.__name__}.replace", what, facts, cure)
@@ -429,25 +244,25 @@ def _turned(found: list[Misfit]) -> list[Misfit] | None:
         return None
     for values in itertools.permutations([value for _, value, _ in found]):
         rows = [(at, v, w) for (at, _, w), v in zip(found, values, strict=True)]
-        if all(accepts.fits(value) for _, value, accepts in rows):
+        if all(fits(accepts, value) for _, value, accepts in rows):
             return rows
     return None
 
 
-def _cure(at: str, value: Any, accepts: Wanted) -> str | None:
+def _cure(at: str, value: object, accepts: TypeSpec) -> str | None:
     """How to make of the value what the field wants."""
-    arms = accepts.arms if isinstance(accepts, Either) else [accepts]
-    param = next((arm for arm in arms if isinstance(arm, Parameter)), None)
+    arms = accepts.meant
+    param = next((arm for arm in arms if arm.of_class(Param)), None)
     if value is None:
         field = at.partition("[")[0]
-        return f"a value, or `{field}: {accepts.text} | None` in the class"
+        return f"a value, or `{field}: {accepts.text()} | None` in the class"
     if param is not None and not isinstance(value, Param):
         if isinstance(value, Tensor):
-            return f"{param.cls.__name__}.from_tensor(…), which is learned and saved"
-        return f"{param.cls.__name__}.from_data(…, device)"
-    if param is not None and param.spec is not None:
-        return f"a value of that shape, or `{at}: {param.cls.__name__}` for every rank"
-    if isinstance(value, Param) and any("Tensor" in arm.text for arm in arms):
+            return f"{param.kind.__name__}.from_tensor(…), which is learned and saved"
+        return f"{param.kind.__name__}.from_data(…, device)"
+    if param is not None and _tensor_spec(param) is not None:
+        return f"a value of that shape, or `{at}: {param.kind.__name__}` for every rank"
+    if isinstance(value, Param) and any("Tensor" in arm.text() for arm in arms):
         return f"`{at}: Param` in the class, or param.val() for a constant"
     if is_config(value):
         return f"{type(value).__name__}(…){_init_call(type(value))}"
@@ -455,11 +270,19 @@ def _cure(at: str, value: Any, accepts: Wanted) -> str | None:
         config = config_of(value)
         made = f"{config.__name__}(…){_init_call(config)}" if config else ""
         return made or f"{value.__name__}()"
-    if any(isinstance(arm, Many) and arm.item.fits(value) for arm in arms):
+    if any(
+        arm.form == "items" and arm.contains and fits(arm.item, value) for arm in arms
+    ):
         return f"{at}=[…]"
     if inspect.isgenerator(value):
         return "list(…) of it: a generator can be read only once"
     return None
+
+
+def _may_be_sizes(accepts: TypeSpec) -> bool:
+    """Whether a field takes numbers or several values, as a config's may."""
+    several = accepts.contains and accepts.form != "dict"
+    return several or accepts.kind in NUMBERS
 
 
 def is_config(value: Any) -> bool:
@@ -494,7 +317,7 @@ def _refuse_sizes(cls: type, args: tuple[Any, ...], named: dict[str, Any]) -> No
     name = f"nn.{config.__name__}" if _is_ours(cls) else config.__name__
     kind = "sizes" if has_place(cls) else "settings"
     what = f"{kind} go into its config; {cls.__name__}(…) itself takes finished parts"
-    facts = [("fields", ", ".join(field_hints(cls)))]
+    facts = [("fields", ", ".join(field_specs(cls)))]
     cure = f"{name}({', '.join(shown)}){_init_call(config)}"
     raise FieldError(cls.__name__, what, facts, cure) from None
 
@@ -539,10 +362,6 @@ def _given(value: Any, short: bool = False) -> str:
 def _article(text: str) -> str:
     sounds = text[:1].lower() in "aeio" or text.startswith("nd")
     return f"an {text}" if sounds else f"a {text}"
-
-
-def _spell(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else repr(annotation)
 
 
 def _equal(a: Any, b: Any) -> bool:

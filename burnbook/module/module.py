@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from burnbook.backend.base import Backend
+from burnbook.core.converters import remember_scope
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
@@ -56,9 +57,8 @@ from burnbook.module.tree import (
     Tree,
     children,
     each_param,
-    field_hints,
+    field_specs,
     rebuild,
-    remember_scope,
     spelled,
     walk,
 )
@@ -122,7 +122,7 @@ class Module(Tree):
     def __setattr__(self, name: str, value: Any) -> None:
         refuse_change(self, name, value)
         hidden = isinstance(value, (Param, Module)) and not name.startswith("_")
-        if hidden and name not in field_hints(type(self)):
+        if hidden and name not in field_specs(type(self)):
             where = f"{type(self).__name__}.{name}"
             what = "only annotated fields are seen by optimizers and records"
             cure = f"a line `{name}: {type(value).__name__}` in the class"
@@ -462,11 +462,11 @@ class Module(Tree):
         return layout(name, content.attributes, self.num_params(), settings, level)
 
     def _all_fields(self, content: Content) -> Content:
-        hints = {spelled(name): h for name, h in field_hints(type(self)).items()}
+        specs = {spelled(name): h for name, h in field_specs(type(self)).items()}
         for name, value in children(self):
-            hint = hints[name]
-            if hint.choice and isinstance(value, Module):
-                value = Chosen(value, hint.variant(type(value)))
+            spec = specs[name]
+            if spec.choice and isinstance(value, Module):
+                value = Chosen(value, spec.variant(type(value)))
             content.add(name, value)
         return content
 
@@ -487,7 +487,7 @@ def list_param_ids(module: Module) -> list[ParamId]:
 def _shown(module: Module) -> Shown | None:
     """What the class of a module shows, unless `shown` is a field or method of it."""
     cls = type(module)
-    named = isinstance(cls.shown, tuple) and "shown" not in field_hints(cls)
+    named = isinstance(cls.shown, tuple) and "shown" not in field_specs(cls)
     return cls.shown if named else None
 
 

@@ -8,14 +8,14 @@ module is never changed but built anew, the old one stays as it was.
 from collections.abc import Iterator
 from typing import Any
 
+from burnbook.core.converters import ANYTHING, TypeSpec
 from burnbook.core.errors import RecordError
 from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.report import LoadReport
 from burnbook.module.tree import (
-    Hint,
     Tree,
-    field_hints,
+    field_specs,
     is_constant,
     like,
     spelled,
@@ -45,7 +45,7 @@ def module_record(module: Tree) -> Any:
     return ModuleRecord(record, module) if isinstance(record, dict) else record
 
 
-def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
+def to_record(value: Any, spec: TypeSpec = ANYTHING) -> Any:
     """The record of a module or of a part of one."""
     if isinstance(value, Reparameterized):
         name, parts = value.attached.NAME, to_record(value.attached)
@@ -55,12 +55,12 @@ def to_record(value: Any, hint: Hint = Hint()) -> Any:  # noqa: B008 - immutable
     if isinstance(value, Tree):
         record = None
         if not is_constant(value):
-            hints = field_hints(type(value)).items()
+            specs = field_specs(type(value)).items()
             record = {
-                spelled(name): to_record(getattr(value, name), h) for name, h in hints
+                spelled(name): to_record(getattr(value, name), h) for name, h in specs
             }
-        return {hint.variant(type(value)): record} if hint.choice else record
-    item = hint.item or Hint()
+        return {spec.variant(type(value)): record} if spec.choice else record
+    item = spec.item
     if isinstance(value, (list, tuple)):
         parts = [to_record(part, item) for part in value]
         return parts if isinstance(value, list) else tuple(parts)
@@ -121,7 +121,7 @@ def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
             cure="what recorder.load(path, device) or model.into_record() gives",
         )
     loading = Loading()
-    return loading.part(module, record, Hint(), ""), loading
+    return loading.part(module, record, ANYTHING, ""), loading
 
 
 TURNED = ", transposed"
@@ -138,30 +138,32 @@ class Loading:
         self.only_params = True
         self.done: dict[Param, Param] = {}  # tied weights stay tied
 
-    def part(self, value: Any, record: Any, hint: Hint, path: str) -> Any:
+    def part(self, value: Any, record: Any, spec: TypeSpec, path: str) -> Any:
         """The part of the module with what its part of the record holds."""
         if isinstance(value, Reparameterized):
-            return self.attached(value, record, hint, path)
+            return self.attached(value, record, spec, path)
         if isinstance(value, Param):
-            return self.param(value, record, hint, path)
+            return self.param(value, record, spec, path)
         if is_constant(value):
             self.passed += [at for at, _ in _leaves(record, path)]
             return value
         if isinstance(value, Tensor):
             return value
-        if record is None and hint.optional and next(_params(value), None):
+        if record is None and spec.optional and next(_params(value), None):
             return None
         if record is None or record is MISSING:
             for at, _ in _params(value):
                 self.note(f"{path}.{at}".strip("."), NOWHERE)
             return value
         if isinstance(value, Tree):
-            return self.module(value, record, hint, path)
-        return self.container(value, record, hint, path)
+            return self.module(value, record, spec, path)
+        return self.container(value, record, spec, path)
 
-    def param(self, param: Param, record: Any, hint: Hint, path: str) -> Param | None:
+    def param(
+        self, param: Param, record: Any, spec: TypeSpec, path: str
+    ) -> Param | None:
         """The parameter with the values and the id of the record."""
-        if record is None and hint.optional:
+        if record is None and spec.optional:
             return None
         if record is None or record is MISSING:
             return self.note(path, NOWHERE, param)
@@ -197,48 +199,48 @@ class Loading:
         return self.done.setdefault(param, made)
 
     def attached(
-        self, param: Reparameterized, record: Any, hint: Hint, path: str
+        self, param: Reparameterized, record: Any, spec: TypeSpec, path: str
     ) -> Param | None:
         """A parameter and what is attached; a plain record has the stored one only."""
-        if record is None and hint.optional:
+        if record is None and spec.optional:
             return None
         name, base, parts = param.attached.NAME, record, MISSING
         if isinstance(record, dict) and "base" in record:
             base, parts = record["base"], record.get(name, MISSING)
-        stored = self.param(param.stored, base, Hint(), path)
-        attached = self.part(param.attached, parts, Hint(), f"{path}.{name}")
+        stored = self.param(param.stored, base, ANYTHING, path)
+        attached = self.part(param.attached, parts, ANYTHING, f"{path}.{name}")
         if stored is None:
             return param
         return self.done.setdefault(param, Reparameterized(stored, attached))
 
-    def module(self, value: Tree, record: Any, hint: Hint, path: str) -> Any:
+    def module(self, value: Tree, record: Any, spec: TypeSpec, path: str) -> Any:
         """The module with every field loaded."""
-        name = hint.variant(type(value))
-        if hint.choice and isinstance(record, dict) and len(record) == 1:
+        name = spec.variant(type(value))
+        if spec.choice and isinstance(record, dict) and len(record) == 1:
             ((variant, held),) = record.items()
             if variant == name:
                 record = held
-            elif variant not in map(spelled, field_hints(type(value))):
+            elif variant not in map(spelled, field_specs(type(value))):
                 return self.note(path, f"record {variant}, module {name}", value, False)
         if not isinstance(record, dict):
             text = f"record {_what(record)}, module {name}"
             return self.note(path or name, text, value, False)
         made = object.__new__(type(value))
         made.__dict__.update(value.__dict__)
-        hints = field_hints(type(value))
-        for field, inner in hints.items():
+        specs = field_specs(type(value))
+        for field, inner in specs.items():
             name = spelled(field)
             at = f"{path}.{name}" if path else name
             held = record.get(name, MISSING)
             made.__dict__[field] = self.part(getattr(value, field), held, inner, at)
         for field in record:
-            if field not in map(spelled, hints):
+            if field not in map(spelled, specs):
                 self.stranger(record[field], f"{path}.{field}" if path else str(field))
         return made
 
-    def container(self, value: Any, record: Any, hint: Hint, path: str) -> Any:
+    def container(self, value: Any, record: Any, spec: TypeSpec, path: str) -> Any:
         """A list, tuple or dict with every part loaded."""
-        item = hint.item or Hint()
+        item = spec.item
         if isinstance(value, dict):
             known = record if isinstance(record, dict) else {}
             return {

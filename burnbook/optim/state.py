@@ -6,12 +6,10 @@ the first gradient says where to go.
 """
 
 import dataclasses
-import functools
-import types
-import typing
-from typing import Any
+from typing import Any, NamedTuple
 
 from burnbook.backend.base import Backend
+from burnbook.core.converters import TypeSpec, type_spec, type_specs
 from burnbook.module import ParamRecord
 from burnbook.tensor import Float, Tensor, TensorData
 
@@ -37,55 +35,59 @@ def state_to_record(state: Any) -> Any:
 
 
 def state_from_record(
-    kind: Any, record: Any, device: Backend | None, path: str, problems: list[str]
+    kind: type, record: object, device: Backend | None, path: str, problems: list[str]
 ) -> Any:
     """The state of this type; with no device, its tensors stay TensorData."""
-    origin, arms = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        if record is None:
-            return None
-        kind = next(arm for arm in arms if arm is not types.NoneType)
-    if kind is Tensor:
-        if isinstance(record, ParamRecord):
-            record = record.param
-        if not isinstance(record, TensorData):
-            problems.append(f"{path} is not a tensor")
-            return None
-        return record if device is None else Tensor.from_data(record, device, Float)
-    if dataclasses.is_dataclass(kind):
-        return _from_fields(kind, record, device, path, problems)
-    if origin is list:
-        if not isinstance(record, list):
-            problems.append(f"{path} is not a list")
-            return None
-        rows = enumerate(record)
-        read = state_from_record
-        return [read(arms[0], row, device, f"{path}.{i}", problems) for i, row in rows]
-    fits = isinstance(record, (int, float)) and not isinstance(record, bool)
-    if not fits or (kind is int and not isinstance(record, int)):
-        problems.append(f"{path} is not a number")
-        return None
-    return kind(record)
+    return _Reading(device, problems).read(type_spec(kind), record, path)
 
 
-def _from_fields(
-    kind: Any, record: Any, device: Backend | None, path: str, problems: list[str]
-) -> Any:
-    if not isinstance(record, dict):
-        problems.append(f"{path} is not a part with fields")
-        return None
-    values: dict[str, Any] = {}
-    for name in record:
-        if name not in _types(kind):
-            problems.append(f"{path} has a part {str(name)[:40]}, which is not known")
-    for name, inner in _types(kind).items():
-        at = f"{path}.{name}"
-        if name not in record and type(None) not in typing.get_args(inner):
-            problems.append(f"{at} is not in the record")
-            continue
-        held = record.get(name)
-        values[name] = state_from_record(inner, held, device, at, problems)
-    return None if len(values) < len(_types(kind)) else kind(**values)
+class _Reading(NamedTuple):
+    """Makes states of records, and notes what does not fit."""
+
+    device: Backend | None
+    problems: list[str]
+
+    def read(self, spec: TypeSpec, record: Any, path: str) -> Any:
+        if spec.optional and record is None:
+            return None
+        spec = spec.meant[0]
+        if spec.kind is Tensor:
+            return self._tensor(record, path)
+        if isinstance(spec.kind, type) and dataclasses.is_dataclass(spec.kind):
+            return self._struct(spec.kind, record, path)
+        if spec.kind is list:
+            if not isinstance(record, list):
+                return self._note(f"{path} is not a list")
+            rows = enumerate(record)
+            return [self.read(spec.item, row, f"{path}.{i}") for i, row in rows]
+        fits = isinstance(record, (int, float)) and not isinstance(record, bool)
+        if not fits or (spec.kind is int and not isinstance(record, int)):
+            return self._note(f"{path} is not a number")
+        return spec.kind(record)
+
+    def _note(self, problem: str) -> None:
+        self.problems.append(problem)
+
+    def _tensor(self, record: object, path: str) -> Tensor | TensorData | None:
+        data = record.param if isinstance(record, ParamRecord) else record
+        if not isinstance(data, TensorData):
+            return self._note(f"{path} is not a tensor")
+        device = self.device
+        return data if device is None else Tensor.from_data(data, device, Float)
+
+    def _struct(self, kind: type, record: object, path: str) -> Any:
+        if not isinstance(record, dict):
+            return self._note(f"{path} is not a part with fields")
+        specs, values = type_specs(kind), {}
+        for name in record:
+            if name not in specs:
+                self._note(f"{path} has a part {str(name)[:40]}, which is not known")
+        for name, inner in specs.items():
+            if name in record or inner.optional:
+                values[name] = self.read(inner, record.get(name), f"{path}.{name}")
+            else:
+                self._note(f"{path}.{name} is not in the record")
+        return None if len(values) < len(specs) else kind(**values)
 
 
 def state_to_device(state: Any, device: Backend) -> Any:
@@ -115,8 +117,3 @@ def state_tensors(state: Any) -> list[Tensor | TensorData]:
         else (getattr(state, field.name) for field in dataclasses.fields(state))
     )
     return [tensor for part in parts for tensor in state_tensors(part)]
-
-
-@functools.cache
-def _types(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-import types
-import typing
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from burnbook.core.converters import TypeSpec, type_spec, type_specs
 from burnbook.record.bincode import Reader, Writer, text, whole_number
 from burnbook.record.tree import Path, Trouble, named
 from burnbook.tensor import Tensor
@@ -27,12 +26,12 @@ def write_state(writer: Writer, part: Any) -> Iterator[Any]:
     """The bytes of an optimizer or a schedule, piece by piece."""
     record = part.into_record()
     if hasattr(part, "step_multi"):
-        kind = state_type(part)
+        spec = type_spec(state_type(part))
         yield whole_number(len(record))
         for name, held in record.items():
             ((rank, fields),) = held["V1"].items()
             yield text(name) + b"\0" + whole_number(int(rank.removeprefix("Rank")))
-            yield from _write(writer, kind, fields, ("item", name))
+            yield from _write(writer, spec, fields, ("item", name))
     elif isinstance(record, float):
         yield struct.pack("<d", record)
     elif isinstance(record, int):
@@ -46,7 +45,7 @@ def read_state(reader: Reader, part: Any) -> Any:
     path: Path = ("item",)
     if not hasattr(part, "step_multi"):
         return _read_schedule(reader, part, path)
-    kind, found = state_type(part), {}
+    spec, found = type_spec(state_type(part)), {}
     for _ in range(reader.number(path)):
         name = reader.text(path)
         at = (*path, name)
@@ -55,7 +54,7 @@ def read_state(reader: Reader, part: Any) -> Any:
         rank = reader.number(at)
         if rank >= RANKS:
             raise Trouble(f"{named(at)} has no possible rank", "0 to 8", f"{rank}")
-        found[name] = {"V1": {f"Rank{rank}": _read(reader, kind, at)}}
+        found[name] = {"V1": {f"Rank{rank}": _read(reader, spec, at)}}
     return found
 
 
@@ -80,12 +79,14 @@ def _read_schedule(reader: Reader, part: Any, path: Path) -> Any:
     return None
 
 
-def _write(writer: Writer, kind: Any, node: Any, path: Path) -> Iterator[Any]:
-    kind, optional = _plain(kind)
-    if optional:
+def _write(
+    writer: Writer, spec: TypeSpec, node: Any, path: Path
+) -> Iterator[bytes | memoryview]:
+    if spec.optional:
         yield bytes([node is not None])
         if node is None:
             return
+    kind = spec.meant[0].kind
     if dataclasses.is_dataclass(kind):
         for name, inner in _fields(kind).items():
             yield from _write(writer, inner, node.get(name), (*path, name))
@@ -102,10 +103,10 @@ def _write(writer: Writer, kind: Any, node: Any, path: Path) -> Iterator[Any]:
         yield struct.pack("<d", node)
 
 
-def _read(reader: Reader, kind: Any, path: Path) -> Any:
-    kind, optional = _plain(kind)
-    if optional and not reader.flag(path):
+def _read(reader: Reader, spec: TypeSpec, path: Path) -> Any:
+    if spec.optional and not reader.flag(path):
         return None
+    kind = spec.meant[0].kind
     if dataclasses.is_dataclass(kind):
         fields = _fields(kind).items()
         return {name: _read(reader, inner, (*path, name)) for name, inner in fields}
@@ -116,19 +117,10 @@ def _read(reader: Reader, kind: Any, path: Path) -> Any:
     return struct.unpack("<d", reader.take(8, path))[0]
 
 
-def _plain(kind: Any) -> tuple[Any, bool]:
-    """The type itself, and whether it may be absent."""
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        arms = typing.get_args(kind)
-        return next(arm for arm in arms if arm is not types.NoneType), True
-    return kind, False
-
-
-def _fields(kind: Any) -> dict[str, Any]:
+def _fields(kind: Any) -> dict[str, TypeSpec]:
     """The fields that Burn 0.15 has, with their types."""
-    hints = typing.get_type_hints(kind)
     known = (f.name for f in dataclasses.fields(kind) if "later" not in f.metadata)
-    return {name: hints[name] for name in known}
+    return {name: type_specs(kind)[name] for name in known}
 
 
 def _goes_below_0(schedule: Any) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from burnbook.core.converters import ANYTHING, TypeSpec
 from burnbook.module.param import Param
 from burnbook.module.reparameterization import Reparameterized
-from burnbook.module.tree import Hint, Tree, field_hints, is_constant, spelled
+from burnbook.module.tree import Tree, classes_of, field_specs, is_constant, spelled
 
 CONSTANT, PARAM, STRUCT = "constant", "parameter", "struct"
 LIST, TUPLE, MAP = "list", "tuple", "map"
@@ -28,31 +29,31 @@ class Part(NamedTuple):
     plain: bool = False  # numbers and texts only: Burn 0.21 writes one nothing
 
 
-def schema(value: Any, hint: Hint = Hint()) -> Part:  # noqa: B008 - immutable
+def schema(value: Any, spec: TypeSpec = ANYTHING) -> Part:
     """The schema of a module or of a part of one."""
-    made = _inside(value, hint)
-    if hint.choice and isinstance(value, Tree):
-        names = [getattr(leaf, "__name__", leaf) for leaf in hint.leaves]
-        name = hint.variant(type(value))
+    made = _inside(value, spec)
+    if spec.choice and isinstance(value, Tree):
+        names = [getattr(leaf, "__name__", leaf) for leaf in classes_of(spec)]
+        name = spec.variant(type(value))
         position = names.index(type(value).__name__)
         made = made._replace(variant=(position, name))
-    return made._replace(optional=hint.optional, present=value is not None)
+    return made._replace(optional=spec.optional, present=value is not None)
 
 
-def _inside(value: Any, hint: Hint) -> Part:
+def _inside(value: Any, spec: TypeSpec) -> Part:
     if isinstance(value, Reparameterized):
         name = value.attached.NAME
         inside = (("base", Part(PARAM)), (name, schema(value.attached)))
         return Part(STRUCT, inside)
-    if isinstance(value, Param) or (value is None and _may_be_param(hint)):
+    if isinstance(value, Param) or (value is None and _may_be_param(spec)):
         return Part(PARAM)
     if isinstance(value, Tree):
         if is_constant(value):
             return Part()
-        hints = field_hints(type(value)).items()
-        fields = [(spelled(n), schema(getattr(value, n), h)) for n, h in hints]
+        specs = field_specs(type(value)).items()
+        fields = [(spelled(n), schema(getattr(value, n), h)) for n, h in specs]
         return Part(STRUCT, tuple(fields))
-    item = hint.item or Hint()
+    item = spec.item
     if isinstance(value, dict):
         pairs = [(str(key), schema(held, item)) for key, held in value.items()]
         return Part(MAP, tuple(pairs))
@@ -64,9 +65,9 @@ def _inside(value: Any, hint: Hint) -> Part:
     return Part(plain=True)
 
 
-def _may_be_param(hint: Hint) -> bool:
+def _may_be_param(spec: TypeSpec) -> bool:
     return any(
         leaf in ("Param", "RunningState")
         or (isinstance(leaf, type) and issubclass(leaf, Param))
-        for leaf in hint.leaves
+        for leaf in classes_of(spec)
     )

@@ -115,7 +115,8 @@ def _wanted(polars: Any, frame: Any, item: Any) -> Any:
     counted = [
         name
         for name in names
-        if fields[name].kind in (int, int | None) and columns[name].is_temporal()
+        if [t.kind for t in fields[name].spec.meant] == [int]
+        and columns[name].is_temporal()
     ]
     as_numbers = [polars.col(name).to_physical() for name in counted]
     return frame.select(names).with_columns(as_numbers)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import enum
 import operator
-import typing
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
+from burnbook.core.converters import TypeSpec, type_spec
 from burnbook.core.errors import ConfigError
 from burnbook.data.dataset.base import Dataset, check_count
-from burnbook.data.formats.fields import fields_of, is_item_class, is_union, name_of
+from burnbook.data.formats.fields import dtype_of, fields_of, is_item_class
 from burnbook.data.shuffle import FAKE, check_seed
 
 Item = TypeVar("Item")
@@ -36,6 +37,7 @@ class FakeDataset(Dataset[Item]):
     def __init__(self, size: int, item: Any = str, seed: int = 0) -> None:
         self.size = check_count("FakeDataset", "size", size, at_least=0)
         self.item = item
+        self._spec = type_spec(item)
         self.seed = check_seed("FakeDataset", seed)
         self.get(0)  # says at once that no such item can be made
 
@@ -45,47 +47,46 @@ class FakeDataset(Dataset[Item]):
         if not 0 <= index < self.size:
             return None
         key = np.array([self.seed % 2**64, (FAKE << 56) + index], dtype=np.uint64)
-        return _made(self.item, np.random.Philox(key=key))
+        return _made(self._spec, np.random.Philox(key=key))
 
     def __len__(self) -> int:
         return self.size
 
 
-def _made(kind: Any, bits: np.random.Philox) -> Any:
-    if kind in _PLAIN:
-        return _PLAIN[kind](bits)
-    origin, parts = typing.get_origin(kind), typing.get_args(kind)
-    if is_union(kind) or origin is typing.Literal:
-        part = parts[_below(len(parts), bits)]
-        return part if origin is typing.Literal else _made(part, bits)
-    if origin in (list, set, frozenset) or (origin is tuple and Ellipsis in parts):
-        return origin(_made(parts[0], bits) for _ in range(_below(5, bits)))
-    if origin is tuple:
-        return tuple(_made(part, bits) for part in parts)
-    if origin is dict:
-        keys = [_made(parts[0], bits) for _ in range(_below(5, bits))]
-        return {key: _made(parts[1], bits) for key in keys}
-    if origin is np.ndarray:
-        dtypes = [part for one in parts[1:] for part in typing.get_args(one)]
-        each = dtypes[0] if dtypes and isinstance(dtypes[0], type) else np.float32
-        return np.array([_made(each, bits) for _ in range(MOST)], each)
-    return _object(kind, bits)
+def _made(spec: TypeSpec, bits: np.random.Philox) -> Any:
+    if spec.kind in _PLAIN:
+        return _PLAIN[spec.kind](bits)
+    if spec.form == "literal":
+        return spec.values[_below(len(spec.values), bits)]
+    if spec.form == "union":
+        return _made(spec.parts[_below(len(spec.parts), bits)], bits)
+    if spec.contains and spec.kind in (list, tuple, set, frozenset):
+        places = spec.parts if spec.form == "tuple" else spec.places(_below(5, bits))
+        return spec.kind(_made(place, bits) for place in places)
+    if spec.contains and spec.kind is dict:
+        key, item = spec.parts
+        keys = [_made(key, bits) for _ in range(_below(5, bits))]
+        return {key: _made(item, bits) for key in keys}
+    if spec.kind is np.ndarray:
+        each = dtype_of(spec) or np.float32
+        return np.array([_made(type_spec(each), bits) for _ in range(MOST)], each)
+    return _object(spec, bits)
 
 
-def _object(kind: Any, bits: np.random.Philox) -> Any:
-    if isinstance(kind, type):
-        if issubclass(kind, enum.Enum):
-            members = list(kind)
-            return members[_below(len(members), bits)]
-        if issubclass(kind, np.integer):
-            info = np.iinfo(kind)
-            return kind(_below(int(info.max) - int(info.min) + 1, bits) + int(info.min))
-        if issubclass(kind, np.floating):
-            return kind(_share(bits))
-        if is_item_class(kind):
-            fields = fields_of(kind).items()
-            return kind(**{name: _made(field.kind, bits) for name, field in fields})
-    what = f"no random {name_of(kind)} can be made"
+def _object(spec: TypeSpec, bits: np.random.Philox) -> Any:
+    kind = spec.kind
+    if spec.of_class(enum.Enum):
+        members = list(kind)
+        return members[_below(len(members), bits)]
+    if spec.of_class(np.integer):
+        info = np.iinfo(kind)
+        return kind(_below(int(info.max) - int(info.min) + 1, bits) + int(info.min))
+    if spec.of_class(np.floating):
+        return kind(_share(bits))
+    if is_item_class(kind):
+        fields = fields_of(kind).items()
+        return kind(**{name: _made(field.spec, bits) for name, field in fields})
+    what = f"no random {spec.text()} can be made"
     cure = "a dataclass of numbers, texts, bytes, lists, arrays; or int, float, str"
     raise ConfigError("FakeDataset", what, cure=cure)
 
@@ -104,12 +105,11 @@ def _text(bits: np.random.Philox) -> str:
     return "".join(letters)[: 1 + _below(MOST, bits)]
 
 
-_PLAIN: dict[Any, Any] = {
+_PLAIN: dict[type, Callable[[np.random.Philox], object]] = {
     bool: lambda bits: bool(_below(2, bits)),
     int: lambda bits: _below(100, bits),
     float: _share,
     str: _text,
     bytes: lambda bits: bits.random_raw(2).tobytes()[: 1 + _below(MOST, bits)],
     type(None): lambda bits: None,
-    None: lambda bits: None,
 }

@@ -14,14 +14,13 @@ import datetime
 import enum
 import inspect
 import json
-import types
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from burnbook.core.converters import ANYTHING, TypeSpec, type_spec, type_specs
 from burnbook.core.errors import DataError
 
 Converter = Callable[[Any], Any]
@@ -31,9 +30,9 @@ CLOCKS = (datetime.date, datetime.time, datetime.datetime)
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """One field of an item: its annotation, its converter, and if it may be missing."""
+    """One field of an item: its type, its converter, and if it may be missing."""
 
-    kind: Any
+    spec: TypeSpec
     convert: Converter
     optional: bool
 
@@ -49,7 +48,7 @@ def fields_of(item: type[Any]) -> dict[str, Field]:
         >>> [(name, field.optional) for name, field in fields_of(Point).items()]
         [('x', False), ('name', True)]
     """
-    hints = _hints(item)
+    specs = _specs(item)
     if dataclasses.is_dataclass(item):
         wanted = [f for f in dataclasses.fields(item) if f.init]
         needed = dataclasses.MISSING
@@ -59,13 +58,13 @@ def fields_of(item: type[Any]) -> dict[str, Field]:
         }
     else:
         defaults = getattr(item, "_field_defaults", vars(item))  # of a NamedTuple
-        has_default = {name: name in defaults for name in hints}
+        has_default = {name: name in defaults for name in specs}
     if not has_default:
         cure = "a dataclass, or no class at all to get dicts"
         what = f"{getattr(item, '__name__', item)} does not name its fields"
         raise DataError("rows", what, cure=cure)
     return {
-        name: Field(hints[name], converter(hints[name]), optional)
+        name: Field(specs[name], of_spec(specs[name]), optional)
         for name, optional in has_default.items()
     }
 
@@ -77,12 +76,7 @@ def is_item_class(kind: Any) -> bool:
     return dataclasses.is_dataclass(kind) or bool(inspect.get_annotations(kind))
 
 
-def is_union(kind: Any) -> bool:
-    """Say whether an annotation allows several kinds: `int | None`, Optional[int]."""
-    return isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
-
-
-def converter(kind: Any) -> Converter:
+def converter(kind: object) -> Converter:
     """Turn an annotation into a function that makes or refuses a value.
 
     Example:
@@ -92,16 +86,23 @@ def converter(kind: Any) -> Converter:
         Traceback (most recent call last):
         ValueError: '7' is not int
     """
-    origin, parts = typing.get_origin(kind), typing.get_args(kind)
-    if kind in (Any, object, None, type(None)) or isinstance(kind, typing.TypeVar):
-        return _nothing if kind in (None, type(None)) else _same
-    if origin in (typing.Annotated, typing.Required, typing.NotRequired):
-        return converter(parts[0])
-    if is_union(kind):
-        return _any_of(kind, [converter(part) for part in parts])
-    if origin is typing.Literal:
-        return lambda value: value if value in parts else _refuse(value, kind)
-    return _of_class(kind, origin or kind, parts)
+    return of_spec(type_spec(kind))
+
+
+def of_spec(spec: TypeSpec) -> Converter:
+    """The same of an annotation that is read already."""
+    if spec.form == "any":
+        return _same
+    if spec.form == "none":
+        return _nothing
+    if spec.form == "union":
+        return first_of(spec, [of_spec(part) for part in spec.meant], _is_none)
+    if spec.form == "literal":
+        return lambda value: value if value in spec.values else _refuse(value, spec)
+    if spec.kind is None:
+        fits = callable(spec.annotation)
+        return lambda value: value if fits else _refuse(value, spec)
+    return _of_class(spec)
 
 
 def object_builder(item: type[Any]) -> Converter:
@@ -158,35 +159,19 @@ def shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def name_of(kind: Any) -> str:
-    """Name an annotation as the reader wrote it: `int`, `float | None`."""
-    if is_union(kind):
-        return " | ".join(map(name_of, typing.get_args(kind)))
-    if kind is type(None):
-        return "None"
-    plain = isinstance(kind, type) and not typing.get_args(kind)
-    return kind.__name__ if plain else str(kind).replace("typing.", "")
-
-
-def _of_class(kind: Any, base: Any, parts: tuple[Any, ...]) -> Converter:
+def _of_class(spec: TypeSpec) -> Converter:
+    base = spec.kind
     if base in _PLAIN:
         return _PLAIN[base]
-    if not isinstance(base, type):
-        return lambda value: value if callable(kind) else _refuse(value, kind)
-    if issubclass(base, np.ndarray):
-        return _array(kind, parts)
-    if issubclass(base, enum.Enum):
-        return _member(base)
-    if issubclass(base, np.generic):
-        return _scalar(base)
-    if base in CLOCKS:
-        return _clock(base)
+    for classes, make in _CLASSES:
+        if issubclass(base, classes):
+            return make(spec)
     if is_item_class(base):
         return object_builder(base)
-    if issubclass(base, dict | Mapping):
-        return _mapping(kind, parts)
-    if issubclass(base, LISTS) or base is Sequence:
-        return _listing(kind, base, parts)
+    if spec.form == "dict":
+        return _mapping(spec)
+    if spec.of_class(*LISTS) or base is Sequence:
+        return _listing(spec)
     return lambda value: value if isinstance(value, base) else base(value)
 
 
@@ -198,8 +183,13 @@ def _nothing(value: Any) -> None:
     return None if value is None else _refuse(value, "None")
 
 
-def _refuse(value: Any, kind: Any) -> Any:
-    wanted = kind if isinstance(kind, str) else name_of(kind)
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+def _refuse(value: object, kind: TypeSpec | type | str) -> Any:
+    wanted = kind.text() if isinstance(kind, TypeSpec) else kind
+    wanted = wanted.__name__ if isinstance(wanted, type) else wanted
     raise ValueError(f"{shown(value)} is not {wanted}")
 
 
@@ -245,26 +235,27 @@ _PLAIN: dict[Any, Converter] = {
 }
 
 
-def _any_of(kind: Any, options: list[Converter]) -> Converter:
-    plain = [option for option in options if option is not _nothing]
+def first_of(
+    spec: TypeSpec, options: list[Converter], is_nothing: Callable[[Any], bool]
+) -> Converter:
+    """Return the converter of a union: the first type that takes the value."""
 
     def convert(value: Any) -> Any:
-        if value is None and _nothing in options:
+        if spec.optional and is_nothing(value):
             return None
-        if len(plain) == 1:
-            return plain[0](value)  # its own error says more
-        for option in plain:
-            try:
+        if len(options) == 1:
+            return options[0](value)  # its own error says more
+        for option in options:
+            with suppress(ValueError, TypeError, OverflowError):
                 return option(value)
-            except (ValueError, TypeError, OverflowError):
-                continue
-        return _refuse(value, kind)
+        return _refuse(value, spec)
 
     return convert
 
 
-def _member(kind: type[enum.Enum]) -> Converter:
+def _member(spec: TypeSpec) -> Converter:
     """A member by its name, as Burn's serde writes it, or by its value."""
+    kind: type[enum.Enum] = spec.kind
 
     def convert(value: Any) -> Any:
         if isinstance(value, kind):
@@ -277,8 +268,8 @@ def _member(kind: type[enum.Enum]) -> Converter:
     return convert
 
 
-def _scalar(kind: type[np.generic]) -> Converter:
-    name, whole = kind.__name__, issubclass(kind, np.integer)
+def _scalar(spec: TypeSpec) -> Converter:
+    kind, name, whole = spec.kind, spec.text(), spec.of_class(np.integer)
 
     def convert(value: Any) -> Any:
         if isinstance(value, kind):
@@ -286,17 +277,23 @@ def _scalar(kind: type[np.generic]) -> Converter:
         if type(value) is not int and (whole or type(value) is not float):
             return _refuse(value, name)
         try:
-            return kind(value)  # type: ignore[call-arg]  # the abstract ones refuse
+            return kind(value)  # the abstract ones refuse
         except (OverflowError, TypeError):
             return _refuse(value, name)
 
     return convert
 
 
-def _array(kind: Any, parts: tuple[Any, ...]) -> Converter:
-    """An array of bytes, or of a list of numbers; NDArray[np.uint8] names the type."""
-    inner = [part for one in parts[1:] for part in typing.get_args(one)]
-    dtype = np.dtype(inner[0]) if inner and isinstance(inner[0], type) else None
+def dtype_of(spec: TypeSpec) -> type | None:
+    """Return the type that an array's annotation names: uint8 of NDArray[np.uint8]."""
+    inner = [part.kind for one in spec.parts[1:] for part in one.parts]
+    return inner[0] if inner else None
+
+
+def _array(spec: TypeSpec) -> Converter:
+    """An array of bytes, or of a list of numbers, of the type that is named."""
+    named_type = dtype_of(spec)
+    dtype = None if named_type is None else np.dtype(named_type)
 
     def convert(value: Any) -> Any:
         if isinstance(value, bytes):
@@ -316,7 +313,9 @@ def _all_numbers(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _clock(kind: Any) -> Converter:
+def _clock(spec: TypeSpec) -> Converter:
+    kind = spec.kind
+
     def convert(value: Any) -> Any:
         if isinstance(value, kind):
             return value
@@ -329,15 +328,15 @@ def _clock(kind: Any) -> Converter:
     return convert
 
 
-def _listing(kind: Any, base: Any, parts: tuple[Any, ...]) -> Converter:
-    make = list if base is Sequence else base
-    fixed = make is tuple and Ellipsis not in parts
-    each = [converter(part) for part in parts if part is not Ellipsis]
+def _listing(spec: TypeSpec) -> Converter:
+    make = list if spec.kind is Sequence else spec.kind
+    fixed = spec.form == "tuple"
+    each = [of_spec(part) for part in spec.parts]
 
     def convert(value: Any) -> Any:
         value = from_json(value)
         if not isinstance(value, LISTS):
-            return _refuse(value, kind)
+            return _refuse(value, spec)
         if not each:
             return make(value)
         if fixed and len(each) != len(value):
@@ -349,16 +348,24 @@ def _listing(kind: Any, base: Any, parts: tuple[Any, ...]) -> Converter:
     return convert
 
 
-def _mapping(kind: Any, parts: tuple[Any, ...]) -> Converter:
-    key, inner = (converter(part) for part in parts or (Any, Any))
+def _mapping(spec: TypeSpec) -> Converter:
+    key, inner = map(of_spec, spec.parts or (ANYTHING, ANYTHING))
 
     def convert(value: Any) -> Any:
         value = from_json(value)
         if not isinstance(value, Mapping):
-            return _refuse(value, kind)
+            return _refuse(value, spec)
         return {key(k): named(f"[{shown(k)}]", inner, v) for k, v in value.items()}
 
     return convert
+
+
+_CLASSES: tuple[tuple[tuple[type, ...], Callable[[TypeSpec], Converter]], ...] = (
+    ((np.ndarray,), _array),
+    ((enum.Enum,), _member),
+    ((np.generic,), _scalar),
+    (CLOCKS, _clock),
+)
 
 
 def from_json(value: Any) -> Any:
@@ -388,9 +395,9 @@ def _for_json(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON")
 
 
-def _hints(item: type[Any]) -> dict[str, Any]:
+def _specs(item: type[Any]) -> dict[str, TypeSpec]:
     try:
-        return typing.get_type_hints(item, include_extras=True)
+        return type_specs(item)
     except (NameError, TypeError) as error:
         what = (
             f"the fields of {getattr(item, '__name__', item)} cannot be read: {error}"

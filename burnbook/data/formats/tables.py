@@ -11,7 +11,6 @@ import enum
 import io
 import json
 import os
-import typing
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,17 +18,18 @@ from typing import IO, Any
 
 import numpy as np
 
+from burnbook.core.converters import TypeSpec, type_spec
 from burnbook.core.errors import ConfigError, DataError
 from burnbook.core.files import open_regular, printable, within_memory
 from burnbook.data.formats.fields import (
+    Converter,
     Field,
-    converter,
     fields_of,
+    first_of,
     from_json,
-    is_union,
-    name_of,
     named,
     object_builder,
+    of_spec,
     shown,
 )
 from burnbook.data.formats.idx import GZIP, Inflate
@@ -113,7 +113,7 @@ def _row_builder(
     fields = fields_of(item)
     wanted = {name: columns.get(name, name) for name in fields}
     places = _places(path, item, fields, wanted, header)
-    reads = {name: text_converter(field.kind) for name, field in fields.items()}
+    reads = {name: of_text(field.spec) for name, field in fields.items()}
     width = len(header) if header is not None else len(places)
 
     def as_item(line: list[str]) -> Any:
@@ -174,38 +174,43 @@ def _same_length(line: list[str], width: int) -> None:
         raise ValueError(f"{len(line)} values where the table has {width} columns")
 
 
-def text_converter(kind: Any) -> Callable[[str], Any]:
+def text_converter(kind: object) -> Converter:
     """Turn an annotation into a function text -> value, as a table of text needs it.
 
     Example:
         >>> text_converter(float | None)(""), text_converter(bool)("yes")
         (None, True)
     """
-    if is_union(kind):
-        return _first_of(kind, typing.get_args(kind))
-    if kind in (int, float) or (isinstance(kind, type) and issubclass(kind, np.number)):
-        return _number(kind)
-    if kind is bool:
-        return lambda text: _word(text)
-    if kind is bytes:
+    return of_text(type_spec(kind))
+
+
+def of_text(spec: TypeSpec) -> Converter:
+    """The same of an annotation that is read already."""
+    if spec.form == "union":
+        return first_of(spec, [of_text(part) for part in spec.meant], lambda t: t == "")
+    if spec.kind in (int, float) or spec.of_class(np.number):
+        return _number(spec)
+    if spec.kind is bool:
+        return _word
+    if spec.kind is bytes:
         return str.encode
-    convert = converter(kind)
-    if kind in (str, Any, object):
+    convert = of_spec(spec)
+    if spec.kind is str or spec.form == "any":
         return convert
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        values = {str(member.value): member for member in kind}
+    if spec.of_class(enum.Enum):
+        values = {str(member.value): member for member in spec.kind}
         return lambda text: values[text] if text in values else convert(text)
     return lambda text: convert(from_json(text))
 
 
-def _number(kind: Any) -> Callable[[str], Any]:
+def _number(spec: TypeSpec) -> Converter:
     """Why: Python reads 1_000 as a number, tables do not mean it so."""
 
     def convert(text: str) -> Any:
         with suppress(ValueError, OverflowError, TypeError):
             if "_" not in text:
-                return kind(text)
-        raise ValueError(f"{shown(text)} is not {name_of(kind)}")
+                return spec.kind(text)
+        raise ValueError(f"{shown(text)} is not {spec.text()}")
 
     return convert
 
@@ -215,21 +220,6 @@ def _word(text: str) -> bool:
     if found is None:
         raise ValueError(f"{shown(text)} is not bool")
     return found
-
-
-def _first_of(kind: Any, parts: tuple[Any, ...]) -> Callable[[str], Any]:
-    options = [text_converter(part) for part in parts if part is not type(None)]
-    empty = type(None) in parts
-
-    def convert(text: str) -> Any:
-        if empty and text == "":
-            return None
-        for option in options:
-            with suppress(ValueError, TypeError, OverflowError):
-                return option(text)
-        raise ValueError(f"{shown(text)} is not {name_of(kind)}")
-
-    return convert
 
 
 @contextmanager
