@@ -15,10 +15,7 @@ from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Module
 from burnbook.nn import CrossEntropyLossConfig, Linear, LinearConfig, LstmConfig
-from burnbook.nn.transformer import (
-    TransformerEncoderConfig,
-    TransformerEncoderInput,
-)
+from burnbook.nn.transformer import TransformerEncoderConfig, TransformerEncoderInput
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
 from burnbook.train import LearnerBuilder

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from burnbook.config import Config, ConfigEnum, holding, unit
 from burnbook.core.errors import ConfigError
 from burnbook.grad_clipping import GradientClippingConfig
-from burnbook.nn import (
-    Conv2dConfig,
-    Initializer,
-    LinearConfig,
-    PaddingConfig2d,
-)
+from burnbook.nn import Conv2dConfig, Initializer, LinearConfig, PaddingConfig2d
 from burnbook.optim import AdamConfig, WeightDecayConfig
 
 

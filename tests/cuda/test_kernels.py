@@ -32,11 +32,7 @@ from burnbook.ops.embedding import embedding_weight
 from burnbook.ops.norm import layer_norm
 from burnbook.ops.pool.pool2d import avg_pool2d, max_pool2d
 from burnbook.ops.random import dropout
-from burnbook.ops.softmax import (
-    cross_entropy,
-    log_softmax,
-    softmax,
-)
+from burnbook.ops.softmax import cross_entropy, log_softmax, softmax
 from tests.support.cuda_on_cpu import Cuda, texts
 from tests.support.far_arrays import assert_same, inputs_of, outcome
 

@@ -13,12 +13,7 @@ from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.optim import AdamConfig
 from burnbook.record import CompactRecorder
-from burnbook.train import (
-    AccuracyMetric,
-    LearnerBuilder,
-    LossMetric,
-    MetricsRenderer,
-)
+from burnbook.train import AccuracyMetric, LearnerBuilder, LossMetric, MetricsRenderer
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 BURN, MNIST = SHARED / "golden" / "burn", SHARED / "data" / "mnist"

@@ -1,42 +1,11 @@
 """The text that modules print, as in the book."""
 
-import numpy as np
 import pytest
 
-from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import BurnbookError
-from burnbook.examples.guide.model import ModelConfig
-from burnbook.module import (
-    Content,
-    DisplaySettings,
-    Module,
-    Param,
-    ParamId,
-)
-from burnbook.nn import (
-    Conv2d,
-    Conv2dConfig,
-    Linear,
-    LinearConfig,
-)
-from burnbook.tensor import Tensor
-
-PLAIN = Numpy()
-AD = Autodiff(Numpy())
-
-
-def guide(device, hidden=512):
-    """The guide's model."""
-    return ModelConfig(10, hidden).init(device)
-
-
-def values(module: Module) -> list[np.ndarray]:
-    return [np.array(param.val()) for _, param in module.named_params()]
-
-
-def same_values(a: Module, b: Module) -> bool:
-    return all(np.array_equal(x, y) for x, y in zip(values(a), values(b), strict=True))
-
+from burnbook.module import Content, DisplaySettings, Module
+from burnbook.nn import Linear, LinearConfig
+from tests.support.modules import PLAIN, block, guide, mixed, net
 
 # The text
 
@@ -66,24 +35,8 @@ def test_printing_draws_no_parameter():
     assert not any(param.is_initialized for _, param in model.named_params())
 
 
-class Gate(Module):
-    input_transform: Linear
-    hidden_transform: Linear
-
-
-class Net(Module):
-    gate: Gate
-    layers: list[Linear]
-
-
-def net(device=PLAIN) -> Net:
-    gate = Gate(LinearConfig(2, 3).init(device), LinearConfig(3, 3).init(device))
-    config = LinearConfig(3, 3).with_bias(False)
-    return Net(gate, [config.init(device) for _ in range(2)])
-
-
 def test_nested_modules_and_lists_print_as_blocks():
-    assert str(net()) == (
+    assert str(net(tied=False)) == (
         "Net {\n"
         "  gate: Gate {\n"
         "    input_transform: Linear {d_input: 2, d_output: 3, bias: true, params: 9}\n"
@@ -97,34 +50,6 @@ def test_nested_modules_and_lists_print_as_blocks():
         "  }\n"
         "  params: 39\n"
         "}"
-    )
-
-
-class Mixed(Module):
-    factor: Param
-    mask: Param | None
-    constant: Tensor
-    ratio: float
-    name: str
-    flag: bool
-    pair: tuple[int, int]
-    odd: tuple[int, str]
-    empty: list[Linear]
-    nothing: Linear | None
-
-
-def mixed(device=PLAIN) -> Mixed:
-    return Mixed(
-        Param.initialized(ParamId(1), Tensor.ones([2, 3], device)),
-        None,
-        Tensor.zeros([3], device),
-        1e-5,
-        "text",
-        True,
-        (1, 2),
-        (1, "a"),
-        [],
-        None,
     )
 
 
@@ -270,21 +195,6 @@ def test_single_content_and_another_name():
     content = Content(DisplaySettings()).add("a", 1)
     with pytest.raises(BurnbookError, match="do not mix"):
         content.add_single(2)
-
-
-class DwsConv(Module):
-    dconv: Conv2d
-    pconv: Conv2d
-
-
-class Block(Module):
-    conv: DwsConv | Conv2d
-    norm: Linear | None = None
-
-
-def block(dws: bool, device=PLAIN) -> Block:
-    conv = Conv2dConfig([2, 2], [1, 1]).with_bias(False).init(device)
-    return Block(DwsConv(conv, conv) if dws else conv)
 
 
 def test_a_union_of_modules_prints_as_an_enum():

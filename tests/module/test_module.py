@@ -11,7 +11,6 @@ import pytest
 from burnbook.backend import Autodiff, Counting, Numpy
 from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.errors import BackendError, BurnbookError, RecordError, ShapeError
-from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import (
     Module,
     ModuleMapper,
@@ -23,91 +22,26 @@ from burnbook.module import (
 from burnbook.nn import (
     BatchNorm,
     BatchNormConfig,
-    Conv2d,
-    Conv2dConfig,
     Initializer,
     Linear,
     LinearConfig,
     Relu,
 )
 from burnbook.tensor import Tensor
-
-PLAIN = Numpy()
-AD = Autodiff(Numpy())
-
-
-def guide(device, hidden=512):
-    """The guide's model."""
-    return ModelConfig(10, hidden).init(device)
-
-
-def values(module: Module) -> list[np.ndarray]:
-    return [np.array(param.val()) for _, param in module.named_params()]
-
-
-def same_values(a: Module, b: Module) -> bool:
-    return all(np.array_equal(x, y) for x, y in zip(values(a), values(b), strict=True))
-
-
-class Gate(Module):
-    input_transform: Linear
-    hidden_transform: Linear
-
-
-class Net(Module):
-    gate: Gate
-    layers: list[Linear]
-
-
-def net(device=PLAIN) -> Net:
-    gate = Gate(LinearConfig(2, 3).init(device), LinearConfig(3, 3).init(device))
-    return Net(gate, [LinearConfig(3, 3).with_bias(False).init(device)] * 2)
-
-
-class Mixed(Module):
-    factor: Param
-    mask: Param | None
-    constant: Tensor
-    ratio: float
-    name: str
-    flag: bool
-    pair: tuple[int, int]
-    odd: tuple[int, str]
-    empty: list[Linear]
-    nothing: Linear | None
-
-
-def mixed(device=PLAIN) -> Mixed:
-    return Mixed(
-        Param.initialized(ParamId(1), Tensor.ones([2, 3], device)),
-        None,
-        Tensor.zeros([3], device),
-        1e-5,
-        "text",
-        True,
-        (1, 2),
-        (1, "a"),
-        [],
-        None,
-    )
-
+from tests.support.modules import (
+    AD,
+    PLAIN,
+    Block,
+    Gate,
+    block,
+    guide,
+    mixed,
+    net,
+    same_values,
+    values,
+)
 
 # Fields
-
-
-class DwsConv(Module):
-    dconv: Conv2d
-    pconv: Conv2d
-
-
-class Block(Module):
-    conv: DwsConv | Conv2d
-    norm: Linear | None = None
-
-
-def block(dws: bool, device=PLAIN) -> Block:
-    conv = Conv2dConfig([2, 2], [1, 1]).with_bias(False).init(device)
-    return Block(DwsConv(conv, conv) if dws else conv)
 
 
 def test_a_module_needs_its_fields_and_keeps_defaults():

@@ -3,97 +3,21 @@
 import numpy as np
 import pytest
 
-from burnbook.backend import Autodiff, Numpy
+from burnbook.backend import Numpy
 from burnbook.core.errors import RecordError
-from burnbook.examples.guide.model import ModelConfig
-from burnbook.module import (
-    Module,
-    Param,
-    ParamId,
-    ParamRecord,
-    list_param_ids,
+from burnbook.module import Module, ParamId, ParamRecord, list_param_ids
+from burnbook.nn import Linear, LinearConfig
+from burnbook.tensor import TensorData
+from tests.support.modules import (
+    AD,
+    PLAIN,
+    block,
+    guide,
+    mixed,
+    net,
+    same_values,
+    values,
 )
-from burnbook.nn import (
-    Conv2d,
-    Conv2dConfig,
-    Linear,
-    LinearConfig,
-)
-from burnbook.tensor import Tensor, TensorData
-
-PLAIN = Numpy()
-AD = Autodiff(Numpy())
-
-
-def guide(device, hidden=512):
-    """The guide's model."""
-    return ModelConfig(10, hidden).init(device)
-
-
-def values(module: Module) -> list[np.ndarray]:
-    return [np.array(param.val()) for _, param in module.named_params()]
-
-
-def same_values(a: Module, b: Module) -> bool:
-    return all(np.array_equal(x, y) for x, y in zip(values(a), values(b), strict=True))
-
-
-class Gate(Module):
-    input_transform: Linear
-    hidden_transform: Linear
-
-
-class Net(Module):
-    gate: Gate
-    layers: list[Linear]
-
-
-def net(device=PLAIN) -> Net:
-    gate = Gate(LinearConfig(2, 3).init(device), LinearConfig(3, 3).init(device))
-    return Net(gate, [LinearConfig(3, 3).with_bias(False).init(device)] * 2)
-
-
-class Mixed(Module):
-    factor: Param
-    mask: Param | None
-    constant: Tensor
-    ratio: float
-    name: str
-    flag: bool
-    pair: tuple[int, int]
-    odd: tuple[int, str]
-    empty: list[Linear]
-    nothing: Linear | None
-
-
-def mixed(device=PLAIN) -> Mixed:
-    return Mixed(
-        Param.initialized(ParamId(1), Tensor.ones([2, 3], device)),
-        None,
-        Tensor.zeros([3], device),
-        1e-5,
-        "text",
-        True,
-        (1, 2),
-        (1, "a"),
-        [],
-        None,
-    )
-
-
-class DwsConv(Module):
-    dconv: Conv2d
-    pconv: Conv2d
-
-
-class Block(Module):
-    conv: DwsConv | Conv2d
-    norm: Linear | None = None
-
-
-def block(dws: bool, device=PLAIN) -> Block:
-    conv = Conv2dConfig([2, 2], [1, 1]).with_bias(False).init(device)
-    return Block(DwsConv(conv, conv) if dws else conv)
 
 
 def test_a_union_of_modules_is_recorded_as_an_enum():

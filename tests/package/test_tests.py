@@ -55,7 +55,8 @@ def test_nothing_is_imported_from_a_file_that_may_skip():
         for path in (ROOT / "tests").rglob("*.py")
     }
     skips = {n for n, text in texts.items() if "skip" in text and may_skip_whole(text)}
-    assert "tests.torch.test_torch_nn" in skips
+    assert "tests.book.test_contents" in skips
+    assert not [name for name in skips if name.startswith("tests.torch.")]
     wrong = [
         f"{name} imports {target}, which skips itself where a package is missing"
         for name, text in texts.items()
@@ -81,3 +82,20 @@ def test_all_tests_are_collected_without_what_is_optional(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     collected = re.search(r"([\d,]+)(?:/[\d,]+)? tests collected", done.stdout)
     assert int(collected[1]) > 10_000
+
+
+def test_comparisons_skip_one_by_one_without_the_other_library(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(HIDE)
+    file = "tests/torch/test_torch_norm.py"
+    command = [sys.executable, "-m", "pytest", file, "-q", "-rs", "-p"]
+    done = subprocess.run(
+        [*command, "no:cacheprovider"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT / 'widgets'}"},
+        capture_output=True,
+        text=True,
+    )
+    skipped = re.search(r"^(\d+) skipped", done.stdout, re.M)
+    assert skipped, done.stdout[-3000:] + done.stderr[-3000:]
+    assert int(skipped[1]) > 200
+    assert "PyTorch is the oracle here" in done.stdout

@@ -8,8 +8,8 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.backend.autodiff import BalancedCheckpointing, NoCheckpointing
 from burnbook.module import Param
 from burnbook.tensor import Tensor, apply
+from tests.torch.shared import close, same, torch
 
-torch = pytest.importorskip("torch", reason="PyTorch is the oracle here")
 ONE = Autodiff(Numpy(float="f64"))
 TWO = Autodiff(ONE)
 
@@ -20,19 +20,12 @@ def network(x, w1, b1, w2):
 
 
 def test_gradients_of_a_small_network_equal_pytorch():
-    rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal(s) for s in ((5, 3), (3, 4), (1, 4), (4, 2))]
-    ours = [Tensor.from_numpy(a, ONE).require_grad() for a in arrays]
-    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
-    grads = network(*ours).sum().backward()
-    network(*theirs).sum().backward()
-    for a, b in zip(ours, theirs, strict=True):
-        assert np.allclose(np.asarray(a.grad(grads)), b.grad.numpy(), rtol=1e-12)
+    arrays = normal((5, 3), (3, 4), (1, 4), (4, 2), seed=0)
+    same(network, network, ONE, *arrays, rtol=1e-12)
 
 
 def test_double_backward_of_a_small_network_equals_pytorch():
-    rng = np.random.default_rng(1)
-    arrays = [rng.standard_normal(s) for s in ((5, 3), (3, 4), (1, 4), (4, 2))]
+    arrays = normal((5, 3), (3, 4), (1, 4), (4, 2), seed=1)
     low = Tensor.from_numpy(arrays[0], ONE).require_grad()
     high = Tensor.from_inner(low, TWO).require_grad()
     rest = [Tensor.from_numpy(a, TWO) for a in arrays[1:]]
@@ -114,12 +107,6 @@ def compare_twice(ours, theirs, arrays, seed=0, rtol=1e-9):
         found = np.zeros(tuple(b.shape)) if a is None else np.asarray(a)
         close(found, b, rtol)
     assert reached
-
-
-def close(ours, theirs, rtol):
-    wanted = theirs.detach().numpy()
-    scale = np.abs(wanted).max(initial=1e-30)
-    np.testing.assert_allclose(np.asarray(ours), wanted, rtol=rtol, atol=rtol * scale)
 
 
 def normal(*shapes, seed=3):

@@ -17,37 +17,15 @@ from burnbook.ops.pool.pool import (
 )
 from burnbook.ops.unfold import fold4d, unfold4d
 from burnbook.tensor import Tensor, apply
+from tests.torch.shared import RNG, same, torch
 
-torch = pytest.importorskip("torch")
 functional = torch.nn.functional
 
 F64 = Autodiff(Numpy(float="f64"))
-RNG = np.random.default_rng(0)
 
 
-def agree(ours, theirs, *arrays, rtol=1e-9):
-    """Outputs and all gradients, for one random direction; None stands for no input."""
-    mine = [
-        None if x is None else Tensor.from_numpy(x, F64).require_grad() for x in arrays
-    ]
-    other = [
-        None if x is None else torch.from_numpy(x.copy()).requires_grad_()
-        for x in arrays
-    ]
-    out, wanted = ours(*mine), theirs(*other)
-    close(out, wanted, rtol)
-    g = RNG.normal(size=out.dims())
-    grads = (out * Tensor.from_numpy(g, F64)).sum().backward()
-    (wanted * torch.from_numpy(g)).sum().backward()
-    for a, b in zip(mine, other, strict=True):
-        if a is not None:
-            close(a.grad(grads), b.grad, rtol)
-
-
-def close(ours, theirs, rtol):
-    wanted = theirs.detach().numpy()
-    scale = np.abs(wanted).max(initial=0) + 1e-30
-    np.testing.assert_allclose(np.asarray(ours), wanted, rtol=rtol, atol=rtol * scale)
+def agree(ours, theirs, *arrays):
+    same(ours, theirs, F64, *arrays)
 
 
 def options(dims):
@@ -75,12 +53,8 @@ CASES = [
     ("dims", "size", "kernel", "stride", "padding", "dilation"), CASES
 )
 def test_conv(dims, size, kernel, stride, padding, dilation, bias, groups):
-    attrs = {
-        "stride": stride,
-        "padding": padding,
-        "dilation": dilation,
-        "groups": groups,
-    }
+    attrs = {"stride": stride, "padding": padding}
+    attrs |= {"dilation": dilation, "groups": groups}
     theirs = getattr(functional, f"conv{dims}d")
     agree(
         lambda *inputs: apply(conv, *inputs, **attrs),
@@ -105,12 +79,8 @@ def test_conv_transpose(
     padding = tuple(
         min(p, d * (k - 1)) for p, d, k in zip(padding, dilation, kernel, strict=True)
     )
-    attrs = {
-        "stride": stride,
-        "padding": padding,
-        "dilation": dilation,
-        "groups": groups,
-    }
+    attrs = {"stride": stride, "padding": padding}
+    attrs |= {"dilation": dilation, "groups": groups}
     theirs = getattr(functional, f"conv_transpose{dims}d")
     agree(
         lambda *inputs: apply(conv_transpose, *inputs, padding_out=extra, **attrs),
@@ -288,12 +258,8 @@ def test_interpolate_nearest(mode, dims, size, out):
     ],
 )
 def test_unfold_and_fold(kernel, stride, padding, dilation):
-    attrs = {
-        "kernel_size": kernel,
-        "stride": stride,
-        "padding": padding,
-        "dilation": dilation,
-    }
+    attrs = {"kernel_size": kernel, "stride": stride}
+    attrs |= {"padding": padding, "dilation": dilation}
     x = RNG.normal(size=(2, 3, 6, 7))
     agree(
         lambda x: apply(unfold4d, x, **attrs),

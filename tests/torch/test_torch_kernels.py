@@ -11,8 +11,8 @@ from burnbook.ops.optimizer_steps import adam_step
 from burnbook.ops.pool.pool2d import adaptive_avg_pool2d, avg_pool2d, max_pool2d
 from burnbook.ops.softmax import cross_entropy
 from burnbook.tensor import Tensor, apply
+from tests.torch.shared import same, torch
 
-torch = pytest.importorskip("torch", reason="PyTorch is the other opinion here")
 F = torch.nn.functional
 BACKENDS = [Numpy(), Numpy(compiled=False), Numpy("f64")]
 
@@ -24,19 +24,8 @@ def normal(backend, *shape, seed=0):
 
 def both(backend, ours, theirs, *arrays):
     """Outputs and all gradients of the two, for the same weights of the output."""
-    device = Autodiff(backend)
-    mine = [Tensor.from_numpy(a, device).require_grad() for a in arrays]
-    other = [torch.tensor(a, requires_grad=True) for a in arrays]
-    out, expected = ours(*mine), theirs(*other)
-    g = normal(backend, *expected.shape, seed=9)
-    grads = (out * Tensor.from_numpy(g, device)).sum().backward()
-    expected.backward(torch.tensor(g))
     limit = 1e-9 if backend.float == "f64" else 2e-4
-    pairs = [(out.detach(), expected.detach())]
-    pairs += [(t.grad(grads), o.grad) for t, o in zip(mine, other, strict=True)]
-    for a, b in pairs:
-        scale = max(1.0, float(b.abs().max()))
-        assert np.allclose(np.asarray(a), b.numpy(), rtol=limit, atol=limit * scale)
+    same(ours, theirs, Autodiff(backend), *arrays, rtol=limit, least=1.0)
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=repr)

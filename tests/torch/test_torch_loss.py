@@ -25,8 +25,8 @@ from burnbook.nn.loss import (
     TripletMarginLossConfig,
 )
 from burnbook.tensor import Tensor
+from tests.torch.shared import torch
 
-torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
 F64 = Autodiff(Numpy(float="f64"))

@@ -8,12 +8,9 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.nn import PaddingConfig2d
 from burnbook.tensor import Tensor
-from tests.torch.closeness import close
-
-torch = pytest.importorskip("torch")
+from tests.torch.shared import RNG, agree, close, leaves, same, torch
 
 F64 = Autodiff(Numpy(float="f64"))
-RNG = np.random.default_rng(0)
 
 
 def copy_into(theirs, ours, linear=False):
@@ -26,21 +23,14 @@ def copy_into(theirs, ours, linear=False):
     return theirs
 
 
-def compare(ours, theirs, x, linear=False, rtol=1e-9):
+def compare(ours, theirs, x, linear=False):
     """Outputs, and the gradients of input and parameters for one random direction."""
-    device = ours.weight.device
-    mine = Tensor.from_numpy(x, device).require_grad()
-    other = torch.from_numpy(x.copy()).requires_grad_()
-    out, wanted = ours.forward(mine), theirs(other)
-    close(out, wanted, rtol)
-    g = RNG.normal(size=out.dims()).astype(x.dtype)
-    grads = (out * Tensor.from_numpy(g, device)).sum().backward()
-    (wanted * torch.from_numpy(g)).sum().backward()
-    close(mine.grad(grads), other.grad, rtol)
-    slope = theirs.weight.grad
-    close(ours.weight.val().grad(grads), slope.T if linear else slope, rtol)
+    (mine,), (other,) = leaves(ours.weight.device, x)
+    slope = lambda: theirs.weight.grad.T if linear else theirs.weight.grad  # noqa: E731
+    pairs = [(mine, other), (ours.weight.val(), slope)]
     if ours.bias is not None:
-        close(ours.bias.val().grad(grads), theirs.bias.grad, rtol)
+        pairs.append((ours.bias.val(), theirs.bias))
+    agree(ours.forward(mine), theirs(other), pairs)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -72,15 +62,9 @@ def test_conv2d(groups, stride, dilation, padding, torch_padding):
 
 @pytest.mark.parametrize("size", [(8, 8), (24, 24), (9, 7), (3, 5)])
 def test_adaptive_avg_pool2d(size):
+    pool = nn.AdaptiveAvgPool2dConfig([4, 4]).init()
     x = RNG.normal(size=(2, 3, *size))
-    ours, theirs = Tensor.from_numpy(x, F64).require_grad(), torch.from_numpy(x)
-    theirs.requires_grad_()
-    out = nn.AdaptiveAvgPool2dConfig([4, 4]).init().forward(ours)
-    wanted = torch.nn.AdaptiveAvgPool2d(4)(theirs)
-    close(out, wanted)
-    g = RNG.normal(size=(2, 3, 4, 4))
-    (wanted * torch.from_numpy(g)).sum().backward()
-    close(ours.grad((out * Tensor.from_numpy(g, F64)).sum().backward()), theirs.grad)
+    same(pool.forward, torch.nn.AdaptiveAvgPool2d(4), F64, x)
 
 
 @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5]])
@@ -90,29 +74,28 @@ def test_cross_entropy(weights, smoothing):
     scores, targets = RNG.normal(size=(6, 3)), np.array([0, 1, 2, 2, 1, 0])
     config = nn.CrossEntropyLossConfig().with_weights(weights)
     loss = config.with_smoothing(smoothing or None).init(F64)
-    x = Tensor.from_numpy(scores, F64).require_grad()
-    out = loss.forward(x, Tensor.from_numpy(targets, F64))
-    theirs = torch.from_numpy(scores).requires_grad_()
     balance = None if weights is None else torch.tensor(weights, dtype=torch.float64)
-    wanted = torch.nn.functional.cross_entropy(
-        theirs, torch.from_numpy(targets), balance, label_smoothing=smoothing
+    same(
+        lambda x: loss.forward(x, Tensor.from_numpy(targets, F64)),
+        lambda x: torch.nn.functional.cross_entropy(
+            x, torch.from_numpy(targets), balance, label_smoothing=smoothing
+        ).reshape(1),
+        F64,
+        scores,
+        rtol=1e-12,
     )
-    wanted.backward()
-    assert abs(out.into_scalar() - wanted.item()) < 1e-12
-    close(x.grad(out.backward()), theirs.grad)
 
 
-class TorchGuide(torch.nn.Module):
+class TorchGuide:
     """The guide's model, written for PyTorch, without its dropout."""
 
     def __init__(self):
-        super().__init__()
         self.conv1, self.conv2 = torch.nn.Conv2d(1, 8, 3), torch.nn.Conv2d(8, 16, 3)
         self.pool = torch.nn.AdaptiveAvgPool2d(8)
         self.linear1 = torch.nn.Linear(1024, 64)
         self.linear2 = torch.nn.Linear(64, 10)
 
-    def forward(self, x):
+    def __call__(self, x):
         x = torch.relu(self.conv2(self.conv1(x[:, None])))
         x = self.pool(x).reshape(len(x), 1024)
         return self.linear2(torch.relu(self.linear1(x)))

@@ -8,9 +8,8 @@ import pytest
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.tensor import Tensor
-from tests.torch.closeness import close
+from tests.torch.shared import RNG, agree, close, leaves, torch
 
-torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
 DEVICES = {
@@ -18,7 +17,6 @@ DEVICES = {
     "f32": (Autodiff(Numpy(compiled=False)), 2e-4),
     "compiled": (Autodiff(Numpy()), 2e-4),
 }
-RNG = np.random.default_rng(0)
 
 
 def random_values(module):
@@ -38,19 +36,11 @@ def compare(ours, theirs, x, device, rtol, names=()):
 
     `theirs` takes the input and our parameters, in the order of `names`.
     """
-    mine = Tensor.from_numpy(x, device).require_grad()
-    x = np.asarray(mine)
-    other = torch.from_numpy(x.copy()).requires_grad_()
+    (mine,), (other,) = leaves(device, x)
     held = [getattr(ours, name).val() for name in names]
-    copies = [torch.from_numpy(np.array(t)).requires_grad_() for t in held]
-    out, wanted = ours.forward(mine), theirs(other, *copies)
-    close(out, wanted, rtol)
-    g = RNG.normal(size=out.dims()).astype(x.dtype)
-    grads = (out * Tensor.from_numpy(g, device)).sum().backward()
-    (wanted * torch.from_numpy(g)).sum().backward()
-    close(mine.grad(grads), other.grad, rtol)
-    for tensor, copy in zip(held, copies, strict=True):
-        close(tensor.grad(grads), copy.grad, rtol)
+    copies = [torch.tensor(np.asarray(t), requires_grad=True) for t in held]
+    pairs = [(mine, other), *zip(held, copies, strict=True)]
+    agree(ours.forward(mine), theirs(other, *copies), pairs, rtol)
 
 
 @pytest.fixture(params=DEVICES)
@@ -243,16 +233,9 @@ def test_swiglu(bias):
     held = [t.val() for _, t in layer.named_params()]
     copies = [torch.from_numpy(np.array(t)).requires_grad_() for t in held]
     a, c, b, d = copies if bias else (copies[0], 0.0, copies[1], 0.0)
-    x = RNG.normal(size=(4, 5))
-    mine = Tensor.from_numpy(x, device).require_grad()
-    other = torch.from_numpy(x).requires_grad_()
+    (mine,), (other,) = leaves(device, RNG.normal(size=(4, 5)))
     out, wanted = layer.forward(mine), F.silu(other @ a + c) * (other @ b + d)
-    close(out, wanted, rtol)
-    grads = out.square().sum().backward()
-    wanted.square().sum().backward()
-    close(mine.grad(grads), other.grad, rtol)
-    for tensor, copy in zip(held, copies, strict=True):
-        close(tensor.grad(grads), copy.grad, rtol)
+    agree(out, wanted, [(mine, other), *zip(held, copies, strict=True)], rtol)
 
 
 @pytest.mark.parametrize("factor", [1, 2, 3])

@@ -28,8 +28,7 @@ from burnbook.optim import (
     WeightDecayConfig,
 )
 from burnbook.tensor import Tensor
-
-torch = pytest.importorskip("torch")
+from tests.torch.shared import torch
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ import pytest
 from burnbook.backend import Autodiff, Numpy
 from burnbook.tensor import Int, Tensor, activation
 from burnbook.tensor import module as functional
+from tests.torch.shared import torch
 
-torch = pytest.importorskip("torch", reason="PyTorch is the oracle here")
 F = torch.nn.functional
 MOST = 40.0  # what is larger is squashed, so that errors of rounding stay small
 

@@ -9,8 +9,7 @@ from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.nn import LstmState, RnnState
 from burnbook.tensor import Tensor
-
-torch = pytest.importorskip("torch")
+from tests.torch.shared import agree, close, leaves, torch
 
 F64 = Autodiff(Numpy(float="f64"))
 
@@ -29,39 +28,34 @@ def gate(layer, name):
     return getattr(layer, f"{name}_gate".strip("_"))
 
 
-def copy_weights(layer, other, kind, suffix, device):
-    """Give our layer the weights of one direction of PyTorch's."""
+def shared(layer, other, kind, suffix):
+    """Every parameter of ours, and the rows of PyTorch's that hold the same numbers."""
     for part, short in (("input", "ih"), ("hidden", "hh")):
         for sort in ("weight", "bias"):
             rows = getattr(other, f"{sort}_{short}_l0{suffix}", None)
             if rows is None:
                 continue
-            blocks = (
-                rows.detach().numpy().reshape(len(GATES[kind]), -1, *rows.shape[1:])
-            )
-            for name, block in zip(GATES[kind], blocks, strict=True):
+            size = len(rows) // len(GATES[kind])
+            for i, name in enumerate(GATES[kind]):
                 linear = getattr(gate(layer, name), f"{part}_transform")
-                param = getattr(linear, sort)
-                value = Tensor.from_numpy(np.ascontiguousarray(block.T), device)
-                made = param.initialized(param.id, value.require_grad())
-                object.__setattr__(linear, sort, made)  # modules never change in place
+                yield linear, sort, rows, slice(i * size, (i + 1) * size)
+
+
+def copy_weights(layer, other, kind, suffix, device):
+    """Give our layer the weights of one direction of PyTorch's."""
+    for linear, sort, rows, own in shared(layer, other, kind, suffix):
+        param = getattr(linear, sort)
+        block = np.ascontiguousarray(rows.detach().numpy()[own].T)
+        value = Tensor.from_numpy(block, device).require_grad()
+        made = param.initialized(param.id, value)
+        object.__setattr__(linear, sort, made)  # modules never change in place
 
 
 def check_gradients(layer, other, kind, suffix, grads, rtol):
-    for part, short in (("input", "ih"), ("hidden", "hh")):
-        for sort in ("weight", "bias"):
-            rows = getattr(other, f"{sort}_{short}_l0{suffix}", None)
-            if rows is None:
-                continue
-            blocks = rows.grad.numpy().reshape(len(GATES[kind]), -1, *rows.shape[1:])
-            for name, block in zip(GATES[kind], blocks, strict=True):
-                linear = getattr(gate(layer, name), f"{part}_transform")
-                close(getattr(linear, sort).val().grad(grads), block.T, rtol)
-
-
-def close(ours, theirs, rtol):
-    scale = np.abs(theirs).max() + 1e-30
-    np.testing.assert_allclose(np.asarray(ours), theirs, rtol=rtol, atol=rtol * scale)
+    for linear, sort, rows, own in shared(layer, other, kind, suffix):
+        slope = rows.grad[own]
+        slope = slope.mT if sort == "weight" else slope
+        close(getattr(linear, sort).val().grad(grads), slope, rtol)
 
 
 def states_of(kind, tensors):
@@ -100,8 +94,7 @@ def compare(kind, sizes, bias, both, device, given=True, first=True):
     x = rng.normal(size=(b, s, i) if first else (s, b, i)).astype(dtype)
     starts = [rng.normal(size=(1 + both, b, h)).astype(dtype) for _ in "hc"]
     starts = starts[: 1 + (kind == "Lstm")] if given else []
-    mine = [Tensor.from_numpy(a, device).require_grad() for a in (x, *starts)]
-    their = [torch.from_numpy(a).requires_grad_() for a in (x, *starts)]
+    mine, their = leaves(device, x, *starts)
     state = other_state = None
     if given:
         ours = mine[1:] if both else [t.squeeze(0) for t in mine[1:]]
@@ -113,14 +106,14 @@ def compare(kind, sizes, bias, both, device, given=True, first=True):
     total, other_total = 0.0, 0.0
     for ours, theirs in zip(found, wanted, strict=False):  # a Gru gives no state
         theirs = theirs.reshape(ours.dims())
-        close(ours, theirs.detach().numpy(), rtol)
+        close(ours, theirs, rtol)
         g = rng.normal(size=ours.dims()).astype(dtype)
         total = (ours * Tensor.from_numpy(g, device)).sum() + total
         other_total = (theirs * torch.from_numpy(g)).sum() + other_total
     grads = total.backward()
     other_total.backward()
     for ours, theirs in zip(mine, their, strict=True):
-        close(ours.grad(grads), theirs.grad.numpy(), rtol)
+        close(ours.grad(grads), theirs.grad, rtol)
     for side, suffix in sides:
         check_gradients(side, other, kind, suffix, grads, rtol)
 
@@ -156,17 +149,15 @@ def test_weights_of_a_gru_that_resets_first_are_those_of_the_cells():
     """PyTorch has no such layer, so it is written out with PyTorch's functions."""
     layer = nn.GruConfig(3, 4, True).with_reset_after(False).init(F64)
     x = np.random.default_rng(0).normal(size=(2, 5, 3))
-    mine = Tensor.from_numpy(x, F64).require_grad()
-    out = layer.forward(mine)
-    grads = (out * out).sum().backward()
-    names = [name for name, _ in layer.named_params()]
-    held = {n: np.array(p.val()) for n, p in layer.named_params()}
-    leaves = {n: torch.from_numpy(v).requires_grad_() for n, v in held.items()}
-    their = torch.from_numpy(x).requires_grad_()
+    (mine,), (their,) = leaves(F64, x)
+    held = {name: param.val() for name, param in layer.named_params()}
+    other = {
+        n: torch.tensor(np.asarray(t), requires_grad=True) for n, t in held.items()
+    }
 
     def part(name, side, rows):
         path = f"{name}_gate.{side}_transform"
-        return rows @ leaves[f"{path}.weight"] + leaves[f"{path}.bias"]
+        return rows @ other[f"{path}.weight"] + other[f"{path}.bias"]
 
     h, outs = torch.zeros(2, 4, dtype=torch.float64), []
     for t in range(5):
@@ -176,10 +167,5 @@ def test_weights_of_a_gru_that_resets_first_are_those_of_the_cells():
         n = torch.tanh(part("new", "input", row) + part("new", "hidden", r * h))
         h = (1 - z) * n + z * h
         outs.append(h)
-    wanted = torch.stack(outs, 1)
-    close(out, wanted.detach().numpy(), 1e-9)
-    (wanted * wanted).sum().backward()
-    close(mine.grad(grads), their.grad.numpy(), 1e-9)
-    for name in names:
-        param = dict(layer.named_params())[name]
-        close(param.val().grad(grads), leaves[name].grad.numpy(), 1e-9)
+    pairs = [(mine, their), *((held[name], other[name]) for name in held)]
+    agree(layer.forward(mine), torch.stack(outs, 1), pairs)

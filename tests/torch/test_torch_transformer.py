@@ -7,23 +7,15 @@ from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.tensor import Tensor
 from burnbook.tensor.attention import AttentionModuleOptions, attention
-
-torch = pytest.importorskip("torch")
+from tests.torch.shared import RNG, agree, close, leaves, torch
 
 F64 = Autodiff(Numpy(float="f64"))
 F32 = Autodiff(Numpy())
 PLAIN32 = Autodiff(Numpy(compiled=False))
-RNG = np.random.default_rng(0)
 
 
 def normal(*shape, like="f8"):
     return RNG.normal(size=shape).astype(like)
-
-
-def close(ours, theirs, rtol=1e-9):
-    wanted = theirs.detach().numpy()
-    scale = max(np.abs(wanted).max(), 1.0)  # that of a key's bias is 0
-    np.testing.assert_allclose(np.asarray(ours), wanted, rtol=rtol, atol=rtol * scale)
 
 
 def give(theirs, value):
@@ -31,45 +23,36 @@ def give(theirs, value):
         theirs.copy_(torch.from_numpy(np.array(value)))
 
 
-def leaf(array, device):
-    return Tensor.from_numpy(array, device).require_grad()
-
-
 def both(array, device):
     """The same array here and there, as inputs whose gradient is compared."""
-    return leaf(array, device), torch.from_numpy(array.copy()).requires_grad_()
+    (mine,), (theirs,) = leaves(device, array)
+    return mine, theirs
 
 
 def compare(out, wanted, pairs, rtol=1e-9):
-    """Outputs, and all gradients for one random direction; (ours, theirs) pairs."""
-    close(out, wanted, rtol)
-    g = normal(*out.dims(), like=np.asarray(out).dtype)
-    grads = (out * Tensor.from_numpy(g, out.backend)).sum().backward()
-    (wanted * torch.from_numpy(g)).sum().backward()
-    for mine, other in pairs:
-        close(mine.grad(grads), other, rtol)
+    agree(out, wanted, pairs, rtol, least=1.0)  # the gradient of a key's bias is 0
 
 
 class Linears:
     """Pairs of parameters; those of PyTorch are filled with ours."""
 
     def __init__(self):
-        self.rows = []
+        self.pairs = []
 
     def linear(self, ours, theirs):
         give(theirs.weight, np.asarray(ours.weight.val()).T)
         give(theirs.bias, ours.bias.val())
-        self.rows += [
+        self.pairs += [
             (ours.weight.val(), lambda: theirs.weight.grad.T),
-            (ours.bias.val(), lambda: theirs.bias.grad),
+            (ours.bias.val(), theirs.bias),
         ]
 
     def norm(self, ours, theirs):
         give(theirs.weight, ours.gamma.val())
         give(theirs.bias, ours.beta.val())
-        self.rows += [
-            (ours.gamma.val(), lambda: theirs.weight.grad),
-            (ours.beta.val(), lambda: theirs.bias.grad),
+        self.pairs += [
+            (ours.gamma.val(), theirs.weight),
+            (ours.beta.val(), theirs.bias),
         ]
 
     def attention(self, ours, theirs):
@@ -85,26 +68,11 @@ class Linears:
         d = ours.d_model
         for i, part in enumerate(parts):
             own = slice(i * d, (i + 1) * d)
-            self.rows += [
+            self.pairs += [
                 (part.weight.val(), lambda own=own: theirs.in_proj_weight.grad[own].T),
                 (part.bias.val(), lambda own=own: theirs.in_proj_bias.grad[own]),
             ]
         self.linear(ours.output, theirs.out_proj)
-
-    def pairs(self):
-        """What `compare` takes; made after the backward of PyTorch."""
-        return [_Late(mine, other) for mine, other in self.rows]
-
-
-class _Late(tuple):
-    """A pair whose second part is asked for when it is looked at."""
-
-    def __new__(cls, mine, other):
-        return super().__new__(cls, (mine, other))
-
-    def __iter__(self):
-        yield self[0]
-        yield self[1]()
 
 
 def masks(b, s, t):
@@ -140,9 +108,8 @@ def test_multi_head_attention(pad, causal, device):
         *[other for _, other in inputs], **options, average_attn_weights=False
     )
     rtol = 1e-9 if device is F64 else 2e-4
-    close(out.weights, weights, rtol)
-    late = [_Late(mine, lambda other=other: other.grad) for mine, other in inputs]
-    compare(out.context, wanted, [*late, *linears.pairs()], rtol)
+    close(out.weights, weights, rtol, least=1.0)
+    compare(out.context, wanted, [*inputs, *linears.pairs], rtol)
 
 
 def copy_round(layer, theirs, linears, first):
@@ -190,8 +157,7 @@ def test_transformer_encoder(first, masked):
             "mask": torch.from_numpy(later),
         }
     wanted = theirs(tx, **options)
-    late = [_Late(x, lambda: tx.grad), *linears.pairs()]
-    compare(encoder.forward(given), wanted, late, rtol=1e-8)
+    compare(encoder.forward(given), wanted, [(x, tx), *linears.pairs], rtol=1e-8)
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -227,8 +193,8 @@ def test_transformer_decoder(first, masked):
             "tgt_mask": torch.from_numpy(later),
         }
     wanted = theirs(tx, tm, **options)
-    late = [_Late(x, lambda: tx.grad), _Late(memory, lambda: tm.grad)]
-    compare(decoder.forward(given), wanted, [*late, *linears.pairs()], rtol=1e-8)
+    pairs = [(x, tx), (memory, tm), *linears.pairs]
+    compare(decoder.forward(given), wanted, pairs, rtol=1e-8)
 
 
 @pytest.mark.parametrize("device", [F64, F32, PLAIN32], ids=repr)
@@ -255,8 +221,7 @@ def test_attention_as_a_function(device, kind):
     wanted = torch.nn.functional.scaled_dot_product_attention(
         *[other for _, other in inputs[:3]], **asked
     )
-    late = [_Late(mine, lambda other=other: other.grad) for mine, other in inputs]
-    compare(out, wanted, late, 1e-9 if device is F64 else 2e-4)
+    compare(out, wanted, inputs, 1e-9 if device is F64 else 2e-4)
 
 
 @pytest.mark.parametrize("device", [F64, F32], ids=repr)
@@ -268,5 +233,5 @@ def test_embedding(device):
     words = RNG.integers(0, 50, (4, 30))
     out = layer.forward(Tensor.from_numpy(words, device))
     wanted = theirs(torch.from_numpy(words))
-    late = [_Late(layer.weight.val(), lambda: theirs.weight.grad)]
-    compare(out, wanted, late, 1e-9 if device is F64 else 1e-5)
+    pairs = [(layer.weight.val(), theirs.weight)]
+    compare(out, wanted, pairs, 1e-9 if device is F64 else 1e-5)

@@ -5,11 +5,7 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import (
-    GraphError,
-    RecordError,
-    ShapeError,
-)
+from burnbook.core.errors import GraphError, RecordError, ShapeError
 from burnbook.module import Dequantize, Lora, ModuleMapper, QLora, Quantizer
 from burnbook.record import (
     FullPrecisionSettings,

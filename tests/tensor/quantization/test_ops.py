@@ -5,11 +5,7 @@ import pytest
 
 from burnbook.backend import Autodiff, Numpy
 from burnbook.backend.wrappers import Counting
-from burnbook.core.errors import (
-    GraphError,
-    KindError,
-    ShapeError,
-)
+from burnbook.core.errors import GraphError, KindError, ShapeError
 from burnbook.ops import linear
 from burnbook.tensor import Bool, Int, Tensor, activation, apply
 from burnbook.tensor import quantized as lists

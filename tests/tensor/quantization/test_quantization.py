@@ -9,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from burnbook.backend import Numpy
-from burnbook.core.errors import (
-    ConfigError,
-    DataError,
-    DimError,
-    KindError,
-    ShapeError,
-)
+from burnbook.core.errors import ConfigError, DataError, DimError, KindError, ShapeError
 from burnbook.tensor import Float, Int, Tensor, TensorData
 from burnbook.tensor.quantization import (
     Calibration,
