@@ -12,6 +12,7 @@ from weakref import ref
 import numpy as np
 
 from burnbook.backend.base import Backend, Decorator, Value, Watch
+from burnbook.core.arrays import not_finite
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import NotFiniteError
 
@@ -199,23 +200,23 @@ class Checked(Watching):
             array = _bare(made)
             if self.xp.isfinite(array).all():
                 continue
-            trouble = _trouble(self._plain(array))
+            broken = not_finite(self._plain(array))
             endless = [a for a in attrs.values() if _is_endless(a)]
-            if "NaN" not in trouble and (endless or any(map(self._endless, values))):
+            if "NaN" not in broken and (endless or any(map(self._endless, values))):
                 continue
-            raise self._stop(op, values, position, trouble)
+            raise self._stop(op, values, position, broken)
 
     def _stop(
-        self, op: Any, values: tuple[Value, ...], position: int, trouble: str
+        self, op: Any, values: tuple[Value, ...], position: int, broken: str
     ) -> NotFiniteError:
         facts: list[tuple[str, str]] = []
         sick = ""
         for name, value in zip(_names(op, values), values, strict=True):
             if _is_float(value):
                 array = self._plain(_bare(value))
-                found = _trouble(array)
+                found = not_finite(array)
                 sick = sick or (name if found else "")
-                state = found or _range(array)
+                state = f"{found} elements" if found else _range(array)
                 facts.append((name, f"{_dtype(value)} {list(array.shape)}, {state}"))
             elif _is_array(value):
                 facts.append((name, f"{_dtype(value)} {list(value.shape)}"))
@@ -227,7 +228,7 @@ class Checked(Watching):
         cure = f"a clamp or an epsilon before {source.name if source else op.name}"
         if sick:
             cure = f"a look at where {sick} comes from; it came in like this"
-        return NotFiniteError(op.name, f"{what} holds {trouble}", facts, cure)
+        return NotFiniteError(op.name, f"{what} holds {broken} elements", facts, cure)
 
     def _plain(self, array: Any) -> np.ndarray:
         return self.to_numpy(array)
@@ -271,16 +272,6 @@ def _dtype(value: Any) -> str:
         return type(value).__name__
     kind, size = value.dtype.kind, value.dtype.itemsize * 8
     return "bool" if kind == "b" else f"{kind}{size}"
-
-
-def _trouble(array: np.ndarray) -> str:
-    """How many elements are NaN or infinite, in words; "" when there are none."""
-    nans = int(np.count_nonzero(np.isnan(array)))
-    endless = int(np.count_nonzero(np.isinf(array)))
-    parts = [f"{nans} NaN"] if nans else []
-    if endless:
-        parts.append("1 infinity" if endless == 1 else f"{endless} infinities")
-    return f"{' and '.join(parts)} of {array.size} elements" if parts else ""
 
 
 def _range(array: np.ndarray) -> str:

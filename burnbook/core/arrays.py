@@ -8,6 +8,21 @@ Array: TypeAlias = np.ndarray[Any, Any]
 """An array of NumPy, or one of CuPy, whose methods are the same."""
 
 
+def not_finite(array: Array) -> str:
+    """How many elements are NaN or infinite, in words; "" when there are none.
+
+    Example:
+        >>> not_finite(np.array([1.0, np.nan, np.inf]))
+        '1 NaN and 1 infinity of 3'
+    """
+    nans = int(np.count_nonzero(np.isnan(array)))
+    infinite = int(np.count_nonzero(np.isinf(array)))
+    parts = [f"{nans} NaN"] if nans else []
+    if infinite:
+        parts.append("1 infinity" if infinite == 1 else f"{infinite} infinities")
+    return f"{' and '.join(parts)} of {array.size}" if parts else ""
+
+
 class ArrayNamespace(Protocol):
     """The `xp` of a formula: NumPy, CuPy, or the operations that a graph records.
 

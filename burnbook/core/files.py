@@ -14,6 +14,7 @@ import functools
 import operator
 import os
 import stat
+import sys
 import time
 import uuid
 from collections.abc import Generator
@@ -354,3 +355,23 @@ def _cannot_write(
 
 def _no_path(where: str, path: PathLike, error: type[BurnbookError]) -> BurnbookError:
     return error(where, f"{os.fspath(path)!r} is not a path: it holds a zero byte")
+
+
+def cache_dir() -> Path:
+    """Return the folder for downloads: BURNBOOK_CACHE, or the user's cache folder.
+
+    That is `~/.cache/burnbook` on Linux (XDG_CACHE_HOME is honored),
+    `~/Library/Caches/burnbook` on macOS and `%LOCALAPPDATA%\\burnbook` on Windows.
+    Compiled kernels are kept there too and run as code, so nobody else should be able
+    to write to it; where others can, kernels go to a temporary folder of one's own.
+    """
+    if chosen := os.environ.get("BURNBOOK_CACHE"):
+        return Path(chosen).expanduser()
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "burnbook"

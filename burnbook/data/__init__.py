@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from burnbook.core.files import cache_dir
 from burnbook.core.other_names import module_answers
 from burnbook.data.catalog import DatasetInfo, available_datasets
 from burnbook.data.dataloader.batcher import Batcher
@@ -28,7 +29,6 @@ from burnbook.data.dataset.nlp.texts import (
     DbPediaDataset,
     DbPediaItem,
 )
-from burnbook.data.dataset.source.cache import cache_dir
 from burnbook.data.dataset.source.huggingface import HuggingfaceDatasetLoader
 from burnbook.data.dataset.sqlite import SqliteDataset
 from burnbook.data.dataset.sqlite_storage import (

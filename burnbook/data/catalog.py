@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from burnbook.core.files import cache_dir
 from burnbook.data.dataset.audio import speech
 from burnbook.data.dataset.nlp import texts
-from burnbook.data.dataset.source.cache import cache_dir
 from burnbook.data.dataset.source.download import (
     Archive,
     Mirror,

@@ -23,6 +23,7 @@ from burnbook.core.dtypes import Float, Kind
 from burnbook.core.errors import KindError, RecordError
 from burnbook.core.other_names import FixedName, answers
 from burnbook.tensor import Shape, Tensor, TensorData
+from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.quantized import QuantizedTensor
 
 Init = Callable[[Backend, bool], Tensor]
@@ -390,7 +391,7 @@ def leaf(value: Tensor, required: bool) -> Tensor:
 def check_mapped(made: Any, value: Tensor, where: str) -> None:
     """Raise for what a mapper may not make of a value: no tensor, or another kind."""
     kind = value.kind.__name__
-    facts = [("param", f"{kind} {list(value.dims())}")]
+    facts = [("param", kind_and_shape(value))]
     if not isinstance(made, Tensor):
         name = "None" if made is None else type(made).__name__
         cure = "return tensor, also for what it leaves as it is"
@@ -399,7 +400,7 @@ def check_mapped(made: Any, value: Tensor, where: str) -> None:
             where, f"it made {name} of a parameter, not a Tensor", facts, cure
         )
     if made.kind is not value.kind:
-        facts.append(("made", f"{made.kind.__name__} {list(made.dims())}"))
+        facts.append(("made", kind_and_shape(made)))
         what = f"it made {made.kind.__name__} of a {kind} parameter"
         raise KindError(where, what, facts, f"a {kind} tensor")
 

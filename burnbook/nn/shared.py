@@ -8,6 +8,7 @@ from burnbook.config import Config, ConfigEnum, holding, unit
 from burnbook.core.errors import ConfigError
 from burnbook.module import Module, Param
 from burnbook.tensor import Tensor
+from burnbook.tensor.facts import facts_of
 
 if TYPE_CHECKING:
     Pair = Sequence[int]  # what a config takes: [3, 3] as well as (3, 3)
@@ -143,10 +144,7 @@ def from_zero_to_one(config: Config, name: str) -> None:
 
 def rows(given: Mapping[str, Tensor]) -> list[tuple[str, str]]:
     """The tensors as errors show them, one line each: kind, shape, backend."""
-    return [
-        (name, f"{t.kind.__name__} {list(t.dims())}  on {t.backend!r}")
-        for name, t in given.items()
-    ]
+    return facts_of(**given)
 
 
 def divide_into(groups: int, config: Config, channels: Sequence[int]) -> None:

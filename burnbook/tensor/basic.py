@@ -12,6 +12,7 @@ from burnbook.core.errors import ArgumentError, DimError, KindError, ShapeError
 from burnbook.ops import index as index_ops
 from burnbook.ops import shape as shape_ops
 from burnbook.ops.reduce import count
+from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.methods import Methods, apply
 from burnbook.tensor.shape import Sizes, check_dims
 
@@ -72,7 +73,7 @@ class Basic(Methods):
     def _undivided(self, wanted: list[int], rest: int) -> ShapeError:
         have = count(self.value.shape)
         what = f"{have} elements do not divide by {rest}, so no size fits −1"
-        shown = [("tensor", f"{self.kind.__name__} {list(self.value.shape)}")]
+        shown = [("tensor", kind_and_shape(self))]
         fits = [str(n) for n in range(1, have + 1) if have % n == 0]
         cure = f"sizes whose product divides {have}: {', '.join(fits[:8])}"
         cure += " …" if len(fits) > 8 else ""
@@ -114,7 +115,7 @@ class Basic(Methods):
             raise ShapeError("unsqueeze", what, cure=f"unsqueeze_dim({wanted})")
         if wanted < len(shape):
             what = f"it adds dims up to rank {wanted}, and this has rank {len(shape)}"
-            facts = [("tensor", f"{self.kind.__name__} {list(shape)}")]
+            facts = [("tensor", kind_and_shape(self))]
             cure = f"unsqueeze_dim({rank}) for a new dim {rank}"
             raise ShapeError("unsqueeze", what, facts, cure)
         return apply(

@@ -19,6 +19,7 @@ from burnbook.core.dtypes import Float
 from burnbook.core.errors import KindError, ShapeError
 from burnbook.tensor.closeness_layers import is_module, is_torch, layers, parameters
 from burnbook.tensor.data import TensorData
+from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.tensor import Tensor
 
 EPSILONS = tuple(float(f"1e-{k}") for k in range(1, 9))
@@ -317,7 +318,7 @@ def _array(where: str, value: Any) -> np.ndarray:
     """The numbers of a tensor of ours, of PyTorch's, or of anything NumPy reads."""
     if isinstance(value, Tensor):
         if value.kind is not Float:
-            facts = [(where, f"{value.kind.__name__} {list(value.dims())}")]
+            facts = [(where, kind_and_shape(value))]
             raise KindError("check_closeness", "takes Float", facts)
         return value.backend.to_numpy(value.value)
     if isinstance(value, TensorData):

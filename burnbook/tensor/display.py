@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import binascii
 import hashlib
-import struct
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,6 +17,7 @@ from math import ceil, isinf, isnan, prod
 import numpy as np
 
 from burnbook.core.errors import ConfigError
+from burnbook.text.png import png
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,24 +353,11 @@ def _figure(
 
 
 def _image(pixels: np.ndarray, palette: bytes, side: int) -> str:
-    """Bytes as an image tag. Why: PNG blocks are stored, so the text never changes."""
+    """Bytes as an image tag."""
     height, width = pixels.shape
     scale = max(1, side // max(height, width))
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    sizes = struct.pack("<HH", len(rows), len(rows) ^ 0xFFFF)
-    stored = b"\x78\x01\x01" + sizes + rows + struct.pack(">I", zlib.adler32(rows))
-    header = struct.pack(">IIBBBBB", width, height, 8, 3 if palette else 0, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", stored), (b"IEND", b"")]
-    if palette:
-        chunks[1:1] = [(b"PLTE", palette), (b"tRNS", _ALPHA)]
-    png = b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data))
-        + kind
-        + data
-        + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in chunks
-    )
-    text = binascii.b2a_base64(png, newline=False).decode()
+    data = png(pixels.tobytes(), width, height, palette=palette, alpha=_ALPHA)
+    text = binascii.b2a_base64(data, newline=False).decode()
     style = "image-rendering:pixelated;margin:0 4px 4px 0"
     size = f'width="{width * scale}" height="{height * scale}"'
     return f'<img alt="" {size} style="{style}" src="data:image/png;base64,{text}">'

@@ -28,6 +28,7 @@ from burnbook.core.errors import (
 )
 from burnbook.core.op import Op
 from burnbook.ops.shape import cast
+from burnbook.tensor.facts import facts_of
 
 NO_ATTRS: dict[str, Any] = {}
 new = object.__new__
@@ -317,8 +318,7 @@ def facts(
     rows: list[tuple[str, str]] = []
     for name, t in named(op, tensors):
         if isinstance(t, Methods):
-            shape = list(t.value.shape)
-            rows.append((name, f"{t.kind.__name__} {shape}  on {t.backend!r}"))
+            rows += facts_of(**{name: t})
         elif isinstance(t, NUMBERS):
             rows.append((name, f"the number {t!r}"))
     if ways:

@@ -28,6 +28,7 @@ from burnbook.ops.unfold import unfold4d as unfold4d_op
 from burnbook.tensor import Tensor, apply
 from burnbook.tensor.attention import AttentionModuleOptions as AttentionModuleOptions
 from burnbook.tensor.attention import attention as attention
+from burnbook.tensor.facts import facts_of
 
 Size = int | Sequence[int]
 
@@ -466,8 +467,7 @@ def _averages(
 
 def _check_deformed(x: Tensor, weight: Tensor, bias: Any, groups: int) -> None:
     """Raise a ShapeError where weight or bias do not fit x."""
-    shape, given = weight.dims(), [("x", x), ("weight", weight), ("bias", bias)]
-    what = None
+    shape, what = weight.dims(), None
     if len(x.dims()) != 4 or len(shape) != 4:
         what = "x must be [n, c, h, w] and weight [o, c / weight_groups, kh, kw]"
     elif groups < 1 or x.dims()[1] != shape[1] * groups:
@@ -480,9 +480,4 @@ def _check_deformed(x: Tensor, weight: Tensor, bias: Any, groups: int) -> None:
     elif bias is not None and bias.dims() != shape[:1]:
         what = f"the bias must hold one number per output channel, [{shape[0]}]"
     if what:
-        facts = [
-            (name, f"{t.kind.__name__} {list(t.dims())}  on {t.backend!r}")
-            for name, t in given
-            if t is not None
-        ]
-        raise ShapeError("deform_conv2d", what, facts)
+        raise ShapeError("deform_conv2d", what, facts_of(x=x, weight=weight, bias=bias))

@@ -13,6 +13,7 @@ from burnbook.ops.compare import to_bool
 from burnbook.ops.elementwise import clamp
 from burnbook.ops.rounding import power
 from burnbook.tensor.data import TensorData
+from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.methods import FRACTIONS, NUMBERS, Methods, apply
 
 
@@ -73,7 +74,7 @@ class Numeric(Methods):
     def powi_scalar(self, value: int) -> Self:
         """out = xᵛ, for a whole number v; of Int tensors v ≥ 0."""
         if value != int(value):
-            facts = [("x", f"{self.kind.__name__} {list(self.value.shape)}")]
+            facts = [("x", kind_and_shape(self))]
             what = f"the exponent is {value!r}, not a whole number"
             raise KindError("powi_scalar", what, facts, f"x.powf_scalar({value!r})")
         if self.kind is Int:

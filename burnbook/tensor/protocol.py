@@ -9,6 +9,7 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Float, Int, kind_of
 from burnbook.core.errors import DataError, KindError
 from burnbook.tensor.create import Creation
+from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.methods import NUMBERS, Methods
 from burnbook.tensor.numeric import Numeric
 
@@ -77,7 +78,7 @@ class Protocol(Creation, Numeric):
             raise KindError(
                 "index",
                 "only an Int tensor of one element counts as a whole number",
-                [("tensor", f"{self.kind.__name__} {list(array.shape)}")],
+                [("tensor", kind_and_shape(self))],
             )
         return int(array.reshape(-1)[0])
 

@@ -10,6 +10,7 @@ from typing import Any
 from burnbook.backend.base import Backend
 from burnbook.core.dtypes import Float, KindType
 from burnbook.core.errors import BackendError, KindError, ShapeError
+from burnbook.tensor.facts import kind_and_shape
 
 
 class TensorSpec:
@@ -102,7 +103,7 @@ class TensorSpec:
             raise ShapeError(
                 f"{self!r}.{name}",
                 f"the result has rank {out.rank}, not {self._rank}",
-                [("result", f"{out.kind.__name__} {list(out.value.shape)}")],
+                [("result", kind_and_shape(out))],
                 f"Tensor[{out.rank}]",
             )
         if out.kind is not self._kind:

@@ -18,6 +18,7 @@ from burnbook.core.other_names import Listed, answers
 from burnbook.tensor import display
 from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
+from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
 from burnbook.tensor.protocol import Protocol
@@ -105,7 +106,7 @@ class Tensor(
             raise ShapeError(
                 "into_scalar",
                 f"the tensor has {array.size} elements, not one",
-                [("tensor", f"{self.kind.__name__} {list(array.shape)}")],
+                [("tensor", kind_and_shape(self))],
                 "into_data().to_list() for all of them",
             )
         return array.item()
@@ -189,7 +190,7 @@ class Tensor(
         raise ShapeError(
             f"format {spec!r}",
             f"{self.shape.num_elements()} elements are not one number",
-            [("tensor", f"{self.kind.__name__} {list(self.dims())}")],
+            [("tensor", kind_and_shape(self))],
             '"{x:.2}" for all of them with two decimals, or into_scalar() of one',
         )
 

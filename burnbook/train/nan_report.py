@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
+from burnbook.core.arrays import not_finite
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import TrainingError
 from burnbook.module import Module
@@ -117,13 +116,7 @@ def count_broken(tensor: Tensor) -> str:
         >>> count_broken(x)
         '1 NaN and 1 infinity of 3'
     """
-    array = values(tensor)
-    nans = int(np.count_nonzero(np.isnan(array)))
-    infinite = int(np.count_nonzero(np.isinf(array)))
-    parts = [f"{nans} NaN"] if nans else []
-    if infinite:
-        parts.append("1 infinity" if infinite == 1 else f"{infinite} infinities")
-    return f"{' and '.join(parts)} of {array.size}" if parts else ""
+    return not_finite(values(tensor))
 
 
 def explain_loss(loss: float, step: StepFacts, first: str | None) -> TrainingError:

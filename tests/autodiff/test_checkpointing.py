@@ -11,7 +11,7 @@ import burnbook.ops  # noqa: F401 - declares them
 from burnbook.backend import Autodiff, Counting, Numpy
 from burnbook.backend.autodiff import (
     BalancedCheckpointing,
-    CheckpointingStrategy,
+    CheckpointStrategy,
     NoCheckpointing,
 )
 from burnbook.backend.autodiff.checkpointing import MEMORY_BOUND
@@ -165,7 +165,7 @@ def test_every_sample_of_every_op_has_the_same_gradient():
 
 
 def test_another_strategy_is_one_class():
-    class Everything(CheckpointingStrategy):
+    class Everything(CheckpointStrategy):
         def recomputes(self, op):
             return True
 
@@ -175,7 +175,7 @@ def test_another_strategy_is_one_class():
     ):
         assert np.array_equal(a, b)
     with pytest.raises(TypeError, match="Half must say which ops it recomputes"):
-        type("Half", (CheckpointingStrategy,), {})().recomputes(OPS["add"])
+        type("Half", (CheckpointStrategy,), {})().recomputes(OPS["add"])
 
 
 def test_a_shorter_list_recomputes_less():

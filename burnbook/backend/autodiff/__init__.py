@@ -3,7 +3,7 @@
 from burnbook.backend.autodiff.autodiff import Autodiff
 from burnbook.backend.autodiff.checkpointing import (
     BalancedCheckpointing,
-    CheckpointingStrategy,
+    CheckpointStrategy,
     NoCheckpointing,
 )
 from burnbook.backend.autodiff.gradients import Gradients
@@ -12,7 +12,7 @@ from burnbook.backend.autodiff.graph import Graph, GraphNode, Hook
 __all__ = [
     "Autodiff",
     "BalancedCheckpointing",
-    "CheckpointingStrategy",
+    "CheckpointStrategy",
     "Gradients",
     "Graph",
     "GraphNode",

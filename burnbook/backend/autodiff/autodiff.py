@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from burnbook.backend.autodiff.backward import walk, walk_arrays
 from burnbook.backend.autodiff.checkpointing import (
-    CheckpointingStrategy,
+    CheckpointStrategy,
     Lazy,
     NoCheckpointing,
     recomputing,
@@ -53,7 +53,7 @@ class Autodiff(BackendWrapper):
     def __init__(
         self,
         inner: Backend,
-        checkpointing: CheckpointingStrategy = NO_CHECKPOINTING,
+        checkpointing: CheckpointStrategy = NO_CHECKPOINTING,
     ):
         super().__init__(inner)
         self.ad_enabled = True

@@ -29,8 +29,12 @@ MEMORY_BOUND = frozenset(
 )
 
 
-class CheckpointingStrategy:
-    """Which values are computed again instead of kept; subclass it for your own."""
+class CheckpointStrategy:
+    """Which values are computed again instead of kept; subclass it for your own.
+
+    Burn's `CheckpointStrategy`. Which files of a training stay on the disk is another
+    matter: `burnbook.train.CheckpointingStrategy`.
+    """
 
     def recomputes(self, op: Op) -> bool:
         """Whether the output of an op is computed again when a gradient needs it."""
@@ -38,7 +42,7 @@ class CheckpointingStrategy:
 
 
 @dataclass(frozen=True)
-class NoCheckpointing(CheckpointingStrategy):
+class NoCheckpointing(CheckpointStrategy):
     """Every op keeps what its gradient needs: the fastest way, and the default."""
 
     def recomputes(self, op: Op) -> bool:
@@ -46,7 +50,7 @@ class NoCheckpointing(CheckpointingStrategy):
 
 
 @dataclass(frozen=True)
-class BalancedCheckpointing(CheckpointingStrategy):
+class BalancedCheckpointing(CheckpointStrategy):
     """Outputs of memory-bound ops are recomputed, those of compute-bound ops kept.
 
     memory_bound: the names of the ops to recompute.
@@ -100,7 +104,7 @@ def recomputing(
     run: Callable[..., Any],
     inner_run: Callable[..., Any],
     tracked: type[Lazy],
-    strategy: CheckpointingStrategy,
+    strategy: CheckpointStrategy,
 ) -> Callable[..., Any]:
     """The `run` of an Autodiff with a strategy; `run` is the plain one.
 

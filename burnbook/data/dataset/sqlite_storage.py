@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.core.files import Draft, PathLike, remove_leftovers
-from burnbook.data.dataset.source.cache import cache_dir
+from burnbook.core.files import Draft, PathLike, cache_dir, remove_leftovers
 from burnbook.data.dataset.sqlite import SqliteDataset, quoted
 from burnbook.data.formats.fields import shown, to_json
 from burnbook.data.formats.packed import pack_item

@@ -10,10 +10,11 @@ from __future__ import annotations
 import base64
 import io
 import struct
-import zlib
 from typing import Any
 
 import numpy as np
+
+from burnbook.text.png import png
 
 SIDES = (320, 256, 192, 144, 112, 88, 64, 48, 32)
 COLUMNS = 140  # of a waveform
@@ -163,24 +164,3 @@ def data_uri(picture: list[int], data: bytes) -> str:
     if channels:
         part = png(part, width, height, channels)
     return f"data:image/{kind};base64,{base64.b64encode(part).decode('ascii')}"
-
-
-def png(pixels: bytes, width: int, height: int, channels: int) -> bytes:
-    """A PNG file of grey or red, green, blue.
-
-    Why: stored, not deflated, so that equal pictures are equal text whatever version
-    of zlib writes them; these are a kilobyte each.
-    """
-    line = width * channels
-    rows = b"".join(
-        b"\0" + pixels[at : at + line] for at in range(0, height * line, line)
-    )
-    head = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
-    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows, 0)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(body))
-        + name
-        + body
-        + struct.pack(">I", zlib.crc32(name + body))
-        for name, body in parts
-    )

@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from burnbook.core.files import cache_dir
+
 NOTE = "complete"
 _UNKNOWN = 65534  # "nobody": in a container, the owner of what lies outside it
 _HERE = Path(__file__).parents[1]
@@ -91,16 +93,7 @@ def keeping_code() -> Generator[None]:
 def _base() -> Path:
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(chosen)
-    if chosen := os.environ.get("BURNBOOK_CACHE"):
-        return Path(chosen).expanduser()
-    home = Path.home()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "burnbook"
+    return cache_dir()
 
 
 def _make(made: Path) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from burnbook.core.errors import DataError
+from burnbook.core.files import cache_dir
 from burnbook.data.dataset.base import Dataset
 from burnbook.data.dataset.csv_rows import LabeledTexts
-from burnbook.data.dataset.source.cache import cache_dir
 from burnbook.data.dataset.source.download import (
     Archive,
     Mirror,

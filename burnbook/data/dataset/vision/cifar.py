@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import read_whole
+from burnbook.core.files import cache_dir, read_whole
 from burnbook.data.dataset.base import Dataset
-from burnbook.data.dataset.source.cache import cache_dir
 from burnbook.data.dataset.source.download import (
     Archive,
     RemoteFile,

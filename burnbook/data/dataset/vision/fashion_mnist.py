@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from burnbook.data.dataset.source.cache import cache_dir
+from burnbook.core.files import cache_dir
 from burnbook.data.dataset.source.download import (
     RemoteFile,
     Report,

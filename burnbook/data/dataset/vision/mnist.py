@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
+from burnbook.core.files import cache_dir
 from burnbook.data.dataset.base import Dataset, no_item
-from burnbook.data.dataset.source.cache import cache_dir
 from burnbook.data.dataset.source.download import (
     RemoteFile,
     Report,
