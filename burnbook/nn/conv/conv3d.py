@@ -5,12 +5,7 @@ from burnbook.config import Config
 from burnbook.module import Module, Param
 from burnbook.nn.conv.shared import SHOWN, check_sizes, convolve, filters
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.shared import (
-    PaddingConfig3d,
-    Pair,
-    Triple,
-    build,
-)
+from burnbook.nn.shared import PaddingConfig3d, Pair, Triple, build
 from burnbook.ops.conv.conv import conv
 from burnbook.tensor import Tensor
 

@@ -11,11 +11,7 @@ from burnbook.nn.loss.cosine_embedding import (
 from burnbook.nn.loss.cross_entropy import CrossEntropyLoss, CrossEntropyLossConfig
 from burnbook.nn.loss.ctc import CTCLoss, CTCLossConfig
 from burnbook.nn.loss.gaussian_nll import GaussianNLLLoss, GaussianNLLLossConfig
-from burnbook.nn.loss.gram_matrix import (
-    GramMatrixLoss,
-    GramMatrixLossConfig,
-    Vgg19,
-)
+from burnbook.nn.loss.gram_matrix import GramMatrixLoss, GramMatrixLossConfig, Vgg19
 from burnbook.nn.loss.hinge_embedding import (
     HingeEmbeddingLoss,
     HingeEmbeddingLossConfig,
