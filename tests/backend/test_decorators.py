@@ -14,6 +14,7 @@ from burnbook.core.errors import NotFiniteError
 from burnbook.module import Module
 from burnbook.tensor import Tensor
 from tests.support.far_arrays import Far
+from tests.support.refusals import refused
 
 
 def leaf(values, device):
@@ -108,13 +109,9 @@ def test_a_trace_is_bounded_and_keeps_no_values_alive():
 
 def test_the_first_nan_stops_with_op_inputs_and_cure():
     x = Tensor.from_data([1.0, -1.0], Checked(Numpy()))
-    with pytest.raises(NotFiniteError) as caught:
-        (x * 2.0).log()
-    assert str(caught.value) == (
-        "log: the result holds 1 NaN of 2 elements\n"
-        "  x  f32 [2], finite, from -2 to 2\n"
-        "  try: a clamp or an epsilon before log"
-    )
+    facts = "\n  x  f32 [2], finite, from -2 to 2\n"
+    cure = "  try: a clamp or an epsilon before log"
+    refused(NotFiniteError, (x * 2.0).log, "log: ", "1 NaN", facts + cure)
 
 
 def test_an_infinity_from_finite_numbers_stops():
@@ -135,10 +132,9 @@ def test_an_infinity_that_was_asked_for_goes_on_until_it_makes_nan():
 
 def test_nan_from_outside_is_named_as_the_cause():
     x = Tensor.from_data([[1.0, np.nan]], Checked(Numpy()))
-    with pytest.raises(NotFiniteError) as caught:
-        x + x
-    assert "x  f32 [1, 2], 1 NaN of 2 elements" in str(caught.value)
-    assert "try: a look at where x comes from" in str(caught.value)
+    fact = "x  f32 [1, 2], 1 NaN of 2 elements"
+    cure = "try: a look at where x comes from"
+    refused(NotFiniteError, lambda: x + x, "add: ", fact, cure)
 
 
 def test_the_error_names_the_layer():
@@ -157,12 +153,9 @@ def test_a_gradient_that_is_not_finite_stops_too(where, strategy):
         device = Checked(Autodiff(Numpy(), **how))
     x = leaf([[0.0, 4.0]], device)
     y = x.sqrt().sum()
-    with pytest.raises(NotFiniteError) as caught:
-        y.backward()
-    lines = str(caught.value).splitlines()
-    assert lines[0] == "sqrt.backward: the gradient of x holds 1 infinity of 2 elements"
-    assert lines[-1] == "  try: a clamp or an epsilon before sqrt"
-    assert "  g    f32 [1, 2], finite, from 1 to 1" in lines
+    fact = "\n  g    f32 [1, 2], finite, from 1 to 1\n"
+    cure = "\n  try: a clamp or an epsilon before sqrt"
+    refused(NotFiniteError, y.backward, "sqrt.backward: ", "1 infinity", fact, cure)
 
 
 def test_a_gradient_below_autodiff_names_the_layer_of_its_forward_call():

@@ -24,6 +24,7 @@ from burnbook.ops.random import bernoulli, normal, philox, random_bits, uniform
 from burnbook.ops.softmax import cross_entropy
 from tests.support.cuda_on_cpu import Cuda
 from tests.support.far_arrays import Far, assert_same, outcome
+from tests.support.refusals import refused
 
 SOURCES = Path(burnbook.__file__).parent
 OUR_OWN = {"__name__", "run_op", "philox", "module"}  # of ArraySpace, not of CuPy
@@ -153,26 +154,11 @@ def test_without_a_gpu_the_error_says_what_to_install(monkeypatch):
         raise RuntimeError("the driver is too old\nmore")
 
     monkeypatch.setattr(module.cuda.runtime, "getDeviceCount", no_driver)
-    with pytest.raises(BackendError) as caught:
-        Cupy(0, "f32", "i16")
-    assert str(caught.value) == (
-        "Cupy(0): no GPU can be used\n"
-        "  driver  the driver is too old\n"
+    facts = (
+        "\n  driver  the driver is too old\n"
         "  try: pip install burnbook[cuda12], on a machine with an NVIDIA GPU"
     )
-
-
-def test_without_cupy_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
-    with pytest.raises(BackendError, match=r"Cupy\(3\): CuPy is not installed"):
-        Cupy(3)
-
-
-def test_a_gpu_that_is_not_there_is_named(monkeypatch):
-    module = pytest.importorskip("cupy")
-    monkeypatch.setattr(module.cuda.runtime, "getDeviceCount", lambda: 1)
-    with pytest.raises(BackendError, match="there is no GPU number 5"):
-        Cupy(5)
+    refused(BackendError, lambda: Cupy(0, "f32", "i16"), "Cupy(0): ", facts)
 
 
 # Without a GPU: everything runs on arrays that NumPy may not touch (far_arrays.py).

@@ -24,6 +24,7 @@ from burnbook.nn.loss import MseLoss
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.tensor import Tensor
+from tests.support.refusals import refused
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)
@@ -183,10 +184,8 @@ def test_a_file_brings_them_back_too(tmp_path):
 
 def test_a_record_without_adapters_is_only_half_of_one():
     plain, model = net(), tuned()
-    with pytest.raises(RecordError) as caught:
-        model.load_record(plain.into_record())
-    assert str(caught.value).startswith("load into Net: 4 of 7 parameters do not match")
-    assert "first.weight.lora.a" in str(caught.value)
+    load = lambda: model.load_record(plain.into_record())  # noqa: E731
+    refused(RecordError, load, "load into Net: 4 of 7", "first.weight.lora.a")
     loaded = model.load_record(plain.into_record(), partial=True)
     assert np.array_equal(loaded.first.weight.base(), plain.first.weight.val())
     delta = loaded.first.weight.adapter().delta()

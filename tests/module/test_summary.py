@@ -13,6 +13,7 @@ from burnbook.core.op import OPS, draw, split_sample
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Lora, Module, Param, flops, summary
 from burnbook.tensor import Tensor
+from tests.support.refusals import refused
 
 PLAIN = Numpy()
 AD = Autodiff(Numpy())
@@ -219,9 +220,8 @@ def test_the_page_shows_the_same_table():
 
 
 def test_an_input_that_does_not_fit_is_explained_with_the_layer():
-    with pytest.raises(ShapeError) as caught:
-        summary(net(), [3, 5])
-    assert str(caught.value).startswith("Net.block.layers.0: linear: 5 ≠ 4")
+    where = "Net.block.layers.0: linear: 5 ≠ 4"
+    refused(ShapeError, lambda: summary(net(), [3, 5]), where)
 
 
 @pytest.mark.parametrize(
