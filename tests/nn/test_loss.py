@@ -7,6 +7,7 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
+from burnbook.config import Config
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError, DataError, KindError, ShapeError
 from burnbook.tensor import Tensor
@@ -115,112 +116,67 @@ def triplet(a, b, c, margin, p):
     return np.maximum(0, near - far + margin)
 
 
-def none(loss):
-    return loss.forward_no_reduction
+def gaussian(x, y, v):
+    return (np.log(v) + (x - y) ** 2 / v) / 2
 
 
-CASES = {
-    "mse": (none(nn.MseLoss.new()), lambda x, y: (x - y) ** 2, (X, Y)),
-    "l1": (none(nn.LpLossConfig.l1()), lambda x, y: abs(x - y), (X, Y)),
-    "l2": (none(nn.LpLossConfig.l2()), lambda x, y: (x - y) ** 2, (X, Y)),
-    "l2.5": (none(nn.LpLossConfig(2.5).init()), lambda x, y: abs(x - y) ** 2.5, (X, Y)),
-    "l3": (none(nn.LpLossConfig(3.0).init()), lambda x, y: abs(x - y) ** 3, (X, Y)),
-    "l0.5": (none(nn.LpLossConfig(0.5).init()), lambda x, y: abs(x - y) ** 0.5, (X, Y)),
-    "huber": (
-        none(nn.HuberLossConfig(0.7).init()),
-        lambda x, y: huber(x, y, 0.7),
-        (X, Y),
-    ),
-    "huber-0": (none(nn.HuberLossConfig(0.0).init()), lambda x, y: 0 * x, (X, Y)),
-    "smooth_l1": (
-        nn.SmoothL1LossConfig().with_beta(0.7).init().forward,
-        lambda x, y: huber(x, y, 0.7) / 0.7,
-        (X, Y),
-    ),
-    "poisson": (
-        none(nn.PoissonNllLossConfig().init()),
-        lambda x, y: np.exp(x) - y * x,
-        (X, COUNTS),
-    ),
-    "poisson-full": (
-        none(nn.PoissonNllLossConfig().with_full(True).init()),
-        lambda x, y: np.exp(x) - y * x + stirling(y),
-        (X, COUNTS + 0.05),  # away from the step of the formula at 1
-    ),
-    "poisson-rate": (
-        none(nn.PoissonNllLossConfig().with_log_input(False).with_eps(1e-3).init()),
-        lambda x, y: x - y * np.log(x + 1e-3),
-        (P, COUNTS),
-    ),
-    "gaussian": (
-        none(nn.GaussianNLLLossConfig().init()),
-        lambda x, y, v: (np.log(v) + (x - y) ** 2 / v) / 2,
-        (X, Y, P),
-    ),
-    "gaussian-full": (
-        none(nn.GaussianNLLLossConfig().with_full(True).with_eps(0.4).init()),
-        lambda x, y, v: (
-            (
-                np.log(2 * math.pi * np.maximum(v, 0.4))
-                + (x - y) ** 2 / np.maximum(v, 0.4)
-            )
-            / 2
-        ),
-        (X, Y, P[:, :1]),
-    ),
-    "kl_div": (
-        none(nn.KLDivLossConfig().init()),
-        lambda x, y: y * (np.log(y) - x),
-        (X, SHARES),
-    ),
-    "kl_div-log": (
-        none(nn.KLDivLossConfig().with_log_target(True).init()),
-        lambda x, y: np.exp(y) * (y - x),
-        (X, LOGS),
-    ),
-    "cosine": (
-        none(nn.CosineEmbeddingLossConfig().with_margin(-0.5).init()),
-        lambda a, b, y: np.where(
-            y == 1, 1 - cosine(a, b), np.maximum(0, cosine(a, b) + 0.5)
-        ),
-        (X, Y, ROW_SIGNS),
-    ),
-    "hinge": (
-        none(nn.HingeEmbeddingLossConfig().with_margin(0.6).init()),
-        lambda x, y: np.where(y == 1, x, np.maximum(0, 0.6 - x)),
-        (X, SIGNS),
-    ),
-    "ranking": (
-        none(nn.MarginRankingLossConfig().with_margin(0.3).init()),
-        lambda a, b, y: np.maximum(0, 0.3 - y * (a - b)),
-        (X, Y, SIGNS),
-    ),
-    "soft_margin": (
-        none(nn.SoftMarginLoss.new()),
-        lambda x, y: np.log(1 + np.exp(-y * x)),
-        (X, SIGNS),
-    ),
-    "multi_margin": (
-        none(nn.MultiMarginLossConfig().with_margin(0.8).init()),
-        lambda x, y: leads(x, y, 0.8, 1),
-        (X, CLASSES),
-    ),
-    "multi_margin-2": (
-        none(nn.MultiMarginLossConfig().with_p(2).init()),
-        lambda x, y: leads(x, y, 1.0, 2),
-        (X, CLASSES),
-    ),
-    "triplet": (
-        none(nn.TripletMarginLossConfig().init()),
-        lambda a, b, c: triplet(a, b, c, 1.0, 2),
-        (X, Y, Z),
-    ),
-    "triplet-3": (
-        none(nn.TripletMarginLossConfig().with_p(3.0).with_margin(2.0).init()),
-        lambda a, b, c: triplet(a, b, c, 2.0, 3),
-        (X, Y, Z),
-    ),
+def gaussian_full(x, y, v):
+    v = np.maximum(v, 0.4)
+    return gaussian(x, y, v) + np.log(2 * math.pi) / 2
+
+
+def similar(a, b, y):
+    return np.where(y == 1, 1 - cosine(a, b), np.maximum(0, cosine(a, b) + 0.5))
+
+
+RATE = nn.PoissonNllLossConfig(log_input=False, eps=1e-3)
+FULL_POISSON = nn.PoissonNllLossConfig(full=True)
+FULL_GAUSSIAN = nn.GaussianNLLLossConfig(full=True, eps=0.4)
+HINGE, RANKING = (
+    nn.HingeEmbeddingLossConfig(margin=0.6),
+    nn.MarginRankingLossConfig(margin=0.3),
+)
+SMOOTH, KL_LOG = nn.SmoothL1LossConfig(beta=0.7), nn.KLDivLossConfig(log_target=True)
+MARGIN, SQUARED = nn.MultiMarginLossConfig(margin=0.8), nn.MultiMarginLossConfig(p=2)
+NEAR = nn.TripletMarginLossConfig()
+TRIPLET, SOFT = NEAR.with_p(3.0).with_margin(2.0), nn.SoftMarginLoss.new()
+XY, XYZ, XYS, XS = (X, Y), (X, Y, Z), (X, Y, SIGNS), (X, SIGNS)
+XC, AWAY = (X, CLASSES), (X, COUNTS + 0.05)  # away from the step of the formula at 1
+FORMULAS = {
+    "mse": (nn.MseLoss.new(), lambda x, y: (x - y) ** 2, XY),
+    "l1": (nn.LpLossConfig.l1(), lambda x, y: abs(x - y), XY),
+    "l2": (nn.LpLossConfig.l2(), lambda x, y: (x - y) ** 2, XY),
+    "l2.5": (nn.LpLossConfig(2.5), lambda x, y: abs(x - y) ** 2.5, XY),
+    "l3": (nn.LpLossConfig(3.0), lambda x, y: abs(x - y) ** 3, XY),
+    "l0.5": (nn.LpLossConfig(0.5), lambda x, y: abs(x - y) ** 0.5, XY),
+    "huber": (nn.HuberLossConfig(0.7), lambda x, y: huber(x, y, 0.7), XY),
+    "huber-0": (nn.HuberLossConfig(0.0), lambda x, y: 0 * x, XY),
+    "smooth_l1": (SMOOTH, lambda x, y: huber(x, y, 0.7) / 0.7, XY),
+    "poisson": (nn.PoissonNllLossConfig(), lambda x, y: np.exp(x) - y * x, (X, COUNTS)),
+    "poisson-full": (FULL_POISSON, lambda x, y: np.exp(x) - y * x + stirling(y), AWAY),
+    "poisson-rate": (RATE, lambda x, y: x - y * np.log(x + 1e-3), (P, COUNTS)),
+    "gaussian": (nn.GaussianNLLLossConfig(), gaussian, (X, Y, P)),
+    "gaussian-full": (FULL_GAUSSIAN, gaussian_full, (X, Y, P[:, :1])),
+    "kl_div": (nn.KLDivLossConfig(), lambda x, y: y * (np.log(y) - x), (X, SHARES)),
+    "kl_div-log": (KL_LOG, lambda x, y: np.exp(y) * (y - x), (X, LOGS)),
+    "cosine": (nn.CosineEmbeddingLossConfig(margin=-0.5), similar, (X, Y, ROW_SIGNS)),
+    "hinge": (HINGE, lambda x, y: np.where(y == 1, x, np.maximum(0, 0.6 - x)), XS),
+    "ranking": (RANKING, lambda a, b, y: np.maximum(0, 0.3 - y * (a - b)), XYS),
+    "soft_margin": (SOFT, lambda x, y: np.log(1 + np.exp(-y * x)), XS),
+    "multi_margin": (MARGIN, lambda x, y: leads(x, y, 0.8, 1), XC),
+    "multi_margin-2": (SQUARED, lambda x, y: leads(x, y, 1.0, 2), XC),
+    "triplet": (NEAR, lambda a, b, c: triplet(a, b, c, 1.0, 2), XYZ),
+    "triplet-3": (TRIPLET, lambda a, b, c: triplet(a, b, c, 2.0, 3), XYZ),
 }
+
+
+def of_each(made):
+    """The loss of each element or row, without a reduction."""
+    loss = made.init() if isinstance(made, Config) else made
+    return getattr(loss, "forward_no_reduction", loss.forward)
+
+
+CASES = {name: (of_each(made), *rest) for name, (made, *rest) in FORMULAS.items()}
 SIGNED = {"hinge", "ranking", "soft_margin"}  # their last input has no slope
 
 

@@ -27,6 +27,7 @@ from burnbook.optim import (
     SgdConfig,
 )
 from burnbook.tensor import Tensor
+from tests.support.cases import cases
 from tests.support.optimizers_tried import (
     AD,
     BIASES,
@@ -63,7 +64,7 @@ def ones(module) -> GradientsParams:
 
 def test_a_group_is_asked_with_id_and_path():
     number = ParamId(5)
-    cases = [
+    asked = [
         (ParamGroup.all(), "first.bias", True),
         (ParamGroup.from_path("first.bias"), "first.bias", True),
         (ParamGroup.from_path("first.bias"), "first.bias.x", False),
@@ -78,7 +79,7 @@ def test_a_group_is_asked_with_id_and_path():
         (BIASES.exclude(ParamGroup.from_predicate("last")), "last.bias", False),
         (BIASES.exclude(ParamGroup.from_predicate("last")), "first.bias", True),
     ]
-    for group, path, wanted in cases:
+    for group, path, wanted in asked:
         assert group.matches(number, path) is wanted, (group, path)
     module = two()
     known = ParamGroup.ids_from_module(module.first)
@@ -370,28 +371,26 @@ def test_gradients_of_several_devices_are_added_where_the_id_says():
 # Errors
 
 
-@pytest.mark.parametrize(
-    ("build", "text"),
-    [
-        (lambda: ParamGroup.from_predicate(), "from_predicate: no text is given"),
-        (lambda: ParamGroup.from_paths([3]), "from_paths: 3 is not a text"),
-        (lambda: ParamGroup.from_regex("("), r"'\(' is not a regular expression"),
-        (lambda: AdamConfig().init().with_group(BIASES, 3), "int is not the rule"),
-        (
-            lambda: AdamConfig().init().with_group(BIASES, AdamConfig().init()),
-            "OptimizerAdaptor is not the rule",
-        ),
-        (lambda: MomentumConfig(momentum=-1.0), "momentum is -1.0"),
-        (lambda: MomentumConfig(dampening=1.0), r"dampening is 1.0, not in \[0, 1\)"),
-        (lambda: AdamWConfig(weight_decay=-0.1), "weight_decay is -0.1"),
-        (lambda: AdamWConfig(beta_2=1.0), r"beta_2 is 1.0, not in \[0, 1\)"),
-        (lambda: AdanConfig(beta_3=1.5), "beta_3 is 1.5"),
-        (lambda: AdanConfig(epsilon=-1.0), "epsilon is -1.0"),
-        (lambda: AdaGradConfig(lr_decay=-1.0), "lr_decay is -1.0"),
-        (lambda: RmsPropConfig(alpha=1.1), r"alpha is 1.1, not in \[0, 1\]"),
-        (lambda: RmsPropConfig(momentum=-0.1), "momentum is -0.1"),
-        (lambda: MuonConfig(ns_steps=0), "ns_steps is 0"),
-    ],
+@cases(
+    "build text",
+    (lambda: ParamGroup.from_predicate(), "from_predicate: no text is given"),
+    (lambda: ParamGroup.from_paths([3]), "from_paths: 3 is not a text"),
+    (lambda: ParamGroup.from_regex("("), r"'\(' is not a regular expression"),
+    (lambda: AdamConfig().init().with_group(BIASES, 3), "int is not the rule"),
+    (
+        lambda: AdamConfig().init().with_group(BIASES, AdamConfig().init()),
+        "OptimizerAdaptor is not the rule",
+    ),
+    (lambda: MomentumConfig(momentum=-1.0), "momentum is -1.0"),
+    (lambda: MomentumConfig(dampening=1.0), r"dampening is 1.0, not in \[0, 1\)"),
+    (lambda: AdamWConfig(weight_decay=-0.1), "weight_decay is -0.1"),
+    (lambda: AdamWConfig(beta_2=1.0), r"beta_2 is 1.0, not in \[0, 1\)"),
+    (lambda: AdanConfig(beta_3=1.5), "beta_3 is 1.5"),
+    (lambda: AdanConfig(epsilon=-1.0), "epsilon is -1.0"),
+    (lambda: AdaGradConfig(lr_decay=-1.0), "lr_decay is -1.0"),
+    (lambda: RmsPropConfig(alpha=1.1), r"alpha is 1.1, not in \[0, 1\]"),
+    (lambda: RmsPropConfig(momentum=-0.1), "momentum is -0.1"),
+    (lambda: MuonConfig(ns_steps=0), "ns_steps is 0"),
 )
 def test_what_cannot_be_is_refused(build, text):
     with pytest.raises(ConfigError, match=text):
@@ -418,22 +417,18 @@ def test_gradients_as_backward_gives_them_are_refused():
 NOBODY = ParamGroup.from_predicate("lasst")
 
 
-@pytest.mark.parametrize(
+@cases(
     "use",
-    [
-        lambda m: m.freeze_group(NOBODY),
-        lambda m: m.unfreeze_group(NOBODY),
-        lambda m: m.apply_lora(Lora(1, 1.0).set_param_group(NOBODY)),
-        lambda m: m.quantize_weights_group(object(), NOBODY),
-        lambda m: (
-            SgdConfig().init().with_group(NOBODY, SgdConfig()).step(0.1, m, ones(m))
-        ),
-        lambda m: (
-            SgdConfig()
-            .init()
-            .step(ModuleLearningRate(0.1).with_group(NOBODY, 0.2), m, ones(m))
-        ),
-    ],
+    lambda m: m.freeze_group(NOBODY),
+    lambda m: m.unfreeze_group(NOBODY),
+    lambda m: m.apply_lora(Lora(1, 1.0).set_param_group(NOBODY)),
+    lambda m: m.quantize_weights_group(object(), NOBODY),
+    lambda m: SgdConfig().init().with_group(NOBODY, SgdConfig()).step(0.1, m, ones(m)),
+    lambda m: (
+        SgdConfig()
+        .init()
+        .step(ModuleLearningRate(0.1).with_group(NOBODY, 0.2), m, ones(m))
+    ),
     ids=["freeze", "unfreeze", "lora", "quantize", "optimizer", "rate"],
 )
 def test_a_group_that_nothing_belongs_to_is_refused_with_near_names(use):

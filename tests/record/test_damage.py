@@ -24,6 +24,7 @@ from burnbook.record import (
     RecordError,
 )
 from burnbook.tensor.data import TensorData
+from tests.support.cases import cases
 from tests.support.mutation import mutate, mutations
 from tests.support.refusals import refused
 
@@ -78,61 +79,59 @@ def test_a_tensor_that_does_not_fit_its_shape_says_both():
     )
 
 
-@pytest.mark.parametrize(
-    ("plain", "first"),
-    [
-        (param(shape=[2**40, 2**40]), "fc.weight has no possible shape"),
-        (param(shape=[-1, 4]), "fc.weight has no possible shape"),
-        (param(shape=[2.0, 2]), "fc.weight has no possible shape"),
-        (param(shape="2x2"), "fc.weight has no possible shape"),
-        (param(shape=[1] * 40), "fc.weight has no possible shape"),
-        (param(shape=[0, 2**62]), "fc.weight has no possible shape"),
-        (param(shape=[2**50]), "fc.weight does not fit its shape"),
-        (param(dtype="F31"), "fc.weight has an element type we do not know"),
-        (param(dtype={"QFloat": {}}), "fc.weight is quantized"),
-        (param(bytes=[1, 256]), "fc.weight has bytes that are none"),
-        (param(bytes="text"), "fc.weight has bytes that are none"),
-        (param(dtype="Bool", shape=[16]), "a bool is neither 0 nor 1"),
-        (whole({"a": b"xx"}), "a holds bytes outside a tensor"),
-        (whole({"a": {"bytes": b"", "shape": []}}), "a is a tensor without dtype"),
-        (whole({"a": {"id": "!!", "param": {}}}), "a has an id that is none"),
-        (whole({"a": {"id": "", "param": {}}}), "a has an id that is none"),
-        (
-            whole({"a": {"id": float("nan"), "param": {}}}),
-            "a has an id that is none\n  expected    13 characters",
-        ),
-        (
-            whole({"a": {"id": ID, "param": None}}),
-            "a is a parameter without a tensor",
-        ),
-        (whole({"a": {1: 2}}), "a has a key that is not text"),
-        ({"item": None}, "this is not a record of Burn"),
-        ([1, 2], "this is not a record of Burn"),
-        ({"metadata": 3, "item": None}, "the metadata is not Burn's"),
-        (whole(None, version=15), "the metadata is not Burn's"),
-        (whole(None, settings=None), "the metadata is not Burn's"),
-        ("text", "this is not a record in MessagePack"),
-        (b"", "this is an empty file, not named MessagePack"),
-        (b"\xc1", "this is not a record in MessagePack"),
-        (msgpack.packb(whole(1)) + b"\0", "1 bytes follow the end of the record"),
-        (msgpack.packb(whole(1))[:-3], "the file ends inside the record"),
-        (b"\x82" + b"\xa1a\xc0" * 2, "the record has 'a' twice"),
-        (b"\x81\xa1\xff\xc0", "a text in the record is not UTF-8"),
-        (b"\x81\xa1a\xc1", "this is not MessagePack"),
-        (b"\x81\xa1a\xc7\x01\x05x", "this is not MessagePack"),
-        (
-            whole({"a": {"value": [1.0, "x"], "shape": [2]}}, version="0.13.0"),
-            "a does not fit its shape",
-        ),
-        (
-            whole({"a": {"value": [1.0], "shape": [2]}}, version="0.13.0"),
-            "a does not fit its shape\n  expected    2 numbers for [2]",
-        ),
-        (
-            whole({"a": {"value": [1.0, 3], "shape": [2]}}, version="0.13.0"),
-            "a mixes kinds of numbers",
-        ),
-    ],
+@cases(
+    "plain first",
+    (param(shape=[2**40, 2**40]), "fc.weight has no possible shape"),
+    (param(shape=[-1, 4]), "fc.weight has no possible shape"),
+    (param(shape=[2.0, 2]), "fc.weight has no possible shape"),
+    (param(shape="2x2"), "fc.weight has no possible shape"),
+    (param(shape=[1] * 40), "fc.weight has no possible shape"),
+    (param(shape=[0, 2**62]), "fc.weight has no possible shape"),
+    (param(shape=[2**50]), "fc.weight does not fit its shape"),
+    (param(dtype="F31"), "fc.weight has an element type we do not know"),
+    (param(dtype={"QFloat": {}}), "fc.weight is quantized"),
+    (param(bytes=[1, 256]), "fc.weight has bytes that are none"),
+    (param(bytes="text"), "fc.weight has bytes that are none"),
+    (param(dtype="Bool", shape=[16]), "a bool is neither 0 nor 1"),
+    (whole({"a": b"xx"}), "a holds bytes outside a tensor"),
+    (whole({"a": {"bytes": b"", "shape": []}}), "a is a tensor without dtype"),
+    (whole({"a": {"id": "!!", "param": {}}}), "a has an id that is none"),
+    (whole({"a": {"id": "", "param": {}}}), "a has an id that is none"),
+    (
+        whole({"a": {"id": float("nan"), "param": {}}}),
+        "a has an id that is none\n  expected    13 characters",
+    ),
+    (
+        whole({"a": {"id": ID, "param": None}}),
+        "a is a parameter without a tensor",
+    ),
+    (whole({"a": {1: 2}}), "a has a key that is not text"),
+    ({"item": None}, "this is not a record of Burn"),
+    ([1, 2], "this is not a record of Burn"),
+    ({"metadata": 3, "item": None}, "the metadata is not Burn's"),
+    (whole(None, version=15), "the metadata is not Burn's"),
+    (whole(None, settings=None), "the metadata is not Burn's"),
+    ("text", "this is not a record in MessagePack"),
+    (b"", "this is an empty file, not named MessagePack"),
+    (b"\xc1", "this is not a record in MessagePack"),
+    (msgpack.packb(whole(1)) + b"\0", "1 bytes follow the end of the record"),
+    (msgpack.packb(whole(1))[:-3], "the file ends inside the record"),
+    (b"\x82" + b"\xa1a\xc0" * 2, "the record has 'a' twice"),
+    (b"\x81\xa1\xff\xc0", "a text in the record is not UTF-8"),
+    (b"\x81\xa1a\xc1", "this is not MessagePack"),
+    (b"\x81\xa1a\xc7\x01\x05x", "this is not MessagePack"),
+    (
+        whole({"a": {"value": [1.0, "x"], "shape": [2]}}, version="0.13.0"),
+        "a does not fit its shape",
+    ),
+    (
+        whole({"a": {"value": [1.0], "shape": [2]}}, version="0.13.0"),
+        "a does not fit its shape\n  expected    2 numbers for [2]",
+    ),
+    (
+        whole({"a": {"value": [1.0, 3], "shape": [2]}}, version="0.13.0"),
+        "a mixes kinds of numbers",
+    ),
 )
 def test_each_kind_of_damage_has_its_own_first_line(plain, first):
     text = error_of(plain)
@@ -141,19 +140,17 @@ def test_each_kind_of_damage_has_its_own_first_line(plain, first):
     assert len(text) < 600
 
 
-@pytest.mark.parametrize(
-    ("start", "kind"),
-    [
-        (gzip.compress(b"x", mtime=0), "gzip"),
-        (b'{"a": 1}', "JSON"),
-        (b"NRUB", "burnpack"),
-        (b"PK\x03\x04", "a zip archive, perhaps of PyTorch"),
-        (b"\x80\x02}q", "a pickle, perhaps of PyTorch"),
-        (b"\x03f32\x03i32", "bincode"),
-        (b"version https://git-lfs.github.com/spec/v1", "a pointer of Git LFS"),
-        (b"<!DOCTYPE html>", "a web page or XML"),
-        (b"", "an empty file"),
-    ],
+@cases(
+    "start kind",
+    (gzip.compress(b"x", mtime=0), "gzip"),
+    (b'{"a": 1}', "JSON"),
+    (b"NRUB", "burnpack"),
+    (b"PK\x03\x04", "a zip archive, perhaps of PyTorch"),
+    (b"\x80\x02}q", "a pickle, perhaps of PyTorch"),
+    (b"\x03f32\x03i32", "bincode"),
+    (b"version https://git-lfs.github.com/spec/v1", "a pointer of Git LFS"),
+    (b"<!DOCTYPE html>", "a web page or XML"),
+    (b"", "an empty file"),
 )
 def test_foreign_files_are_recognized(start, kind, tmp_path):
     path = tmp_path / "model.mpk"
@@ -276,19 +273,17 @@ def peak_of(recorder, data):
 HEAD = msgpack.packb(whole(None)["metadata"])
 
 
-@pytest.mark.parametrize(
+@cases(
     "bomb",
-    [
-        b"\xdd\xff\xff\xff\xff" * 90,  # arrays that promise four billion items each
-        b"\xdf\xff\xff\xff\xff",
-        b"\xc6\xff\xff\xff\xff",  # bytes that are not there
-        b"\xdb\xff\xff\xff\xff",
-        b"\xdd\x00\x00\xff\xff" * 90 + b"\xc0" * 65535,  # as many as there are bytes
-        b"\x91" * 100_000,  # deep
-        b"\x81\xa1a" * 50_000,
-        b"\xdd\x00\x10\x00\x00" + b"\x90" * 0x100000,  # many empty lists
-        b"\xdd\x00\x10\x00\x00" + b"\x80" * 0x100000,
-    ],
+    b"\xdd\xff\xff\xff\xff" * 90,  # arrays that promise four billion items each
+    b"\xdf\xff\xff\xff\xff",
+    b"\xc6\xff\xff\xff\xff",  # bytes that are not there
+    b"\xdb\xff\xff\xff\xff",
+    b"\xdd\x00\x00\xff\xff" * 90 + b"\xc0" * 65535,  # as many as there are bytes
+    b"\x91" * 100_000,  # deep
+    b"\x81\xa1a" * 50_000,
+    b"\xdd\x00\x10\x00\x00" + b"\x90" * 0x100000,  # many empty lists
+    b"\xdd\x00\x10\x00\x00" + b"\x80" * 0x100000,
 )
 def test_no_header_is_believed_before_its_bytes_are_counted(bomb):
     data = b"\x83\xa8metadata" + HEAD + b"\xa4item" + bomb
@@ -321,23 +316,19 @@ def test_a_file_that_packs_well_can_be_read_when_trusted(tmp_path):
     assert found["w"] == big
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        "[" * 100_000,
-        '{"a":' * 100_000,
-        "[" + "[]," * 300_000 + "[]]",
-        "9" * 100_000,
-        '{"metadata": NaN}',
-        '{"a": 1, "a": 2}',
-        '{"a": 1e999, "metadata": Infinity}',
-        json.dumps(
-            whole({"id": ID, "param": {"bytes": [1.5], "shape": [], "dtype": "U8"}})
-        ),
-        json.dumps(
-            whole({"id": ID, "param": {"bytes": [-1], "shape": [], "dtype": "U8"}})
-        ),
-    ],
+    "[" * 100_000,
+    '{"a":' * 100_000,
+    "[" + "[]," * 300_000 + "[]]",
+    "9" * 100_000,
+    '{"metadata": NaN}',
+    '{"a": 1, "a": 2}',
+    '{"a": 1e999, "metadata": Infinity}',
+    json.dumps(
+        whole({"id": ID, "param": {"bytes": [1.5], "shape": [], "dtype": "U8"}})
+    ),
+    json.dumps(whole({"id": ID, "param": {"bytes": [-1], "shape": [], "dtype": "U8"}})),
 )
 def test_hostile_json_gives_our_error(text, tmp_path):
     path = tmp_path / "x.json"

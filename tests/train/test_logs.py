@@ -4,25 +4,17 @@ from math import inf, nan
 
 import pytest
 
+from burnbook import train
 from burnbook.optim import AdamConfig
-from burnbook.train import (
-    EventStore,
-    FileMetricLogger,
-    LearnerSummary,
-    LearningRateMetric,
-    MetricEntry,
-    NumericEntry,
-    Split,
-)
 from tests.support.artifact_reader import Artifacts, read_entry
 from tests.support.tiny_training import builder, loader, recorder, tiny
 
 NAMES = ["Accuracy", "Learning Rate", "Loss"]
 
 
-def train(folder, epochs, lr=0.05, resume=False):
+def run_training(folder, epochs, lr=0.05, resume=False):
     made = builder(folder, epochs).with_file_checkpointer(recorder())
-    made.metric_train_numeric(LearningRateMetric())
+    made.metric_train_numeric(train.LearningRateMetric())
     if resume:
         made.checkpoint()
     trained = made.build(tiny(), AdamConfig().init(), lr)
@@ -33,15 +25,15 @@ def train(folder, epochs, lr=0.05, resume=False):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "artifact"
-    return folder, train(folder, 7)
+    return folder, run_training(folder, 7)
 
 
 @pytest.fixture(scope="module")
 def resumed(tmp_path_factory):
     """Three epochs, then seven; Burn would write the fourth into epoch-1."""
     folder = tmp_path_factory.mktemp("run") / "artifact"
-    train(folder, 3)
-    return folder, train(folder, 7, resume=True)
+    run_training(folder, 3)
+    return folder, run_training(folder, 7, resume=True)
 
 
 @pytest.mark.parametrize("run", ["whole", "resumed"])
@@ -100,7 +92,7 @@ def test_the_diary_tells_of_every_save_before_every_removal(whole):
 
 def test_the_summary_is_the_one_that_follows_from_the_logs(whole):
     folder, _ = whole
-    printed = str(LearnerSummary(folder, NAMES))
+    printed = str(train.LearnerSummary(folder, NAMES))
     assert printed.split("\n\n\n")[1] == Artifacts(folder).summary(NAMES)
 
 
@@ -109,7 +101,7 @@ def test_the_summary_is_the_one_that_follows_from_the_logs(whole):
     [0.0, 100.0, 1e-7, 5e-324, 1.7976931348623157e308, 1e22, 0.1, -2.5, nan, inf, -inf],
 )
 def test_every_number_is_written_as_the_reader_expects(value):
-    entry = NumericEntry(value, 64).serialize()
+    entry = train.NumericEntry(value, 64).serialize()
     found, count = read_entry(entry, "here")
     assert count == 64
     assert found == value or (found != found and value != value)
@@ -149,16 +141,16 @@ def of_burn(tmp_path):
 
 def test_the_lines_of_burn_itself_are_read_by_both(of_burn):
     found = Artifacts(of_burn)
-    ours = FileMetricLogger(of_burn / "train")
+    ours = train.FileMetricLogger(of_burn / "train")
     for name in ("Accuracy", "Loss"):
         entries = ours.read_numeric(name, 1)
         pairs = [(entry.value, entry.count) for entry in entries]
         assert pairs == found.train[1].metrics[name]
-    valid = FileMetricLogger(of_burn / "valid")
-    store = EventStore([ours], [valid])
+    valid = train.FileMetricLogger(of_burn / "valid")
+    store = train.EventStore([ours], [valid])
     expected = (10.9375 * 64 + 95.83333333333334 * 24) / 88
-    assert store.find_metric("Accuracy", 1, split=Split.Train) == expected
-    printed = str(LearnerSummary(of_burn, ["Accuracy", "Loss"]))
+    assert store.find_metric("Accuracy", 1, split=train.Split.Train) == expected
+    printed = str(train.LearnerSummary(of_burn, ["Accuracy", "Loss"]))
     assert printed.endswith(found.summary(["Accuracy", "Loss"]))
 
 
@@ -166,14 +158,16 @@ def test_reading_a_line_and_writing_it_gives_the_same_text(of_burn):
     for name, text in BURN.items():
         if not name.endswith(("Accuracy.log", "Loss.log")):
             continue
-        again = [NumericEntry.deserialize(line).serialize() for line in text.split()]
+        again = [
+            train.NumericEntry.deserialize(line).serialize() for line in text.split()
+        ]
         assert again == text.split()
 
 
 def test_names_with_spaces_become_files_without(tmp_path):
-    logger = FileMetricLogger(tmp_path)
+    logger = train.FileMetricLogger(tmp_path)
     logger.start_epoch(1)
-    logger.log(MetricEntry("Learning Rate", "", "0.0001,1"))
+    logger.log(train.MetricEntry("Learning Rate", "", "0.0001,1"))
     logger.end_epoch(1)
     assert [path.name for path in (tmp_path / "epoch-1").iterdir()] == [
         "Learning_Rate.log"

@@ -3,23 +3,15 @@
 import numpy as np
 import pytest
 
+from burnbook import train
 from burnbook.core.errors import DataError
 from burnbook.data import Progress
 from burnbook.optim import AdamConfig
-from burnbook.train import (
-    CheckpointingStrategy,
-    Interrupter,
-    KeepLastNCheckpoints,
-    MetricHistory,
-    MetricsRenderer,
-    TrainingProgress,
-    TrainingResult,
-)
 from burnbook.train.checkpoint_strategy import Delete
 from tests.support.tiny_training import builder, loader, recorder, tiny
 
 
-class Asking(MetricsRenderer):
+class Asking(train.MetricsRenderer):
     """Asks for a checkpoint in the first batch of some epochs, and hears of all."""
 
     def __init__(self, *epochs):
@@ -47,14 +39,14 @@ class Asking(MetricsRenderer):
         self.told.append((epoch, path, trouble))
 
 
-class Never(CheckpointingStrategy):
+class Never(train.CheckpointingStrategy):
     """Saves nothing, and wants to delete every epoch."""
 
     def checkpointing(self, epoch, store):
         return [Delete(epoch)]
 
 
-def train(folder, asking, strategy, epochs=4):
+def run_training(folder, asking, strategy, epochs=4):
     made = builder(folder, epochs).renderer(asking).with_file_checkpointer(recorder())
     made = made.with_checkpointing_strategy(strategy)
     learner = made.build(tiny(), AdamConfig().init(), 0.01)
@@ -71,7 +63,7 @@ def test_a_checkpoint_is_written_when_the_epoch_ends_and_no_strategy_deletes_it(
     tmp_path,
 ):
     asking = Asking(2)
-    train(tmp_path, asking, Never())
+    run_training(tmp_path, asking, Never())
     assert kept(tmp_path) == ["model-2.mpk"]
     assert asking.told == [(2, str(tmp_path / "checkpoint"), "")]
     assert asking.run.saves
@@ -79,13 +71,13 @@ def test_a_checkpoint_is_written_when_the_epoch_ends_and_no_strategy_deletes_it(
 
 def test_an_epoch_asked_for_outlives_those_that_the_strategy_keeps(tmp_path):
     asking = Asking(1)
-    train(tmp_path, asking, KeepLastNCheckpoints(1))
+    run_training(tmp_path, asking, train.KeepLastNCheckpoints(1))
     assert kept(tmp_path) == ["model-1.mpk", "model-4.mpk"]
     assert [epoch for epoch, _, _ in asking.told] == [1, 2, 3, 4]
 
 
 def test_a_training_goes_on_from_the_checkpoint_that_was_asked_for(tmp_path):
-    train(tmp_path, Asking(2), Never(), epochs=3)
+    run_training(tmp_path, Asking(2), Never(), epochs=3)
     probe = Asking()
     made = builder(tmp_path, 4).renderer(probe).with_file_checkpointer(recorder())
     made.checkpoint().build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
@@ -98,7 +90,7 @@ def test_a_disk_that_refuses_is_told_and_ends_no_training(tmp_path, monkeypatch)
 
     monkeypatch.setattr("burnbook.train.checkpoint.FileCheckpointer.save", full)
     asking = Asking(1)
-    learner = train(tmp_path, asking, Never(), epochs=2)
+    learner = run_training(tmp_path, asking, Never(), epochs=2)
     assert learner.result.epochs == 2
     assert asking.told == [(1, str(tmp_path / "checkpoint"), "write: the disk is full")]
     assert "Checkpoint 1 was not saved" in (tmp_path / "experiment.log").read_text()
@@ -110,7 +102,7 @@ def test_a_disk_that_refuses_what_the_strategy_needs_does_end_it(tmp_path, monke
 
     monkeypatch.setattr("burnbook.train.checkpoint.FileCheckpointer.save", full)
     with pytest.raises(DataError, match="the disk is full"):
-        train(tmp_path, Asking(1), KeepLastNCheckpoints(1))
+        run_training(tmp_path, Asking(1), train.KeepLastNCheckpoints(1))
 
 
 def test_without_a_checkpointer_a_run_says_that_it_cannot_save(tmp_path):
@@ -132,7 +124,7 @@ def test_a_training_in_a_thread_takes_the_wish_too(tmp_path):
 
 
 def test_every_fit_forgets_what_was_asked_of_the_one_before():
-    control = Interrupter()
+    control = train.Interrupter()
     control.save_checkpoint()
     assert control.checkpoint_wanted
     control.reset()
@@ -141,7 +133,7 @@ def test_every_fit_forgets_what_was_asked_of_the_one_before():
 
 def test_a_renderer_sees_gradients_before_the_step_and_the_rate(tmp_path):
     asking = Asking()
-    train(tmp_path, asking, Never(), epochs=1)
+    run_training(tmp_path, asking, Never(), epochs=1)
     assert asking.rates == [0.01] * 3
     weights, grads = zip(*asking.norms, strict=True)
     assert len(set(weights)) == 3  # each batch sees the step of the one before
@@ -151,8 +143,8 @@ def test_a_renderer_sees_gradients_before_the_step_and_the_rate(tmp_path):
 
 
 def test_the_rate_is_no_part_of_the_text_of_progress():
-    with_rate = TrainingProgress(Progress(1, 2), 1, 1, 1, 0.1)
-    without = TrainingProgress(Progress(1, 2), 1, 1, 1)
+    with_rate = train.TrainingProgress(Progress(1, 2), 1, 1, 1, 0.1)
+    without = train.TrainingProgress(Progress(1, 2), 1, 1, 1)
     assert (str(with_rate), repr(with_rate)) == (str(without), repr(without))
 
 
@@ -160,5 +152,5 @@ def test_the_rate_is_no_part_of_the_text_of_progress():
     ("epochs", "text"), [(0, "0 epochs"), (1, "1 epoch"), (2, "2 epochs")]
 )
 def test_a_result_counts_its_epochs_in_words_that_fit(epochs, text):
-    result = TrainingResult(None, MetricHistory(), None, epochs, 1.0, "run")
+    result = train.TrainingResult(None, train.MetricHistory(), None, epochs, 1.0, "run")
     assert repr(result).startswith(f"TrainingResult({text}, ")

@@ -6,34 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from burnbook import train
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.module import Module
 from burnbook.optim import AdamConfig
 from burnbook.record import BurnpackRecorder
 from burnbook.tensor import Tensor
-from burnbook.train import (
-    AccuracyMetric,
-    CheckpointingStrategy,
-    CliMetricsRenderer,
-    EarlyStoppingStrategy,
-    FileApplicationLogger,
-    InMemoryMetricLogger,
-    Interrupter,
-    Learner,
-    LearnerBuilder,
-    LearningParadigm,
-    LearningRateMetric,
-    LossMetric,
-    Metric,
-    MetricEntry,
-    MetricsRenderer,
-    MultiDeviceOptim,
-    NumericMetric,
-    SupervisedTraining,
-    TrainingStrategy,
-    TrainOutput,
-)
 from burnbook.train.checkpoint_strategy import Save
 from burnbook.train.parallel import on_place
 from tests.support.refusals import refused
@@ -62,8 +41,10 @@ def fit(made, model=None):
 
 
 def test_metrics_are_registered_for_both_splits(tmp_path):
-    made = LearnerBuilder(tmp_path).renderer(None)
-    made.metrics([AccuracyMetric, LossMetric()]).metrics_text(LearningRateMetric())
+    made = train.LearnerBuilder(tmp_path).renderer(None)
+    made.metrics([train.AccuracyMetric, train.LossMetric()]).metrics_text(
+        train.LearningRateMetric()
+    )
     _, result = fit(made)
     for split in ("train", "valid"):
         names = sorted(path.name for path in (tmp_path / split / "epoch-1").iterdir())
@@ -72,27 +53,29 @@ def test_metrics_are_registered_for_both_splits(tmp_path):
 
 
 def test_each_split_has_a_metric_of_its_own(tmp_path):
-    metric = LossMetric()
-    plan = LearnerBuilder(tmp_path).metrics((metric,))._plan
-    (train, _), (valid, _) = plan.train_metrics[0], plan.valid_metrics[0]
-    assert train is metric
+    metric = train.LossMetric()
+    plan = train.LearnerBuilder(tmp_path).metrics((metric,))._plan
+    (first, _), (valid, _) = plan.train_metrics[0], plan.valid_metrics[0]
+    assert first is metric
     assert valid is not metric
 
 
 def test_loggers_of_ones_own_add_up_and_replace_files(tmp_path):
-    pairs = [(InMemoryMetricLogger(), InMemoryMetricLogger()) for _ in range(2)]
+    pairs = [
+        (train.InMemoryMetricLogger(), train.InMemoryMetricLogger()) for _ in range(2)
+    ]
     made = builder(tmp_path)
     for pair in pairs:
         made.metric_loggers(*pair)
     fit(made)
     assert not (tmp_path / "train").exists()
-    for train, valid in pairs:
-        assert len(train.read_numeric("Loss", 2)) == 3
+    for first, valid in pairs:
+        assert len(first.read_numeric("Loss", 2)) == 3
         assert len(valid.read_numeric("Accuracy", 1)) == 3
-        assert train.epochs() == 2
+        assert first.epochs() == 2
 
 
-class Margin(NumericMetric):
+class Margin(train.NumericMetric):
     """How far the best class is ahead: an input and a metric of one's own."""
 
     name = "Margin"
@@ -125,19 +108,23 @@ class Guessing(Tiny):
 
     def train_step(self, batch):
         item = self.valid_step(batch)
-        return TrainOutput(self, item.loss.backward(), item)
+        return train.TrainOutput(self, item.loss.backward(), item)
 
 
 def test_outputs_and_metrics_of_ones_own_work_together(tmp_path):
-    class Seen(Metric):
+    class Seen(train.Metric):
         name = "Seen"
 
         def update(self, item, metadata):
             text = f"{metadata.progress.items_processed} of batch {metadata.iteration}"
-            return MetricEntry(self.name, text, text)
+            return train.MetricEntry(self.name, text, text)
 
     model = tiny(kind=Guessing)
-    made = LearnerBuilder(tmp_path).metrics([Margin(), LossMetric()]).metric_train(Seen)
+    made = (
+        train.LearnerBuilder(tmp_path)
+        .metrics([Margin(), train.LossMetric()])
+        .metric_train(Seen)
+    )
     fit(made.renderer(None), model)
     lines = (tmp_path / "valid" / "epoch-1" / "Margin.log").read_text().splitlines()
     assert [line.split(",")[1] for line in lines] == ["16", "16", "8"]
@@ -146,7 +133,7 @@ def test_outputs_and_metrics_of_ones_own_work_together(tmp_path):
 
 
 def test_the_diary_may_stand_elsewhere_or_nowhere(tmp_path):
-    diary = FileApplicationLogger(tmp_path / "diary.txt")
+    diary = train.FileApplicationLogger(tmp_path / "diary.txt")
     fit(builder(tmp_path / "a").with_application_logger(diary))
     assert "Executing training step for epoch 2" in (tmp_path / "diary.txt").read_text()
     assert not (tmp_path / "a" / "experiment.log").exists()
@@ -164,7 +151,7 @@ def test_no_renderer_shows_nothing(tmp_path, capsys):
 
 def test_burns_own_renderer_prints_the_progress_of_every_batch(tmp_path):
     stream = io.StringIO()
-    fit(builder(tmp_path, 1).renderer(CliMetricsRenderer(stream)))
+    fit(builder(tmp_path, 1).renderer(train.CliMetricsRenderer(stream)))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 6
     assert (
@@ -242,21 +229,21 @@ def test_an_error_on_one_of_several_devices_is_raised(tmp_path):
 def test_strategies_say_what_devices_say(tmp_path):
     for number, (devices, strategy) in enumerate(
         [
-            ([PLAIN], TrainingStrategy.SingleDevice(PLAIN)),
-            ([PLAIN] * 2, TrainingStrategy.MultiDevice([PLAIN] * 2)),
+            ([PLAIN], train.TrainingStrategy.SingleDevice(PLAIN)),
+            ([PLAIN] * 2, train.TrainingStrategy.MultiDevice([PLAIN] * 2)),
         ]
     ):
         one, _ = fit(builder(tmp_path / f"a{number}").devices(devices))
         made = builder(tmp_path / f"b{number}").learning_strategy(strategy)
         other, _ = fit(made)
         assert same_weights(one, other)
-    assert repr(TrainingStrategy.SingleDevice(PLAIN)) == (
+    assert repr(train.TrainingStrategy.SingleDevice(PLAIN)) == (
         "TrainingStrategy(SingleDevice, 1 device)"
     )
 
 
 def test_a_paradigm_of_ones_own_decides_about_steps(tmp_path):
-    class Twice(LearningParadigm):
+    class Twice(train.LearningParadigm):
         group = 2
 
         def steps(self, batches, model):
@@ -265,28 +252,30 @@ def test_a_paradigm_of_ones_own_decides_about_steps(tmp_path):
                     yield number, batch, model().train_step(batch), progress
 
     made = builder(tmp_path, 1)
-    _, result = fit(made.with_training_strategy(TrainingStrategy.Custom(Twice())))
+    _, result = fit(made.with_training_strategy(train.TrainingStrategy.Custom(Twice())))
     assert len(result.history.points("Loss", "train")) == 6
     assert len(result.history.points("Loss", "valid")) == 3
-    assert repr(TrainingStrategy.Custom(Twice())) == (
+    assert repr(train.TrainingStrategy.Custom(Twice())) == (
         "TrainingStrategy(Custom, Twice(group=2))"
     )
-    plain, _ = fit(builder(tmp_path / "a").with_training_strategy(LearningParadigm()))
+    plain, _ = fit(
+        builder(tmp_path / "a").with_training_strategy(train.LearningParadigm())
+    )
     assert same_weights(plain, fit(builder(tmp_path / "b"))[0])
 
 
 def test_strategies_that_make_no_sense_are_refused():
-    made, devices = LearnerBuilder("x"), [PLAIN]
+    made, devices = train.LearnerBuilder("x"), [PLAIN]
     for act, *told in (
         (
-            lambda: TrainingStrategy.MultiDevice(devices, "sharded"),
+            lambda: train.TrainingStrategy.MultiDevice(devices, "sharded"),
             *(
                 "TrainingStrategy.MultiDevice: 'sharded'",
                 "try: MultiDeviceOptim.OptimMain",
             ),
         ),
         (
-            lambda: TrainingStrategy.Custom(3),
+            lambda: train.TrainingStrategy.Custom(3),
             *(
                 "TrainingStrategy.Custom: 3 has no steps",
                 "try: ",
@@ -301,12 +290,14 @@ def test_strategies_that_make_no_sense_are_refused():
             ),
         ),
         (
-            lambda: made.with_interrupter(Interrupter),
+            lambda: made.with_interrupter(train.Interrupter),
             *("LearnerBuilder.with_interrupter: Interrupter", "try: Interrupter()"),
         ),
     ):
         refused(ConfigError, act, *told)
-    assert TrainingStrategy.MultiDevice(devices, MultiDeviceOptim.OptimMainDevice)
+    assert train.TrainingStrategy.MultiDevice(
+        devices, train.MultiDeviceOptim.OptimMainDevice
+    )
 
 
 def test_gradient_checkpointing_changes_no_bit(tmp_path):
@@ -320,7 +311,7 @@ def test_gradient_checkpointing_changes_no_bit(tmp_path):
 
 
 def test_a_checkpointing_strategy_of_ones_own(tmp_path):
-    class EverySecond(CheckpointingStrategy):
+    class EverySecond(train.CheckpointingStrategy):
         def checkpointing(self, epoch, store):
             return [Save()] if epoch % 2 == 0 else []
 
@@ -343,7 +334,7 @@ def test_the_default_checkpointer_writes_burnpack(tmp_path):
 
 
 def test_an_early_stopping_strategy_of_ones_own(tmp_path):
-    class Third(EarlyStoppingStrategy):
+    class Third(train.EarlyStoppingStrategy):
         def should_stop(self, epoch, store):
             seen.append((epoch, store.find_metric("Loss", epoch) is not None))
             return epoch == 3
@@ -353,11 +344,11 @@ def test_an_early_stopping_strategy_of_ones_own(tmp_path):
     assert result.interrupted == "stopped early: Third"
     assert seen == [(1, True), (2, True), (3, True)]
     with pytest.raises(TypeError, match="EarlyStoppingStrategy does not say when"):
-        EarlyStoppingStrategy().should_stop(1, None)
+        train.EarlyStoppingStrategy().should_stop(1, None)
 
 
 def test_one_interrupter_may_stop_several_trainings(tmp_path):
-    control = Interrupter()
+    control = train.Interrupter()
     probe = Probe(lambda probe: control.stop("both"))
     for name in "ab":
         made = builder(tmp_path / name, 50).renderer(probe).with_interrupter(control)
@@ -370,16 +361,18 @@ def test_one_interrupter_may_stop_several_trainings(tmp_path):
 
 
 def test_supervised_training_trains_as_the_builder_does(tmp_path):
-    training = SupervisedTraining(tmp_path / "new", loader(), loader(1))
-    training.metrics([AccuracyMetric(), LossMetric()]).num_epochs(2).renderer(None)
+    training = train.SupervisedTraining(tmp_path / "new", loader(), loader(1))
+    training.metrics([train.AccuracyMetric(), train.LossMetric()]).num_epochs(
+        2
+    ).renderer(None)
     training.with_file_checkpointer(recorder())
     given = tiny()
-    result = training.launch(Learner(given, AdamConfig().init(), 0.01))
+    result = training.launch(train.Learner(given, AdamConfig().init(), 0.01))
     trained = learner(tmp_path / "old").fit(loader(), loader(1))
     assert same_weights(result.model, trained)
     assert not same_weights(given, trained)
     assert result.model.devices() == [PLAIN]  # the one for inference
-    assert isinstance(result.renderer, MetricsRenderer)
+    assert isinstance(result.renderer, train.MetricsRenderer)
     assert repr(result) == (
         "LearningResult(Tiny, TrainingResult(2 epochs, "
         "MetricHistory(Accuracy, Loss; 2 epochs)))"
@@ -393,18 +386,18 @@ def test_supervised_training_trains_as_the_builder_does(tmp_path):
 
 
 def test_what_cannot_be_launched_is_refused(tmp_path):
-    training = SupervisedTraining(tmp_path, loader(), loader(1))
+    training = train.SupervisedTraining(tmp_path, loader(), loader(1))
     assert repr(training) == f"SupervisedTraining({str(tmp_path)!r}, 1 epoch)"
     adam = AdamConfig()
     for given, what, cure in (
         (tiny(), "Tiny is not a learner", "launch(Learner(model, optim"),
         (
-            Learner(Answer(), adam.init(), 0.1),
+            train.Learner(Answer(), adam.init(), 0.1),
             "Answer has no param",
             "a subclass of Mod",
         ),
         (
-            Learner(tiny(), adam, 0.1),
+            train.Learner(tiny(), adam, 0.1),
             "AdamConfig is not an opt",
             "AdamConfig(...).init()",
         ),
@@ -416,7 +409,7 @@ def test_what_cannot_be_launched_is_refused(tmp_path):
 
 
 def test_a_learner_without_a_plan_says_how_to_get_one():
-    alone = Learner(tiny(), AdamConfig().init(), 0.1)
+    alone = train.Learner(tiny(), AdamConfig().init(), 0.1)
     assert repr(alone) == "Learner(Tiny)"
     cures = ("try: SupervisedTraining(folder, train, valid).launch", "LearnerBuilder(")
     told = ("how long to train", *cures)
