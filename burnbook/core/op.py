@@ -82,27 +82,28 @@ class Op:
         its `<input>_shape`, any attribute, any extra. A rule may itself be an op. A
         rule that asks for `needs` stands for all inputs at once: it is called with a
         truth value for each and gives a tuple with their gradients, None where not
-        needed.
+        needed. `**attrs` at the end of a rule stands for all attributes that it does
+        not name.
         """
         offered = {"xp", "g", "out", "position", "needs", *self.inputs, *self.attrs}
         offered |= {f"{name}_shape" for name in self.inputs} | set(self.extras)
         for name, rule in rules.items():
             if name not in self.inputs:
                 raise TypeError(f"{self.name} has no input {name!r}")
-            unknown = [w for w in _wants(rule) if w not in offered]
+            unknown = [w for w in _wants(self, rule) if w not in offered]
             if unknown:
                 raise TypeError(
                     f"{self.name}.grad({name}=…) asks for {unknown}; "
                     f"it may ask for {sorted(offered)}"
                 )
         self.rules = rules
-        wanted = {w for rule in rules.values() for w in _wants(rule)}
+        wanted = {w for rule in rules.values() for w in _wants(self, rule)}
         self.kept = _kept_names(self, wanted)
         self.keep = self.keep_first = self.keep_second = _compile_keep(self, wanted)
         if len(self.inputs) == 2 and not self.many:
             self.keep_first, self.keep_second = (
                 _compile_keep(
-                    self, set(_wants(rules[name]) if name in rules else ()), name
+                    self, set(_wants(self, rules[name]) if name in rules else ()), name
                 )
                 for name in self.inputs
             )
@@ -304,12 +305,21 @@ def _read_kinds(rows: str, made: Op) -> dict[tuple[KindType, ...], Any]:
     return table
 
 
-@functools.cache
-def _wants(rule: Rule) -> tuple[str, ...]:
-    """The names that a rule asks for."""
+def _wants(made: Op, rule: Rule) -> tuple[str, ...]:
+    """The names that a rule of this op asks for."""
     if isinstance(rule, Op):
         return ("g", *rule.inputs[1:], *rule.attrs)
-    return tuple(inspect.signature(rule).parameters)
+    named, takes_rest = _params(rule)
+    rest = [name for name in made.attrs if name not in named] if takes_rest else []
+    return (*named, *rest)
+
+
+@functools.cache
+def _params(rule: Rule) -> tuple[list[str], bool]:
+    """The params that a rule names, and whether it takes all other attributes too."""
+    params = inspect.signature(rule).parameters.values()
+    named = [p.name for p in params if p.kind is not p.VAR_KEYWORD]
+    return named, len(named) < len(params)
 
 
 def _asker(function: Rule | None) -> Rule | None:
@@ -390,16 +400,16 @@ def _compile_keep(made: Op, wanted: set[str], tracked: str = "all inputs") -> Ke
 
 def _compile_backward(made: Op) -> Callable[..., Any]:
     """Write the function that calls every rule whose gradient is needed."""
-    together = {rule for rule in made.rules.values() if "needs" in _wants(rule)}
+    together = {rule for rule in made.rules.values() if "needs" in _wants(made, rule)}
     if made.many and not together:
         (name,) = made.rules
-        return _backward_of_many(made, made.rules[name], _wants(made.rules[name]))
+        return _backward_of_many(made, made.rules[name])
     params = ["xp", "g", *made.kept, "*", "needs"]
     params += [f"{name}=_default_{name}" for name in made.attrs]
     scope = {f"_default_{name}": value for name, value in made.attrs.items()}
     if together:
         (scope["rule"],) = together
-        result = f"rule({', '.join(_wants(scope['rule']))})"
+        result = f"rule({_arguments(made, scope['rule'])})"
     else:
         calls = [
             call if call in ("None", "g") else f"({call}) if needs[{i}] else None"
@@ -448,14 +458,18 @@ def _rule_calls(made: Op, scope: dict[str, Any]) -> list[str]:
             calls.append("g")
             continue
         scope[f"rule_{i}"] = rule
-        names = _wants(rule)
-        if isinstance(rule, Op):
-            tensors = ["xp", *names[: len(rule.inputs)]]
-            attrs = [f"{a}={a}" for a in names[len(rule.inputs) :]]
-            calls.append(f"rule_{i}({', '.join(tensors + attrs)})")
-        else:
-            calls.append(f"rule_{i}({', '.join(names)})")
+        calls.append(f"rule_{i}({_arguments(made, rule)})")
     return calls
+
+
+def _arguments(made: Op, rule: Rule) -> str:
+    """What a rule is called with, as code; what it does not name itself by keyword."""
+    names = _wants(made, rule)
+    if isinstance(rule, Op):
+        names, first = ("xp", *names), len(rule.inputs) + 1
+    else:
+        first = len(_params(rule)[0])
+    return ", ".join([*names[:first], *[f"{name}={name}" for name in names[first:]]])
 
 
 def _is_identity(rule: Rule) -> bool:
@@ -468,14 +482,17 @@ def _is_identity(rule: Rule) -> bool:
     )
 
 
-def _backward_of_many(made: Op, rule: Rule, names: tuple[str, ...]) -> Rule:
+def _backward_of_many(made: Op, rule: Rule) -> Rule:
     """One rule, called once for each of the inputs that need it, with its position."""
+    names = _wants(made, rule)
 
     def backward(xp: Any, g: Any, *kept: Any, needs: Any, **attrs: Any) -> Any:
         given = {**made.attrs, **attrs, **dict(zip(made.kept, kept, strict=True))}
         given |= {"xp": xp, "g": g}
         return tuple(
-            rule(*[{**given, "position": i}[name] for name in names]) if need else None
+            rule(**{name: {**given, "position": i}[name] for name in names})
+            if need
+            else None
             for i, need in enumerate(needs)
         )
 

@@ -43,13 +43,11 @@ from burnbook.ops.compare import (
 )
 from burnbook.ops.conv.conv import (
     conv,
-    conv_weight,
-    conv_x,
-)
-from burnbook.ops.conv.conv2d import (
     conv2d,
     conv2d_weight,
     conv2d_x,
+    conv_weight,
+    conv_x,
 )
 from burnbook.ops.conv.conv_transpose import (
     conv_transpose,
@@ -138,22 +136,20 @@ from burnbook.ops.optimizer_steps import (
 )
 from burnbook.ops.pool.pool import (
     adaptive_avg_pool,
-    adaptive_avg_pool_x,
-    avg_pool,
-    avg_pool_x,
-    max_pool,
-    max_pool_indices,
-    max_pool_pick,
-    max_pool_x,
-)
-from burnbook.ops.pool.pool2d import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
+    adaptive_avg_pool_x,
+    avg_pool,
     avg_pool2d,
     avg_pool2d_x,
+    avg_pool_x,
+    max_pool,
     max_pool2d,
     max_pool2d_pick,
     max_pool2d_x,
+    max_pool_indices,
+    max_pool_pick,
+    max_pool_x,
 )
 from burnbook.ops.quantize import (
     from_codes,

@@ -1,12 +1,10 @@
 """Unfold an image into its patches, and fold them back."""
 
 import math
-from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
-from burnbook.ops.conv.im2col2d import Pair, Shape4
-from burnbook.ops.conv.windows import Shape, Windows, fits_inside
+from burnbook.ops.conv.windows import Pair, Shape, Windows, fits_inside, window_options
 
 
 def _fits(
@@ -38,11 +36,6 @@ def _folds(
     if x[2] != blocks:
         return f"{x[2]} ≠ {blocks}: the columns must be as many as windows that fit"
     return None
-
-
-def _options(*pairs: Pair) -> dict[str, Any]:
-    names = ("kernel_size", "stride", "padding", "dilation", "output_size")
-    return dict(zip(names, pairs, strict=False))
 
 
 @op("F>F", check=_fits, method=False)
@@ -84,66 +77,41 @@ def fold4d(
     c = x.shape[1] // math.prod(windows.kernel)
     parts = x.reshape(x.shape[0], c, *windows.kernel, *windows.stops)
     grown = xp.zeros((x.shape[0], c, *windows.grown), dtype=x.dtype)
-    for (i, j), place in windows.places():
+    for (i, j), place in windows.places:
         grown[place] += parts[:, :, i, j]
     return windows.unpad(grown)
 
 
-def unfold4d_x(
-    xp: ArrayNamespace,
-    g: Array,
-    x_shape: Shape4,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    dilation: Pair,
-) -> Any:
-    """Add the patches' gradients up."""
-    size = (x_shape[2], x_shape[3])
-    options = _options(kernel_size, stride, padding, dilation, size)
-    return fold4d(xp, g, **options)
+unfold4d.grad(
+    x=lambda xp, g, x_shape, **sizes: fold4d(
+        xp, g, output_size=tuple(x_shape[2:]), **sizes
+    )
+)
+fold4d.grad(x=lambda xp, g, output_size, **sizes: unfold4d(xp, g, **sizes))
 
-
-def fold4d_x(
-    xp: ArrayNamespace,
-    g: Array,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    dilation: Pair,
-) -> Any:
-    """Lay the image's gradient out."""
-    return unfold4d(xp, g, **_options(kernel_size, stride, padding, dilation))
-
-
-unfold4d.grad(x=unfold4d_x)
+_STEPS = window_options((2, 2), (1, 1), (0, 0), (1, 1))
+_WIDE_STEPS = window_options((2, 2), (2, 1), (1, 2), (2, 1))
+_FOLDED = {**_STEPS, "output_size": (5, 6)}
 
 unfold4d.examples(
     samples=[
-        (normal(2, 3, 5, 6), _options((2, 3), (1, 1), (0, 0), (1, 1))),
-        (normal(2, 3, 5, 6), _options((2, 2), (2, 1), (1, 2), (2, 1))),
+        (normal(2, 3, 5, 6), {**_STEPS, "kernel_size": (2, 3)}),
+        (normal(2, 3, 5, 6), _WIDE_STEPS),
     ],
     rejects=[
-        (normal(3, 5, 6), _options((2, 2), (1, 1), (0, 0), (1, 1))),
-        (normal(2, 3, 5, 6), _options((6, 2), (1, 1), (0, 0), (1, 1))),
+        (normal(3, 5, 6), _STEPS),
+        (normal(2, 3, 5, 6), {**_STEPS, "kernel_size": (6, 2)}),
     ],
 )
-fold4d.grad(x=fold4d_x)
 
 fold4d.examples(
     samples=[
-        (
-            normal(2, 12, 20),
-            _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6)),
-        ),
-        (
-            normal(2, 12, 27),
-            _options((2, 2), (2, 1), (1, 2), (2, 1), (5, 6)),
-        ),
+        (normal(2, 12, 20), _FOLDED),
+        (normal(2, 12, 27), {**_WIDE_STEPS, "output_size": (5, 6)}),
     ],
     rejects=[
-        (normal(2, 11, 20), _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6))),
-        (normal(2, 12, 21), _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6))),
-        (normal(2, 3, 5, 6), _options((2, 2), (1, 1), (0, 0), (1, 1), (5, 6))),
+        (normal(2, 11, 20), _FOLDED),
+        (normal(2, 12, 21), _FOLDED),
+        (normal(2, 3, 5, 6), _FOLDED),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.ops.conv.conv import conv
-from burnbook.ops.conv.conv2d import conv2d as conv2d_op
+from burnbook.ops.conv.conv import conv2d as conv2d_op
 from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.ops.conv.deform import deform_patches
 from burnbook.ops.embedding import embedding as embedding_op
@@ -21,8 +21,8 @@ from burnbook.ops.pool.pool import (
     max_pool,
     max_pool_indices,
 )
-from burnbook.ops.pool.pool2d import adaptive_avg_pool2d as adaptive_avg_pool2d_op
-from burnbook.ops.pool.pool2d import avg_pool2d as avg_pool2d_op
+from burnbook.ops.pool.pool import adaptive_avg_pool2d as adaptive_avg_pool2d_op
+from burnbook.ops.pool.pool import avg_pool2d as avg_pool2d_op
 from burnbook.ops.unfold import fold4d as fold4d_op
 from burnbook.ops.unfold import unfold4d as unfold4d_op
 from burnbook.tensor import Tensor, apply

@@ -16,11 +16,11 @@ from burnbook.backend import Autodiff, Numpy, compiled
 from burnbook.backend.compiled.runtime.buffers import Buffers
 from burnbook.backend.compiled.runtime.thread_pool import Team
 from burnbook.core.rng import Stream, use_stream
-from burnbook.ops.conv.conv2d import conv2d
+from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.elementwise import relu
 from burnbook.ops.linear import linear
 from burnbook.ops.optimizer_steps import adam_step
-from burnbook.ops.pool.pool2d import (
+from burnbook.ops.pool.pool import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
     avg_pool2d,

@@ -9,7 +9,7 @@ pytest.importorskip("numba", reason="kernels are compiled by numba")
 
 from burnbook.backend import Numpy
 from burnbook.backend.compiled.conv import conv2d_backward, conv2d_kernel
-from burnbook.ops.conv.conv2d import conv2d
+from burnbook.ops.conv.conv import conv2d
 
 SIZES = st.integers(1, 40)
 SMALL = st.integers(1, 3)

@@ -19,7 +19,7 @@ from burnbook.backend.cupy import Cupy
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import BackendError, DimError
 from burnbook.core.op import OPS
-from burnbook.ops.conv.conv2d import conv2d
+from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.random import bernoulli, normal, philox, random_bits, uniform
 from burnbook.ops.softmax import cross_entropy
 from tests.support.cuda_on_cpu import Cuda

@@ -27,10 +27,10 @@ from burnbook.core.op import (
     truths,
 )
 from burnbook.ops.attention import attention
-from burnbook.ops.conv.conv2d import conv2d, conv2d_weight, conv2d_x
+from burnbook.ops.conv.conv import conv2d, conv2d_weight, conv2d_x
 from burnbook.ops.embedding import embedding_weight
 from burnbook.ops.norm import layer_norm
-from burnbook.ops.pool.pool2d import avg_pool2d, max_pool2d
+from burnbook.ops.pool.pool import avg_pool2d, max_pool2d
 from burnbook.ops.random import dropout
 from burnbook.ops.softmax import cross_entropy, log_softmax, softmax
 from tests.support.cuda_on_cpu import Cuda, texts

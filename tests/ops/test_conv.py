@@ -7,8 +7,8 @@ import pytest
 
 from burnbook.backend import Numpy
 from burnbook.core.errors import ShapeError
-from burnbook.ops.conv import im2col2d
-from burnbook.ops.conv.conv2d import conv2d, conv2d_weight, conv2d_x
+from burnbook.ops.conv import im2col
+from burnbook.ops.conv.conv import conv2d, conv2d_weight, conv2d_x
 from burnbook.tensor import Tensor, apply
 from tests.oracle import images
 
@@ -53,10 +53,10 @@ def test_gradients_undo_the_convolution(attrs):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Columns are laid out for a few rows of one image at a time."""
-    monkeypatch.setattr(im2col2d, "BLOCK", 700)
-    im2col2d.Plan.of.cache_clear()  # plans keep their blocks
+    monkeypatch.setattr(im2col, "BLOCK", 700)
+    im2col.Plan.of.cache_clear()  # plans keep their blocks
     yield
-    im2col2d.Plan.of.cache_clear()
+    im2col.Plan.of.cache_clear()
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -67,7 +67,7 @@ def test_small_blocks_give_the_same(attrs, biased):
     weight = np.ascontiguousarray(weight[:, : 4 // attrs["groups"]])
     bias = bias if biased else None
     sizes = tuple(attrs.values())
-    assert len(im2col2d.Plan.of(x.shape, weight.shape, *sizes).blocks(np, x.dtype)) > 2
+    assert len(im2col.Plan.of(x.shape, weight.shape, *sizes).blocks(np, x.dtype)) > 2
     expected = images.conv2d(x, weight, np.zeros(6) if bias is None else bias, **attrs)
     assert np.allclose(conv2d.forward(np, x, weight, bias, **attrs), expected)
     g = np.random.default_rng(1).standard_normal(expected.shape)

@@ -5,15 +5,16 @@ import pytest
 
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import ShapeError
-from burnbook.ops.pool import pool2d
-from burnbook.ops.pool.pool import max_pool, max_pool_indices
-from burnbook.ops.pool.pool2d import (
+from burnbook.ops.pool import pool
+from burnbook.ops.pool.pool import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
     adaptive_windows,
     avg_pool2d,
     avg_pool2d_x,
+    max_pool,
     max_pool2d,
+    max_pool_indices,
 )
 from burnbook.tensor import Tensor, apply
 from tests.oracle import images
@@ -50,8 +51,8 @@ def test_adaptive_pool_equals_the_loop(size, output):
 @pytest.mark.parametrize("threads", [False, True])
 def test_adaptive_pool_block_by_block(size, output, threads, monkeypatch):
     """In rows of windows, the last block smaller; NaN stays in its window."""
-    monkeypatch.setattr(pool2d, "BLOCK", 200)
-    monkeypatch.setattr(pool2d, "SHARED", 1 if threads else 1 << 30)
+    monkeypatch.setattr(pool, "BLOCK", 200)
+    monkeypatch.setattr(pool, "SHARED", 1 if threads else 1 << 30)
     x = image(*size)
     x[0, 1, 0, 0], x[1, 2, -1, -1] = np.nan, np.inf
     xp = Numpy("f64", compiled=False).xp

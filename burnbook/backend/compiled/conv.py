@@ -1,6 +1,6 @@
 """Convolution, sample by sample, in the first cache.
 
-The plan is that of ops/conv/im2col2d.py without laying anything out: a plane of padded
+The plan is that of ops/conv/im2col.py without laying anything out: a plane of padded
 pixels is read at a shift for each tap of the kernel. Four output channels share
 what was read, and three neighbouring taps share what was added up.
 """
@@ -22,8 +22,8 @@ from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.simd import SIDE, put, spread, take, total
 from burnbook.backend.compiled.runtime.thread_pool import team
 from burnbook.backend.compiled.winograd import correlate_pairs
-from burnbook.ops.conv.conv2d import conv2d
-from burnbook.ops.conv.im2col2d import Pair, output_size
+from burnbook.ops.conv.conv import conv2d
+from burnbook.ops.conv.windows import Pair, output_size
 
 ENOUGH = 4  # input channels for which it pays to mix rows
 SHARES = 16  # into how many sums the gradient of the weights is split, always

@@ -11,8 +11,7 @@ from burnbook.backend.compiled.axis_families import ALONG_LINES
 from burnbook.backend.compiled.elementwise_families import ELEMENTWISE
 from burnbook.ops.attention import attention
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
-from burnbook.ops.conv.conv import conv
-from burnbook.ops.conv.conv2d import conv2d
+from burnbook.ops.conv.conv import conv, conv2d
 from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.ops.embedding import embedding_weight
 from burnbook.ops.gru import gru
@@ -34,20 +33,18 @@ from burnbook.ops.optimizer_steps import (
 )
 from burnbook.ops.pool.pool import (
     adaptive_avg_pool,
-    adaptive_avg_pool_x,
-    avg_pool,
-    avg_pool_x,
-    max_pool,
-    max_pool_indices,
-    max_pool_x,
-)
-from burnbook.ops.pool.pool2d import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
+    adaptive_avg_pool_x,
+    avg_pool,
     avg_pool2d,
     avg_pool2d_x,
+    avg_pool_x,
+    max_pool,
     max_pool2d,
     max_pool2d_x,
+    max_pool_indices,
+    max_pool_x,
 )
 from burnbook.ops.random import dropout, normal
 from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss

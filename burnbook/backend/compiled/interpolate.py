@@ -22,11 +22,11 @@ from burnbook.ops.interpolate import interpolate, interpolate_x, tables
 from burnbook.ops.pool.pool import (
     adaptive_avg_pool,
     adaptive_avg_pool_x,
+    adaptive_tables,
     average_tables,
     avg_pool,
     avg_pool_x,
 )
-from burnbook.ops.pool.pool2d import adaptive_tables
 from burnbook.ops.resample import Taps
 
 GRAIN = 1 << 15  # numbers read and written by a part

@@ -12,8 +12,8 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import exact_code, f32, inlined_part
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.thread_pool import team
-from burnbook.ops.conv.im2col2d import Pair, Shape4, output_size
-from burnbook.ops.pool.pool2d import max_pool2d, max_pool2d_x
+from burnbook.ops.conv.windows import Pair, Shape4, output_size
+from burnbook.ops.pool.pool import max_pool2d, max_pool2d_x
 
 GRAIN = 1 << 14  # elements
 I32 = np.dtype(np.int32)

@@ -9,8 +9,8 @@ from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.simd import SIDE, put, take
 from burnbook.backend.compiled.runtime.thread_pool import team
-from burnbook.ops.conv.im2col2d import Pair, Shape4
-from burnbook.ops.pool.pool2d import (
+from burnbook.ops.conv.windows import Pair, Shape4
+from burnbook.ops.pool.pool import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
     avg_pool2d,

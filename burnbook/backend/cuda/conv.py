@@ -7,8 +7,9 @@ are laid out once, and one large product takes them.
 from typing import Any
 
 from burnbook.backend.cuda.source import kernel
-from burnbook.ops.conv.conv2d import conv2d, conv2d_weight, conv2d_x
-from burnbook.ops.conv.im2col2d import Pair, Plan, Shape4
+from burnbook.ops.conv.conv import conv2d, conv2d_weight, conv2d_x
+from burnbook.ops.conv.im2col import Plan
+from burnbook.ops.conv.windows import Pair, Shape4
 
 MOST_COLUMNS = 1 << 30  # bytes of patches laid out at once
 
@@ -29,15 +30,14 @@ def columns_conv2d(
 
     Shapes: x [n, c, h, w], weight [o, c', k, l], bias [o] -> [n, o, h', w']
     """
-    plan = Plan(x.shape, weight.shape, stride, padding, dilation, groups)
+    plan = Plan.of(x.shape, weight.shape, stride, padding, dilation, groups)
     if _too_large(plan, x.dtype):
         return None
-    kernel = weight.reshape(groups, plan.o // groups, plan.taps)
-    product = xp.matmul(kernel, _columns(xp, plan, x))
-    out = product.reshape(plan.o, plan.n, plan.rows, plan.cols).swapaxes(0, 1)
+    product = xp.matmul(weight.reshape(plan.kernel_shape), _columns(xp, plan, x))
+    out = product.reshape(plan.o, plan.n, *plan.stops).swapaxes(0, 1)
     if bias is None:
         return xp.ascontiguousarray(out)
-    return xp.ascontiguousarray(out + bias.reshape(1, -1, 1, 1))
+    return xp.ascontiguousarray(out + bias.reshape(plan.bias_shape))
 
 
 @kernel(conv2d_x)
@@ -56,22 +56,17 @@ def columns_conv2d_x(
 
     Shapes: dout [n, o, h', w'], weight [o, c', k, l] -> [n, c, h, w]
     """
-    plan = Plan(x_shape, weight.shape, stride, padding, dilation, groups)
+    plan = Plan.of(x_shape, weight.shape, stride, padding, dilation, groups)
     if _too_large(plan, dout.dtype):
         return None
-    kernel = weight.reshape(groups, plan.o // groups, plan.taps).swapaxes(1, 2)
+    windows, kernel = plan.windows, weight.reshape(plan.kernel_shape).swapaxes(1, 2)
     columns = xp.matmul(kernel, _stops_last(xp, plan, dout)).reshape(
-        plan.c, *plan.kernel, plan.n, plan.rows, plan.cols
+        plan.c, *windows.kernel, plan.n, *plan.stops
     )
     padded = xp.zeros(plan.padded_shape, dtype=dout.dtype)
-    down, right = plan.stride
-    for i in range(plan.kernel[0]):
-        for j in range(plan.kernel[1]):
-            top, left = i * plan.dilation[0], j * plan.dilation[1]
-            rows = slice(top, top + (plan.rows - 1) * down + 1, down)
-            cols = slice(left, left + (plan.cols - 1) * right + 1, right)
-            padded[:, :, rows, cols] += columns[:, i, j].swapaxes(0, 1)
-    return plan.unpad(padded)
+    for (i, j), place in windows.places:
+        padded[place] += columns[:, i, j].swapaxes(0, 1)
+    return windows.unpad(padded)
 
 
 @kernel(conv2d_weight)
@@ -90,7 +85,7 @@ def columns_conv2d_weight(
 
     Shapes: dout [n, o, h', w'], x [n, c, h, w] -> [o, c', k, l]
     """
-    plan = Plan(x.shape, weight_shape, stride, padding, dilation, groups)
+    plan = Plan.of(x.shape, weight_shape, stride, padding, dilation, groups)
     if _too_large(plan, x.dtype):
         return None
     columns = _columns(xp, plan, x).swapaxes(1, 2)
@@ -98,24 +93,18 @@ def columns_conv2d_weight(
 
 
 def _too_large(plan: Plan, dtype: Any) -> bool:
-    stops = plan.n * plan.rows * plan.cols
-    return stops * plan.taps * plan.groups * dtype.itemsize > MOST_COLUMNS
+    columns = plan.n * plan.count * plan.taps * plan.groups
+    return columns * dtype.itemsize > MOST_COLUMNS
 
 
 def _columns(xp: Any, plan: Plan, x: Any) -> Any:
     """The patches of every image as columns: [groups, taps of a group, n · stops]."""
-    padded = plan.pad(xp, x)
-    image, channel, row, item = padded.strides
-    (down, right), (far, wide) = plan.stride, plan.dilation
-    patches = xp.lib.stride_tricks.as_strided(
-        padded,
-        (plan.c, *plan.kernel, plan.n, plan.rows, plan.cols),
-        (channel, row * far, item * wide, image, row * down, item * right),
-    )
-    return xp.ascontiguousarray(patches).reshape(plan.groups, plan.taps, -1)
+    patches = plan.windows.view(xp, plan.pad(xp, x))  # [n, c, kernel..., stops...]
+    columns = xp.ascontiguousarray(xp.moveaxis(patches, 0, 3))
+    return columns.reshape(plan.groups, plan.taps, -1)
 
 
 def _stops_last(xp: Any, plan: Plan, dout: Any) -> Any:
     """A gradient as [groups, output channels of a group, n · stops]."""
     channels_first = xp.ascontiguousarray(dout.swapaxes(0, 1))
-    return channels_first.reshape(plan.groups, plan.o // plan.groups, -1)
+    return channels_first.reshape(*plan.kernel_shape[:2], -1)

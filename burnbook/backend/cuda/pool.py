@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.cuda.source import C_TYPES, MOST, each, kernel, served
-from burnbook.ops.conv.im2col2d import Pair, Shape4
-from burnbook.ops.pool.pool2d import (
-    Windows,
+from burnbook.ops.conv.windows import Pair, Shape4, Windows
+from burnbook.ops.pool.pool import (
     adaptive_avg_pool2d,
     adaptive_avg_pool2d_x,
     avg_pool2d,
     avg_pool2d_x,
     max_pool2d,
     max_pool2d_x,
+    windows_of,
 )
 
 #: The sizes that every kernel is told: h, w of the image, and of the stops, and so on.
@@ -127,7 +127,6 @@ extern "C" __global__ void even_slopes(SIZES, const REAL* dout, REAL* out) {
 """
 ).replace("SIZES", SIZES)
 INDEX_TYPES = {4: "int", 8: "long long"}
-ONE, ZERO = (1, 1), (0, 0)
 
 
 @kernel(max_pool2d)
@@ -144,7 +143,7 @@ def max_windows(
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
     """
-    windows = Windows(x.shape, kernel_size, stride, padding, dilation)
+    windows = windows_of(x.shape[2:], kernel_size, stride, padding, dilation)
     shape = (*x.shape[:2], *windows.stops)
     if not _fits(x, shape):
         return None
@@ -173,7 +172,7 @@ def max_slopes(
     whole = winner.dtype.kind == "i" and winner.dtype.itemsize in INDEX_TYPES
     if not (whole and _fits(dout, x_shape)):
         return None
-    windows = Windows(x_shape, kernel_size, stride, padding, dilation)
+    windows = windows_of(x_shape[2:], kernel_size, stride, padding, dilation)
     out = xp.empty(x_shape, dtype=dout.dtype)
     arrays = (xp.ascontiguousarray(dout), xp.ascontiguousarray(winner), out)
     words = _words(dout, INDEX=INDEX_TYPES[winner.dtype.itemsize])
@@ -195,10 +194,9 @@ def mean_windows(
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
     """
-    windows = Windows(x.shape, kernel_size, stride, padding)
+    windows = windows_of(x.shape[2:], kernel_size, stride, padding, (1, 1))
     shape = (*x.shape[:2], *windows.stops)
-    everywhere = int(count_include_pad)
-    return _pooled(xp, "mean_windows", windows, x, shape, everywhere)
+    return _pooled(xp, "mean_windows", windows, x, shape, int(count_include_pad))
 
 
 @kernel(avg_pool2d_x)
@@ -216,9 +214,8 @@ def mean_slopes(
 
     Shapes: dout [n, c, h', w'] -> [n, c, h, w]
     """
-    windows = Windows(x_shape, kernel_size, stride, padding)
-    everywhere = int(count_include_pad)
-    return _pooled(xp, "mean_slopes", windows, dout, x_shape, everywhere)
+    windows = windows_of(x_shape[2:], kernel_size, stride, padding, (1, 1))
+    return _pooled(xp, "mean_slopes", windows, dout, x_shape, int(count_include_pad))
 
 
 @kernel(adaptive_avg_pool2d)
@@ -253,11 +250,9 @@ def _pooled(
     return out
 
 
-def _even(x_shape: Any, stops: Any) -> Windows:
+def _even(x_shape: Shape4, stops: Pair) -> Windows:
     """Windows of which only the number matters."""
-    windows = Windows(x_shape, ONE, ONE, ZERO)
-    windows.stops = list(stops)
-    return windows
+    return Windows(x_shape[2:], (1, 1), (1, 1), (0, 0), (1, 1), stops)
 
 
 def _fits(x: Any, shape: Any) -> bool:

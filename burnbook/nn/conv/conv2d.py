@@ -6,7 +6,7 @@ from burnbook.module import Module, Param
 from burnbook.nn.conv.shared import SHOWN, check_sizes, convolve, filters
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.shared import PaddingConfig2d, Pair, build
-from burnbook.ops.conv.conv2d import conv2d
+from burnbook.ops.conv.conv import conv2d
 from burnbook.tensor import Tensor
 
 

@@ -3,7 +3,7 @@
 from burnbook.config import Config
 from burnbook.module import Module
 from burnbook.nn.shared import Pair, at_least
-from burnbook.ops.pool.pool2d import adaptive_avg_pool2d
+from burnbook.ops.pool.pool import adaptive_avg_pool2d
 from burnbook.tensor import Tensor, apply
 
 

@@ -8,8 +8,15 @@ from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
-from burnbook.ops.conv.conv import conv_weight, conv_x, conv_x_dout, sum_to_channels
-from burnbook.ops.conv.windows import DIMS, LETTERS, Shape, Sizes, same_length
+from burnbook.ops.conv.conv import (
+    conv_options,
+    conv_weight,
+    conv_x,
+    convolve_to,
+    expected_shapes,
+    sum_to_channels,
+)
+from burnbook.ops.conv.windows import DIMS, LETTERS, Shape, Sizes, refuse
 
 
 def transposed_size(
@@ -37,9 +44,7 @@ def _fits(
 ) -> str | None:
     dims = len(weight) - 2
     if len(x) != len(weight) or dims not in LETTERS:
-        sizes = LETTERS.get(dims, "l")
-        kernel = ", ".join(f"k{name}" for name in sizes.split(", "))
-        return f"x must be [n, c, {sizes}] and weight [c, o / groups, {kernel}]"
+        return expected_shapes(dims, "c, o")
     if groups < 1 or x[1] % groups:
         return f"{x[1]} input channels do not divide into {groups} groups"
     if x[1] != weight[0]:
@@ -48,25 +53,16 @@ def _fits(
         return (
             f"the bias must hold one number per output channel, [{weight[1] * groups}]"
         )
-    options = {"stride": stride, "dilation": dilation}
     paddings = {"padding": padding, "padding_out": padding_out}
-    wrong = same_length(dims, **options, **paddings)
+    wrong = refuse(dims, 1, stride=stride, dilation=dilation)
+    wrong = wrong or refuse(dims, 0, **paddings)
     if wrong:
         return wrong
-    for name, given in (options | paddings).items():
-        low = 1 if name in options else 0
-        if min(given) < low:
-            return f"{name} {list(given)} must be at least {low} in every dim"
     sizes = zip(x[2:], weight[2:], stride, padding, padding_out, dilation, strict=True)
     for name, one in zip(DIMS[dims], sizes, strict=True):
         if transposed_size(*one) < 1:
             return f"a padding of {one[3]} leaves nothing of the {name}"
     return None
-
-
-def _options(*numbers: Any) -> dict[str, Any]:
-    names = ("stride", "padding", "padding_out", "dilation", "groups")
-    return dict(zip(names, numbers, strict=True))
 
 
 @op("FFF>F FF>F", check=_fits, method=False)
@@ -86,75 +82,32 @@ def conv_transpose(
 
     Shapes: x [n, c, ...], weight [c, o, ...], bias [k] -> [n, k, ...]
     """
-    sizes = zip(
-        x.shape[2:],
-        weight.shape[2:],
-        stride,
-        padding,
-        padding_out,
-        dilation,
-        strict=True,
-    )
-    shape = (
-        x.shape[0],
-        weight.shape[1] * groups,
-        *[transposed_size(*n) for n in sizes],
-    )
-    out = conv_x(
-        xp,
-        x,
-        weight,
-        x_shape=shape,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-    )
+    sizes = (stride, padding, padding_out, dilation)
+    dims = zip(x.shape[2:], weight.shape[2:], *sizes, strict=True)
+    shape = (x.shape[0], weight.shape[1] * groups, *[transposed_size(*n) for n in dims])
+    options = conv_options(stride, padding, dilation, groups)
+    out = conv_x(xp, x, weight, x_shape=shape, **options)
     if bias is None:
         return out
     return out + bias.reshape(-1, *[1] * (len(shape) - 2))
 
 
-def conv_transpose_weight(
-    xp: ArrayNamespace,
-    g: Array,
-    x: Array,
-    weight_shape: Shape,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> Any:
-    """How each tap met the gradient: the convolution's weight gradient, turned round."""
-    return conv_weight(
-        xp,
-        x,
-        g,
-        weight_shape=weight_shape,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-    )
-
-
-def conv_transpose_x(
-    xp: ArrayNamespace,
-    g: Array,
-    weight: Array,
-    x_shape: Shape,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    groups: int,
-) -> Any:
-    """Convolve the gradient."""
-    return conv_x_dout(xp, g, weight, x_shape, stride, padding, dilation, groups)
-
-
+# Turned round, a transposed convolution is a convolution of its gradient.
 conv_transpose.grad(
-    x=conv_transpose_x, weight=conv_transpose_weight, bias=sum_to_channels
+    x=lambda xp, g, weight, x_shape, padding_out, **sizes: convolve_to(
+        xp, g, weight, x_shape, sizes
+    ),
+    weight=lambda xp, g, x, weight_shape, padding_out, **sizes: conv_weight(
+        xp, x, g, weight_shape=weight_shape, **sizes
+    ),
+    bias=sum_to_channels,
 )
+
+
+def _options(*numbers: Any) -> dict[str, Any]:
+    names = ("stride", "padding", "padding_out", "dilation", "groups")
+    return dict(zip(names, numbers, strict=True))
+
 
 conv_transpose.examples(
     samples=[
