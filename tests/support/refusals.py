@@ -10,8 +10,12 @@ def refused(kind, act, *parts):
     """
     with pytest.raises(kind) as caught:
         act()
-    text = str(caught.value)
+    tells(str(caught.value), *parts)
+    return caught.value
+
+
+def tells(text, *parts):
+    """A text of an error begins with the first part, and has the others."""
     assert text.startswith(parts[0]), text
     missing = [part for part in parts if part not in text]
     assert not missing, f"{missing} missing in: {text}"
-    return caught.value

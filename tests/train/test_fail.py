@@ -18,7 +18,7 @@ from burnbook.train import (
     RegressionOutput,
     TrainOutput,
 )
-from tests.support.refusals import refused
+from tests.support.refusals import refused, tells
 from tests.support.tiny_training import (
     DEVICE,
     PLAIN,
@@ -34,6 +34,13 @@ from tests.support.tiny_training import (
 )
 
 # Failing
+
+
+BUILD = "LearnerBuilder.build: "
+LOWER = (
+    "  learning rate  0.01\n",
+    "try: a learning rate below 0.01, gradient clipping",
+)
 
 
 def fails(made, train=None, valid=None, model=None, lr=0.01):
@@ -61,14 +68,8 @@ def poisoned(path, *values, model=None):
 
 def test_a_parameter_that_is_not_a_number_is_named(tmp_path):
     text = fails(builder(tmp_path), model=poisoned("last.bias", float("nan")))
-    assert text == (
-        "train epoch 1, iteration 1: the loss is NaN\n"
-        "  parameter      last.bias: 1 NaN of 3 in its value\n"
-        "  batch          all numbers are finite\n"
-        "  learning rate  0.01\n"
-        "  try: a learning rate below 0.01, gradient clipping, "
-        "or a look for log(0), sqrt(0) and division by 0"
-    )
+    facts = ("last.bias: 1 NaN of 3 in its value\n", "all numbers are finite\n")
+    tells(text, "train epoch 1, iteration 1: the loss is NaN\n", *facts, *LOWER)
 
 
 def test_a_step_that_broke_a_parameter_is_named(tmp_path):
@@ -82,16 +83,15 @@ def test_a_step_that_broke_a_parameter_is_named(tmp_path):
     steps = []
     model = tiny(kind=Breaking)
     made = builder(tmp_path, 9).with_file_checkpointer(recorder())
-    assert fails(made, model=model) == (
-        "train epoch 2, iteration 3: the loss is NaN\n"
-        "  parameter      first.weight: 1 NaN and 1 infinity of 32 in its value, "
-        "since the step of iteration 2\n"
-        "  batch          all numbers are finite\n"
-        "  learning rate  0.01\n"
-        f"  checkpoint     epoch 1 is kept in {tmp_path}/checkpoint\n"
-        "  try: a learning rate below 0.01, gradient clipping, "
-        "or a look for log(0), sqrt(0) and division by 0"
+    facts = (
+        *(
+            "first.weight: 1 NaN and 1 infinity of 32",
+            "since the step of iteration 2\n",
+        ),
+        *("all numbers are finite\n", f"epoch 1 is kept in {tmp_path}/checkpoint\n"),
     )
+    text = fails(made, model=model)
+    tells(text, "train epoch 2, iteration 3: the loss is NaN\n", *facts, *LOWER)
 
 
 def test_a_batch_that_is_not_a_number_is_named(tmp_path):
@@ -111,12 +111,9 @@ def test_a_loss_that_breaks_in_validation_is_named(tmp_path):
     batch = Batches().batch(items(4), PLAIN)
     batch.x = Tensor.from_numpy(np.full((4, 4), np.inf, np.float32), PLAIN)
     text = fails(builder(tmp_path), valid=[batch])
-    assert text == (
-        "valid epoch 1, iteration 1: the loss is NaN\n"
-        "  parameter  all values and gradients are finite\n"
-        "  batch      x: 16 infinities of 16\n"
-        "  try: a dataset without NaN and infinity; the batch came with them"
-    )
+    first = "valid epoch 1, iteration 1: the loss is NaN\n"
+    facts = ("all values and gradients are finite\n", "x: 16 infinities of 16\n")
+    tells(text, first, *facts, "try: a dataset without NaN and infinity")
 
 
 def test_a_failed_training_keeps_its_logs_and_says_so_in_the_diary(tmp_path):
@@ -136,9 +133,6 @@ def test_a_model_without_steps_is_refused_when_building(tmp_path, step):
     told = (f"Half has no method {step}", f"try: def {step}(self, batch) in Half")
     act = builder(tmp_path), tiny(kind=Half)
     refused(ConfigError, lambda: build(*act), BUILD, *told, returned[step])
-
-
-BUILD = "LearnerBuilder.build: "
 
 
 def test_what_cannot_be_trained_is_refused_when_building(tmp_path):
@@ -208,11 +202,12 @@ def test_an_item_that_adapts_to_nothing_is_explained(tmp_path):
 
 
 def test_an_empty_loader_is_an_error(tmp_path):
-    assert fails(builder(tmp_path), train=iter([])) == (
-        "training data: the loader gave no batch in epoch 1\n"
-        "  loader  list_iterator\n"
-        "  try: a dataset that is not empty, and a loader that can be walked many times"
+    told = (
+        "no batch in epoch 1\n",
+        "  loader  list_iterator\n",
+        "try: a dataset that is",
     )
+    tells(fails(builder(tmp_path), train=iter([])), "training data: ", *told)
 
 
 def test_an_artifact_directory_that_is_a_file_is_refused(tmp_path):
