@@ -3,8 +3,9 @@
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.shared import at_least, rows
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
+from burnbook.tensor.facts import facts_of
 from burnbook.tensor.linalg import cosine_similarity, lp_norm
 
 
@@ -90,4 +91,4 @@ class PairwiseDistance(Module):
 def _same_shapes(where: str, x1: Tensor, x2: Tensor) -> None:
     if x1.rank < 2 or x1.dims() != x2.dims():
         what = "x1 and x2 must be vectors [n, d] of the same shape"
-        raise ShapeError(where, what, rows({"x1": x1, "x2": x2}))
+        raise ShapeError(where, what, facts_of(x1=x1, x2=x2))

@@ -3,8 +3,9 @@
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.shared import at_least, rows
+from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
+from burnbook.tensor.facts import facts_of
 
 
 class PixelShuffleConfig(Config):
@@ -49,7 +50,7 @@ class PixelShuffle(Module):
             raise ShapeError(
                 "pixel_shuffle",
                 f"{c} channels do not make blocks of {r} × {r} pixels",
-                rows({"input": input}),
+                facts_of(input=input),
                 f"a multiple of {r * r} channels",
             )
         blocks = input.reshape([n, c // (r * r), r, r, h, w])
@@ -96,7 +97,7 @@ class PixelUnshuffle(Module):
             raise ShapeError(
                 "pixel_unshuffle",
                 f"an image of {h} × {w} pixels does not make blocks of {r} × {r}",
-                rows({"input": input}),
+                facts_of(input=input),
                 f"a height and a width that {r} divides",
             )
         blocks = input.reshape([n, c, h // r, r, w // r, r])
@@ -108,6 +109,6 @@ class PixelUnshuffle(Module):
 def _image(where: str, x: Tensor) -> tuple[int, int, int, int]:
     if x.rank != 4:
         what = "the input must be a batch [n, c, h, w]"
-        raise ShapeError(where, what, rows({"input": x}))
+        raise ShapeError(where, what, facts_of(input=x))
     n, c, h, w = x.dims()
     return n, c, h, w

@@ -1,6 +1,6 @@
 """Small things that the layers share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -8,7 +8,6 @@ from burnbook.config import Config, ConfigEnum, holding, unit
 from burnbook.core.errors import ConfigError
 from burnbook.module import Module, Param
 from burnbook.tensor import Tensor
-from burnbook.tensor.facts import facts_of
 
 if TYPE_CHECKING:
     Pair = Sequence[int]  # what a config takes: [3, 3] as well as (3, 3)
@@ -140,11 +139,6 @@ def from_zero_to_one(config: Config, name: str) -> None:
     if value is not None and not 0.0 <= value <= 1.0:
         what = f"{name} is {value}, not between 0 and 1"
         raise ConfigError(type(config).__name__, what)
-
-
-def rows(given: Mapping[str, Tensor]) -> list[tuple[str, str]]:
-    """The tensors as errors show them, one line each: kind, shape, backend."""
-    return facts_of(**given)
 
 
 def divide_into(groups: int, config: Config, channels: Sequence[int]) -> None:

@@ -6,9 +6,10 @@ from burnbook.core.dtypes import Int
 from burnbook.core.errors import ConfigError, DataError, ShapeError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import extremes, fit_one_shape, one_of
-from burnbook.nn.shared import from_zero_to_one, rows
+from burnbook.nn.shared import from_zero_to_one
 from burnbook.tensor import Tensor
 from burnbook.tensor.activation import log_sigmoid
+from burnbook.tensor.facts import facts_of
 
 LEAST_LOG = -100.0  # the logarithm of zero, for a loss that stays finite
 
@@ -107,7 +108,7 @@ class BinaryCrossEntropyLoss(Module):
         if count != wanted:
             each = "label" if targets.rank > 1 else "of 0 and 1"
             what = f"{count} ≠ {wanted}: one weight is needed for each {each}"
-            shown = rows(given | {"weights": weights})
+            shown = facts_of(**given, weights=weights)
             raise ShapeError("binary_cross_entropy", what, shown)
         if targets.rank == 1:
             return weights.select(0, targets)
@@ -121,7 +122,7 @@ def _probabilities(given: dict[str, Tensor]) -> None:
         wrong = low if low < 0 else high
         what = f"an element of logits is {wrong:.4g}, not a probability from 0 to 1"
         cure = "BinaryCrossEntropyLossConfig().with_logits(True), which takes scores"
-        raise DataError("binary_cross_entropy", what, rows(given), cure)
+        raise DataError("binary_cross_entropy", what, facts_of(**given), cure)
 
 
 def _log(x: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ from burnbook.core.errors import (
     KindError,
     ShapeError,
 )
-from burnbook.nn.shared import rows
 from burnbook.tensor import Tensor
+from burnbook.tensor.facts import facts_of
 
 
 def fit(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
@@ -30,14 +30,16 @@ def fit(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
             cure = f"{name}.{kind.__name__.lower()}()"
             if kind is Int and t.kind is Float:
                 raise not_whole(where, given, name) or KindError(
-                    where, what, rows(given), cure
+                    where, what, facts_of(**given), cure
                 )
-            raise KindError(where, what, rows(given), cure)
+            raise KindError(where, what, facts_of(**given), cure)
     first = next(iter(given.values())).device()
     for name, t in given.items():
         if t.device() is not first:
             what = "all inputs must live on one backend"
-            raise BackendError(where, what, rows(given), f"{name}.to_device({first!r})")
+            raise BackendError(
+                where, what, facts_of(**given), f"{name}.to_device({first!r})"
+            )
 
 
 def all_tensors(where: str, given: dict[str, Any]) -> None:
@@ -63,7 +65,7 @@ def refuse_swapped(
     if turned[0] is not turned[1] and turned == found:
         what = f"{first} and {second} are swapped"
         cure = f"forward({first}, {second}), the Float tensor first"
-        raise KindError(where, what, rows(given), cure)
+        raise KindError(where, what, facts_of(**given), cure)
 
 
 def not_whole(where: str, given: dict[str, Tensor], name: str) -> KindError | None:
@@ -74,7 +76,7 @@ def not_whole(where: str, given: dict[str, Tensor], name: str) -> KindError | No
         return None
     what = f"{name} must be Int, and {odd.flat[0]:.4g} is no whole number"
     cure = f"{name}.round().int() if rounding is meant; MseLoss takes any number"
-    return KindError(where, what, rows(given), cure)
+    return KindError(where, what, facts_of(**given), cure)
 
 
 def refuse_classes(where: str, given: dict[str, Tensor]) -> None:
@@ -90,9 +92,11 @@ def refuse_classes(where: str, given: dict[str, Tensor]) -> None:
     if targets.kind is Float:
         error = not_whole(where, given, name)
         what, cure = f"{name} must be Int", f"{name}.int()"
-        raise error or KindError(where, what, rows(given), cure)
+        raise error or KindError(where, what, facts_of(**given), cure)
     if targets.kind is not Int:
-        raise KindError(where, f"{name} must be Int", rows(given), f"{name}.int()")
+        raise KindError(
+            where, f"{name} must be Int", facts_of(**given), f"{name}.int()"
+        )
     dims = x.dims()
     if x.rank > 2 and targets.dims() == (dims[0], *dims[2:]):
         axes = [0, *range(2, x.rank), 1]
@@ -110,7 +114,7 @@ def refuse_classes(where: str, given: dict[str, Tensor]) -> None:
         if x.rank == 2 and targets.rank == 1:
             counts = f"{targets.dims()[0]} ≠ {dims[0]}"
             what = f"{counts}: one target is needed for each row of {scores}"
-        raise ShapeError(where, what, rows(given), cure)
+        raise ShapeError(where, what, facts_of(**given), cure)
 
 
 def _refuse_rows(where: str, given: dict[str, Tensor]) -> None:
@@ -132,7 +136,7 @@ def _refuse_rows(where: str, given: dict[str, Tensor]) -> None:
     else:
         what = f"{name} are probabilities, not one class per row"
         cure = f"burnbook.tensor.activation.cross_entropy_with_logits({scores}, {name})"
-    raise KindError(where, what, rows(given), cure)
+    raise KindError(where, what, facts_of(**given), cure)
 
 
 def fit_one_shape(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
@@ -144,7 +148,7 @@ def fit_one_shape(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
     if len({t.dims() for t in given.values()}) > 1:
         *names, last = given
         what = f"{', '.join(names)} and {last} must have one shape"
-        raise ShapeError(where, what, rows(given), _same_rank(given))
+        raise ShapeError(where, what, facts_of(**given), _same_rank(given))
 
 
 def _same_rank(given: dict[str, Tensor]) -> str | None:
@@ -169,7 +173,7 @@ def one_class_each(where: str, given: dict[str, Tensor]) -> None:
         wrong = low if low < 0 else high
         what = f"{name} {wrong} is not one of the {classes} classes"
         cure = f"{name} from 0 to {classes - 1}"
-        raise DimError(where, what, rows(given), cure)
+        raise DimError(where, what, facts_of(**given), cure)
 
 
 def signs(where: str, given: dict[str, Tensor], name: str) -> None:
@@ -185,7 +189,7 @@ def one_of(
     odd = values[(values != two[0]) & (values != two[1])]
     if odd.size:
         what = f"an element of {name} is {odd.flat[0]:g}, neither {text}"
-        raise DataError(where, what, rows(given))
+        raise DataError(where, what, facts_of(**given))
 
 
 def not_below_zero(where: str, given: dict[str, Tensor], name: str) -> None:
@@ -193,7 +197,7 @@ def not_below_zero(where: str, given: dict[str, Tensor], name: str) -> None:
     low = extremes(given[name])[0]
     if low < 0:
         what = f"an element of {name} is {low:g}, below 0"
-        raise DataError(where, what, rows(given))
+        raise DataError(where, what, facts_of(**given))
 
 
 def extremes(x: Tensor) -> tuple[Any, Any]:

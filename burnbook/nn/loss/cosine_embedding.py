@@ -6,8 +6,8 @@ from burnbook.core.errors import ShapeError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit, signs
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import rows
 from burnbook.tensor import Tensor
+from burnbook.tensor.facts import facts_of
 from burnbook.tensor.linalg import cosine_similarity
 
 EPSILON = 1e-8  # the least product of lengths: the slope at a zero vector stays finite
@@ -65,7 +65,7 @@ class CosineEmbeddingLoss(Module):
         sizes = input1.dims()
         if input1.rank != 2 or input2.dims() != sizes or target.dims() != sizes[:1]:
             what = "input1 and input2 must be [n, d] and target [n]"
-            raise ShapeError("cosine_embedding", what, rows(given))
+            raise ShapeError("cosine_embedding", what, facts_of(**given))
         signs("cosine_embedding", given, "target")
         cosine = cosine_similarity(input1, input2, 1, EPSILON).squeeze(1)
         unlike = (cosine - self.margin).relu()

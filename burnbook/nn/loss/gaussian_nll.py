@@ -7,8 +7,9 @@ from burnbook.core.errors import ShapeError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit, fit_one_shape, not_below_zero
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import above_zero, rows
+from burnbook.nn.shared import above_zero
 from burnbook.tensor import Tensor
+from burnbook.tensor.facts import facts_of
 
 
 class GaussianNLLLossConfig(Config):
@@ -75,7 +76,7 @@ class GaussianNLLLoss(Module):
         sizes = zip(var.dims(), wanted, strict=False)
         if var.rank != input.rank or any(v not in (1, n) for v, n in sizes):
             what = f"var must be {list(wanted)}, or 1 where it is shared"
-            raise ShapeError("gaussian_nll", what, rows(given))
+            raise ShapeError("gaussian_nll", what, facts_of(**given))
         not_below_zero("gaussian_nll", given, "var")
         var = var.clamp_min(self.eps)
         losses = (var.log() + (input - target).square() / var) * 0.5

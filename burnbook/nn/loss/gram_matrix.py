@@ -11,8 +11,9 @@ from burnbook.module import Module
 from burnbook.nn.conv import Conv2d, Conv2dConfig
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import PaddingConfig2d, rows
+from burnbook.nn.shared import PaddingConfig2d
 from burnbook.tensor import Tensor
+from burnbook.tensor.facts import facts_of
 from burnbook.tensor.module import avg_pool2d, max_pool2d
 
 # Each block ends with a pool; its first layer is one that the loss looks at.
@@ -98,7 +99,7 @@ class GramMatrixLoss(Module):
         fit_one_shape("gram_matrix", given)
         if predictions.rank != 4 or predictions.dims()[1] != 3:
             what = "predictions and targets must be images [n, 3, h, w]"
-            raise ShapeError("gram_matrix", what, rows(given))
+            raise ShapeError("gram_matrix", what, facts_of(**given))
         ours = self.feat_extractor(_normal(predictions))
         theirs = self.feat_extractor(_normal(targets))
         losses = Tensor.zeros([predictions.dims()[0], 1, 1], predictions.device())

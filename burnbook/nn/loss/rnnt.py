@@ -6,9 +6,10 @@ from burnbook.core.errors import ShapeError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit, lengths_of
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import at_least, rows
+from burnbook.nn.shared import at_least
 from burnbook.ops.sequence_loss import log_softmax_at, rnnt_labels, rnnt_loss
 from burnbook.tensor import Tensor, apply
+from burnbook.tensor.facts import facts_of
 
 
 class RNNTLossConfig(Config):
@@ -72,7 +73,7 @@ class RNNTLoss(Module):
         fit("rnnt_loss", given, targets=Int, logit_lengths=Int, target_lengths=Int)
         if logits.rank != 4 or targets.rank != 2 or not self._fits(logits, targets):
             what = "logits must be [n, t, u + 1, c] and targets [n, u]"
-            raise ShapeError("rnnt_loss", what, rows(given))
+            raise ShapeError("rnnt_loss", what, facts_of(**given))
         frames, labels = lengths_of(logit_lengths), lengths_of(target_lengths)
         n, t, u, c = logits.dims()
         lead: Tensor = apply(

@@ -5,8 +5,9 @@ from burnbook.core.errors import ShapeError
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit
 from burnbook.nn.loss.reduction import Reduction, reduced
-from burnbook.nn.shared import above_zero, rows
+from burnbook.nn.shared import above_zero
 from burnbook.tensor import Tensor
+from burnbook.tensor.facts import facts_of
 from burnbook.tensor.linalg import lp_norm
 
 
@@ -72,7 +73,7 @@ class TripletMarginLoss(Module):
         fit("triplet_margin", given)
         if anchor.rank != 2 or any(t.dims() != anchor.dims() for t in given.values()):
             what = "anchor, positive and negative must be [n, d]"
-            raise ShapeError("triplet_margin", what, rows(given))
+            raise ShapeError("triplet_margin", what, facts_of(**given))
         near = lp_norm(anchor - positive, self.p, 1)
         far = lp_norm(anchor - negative, self.p, 1)
         return (near - far + self.margin).relu().squeeze(1)

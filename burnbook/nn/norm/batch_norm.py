@@ -7,10 +7,11 @@ from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module, Param, RunningState
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import at_least, from_zero_to_one, rows
+from burnbook.nn.shared import at_least, from_zero_to_one
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.shape import cast
 from burnbook.tensor import Tensor, apply, apply_with_extras
+from burnbook.tensor.facts import facts_of
 
 
 class BatchNormConfig(Config):
@@ -125,4 +126,4 @@ def _of_one(input: Tensor) -> ShapeError:
     """The error for a batch without variance: the output would be β, whatever x."""
     what = "one value for each channel has no variance to train with"
     cure = "a larger last batch (another batch_size), or model.valid() to predict"
-    return ShapeError("batch_norm", what, rows({"x": input}), cure)
+    return ShapeError("batch_norm", what, facts_of(x=input), cure)

@@ -7,9 +7,10 @@ from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module, Param
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.shared import at_least, build, divide_into, rows, tensor_of
+from burnbook.nn.shared import at_least, build, divide_into, tensor_of
 from burnbook.ops.norm import group_norm
 from burnbook.tensor import Tensor, apply
+from burnbook.tensor.facts import facts_of
 
 
 class GroupNormConfig(Config):
@@ -150,7 +151,7 @@ def _same_channels(where: str, x: Tensor, channels: int) -> None:
         raise ShapeError(
             where,
             f"x has {found}, the layer {channels}",
-            rows({"x": x}),
+            facts_of(x=x),
             f"an input [n, {channels}, ...]",
         )
 

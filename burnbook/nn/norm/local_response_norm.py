@@ -3,9 +3,10 @@
 from burnbook.config import Config
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module
-from burnbook.nn.shared import at_least, build, rows
+from burnbook.nn.shared import at_least, build
 from burnbook.ops.batch_norm import neighbor_sum
 from burnbook.tensor import Tensor, apply
+from burnbook.tensor.facts import facts_of
 
 
 class LocalResponseNormConfig(Config):
@@ -55,7 +56,7 @@ class LocalResponseNorm(Module):
         """Apply the layer to a batch of lines, images or volumes."""
         if input.rank < 3:
             what = f"the input needs at least 3 dims [n, c, d, ...], not {input.rank}"
-            raise ShapeError("local_response_norm", what, rows({"input": input}))
+            raise ShapeError("local_response_norm", what, facts_of(input=input))
         before, after = (self.size - 1) // 2, self.size // 2
         power = apply(neighbor_sum, input.square(), before=before, after=after)
         return input / (power * (self.alpha / self.size) + self.k) ** self.beta
