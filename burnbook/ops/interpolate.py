@@ -84,11 +84,7 @@ interpolate.examples(
         (normal(2, 3, 4), _sample("closest", True, 4)),
     ],
 )
-interpolate_x.grad(
-    dout=lambda xp, g, output_size, mode, align_corners: interpolate(
-        xp, g, output_size=output_size, mode=mode, align_corners=align_corners
-    )
-)
+interpolate_x.grad(dout=lambda xp, g, x_shape, **options: interpolate(xp, g, **options))
 
 
 def tables(

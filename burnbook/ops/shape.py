@@ -202,27 +202,17 @@ def slide_back(
     return out
 
 
-def slide_x(
-    xp: ArrayNamespace,
-    g: Array,
-    x_shape: tuple[int, ...],
-    dim: int,
-    size: int,
-    step: int,
-) -> Any:
-    """Every element was in some windows."""
-    return slide_back(xp, g, shape=tuple(x_shape), dim=dim, size=size, step=step)
-
-
-slide.grad(x=slide_x)
+slide.grad(
+    x=lambda xp, g, x_shape, **windows: slide_back(
+        xp, g, shape=tuple(x_shape), **windows
+    )
+)
 
 slide.examples(
     samples=[(normal(2, 7, 3), SLIDE), (normal(5), {"dim": 0, "size": 5, "step": 1})],
     rejects=[(normal(2, 3), {"dim": 1, "size": 4, "step": 1})],
 )
-slide_back.grad(
-    x=lambda xp, g, dim, size, step: slide(xp, g, dim=dim, size=size, step=step)
-)
+slide_back.grad(x=lambda xp, g, shape, **windows: slide(xp, g, **windows))
 
 slide_back.examples(samples=[(normal(2, 3, 3, 3), {**SLIDE, "shape": (2, 7, 3)})])
 

@@ -233,6 +233,32 @@ def test_a_reader_adds_an_op_in_one_cell():
         OPS.pop("my_swish", None)
 
 
+def test_a_rule_takes_what_it_does_not_name_by_two_stars():
+    """And is called with it by keyword, defaults included."""
+    asked = []
+    try:
+
+        @op("F>F", method=False)
+        def my_line(xp, x, *, scale, shift=0.0, power=1):
+            """scale · xᵖ + shift.
+
+            Shapes: x [...] -> [...]
+            """
+            return scale * x**power + shift
+
+        def rule(xp, g, x, power, **others):
+            asked.append(others)
+            return g * power * others["scale"] * x ** (power - 1)
+
+        my_line.grad(x=rule)
+        x = Tensor.ones([3], Autodiff(Numpy())).require_grad()
+        grads = apply(my_line, x, scale=2.0, power=3).backward()
+        assert np.asarray(x.grad(grads)).tolist() == [6.0, 6.0, 6.0]
+        assert asked == [{"scale": 2.0, "shift": 0.0}]
+    finally:
+        OPS.pop("my_line", None)
+
+
 def leaf(array, device):
     """A tensor that keeps its element type, tracked where it can be."""
     tensor = Tensor.from_numpy(array, device)

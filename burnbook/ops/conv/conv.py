@@ -318,65 +318,49 @@ conv2d.examples(
     ],
 )
 
+_PLAIN = conv_options((1,), (0,), (1,))
+_PLAIN_3D = conv_options((1, 1, 1), (0, 0, 0), (1, 1, 1))
+_GROUPED = conv_options((2,), (4,), (2,), 2)
+_GROUPED_3D = conv_options((2, 1, 3), (1, 0, 1), (1, 2, 2), 2)
+_PADDED_2D = conv_options((1, 2), (1, 0), (1, 1))
+_PADDED_3D = conv_options((1, 1, 1), (1, 0, 2), (1, 1, 2))
+
 conv.examples(
     samples=[
-        (normal(2, 3, 7), normal(4, 3, 3), normal(4), conv_options((1,), (0,), (1,))),
-        (normal(2, 4, 9), normal(6, 2, 3), conv_options((2,), (4,), (2,), 2)),
-        (normal(2, 3, 5), normal(4, 3, 1), conv_options((1,), (0,), (1,))),
-        (
-            normal(2, 2, 4, 5, 6),
-            normal(3, 2, 2, 3, 2),
-            normal(3),
-            conv_options((1, 1, 1), (1, 0, 2), (1, 1, 2)),
-        ),
-        (
-            normal(1, 4, 5, 4, 6),
-            normal(4, 2, 3, 1, 2),
-            conv_options((2, 1, 3), (1, 0, 1), (1, 2, 2), 2),
-        ),
-        (normal(2, 2, 6, 5), normal(3, 2, 2, 3), conv_options((1, 2), (1, 0), (1, 1))),
+        (normal(2, 3, 7), normal(4, 3, 3), normal(4), _PLAIN),
+        (normal(2, 4, 9), normal(6, 2, 3), _GROUPED),
+        (normal(2, 3, 5), normal(4, 3, 1), _PLAIN),
+        (normal(2, 2, 4, 5, 6), normal(3, 2, 2, 3, 2), normal(3), _PADDED_3D),
+        (normal(1, 4, 5, 4, 6), normal(4, 2, 3, 1, 2), _GROUPED_3D),
+        (normal(2, 2, 6, 5), normal(3, 2, 2, 3), _PADDED_2D),
     ],
     rejects=[
-        (normal(2, 3, 7), normal(4, 2, 3), conv_options((1,), (0,), (1,))),
-        (normal(2, 3, 7), normal(4, 3, 3, 3), conv_options((1,), (0,), (1,))),
-        (normal(2, 3, 2), normal(4, 3, 3), conv_options((1,), (0,), (1,))),
-        (normal(2, 3, 7), normal(4, 3, 3), conv_options((1, 1), (0,), (1,))),
-        (normal(2, 3, 7), normal(4, 3, 3), conv_options((0,), (0,), (1,))),
+        (normal(2, 3, 7), normal(4, 2, 3), _PLAIN),
+        (normal(2, 3, 7), normal(4, 3, 3, 3), _PLAIN),
+        (normal(2, 3, 2), normal(4, 3, 3), _PLAIN),
+        (normal(2, 3, 7), normal(4, 3, 3), {**_PLAIN, "stride": (1, 1)}),
+        (normal(2, 3, 7), normal(4, 3, 3), {**_PLAIN, "stride": (0,)}),
     ],
 )
 
 conv_x.examples(
     samples=[
-        (
-            normal(2, 6, 7),
-            normal(6, 2, 3),
-            {"x_shape": (2, 4, 9), **conv_options((2,), (4,), (2,), 2)},
-        ),
+        (normal(2, 6, 7), normal(6, 2, 3), {"x_shape": (2, 4, 9), **_GROUPED}),
         (
             normal(1, 2, 3, 4, 3),
             normal(2, 3, 2, 1, 2),
-            {
-                "x_shape": (1, 3, 4, 4, 4),
-                **conv_options((1, 1, 1), (0, 0, 0), (1, 1, 1)),
-            },
+            {"x_shape": (1, 3, 4, 4, 4), **_PLAIN_3D},
         ),
     ],
 )
 
 conv_weight.examples(
     samples=[
-        (
-            normal(2, 6, 7),
-            normal(2, 4, 9),
-            {"weight_shape": (6, 2, 3), **conv_options((2,), (4,), (2,), 2)},
-        ),
+        (normal(2, 6, 7), normal(2, 4, 9), {"weight_shape": (6, 2, 3), **_GROUPED}),
         (
             normal(1, 2, 3, 4, 3),
             normal(1, 3, 4, 4, 4),
-            {
-                "weight_shape": (2, 3, 2, 1, 2),
-                **conv_options((1, 1, 1), (0, 0, 0), (1, 1, 1)),
-            },
+            {"weight_shape": (2, 3, 2, 1, 2), **_PLAIN_3D},
         ),
     ],
 )

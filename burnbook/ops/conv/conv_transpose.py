@@ -109,32 +109,21 @@ def _options(*numbers: Any) -> dict[str, Any]:
     return dict(zip(names, numbers, strict=True))
 
 
+_PLAIN = _options((2,), (1,), (1,), (1,), 1)
+_GROUPED_2D = _options((2, 1), (1, 0), (1, 0), (1, 2), 2)
+_ROOMY_3D = _options((1, 2, 2), (0, 0, 1), (0, 1, 0), (2, 1, 1), 1)
+
 conv_transpose.examples(
     samples=[
-        (
-            normal(2, 3, 5),
-            normal(3, 4, 3),
-            normal(4),
-            _options((2,), (1,), (1,), (1,), 1),
-        ),
+        (normal(2, 3, 5), normal(3, 4, 3), normal(4), _PLAIN),
         (normal(2, 4, 3), normal(4, 3, 2), _options((1,), (0,), (2,), (3,), 2)),
-        (
-            normal(2, 4, 3, 4),
-            normal(4, 2, 3, 2),
-            normal(4),
-            _options((2, 1), (1, 0), (1, 0), (1, 2), 2),
-        ),
-        (
-            normal(1, 2, 2, 3, 2),
-            normal(2, 3, 2, 1, 3),
-            normal(3),
-            _options((1, 2, 2), (0, 0, 1), (0, 1, 0), (2, 1, 1), 1),
-        ),
+        (normal(2, 4, 3, 4), normal(4, 2, 3, 2), normal(4), _GROUPED_2D),
+        (normal(1, 2, 2, 3, 2), normal(2, 3, 2, 1, 3), normal(3), _ROOMY_3D),
     ],
     rejects=[
-        (normal(2, 3, 5), normal(4, 3, 3), _options((2,), (1,), (1,), (1,), 1)),
-        (normal(2, 3, 5), normal(3, 3, 3), _options((2,), (1,), (1,), (1,), 2)),
+        (normal(2, 3, 5), normal(4, 3, 3), _PLAIN),
+        (normal(2, 3, 5), normal(3, 3, 3), {**_PLAIN, "groups": 2}),
         (normal(2, 3, 1), normal(3, 3, 3), _options((2,), (2,), (0,), (1,), 1)),
-        (normal(2, 3, 5, 5), normal(3, 4, 3), _options((2,), (1,), (1,), (1,), 1)),
+        (normal(2, 3, 5, 5), normal(3, 4, 3), _PLAIN),
     ],
 )

@@ -305,16 +305,9 @@ deform_patches.examples(
     ],
 )
 
-deform_corners.examples(
-    samples=[(normal(2, 4, 5, 4), normal(2, 24, 3, 6), _RICH)],
-)
+deform_corners.examples(samples=[(normal(2, 4, 5, 4), normal(2, 24, 3, 6), _RICH)])
 
+_RICH_X = {"x_shape": (2, 4, 5, 4), **_RICH}
 deform_corners_x.examples(
-    samples=[
-        (
-            normal(4, 2, 18, 6, 4),
-            normal(2, 24, 3, 6),
-            {"x_shape": (2, 4, 5, 4), **_RICH},
-        )
-    ],
+    samples=[(normal(4, 2, 18, 6, 4), normal(2, 24, 3, 6), _RICH_X)]
 )

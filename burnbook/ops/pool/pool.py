@@ -634,21 +634,15 @@ adaptive_avg_pool.examples(
     ],
 )
 
+_PADDED = {"kernel_size": (3, 3), "stride": (2, 2), "padding": (1, 1)}
+
 avg_pool2d.examples(
     samples=[
         (normal(2, 3, 6, 8), {"kernel_size": (2, 4), "stride": (2, 4)}),
+        (normal(2, 3, 7, 6), {**_PADDED, "stride": (2, 1)}),
         (
             normal(2, 3, 7, 6),
-            {"kernel_size": (3, 3), "stride": (2, 1), "padding": (1, 1)},
-        ),
-        (
-            normal(2, 3, 7, 6),
-            {
-                "kernel_size": (3, 2),
-                "stride": (2, 2),
-                "padding": (1, 1),
-                "count_include_pad": False,
-            },
+            {**_PADDED, "kernel_size": (3, 2), "count_include_pad": False},
         ),
     ],
     rejects=[(normal(2, 3, 2, 2), {"kernel_size": (3, 3), "stride": (1, 1)})],
@@ -682,15 +676,7 @@ avg_pool.examples(
 max_pool2d.examples(
     samples=[
         (distinct(2, 3, 6, 8), {"kernel_size": (2, 2), "stride": (2, 2)}),
-        (
-            distinct(2, 3, 7, 8),
-            {
-                "kernel_size": (3, 2),
-                "stride": (2, 1),
-                "padding": (1, 1),
-                "dilation": (1, 2),
-            },
-        ),
+        (distinct(2, 3, 7, 8), window_options((3, 2), (2, 1), (1, 1), (1, 2))),
     ],
     rejects=[(normal(2, 3, 2, 2), {"kernel_size": (3, 3), "stride": (1, 1)})],
 )
@@ -713,12 +699,6 @@ _MAX_REJECTS = [
     (normal(2, 3, 9), _maxima((3, 3), (1, 1), (0, 0), (1, 1))),
 ]
 
-max_pool.examples(
-    samples=_MAX_SAMPLES,
-    rejects=_MAX_REJECTS,
-)
+max_pool.examples(samples=_MAX_SAMPLES, rejects=_MAX_REJECTS)
 
-max_pool_indices.examples(
-    samples=_MAX_SAMPLES,
-    rejects=_MAX_REJECTS,
-)
+max_pool_indices.examples(samples=_MAX_SAMPLES, rejects=_MAX_REJECTS)
