@@ -8,6 +8,7 @@ import pytest
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.module import Module
+from burnbook.nn.loss import Vgg19
 from burnbook.tensor import Tensor
 
 PLAIN = Numpy(float="f64", compiled=False)
@@ -132,8 +133,8 @@ def test_the_style_is_what_appears_together():
 
 
 def test_vgg19_names_its_layers_as_torchvision_numbers_them():
-    sources = nn.Vgg19.sources()
-    network = nn.Vgg19.new(False, PLAIN)
+    sources = Vgg19.sources()
+    network = Vgg19.new(False, PLAIN)
     layers = {name.rpartition(".")[0] for name, _ in network.named_params()}
     assert set(sources) == layers
     assert sources["conv1_1"] == "features.0"
