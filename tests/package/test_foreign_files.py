@@ -11,6 +11,7 @@ pytest.importorskip("resource", reason="limits of a process need POSIX")
 
 from tests.support.foreign import READERS
 from tests.support.mutation import mutations
+from tests.support.programs import python
 from tests.support.tree_damage import MAKERS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,20 +96,8 @@ def test_what_is_no_file_is_refused_by_every_reader(kind, tmp_path):
 def test_damaged_trees_are_read_or_refused(tmp_path):
     """BURNBOOK_MUTATIONS=3000 for more; a seed and a reader repeat one of them."""
     count = mutations(12)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tests.support.tree_damage",
-            "0",
-            str(count),
-            str(tmp_path),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600 + 3 * count,
-    )
+    program = ("-m", "tests.support.tree_damage", 0, count, tmp_path)
+    done = python(*program, timeout=600 + 3 * count)
     assert not done.stderr, done.stderr[-3000:]
     lines = done.stdout.splitlines()
     assert not [line for line in lines if not line.startswith("done ")]

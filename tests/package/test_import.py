@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.programs import python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,12 +21,7 @@ print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
 
 
 def loaded_after(statement: str) -> set[str]:
-    answer = subprocess.run(
-        [sys.executable, "-c", ASK.format(statement=statement)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    answer = python("-c", ASK.format(statement=statement), check=True)
     assert answer.stderr == ""
     return set(json.loads(answer.stdout.splitlines()[-1]))
 
@@ -78,17 +73,13 @@ def test_every_file_may_be_the_first_that_is_imported():
     ]
     names = [name.removesuffix(".__init__") for name in names]
     assert len(names) > 400
-    answer = subprocess.run(
-        [sys.executable, "-c", EACH, *names], capture_output=True, text=True
-    )
+    answer = python("-c", EACH, *names)
     assert answer.stdout.strip() == "[]", answer.stdout + answer.stderr
 
 
 def test_importing_prints_nothing():
     quiet = "import burnbook; from burnbook.prelude import *"
-    answer = subprocess.run(
-        [sys.executable, "-c", quiet], capture_output=True, text=True
-    )
+    answer = python("-c", quiet)
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
 
 

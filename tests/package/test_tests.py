@@ -1,13 +1,12 @@
 """The tests themselves: collected and run without any package that is optional."""
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.programs import python
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONAL = (
@@ -70,15 +69,8 @@ def test_nothing_is_imported_from_a_file_that_may_skip():
 @pytest.mark.slow
 def test_all_tests_are_collected_without_what_is_optional(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(HIDE)
-    paths = [str(tmp_path), os.environ.get("PYTHONPATH", "")]
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p"]
-    done = subprocess.run(
-        [*command, "no:cacheprovider", "-m", "not bench and not browser"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        capture_output=True,
-        text=True,
-    )
+    command = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    done = python(*command, "-m", "not bench and not browser", first=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     collected = re.search(r"([\d,]+)(?:/[\d,]+)? tests collected", done.stdout)
     assert int(collected[1]) > 10_000
@@ -87,14 +79,8 @@ def test_all_tests_are_collected_without_what_is_optional(tmp_path):
 def test_comparisons_skip_one_by_one_without_the_other_library(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(HIDE)
     file = "tests/torch/test_torch_norm.py"
-    command = [sys.executable, "-m", "pytest", file, "-q", "-rs", "-p"]
-    done = subprocess.run(
-        [*command, "no:cacheprovider"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT / 'widgets'}"},
-        capture_output=True,
-        text=True,
-    )
+    command = ["-m", "pytest", file, "-q", "-rs", "-p", "no:cacheprovider"]
+    done = python(*command, first=tmp_path)
     skipped = re.search(r"^(\d+) skipped", done.stdout, re.M)
     assert skipped, done.stdout[-3000:] + done.stderr[-3000:]
     assert int(skipped[1]) > 200
