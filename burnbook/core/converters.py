@@ -71,28 +71,28 @@ class TypeSpec:
         """
         return tuple(type_spec(arm, self.resolve) for arm in self.arms)
 
-    @property
+    @functools.cached_property
     def meant(self) -> tuple[TypeSpec, ...]:
         """The types of a union but for None; of anything else, itself."""
         parts = self.parts if self.form == "union" else (self,)
         return tuple(part for part in parts if part.form != "none")
 
-    @property
+    @functools.cached_property
     def optional(self) -> bool:
         """Whether it is a union with None."""
         return self.form == "union" and len(self.meant) < len(self.parts)
 
-    @property
+    @functools.cached_property
     def choice(self) -> bool:
         """Whether it is a union of several types, as Burn's enums are."""
         return self.form == "union" and len(self.meant) > 1
 
-    @property
+    @functools.cached_property
     def contains(self) -> bool:
         """Whether it is a container that says what it holds: list[int], not list."""
         return self.form in ("items", "tuple", "dict") and bool(self.arms)
 
-    @property
+    @functools.cached_property
     def item(self) -> TypeSpec:
         """The type of what a container holds, the container may be optional."""
         if self.form == "union":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from burnbook.core.files import cache_dir
 from burnbook.data.dataset.audio import speech
@@ -17,6 +18,7 @@ from burnbook.data.dataset.source.download import (
     as_url,
     mirrors_of,
 )
+from burnbook.data.dataset.source.downloaded import DownloadedDataset
 from burnbook.data.dataset.source.huggingface import HuggingfaceDatasetLoader
 from burnbook.data.dataset.tabular import diabetes, housing
 from burnbook.data.dataset.vision import cifar, fashion_mnist, mnist
@@ -60,43 +62,24 @@ def available_datasets() -> list[DatasetInfo]:
 
 
 def _images() -> list[DatasetInfo]:
-    pairs = [file for pair in mnist.FILES.values() for file in pair]
-    clothes = [file for pair in fashion_mnist.FILES.values() for file in pair]
-    mirrors = mirrors_of("BURNBOOK_MNIST_MIRROR", mnist.MIRRORS)
-    others = mirrors_of(fashion_mnist.VARIABLE, fashion_mnist.MIRRORS)
     found = [
-        _info(
-            ("MnistDataset", 70_000, 11_594_722, "handwritten digits, 28×28"),
-            ("mnist", pairs, mirrors),
-        ),
-        _info(
-            ("FashionMnistDataset", 70_000, 30_878_645, "clothes, 28×28"),
-            ("fashion_mnist", clothes, others),
-        ),
+        _info(mnist.MnistDataset, 70_000, 11_594_722, "handwritten digits, 28×28"),
+        _info(fashion_mnist.FashionMnistDataset, 70_000, 30_878_645, "clothes, 28×28"),
     ]
-    for kind, parts, known, variable in (
-        (10, cifar.FILES_10, cifar.MIRRORS_10, cifar.VARIABLES[0]),
-        (100, cifar.FILES_100, cifar.MIRRORS_100, cifar.VARIABLES[1]),
+    for cls, known in (
+        (cifar.Cifar10Dataset, cifar.MIRRORS_10),
+        (cifar.Cifar100Dataset, cifar.MIRRORS_100),
     ):
-        about = f"color photographs of {kind} kinds, 32×32"
-        line = (f"Cifar{kind}Dataset", 60_000, known[0].size or 0, about)
-        files = [*parts["train"], *parts["test"]]
-        found.append(_info(line, (f"cifar{kind}", files, mirrors_of(variable, known))))
+        about = f"color photographs of {cls.num_classes()} kinds, 32×32"
+        found.append(_info(cls, 60_000, known[0].size or 0, about))
     return found
 
 
 def _texts() -> list[DatasetInfo]:
-    news = mirrors_of("BURNBOOK_AG_NEWS_MIRROR", texts.AG_NEWS_MIRRORS)
-    articles = mirrors_of("BURNBOOK_DB_PEDIA_MIRROR", texts.DB_PEDIA_MIRRORS)
+    about = "articles on 14 kinds of things"
     return [
-        _info(
-            ("AgNewsDataset", 127_600, 31_327_765, "news of 4 kinds"),
-            ("ag_news", texts.AG_NEWS_FILES.values(), news),
-        ),
-        _info(
-            ("DbPediaDataset", 630_000, 68_341_743, "articles on 14 kinds of things"),
-            ("db_pedia", texts.DB_PEDIA_FILES.values(), articles),
-        ),
+        _info(texts.AgNewsDataset, 127_600, 31_327_765, "news of 4 kinds"),
+        _info(texts.DbPediaDataset, 630_000, 68_341_743, about),
     ]
 
 
@@ -128,16 +111,18 @@ def _tables(here: bool) -> list[DatasetInfo]:
 
 
 def _info(
-    line: tuple[str, int, int, str],
-    place: tuple[str, Iterable[RemoteFile], Sequence[Mirror]],
+    cls: type[mnist.MnistDataset | DownloadedDataset[Any]],
+    items: int,
+    size: int,
+    about: str,
 ) -> DatasetInfo:
-    name, items, size, about = line
-    folder = cache_dir() / place[0]
-    here = _archive_is_here(place[2], folder) or all(
-        _is_here(file, folder) for file in place[1]
+    source = cls.source()
+    folder, mirrors = source.place, source.every_mirror
+    here = _archive_is_here(mirrors, folder) or all(
+        _is_here(file, folder) for file in source.every_file
     )
-    source = _address(place[2][0]) if place[2] else ""
-    return DatasetInfo(name, items, size, here, source, about, folder)
+    address = _address(mirrors[0]) if mirrors else ""
+    return DatasetInfo(cls.__name__, items, size, here, address, about, folder)
 
 
 def _is_here(file: RemoteFile, folder: Path) -> bool:

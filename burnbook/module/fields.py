@@ -38,12 +38,13 @@ NUMBERS: dict[type, type] = {
 
 def fits(spec: TypeSpec, value: object) -> bool:
     """Whether the value may stand in a field with this annotation."""
-    if spec.contains:
-        return _is_container(spec, value) and all(
-            fits(wanted, part) for _, part, wanted in _rows(spec, value)
-        )
+    if spec.form == "class":
+        return _is_instance(spec, value)
     if spec.form == "union":
         return any(fits(arm, value) for arm in spec.parts)
+    if spec.contains:
+        held = _held(spec, value)
+        return held is not None and all(map(fits, spec.places(len(held)), held))
     if spec.form == "none":
         return value is None
     if spec.form == "literal":
@@ -60,29 +61,29 @@ def misfits(spec: TypeSpec, value: object, at: str) -> Iterator[Misfit]:
     if fits(spec, value):
         return
     likely = [arm for arm in spec.meant if arm.contains]
-    if len(likely) == 1 and _is_container(likely[0], value):
-        for place, part, wanted in _rows(likely[0], value):
-            yield from misfits(wanted, part, f"{at}[{place}]")
-    else:
+    held = _held(likely[0], value) if len(likely) == 1 else None
+    if held is None:
         yield at, value, spec
+        return
+    names = (
+        list(value) if isinstance(value, collections.abc.Mapping) else range(len(held))
+    )
+    rows = zip(names, likely[0].places(len(held)), held, strict=True)
+    for name, wanted, part in rows:
+        yield from misfits(wanted, part, f"{at}[{name!r}]")
 
 
-def _is_container(spec: TypeSpec, value: Any) -> bool:
-    """Whether it is such a container; lists and tuples stand in for each other."""
+def _held(spec: TypeSpec, value: Any) -> collections.abc.Collection[object] | None:
+    """What such a container holds; None where the value is no such container.
+
+    Lists and tuples stand in for each other.
+    """
     if spec.form == "dict":
-        return isinstance(value, collections.abc.Mapping)
+        return value.values() if isinstance(value, collections.abc.Mapping) else None
     either = spec.kind in (list, tuple)
     if not isinstance(value, (list, tuple) if either else spec.kind):
-        return False
-    return spec.form == "items" or len(value) == len(spec.parts)
-
-
-def _rows(spec: TypeSpec, value: Any) -> Iterator[tuple[str, object, TypeSpec]]:
-    """Every part of a container: its place, itself, and what it should be."""
-    held = value.items() if spec.form == "dict" else enumerate(value)
-    places = spec.places(len(value))
-    for (place, part), wanted in zip(held, places, strict=True):
-        yield repr(place), part, wanted
+        return None
+    return value if spec.form == "items" or len(value) == len(spec.parts) else None
 
 
 def _is_instance(spec: TypeSpec, value: Any) -> bool:

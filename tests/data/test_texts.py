@@ -145,7 +145,7 @@ def test_an_archive_brings_both_parts(mirror, monkeypatch, cache):
             archive.addfile(entry, io.BytesIO(content))
     server = mirror(out.getvalue())
     monkeypatch.setenv("BURNBOOK_DB_PEDIA_MIRROR", f"{server.url}/dbpedia_csv.tgz")
-    monkeypatch.setattr(texts, "DB_PEDIA_ROWS", {"train": 3, "test": 1})
+    monkeypatch.setattr(data.DbPediaDataset, "counts", {"train": 3, "test": 1})
     train, test = data.DbPediaDataset.train(), data.DbPediaDataset.test()
     assert server.asked == ["/data/dbpedia_csv.tgz"]
     assert train.get(2) == data.DbPediaItem("A book", " Of words.", 13)

@@ -10,24 +10,12 @@ from burnbook.data.dataset.base import Dataset
 Item = TypeVar("Item")
 
 
-class SplitDataset(Dataset[Item]):
+class Part(Dataset[Item]):
     """The train, test or other part of a source: passes every question on."""
-
-    classes: Sequence[str] = ()  # their places are the labels
 
     def __init__(self, dataset: Dataset[Item], split: str) -> None:
         self.dataset = dataset
         self.split = split
-
-    @classmethod
-    def num_classes(cls) -> int:
-        """Return how many classes there are."""
-        return len(cls.classes)
-
-    @classmethod
-    def class_name(cls, label: int) -> str:
-        """Return what a label means."""
-        return cls.classes[label]
 
     def get(self, index: int) -> Item | None:
         """Return item `index`, or None where there is none."""
@@ -42,3 +30,19 @@ class SplitDataset(Dataset[Item]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.split}, {len(self):,} items)"
+
+
+class SplitDataset(Part[Item]):
+    """A part of a source whose classes have names."""
+
+    classes: Sequence[str] = ()  # their places are the labels
+
+    @classmethod
+    def num_classes(cls) -> int:
+        """Return how many classes there are."""
+        return len(cls.classes)
+
+    @classmethod
+    def class_name(cls, label: int) -> str:
+        """Return what a label means."""
+        return cls.classes[label]

@@ -239,11 +239,12 @@ def first_of(
     spec: TypeSpec, options: list[Converter], is_nothing: Callable[[Any], bool]
 ) -> Converter:
     """Return the converter of a union: the first type that takes the value."""
+    optional, only = spec.optional, len(options) == 1
 
     def convert(value: Any) -> Any:
-        if spec.optional and is_nothing(value):
+        if optional and is_nothing(value):
             return None
-        if len(options) == 1:
+        if only:
             return options[0](value)  # its own error says more
         for option in options:
             with suppress(ValueError, TypeError, OverflowError):

@@ -10,24 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import cache_dir
-from burnbook.data.dataset.base import Dataset
 from burnbook.data.dataset.csv_rows import LabeledTexts
-from burnbook.data.dataset.source.download import (
-    Archive,
-    Mirror,
-    RemoteFile,
-    Report,
-    default_report,
-    mirrors_of,
-    obtain_path,
-    with_checksums,
-)
-from burnbook.data.dataset.split import SplitDataset
+from burnbook.data.dataset.source.download import Archive, Mirror, RemoteFile, Report
+from burnbook.data.dataset.source.downloaded import DownloadedDataset, Source
 from burnbook.data.dataset.transform.transform import Mapper, MapperDataset
 
+Item = TypeVar("Item")
 PathLike = str | os.PathLike[str]
 Row = tuple[int, str, str]  # label, title, content
 AG_NEWS_MIRRORS: list[Mirror] = [
@@ -39,15 +30,17 @@ AG_NEWS_MIRRORS: list[Mirror] = [
     ),
 ]
 AG_NEWS_FILES = {
-    "train": RemoteFile(
-        "train.csv", 29_470_338, "b1a00f826fdfbd249f79597b59e1dc12", ""
-    ),
-    "test": RemoteFile(
-        "test.csv",
-        1_857_427,
-        "521465c2428ed7f02f8d6db6ffdd4b5447c1c701962353eb2c40d548c3c85699",
-        "",
-    ),
+    "train": [
+        RemoteFile("train.csv", 29_470_338, "b1a00f826fdfbd249f79597b59e1dc12", "")
+    ],
+    "test": [
+        RemoteFile(
+            "test.csv",
+            1_857_427,
+            "521465c2428ed7f02f8d6db6ffdd4b5447c1c701962353eb2c40d548c3c85699",
+            "",
+        )
+    ],
 }
 AG_NEWS_ROWS = {"train": 120_000, "test": 7_600}
 DB_PEDIA_MIRRORS: list[Mirror] = [
@@ -63,10 +56,16 @@ DB_PEDIA_MIRRORS: list[Mirror] = [
     ),
 ]
 DB_PEDIA_FILES = {
-    "train": RemoteFile("train.csv", packed=""),
-    "test": RemoteFile("test.csv", packed=""),
+    "train": [RemoteFile("train.csv", packed="")],
+    "test": [RemoteFile("test.csv", packed="")],
 }
 DB_PEDIA_ROWS = {"train": 560_000, "test": 70_000}
+
+
+OFFLINE = (
+    ".from_csv(path) with a file of yours; or put {file} into {folder}; "
+    "or {variable}=file:///folder/with/it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,32 @@ class RowToArticle(Mapper[Row, DbPediaItem]):
         return DbPediaItem(title, content, label)
 
 
-class AgNewsDataset(SplitDataset[AgNewsItem]):
+class CsvTexts(DownloadedDataset[Item]):
+    """Labeled texts in CSV files, which stay on the disk."""
+
+    counts: ClassVar[Mapping[str, int]]  # rows of each part
+    mapper: ClassVar[Mapper[Row, Any]]
+
+    @classmethod
+    def from_csv(cls, path: PathLike) -> Self:
+        """Read rows of class (from 1), title and content, gzipped or not.
+
+        Raises:
+            DataError: the file cannot be read, or a row does not fit.
+        """
+        rows = LabeledTexts(path, len(cls.classes))
+        return cls(MapperDataset(rows, cls.mapper), os.path.basename(path))
+
+    @classmethod
+    def _load(
+        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
+    ) -> Self:
+        ((_, path),) = cls.source().obtain(split, progress, checksums)
+        rows = _all(LabeledTexts(path, len(cls.classes)), cls.counts, split, checksums)
+        return cls(MapperDataset(rows, cls.mapper), split)
+
+
+class AgNewsDataset(CsvTexts[AgNewsItem]):
     """News of four kinds: 120,000 to train with, 7,600 to test with.
 
     The first use downloads a file (29 and 2 MB) and checks it; later uses read the
@@ -129,43 +153,18 @@ class AgNewsDataset(SplitDataset[AgNewsItem]):
 
     classes = ("World", "Sports", "Business", "Technology")
 
-    @classmethod
-    def train(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> AgNewsDataset:
-        """Return the training news; `progress(file, received, total)` hears of it."""
-        return cls._load("train", progress, checksums)
+    counts = AG_NEWS_ROWS
+    mapper = RowToNews()
 
     @classmethod
-    def test(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> AgNewsDataset:
-        """Return the test news; `progress(file, received, total)` hears of it."""
-        return cls._load("test", progress, checksums)
-
-    @classmethod
-    def from_csv(cls, path: PathLike) -> AgNewsDataset:
-        """Read rows of class (1 … 4), title and content, gzipped or not."""
-        rows = LabeledTexts(path, len(cls.classes))
-        return cls(MapperDataset(rows, RowToNews()), os.path.basename(path))
-
-    @classmethod
-    def _load(
-        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
-    ) -> AgNewsDataset:
-        source = ("ag_news", "BURNBOOK_AG_NEWS_MIRROR", AG_NEWS_MIRRORS)
-        path = _obtain(cls, source, AG_NEWS_FILES, split, progress, checksums)
-        rows = _all(
-            LabeledTexts(path, len(cls.classes)), AG_NEWS_ROWS, split, checksums
-        )
-        return cls(MapperDataset(rows, RowToNews()), split)
+    def source(cls) -> Source:
+        """Return where the files come from, and where they are kept."""
+        offline = f"{cls.__name__}{OFFLINE}"
+        variable, mirrors = "BURNBOOK_AG_NEWS_MIRROR", AG_NEWS_MIRRORS
+        return Source("ag_news", variable, mirrors, AG_NEWS_FILES, offline)
 
 
-class DbPediaDataset(SplitDataset[DbPediaItem]):
+class DbPediaDataset(CsvTexts[DbPediaItem]):
     """Articles on things of fourteen kinds: 560,000 to train with, 70,000 to test with.
 
     The first use downloads the archive (68 MB) and checks it; later uses read the
@@ -190,62 +189,15 @@ class DbPediaDataset(SplitDataset[DbPediaItem]):
         "WrittenWork",
     )
 
-    @classmethod
-    def train(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> DbPediaDataset:
-        """Return the training articles; `progress(file, received, total)` hears."""
-        return cls._load("train", progress, checksums)
+    counts = DB_PEDIA_ROWS
+    mapper = RowToArticle()
 
     @classmethod
-    def test(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> DbPediaDataset:
-        """Return the test articles; `progress(file, received, total)` hears of it."""
-        return cls._load("test", progress, checksums)
-
-    @classmethod
-    def from_csv(cls, path: PathLike) -> DbPediaDataset:
-        """Read rows of class (1 … 14), title and content, gzipped or not."""
-        rows = LabeledTexts(path, len(cls.classes))
-        return cls(MapperDataset(rows, RowToArticle()), os.path.basename(path))
-
-    @classmethod
-    def _load(
-        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
-    ) -> DbPediaDataset:
-        source = ("db_pedia", "BURNBOOK_DB_PEDIA_MIRROR", DB_PEDIA_MIRRORS)
-        path = _obtain(cls, source, DB_PEDIA_FILES, split, progress, checksums)
-        rows = _all(
-            LabeledTexts(path, len(cls.classes)), DB_PEDIA_ROWS, split, checksums
-        )
-        return cls(MapperDataset(rows, RowToArticle()), split)
-
-
-def _obtain(
-    cls: type[Dataset[AgNewsItem]] | type[Dataset[DbPediaItem]],
-    source: tuple[str, str, list[Mirror]],
-    parts: Mapping[str, RemoteFile],
-    split: str,
-    progress: Report | None,
-    checksums: Mapping[str, str] | None,
-) -> PathLike:
-    """Fetch the CSV file of one part."""
-    name, variable, known = source
-    folder = cache_dir() / name
-    train, test = with_checksums([parts["train"], parts["test"]], checksums)
-    file, other = (train, test) if split == "train" else (test, train)
-    offline = (
-        f"{cls.__name__}.from_csv(path) with a file of yours; or put {file.name} into "
-        f"{folder}; or {variable}=file:///folder/with/it"
-    )
-    mirrors = mirrors_of(variable, known)
-    report = progress or default_report()
-    return obtain_path(file, folder, mirrors, offline, report, [other])
+    def source(cls) -> Source:
+        """Return where the files come from, and where they are kept."""
+        offline = f"{cls.__name__}{OFFLINE}"
+        variable, mirrors = "BURNBOOK_DB_PEDIA_MIRROR", DB_PEDIA_MIRRORS
+        return Source("db_pedia", variable, mirrors, DB_PEDIA_FILES, offline)
 
 
 def _all(

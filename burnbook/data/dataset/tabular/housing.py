@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
 from burnbook.core.files import PathLike
-from burnbook.data.dataset.base import Dataset, InMemDataset
+from burnbook.data.dataset.base import InMemDataset
 from burnbook.data.dataset.source.huggingface import HuggingfaceDatasetLoader
+from burnbook.data.dataset.split import Part
 from burnbook.data.dataset.transform.transform import MapperDataset
 from burnbook.data.formats.tables import read_csv
 
@@ -48,16 +49,12 @@ class HousingDistrictItem:
         return [getattr(self, f.name) for f in fields(self)[:-1]]
 
 
-class HousingDataset(Dataset[HousingDistrictItem]):
+class HousingDataset(Part[HousingDistrictItem]):
     """The districts of one split.
 
     `train()`, `validation()` and `test()` come from Hugging Face (`burnbook[text]`) and
     stay in an SQLite file; `from_file` reads a table that you have.
     """
-
-    def __init__(self, dataset: Dataset[HousingDistrictItem], split: str) -> None:
-        self.dataset = dataset
-        self.split = split
 
     @classmethod
     def train(cls) -> HousingDataset:
@@ -88,20 +85,6 @@ class HousingDataset(Dataset[HousingDistrictItem]):
         """
         rows = [_item(row) for row in read_csv(path, _Row, ",", '"', True, {})]
         return cls(InMemDataset(row for row in rows if row is not None), "all")
-
-    def get(self, index: int) -> HousingDistrictItem | None:
-        """Return district `index`, or None where there is none."""
-        return self.dataset.get(index)
-
-    def get_many(self, indices: Sequence[int]) -> list[HousingDistrictItem]:
-        """Return several districts."""
-        return self.dataset.get_many(indices)
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    def __repr__(self) -> str:
-        return f"HousingDataset({self.split}, {len(self):,} items)"
 
 
 def normalized(items: Sequence[HousingDistrictItem]) -> NDArray[np.float32]:

@@ -10,30 +10,27 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import cache_dir, read_whole
+from burnbook.core.files import read_whole
 from burnbook.data.dataset.base import Dataset
-from burnbook.data.dataset.source.download import (
-    Archive,
-    RemoteFile,
-    Report,
-    default_report,
-    mirrors_of,
-    obtain_path,
-    with_checksums,
-)
-from burnbook.data.dataset.split import SplitDataset
+from burnbook.data.dataset.source.download import Archive, RemoteFile, Report
+from burnbook.data.dataset.source.downloaded import DownloadedDataset, Source
 from burnbook.data.dataset.vision.image import ImageDatasetItem, Label
 from burnbook.data.formats.idx import AGAIN
 
 SIDE = 32
 PIXELS = 3 * SIDE * SIDE
 BATCH = 10_000 * (1 + PIXELS)  # bytes of a file of CIFAR-10
+OFFLINE = (
+    "DigitsDataset, which needs no network; "
+    "or put {archive} into {folder}; or {variable}=file:///folder/with/it"
+)
 VARIABLES = ("BURNBOOK_CIFAR10_MIRROR", "BURNBOOK_CIFAR100_MIRROR")
 
 
@@ -121,7 +118,7 @@ def parse_cifar(data: bytes, name: str, label_bytes: int, classes: int) -> Small
     return SmallImages(planes, labels)
 
 
-class Cifar10Dataset(SplitDataset[ImageDatasetItem]):
+class Cifar10Dataset(DownloadedDataset[ImageDatasetItem]):
     """Small photographs of ten kinds: 50,000 to train with, 10,000 to test with.
 
     The first use downloads the archive (170 MB) and checks it; later uses read the
@@ -146,25 +143,19 @@ class Cifar10Dataset(SplitDataset[ImageDatasetItem]):
     )
 
     @classmethod
-    def train(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> Cifar10Dataset:
-        """Return the training images; `progress(file, received, total)` hears of it."""
-        return cls(_load(10, "train", cls.classes, progress, checksums), "train")
+    def _load(
+        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
+    ) -> Self:
+        files = cls.source().obtain(split, progress, checksums)
+        return cls(_joined(files, 1, 10), split)
 
     @classmethod
-    def test(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> Cifar10Dataset:
-        """Return the test images; `progress(file, received, total)` hears of it."""
-        return cls(_load(10, "test", cls.classes, progress, checksums), "test")
+    def source(cls) -> Source:
+        """Return where the files come from, and where they are kept."""
+        return Source("cifar10", VARIABLES[0], MIRRORS_10, FILES_10, OFFLINE)
 
 
-class Cifar100Dataset(SplitDataset[ImageDatasetItem]):
+class Cifar100Dataset(DownloadedDataset[ImageDatasetItem]):
     """Small photographs of a hundred kinds: 50,000 to train with, 10,000 to test with.
 
     The first use downloads the archive (169 MB); `BURNBOOK_CIFAR100_MIRROR` and
@@ -187,22 +178,16 @@ class Cifar100Dataset(SplitDataset[ImageDatasetItem]):
     """.split()  # noqa: SIM905 (a hundred lines otherwise)
 
     @classmethod
-    def train(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> Cifar100Dataset:
-        """Return the training images; `progress(file, received, total)` hears of it."""
-        return cls(_load(100, "train", cls.classes, progress, checksums), "train")
+    def _load(
+        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
+    ) -> Self:
+        files = cls.source().obtain(split, progress, checksums)
+        return cls(_joined(files, 2, 100), split)
 
     @classmethod
-    def test(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> Cifar100Dataset:
-        """Return the test images; `progress(file, received, total)` hears of it."""
-        return cls(_load(100, "test", cls.classes, progress, checksums), "test")
+    def source(cls) -> Source:
+        """Return where the files come from, and where they are kept."""
+        return Source("cifar100", VARIABLES[1], MIRRORS_100, FILES_100, OFFLINE)
 
 
 class CifarType(Enum):
@@ -229,30 +214,13 @@ class CifarDataset:
         return self.source.test()
 
 
-def _load(
-    kind: int,
-    split: str,
-    classes: Sequence[str],
-    progress: Report | None,
-    checksums: Mapping[str, str] | None,
+def _joined(
+    files: Sequence[tuple[str, Path]], label_bytes: int, classes: int
 ) -> SmallImages:
-    """Fetch the files of one part and put them together."""
-    small = kind == 10
-    parts, known = (FILES_10, MIRRORS_10) if small else (FILES_100, MIRRORS_100)
-    variable = VARIABLES[0 if small else 1]
-    folder = cache_dir() / f"cifar{kind}"
-    every = with_checksums([*parts["train"], *parts["test"]], checksums)
-    count = len(parts["train"])
-    files = every[:count] if split == "train" else every[count:]
-    mirrors = mirrors_of(variable, known)
-    offline = (
-        "DigitsDataset, which needs no network; "
-        f"or put {known[0].name} into {folder}; or {variable}=file:///folder/with/it"
-    )
-    report = progress or default_report()
-    found: list[SmallImages] = []
-    for file in files:
-        path = obtain_path(file, folder, mirrors, offline, report, every)
-        found.append(parse_cifar(read_whole(path), file.name, 1 if small else 2, kind))
+    """Read the files of one part and put them together."""
+    found = [
+        parse_cifar(read_whole(path), name, label_bytes, classes)
+        for name, path in files
+    ]
     planes = np.concatenate([part.planes for part in found])
     return SmallImages(planes, np.concatenate([part.labels for part in found]))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
-from burnbook.data.dataset.base import Dataset
+from burnbook.data.dataset.split import Part
 from burnbook.data.dataset.transform.transform import MapperDataset
 from burnbook.data.dataset.vision.mnist import (
     HEIGHT,
@@ -32,7 +31,7 @@ COUNT = 1797
 TEST_SHARE = 0.2
 
 
-class DigitsDataset(Dataset[MnistItem]):
+class DigitsDataset(Part[MnistItem]):
     """Handwritten digits with the shape of MNIST: 1,438 to train with, 359 to test.
 
     The split is drawn from a seed within every class, so both parts have the same mix.
@@ -42,10 +41,6 @@ class DigitsDataset(Dataset[MnistItem]):
         >>> len(train), len(test), train.get(0)
         (1438, 359, MnistItem(image=28×28 floats, label=1))
     """
-
-    def __init__(self, dataset: Dataset[MnistItem], split: str) -> None:
-        self.dataset = dataset
-        self.split = split
 
     @classmethod
     def train(cls, seed: int = 0) -> DigitsDataset:
@@ -64,20 +59,6 @@ class DigitsDataset(Dataset[MnistItem]):
         chosen = train if split == "train" else test
         part = LabeledImages(images[chosen], labels[chosen])
         return cls(MapperDataset(part, BytesToImage()), split)
-
-    def get(self, index: int) -> MnistItem | None:
-        """Return digit `index`, or None where there is none."""
-        return self.dataset.get(index)
-
-    def get_many(self, indices: Sequence[int]) -> list[MnistItem]:
-        """Return several digits."""
-        return self.dataset.get_many(indices)
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    def __repr__(self) -> str:
-        return f"DigitsDataset({self.split}, {len(self):,} items)"
 
 
 def stratified(

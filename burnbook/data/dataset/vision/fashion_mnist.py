@@ -7,20 +7,11 @@ was written for digits runs on it unchanged; it is only harder.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
-from burnbook.core.files import cache_dir
-from burnbook.data.dataset.source.download import (
-    RemoteFile,
-    Report,
-    default_report,
-    mirrors_of,
-    obtain,
-    with_checksums,
-)
-from burnbook.data.dataset.split import SplitDataset
-from burnbook.data.dataset.transform.transform import MapperDataset
-from burnbook.data.dataset.vision.mnist import BytesToImage, LabeledImages, MnistItem
-from burnbook.data.formats.idx import parse_idx
+from burnbook.data.dataset.source.download import RemoteFile, Report
+from burnbook.data.dataset.source.downloaded import DownloadedDataset, Source
+from burnbook.data.dataset.vision.mnist import MnistItem, labeled_images
 
 VARIABLE = "BURNBOOK_FASHION_MNIST_MIRROR"
 MIRRORS = [
@@ -62,7 +53,7 @@ FILES = {
 }
 
 
-class FashionMnistDataset(SplitDataset[MnistItem]):
+class FashionMnistDataset(DownloadedDataset[MnistItem]):
     """Clothes of ten kinds: 60,000 images to train with, 10,000 to test with.
 
     The first use downloads the files (31 MB) and checks them; later uses read the
@@ -84,38 +75,20 @@ class FashionMnistDataset(SplitDataset[MnistItem]):
     )
 
     @classmethod
-    def train(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> FashionMnistDataset:
-        """Return the training images; `progress(file, received, total)` hears of it."""
-        return cls._load("train", progress, checksums)
-
-    @classmethod
-    def test(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> FashionMnistDataset:
-        """Return the test images; `progress(file, received, total)` hears of it."""
-        return cls._load("test", progress, checksums)
-
-    @classmethod
     def _load(
         cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
-    ) -> FashionMnistDataset:
-        folder = cache_dir() / "fashion_mnist"
-        files = with_checksums([*FILES["train"], *FILES["test"]], checksums)
-        pair = files[:2] if split == "train" else files[2:]
-        mirrors = mirrors_of(VARIABLE, MIRRORS)
-        report = progress or default_report()
-        offline = (
-            "DigitsDataset, which needs no network; "
-            f"or put the four files into {folder}; or {VARIABLE}=file:///folder/with/them"
+    ) -> Self:
+        files = cls.source().obtain(split, progress, checksums)
+        return cls(labeled_images(files), split)
+
+    @classmethod
+    def source(cls) -> Source:
+        """Return where the files come from, and where they are kept."""
+        return Source(
+            "fashion_mnist",
+            VARIABLE,
+            MIRRORS,
+            FILES,
+            "DigitsDataset, which needs no network; or put the four files into "
+            "{folder}; or {variable}=file:///folder/with/them",
         )
-        images, labels = (
-            parse_idx(obtain(file, folder, mirrors, offline, report), file.name)
-            for file in pair
-        )
-        return cls(MapperDataset(LabeledImages(images, labels), BytesToImage()), split)

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import cache_dir
 from burnbook.data.dataset.base import Dataset, no_item
-from burnbook.data.dataset.source.download import (
-    RemoteFile,
-    Report,
-    default_report,
-    mirrors_of,
-    obtain,
-)
+from burnbook.data.dataset.source.download import RemoteFile, Report
+from burnbook.data.dataset.source.downloaded import Source
+from burnbook.data.dataset.split import Part
 from burnbook.data.dataset.transform.transform import Mapper, MapperDataset
 from burnbook.data.formats.idx import parse_idx
 
@@ -140,17 +136,19 @@ class LabeledImages(Dataset[MnistItemRaw]):
         return len(self.labels)
 
 
-class MnistDataset(Dataset[MnistItem]):
+def labeled_images(files: Sequence[tuple[str, Path]]) -> Dataset[MnistItem]:
+    """Read a file of images and one of labels."""
+    images, labels = (parse_idx(path.read_bytes(), name) for name, path in files)
+    return MapperDataset(LabeledImages(images, labels), BytesToImage())
+
+
+class MnistDataset(Part[MnistItem]):
     """The MNIST digits: 60,000 to train with, 10,000 to test with.
 
     The first use downloads the files (11 MB) and checks them; later uses read the
     cache. `BURNBOOK_MNIST_MIRROR` names a mirror to try first (`http://`, `https://`
     or `file://`), `BURNBOOK_CACHE` another cache folder.
     """
-
-    def __init__(self, dataset: Dataset[MnistItem], split: str) -> None:
-        self.dataset = dataset
-        self.split = split
 
     @classmethod
     def train(cls, progress: Report | None = None) -> MnistDataset:
@@ -164,29 +162,17 @@ class MnistDataset(Dataset[MnistItem]):
 
     @classmethod
     def _load(cls, split: str, progress: Report | None) -> MnistDataset:
-        folder = cache_dir() / "mnist"
-        mirrors = mirrors_of("BURNBOOK_MNIST_MIRROR", MIRRORS)
-        report = progress or default_report()
-        offline = (
+        return cls(labeled_images(cls.source().obtain(split, progress)), split)
+
+    @classmethod
+    def source(cls) -> Source:
+        """Return where the files come from, and where they are kept."""
+        return Source(
+            "mnist",
+            "BURNBOOK_MNIST_MIRROR",
+            MIRRORS,
+            FILES,
             "DigitsDataset (burnbook guide --dataset digits), which needs no network; "
-            f"or put the four files into {folder}; or BURNBOOK_MNIST_MIRROR=file:///folder/with/them"
+            "or put the four files into {folder}; "
+            "or {variable}=file:///folder/with/them",
         )
-        images, labels = (
-            parse_idx(obtain(file, folder, mirrors, offline, report), file.name)
-            for file in FILES[split]
-        )
-        return cls(MapperDataset(LabeledImages(images, labels), BytesToImage()), split)
-
-    def get(self, index: int) -> MnistItem | None:
-        """Return digit `index`, or None where there is none."""
-        return self.dataset.get(index)
-
-    def get_many(self, indices: Sequence[int]) -> list[MnistItem]:
-        """Return several digits."""
-        return self.dataset.get_many(indices)
-
-    def __len__(self) -> int:
-        return len(self.dataset)
-
-    def __repr__(self) -> str:
-        return f"MnistDataset({self.split}, {len(self):,} items)"
