@@ -56,8 +56,8 @@ from burnbook.module.running import RunningState
 from burnbook.module.tree import (
     Tree,
     children,
-    each_param,
     field_specs,
+    params_of,
     rebuild,
     spelled,
     walk,
@@ -159,13 +159,10 @@ class Module(Tree):
     def visit(self, visitor: Any) -> None:
         """Show every parameter to a visitor, depth first, in the order of fields."""
         acts = per_kind(visitor, "visit")
-
-        def look(param: Param) -> None:
+        for param in params_of(self):
             act = pick(acts, param.kind)
             if act is not None:
                 act(param.id, param.val())
-
-        each_param(self, look)
 
     @result_matters("model = model.map(mapper)")
     def map(self, mapper: Any) -> Self:
@@ -210,7 +207,8 @@ class Module(Tree):
     def _distinct_params(self) -> list[Param]:
         """Every parameter once, wherever it is used."""
         found: dict[ParamId, Param] = {}
-        each_param(self, lambda param: found.setdefault(param.id, param))
+        for param in params_of(self):
+            found.setdefault(param.id, param)
         return list(found.values())
 
     def named_params(self) -> list[tuple[str, Param]]:
@@ -479,9 +477,7 @@ class Module(Tree):
 
 def list_param_ids(module: Module) -> list[ParamId]:
     """The ids of all parameters of a module, in the order of visiting."""
-    found: list[ParamId] = []
-    each_param(module, lambda param: found.append(param.id))
-    return found
+    return [param.id for param in params_of(module)]
 
 
 def _shown(module: Module) -> Shown | None:

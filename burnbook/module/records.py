@@ -10,6 +10,7 @@ from typing import Any
 
 from burnbook.core.converters import ANYTHING, TypeSpec
 from burnbook.core.errors import RecordError
+from burnbook.core.tree import Pytree, like
 from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.report import LoadReport
@@ -17,7 +18,6 @@ from burnbook.module.tree import (
     Tree,
     field_specs,
     is_constant,
-    like,
     spelled,
     walk,
 )
@@ -283,12 +283,9 @@ MISSING = _Missing()
 
 def _leaves(record: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Every tensor of a part of a record, with the path to it."""
-    if isinstance(record, (ParamRecord, TensorData)):
-        yield path, record
-    elif isinstance(record, (dict, list, tuple)):
-        pairs = record.items() if isinstance(record, dict) else enumerate(record)
-        for name, held in pairs:
-            yield from _leaves(held, f"{path}.{name}")
+    for names, held in Pytree({}).leaves(record, (path,)):
+        if isinstance(held, (ParamRecord, TensorData)):
+            yield ".".join(names), held
 
 
 def _params(value: Any) -> Iterator[tuple[str, Param]]:

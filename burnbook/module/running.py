@@ -7,12 +7,12 @@ place, because a forward pass updates it and returns something else.
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Self
 
 from burnbook.backend.base import Backend
 from burnbook.core.dtypes import Float, Kind
 from burnbook.module.param import Init, Param, ParamId, leaf
-from burnbook.module.tree import Tree, each_param
+from burnbook.module.tree import MODULES, Tree
 from burnbook.tensor import Tensor
 
 
@@ -118,21 +118,11 @@ def average_running_states(module: Tree, replicas: Sequence[Tree]) -> None:
     Data-parallel training calls this after each round, in which every replica saw
     another part of the batch.
     """
-    states = [_states(replica) for replica in replicas]
-    for own, *others in zip(_states(module), *states, strict=True):
+    trees = (module, *replicas)
+    states = [MODULES.collect(tree, RunningState, []) for tree in trees]
+    for own, *others in zip(*states, strict=True):
         device = own.device
         own.update(_average([state.val().to_device(device) for state in others]))
-
-
-def _states(module: Tree) -> list[RunningState]:
-    found: list[RunningState] = []
-
-    def look(param: Any) -> None:
-        if isinstance(param, RunningState):
-            found.append(param)
-
-    each_param(module, look)
-    return found
 
 
 def _average(values: Sequence[Tensor]) -> Tensor:

@@ -17,10 +17,11 @@ from typing import Any
 from burnbook.backend.base import Backend, Decorator, Value
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError
+from burnbook.core.tree import Path
 from burnbook.module.flops import flops
 from burnbook.module.module import Module
 from burnbook.module.param import Param
-from burnbook.module.tree import children, each_param, rebuild
+from burnbook.module.tree import PARTS, params_of, rebuild
 from burnbook.tensor import Tensor
 
 
@@ -275,15 +276,15 @@ def listen(layer: Module, wrap: Callable[[Callable[..., Any]], Any]) -> None:
             layer.__dict__[name] = wrap(getattr(layer, name))
 
 
-def layers_of(value: Any, path: str = "", depth: int = 0) -> Iterator[Any]:
+def layers_of(model: Module) -> Iterator[tuple[str, Module, int]]:
     """Every module of a tree with its path and depth, the outermost first."""
-    inside = depth
-    if isinstance(value, Module):
-        yield path, value, depth
-        inside = depth + 1
-    for name, held in children(value):
-        if isinstance(held, (Module, list, tuple, dict)):
-            yield from layers_of(held, f"{path}.{name}" if path else name, inside)
+    above: list[Path] = []
+    for path, held in PARTS.nodes(model):
+        if isinstance(held, Module):
+            while above and path[: len(above[-1])] != above[-1]:
+                above.pop()
+            yield ".".join(path), held, len(above)
+            above.append(path)
 
 
 def _rows(model: Module) -> list[LayerSummary]:
@@ -313,9 +314,7 @@ def _add_up(rows: list[LayerSummary]) -> None:
 
 def unique_params(module: Module) -> Iterable[Param]:
     """The parameters of a module, those in several places once."""
-    found: dict[Param, None] = {}
-    each_param(module, lambda param: found.setdefault(param))
-    return found
+    return dict.fromkeys(params_of(module))
 
 
 def argument(

@@ -8,14 +8,17 @@ tuples, dicts and options of these. A field whose type names several modules,
 import dataclasses
 import functools
 import inspect
-import types
-from collections.abc import Callable, Iterator
-from typing import Any
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from burnbook.core.converters import TypeSpec, look_up, type_spec
+from burnbook.core.tree import PLAIN, Go, Kind, Part, Pytree
 from burnbook.module.param import Param
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.tensor import Tensor
+
+T = TypeVar("T")
 
 
 class Tree:
@@ -23,7 +26,8 @@ class Tree:
 
     def find_part(self, part: object) -> str | None:
         """The path to a module or parameter inside this one: "layers.0"; or None."""
-        return _find(self, part, "")
+        found = (path for path, held in MODULES.nodes(self) if held is part and path)
+        return next(map(".".join, found), None)
 
 
 @functools.cache
@@ -54,84 +58,40 @@ def spelled(name: str) -> str:
     return name.rstrip("_")
 
 
-def walk(value: Any, path: str = "") -> Iterator[tuple[str, Param | Tensor]]:
+def walk(value: object) -> Iterator[tuple[str, Param | Tensor]]:
     """Every Param and every constant Tensor with the path to it, depth first."""
-    if isinstance(value, Reparameterized):
-        yield path, value.stored
-    elif isinstance(value, (Param, Tensor)):
-        yield path, value
-        return
-    for name, held in children(value):
-        if type(held) not in PLAIN:
-            yield from walk(held, f"{path}.{name}" if path else name)
+    for path, leaf in MODULES.leaves(value):
+        if isinstance(leaf, (Param, Tensor)):
+            yield ".".join(path), leaf
 
 
-def children(value: Any) -> Iterator[tuple[str, Any]]:
+def children(value: object) -> Iterable[Part]:
     """The parts of a module or container, by name or position."""
-    if isinstance(value, Tree):
-        for name in field_specs(type(value)):
-            yield spelled(name), getattr(value, name)
-    elif isinstance(value, Reparameterized):
-        yield value.attached.NAME, value.attached
-    elif isinstance(value, (list, tuple)):
-        for position, held in enumerate(value):
-            yield str(position), held
-    elif isinstance(value, dict):
-        for key, held in value.items():
-            yield str(key), held
+    return MODULES.parts(value)
 
 
-def _find(value: Any, part: object, path: str) -> str | None:
-    for name, held in children(value):
-        at = f"{path}.{name}" if path else name
-        found = at if held is part else _find(held, part, at)
-        if found is not None:
-            return found
-    return None
-
-
-def each_param(value: Any, act: Callable[[Param], Any]) -> None:
-    """Call `act` for every Param, depth first, in the order of the fields."""
-    if isinstance(value, Tree):
-        held = value.__dict__
-        for name in field_specs(type(value)):
-            part = held[name]
-            if type(part) is Param:  # hot
-                act(part)
-            elif type(part) not in PLAIN:
-                each_param(part, act)
-    elif isinstance(value, Reparameterized):
-        act(value.stored)
-        each_param(value.attached, act)
-    elif isinstance(value, Param):
-        act(value)
-    elif isinstance(value, (list, tuple, dict)):
-        for part in value.values() if isinstance(value, dict) else value:
-            if type(part) not in PLAIN:
-                each_param(part, act)
+def params_of(value: object) -> list[Param]:
+    """Every Param, depth first, in the order of the fields."""
+    return MODULES.collect(value, Param, [])
 
 
 def rebuild(
-    value: Any,
+    value: T,
     param: Callable[[Param], Param],
     tensor: Callable[[Tensor], Tensor],
     fold: Callable[[Reparameterized], Param] | None = None,
-) -> Any:
+) -> T:
     """A copy of the tree in which every Param and constant Tensor is replaced.
 
     A parameter that stands in several places is replaced once, so tied weights stay
     tied. Where a module is attached to a parameter, the stored one and those of the
     module are replaced, or with `fold` all of it by one plain parameter.
     """
-    return _rebuild(value, _Once(param, tensor, fold), tensor)
+    return PARTS.map(value, _Once(param, tensor, fold))
 
 
 class _Once:
-    """Replaces each parameter once.
-
-    Why a class: a function that calls itself is a cycle, and would keep the old tree
-    until Python looks for cycles.
-    """
+    """Replaces each parameter once, and each constant tensor."""
 
     def __init__(
         self,
@@ -142,7 +102,10 @@ class _Once:
         self.param, self.tensor, self.fold = param, tensor, fold
         self.done: dict[Param, Param] = {}
 
-    def __call__(self, old: Param) -> Param:
+    def __call__(self, old: Any) -> Any:
+        """What stands in the place of a leaf."""
+        if not isinstance(old, Param):
+            return self.tensor(old) if isinstance(old, Tensor) else old
         made = self.done.get(old)
         if made is None:
             if not isinstance(old, Reparameterized):
@@ -150,59 +113,68 @@ class _Once:
             elif self.fold is not None:
                 made = self.fold(old)
             else:
-                attached = _rebuild(old.attached, self, self.tensor)
-                made = Reparameterized(self(old.stored), attached)
+                made = Reparameterized(self(old.stored), PARTS.map(old.attached, self))
             self.done[old] = made
         return made
 
 
-def _rebuild(
-    value: Any, param: Callable[[Param], Param], tensor: Callable[[Tensor], Tensor]
-) -> Any:
-    if isinstance(value, Param):
-        return param(value)
-    if isinstance(value, Tree):
-        made = object.__new__(type(value))
-        held = made.__dict__
-        held.update(value.__dict__)
-        for name in field_specs(type(value)):
-            part = held[name]
-            if type(part) is Param:  # hot
-                held[name] = param(part)
-            elif type(part) not in PLAIN:
-                held[name] = _rebuild(part, param, tensor)
-        return made
-    if isinstance(value, Tensor):
-        return tensor(value)
-    if isinstance(value, (list, tuple)):
-        parts = [
-            part if type(part) in PLAIN else _rebuild(part, param, tensor)
-            for part in value
-        ]
-        return like(value, parts)
-    if isinstance(value, dict):
-        return {key: _rebuild(part, param, tensor) for key, part in value.items()}
-    return value
+def _map_fields(value: Tree, go: Go) -> Tree:
+    made = object.__new__(type(value))
+    held, change = made.__dict__, go.change
+    held.update(value.__dict__)
+    for name in field_specs(type(value)):
+        part = held[name]
+        if type(part) is Param:  # hot
+            held[name] = change(part)
+        elif type(part) not in PLAIN:
+            held[name] = go(part)
+    return made
 
 
-def like(container: Any, parts: list[Any]) -> Any:
-    """A list, tuple or named tuple of the same type with other parts."""
-    make = getattr(type(container), "_make", type(container))
-    return make(parts)
+def _field_values(value: Tree) -> Iterable[Any]:
+    return _getter(type(value))(value.__dict__)
 
 
-def is_constant(value: Any) -> bool:
+@functools.cache
+def _getter(cls: type) -> Callable[[dict[str, Any]], Iterable[Any]]:
+    names = tuple(field_specs(cls))
+    if len(names) > 1:
+        return operator.itemgetter(*names)  # hot
+    return lambda held: [held[name] for name in names]
+
+
+FIELDS = Kind(
+    parts=lambda value: [
+        (spelled(n), getattr(value, n)) for n in field_specs(type(value))
+    ],
+    map=_map_fields,
+    values=_field_values,
+)
+#: Modules down to the parameters, computed ones as what they are computed from.
+MODULES = Pytree(
+    {
+        Tree: FIELDS,
+        Reparameterized: Kind(
+            parts=lambda value: [
+                ("", value.stored),
+                (value.attached.NAME, value.attached),
+            ],
+            map=lambda value, go: Reparameterized(go(value.stored), go(value.attached)),
+            values=lambda value: [value.stored, value.attached],
+        ),
+    }
+)
+#: The same with every parameter as a leaf.
+PARTS = Pytree({Tree: FIELDS})
+
+
+def is_constant(value: object) -> bool:
     """Whether a module has no tensor and no place for one: Relu, Dropout, a pool."""
-    if isinstance(value, Tree):
-        if has_place(type(value)):
-            return False
-        return all(is_constant(held) for _, held in children(value))
-    if isinstance(value, (Param, Tensor)):
-        return False
-    return all(is_constant(held) for _, held in children(value))
-
-
-PLAIN = frozenset((int, float, bool, str, types.NoneType))
+    return not any(
+        isinstance(held, (Param, Tensor))
+        or (isinstance(held, Tree) and has_place(type(held)))
+        for _, held in PARTS.nodes(value)
+    )
 
 
 PLACES = ("Param", "RunningState", "Tensor")

@@ -23,7 +23,7 @@ from burnbook.core.other_names import answers, tables, unknown
 from burnbook.grad_clipping.clipping import GradientClipping, GradientClippingConfig
 from burnbook.module import Module, Param, ParamId
 from burnbook.module.reparameterization import no_member
-from burnbook.module.tree import each_param, rebuild
+from burnbook.module.tree import params_of, rebuild
 from burnbook.optim.grads import GradientsParams, MultiGradientsParams, spend
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
 from burnbook.optim.rule import SimpleOptimizer
@@ -160,7 +160,8 @@ class OptimizerAdaptor:
         check_rate(lr)
         work = _Step(self, lr, module, grads, self._states)
         given = len(grads)
-        each_param(module, work.take)  # all is checked before anything changes
+        for param in params_of(module):  # all is checked before anything changes
+            work.take(param)
         spend("step", grads, module, work.rows)
         if given and not work.rows:
             raise _strangers(given, module)

@@ -5,7 +5,7 @@ from typing import Any
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ShapeError
 from burnbook.module import Module, Param, RunningState
-from burnbook.module.tree import each_param, rebuild
+from burnbook.module.tree import params_of, rebuild
 from burnbook.ops.shape import cat
 from burnbook.optim.grads import GradientsParams
 from burnbook.tensor import Tensor
@@ -23,14 +23,11 @@ class FlatModule:
         self.states: list[Param] = []  # kept up to date by forward passes
         self.own: dict[Param, Param] = {}  # the same in all modules of `spread`
         found: dict[Param, None] = {}
-
-        def take(param: Param) -> None:
+        for param in params_of(module):
             if isinstance(param, RunningState):
                 self.states.append(param)
             elif param.kind is Float:
                 found[param] = None
-
-        each_param(module, take)
         self.params = list(found)
         if not self.params:
             name = type(module).__name__

@@ -12,7 +12,7 @@ from burnbook.backend.base import Backend
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import GraphError
 from burnbook.module import Module, Param, ParamId, list_param_ids
-from burnbook.module.tree import each_param
+from burnbook.module.tree import params_of
 from burnbook.tensor import Tensor
 
 
@@ -68,32 +68,22 @@ class GradientsParams:
     @classmethod
     def from_module(cls, grads: Any, module: Module) -> Self:
         """The same for a part of a model: the gradients of the rest stay in `grads`."""
-        found: dict[ParamId, Tensor] = {}
-
-        def take(param: Param) -> None:
-            if param.is_initialized and param.kind is Float:
-                grad = param.val().grad_remove(grads)
-                if grad is not None:
-                    found[param.id] = grad
-
-        each_param(module, take)
-        if hasattr(grads, "taken"):
-            grads.taken.update(found)
-        return cls(found)
+        return cls._taken(grads, params_of(module))
 
     @classmethod
     def from_params(cls, grads: Any, module: Module, ids: Iterable[ParamId]) -> Self:
         """Only the parameters with these ids; the others stay in `grads`."""
         wanted = set(ids)
-        found: dict[ParamId, Tensor] = {}
+        return cls._taken(grads, [p for p in params_of(module) if p.id in wanted])
 
-        def take(param: Param) -> None:
-            if param.id in wanted and param.is_initialized and param.kind is Float:
+    @classmethod
+    def _taken(cls, grads: Any, params: Iterable[Param]) -> Self:
+        found: dict[ParamId, Tensor] = {}
+        for param in params:
+            if param.is_initialized and param.kind is Float:
                 grad = param.val().grad_remove(grads)
                 if grad is not None:
                     found[param.id] = grad
-
-        each_param(module, take)
         if hasattr(grads, "taken"):
             grads.taken.update(found)
         return cls(found)
@@ -122,13 +112,10 @@ class GradientsParams:
         """The gradients of a module's parameters, on another device."""
         found: dict[ParamId, Tensor] = {}
         below = device.inner if device.ad_enabled else device
-
-        def move(param: Param) -> None:
-            grad = self._by_id.get(param.id)
+        for number in list_param_ids(module):
+            grad = self._by_id.get(number)
             if grad is not None:
-                found[param.id] = grad.to_device(below)
-
-        each_param(module, move)
+                found[number] = grad.to_device(below)
         return type(self)({**self._by_id, **found})
 
     def __len__(self) -> int:
@@ -208,15 +195,12 @@ class GradientsAccumulator:
             cure = "GradientsParams.from_grads(loss.backward(), model)"
             raise GraphError("accumulate", what, cure=cure)
         taken: list[ParamId] = []
-
-        def add(param: Param) -> None:
-            grad = grads.remove(param.id)
+        for number in list_param_ids(module):
+            grad = grads.remove(number)
             if grad is not None:
-                taken.append(param.id)
-                held = self._sum.get(param.id)
-                self._sum.register(param.id, grad if held is None else held + grad)
-
-        each_param(module, add)
+                taken.append(number)
+                held = self._sum.get(number)
+                self._sum.register(number, grad if held is None else held + grad)
         spend("accumulate", grads, module, taken)
 
     def grads(self) -> GradientsParams:

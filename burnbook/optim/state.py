@@ -6,32 +6,49 @@ the first gradient says where to go.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from burnbook.backend.base import Backend
 from burnbook.core.converters import TypeSpec, type_spec, type_specs
+from burnbook.core.tree import DATACLASS, Kind, Pytree
 from burnbook.module import ParamRecord
 from burnbook.tensor import Float, Tensor, TensorData
+
+S = TypeVar("S")
 
 #: Of a field that came with a newer Burn: where it is None, no record mentions it.
 LATER = {"later": True}
 
 
-def state_to_record(state: Any) -> Any:
+def _recorded(state: Any) -> list[tuple[str, Any]]:
+    """The fields of a state that its record has."""
+    whole = getattr(state, "recorded", lambda: state)()
+    held = [(field, getattr(whole, field.name)) for field in dataclasses.fields(whole)]
+    return [
+        (field.name, value)
+        for field, value in held
+        if value is not None or "later" not in field.metadata
+    ]
+
+
+STATES = Pytree({}, DATACLASS)
+RECORDS = Pytree(
+    {},
+    Kind(
+        parts=_recorded,
+        map=lambda state, go: {name: go(part) for name, part in _recorded(state)},
+        values=lambda state: dict(_recorded(state)).values(),
+    ),
+)
+
+
+def state_to_record(state: object) -> Any:
     """The record of a state: its fields by name, tensors as their elements."""
-    if isinstance(state, Tensor):
-        return state.to_data()
-    if isinstance(state, list):
-        return [state_to_record(part) for part in state]
-    if dataclasses.is_dataclass(state):
-        whole = getattr(state, "recorded", lambda: state)()
-        held = [(f, getattr(whole, f.name)) for f in dataclasses.fields(whole)]
-        return {
-            field.name: state_to_record(value)
-            for field, value in held
-            if value is not None or "later" not in field.metadata
-        }
-    return state
+    return RECORDS.map(state, _to_data)
+
+
+def _to_data(leaf: object) -> object:
+    return leaf.to_data() if isinstance(leaf, Tensor) else leaf
 
 
 def state_from_record(
@@ -90,30 +107,18 @@ class _Reading(NamedTuple):
         return None if len(values) < len(specs) else kind(**values)
 
 
-def state_to_device(state: Any, device: Backend) -> Any:
+def state_to_device(state: S, device: Backend) -> S:
     """The state with its tensors on a device."""
-    if isinstance(state, Tensor):
-        return state.to_device(device)
-    if isinstance(state, TensorData):
-        return Tensor.from_data(state, device, Float)
-    if isinstance(state, list):
-        return [state_to_device(part, device) for part in state]
-    if not dataclasses.is_dataclass(state):
-        return state
-    names = [field.name for field in dataclasses.fields(state)]
-    moved = {name: state_to_device(getattr(state, name), device) for name in names}
-    return type(state)(**moved)  # type: ignore[call-overload,operator] # an instance
+
+    def move(leaf: object) -> object:
+        if isinstance(leaf, TensorData):
+            return Tensor.from_data(leaf, device, Float)
+        return leaf.to_device(device) if isinstance(leaf, Tensor) else leaf
+
+    return STATES.map(state, move)
 
 
-def state_tensors(state: Any) -> list[Tensor | TensorData]:
+def state_tensors(state: object) -> list[Tensor | TensorData]:
     """Every tensor in a state."""
-    if isinstance(state, (Tensor, TensorData)):
-        return [state]
-    if not dataclasses.is_dataclass(state) and not isinstance(state, list):
-        return []
-    parts = (
-        state
-        if isinstance(state, list)
-        else (getattr(state, field.name) for field in dataclasses.fields(state))
-    )
-    return [tensor for part in parts for tensor in state_tensors(part)]
+    leaves = (leaf for _, leaf in STATES.leaves(state))
+    return [leaf for leaf in leaves if isinstance(leaf, (Tensor, TensorData))]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from burnbook.core.errors import RecordError
+from burnbook.core.tree import Kind, Path, Pytree
 from burnbook.module.param import ParamRecord
 from burnbook.tensor.data import TensorData
 
-Path = tuple[str, ...]  # where a node stands: ("conv1", "weight")
+T = TypeVar("T")
 Convert = Callable[[TensorData, Path], TensorData]
 MAX_DEPTH = 100  # levels; the deepest modules have some twenty
 
@@ -65,27 +66,30 @@ def tensors(item: Any, path: Path = ()) -> Iterator[tuple[Path, TensorData]]:
         >>> [(".".join(path), data.shape) for path, data in tensors(tree)]
         [('norm.scale', (2,))]
     """
-    if isinstance(item, ParamRecord):
-        yield path, item.param
-    elif isinstance(item, TensorData):
-        yield path, item
-    elif isinstance(item, dict | list):
-        pairs = item.items() if isinstance(item, dict) else enumerate(item)
-        for key, value in pairs:
-            yield from tensors(value, (*path, str(key)))
+    for at, leaf in RECORDS.leaves(item, path):
+        if isinstance(leaf, TensorData):
+            yield at, leaf
 
 
-def map_tensors(item: Any, convert: Convert, path: Path = ("item",)) -> Any:
+def map_tensors(item: T, convert: Convert, path: Path = ("item",)) -> T:
     """The same tree with every tensor replaced by `convert(data, path)`."""
-    if isinstance(item, ParamRecord):
-        return ParamRecord(item.id, convert(item.param, path))
-    if isinstance(item, TensorData):
-        return convert(item, path)
-    if isinstance(item, dict):
-        return {k: map_tensors(v, convert, (*path, k)) for k, v in item.items()}
-    if isinstance(item, list):
-        return [map_tensors(v, convert, (*path, str(i))) for i, v in enumerate(item)]
-    return item
+    made = (convert(data, at) for at, data in tensors(item, path))
+    return RECORDS.map(item, lambda leaf: next(made) if _is_data(leaf) else leaf)
+
+
+def _is_data(leaf: object) -> bool:
+    return isinstance(leaf, TensorData)
+
+
+RECORDS = Pytree(
+    {
+        ParamRecord: Kind(
+            parts=lambda record: [("", record.param)],
+            map=lambda record, go: ParamRecord(record.id, go(record.param)),
+            values=lambda record: [record.param],
+        )
+    }
+)
 
 
 class Marker:
