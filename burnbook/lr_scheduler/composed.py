@@ -84,7 +84,7 @@ class ComposedLrSchedulerConfig(Config):
         return self._with(LrSchedulerConfig.Noam(config))
 
     def step(self, config: StepLrSchedulerConfig) -> Self:
-        """The config with stairs beside the others."""
+        """The config with a step decay beside the others."""
         return self._with(LrSchedulerConfig.Step(config))
 
     def composed(self, config: "ComposedLrSchedulerConfig") -> Self:

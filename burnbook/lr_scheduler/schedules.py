@@ -272,7 +272,7 @@ class NoamLrScheduler:
 
 
 class StepLrSchedulerConfig(Config):
-    """How to make a schedule that goes down in stairs.
+    """How to make a schedule whose rate decays every `step_size` steps.
 
     initial_lr: the learning rate of the first step, above 0.
     step_size: how many steps share one learning rate, at least 1.
@@ -290,7 +290,7 @@ class StepLrSchedulerConfig(Config):
     gamma: float = 0.1
 
     def validate(self) -> None:
-        """Refuse stairs of no length, and numbers that make no rates."""
+        """Refuse a step size below 1, and numbers that make no rates."""
         at_least(self, 1, "step_size")
         for name in ("initial_lr", "gamma"):
             value = getattr(self, name)
@@ -316,8 +316,8 @@ class StepLrScheduler:
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         self.iter_idx += 1
-        stairs = self.iter_idx // self.config.step_size
-        return self.config.initial_lr * self.config.gamma**stairs
+        decays = self.iter_idx // self.config.step_size
+        return self.config.initial_lr * self.config.gamma**decays
 
     def into_record(self) -> int:
         """The number of the last step; before the first −1."""

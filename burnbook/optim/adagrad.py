@@ -1,4 +1,4 @@
-"""AdaGrad: what has moved much moves less."""
+"""AdaGrad: step sizes that fall with the sum of squared gradients."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Adan: Adam that also feels how the gradient changes."""
+"""Adan: Adam with Nesterov momentum, from the differences of gradients."""
 
 import dataclasses
 

@@ -145,7 +145,13 @@ class OptimizerAdaptor:
     def step(self, lr: float, module: M, grads: GradientsParams) -> M:
         """The module after one step; each gradient is taken out of `grads`.
 
-        Gradients that an earlier step of the module took out are a GraphError.
+        Raises:
+            GraphError: `grads` is not GradientsParams, has no gradient of this module,
+                or an earlier step took them out.
+            ConfigError: `lr` is not a finite number of at least 0, or a parameter group
+                has no member.
+            ShapeError: a gradient or a state has another shape than its parameter.
+            RecordError: a loaded state is not one of the parameter's rule.
 
         Why: the step count of a parameter is its own, so a part that trains now and
         then is corrected for as many steps as it made.
@@ -178,7 +184,11 @@ class OptimizerAdaptor:
         return self.step(lr, module, grads.summed())
 
     def into_record(self) -> dict[str, Any]:
-        """The states by the ids of their parameters: {id: {"V1": {"Rank2": state}}}."""
+        """The states by the ids of their parameters: {id: {"V1": {"Rank2": state}}}.
+
+        Raises:
+            RecordError: a parameter has more than 8 dims.
+        """
         record = {}
         for number, (state, rank, *_) in self._states.items():
             if rank > MAX_RANK:
@@ -196,6 +206,9 @@ class OptimizerAdaptor:
         """Replace all states by those of a record; nothing changes if it is not one.
 
         Without a device the values wait for the first gradient to say where they go.
+
+        Raises:
+            RecordError: `record` is not the record of an optimizer like this one.
         """
         if hasattr(record, "for_module"):  # of a format without names
             record = record.for_module(self)

@@ -106,6 +106,12 @@ class LBFGS:
         """Some iterations: the updated module, and the loss of the one given.
 
         closure: computes loss and gradients of a module like the one given.
+
+        Raises:
+            ConfigError: `lr` is not a finite number of at least 0.
+            TrainingError: the closure does not return two things, or the loss is not
+                finite.
+            ShapeError: a gradient, or the state, belongs to another module.
         """
         check_rate(lr)
         flat = FlatModule(module)
@@ -123,6 +129,9 @@ class LBFGS:
         """Go on from a record; nothing changes if it is not one.
 
         Without a device the values wait for the next step to say where they go.
+
+        Raises:
+            RecordError: `record` is not one of L-BFGS.
         """
         problems: list[str] = []
         state = state_from_record(LBFGSState, record, device, "record", problems)

@@ -1,4 +1,4 @@
-"""Muon: matrices move in all their directions alike.
+"""Muon: momentum whose updates of matrices are made orthogonal.
 
 The update of a weight matrix is mostly a few directions. Muon replaces it by the
 nearest orthogonal matrix, in which every direction counts as much as the others. It is

@@ -19,7 +19,7 @@ from burnbook.tensor import Tensor
 
 
 class SgdConfig(Config):
-    """How to make an optimizer that goes straight down the slope.
+    """How to make an optimizer that steps along the negative gradient.
 
     weight_decay: L2 penalty, added to the gradient; None, the default: no decay.
     momentum: how much of earlier updates goes on; None, the default: nothing.
