@@ -21,7 +21,7 @@ class LrScheduler(Protocol):
         """Where the schedule stands."""
         ...
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """Go on from where a record stands."""
         ...
 
@@ -56,7 +56,7 @@ class ConstantLr:
 
     to_record = into_record
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """The scheduler as it is."""
         if record is not None and record != {}:
             raise _of_another(type(self).__name__, record)
@@ -73,7 +73,7 @@ def as_scheduler(lr: "LrScheduler | float") -> LrScheduler:
     return given if hasattr(lr, "step") and not is_config else ConstantLr(given)
 
 
-def read_place(scheduler: Any, record: Any, low: int, high: int) -> int:
+def read_place(scheduler: Any, record: object, low: int, high: int) -> int:
     """The whole number that a scheduler's record is, between these two.
 
     Newer Burn names it: {"current_iter": 3}; and may write it as 3.0.
@@ -84,18 +84,19 @@ def read_place(scheduler: Any, record: Any, low: int, high: int) -> int:
     return int(found)
 
 
-def read_number(scheduler: Any, record: Any) -> float:
+def read_number(scheduler: Any, record: object) -> float:
     """The number that a scheduler's record is, plain or under its name."""
     found = record
     if isinstance(record, dict) and list(record) == [scheduler.field]:
         found = record[scheduler.field]
-    plain = isinstance(found, (int, float)) and not isinstance(found, bool)
-    if not plain or not abs(found) < float("inf"):
+    if not isinstance(found, (int, float)) or isinstance(found, bool):
+        raise _of_another(type(scheduler).__name__, record)
+    if not abs(found) < float("inf"):
         raise _of_another(type(scheduler).__name__, record)
     return found
 
 
-def children_of(scheduler: Any, record: Any, count: int) -> list[Any]:
+def children_of(scheduler: Any, record: object, count: int) -> list[Any]:
     """The records of the schedulers inside one, in their order.
 
     Either a list of {"Linear": 3}, as in Burn 0.19, or {"0": {...}, "1": {...}}.
@@ -109,7 +110,7 @@ def children_of(scheduler: Any, record: Any, count: int) -> list[Any]:
     raise _of_another(type(scheduler).__name__, record)
 
 
-def _inside(row: Any) -> Any:
+def _inside(row: object) -> Any:
     """What {"Linear": 3} holds."""
     if isinstance(row, dict) and len(row) == 1:
         ((_, held),) = row.items()
@@ -117,7 +118,7 @@ def _inside(row: Any) -> Any:
     return None
 
 
-def _of_another(name: str, record: Any) -> RecordError:
+def _of_another(name: str, record: object) -> RecordError:
     shown = repr(record) if isinstance(record, (int, float)) else type(record).__name__
     return RecordError(
         f"load into {name}",

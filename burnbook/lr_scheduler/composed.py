@@ -178,7 +178,7 @@ class ComposedLrScheduler:
 
     to_record = into_record
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """Go on from where a record stands; nothing changes if it is not one."""
         rows = children_of(self, record, len(self.schedulers))
         self.schedulers = _loaded(self.config.schedulers, rows)
@@ -213,7 +213,7 @@ class SequentialLrScheduler:
 
     to_record = into_record
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """Go on from where a record stands; nothing changes if it is not one."""
         rest = dict(record) if isinstance(record, dict) else {}
         steps = read_place(self, rest.pop("step", None), 0, MOST)
@@ -262,7 +262,7 @@ class ModuleLrScheduler:
 
     to_record = into_record
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """Go on from where a record stands; nothing changes if it is not one."""
         rows = children_of(self, record, len(self.schedulers))
         pairs = zip(copy.deepcopy(self.schedulers), rows, strict=True)

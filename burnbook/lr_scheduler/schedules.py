@@ -71,7 +71,7 @@ class LinearLrScheduler:
 
     to_record = into_record
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """Go on from where a record stands."""
         most = self.config.num_iters + 1
         self.remaining_iters = read_place(self, record, 0, most)
@@ -144,7 +144,7 @@ class CosineAnnealingLrScheduler:
 
     to_record = into_record
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """Go on from where a record stands."""
         self.current_iter = read_place(self, record, 0, BEFORE_FIRST)
         return self
@@ -198,7 +198,7 @@ class ExponentialLrScheduler:
 
     to_record = into_record
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """Go on from where a record stands."""
         self.previous_lr = float(read_number(self, record))
         return self
@@ -262,7 +262,7 @@ class NoamLrScheduler:
 
     to_record = into_record
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """Go on from where a record stands."""
         self.steps = read_place(self, record, 0, MOST)
         return self
@@ -325,7 +325,7 @@ class StepLrScheduler:
 
     to_record = into_record
 
-    def load_record(self, record: Any) -> Self:
+    def load_record(self, record: object) -> Self:
         """Go on from where a record stands."""
         self.iter_idx = read_place(self, record, -1, 2**31 - 1)
         return self
