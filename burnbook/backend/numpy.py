@@ -10,34 +10,34 @@ import numpy
 from burnbook.backend.base import Backend, Value
 from burnbook.backend.compiled import kernels_for, limits_for
 from burnbook.backend.compiled.runtime.buffers import buffers
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.thread_pool import threads
 
 # What `numpy.errstate(all="ignore")` does, at a sixth of its price; a NumPy that keeps
 # its error state elsewhere gets the dear way.
-quiet: Any
-be_quiet: Any
-be_as_before: Any
+no_errors: Any
+set_errstate: Any
+reset_errstate: Any
 try:
     from numpy._core.umath import (
         _extobj_contextvar,  # pyright: ignore[reportPrivateUsage] - as said above
         _make_extobj,  # pyright: ignore[reportPrivateUsage] - as said above
     )
 
-    quiet = _make_extobj(all="ignore")
-    be_quiet, be_as_before = _extobj_contextvar.set, _extobj_contextvar.reset
+    no_errors = _make_extobj(all="ignore")
+    set_errstate, reset_errstate = _extobj_contextvar.set, _extobj_contextvar.reset
 except ImportError:
-    quiet = "ignore"
-    be_quiet, be_as_before = numpy.seterr, lambda before: numpy.seterr(**before)
+    no_errors = "ignore"
+    set_errstate, reset_errstate = numpy.seterr, lambda before: numpy.seterr(**before)
 
 
 @contextmanager
-def quietly() -> Generator[None]:
+def ignoring_errors() -> Generator[None]:
     """NumPy does not warn of NaN and infinity in this block."""
-    before = be_quiet(quiet)
+    before = set_errstate(no_errors)
     try:
         yield
     finally:
-        be_as_before(before)
+        reset_errstate(before)
 
 
 ENOUGH = 1 << 19  # elements to write that are worth another thread
@@ -53,12 +53,12 @@ def share(
     work: Callable[..., Any], args: tuple[Any, ...], total: int, grain: int = 1
 ) -> None:
     """Have all threads call work(*args, start, stop); NumPy does not warn in any."""
-    team.run(quiet_part, (work, *args), total, grain)
+    threads.run(run_part, (work, *args), total, grain)
 
 
-def quiet_part(work: Callable[..., Any], *args: Any) -> None:
+def run_part(work: Callable[..., Any], *args: Any) -> None:
     """One such call."""
-    with quietly():
+    with ignoring_errors():
         work(*args)
 
 
@@ -66,7 +66,7 @@ def ones_like(x: numpy.ndarray) -> numpy.ndarray:
     """`numpy.ones_like`, in memory that is used again, written by all threads."""
     out = buffers.empty(x.shape, x.dtype)
     flat = out.reshape(-1)
-    team.run(lambda start, stop: flat[start:stop].fill(1), (), out.size, ENOUGH)
+    threads.run(lambda start, stop: flat[start:stop].fill(1), (), out.size, ENOUGH)
     return out
 
 
@@ -103,7 +103,7 @@ def maximum(x: Any, y: Any, **options: Any) -> numpy.ndarray:
     def work(start: int, stop: int) -> None:
         numpy.maximum(lines[start:stop], numbers, out=to_lines[start:stop])
 
-    team.run(work, (), len(lines), ENOUGH // RUN)
+    threads.run(work, (), len(lines), ENOUGH // RUN)
     numpy.maximum(flat[whole:], numbers[: x.size - whole], out=to[whole:])
     return out
 
@@ -147,12 +147,12 @@ class Numpy(Backend):
             if op not in self.kernels or (
                 type(x) is numpy.ndarray and x.size < self.limits.get(op, 0)
             ):
-                before = be_quiet(quiet)
+                before = set_errstate(no_errors)
                 try:
                     return op.forward(self.xp, x, y)
                 finally:
-                    be_as_before(before)
-        before = be_quiet(quiet)
+                    reset_errstate(before)
+        before = set_errstate(no_errors)
         try:
             kernel = self.kernels.get(op)
             if kernel is not None:
@@ -163,7 +163,7 @@ class Numpy(Backend):
                 return op.forward(self.xp, values[0], **attrs)
             return op.forward(self.xp, *values, **attrs)
         finally:
-            be_as_before(before)
+            reset_errstate(before)
 
     def from_numpy(self, array: numpy.ndarray) -> Value:
         return numpy.array(array, order="C")

@@ -117,7 +117,8 @@ from burnbook.ops.linear import (
     linear,
     matmul,
 )
-from burnbook.ops.lstm import lstm, rnn
+from burnbook.ops.loss import cross_entropy, cross_entropy_logits
+from burnbook.ops.lstm import lstm
 from burnbook.ops.norm import (
     group_norm,
     layer_norm,
@@ -182,6 +183,7 @@ from burnbook.ops.reduce import (
     sum_dim,
     sum_to,
 )
+from burnbook.ops.rnn import rnn
 from burnbook.ops.rotary import (
     rotary,
     rotary_turns,
@@ -228,8 +230,6 @@ from burnbook.ops.shape import (
     swap_dims,
 )
 from burnbook.ops.softmax import (
-    cross_entropy,
-    cross_entropy_logits,
     log_softmax,
     softmax,
 )

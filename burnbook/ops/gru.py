@@ -10,18 +10,18 @@ from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
 from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.linear import linear
-from burnbook.ops.lstm import (
+from burnbook.ops.recurrent import (
     Size,
     Steps,
-    curves,
     earlier,
     fits,
     from_gates,
+    gate_curves,
     order,
     rows_of,
-    squash,
+    sigmoid_and_tanh,
     step,
-    turned,
+    transposed,
 )
 from burnbook.ops.reduce import sum_to
 
@@ -62,14 +62,14 @@ def gru(
         recurrent_bias [g], hidden [b, h] -> [b, s, h]; g = 3 h
     """
     (b, s, _), n = x.shape, recurrent.shape[0]
-    form = curves(xp, 2 * n, 2 * n, x.dtype)
+    form = gate_curves(xp, 2 * n, 2 * n, x.dtype)
     gates = linear.forward(xp, rows_of(x), weight, bias).reshape(b, s, weight.shape[1])
     inner, out = xp.empty((b, s, n), x.dtype), xp.empty((b, s, n), x.dtype)
     hidden = xp.zeros((b, n), x.dtype) if hidden is None else hidden
     for t in order(s, reverse):
         heads = linear.forward(xp, hidden, recurrent, recurrent_bias)
         soft = heads[:, : 2 * n] + gates[:, t, : 2 * n]
-        squash(xp, soft, *form)
+        sigmoid_and_tanh(xp, soft, *form)
         z, r = soft[:, :n], soft[:, n:]
         if reset_after:
             held = heads[:, 2 * n :]
@@ -108,7 +108,7 @@ def gru_all(
     if xp.__name__ == "burnbook":  # a gradient of the gradient will be asked for
         z = linear(xp, x, weight, bias)
         gates, inner = gru_again(xp, z, found, recurrent, recurrent_bias, reset_after)
-    blocks = (gates, inner, found, turned(xp, recurrent))
+    blocks = (gates, inner, found, transposed(xp, recurrent))
     d, dinner, dhidden = gru_steps(xp, g, *blocks, reset_after, reverse)
     return (
         *gru_weights(xp, d, dinner, x, weight, found, inner, reset_after, needs),

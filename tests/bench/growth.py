@@ -15,7 +15,7 @@ from burnbook.core.op import Op, indices, normal, positive, split_sample, unit
 Grown = tuple[tuple[Any, ...], dict[str, Any]]
 SIZES = ((8, 8), (256, 256), (4096, 1024))
 PICTURES = {64: (1, 1, 8, 8), 65536: (4, 16, 32, 32), 4194304: (32, 32, 64, 64)}
-FAMILIES_OF_PICTURES = "conv conv_nd conv_transpose pool pool_nd interpolate unfold"
+FAMILIES_OF_PICTURES = "conv conv_transpose pool interpolate unfold"
 
 
 def grow(op: Op, rows: int, cols: int) -> Grown:

@@ -14,11 +14,12 @@ import pytest
 
 from burnbook.backend import Autodiff, Numpy, compiled
 from burnbook.backend.compiled.runtime.buffers import Buffers
-from burnbook.backend.compiled.runtime.thread_pool import Team
+from burnbook.backend.compiled.runtime.thread_pool import Locked, ThreadPool
 from burnbook.core.rng import Stream, use_stream
 from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.elementwise import relu
 from burnbook.ops.linear import linear
+from burnbook.ops.loss import cross_entropy, cross_entropy_logits
 from burnbook.ops.optimizer_steps import adam_step
 from burnbook.ops.pool.pool import (
     adaptive_avg_pool2d,
@@ -29,7 +30,6 @@ from burnbook.ops.pool.pool import (
     max_pool2d_x,
 )
 from burnbook.ops.random import dropout
-from burnbook.ops.softmax import cross_entropy, cross_entropy_logits
 from burnbook.tensor import Tensor, apply
 from tests.support.kernel_checks import agree, kernels, normal
 
@@ -226,14 +226,14 @@ def test_many_threads_at_once_get_what_one_gets(kernels):
 
 
 def test_the_number_of_threads_changes_nothing(kernels, monkeypatch):
-    alone, many = Team(), Team()
+    alone, many = ThreadPool(), ThreadPool()
     alone.start(1)
     many.start(5)
     answers = []
-    for team in (alone, many):
+    for threads in (alone, many):
         for family in ("conv", "dropout", "runtime.loops", "pool"):
             module = import_module(f"burnbook.backend.compiled.{family}")
-            monkeypatch.setattr(module, "team", team)
+            monkeypatch.setattr(module, "threads", threads)
         answers.append(train())
     assert answers[0][0] == answers[1][0]
     assert np.array_equal(answers[0][1], answers[1][1])
@@ -267,21 +267,21 @@ if __name__ == "__main__":
 
 
 def test_an_error_in_a_part_reaches_the_caller():
-    team = Team()
-    team.start(3)
+    threads = ThreadPool()
+    threads.start(3)
 
     def broken(start, stop):
         if start <= 50 < stop:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        team.run(broken, (), 100)
+        threads.run(broken, (), 100)
 
 
 @pytest.mark.parametrize(("total", "grain"), [(1, 1), (7, 3), (100, 1), (1000, 64)])
 def test_every_part_is_done_once(total, grain):
-    team, counts, lock = Team(), np.zeros(total, int), threading.Lock()
-    team.start(4)
+    threads, counts, lock = ThreadPool(), np.zeros(total, int), threading.Lock()
+    threads.start(4)
 
     def count(start, stop):
         with lock:
@@ -289,7 +289,7 @@ def test_every_part_is_done_once(total, grain):
             assert start % grain == 0
 
     for _ in range(20):
-        team.run(count, (), total, grain)
+        threads.run(count, (), total, grain)
     assert (counts == 20).all()
 
 
@@ -312,6 +312,32 @@ def test_a_buffer_is_used_again_only_when_nobody_holds_it():
         del held, first
         first = pool.empty(shape)
         assert first.ctypes.data == place
+
+
+def test_no_buffer_is_used_twice_without_the_gil(monkeypatch):
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    pool = Buffers()
+    for _ in range(3):
+        assert pool.empty((200, 300)).base is None  # memory of its own
+    assert not pool.by_size
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: True)
+    assert Buffers().empty((200, 300)).base is not None
+    monkeypatch.delattr(sys, "_is_gil_enabled")  # an older Python
+    assert Buffers().empty((200, 300)).base is not None
+
+
+def test_parts_are_taken_once_without_the_gil():
+    parts, taken = Locked(range(10_000)), []
+
+    def take():
+        taken.extend(parts)
+
+    takers = [threading.Thread(target=take) for _ in range(4)]
+    for taker in takers:
+        taker.start()
+    for taker in takers:
+        taker.join()
+    assert sorted(taken) == list(range(10_000))
 
 
 def test_buffers_out_of_use_are_let_go():

@@ -20,8 +20,14 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import BackendError, DimError
 from burnbook.core.op import OPS
 from burnbook.ops.conv.conv import conv2d
-from burnbook.ops.random import bernoulli, normal, philox, random_bits, uniform
-from burnbook.ops.softmax import cross_entropy
+from burnbook.ops.loss import cross_entropy
+from burnbook.ops.random import (
+    bernoulli,
+    normal,
+    philox,
+    random_bits,
+    uniform,
+)
 from tests.support.cuda_on_cpu import Cuda
 from tests.support.far_arrays import Far, assert_same, outcome
 from tests.support.refusals import refused

@@ -29,10 +29,11 @@ from burnbook.core.op import (
 from burnbook.ops.attention import attention
 from burnbook.ops.conv.conv import conv2d, conv2d_weight, conv2d_x
 from burnbook.ops.embedding import embedding_weight
+from burnbook.ops.loss import cross_entropy
 from burnbook.ops.norm import layer_norm
 from burnbook.ops.pool.pool import avg_pool2d, max_pool2d
 from burnbook.ops.random import dropout
-from burnbook.ops.softmax import cross_entropy, log_softmax, softmax
+from burnbook.ops.softmax import log_softmax, softmax
 from tests.support.cuda_on_cpu import Cuda, texts
 from tests.support.far_arrays import assert_same, inputs_of, outcome
 

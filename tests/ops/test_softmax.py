@@ -7,7 +7,8 @@ import pytest
 
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import DimError, ShapeError
-from burnbook.ops.softmax import cross_entropy, log_softmax, softmax
+from burnbook.ops.loss import cross_entropy
+from burnbook.ops.softmax import log_softmax, softmax
 from burnbook.tensor import Tensor, apply
 from tests.oracle import images
 

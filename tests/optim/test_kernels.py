@@ -117,14 +117,14 @@ def test_newton_schulz_makes_a_matrix_nearly_orthogonal(shape):
 
 
 def test_the_direction_does_not_depend_on_the_number_of_threads(kernels):
-    team = import_module("burnbook.backend.compiled.runtime.thread_pool").team
+    threads = import_module("burnbook.backend.compiled.runtime.thread_pool").threads
     specs, attrs = split_sample(lbfgs.lbfgs_direction.samples[1])
     values = arrays(specs, (100_001,))
     found = kernels[lbfgs.lbfgs_direction](*values, **attrs)
-    size = team.size
+    size = threads.size
     try:
-        team.size = 1
+        threads.size = 1
         alone = kernels[lbfgs.lbfgs_direction](*values, **attrs)
     finally:
-        team.size = size
+        threads.size = size
     assert np.array_equal(found, alone)

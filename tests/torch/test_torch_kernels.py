@@ -7,9 +7,9 @@ import pytest
 
 from burnbook.backend import Autodiff, Numpy
 from burnbook.ops.conv.conv import conv2d
+from burnbook.ops.loss import cross_entropy
 from burnbook.ops.optimizer_steps import adam_step
 from burnbook.ops.pool.pool import adaptive_avg_pool2d, avg_pool2d, max_pool2d
-from burnbook.ops.softmax import cross_entropy
 from burnbook.tensor import Tensor, apply
 from tests.torch.shared import same, torch
 

@@ -29,7 +29,13 @@ from burnbook.backend.autodiff.tape import Node, Tracked, next_number
 from burnbook.backend.autodiff.traced_namespace import TrackedSpace
 from burnbook.backend.autodiff.transfer import move, run_at_home
 from burnbook.backend.base import Backend, BackendWrapper, Value, Watch
-from burnbook.backend.numpy import Numpy, be_as_before, be_quiet, quiet, quietly
+from burnbook.backend.numpy import (
+    Numpy,
+    ignoring_errors,
+    no_errors,
+    reset_errstate,
+    set_errstate,
+)
 from burnbook.core.errors import GraphError
 from burnbook.core.op import BackwardOp, Op, keep_inputs
 
@@ -103,11 +109,11 @@ class Autodiff(BackendWrapper):
                 limit = self._note_limit(op)
             if limit is ALWAYS or (type(x) is ndarray and x.size < limit):
                 # what Numpy.run does, without the call
-                before = be_quiet(quiet)
+                before = set_errstate(no_errors)
                 try:
                     out = op.forward(self.array_space, x, y)
                 finally:
-                    be_as_before(before)
+                    reset_errstate(before)
             elif keep is None:
                 return self._run_unknown(op, values, parents, attrs)
             else:
@@ -186,14 +192,14 @@ class Autodiff(BackendWrapper):
         seed = self._inner.xp.ones_like(_raw(root.value))
         plain = self.prepare is _as_it_is and watch is None
         if isinstance(self._inner, Numpy) and plain and not (hooked or self.arrived):
-            with quietly():
+            with ignoring_errors():
                 return Gradients(walk_arrays(root.node, seed, self._inner), self._inner)
         run = self._inner.run
         if self.arrived:
             run = run_at_home(run, self.homes, type(root.value))
         run = self.prepare(run if watch is None else _watched(run, watch))
         grads = {root.node: seed}
-        with quietly():  # 1/0 is inf in a gradient, as it is forward
+        with ignoring_errors():  # 1/0 is inf in a gradient, as it is forward
             grads = HookedGradients(grads) if hooked else grads
             return Gradients(walk(root.node, grads, run), self._inner)
 

@@ -1,6 +1,9 @@
 """Functions of each element and their slopes, in one pass.
 
 The tables say what happens to one number; a loop for each is compiled in one go.
+
+Measured by W1 (relu) and the families activation, elementwise, erf, trigonometry, of
+tests/bench.
 """
 
 from collections.abc import Callable
@@ -12,14 +15,13 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.loops import GRAIN, compile_loops, run_loop
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.vector_math import (
-    BELL,
-    ERF_RISE,
     HALF,
+    INV_SQRT_2PI,
     ONE,
     SQRT_HALF,
     TWO,
+    TWO_OVER_SQRT_PI,
     ZERO,
-    bend,
     erf_of,
     exp_low,
     expm1_low,
@@ -30,6 +32,7 @@ from burnbook.backend.compiled.runtime.vector_math import (
     sigmoid_of,
     sign_of,
     softplus_of,
+    vectorizable,
 )
 from burnbook.backend.compiled.shape import whole
 from burnbook.ops.activation import (
@@ -61,73 +64,75 @@ from burnbook.ops.trigonometry import acos, acosh, asin, asinh, atan, atanh, tan
 Table = dict[Any, Callable[..., Any]]
 
 
-@bend
-def silu_slope(g: Any, x: Any) -> Any:
+@vectorizable
+def silu_slope(g, x):
     gate = sigmoid_of(x)
     return g * (gate * (ONE + x * (ONE - gate)))
 
 
-@bend
-def gelu_slope(g: Any, x: Any) -> Any:
+@vectorizable
+def gelu_slope(g, x):
     below = HALF * (ONE + erf_of(x * SQRT_HALF))
-    return g * (below + x * exp_low(-HALF * x * x) * BELL)
+    return g * (below + x * exp_low(-HALF * x * x) * INV_SQRT_2PI)
 
 
-@bend
-def clamp_of(x: Any, low: Any, high: Any) -> Any:
+@vectorizable
+def clamp_of(x, low, high):
     raised = low if x < low else x
     return high if raised > high else raised
 
 
 # op: what it does to an element x
 VALUES: Table = {
-    relu: bend(lambda x: ZERO if x < ZERO else x),  # NaN stays
+    relu: vectorizable(lambda x: ZERO if x < ZERO else x),  # NaN stays
     sigmoid: sigmoid_of,
     sign: sign_of,
     erf: erf_of,
-    gelu: bend(lambda x: HALF * x * (ONE + erf_of(x * SQRT_HALF))),
-    silu: bend(lambda x: x * sigmoid_of(x)),
+    gelu: vectorizable(lambda x: HALF * x * (ONE + erf_of(x * SQRT_HALF))),
+    silu: vectorizable(lambda x: x * sigmoid_of(x)),
     mish: mish_of,
-    log_sigmoid: bend(
+    log_sigmoid: vectorizable(
         lambda x: (x if x < ZERO else ZERO) - log1p_unit(exp_low(-abs(x)))
     ),
 }
 # op with attributes a and b
 VALUES_BY_NUMBER: Table = {
-    leaky_relu: bend(lambda x, a, b: x * a if x < ZERO else x),
-    elu: bend(lambda x, a, b: x if x > ZERO else expm1_low(x) * a),
-    softplus: bend(lambda x, a, b: softplus_of(x * a) * (ONE / a)),
+    leaky_relu: vectorizable(lambda x, a, b: x * a if x < ZERO else x),
+    elu: vectorizable(lambda x, a, b: x if x > ZERO else expm1_low(x) * a),
+    softplus: vectorizable(lambda x, a, b: softplus_of(x * a) * (ONE / a)),
     clamp: clamp_of,
 }
 # op: its gradient, from that of its result and what the tape keeps: x, or the result y
 SLOPES: Table = {
-    relu: bend(lambda g, y: g * (ONE if y > ZERO else ZERO)),
-    sigmoid: bend(lambda g, y: g * y * (ONE - y)),
-    tanh: bend(lambda g, y: g * (ONE - y * y)),
-    sqrt: bend(lambda g, y: g / (TWO * y)),
-    recip: bend(lambda g, y: -g * y * y),
-    log1p: bend(lambda g, x: g / (ONE + x)),
-    square: bend(lambda g, x: g * (TWO * x)),
-    abs_op: bend(lambda g, x: g * (ONE if x > ZERO else -ONE if x < ZERO else x)),
-    erf: bend(lambda g, x: g * ERF_RISE * exp_low(-x * x)),
+    relu: vectorizable(lambda g, y: g * (ONE if y > ZERO else ZERO)),
+    sigmoid: vectorizable(lambda g, y: g * y * (ONE - y)),
+    tanh: vectorizable(lambda g, y: g * (ONE - y * y)),
+    sqrt: vectorizable(lambda g, y: g / (TWO * y)),
+    recip: vectorizable(lambda g, y: -g * y * y),
+    log1p: vectorizable(lambda g, x: g / (ONE + x)),
+    square: vectorizable(lambda g, x: g * (TWO * x)),
+    abs_op: vectorizable(
+        lambda g, x: g * (ONE if x > ZERO else -ONE if x < ZERO else x)
+    ),
+    erf: vectorizable(lambda g, x: g * TWO_OVER_SQRT_PI * exp_low(-x * x)),
     gelu: gelu_slope,
     silu: silu_slope,
     mish: mish_slope,
-    log_sigmoid: bend(lambda g, x: g * sigmoid_of(-x)),
-    tan: bend(lambda g, y: g * (ONE + y * y)),
-    asin: bend(lambda g, x: g / np.sqrt(ONE - x * x)),
-    acos: bend(lambda g, x: -g / np.sqrt(ONE - x * x)),
-    atan: bend(lambda g, x: g / (ONE + x * x)),
-    asinh: bend(lambda g, x: g / np.sqrt(x * x + ONE)),
-    acosh: bend(lambda g, x: g / np.sqrt(x * x - ONE)),
-    atanh: bend(lambda g, x: g / (ONE - x * x)),
+    log_sigmoid: vectorizable(lambda g, x: g * sigmoid_of(-x)),
+    tan: vectorizable(lambda g, y: g * (ONE + y * y)),
+    asin: vectorizable(lambda g, x: g / np.sqrt(ONE - x * x)),
+    acos: vectorizable(lambda g, x: -g / np.sqrt(ONE - x * x)),
+    atan: vectorizable(lambda g, x: g / (ONE + x * x)),
+    asinh: vectorizable(lambda g, x: g / np.sqrt(x * x + ONE)),
+    acosh: vectorizable(lambda g, x: g / np.sqrt(x * x - ONE)),
+    atanh: vectorizable(lambda g, x: g / (ONE - x * x)),
 }
 # the same for ops with attributes a and b
 SLOPES_BY_NUMBER: Table = {
-    leaky_relu: bend(lambda g, x, a, b: g * a if x < ZERO else g),
-    elu: bend(lambda g, x, a, b: g if x > ZERO else g * (exp_low(x) * a)),
-    softplus: bend(lambda g, x, a, b: g * sigmoid_of(x * a)),
-    clamp: bend(lambda g, x, a, b: g * (ONE if (x >= a) & (x <= b) else ZERO)),
+    leaky_relu: vectorizable(lambda g, x, a, b: g * a if x < ZERO else g),
+    elu: vectorizable(lambda g, x, a, b: g if x > ZERO else g * (exp_low(x) * a)),
+    softplus: vectorizable(lambda g, x, a, b: g * sigmoid_of(x * a)),
+    clamp: vectorizable(lambda g, x, a, b: g * (ONE if (x >= a) & (x <= b) else ZERO)),
 }
 OPEN = {"min": -np.inf, "max": np.inf}  # bounds that are not given
 

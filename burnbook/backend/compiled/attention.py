@@ -4,9 +4,10 @@ The scores of a block of queries stay in the second cache: they become weights t
 are used up. So the weights, the largest tensor of all, are never written to memory; the
 gradient computes them again. Heads are read and written where they stand, side by side
 in the columns of a sequence.
+
+Measured by W3 and the family attention, of tests/bench.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +18,21 @@ from burnbook.backend.compiled.runtime.gemm import (
     ROWS,
     WIDTH,
     lay_panels,
-    lay_turned,
+    lay_transposed,
     multiply,
     whole,
 )
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import F32, kernel
-from burnbook.backend.compiled.runtime.thread_pool import team
-from burnbook.backend.compiled.runtime.vector_rows import exp_below, largest, raise_all
+from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.compiled.runtime.vector_rows import (
+    exp_and_sum,
+    exp_below,
+    largest,
+)
+from burnbook.backend.kernels import defaults_of, needed
 from burnbook.ops.attention import attention
-from burnbook.ops.random import Key, dropout_limits
+from burnbook.ops.random import dropout_limits
 
 TILE = 1 << 13  # scores of a block
 LEAST = f32(np.finfo(np.float32).min)
@@ -35,7 +41,7 @@ EARLY, LATE = 1, 2  # what is dropped: scores or weights
 
 
 @part
-def lay_rows(x: Any, h: int, scale: Any, out: Any) -> None:
+def lay_rows(x, h, scale, out):
     """out[:, 0] = x[:, h] · scale."""
     for i in range(x.shape[0]):
         row, line = x[i, h], out[i, 0]
@@ -44,7 +50,7 @@ def lay_rows(x: Any, h: int, scale: Any, out: Any) -> None:
 
 
 @part
-def give_rows(x: Any, scale: Any, out: Any, h: int) -> None:
+def store_rows(x, scale, out, h):
     """out[:, h] = x · scale, for all rows of out."""
     for i in range(out.shape[0]):
         row, line = x[i], out[i, h]
@@ -53,39 +59,39 @@ def give_rows(x: Any, scale: Any, out: Any, h: int) -> None:
 
 
 @part
-def own(held: Any, first: int, i: int) -> Any:
+def mask_row(held, first, i):
     """The row of a mask for query first + i; a mask of one row serves all."""
     return held[first + i] if held.shape[0] > 1 else held[0]
 
 
 @part
-def words_for(count: int) -> int:
+def words_for(count):
     """How many words hold the bits of so many elements, wherever the first one is."""
     return (count + 32) // 16 * 4
 
 
 @part
-def choose(words: Any, noise: Any, at: int, count: int) -> int:
+def draw_bits(words, noise, at, count):
     """Draw the bits of some elements; gives where in `words` the first one stands."""
     draw(words[: whole(at % 16 + count, 16) // 4], np.uint64(at // 16 + 1), *noise)
     return at % 16
 
 
 @part
-def drop(row: Any, bits: Any, threshold: Any, scale: Any) -> None:
+def drop(row, bits, threshold, scale):
     """The product with 0 or scale; not a choice, so that NaN stays NaN."""
     for c in range(row.size):
         row[c] *= scale if bits[c] >= threshold else f32(0)
 
 
 @part
-def hide(row: Any, mask: Any, by: Any) -> None:
+def fill_masked(row, mask, by):
     for c in range(row.size):
         row[c] = by if mask[c] else row[c]
 
 
 @part
-def soften(row: Any, seen: int, quiet: bool) -> None:
+def softmax_row(row, seen, quiet):
     """Scores become weights; what lies beyond those that are seen gets none."""
     for c in range(seen, row.size):
         row[c] = -np.inf
@@ -94,7 +100,7 @@ def soften(row: Any, seen: int, quiet: bool) -> None:
         peak = LEAST
     if quiet and peak < f32(0):
         peak = f32(0)
-    total = raise_all(row, peak)
+    total = exp_and_sum(row, peak)
     if quiet:
         total += exp_below(-peak)
     share = f32(1) / (TINY if total < TINY else total)
@@ -103,7 +109,7 @@ def soften(row: Any, seen: int, quiet: bool) -> None:
 
 
 @part
-def bend(row: Any, weights: Any) -> None:
+def softmax_gradient(row, weights):
     """Slopes of weights become slopes of scores: P (x − Σ P x)."""
     along = f32(0)
     for c in range(row.size):
@@ -113,19 +119,19 @@ def bend(row: Any, weights: Any) -> None:
 
 
 @part
-def add(row: Any, bias: Any) -> None:
+def add(row, bias):
     for c in range(row.size):
         row[c] += bias[c]
 
 
 @part
-def of_head(held: Any, plane: int, heads: int) -> Any:
+def of_head(held, plane, heads):
     """The mask of one head of one batch; dims of size 1 serve all."""
     return held[plane // heads % held.shape[0], plane % heads % held.shape[1]]
 
 
 @part
-def in_sight(edge: int, hidden: Any, last: int, keys: int) -> int:
+def visible_keys(edge, hidden, last, keys):
     """How many keys at least one of the queries before `last` can see."""
     if hidden != -np.inf:
         return keys  # what is hidden may still get a share
@@ -133,9 +139,7 @@ def in_sight(edge: int, hidden: Any, last: int, keys: int) -> int:
 
 
 @part
-def weigh(
-    scores: Any, seen: int, masks: Any, bits: Any, t: int, first: int, how: Any
-) -> None:
+def scores_to_weights(scores, seen, masks, bits, t, first, how):
     """The scores of some queries become weights; `seen` keys are in sight of them."""
     _, hidden, edge, quiet, dropped, threshold, keep = how
     mask, bias = masks
@@ -144,29 +148,20 @@ def weigh(
         if dropped == EARLY:
             drop(row[:seen], bits[i * t :], threshold, keep)
         if bias.shape[0]:
-            add(row[:seen], own(bias, first, i))
+            add(row[:seen], mask_row(bias, first, i))
         if mask.shape[0]:
-            hide(row[:seen], own(mask, first, i), hidden)
+            fill_masked(row[:seen], mask_row(mask, first, i), hidden)
         limit = max(edge + first + i, 0)
         if limit < seen:
             if hidden == -np.inf:
                 size = limit
             else:
                 row[limit:seen] = hidden
-        soften(row, size, quiet)
+        softmax_row(row, size, quiet)
 
 
 @part
-def slant(
-    slopes: Any,
-    weights: Any,
-    seen: int,
-    mask: Any,
-    bits: Any,
-    t: int,
-    first: int,
-    how: Any,
-) -> None:
+def weights_gradient(slopes, weights, seen, mask, bits, t, first, how):
     """The slopes of weights become those of scores; dropped weights become 0."""
     _, _, edge, _, dropped, threshold, keep = how
     across = whole(seen, WIDTH)
@@ -174,9 +169,9 @@ def slant(
         row, shares = slopes[i, :across], weights[i, :across]
         if dropped == LATE:
             drop(row[:seen], bits[i * t :], threshold, keep)
-        bend(row, shares)
+        softmax_gradient(row, shares)
         if mask.shape[0]:
-            hide(row[:seen], own(mask, first, i), f32(0))
+            fill_masked(row[:seen], mask_row(mask, first, i), f32(0))
         limit = max(edge + first + i, 0)
         if limit < seen:
             row[limit:seen] = f32(0)
@@ -193,20 +188,7 @@ TOLD = (
 
 
 @kernel_code(f"void({FOUR}, {FOUR}, {FOUR}, {FOUR}, {TOLD})")
-def attend(
-    query: Any,
-    key: Any,
-    value: Any,
-    out: Any,
-    mask: Any,
-    bias: Any,
-    how: Any,
-    noise: Any,
-    heads: int,
-    block: int,
-    start: int,
-    stop: int,
-) -> None:
+def attend(query, key, value, out, mask, bias, how, noise, heads, block, start, stop):
     """Attention for some blocks of queries, counted through all heads.
 
     The tensors are [n, s, heads, d], or [n · heads, s, 1, d] where a head has rows of
@@ -224,82 +206,88 @@ def attend(
         plane, first = item // blocks, item % blocks * block
         n, h = plane // among, plane % among
         if plane != before:
-            lay_turned(key[n], h, keys)
+            lay_transposed(key[n], h, keys)
             lay_panels(value[n], h, values)
             before = plane
         last = min(first + block, s)
-        seen, used = in_sight(how[2], how[1], last, t), last - first
+        seen, used = visible_keys(how[2], how[1], last, t), last - first
         lay_rows(query[n, first:last], h, how[0], queries)
         multiply(queries, False, keys, d, d, scores, whole(seen, WIDTH), False)
         bits = words.view(np.uint16)
         if how[4]:
-            bits = bits[choose(words, noise, (plane * s + first) * t, used * t) :]
+            bits = bits[draw_bits(words, noise, (plane * s + first) * t, used * t) :]
         masks = of_head(mask, plane, heads), of_head(bias, plane, heads)
-        weigh(scores[:used], seen, masks, bits, t, first, how)
+        scores_to_weights(scores[:used], seen, masks, bits, t, first, how)
         if how[4] == LATE:
             for i in range(used):
                 drop(scores[i, :seen], bits[i * t :], how[5], how[6])
         multiply(scores, False, values, t, seen, made, wide, False)
-        give_rows(made, f32(1), out[n, first:last], h)
+        store_rows(made, f32(1), out[n, first:last], h)
 
 
 @kernel_code(f"void({', '.join([FOUR] * 7)}, {TOLD})")
 def attend_back(
-    g: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    to_query: Any,
-    to_key: Any,
-    to_value: Any,
-    mask: Any,
-    bias: Any,
-    how: Any,
-    noise: Any,
-    heads: int,
-    block: int,
-    start: int,
-    stop: int,
-) -> None:
+    g,
+    query,
+    key,
+    value,
+    to_query,
+    to_key,
+    to_value,
+    mask,
+    bias,
+    how,
+    noise,
+    heads,
+    block,
+    start,
+    stop,
+):
     """The gradients of attention, for some heads."""
     _, s, among, d = query.shape
     t, e = value.shape[1], value.shape[3]
     cols, wide, broad = whole(t, WIDTH), whole(e, WIDTH), whole(d, WIDTH)
-    keys, turned_keys = np.empty(t * broad, f32), np.empty(d * cols, f32)
+    keys, transposed_keys = np.empty(t * broad, f32), np.empty(d * cols, f32)
     values, panels = np.empty(e * cols, f32), np.empty(block * max(wide, broad), f32)
     queries, slopes = np.zeros((block, 1, d), f32), np.zeros((block, 1, e), f32)
-    weights, slants = np.zeros((block, cols), f32), np.zeros((block, cols), f32)
+    weights, score_slopes = np.zeros((block, cols), f32), np.zeros((block, cols), f32)
     made = np.empty((block, broad), f32)
     made_key, made_value = np.empty((cols, broad), f32), np.empty((cols, wide), f32)
     words = np.empty(words_for(block * t) if how[4] else 4, np.uint64)
     for plane in range(start, stop):
         n, h = plane // among, plane % among
         lay_panels(key[n], h, keys)
-        lay_turned(key[n], h, turned_keys)
-        lay_turned(value[n], h, values)
+        lay_transposed(key[n], h, transposed_keys)
+        lay_transposed(value[n], h, values)
         made_key[:], made_value[:] = f32(0), f32(0)
         masks = of_head(mask, plane, heads), of_head(bias, plane, heads)
         for first in range(0, s, block):
             last = min(first + block, s)
-            seen, used = in_sight(how[2], how[1], last, t), last - first
+            seen, used = visible_keys(how[2], how[1], last, t), last - first
             across = whole(seen, WIDTH)
             lay_rows(query[n, first:last], h, how[0], queries)
             lay_rows(g[n, first:last], h, f32(1), slopes)
             bits = words.view(np.uint16)
             if how[4]:
-                bits = bits[choose(words, noise, (plane * s + first) * t, used * t) :]
-            multiply(queries, False, turned_keys, d, d, weights, across, False)
-            weigh(weights[:used], seen, masks, bits, t, first, how)
-            multiply(slopes, False, values, e, e, slants, across, False)
-            slant(slants[:used], weights[:used], seen, masks[0], bits, t, first, how)
+                bits = bits[
+                    draw_bits(words, noise, (plane * s + first) * t, used * t) :
+                ]
+            multiply(queries, False, transposed_keys, d, d, weights, across, False)
+            scores_to_weights(weights[:used], seen, masks, bits, t, first, how)
+            multiply(slopes, False, values, e, e, score_slopes, across, False)
+            weights_gradient(
+                score_slopes[:used], weights[:used], seen, masks[0], bits, t, first, how
+            )
             lay_panels(slopes[:used], 0, panels)
             multiply(weights, True, panels, used, used, made_value[:across], wide, True)
             lay_panels(queries[:used], 0, panels)
-            multiply(slants, True, panels, used, used, made_key[:across], broad, True)
-            multiply(slants, False, keys, t, seen, made, broad, False)
-            give_rows(made, how[0], to_query[n, first:last], h)
-        give_rows(made_key, f32(1), to_key[n], h)
-        give_rows(made_value, f32(1), to_value[n], h)
+            multiply(
+                score_slopes, True, panels, used, used, made_key[:across], broad, True
+            )
+            multiply(score_slopes, False, keys, t, seen, made, broad, False)
+            store_rows(made, how[0], to_query[n, first:last], h)
+        store_rows(made_key, f32(1), to_key[n], h)
+        store_rows(made_value, f32(1), to_value[n], h)
 
 
 class Plan(NamedTuple):
@@ -323,18 +311,20 @@ class Plan(NamedTuple):
         return x.transpose(0, 2, 1, 3)
 
 
+@defaults_of(attention)
 def make_plan(
-    tensors: tuple[Any, ...],
-    mask: Any,
-    scale: float,
-    hidden: float,
-    causal: bool,
-    quiet: bool,
-    softcap: float | None,
-    prob: float,
-    noise: Key,
-    drop_weights: bool,
-) -> Plan | None:
+    tensors,
+    mask,
+    *,
+    scale,
+    hidden,
+    causal,
+    quiet,
+    softcap,
+    prob,
+    noise,
+    drop_weights,
+):
     """The plan, or None where the kernels do not serve."""
     if softcap is not None or prob >= 1.0 or not all(map(_f32, tensors)):
         return None
@@ -388,59 +378,25 @@ NO_BIAS = np.empty((1, 1, 0, 0), np.float32)
 
 
 @kernel(attention)
-def attention_kernel(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
-    *,
-    scale: float,
-    hidden: float = -math.inf,
-    causal: bool = False,
-    quiet: bool = False,
-    softcap: float | None = None,
-    prob: float = 0.0,
-    noise: Key = (0, 0),
-    drop_weights: bool = False,
-) -> Any:
-    tensors, drop = (query, key, value), (prob, noise, drop_weights)
-    plan = make_plan(tensors, mask, scale, hidden, causal, quiet, softcap, *drop)
+def attention_kernel(query, key, value, mask=None, **attrs):
+    plan = make_plan((query, key, value), mask, **attrs)
     if plan is None:
         return None
     n, h, s, _ = query.shape
     out = plan.empty(n, h, s, value.shape[3])
     args = (*plan.tensors, out, *plan.masks, plan.how, plan.noise, *plan.sizes)
-    team.run(attend, args, n * h * -(-s // plan.sizes[1]))
+    threads.run(attend, args, n * h * -(-s // plan.sizes[1]))
     return plan.by_head(out, h), None
 
 
 @kernel(attention.backward)
-def attention_backward(
-    g: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    weights: Any,
-    *,
-    needs: tuple[bool, ...],
-    scale: float,
-    hidden: float = -math.inf,
-    causal: bool = False,
-    quiet: bool = False,
-    softcap: float | None = None,
-    prob: float = 0.0,
-    noise: Key = (0, 0),
-    drop_weights: bool = False,
-) -> Any:
-    tensors, drop = (g, query, key, value), (prob, noise, drop_weights)
-    plan = make_plan(tensors, mask, scale, hidden, causal, quiet, softcap, *drop)
+def attention_backward(g, query, key, value, mask, weights, *, needs, **attrs):
+    plan = make_plan((g, query, key, value), mask, **attrs)
     if plan is None or needs[3]:
         return None
     n, h, s, d = query.shape
     t, e = value.shape[2:]
     outs = plan.empty(n, h, s, d), plan.empty(n, h, t, d), plan.empty(n, h, t, e)
     args = (*plan.tensors, *outs, *plan.masks, plan.how, plan.noise, *plan.sizes)
-    team.run(attend_back, args, n * h)
-    made = [plan.by_head(x, h) for x in outs]
-    return *[x if need else None for x, need in zip(made, needs[:3], strict=True)], None
+    threads.run(attend_back, args, n * h)
+    return *needed(tuple([plan.by_head(x, h) for x in outs]), needs), None

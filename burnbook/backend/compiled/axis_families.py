@@ -55,8 +55,6 @@ ALONG_LINES: dict[str, dict[Any, int | tuple[int, int]]] = {
         index.select: MORE,
         index.select.backward: MANY,
         index.select_assign: MANY,
-    },
-    "mask": {
         index.mask_fill: MANY,
         index.mask_fill.backward: MANY,
         index.mask_where: MANY,

@@ -1,6 +1,8 @@
 """Normalization of channels: group norm and batch norm.
 
 The first pass finds mean and variance (or, backward, two sums), the second writes.
+
+Measured by the families batch_norm and norm (group_norm), of tests/bench.
 """
 
 from typing import Any
@@ -14,7 +16,6 @@ from burnbook.backend.compiled.runtime.row_sums import (
     fall_of,
     grain,
     line,
-    needed,
     scale_of,
     served,
     squares_around,
@@ -24,7 +25,8 @@ from burnbook.backend.compiled.runtime.row_sums import (
     sum_of,
     whole,
 )
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.kernels import needed
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.norm import group_norm
 
@@ -33,18 +35,7 @@ PLANES, LINES, LINE = "f4[:,:,::1], ", "f4[:,::1], ", "f4[::1], "
 
 
 @kernel_code(f"void({PLANES}{LINES * 2}{PLANES}{LINE * 2}f4, b1, i8, i8)")
-def group_planes(
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    out: Any,
-    mean: Any,
-    var: Any,
-    epsilon: Any,
-    inside: bool,
-    start: int,
-    stop: int,
-) -> None:
+def group_planes(x, gamma, beta, out, mean, var, epsilon, inside, start, stop):
     """group_norm; x is [examples · groups, channels of a group, size]."""
     groups, channels, size = gamma.shape[0], x.shape[1], x.shape[2]
     share = f32(1) / f32(channels * size)
@@ -65,19 +56,8 @@ def group_planes(
 
 @kernel_code(f"void({PLANES * 2}{LINES}{LINE * 2}{PLANES}{LINES * 2}f4, b1, i8, i8)")
 def group_slopes(
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
-    dx: Any,
-    dgamma: Any,
-    dbeta: Any,
-    epsilon: Any,
-    inside: bool,
-    start: int,
-    stop: int,
-) -> None:
+    g, x, gamma, mean, var, dx, dgamma, dbeta, epsilon, inside, start, stop
+):
     """All gradients of group_norm; those of gamma and beta for each example alone."""
     groups, channels, size = gamma.shape[0], x.shape[1], x.shape[2]
     each = f32(1) / f32(channels * size)
@@ -98,17 +78,7 @@ def group_slopes(
 
 
 @kernel_code(f"void({PLANES}{LINE * 2}{PLANES}{LINE * 2}f4, i8, i8)")
-def batch_channels(
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    out: Any,
-    mean: Any,
-    var: Any,
-    epsilon: Any,
-    start: int,
-    stop: int,
-) -> None:
+def batch_channels(x, gamma, beta, out, mean, var, epsilon, start, stop):
     """batch_norm for some channels; x is [n, c, size]."""
     n, size = x.shape[0], x.shape[2]
     share = f32(1) / f32(size)
@@ -127,19 +97,7 @@ def batch_channels(
 
 
 @kernel_code(f"void({PLANES * 2}{LINE * 3}{PLANES}{LINE * 2}f4, i8, i8)")
-def batch_slopes(
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
-    dx: Any,
-    dgamma: Any,
-    dbeta: Any,
-    epsilon: Any,
-    start: int,
-    stop: int,
-) -> None:
+def batch_slopes(g, x, gamma, mean, var, dx, dgamma, dbeta, epsilon, start, stop):
     """All three gradients of batch_norm, for some channels."""
     n, size = x.shape[0], x.shape[2]
     each = f32(1) / (f32(n) * f32(size))
@@ -160,9 +118,7 @@ def batch_slopes(
 
 
 @kernel_code(f"void({PLANES}{LINE * 2}{PLANES}i8, i8)")
-def straight_planes(
-    x: Any, factor: Any, shift: Any, out: Any, start: int, stop: int
-) -> None:
+def straight_planes(x, factor, shift, out, start, stop):
     """out = factor x + shift, with a factor and a shift for each channel."""
     channels = x.shape[1]
     for plane in range(start, stop):
@@ -171,15 +127,7 @@ def straight_planes(
 
 
 @kernel(group_norm)
-def group_norm_kernel(
-    x: Any,
-    gamma: Any = None,
-    beta: Any = None,
-    *,
-    groups: int,
-    epsilon: float = 1e-5,
-    inside: bool = False,
-) -> Any:
+def group_norm_kernel(x, gamma=None, beta=None, *, groups, epsilon, inside):
     if not served(x, gamma, beta) or _plane(x) < SMALLEST_PLANE:
         return None
     n, c = x.shape[:2]
@@ -188,24 +136,13 @@ def group_norm_kernel(
     mean, var = np.empty((2, n * groups), f32)
     lines = [line(v, c, i).reshape(groups, -1) for v, i in ((gamma, 1), (beta, 0))]
     args = (planes, *lines, out.reshape(planes.shape), mean, var, f32(epsilon), inside)
-    team.run(group_planes, args, n * groups, grain(x.size // (n * groups)))
+    threads.run(group_planes, args, n * groups, grain(x.size // (n * groups)))
     kept = (n, groups, 1, 1)
     return out, mean.reshape(kept), var.reshape(kept)
 
 
 @kernel(group_norm.backward)
-def group_norm_backward(
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
-    *,
-    needs: tuple[bool, ...],
-    groups: int,
-    epsilon: float = 1e-5,
-    inside: bool = False,
-) -> Any:
+def group_norm_backward(g, x, gamma, mean, var, *, needs, groups, epsilon, inside):
     g = whole(g)
     if not served(x, gamma, g) or _plane(x) < SMALLEST_PLANE:
         return None
@@ -216,33 +153,24 @@ def group_norm_backward(
     args = (g.reshape(planes.shape), planes, line(gamma, c, 1).reshape(groups, -1))
     args += (mean.reshape(-1), var.reshape(-1), dx.reshape(planes.shape), *sums)
     args += (f32(epsilon), inside)
-    team.run(group_slopes, args, n * groups, grain(x.size // (n * groups)))
+    threads.run(group_slopes, args, n * groups, grain(x.size // (n * groups)))
     return needed((dx, *sums.reshape(2, n, c).sum(axis=1)), needs)
 
 
 @kernel(batch_norm)
-def batch_norm_kernel(x: Any, gamma: Any, beta: Any, *, epsilon: float = 1e-5) -> Any:
+def batch_norm_kernel(x, gamma, beta, *, epsilon):
     if not served(x, gamma, beta) or _plane(x) < SMALLEST_PLANE:
         return None
     n, c = x.shape[:2]
     planes, out = x.reshape(n, c, -1), empty(x.shape)
     mean, var = np.empty((2, c), f32)
     args = (planes, gamma, beta, out.reshape(planes.shape), mean, var, f32(epsilon))
-    team.run(batch_channels, args, c, grain(x.size // c))
+    threads.run(batch_channels, args, c, grain(x.size // c))
     return out, mean, var
 
 
 @kernel(batch_norm.backward)
-def batch_norm_backward(
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
-    *,
-    needs: tuple[bool, ...],
-    epsilon: float = 1e-5,
-) -> Any:
+def batch_norm_backward(g, x, gamma, mean, var, *, needs, epsilon):
     g = whole(g)
     if not served(x, gamma, g) or _plane(x) < SMALLEST_PLANE:
         return None
@@ -251,21 +179,19 @@ def batch_norm_backward(
     dgamma, dbeta = np.empty((2, c), f32)
     args = (g.reshape(planes.shape), planes, gamma, mean, var)
     args += (dx.reshape(planes.shape), dgamma, dbeta, f32(epsilon))
-    team.run(batch_slopes, args, c, grain(x.size // c))
+    threads.run(batch_slopes, args, c, grain(x.size // c))
     return needed((dx, dgamma, dbeta), needs)
 
 
 @kernel(batch_norm_known)
-def batch_norm_known_kernel(
-    x: Any, gamma: Any, beta: Any, mean: Any, var: Any, *, epsilon: float = 1e-5
-) -> Any:
+def batch_norm_known_kernel(x, gamma, beta, mean, var, *, epsilon):
     if not served(x, gamma, beta) or _plane(x) < SMALLEST_PLANE:
         return None
     n, c = x.shape[:2]
     planes, out = x.reshape(n, c, -1), empty(x.shape)
     factor = gamma / np.sqrt(var + f32(epsilon))
     args = (planes, factor, beta - mean * factor, out.reshape(planes.shape))
-    team.run(straight_planes, args, n * c, grain(planes.shape[2]))
+    threads.run(straight_planes, args, n * c, grain(planes.shape[2]))
     return out
 
 

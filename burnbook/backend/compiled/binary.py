@@ -1,4 +1,7 @@
-"""Functions of two elements, where one tensor may stretch."""
+"""Functions of two elements, where one tensor may stretch.
+
+Measured by W3 (sums) and the families elementwise, bits, compare, of tests/bench.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +15,12 @@ from burnbook.backend.compiled.runtime.registry import F32, kernel
 from burnbook.backend.compiled.runtime.vector_math import (
     ONE,
     ZERO,
-    bend,
     bits_of,
     f32,
     float_of,
     fused,
     i32,
+    vectorizable,
 )
 from burnbook.ops.bits import (
     bitwise_and,
@@ -34,13 +37,13 @@ from burnbook.ops.trigonometry import hypot
 Table = dict[Any, Callable[..., Any]]
 Pair = Callable[[Any, Any], Any]
 I64, U8, BOOL = np.dtype(np.int64), np.dtype(np.uint8), np.dtype(bool)
-LATE = 1 << 19  # bytes of truth that one thread reads before another is awake
+HEAD_START = 1 << 19  # bytes of truth that one thread reads before another is awake
 SIGN_BIT = i32(-0x80000000)
 MOST_WHOLE = f32(1 << 22)
 
 
-@bend
-def hypot_of(x: Any, y: Any) -> Any:
+@vectorizable
+def hypot_of(x, y):
     """m √(1 + (n / m)²), m the larger and n the smaller: no square overflows."""
     a, b = abs(x), abs(y)
     most, least = (a, b) if a > b else (b, a)
@@ -51,8 +54,8 @@ def hypot_of(x: Any, y: Any) -> Any:
     return f32(np.inf) if endless else out
 
 
-@bend
-def rest_of(x: Any, y: Any) -> Any:
+@vectorizable
+def rest_of(x, y):
     """x − y trunc(x / y), exact for quotients below 2²²; NaN says: ask fmod.
 
     Why: the rounded quotient may be a whole number too large, never one too small, and
@@ -66,8 +69,8 @@ def rest_of(x: Any, y: Any) -> Any:
     return rest if fits else f32(np.nan)
 
 
-@bend
-def fmod_row(x: Any, y: Any, out: Any) -> None:
+@vectorizable
+def fmod_row(x, y, out):
     """Quick for most numbers; where it says NaN, again and exactly."""
     odd = 0
     for j in range(out.size):
@@ -80,8 +83,8 @@ def fmod_row(x: Any, y: Any, out: Any) -> None:
                 out[j] = np.fmod(x[j], y[j])
 
 
-@bend
-def remainder_row(x: Any, y: Any, out: Any) -> None:
+@vectorizable
+def remainder_row(x, y, out):
     """The same with the sign of the divisor."""
     fmod_row(x, y, out)
     for j in range(out.size):
@@ -90,30 +93,32 @@ def remainder_row(x: Any, y: Any, out: Any) -> None:
 
 
 FLOATS: Table = {
-    add: bend(lambda x, y: x + y),
-    sub: bend(lambda x, y: x - y),
-    mul: bend(lambda x, y: x * y),
-    div: bend(lambda x, y: x / y),
-    max_pair: bend(lambda x, y: y if x < y else x),
-    min_pair: bend(lambda x, y: y if y < x else x),
+    add: vectorizable(lambda x, y: x + y),
+    sub: vectorizable(lambda x, y: x - y),
+    mul: vectorizable(lambda x, y: x * y),
+    div: vectorizable(lambda x, y: x / y),
+    max_pair: vectorizable(lambda x, y: y if x < y else x),
+    min_pair: vectorizable(lambda x, y: y if y < x else x),
     hypot: hypot_of,
 }
 ROWS: Table = {fmod: fmod_row, remainder: remainder_row}
 INTS: Table = {
-    bitwise_and: bend(lambda x, y: x & y),
-    bitwise_or: bend(lambda x, y: x | y),
-    bitwise_xor: bend(lambda x, y: x ^ y),
-    bitwise_left_shift: bend(lambda x, y: x << y if (y >= 0) & (y < 64) else 0),
-    bitwise_right_shift: bend(lambda x, y: x >> (y if (y >= 0) & (y < 64) else 63)),
+    bitwise_and: vectorizable(lambda x, y: x & y),
+    bitwise_or: vectorizable(lambda x, y: x | y),
+    bitwise_xor: vectorizable(lambda x, y: x ^ y),
+    bitwise_left_shift: vectorizable(lambda x, y: x << y if (y >= 0) & (y < 64) else 0),
+    bitwise_right_shift: vectorizable(
+        lambda x, y: x >> (y if (y >= 0) & (y < 64) else 63)
+    ),
 }
 TRUTHS: Table = {
-    bool_and: bend(lambda x, y: (x != 0) & (y != 0)),
-    bool_or: bend(lambda x, y: (x | y) != 0),
-    bool_xor: bend(lambda x, y: (x != 0) != (y != 0)),
+    bool_and: vectorizable(lambda x, y: (x != 0) & (y != 0)),
+    bool_or: vectorizable(lambda x, y: (x | y) != 0),
+    bool_xor: vectorizable(lambda x, y: (x != 0) != (y != 0)),
 }
 # As quick in NumPy, where one thread works and no row stretches.
 NUMPY = {add: np.add, sub: np.subtract, mul: np.multiply, div: np.divide}
-TURNED = {add, mul}  # x and y may change places
+COMMUTATIVE = {add, mul}  # x and y may change places
 
 
 def register(table: Table, name: str, dtype: np.dtype, whole: bool = False) -> None:
@@ -126,7 +131,7 @@ def register(table: Table, name: str, dtype: np.dtype, whole: bool = False) -> N
 
 
 def _pair(loops: Any, code: int, op: Any, dtype: np.dtype) -> Pair:
-    ufunc, turned = NUMPY.get(op), op in TURNED
+    ufunc, turned = NUMPY.get(op), op in COMMUTATIVE
 
     def pair(x: Any, y: Any) -> Any:
         if (
@@ -178,15 +183,15 @@ def register_truths() -> None:
             x, y = in_one_piece(x, y, BOOL), in_one_piece(y, x, BOOL)
             if x is None or y is None:
                 return None
-            out = run_rows(loops, code, x.view(U8), y.view(U8), late=LATE)
+            out = run_rows(loops, code, x.view(U8), y.view(U8), head_start=HEAD_START)
             return None if out is None else out.view(BOOL)
 
         return pair
 
     for code, op in enumerate(TRUTHS):
         kernel(op)(truths(code))
-    turn = truths(list(TRUTHS).index(bool_xor))
-    kernel(bool_not)(lambda x: turn(x, True))
+    flip = truths(list(TRUTHS).index(bool_xor))
+    kernel(bool_not)(lambda x: flip(x, True))
 
 
 kernels_of_pairs: dict[Any, Pair] = {}

@@ -3,6 +3,8 @@
 The plan is that of ops/conv/im2col.py without laying anything out: a plane of padded
 pixels is read at a shift for each tap of the kernel. Four output channels share
 what was read, and three neighbouring taps share what was added up.
+
+Measured by W1, inference and the family conv, of tests/bench.
 """
 
 from typing import Any
@@ -19,9 +21,10 @@ from burnbook.backend.compiled.conv_microkernel import (
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
-from burnbook.backend.compiled.runtime.simd import SIDE, put, spread, take, total
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store, total
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.winograd import correlate_pairs
+from burnbook.backend.kernels import needed
 from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.conv.windows import Pair, output_size
 
@@ -30,15 +33,13 @@ SHARES = 16  # into how many sums the gradient of the weights is split, always
 
 
 @part
-def is_three_high(weight: Any, how: Any) -> bool:
+def is_three_high(weight, how):
     """Whether kernels have three rows without a gap."""
     return weight.shape[2] == 3 and how[2] == 1
 
 
 @part
-def correlate_taps(
-    x: Any, weight: Any, bias: Any, out: Any, how: Any, start: int, stop: int
-) -> None:
+def correlate_taps(x, weight, bias, out, how, start, stop):
     """What `correlate` does, tap by tap, for kernels of any size."""
     top, left, down, right, groups, rows = how
     c_all, height, width = x.shape[1:]
@@ -48,7 +49,7 @@ def correlate_taps(
     padded = width + 2 * left
     plane = (height + 2 * top) * padded
     some = min(max((REACH - n) // padded + 1, 1), h)  # rows at a time
-    planes = np.zeros(c_all * plane + SIDE, f32)
+    planes = np.zeros(c_all * plane + LANES, f32)
     t = np.empty(SUMS * whole_steps(some * padded), f32)
     places = np.empty(c_each * kernel_rows * kernel_cols, np.int64)
     w = np.empty((1, filters // SUMS, places.size, SUMS), f32)
@@ -81,9 +82,7 @@ def correlate_taps(
 @kernel_code(
     "void(f4[:,:,:,::1], f4[:,:,:,::1], f4[::1], f4[:,:,:,::1], i8[::1], i8, i8)"
 )
-def correlate(
-    x: Any, weight: Any, bias: Any, out: Any, how: Any, start: int, stop: int
-) -> None:
+def correlate(x, weight, bias, out, how, start, stop):
     """conv2d with stride 1 for some samples; weight has 4 · blocks rows per group.
 
     how: padding rows, padding cols, dilation rows, dilation cols, groups, rows per
@@ -92,7 +91,7 @@ def correlate(
     if (
         weight.shape[1] >= ENOUGH
         and is_three_high(weight, how)
-        and out.shape[3] >= SIDE
+        and out.shape[3] >= LANES
     ):
         correlate_pairs(x, weight, bias, out, how, start, stop)
     else:
@@ -100,17 +99,17 @@ def correlate(
 
 
 @part
-def meet_three(g: Any, n: int, x: Any, at: int, sums: Any, to: int, step: int) -> None:
+def dot_three(g, n, x, at, sums, to, step):
     """Add how four gradient planes meet three neighbouring shifts of a plane.
 
     sums: a vector for each meeting; those of one gradient plane begin `step` apart.
     """
-    a0 = a1 = a2 = b0 = b1 = b2 = c0 = c1 = c2 = d0 = d1 = d2 = spread(f32(0))
-    for p in range(0, n, SIDE):
+    a0 = a1 = a2 = b0 = b1 = b2 = c0 = c1 = c2 = d0 = d1 = d2 = broadcast(f32(0))
+    for p in range(0, n, LANES):
         q = at + p
-        u0, u1, u2 = take(x, q), take(x, q + 1), take(x, q + 2)
-        a, b = take(g, p), take(g, n + p)
-        c, d = take(g, 2 * n + p), take(g, 3 * n + p)
+        u0, u1, u2 = load(x, q), load(x, q + 1), load(x, q + 2)
+        a, b = load(g, p), load(g, n + p)
+        c, d = load(g, 2 * n + p), load(g, 3 * n + p)
         a0, a1, a2 = a0 + a * u0, a1 + a * u1, a2 + a * u2
         b0, b1, b2 = b0 + b * u0, b1 + b * u1, b2 + b * u2
         c0, c1, c2 = c0 + c * u0, c1 + c * u1, c2 + c * u2
@@ -122,38 +121,29 @@ def meet_three(g: Any, n: int, x: Any, at: int, sums: Any, to: int, step: int) -
 
 
 @part
-def add_three(sums: Any, to: int, a: Any, b: Any, c: Any) -> None:
+def add_three(sums, to, a, b, c):
     """Add three vectors to those of three neighbouring taps."""
-    put(sums, to, take(sums, to) + a)
-    put(sums, to + SIDE, take(sums, to + SIDE) + b)
-    put(sums, to + 2 * SIDE, take(sums, to + 2 * SIDE) + c)
+    store(sums, to, load(sums, to) + a)
+    store(sums, to + LANES, load(sums, to + LANES) + b)
+    store(sums, to + 2 * LANES, load(sums, to + 2 * LANES) + c)
 
 
 @part
-def meet_one(g: Any, n: int, x: Any, at: int, sums: Any, to: int, step: int) -> None:
+def dot_one(g, n, x, at, sums, to, step):
     """Add how four gradient planes meet one shift of a plane."""
-    a = b = c = d = spread(f32(0))
-    for p in range(0, n, SIDE):
-        u = take(x, at + p)
-        a, b = a + take(g, p) * u, b + take(g, n + p) * u
-        c, d = c + take(g, 2 * n + p) * u, d + take(g, 3 * n + p) * u
-    put(sums, to, take(sums, to) + a)
-    put(sums, to + step, take(sums, to + step) + b)
-    put(sums, to + 2 * step, take(sums, to + 2 * step) + c)
-    put(sums, to + 3 * step, take(sums, to + 3 * step) + d)
+    a = b = c = d = broadcast(f32(0))
+    for p in range(0, n, LANES):
+        u = load(x, at + p)
+        a, b = a + load(g, p) * u, b + load(g, n + p) * u
+        c, d = c + load(g, 2 * n + p) * u, d + load(g, 3 * n + p) * u
+    store(sums, to, load(sums, to) + a)
+    store(sums, to + step, load(sums, to + step) + b)
+    store(sums, to + 2 * step, load(sums, to + 2 * step) + c)
+    store(sums, to + 3 * step, load(sums, to + 3 * step) + d)
 
 
 @part
-def meet_row(
-    g: Any,
-    n: int,
-    x: Any,
-    at: int,
-    size: tuple[int, int],
-    sums: Any,
-    to: int,
-    step: int,
-) -> None:
+def dot_row(g, n, x, at, size, sums, to, step):
     """Add how four gradient planes meet a row of taps.
 
     size: how many taps, and how far apart.
@@ -161,29 +151,27 @@ def meet_row(
     b = 0
     while b < size[0]:
         if size[1] == 1 and b + 3 <= size[0]:
-            meet_three(g, n, x, at + b, sums, to + b * SIDE, step)
+            dot_three(g, n, x, at + b, sums, to + b * LANES, step)
             b += 3
         else:
-            meet_one(g, n, x, at + b * size[1], sums, to + b * SIDE, step)
+            dot_one(g, n, x, at + b * size[1], sums, to + b * LANES, step)
             b += 1
 
 
 @part
-def add_all(g: Any, n: int, sums: Any, to: int) -> None:
+def add_all(g, n, sums, to):
     """Add four gradient planes to a vector for each."""
     for k in range(SUMS):
-        a = take(sums, to + k * SIDE)
-        for p in range(k * n, (k + 1) * n, SIDE):
-            a = a + take(g, p)
-        put(sums, to + k * SIDE, a)
+        a = load(sums, to + k * LANES)
+        for p in range(k * n, (k + 1) * n, LANES):
+            a = a + load(g, p)
+        store(sums, to + k * LANES, a)
 
 
 @kernel_code(
     "void(f4[:,:,:,::1], f4[:,:,:,::1], f4[:,:,:,:,::1], f4[:,::1], i8[::1], i8, i8)"
 )
-def weight_sums(
-    x: Any, g: Any, sums: Any, totals: Any, how: Any, start: int, stop: int
-) -> None:
+def weight_sums(x, g, sums, totals, how, start, stop):
     """The gradients of conv2d for weight and bias, for some shares of the samples."""
     top, left, down, right, groups, rows = how
     samples, c_all, height, width = x.shape
@@ -192,11 +180,11 @@ def weight_sums(
     padded = width + 2 * left
     plane = (height + 2 * top) * padded
     reach = whole_steps((h - 1) * padded + n)
-    planes = np.zeros(c_all * plane + SIDE + 2, f32)
+    planes = np.zeros(c_all * plane + LANES + 2, f32)
     wide = np.zeros(SUMS * reach, f32)
     taps = c_each * kernel_rows * kernel_cols
-    found = np.empty(filters * taps * SIDE, f32)  # a vector for each sum
-    added = np.empty(filters * SIDE, f32)
+    found = np.empty(filters * taps * LANES, f32)  # a vector for each sum
+    added = np.empty(filters * LANES, f32)
     from_x, from_g = x.reshape(x.size), g.reshape(g.size)
     skips, strides = (plane, padded), (height * width, width)
     for share in range(start, stop):
@@ -211,21 +199,21 @@ def weight_sums(
                 if shape[0] < SUMS:
                     wide[shape[0] * reach :] = f32(0)
                 copy_blocks(wide, 0, (reach, padded), from_g, at, (h * n, n), shape)
-                add_all(wide, reach, added, block * SIDE)
-                to, step = block * taps * SIDE, taps * SIDE
+                add_all(wide, reach, added, block * LANES)
+                to, step = block * taps * LANES, taps * LANES
                 for c in range(c_each):
                     for a in range(kernel_rows):
                         at = (group * c_each + c) * plane + a * down * padded
                         size = (kernel_cols, right)
-                        meet_row(wide, reach, planes, at, size, found, to, step)
-                        to += kernel_cols * SIDE
+                        dot_row(wide, reach, planes, at, size, found, to, step)
+                        to += kernel_cols * LANES
         flat = sums[share].reshape(filters * taps)
         for k in range(flat.size):
-            flat[k] = total(take(found, k * SIDE))
+            flat[k] = total(load(found, k * LANES))
         for o in range(filters):
             group, row = divmod(o, filters // groups)
             if row < rows:
-                totals[share, group * rows + row] = total(take(added, o * SIDE))
+                totals[share, group * rows + row] = total(load(added, o * LANES))
 
 
 @kernel_code(
@@ -233,37 +221,18 @@ def weight_sums(
     "f4[:,:,:,:,::1], f4[:,::1], i8[::1], i8[::1], i8, i8)"
 )
 def all_gradients(
-    x: Any,
-    g: Any,
-    turned: Any,
-    zeros: Any,
-    dx: Any,
-    sums: Any,
-    totals: Any,
-    how_weight: Any,
-    how_x: Any,
-    start: int,
-    stop: int,
-) -> None:
+    x, g, flipped, zeros, dx, sums, totals, how_weight, how_x, start, stop
+):
     """All three gradients of conv2d, for some shares of the samples."""
     for share in range(start, stop):
         weight_sums(x, g, sums, totals, how_weight, share, share + 1)
         first = share * x.shape[0] // sums.shape[0]
         last = (share + 1) * x.shape[0] // sums.shape[0]
-        correlate(g, turned, zeros, dx, how_x, first, last)
+        correlate(g, flipped, zeros, dx, how_x, first, last)
 
 
 @kernel(conv2d)
-def conv2d_kernel(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    *,
-    stride: Pair = (1, 1),
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
-) -> Any:
+def conv2d_kernel(x, weight, bias=None, *, stride, padding, dilation, groups):
     """conv2d, one region of work over the samples."""
     if not served(x, weight, stride):
         return None
@@ -272,24 +241,14 @@ def conv2d_kernel(
     out = empty((x.shape[0], o, *[output_size(*size) for size in sizes]))
     kernels, offsets = in_fours(weight, bias, groups)
     how = np.array([*padding, *dilation, groups, o // groups])
-    team.run(correlate, (x, kernels, offsets, out, how), x.shape[0])
+    threads.run(correlate, (x, kernels, offsets, out, how), x.shape[0])
     return out
 
 
 @kernel(conv2d.backward)
 def conv2d_backward(
-    g: Any,
-    x: Any,
-    weight: Any,
-    x_shape: Any,
-    weight_shape: Any,
-    *,
-    needs: tuple[bool, ...],
-    stride: Pair = (1, 1),
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
-) -> Any:
+    g, x, weight, x_shape, weight_shape, *, needs, stride, padding, dilation, groups
+):
     """The gradients of conv2d, one region of work over shares of the samples."""
     spans = [dilation[d] * (weight.shape[2 + d] - 1) for d in (0, 1)]
     around = (spans[0] - padding[0], spans[1] - padding[1])
@@ -304,15 +263,15 @@ def conv2d_backward(
     how = np.array([*padding, *dilation, groups, rows])
     dx = empty(x.shape) if needs[0] else None
     if dx is None:
-        team.run(weight_sums, (x, g, sums, totals, how), shares)
+        threads.run(weight_sums, (x, g, sums, totals, how), shares)
     else:
-        back, zeros = in_fours(turned(weight, groups), None, groups)
+        back, zeros = in_fours(flipped(weight, groups), None, groups)
         how_x = np.array([*around, *dilation, groups, c])
         args = (x, g, back, zeros, dx, sums, totals, how, how_x)
-        team.run(all_gradients, args, shares)
+        threads.run(all_gradients, args, shares)
     dw = sums.sum(axis=0).reshape(groups, each, *weight.shape[1:])[:, :rows]
     found = (dx, dw.reshape(weight.shape), totals.sum(axis=0))
-    return tuple([v if need else None for v, need in zip(found, needs, strict=True)])
+    return needed(found, needs)
 
 
 def served(x: Any, weight: Any, stride: Pair) -> bool:
@@ -339,7 +298,7 @@ def in_fours(weight: Any, bias: Any, groups: int) -> tuple[Any, Any]:
     return filled.reshape(groups * each, *weight.shape[1:]), offsets.reshape(-1)
 
 
-def turned(weight: Any, groups: int) -> Any:
+def flipped(weight: Any, groups: int) -> Any:
     """The kernels that lead back: output and input channels swapped, taps reversed."""
     o, c, *taps = weight.shape
     swapped = weight.reshape(groups, o // groups, c, *taps).swapaxes(1, 2)

@@ -15,7 +15,7 @@ Sizes = dict[Any, int]
 TINY, SMALL, ROWS = 1, 4096, 1 << 14
 DEAR, CHEAP, BITS = 1 << 17, 1 << 18, 1 << 20  # a call for each element; moving memory
 
-BENT = (
+NONLINEAR = (
     *(activation.gelu, activation.silu, activation.mish, activation.log_sigmoid),
     *(activation.elu, activation.softplus, erf, elementwise.sigmoid),
 )
@@ -26,8 +26,8 @@ ONE_PASS = (
     *(trigonometry.acosh, trigonometry.atanh),
 )
 ACTIVATION: Sizes = {
-    **dict.fromkeys(BENT, TINY),
-    **{op.backward: TINY for op in BENT},
+    **dict.fromkeys(NONLINEAR, TINY),
+    **{op.backward: TINY for op in NONLINEAR},
     **{op.backward: SMALL for op in ONE_PASS},
     elementwise.relu: ROWS,
     elementwise.relu.backward: SMALL,
@@ -53,7 +53,7 @@ SLOPES: Sizes = {
     **{op.backward: SMALL for op in (trigonometry.hypot, trigonometry.atan2)},
     **{op.backward: SMALL for op in (rounded.fmod, elementwise.remainder)},
 }
-SPREAD: Sizes = {
+THREADED: Sizes = {
     **dict.fromkeys((elementwise.neg, elementwise.abs, elementwise.floor), CHEAP),
     **dict.fromkeys((elementwise.ceil, elementwise.round, rounded.trunc), CHEAP),
     **dict.fromkeys((elementwise.sqrt, elementwise.recip, rounded.square), CHEAP),
@@ -80,5 +80,5 @@ ELEMENTWISE = {
     "activation": ACTIVATION,
     "binary": PAIRS,
     "binary_gradients": SLOPES,
-    "threaded_ufuncs": SPREAD,
+    "threaded_ufuncs": THREADED,
 }

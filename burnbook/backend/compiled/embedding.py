@@ -1,19 +1,20 @@
-"""The gradient of an embedding: rows find their places."""
+"""The gradient of an embedding: rows are added at their indices.
 
-from typing import Any
+Measured by the family embedding, of tests/bench.
+"""
 
 import numpy as np
 
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.ops.embedding import embedding_weight
 
-GRAIN = 64  # columns: each member of the team takes some of every row
+GRAIN = 64  # columns: each thread takes some of every row
 
 
 @kernel_code("void(f4[:,::1], i8[::1], f4[:,::1], i8, i8)")
-def add_rows(g: Any, places: Any, out: Any, start: int, stop: int) -> None:
+def add_rows(g, places, out, start, stop):
     """out[places[i]] += g[i], for some columns."""
     for i in range(places.size):
         row, more = out[places[i], start:stop], g[i, start:stop]
@@ -22,7 +23,7 @@ def add_rows(g: Any, places: Any, out: Any, start: int, stop: int) -> None:
 
 
 @kernel(embedding_weight)
-def embedding_kernel(dout: Any, indices: Any, *, weight_shape: tuple[int, ...]) -> Any:
+def embedding_kernel(dout, indices, *, weight_shape):
     rows, size = weight_shape
     served = plain_f32(dout) and indices.dtype == np.int64 and indices.flags.carray
     if not served or not indices.size or not size:
@@ -31,5 +32,5 @@ def embedding_kernel(dout: Any, indices: Any, *, weight_shape: tuple[int, ...]) 
     if places.min() < 0 or places.max() >= rows:
         return None  # the plain code says what is wrong
     out = np.zeros(weight_shape, f32)
-    team.run(add_rows, (dout.reshape(-1, size), places, out), size, GRAIN)
+    threads.run(add_rows, (dout.reshape(-1, size), places, out), size, GRAIN)
     return out

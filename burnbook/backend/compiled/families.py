@@ -18,6 +18,7 @@ from burnbook.ops.gru import gru
 from burnbook.ops.interpolate import interpolate, interpolate_x
 from burnbook.ops.lbfgs import lbfgs_direction
 from burnbook.ops.linear import linear
+from burnbook.ops.loss import cross_entropy, cross_entropy_logits
 from burnbook.ops.lstm import lstm
 from burnbook.ops.norm import group_norm, layer_norm, rms_norm
 from burnbook.ops.optimizer_steps import (
@@ -48,12 +49,7 @@ from burnbook.ops.pool.pool import (
 )
 from burnbook.ops.random import dropout, normal
 from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
-from burnbook.ops.softmax import (
-    cross_entropy,
-    cross_entropy_logits,
-    log_softmax,
-    softmax,
-)
+from burnbook.ops.softmax import log_softmax, softmax
 from burnbook.ops.solve import cofactor, det, inverse
 
 # Ops that mix a few places, weighted.
@@ -96,7 +92,8 @@ FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
         sgd_step: 1,
     },
     "lbfgs": {lbfgs_direction: 4096},
-    "recurrent": {gru: 64, gru.backward: 64, lstm: 64, lstm.backward: 64},
+    "lstm": {lstm: 64, lstm.backward: 64},
+    "gru": {gru: 64, gru.backward: 64},
     "linear": {linear: 256},
     **ALONG_LINES,
     "sequence_loss": {

@@ -2,6 +2,8 @@
 
 The plain code goes over whole images once for each place of a window. Here a window
 remembers its winner while it is read; what comes out is equal, bit for bit, NaN too.
+
+Measured by the family pool, of tests/bench.
 """
 
 from typing import Any
@@ -11,8 +13,8 @@ import numpy as np
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import exact_code, f32, inlined_part
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
-from burnbook.backend.compiled.runtime.thread_pool import team
-from burnbook.ops.conv.windows import Pair, Shape4, output_size
+from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.ops.conv.windows import Pair, output_size
 from burnbook.ops.pool.pool import max_pool2d, max_pool2d_x
 
 GRAIN = 1 << 14  # elements
@@ -21,7 +23,7 @@ LOWEST = f32(-np.inf)
 
 
 @inlined_part
-def meet(line: Any, step: int, number: int, best: Any, place: Any) -> None:
+def update_best(line, step, number, best, place):
     """Numbers of a line, `step` apart, are one more place of windows in a row."""
     for q in range(best.size):
         value, so_far = line[q * step], best[q]
@@ -31,9 +33,7 @@ def meet(line: Any, step: int, number: int, best: Any, place: Any) -> None:
 
 
 @exact_code("void(f4[:,:,::1], f4[:,:,::1], i4[:,:,::1], UniTuple(i8, 8), i8, i8)")
-def largest_range(
-    x: Any, out: Any, winner: Any, sizes: Any, start: int, stop: int
-) -> None:
+def largest_range(x, out, winner, sizes, start, stop):
     """The largest of every window, and its place, for some planes."""
     rows, cols, down, right, top, left, far_down, far_right = sizes
     _, height, width = x.shape
@@ -55,17 +55,15 @@ def largest_range(
                     best, place = out[i, r, low:high], winner[i, r, low:high]
                     number = np.int32(k * cols + m)
                     if right == 1:
-                        meet(line, 1, number, best, place)
+                        update_best(line, 1, number, best, place)
                     elif right == 2:
-                        meet(line, 2, number, best, place)
+                        update_best(line, 2, number, best, place)
                     else:
-                        meet(line, right, number, best, place)
+                        update_best(line, right, number, best, place)
 
 
 @exact_code("void(f4[:,:,::1], i4[:,:,::1], f4[:,:,::1], UniTuple(i8, 8), i8, i8)")
-def give_back_range(
-    g: Any, winner: Any, out: Any, sizes: Any, start: int, stop: int
-) -> None:
+def give_back_range(g, winner, out, sizes, start, stop):
     """Every gradient to the place that won, for some planes."""
     _, cols, down, right, top, left, far_down, far_right = sizes
     for i in range(start, stop):
@@ -80,14 +78,7 @@ def give_back_range(
 
 
 @kernel(max_pool2d)
-def max_pool2d_kernel(
-    x: Any,
-    *,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-) -> Any:
+def max_pool2d_kernel(x, *, kernel_size, stride, padding, dilation):
     if not plain_f32(x):
         return None
     sizes = zip(x.shape[2:], kernel_size, stride, padding, dilation, strict=True)
@@ -100,15 +91,8 @@ def max_pool2d_kernel(
 
 @kernel(max_pool2d_x)
 def max_pool2d_x_kernel(
-    dout: Any,
-    winner: Any,
-    *,
-    x_shape: Shape4,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-) -> Any:
+    dout, winner, *, x_shape, kernel_size, stride, padding, dilation
+):
     same = plain_f32(dout) and type(winner) is np.ndarray and winner.dtype is I32
     if not (same and winner.flags.carray):
         return None
@@ -123,4 +107,4 @@ def run(code: Any, arrays: tuple[Any, ...], settings: Any, window: Pair) -> None
     planes = [a.reshape(-1, *a.shape[2:]) for a in arrays]
     each = max(1, planes[1][0].size * window[0] * window[1])
     settings = tuple([int(number) for number in settings])
-    team.run(code, (*planes, settings), len(planes[0]), max(1, GRAIN // each))
+    threads.run(code, (*planes, settings), len(planes[0]), max(1, GRAIN // each))

@@ -3,6 +3,8 @@
 Every image is read as a volume. For sixteen windows side by side, a vector register
 holds the largest number of each so far, and another one where it stands. NaN wins over
 every number and the first place wins a tie, as in the plain code, bit for bit.
+
+Measured by the family pool, of tests/bench.
 """
 
 import functools
@@ -20,16 +22,16 @@ from burnbook.backend.compiled.runtime.jit import (
     inlined_part,
 )
 from burnbook.backend.compiled.runtime.registry import kernel
-from burnbook.backend.compiled.runtime.simd import SIDE, put, spread, take
+from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store
 from burnbook.backend.compiled.runtime.strided_loads import (
-    put_places,
-    take_even,
-    take_every,
+    load_even,
+    load_every,
+    store_places,
     where_larger,
 )
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.shape import whole
-from burnbook.ops.conv.windows import Shape, Sizes, Windows
+from burnbook.ops.conv.windows import Sizes, Windows
 from burnbook.ops.pool.pool import max_pool, max_pool_indices, max_pool_x
 
 GRAIN = 1 << 17  # numbers that the windows of a part read; less is done alone
@@ -40,13 +42,13 @@ ROWS = "void(f4[::1], f4[::1], i4[::1], i8[:,::1], i8, i8)"
 
 
 @inlined_part
-def take_near(source: Any, at: int, step: int) -> Any:
-    return take(source, at)
+def load_near(source, at, step):
+    return load(source, at)
 
 
 @inlined_part
-def take_second(source: Any, at: int, step: int) -> Any:
-    return take_even(source, at)
+def load_second(source, at, step):
+    return load_even(source, at)
 
 
 def _windows(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,21 +58,11 @@ def _windows(read: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @exact_part
-    def windows(
-        source: Any,
-        begin: int,
-        pitch: int,
-        lines: Any,
-        sizes: Any,
-        ends: Any,
-        first: int,
-        out: Any,
-        winner: Any,
-    ) -> None:
+    def windows(source, begin, pitch, lines, sizes, ends, first, out, winner):
         (taps, stride, apart, known), (q, stop) = sizes, ends
         while q < stop:
-            q = min(q, stop - SIDE)
-            best, place = spread(LOWEST), spread(f32(known))
+            q = min(q, stop - LANES)
+            best, place = broadcast(LOWEST), broadcast(f32(known))
             for t in range(lines.size):
                 offset = lines[t]
                 at = begin + q * stride + (t * pitch if pitch else offset)
@@ -81,22 +73,22 @@ def _windows(read: Callable[..., Any]) -> Callable[..., Any]:
                     one, two = one * apart, two * apart
                     x, y = read(source, at, stride), read(source, at + one, stride)
                     z = read(source, at + two, stride)
-                    place = where_larger(best, x, place, spread(f32(offset)))
+                    place = where_larger(best, x, place, broadcast(f32(offset)))
                     best = where_larger(best, x, best, x)
-                    place = where_larger(best, y, place, spread(f32(offset + one)))
+                    place = where_larger(best, y, place, broadcast(f32(offset + one)))
                     best = where_larger(best, y, best, y)
-                    place = where_larger(best, z, place, spread(f32(offset + two)))
+                    place = where_larger(best, z, place, broadcast(f32(offset + two)))
                     best = where_larger(best, z, best, z)
                     at, offset = at + 3 * apart, offset + 3 * apart
-            put(out, q, best)
-            put_places(winner, q, place, first + q * stride, stride)
-            q += SIDE
+            store(out, q, best)
+            store_places(winner, q, place, first + q * stride, stride)
+            q += LANES
 
     return windows
 
 
 @exact_part
-def find_lines(how: Any, row: int, lines: Any) -> Any:
+def find_lines(how, row, lines):
     """Where the lines of an image are that a row of windows reads, and how many.
 
     And where the first of all is, or its neighbour on the image.
@@ -115,9 +107,7 @@ def find_lines(how: Any, row: int, lines: Any) -> Any:
 
 
 @exact_part
-def fill_around(
-    source: Any, z: int, w: int, lines: Any, copies: Any, width: int
-) -> None:
+def fill_around(source, z, w, lines, copies, width):
     """Copy stretches of some lines, from z on, with −∞ where there is no image."""
     low, high = min(max(-z, 0), width), max(min(w - z, width), 0)
     for t in range(lines.size):
@@ -136,16 +126,16 @@ def _rows(read: Callable[..., Any]) -> Callable[..., Any]:
     windows = _windows(read)
 
     @exact_part
-    def rows(x: Any, out: Any, winner: Any, how: Any, start: int, stop: int) -> None:
+    def rows(x, out, winner, how, start, stop):
         image, w = how[0, 0] * how[0, 1] * how[0, 2], how[0, 2]
         each, cols = how[1, 0] * how[1, 1], how[1, 2]
         taps, stride, pad, apart = how[2, 2], how[3, 2], how[4, 2], how[5, 2]
         low = min((pad + stride - 1) // stride, cols)  # windows from here to there
         top = min((w - 1 + pad - (taps - 1) * apart) // stride + 1, cols)  # lie inside
-        width = (SIDE - 1) * stride + (taps - 1) * apart + 1
+        width = (LANES - 1) * stride + (taps - 1) * apart + 1
         lines = np.empty(how[2, 0] * how[2, 1], np.int64)
         copies = np.empty(lines.size * width, f32)
-        some, few = np.empty(SIDE, f32), np.empty(SIDE, np.int32)
+        some, few = np.empty(LANES, f32), np.empty(LANES, np.int32)
         for p in range(start, stop):
             count, known = find_lines(how, p % each, lines)
             source, seen = x[p // each * image :], lines[:count]
@@ -153,17 +143,17 @@ def _rows(read: Callable[..., Any]) -> Callable[..., Any]:
             sizes = taps, stride, apart, known
             q = 0
             while q < cols:
-                if low <= q < top and top - low >= SIDE:
+                if low <= q < top and top - low >= LANES:
                     windows(source, -pad, 0, seen, sizes, (q, top), -pad, line, to)
                     q = top
                     continue
-                q = min(q, max(cols - SIDE, 0))
+                q = min(q, max(cols - LANES, 0))
                 z = q * stride - pad
                 fill_around(source, z, w, seen, copies, width)
-                windows(copies, 0, width, seen, sizes, (0, SIDE), z, some, few)
-                for j in range(min(SIDE, cols - q)):
+                windows(copies, 0, width, seen, sizes, (0, LANES), z, some, few)
+                for j in range(min(LANES, cols - q)):
                     line[q + j], to[q + j] = some[j], few[j]
-                q += SIDE
+                q += LANES
             for q in range(low):
                 if line[q] == LOWEST:  # nothing was larger: the first place, or near it
                     to[q] = known + max(q * stride - pad, 0)
@@ -171,32 +161,28 @@ def _rows(read: Callable[..., Any]) -> Callable[..., Any]:
     return rows
 
 
-rows_near = _rows(take_near)
-rows_second = _rows(take_second)
-rows_far = _rows(take_every)
+rows_near = _rows(load_near)
+rows_second = _rows(load_second)
+rows_far = _rows(load_every)
 
 
 @exact_code(ROWS)
-def near_range(x: Any, out: Any, winner: Any, how: Any, start: int, stop: int) -> None:
+def near_range(x, out, winner, how, start, stop):
     rows_near(x, out, winner, how, start, stop)
 
 
 @exact_code(ROWS)
-def second_range(
-    x: Any, out: Any, winner: Any, how: Any, start: int, stop: int
-) -> None:
+def second_range(x, out, winner, how, start, stop):
     rows_second(x, out, winner, how, start, stop)
 
 
 @exact_code(ROWS)
-def far_range(x: Any, out: Any, winner: Any, how: Any, start: int, stop: int) -> None:
+def far_range(x, out, winner, how, start, stop):
     rows_far(x, out, winner, how, start, stop)
 
 
 @exact_code("void(f4[:,::1], i4[:,::1], f4[:,::1], b1[::1], i8, i8)")
-def give_back_range(
-    g: Any, winner: Any, out: Any, outside: Any, start: int, stop: int
-) -> None:
+def give_back_range(g, winner, out, outside, start, stop):
     """Every gradient to the place that won, for some planes."""
     for p in range(start, stop):
         line, slopes, places = out[p], g[p], winner[p]
@@ -211,15 +197,7 @@ def give_back_range(
 
 
 @kernel(max_pool)
-def max_pool_kernel(
-    x: Any,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool,
-) -> Any:
+def max_pool_kernel(x, *, kernel_size, stride, padding, dilation, ceil_mode):
     x = whole(x)
     if x is None or x.size == 0:
         return None
@@ -231,18 +209,18 @@ def max_pool_kernel(
     n, c = x.shape[:2]
     out, winner = empty((n, c, *stops)), empty((n, c, *stops), I32)
     views = x.reshape(-1), out.reshape(-1), winner.reshape(-1)
-    team.run(code, (*views, how), n * c * each, grain)
+    threads.run(code, (*views, how), n * c * each, grain)
     return out, winner
 
 
 @kernel(max_pool_indices)
-def max_pool_indices_kernel(x: Any, **settings: Any) -> Any:
+def max_pool_indices_kernel(x, **settings):
     found = max_pool_kernel(x, **settings)
     return None if found is None else found[1]
 
 
 @kernel(max_pool_x)
-def max_pool_x_kernel(dout: Any, winner: Any, *, x_shape: Shape) -> Any:
+def max_pool_x_kernel(dout, winner, *, x_shape):
     dout, winner = whole(dout), whole(winner, I32)
     if dout is None or winner is None or dout.size == 0:
         return None
@@ -250,7 +228,7 @@ def max_pool_x_kernel(dout: Any, winner: Any, *, x_shape: Shape) -> Any:
     outside = np.zeros(1, bool)
     views = [a.reshape(planes, -1) for a in (dout, winner, out)]
     grain = max(1, GRAIN // (views[0].shape[1] + views[2].shape[1]))
-    team.run(give_back_range, (*views, outside), planes, grain)
+    threads.run(give_back_range, (*views, outside), planes, grain)
     return None if outside[0] else out
 
 

@@ -1,10 +1,12 @@
-"""Steps of the optimizers: each array goes by once.
+"""Steps of the optimizers: each array is read and written once.
 
 A step is some short loops over a block that stays in the first cache, because a loop
 over many arrays at once does not run in vector registers. What is left of 1 − β is
 taken in double precision, where the compiler cannot make x + β (old − x) of an average:
 that is NaN where x is infinite. Memories change in place; where they are not given
 away, each block of them is copied first.
+
+Measured by W1, W2, W3 and the family optimizer_steps, of tests/bench.
 """
 
 import math
@@ -15,7 +17,8 @@ import numpy as np
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import F32, kernel
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.kernels import defaults_of
 from burnbook.ops.optimizer_steps import (
     adagrad_step,
     adam_step,
@@ -36,82 +39,80 @@ ndarray, np_empty = np.ndarray, np.empty
 NONE = np_empty(0, F32)  # in the place of what a variant does not use
 
 
-def run(code: Any, olds: tuple[Any, ...], reuse: bool, *numbers: Any) -> Any:
+def run(code: Any, inputs: tuple[Any, ...], reuse: bool, *numbers: Any) -> Any:
     """New arrays for the parameter and the memories, filled by a kernel.
 
     olds: parameter, gradient, memories; None is one that this variant does not use.
     The kernel takes all of them, the new ones, each of one dim, and the numbers.
     """
-    for x in olds:
+    for x in inputs:
         if x is None:
             continue
         if type(x) is not ndarray or x.dtype is not F32 or not x.flags.carray:
             return None
-    shape, size = olds[0].shape, olds[0].size
+    shape, size = inputs[0].shape, inputs[0].size
     small = size < POOLED
-    news: list[Any] = [np_empty(shape, F32) if small else empty(shape)]
-    for x in olds[2:]:
+    outputs: list[Any] = [np_empty(shape, F32) if small else empty(shape)]
+    for x in inputs[2:]:
         if x is None or reuse:
-            news.append(x)
+            outputs.append(x)
         else:
-            news.append(np_empty(shape, F32) if small else empty(shape))
+            outputs.append(np_empty(shape, F32) if small else empty(shape))
     before, after = (
         tuple([NONE if x is None else x.reshape(size) for x in rows])
-        for rows in (olds, news)
+        for rows in (inputs, outputs)
     )
     if size < SERIAL:
         code(before, after, *numbers, reuse, 0, size)
     else:
-        team.run(code, (before, after, *numbers, reuse), size, GRAIN)
-    return tuple([x for x in news if x is not None])
+        threads.run(code, (before, after, *numbers, reuse), size, GRAIN)
+    return tuple([x for x in outputs if x is not None])
 
 
 @part
-def copy(new: Any, old: Any) -> None:
+def copy(new, old):
     """new = old."""
     for i in range(new.size):
         new[i] = old[i]
 
 
 @part
-def mix(new: Any, g: Any, keep: Any, rest: Any) -> None:
+def mix(new, g, keep, rest):
     """new = keep · new + rest · g."""
     for i in range(new.size):
         new[i] = keep * new[i] + rest * g[i]
 
 
 @part
-def mix_square(new: Any, g: Any, keep: Any, rest: Any) -> None:
+def mix_square(new, g, keep, rest):
     """new = keep · new + rest · g²."""
     for i in range(new.size):
         new[i] = keep * new[i] + rest * (g[i] * g[i])
 
 
 @part
-def add(new: Any, x: Any, y: Any, keep: Any, factor: Any) -> None:
+def add(new, x, y, keep, factor):
     """new = keep · x + factor · y."""
     for i in range(new.size):
         new[i] = keep * x[i] + factor * y[i]
 
 
 @part
-def largest(new: Any, x: Any) -> None:
+def largest(new, x):
     """new = max(new, x); NaN where x is NaN."""
     for i in range(new.size):
         new[i] = new[i] if new[i] > x[i] else x[i]
 
 
 @part
-def move(
-    new: Any, p: Any, m: Any, v: Any, step: Any, scale: Any, epsilon: Any, keep: Any
-) -> None:
+def move(new, p, m, v, step, scale, epsilon, keep):
     """new = keep · p − step · m / (√v · scale + epsilon)."""
     for i in range(new.size):
         new[i] = keep * p[i] - step * m[i] / (math.sqrt(v[i]) * scale + epsilon)
 
 
 @part
-def shrink(new: Any, p: Any, m: Any, keep: Any) -> None:
+def shrink(new, p, m, keep):
     """new = new − (1 − keep) · p where p and m have one sign."""
     rest = f32(1) - keep
     for i in range(new.size):
@@ -122,21 +123,19 @@ def shrink(new: Any, p: Any, m: Any, keep: Any) -> None:
 @kernel_code(
     "void(UniTuple(f4[::1], 5), UniTuple(f4[::1], 4), UniTuple(f8, 7), b1, b1, i8, i8)"
 )
-def adam_range(
-    olds: Any, news: Any, numbers: Any, cautious: Any, reuse: Any, start: int, stop: int
-) -> None:
-    p, g, m, v, x = olds
-    p_new, m_new, v_new, x_new = news
+def adam_range(inputs, outputs, numbers, cautious, reuse, start, stop):
+    p, g, m, v, x = inputs
+    p_new, m_new, v_new, x_new = outputs
     beta_1, beta_2 = f32(numbers[1]), f32(numbers[2])
     rest_1, rest_2 = f32(1 - numbers[1]), f32(1 - numbers[2])
     step, scale, epsilon = f32(numbers[0]), f32(numbers[3]), f32(numbers[4])
     penalty, keep, one = f32(numbers[5]), f32(numbers[6]), f32(1)
-    room = np.empty(BLOCK, f32)
+    scratch = np.empty(BLOCK, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
         slope = g[a:b]
         if penalty != 0:
-            slope = room[: b - a]
+            slope = scratch[: b - a]
             add(slope, g[a:b], p[a:b], one, penalty)
         if not reuse:
             copy(m_new[a:b], m[a:b])
@@ -154,50 +153,37 @@ def adam_range(
             shrink(p_new[a:b], p[a:b], m_new[a:b], keep)
 
 
-def adam(
-    olds: tuple[Any, ...],
-    *,
-    lr: float = 1e-3,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-5,
-    penalty: float = 0.0,
-    decay: float = 0.0,
-    cautious: bool = False,
-    time: int = 1,
-    reuse: bool = False,
-) -> Any:
+@defaults_of(adam_step)
+def adam(inputs, *, lr, beta_1, beta_2, epsilon, penalty, decay, cautious, time, reuse):
     step, scale = lr / (1 - beta_1**time), (1 - beta_2**time) ** -0.5
     numbers = (step, beta_1, beta_2, scale, epsilon, penalty, 1.0 - lr * decay)
-    return run(adam_range, olds, reuse, numbers, cautious)
+    return run(adam_range, inputs, reuse, numbers, cautious)
 
 
 @kernel(adam_step)
-def adam_kernel(param: Any, grad: Any, m: Any, v: Any, **attrs: Any) -> Any:
+def adam_kernel(param, grad, m, v, **attrs):
     return adam((param, grad, m, v, None), **attrs)
 
 
 @kernel(amsgrad_step)
-def amsgrad_kernel(param: Any, grad: Any, m: Any, v: Any, x: Any, **attrs: Any) -> Any:
+def amsgrad_kernel(param, grad, m, v, x, **attrs):
     return adam((param, grad, m, v, x), **attrs)
 
 
 @kernel_code(
     "void(UniTuple(f4[::1], 3), UniTuple(f4[::1], 2), UniTuple(f8, 4), b1, b1, i8, i8)"
 )
-def momentum_range(
-    olds: Any, news: Any, numbers: Any, nesterov: Any, reuse: Any, start: int, stop: int
-) -> None:
-    p, g, v = olds
-    p_new, v_new = news
+def momentum_range(inputs, outputs, numbers, nesterov, reuse, start, stop):
+    p, g, v = inputs
+    p_new, v_new = outputs
     back, penalty, one = f32(-numbers[0]), f32(numbers[1]), f32(1)
     momentum, rest = f32(numbers[2]), f32(numbers[3])
-    room, ahead = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
+    scratch, ahead = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
         slope = g[a:b]
         if penalty != 0:
-            slope = room[: b - a]
+            slope = scratch[: b - a]
             add(slope, g[a:b], p[a:b], one, penalty)
         if v.size == 0:
             add(p_new[a:b], p[a:b], slope, one, back)
@@ -213,25 +199,16 @@ def momentum_range(
 
 
 @kernel(sgd_step)
-def sgd_kernel(param: Any, grad: Any, *, lr: float, penalty: float = 0.0) -> Any:
+def sgd_kernel(param, grad, *, lr, penalty):
     numbers = (lr, penalty, 0.0, 1.0)
-    news = run(momentum_range, (param, grad, None), False, numbers, False)
-    return None if news is None else news[0]
+    outputs = run(momentum_range, (param, grad, None), False, numbers, False)
+    return None if outputs is None else outputs[0]
 
 
 @kernel(momentum_step)
 def momentum_kernel(
-    param: Any,
-    grad: Any,
-    velocity: Any,
-    *,
-    lr: float,
-    momentum: float = 0.9,
-    dampening: float = 0.0,
-    nesterov: bool = False,
-    penalty: float = 0.0,
-    reuse: bool = False,
-) -> Any:
+    param, grad, velocity, *, lr, momentum, dampening, nesterov, penalty, reuse
+):
     numbers = (lr, penalty, momentum, 1.0 - dampening)
     return run(momentum_range, (param, grad, velocity), reuse, numbers, nesterov)
 
@@ -239,19 +216,17 @@ def momentum_kernel(
 @kernel_code(
     "void(UniTuple(f4[::1], 3), UniTuple(f4[::1], 2), UniTuple(f8, 3), b1, i8, i8)"
 )
-def adagrad_range(
-    olds: Any, news: Any, numbers: Any, reuse: Any, start: int, stop: int
-) -> None:
-    p, g, s = olds
-    p_new, s_new = news
+def adagrad_range(inputs, outputs, numbers, reuse, start, stop):
+    p, g, s = inputs
+    p_new, s_new = outputs
     lr, epsilon = f32(numbers[0]), f32(numbers[1])
     penalty, one = f32(numbers[2]), f32(1)
-    room = np.empty(BLOCK, f32)
+    scratch = np.empty(BLOCK, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
         slope = g[a:b]
         if penalty != 0:
-            slope = room[: b - a]
+            slope = scratch[: b - a]
             add(slope, g[a:b], p[a:b], one, penalty)
         if not reuse:
             copy(s_new[a:b], s[a:b])
@@ -260,22 +235,13 @@ def adagrad_range(
 
 
 @kernel(adagrad_step)
-def adagrad_kernel(
-    param: Any,
-    grad: Any,
-    total: Any,
-    *,
-    lr: float,
-    epsilon: float = 1e-5,
-    penalty: float = 0.0,
-    reuse: bool = False,
-) -> Any:
-    olds, numbers = (param, grad, total), (lr, epsilon, penalty)
-    return run(adagrad_range, olds, reuse, numbers)
+def adagrad_kernel(param, grad, total, *, lr, epsilon, penalty, reuse):
+    inputs, numbers = (param, grad, total), (lr, epsilon, penalty)
+    return run(adagrad_range, inputs, reuse, numbers)
 
 
 @part
-def spread(new: Any, s: Any, a: Any) -> None:
+def variance(new, s, a):
     """new = max(s − a², 0)."""
     for i in range(new.size):
         gap = s[i] - a[i] * a[i]
@@ -283,7 +249,7 @@ def spread(new: Any, s: Any, a: Any) -> None:
 
 
 @part
-def quotient(new: Any, g: Any, s: Any, keep: Any, epsilon: Any) -> None:
+def quotient(new, g, s, keep, epsilon):
     """new = keep · new + g / (√s + epsilon)."""
     for i in range(new.size):
         new[i] = keep * new[i] + g[i] / (math.sqrt(s[i]) + epsilon)
@@ -292,20 +258,18 @@ def quotient(new: Any, g: Any, s: Any, keep: Any, epsilon: Any) -> None:
 @kernel_code(
     "void(UniTuple(f4[::1], 5), UniTuple(f4[::1], 4), UniTuple(f8, 5), b1, i8, i8)"
 )
-def rmsprop_range(
-    olds: Any, news: Any, numbers: Any, reuse: Any, start: int, stop: int
-) -> None:
-    p, g, s, buf, avg = olds
-    p_new, s_new, buf_new, avg_new = news
+def rmsprop_range(inputs, outputs, numbers, reuse, start, stop):
+    p, g, s, buf, avg = inputs
+    p_new, s_new, buf_new, avg_new = outputs
     lr, alpha, momentum = f32(numbers[0]), f32(numbers[1]), f32(numbers[2])
     epsilon, penalty = f32(numbers[3]), f32(numbers[4])
     rest, one = f32(1 - numbers[1]), f32(1)
-    room, gap = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
+    scratch, gap = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
         slope = g[a:b]
         if penalty != 0:
-            slope = room[: b - a]
+            slope = scratch[: b - a]
             add(slope, g[a:b], p[a:b], one, penalty)
         if not reuse:
             copy(s_new[a:b], s[a:b])
@@ -316,7 +280,7 @@ def rmsprop_range(
         if avg.size:
             mix(avg_new[a:b], slope, alpha, rest)
             square = gap[: b - a]
-            spread(square, s_new[a:b], avg_new[a:b])
+            variance(square, s_new[a:b], avg_new[a:b])
         if buf.size:
             quotient(buf_new[a:b], slope, square, momentum, epsilon)
             add(p_new[a:b], p[a:b], buf_new[a:b], one, -lr)
@@ -324,48 +288,36 @@ def rmsprop_range(
             move(p_new[a:b], p[a:b], slope, square, lr, one, epsilon, one)
 
 
-def rmsprop(
-    olds: tuple[Any, ...],
-    *,
-    lr: float,
-    alpha: float = 0.99,
-    momentum: float = 0.9,
-    epsilon: float = 1e-5,
-    penalty: float = 0.0,
-    reuse: bool = False,
-) -> Any:
+@defaults_of(rmsprop_centered_step)
+def rmsprop(inputs, *, lr, alpha, momentum, epsilon, penalty, reuse):
     numbers = (lr, alpha, momentum, epsilon, penalty)
-    return run(rmsprop_range, olds, reuse, numbers)
+    return run(rmsprop_range, inputs, reuse, numbers)
 
 
 @kernel(rmsprop_step)
-def rmsprop_kernel(param: Any, grad: Any, square: Any, **attrs: Any) -> Any:
+def rmsprop_kernel(param, grad, square, **attrs):
     return rmsprop((param, grad, square, None, None), **attrs)
 
 
 @kernel(rmsprop_momentum_step)
-def rmsprop_momentum_kernel(
-    param: Any, grad: Any, square: Any, buf: Any, **attrs: Any
-) -> Any:
+def rmsprop_momentum_kernel(param, grad, square, buf, **attrs):
     return rmsprop((param, grad, square, buf, None), **attrs)
 
 
 @kernel(rmsprop_centered_step)
-def rmsprop_centered_kernel(
-    param: Any, grad: Any, square: Any, buf: Any, avg: Any, **attrs: Any
-) -> Any:
+def rmsprop_centered_kernel(param, grad, square, buf, avg, **attrs):
     return rmsprop((param, grad, square, buf, avg), **attrs)
 
 
 @part
-def opposite(new: Any, x: Any) -> None:
+def opposite(new, x):
     """new = −x."""
     for i in range(new.size):
         new[i] = -x[i]
 
 
 @part
-def toward(new: Any, m: Any, w: Any, n: Any, scales: Any, epsilon: Any) -> None:
+def adan_direction(new, m, w, n, scales, epsilon):
     """new = (scales₀ · m + scales₁ · w) / (√n · scales₂ + epsilon)."""
     first, second, scale = scales
     for i in range(new.size):
@@ -376,20 +328,18 @@ def toward(new: Any, m: Any, w: Any, n: Any, scales: Any, epsilon: Any) -> None:
 @kernel_code(
     "void(UniTuple(f4[::1], 6), UniTuple(f4[::1], 5), UniTuple(f8, 9), b1, i8, i8)"
 )
-def adan_range(
-    olds: Any, news: Any, numbers: Any, reuse: Any, start: int, stop: int
-) -> None:
-    p, g, m, n, w, pre = olds
-    p_new, m_new, n_new, w_new, pre_new = news
+def adan_range(inputs, outputs, numbers, reuse, start, stop):
+    p, g, m, n, w, pre = inputs
+    p_new, m_new, n_new, w_new, pre_new = outputs
     scales = f32(numbers[0]), f32(numbers[1]), f32(numbers[2])
     beta_1, beta_2, beta_3 = f32(numbers[3]), f32(numbers[4]), f32(numbers[5])
     rest_1, rest_2 = f32(1 - numbers[3]), f32(1 - numbers[4])
     rest_3, one, epsilon = f32(1 - numbers[5]), f32(1), f32(numbers[6])
     keep_p, back_u = f32(numbers[7]), f32(-numbers[8])
-    room, ahead = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
+    scratch, ahead = np.empty(BLOCK, f32), np.empty(BLOCK, f32)
     for a in range(start, stop, BLOCK):
         b = min(a + BLOCK, stop)
-        change, slope = room[: b - a], g[a:b]
+        change, slope = scratch[: b - a], g[a:b]
         if not reuse:
             copy(m_new[a:b], m[a:b])
             copy(n_new[a:b], n[a:b])
@@ -399,26 +349,17 @@ def adan_range(
         mix(w_new[a:b], change, beta_2, rest_2)
         add(ahead[: b - a], slope, change, one, beta_2)
         mix_square(n_new[a:b], ahead[: b - a], beta_3, rest_3)
-        toward(change, m_new[a:b], w_new[a:b], n_new[a:b], scales, epsilon)
+        adan_direction(change, m_new[a:b], w_new[a:b], n_new[a:b], scales, epsilon)
         add(p_new[a:b], p[a:b], change, keep_p, back_u)
         opposite(pre_new[a:b], slope)
 
 
 @kernel(adan_step)
 def adan_kernel(
-    *olds: Any,
-    lr: float = 1e-3,
-    beta_1: float = 0.98,
-    beta_2: float = 0.92,
-    beta_3: float = 0.99,
-    epsilon: float = 1e-8,
-    decay: float = 0.0,
-    no_prox: bool = False,
-    time: int,
-    reuse: bool = False,
-) -> Any:
+    *inputs, lr, beta_1, beta_2, beta_3, epsilon, decay, no_prox, time, reuse
+):
     first, second = lr / (1 - beta_1**time), lr * beta_2 / (1 - beta_2**time)
     scale, keep = (1 - beta_3**time) ** -0.5, 1 / (1 + lr * decay)
     keeps = (1.0 - lr * decay, 1.0) if no_prox else (keep, keep)
     numbers = (first, second, scale, beta_1, beta_2, beta_3, epsilon, *keeps)
-    return run(adan_range, olds, reuse, numbers)
+    return run(adan_range, inputs, reuse, numbers)

@@ -1,4 +1,7 @@
-"""Average pooling where the windows divide the image evenly."""
+"""Average pooling where the windows divide the image evenly.
+
+Measured by W1, inference and the family pool, of tests/bench.
+"""
 
 from typing import Any
 
@@ -7,8 +10,8 @@ import numpy as np
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
-from burnbook.backend.compiled.runtime.simd import SIDE, put, take
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.simd import LANES, load, store
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.ops.conv.windows import Pair, Shape4
 from burnbook.ops.pool.pool import (
     adaptive_avg_pool2d,
@@ -21,31 +24,29 @@ GRAIN = 16  # planes
 
 
 @part
-def add_rows(x: Any, at: int, width: int, rows: int, line: Any, n: int) -> None:
+def add_rows(x, at, width, rows, line, n):
     """Add up every `rows` rows of n numbers, `width` apart, to one row of line."""
     for to in range(0, line.size, n):
         p = 0
         while p < n:
-            if n < SIDE:
+            if n < LANES:
                 total = f32(0)
                 for k in range(rows):
                     total += x[at + k * width + p]
                 line[to + p] = total
                 p += 1
             else:
-                p = min(p, n - SIDE)
-                sums = take(x, at + p)
+                p = min(p, n - LANES)
+                sums = load(x, at + p)
                 for k in range(1, rows):
-                    sums = sums + take(x, at + k * width + p)
-                put(line, to + p, sums)
-                p += SIDE
+                    sums = sums + load(x, at + k * width + p)
+                store(line, to + p, sums)
+                p += LANES
         at += rows * width
 
 
 @kernel_code("void(f4[:,:,::1], f4[:,:,::1], i8, i8, i8, i8)")
-def average_range(
-    x: Any, out: Any, rows: int, cols: int, start: int, stop: int
-) -> None:
+def average_range(x, out, rows, cols, start, stop):
     """Average windows of rows × cols, side by side, for some planes."""
     _, height, width = x.shape
     used = out.shape[2] * cols
@@ -71,7 +72,7 @@ def average_range(
 
 
 @kernel_code("void(f4[:,:,::1], f4[:,:,::1], i8, i8, i8, i8)")
-def share_range(g: Any, out: Any, rows: int, cols: int, start: int, stop: int) -> None:
+def share_range(g, out, rows, cols, start, stop):
     """Every window shares its gradient out evenly, for some planes."""
     share = f32(1 / (rows * cols))
     used = g.shape[2] * cols
@@ -93,7 +94,7 @@ def share_range(g: Any, out: Any, rows: int, cols: int, start: int, stop: int) -
 
 
 @kernel(adaptive_avg_pool2d)
-def adaptive_kernel(x: Any, *, output_size: Pair) -> Any:
+def adaptive_kernel(x, *, output_size):
     h, w = x.shape[2:]
     if h % output_size[0] or w % output_size[1]:
         return None
@@ -101,7 +102,7 @@ def adaptive_kernel(x: Any, *, output_size: Pair) -> Any:
 
 
 @kernel(adaptive_avg_pool2d_x)
-def adaptive_x_kernel(dout: Any, *, x_shape: Shape4) -> Any:
+def adaptive_x_kernel(dout, *, x_shape):
     h, w = dout.shape[2:]
     if x_shape[2] % h or x_shape[3] % w:
         return None
@@ -109,14 +110,7 @@ def adaptive_x_kernel(dout: Any, *, x_shape: Shape4) -> Any:
 
 
 @kernel(avg_pool2d)
-def average_kernel(
-    x: Any,
-    *,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair = (0, 0),
-    count_include_pad: bool = True,
-) -> Any:
+def average_kernel(x, *, kernel_size, stride, padding, count_include_pad):
     if tuple(kernel_size) != tuple(stride) or tuple(padding) != (0, 0):
         return None
     size = (x.shape[2] // kernel_size[0], x.shape[3] // kernel_size[1])
@@ -124,15 +118,7 @@ def average_kernel(
 
 
 @kernel(avg_pool2d_x)
-def average_x_kernel(
-    dout: Any,
-    *,
-    x_shape: Shape4,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair = (0, 0),
-    count_include_pad: bool = True,
-) -> Any:
+def average_x_kernel(dout, *, x_shape, kernel_size, stride, padding, count_include_pad):
     if tuple(kernel_size) != tuple(stride) or tuple(padding) != (0, 0):
         return None
     return _share(dout, x_shape, *kernel_size)
@@ -144,7 +130,7 @@ def _average(x: Any, size: Pair, rows: int, cols: int) -> Any:
     out = empty((*x.shape[:2], *size))
     planes = x.shape[0] * x.shape[1]
     views = (x.reshape(planes, *x.shape[2:]), out.reshape(planes, *size))
-    team.run(average_range, (*views, rows, cols), planes, GRAIN)
+    threads.run(average_range, (*views, rows, cols), planes, GRAIN)
     return out
 
 
@@ -154,5 +140,5 @@ def _share(dout: Any, x_shape: Shape4, rows: int, cols: int) -> Any:
     out = empty(tuple(x_shape))
     planes = x_shape[0] * x_shape[1]
     views = (dout.reshape(planes, *dout.shape[2:]), out.reshape(planes, *x_shape[2:]))
-    team.run(share_range, (*views, rows, cols), planes, GRAIN)
+    threads.run(share_range, (*views, rows, cols), planes, GRAIN)
     return out

@@ -1,212 +1,127 @@
-"""Whole sequences of lstm and gru, four at a time.
+"""The small loops that recurrent kernels are made of.
 
-No sequence needs another one, so each thread carries its own from the first step to the
-last without waiting for anybody. Per step a thread reads the recurrent weight once from
-the second cache; states, sums and gates of four sequences stay in the first.
+Four sequences are carried along together: what is read of a weight serves all four, and
+their sums stay in vector registers. σ and tanh come from one exponential, which is a
+polynomial and a shift of bits, so that loops over them run in vector registers as well.
+
+Measured by W4 and the families lstm and gru, of tests/bench.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
-from burnbook.backend.compiled.recurrent_loops import (
-    GROUP,
-    add_product,
-    product_turned,
-    squash,
-    tanhs,
-)
-from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
-from burnbook.backend.compiled.runtime.registry import F32, kernel, plain_f32
-from burnbook.backend.compiled.runtime.thread_pool import team
-from burnbook.ops.gru import gru, gru_weights
-from burnbook.ops.lstm import from_gates, lstm, rows_of
+from burnbook.backend.compiled.runtime.jit import f32, part
+from burnbook.backend.compiled.runtime.registry import F32, plain_f32
+from burnbook.backend.compiled.runtime.vector_math import float_of
 
+GROUP = 4  # sequences at a time
+ONE, HALF, MOST, MOST_TANH = f32(1), f32(0.5), f32(80), f32(40)
+PER_DOUBLING, DOUBLING = f32(1 / math.log(2)), f32(math.log(2))
+C2, C3, C4 = f32(1 / 2), f32(1 / 6), f32(1 / 24)
+C5, C6, C7 = f32(1 / 120), f32(1 / 720), f32(1 / 5040)
+i32 = np.int32
 LINE, ROWS, BLOCKS = "f4[::1], ", "f4[:,::1], ", "f4[:,:,::1], "
-ONE = f32(1)
 
 
 @part
-def copy(target: Any, source: Any) -> None:
+def exponential(x) -> Any:
+    """eˣ = s + s p, where s = 2ᵏ and p = eʳ − 1 for x = k ln 2 + r, |r| ≤ ½ ln 2."""
+    k = np.floor(x * PER_DOUBLING + HALF)
+    r = x - k * DOUBLING
+    p = r * (ONE + r * (C2 + r * (C3 + r * (C4 + r * (C5 + r * (C6 + r * C7))))))
+    return float_of((i32(k) + i32(127)) << i32(23)), p
+
+
+@part
+def sigmoids(z):
+    """z = σ(z) = 1 / (1 + e⁻ᶻ)."""
+    for j in range(z.size):
+        u = -z[j]
+        u = MOST if u > MOST else u  # NaN stays
+        u = -MOST if u < -MOST else u
+        s, p = exponential(u)
+        z[j] = ONE / (ONE + s + s * p)
+
+
+@part
+def tanhs(z, out):
+    """out = tanh z = m / (m + 2), where m = e²ᶻ − 1; exact near 0 too."""
+    for j in range(z.size):
+        u = z[j] + z[j]
+        u = MOST_TANH if u > MOST_TANH else u
+        u = -MOST_TANH if u < -MOST_TANH else u
+        s, p = exponential(u)
+        m = s * p + (s - ONE)
+        out[j] = m / (m + ONE + ONE)
+
+
+@part
+def four_rows(a, k, w0, w1, w2, w3, y):
+    """Add four rows of a weight to four sums."""
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    a0, a1, a2, a3 = a[0, k], a[0, k + 1], a[0, k + 2], a[0, k + 3]
+    b0, b1, b2, b3 = a[1, k], a[1, k + 1], a[1, k + 2], a[1, k + 3]
+    c0, c1, c2, c3 = a[2, k], a[2, k + 1], a[2, k + 2], a[2, k + 3]
+    d0, d1, d2, d3 = a[3, k], a[3, k + 1], a[3, k + 2], a[3, k + 3]
+    for j in range(y0.size):
+        u0, u1, u2, u3 = w0[j], w1[j], w2[j], w3[j]
+        y0[j] += a0 * u0 + a1 * u1 + a2 * u2 + a3 * u3
+        y1[j] += b0 * u0 + b1 * u1 + b2 * u2 + b3 * u3
+        y2[j] += c0 * u0 + c1 * u1 + c2 * u2 + c3 * u3
+        y3[j] += d0 * u0 + d1 * u1 + d2 * u2 + d3 * u3
+
+
+@part
+def add_product(a, weight, first, y):
+    """y += a · weight, for the columns of the weight from `first` on."""
+    last = first + y.shape[1]
+    for k in range(0, weight.shape[0], 4):
+        w0, w1 = weight[k, first:last], weight[k + 1, first:last]
+        w2, w3 = weight[k + 2, first:last], weight[k + 3, first:last]
+        four_rows(a, k, w0, w1, w2, w3, y)
+
+
+@part
+def sixteen_sums(a, w0, w1, w2, w3, j, y):
+    """Multiply four rows with each of four rows of a weight."""
+    a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
+    s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = f32(0)
+    s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = f32(0)
+    for k in range(w0.size):
+        u0, u1, u2, u3 = a0[k], a1[k], a2[k], a3[k]
+        v0, v1, v2, v3 = w0[k], w1[k], w2[k], w3[k]
+        s00, s01, s02, s03 = s00 + u0 * v0, s01 + u0 * v1, s02 + u0 * v2, s03 + u0 * v3
+        s10, s11, s12, s13 = s10 + u1 * v0, s11 + u1 * v1, s12 + u1 * v2, s13 + u1 * v3
+        s20, s21, s22, s23 = s20 + u2 * v0, s21 + u2 * v1, s22 + u2 * v2, s23 + u2 * v3
+        s30, s31, s32, s33 = s30 + u3 * v0, s31 + u3 * v1, s32 + u3 * v2, s33 + u3 * v3
+    y[0, j], y[0, j + 1], y[0, j + 2], y[0, j + 3] = s00, s01, s02, s03
+    y[1, j], y[1, j + 1], y[1, j + 2], y[1, j + 3] = s10, s11, s12, s13
+    y[2, j], y[2, j + 1], y[2, j + 2], y[2, j + 3] = s20, s21, s22, s23
+    y[3, j], y[3, j + 1], y[3, j + 2], y[3, j + 3] = s30, s31, s32, s33
+
+
+@part
+def product_transposed(a, weight, first, y):
+    """y = a · weightᵀ, for the columns of the weight from `first` on."""
+    last = first + a.shape[1]
+    for j in range(0, weight.shape[0], 4):
+        w0, w1 = weight[j, first:last], weight[j + 1, first:last]
+        w2, w3 = weight[j + 2, first:last], weight[j + 3, first:last]
+        sixteen_sums(a, w0, w1, w2, w3, j, y)
+
+
+@part
+def copy(target, source):
     for j in range(target.size):
         target[j] = source[j]
 
 
 @part
-def add_lines(target: Any, a: Any, b: Any) -> None:
+def add_vectors(target, a, b):
     for j in range(target.size):
         target[j] = a[j] + b[j]
-
-
-@part
-def lstm_cell(z: Any, c: Any, h: Any) -> None:
-    """Gates from z, in place; then the memory and the state of one sequence."""
-    n = c.size
-    squash(z[: 3 * n])
-    new = z[3 * n :]
-    tanhs(new, new)
-    i, f, o = z[:n], z[n : 2 * n], z[2 * n : 3 * n]
-    for j in range(n):
-        c[j] = f[j] * c[j] + i[j] * new[j]
-    tanhs(c, h)
-    for j in range(n):
-        h[j] *= o[j]
-
-
-@kernel_code(f"void({BLOCKS}{ROWS}{LINE}{ROWS * 2}{BLOCKS}{ROWS}b1, i8, i8)")
-def lstm_range(
-    gates: Any,
-    recurrent: Any,
-    bias: Any,
-    cell: Any,
-    hidden: Any,
-    cells: Any,
-    out: Any,
-    reverse: bool,
-    start: int,
-    stop: int,
-) -> None:
-    """All steps of some sequences; `gates` holds x · weight and becomes the gates."""
-    count, steps, n = cells.shape
-    for first in range(start, stop, GROUP):
-        rows = min(GROUP, stop - first)
-        h, c = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
-        z = np.zeros((GROUP, 4 * n), f32)
-        for r in range(rows):
-            copy(h[r], hidden[first + r])
-            copy(c[r], cell[first + r])
-        for k in range(steps):
-            t = steps - 1 - k if reverse else k
-            for r in range(rows):
-                add_lines(z[r], gates[first + r, t], bias)
-            add_product(h, recurrent, 0, z)
-            for r in range(rows):
-                lstm_cell(z[r], c[r], h[r])
-                copy(gates[first + r, t], z[r])
-                copy(cells[first + r, t], c[r])
-                copy(out[(first + r) * steps + t], h[r])
-        for r in range(rows):
-            copy(out[count * steps + first + r], c[r])
-
-
-@part
-def lstm_slopes(z: Any, past: Any, top: Any, g: Any, dh: Any, dc: Any, d: Any) -> None:
-    """The gradients of one sequence's gates at one step; top = tanh of its memory."""
-    n = dc.size
-    i, f, o, new = z[:n], z[n : 2 * n], z[2 * n : 3 * n], z[3 * n :]
-    di, df, do, dnew = d[:n], d[n : 2 * n], d[2 * n : 3 * n], d[3 * n :]
-    for j in range(n):
-        dh[j] += g[j]
-    for j in range(n):
-        do[j] = dh[j] * top[j] * o[j] * (ONE - o[j])
-    for j in range(n):
-        dc[j] += dh[j] * o[j] * (ONE - top[j] * top[j])
-    for j in range(n):
-        di[j] = dc[j] * new[j] * i[j] * (ONE - i[j])
-    for j in range(n):
-        dnew[j] = dc[j] * i[j] * (ONE - new[j] * new[j])
-    for j in range(n):
-        df[j] = dc[j] * past[j] * f[j] * (ONE - f[j])
-    for j in range(n):
-        dc[j] *= f[j]
-
-
-@kernel_code(f"void({ROWS}{BLOCKS * 2}{ROWS * 4}{BLOCKS * 2}{ROWS * 2}b1, i8, i8)")
-def lstm_back_range(
-    g: Any,
-    gates: Any,
-    cells: Any,
-    recurrent: Any,
-    cell: Any,
-    hidden: Any,
-    out: Any,
-    d: Any,
-    found: Any,
-    dcell: Any,
-    dhidden: Any,
-    reverse: bool,
-    start: int,
-    stop: int,
-) -> None:
-    """The gradients of all gates of some sequences, and the states that they found."""
-    count, steps, n = cells.shape
-    for first in range(start, stop, GROUP):
-        rows = min(GROUP, stop - first)
-        dh, dc = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
-        dz, top = np.zeros((GROUP, 4 * n), f32), np.empty(n, f32)
-        for r in range(rows):
-            copy(dc[r], g[count * steps + first + r])
-        for k in range(steps):
-            t = k if reverse else steps - 1 - k
-            before = t + 1 if reverse else t - 1
-            for r in range(rows):
-                b = first + r
-                tanhs(cells[b, t], top)
-                past, held = cell[b], hidden[b]
-                if k < steps - 1:
-                    past, held = cells[b, before], out[b * steps + before]
-                lstm_slopes(
-                    gates[b, t], past, top, g[b * steps + t], dh[r], dc[r], dz[r]
-                )
-                copy(d[b, t], dz[r])
-                copy(found[b, t], held)
-            product_turned(dz, recurrent, 0, dh)
-        for r in range(rows):
-            copy(dcell[first + r], dc[r])
-            copy(dhidden[first + r], dh[r])
-
-
-@kernel(lstm)
-def lstm_kernel(
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any = None,
-    cell: Any = None,
-    hidden: Any = None,
-    *,
-    reverse: bool = False,
-) -> Any:
-    if not served(x, weight, recurrent, bias, cell, hidden):
-        return None
-    (b, s, _), n = x.shape, recurrent.shape[0]
-    gates, cells = empty((b, s, 4 * n)), empty((b, s, n))
-    out = empty((b * s + b, n))
-    np.dot(rows_of(x), weight, out=rows_of(gates))
-    start = [zeros_for(held, (b, n)) for held in (cell, hidden)]
-    args = (gates, recurrent, zeros_for(bias, (4 * n,)), *start, cells, out, reverse)
-    team.run(lstm_range, args, b, GROUP)
-    return out, gates, cells
-
-
-@kernel(lstm.backward)
-def lstm_backward(
-    g: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any,
-    cell: Any,
-    hidden: Any,
-    out: Any,
-    gates: Any,
-    cells: Any,
-    *,
-    needs: tuple[bool, ...],
-    reverse: bool = False,
-) -> Any:
-    g = np.ascontiguousarray(g)
-    if not served(x, weight, recurrent, cell, hidden, g, out, gates, cells):
-        return None
-    b, s, n = cells.shape
-    d, found = empty((b, s, 4 * n)), empty((b, s, n))
-    dcell, dhidden = np.empty((2, b, n), f32)
-    start = [zeros_for(held, (b, n)) for held in (cell, hidden)]
-    args = (g, gates, cells, recurrent, *start, out, d, found, dcell, dhidden, reverse)
-    team.run(lstm_back_range, args, b, GROUP)
-    states = (dcell if needs[4] else None, dhidden if needs[5] else None)
-    return (*from_gates(np, rows_of(d), x, weight, found, needs), *states)
 
 
 def served(x: Any, *others: Any) -> bool:
@@ -219,196 +134,3 @@ def served(x: Any, *others: Any) -> bool:
 def zeros_for(held: Any, shape: tuple[int, ...]) -> Any:
     """An input that may be missing; missing ones are zero."""
     return np.zeros(shape, f32) if held is None else held
-
-
-@part
-def gru_state(new: Any, z: Any, h: Any) -> None:
-    """h = (1 − z) new + z h."""
-    for j in range(h.size):
-        h[j] = new[j] + z[j] * (h[j] - new[j])
-
-
-@part
-def multiply(target: Any, a: Any, b: Any) -> None:
-    for j in range(target.size):
-        target[j] = a[j] * b[j]
-
-
-@kernel_code(f"void({BLOCKS}{ROWS}{LINE * 2}{ROWS}{BLOCKS * 2}b1, b1, i8, i8)")
-def gru_range(
-    gates: Any,
-    recurrent: Any,
-    bias: Any,
-    more: Any,
-    hidden: Any,
-    inner: Any,
-    out: Any,
-    reset_after: bool,
-    reverse: bool,
-    start: int,
-    stop: int,
-) -> None:
-    """All steps of some sequences; `gates` holds x · weight and becomes the gates."""
-    _, steps, n = inner.shape
-    both = bias[: 2 * n] + more[: 2 * n]
-    for first in range(start, stop, GROUP):
-        rows = min(GROUP, stop - first)
-        h, a = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
-        soft, late = np.zeros((GROUP, 2 * n), f32), np.zeros((GROUP, n), f32)
-        new = np.empty(n, f32)
-        for r in range(rows):
-            copy(h[r], hidden[first + r])
-        for k in range(steps):
-            t = steps - 1 - k if reverse else k
-            for r in range(rows):
-                add_lines(soft[r], gates[first + r, t, : 2 * n], both)
-                copy(late[r], more[2 * n :])
-            add_product(h, recurrent, 0, soft)
-            for r in range(rows):
-                squash(soft[r])
-                multiply(a[r], soft[r, n:], h[r])
-            add_product(h if reset_after else a, recurrent, 2 * n, late)
-            for r in range(rows):
-                gate = gates[first + r, t]
-                copy(inner[first + r, t], late[r] if reset_after else a[r])
-                if reset_after:
-                    multiply(late[r], late[r], soft[r, n:])
-                add_lines(new, gate[2 * n :], bias[2 * n :])
-                add_lines(new, new, late[r])
-                tanhs(new, new)
-                gru_state(new, soft[r, :n], h[r])
-                copy(gate[: 2 * n], soft[r])
-                copy(gate[2 * n :], new)
-                copy(out[first + r, t], h[r])
-
-
-@part
-def gru_slopes(gate: Any, held: Any, g: Any, dh: Any, d: Any) -> None:
-    """The gradients of the update and the new gate; dh becomes what z lets through."""
-    n = dh.size
-    z, new, dz, dnew = gate[:n], gate[2 * n :], d[:n], d[2 * n :]
-    for j in range(n):
-        dnew[j] = dh[j] + g[j]
-    for j in range(n):
-        dh[j] = dnew[j] * z[j]
-    for j in range(n):
-        dz[j] = dh[j] * (held[j] - new[j]) * (ONE - z[j])
-    for j in range(n):
-        dnew[j] = (dnew[j] - dh[j]) * (ONE - new[j] * new[j])
-
-
-@part
-def reset_slope(dr: Any, dinner: Any, other: Any, r: Any) -> None:
-    """dr = dinner · other · (1 − r), where dinner has been scaled by r already."""
-    for j in range(dr.size):
-        dr[j] = dinner[j] * other[j] * (ONE - r[j])
-
-
-@kernel_code(f"void({BLOCKS * 3}{ROWS * 2}{BLOCKS * 4}{ROWS}b1, b1, i8, i8)")
-def gru_back_range(
-    g: Any,
-    gates: Any,
-    inner: Any,
-    recurrent: Any,
-    hidden: Any,
-    out: Any,
-    d: Any,
-    dinner: Any,
-    found: Any,
-    dhidden: Any,
-    reset_after: bool,
-    reverse: bool,
-    start: int,
-    stop: int,
-) -> None:
-    """The gradients of all gates of some sequences, and the states that they found."""
-    _, steps, n = inner.shape
-    for first in range(start, stop, GROUP):
-        rows = min(GROUP, stop - first)
-        dh, back = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
-        side, late = np.zeros((GROUP, 2 * n), f32), np.zeros((GROUP, n), f32)
-        for k in range(steps):
-            t = k if reverse else steps - 1 - k
-            before = t + 1 if reverse else t - 1
-            for r in range(rows):
-                b = first + r
-                held = out[b, before] if k < steps - 1 else hidden[b]
-                copy(found[b, t], held)
-                gru_slopes(gates[b, t], held, g[b, t], dh[r], d[b, t])
-                copy(late[r], d[b, t, 2 * n :])
-                if reset_after:
-                    multiply(late[r], late[r], gates[b, t, n : 2 * n])
-            product_turned(late, recurrent, 2 * n, back)
-            for r in range(rows):
-                b = first + r
-                reset, dr = gates[b, t, n : 2 * n], d[b, t, n : 2 * n]
-                if reset_after:
-                    copy(dinner[b, t], late[r])
-                    reset_slope(dr, late[r], inner[b, t], reset)
-                else:
-                    copy(dinner[b, t], back[r])
-                    multiply(back[r], back[r], reset)
-                    reset_slope(dr, back[r], found[b, t], reset)
-                copy(side[r], d[b, t, : 2 * n])
-                add_lines(dh[r], dh[r], back[r])
-            product_turned(side, recurrent, 0, back)
-            for r in range(rows):
-                add_lines(dh[r], dh[r], back[r])
-        for r in range(rows):
-            copy(dhidden[first + r], dh[r])
-
-
-@kernel(gru)
-def gru_kernel(
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any = None,
-    recurrent_bias: Any = None,
-    hidden: Any = None,
-    *,
-    reset_after: bool = True,
-    reverse: bool = False,
-) -> Any:
-    if not served(x, weight, recurrent, bias, recurrent_bias, hidden):
-        return None
-    (b, s, _), n = x.shape, recurrent.shape[0]
-    gates, inner, out = empty((b, s, 3 * n)), empty((b, s, n)), empty((b, s, n))
-    np.dot(rows_of(x), weight, out=rows_of(gates))
-    lines = [zeros_for(held, (3 * n,)) for held in (bias, recurrent_bias)]
-    args = (gates, recurrent, *lines, zeros_for(hidden, (b, n)), inner, out)
-    team.run(gru_range, (*args, reset_after, reverse), b, GROUP)
-    return out, gates, inner
-
-
-@kernel(gru.backward)
-def gru_backward(
-    g: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any,
-    recurrent_bias: Any,
-    hidden: Any,
-    out: Any,
-    gates: Any,
-    inner: Any,
-    *,
-    needs: tuple[bool, ...],
-    reset_after: bool = True,
-    reverse: bool = False,
-) -> Any:
-    g = np.ascontiguousarray(g)
-    if not served(x, weight, recurrent, hidden, g, out, gates, inner):
-        return None
-    b, s, n = inner.shape
-    d, dinner, found = empty((b, s, 3 * n)), empty((b, s, n)), empty((b, s, n))
-    dhidden = np.empty((b, n), f32)
-    args = (g, gates, inner, recurrent, zeros_for(hidden, (b, n)), out)
-    args += (d, dinner, found, dhidden, reset_after, reverse)
-    team.run(gru_back_range, args, b, GROUP)
-    d, dinner = rows_of(d), rows_of(dinner)
-    return (
-        *gru_weights(np, d, dinner, x, weight, found, inner, reset_after, needs),
-        dhidden if needs[5] else None,
-    )

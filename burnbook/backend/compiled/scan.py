@@ -2,8 +2,11 @@
 
 Each element of a line needs the one before it, so lines are worked on side by side:
 neighbouring ones in vector registers, or a few rows at a time.
+
+Measured by the family scan, of tests/bench.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from burnbook.backend.compiled.runtime.axis_views import GRAIN, I64, as_lines, b
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import exact_code, exact_part, f32
 from burnbook.backend.compiled.runtime.registry import kernel
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.shape import whole
 from burnbook.ops.scan import cummax, cummin, cumprod, cumsum, linear_scan
 
@@ -23,7 +26,7 @@ LINES = "f4[:,:,::1], "
 
 
 @exact_part
-def joined(kind: int, a: Any, b: Any) -> Any:
+def joined(kind, a, b):
     """What a function of pairs makes of two elements; NaN stays."""
     if kind == SUM:
         return a + b
@@ -35,7 +38,7 @@ def joined(kind: int, a: Any, b: Any) -> Any:
 
 
 @exact_part
-def scan_row(x: Any, out: Any, kind: int, first: int, step: int) -> None:
+def scan_row(x, out, kind, first, step):
     a = x[first, 0]
     out[first, 0] = a
     for i in range(1, x.shape[0]):
@@ -44,7 +47,7 @@ def scan_row(x: Any, out: Any, kind: int, first: int, step: int) -> None:
 
 
 @exact_part
-def scan_four_rows(x: Any, out: Any, kind: int, first: int, step: int) -> None:
+def scan_four_rows(x, out, kind, first, step):
     """Each waits for its own last sum, so four take the time of one."""
     x0, x1, x2, x3 = x[0], x[1], x[2], x[3]
     y0, y1, y2, y3 = out[0], out[1], out[2], out[3]
@@ -58,9 +61,7 @@ def scan_four_rows(x: Any, out: Any, kind: int, first: int, step: int) -> None:
 
 
 @exact_code(f"void({LINES * 2}i8, b1, i8, i8, i8)")
-def scan_range(
-    x: Any, out: Any, kind: int, back: bool, width: int, start: int, stop: int
-) -> None:
+def scan_range(x, out, kind, back, width, start, stop):
     """A function of pairs, run along the lines of some blocks, from either end."""
     n, inner = x.shape[1], x.shape[2]
     first, step = (n - 1, -1) if back else (0, 1)
@@ -87,9 +88,7 @@ def scan_range(
 
 
 @exact_part
-def linear_row(
-    x: Any, a: Any, y: Any, out: Any, y_first: Any, times: bool, back: bool
-) -> None:
+def linear_row(x, a, y, out, y_first, times, back):
     n = x.shape[0]
     h = f32(0)
     for i in range(n):
@@ -104,7 +103,7 @@ def linear_row(
 
 
 @exact_part
-def linear_step(line: Any, scale: Any, h: Any, begin: bool) -> None:
+def linear_step(line, scale, h, begin):
     """One more element of neighbouring lines."""
     if begin:
         for j in range(line.size):
@@ -115,7 +114,7 @@ def linear_step(line: Any, scale: Any, h: Any, begin: bool) -> None:
 
 
 @exact_part
-def times_before(h: Any, y: Any, y_first: Any, out: Any, k: int) -> None:
+def times_before(h, y, y_first, out, k):
     """Write what was reached, times the y that stands before it."""
     if k > 0:
         for j in range(out.size):
@@ -126,18 +125,7 @@ def times_before(h: Any, y: Any, y_first: Any, out: Any, k: int) -> None:
 
 
 @exact_code(f"void({LINES * 4}f4, b1, b1, i8, i8, i8)")
-def linear_range(
-    x: Any,
-    a: Any,
-    y: Any,
-    out: Any,
-    y_first: Any,
-    times: bool,
-    back: bool,
-    width: int,
-    start: int,
-    stop: int,
-) -> None:
+def linear_range(x, a, y, out, y_first, times, back, width, start, stop):
     """hᵢ = xᵢ + aᵢ hᵢ₋₁, or from the end: hᵢ = xᵢ + aᵢ₊₁ hᵢ₊₁.
 
     `times`: out is hᵢ yᵢ₋₁, where y_first stands before the first y; else h itself.
@@ -164,7 +152,7 @@ def linear_range(
 
 
 @exact_part
-def runs_row(g: Any, y: Any, out: Any) -> None:
+def runs_row(g, y, out):
     total = f32(0)
     for k in range(g.shape[0] - 1, 0, -1):
         total += g[k, 0]
@@ -175,7 +163,7 @@ def runs_row(g: Any, y: Any, out: Any) -> None:
 
 
 @exact_code(f"void({LINES * 3}i8, i8, i8)")
-def runs_range(g: Any, y: Any, out: Any, width: int, start: int, stop: int) -> None:
+def runs_range(g, y, out, width, start, stop):
     """Each run of equal elements hands its gradients to its first element."""
     n, inner = g.shape[1], g.shape[2]
     if inner == 1:
@@ -201,14 +189,16 @@ def runs_range(g: Any, y: Any, out: Any, width: int, start: int, stop: int) -> N
             now[j] = total[j] + slope[j]
 
 
-def scanned(x: Any, kind: int, dim: int, back: bool = False) -> Any:
+def scanned(kind: int, x: Any, *, dim: int, back: bool = False) -> Any:
     x = whole(x)
     if x is None or x.size == 0:
         return None
     out = empty(x.shape)
     lines = as_lines(x, dim)
     width, count, grain = blocks(lines, WIDTH)
-    team.run(scan_range, (lines, as_lines(out, dim), kind, back, width), count, grain)
+    threads.run(
+        scan_range, (lines, as_lines(out, dim), kind, back, width), count, grain
+    )
     return out
 
 
@@ -225,7 +215,7 @@ def linear(
     views = tuple([as_lines(v, dim) for v in (x, a, y, out)])
     width, count, grain = blocks(views[0], WIDTH, HEAVY)
     numbers = (f32(y_first), times, back, width)
-    team.run(linear_range, (*views, *numbers), count, grain)
+    threads.run(linear_range, (*views, *numbers), count, grain)
     return out
 
 
@@ -235,46 +225,35 @@ def add_up(x: Any, out: Any, start: int, stop: int) -> None:
 
 
 @kernel(cumsum)
-def cumsum_kernel(x: Any, *, dim: int) -> Any:
+def cumsum_kernel(x, *, dim):
     if type(x) is np.ndarray and x.dtype is I64 and x.flags.carray and x.size:
         out = empty(x.shape, I64)
         views = (as_lines(x, dim), as_lines(out, dim))
         rows, n, inner = views[0].shape
-        team.run(add_up, views, rows, max(1, GRAIN // (n * inner)))
+        threads.run(add_up, views, rows, max(1, GRAIN // (n * inner)))
         return out
-    return scanned(x, SUM, dim)
+    return scanned(SUM, x, dim=dim)
 
 
 @kernel(cumsum.backward)
-def cumsum_back(g: Any, *, dim: int, needs: tuple[bool, ...]) -> Any:
-    dx = scanned(g, SUM, dim, back=True)
+def cumsum_back(g, *, dim, needs):
+    dx = scanned(SUM, g, dim=dim, back=True)
     return None if dx is None else (dx,)
 
 
-@kernel(cumprod)
-def cumprod_kernel(x: Any, *, dim: int) -> Any:
-    return scanned(x, PRODUCT, dim)
-
-
 @kernel(cumprod.backward)
-def cumprod_back(g: Any, x: Any, out: Any, *, dim: int, needs: tuple[bool, ...]) -> Any:
+def cumprod_back(g, x, out, *, dim, needs):
     dx = linear(g, x, dim, out, 1.0, back=True)
     return None if dx is None else (dx,)
 
 
-@kernel(cummax)
-def cummax_kernel(x: Any, *, dim: int) -> Any:
-    return scanned(x, LARGEST, dim)
-
-
-@kernel(cummin)
-def cummin_kernel(x: Any, *, dim: int) -> Any:
-    return scanned(x, SMALLEST, dim)
+for _op, _kind in ((cumprod, PRODUCT), (cummax, LARGEST), (cummin, SMALLEST)):
+    kernel(_op)(partial(scanned, _kind))
 
 
 @kernel(cummax.backward)
 @kernel(cummin.backward)
-def extreme_back(g: Any, out: Any, *, dim: int, needs: tuple[bool, ...]) -> Any:
+def extreme_back(g, out, *, dim, needs):
     g, out = whole(g), whole(out)
     if g is None or out is None or g.size == 0:
         return None
@@ -282,19 +261,17 @@ def extreme_back(g: Any, out: Any, *, dim: int, needs: tuple[bool, ...]) -> Any:
     lines = as_lines(g, dim)
     width, count, grain = blocks(lines, WIDTH, HEAVY)
     views = (lines, as_lines(out, dim), as_lines(dx, dim))
-    team.run(runs_range, (*views, width), count, grain)
+    threads.run(runs_range, (*views, width), count, grain)
     return (dx,)
 
 
 @kernel(linear_scan)
-def linear_scan_kernel(x: Any, a: Any, *, dim: int) -> Any:
+def linear_scan_kernel(x, a, *, dim):
     return linear(x, a, dim)
 
 
 @kernel(linear_scan.backward)
-def linear_scan_back(
-    g: Any, a: Any, out: Any, *, dim: int, needs: tuple[bool, ...]
-) -> Any:
+def linear_scan_back(g, a, out, *, dim, needs):
     dx = linear(g, a, dim, back=True) if needs[0] else None
     da = linear(g, a, dim, out, 0.0, back=True) if needs[1] else None
     if (dx is None and needs[0]) or (da is None and needs[1]):

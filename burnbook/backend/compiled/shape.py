@@ -1,8 +1,10 @@
-"""Copies: turning, joining and cutting arrays, by two threads.
+"""Copies: transposing, joining and cutting arrays, by two threads.
 
-A transposed array is turned in tiles, because rows that lie a power of two apart push
+A transposed array is copied in tiles, because rows that lie a power of two apart push
 each other out of the cache; one with two dims exchanged is copied row by row. The rest
 NumPy copies well; what it lacks is a second thread, and memory that was used before.
+
+Measured by W3 (reshape) and the family shape, of tests/bench.
 """
 
 from functools import lru_cache
@@ -15,8 +17,8 @@ from burnbook.backend.compiled.runtime.axis_views import as_lines
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import exact_code
 from burnbook.backend.compiled.runtime.registry import F32, kernel
-from burnbook.backend.compiled.runtime.simd import SIDE, turn
-from burnbook.backend.compiled.runtime.thread_pool import cores, team
+from burnbook.backend.compiled.runtime.simd import LANES, transpose
+from burnbook.backend.compiled.runtime.thread_pool import cores, threads
 from burnbook.ops.shape import (
     cast,
     cat,
@@ -37,18 +39,18 @@ I32 = np.dtype(np.int32)
 
 
 @exact_code("void(i4[:,:,::1], i4[:,:,::1], i8, i8)")
-def turn_range(x: Any, out: Any, start: int, stop: int) -> None:
+def transpose_range(x, out, start, stop):
     """Exchange the last two dims, some rows of tiles at a time."""
     m, n = x.shape[1], x.shape[2]
-    down = (m + SIDE - 1) // SIDE
+    down = (m + LANES - 1) // LANES
     for p in range(start, stop):
-        a, top = p // down, p % down * SIDE
-        rows = min(SIDE, m - top)
+        a, top = p // down, p % down * LANES
+        rows = min(LANES, m - top)
         source, target = x[a].reshape(-1), out[a].reshape(-1)
-        for left in range(0, n, SIDE):
-            columns = min(SIDE, n - left)
-            if rows == SIDE and columns == SIDE:
-                turn(source, top * n + left, n, target, left * m + top, m)
+        for left in range(0, n, LANES):
+            columns = min(LANES, n - left)
+            if rows == LANES and columns == LANES:
+                transpose(source, top * n + left, n, target, left * m + top, m)
                 continue
             for i in range(columns):
                 for j in range(rows):
@@ -56,7 +58,7 @@ def turn_range(x: Any, out: Any, start: int, stop: int) -> None:
 
 
 @exact_code("void(i4[:,:,:,::1], i4[:,:,:,::1], i8, i8)")
-def swap_range(x: Any, out: Any, start: int, stop: int) -> None:
+def swap_range(x, out, start, stop):
     """Exchange the two dims in the middle: out[a, b, c] = x[a, c, b]."""
     many = out.shape[1]
     for p in range(start, stop):
@@ -82,13 +84,13 @@ def copy_into(out: np.ndarray, x: np.ndarray) -> None:
         return
     if x.ndim > 1 and x.shape[1] > x.shape[0]:
         x, out = x.swapaxes(0, 1), out.swapaxes(0, 1)
-    team.run(copy_rows, (x, out), len(x), max(1, ALONE * len(x) // x.size // 2))
+    threads.run(copy_rows, (x, out), len(x), max(1, ALONE * len(x) // x.size // 2))
 
 
 def fill(out: np.ndarray, value: float) -> np.ndarray:
     """One value everywhere in an array in one piece."""
     flat = out.reshape(-1)
-    team.run(fill_rows, (flat, value), flat.size, ALONE)
+    threads.run(fill_rows, (flat, value), flat.size, ALONE)
     return out
 
 
@@ -109,11 +111,11 @@ def copied(x: np.ndarray) -> np.ndarray:
     base, (a, c, b, d) = sizes
     if d == 1:
         planes, target = base.reshape(a, c, b), out.view(I32).reshape(a, b, c)
-        grain = max(1, GRAIN // (SIDE * b))
-        team.run(turn_range, (planes, target), a * -(-c // SIDE), grain)
+        grain = max(1, GRAIN // (LANES * b))
+        threads.run(transpose_range, (planes, target), a * -(-c // LANES), grain)
     else:
         views = (base.reshape(a, c, b, d), out.view(I32).reshape(a, b, c, d))
-        team.run(swap_range, views, a * b, max(1, GRAIN // (c * d)))
+        threads.run(swap_range, views, a * b, max(1, GRAIN // (c * d)))
     return out
 
 
@@ -141,7 +143,7 @@ def swapped(x: np.ndarray) -> tuple[Any, tuple[int, ...]] | None:
     ]
     words = x.dtype.itemsize // 4
     sizes[3] *= words
-    if (sizes[3] == 1 and min(sizes[1:3]) < SIDE) or 1 < sizes[3] < SHORT:
+    if (sizes[3] == 1 and min(sizes[1:3]) < LANES) or 1 < sizes[3] < SHORT:
         return None
     return base.reshape(-1).view(I32), tuple(sizes)
 
@@ -170,7 +172,7 @@ def stretched(x: np.ndarray, shape: tuple[int, ...]) -> Any:
 
 
 @kernel(reshape)
-def reshape_kernel(x: Any, *, shape: tuple[int, ...]) -> Any:
+def reshape_kernel(x, *, shape):
     if type(x) is not np.ndarray or x.flags.c_contiguous or x.dtype.itemsize < 4:
         return None
     try:
@@ -182,7 +184,7 @@ def reshape_kernel(x: Any, *, shape: tuple[int, ...]) -> Any:
 
 
 @kernel(cat)
-def cat_kernel(*xs: Any, dim: int) -> Any:
+def cat_kernel(*xs, dim):
     first = xs[0]
     dtype, ndim = first.dtype, first.ndim
     if not -ndim <= dim < ndim:
@@ -205,7 +207,7 @@ def cat_kernel(*xs: Any, dim: int) -> Any:
     else:
         many = cores()  # all first halves of two, then all second halves
         pieces = [part for i in range(many) for part in slices(pieces, i, many)]
-        team.run(copy_pieces, (pieces,), len(pieces))
+        threads.run(copy_pieces, (pieces,), len(pieces))
     return out
 
 
@@ -229,7 +231,7 @@ def slices(pieces: Pieces, i: int, many: int) -> Pieces:
 
 
 @kernel(expand)
-def expand_kernel(x: Any, *, shape: tuple[int, ...]) -> Any:
+def expand_kernel(x, *, shape):
     """What np.broadcast_to gives, whose many questions take most of its time."""
     if type(x) is not np.ndarray or type(shape) is not tuple or x.size == 0:
         return None
@@ -262,7 +264,7 @@ def steps(
 
 
 @kernel(roll)
-def roll_kernel(x: Any, *, shift: int, dim: int) -> Any:
+def roll_kernel(x, *, shift, dim):
     if type(x) is not np.ndarray or x.size == 0 or x.dtype.itemsize < 4:
         return None
     x = whole(x, x.dtype)
@@ -277,7 +279,7 @@ def roll_kernel(x: Any, *, shift: int, dim: int) -> Any:
 
 
 @kernel(slice_assign)
-def slice_assign_kernel(x: Any, values: Any, *, index: tuple[slice, ...]) -> Any:
+def slice_assign_kernel(x, values, *, index):
     if type(x) is not np.ndarray or x.dtype.itemsize < 4:
         return None
     out = copied(x)
@@ -286,9 +288,7 @@ def slice_assign_kernel(x: Any, values: Any, *, index: tuple[slice, ...]) -> Any
 
 
 @kernel(slice_spread)
-def slice_spread_kernel(
-    x: Any, *, index: tuple[slice, ...], shape: tuple[int, ...]
-) -> Any:
+def slice_spread_kernel(x, *, index, shape):
     if type(x) is not np.ndarray or x.dtype is not F32:
         return None
     out = zeros(shape)
@@ -297,7 +297,7 @@ def slice_spread_kernel(
 
 
 @kernel(pad)
-def pad_kernel(x: Any, *, widths: tuple[tuple[int, int], ...], value: float) -> Any:
+def pad_kernel(x, *, widths, value):
     if type(x) is not np.ndarray or x.dtype is not F32:
         return None
     sizes = zip(x.shape, widths, strict=True)
@@ -309,7 +309,7 @@ def pad_kernel(x: Any, *, widths: tuple[tuple[int, int], ...], value: float) -> 
 
 @kernel(cast)
 @kernel(recast)
-def cast_kernel(x: Any, *, dtype: Any, back: Any = None) -> Any:
+def cast_kernel(x, *, dtype, **attrs):
     dtype = np.dtype(dtype)
     if type(x) is not np.ndarray or dtype.itemsize < 4:
         return None

@@ -4,6 +4,8 @@ NumPy takes one matrix after the other. Small ones are eliminated here, in float
 there, by all threads. A large one becomes two triangles in float32, sixteen columns at
 a time: what these take off the rest is a matrix product, whose tiles stay in registers.
 Nearly singular matrices, NaN and infinity are left to the plain code.
+
+Measured by the family solve, of tests/bench.
 """
 
 from typing import Any
@@ -14,8 +16,8 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.gemm import ROWS, WIDTH, make_tile
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel
-from burnbook.backend.compiled.runtime.simd import SIDE, put, spread, take
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.shape import whole
 from burnbook.ops.solve import cofactor, det, inverse
 
@@ -27,13 +29,13 @@ NEARLY = 1e9  # times that an error may grow; more, and a matrix is nearly singu
 
 
 @part
-def load(x: Any, turned: bool, w: Any) -> float:
+def copy_matrix(x, transposed, w):
     """Copy a matrix, as it is or turned; gives the largest sum of sizes in a row."""
     largest = 0.0
     for i in range(x.shape[0]):
         total = 0.0
         for j in range(x.shape[0]):
-            value = x[j, i] if turned else x[i, j]
+            value = x[j, i] if transposed else x[i, j]
             w[i, j] = value
             total += abs(value)
         largest = max(largest, total) if total == total else np.inf
@@ -41,7 +43,7 @@ def load(x: Any, turned: bool, w: Any) -> float:
 
 
 @part
-def pivot(w: Any, k: int, order: Any) -> int:
+def pivot(w, k, order):
     """Bring the largest number of column k to the diagonal, with its row.
 
     Gives 1 or, where rows were exchanged, −1; and 0 where there is no such number.
@@ -62,13 +64,13 @@ def pivot(w: Any, k: int, order: Any) -> int:
 
 
 @part
-def add_row(a: Any, factor: float, b: Any) -> None:
+def add_row(a, factor, b):
     for j in range(a.size):
         a[j] += factor * b[j]
 
 
 @part
-def product_of(pivots: Any) -> float:
+def product_of(pivots):
     """Their product, which on its way there neither overflows nor vanishes."""
     product, scale = 1.0, 0
     for i in range(pivots.size):
@@ -83,7 +85,7 @@ def product_of(pivots: Any) -> float:
 
 
 @part
-def undo(w: Any, order: Any, pivots: Any) -> bool:
+def undo(w, order, pivots):
     """w becomes its inverse, with columns in some order; False where there is none."""
     n = w.shape[0]
     for k in range(n):
@@ -105,13 +107,13 @@ def undo(w: Any, order: Any, pivots: Any) -> bool:
 
 
 @kernel_code("void(f4[:,:,::1], f8[::1], i8, i8)")
-def det_range(x: Any, dets: Any, start: int, stop: int) -> None:
+def det_range(x, dets, start, stop):
     """The determinants of some small matrices; NaN where they are left."""
     n = x.shape[1]
     w, pivots = np.empty((n, n), np.float64), np.empty(n, np.float64)
     order = np.empty(n, np.int64)
     for m in range(start, stop):
-        sign = 1 if load(x[m], False, w) < np.inf else 0
+        sign = 1 if copy_matrix(x[m], False, w) < np.inf else 0
         for k in range(n if sign else 0):
             sign = pivot(w, k, order)
             if sign == 0:
@@ -123,15 +125,7 @@ def det_range(x: Any, dets: Any, start: int, stop: int) -> None:
 
 
 @kernel_code("void(f4[:,:,::1], f4[:,:,::1], b1, f8[::1], f8[::1], i8, i8)")
-def inverse_range(
-    x: Any,
-    out: Any,
-    cofactors: bool,
-    factors: Any,
-    growth: Any,
-    start: int,
-    stop: int,
-) -> None:
+def inverse_range(x, out, cofactors, factors, growth, start, stop):
     """The inverses of some small matrices, or cofactors times factors.
 
     growth: how many times larger an error may become than it is; ∞ where it fails.
@@ -141,7 +135,7 @@ def inverse_range(
     order = np.empty(n, np.int64)
     for m in range(start, stop):
         growth[m] = np.inf
-        size, largest = load(x[m], cofactors, w), 0.0
+        size, largest = copy_matrix(x[m], cofactors, w), 0.0
         if not (size < np.inf and undo(w, order, pivots)):
             continue
         scale = product_of(pivots) * factors[m] if cofactors else 1.0
@@ -155,13 +149,13 @@ def inverse_range(
 
 
 @part
-def eliminate_columns(w: Any, n: int, k: int, stride: int) -> int:
+def eliminate_columns(w, n, k, stride):
     """Eliminate in columns k to k + 15; gives the sign of the order, 0 if it fails.
 
     Below the diagonal stands what rows are added with: minus their factors.
     """
-    sign, pivots = 1, np.zeros(SIDE, f32)
-    for j in range(k, min(k + SIDE, n)):
+    sign, pivots = 1, np.zeros(LANES, f32)
+    for j in range(k, min(k + LANES, n)):
         best, at = f32(-1), j
         for i in range(j, n):
             size = abs(w[i * stride + j])
@@ -171,51 +165,51 @@ def eliminate_columns(w: Any, n: int, k: int, stride: int) -> int:
             return 0
         if at != j:
             sign = -sign
-            for q in range(0, n, SIDE):
+            for q in range(0, n, LANES):
                 a, b = at * stride + q, j * stride + q
-                x, y = take(w, a), take(w, b)
-                put(w, a, y)
-                put(w, b, x)
-        for m in range(SIDE):
+                x, y = load(w, a), load(w, b)
+                store(w, a, y)
+                store(w, b, x)
+        for m in range(LANES):
             pivots[m] = w[j * stride + k + m] if k + m > j else f32(0)
-        over, row = f32(-1) / w[j * stride + j], take(pivots, 0)
+        over, row = f32(-1) / w[j * stride + j], load(pivots, 0)
         for i in range(j + 1, n):
             factor = w[i * stride + j] * over
             w[i * stride + j] = factor
-            put(w, i * stride + k, take(w, i * stride + k) + spread(factor) * row)
+            store(w, i * stride + k, load(w, i * stride + k) + broadcast(factor) * row)
     return sign
 
 
 @part
-def eliminate_rows(w: Any, n: int, k: int, stride: int, panels: Any) -> None:
+def eliminate_rows(w, n, k, stride, panels):
     """Eliminate in rows k to k + 15 behind these columns, then in all rows below."""
-    first = k + SIDE
+    first = k + LANES
     for j in range(k, first):
         for i in range(j + 1, first):
-            factor = spread(w[i * stride + j])
-            for q in range(first, n, SIDE):
+            factor = broadcast(w[i * stride + j])
+            for q in range(first, n, LANES):
                 at = i * stride + q
-                put(w, at, take(w, at) + factor * take(w, j * stride + q))
+                store(w, at, load(w, at) + factor * load(w, j * stride + q))
     for q in range(first, n, WIDTH):
-        for i in range(SIDE):
-            for m in range(0, WIDTH, SIDE):
-                put(panels, i * WIDTH + m, take(w, (k + i) * stride + q + m))
+        for i in range(LANES):
+            for m in range(0, WIDTH, LANES):
+                store(panels, i * WIDTH + m, load(w, (k + i) * stride + q + m))
         for i in range(first, n, ROWS):
             here = w[i * stride + q :]
             left = w[i * stride + k :]
-            make_tile(here, stride, left, stride, 1, panels, SIDE, here, stride)
+            make_tile(here, stride, left, stride, 1, panels, LANES, here, stride)
 
 
 @kernel_code("void(f4[:,:,::1], f8[::1], i8, i8)")
-def large_det_range(x: Any, dets: Any, start: int, stop: int) -> None:
+def large_det_range(x, dets, start, stop):
     """The determinants of some large matrices; NaN where they are left.
 
     Why: what float32 loses counts against the smallest pivot, which must not be too
     small. The work space is larger than a matrix: a tile may reach beyond its end.
     """
     n = x.shape[1]
-    stride = (n + SIDE - 1) // SIDE * SIDE + WIDTH
-    w, panels = np.zeros((n + ROWS) * stride, f32), np.empty(SIDE * WIDTH, f32)
+    stride = (n + LANES - 1) // LANES * LANES + WIDTH
+    w, panels = np.zeros((n + ROWS) * stride, f32), np.empty(LANES * WIDTH, f32)
     pivots = np.empty(n, np.float64)
     for m in range(start, stop):
         largest, sign = f32(0), 1
@@ -224,9 +218,9 @@ def large_det_range(x: Any, dets: Any, start: int, stop: int) -> None:
             for j in range(n):
                 row[j] = line[j]
                 largest = max(largest, abs(line[j]))
-        for k in range(0, n, SIDE):
+        for k in range(0, n, LANES):
             sign *= eliminate_columns(w, n, k, stride)
-            if sign and k + SIDE < n:
+            if sign and k + LANES < n:
                 eliminate_rows(w, n, k, stride, panels)
         smallest = np.inf
         for i in range(n):
@@ -237,7 +231,7 @@ def large_det_range(x: Any, dets: Any, start: int, stop: int) -> None:
 
 
 @kernel(det)
-def det_kernel(x: Any) -> Any:
+def det_kernel(x):
     x = whole(x)
     if x is None or x.size == 0:
         return None
@@ -246,7 +240,7 @@ def det_kernel(x: Any) -> Any:
         return None
     dets = np.empty(len(matrices))
     code = det_range if n <= SMALL else large_det_range
-    team.run(code, (matrices, dets), len(matrices), max(1, GRAIN // n**3))
+    threads.run(code, (matrices, dets), len(matrices), max(1, GRAIN // n**3))
     left = np.isnan(dets)
     out = dets.astype(np.float32)
     if left.any():
@@ -255,7 +249,7 @@ def det_kernel(x: Any) -> Any:
 
 
 @kernel(inverse)
-def inverse_kernel(x: Any) -> Any:
+def inverse_kernel(x):
     x = whole(x)
     if x is None or x.size == 0 or x.shape[-1] > SMALL:
         return None
@@ -266,12 +260,12 @@ def inverse_kernel(x: Any) -> Any:
 
 
 @kernel(cofactor)
-def cofactor_kernel(x: Any) -> Any:
+def cofactor_kernel(x):
     return _cofactors(x, np.ones((*x.shape[:-2], 1, 1), np.float32))
 
 
 @kernel(det.backward)
-def det_backward(g: Any, x: Any, *, needs: tuple[bool, ...]) -> Any:
+def det_backward(g, x, *, needs):
     out = _cofactors(x, g)
     return None if out is None else (out,)
 
@@ -296,7 +290,7 @@ def _inverses(x: np.ndarray, factors: Any) -> tuple[np.ndarray, np.ndarray]:
     out, growth = empty(matrices.shape), np.empty(count)
     given = growth if factors is None else factors.astype(np.float64).reshape(-1)
     args = (matrices, out, factors is not None, given, growth)
-    team.run(inverse_range, args, count, max(1, GRAIN // n**3))
+    threads.run(inverse_range, args, count, max(1, GRAIN // n**3))
     return out, ~(growth < NEARLY)
 
 

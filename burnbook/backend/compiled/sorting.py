@@ -2,6 +2,8 @@
 
 NumPy sorts whole numbers in vector registers. Kernels turn some lines of floats into
 such keys and back, while they stay in the cache; threads take the lines among them.
+
+Measured by the family sorting, of tests/bench.
 """
 
 from typing import Any
@@ -13,7 +15,7 @@ from burnbook.backend.compiled.runtime.axis_views import I64, as_lines, blocks
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import exact_code, exact_part
 from burnbook.backend.compiled.runtime.registry import kernel
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.shape import whole, zeros
 from burnbook.ops.sorting import argmedian, argsort, argtopk, nan_first, sort
 
@@ -29,14 +31,14 @@ LINES = "i4[:,:,::1], "
 
 
 @exact_part
-def key_of(bits: Any, flip: Any) -> Any:
+def key_of(bits, flip):
     """A whole number that is ordered as the float with these bits; NaN is largest."""
     key = bits ^ ((bits >> np.int32(31)) & LOW)
     return (LOW if (bits & LOW) > NAN_ABOVE else key) ^ flip
 
 
 @exact_code(f"void({LINES}i4[:,::1], i4, i8, i8)")
-def encode(x: Any, keys: Any, flip: Any, start: int, stop: int) -> None:
+def encode(x, keys, flip, start, stop):
     """The keys of some lines of x, as rows; flip −1 turns the order round."""
     n, inner = x.shape[1], x.shape[2]
     for p in range(start, stop):
@@ -46,7 +48,7 @@ def encode(x: Any, keys: Any, flip: Any, start: int, stop: int) -> None:
 
 
 @exact_code(f"void(i4[:,::1], {LINES}i4, i8, i8)")
-def decode(keys: Any, out: Any, flip: Any, start: int, stop: int) -> None:
+def decode(keys, out, flip, start, stop):
     """Keys in rows as some lines of floats."""
     n, inner = out.shape[1], out.shape[2]
     for p in range(start, stop):
@@ -57,7 +59,7 @@ def decode(keys: Any, out: Any, flip: Any, start: int, stop: int) -> None:
 
 
 @exact_code(f"void({LINES}i8[:,::1], i4, i8, i8)")
-def encode_pairs(x: Any, pairs: Any, flip: Any, start: int, stop: int) -> None:
+def encode_pairs(x, pairs, flip, start, stop):
     """The key and the place of each element of some lines, as one whole number."""
     n, inner = x.shape[1], x.shape[2]
     for p in range(start, stop):
@@ -67,7 +69,7 @@ def encode_pairs(x: Any, pairs: Any, flip: Any, start: int, stop: int) -> None:
 
 
 @exact_code("void(i8[:,::1], i8[:,:,::1], i8, i8)")
-def decode_places(pairs: Any, out: Any, start: int, stop: int) -> None:
+def decode_places(pairs, out, start, stop):
     """The places in the first pairs of each row, as some lines."""
     many, inner = out.shape[1], out.shape[2]
     for p in range(start, stop):
@@ -77,7 +79,7 @@ def decode_places(pairs: Any, out: Any, start: int, stop: int) -> None:
 
 
 @exact_code("void(i8[:,::1], i8)")
-def smallest_first(pairs: Any, many: int) -> None:
+def smallest_first(pairs, many):
     """Put the smallest pairs of each row in front, sorted."""
     for p in range(pairs.shape[0]):
         row = pairs[p]
@@ -99,7 +101,7 @@ def smallest_first(pairs: Any, many: int) -> None:
 
 
 @exact_part
-def swap_in(keys: Any, places: Any, new: Any, at: Any) -> None:
+def swap_in(keys, places, new, at):
     """Of two keys the smaller stays, with its place; of equals the first."""
     for j in range(new.size):
         here, there = keys[j], new[j]
@@ -112,7 +114,7 @@ def swap_in(keys: Any, places: Any, new: Any, at: Any) -> None:
 
 
 @exact_part
-def few_lines(x: Any, o: int, low: int, keys: Any, places: Any, new: Any) -> None:
+def few_lines(x, o, low, keys, places, new):
     """The smallest keys of neighbouring lines, and their places: sorted, line by line.
 
     Why: each element goes down the list and changes places with those it comes before;
@@ -130,7 +132,7 @@ def few_lines(x: Any, o: int, low: int, keys: Any, places: Any, new: Any) -> Non
 
 
 @exact_code(f"void({LINES}i8[:,:,::1], i8, i8, i8)")
-def largest_few(x: Any, out: Any, width: int, start: int, stop: int) -> None:
+def largest_few(x, out, width, start, stop):
     """Where the largest elements of lines side by side are, for some blocks of them."""
     many, inner = out.shape[1], x.shape[2]
     keys, places = np.empty((many, width), np.int32), np.empty((many, width), np.int32)
@@ -146,9 +148,7 @@ def largest_few(x: Any, out: Any, width: int, start: int, stop: int) -> None:
 
 
 @exact_code(f"void({LINES}i4[:,::1], i8[:,:,::1], i8, i8, i8)")
-def find_middle(
-    x: Any, keys: Any, out: Any, middle: int, start: int, stop: int
-) -> None:
+def find_middle(x, keys, out, middle, start, stop):
     """Where the key stands that would be in the middle; of equals the right one."""
     n, inner = x.shape[1], x.shape[2]
     for p in range(start, stop):
@@ -206,12 +206,12 @@ def middle_lines(x: Any, out: Any, middle: int, start: int, stop: int) -> None:
 
 
 def ordered(code: Any, x: Any, out: Any, dim: int, number: Any) -> Any:
-    """Let the team work on the lines of x."""
+    """Let the threads work on the lines of x."""
     lines = as_lines(x, dim).view(I32)
     outer, n, inner = lines.shape
     target = as_lines(out, dim)
     target = target if out.dtype is I64 else target.view(I32)
-    team.run(code, (lines, target, number), outer * inner, max(1, CHUNK // 2 // n))
+    threads.run(code, (lines, target, number), outer * inner, max(1, CHUNK // 2 // n))
     return out
 
 
@@ -231,7 +231,7 @@ def places_of(x: Any, dim: int, descending: bool, many: int | None = None) -> An
 
 
 @kernel(sort)
-def sort_kernel(x: Any, *, dim: int, descending: bool = False) -> Any:
+def sort_kernel(x, *, dim, descending):
     x = served(x, dim)
     if x is None:
         return None
@@ -239,9 +239,7 @@ def sort_kernel(x: Any, *, dim: int, descending: bool = False) -> Any:
 
 
 @kernel(sort.backward)
-def sort_back(
-    g: Any, x: Any, *, dim: int, descending: bool = False, needs: tuple[bool, ...]
-) -> Any:
+def sort_back(g, x, *, dim, descending, needs):
     places = places_of(x, dim, descending)
     if places is None:
         return None
@@ -250,12 +248,12 @@ def sort_back(
 
 
 @kernel(argsort)
-def argsort_kernel(x: Any, *, dim: int, descending: bool = False) -> Any:
+def argsort_kernel(x, *, dim, descending):
     return places_of(x, dim, descending)
 
 
 @kernel(argtopk)
-def argtopk_kernel(x: Any, *, k: int, dim: int) -> Any:
+def argtopk_kernel(x, *, k, dim):
     x = served(x, dim)
     if x is None or not 0 < k <= x.shape[dim]:
         return None
@@ -265,12 +263,12 @@ def argtopk_kernel(x: Any, *, k: int, dim: int) -> Any:
         return places_of(x, dim, True, k)
     out = empty((*x.shape[:dim], k, *x.shape[dim + 1 :]), I64)
     width, count, grain = blocks(lines, WIDTH)
-    team.run(largest_few, (lines, as_lines(out, dim), width), count, grain)
+    threads.run(largest_few, (lines, as_lines(out, dim), width), count, grain)
     return out
 
 
 @kernel(argmedian)
-def argmedian_kernel(x: Any, *, dim: int) -> Any:
+def argmedian_kernel(x, *, dim):
     x = served(x, dim)
     if x is None:
         return None

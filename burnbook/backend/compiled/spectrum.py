@@ -1,11 +1,13 @@
 """Fourier transforms of sixteen rows at a time.
 
-The rows are turned, so that sixteen numbers with one index lie side by side, and every
-step of the transform is the same for all of them. A step joins four transforms of a
-quarter of the length, in Stockham's order, which needs no reversing of bits. That of n
-real numbers is one of n/2 complex ones and a last step that takes them apart.
+The rows are transposed, so that sixteen numbers with one index lie side by side, and
+every step of the transform is the same for all of them. A step joins four transforms of
+a quarter of the length, in Stockham's order, which needs no reversing of bits. That of
+n real numbers is one of n/2 complex ones and a last step that takes them apart.
 
 Powers of two are served here; NumPy transforms other lengths, by two threads.
+
+Measured by the family spectrum, of tests/bench.
 """
 
 from functools import cache
@@ -17,8 +19,14 @@ import numpy as np
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel
-from burnbook.backend.compiled.runtime.simd import SIDE, put, spread, take, turn
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.simd import (
+    LANES,
+    broadcast,
+    load,
+    store,
+    transpose,
+)
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.shape import whole
 from burnbook.ops.spectrum import (
     fft_pairs,
@@ -31,48 +39,48 @@ from burnbook.ops.spectrum import (
 SHORTEST, LONGEST = 16, 1 << 14
 FEWEST = 4  # rows; below, most of a vector would be empty
 GRAIN = 1 << 15  # elements of a part
-PAIR = 2 * SIDE  # floats of one complex number of each row
+PAIR = 2 * LANES  # floats of one complex number of each row
 TABLE = "f4[::1], f4[::1], "
 
 
 @part
-def step_of_four(
-    z: Any, out: Any, at: int, gap: int, to: int, step: int, turns: Any
-) -> None:
+def step_of_four(z, out, at, gap, to, step, roots):
     """Four numbers `gap` apart become four numbers `step` apart, for every row."""
-    ar, ai = take(z, at), take(z, at + SIDE)
-    br, bi = take(z, at + gap), take(z, at + gap + SIDE)
-    cr, ci = take(z, at + 2 * gap), take(z, at + 2 * gap + SIDE)
-    dr, di = take(z, at + 3 * gap), take(z, at + 3 * gap + SIDE)
-    put(out, to, (ar + cr) + (br + dr))
-    put(out, to + SIDE, (ai + ci) + (bi + di))
-    put_turned(out, to + step, (ar - cr) + (bi - di), (ai - ci) - (br - dr), turns, 0)
-    put_turned(
-        out, to + 2 * step, (ar + cr) - (br + dr), (ai + ci) - (bi + di), turns, 1
+    ar, ai = load(z, at), load(z, at + LANES)
+    br, bi = load(z, at + gap), load(z, at + gap + LANES)
+    cr, ci = load(z, at + 2 * gap), load(z, at + 2 * gap + LANES)
+    dr, di = load(z, at + 3 * gap), load(z, at + 3 * gap + LANES)
+    store(out, to, (ar + cr) + (br + dr))
+    store(out, to + LANES, (ai + ci) + (bi + di))
+    store_rotated(
+        out, to + step, (ar - cr) + (bi - di), (ai - ci) - (br - dr), roots, 0
     )
-    put_turned(
-        out, to + 3 * step, (ar - cr) - (bi - di), (ai - ci) + (br - dr), turns, 2
+    store_rotated(
+        out, to + 2 * step, (ar + cr) - (br + dr), (ai + ci) - (bi + di), roots, 1
+    )
+    store_rotated(
+        out, to + 3 * step, (ar - cr) - (bi - di), (ai - ci) + (br - dr), roots, 2
     )
 
 
 @part
-def put_turned(out: Any, to: int, r: Any, i: Any, turns: Any, k: int) -> None:
+def store_rotated(out, to, r, i, roots, k):
     """Multiply by a number on the unit circle, and write."""
-    c, s = spread(turns[2 * k]), spread(turns[2 * k + 1])
-    put(out, to, r * c - i * s)
-    put(out, to + SIDE, r * s + i * c)
+    c, s = broadcast(roots[2 * k]), broadcast(roots[2 * k + 1])
+    store(out, to, r * c - i * s)
+    store(out, to + LANES, r * s + i * c)
 
 
 @part
-def step_of_two(z: Any, half: int) -> None:
-    for at in range(0, half, SIDE):
-        a, b = take(z, at), take(z, at + half)
-        put(z, at, a + b)
-        put(z, at + half, a - b)
+def step_of_two(z, half):
+    for at in range(0, half, LANES):
+        a, b = load(z, at), load(z, at + half)
+        store(z, at, a + b)
+        store(z, at + half, a - b)
 
 
 @part
-def transform(z: Any, other: Any, n: int, cos: Any, sin: Any, by: int) -> Any:
+def transform(z, other, n, cos, sin, by):
     """The transform of n complex numbers of sixteen rows; it is in z or in the other.
 
     cos, sin: of the angles 2πk/(n · by).
@@ -82,9 +90,9 @@ def transform(z: Any, other: Any, n: int, cos: Any, sin: Any, by: int) -> Any:
         m = left // 4
         for p in range(m):
             k = p * stride
-            turns = (cos[k], -sin[k], cos[2 * k], -sin[2 * k], cos[3 * k], -sin[3 * k])
+            roots = (cos[k], -sin[k], cos[2 * k], -sin[2 * k], cos[3 * k], -sin[3 * k])
             for q in range(0, s, PAIR):
-                step_of_four(z, other, q + s * p, s * m, q + s * 4 * p, s, turns)
+                step_of_four(z, other, q + s * p, s * m, q + s * 4 * p, s, roots)
         z, other = other, z
         left, s, stride = m, s * 4, stride * 4
     if left == 2:
@@ -93,161 +101,132 @@ def transform(z: Any, other: Any, n: int, cos: Any, sin: Any, by: int) -> Any:
 
 
 @part
-def load(x: Any, at: int, width: int, z: Any) -> None:
+def load_rows(x, at, width, z):
     """Turn sixteen rows of a width into numbers that stand side by side."""
-    whole_blocks = width // SIDE * SIDE
-    for k in range(0, whole_blocks, SIDE):
-        turn(x, at + k, width, z, k * SIDE, SIDE)
-    for r in range(SIDE):
+    whole_blocks = width // LANES * LANES
+    for k in range(0, whole_blocks, LANES):
+        transpose(x, at + k, width, z, k * LANES, LANES)
+    for r in range(LANES):
         for k in range(whole_blocks, width):
-            z[k * SIDE + r] = x[at + r * width + k]
+            z[k * LANES + r] = x[at + r * width + k]
 
 
 @part
-def store(z: Any, out: Any, at: int, width: int) -> None:
+def store_rows(z, out, at, width):
     """The opposite."""
-    whole_blocks = width // SIDE * SIDE
-    for k in range(0, whole_blocks, SIDE):
-        turn(z, k * SIDE, SIDE, out, at + k, width)
-    for r in range(SIDE):
+    whole_blocks = width // LANES * LANES
+    for k in range(0, whole_blocks, LANES):
+        transpose(z, k * LANES, LANES, out, at + k, width)
+    for r in range(LANES):
         for k in range(whole_blocks, width):
-            out[at + r * width + k] = z[k * SIDE + r]
+            out[at + r * width + k] = z[k * LANES + r]
 
 
 @part
-def exchange(z: Any) -> None:
+def swap_parts(z):
     """Let real and imaginary parts change places."""
     for at in range(0, z.size, PAIR):
-        r, i = take(z, at), take(z, at + SIDE)
-        put(z, at, i)
-        put(z, at + SIDE, r)
+        r, i = load(z, at), load(z, at + LANES)
+        store(z, at, i)
+        store(z, at + LANES, r)
 
 
 @part
-def take_apart(z: Any, out: Any, n: int, cos: Any, sin: Any, scale: Any) -> None:
+def unpack_real(z, out, n, cos, sin, scale):
     """The spectrum of n real numbers, from that of their pairs as complex numbers.
 
     With E and O the spectra of the even and the odd ones: outₖ = Eₖ + e^(−2πik/n) Oₖ.
     """
-    h, half = n // 2, spread(scale * f32(0.5))
+    h, half = n // 2, broadcast(scale * f32(0.5))
     for k in range(h // 2 + 1):
         a, b = k * PAIR, (h - k) % h * PAIR
-        ar, ai, br, bi = take(z, a), take(z, a + SIDE), take(z, b), take(z, b + SIDE)
-        c, s = spread(cos[k]), spread(sin[k])
+        ar, ai, br, bi = load(z, a), load(z, a + LANES), load(z, b), load(z, b + LANES)
+        c, s = broadcast(cos[k]), broadcast(sin[k])
         er, ei = (ar + br) * half, (ai - bi) * half
         pr, pi_ = (ai + bi) * half, (br - ar) * half
         tr, ti = pr * c + pi_ * s, pi_ * c - pr * s
-        put(out, a, er + tr)
-        put(out, a + SIDE, ei + ti)
-        put(out, (h - k) * PAIR, er - tr)
-        put(out, (h - k) * PAIR + SIDE, ti - ei)
+        store(out, a, er + tr)
+        store(out, a + LANES, ei + ti)
+        store(out, (h - k) * PAIR, er - tr)
+        store(out, (h - k) * PAIR + LANES, ti - ei)
 
 
 @part
-def put_together(z: Any, out: Any, n: int, cos: Any, sin: Any, scale: Any) -> None:
+def pack_real(z, out, n, cos, sin, scale):
     """The opposite, times n/2: a spectrum of n/2 complex numbers.
 
     Real and imaginary parts change places, which turns the next transform round.
     """
-    h, factor = n // 2, spread(scale)
+    h, factor = n // 2, broadcast(scale)
     for k in range(h // 2 + 1):
         a, b = k * PAIR, (h - k) * PAIR
-        ar, ai, br, bi = take(z, a), take(z, a + SIDE), take(z, b), take(z, b + SIDE)
-        c, s = spread(cos[k]), spread(sin[k])
+        ar, ai, br, bi = load(z, a), load(z, a + LANES), load(z, b), load(z, b + LANES)
+        c, s = broadcast(cos[k]), broadcast(sin[k])
         er, ei = (ar + br) * factor, (ai - bi) * factor
         dr, di = (ar - br) * factor, (ai + bi) * factor
         pr, pi_ = dr * c - di * s, dr * s + di * c
-        put(out, a + SIDE, er - pi_)
-        put(out, a, ei + pr)
+        store(out, a + LANES, er - pi_)
+        store(out, a, ei + pr)
         if 0 < k < h:
-            put(out, b + SIDE, er + pi_)
-            put(out, b, pr - ei)
+            store(out, b + LANES, er + pi_)
+            store(out, b, pr - ei)
 
 
 @kernel_code(f"void(f4[::1], f4[::1], i8, {TABLE}f4, b1, i8, i8)")
-def real_range(
-    x: Any,
-    out: Any,
-    n: int,
-    cos: Any,
-    sin: Any,
-    scale: Any,
-    transposed: bool,
-    start: int,
-    stop: int,
-) -> None:
+def real_range(x, out, n, cos, sin, scale, transposed, start, stop):
     """Spectra of some rows of real numbers, sixteen at a time, times a scale.
 
     transposed: that of the inverse; the inner terms count twice.
     """
-    z, other = np.empty((n + 2) * SIDE, f32), np.empty((n + 2) * SIDE, f32)
+    z, other = np.empty((n + 2) * LANES, f32), np.empty((n + 2) * LANES, f32)
     for p in range(start, stop):
-        load(x, p * SIDE * n, n, z)
+        load_rows(x, p * LANES * n, n, z)
         found = transform(z, other, n // 2, cos, sin, 2)
         spectrum = other if found is z else z
-        take_apart(found, spectrum, n, cos, sin, scale)
+        unpack_real(found, spectrum, n, cos, sin, scale)
         if transposed:
-            for j in range(SIDE):
+            for j in range(LANES):
                 spectrum[j] *= f32(0.5)
-                spectrum[n * SIDE + j] *= f32(0.5)
-                spectrum[SIDE + j] = spectrum[(n + 1) * SIDE + j] = f32(0)
-        store(spectrum, out, p * SIDE * (n + 2), n + 2)
+                spectrum[n * LANES + j] *= f32(0.5)
+                spectrum[LANES + j] = spectrum[(n + 1) * LANES + j] = f32(0)
+        store_rows(spectrum, out, p * LANES * (n + 2), n + 2)
 
 
 @kernel_code(f"void(f4[::1], f4[::1], i8, {TABLE}f4, b1, i8, i8)")
-def inverse_range(
-    x: Any,
-    out: Any,
-    n: int,
-    cos: Any,
-    sin: Any,
-    scale: Any,
-    transposed: bool,
-    start: int,
-    stop: int,
-) -> None:
+def inverse_range(x, out, n, cos, sin, scale, transposed, start, stop):
     """Real numbers with some spectra, sixteen rows at a time, times a scale.
 
     transposed: that of the spectrum; the ends count twice.
     """
-    z, other = np.empty((n + 2) * SIDE, f32), np.empty((n + 2) * SIDE, f32)
+    z, other = np.empty((n + 2) * LANES, f32), np.empty((n + 2) * LANES, f32)
     ends = f32(2) if transposed else f32(1)
     for p in range(start, stop):
-        load(x, p * SIDE * (n + 2), n + 2, z)
-        for j in range(SIDE):
+        load_rows(x, p * LANES * (n + 2), n + 2, z)
+        for j in range(LANES):
             z[j] *= ends
-            z[n * SIDE + j] *= ends
-            z[SIDE + j] = z[(n + 1) * SIDE + j] = f32(0)
-        put_together(z, other, n, cos, sin, scale)
+            z[n * LANES + j] *= ends
+            z[LANES + j] = z[(n + 1) * LANES + j] = f32(0)
+        pack_real(z, other, n, cos, sin, scale)
         found = transform(other, z, n // 2, cos, sin, 2)
-        exchange(found[: n * SIDE])
-        store(found, out, p * SIDE * n, n)
+        swap_parts(found[: n * LANES])
+        store_rows(found, out, p * LANES * n, n)
 
 
 @kernel_code(f"void(f4[::1], f4[::1], i8, {TABLE}b1, i8, i8)")
-def complex_range(
-    x: Any,
-    out: Any,
-    n: int,
-    cos: Any,
-    sin: Any,
-    inverse: bool,
-    start: int,
-    stop: int,
-) -> None:
+def complex_range(x, out, n, cos, sin, inverse, start, stop):
     """Spectra of some rows of complex numbers, sixteen at a time.
 
     inverse: with real and imaginary parts in each other's place, before and after.
     """
     z, other = np.empty(n * PAIR, f32), np.empty(n * PAIR, f32)
     for p in range(start, stop):
-        load(x, p * PAIR * n, 2 * n, z)
+        load_rows(x, p * PAIR * n, 2 * n, z)
         if inverse:
-            exchange(z)
+            swap_parts(z)
         found = transform(z, other, n, cos, sin, 1)
         if inverse:
-            exchange(found)
-        store(found, out, p * PAIR * n, 2 * n)
+            swap_parts(found)
+        store_rows(found, out, p * PAIR * n, 2 * n)
 
 
 @cache
@@ -264,16 +243,16 @@ def served(rows: int, n: int) -> bool:
 def by_sixteen(code: Any, x: Any, out: Any, n: int, *numbers: Any) -> None:
     """Run a kernel on rows; the last ones are filled up to sixteen."""
     rows = len(x)
-    tiles = rows // SIDE
-    full = tiles * SIDE
+    tiles = rows // LANES
+    full = tiles * LANES
     if tiles:
         views = (x[:full].reshape(-1), out[:full].reshape(-1))
         args = (*views, n, *table(n), *numbers)
-        team.run(code, args, tiles, max(1, GRAIN // (SIDE * n)))
+        threads.run(code, args, tiles, max(1, GRAIN // (LANES * n)))
     if full < rows:
-        last = np.zeros((SIDE, x.shape[1]), f32)
+        last = np.zeros((LANES, x.shape[1]), f32)
         last[: rows - full] = x[full:]
-        found = np.empty((SIDE, out.shape[1]), f32)
+        found = np.empty((LANES, out.shape[1]), f32)
         code(last.reshape(-1), found.reshape(-1), n, *table(n), *numbers, 0, 1)
         out[full:] = found[: rows - full]
 
@@ -300,27 +279,27 @@ def signal_of(x: Any, n: int, scale: float, transposed: bool) -> Any:
 
 
 @kernel(rfft_pairs)
-def rfft_kernel(x: Any) -> Any:
+def rfft_kernel(x):
     return spectrum_of(x, 1.0, transposed=False)
 
 
 @kernel(irfft_back)
-def irfft_back_kernel(x: Any) -> Any:
+def irfft_back_kernel(x):
     return spectrum_of(x, 2 / max(1, x.shape[-1]), transposed=True)
 
 
 @kernel(irfft_pairs)
-def irfft_kernel(x: Any, *, n: int) -> Any:
+def irfft_kernel(x, *, n):
     return signal_of(x, n, 1 / max(1, n), transposed=False)
 
 
 @kernel(rfft_back)
-def rfft_back_kernel(x: Any, *, n: int) -> Any:
+def rfft_back_kernel(x, *, n):
     return signal_of(x, n, 0.5, transposed=True)
 
 
 @kernel(fft_pairs)
-def fft_kernel(x: Any, *, inverse: bool) -> Any:
+def fft_kernel(x, *, inverse):
     x = whole(x)
     if x is None or not served(prod(x.shape[:-2]), x.shape[-2]):
         return None

@@ -10,9 +10,9 @@ Convolutional Neural Networks", 2015, F(2, 3)):
 
 Every number meets only the outputs whose window it lies in, so NaN spreads no further
 than in the plain sum; but where that gives infinity this may give NaN.
-"""
 
-from typing import Any
+Measured by W1, inference and the family conv, of tests/bench.
+"""
 
 import numpy as np
 
@@ -24,11 +24,11 @@ from burnbook.backend.compiled.conv_microkernel import (
     whole_steps,
 )
 from burnbook.backend.compiled.runtime.jit import f32, part
-from burnbook.backend.compiled.runtime.simd import SIDE, put, take
+from burnbook.backend.compiled.runtime.simd import LANES, load, store
 
 
 @part
-def rearranged_weights(weight: Any) -> Any:
+def rearranged_weights(weight):
     """[4, o / SUMS, taps, SUMS]: what the four products take of a kernel's rows."""
     filters, channels, _, columns = weight.shape
     found = np.empty((4, filters // SUMS, channels * columns, SUMS), f32)
@@ -49,61 +49,47 @@ def rearranged_weights(weight: Any) -> Any:
 
 
 @part
-def mix_inputs(
-    v: Any, mixed: int, x: Any, at: int, plane: int, width: int, planes: int, pairs: int
-) -> None:
+def mix_inputs(v, mixed, x, at, plane, width, planes, pairs):
     """What the four products take of the input, for some pairs of rows of all planes.
 
     Planes of x begin `plane` apart, those of v `mixed`.
     """
-    apart, last = planes * mixed, width - SIDE
+    apart, last = planes * mixed, width - LANES
     for c in range(planes):
         for r in range(pairs):
             j = 0
             while j < width:
                 j = min(j, last)
                 q, p = at + c * plane + 2 * r * width + j, c * mixed + r * width + j
-                d0, d1 = take(x, q), take(x, q + width)
-                d2, d3 = take(x, q + 2 * width), take(x, q + 3 * width)
-                put(v, p, d0 - d2)
-                put(v, p + apart, d1 + d2)
-                put(v, p + 2 * apart, d2 - d1)
-                put(v, p + 3 * apart, d3 - d1)
-                j += SIDE
+                d0, d1 = load(x, q), load(x, q + width)
+                d2, d3 = load(x, q + 2 * width), load(x, q + 3 * width)
+                store(v, p, d0 - d2)
+                store(v, p + apart, d1 + d2)
+                store(v, p + 2 * apart, d2 - d1)
+                store(v, p + 3 * apart, d3 - d1)
+                j += LANES
 
 
 @part
-def mix_sums(
-    out: Any,
-    to: int,
-    high: int,
-    n: int,
-    t: Any,
-    reach: int,
-    width: int,
-    rows: int,
-    count: int,
-) -> None:
+def mix_sums(out, to, high, n, t, reach, width, rows, count):
     """Two rows of n outputs of every pair, but for the last if `rows` is odd."""
-    apart, last = SUMS * reach, n - SIDE
+    apart, last = SUMS * reach, n - LANES
     for k in range(count):
         for r in range(rows):
             j = 0
             while j < n:
                 j = min(j, last)
                 p, q = k * reach + (r // 2) * width + j, to + (k * high + r) * n + j
-                m1, m2 = take(t, p + apart), take(t, p + 2 * apart)
+                m1, m2 = load(t, p + apart), load(t, p + 2 * apart)
                 if r % 2:
-                    put(out, q, m1 - m2 + take(t, p + 3 * apart))
+                    store(out, q, m1 - m2 + load(t, p + 3 * apart))
                 else:
-                    put(out, q, take(t, p) + m1 + m2)
-                j += SIDE
+                    store(out, q, load(t, p) + m1 + m2)
+                j += LANES
 
 
 @part
-def correlate_pairs(
-    x: Any, weight: Any, bias: Any, out: Any, how: Any, start: int, stop: int
-) -> None:
+def correlate_pairs(x, weight, bias, out, how, start, stop):
     """What `conv.correlate` does, for kernels of three rows side by side.
 
     Rows of output must have SIDE numbers or more.
@@ -118,7 +104,7 @@ def correlate_pairs(
     some = min(max((REACH - n) // padded + 1, 1), pairs)  # pairs at a time
     plane, mixed = (2 * pairs + 2) * padded, some * padded
     planes = np.zeros(c_all * plane, f32)
-    v = np.zeros(4 * c_all * mixed + 2 * SIDE + columns * right, f32)
+    v = np.zeros(4 * c_all * mixed + 2 * LANES + columns * right, f32)
     t = np.empty(4 * SUMS * whole_steps(mixed), f32)
     places = np.empty(c_each * columns, np.int64)
     for c in range(c_each):

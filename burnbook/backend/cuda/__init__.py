@@ -2,9 +2,9 @@
 
 A kernel takes the place of an op's plain code: it is called with the same values and
 attributes, and answers None when it does not fit, so that the plain code runs. What is
-here saves passes over the memory (norms, softmax, pooling, curves, dropout, steps of
-optimizers), launches (lstm and gru), or makes one large product out of many small ones
-(convolution). Each family is a file; all work with float32 and float64.
+here saves passes over the memory (norms, softmax, pooling, activations, dropout, steps
+of optimizers), launches (lstm and gru), or makes one large product out of many small
+ones (convolution). Each family is a file; all work with float32 and float64.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from burnbook.backend.cuda import (
     conv,
     embedding,
     gru,
+    loss,
     lstm,
     norm,
     optimizer_steps,
@@ -39,6 +40,7 @@ FAMILIES = (
     gru,
     norm,
     pool,
+    loss,
     lstm,
     softmax,
     optimizer_steps,

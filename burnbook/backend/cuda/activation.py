@@ -1,4 +1,4 @@
-"""CuPy kernels for bent functions: one pass, forward and back.
+"""CuPy kernels for activation functions: one pass, forward and back.
 
 As array code gelu takes some thirty passes over the memory, because NumPy has no error
 function; a GPU has one built in.
@@ -50,7 +50,7 @@ def curve(xp: Any, op: Any, takes: str, formula: str) -> Any:
 
 
 def value_of(op: Any) -> Callable[..., Any]:
-    """The kernel of a bent function."""
+    """The kernel of an activation function."""
 
     def run(xp: Any, x: Any) -> Any:
         return curve(xp, op, "T x", FORMULAS[op][1])(x) if served(x) else None
@@ -59,7 +59,7 @@ def value_of(op: Any) -> Callable[..., Any]:
 
 
 def slope_of(op: Any) -> Callable[..., Any]:
-    """The kernel of the gradient of a bent function."""
+    """The kernel of the gradient of an activation function."""
     given, _, formula = FORMULAS[op]
 
     def run(xp: Any, g: Any, kept: Any, *, needs: tuple[bool, ...]) -> Any:

@@ -5,7 +5,6 @@ masks, softmax) is one kernel that writes the shares of a query over its scores;
 gradient of it is another one.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from burnbook.backend.cuda.source import (
     served,
 )
 from burnbook.ops.attention import attention
-from burnbook.ops.random import CHANCES, Key, dropout_limits
+from burnbook.ops.random import CHANCES, dropout_limits
 from burnbook.ops.reduce import sum_to
 
 NONE, HIDES, ADDS = 0, 1, 2  # what a mask does
@@ -100,21 +99,21 @@ extern "C" __global__ void share_slopes(
 
 @kernel(attention)
 def attend(
-    xp: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
+    xp,
+    query,
+    key,
+    value,
+    mask=None,
     *,
-    scale: float,
-    hidden: float = -math.inf,
-    causal: bool = False,
-    quiet: bool = False,
-    softcap: float | None = None,
-    prob: float = 0.0,
-    noise: Key = (0, 0),
-    drop_weights: bool = False,
-) -> Any:
+    scale,
+    hidden,
+    causal,
+    quiet,
+    softcap,
+    prob,
+    noise,
+    drop_weights,
+):
     """attention, with one pass over the scores; also gives the shares.
 
     Shapes: query [..., d], key [..., t, d], value [..., t, e], mask [...] -> [..., e]
@@ -137,24 +136,24 @@ def attend(
 
 @kernel(attention.backward)
 def attention_slopes(
-    xp: Any,
-    g: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    weights: Any,
+    xp,
+    g,
+    query,
+    key,
+    value,
+    mask,
+    weights,
     *,
-    needs: tuple[bool, ...],
-    scale: float,
-    hidden: float = -math.inf,
-    causal: bool = False,
-    quiet: bool = False,
-    softcap: float | None = None,
-    prob: float = 0.0,
-    noise: Key = (0, 0),
-    drop_weights: bool = False,
-) -> Any:
+    needs,
+    scale,
+    hidden,
+    causal,
+    quiet,
+    softcap,
+    prob,
+    noise,
+    drop_weights,
+):
     """The gradients of attention, with one pass over those of the scores."""
     fits = _fits(prob, mask, g, query, key, value, weights)
     if softcap is not None or weights is None or not fits:

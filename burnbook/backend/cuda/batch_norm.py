@@ -16,11 +16,11 @@ from burnbook.backend.cuda.source import (
     THREADS,
     each,
     kernel,
-    needed,
     program,
     served,
     whole,
 )
+from burnbook.backend.kernels import needed
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.norm import group_norm
 
@@ -89,7 +89,7 @@ OF_GROUP = "((k) / places * groups + c / (channels / groups))"
 
 
 @kernel(batch_norm)
-def batch_rows(xp: Any, x: Any, gamma: Any, beta: Any, *, epsilon: float = 1e-5) -> Any:
+def batch_rows(xp, x, gamma, beta, *, epsilon):
     """batch_norm, a channel at a time.
 
     Shapes: x [n, c, ...], gamma [c], beta [c] -> [n, c, ...]
@@ -105,17 +105,7 @@ def batch_rows(xp: Any, x: Any, gamma: Any, beta: Any, *, epsilon: float = 1e-5)
 
 
 @kernel(batch_norm.backward)
-def batch_slopes(
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
-    *,
-    needs: tuple[bool, ...],
-    epsilon: float = 1e-5,
-) -> Any:
+def batch_slopes(xp, g, x, gamma, mean, var, *, needs, epsilon):
     """The gradients of batch_norm for x, gamma and beta."""
     if not _fits(x, g, gamma):
         return None
@@ -125,16 +115,7 @@ def batch_slopes(
 
 
 @kernel(batch_norm_known)
-def known_lines(
-    xp: Any,
-    x: Any,
-    gamma: Any,
-    beta: Any,
-    mean: Any,
-    var: Any,
-    *,
-    epsilon: float = 1e-5,
-) -> Any:
+def known_lines(xp, x, gamma, beta, mean, var, *, epsilon):
     """batch_norm_known, a straight line per channel, in one pass.
 
     Shapes: x [n, c, ...], gamma [c], beta [c], mean [c], var [c] -> [n, c, ...]
@@ -152,17 +133,7 @@ def known_lines(
 
 
 @kernel(batch_norm_known.backward)
-def known_slopes(
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
-    *,
-    needs: tuple[bool, ...],
-    epsilon: float = 1e-5,
-) -> Any:
+def known_slopes(xp, g, x, gamma, mean, var, *, needs, epsilon):
     """All gradients of batch_norm_known; those of γ, β, μ and σ² come from two sums."""
     if not _fits(x, g, gamma, mean, var):
         return None
@@ -177,16 +148,7 @@ def known_slopes(
 
 
 @kernel(group_norm)
-def group_rows(
-    xp: Any,
-    x: Any,
-    gamma: Any = None,
-    beta: Any = None,
-    *,
-    groups: int,
-    epsilon: float = 1e-5,
-    inside: bool = False,
-) -> Any:
+def group_rows(xp, x, gamma=None, beta=None, *, groups, epsilon, inside):
     """group_norm: the channels of a group in one example are a row.
 
     Shapes: x [n, c, ...], gamma [c], beta [c] -> [n, c, ...]
@@ -201,19 +163,7 @@ def group_rows(
 
 
 @kernel(group_norm.backward)
-def group_slopes(
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
-    *,
-    needs: tuple[bool, ...],
-    groups: int,
-    epsilon: float = 1e-5,
-    inside: bool = False,
-) -> Any:
+def group_slopes(xp, g, x, gamma, mean, var, *, needs, groups, epsilon, inside):
     """The gradients of group_norm for x, gamma and beta."""
     if not _fits(x, g, gamma):
         return None

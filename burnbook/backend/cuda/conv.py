@@ -9,23 +9,12 @@ from typing import Any
 from burnbook.backend.cuda.source import kernel
 from burnbook.ops.conv.conv import conv2d, conv2d_weight, conv2d_x
 from burnbook.ops.conv.im2col import Plan
-from burnbook.ops.conv.windows import Pair, Shape4
 
 MOST_COLUMNS = 1 << 30  # bytes of patches laid out at once
 
 
 @kernel(conv2d)
-def columns_conv2d(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    *,
-    stride: Pair = (1, 1),
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
-) -> Any:
+def columns_conv2d(xp, x, weight, bias=None, *, stride, padding, dilation, groups):
     """conv2d as one product per group: [o, taps] · [taps, stops of all images].
 
     Shapes: x [n, c, h, w], weight [o, c', k, l], bias [o] -> [n, o, h', w']
@@ -41,17 +30,7 @@ def columns_conv2d(
 
 
 @kernel(conv2d_x)
-def columns_conv2d_x(
-    xp: Any,
-    dout: Any,
-    weight: Any,
-    *,
-    x_shape: Shape4,
-    stride: Pair = (1, 1),
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
-) -> Any:
+def columns_conv2d_x(xp, dout, weight, *, x_shape, stride, padding, dilation, groups):
     """The gradient for x: one product gives the columns, then every tap adds its own.
 
     Shapes: dout [n, o, h', w'], weight [o, c', k, l] -> [n, c, h, w]
@@ -71,16 +50,8 @@ def columns_conv2d_x(
 
 @kernel(conv2d_weight)
 def columns_conv2d_weight(
-    xp: Any,
-    dout: Any,
-    x: Any,
-    *,
-    weight_shape: Shape4,
-    stride: Pair = (1, 1),
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
-) -> Any:
+    xp, dout, x, *, weight_shape, stride, padding, dilation, groups
+):
     """The gradient for weight: [o, stops of all images] · [stops, taps], per group.
 
     Shapes: dout [n, o, h', w'], x [n, c, h, w] -> [o, c', k, l]

@@ -5,8 +5,6 @@ sorted by row (stably: equal rows keep their order), and a block of threads adds
 one row got, columns side by side; every number of the result is written once.
 """
 
-from typing import Any
-
 import numpy as np
 
 from burnbook.backend.cuda.source import C_TYPES, blocks, kernel, program, served
@@ -31,7 +29,7 @@ extern "C" __global__ void add_rows(
 
 
 @kernel(embedding_weight)
-def add_rows(xp: Any, dout: Any, indices: Any, *, weight_shape: tuple[int, int]) -> Any:
+def add_rows(xp, dout, indices, *, weight_shape):
     """embedding_weight: sort the lookups by row, then add up row by row.
 
     Shapes: dout [..., d], indices [...] -> [n, d]

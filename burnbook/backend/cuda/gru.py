@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.cuda.lstm import (
+from burnbook.backend.cuda.recurrent import (
     STEP,
     first_state,
     words_for,
@@ -16,7 +16,7 @@ from burnbook.backend.cuda.lstm import (
 from burnbook.backend.cuda.source import each, kernel, product, served, whole
 from burnbook.ops.gru import gru, gru_weights
 from burnbook.ops.linear import linear
-from burnbook.ops.lstm import earlier, order, rows_of
+from burnbook.ops.recurrent import earlier, order, rows_of
 
 CODE = (
     STEP
@@ -95,17 +95,17 @@ extern "C" __global__ void gru_reset_slopes(
 
 @kernel(gru)
 def gru_steps(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any = None,
-    recurrent_bias: Any = None,
-    hidden: Any = None,
+    xp,
+    x,
+    weight,
+    recurrent,
+    bias=None,
+    recurrent_bias=None,
+    hidden=None,
     *,
-    reset_after: bool = True,
-    reverse: bool = False,
-) -> Any:
+    reset_after,
+    reverse,
+):
     """gru: a product and a kernel for each step, two where the reset comes first.
 
     Shapes: x [b, s, i], weight [i, g], recurrent [h, g], bias [g],
@@ -132,22 +132,22 @@ def gru_steps(
 
 @kernel(gru.backward)
 def gru_slopes(
-    xp: Any,
-    g: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any,
-    recurrent_bias: Any,
-    hidden: Any,
-    out: Any,
-    gates: Any,
-    inner: Any,
+    xp,
+    g,
+    x,
+    weight,
+    recurrent,
+    bias,
+    recurrent_bias,
+    hidden,
+    out,
+    gates,
+    inner,
     *,
-    needs: tuple[bool, ...],
-    reset_after: bool = True,
-    reverse: bool = False,
-) -> Any:
+    needs,
+    reset_after,
+    reverse,
+):
     """The gradients of gru: kernels and products for each step, from the last on."""
     if not served(g, x, weight, recurrent, hidden, out) or not x.size:
         return None

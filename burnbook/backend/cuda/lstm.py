@@ -5,35 +5,20 @@ then h · U, by cuBLAS, and a kernel that does the rest for all gates of all seq
 the plain code launches some fifteen kernels per step.
 """
 
-from typing import Any
-
 import numpy as np
 
+from burnbook.backend.cuda.recurrent import STEP, first_state, step_before, words_for
 from burnbook.backend.cuda.source import (
-    C_TYPES,
     each,
     kernel,
-    needed,
     product,
     served,
     whole,
 )
+from burnbook.backend.kernels import needed
 from burnbook.ops.linear import linear
-from burnbook.ops.lstm import earlier, from_gates, lstm, order, rows_of
-
-# Thread k serves number j of the state of sequence b. AT is its place at step t of an
-# array [b, steps, n]; blocks of gates are n numbers apart.
-STEP = r"""
-#define STAND \
-    long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x; \
-    if (k >= count) return; \
-    long long b = k / n, j = k % n;
-#define AT(t) ((b * steps + (t)) * n + j)
-#define GATES(t, gates) ((b * steps + (t)) * (gates) * n + j)
-__device__ __forceinline__ REAL soft(REAL x) {
-    return (REAL)0.5 * tanh((REAL)0.5 * x) + (REAL)0.5;
-}
-"""
+from burnbook.ops.lstm import lstm
+from burnbook.ops.recurrent import earlier, from_gates, order, rows_of
 
 CODE = (
     STEP
@@ -77,17 +62,7 @@ extern "C" __global__ void lstm_slopes(
 
 
 @kernel(lstm)
-def lstm_steps(
-    xp: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any = None,
-    cell: Any = None,
-    hidden: Any = None,
-    *,
-    reverse: bool = False,
-) -> Any:
+def lstm_steps(xp, x, weight, recurrent, bias=None, cell=None, hidden=None, *, reverse):
     """lstm: a product and a kernel for each step.
 
     Shapes: x [b, s, i], weight [i, g], recurrent [h, g], bias [g], cell [b, h],
@@ -110,21 +85,21 @@ def lstm_steps(
 
 @kernel(lstm.backward)
 def lstm_slopes(
-    xp: Any,
-    g: Any,
-    x: Any,
-    weight: Any,
-    recurrent: Any,
-    bias: Any,
-    cell: Any,
-    hidden: Any,
-    out: Any,
-    gates: Any,
-    cells: Any,
+    xp,
+    g,
+    x,
+    weight,
+    recurrent,
+    bias,
+    cell,
+    hidden,
+    out,
+    gates,
+    cells,
     *,
-    needs: tuple[bool, ...],
-    reverse: bool = False,
-) -> Any:
+    needs,
+    reverse,
+):
     """The gradients of lstm: a kernel and a product for each step, from the last on."""
     if not served(g, x, weight, recurrent, bias, cell, hidden, out) or not x.size:
         return None
@@ -141,20 +116,3 @@ def lstm_slopes(
     found = earlier(xp, out[: b * s].reshape(b, s, n), hidden, reverse)
     made = from_gates(xp, rows_of(d), x, weight, found, needs)
     return (*made, *needed((dc, back), needs[4:]))
-
-
-def first_state(xp: Any, given: Any, shape: tuple[int, int], dtype: Any) -> Any:
-    """Memory for the state that steps hand on, with the first one in it."""
-    return xp.zeros(shape, dtype) if given is None else xp.array(given, order="C")
-
-
-def step_before(t: int, steps: int, reverse: bool) -> int:
-    """The step that was taken before step t; -1 where there was none."""
-    if reverse:
-        return t + 1 if t + 1 < steps else -1
-    return t - 1
-
-
-def words_for(x: Any) -> dict[str, str]:
-    """The open words of the kernels of recurrent layers."""
-    return {"REAL": C_TYPES[x.dtype.char]}

@@ -1,7 +1,7 @@
 """CuPy kernels for norms of rows: layer norm and RMS norm.
 
 A row is normalized by the warp (or block) that found its mean and variance; groups of
-channels are rows too, see channels.py. ∂γ and ∂β are sums over rows: threads side by
+channels are rows too, see batch_norm.py. ∂γ and ∂β are sums over rows: threads side by
 side take columns side by side, each some of the rows, and one sum joins their shares.
 """
 
@@ -16,11 +16,11 @@ from burnbook.backend.cuda.source import (
     blocks,
     each_row,
     kernel,
-    needed,
     program,
     served,
     whole,
 )
+from burnbook.backend.kernels import needed
 from burnbook.ops.norm import FLOOR, layer_norm, rms_norm
 
 SHARES = 64  # into how many sums the gradients of gamma and beta are split at most
@@ -118,9 +118,7 @@ extern "C" __global__ void column_sums(
 
 
 @kernel(layer_norm)
-def layer_rows(
-    xp: Any, x: Any, gamma: Any = None, beta: Any = None, *, epsilon: float = 1e-5
-) -> Any:
+def layer_rows(xp, x, gamma=None, beta=None, *, epsilon):
     """layer_norm, a row at a time.
 
     Shapes: x [..., d], gamma [d], beta [d] -> [..., d]
@@ -136,17 +134,7 @@ def layer_rows(
 
 
 @kernel(layer_norm.backward)
-def layer_slopes(
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
-    mean: Any,
-    var: Any,
-    *,
-    needs: tuple[bool, ...],
-    epsilon: float = 1e-5,
-) -> Any:
+def layer_slopes(xp, g, x, gamma, mean, var, *, needs, epsilon):
     """The gradients of layer_norm for x, gamma and beta."""
     if not (served(g, x, gamma) and x.size):
         return None
@@ -155,7 +143,7 @@ def layer_slopes(
 
 
 @kernel(rms_norm)
-def rms_rows(xp: Any, x: Any, gamma: Any = None, *, epsilon: float = 1e-5) -> Any:
+def rms_rows(xp, x, gamma=None, *, epsilon):
     """rms_norm, a row at a time.
 
     Shapes: x [..., d], gamma [d] -> [..., d]
@@ -170,16 +158,7 @@ def rms_rows(xp: Any, x: Any, gamma: Any = None, *, epsilon: float = 1e-5) -> An
 
 
 @kernel(rms_norm.backward)
-def rms_slopes(
-    xp: Any,
-    g: Any,
-    x: Any,
-    gamma: Any,
-    power: Any,
-    *,
-    needs: tuple[bool, ...],
-    epsilon: float = 1e-5,
-) -> Any:
+def rms_slopes(xp, g, x, gamma, power, *, needs, epsilon):
     """The gradients of rms_norm for x and gamma."""
     if not (served(g, x, gamma) and x.size):
         return None

@@ -130,15 +130,7 @@ INDEX_TYPES = {4: "int", 8: "long long"}
 
 
 @kernel(max_pool2d)
-def max_windows(
-    xp: Any,
-    x: Any,
-    *,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-) -> Any:
+def max_windows(xp, x, *, kernel_size, stride, padding, dilation):
     """max_pool2d in one pass, with the number of the place that won.
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
@@ -154,17 +146,7 @@ def max_windows(
 
 
 @kernel(max_pool2d_x)
-def max_slopes(
-    xp: Any,
-    dout: Any,
-    winner: Any,
-    *,
-    x_shape: Shape4,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-) -> Any:
+def max_slopes(xp, dout, winner, *, x_shape, kernel_size, stride, padding, dilation):
     """The gradient of max_pool2d: each place asks its windows whether it won.
 
     Shapes: dout [n, c, h', w'], winner [n, c, h', w'] -> [n, c, h, w]
@@ -181,15 +163,7 @@ def max_slopes(
 
 
 @kernel(avg_pool2d)
-def mean_windows(
-    xp: Any,
-    x: Any,
-    *,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair = (0, 0),
-    count_include_pad: bool = True,
-) -> Any:
+def mean_windows(xp, x, *, kernel_size, stride, padding, count_include_pad):
     """avg_pool2d in one pass.
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
@@ -200,16 +174,7 @@ def mean_windows(
 
 
 @kernel(avg_pool2d_x)
-def mean_slopes(
-    xp: Any,
-    dout: Any,
-    *,
-    x_shape: Shape4,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair = (0, 0),
-    count_include_pad: bool = True,
-) -> Any:
+def mean_slopes(xp, dout, *, x_shape, kernel_size, stride, padding, count_include_pad):
     """The gradient of avg_pool2d: each place adds the shares of its windows.
 
     Shapes: dout [n, c, h', w'] -> [n, c, h, w]
@@ -219,7 +184,7 @@ def mean_slopes(
 
 
 @kernel(adaptive_avg_pool2d)
-def even_windows(xp: Any, x: Any, *, output_size: Pair) -> Any:
+def even_windows(xp, x, *, output_size):
     """adaptive_avg_pool2d in one pass.
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
@@ -230,7 +195,7 @@ def even_windows(xp: Any, x: Any, *, output_size: Pair) -> Any:
 
 
 @kernel(adaptive_avg_pool2d_x)
-def even_slopes(xp: Any, dout: Any, *, x_shape: Shape4) -> Any:
+def even_slopes(xp, dout, *, x_shape):
     """The gradient of adaptive_avg_pool2d: windows may overlap, each gives its share.
 
     Shapes: dout [n, c, h', w'] -> [n, c, h, w]

@@ -78,7 +78,7 @@ def draw_words(xp: Any, count: int, key: Key) -> Any:
 
 
 @kernel(dropout)
-def draw_dropout(xp: Any, x: Any, *, prob: float, key: Key) -> Any:
+def draw_dropout(xp, x, *, prob, key):
     """dropout in one pass: each thread draws the bits of sixteen elements.
 
     Shapes: x [...] -> [...]

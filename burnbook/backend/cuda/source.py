@@ -1,36 +1,27 @@
 """What the GPU's kernels share: their list, sources, sizes.
 
-A kernel takes what its op's forward code takes, with CuPy before it, and gives what
-that gives; it returns None for arrays that it does not serve, and then the plain code
-runs. The text of a kernel is C++ with a few words left open (`REAL`, the element type;
-`LANES`, how many threads share a row); every choice of the words is one program, which
-CuPy compiles when it is first wanted and keeps on disk for the next process.
+A kernel takes CuPy before what its op takes. Its text is C++ with a few macros left
+open (`REAL`, the element type; `LANES`, how many threads share a row); every choice of
+them is one program, which CuPy compiles when it is first wanted and keeps on disk for
+the next process.
 """
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-KERNELS: dict[Any, Callable[..., Any]] = {}
+from burnbook.backend.kernels import Kernel, kernels_in
+
+KERNELS: dict[Any, Kernel] = {}
+kernel = kernels_in(KERNELS)
 THREADS = 256  # of a block
 WARP = 32  # threads that run in step and read each other's registers
 NARROW = 1024  # elements of a row that one warp still takes
 MOST = 1 << 30  # elements that kernels number with 32 bits; beyond, the plain code runs
 NOTHING = np.uint64(0)  # the address of an array that is not there
 C_TYPES = {"f": "float", "d": "double"}
-
-
-def kernel(op: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as the GPU's kernel of an op or of its gradient."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        KERNELS[op] = function
-        return function
-
-    return register
 
 
 def served(*arrays: Any) -> bool:
@@ -92,12 +83,6 @@ def whole(xp: Any, *arrays: Any) -> tuple[Any, ...]:
 def product(xp: Any, x: Any, y: Any) -> Any:
     """x · y, of matrices or stacks of them, in one piece for a kernel to write on."""
     return xp.ascontiguousarray(xp.matmul(x, y))
-
-
-def needed(found: tuple[Any, ...], needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    """The gradients that were asked for, None for the others."""
-    pairs = zip(found, needs, strict=False)  # inputs left out at the end have no need
-    return tuple([v if need else None for v, need in pairs])
 
 
 # Sums and maxima over the LANES threads that share a row, known to all of them. The

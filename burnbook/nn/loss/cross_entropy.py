@@ -9,7 +9,8 @@ from burnbook.module import Module
 from burnbook.nn.loss.checks import all_tensors, refuse_classes
 from burnbook.nn.shared import from_zero_to_one
 from burnbook.ops.index import mask_fill
-from burnbook.ops.softmax import cross_entropy, softmax
+from burnbook.ops.loss import cross_entropy
+from burnbook.ops.softmax import softmax
 from burnbook.tensor import Tensor, apply
 from burnbook.tensor.methods import facts
 

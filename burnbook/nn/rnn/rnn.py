@@ -26,7 +26,7 @@ from burnbook.nn.rnn.shared import (
     zeros_for,
 )
 from burnbook.ops.linear import linear
-from burnbook.ops.lstm import rnn
+from burnbook.ops.rnn import rnn
 from burnbook.tensor import Tensor, apply
 
 

@@ -6,6 +6,7 @@ it, a memoryview or an array of another library made from it, holds a reference 
 buffer; a buffer with no reference but ours is free for the next result.
 """
 
+import sys
 import threading
 from math import prod
 from sys import getrefcount
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from burnbook.backend.compiled.runtime.gil import is_gil_enabled
+
 SMALLEST = 1 << 16  # bytes; below, a plain allocation is as fast
 LINE = 64  # bytes of a cache line, where results begin: registers are as long
 CHECK_EVERY = 512  # results between two looks for buffers that went out of use
@@ -21,13 +24,19 @@ F32 = np.dtype(np.float32)
 
 
 class Buffers:
-    """Buffers by size; free ones that two checks in a row find unused are let go."""
+    """Buffers by size; free ones that two checks in a row find unused are let go.
+
+    Why: without the GIL no buffer is used twice. A reference count that one thread
+    reads there says nothing of the other threads, which count apart and may add to it
+    at any time; so every result is a plain allocation. This is decided once.
+    """
 
     def __init__(self) -> None:
         # size -> [[memory, age, where results start in it], ...]
         self.by_size: dict[int, list[list[Any]]] = {}
         self.lock = threading.Lock()
         self.given = 0
+        self.smallest = SMALLEST if is_gil_enabled() else sys.maxsize
         probe = [np.empty(1, np.uint8), 0]
         self.unshared = getrefcount(probe[0])
 
@@ -46,7 +55,7 @@ class Buffers:
             True
         """
         size = prod(shape) * dtype.itemsize
-        if size < SMALLEST:
+        if size < self.smallest:
             return np.empty(shape, dtype)
         with self.lock:
             self.given += 1

@@ -22,18 +22,7 @@ WIDTH = 32  # columns of a tile
 
 
 @intrinsic
-def make_tile(
-    typing: Any,
-    start: Any,
-    start_row: Any,
-    a: Any,
-    a_row: Any,
-    a_col: Any,
-    panel: Any,
-    depth: Any,
-    c: Any,
-    c_row: Any,
-) -> Any:
+def make_tile(typing, start, start_row, a, a_row, a_col, panel, depth, c, c_row):
     """c = start + a · panel, for ROWS rows and WIDTH columns.
 
     Element i, j of start stands at start_row · i + j and of c at c_row · i + j; element
@@ -89,13 +78,13 @@ def _build_tile(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @part
-def whole(n: int, step: int) -> int:
+def whole(n, step):
     """n, rounded up to whole steps."""
     return (n + step - 1) // step * step
 
 
 @part
-def lay_panels(b: Any, h: int, panels: Any) -> None:
+def lay_panels(b, h, panels):
     """Lay b[:, h] out in panels, with zeros beyond its last column."""
     depth, cols = b.shape[0], b.shape[2]
     for k in range(depth):
@@ -110,7 +99,7 @@ def lay_panels(b: Any, h: int, panels: Any) -> None:
 
 
 @part
-def lay_turned(b: Any, h: int, panels: Any) -> None:
+def lay_transposed(b, h, panels):
     """The same for b[:, h] turned: its rows become the columns of the panels."""
     cols, depth = b.shape[0], b.shape[2]
     for j in range(0, cols, WIDTH):
@@ -126,16 +115,7 @@ def lay_turned(b: Any, h: int, panels: Any) -> None:
 
 
 @part
-def multiply(
-    a: Any,
-    turned: bool,
-    panels: Any,
-    laid: int,
-    depth: int,
-    c: Any,
-    cols: int,
-    more: bool,
-) -> None:
+def multiply(a, transposed, panels, laid, depth, c, cols, more):
     """c = a · b, or with more c += a · b, for all rows of c and some of its columns.
 
     a may be turned. b is laid out in panels of `laid` rows, of which `depth` count. c
@@ -143,7 +123,7 @@ def multiply(
     """
     rows, stride = c.shape
     width = a.shape[a.ndim - 1]
-    a_row, a_col = (1, width) if turned else (width, 1)
+    a_row, a_col = (1, width) if transposed else (width, 1)
     left, out, nothing = a.reshape(-1), c.reshape(-1), np.zeros(WIDTH, f32)
     for j in range(0, cols, WIDTH):
         panel = panels[j * laid :]

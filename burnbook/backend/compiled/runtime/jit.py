@@ -39,11 +39,11 @@ inlined_part = njit(inline="always", **exact_flags)  # where a call costs too mu
 
 
 @intrinsic
-def wide_product(typing: Any, a: Any, b: Any) -> Any:
+def wide_product(typing, a, b):
     """The high and low 64 bits of a 64 by 64 bit product, as one instruction."""
     result = types.UniTuple(types.uint64, 2)
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         from llvmlite import ir
 
         double, single = ir.IntType(128), ir.IntType(64)

@@ -27,7 +27,7 @@ from numba import njit
 
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.registry import flat
-from burnbook.backend.compiled.runtime.thread_pool import team
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.runtime.vector_math import FLAGS
 from burnbook.backend.compiled.shape import stretched
 
@@ -135,7 +135,7 @@ def run_loop(loops: Any, code: int, arrays: tuple[Any, ...], *numbers: Any) -> A
     size = out.size
     if size >= 2 * GRAIN:
         args = (code, *map(flat, arrays), flat(out), *numbers)
-        team.run(loops, args, size, GRAIN)
+        threads.run(loops, args, size, GRAIN)
     elif len(arrays) == 1:
         loops(code, flat(arrays[0]), flat(out), *numbers, 0, size)
     else:
@@ -143,10 +143,10 @@ def run_loop(loops: Any, code: int, arrays: tuple[Any, ...], *numbers: Any) -> A
     return out
 
 
-def run_rows(loops: Any, code: Any, *arrays: Any, late: int = 0) -> Any:
+def run_rows(loops: Any, code: Any, *arrays: Any, head_start: int = 0) -> Any:
     """Run one of the loops over rows; None where the shapes are no table of rows.
 
-    A number is an array with one element. late: as the team has it, in elements.
+    A number is an array with one element. head_start: as the pool has it, in elements.
     """
     table = layout(*[v.shape for v in arrays])
     if table is None:
@@ -154,7 +154,7 @@ def run_rows(loops: Any, code: Any, *arrays: Any, late: int = 0) -> Any:
     shape, rows, length, sizes, rest = table
     if sizes[0][1] < length:  # the loops know of numbers in the second place only
         arrays = (stretched(arrays[0], shape), *arrays[1:])
-        return run_rows(loops, code, *arrays, late=late)
+        return run_rows(loops, code, *arrays, head_start=head_start)
     out = empty(shape, arrays[-1].dtype)
     if rest:
         lines = [flat(v) for v in (*arrays, out)]
@@ -170,7 +170,7 @@ def run_rows(loops: Any, code: Any, *arrays: Any, late: int = 0) -> Any:
         loops(code, *tables, 0, rows)
     else:
         grain = max(1, GRAIN // length)
-        team.run(loops, (code, *tables), rows, grain, late // length)
+        threads.run(loops, (code, *tables), rows, grain, head_start // length)
     return out
 
 

@@ -1,26 +1,14 @@
-"""The list of compiled kernels, and what they ask of an array.
+"""The list of compiled kernels, and what they ask of an array."""
 
-A kernel takes what its op's forward code takes and gives what that gives; it returns
-None for arrays that it was not compiled for, and then the plain code runs.
-"""
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-KERNELS: dict[Any, Callable[..., Any]] = {}
+from burnbook.backend.kernels import Kernel, kernels_in
+
+KERNELS: dict[Any, Kernel] = {}
+kernel = kernels_in(KERNELS)
 F32 = np.dtype(np.float32)
-
-
-def kernel(op: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as the compiled kernel of an op or of its gradient."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        KERNELS[op] = function
-        return function
-
-    return register
 
 
 def plain_f32(x: Any) -> bool:

@@ -16,7 +16,7 @@ ELEMENTS = 1 << 14  # a part has no fewer
 
 
 @part
-def sum_of(x: Any) -> Any:
+def sum_of(x):
     total = f32(0)
     for j in range(x.size):
         total += x[j]
@@ -24,7 +24,7 @@ def sum_of(x: Any) -> Any:
 
 
 @part
-def squares_around(x: Any, mean: Any) -> Any:
+def squares_around(x, mean):
     """Σ (x − mean)²."""
     total = f32(0)
     for j in range(x.size):
@@ -33,7 +33,7 @@ def squares_around(x: Any, mean: Any) -> Any:
 
 
 @part
-def sum_and_dot(g: Any, x: Any, mean: Any) -> Any:
+def sum_and_dot(g, x, mean):
     """Σ g and Σ g (x − mean)."""
     total = dot = f32(0)
     for j in range(x.size):
@@ -43,28 +43,28 @@ def sum_and_dot(g: Any, x: Any, mean: Any) -> Any:
 
 
 @part
-def straight(x: Any, a: Any, b: Any, out: Any) -> None:
+def straight(x, a, b, out):
     """out = a x + b."""
     for j in range(x.size):
         out[j] = a * x[j] + b
 
 
 @part
-def straight_of_two(g: Any, x: Any, a: Any, b: Any, c: Any, out: Any) -> None:
+def straight_of_two(g, x, a, b, c, out):
     """out = a g + b x + c."""
     for j in range(x.size):
         out[j] = a * g[j] + b * x[j] + c
 
 
 @part
-def scale_of(var: Any, epsilon: Any, inside: Any) -> Any:
+def scale_of(var, epsilon, inside):
     """What x − μ is multiplied by."""
     below = np.sqrt(var + epsilon) if inside else np.sqrt(var) + epsilon
     return f32(1) / below
 
 
 @part
-def fall_of(var: Any, scale: Any, inside: Any) -> Any:
+def fall_of(var, scale, inside):
     """How the scale falls with σ; see `slope` in burnbook/ops/norm.py."""
     if inside:
         return scale * scale * scale
@@ -87,7 +87,3 @@ def line(values: Any, size: int, otherwise: float) -> Any:
 def grain(elements: int) -> int:
     """How many rows of this size make a part."""
     return max(1, ELEMENTS // elements)
-
-
-def needed(found: tuple[Any, ...], needs: tuple[bool, ...]) -> Any:
-    return tuple([v if need else None for v, need in zip(found, needs, strict=True)])

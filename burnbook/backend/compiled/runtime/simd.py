@@ -15,8 +15,8 @@ from numba.core import cgutils
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-SIDE = 16
-LLVM_VECTOR = ir.VectorType(ir.FloatType(), SIDE)
+LANES = 16
+LLVM_VECTOR = ir.VectorType(ir.FloatType(), LANES)
 FLAGS = ("contract", "reassoc", "nsz")
 
 
@@ -66,10 +66,10 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
 
 
 @intrinsic
-def take(typing: Any, array: Any, at: Any) -> Any:
+def load(typing, array, at):
     """Sixteen numbers of an array of one dim, from a place on."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         place = _address(context, builder, signature.args[0], *args)
         return builder.load(place, align=4)
 
@@ -77,10 +77,10 @@ def take(typing: Any, array: Any, at: Any) -> Any:
 
 
 @intrinsic
-def put(typing: Any, array: Any, at: Any, value: Any) -> Any:
+def store(typing, array, at, value):
     """Write sixteen numbers to an array of one dim, from a place on."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         place = _address(context, builder, signature.args[0], *args[:2])
         builder.store(args[2], place, align=4)
         return context.get_dummy_value()
@@ -89,26 +89,26 @@ def put(typing: Any, array: Any, at: Any, value: Any) -> Any:
 
 
 @intrinsic
-def spread(typing: Any, value: Any) -> Any:
+def broadcast(typing, value):
     """One number, sixteen times."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         nothing = ir.Constant(LLVM_VECTOR, ir.Undefined)
         first = builder.insert_element(nothing, args[0], ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), SIDE), [0] * SIDE)
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
         return builder.shuffle_vector(first, nothing, zeros)
 
     return sixteen(types.float32), build
 
 
 @intrinsic
-def total(typing: Any, value: Any) -> Any:
+def total(typing, value):
     """The sum of the sixteen, in whatever order is quickest."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         number = ir.FloatType()
         kind = ir.FunctionType(number, (number, LLVM_VECTOR))
-        name = f"llvm.vector.reduce.fadd.v{SIDE}f32"
+        name = f"llvm.vector.reduce.fadd.v{LANES}f32"
         add_up = cgutils.get_or_insert_function(builder.module, kind, name)
         return builder.call(add_up, (number(0), args[0]), fastmath=FLAGS)
 
@@ -116,31 +116,31 @@ def total(typing: Any, value: Any) -> Any:
 
 
 @intrinsic
-def turn(
-    typing: Any, x: Any, at: Any, stride: Any, out: Any, to: Any, step: Any
-) -> Any:
+def transpose(typing, x, at, stride, out, to, step):
     """Exchange rows and columns of sixteen by sixteen numbers of arrays of one dim.
 
     Rows begin at `at`, `stride` apart; those written begin at `to`, `step` apart.
     In four rounds, rows that are 1, 2, 4 and 8 apart exchange such blocks of columns.
     """
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         def row(which: int, start: Any, apart: Any, number: int) -> Any:
             many = builder.mul(apart, ir.Constant(ir.IntType(64), number))
             at = builder.add(start, many)
             return _address(context, builder, signature.args[which], args[which], at)
 
         def chosen(a: Any, b: Any, places: list[int]) -> Any:
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), SIDE), places)
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), places)
             return builder.shuffle_vector(a, b, mask)
 
-        rows = [builder.load(row(0, args[1], args[2], i), align=4) for i in range(SIDE)]
+        rows = [
+            builder.load(row(0, args[1], args[2], i), align=4) for i in range(LANES)
+        ]
         for size in (1, 2, 4, 8):
-            columns = range(SIDE)
-            low = [j if not j & size else SIDE + j - size for j in columns]
-            high = [j + size if not j & size else SIDE + j for j in columns]
-            for i in range(SIDE):
+            columns = range(LANES)
+            low = [j if not j & size else LANES + j - size for j in columns]
+            high = [j + size if not j & size else LANES + j for j in columns]
+            for i in range(LANES):
                 if not i & size:
                     a, b = rows[i], rows[i + size]
                     rows[i], rows[i + size] = chosen(a, b, low), chosen(a, b, high)

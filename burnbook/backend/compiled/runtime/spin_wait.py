@@ -1,29 +1,28 @@
-"""Waiting awake: some microseconds that save many.
+"""Spin waiting: some microseconds that save many.
 
 A thread that has done its part of a kernel waits for the others. They are about to be
 done as well, and to be put to sleep and called again takes longer than that. So it
-looks at a flag for a while, without Python's lock, before it lies down.
+looks at a flag for a while, without Python's lock, before it sleeps.
 """
 
 import platform
-from typing import Any
 
 from numba import types
 from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
 from burnbook.backend.compiled.runtime.jit import kernel_code
-from burnbook.backend.compiled.runtime.thread_pool import Team
+from burnbook.backend.compiled.runtime.thread_pool import ThreadPool
 
 # What tells a processor that a loop only waits, so that a sister thread may go first.
 PAUSE = dict.fromkeys(("x86_64", "AMD64", "i686"), "llvm.x86.sse2.pause")
 
 
 @intrinsic
-def look(typing: Any, flag: Any) -> Any:
+def load_flag(typing, flag):
     """The first byte of an array as it is now, after a pause."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         from llvmlite import ir
 
         place = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -37,11 +36,11 @@ def look(typing: Any, flag: Any) -> Any:
 
 
 @kernel_code("void(u1[::1], i8)")
-def watch(flag: Any, most: int) -> None:
+def spin(flag, most):
     """Return when the flag is set, or after so many looks."""
     for _ in range(most):
-        if look(flag):
+        if load_flag(flag):
             return
 
 
-Team.watch = staticmethod(watch)
+ThreadPool.spin = staticmethod(spin)

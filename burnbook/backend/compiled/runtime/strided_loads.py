@@ -10,10 +10,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from burnbook.backend.compiled.runtime.simd import LLVM_VECTOR, SIDE, sixteen
+from burnbook.backend.compiled.runtime.simd import LANES, LLVM_VECTOR, sixteen
 
 NUMBER = ir.IntType(32)
-NUMBERS = ir.VectorType(NUMBER, SIDE)
+NUMBERS = ir.VectorType(NUMBER, LANES)
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
@@ -22,34 +22,34 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
 
 
 @intrinsic
-def take_even(typing: Any, array: Any, at: Any) -> Any:
+def load_even(typing, array, at):
     """Sixteen numbers of an array of one dim: one at a place, and every second after.
 
     Why: the second half is read so that nothing behind the last number is touched.
     """
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         first = _place(context, builder, signature.args[0], *args)
-        later = builder.gep(first, [ir.IntType(64)(SIDE - 1)])
+        later = builder.gep(first, [ir.IntType(64)(LANES - 1)])
         low, high = (
             builder.load(builder.bitcast(place, LLVM_VECTOR.as_pointer()), align=4)
             for place in (first, later)
         )
-        even = list(range(0, SIDE, 2))
-        places = even + [SIDE + 1 + j for j in even]
+        even = list(range(0, LANES, 2))
+        places = even + [LANES + 1 + j for j in even]
         return builder.shuffle_vector(low, high, ir.Constant(NUMBERS, places))
 
     return sixteen(array, types.int64), build
 
 
 @intrinsic
-def take_every(typing: Any, array: Any, at: Any, step: Any) -> Any:
+def load_every(typing, array, at, step):
     """Sixteen numbers of an array of one dim, `step` apart, from a place on."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         place = _place(context, builder, signature.args[0], *args[:2])
         vector = ir.Constant(LLVM_VECTOR, ir.Undefined)
-        for j in range(SIDE):
+        for j in range(LANES):
             place = builder.gep(place, [args[2]]) if j else place
             vector = builder.insert_element(vector, builder.load(place), NUMBER(j))
         return vector
@@ -58,10 +58,10 @@ def take_every(typing: Any, array: Any, at: Any, step: Any) -> Any:
 
 
 @intrinsic
-def where_larger(typing: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+def where_larger(typing, a, b, x, y):
     """y where b > a or b is NaN, else x: a later NaN wins, and nothing wins over it."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         a, b, x, y = args
         larger = builder.fcmp_ordered(">", b, a)
         nothing = builder.fcmp_unordered("uno", b, b)
@@ -71,22 +71,20 @@ def where_larger(typing: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 @intrinsic
-def put_places(
-    typing: Any, array: Any, at: Any, offsets: Any, first: Any, step: Any
-) -> Any:
+def store_places(typing, array, at, offsets, first, step):
     """Write sixteen int32: first, first + step, … and the offset of each on top."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         array, at, offsets, first, step = args
         nothing = ir.Constant(NUMBERS, ir.Undefined)
 
         def everywhere(number: Any) -> Any:
             number = builder.trunc(number, NUMBER)
             one = builder.insert_element(nothing, number, NUMBER(0))
-            zeros = ir.Constant(NUMBERS, [0] * SIDE)
+            zeros = ir.Constant(NUMBERS, [0] * LANES)
             return builder.shuffle_vector(one, nothing, zeros)
 
-        lanes = ir.Constant(NUMBERS, list(range(SIDE)))
+        lanes = ir.Constant(NUMBERS, list(range(LANES)))
         places = builder.add(everywhere(first), builder.mul(everywhere(step), lanes))
         places = builder.add(places, builder.fptosi(offsets, NUMBERS))
         target = _place(context, builder, signature.args[0], array, at)

@@ -1,22 +1,24 @@
-"""A small team of threads that shares out one kernel.
+"""A small pool of threads that share the work of one kernel.
 
 A kernel works on a range of parts and gives up Python's lock while it runs. The caller
-starts on the first part at once; members of the team wake up and take the next ones.
-Nobody waits for a member who is late, because the caller goes on taking parts until
+starts on the first part at once; threads of the pool wake up and take the next ones.
+Nobody waits for a thread that is late, because the caller goes on taking parts until
 none is left. So a busy machine slows a kernel down and never stops it; any number of
-threads may call at once; and after a fork, the child starts a team of its own.
+threads may call at once; and after a fork, the child starts a pool of its own.
 """
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from queue import SimpleQueue
 from typing import Any, ClassVar
 
 import numpy as np
 
-LOOKS = 2000  # at a flag, before a thread that waits lies down: some 80 µs
+from burnbook.backend.compiled.runtime.gil import is_gil_enabled
+
+SPINS = 2000  # looks at a flag before a thread that waits sleeps: some 80 µs
 PARTS_EACH = 1  # more only cost: each part ends with a wait for Python's lock
 
 
@@ -38,31 +40,52 @@ def cores() -> int:
 _MOST = 16
 
 
+class Locked:
+    """An iterator that one thread at a time may ask for the next element."""
+
+    def __init__(self, elements: Iterable[int]):
+        self.elements, self.lock = iter(elements), threading.Lock()
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        with self.lock:
+            return next(self.elements)
+
+
+# With the GIL, taking the next element is a single step of the interpreter anyway.
+atomic: Callable[[Iterable[int]], Iterator[int]] = iter if is_gil_enabled() else Locked
+
+
 class Job:
     """One kernel call: parts still to take, and how many are finished."""
 
     __slots__ = (
         *("args", "done", "error", "finished", "flag", "kernel"),
-        *("last", "late", "parts"),
+        *("head_start", "last", "parts"),
     )
 
     def __init__(
-        self, kernel: Callable[..., Any], args: tuple[Any, ...], ends: range, late: int
+        self,
+        kernel: Callable[..., Any],
+        args: tuple[Any, ...],
+        ends: range,
+        head_start: int,
     ):
-        self.kernel, self.args, self.late = kernel, args, late
-        self.parts: Iterator[int] = iter(ends[:-1])
-        self.finished = count(1)
+        self.kernel, self.args, self.head_start = kernel, args, head_start
+        self.parts, self.finished = atomic(ends[:-1]), atomic(count(1))
         self.last = len(ends) - 1
         self.done = threading.Lock()
         self.done.acquire()
         self.flag = np.zeros(1, np.uint8)  # set where done is released
         self.error: BaseException | None = None
 
-    def help(self, size: int, total: int) -> None:
+    def take_parts(self, size: int, total: int) -> None:
         """Take parts until none is left."""
-        for start in self.parts:  # taking one is a single step of the interpreter
-            stop = min(start + self.late + size, total)
-            start += self.late if start else 0
+        for start in self.parts:
+            stop = min(start + self.head_start + size, total)
+            start += self.head_start if start else 0
             try:
                 self.kernel(*self.args, start, stop)
             except BaseException as error:
@@ -72,13 +95,13 @@ class Job:
                 self.flag[0] = 1
 
 
-class Team:
+class ThreadPool:
     """Threads that wait for jobs; they are started by the first job that wants them.
 
-    watch: looks at a flag without Python's lock, once numba is here (see awake.py).
+    spin: waits for a flag without Python's lock, once numba is here: spin_wait.py.
     """
 
-    watch: ClassVar[Callable[[np.ndarray, int], None] | None] = None
+    spin: ClassVar[Callable[[np.ndarray, int], None] | None] = None
 
     def __init__(self) -> None:
         self.jobs: SimpleQueue[tuple[Job, int, int]] = SimpleQueue()
@@ -90,13 +113,13 @@ class Team:
         args: tuple[Any, ...],
         total: int,
         grain: int = 1,
-        late: int = 0,
+        head_start: int = 0,
     ) -> None:
         """Call kernel(*args, start, stop) until 0 … total is covered.
 
         grain: no part is smaller, and every part but the last is a multiple of it.
-        late: how much the caller does while another wakes up, where that counts; its
-        first part is larger by so much.
+        head_start: how much the caller does while another wakes up, where that counts;
+        its first part is larger by so much.
         """
         if self.size == 0:
             self.start(cores())
@@ -104,16 +127,16 @@ class Team:
         if self.size == 1 or grains < 2:
             kernel(*args, 0, total)
             return
-        late = late // grain * grain if 2 * late < total else 0
-        grains = -(-(total - late) // grain)
+        head_start = head_start // grain * grain if 2 * head_start < total else 0
+        grains = -(-(total - head_start) // grain)
         size = -(-grains // (self.size * PARTS_EACH)) * grain
-        job = Job(kernel, args, range(0, total - late + size, size), late)
+        job = Job(kernel, args, range(0, total - head_start + size, size), head_start)
         for _ in range(self.size - 1 - self.jobs.qsize()):
             self.jobs.put((job, size, total))
-        job.help(size, total)
+        job.take_parts(size, total)
         if not job.done.acquire(False):
-            if self.watch is not None:
-                self.watch(job.flag, LOOKS)
+            if self.spin is not None:
+                self.spin(job.flag, SPINS)
             job.done.acquire()
         if job.error is not None:
             raise job.error
@@ -135,7 +158,7 @@ class Team:
         jobs = self.jobs
         while True:
             job, size, total = jobs.get()
-            job.help(size, total)
+            job.take_parts(size, total)
             del job
 
 
@@ -143,11 +166,11 @@ def _after_fork() -> None:
     """Threads do not survive a fork; the child starts its own when it needs them."""
     global _starting
     _starting = threading.Lock()
-    team.jobs = SimpleQueue()
-    team.size = 0
+    threads.jobs = SimpleQueue()
+    threads.size = 0
 
 
 _starting = threading.Lock()
-team = Team()
+threads = ThreadPool()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -1,4 +1,4 @@
-"""The bent functions of one number, for vector registers.
+"""Exponentials and other functions of one number, for vector registers.
 
 Each is a few products and sums without a branch, so that a loop over it runs on as many
 numbers at once as a register holds. Errors are a few units in the last place. NaN gives
@@ -20,7 +20,8 @@ FLAGS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
 }
-bend = njit(forceinline=True, **FLAGS)  # a function of numbers that loops are made of
+# A function of one number, without a branch, so that loops over it vectorize.
+vectorizable = njit(forceinline=True, **FLAGS)
 
 ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)
 LOWEST = f32(-87.33)  # e to this is the smallest number that is not subnormal
@@ -34,16 +35,16 @@ E2, E3, E4, E5, E6, E7 = (
 L0, L1, L2, L3 = f32(0.3333332), f32(0.20003836), f32(0.14116979), f32(0.13433774)
 P5, P4, P3, P2, P1, P0 = (f32(c) for c in ERF_SHORT_P)
 Q5, Q4, Q3, Q2, Q1, Q0 = (f32(c) for c in ERF_SHORT_Q)
-SQRT_HALF, BELL = f32(0.7071067811865476), f32(0.3989422804014327)
-ERF_RISE = f32(1.1283791670955126)
+SQRT_HALF, INV_SQRT_2PI = f32(0.7071067811865476), f32(0.3989422804014327)
+TWO_OVER_SQRT_PI = f32(1.1283791670955126)
 SIGN_BIT = i32(-0x80000000)
 
 
 @intrinsic
-def bits_of(typing: Any, x: Any) -> Any:
+def bits_of(typing, x):
     """The 32 bits of a float as a whole number."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         from llvmlite import ir
 
         return builder.bitcast(args[0], ir.IntType(32))
@@ -52,10 +53,10 @@ def bits_of(typing: Any, x: Any) -> Any:
 
 
 @intrinsic
-def float_of(typing: Any, x: Any) -> Any:
+def float_of(typing, x):
     """The float that 32 bits mean."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         from llvmlite import ir
 
         return builder.bitcast(args[0], ir.FloatType())
@@ -64,55 +65,55 @@ def float_of(typing: Any, x: Any) -> Any:
 
 
 @intrinsic
-def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+def fused(typing, a, b, c):
     """a · b + c, rounded once."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def build(context, builder, signature, args):
         return builder.fma(*args)
 
     return types.float32(types.float32, types.float32, types.float32), build
 
 
-@bend
-def rise(r: Any) -> Any:
+@vectorizable
+def expm1_reduced(r):
     """e^r − 1 for |r| ≤ ln 2 / 2."""
     tail = ((((E7 * r + E6) * r + E5) * r + E4) * r + E3) * r + E2
     return tail * (r * r) + r
 
 
-@bend
-def exp_low(x: Any) -> Any:
+@vectorizable
+def exp_low(x):
     """e^x for x ≤ 0: x = n ln 2 + r, so e^x = 2ⁿ e^r."""
     u = LOWEST if x < LOWEST else x
     shifted = u * LOG2E + MAGIC
     n = shifted - MAGIC
     r = (u - n * LN2_HIGH) - n * LN2_LOW
     power = float_of((bits_of(shifted) << i32(23)) + i32(0x3F800000))
-    out = (rise(r) + ONE) * power
+    out = (expm1_reduced(r) + ONE) * power
     return ZERO if x < LOWEST else out
 
 
-@bend
-def expm1_low(x: Any) -> Any:
+@vectorizable
+def expm1_low(x):
     """e^x − 1 for x ≤ 0, exact near zero."""
     u = LOWEST if x < LOWEST else x
     shifted = u * LOG2E + MAGIC
     n = shifted - MAGIC
     r = (u - n * LN2_HIGH) - n * LN2_LOW
     power = float_of((bits_of(shifted) << i32(23)) + i32(0x3F800000))
-    return rise(r) * power + (power - ONE)
+    return expm1_reduced(r) * power + (power - ONE)
 
 
-@bend
-def log1p_unit(u: Any) -> Any:
+@vectorizable
+def log1p_unit(u):
     """ln(1 + u) for 0 ≤ u ≤ 1: 2 artanh(s), s = u / (2 + u)."""
     s = u / (TWO + u)
     y = s * s
     return TWO * s * (ONE + y * (((L3 * y + L2) * y + L1) * y + L0))
 
 
-@bend
-def erf_of(x: Any) -> Any:
+@vectorizable
+def erf_of(x):
     """The error function: the quotient of burnbook.ops.erf."""
     u = f32(-4) if x < f32(-4) else x
     u = f32(4) if u > f32(4) else u
@@ -124,27 +125,27 @@ def erf_of(x: Any) -> Any:
     return ONE if out > ONE else out
 
 
-@bend
-def sigmoid_of(x: Any) -> Any:
+@vectorizable
+def sigmoid_of(x):
     """1 / (1 + e⁻ˣ), from e^−|x|, which never overflows."""
     e = exp_low(-abs(x))
     return (ONE if x >= ZERO else e) / (ONE + e)
 
 
-@bend
-def softplus_of(x: Any) -> Any:
+@vectorizable
+def softplus_of(x):
     """ln(1 + eˣ) = max(x, 0) + ln(1 + e^−|x|)."""
     return (x if x > ZERO else ZERO) + log1p_unit(exp_low(-abs(x)))
 
 
-@bend
-def sign_of(x: Any) -> Any:
+@vectorizable
+def sign_of(x):
     """−1, 0 or 1; NaN gives 0."""
     return (ONE if x > ZERO else ZERO) - (ONE if x < ZERO else ZERO)
 
 
-@bend
-def mish_of(x: Any) -> Any:
+@vectorizable
+def mish_of(x):
     """x tanh(softplus(x)) = x n / (n + 2), n = eˣ (eˣ + 2), without overflow."""
     e = exp_low(-abs(x))
     up = x >= ZERO
@@ -152,8 +153,8 @@ def mish_of(x: Any) -> Any:
     return x * (above / (above + (TWO * e * e if up else TWO)))
 
 
-@bend
-def mish_slope(g: Any, x: Any) -> Any:
+@vectorizable
+def mish_slope(g, x):
     """t + x σ(x) (1 − t²), t = n / (n + 2)."""
     e = exp_low(-abs(x))
     up = x >= ZERO

@@ -4,8 +4,6 @@ A loop that calls exp for every number runs number by number. Written out as ari
 sixteen numbers go through it at once; the same holds for the largest of many.
 """
 
-from typing import Any
-
 import numpy as np
 
 from burnbook.backend.compiled.runtime.jit import f32, part
@@ -19,7 +17,7 @@ MAGNITUDE = np.int32(0x7FFFFFFF)
 
 
 @part
-def exp_below(x: Any) -> Any:
+def exp_below(x):
     """eˣ for x ≤ 0: 2ⁿ times a polynomial in x − n ln 2, after the Cephes library.
 
     It is 0 below −87; NaN stays.
@@ -38,7 +36,7 @@ def exp_below(x: Any) -> Any:
 
 
 @part
-def largest(x: Any) -> Any:
+def largest(x):
     """The largest of some floats, found as whole numbers that have the same order.
 
     Why: a choice between floats must look out for NaN, and so goes one by one.
@@ -53,7 +51,7 @@ def largest(x: Any) -> Any:
 
 
 @part
-def raise_all(x: Any, peak: Any) -> Any:
+def exp_and_sum(x, peak):
     """x becomes exp(x − peak), whose sum this gives.
 
     Why: in place, because a loop that reads and writes the same memory under two names

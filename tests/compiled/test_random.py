@@ -1,4 +1,4 @@
-"""Kernels that draw, views that stretch, and how the team waits, by the plain code."""
+"""Kernels that draw, stretched views, and how the threads wait, by the plain code."""
 
 import time
 from importlib import import_module
@@ -8,7 +8,7 @@ import pytest
 
 from burnbook.backend import Numpy, compiled
 from burnbook.backend.compiled.runtime.buffers import Buffers
-from burnbook.backend.compiled.runtime.thread_pool import LOOKS, Team
+from burnbook.backend.compiled.runtime.thread_pool import SPINS, ThreadPool
 from burnbook.ops.index import gather
 from burnbook.ops.random import normal
 from burnbook.ops.scan import prod_dim
@@ -32,7 +32,7 @@ def kernels():
 
 
 @pytest.fixture(scope="module")
-def bell(kernels):
+def module(kernels):
     return import_module("burnbook.backend.compiled.random")
 
 
@@ -40,7 +40,7 @@ def bell(kernels):
 @pytest.mark.parametrize(
     "shape", [(1,), (2,), (3,), (5, 1), (1021,), (1022,), (1023,), (64, 16), (9, 4567)]
 )
-def test_the_bell_curve_is_that_of_the_plain_code(kernels, shape, key):
+def test_the_normal_distribution_is_that_of_the_plain_code(kernels, shape, key):
     for more in ({}, {"mean": -3.0, "std": 0.5}, {"std": 0.0, "mean": 1.0}):
         attrs = {"shape": shape, "key": key, "dtype": F32, **more}
         found, expected = kernels[normal](**attrs), normal.forward(np, **attrs)
@@ -63,29 +63,31 @@ def test_other_types_and_nothing_at_all_are_drawn_by_the_plain_code(kernels):
 
 
 @pytest.mark.parametrize("count", [9999, 10_000, 30_001])
-def test_the_number_of_threads_does_not_change_what_is_drawn(bell, monkeypatch, count):
+def test_the_number_of_threads_does_not_change_what_is_drawn(
+    module, monkeypatch, count
+):
     answers = []
     for size in (1, 2, 5):
-        team = Team()
-        team.start(size)
-        monkeypatch.setattr(bell, "team", team)
+        threads = ThreadPool()
+        threads.start(size)
+        monkeypatch.setattr(module, "threads", threads)
         attrs = {"shape": (count,), "key": (3, 4), "dtype": F32}
-        answers.append(bell.normal_kernel(**attrs))
+        answers.append(module.normal_kernel(**attrs))
     assert np.array_equal(answers[0], answers[1])
     assert np.array_equal(answers[0], answers[2])
 
 
-def test_the_ends_of_the_random_numbers(bell):
+def test_the_ends_of_the_random_numbers(module):
     """The least and the largest fraction, and where a quarter of a turn begins."""
     steps = np.arange(64, dtype=np.uint64) << np.uint64(58)
     words = np.concatenate([steps, steps - np.uint64(1), steps + np.uint64(1 << 11)])
     fraction = (words >> np.uint64(11)) * 2.0**-53
     radius, ones = np.empty(words.size), np.ones(words.size)
-    bell.radii(words, radius, 2.0)
+    module.radii(words, radius, 2.0)
     assert np.allclose(radius, np.sqrt(-2 * np.log(1 - fraction)) * 2, rtol=1e-14)
     assert np.isfinite(radius).all()
     first, second = np.empty(words.size, F32), np.empty(words.size, F32)
-    bell.turn(words, ones, first, second, 0.0)
+    module.box_muller(words, ones, first, second, 0.0)
     assert np.allclose(first, np.cos(2 * np.pi * fraction), rtol=1e-7, atol=1e-15)
     assert np.allclose(second, np.sin(2 * np.pi * fraction), rtol=1e-7, atol=1e-15)
 
@@ -167,40 +169,40 @@ def test_results_begin_where_a_cache_line_does():
     assert len({x.ctypes.data for x in held}) == 9
 
 
-def test_waiting_awake_ends_with_the_flag_or_after_a_while(kernels):
-    assert Team.watch is not None
+def test_spinning_ends_with_the_flag_or_after_a_while(kernels):
+    assert ThreadPool.spin is not None
     flag = np.zeros(1, np.uint8)
     began = time.perf_counter()
-    Team.watch(flag, LOOKS)
+    ThreadPool.spin(flag, SPINS)
     assert time.perf_counter() - began < 30  # it ends, however slow the machine is
     flag[0] = 1
-    Team.watch(flag, 1 << 62)  # or this test would never end
+    ThreadPool.spin(flag, 1 << 62)  # or this test would never end
 
 
 def test_one_who_is_late_is_waited_for(kernels):
-    team, done = Team(), []
-    team.start(2)
+    threads, done = ThreadPool(), []
+    threads.start(2)
 
     def slow(start, stop):
         time.sleep(0.02)
         done.append(start)
 
-    team.run(slow, (), 2)
+    threads.run(slow, (), 2)
     assert sorted(done) == [0, 1]
 
 
 @pytest.mark.parametrize("late", [0, 10, 33, 49, 50, 1000])
 @pytest.mark.parametrize(("total", "grain"), [(100, 1), (100, 8), (99, 30), (3, 1)])
 def test_every_part_is_done_once_when_one_begins_late(total, grain, late):
-    team, counts = Team(), np.zeros(total, int)
-    team.start(3)
+    threads, counts = ThreadPool(), np.zeros(total, int)
+    threads.start(3)
 
     def count(start, stop):
         assert start % grain == 0
         counts[start:stop] += 1  # no two parts have an element in common
 
     for _ in range(5):
-        team.run(count, (), total, grain, late)
+        threads.run(count, (), total, grain, late)
     assert (counts == 5).all()
 
 

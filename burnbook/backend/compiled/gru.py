@@ -1,0 +1,211 @@
+"""Whole sequences of gru, four at a time, as those of lstm.
+
+Measured by the family gru, of tests/bench.
+"""
+
+import numpy as np
+
+from burnbook.backend.compiled.recurrent import (
+    BLOCKS,
+    GROUP,
+    LINE,
+    ONE,
+    ROWS,
+    add_product,
+    add_vectors,
+    copy,
+    product_transposed,
+    served,
+    sigmoids,
+    tanhs,
+    zeros_for,
+)
+from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.registry import kernel
+from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.ops.gru import gru, gru_weights
+from burnbook.ops.recurrent import rows_of
+
+
+@part
+def gru_state(new, z, h):
+    """h = (1 − z) new + z h."""
+    for j in range(h.size):
+        h[j] = new[j] + z[j] * (h[j] - new[j])
+
+
+@part
+def multiply(target, a, b):
+    for j in range(target.size):
+        target[j] = a[j] * b[j]
+
+
+@kernel_code(f"void({BLOCKS}{ROWS}{LINE * 2}{ROWS}{BLOCKS * 2}b1, b1, i8, i8)")
+def gru_range(
+    gates, recurrent, bias, more, hidden, inner, out, reset_after, reverse, start, stop
+):
+    """All steps of some sequences; `gates` holds x · weight and becomes the gates."""
+    _, steps, n = inner.shape
+    both = bias[: 2 * n] + more[: 2 * n]
+    for first in range(start, stop, GROUP):
+        rows = min(GROUP, stop - first)
+        h, a = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
+        soft, late = np.zeros((GROUP, 2 * n), f32), np.zeros((GROUP, n), f32)
+        new = np.empty(n, f32)
+        for r in range(rows):
+            copy(h[r], hidden[first + r])
+        for k in range(steps):
+            t = steps - 1 - k if reverse else k
+            for r in range(rows):
+                add_vectors(soft[r], gates[first + r, t, : 2 * n], both)
+                copy(late[r], more[2 * n :])
+            add_product(h, recurrent, 0, soft)
+            for r in range(rows):
+                sigmoids(soft[r])
+                multiply(a[r], soft[r, n:], h[r])
+            add_product(h if reset_after else a, recurrent, 2 * n, late)
+            for r in range(rows):
+                gate = gates[first + r, t]
+                copy(inner[first + r, t], late[r] if reset_after else a[r])
+                if reset_after:
+                    multiply(late[r], late[r], soft[r, n:])
+                add_vectors(new, gate[2 * n :], bias[2 * n :])
+                add_vectors(new, new, late[r])
+                tanhs(new, new)
+                gru_state(new, soft[r, :n], h[r])
+                copy(gate[: 2 * n], soft[r])
+                copy(gate[2 * n :], new)
+                copy(out[first + r, t], h[r])
+
+
+@part
+def gru_slopes(gate, held, g, dh, d):
+    """The gradients of the update and the new gate; dh becomes what z lets through."""
+    n = dh.size
+    z, new, dz, dnew = gate[:n], gate[2 * n :], d[:n], d[2 * n :]
+    for j in range(n):
+        dnew[j] = dh[j] + g[j]
+    for j in range(n):
+        dh[j] = dnew[j] * z[j]
+    for j in range(n):
+        dz[j] = dh[j] * (held[j] - new[j]) * (ONE - z[j])
+    for j in range(n):
+        dnew[j] = (dnew[j] - dh[j]) * (ONE - new[j] * new[j])
+
+
+@part
+def reset_slope(dr, dinner, other, r):
+    """dr = dinner · other · (1 − r), where dinner has been scaled by r already."""
+    for j in range(dr.size):
+        dr[j] = dinner[j] * other[j] * (ONE - r[j])
+
+
+@kernel_code(f"void({BLOCKS * 3}{ROWS * 2}{BLOCKS * 4}{ROWS}b1, b1, i8, i8)")
+def gru_back_range(
+    g,
+    gates,
+    inner,
+    recurrent,
+    hidden,
+    out,
+    d,
+    dinner,
+    found,
+    dhidden,
+    reset_after,
+    reverse,
+    start,
+    stop,
+):
+    """The gradients of all gates of some sequences, and the states that they found."""
+    _, steps, n = inner.shape
+    for first in range(start, stop, GROUP):
+        rows = min(GROUP, stop - first)
+        dh, back = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
+        side, late = np.zeros((GROUP, 2 * n), f32), np.zeros((GROUP, n), f32)
+        for k in range(steps):
+            t = k if reverse else steps - 1 - k
+            before = t + 1 if reverse else t - 1
+            for r in range(rows):
+                b = first + r
+                held = out[b, before] if k < steps - 1 else hidden[b]
+                copy(found[b, t], held)
+                gru_slopes(gates[b, t], held, g[b, t], dh[r], d[b, t])
+                copy(late[r], d[b, t, 2 * n :])
+                if reset_after:
+                    multiply(late[r], late[r], gates[b, t, n : 2 * n])
+            product_transposed(late, recurrent, 2 * n, back)
+            for r in range(rows):
+                b = first + r
+                reset, dr = gates[b, t, n : 2 * n], d[b, t, n : 2 * n]
+                if reset_after:
+                    copy(dinner[b, t], late[r])
+                    reset_slope(dr, late[r], inner[b, t], reset)
+                else:
+                    copy(dinner[b, t], back[r])
+                    multiply(back[r], back[r], reset)
+                    reset_slope(dr, back[r], found[b, t], reset)
+                copy(side[r], d[b, t, : 2 * n])
+                add_vectors(dh[r], dh[r], back[r])
+            product_transposed(side, recurrent, 0, back)
+            for r in range(rows):
+                add_vectors(dh[r], dh[r], back[r])
+        for r in range(rows):
+            copy(dhidden[first + r], dh[r])
+
+
+@kernel(gru)
+def gru_kernel(
+    x,
+    weight,
+    recurrent,
+    bias=None,
+    recurrent_bias=None,
+    hidden=None,
+    *,
+    reset_after,
+    reverse,
+):
+    if not served(x, weight, recurrent, bias, recurrent_bias, hidden):
+        return None
+    (b, s, _), n = x.shape, recurrent.shape[0]
+    gates, inner, out = empty((b, s, 3 * n)), empty((b, s, n)), empty((b, s, n))
+    np.dot(rows_of(x), weight, out=rows_of(gates))
+    lines = [zeros_for(held, (3 * n,)) for held in (bias, recurrent_bias)]
+    args = (gates, recurrent, *lines, zeros_for(hidden, (b, n)), inner, out)
+    threads.run(gru_range, (*args, reset_after, reverse), b, GROUP)
+    return out, gates, inner
+
+
+@kernel(gru.backward)
+def gru_backward(
+    g,
+    x,
+    weight,
+    recurrent,
+    bias,
+    recurrent_bias,
+    hidden,
+    out,
+    gates,
+    inner,
+    *,
+    needs,
+    reset_after,
+    reverse,
+):
+    g = np.ascontiguousarray(g)
+    if not served(x, weight, recurrent, hidden, g, out, gates, inner):
+        return None
+    b, s, n = inner.shape
+    d, dinner, found = empty((b, s, 3 * n)), empty((b, s, n)), empty((b, s, n))
+    dhidden = np.empty((b, n), f32)
+    args = (g, gates, inner, recurrent, zeros_for(hidden, (b, n)), out)
+    args += (d, dinner, found, dhidden, reset_after, reverse)
+    threads.run(gru_back_range, args, b, GROUP)
+    d, dinner = rows_of(d), rows_of(dinner)
+    return (
+        *gru_weights(np, d, dinner, x, weight, found, inner, reset_after, needs),
+        dhidden if needs[5] else None,
+    )
