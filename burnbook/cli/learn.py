@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from burnbook import __version__
-from burnbook.cli.shared import command, positive, say, whole
+from burnbook.cli.shared import Subcommands, command, positive, say, whole
 from burnbook.core.errors import ConfigError
 
 CHAPTERS = "burnbook-chapters"
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: Subcommands) -> None:
     """Declare the commands of this file."""
     _add_lab(commands)
     _add_guide(commands)
@@ -36,7 +36,7 @@ def add_commands(commands: Any) -> None:
 # lab
 
 
-def _add_lab(commands: Any) -> None:
+def _add_lab(commands: Subcommands) -> None:
     about = "Copy the chapters to a folder and open the first one in JupyterLab."
     lab = command(commands, "lab", run_lab, about, "burnbook lab my-chapters")
     lab.add_argument("folder", nargs="?", default=CHAPTERS, help="where to work")
@@ -47,7 +47,10 @@ def _add_lab(commands: Any) -> None:
         "--no-start", action="store_true", help="only copy, do not start JupyterLab"
     )
     lab.usage = "burnbook lab [-h] [--fresh] [--no-start] [FOLDER] [-- OPTION ...]"
-    lab.epilog += ", or with options of JupyterLab itself: burnbook lab -- --no-browser"
+    lab.epilog = (
+        f"{lab.epilog}, or with options of JupyterLab itself: "
+        "burnbook lab -- --no-browser"
+    )
     lab.set_defaults(behind=())
 
 
@@ -149,7 +152,7 @@ def chapters_folder() -> Path:
 # guide
 
 
-def _add_guide(commands: Any) -> None:
+def _add_guide(commands: Subcommands) -> None:
     about = "Train the guide's network on handwritten digits, then let it read one."
     guide = command(
         commands,
@@ -183,7 +186,7 @@ def run_guide(options: argparse.Namespace) -> int:
 # datasets, warmup
 
 
-def _add_datasets(commands: Any) -> None:
+def _add_datasets(commands: Subcommands) -> None:
     about = "List the datasets, and which of them are on this computer."
     command(commands, "datasets", run_datasets, about, "burnbook datasets")
 
@@ -199,7 +202,7 @@ def run_datasets(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_warmup(commands: Any) -> None:
+def _add_warmup(commands: Subcommands) -> None:
     about = "Compile the fast kernels once, so that the first training starts at once."
     command(commands, "warmup", run_warmup, about, "burnbook warmup")
 
@@ -220,7 +223,7 @@ def run_warmup(options: argparse.Namespace) -> int:
 # new
 
 
-def _add_new(commands: Any) -> None:
+def _add_new(commands: Subcommands) -> None:
     about = "Write the guide as a small project of your own: model, data, training, …"
     new = command(commands, "new", run_new, about, "burnbook new my-digits")
     new.add_argument("folder", type=Path, help="a folder that does not exist yet")

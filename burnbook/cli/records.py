@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from burnbook.cli.shared import command, say
+from burnbook.cli.shared import Subcommands, command, say
 from burnbook.core.errors import RecordError
 
 EXAMPLE = "--module my_model:make"
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: Subcommands) -> None:
     """Declare the commands of this file."""
     about = "List what a record holds: names, shapes and element types."
     example = "burnbook inspect guide/model.mpk"

@@ -6,12 +6,11 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
-from burnbook.cli.shared import command, say
+from burnbook.cli.shared import Subcommands, command, say
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: Subcommands) -> None:
     """Declare the commands of this file."""
     about = "List the trainings below a folder, ours and those of Burn in Rust."
     example = "burnbook runs artifacts --sort Loss"

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from burnbook.text.table import plain
 
 
-def command(commands: Any, name: str, run: Any, about: str, example: str) -> Any:
+class Subcommands(Protocol):
+    """What `ArgumentParser.add_subparsers` gives: a place to declare commands."""
+
+    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
+        """The parser of one command."""
+        ...
+
+
+def command(
+    commands: Subcommands,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    about: str,
+    example: str,
+) -> argparse.ArgumentParser:
     """Declare a command; `run(options)` returns the exit code."""
     made = commands.add_parser(
         name, help=about, description=about, epilog=f"example: {example}"

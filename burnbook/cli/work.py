@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from burnbook.cli.learn import CHAPTERS, chapters_folder, copy_chapters
-from burnbook.cli.shared import command, say
+from burnbook.cli.shared import Subcommands, command, say
 from burnbook.cli.workspace import Saved, find_folder, restore_work, save_work
 from burnbook.core.errors import ConfigError
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: Subcommands) -> None:
     """Declare the commands of this file."""
     about = "Put the chapters you have changed, and your trainings, into one file."
     save = command(commands, "save", run_save, about, "burnbook save my-work.zip")

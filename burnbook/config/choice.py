@@ -35,7 +35,7 @@ class ConfigEnum(Choices):
     variant: str
     values: tuple[Any, ...]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         found = vars(cls).items()
         cls.variants = {k: v for k, v in found if isinstance(v, (unit, holding))}
@@ -61,7 +61,7 @@ class ConfigEnum(Choices):
             return self.values[self.names.index(name)]
         raise AttributeError(f"{self!r} has no {name!r}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def __eq__(self, other: object) -> bool:
@@ -112,7 +112,7 @@ class unit:  # noqa: N801 - reads as a word of the declaration
 class holding:  # noqa: N801 - reads as a word of the declaration
     """Declare a variant with values: `holding(int, int)` or `holding(gain=float)`."""
 
-    def __init__(self, *types: Any, **named: Any):
+    def __init__(self, *types: Any, **named: object):
         self.names = tuple(named)
         self.types = types or tuple(named.values())
 
@@ -122,7 +122,7 @@ class holding:  # noqa: N801 - reads as a word of the declaration
     def __get__(self, instance: object, owner: type[E]) -> Callable[..., E]:
         return functools.partial(self._call, owner)
 
-    def _call(self, owner: type[E], /, *args: Any, **named: Any) -> E:
+    def _call(self, owner: type[E], /, *args: object, **named: object) -> E:
         values = dict(zip(self.names, args, strict=False)) | named
         given = tuple(values.values()) if self.names else args
         wrong_names = self.names and tuple(sorted(values)) != tuple(sorted(self.names))

@@ -73,7 +73,7 @@ class Config:
     #: Fields that Burn 0.15 does not know; the JSON has them only where they are set.
     newer: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         annotations = inspect.get_annotations(cls)
         for name, annotation in annotations.items():
@@ -181,7 +181,7 @@ class Config:
             groups[group].append(row)
         return [row for group in groups for row in group]
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: object, **named: object) -> Any:
         """A config is no layer; the error says what makes one."""
         name = type(self).__name__
         what = "a config is called like the layer that it makes"
@@ -197,7 +197,7 @@ class Config:
 
 
 def _builder(name: str) -> Callable[[Any, Any], Any]:
-    def with_field(self: Any, value: Any) -> Any:
+    def with_field(self: Any, value: object) -> Any:
         return dataclasses.replace(self, **{name: value})
 
     with_field.__name__ = with_field.__qualname__ = f"with_{name}"
@@ -227,7 +227,7 @@ def _no_such_name(config: Config, name: str) -> AttributeError:
     return UnknownNameError(at, f"it has no field {field}", facts, cure)
 
 
-def _never_changes(config: Any, name: str, value: Any) -> None:
+def _never_changes(config: Any, name: str, value: object) -> None:
     """The `__setattr__` of a config: how to make a changed copy."""
     cls = type(config)
     builder = hasattr(cls, f"with_{name.rstrip('_')}")

@@ -171,7 +171,7 @@ class Reader:
 
     def _list(
         self,
-        value: Any,
+        value: object,
         spec: TypeSpec,
         kind: type[Any],
         places: tuple[TypeSpec, ...] | None,
@@ -338,11 +338,11 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _truth(value: Any) -> bool | None:
+def _truth(value: object) -> bool | None:
     return bool(value) if isinstance(value, (bool, np.bool_)) else None
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) and not has_half(value) else None
 
 
@@ -351,7 +351,7 @@ def has_half(text: str) -> bool:
     return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
-def _half_inside(value: Any) -> bool:
+def _half_inside(value: object) -> bool:
     if isinstance(value, dict):
         return any(_half_inside(part) for pair in value.items() for part in pair)
     if isinstance(value, list):
@@ -397,7 +397,7 @@ def _choices(value: object, spec: TypeSpec) -> str | None:
     return ", ".join(meant or ways.values())
 
 
-def _of_number(value: float, kind: Any) -> str | None:
+def _of_number(value: float, kind: object) -> str | None:
     """The config or choice that a plain number stands for: of its first number."""
     if isinstance(value, bool) or not isinstance(kind, type):
         return None
@@ -414,7 +414,7 @@ def _of_number(value: float, kind: Any) -> str | None:
     return made and f"{made}; from {home} import {kind.__name__}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     try:
         return cut(repr(value))
     except (ValueError, RecursionError):  # too many digits, or in itself

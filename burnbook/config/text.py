@@ -29,7 +29,7 @@ MAX_DEPTH = 100  # levels; Rust reads 127
 MAX_BYTES = 2**24
 
 
-def encode(value: Any, indent: int = 0, path: str = "") -> str:
+def encode(value: object, indent: int = 0, path: str = "") -> str:
     """The JSON text of a value; two spaces per level.
 
     Example:
@@ -107,7 +107,7 @@ def _member(value: enum.Enum, indent: int, path: str) -> str:
     return _quoted(value.name, indent, path)
 
 
-def _quoted(value: Any, indent: int, path: str) -> str:
+def _quoted(value: object, indent: int, path: str) -> str:
     text = str(value)
     if has_half(text):
         what = f"{cut(repr(text))} holds half a character"
@@ -141,7 +141,7 @@ def _dict(value: Mapping[Any, Any], indent: int, path: str) -> str:
     return _block("{", rows, "}", indent)
 
 
-def _dataclass(value: Any, indent: int, path: str) -> str:
+def _dataclass(value: object, indent: int, path: str) -> str:
     """The fields of a config in the order of its JSON, or those of a dataclass."""
     cls: Any = type(value)
     if not hasattr(cls, "json_fields"):
@@ -186,7 +186,7 @@ def _block(start: str, rows: list[str], end: str, indent: int) -> str:
     return f"{start}\n{lines}\n{'  ' * indent}{end}"
 
 
-def _inside(held: Any) -> Any:
+def _inside(held: object) -> Any:
     if isinstance(held, dict):
         return held.values()
     return held if isinstance(held, list) else ()

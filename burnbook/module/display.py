@@ -86,7 +86,7 @@ class Content:
         self.single: str | None = None
         self.top_level_type: str | None = None
 
-    def add(self, name: str, value: Any) -> Self:
+    def add(self, name: str, value: object) -> Self:
         """Show an attribute: a module, a parameter, a number, a text, a list, …"""
         if self.single is not None:
             raise _mixed(name)
@@ -113,7 +113,7 @@ class Content:
                 self.add(name, held)
         return self
 
-    def add_single(self, value: Any) -> Self:
+    def add_single(self, value: object) -> Self:
         """Show this value alone, without the name of the module around it."""
         return self.add_formatted(describe(value, self.settings, self.level))
 

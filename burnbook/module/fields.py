@@ -139,7 +139,7 @@ def guard_constructor(cls: type) -> None:
     make = cls.__init__
 
     @functools.wraps(make)
-    def init(self: Any, *args: Any, **named: Any) -> None:
+    def init(self: Any, *args: object, **named: object) -> None:
         number = id(self)
         if number in _MAKING:  # of a class below: its own constructor goes on
             make(self, *args, **named)
@@ -194,7 +194,9 @@ def check_fields(
     raise FieldError(f"{cls.__name__}.{at}", what, facts, cure)
 
 
-def refuse_change(module: Any, name: str, value: Any = None, verb: str = "set") -> None:
+def refuse_change(
+    module: Any, name: str, value: object = None, verb: str = "set"
+) -> None:
     """Raise unless the constructor of the module is running, or Python marks it."""
     if id(module) in _MAKING or (name.startswith("__") and name.endswith("__")):
         return
@@ -286,7 +288,7 @@ def _may_be_sizes(accepts: TypeSpec) -> bool:
     return several or accepts.kind in NUMBERS
 
 
-def is_config(value: Any) -> bool:
+def is_config(value: object) -> bool:
     """Whether a value looks like a config: frozen fields and an `init`."""
     cls = type(value)
     if isinstance(value, Tree) or not dataclasses.is_dataclass(cls):
@@ -336,13 +338,13 @@ def _init_call(config: type) -> str:
     return f".init({'device' if takes else ''})"
 
 
-def _details(value: Any) -> list[tuple[str, str]]:
+def _details(value: object) -> list[tuple[str, str]]:
     if isinstance(value, (Param, Tensor)):
         return [("given", _given(value))]
     return []
 
 
-def _given(value: Any, short: bool = False) -> str:
+def _given(value: object, short: bool = False) -> str:
     """What stands in the field, in a few words."""
     if value is None:
         return "None"

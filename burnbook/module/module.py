@@ -101,14 +101,14 @@ class Module(Tree):
     #: (field, value): fields that follow, each only where it has another value.
     shown_unless: ClassVar[tuple[tuple[str, object], ...]] = ()
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         remember_scope(cls)
         dataclasses.dataclass(eq=False, repr=False)(cls)
         explain_fields(cls)
         guard_constructor(cls)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The same as `forward`."""
         try:
             return self.forward(*args, **kwargs)  # type: ignore[attr-defined] # by protocol
@@ -119,7 +119,7 @@ class Module(Tree):
         cure = f"def forward(self, x) in {name}"
         raise UnknownNameError(f"{name}.forward", "it has no forward", cure=cure)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         refuse_change(self, name, value)
         hidden = isinstance(value, (Param, Module)) and not name.startswith("_")
         if hidden and name not in field_specs(type(self)):
@@ -134,7 +134,7 @@ class Module(Tree):
         object.__delattr__(self, name)
 
     @result_matters("model = model.replace(field=value)")
-    def replace(self, **fields: Any) -> Self:
+    def replace(self, **fields: object) -> Self:
         """A copy with other values in some fields; the module itself stays as it was.
 
         The values are checked like those of the constructor. Of a part inside a part:
@@ -366,7 +366,7 @@ class Module(Tree):
         return records.module_record(self)
 
     @result_matters("model = model.load_record(record)")
-    def load_record(self, record: Any, partial: bool = False) -> Self:
+    def load_record(self, record: object, partial: bool = False) -> Self:
         """The module with the values and ids of a record.
 
         If anything does not match, nothing is loaded and one RecordError lists it all;
@@ -378,7 +378,7 @@ class Module(Tree):
         """
         return records.load_record(self, record, partial)
 
-    def load_partial(self, record: Any) -> tuple[Self, LoadReport]:
+    def load_partial(self, record: object) -> tuple[Self, LoadReport]:
         """The module with what fits of a record, and a report of the rest.
 
         Example:
@@ -510,7 +510,7 @@ def _count(param: Param) -> int:
     return param.shape.num_elements() if param.kind is Float else 0
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value
 
 

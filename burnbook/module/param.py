@@ -112,7 +112,7 @@ class Param:
 
     id: ParamId
 
-    def __class_getitem__(cls, item: Any) -> Any:
+    def __class_getitem__(cls, item: object) -> Any:
         """The type of a field: `Param[Tensor[2]]`, whose rank and kind are checked."""
         return GenericAlias(cls, (item,))
 
@@ -148,7 +148,7 @@ class Param:
         return cls(ParamId.new(), leaf(value, learned), require_grad=learned)
 
     @classmethod
-    def from_data(cls, data: Any, device: Backend, kind: Kind = Float) -> Self:
+    def from_data(cls, data: object, device: Backend, kind: Kind = Float) -> Self:
         """A new parameter from data, on a device."""
         return cls.from_tensor(Tensor.from_data(data, device, kind))
 
@@ -187,7 +187,7 @@ class Param:
             kind=kind,
         )
 
-    def _no_number(self, *others: Any) -> Any:
+    def _no_number(self, *others: object) -> Any:
         """A parameter is no number: its tensor is."""
         what = "a parameter holds a tensor, and is none itself"
         raise KindError("Param", what, cure="param.val(), which is its tensor")
@@ -388,7 +388,7 @@ def leaf(value: Tensor, required: bool) -> Tensor:
     return plain.require_grad() if required else plain
 
 
-def check_mapped(made: Any, value: Tensor, where: str) -> None:
+def check_mapped(made: object, value: Tensor, where: str) -> None:
     """Raise for what a mapper may not make of a value: no tensor, or another kind."""
     kind = value.kind.__name__
     facts = [("param", kind_and_shape(value))]

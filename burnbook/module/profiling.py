@@ -122,7 +122,7 @@ class ModuleProfile:
 
 def profile(
     model: Module,
-    *inputs: Any,
+    *inputs: object,
     method: str = "forward",
     rounds: int = 5,
     backward: bool = True,
@@ -219,7 +219,7 @@ class Clock:
     def timing(self, run: Callable[..., Any], row: LayerProfile) -> Callable[..., Any]:
         """The same function, with the time it takes added to a layer."""
 
-        def timed(*args: Any, **named: Any) -> Any:
+        def timed(*args: object, **named: object) -> Any:
             if self.open and self.open[-1] is row:  # one of its own methods
                 return run(*args, **named)
             self.open.append(row)
@@ -417,7 +417,7 @@ def _size_of(value: Any) -> int:
     return size if isinstance(size, int) else 0
 
 
-def _tensors(value: Any, depth: int = 0) -> Iterator[Tensor]:
+def _tensors(value: object, depth: int = 0) -> Iterator[Tensor]:
     """The Float tensors in what a forward pass returned."""
     if isinstance(value, Tensor):
         if value.kind is Float:

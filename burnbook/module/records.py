@@ -45,7 +45,7 @@ def module_record(module: Tree) -> Any:
     return ModuleRecord(record, module) if isinstance(record, dict) else record
 
 
-def to_record(value: Any, spec: TypeSpec = ANYTHING) -> Any:
+def to_record(value: object, spec: TypeSpec = ANYTHING) -> Any:
     """The record of a module or of a part of one."""
     if isinstance(value, Reparameterized):
         name, parts = value.attached.NAME, to_record(value.attached)
@@ -69,7 +69,7 @@ def to_record(value: Any, spec: TypeSpec = ANYTHING) -> Any:
     return None
 
 
-def load_record(module: Any, record: Any, partial: bool) -> Any:
+def load_record(module: Any, record: object, partial: bool) -> Any:
     """The module with the values of the record; a RecordError lists what misfits."""
     made, loading = _loaded(module, record)
     if loading.problems and not partial:
@@ -93,7 +93,7 @@ def load_record(module: Any, record: Any, partial: bool) -> Any:
     return made
 
 
-def load_partial(module: Any, record: Any) -> tuple[Any, LoadReport]:
+def load_partial(module: Any, record: object) -> tuple[Any, LoadReport]:
     """The module with what fits of a record, and a report of the rest."""
     made, loading = _loaded(module, record)
     theirs = [path for path, text in loading.problems if text == UNKNOWN]
@@ -138,7 +138,7 @@ class Loading:
         self.only_params = True
         self.done: dict[Param, Param] = {}  # tied weights stay tied
 
-    def part(self, value: Any, record: Any, spec: TypeSpec, path: str) -> Any:
+    def part(self, value: object, record: object, spec: TypeSpec, path: str) -> Any:
         """The part of the module with what its part of the record holds."""
         if isinstance(value, Reparameterized):
             return self.attached(value, record, spec, path)
@@ -160,7 +160,7 @@ class Loading:
         return self.container(value, record, spec, path)
 
     def param(
-        self, param: Param, record: Any, spec: TypeSpec, path: str
+        self, param: Param, record: object, spec: TypeSpec, path: str
     ) -> Param | None:
         """The parameter with the values and the id of the record."""
         if record is None and spec.optional:
@@ -199,7 +199,7 @@ class Loading:
         return self.done.setdefault(param, made)
 
     def attached(
-        self, param: Reparameterized, record: Any, spec: TypeSpec, path: str
+        self, param: Reparameterized, record: object, spec: TypeSpec, path: str
     ) -> Param | None:
         """A parameter and what is attached; a plain record has the stored one only."""
         if record is None and spec.optional:
@@ -213,7 +213,7 @@ class Loading:
             return param
         return self.done.setdefault(param, Reparameterized(stored, attached))
 
-    def module(self, value: Tree, record: Any, spec: TypeSpec, path: str) -> Any:
+    def module(self, value: Tree, record: object, spec: TypeSpec, path: str) -> Any:
         """The module with every field loaded."""
         name = spec.variant(type(value))
         if spec.choice and isinstance(record, dict) and len(record) == 1:
@@ -262,7 +262,7 @@ class Loading:
         parts = [self.part(a, b, item, f"{path}.{i}") for i, (a, b) in rows]
         return like(value, parts)
 
-    def stranger(self, record: Any, path: str) -> None:
+    def stranger(self, record: object, path: str) -> None:
         """Note the parameters of a part that the module does not have."""
         for at, _ in _leaves(record, path):
             self.note(at, UNKNOWN, a_param=False)
@@ -281,18 +281,18 @@ class _Missing:
 MISSING = _Missing()
 
 
-def _leaves(record: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(record: object, path: str) -> Iterator[tuple[str, Any]]:
     """Every tensor of a part of a record, with the path to it."""
     for names, held in Pytree({}).leaves(record, (path,)):
         if isinstance(held, (ParamRecord, TensorData)):
             yield ".".join(names), held
 
 
-def _params(value: Any) -> Iterator[tuple[str, Param]]:
+def _params(value: object) -> Iterator[tuple[str, Param]]:
     return ((path, leaf) for path, leaf in walk(value) if isinstance(leaf, Param))
 
 
-def _what(value: Any) -> str:
+def _what(value: object) -> str:
     if isinstance(value, (ParamRecord, TensorData)):
         return "a tensor"
     if isinstance(value, (list, tuple)):

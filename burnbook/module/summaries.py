@@ -147,7 +147,7 @@ HEAD = ("layer", "type", "input", "output", "params", "FLOPs")
 
 
 def summary(
-    model: Module, *inputs: Any, method: str = "forward", depth: int | None = None
+    model: Module, *inputs: object, method: str = "forward", depth: int | None = None
 ) -> ModuleSummary:
     """What a forward pass does in each layer: shapes, parameters, FLOPs.
 
@@ -227,7 +227,7 @@ class Trace:
         listen(layer, lambda run: self._noting(run, row))
 
     def _noting(self, run: Callable[..., Any], row: LayerSummary) -> Callable[..., Any]:
-        def noting(*args: Any, **named: Any) -> Any:
+        def noting(*args: object, **named: object) -> Any:
             if self.open and self.open[-1] is row:  # one of its own methods
                 return run(*args, **named)
             self.open.append(row)
@@ -338,7 +338,7 @@ def argument(
     return Tensor.zeros(list(value), devices[0])
 
 
-def _moved(move: Callable[[Tensor], Tensor], value: Any) -> Any:
+def _moved(move: Callable[[Tensor], Tensor], value: object) -> Any:
     if isinstance(value, Tensor):
         return move(value)
     if isinstance(value, (list, tuple)):
@@ -354,7 +354,7 @@ def _moved(move: Callable[[Tensor], Tensor], value: Any) -> Any:
     return value
 
 
-def _shape_of(value: Any) -> Any:
+def _shape_of(value: object) -> Any:
     """The shape of a tensor, or those of the tensors in something."""
     if isinstance(value, Tensor):
         return list(value.dims())

@@ -102,7 +102,7 @@ class _Once:
         self.param, self.tensor, self.fold = param, tensor, fold
         self.done: dict[Param, Param] = {}
 
-    def __call__(self, old: Any) -> Any:
+    def __call__(self, old: object) -> Any:
         """What stands in the place of a leaf."""
         if not isinstance(old, Param):
             return self.tensor(old) if isinstance(old, Tensor) else old
@@ -190,7 +190,7 @@ def has_place(cls: type) -> bool:
     return _PLACES[cls]
 
 
-def _is_place(leaf: Any) -> bool:
+def _is_place(leaf: object) -> bool:
     if isinstance(leaf, str):
         return leaf in PLACES
     if isinstance(leaf, type) and issubclass(leaf, Tree):

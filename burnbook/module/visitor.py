@@ -128,6 +128,6 @@ def _takes_two(act: Act | None, name: str) -> None:
         return
 
 
-def pick(acts: tuple[Act | None, Act | None, Act | None], kind: Any) -> Act | None:
+def pick(acts: tuple[Act | None, Act | None, Act | None], kind: object) -> Act | None:
     """The one of the three for this kind."""
     return acts[0] if kind is Float else acts[1] if kind is Int else acts[2]

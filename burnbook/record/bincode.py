@@ -79,7 +79,7 @@ class Writer:
         """The metadata: five texts."""
         return b"".join(text(getattr(self.metadata, name)) for name in FIELDS)
 
-    def item(self, part: Part, node: Any, path: Path) -> Pieces:
+    def item(self, part: Part, node: object, path: Path) -> Pieces:
         """The bytes of one part, piece by piece."""
         if part.optional:
             there = node is not None or (part.kind == CONSTANT and part.present)
@@ -96,7 +96,7 @@ class Writer:
         else:
             yield from self._group(part, node, path)
 
-    def _group(self, part: Part, node: Any, path: Path) -> Pieces:
+    def _group(self, part: Part, node: object, path: Path) -> Pieces:
         values: Any = node
         if part.kind in (STRUCT, MAP) and isinstance(node, dict):
             values = [node.get(name) for name, _ in part.parts]
@@ -110,7 +110,7 @@ class Writer:
                 yield text(name)
             yield from self.item(inner, value, (*path, name))
 
-    def _param(self, node: Any, path: Path) -> Pieces:
+    def _param(self, node: object, path: Path) -> Pieces:
         if not isinstance(node, ParamRecord):
             what = f"{named(path)} is not what its module has there"
             raise Trouble(what, PARAM, type(node).__name__)

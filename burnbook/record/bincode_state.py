@@ -40,7 +40,7 @@ def write_state(writer: Writer, part: Any) -> Iterator[Any]:
         _refuse(part)
 
 
-def read_state(reader: Reader, part: Any) -> Any:
+def read_state(reader: Reader, part: object) -> Any:
     """What `write_state` wrote for such an optimizer or schedule."""
     path: Path = ("item",)
     if not hasattr(part, "step_multi"):
@@ -132,6 +132,6 @@ def _signed(value: int) -> bytes:
     return whole_number(2 * value if value >= 0 else -2 * value - 1)
 
 
-def _refuse(part: Any) -> NoReturn:
+def _refuse(part: object) -> NoReturn:
     what = f"{type(part).__name__} has parts that only names can tell apart"
     raise Trouble(what, cure=OTHERWISE)

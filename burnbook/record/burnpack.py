@@ -164,7 +164,7 @@ def _scalar(value: Any) -> dict[str, Any]:
     return {"Float": float(value)}
 
 
-def _number(name: str, held: Any) -> Any:
+def _number(name: str, held: object) -> Any:
     kinds = {"Int": int, "UInt": int, "Float": float, "Bool": bool}
     if isinstance(held, dict) and len(held) == 1:
         ((kind, value),) = held.items()
@@ -222,7 +222,7 @@ def _read_cbor(text: bytes) -> dict[str, Any]:
     return top
 
 
-def _entries(node: Any) -> int:
+def _entries(node: object) -> int:
     if isinstance(node, dict):
         return len(node) + sum(map(_entries, node.values()))
     return sum(map(_entries, node)) if isinstance(node, list) else 0

@@ -107,7 +107,7 @@ def _settings_of(record: BurnRecord, module: Any) -> Settings:
     return by_size.get(max(sizes, default=4), FullPrecisionSettings)
 
 
-def _with_lists_and_ids(item: Any) -> Any:
+def _with_lists_and_ids(item: object) -> Any:
     """The tree behind flat names: "0", "1", … are a list, and parameters have ids."""
     if isinstance(item, TensorData):
         return ParamRecord(ParamId.new().serialize(), item)

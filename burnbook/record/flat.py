@@ -34,7 +34,7 @@ class Named(NamedTuple):
     id: str = ""  # of a parameter
 
 
-def flatten(item: Any, lower: Lowering) -> Iterator[Named | tuple[str, Any]]:
+def flatten(item: object, lower: Lowering) -> Iterator[Named | tuple[str, Any]]:
     """The tensors of a tree in its order; a number comes as (name, number).
 
     Why: the stored weight below a LoRA adapter has the name of the weight, as in Burn:
@@ -49,7 +49,7 @@ def flatten(item: Any, lower: Lowering) -> Iterator[Named | tuple[str, Any]]:
         yield leaf._replace(name=name) if isinstance(leaf, Named) else (name, leaf)
 
 
-def _leaves(node: Any, lower: Lowering, path: Path) -> Iterator[tuple[Path, Any]]:
+def _leaves(node: object, lower: Lowering, path: Path) -> Iterator[tuple[Path, Any]]:
     if isinstance(node, ParamRecord):
         ((_, leaf),) = _leaves(node.param, lower, path)
         yield path, leaf._replace(id=node.id)

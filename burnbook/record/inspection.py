@@ -133,7 +133,7 @@ _FOREIGN = {
 }
 
 
-def _entries(item: Any, name: str) -> list[Entry]:
+def _entries(item: object, name: str) -> list[Entry]:
     if isinstance(item, ParamRecord):
         return [Entry(name, tuple(item.param.shape), _name_of(item.param), item.id)]
     if isinstance(item, TensorData):

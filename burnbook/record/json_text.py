@@ -27,7 +27,7 @@ def encode(top: Any, lower: Lowering, indent: int = 0) -> Iterator[bytes]:
         raise Trouble("a text is not Unicode", "whole characters") from None
 
 
-def _pieces(node: Any, lower: Lowering, indent: int, path: Path) -> Iterator[str]:
+def _pieces(node: object, lower: Lowering, indent: int, path: Path) -> Iterator[str]:
     node = lower(node, path)
     comma, end = ",", ""
     if indent:
@@ -57,7 +57,7 @@ def _list(items: Any, comma: str, end: str) -> str:
     return "[" + comma[1:] + comma.join(items) + end + "]"
 
 
-def _scalar(node: Any, path: Path) -> str:
+def _scalar(node: object, path: Path) -> str:
     if node is Marker:
         return "null"
     if isinstance(node, float) and not math.isfinite(node):

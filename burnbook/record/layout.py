@@ -78,7 +78,7 @@ class Lowering:
         self.convert = convert
         self.is_old = is_old
 
-    def __call__(self, node: Any, path: Path) -> Any:
+    def __call__(self, node: object, path: Path) -> Any:
         """Lower `node`, which stands at `path`; its children stay as they are."""
         if len(path) > MAX_DEPTH:
             raise Trouble(f"{named(path[:5])} nests too deep", f"{MAX_DEPTH} levels")
@@ -143,7 +143,7 @@ def _from_object(node: Any, path: Path) -> Any:
     )
 
 
-def lift(plain: Any) -> BurnRecord:
+def lift(plain: object) -> BurnRecord:
     """Build the record from the maps, lists, scalars and bytes of a file."""
     if isinstance(plain, list) and len(plain) == 3:  # a struct written by position
         plain = dict(zip(("metadata", "item", "_b"), plain, strict=True))
@@ -159,7 +159,7 @@ def lift(plain: Any) -> BurnRecord:
     return BurnRecord(metadata, _Lifting(metadata)(plain["item"], ("item",)))
 
 
-def _metadata(plain: Any) -> Metadata:
+def _metadata(plain: object) -> Metadata:
     found = plain if isinstance(plain, list) else []  # a struct written by position
     if isinstance(plain, dict):
         found = [plain.get(name) for name in FIELDS]
@@ -176,7 +176,7 @@ class _Lifting:
         self.is_half = "f16" in metadata.float
         self.float = np.float64 if metadata.float == "f64" else np.float32
 
-    def __call__(self, node: Any, path: Path) -> Any:
+    def __call__(self, node: object, path: Path) -> Any:
         if len(path) > MAX_DEPTH:
             raise Trouble(f"{named(path[:5])} nests too deep", f"{MAX_DEPTH} levels")
         if isinstance(node, dict):
@@ -210,7 +210,7 @@ class _Lifting:
             return self._param(node[0], node[1], path)
         return [self(value, (*path, str(i))) for i, value in enumerate(node)]
 
-    def _param(self, id_text: Any, plain: Any, path: Path) -> ParamRecord:
+    def _param(self, id_text: Any, plain: object, path: Path) -> ParamRecord:
         if not _is_id(id_text):
             expected = "13 characters of 0-9 and a-v (or a UUID, in old files)"
             found = short(repr(id_text)) if isinstance(id_text, str) else _kind(id_text)
@@ -256,11 +256,11 @@ def _is_id(text: Any) -> bool:
     return True
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _is_tensor(node: Any) -> bool:
+def _is_tensor(node: object) -> bool:
     """Whether a list is a tensor written by position: [bytes, shape, dtype]."""
     if not isinstance(node, list) or len(node) != 3:
         return False
@@ -269,7 +269,7 @@ def _is_tensor(node: Any) -> bool:
     return fits and isinstance(dtype, str) and dtype in _OURS
 
 
-def _tensor(content: Any, shape: Any, dtype: Any, path: Path) -> TensorData:
+def _tensor(content: object, shape: Any, dtype: Any, path: Path) -> TensorData:
     dims, name = read_dims(shape, path), _dtype(dtype, path)
     content = _as_bytes(content, path)
     size = storage(name).itemsize
@@ -289,7 +289,7 @@ def _tensor(content: Any, shape: Any, dtype: Any, path: Path) -> TensorData:
         raise Trouble(f"{named(path)}: {cause.what}") from None
 
 
-def _as_bytes(content: Any, path: Path) -> bytes:
+def _as_bytes(content: object, path: Path) -> bytes:
     if isinstance(content, bytes):
         return content
     try:
@@ -311,7 +311,7 @@ def read_dims(shape: Any, path: Path) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _dtype(plain: Any, path: Path) -> str:
+def _dtype(plain: object, path: Path) -> str:
     if isinstance(plain, str) and plain in _OURS:
         return _OURS[plain]
     if isinstance(plain, dict) and len(plain) == 1:

@@ -35,7 +35,7 @@ def encode(top: Any, lower: Lowering) -> Iterator[bytes]:
         raise Trouble(f"MessagePack cannot hold this: {short(cause)}") from None
 
 
-def _pieces(node: Any, lower: Lowering, pack: Any, path: Path) -> Iterator[bytes]:
+def _pieces(node: object, lower: Lowering, pack: Any, path: Path) -> Iterator[bytes]:
     node = lower(node, path)
     if isinstance(node, dict):
         yield pack.pack_map_header(len(node))

@@ -53,7 +53,7 @@ def _int8(strategy: QuantizationStrategy | None) -> QuantizationStrategy | None:
     return PerTensorSymmetricInt8(float(strategy.params().scales[0]))
 
 
-def read_qfloat(plain: Any, path: Path) -> QFloat:
+def read_qfloat(plain: object, path: Path) -> QFloat:
     """The element type of codes, from the payload of their dtype."""
     name, held = "", plain
     if isinstance(plain, dict) and len(plain) == 1:

@@ -84,7 +84,7 @@ class Recorder(ABC):
     def decode(self, data: bytes) -> Any:
         """The maps, lists and scalars in the bytes of a file."""
 
-    def lift(self, plain: Any) -> BurnRecord:
+    def lift(self, plain: object) -> BurnRecord:
         """The record behind what `decode` found; everything in it is checked."""
         return lift(plain)
 
@@ -95,7 +95,7 @@ class Recorder(ABC):
 class FileRecorder(Recorder):
     """A recorder into files; it adds its extension to a path that has none."""
 
-    def record(self, record: Any, path: str | os.PathLike[str]) -> Path:
+    def record(self, record: object, path: str | os.PathLike[str]) -> Path:
         """Write a record with the precision of the settings; returns the file's path.
 
         `record` is a tree, or anything with into_record(). The file, that of
@@ -281,7 +281,7 @@ class NamedMpkBytesRecorder(Recorder):
         """Read MessagePack."""
         return mpk.decode(data)
 
-    def record(self, record: Any, args: tuple[()] = ()) -> bytes:
+    def record(self, record: object, args: tuple[()] = ()) -> bytes:
         """The bytes of a record, with the precision of the settings.
 
         Raises:
@@ -380,7 +380,7 @@ def _converted(record: BurnRecord, settings: Settings, device: Any, where: str) 
         raise trouble.explain(where, [], "another precision") from None
 
 
-def _about(plain: Any) -> list[tuple[str, str]]:
+def _about(plain: object) -> list[tuple[str, str]]:
     """What the metadata say about a file that cannot be read otherwise."""
     metadata = plain.get("metadata") if isinstance(plain, dict) else None
     if not isinstance(metadata, dict):

@@ -29,7 +29,7 @@ class Part(NamedTuple):
     plain: bool = False  # numbers and texts only: Burn 0.21 writes one nothing
 
 
-def schema(value: Any, spec: TypeSpec = ANYTHING) -> Part:
+def schema(value: object, spec: TypeSpec = ANYTHING) -> Part:
     """The schema of a module or of a part of one."""
     made = _inside(value, spec)
     if spec.choice and isinstance(value, Tree):
@@ -40,7 +40,7 @@ def schema(value: Any, spec: TypeSpec = ANYTHING) -> Part:
     return made._replace(optional=spec.optional, present=value is not None)
 
 
-def _inside(value: Any, spec: TypeSpec) -> Part:
+def _inside(value: object, spec: TypeSpec) -> Part:
     if isinstance(value, Reparameterized):
         name = value.attached.NAME
         inside = (("base", Part(PARAM)), (name, schema(value.attached)))

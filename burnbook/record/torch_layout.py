@@ -31,7 +31,7 @@ class TorchRecord(dict[str, Any]):
         return _ours(module, dict(self))
 
 
-def _ours(part: Any, record: Any) -> Any:
+def _ours(part: object, record: object) -> Any:
     """A part of the record as its part of the module would write it."""
     if not isinstance(record, dict):
         return record
@@ -45,7 +45,7 @@ def _ours(part: Any, record: Any) -> Any:
     return {name: _ours(inside.get(name), held) for name, held in record.items()}
 
 
-def _turned(name: str, held: Any) -> Any:
+def _turned(name: str, held: object) -> Any:
     data = held.param if isinstance(held, ParamRecord) else held
     if name != "weight" or not isinstance(data, TensorData) or data.array.ndim != 2:
         return held
@@ -53,7 +53,7 @@ def _turned(name: str, held: Any) -> Any:
     return ParamRecord(held.id, turned) if isinstance(held, ParamRecord) else turned
 
 
-def layout_of(item: Any, texts: dict[str, str]) -> tuple[str, str]:
+def layout_of(item: object, texts: dict[str, str]) -> tuple[str, str]:
     """Whose layout a file has, "" if it does not matter, "?" if nothing tells; and why.
 
     Example:
@@ -74,7 +74,7 @@ def layout_of(item: Any, texts: dict[str, str]) -> tuple[str, str]:
     return ("?", doubts[0]) if doubts else ("", "")
 
 
-def _marks(node: Any, path: str) -> Iterator[tuple[str, str]]:
+def _marks(node: object, path: str) -> Iterator[tuple[str, str]]:
     """What each layer of a file tells."""
     if isinstance(node, (list, tuple)):
         node = {str(place): held for place, held in enumerate(node)}
@@ -96,7 +96,7 @@ def _marks(node: Any, path: str) -> Iterator[tuple[str, str]]:
         yield from _marks(held, f"{path}.{name}".strip("."))
 
 
-def _dims(data: Any) -> tuple[int, ...] | None:
+def _dims(data: object) -> tuple[int, ...] | None:
     data = data.param if isinstance(data, ParamRecord) else data
     return tuple(data.shape) if isinstance(data, TensorData) else None
 

@@ -58,7 +58,7 @@ class BurnRecord:
         return f"BurnRecord({self.metadata.settings}, {numbers})"
 
 
-def tensors(item: Any, path: Path = ()) -> Iterator[tuple[Path, TensorData]]:
+def tensors(item: object, path: Path = ()) -> Iterator[tuple[Path, TensorData]]:
     """Every tensor of a tree with the path to it, in the order of the file.
 
     Example:

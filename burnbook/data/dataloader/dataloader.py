@@ -142,7 +142,7 @@ class DataLoader(Generic[Batch]):
         dataset: Any,
         batcher: Any = None,
         settings: LoaderSettings | None = None,
-        **others: Any,
+        **others: object,
     ) -> None:
         """Use `DataLoaderBuilder(batcher)…build(dataset)`; this puts it together."""
         if settings is None or others:

@@ -45,7 +45,7 @@ class BatchMaker:
     """
 
     def __init__(
-        self, dataset: Any, batcher: Any, device: Any, seed: int, epoch: int
+        self, dataset: Dataset[Any], batcher: Any, device: Any, seed: int, epoch: int
     ) -> None:
         at_epoch = getattr(dataset, "at_epoch", None)
         self.dataset = at_epoch(epoch) if at_epoch else dataset
@@ -449,7 +449,7 @@ def _list_shape(item: list[Any]) -> tuple[int, ...] | None:
     return None if inner is None else (len(item), *inner)
 
 
-def _shapes(item: Any, name: str = "") -> Iterator[tuple[str, tuple[int, ...]]]:
+def _shapes(item: object, name: str = "") -> Iterator[tuple[str, tuple[int, ...]]]:
     """The arrays in an item, with where they stand in it, two levels deep."""
     shape = _list_shape(item) if type(item) is list else getattr(item, "shape", None)
     if isinstance(shape, tuple):

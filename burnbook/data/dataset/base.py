@@ -91,7 +91,7 @@ class Dataset(Generic[Item]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self):,} items)"
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "get" in vars(cls) and "get_many" not in vars(cls):
             # An inherited short cut must not pass by the new get.
@@ -176,7 +176,7 @@ def no_item(dataset: Dataset[Any], index: int) -> DataError:
     return DataError(type(dataset).__name__, f"there is no item {index}", facts)
 
 
-def size_of(dataset: Any) -> int:
+def size_of(dataset: Dataset[Any]) -> int:
     """Return `len(dataset)`, or say what its `__len__` did instead."""
     try:
         return len(dataset)

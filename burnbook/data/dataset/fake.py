@@ -34,7 +34,7 @@ class FakeDataset(Dataset[Item]):
         (3, True, None)
     """
 
-    def __init__(self, size: int, item: Any = str, seed: int = 0) -> None:
+    def __init__(self, size: int, item: object = str, seed: int = 0) -> None:
         self.size = check_count("FakeDataset", "size", size, at_least=0)
         self.item = item
         self._spec = type_spec(item)

@@ -221,7 +221,7 @@ class _Table:
     build: Converter
 
     @classmethod
-    def of(cls, connections: Connections, split: str, item: Any) -> _Table:
+    def of(cls, connections: Connections, split: str, item: object) -> _Table:
         columns = _columns(connections, split)
         packed = [(name.lower(), kind.lower()) for name, kind, _ in columns]
         if packed == [("row_id", "integer"), ("item", "blob")]:
@@ -287,7 +287,7 @@ def _size(connections: Connections, table: _Table) -> int:
     return last
 
 
-def _unpacker(item: Any) -> Converter:
+def _unpacker(item: object) -> Converter:
     if item is None:
         return lambda row: unpack_item(row[0])
     build = converter(item)

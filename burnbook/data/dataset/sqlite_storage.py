@@ -138,7 +138,7 @@ class SqliteDatasetWriter:
         """Return the path at which the database will appear."""
         return self._path
 
-    def write(self, split: str, item: Any) -> int:
+    def write(self, split: str, item: object) -> int:
         """Write an item at the end of a split; returns its index."""
         if item is None:
             cure = "items that are something: get(i) is None where there is no item"
@@ -320,7 +320,7 @@ def _column_types(values: dict[str, Any], types: Mapping[str, str]) -> dict[str,
     return {"item": ""} if found == {"item": "blob"} else found
 
 
-def _stored(split: str, name: str, value: Any) -> Any:
+def _stored(split: str, name: str, value: object) -> Any:
     """Return what SQLite keeps of a value."""
     if isinstance(value, np.generic):
         value = value.item()

@@ -69,7 +69,7 @@ def fields_of(item: type[Any]) -> dict[str, Field]:
     }
 
 
-def is_item_class(kind: Any) -> bool:
+def is_item_class(kind: object) -> bool:
     """Say whether a class names fields: a dataclass, a NamedTuple, a TypedDict."""
     if not isinstance(kind, type) or issubclass(kind, enum.Enum):
         return False
@@ -115,7 +115,7 @@ def object_builder(item: type[Any]) -> Converter:
         (i + 1 for i, f in enumerate(names) if not fields[f].optional), default=0
     )
 
-    def pairs_of(value: Any) -> list[tuple[str, Any]]:
+    def pairs_of(value: object) -> list[tuple[str, Any]]:
         value = from_json(value)
         if isinstance(value, Mapping):
             missing = [n for n in names if n not in value and not fields[n].optional]
@@ -129,7 +129,7 @@ def object_builder(item: type[Any]) -> Converter:
             raise ValueError(f"{len(value)} values where {len(names)} are needed")
         return list(zip(names, value, strict=False))
 
-    def build(value: Any) -> Any:
+    def build(value: object) -> Any:
         if type(value) is list and len(value) == whole:  # as packed rows come
             with suppress(ValueError, TypeError, OverflowError):
                 return item(*[use(one) for use, one in zip(uses, value, strict=True)])
@@ -145,7 +145,7 @@ def _takes_positions(item: type[Any]) -> bool:
     return issubclass(item, tuple)
 
 
-def named(name: str, convert: Converter, value: Any) -> Any:
+def named(name: str, convert: Converter, value: object) -> Any:
     """Convert a value; what does not fit is said with the name of its field."""
     try:
         return convert(value)
@@ -153,7 +153,7 @@ def named(name: str, convert: Converter, value: Any) -> Any:
         raise ValueError(f"{name}: {error}") from None
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Show a value in a message, however long it is."""
     text = repr(value[:50] if isinstance(value, str | bytes | list) else value)
     return text if len(text) <= 40 else text[:39] + "…"
@@ -175,11 +175,11 @@ def _of_class(spec: TypeSpec) -> Converter:
     return lambda value: value if isinstance(value, base) else base(value)
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value
 
 
-def _nothing(value: Any) -> None:
+def _nothing(value: object) -> None:
     return None if value is None else _refuse(value, "None")
 
 
@@ -193,11 +193,11 @@ def _refuse(value: object, kind: TypeSpec | type | str) -> Any:
     raise ValueError(f"{shown(value)} is not {wanted}")
 
 
-def _int(value: Any) -> int:
+def _int(value: object) -> int:
     return value if type(value) is int else _refuse(value, int)
 
 
-def _bool(value: Any) -> bool:
+def _bool(value: object) -> bool:
     """SQLite has no bool: there it is 0 or 1."""
     return (
         bool(value)
@@ -210,11 +210,11 @@ def _float(value: Any) -> float:
     return float(value) if type(value) in (float, int) else _refuse(value, float)
 
 
-def _str(value: Any) -> str:
+def _str(value: object) -> str:
     return value if isinstance(value, str) else _refuse(value, str)
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: object) -> bytes:
     """Bytes; or what Rust's Vec<u8> makes of them, a list of numbers; or base64."""
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
@@ -241,7 +241,7 @@ def first_of(
     """Return the converter of a union: the first type that takes the value."""
     optional, only = spec.optional, len(options) == 1
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         if optional and is_nothing(value):
             return None
         if only:
@@ -258,7 +258,7 @@ def _member(spec: TypeSpec) -> Converter:
     """A member by its name, as Burn's serde writes it, or by its value."""
     kind: type[enum.Enum] = spec.kind
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         if isinstance(value, kind):
             return value
         if isinstance(value, str) and value in kind.__members__:
@@ -272,7 +272,7 @@ def _member(spec: TypeSpec) -> Converter:
 def _scalar(spec: TypeSpec) -> Converter:
     kind, name, whole = spec.kind, spec.text(), spec.of_class(np.integer)
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         if isinstance(value, kind):
             return value
         if type(value) is not int and (whole or type(value) is not float):
@@ -296,7 +296,7 @@ def _array(spec: TypeSpec) -> Converter:
     named_type = dtype_of(spec)
     dtype = None if named_type is None else np.dtype(named_type)
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         if isinstance(value, bytes):
             return np.frombuffer(value, dtype or np.uint8)
         value = from_json(value)
@@ -308,7 +308,7 @@ def _array(spec: TypeSpec) -> Converter:
     return convert
 
 
-def _all_numbers(value: Any) -> bool:
+def _all_numbers(value: object) -> bool:
     if isinstance(value, list):
         return all(map(_all_numbers, value))
     return isinstance(value, int | float)
@@ -317,7 +317,7 @@ def _all_numbers(value: Any) -> bool:
 def _clock(spec: TypeSpec) -> Converter:
     kind = spec.kind
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         if isinstance(value, kind):
             return value
         return (
@@ -334,7 +334,7 @@ def _listing(spec: TypeSpec) -> Converter:
     fixed = spec.form == "tuple"
     each = [of_spec(part) for part in spec.parts]
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         value = from_json(value)
         if not isinstance(value, LISTS):
             return _refuse(value, spec)
@@ -352,7 +352,7 @@ def _listing(spec: TypeSpec) -> Converter:
 def _mapping(spec: TypeSpec) -> Converter:
     key, inner = map(of_spec, spec.parts or (ANYTHING, ANYTHING))
 
-    def convert(value: Any) -> Any:
+    def convert(value: object) -> Any:
         value = from_json(value)
         if not isinstance(value, Mapping):
             return _refuse(value, spec)
@@ -369,7 +369,7 @@ _CLASSES: tuple[tuple[tuple[type, ...], Callable[[TypeSpec], Converter]], ...] =
 )
 
 
-def from_json(value: Any) -> Any:
+def from_json(value: object) -> Any:
     """Read a list or an object that a table keeps as JSON text."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
@@ -379,12 +379,12 @@ def from_json(value: Any) -> Any:
     return value
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """Write a list or an object as JSON text; bytes inside become base64."""
     return json.dumps(value, ensure_ascii=False, default=_for_json)
 
 
-def _for_json(value: Any) -> Any:
+def _for_json(value: object) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, np.ndarray | np.generic):

@@ -17,7 +17,7 @@ import msgpack
 import numpy as np
 
 
-def pack_item(item: Any) -> bytes:
+def pack_item(item: object) -> bytes:
     """Write an item; what MessagePack cannot hold is a ValueError or a TypeError.
 
     Example:
@@ -32,7 +32,7 @@ def pack_item(item: Any) -> bytes:
     return packed
 
 
-def unpack_item(data: Any) -> Any:
+def unpack_item(data: object) -> Any:
     """Read what an item was made of: lists, dicts, texts, numbers, bytes.
 
     Why: msgpack bounds every length by that of the data, so a few bytes never ask for
@@ -48,7 +48,7 @@ def unpack_item(data: Any) -> Any:
         raise ValueError("this is no MessagePack") from None
 
 
-def _lowered(value: Any) -> Any:
+def _lowered(value: object) -> Any:
     """Say what serde makes of a value that MessagePack itself does not know."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [getattr(value, f.name) for f in dataclasses.fields(value) if f.init]

@@ -33,7 +33,7 @@ class Mapper(Generic[Item, Out]):
         """Return the changed items, in their order."""
         return [self.map(item) for item in items]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "map" in vars(cls) and "map_many" not in vars(cls):
             # An inherited short cut must not pass by the new map.

@@ -185,7 +185,7 @@ class _opened:  # noqa: N801 (used like a function, in `with`)
         what = f"{self.name} claims {size}, {most:,} are the most"
         raise DataError("image", what, cure=CURE)
 
-    def __exit__(self, kind: Any, error: Any, _: object) -> None:
+    def __exit__(self, kind: object, error: Any, _: object) -> None:
         self.image.close()
         if isinstance(error, Exception) and not isinstance(
             error, (DataError, MemoryError)
