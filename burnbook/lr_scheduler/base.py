@@ -86,12 +86,11 @@ def read_place(scheduler: Any, record: object, low: int, high: int) -> int:
 
 def read_number(scheduler: Any, record: object) -> float:
     """The number that a scheduler's record is, plain or under its name."""
-    found = record
+    found: Any = record
     if isinstance(record, dict) and list(record) == [scheduler.field]:
         found = record[scheduler.field]
-    if not isinstance(found, (int, float)) or isinstance(found, bool):
-        raise _of_another(type(scheduler).__name__, record)
-    if not abs(found) < float("inf"):
+    wrong = isinstance(found, bool) or not isinstance(found, int | float)
+    if wrong or not abs(found) < float("inf"):
         raise _of_another(type(scheduler).__name__, record)
     return found
 

@@ -492,8 +492,9 @@ check("4.4.4", answer)
 #   shortest, `burnbook/nn/check.py` tests any of them.
 # - Their ops: `burnbook/ops/attention.py`, `burnbook/ops/batch_norm.py`,
 #   `burnbook/ops/embedding.py`, `burnbook/ops/gru.py`, `burnbook/ops/lstm.py`,
-#   `burnbook/ops/norm.py`, `burnbook/ops/rotary.py`, `burnbook/ops/sequence_loss.py`,
-#   and `burnbook/tensor/attention.py`.
+#   `burnbook/ops/norm.py`, `burnbook/ops/recurrent.py`, `burnbook/ops/rnn.py`,
+#   `burnbook/ops/rotary.py`, `burnbook/ops/sequence_loss.py`, and
+#   `burnbook/tensor/attention.py`.
 # - The views: `widgets/burnbook_widgets/module`.
 #
 # **The same in Burn**
