@@ -275,8 +275,8 @@ def max_pool1d(
 
     Shapes: x [n, c, l] -> [n, c, l']
     """
-    sizes = (kernel_size, stride, padding, dilation)
-    return apply(max_pool, x, **_maxima(1, *sizes, ceil_mode))
+    attrs = _window(1, kernel_size, stride, padding, dilation=dilation)
+    return apply(max_pool, x, **attrs, ceil_mode=ceil_mode)
 
 
 def max_pool2d(
@@ -295,8 +295,8 @@ def max_pool2d(
         >>> max_pool2d(x, 2).to_data().to_list()
         [[[[7.0]]]]
     """
-    sizes = (kernel_size, stride, padding, dilation)
-    return apply(max_pool, x, **_maxima(2, *sizes, ceil_mode))
+    attrs = _window(2, kernel_size, stride, padding, dilation=dilation)
+    return apply(max_pool, x, **attrs, ceil_mode=ceil_mode)
 
 
 def max_pool1d_with_indices(
@@ -308,7 +308,8 @@ def max_pool1d_with_indices(
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The largest number of every window, and where it stands on its line."""
-    attrs = _maxima(1, kernel_size, stride, padding, dilation, ceil_mode)
+    attrs = _window(1, kernel_size, stride, padding, dilation=dilation)
+    attrs["ceil_mode"] = ceil_mode
     return apply(max_pool, x, **attrs), apply(max_pool_indices, x, **attrs)
 
 
@@ -321,7 +322,8 @@ def max_pool2d_with_indices(
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The largest number of every window, and where it stands, counted row by row."""
-    attrs = _maxima(2, kernel_size, stride, padding, dilation, ceil_mode)
+    attrs = _window(2, kernel_size, stride, padding, dilation=dilation)
+    attrs["ceil_mode"] = ceil_mode
     return apply(max_pool, x, **attrs), apply(max_pool_indices, x, **attrs)
 
 
@@ -337,7 +339,8 @@ def avg_pool1d(
 
     Shapes: x [n, c, l] -> [n, c, l']
     """
-    attrs = _averages(1, kernel_size, stride, padding, count_include_pad)
+    attrs = _window(1, kernel_size, stride, padding)
+    attrs["count_include_pad"] = count_include_pad
     return apply(avg_pool, x, ceil_mode=ceil_mode, **attrs)
 
 
@@ -353,7 +356,8 @@ def avg_pool2d(
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
     """
-    attrs = _averages(2, kernel_size, stride, padding, count_include_pad)
+    attrs = _window(2, kernel_size, stride, padding)
+    attrs["count_include_pad"] = count_include_pad
     if ceil_mode:
         return apply(avg_pool, x, ceil_mode=True, **attrs)
     return apply(avg_pool2d_op, x, **attrs)
@@ -411,61 +415,35 @@ def _sizes(size: Size, dims: int) -> tuple[int, ...]:
     return (size,) * dims if isinstance(size, int) else tuple(size)
 
 
-def _conv(options: ConvOptions | None, dims: int) -> dict[str, Any]:
-    options = options or ConvOptions()
+def _attrs(dims: int, **sizes: Size) -> dict[str, Any]:
+    """Sizes as attributes of an op: one number per dim; the number of groups stays."""
     return {
-        "stride": _sizes(options.stride, dims),
-        "padding": _sizes(options.padding, dims),
-        "dilation": _sizes(options.dilation, dims),
-        "groups": options.groups,
+        name: size if name == "groups" else _sizes(size, dims)
+        for name, size in sizes.items()
     }
+
+
+def _conv(options: ConvOptions | None, dims: int) -> dict[str, Any]:
+    return _attrs(dims, **vars(options or ConvOptions()))
 
 
 def _transposed(options: ConvTransposeOptions | None, dims: int) -> dict[str, Any]:
-    options = options or ConvTransposeOptions()
-    return {
-        "stride": _sizes(options.stride, dims),
-        "padding": _sizes(options.padding, dims),
-        "padding_out": _sizes(options.padding_out, dims),
-        "dilation": _sizes(options.dilation, dims),
-        "groups": options.groups,
-    }
+    return _attrs(dims, **vars(options or ConvTransposeOptions()))
 
 
 def _unfolded(kernel_size: Size, options: UnfoldOptions | None) -> dict[str, Any]:
-    options = options or UnfoldOptions()
-    return {
-        "kernel_size": _sizes(kernel_size, 2),
-        "stride": _sizes(options.stride, 2),
-        "padding": _sizes(options.padding, 2),
-        "dilation": _sizes(options.dilation, 2),
-    }
+    return _attrs(2, kernel_size=kernel_size, **vars(options or UnfoldOptions()))
 
 
-def _maxima(
-    dims: int, kernel: Size, stride: Size, padding: Size, dilation: Size, ceil: bool
+def _window(
+    dims: int, kernel: Size, stride: Size, padding: Size, **others: Size
 ) -> dict[str, Any]:
-    return {
-        "kernel_size": _sizes(kernel, dims),
-        "stride": _sizes(stride, dims),
-        "padding": _sizes(padding, dims),
-        "dilation": _sizes(dilation, dims),
-        "ceil_mode": ceil,
-    }
+    return _attrs(dims, kernel_size=kernel, stride=stride, padding=padding, **others)
 
 
-def _averages(
-    dims: int, kernel: Size, stride: Size, padding: Size, count_include_pad: bool
-) -> dict[str, Any]:
-    return {
-        "kernel_size": _sizes(kernel, dims),
-        "stride": _sizes(stride, dims),
-        "padding": _sizes(padding, dims),
-        "count_include_pad": count_include_pad,
-    }
-
-
-def _check_deformed(x: Tensor, weight: Tensor, bias: Any, groups: int) -> None:
+def _check_deformed(
+    x: Tensor, weight: Tensor, bias: Tensor | None, groups: int
+) -> None:
     """Raise a ShapeError where weight or bias do not fit x."""
     shape, what = weight.dims(), None
     if len(x.dims()) != 4 or len(shape) != 4:
