@@ -12,9 +12,10 @@ from weakref import ref
 import numpy as np
 
 from burnbook.backend.base import Backend, Decorator, Value, Watch
-from burnbook.core.arrays import not_finite
+from burnbook.core.arrays import Array, not_finite
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import NotFiniteError
+from burnbook.core.op import BackwardOp, Op
 
 
 class Counting(Decorator):
@@ -32,7 +33,9 @@ class Counting(Decorator):
         super().__init__(inner)
         self.counts: Counter[str] = Counter()
 
-    def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
+    def run(
+        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
+    ) -> Value:
         self.counts[op.name] += 1
         return self.inner.run(op, values, attrs)
 
@@ -48,18 +51,29 @@ class Watching(Decorator):
     wants_places = True  # Autodiff above shall note which layer an op was called in
 
     def look(
-        self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any], out: Value
+        self,
+        op: Op | BackwardOp,
+        values: tuple[Value, ...],
+        attrs: dict[str, Any],
+        out: Value,
     ) -> None:
         """What to do with an op, its inputs, its attributes and its result."""
         raise TypeError(f"{type(self).__name__} must say what to look at")
 
-    def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
+    def run(
+        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
+    ) -> Value:
         out = self.inner.run(op, values, attrs)
         self.look(op, values, attrs, out)
         return out
 
     def backward(self, root: Value, watch: Watch | None = None) -> Any:
-        def look(op: Any, values: Any, attrs: dict[str, Any], out: Value) -> None:
+        def look(
+            op: Op | BackwardOp,
+            values: tuple[Value, ...],
+            attrs: dict[str, Any],
+            out: Value,
+        ) -> None:
             self.look(op, values, attrs, out)
             if watch is not None:
                 watch(op, values, attrs, out)
@@ -122,7 +136,11 @@ class Tracing(Watching):
         self._makers: dict[int, tuple[Any, int]] = {}
 
     def look(
-        self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any], out: Value
+        self,
+        op: Op | BackwardOp,
+        values: tuple[Value, ...],
+        attrs: dict[str, Any],
+        out: Value,
     ) -> None:
         if len(self.steps) >= self.limit:
             self.dropped += 1
@@ -186,12 +204,18 @@ class Checked(Watching):
           try: a clamp or an epsilon before log
     """
 
-    def run(self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
+    def run(
+        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
+    ) -> Value:
         with np.errstate(all="ignore"):  # our error says more than NumPy's warning
             return super().run(op, values, attrs)
 
     def look(
-        self, op: Any, values: tuple[Value, ...], attrs: dict[str, Any], out: Value
+        self,
+        op: Op | BackwardOp,
+        values: tuple[Value, ...],
+        attrs: dict[str, Any],
+        out: Value,
     ) -> None:
         outs = out if type(out) is tuple else (out,)
         for position, made in enumerate(outs):
@@ -207,7 +231,7 @@ class Checked(Watching):
             raise self._stop(op, values, position, broken)
 
     def _stop(
-        self, op: Any, values: tuple[Value, ...], position: int, broken: str
+        self, op: Op | BackwardOp, values: tuple[Value, ...], position: int, broken: str
     ) -> NotFiniteError:
         facts: list[tuple[str, str]] = []
         sick = ""
@@ -230,7 +254,7 @@ class Checked(Watching):
             cure = f"a look at where {sick} comes from; it came in like this"
         return NotFiniteError(op.name, f"{what} holds {broken} elements", facts, cure)
 
-    def _plain(self, array: Any) -> np.ndarray:
+    def _plain(self, array: Array) -> np.ndarray:
         return self.to_numpy(array)
 
     def _endless(self, value: Value) -> bool:
@@ -240,7 +264,7 @@ class Checked(Watching):
         return _is_float(value) and bool(self.xp.isinf(_bare(value)).any())
 
 
-def _names(op: Any, values: tuple[Value, ...]) -> list[str]:
+def _names(op: Op | BackwardOp, values: tuple[Value, ...]) -> list[str]:
     """A name for each value: the op's inputs, or `xs[0]`, `xs[1]` …"""
     names = list(op.inputs)
     if len(names) == len(values) and not getattr(op, "many", False):
@@ -248,26 +272,26 @@ def _names(op: Any, values: tuple[Value, ...]) -> list[str]:
     return [f"{names[0]}[{i}]" for i in range(len(values))]
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: Value) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
-def _is_float(value: Any) -> bool:
+def _is_float(value: Value) -> bool:
     return _is_array(value) and value.dtype.kind == "f"
 
 
-def _is_endless(value: Any) -> bool:
+def _is_endless(value: Value) -> bool:
     return isinstance(value, float) and value in (float("inf"), float("-inf"))
 
 
-def _bare(value: Any) -> Any:
+def _bare(value: Value) -> Any:
     """The array below every level of tracking."""
     while hasattr(value, "node"):
         value = value.value
     return value
 
 
-def _dtype(value: Any) -> str:
+def _dtype(value: Value) -> str:
     if not _is_array(value):
         return type(value).__name__
     kind, size = value.dtype.kind, value.dtype.itemsize * 8

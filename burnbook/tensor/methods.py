@@ -236,14 +236,14 @@ def _odd_argument(
     return None
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: object) -> bool:
     """Whether an attribute is a number, or some; not a truth value, text or tensor."""
     if isinstance(value, (list, tuple)):
         return all(map(_plain, value))
     return value is None or (type(value) is not bool and isinstance(value, NUMBERS))
 
 
-def _no_constructor(value: Any) -> ArgumentError:
+def _no_constructor(value: object) -> ArgumentError:
     name = type(value).__name__
     what = f"a tensor is not made by calling the class, here with {name}"
     return ArgumentError("Tensor", what, cure="Tensor.from_data(…, device)")
@@ -347,7 +347,7 @@ def _method_of_one(op: Op) -> Callable[..., Any]:
     kinds = {row[0]: out for row, out in op.kinds.items()}
     to_int = any(row is not Int and out is Int for row, out in kinds.items())
 
-    def method(self: Any) -> Any:
+    def method(self: Methods) -> Any:
         kind = kinds.get(self.kind)
         if kind is None:
             raise complaint(op, (self,), NO_ATTRS)
@@ -381,7 +381,7 @@ def _method_of_one(op: Op) -> Callable[..., Any]:
     return of_all if op.name in REDUCED else method
 
 
-def _wrong_call(op: Op, self: Any, name: str | None) -> ArgumentError:
+def _wrong_call(op: Op, self: Methods, name: str | None) -> ArgumentError:
     """The error for an argument that a method does not take."""
     what, cure = for_argument(op.name, name, [*op.inputs[1:], *op.attrs])
     return ArgumentError(op.name, what, facts(op, (self,)), cure)
@@ -422,7 +422,7 @@ def _method_of_many(op: Op) -> Callable[..., Any]:
     names = tuple(op.attrs)
     most = 1000 if op.many else tensors + len(names)
 
-    def method(self: Any, *args: Any, **attrs: Any) -> Any:
+    def method(self: Methods, *args: Any, **attrs: Any) -> Any:
         if len(args) > most:
             raise _wrong_call(op, self, None)
         others = list(args[:tensors])
@@ -435,7 +435,7 @@ def _method_of_many(op: Op) -> Callable[..., Any]:
     return method
 
 
-def lift(op: Op, tensor: Any, other: Any) -> Any:
+def lift(op: Op, tensor: Methods, other: Any) -> Any:
     """A Python number as the element type of a tensor: it never changes the kind."""
     kind, number = tensor.kind, isinstance(other, NUMBERS)
     if number and op.symbol == "@":
@@ -459,7 +459,7 @@ def lift(op: Op, tensor: Any, other: Any) -> Any:
     return int(other)
 
 
-def _no_operand(op: Op, tensor: Any, other: Any) -> KindError:
+def _no_operand(op: Op, tensor: Methods, other: object) -> KindError:
     """What stands beside a tensor and is none, and how it becomes one."""
     cure = "Tensor.from_data(…, device) makes a tensor of it"
     if hasattr(other, "val"):  # a Param
@@ -476,7 +476,7 @@ def _same_whole(op: Op, kind: KindType, other: Any) -> bool:
     return compares and math.isfinite(other) and other == int(other)
 
 
-def _fraction(op: Op, tensor: Any, other: Any) -> KindError:
+def _fraction(op: Op, tensor: Methods, other: Any) -> KindError:
     """An Int tensor and a float: cutting the number off would be wrong in silence."""
     what = f"an Int tensor takes whole numbers, not the float {other!r}"
     whole = op.symbol not in ("/", "**") and math.isfinite(other)
@@ -486,7 +486,7 @@ def _fraction(op: Op, tensor: Any, other: Any) -> KindError:
     return KindError(op.name, what, facts(op, (tensor,)), cure)
 
 
-def _of_another_class(op: Op, tensor: Any, other: Any) -> Any:
+def _of_another_class(op: Op, tensor: Methods, other: Methods) -> Any:
     """The raw value of a tensor whose class is not that of the first: one of codes."""
     known = op.kinds.get((tensor.kind, other.kind))
     if (
@@ -501,7 +501,7 @@ def _of_another_class(op: Op, tensor: Any, other: Any) -> Any:
 def _reflected(op: Op) -> Callable[[Any, Any], Any]:
     by_kind = {row[0]: out for row, out in op.kinds.items() if row[0] is row[1]}
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: object) -> Any:
         backend = self.backend
         value = lift(op, self, other)
         try:
@@ -517,7 +517,7 @@ def _reflected(op: Op) -> Callable[[Any, Any], Any]:
 def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """== and != with something that is neither tensor nor number: not equal."""
 
-    def compare(self: Any, other: Any) -> Any:
+    def compare(self: Methods, other: object) -> Any:
         if other.__class__ is self.__class__ or isinstance(other, NUMBERS):
             return method(self, other)
         return NotImplemented

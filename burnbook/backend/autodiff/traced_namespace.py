@@ -6,14 +6,19 @@ and functions are ops themselves, so the rule can be differentiated like any oth
 computation. The list is closed: code outside it is an op with a gradient of its own.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from numpy.typing import DTypeLike
 
 from burnbook.backend.autodiff.tape import Node
+from burnbook.core.arrays import Array
 from burnbook.core.errors import GraphError
 from burnbook.core.op import BackwardOp, Op
 from burnbook.ops import elementwise, index, reduce, shape
 from burnbook.ops.linear import matmul
+
+Axes: TypeAlias = int | Iterable[int] | None
 
 
 class TrackedSpace:
@@ -42,13 +47,13 @@ class TrackedSpace:
         outs = op.forward(self, *wrapped, **attrs)
         return tuple(unwrap(out) for out in outs)
 
-    def wrap(self, value: Any) -> Any:
+    def wrap(self, value: object) -> Any:
         """Give an array the operators below; shapes, numbers and None stay."""
         if hasattr(value, "dtype") and hasattr(value, "shape"):
             return OpArray(self, value)
         return value
 
-    def run(self, op: Op, *values: Any, **attrs: Any) -> "OpArray":
+    def run(self, op: Op, *values: object, **attrs: object) -> "OpArray":
         """Run an op on wrapped values and wrap what comes out."""
         return OpArray(self, self.run_raw(op, tuple(map(unwrap, values)), attrs))
 
@@ -61,55 +66,57 @@ class TrackedSpace:
         out = self.run(op, *values, **attrs)
         return (out,) if op.extras else out
 
-    def constant(self, name: str, *values: Any, **attrs: Any) -> Any:
+    def constant(self, name: str, *values: object, **attrs: object) -> Any:
         """A function without gradient: it runs on the bare arrays."""
         bare = [_bare(value) for value in values]
         return self.wrap(getattr(self.plain, name)(*bare, **attrs))
 
-    def where(self, mask: Any, x: Any, y: Any) -> Any:
+    def where(self, mask: object, x: object, y: object) -> Any:
         x, y = self._array_like(x, y), self._array_like(y, x)
         return self.run(index.mask_where, y, mask, x)
 
-    def _array_like(self, value: Any, other: Any) -> Any:
+    def _array_like(self, value: object, other: object) -> Any:
         if isinstance(value, OpArray) or hasattr(value, "dtype"):
             return value
         return self.plain.asarray(value, dtype=unwrap(other).dtype)
 
-    def broadcast_to(self, x: Any, shape_: Any) -> Any:
+    def broadcast_to(self, x: object, shape_: Iterable[int]) -> Any:
         return self.run(shape.expand, x, shape=tuple(shape_))
 
-    def reshape(self, x: Any, shape_: Any) -> Any:
+    def reshape(self, x: "OpArray", shape_: int | Iterable[int]) -> Any:
         return x.reshape(shape_)
 
-    def expand_dims(self, x: Any, axis: int) -> Any:
+    def expand_dims(self, x: "OpArray", axis: int) -> Any:
         place = axis % (len(x.shape) + 1)
         return x.reshape((*x.shape[:place], 1, *x.shape[place:]))
 
-    def transpose(self, x: Any, axes: Any) -> Any:
+    def transpose(self, x: object, axes: Iterable[int]) -> Any:
         return self.run(shape.permute, x, axes=tuple(axes))
 
-    def swapaxes(self, x: Any, a: int, b: int) -> Any:
+    def swapaxes(self, x: object, a: int, b: int) -> Any:
         return self.run(shape.swap_dims, x, dim1=a, dim2=b)
 
-    def flip(self, x: Any, axes: Any) -> Any:
+    def flip(self, x: object, axes: Axes) -> Any:
         return self.run(shape.flip, x, axes=axes)
 
-    def concatenate(self, xs: Any, axis: int = 0) -> Any:
+    def concatenate(self, xs: Iterable[object], axis: int = 0) -> Any:
         return self.run(shape.cat, *xs, dim=axis)
 
-    def sum(self, x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
+    def sum(
+        self, x: "OpArray", axis: Axes = None, keepdims: bool = False, **_: object
+    ) -> Any:
         return x.sum(axis=axis, keepdims=keepdims)
 
-    def asarray(self, x: Any, dtype: Any = None) -> Any:
+    def asarray(self, x: object, dtype: DTypeLike | None = None) -> Any:
         """A number becomes an array; an array stays in the graph, cast if asked."""
         if not isinstance(x, OpArray):
             return self.constant("asarray", x, dtype=dtype)
         return x if dtype is None else x.astype(dtype)
 
-    def zeros(self, shape_: Any, dtype: Any = None) -> Any:
+    def zeros(self, shape_: int | Sequence[int], dtype: DTypeLike | None = None) -> Any:
         return self.plain.zeros(shape_, dtype)
 
-    def zeros_like(self, x: Any) -> Any:
+    def zeros_like(self, x: "Array | OpArray") -> Any:
         return self.plain.zeros(x.shape, x.dtype)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -168,7 +175,7 @@ class OpArray:
             wanted = tuple(rest if n == -1 else n for n in wanted)
         return self.space.run(shape.reshape, self, shape=wanted)
 
-    def dot(self, other: Any) -> "OpArray":
+    def dot(self, other: object) -> "OpArray":
         return self.space.matmul(self, other)
 
     def swapaxes(self, a: int, b: int) -> "OpArray":
@@ -177,10 +184,10 @@ class OpArray:
     def transpose(self, *axes: int) -> "OpArray":
         return self.space.transpose(self, axes)
 
-    def astype(self, dtype: Any, **_: Any) -> "OpArray":
+    def astype(self, dtype: DTypeLike, **_: object) -> "OpArray":
         return self.space.run(shape.cast, self, dtype=dtype)
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> "OpArray":
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> "OpArray":
         axes = range(self.ndim) if axis is None else axis
         axes = [axes] if isinstance(axes, int) else list(axes)
         out = self
@@ -191,7 +198,7 @@ class OpArray:
         gone = {dim % self.ndim for dim in axes}
         return out.reshape(tuple(n for d, n in enumerate(out.shape) if d not in gone))
 
-    def __getitem__(self, picked: Any) -> "OpArray":
+    def __getitem__(self, picked: object) -> "OpArray":
         where = picked if isinstance(picked, tuple) else (picked,)
         if not all(isinstance(part, slice) for part in where):
             raise GraphError("index", "only slices can be differentiated twice")
@@ -229,7 +236,7 @@ TYPES = {"float16", "float32", "float64", "int32", "int64", "bool_"}
 
 
 def _operator(name: str, turned: bool = False) -> Callable[[Any, Any], Any]:
-    def method(self: OpArray, other: Any) -> Any:
+    def method(self: OpArray, other: object) -> Any:
         pair = (other, self) if turned else (self, other)
         return getattr(self.space, name)(*pair)
 
@@ -257,7 +264,7 @@ for _sign, _name in {
     setattr(OpArray, f"__{_sign}__", _operator(_name))
 
 
-def unwrap(value: Any) -> Any:
+def unwrap(value: object) -> Any:
     """The value inside an array of a rule; everything else is itself."""
     return value.value if isinstance(value, OpArray) else value
 
