@@ -1,6 +1,6 @@
 """What all rules share: their protocol, checks, decay.
 
-A rule knows one parameter. Its formula is an op (see ops/update.py) that makes the new
+A rule knows one parameter. Its formula is an op (see ops/optimizer_steps.py) that makes the new
 parameter and the new state in one pass; here the results become tensors again.
 """
 

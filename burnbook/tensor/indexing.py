@@ -10,12 +10,12 @@ from burnbook.tensor.basic import known_update
 from burnbook.tensor.create import Creation
 from burnbook.tensor.distribution import Distribution
 from burnbook.tensor.gradients import Tracking
-from burnbook.tensor.layout import Arranging
+from burnbook.tensor.layout import Layout
 from burnbook.tensor.methods import apply
 from burnbook.tensor.numeric import Numeric
 
 
-class Picking(Creation, Arranging, Numeric, Tracking):
+class Indexing(Creation, Layout, Numeric, Tracking):
     """Gathering and scattering with indices of any rank."""
 
     __slots__ = ()

@@ -11,7 +11,7 @@ from burnbook.tensor.methods import apply
 PAD_MODES = ("constant", "reflect", "edge")
 
 
-class Arranging(Basic):
+class Layout(Basic):
     """Rearrangements made of reshape, permute, select and cat."""
 
     __slots__ = ()

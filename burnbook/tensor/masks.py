@@ -11,7 +11,7 @@ from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.errors import DimError, KindError, ShapeError
 from burnbook.ops.index import hot_rows
 from burnbook.tensor.create import Creation, some_dims
-from burnbook.tensor.layout import Arranging
+from burnbook.tensor.layout import Layout
 from burnbook.tensor.methods import apply
 from burnbook.tensor.numeric import Numeric
 
@@ -56,7 +56,7 @@ def one_hot_rows(self: Any, num_classes: int) -> Any:
     return self._hot("one_hot", num_classes, 1, 0, -1, wrap=False)
 
 
-class Masks(Creation, Arranging, Numeric):
+class Masks(Creation, Layout, Numeric):
     """Functions that make or read Bool tensors, and the rows they select."""
 
     __slots__ = ()

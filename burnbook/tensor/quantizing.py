@@ -12,7 +12,7 @@ from burnbook.core.dtypes import Float
 from burnbook.core.errors import DataError, GraphError, KindError, ShapeError
 from burnbook.ops.quantize import from_codes, to_codes
 from burnbook.ops.shape import cast
-from burnbook.tensor.indexing import Picking
+from burnbook.tensor.indexing import Indexing
 from burnbook.tensor.qfloat import (
     Params,
     PerTensorAffineInt8,
@@ -32,7 +32,7 @@ from burnbook.tensor.quantized_packing import Shape, beside, divided
 F32 = np.dtype(np.float32)
 
 
-class Quantizing(Picking):
+class Quantizing(Indexing):
     """Float tensors as codes of a few bits; gradients end here."""
 
     __slots__ = ()

@@ -5,10 +5,10 @@ from math import pi
 from typing import Any, Self
 
 from burnbook.core.errors import ShapeError
-from burnbook.tensor.layout import Arranging
+from burnbook.tensor.layout import Layout
 
 
-class Totals(Arranging):
+class Reductions(Layout):
     """Reductions and products that are made of others; dims stay, with size 1."""
 
     __slots__ = ()

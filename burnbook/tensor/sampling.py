@@ -5,14 +5,14 @@ from functools import reduce
 from typing import Self, TypeVar
 
 from burnbook.core.errors import ShapeError
-from burnbook.tensor.indexing import Picking
+from burnbook.tensor.indexing import Indexing
 
 METHODS = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
 CUBIC = -0.75  # Keys' a, as PyTorch and ONNX take it
 
 
-class Sampling(Picking):
+class Sampling(Indexing):
     """Sampling by a grid of places; it can be differentiated for picture and grid."""
 
     __slots__ = ()

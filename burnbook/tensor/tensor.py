@@ -23,7 +23,7 @@ from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
 from burnbook.tensor.protocol import Protocol
 from burnbook.tensor.quantizing import Quantizing
-from burnbook.tensor.reductions import Totals
+from burnbook.tensor.reductions import Reductions
 from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
@@ -36,7 +36,7 @@ class Tensor(
     Masks,
     Sorting,
     Sampling,
-    Totals,
+    Reductions,
     Precision,
     Quantizing,
     metaclass=Listed,
