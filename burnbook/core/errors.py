@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from burnbook.core.error_context import running_modules, running_shapes
-from burnbook.core.traceback_view import render
-from burnbook.core.traceback_view import show_library_frames as show_library_frames
+from burnbook.core.traceback_view import (
+    render,
+    show_library_frames as show_library_frames,
+)
 
 Fact = str | tuple[str, str]
 MOST_FACTS = 40  # lines of an error, and

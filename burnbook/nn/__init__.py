@@ -7,15 +7,17 @@ so that it does not replace the reader's own `activation` or `loss`.
 from typing import TYPE_CHECKING
 
 from burnbook.core.other_names import module_answers
-from burnbook.nn import activation as activation
-from burnbook.nn import attention as attention
-from burnbook.nn import cache as cache
-from burnbook.nn import conv as conv
-from burnbook.nn import loss as loss
-from burnbook.nn import norm as norm
-from burnbook.nn import pool as pool
-from burnbook.nn import rnn as rnn
-from burnbook.nn import transformer as transformer
+from burnbook.nn import (
+    activation as activation,
+    attention as attention,
+    cache as cache,
+    conv as conv,
+    loss as loss,
+    norm as norm,
+    pool as pool,
+    rnn as rnn,
+    transformer as transformer,
+)
 from burnbook.nn.activation import (
     GLU,
     Activation,

@@ -1,8 +1,7 @@
 """Looking rows up by number, and giving gradients back."""
 
 from burnbook.core.arrays import Array, ArrayNamespace
-from burnbook.core.op import indices as whole_numbers
-from burnbook.core.op import normal, op
+from burnbook.core.op import indices as whole_numbers, normal, op
 from burnbook.ops.index import inside
 
 Shape = tuple[int, ...]

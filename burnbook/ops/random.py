@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from burnbook.core.arrays import Array, ArrayNamespace
-from burnbook.core.op import normal as sample
-from burnbook.core.op import op
+from burnbook.core.op import normal as sample, op
 
 Key = tuple[int, int]
 

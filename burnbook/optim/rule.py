@@ -1,7 +1,7 @@
 """What all rules share: their protocol, checks, decay.
 
-A rule knows one parameter. Its formula is an op (see ops/optimizer_steps.py) that makes the new
-parameter and the new state in one pass; here the results become tensors again.
+A rule knows one parameter. Its formula is an op (see ops/optimizer_steps.py) that makes
+the new parameter and the new state in one pass; here the results become tensors again.
 """
 
 import dataclasses

@@ -8,8 +8,7 @@ import math
 from burnbook.core.cures import explains_call
 from burnbook.core.errors import ShapeError
 from burnbook.ops import activation, elementwise
-from burnbook.ops.softmax import log_softmax as log_softmax_op
-from burnbook.ops.softmax import softmax as softmax_op
+from burnbook.ops.softmax import log_softmax as log_softmax_op, softmax as softmax_op
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 

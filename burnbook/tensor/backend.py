@@ -4,7 +4,6 @@ Rust tells the two apart by traits; here `Autodiff` decorates any backend, and w
 needs gradients asks for `backend.ad_enabled`.
 """
 
-from burnbook.backend import Autodiff as AutodiffBackend
-from burnbook.backend import Backend, Device
+from burnbook.backend import Autodiff as AutodiffBackend, Backend, Device
 
 __all__ = ["AutodiffBackend", "Backend", "Device"]

@@ -9,8 +9,7 @@ import numpy as np
 
 from burnbook.core.dtypes import Bool, Int, KindType
 from burnbook.core.errors import ArgumentError, DimError, KindError, ShapeError
-from burnbook.ops import index as index_ops
-from burnbook.ops import shape as shape_ops
+from burnbook.ops import index as index_ops, shape as shape_ops
 from burnbook.ops.reduce import count
 from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.methods import Methods, apply

@@ -18,8 +18,7 @@ from burnbook.core.errors import (
     KindError,
     ShapeError,
 )
-from burnbook.ops import random as random_ops
-from burnbook.ops import shape as shape_ops
+from burnbook.ops import random as random_ops, shape as shape_ops
 from burnbook.tensor.data import MAX_DIMS, TensorData
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
 from burnbook.tensor.methods import Methods, apply

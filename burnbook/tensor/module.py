@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from burnbook.core.errors import ConfigError, ShapeError
-from burnbook.ops.conv.conv import conv
-from burnbook.ops.conv.conv import conv2d as conv2d_op
+from burnbook.ops.conv.conv import conv, conv2d as conv2d_op
 from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.ops.conv.deform import deform_patches
 from burnbook.ops.embedding import embedding as embedding_op
 from burnbook.ops.interpolate import interpolate as interpolate_op
 from burnbook.ops.pool.pool import (
     adaptive_avg_pool,
+    adaptive_avg_pool2d as adaptive_avg_pool2d_op,
     avg_pool,
+    avg_pool2d as avg_pool2d_op,
     max_pool,
     max_pool_indices,
 )
-from burnbook.ops.pool.pool import adaptive_avg_pool2d as adaptive_avg_pool2d_op
-from burnbook.ops.pool.pool import avg_pool2d as avg_pool2d_op
-from burnbook.ops.unfold import fold4d as fold4d_op
-from burnbook.ops.unfold import unfold4d as unfold4d_op
+from burnbook.ops.unfold import fold4d as fold4d_op, unfold4d as unfold4d_op
 from burnbook.tensor import Tensor, apply
-from burnbook.tensor.attention import AttentionModuleOptions as AttentionModuleOptions
-from burnbook.tensor.attention import attention as attention
+from burnbook.tensor.attention import (
+    AttentionModuleOptions as AttentionModuleOptions,
+    attention as attention,
+)
 from burnbook.tensor.facts import facts_of
 
 Size = int | Sequence[int]

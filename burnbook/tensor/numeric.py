@@ -7,8 +7,7 @@ import numpy as np
 
 from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.errors import BurnbookError, KindError
-from burnbook.ops import index as index_ops
-from burnbook.ops import shape as shape_ops
+from burnbook.ops import index as index_ops, shape as shape_ops
 from burnbook.ops.compare import to_bool
 from burnbook.ops.elementwise import clamp
 from burnbook.ops.rounding import power

@@ -14,23 +14,25 @@ from typing import Any, ClassVar
 
 from burnbook.core.dtypes import Bool
 from burnbook.core.errors import ConfigError
-from burnbook.tensor.qfloat import PerTensorAffineInt8 as PerTensorAffineInt8
-from burnbook.tensor.qfloat import PerTensorSymmetricInt8 as PerTensorSymmetricInt8
-from burnbook.tensor.qfloat import QFloat as QFloat
-from burnbook.tensor.qfloat import QuantizationStrategy as QuantizationStrategy
-from burnbook.tensor.qfloat import SchemeStrategy as SchemeStrategy
-from burnbook.tensor.quantization_scheme import CalibrationRange as CalibrationRange
-from burnbook.tensor.quantization_scheme import (
-    QuantizationParameters as QuantizationParameters,
+from burnbook.tensor.qfloat import (
+    PerTensorAffineInt8 as PerTensorAffineInt8,
+    PerTensorSymmetricInt8 as PerTensorSymmetricInt8,
+    QFloat as QFloat,
+    QuantizationStrategy as QuantizationStrategy,
+    SchemeStrategy as SchemeStrategy,
 )
-from burnbook.tensor.quantization_scheme import QuantizationScheme as QuantizationScheme
-from burnbook.tensor.quantization_scheme import QuantizationType as QuantizationType
-from burnbook.tensor.quantization_scheme import QuantMode as QuantMode
-from burnbook.tensor.quantization_scheme import QuantScheme as QuantScheme
-from burnbook.tensor.quantization_scheme import QuantStore as QuantStore
-from burnbook.tensor.quantization_scheme import QuantValue as QuantValue
-from burnbook.tensor.quantization_scheme import ScaleDtype as ScaleDtype
-from burnbook.tensor.quantization_scheme import Scheme as Scheme
+from burnbook.tensor.quantization_scheme import (
+    CalibrationRange as CalibrationRange,
+    QuantizationParameters as QuantizationParameters,
+    QuantizationScheme as QuantizationScheme,
+    QuantizationType as QuantizationType,
+    QuantMode as QuantMode,
+    QuantScheme as QuantScheme,
+    QuantStore as QuantStore,
+    QuantValue as QuantValue,
+    ScaleDtype as ScaleDtype,
+    Scheme as Scheme,
+)
 from burnbook.tensor.quantized import QuantizedTensor as QuantizedTensor
 from burnbook.tensor.quantizing import cut_off, min_max, over_blocks
 from burnbook.tensor.tensor import Tensor

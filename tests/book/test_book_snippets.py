@@ -13,8 +13,11 @@ import pytest
 from burnbook import nn
 from burnbook.module import DisplaySettings, Module
 from burnbook.prelude import Autodiff, Distribution, Numpy, Tensor
-from burnbook.record import CompactRecorder, FullPrecisionSettings
-from burnbook.record import NamedMpkFileRecorder as NamedMpk
+from burnbook.record import (
+    CompactRecorder,
+    FullPrecisionSettings,
+    NamedMpkFileRecorder as NamedMpk,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = Numpy(compiled=False)

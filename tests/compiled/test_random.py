@@ -16,8 +16,7 @@ from burnbook.ops.shape import cat, expand
 from burnbook.ops.softmax import log_softmax, softmax
 from burnbook.ops.sorting import argtopk
 from burnbook.tensor import Tensor
-from tests.support.kernel_checks import agree
-from tests.support.kernel_checks import normal as drawn
+from tests.support.kernel_checks import agree, normal as drawn
 
 pytest.importorskip("numba", reason="kernels are compiled by numba")
 F32 = np.dtype(np.float32)

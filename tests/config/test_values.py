@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from burnbook.config import Config, ConfigEnum, holding, unit
 from burnbook.core.errors import ConfigError

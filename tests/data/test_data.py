@@ -5,8 +5,7 @@ import pickle
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from burnbook.core.errors import ConfigError, DataError
 from burnbook.data import (

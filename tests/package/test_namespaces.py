@@ -4,7 +4,7 @@
 file of that name; importing the file binds the attribute anew. A name that is both
 would mean one thing in a fresh process, and another where the file was imported before.
 A public function may bear the name of a file (`ops.softmax`): its package has imported
-that file and lists the name in `__all__`; it means the function in every process.
+that file and exports the name; it means the function in every process.
 """
 
 import sys

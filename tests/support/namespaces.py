@@ -1,5 +1,6 @@
 """What the names of packages mean. It imports nothing of ours before it is asked."""
 
+import ast
 import importlib
 import pkgutil
 import sys
@@ -35,8 +36,16 @@ def _hides(package: ModuleType, file: str) -> str | None:
     value = getattr(package, file, None)
     if value is None or value is sys.modules.get(full):
         return None
-    if file not in getattr(package, "__all__", ()):
+    if file not in _exported(package):
         return f"{full} is a file, and a {type(value).__name__} of that name hides it"
     if full not in sys.modules:
         return f"{full}: importing the file would change what the name means"
     return None
+
+
+def _exported(package: ModuleType) -> set[str]:
+    """What a package lists in `__all__`, or imports under its own name (`x as x`)."""
+    tree = ast.parse(Path(package.__file__ or "").read_text("utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    named = {a.name for node in imports for a in node.names if a.name == a.asname}
+    return named | {*getattr(package, "__all__", ())}

@@ -5,8 +5,7 @@ import pytest
 
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import ConfigError, ShapeError
-from burnbook.tensor import Tensor
-from burnbook.tensor import module as f
+from burnbook.tensor import Tensor, module as f
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from burnbook.backend import Autodiff, Numpy
-from burnbook.tensor import Int, Tensor, activation
-from burnbook.tensor import module as functional
+from burnbook.tensor import Int, Tensor, activation, module as functional
 from tests.torch.shared import torch
 
 F = torch.nn.functional

@@ -3,8 +3,7 @@
 import string
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from burnbook import train
 from burnbook.core.errors import ConfigError, TrainingError

@@ -24,8 +24,7 @@ from burnbook.train import (
 )
 from burnbook_widgets import Dashboard, NotebookRenderer, live
 from burnbook_widgets.saving import LIVE
-from burnbook_widgets.training import dashboard as dashboard_module
-from burnbook_widgets.training import open_dashboards
+from burnbook_widgets.training import dashboard as dashboard_module, open_dashboards
 from burnbook_widgets.training.chart_options import smooth
 from burnbook_widgets.training.curves import Trace, thin
 from burnbook_widgets.training.pages import Pages

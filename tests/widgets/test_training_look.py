@@ -25,8 +25,14 @@ from burnbook_widgets.training.chart_options import ChartOptions, smooth
 from burnbook_widgets.training.norms import LAYERS, Norms, norms_of
 from burnbook_widgets.training.progress import Meter, facts_of, memory_used
 from burnbook_widgets.training.still import picture
-from tests.support.tiny_training import Batches as TinyBatches
-from tests.support.tiny_training import builder, items, loader, recorder, tiny
+from tests.support.tiny_training import (
+    Batches as TinyBatches,
+    builder,
+    items,
+    loader,
+    recorder,
+    tiny,
+)
 from tests.support.training_page import (
     UNITS,
     Page,

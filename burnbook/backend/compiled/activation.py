@@ -46,8 +46,6 @@ from burnbook.ops.activation import (
 )
 from burnbook.ops.elementwise import (
     abs as abs_op,
-)
-from burnbook.ops.elementwise import (
     clamp,
     log1p,
     recip,

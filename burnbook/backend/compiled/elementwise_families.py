@@ -6,8 +6,14 @@ NumPy gains only from a second thread, and that comes to help after some microse
 
 from typing import Any
 
-from burnbook.ops import activation, bits, compare, elementwise, trigonometry
-from burnbook.ops import rounding as rounded
+from burnbook.ops import (
+    activation,
+    bits,
+    compare,
+    elementwise,
+    rounding as rounded,
+    trigonometry,
+)
 from burnbook.ops.erf import erf
 
 Sizes = dict[Any, int]

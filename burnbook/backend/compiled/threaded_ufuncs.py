@@ -16,8 +16,7 @@ import numpy as np
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
-from burnbook.ops import compare, elementwise, trigonometry
-from burnbook.ops import rounding as rounded
+from burnbook.ops import compare, elementwise, rounding as rounded, trigonometry
 from burnbook.ops.bits import bitwise_not
 
 Call = Callable[..., Any]

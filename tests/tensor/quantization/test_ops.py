@@ -7,8 +7,7 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.backend.wrappers import Counting
 from burnbook.core.errors import GraphError, KindError, ShapeError
 from burnbook.ops import linear
-from burnbook.tensor import Bool, Int, Tensor, activation, apply
-from burnbook.tensor import quantized as lists
+from burnbook.tensor import Bool, Int, Tensor, activation, apply, quantized as lists
 from burnbook.tensor.quantization import (
     QuantizationParameters,
     QuantizedTensor,

@@ -5,8 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError, DataError, DimError, KindError, ShapeError
