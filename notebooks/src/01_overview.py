@@ -146,9 +146,9 @@ three - y
 # ## Why Burn?
 #
 # [Burn](https://burn.dev) is a framework for deep learning, written in Rust. It is fast
-# without giving up flexibility: one model runs on any backend, autodiff is a layer that
-# can be put around any of them, and what is trained in one place loads in another.
-# `burnbook` brings these ideas, and the book about them, to Python, with NumPy below.
+# without giving up flexibility: one model runs on any backend, autodiff is a decorator
+# that can wrap any of them, and what is trained in one place loads in another.
+# `burnbook` brings these ideas, and the book about them, to Python, on top of NumPy.
 #
 # ## Who this book is for
 #
@@ -184,7 +184,7 @@ SaveMyWork()
 #
 # | | chapter | what it gives | minutes |
 # |---|---|---|---|
-# | 1 | Overview | this page | 10 |
+# | 1 | Overview | this page | 15 |
 # | 2 | [Getting started](02_getting_started.ipynb) | install, first tensors, the prelude | 15 |
 # | 3.1 | [Model](03_1_model.ipynb) | modules and configs; a network for digits | 25 |
 # | 3.2 | [Data](03_2_data.ipynb) | datasets, batches, loaders | 20 |
@@ -199,11 +199,11 @@ SaveMyWork()
 # | 4.4 | [Module](04_04_module.ipynb) | parameters, visitors, summaries, LoRA; all layers | 30 |
 # | 4.5 | [Optimizer](04_05_optimizer.ipynb) | Adam by hand; every optimizer, clipping, groups, records, your own | 30 |
 # | 4.6 | [Learner](04_06_learner.ipynb) | every option; artifacts, checkpoints, resuming; runs compared, rates found | 35 |
-# | 4.7 | [Learning rate scheduler](04_07_lr_scheduler.ipynb) | curves, warm-up, schedules made of schedules | 20 |
+# | 4.7 | [Learning rate scheduler](04_07_lr_scheduler.ipynb) | curves, warm-up, combined schedules | 20 |
 # | 4.8 | [Metric](04_08_metric.ipynb) | classification, text, images, the machine; the log; your own, plotted | 30 |
 # | 4.9 | [Config](04_09_config.ipynb) | fields, choices, nested configs; the JSON that Burn reads | 20 |
 # | 4.10 | [Record](04_10_record.ipynb) | every format and precision, what the bytes mean, partial loading | 25 |
-# | 4.11 | [Dataset](04_11_dataset.ipynb) | transforms, storage, sources; MNIST from its bytes up | 30 |
+# | 4.11 | [Dataset](04_11_dataset.ipynb) | transforms, storage, sources; MNIST read from its files | 30 |
 # | 5 | [Custom training loop](05_custom_training_loop.ipynb) | your own loop: several optimizers, accumulation, learner types | 25 |
 # | 6 | [Saving and loading](06_saving_and_loading.ipynb) | files, recorded weights, a model inside a Python file | 20 |
 # | examples | [Text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | 10 |

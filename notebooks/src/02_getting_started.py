@@ -108,7 +108,7 @@ print((column + row).to_data().to_list())
 # ## See it
 #
 # A tensor of rank 2 can be shown as an image. This one holds the distance of each pixel
-# from the center; dark is near. Change the 14 and the image moves.
+# from the center; dark means near. Change the 14 and the image moves.
 
 # %% tags=["widget"]
 steps = Tensor[1, Int].arange(0, 28, device).float() - 14.0

@@ -56,7 +56,7 @@ model.forward(image).shape
 # Ten numbers come out, one per digit. The largest is the model's guess, which is no
 # better than chance yet: its parameters are random.
 #
-# A network is a chain of *layers*. Each takes numbers and gives numbers. One output
+# A network is a chain of *layers*. Each turns numbers into other numbers. One output
 # number of a layer is computed by a *neuron*: it multiplies its inputs by weights, adds
 # them up, and adds a bias. Weights and biases are the *parameters* that training finds.
 #
@@ -224,8 +224,8 @@ model.forward(Tensor[3].zeros([4, 28, 28], device)).shape
 # While training, `dropout` sets half of its input to zero, at random, so that no feature
 # can rely on another one always being there. That makes it harder for the model to
 # memorize its training images instead of learning from them, which is called
-# *overfitting*; a means against it is a *regularization*. On a backend without autodiff
-# dropout does nothing.
+# *overfitting*; a technique against it is called *regularization*. On a backend without
+# autodiff dropout does nothing.
 #
 # Between `conv1` and `conv2` there is no activation: this is the network of Burn's book,
 # line by line. As you now know, the two together are one linear map when dropout is off:

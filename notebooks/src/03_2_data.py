@@ -142,9 +142,9 @@ same(batch.images, guide_data.MnistBatcher(device).batch(first).images)
 # ## The loader
 #
 # A loader goes through a dataset in batches. One pass through the whole dataset is an
-# *epoch*. `shuffle(42)` gives every epoch another order, and everybody who uses the seed
-# 42 the same orders. `num_workers(n)` prepares batches ahead in the background; the
-# order does not depend on it.
+# *epoch*. `shuffle(42)` gives every epoch an order of its own, and everybody who uses the
+# seed 42 gets the same orders. `num_workers(n)` prepares batches ahead in the background;
+# the order does not depend on it.
 
 # %% tags=["run-me"]
 loader = (
@@ -189,7 +189,7 @@ peek(guide_data.MnistBatcher)
 # %% [markdown]
 # ## Where it breaks
 #
-# An item that is not there is not an error: `get` answers `None`, and that is how a
+# An item that is not there is not an error: `get` returns `None`, and that is how a
 # loop knows where a dataset ends.
 
 # %% tags=["run-me"]
@@ -205,8 +205,8 @@ DataLoaderBuilder(MnistBatcher()).batch_size(0)
 # ## The real MNIST
 #
 # `MnistDataset.train()` and `.test()` give the 60,000 and 10,000 images of the book.
-# The first use downloads 11 MB, verifies them, and keeps them; without a network the
-# error says which mirrors were tried and how to go on offline. Everything on these
+# The first use downloads 11 MB, verifies the files, and keeps them; without a network
+# the error says which mirrors were tried and how to go on offline. Everything on these
 # pages works with either dataset.
 
 # %% [markdown]
@@ -304,7 +304,7 @@ check("3.2.4", answer)
 # - A batcher turns a list of items into tensors.
 # - A loader shuffles, batches and works ahead; its order depends on the seed alone.
 # - Look at the data first: images, counts, ranges.
-# - Digits come with the library; MNIST is one word away.
+# - The small digits come with the library; the real MNIST is `MnistDataset`.
 #
 # **Where this lives.** The digits are in `burnbook/data/dataset/vision`, batchers and
 # loaders in `burnbook/data/dataloader`, the batcher of the example in

@@ -112,7 +112,7 @@ Lines({"loss": losses}, "The same batch, thirty times")
 # A model that the learner can train has two more methods. They return an *item* from
 # which metrics compute what they show; in classification that is the loss, the output
 # and the targets (`ClassificationOutput`). In regression, where numbers are predicted
-# and not classes, it is a `RegressionOutput`.
+# instead of classes, it is a `RegressionOutput`.
 
 
 # %% tags=["run-me", "cell:forward-classification"]
@@ -388,7 +388,8 @@ check("3.3.4", answer)
 # - `train_step` and `valid_step` tell the learner what to do with a batch.
 # - The learner adds curves, logs, checkpoints, resuming and a clean stop.
 # - A config saved beside the results says how they were obtained.
-# - The test set serves as validation set here, as in the book; serious work keeps a third.
+# - The test set serves as validation set here, as in the book; serious work keeps a
+#   third set for the final test.
 #
 # **Where this lives.** `burnbook/examples/guide/training.py` and
 # `burnbook/train/output.py`.

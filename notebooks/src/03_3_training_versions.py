@@ -292,7 +292,7 @@ run("0.19", train_0_19)
 #
 # What is trained (model, optimizer, rate: the *learner*) is separate from how it is
 # trained (data, metrics, epochs: the *training*), because there are other ways to train
-# than on labelled examples. A metric is named once, for both splits.
+# than on labeled examples. A metric is named once, for both splits.
 
 
 # %% tags=["run-me", "version"]
@@ -327,8 +327,8 @@ run("0.20", train_0_20)
 # %% [markdown]
 # ## The same numbers
 #
-# Five programs, one training: every weight and every number in the logs is the same, to
-# the last bit.
+# Five programs, one training run: every weight and every number in the logs is the same,
+# to the last bit.
 
 
 # %% tags=["run-me"]
@@ -452,7 +452,7 @@ check("3.3.7", answer)
 # From the type: every backend had a default device, and the model was made there.
 # </details>
 #
-# <details><summary>Why does the result of a training hold a model without gradients?</summary>
+# <details><summary>Why does the result of a training run hold a model without gradients?</summary>
 #
 # It will be used, not trained; nothing needs to be kept for a backward pass. To continue
 # training, take the model with gradients from `learner.result.model`.

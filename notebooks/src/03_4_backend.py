@@ -62,7 +62,7 @@ print(by_hand)
 # %% [markdown]
 # ## In burnbook
 #
-# A backend object also plays the part of what the book calls a device: tensors are
+# A backend object also plays the role of what the book calls a device: tensors are
 # created on it.
 
 # %% tags=["run-me", "cell:ones"]

@@ -4,7 +4,7 @@
 # After this chapter you can
 #
 # - say what a backend is, and which single method it has to have;
-# - write a decorator of a backend in eight lines, and stack several of them;
+# - write a decorator for a backend in eight lines, and stack several of them;
 # - choose element types and seeds, trace a model, and stop at the first NaN.
 #
 # About 25 minutes. You should have read [chapter 3.4](03_4_backend.ipynb).
@@ -242,7 +242,7 @@ print("two counters     ", Counting(Numpy()) is Counting(Numpy()))
 #
 # Each backend has a stream of random numbers, and `seed` restarts it. Decorators share
 # the stream of the backend they wrap. What is drawn depends on the seed and on how many
-# draws came before, not on the machine, nor on the number of threads.
+# draws came before, not on the machine or on the number of threads.
 
 
 # %% tags=["run-me"]

@@ -100,8 +100,8 @@ same(turned, row.reshape([3, 2]).transpose())
 #
 # | here | means |
 # |---|---|
-# | `Tensor[2]`, `Tensor[2, Float]` | rank 2, numbers with a fraction |
-# | `Tensor[1, Int]` | rank 1, whole numbers |
+# | `Tensor[2]`, `Tensor[2, Float]` | rank 2, floating-point numbers |
+# | `Tensor[1, Int]` | rank 1, integers |
 # | `Tensor[1, Bool]` | rank 1, true or false |
 # | `Tensor[device, 2]` | rank 2, on this backend and no other |
 
@@ -242,7 +242,7 @@ show(sum=column + line.unsqueeze())  # [2, 1] + [1, 3] -> [2, 3]
 # ## See it
 #
 # A tensor as the last line of a cell is displayed with its shape, its statistics, a
-# histogram, and its numbers on colors, blue above zero and orange below. This one holds
+# histogram, and its numbers on a color: blue above zero, orange below. This one holds
 # the difference of any two positions; change the 8.
 
 # %% tags=["widget", "cell:unsqueeze_dim"]
@@ -264,7 +264,7 @@ TensorView(times * apart.unsqueeze_dim(0), index={0: 5})
 #
 # `slice` takes one range per dim; dims without a range are kept whole. Square brackets
 # are Python's form of the same. Negative numbers count from the end, and an end beyond
-# the size is cut to it.
+# the size is clamped to it.
 
 # %% tags=["run-me", "cell:slice"]
 table = Tensor[1, Int].arange(0, 6, device).reshape([2, 3])
@@ -302,13 +302,13 @@ show(assigned=table.slice_assign([(0, 2), (0, 1)], nines), table=table)
 # |---|---|
 # | a reduction along a dim keeps it, with size 1 | `sum_dim(1)` of [2, 3] is [2, 1] |
 # | a reduction of everything gives shape [1] | rank 0 does not exist |
-# | Int stays Int | `int / int` cuts toward zero |
+# | Int stays Int | `int / int` truncates toward zero |
 # | nothing happens in place | `slice_assign`, `scatter` and `mask_fill` give new tensors |
 
 # %% [markdown]
 # ### Basic: every kind
 #
-# Join and cut:
+# Join and split:
 
 # %% tags=["run-me", "cell:cat"]
 pair = Tensor[2, Int].from_ints([[1, 2], [3, 4]], device)
@@ -376,9 +376,9 @@ show(
 )
 
 # %% [markdown]
-# Arithmetic, with a tensor or with a number. Int stays Int: results are cut toward zero,
-# and `x + 1.7` is an error that asks for `x.float()`. `%` takes the sign of the divisor,
-# as in Python.
+# Arithmetic, with a tensor or with a number. Int stays Int: results are truncated toward
+# zero, and `x + 1.7` is an error that asks for `x.float()`. `%` takes the sign of the
+# divisor, as in Python.
 
 # %% tags=["run-me", "cell:abs"]
 x = Tensor[1, Int].from_ints([-7, 4], device)
@@ -500,7 +500,8 @@ show(matmul=square.matmul(square * 3.0), swap_dims=marks.swap_dims(0, 1))
 show(transpose=marks.transpose(), one_hot=Tensor[1].one_hot(2, 4, device))
 
 # %% [markdown]
-# `var` divides by n − 1, `var_bias` by n; with `_mean` the mean comes along.
+# `var` divides by n − 1, `var_bias` by n; with the suffix `_mean`, the mean is returned
+# as well.
 
 # %% tags=["run-me", "cell:var"]
 var_mean, mean = marks.var_mean(0)
@@ -525,7 +526,7 @@ print(full.dtype, half.from_full_precision(full * full).dtype)
 # %% [markdown]
 # ### Int
 #
-# Ranges, without their end; the coordinates of a grid; one-hot rows for classes.
+# Ranges, which exclude their end; the coordinates of a grid; one-hot rows for classes.
 
 # %% tags=["run-me", "cell:arange"]
 dice = Distribution.Uniform(1, 7)
@@ -708,7 +709,7 @@ ClosenessView(steps(Numpy(float="f16")), steps(device))
 # ## Look inside
 #
 # A method comes from an op, and an op is declared once: kinds, code, gradients. The
-# kinds are letters: `FF>F` says that two Float give a Float.
+# kinds are letters: `FF>F` says that it takes two Float tensors and returns one.
 
 # %% tags=["peek"]
 peek(ops.max_pair)

@@ -136,7 +136,7 @@ same(by_hand[b], t.grad(gradients))
 peek(ops.mul)
 
 # %% [markdown]
-# ## Leaves, and tensors cut loose
+# ## Leaves and detached tensors
 #
 # | here | PyTorch |
 # |---|---|
@@ -544,7 +544,7 @@ check("4.3.5", answer)
 # ## Summary
 #
 # - `Autodiff(B)` records the operations that B runs, as a graph behind each tensor.
-# - `backward()` returns a container; `grad` reads it, `grad_remove` takes out.
+# - `backward()` returns a container; `grad` reads a gradient, `grad_remove` takes it out.
 # - Only leaves that were reached have a gradient; the graph is used up.
 # - Nesting gives higher derivatives; hooks see the gradients of a backward pass.
 # - Checkpointing recomputes cheap steps, with the same result to the last bit.

@@ -255,8 +255,11 @@ explorer
 # %% [markdown]
 # ## Your own display
 #
-# A module can decide how it is printed: `custom_settings` chooses the format, for itself
-# and its children, and `custom_content` what is shown.
+# A module can decide how it is printed. Often a class attribute is enough: with
+# `shown = ("prob",)`, a dropout layer prints this field and no other, on one line; a
+# pair of a name and a function adds a value that is computed, as in `nn.Linear` below.
+# For more, `custom_settings` chooses the format, for the module and its children, and
+# `custom_content` what is shown.
 
 
 # %% tags=["run-me", "cell:display"]
@@ -451,7 +454,7 @@ check("4.4.4", answer)
 # %% [markdown] tags=["recall"]
 # ## Recall
 #
-# <details><summary>Why does a module not know its <code>forward</code>?</summary>
+# <details><summary>Why does <code>Module</code> not prescribe a <code>forward</code>?</summary>
 #
 # It holds parameters and makes no assumption about their use: there may be several
 # ways through it, with other arguments, or none.

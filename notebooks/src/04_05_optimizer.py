@@ -127,7 +127,7 @@ Lines(compared, "Loss of 60 steps")
 #
 # | config | remembers | good for |
 # |---|---|---|
-# | `SgdConfig` | nothing, or a velocity | large data sets, with a tuned rate |
+# | `SgdConfig` | nothing, or a velocity | large datasets, with a tuned rate |
 # | `AdaGradConfig` | the sum of squares | rare features |
 # | `RmsPropConfig` | a running mean of squares | objectives that change during training |
 # | `AdamConfig`, `AdamWConfig` | running means of gradient and square | nearly everything; try it first |
@@ -214,12 +214,12 @@ print(np.asarray(found.place.val()).round(4))
 # %% [markdown]
 # ## Decay and clipping
 #
-# Weight decay pulls every weight towards zero, which works against overfitting. As L2
+# Weight decay pulls every weight toward zero, which works against overfitting. As L2
 # regularization it is added to the gradient (`WeightDecayConfig`); AdamW subtracts it
 # separately, so large gradients cannot mask it.
 #
 # Clipping bounds the gradient of each parameter separately: every element (`Value`), or
-# its length (`Norm`). Clipping comes first, decay second.
+# its L2 norm (`Norm`). Clipping comes first, decay second.
 
 # %% tags=["run-me"]
 gradient = Tensor[1].from_floats([3.0, -4.0], Numpy())
@@ -238,9 +238,9 @@ print(config.with_grad_clipping(clipping).init())
 # %% [markdown]
 # ## Groups of parameters
 #
-# A group is a set of parameters, described by their ids or paths. The optimizer may have
-# another rule for it, and a learning rate another value. If a parameter is in several
-# groups, the last one counts.
+# A group is a set of parameters, described by their ids or paths. It can have an update
+# rule and a learning rate of its own. If a parameter is in several groups, the last one
+# counts.
 
 
 # %% tags=["run-me"]

@@ -117,8 +117,8 @@ learner.result
 # %% [markdown]
 # ## By hand
 #
-# In an epoch, every batch of the training split gives a training step, a learning rate
-# and a step of the optimizer; then all batches of the validation split go through
+# In an epoch, there is a training step, a learning rate and a step of the optimizer for
+# every batch of the training split; then all batches of the validation split go through
 # `model.valid()`, which has no gradients and no dropout.
 
 
@@ -479,16 +479,16 @@ print(learner.result)
 print("the model so far:", type(stopped).__name__)
 
 # %% [markdown]
-# As in Burn, an interrupted epoch is not validated and leaves no checkpoint. That a reason
-# can be given is ours (and newer Burn's); it is in the log, too.
+# As in Burn, an interrupted epoch is not validated and leaves no checkpoint. The reason
+# is an addition of ours (newer Burn has it, too); it is also in the log.
 #
 # `run.control.save_checkpoint()` asks for a checkpoint at the end of the epoch, which no
 # strategy deletes. The dashboard has buttons for all of these, and one for the norms of
 # weights and gradients in each layer. Its button *Export HTML* saves what it shows as
 # one page without scripts. `PlotlyRenderer()` draws a plotly figure instead.
 #
-# A run is called after its folder, or as `.name("baseline")` in the builder says. After a
-# reload of the page its panel comes back by itself; in any cell
+# A run is named after its folder, unless `.name("baseline")` in the builder gives it a
+# name. After a reload of the page its panel comes back by itself; in any cell
 # `burnbook_widgets.live("baseline")` shows it again, also after the end, and
 # `live("baseline").export("run.html")` saves it. A second training into the same folder
 # is refused; `start(train, valid, replace=True)` stops the first one.
@@ -568,8 +568,8 @@ browser.choose("slow", "quick")
 browser
 
 # %% [markdown]
-# The dashboard of a live training does the same: its button *Other runs* draws the newest
-# runs in the same folder behind the live curves.
+# The dashboard of a run in progress does the same: its button *Other runs* draws the
+# newest runs in the same folder behind the live curves.
 #
 # A store also filters, sorts, exports and deletes.
 

@@ -88,7 +88,7 @@ Lines({name: rates(c.init(), 100) for name, c in down.items()}, "Decay")
 # | `LinearLrSchedulerConfig(initial, final, n)` | a straight line from initial to final |
 # | `CosineAnnealingLrSchedulerConfig(initial, n)` | half a cosine down to `min_lr`, repeated |
 # | `ExponentialLrSchedulerConfig(initial, γ)` | initial · γ^i |
-# | `StepLrSchedulerConfig(initial, size)` | initial · γ^⌊i / size⌋: stairs |
+# | `StepLrSchedulerConfig(initial, size)` | initial · γ^⌊i / size⌋: step decay, a staircase |
 # | `NoamLrSchedulerConfig(init)` | up in a straight line, then down with 1/√i |
 
 # %% tags=["run-me"]
@@ -183,7 +183,7 @@ for epoch, mean in learner.result.history.epochs("Learning Rate", "train"):
 # ## Schedules combined
 #
 # `Composed` runs several schedules at once and multiplies their rates (or adds or
-# averages them): here a warm-up times stairs.
+# averages them): here a warm-up times a step decay.
 
 # %% tags=["run-me"]
 warm = lr_scheduler.LinearLrSchedulerConfig(0.25, 1.0, 3)
@@ -237,8 +237,8 @@ plot
 # %% [markdown]
 # ## A schedule for each group
 #
-# `ModuleLrScheduler` has one schedule per group of parameters. Its step returns one rate
-# with exceptions, which the optimizer understands.
+# `ModuleLrScheduler` has one schedule per group of parameters. Its `step` returns a
+# `ModuleLearningRate`: the default rate and those of the groups.
 
 # %% tags=["run-me"]
 biases = ParamGroup.from_predicate("bias")
@@ -390,7 +390,8 @@ check("4.7.4", answer)
 #
 # <details><summary>Does a schedule step per epoch or per batch?</summary>
 #
-# Per batch. For a schedule over epochs, multiply its steps by the batches of an epoch.
+# Per batch. For a schedule over epochs, multiply its steps by the number of batches in an
+# epoch.
 # </details>
 #
 # <details><summary>Why do many schedules begin with a warm-up?</summary>
@@ -417,7 +418,7 @@ check("4.7.4", answer)
 # ## Summary
 #
 # - `schedule.step()` gives the rate of this batch; `optimizer.step` takes it.
-# - Linear, cosine, exponential, stairs, Noam; a plain number is a constant schedule.
+# - Linear, cosine, exponential, step, Noam; a plain number is a constant schedule.
 # - `Composed` multiplies schedules, `Sequential` runs one after the other,
 #   `ModuleLrScheduler` has one per group. Milestones and lengths must fit together.
 # - The record is the position on the curve; checkpoints keep it.

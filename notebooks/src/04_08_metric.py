@@ -97,8 +97,8 @@ print(entry.formatted, "|", entry.serialize)
 same([by_hand], [accuracy.state.total / accuracy.state.count])
 
 # %% [markdown]
-# `0.00e0` is zero: as in Burn, numbers of 0.1 and below are written with a power of ten.
-# The log has all digits. `value()` is the number that is plotted, that of the *last
+# `0.00e0` is zero: as in Burn, numbers of 0.1 and below are in scientific notation. The
+# log has all digits. `value()` is the number that is plotted, that of the *last
 # batch*; `clear()` is called between epochs.
 
 # %% tags=["run-me"]
@@ -418,8 +418,9 @@ same([ours], [100 * (1 - sk.hamming_loss(right, half))])
 # %% [markdown]
 # ## Text
 #
-# Metrics of text read tokens: the numbers of characters, or of words. The sequences of a
-# batch are padded to one length, and `with_pad_token` makes a metric ignore the padding.
+# Metrics of text read token ids: a number for each character, or for each word. The
+# sequences of a batch are padded to one length, and `with_pad_token` makes a metric
+# ignore the padding.
 # Error rates count edits: *kitten* becomes *sitting* with two substitutions and an
 # insertion.
 
@@ -436,8 +437,9 @@ rate = epoch(train.CharErrorRate().with_pad_token(0), said, meant)
 same([100 * (3 + 1) / (7 + 4)], [rate])
 
 # %% [markdown]
-# WER is the same for words. BLEU counts how many runs of 1 to n words occur in the
-# reference, ROUGE-L takes the longest sequence of words that both have in this order.
+# WER is the same for words. BLEU counts how many n-grams of the prediction (runs of 1 to
+# n words) occur in the reference; ROUGE-L takes the longest common subsequence: the words
+# that both have in the same order.
 
 # %% tags=["run-me"]
 words = ["a", "cat", "sat", "on", "the", "mat"]
@@ -453,7 +455,7 @@ for metric in (train.WordErrorRate(), train.BleuScore(2), train.RougeLScore()):
     print(f"{metric.name:<8} {epoch(metric, *pair):.2f} %")
 
 # %% [markdown]
-# Perplexity is e to the mean loss per word: the number of equally likely words that the
+# Perplexity is e to the mean loss per token: the number of equally likely tokens that the
 # model's uncertainty corresponds to.
 
 # %% tags=["run-me"]
@@ -467,9 +469,9 @@ same([np.exp(loss)], [epoch(train.PerplexityMetric(), logits, next_words)])
 # %% [markdown]
 # ## Images and masks
 #
-# PSNR is the error in decibels (higher is better), SSIM compares the structure around
-# each pixel (1 means equal), Dice is twice the overlap of two masks divided by the sum
-# of their sizes.
+# PSNR relates the largest possible value to the error, in decibels (higher is better).
+# SSIM compares the structure around each pixel (1 means equal). Dice is twice the overlap
+# of two masks, divided by the sum of their sizes.
 
 # %% tags=["run-me"]
 picture = DigitsDataset.test().get(0).image[None, None] / 255
@@ -533,9 +535,9 @@ trained = await learner.fit_async(train_loader, valid_loader)
 
 # %% [markdown]
 # Every numeric metric has a curve, including ours. `history_figure(history)` lets you
-# explore them, as in chapter 3.3. Here are two of them in one chart: a model whose
-# confidence and accuracy agree is *calibrated*, and its scores can be read as
-# probabilities.
+# explore them, as in chapter 3.3. Here are two of them in one chart. Where confidence
+# and accuracy agree, not only on average but at every level of confidence, a model is
+# *calibrated*, and its probabilities can be taken at their word.
 
 # %% tags=["run-me"]
 history = learner.result.history

@@ -172,7 +172,7 @@ print(run)
 # %% [markdown]
 # Read it from the top: first the required fields, then the optional ones, then those with
 # a default; 0.00001 and not 1e-05; the choice `Norm` with its value. That is exactly
-# what Burn writes, and what its serde reads.
+# what Burn writes and reads.
 #
 # In Python it prints as Python.
 

@@ -136,7 +136,7 @@ for kind in recorders:
 #
 # The precision of a file is independent of the precision that the model trains with.
 #
-# | settings | floats | whole numbers |
+# | settings | floats | integers |
 # |---|---|---|
 # | `DoublePrecisionSettings` | f64 | i64 |
 # | `FullPrecisionSettings` | f32 | i32 |
@@ -155,7 +155,8 @@ for settings in (
 
 # %% [markdown]
 # Loading converts twice, to the recorder's precision and then to the device's. So a file
-# of 32 bits, loaded with half precision, is rounded once:
+# of 32 bits that is loaded with half precision is rounded to 16 bits, even if the device
+# has 64:
 
 # %% tags=["run-me"]
 wide, half = Numpy(float="f64"), NamedMpkFileRecorder(HalfPrecisionSettings)

@@ -181,7 +181,7 @@ print(stored.get(1), len(draws))
 print(sorted({city.name for city in draws}))
 
 # %% [markdown]
-# A Polars dataframe can be a dataset, too, and so can a dataset of Hugging Face; the first
+# A Polars dataframe can be a dataset, too, and so can a Hugging Face dataset; the first
 # use downloads it and stores it in SQLite:
 #
 # ```python
@@ -485,7 +485,7 @@ check("4.11.4", answer)
 # ## Summary
 #
 # - A dataset has `get(i)`, which returns `None` past the end, and a length.
-# - Transforms are datasets: lazy, composable, and random only by their seed.
+# - Transforms are datasets: lazy, composable, and reproducible from their seed.
 # - Items are stored in memory, SQLite, dataframes, tables and folders; sources download
 #   once.
 # - Raw item → mapper → item → workers → batcher → batch.

@@ -270,8 +270,8 @@ moved = calm.conv1.weight.val().inner() - stepped.conv1.weight.val().inner()
 same(moved / 0.2, whole.get(name))
 
 # %% [markdown]
-# If the division stays the same throughout the training, declare it once: an optimizer
-# may have groups, each with its own rule ([chapter 4.5](04_05_optimizer.ipynb)) and its
+# If the division stays the same throughout training, declare it once: an optimizer may
+# have groups, each with its own rule ([chapter 4.5](04_05_optimizer.ipynb)) and its
 # own schedule ([chapter 4.7](04_07_lr_scheduler.ipynb)).
 
 # %% tags=["run-me"]
@@ -282,8 +282,8 @@ print(mixed)
 # %% [markdown]
 # ## Types of your own
 #
-# A loop with many variables is better made a type. The simplest is for one kind of model;
-# what can vary is the backend, which the model knows, and the optimizer.
+# A loop with many variables is better turned into a type. The simplest is for one kind of
+# model; what can vary is the backend, which the model knows, and the optimizer.
 
 
 # %% tags=["run-me", "cell:learner-backend"]

@@ -169,7 +169,7 @@ eyes = np.asarray(model.hidden.weight.val()).T.reshape(16, 28, 28)
 Images(eyes, columns=8)
 
 # %% [markdown]
-# ## Names of files
+# ## File names
 #
 # The recorder adds its extension, and `save_file` returns the path it wrote. A version
 # stays in the name: `model.v2` becomes `model.v2.mpk`. (In Burn it becomes `model.mpk`.)

@@ -1,10 +1,10 @@
 # %% [markdown] tags=["goals"]
 # # A1 · The table of operations
 #
-# Every function of Burn's tensors, with what it takes and gives, whether gradients flow
-# through it, and what it is called in Burn 0.15, in newest Burn and in PyTorch. The
-# table is made from the declarations that run, so it cannot say what is not so. To
-# learn them in order, read [chapter 4.2](04_02_tensor.ipynb); here one looks them up.
+# Every function of Burn's tensors, with what it takes and returns, whether gradients flow
+# through it, and what it is called in Burn 0.15, in the newest Burn and in PyTorch. The
+# table is generated from the declarations that run, so it is never out of date. To
+# learn them in order, read [chapter 4.2](04_02_tensor.ipynb); here you look them up.
 
 # %% tags=["setup"]
 from burnbook.reference.appendix import find, operations
@@ -15,14 +15,14 @@ from burnbook.reference.table import rows
 #
 # | column | what it says |
 # |---|---|
-# | function | as one writes it: a method of a tensor, or `activation.relu(x)` |
-# | takes | the kinds it takes; after → the kind it gives, where that is another |
-# | shapes | `...` stands for any dims; a letter is the same size wherever it stands |
-# | gradient | *its own rule*: a formula beside the op · *by its parts*: it is made of ops that have one · *none*: nothing flows back · empty: there is nothing to flow |
-# | Burn 0.15 | its name there; *slanted* where the book's tables leave it out |
+# | function | as you write it: a method of a tensor, or `activation.relu(x)` |
+# | takes | the kinds it takes; after → the kind it returns, where that is another |
+# | shapes | `...` stands for any dims; a letter is the same size wherever it occurs |
+# | gradient | *its own rule*: a formula beside the op · *by its parts*: it is composed of ops that have one · *none*: nothing flows back · empty: there is nothing to differentiate |
+# | Burn 0.15 | its name there; in *italics* where the book's tables leave it out |
 # | newest Burn | its name in 0.22 |
 #
-# Below each name stands what the function does. `help(Tensor.matmul)` says more, and
+# Below each name is what the function does. `help(Tensor.matmul)` says more, and
 # `find` looks for a word in all of it:
 
 # %% tags=["run-me"]
@@ -89,9 +89,9 @@ operations("autodiff")
 operations("quantization")
 
 # %% [markdown]
-# ## Linear algebra, waves, grids
+# ## Linear algebra, signals, grids
 #
-# In newer Burn these stand in modules of their own, as `activation` does.
+# In newer Burn these are in modules of their own, as `activation` is.
 
 # %% tags=["run-me"]
 operations("linalg")
@@ -106,7 +106,8 @@ operations("grid")
 # `python -m burnbook.reference.stubs --table` prints the same as plain text.
 #
 # **Where this lives.** `burnbook/reference/appendix.py` writes the pages,
-# `burnbook/reference/composed.py` knows the functions that are made of others. The table
-# itself, `burnbook/reference/table.py`, belongs to [chapter 4.2](04_02_tensor.ipynb).
+# `burnbook/reference/composed.py` knows the functions that are composed of others. The
+# table itself, `burnbook/reference/table.py`, belongs to
+# [chapter 4.2](04_02_tensor.ipynb).
 #
 # This is the last page. Back to [1 · Overview](01_overview.ipynb)

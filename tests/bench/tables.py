@@ -215,7 +215,9 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
     "w2": lambda rounds: table_work(rounds, "W2, 64", TRAINING, 64),
     "w2large": lambda rounds: table_work(rounds, "W2, 1024", TRAINING, 1024),
     "w3": lambda rounds: table_work(rounds, "W3", TRAINING),
-    "w4": lambda rounds: table_work(rounds, "W4", ("eager", "steps first", "compile")),
+    "w4": lambda rounds: table_work(
+        rounds, "W4", ("eager", "sequence first", "compile")
+    ),
     "w5": table_w5,
     "learner": table_learner,
     "ops": table_ops,

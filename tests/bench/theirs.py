@@ -106,7 +106,7 @@ def _training(torch, variant, model, loss_of, x):
 
 def w4(variant):
     torch = _torch()
-    first = variant != "steps first"
+    first = variant != "sequence first"
     layer = torch.nn.LSTM(64, 128, batch_first=first)
     x = torch.randn((32, 100, 64) if first else (100, 32, 64))
     read = torch.compile(layer) if variant == "compile" else layer

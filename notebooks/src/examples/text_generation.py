@@ -117,8 +117,8 @@ written = lstm.write(start, 200)
 print("LSTM: most words are real", "✔" if known(written) > 0.8 else "✘")
 
 # %% [markdown]
-# It always takes the most likely character, so it can get into a loop. More steps of
-# training make the loop longer; so does a larger state.
+# It always takes the most likely character, so it can get into a loop. More training
+# steps make the loop longer; so does a larger state.
 
 # %% tags=["run-me", "nbval-ignore-output"]
 print(written)
