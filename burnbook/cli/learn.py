@@ -164,14 +164,14 @@ def _add_guide(commands: Subcommands) -> None:
     guide.add_argument(
         "--dataset",
         choices=["digits", "mnist"],
-        help="without: mnist when it is at hand, else the small digits",
+        help="default: mnist if it is on this computer, else the small digits",
     )
     guide.add_argument(
-        "--epochs", type=positive, help="without: 10 for mnist, 30 for digits"
+        "--epochs", type=positive, help="default: 10 for mnist, 30 for digits"
     )
-    guide.add_argument("--seed", type=whole, default=42, help="without: 42")
+    guide.add_argument("--seed", type=whole, default=42, help="default: 42")
     guide.add_argument(
-        "--artifact-dir", type=Path, help="without: guide, in the temporary folder"
+        "--artifact-dir", type=Path, help="default: guide, in the temporary folder"
     )
 
 

@@ -20,7 +20,7 @@ def add_commands(commands: Subcommands) -> None:
     example = "burnbook inspect guide/model.mpk"
     inspect = command(commands, "inspect", run_inspect, about, example)
     inspect.add_argument("file", type=Path, help="a file that a recorder has written")
-    about = "Write a record in another format: the name of the new file says which."
+    about = "Convert a record to another format, chosen by the new file's extension."
     example = "burnbook convert model.mpk model.safetensors --precision half"
     convert = command(commands, "convert", run_convert, about, example)
     convert.add_argument("source", type=Path, help="the record to read")
@@ -34,7 +34,7 @@ def add_commands(commands: Subcommands) -> None:
         "--precision",
         choices=["keep", "half", "full", "double"],
         default="keep",
-        help="how many bits numbers get; without: as many as they have",
+        help="the precision of the numbers; default: keep it",
     )
     convert.add_argument(
         "--module",

@@ -12,11 +12,11 @@ from burnbook.cli.shared import Subcommands, command, say
 
 def add_commands(commands: Subcommands) -> None:
     """Declare the commands of this file."""
-    about = "List the trainings below a folder, ours and those of Burn in Rust."
+    about = "List the training runs below a folder, from burnbook or Burn in Rust."
     example = "burnbook runs artifacts --sort Loss"
     runs = command(commands, "runs", run_runs, about, example)
     runs.add_argument(
-        "folder", nargs="?", type=Path, default=Path(), help="where to look; without: ."
+        "folder", nargs="?", type=Path, default=Path(), help="where to look; default: ."
     )
     runs.add_argument(
         "--compare",
@@ -27,15 +27,15 @@ def add_commands(commands: Subcommands) -> None:
     runs.add_argument(
         "--sort",
         metavar="KEY",
-        help="by date (without), name, epochs, state, a metric or a config field",
+        help="by date (default), name, epochs, state, a metric or a config field",
     )
-    runs.add_argument("--reverse", action="store_true", help="the other way round")
+    runs.add_argument("--reverse", action="store_true", help="reverse the order")
     runs.add_argument("--csv", type=Path, metavar="FILE", help="write a CSV file")
     runs.add_argument(
         "--per",
         choices=["run", "epoch", "batch"],
         default="run",
-        help="what a line of the CSV file is; without: a run",
+        help="what a line of the CSV file stands for; default: run",
     )
     runs.add_argument(
         "--delete",

@@ -14,16 +14,16 @@ from burnbook.core.errors import ConfigError
 
 def add_commands(commands: Subcommands) -> None:
     """Declare the commands of this file."""
-    about = "Put the chapters you have changed, and your trainings, into one file."
+    about = "Put the chapters you have changed, and your training runs, into one file."
     save = command(commands, "save", run_save, about, "burnbook save my-work.zip")
     save.add_argument(
-        "file", nargs="?", type=Path, help="without: burnbook-work, with date and time"
+        "file", nargs="?", type=Path, help="default: burnbook-work, with date and time"
     )
     save.add_argument("--folder", type=Path, help="where the chapters are")
     save.add_argument(
         "--without-artifacts", action="store_true", help="only notebooks and Python"
     )
-    about = "Bring back what `burnbook save` wrote; nothing is lost for it."
+    about = "Bring back what `burnbook save` wrote, without losing what is there."
     restore = command(
         commands, "restore", run_restore, about, "burnbook restore my-work.zip"
     )
@@ -32,7 +32,7 @@ def add_commands(commands: Subcommands) -> None:
     restore.add_argument(
         "--with-modules",
         action="store_true",
-        help="Python files as what they are, not as text; only for a file of your own",
+        help="Python files as they were, not as text; only for a file of your own",
     )
 
 

@@ -37,7 +37,7 @@ gelu.examples(samples=SMOOTH)
 
 @op("F>F", method=False)
 def silu(xp: ArrayNamespace, x: Array) -> Array:
-    """x, let through by its own sigmoid: out = x σ(x).
+    """x, gated by its own sigmoid: out = x σ(x).
 
     Shapes: x [...] -> [...]
     """
@@ -59,7 +59,7 @@ silu.examples(samples=SMOOTH)
 
 @op("F>F", method=False)
 def softplus(xp: ArrayNamespace, x: Array, *, beta: float) -> Array:
-    """A rounded relu: out = ln(1 + e^(βx)) / β, without overflow.
+    """A smooth relu: out = ln(1 + e^(βx)) / β, without overflow.
 
     Shapes: x [...] -> [...]
     """
@@ -99,7 +99,7 @@ log_sigmoid.examples(samples=SMOOTH)
 
 @op("F>F", method=False)
 def mish(xp: ArrayNamespace, x: Array) -> Array:
-    """x, let through by a squashed softplus: out = x tanh(ln(1 + eˣ)).
+    """x, gated by the tanh of its softplus: out = x tanh(ln(1 + eˣ)).
 
     Shapes: x [...] -> [...]
     """

@@ -46,7 +46,7 @@ bitwise_xor.examples(samples=BITS, rejects=BAD)
 
 @op("I>I")
 def bitwise_not(xp: ArrayNamespace, x: Array) -> Array:
-    """Turn every bit round: out = −x − 1.
+    """Invert every bit: out = −x − 1.
 
     Shapes: x [...] -> [...]
     """

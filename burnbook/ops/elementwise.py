@@ -72,7 +72,7 @@ mul.examples(
 
 @op("FF>F II>I", symbol="/", same_rank=True, reason=broadcast)
 def div(xp: ArrayNamespace, x: Array, y: Array) -> Array:
-    """Divide element by element: out = x / y; whole numbers truncate toward zero.
+    """Divide element by element: out = x / y; integers truncate toward zero.
 
     Shapes: x [...], y [...] -> [...]
     """

@@ -205,7 +205,7 @@ hot_rows.examples(samples=[(indices(3, 2, 4), HOT)])
 
 @op("B>I")
 def argwhere(xp: ArrayNamespace, x: Array) -> Array:
-    """Where the true elements stand, row by row: one place in each row of the output.
+    """The coordinates of the true elements, one element in each row of the output.
 
     Shapes: x [...] -> [n, d]
     """

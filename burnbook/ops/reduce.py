@@ -169,7 +169,7 @@ min_dim.examples(samples=DISTINCT, rejects=NO_DIM)
 
 @op("F>I I>I", reason=some_along)
 def argmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
-    """Where the largest element along a dim stands; the first of equals.
+    """The index of the largest element along a dim; of equals, the first.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
@@ -181,7 +181,7 @@ argmax.examples(samples=DISTINCT, rejects=NO_DIM)
 
 @op("F>I I>I", reason=some_along)
 def argmin(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
-    """Where the smallest element along a dim stands; the first of equals.
+    """The index of the smallest element along a dim; of equals, the first.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """

@@ -127,7 +127,7 @@ expand.examples(
 
 @op("F>F I>I B>B", method=False)
 def flip(xp: ArrayNamespace, x: Array, *, axes: tuple[int, ...]) -> Array:
-    """Turn the order of elements round along some dims.
+    """Reverse the order of the elements along some dims.
 
     Shapes: x [...] -> [...]
     """
@@ -231,7 +231,7 @@ def cat_fits(xs: list[tuple[int, ...]], dim: int) -> Any:
 
 @op("F*>F I*>I B*>B", same_rank=True, reason=cat_fits, method=False)
 def cat(xp: ArrayNamespace, *xs: Array, dim: int) -> Array:
-    """Join tensors along a dim that exists.
+    """Join tensors along an existing dim.
 
     Shapes: xs [..., dᵢ, ...] -> [..., Σ dᵢ, ...]
     """

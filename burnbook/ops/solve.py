@@ -49,7 +49,7 @@ inverse.examples(samples=SQUARE, rejects=NOT_SQUARE)
 
 @op("F>F", check=is_square, method=False)
 def det(xp: ArrayNamespace, x: Array) -> Array:
-    """The determinant: the volume of the box that the rows span.
+    """The determinant: the signed volume of the parallelepiped that the rows span.
 
     Shapes: x [..., n, n] -> [..., 1, 1]
     """

@@ -28,7 +28,7 @@ def enough(x: tuple[int, ...], k: int, dim: int) -> Any:
 
 @op("F>F I>I", check=dim_inside)
 def sort(xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False) -> Array:
-    """Sort along a dim, NaN last; downward if asked, and then NaN first.
+    """Sort along a dim, NaN last; descending if asked, and then NaN first.
 
     Shapes: x [...] -> [...]
     """
@@ -43,7 +43,7 @@ def sort(xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False) ->
 def argsort(
     xp: ArrayNamespace, x: Array, *, dim: int, descending: bool = False
 ) -> Array:
-    """Where the elements of the sorted line stand in x; the first of equals first.
+    """The indices that sort x along a dim; equal elements keep their order.
 
     Shapes: x [...] -> [...]
     Why: a key and its place packed into one whole number sort faster than an argsort,
@@ -85,7 +85,7 @@ argtopk.examples(
 
 @op("F>I I>I", check=dim_inside, method=False)
 def argmedian(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
-    """Where the element stands that is in the middle of the sorted line.
+    """The index of the element in the middle of the sorted order.
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     Why: a line that holds NaN has no middle; the place of its first NaN is the answer.

@@ -103,7 +103,7 @@ asinh.examples(samples=[(normal(2, 3),)])
 
 @op("F>F")
 def acosh(xp: ArrayNamespace, x: Array) -> Array:
-    """The number from 0 whose hyperbolic cosine is x; below 1 NaN.
+    """The number ≥ 0 whose hyperbolic cosine is x; below 1 NaN.
 
     Shapes: x [...] -> [...]
     """

@@ -14,16 +14,16 @@ from burnbook.core.errors import ConfigError
 from burnbook.reference.table import HOMES, Row, rows
 
 SECTIONS = {
-    "basic": "Every kind: moving, cutting, joining",
+    "basic": "Every kind: moving, slicing, joining",
     "numeric": "Float and Int: arithmetic, comparing, reducing, ordering",
     "float": "Float alone",
     "int": "Int alone",
     "bool": "Bool alone",
-    "quantization": "Codes of a few bits",
+    "quantization": "Quantization",
     "autodiff": "Gradients",
     "activation": "Activation functions",
     "linalg": "Matrices and norms",
-    "signal": "Waves",
+    "signal": "Signals",
     "grid": "Grids of coordinates",
 }
 HEADS = {  # and how much of the width each has, in percent

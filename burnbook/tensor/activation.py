@@ -46,7 +46,7 @@ def prelu(x: Tensor, alpha: Tensor) -> Tensor:
 
 
 def gelu(x: Tensor) -> Tensor:
-    """x times the chance that a normal number lies below it: x (1 + erf(x/√2)) / 2."""
+    """x times P(z < x) for a standard normal z: out = x (1 + erf(x/√2)) / 2."""
     return apply(activation.gelu, x)
 
 
@@ -67,7 +67,7 @@ def log_sigmoid(x: Tensor) -> Tensor:
 
 
 def hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
-    """A sigmoid of straight lines: out = clamp(α x + β, 0, 1)."""
+    """A piecewise linear sigmoid: out = clamp(α x + β, 0, 1)."""
     if x.dtype != "f16":
         return (x * alpha + beta).clamp(0.0, 1.0)
     return x.from_full_precision(
@@ -76,22 +76,22 @@ def hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
 
 
 def silu(x: Tensor) -> Tensor:
-    """x, let through by its own sigmoid: out = x σ(x)."""
+    """x, gated by its own sigmoid: out = x σ(x)."""
     return apply(activation.silu, x)
 
 
 def hard_swish(x: Tensor) -> Tensor:
-    """A silu of straight lines: out = x · clamp(x/6 + 1/2, 0, 1)."""
+    """A silu with a piecewise linear sigmoid: out = x · clamp(x/6 + 1/2, 0, 1)."""
     return x * hard_sigmoid(x, 1 / 6, 0.5)
 
 
 def softplus(x: Tensor, beta: float) -> Tensor:
-    """A rounded relu: out = ln(1 + e^(βx)) / β, without overflow."""
+    """A smooth relu: out = ln(1 + e^(βx)) / β, without overflow."""
     return apply(activation.softplus, x, beta=beta)
 
 
 def mish(x: Tensor) -> Tensor:
-    """x, let through by a squashed softplus: out = x tanh(softplus(x))."""
+    """x, gated by the tanh of its softplus: out = x tanh(softplus(x))."""
     return apply(activation.mish, x)
 
 
@@ -113,12 +113,12 @@ def log_softmax(x: Tensor, dim: int) -> Tensor:
 
 
 def softmin(x: Tensor, dim: int) -> Tensor:
-    """Softmax the other way round, the smallest score first: softmax(−x)."""
+    """Softmax of the negated scores, largest where x is smallest: softmax(−x)."""
     return softmax(-x, dim)
 
 
 def quiet_softmax(x: Tensor, dim: int) -> Tensor:
-    """A softmax that may choose nothing: outᵢ = eˣᵢ / (1 + Σⱼ eˣⱼ).
+    """A softmax that may be near zero everywhere: outᵢ = eˣᵢ / (1 + Σⱼ eˣⱼ).
 
     Why: m = max(x, 0) is subtracted inside every exp, and the 1 becomes e⁻ᵐ; so no
     exp overflows and the value is the one above.
@@ -154,7 +154,7 @@ def selu(x: Tensor) -> Tensor:
 
 
 def glu(x: Tensor, dim: int) -> Tensor:
-    """One half of x, let through by the sigmoid of the other: out = a σ(b).
+    """One half of x, gated by the sigmoid of the other: out = a σ(b).
 
     Shapes: x [..., 2d, ...] -> [..., d, ...]
     """
@@ -202,7 +202,7 @@ def soft_shrink(x: Tensor, lambda_: float) -> Tensor:
 
 
 def cross_entropy_with_logits(logits: Tensor, target_probs: Tensor) -> Tensor:
-    """How surprised scores are by chances: out = −mean Σ log softmax(logits) · target.
+    """Cross entropy with probabilities: out = −mean Σ log softmax(logits) · target.
 
     Shapes: logits [..., c], target_probs [..., c] -> [1]
     """

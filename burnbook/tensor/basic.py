@@ -33,7 +33,7 @@ class Basic(Methods):
         return Sizes(self.value.shape)
 
     def reshape(self, shape: Sequence[int] | int, *more: int) -> Self:
-        """The same elements in another shape; one −1 is worked out, 0 copies a size.
+        """The same elements in another shape; one −1 is inferred, 0 copies a size.
 
         The sizes may also stand one by one: reshape(3, 2).
 
@@ -154,7 +154,7 @@ class Basic(Methods):
         return apply(shape_ops.permute, self, axes=_whole_numbers("permute", axes))
 
     def flip(self, axes: Sequence[int] | int, *more: int) -> Self:
-        """Turn the order of elements round along some dims."""
+        """Reverse the order of the elements along some dims."""
         if more or isinstance(axes, int):
             axes = (axes, *more)  # type: ignore[assignment] # ints
         axes = _whole_numbers("flip", axes)
@@ -216,7 +216,7 @@ class Basic(Methods):
         return apply(shape_ops.slice_, self, index=where)
 
     def chunk(self, chunks: int, dim: int = 0) -> list[Self]:
-        """Cut into `chunks` pieces along a dim; the last may be smaller."""
+        """Split into `chunks` pieces along a dim; the last may be smaller."""
         if chunks < 1:
             raise ShapeError("chunk", f"{chunks} pieces", cure="one piece or more")
         size = self.value.shape[self._dim("chunk", dim)]

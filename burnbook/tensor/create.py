@@ -175,7 +175,7 @@ class Creation(Methods):
         device: Backend | None = None,
         kind: KindType = Float,
     ) -> Self:
-        """A tensor whose content nobody promises; here it is zeros."""
+        """A tensor with unspecified elements; here they are zeros."""
         return cls._filled("empty", shape, 0, device, kind)
 
     def full_like(self, value: float) -> Self:
@@ -186,7 +186,7 @@ class Creation(Methods):
         return type(self).full(self.value.shape, value, self.backend, self.kind)
 
     def empty_like(self) -> Self:
-        """A tensor whose content nobody promises, shaped like this one."""
+        """A tensor with unspecified elements, shaped like this one."""
         return self.full_like(0)
 
     def zeros_like(self) -> Self:

@@ -67,7 +67,7 @@ class Tracking(Methods):
         return self.backend.backward(self.value)
 
     def grad(self, gradients: Any = None) -> Self | None:
-        """This tensor's gradient on the inner backend; None if the pass met it not.
+        """This tensor's gradient on the inner backend; None if it was not reached.
 
         gradients: what `loss.backward()` returned. The result of an op keeps none.
         """

@@ -67,10 +67,10 @@ def meshgrid_stack(
 
 
 def affine_grid_2d(transform: Tensor, dims: Sequence[int]) -> Tensor:
-    """Where each pixel of a picture comes from, after an affine map; in [−1, 1].
+    """Where each pixel of an image comes from, under an affine map; in [−1, 1].
 
     Shapes: transform [b, 2, 3], dims (b, c, h, w) -> [b, h, w, 2]
-    Why: the corners of the picture are at −1 and 1 exactly.
+    Why: the corners of the image are at −1 and 1 exactly.
     """
     batch, _, height, width = dims
     if transform.dims() != (batch, 2, 3):

@@ -31,7 +31,7 @@ class Indexing(Creation, Layout, Numeric, Tracking):
         return flat.reshape_to((*shape[:place], *indices.dims(), *shape[place + 1 :]))
 
     def gather_nd(self, indices: Self) -> Self:
-        """Pick by whole coordinates: the last dim of `indices` holds k of them.
+        """Pick by coordinates: the last dim of `indices` holds k of them.
 
         Shapes: x [s₁ … sₖ, rest...], indices [..., k] -> [..., rest...]
         """
@@ -40,7 +40,7 @@ class Indexing(Creation, Layout, Numeric, Tracking):
         return rows.select(0, flat).reshape_to((*indices.dims()[:-1], *rest) or (1,))
 
     def scatter_nd(self, indices: Self, values: Self, update: str = "add") -> Self:
-        """Write by whole coordinates: add the values there, or assign them.
+        """Write by coordinates: add the values there, or assign them.
 
         Shapes: x [s₁ … sₖ, rest...], indices [..., k], values [..., rest...] -> x
         """

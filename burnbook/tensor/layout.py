@@ -46,7 +46,7 @@ class Layout(Basic):
         return apply(shape_ops.reshape, self, shape=kept)
 
     def unsqueeze_dims(self, axes: Sequence[int]) -> Self:
-        """Add dims of size 1 where the result shall have them; a repeated one adds two.
+        """Add dims of size 1 at these places of the result; a repeated one adds two.
 
         Example:
             >>> from burnbook.tensor import Tensor
@@ -70,7 +70,7 @@ class Layout(Basic):
         return apply(shape_ops.reshape, self, shape=shape)
 
     def movedim(self, src: int | Sequence[int], dst: int | Sequence[int]) -> Self:
-        """Move dims to other places; the rest keeps its order.
+        """Move dims to other places; the others keep their order.
 
         Example:
             >>> from burnbook.tensor import Tensor
@@ -93,7 +93,7 @@ class Layout(Basic):
         )
 
     def split(self, split_size: int, dim: int = 0) -> list[Self]:
-        """Cut into pieces of a size along a dim; the last may be smaller.
+        """Split into pieces of a size along a dim; the last may be smaller.
 
         A dim of size 0 is one piece, as in PyTorch.
         """
@@ -108,7 +108,7 @@ class Layout(Basic):
         ]
 
     def split_with_sizes(self, split_sizes: Sequence[int], dim: int) -> list[Self]:
-        """Cut into pieces of given sizes, which must add up to the size of the dim."""
+        """Split into pieces of given sizes, which must add up to that of the dim."""
         place = self._dim("split_with_sizes", dim)
         size = self.value.shape[place]
         if sum(split_sizes) != size or min(split_sizes, default=0) < 0:

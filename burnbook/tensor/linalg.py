@@ -123,7 +123,7 @@ def trace(x: Tensor) -> Tensor:
 
 
 def det(x: Tensor) -> Tensor:
-    """The determinant: the volume of the box that the rows span.
+    """The determinant: the signed volume of the parallelepiped that the rows span.
 
     Shapes: x [..., n, n] -> [...]
     Why: a single matrix gives shape [1], as a tensor has at least one dim.
@@ -169,10 +169,10 @@ def lu_decomposition(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def qr(x: Tensor, reduced: bool = True) -> tuple[Tensor, Tensor]:
-    """Rectangular directions and an upper triangle, by reflections: x = Q · R.
+    """Orthonormal columns and an upper triangle, by reflections: x = Q · R.
 
     Shapes: x [..., m, n] -> [..., m, k], [..., k, n]
-    Why: Householder's reflections stay rectangular where Gram-Schmidt drifts.
+    Why: Householder's reflections stay orthogonal where Gram-Schmidt drifts.
     """
     _matrix("qr", x)
     *rest, m, n = x.dims()

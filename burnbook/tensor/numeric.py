@@ -198,12 +198,12 @@ class Numeric(Methods):
         return self.clamp(min=None, max=max)
 
     def max_dim_with_indices(self, dim: int) -> tuple[Self, Self]:
-        """The largest element along a dim, and where it stands; the first of equals."""
+        """The largest element along a dim and its index; of equals, the first."""
         place = self.argmax(dim)
         return apply(index_ops.gather, self, place, dim=dim), place
 
     def min_dim_with_indices(self, dim: int) -> tuple[Self, Self]:
-        """The smallest element along a dim, and where it is: the first of equals."""
+        """The smallest element along a dim and its index; of equals, the first."""
         place = self.argmin(dim)
         return apply(index_ops.gather, self, place, dim=dim), place
 

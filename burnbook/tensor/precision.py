@@ -57,7 +57,7 @@ class Precision(Numeric):
         return self.value
 
     def inplace(self, function: Callable[[Self], Self]) -> None:
-        """Replace what this tensor is by what a function makes of it."""
+        """Replace this tensor by what a function of it returns."""
         if self.kind is not Float:
             raise KindError("inplace", f"takes Float, not {self.kind.__name__}")
         new = function(self)

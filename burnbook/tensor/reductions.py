@@ -76,7 +76,7 @@ class Reductions(Layout):
         return tensor.cat(parts, place)
 
     def cov(self, dim: int, correction: int) -> Self:
-        """The covariances of the lines along a dim: out = (x − μ)ᵀ (x − μ) / (n − c).
+        """The covariance of samples along a dim: out = (x − μ)ᵀ (x − μ) / (n − c).
 
         Shapes: x [v, n] -> [v, v] for dim 1
         """

@@ -24,7 +24,7 @@ class Sampling(Indexing):
         padding_mode: str = "zeros",
         align_corners: bool = False,
     ) -> Self:
-        """Read a picture at the places of a grid, (x, y) from −1 to 1.
+        """Sample an image at the points of a grid, (x, y) from −1 to 1.
 
         Shapes: x [b, c, h, w], grid [b, i, j, 2] -> [b, c, i, j]
         Example:

@@ -64,7 +64,7 @@ def hann_window(
 def hamming_window(
     size: int, periodic: bool = True, device: Backend | None = None
 ) -> Tensor:
-    """A raised cosine on a step: out = 25/46 − 21/46 cos(2πt/N)."""
+    """A raised cosine on a pedestal: out = 25/46 − 21/46 cos(2πt/N)."""
     return _cosines(size, periodic, device, 25 / 46, 21 / 46)
 
 

@@ -22,15 +22,15 @@ class Sorting(Methods):
         return apply(sort, self, dim=dim, descending=True)
 
     def argsort_descending(self, dim: int) -> Self:
-        """Where the elements of the downward sorted line stand; ties in their order."""
+        """The indices that sort in descending order; equal elements keep theirs."""
         return apply(argsort, self, dim=dim, descending=True)
 
     def sort_with_indices(self, dim: int) -> tuple[Self, Self]:
-        """The sorted elements, and where each of them stood."""
+        """The sorted elements, and the index of each in x."""
         return self._at(apply(argsort, self, dim=dim), dim)
 
     def sort_descending_with_indices(self, dim: int) -> tuple[Self, Self]:
-        """The elements from the largest down, and where each of them stood."""
+        """The elements in descending order, and the index of each in x."""
         return self._at(self.argsort_descending(dim), dim)
 
     @explains_call("topk", "x.topk(1, 1)")
@@ -46,18 +46,18 @@ class Sorting(Methods):
 
     @explains_call("topk_with_indices", "x.topk_with_indices(1, 1)")
     def topk_with_indices(self, k: int, dim: int) -> tuple[Self, Self]:
-        """The k largest elements along a dim, and where they stand."""
+        """The k largest elements along a dim, and their indices."""
         wrong = enough(tuple(self.value.shape), k, dim)
         if isinstance(wrong, str):
             raise ShapeError("topk", wrong)
         return self._at(apply(argtopk, self, k=k, dim=dim), dim)
 
     def median(self, dim: int) -> Self:
-        """The element in the middle of the sorted line; of two the lower one."""
+        """The middle element of the sorted order; of two, the lower one."""
         return self.median_with_indices(dim)[0]
 
     def median_with_indices(self, dim: int) -> tuple[Self, Self]:
-        """The median along a dim, and where it stands."""
+        """The median along a dim, and its index."""
         return self._at(apply(argmedian, self, dim=dim), dim)
 
     def _at(self, places: Self, dim: int) -> tuple[Self, Self]:

@@ -67,7 +67,7 @@ class Restored:
         lines += [f"  {name}" for name in [*self.pages, *self.units]]
         lines += [f"  kept: {name} as {kept}" for name, kept in self.kept.items()]
         if self.same:
-            lines.append(f"  there already, just the same: {self.same}")
+            lines.append(f"  already there, identical: {self.same}")
         for name, left in self.without.items():
             known = ", ".join(ascii(each[:30])[1:-1] for each in left[:5])
             lines.append(f"  {name} without metadata that could run: {known}")
