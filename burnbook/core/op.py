@@ -52,8 +52,6 @@ class Op:
         self.symbol: str | None = declared.get("symbol")
         self.samples: list[Sample] = []
         self.rejects: list[Sample] = []
-        self.reason = _asker(declared.get("reason"))
-        self.check = _asker(declared.get("check"))
         self.same_rank: bool = declared.get("same_rank", False)
         self.method: bool = declared.get("method", True)
         self.extras = tuple((declared.get("extra") or "").split())
@@ -63,6 +61,8 @@ class Op:
         self.inputs = tuple(p.name for p in tensors)
         self.optional = tuple(p.name for p in tensors if p.default is None)
         self.attrs = {p.name: p.default for p in params if p.kind is p.KEYWORD_ONLY}
+        self.reason = _asker(self, declared.get("reason"))
+        self.check = _asker(self, declared.get("check"))
         self.kinds = _read_kinds(kinds, self)
         self.validator = _compile_validator(self, declared.get("check"))
         self.row = kinds
@@ -197,7 +197,8 @@ def op(
     symbol: the Python operator.
     reason: asked after a failure, by name like a gradient rule (inputs are shapes); it
     returns a sentence, an (error class, sentence) pair, or None for "not my case".
-    check: the same, but asked before every run.
+    check: the same, but asked before every run. A reason or check of `*shapes` is given
+    those of all inputs.
     extra: names of further outputs that only gradient rules see.
     same_rank: the inputs must have equal ranks (sizes of 1 stretch, ranks never do).
     method: False keeps the op off Tensor.
@@ -322,11 +323,19 @@ def _params(rule: Rule) -> tuple[list[str], bool]:
     return named, len(named) < len(params)
 
 
-def _asker(function: Rule | None) -> Rule | None:
-    """Call a reason or check with what it asks for: input shapes and attributes."""
+def _asks_for(made: Op, function: Rule) -> list[str]:
+    """What a reason or check takes: input shapes (`*shapes`: all) and attributes."""
+    params = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in params):
+        return [*made.inputs]
+    return [p.name for p in params]
+
+
+def _asker(made: Op, function: Rule | None) -> Rule | None:
+    """Call a reason or check with what it asks for."""
     if function is None:
         return None
-    names = tuple(inspect.signature(function).parameters)
+    names = _asks_for(made, function)
 
     def ask(facts: dict[str, Any]) -> Any:
         return function(*[facts[name] for name in names])
@@ -343,7 +352,7 @@ def _compile_validator(made: Op, check: Rule | None) -> Rule | None:
         return None
     scope: dict[str, Any] = {"check": check, "shape_at": _shape_at}
     parts: list[str] = []
-    for name in inspect.signature(check).parameters:
+    for name in _asks_for(made, check):
         if name in made.attrs:
             default = made.attrs[name]
             scope[f"_default_{name}"] = default

@@ -31,7 +31,7 @@ from burnbook.module.summaries import (
 )
 from burnbook.module.tree import rebuild
 from burnbook.tensor import Tensor
-from burnbook.text.table import TextTable
+from burnbook.text.table import ShownAsTable, TextTable
 
 DEEPEST = 3  # objects in objects that a forward pass may return
 
@@ -62,8 +62,8 @@ class LayerProfile:
         return dict(vars(self))
 
 
-@dataclass
-class ModuleProfile:
+@dataclass(repr=False)
+class ModuleProfile(ShownAsTable):
     """The layers of a model with their time and memory; the first row is the model.
 
     rounds: of how many runs the medians are. with_backward: whether there was one.
@@ -109,15 +109,6 @@ class ModuleProfile:
         depths = [row.depth for row in shown]
         right = set(range(1, len(head)))
         return TextTable(head, rows, right, 3, indent=depths, notes=notes)
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def profile(

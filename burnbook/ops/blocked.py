@@ -1,4 +1,4 @@
-"""Walking over arrays block by block, as updates do.
+"""Arrays block by block, as the steps of optimizers go over them.
 
 Done expression by expression, every step of an optimizer's formula would go through
 the whole memory again; done block by block, a block stays in the cache.
@@ -15,50 +15,51 @@ GRAIN = 1 << 12
 Shape = tuple[int, ...]
 
 
-def same(*shapes: Shape) -> str | None:
+def same_shapes(*shapes: Shape) -> str | None:
     """What is wrong when the shapes of one update differ."""
     if all(shape == shapes[0] for shape in shapes):
         return None
     return "the gradient and all that is remembered need the shape of the parameter"
 
 
-def results(
-    xp: ArrayNamespace, param: Array, memories: list[Any], reuse: bool
-) -> list[Any]:
-    """Where results go: new arrays, or for the memories, if they are given away, they."""
-    olds = [param] if reuse else [param, *memories]
-    news = [xp.empty(a.shape, dtype=a.dtype) for a in olds]
-    return [*news, *memories] if reuse else news
-
-
-def sweep(
+def in_blocks(
     xp: ArrayNamespace,
-    olds: list[Any],
-    news: list[Any],
-    spares: int,
+    inputs: list[Any],
+    reuse: bool,
+    scratches: int,
     step: Callable[[Any], None],
-) -> None:
-    """Walk over arrays block by block: step((old ones, new ones, spare room)).
+) -> tuple[Any, ...]:
+    """Go over arrays block by block: step((inputs, outputs, scratch arrays)).
+
+    inputs: a parameter, its gradient, and what is remembered of older gradients. The
+    outputs are new arrays for the parameter and the memories; with `reuse` the memories
+    take their own new values.
 
     Why: half precision is computed in single, as its squares soon vanish; its blocks
-    are copied wide before and narrow after.
+    are widened before and narrowed after.
     """
-    size, narrow = olds[0].size, olds[0].dtype.itemsize == 2
-    wide = xp.float32 if narrow else olds[0].dtype
+    param, _, *memories = inputs
+    made = [param] if reuse else [param, *memories]
+    outputs = [xp.empty(a.shape, dtype=a.dtype) for a in made]
+    outputs += memories if reuse else []
+    size, narrow = param.size, param.dtype.itemsize == 2
+    wide = xp.float32 if narrow else param.dtype
     most = max(min(BLOCK, size) if xp.__name__ == "numpy" else size, 1)
     if size <= most and not narrow:  # hot: small parameters are many
-        shape = olds[0].shape
-        step((olds, news, [xp.empty(shape, dtype=wide) for _ in range(spares)]))
-        return
-    inputs, outputs = ([a.reshape(-1) for a in some] for some in (olds, news))
+        scratch = [xp.empty(param.shape, dtype=wide) for _ in range(scratches)]
+        step((inputs, outputs, scratch))
+        return tuple(outputs)
+    flat_inputs = [a.reshape(-1) for a in inputs]
+    flat_outputs = [a.reshape(-1) for a in outputs]
 
     def walk(start: int, stop: int) -> None:
-        room = (min(most, stop - start),)
-        rooms = [xp.empty(room, dtype=wide) for _ in range(spares)]
+        length = min(most, stop - start)
+        scratch = [xp.empty(length, dtype=wide) for _ in range(scratches)]
         for first in range(start, stop, most):
             part = slice(first, min(first + most, stop))
-            ins, outs = ([a[part] for a in some] for some in (inputs, outputs))
-            free = [room[: outs[0].size] for room in rooms]
+            ins = [a[part] for a in flat_inputs]
+            outs = [a[part] for a in flat_outputs]
+            free = [a[: outs[0].size] for a in scratch]
             if not narrow:
                 step((ins, outs, free))
                 continue
@@ -67,10 +68,11 @@ def sweep(
             for out, found in zip(outs, wides, strict=True):
                 out[...] = found
 
-    spread(xp, walk, size, size >= SHARED, GRAIN)
+    on_threads(xp, walk, size, size >= SHARED, GRAIN)
+    return tuple(outputs)
 
 
-def spread(
+def on_threads(
     xp: ArrayNamespace,
     work: Callable[[int, int], None],
     total: int,
@@ -85,24 +87,26 @@ def spread(
         share(work, (), total, grain)
 
 
-def penalized(xp: ArrayNamespace, g: Array, p: Any, penalty: float, room: Array) -> Any:
+def add_penalty(
+    xp: ArrayNamespace, g: Array, p: Any, penalty: float, scratch: Array
+) -> Any:
     """g + penalty p, or g itself where there is no penalty."""
     if not penalty:
         return g
-    xp.multiply(p, penalty, out=room)
-    return xp.add(room, g, out=room)
+    xp.multiply(p, penalty, out=scratch)
+    return xp.add(scratch, g, out=scratch)
 
 
 def average(
-    xp: ArrayNamespace, old: Array, x: Array, beta: float, out: Array, room: Array
+    xp: ArrayNamespace, old: Array, x: Array, beta: float, out: Array, scratch: Array
 ) -> None:
-    """out = β old + (1 − β) x; x may be the room."""
-    xp.multiply(x, 1 - beta, out=room)
+    """out = β old + (1 − β) x; x may be the scratch array."""
+    xp.multiply(x, 1 - beta, out=scratch)
     xp.multiply(old, beta, out=out)
-    xp.add(out, room, out=out)
+    xp.add(out, scratch, out=out)
 
 
-def below(xp: ArrayNamespace, square: Array, epsilon: float, out: Array) -> None:
+def sqrt_plus(xp: ArrayNamespace, square: Array, epsilon: float, out: Array) -> None:
     """out = √square + ε."""
     xp.sqrt(square, out=out)
     xp.add(out, epsilon, out=out)

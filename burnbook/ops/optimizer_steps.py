@@ -10,10 +10,16 @@ from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import above, normal, op, positive, unit
-from burnbook.ops.blocked import average, below, penalized, results, same, sweep
+from burnbook.ops.blocked import (
+    add_penalty,
+    average,
+    in_blocks,
+    same_shapes,
+    sqrt_plus,
+)
 
 
-@op("FF>F", check=lambda param, grad: same(param, grad), method=False)
+@op("FF>F", check=same_shapes, method=False)
 def sgd_step(
     xp: ArrayNamespace, param: Array, grad: Array, *, lr: float, penalty: float = 0.0
 ) -> Array:
@@ -21,15 +27,13 @@ def sgd_step(
 
     Shapes: param [...], grad [...] -> [...]
     """
-    news = results(xp, param, [], False)
 
     def block(part: Array) -> None:
-        (p, g), (p_new,), (room,) = part
-        xp.multiply(penalized(xp, g, p, penalty, room), lr, out=room)
-        xp.subtract(p, room, out=p_new)
+        (p, g), (p_new,), (scratch,) = part
+        xp.multiply(add_penalty(xp, g, p, penalty, scratch), lr, out=scratch)
+        xp.subtract(p, scratch, out=p_new)
 
-    sweep(xp, [param, grad], news, 1, block)
-    return news[0]
+    return in_blocks(xp, [param, grad], False, 1, block)[0]
 
 
 sgd_step.examples(
@@ -41,11 +45,7 @@ sgd_step.examples(
 )
 
 
-@op(
-    "FFF>FF",
-    check=lambda param, grad, velocity: same(param, grad, velocity),
-    method=False,
-)
+@op("FFF>FF", check=same_shapes, method=False)
 def momentum_step(
     xp: ArrayNamespace,
     param: Array,
@@ -65,12 +65,11 @@ def momentum_step(
 
     Shapes: param [...], grad [...], velocity [...] -> [...], [...]
     """
-    olds = [param, grad, velocity]
-    news = results(xp, param, [velocity], reuse)
+    inputs = [param, grad, velocity]
 
     def block(part: Array) -> None:
-        (p, g, v), (p_new, v_new), (room, t) = part
-        g = penalized(xp, g, p, penalty, room)
+        (p, g, v), (p_new, v_new), (scratch, t) = part
+        g = add_penalty(xp, g, p, penalty, scratch)
         xp.multiply(g, 1 - dampening, out=t)
         xp.multiply(v, momentum, out=v_new)
         xp.add(v_new, t, out=v_new)
@@ -82,8 +81,7 @@ def momentum_step(
             xp.multiply(v_new, lr, out=t)
         xp.subtract(p, t, out=p_new)
 
-    sweep(xp, olds, news, 2, block)
-    return tuple(news)
+    return in_blocks(xp, inputs, reuse, 2, block)
 
 
 momentum_step.examples(
@@ -98,11 +96,7 @@ momentum_step.examples(
 )
 
 
-@op(
-    "FFFF>FFF",
-    check=lambda param, grad, moment_1, moment_2: same(param, grad, moment_1, moment_2),
-    method=False,
-)
+@op("FFFF>FFF", check=same_shapes, method=False)
 def adam_step(
     xp: ArrayNamespace,
     param: Array,
@@ -128,9 +122,9 @@ def adam_step(
     Shapes: param [...], grad [...], moment_1 [...], moment_2 [...] -> [...], [...], [...]
     Why: m and v start at zero and are too small at first; dividing corrects that.
     """
-    olds = [param, grad, moment_1, moment_2]
+    inputs = [param, grad, moment_1, moment_2]
     factors = (beta_1, beta_2, epsilon, penalty)
-    return adam(xp, olds, lr, *factors, decay, cautious, time, reuse)
+    return adam(xp, inputs, lr, *factors, decay, cautious, time, reuse)
 
 
 adam_step.examples(
@@ -149,13 +143,7 @@ adam_step.examples(
 )
 
 
-@op(
-    "FFFFF>FFFF",
-    check=lambda param, grad, moment_1, moment_2, max_moment_2: same(
-        param, grad, moment_1, moment_2, max_moment_2
-    ),
-    method=False,
-)
+@op("FFFFF>FFFF", check=same_shapes, method=False)
 def amsgrad_step(
     xp: ArrayNamespace,
     param: Array,
@@ -178,9 +166,9 @@ def amsgrad_step(
 
     Shapes: param [...], grad [...], moment_1 [...], moment_2 [...], max_moment_2 [...] -> [...], [...], [...], [...]
     """
-    olds = [param, grad, moment_1, moment_2, max_moment_2]
+    inputs = [param, grad, moment_1, moment_2, max_moment_2]
     factors = (beta_1, beta_2, epsilon, penalty)
-    return adam(xp, olds, lr, *factors, decay, cautious, time, reuse)
+    return adam(xp, inputs, lr, *factors, decay, cautious, time, reuse)
 
 
 amsgrad_step.examples(
@@ -201,7 +189,7 @@ amsgrad_step.examples(
 
 def adam(
     xp: ArrayNamespace,
-    olds: list[Any],
+    inputs: list[Any],
     lr: float,
     beta_1: float,
     beta_2: float,
@@ -215,30 +203,28 @@ def adam(
     """Both forms of Adam: what they remember is [m, v] or [m, v, x]."""
     correction = (1 - beta_2**time) ** 0.5  # of √v: here it moves to what is above it
     step, epsilon = lr / (1 - beta_1**time) * correction, epsilon * correction
-    news = results(xp, olds[0], olds[2:], reuse)
 
     def block(part: Array) -> None:
-        (p, g, m, v, *top), new, (room, t) = part
+        (p, g, m, v, *top), new, (scratch, t) = part
         p_new, m_new, v_new, *top_new = new
-        g = penalized(xp, g, p, penalty, room)
+        g = add_penalty(xp, g, p, penalty, scratch)
         average(xp, m, g, beta_1, m_new, t)
         xp.multiply(g, g, out=t)
         average(xp, v, t, beta_2, v_new, t)
         if top:
             v_new = xp.maximum(top[0], v_new, out=top_new[0])
-        below(xp, v_new, epsilon, t)
+        sqrt_plus(xp, v_new, epsilon, t)
         xp.divide(m_new, t, out=t)
         xp.multiply(t, step, out=t)
         if decay:
-            xp.multiply(p, 1 - lr * decay, out=room)
-            p = xp.where((p >= 0) == (m_new >= 0), room, p) if cautious else room
+            xp.multiply(p, 1 - lr * decay, out=scratch)
+            p = xp.where((p >= 0) == (m_new >= 0), scratch, p) if cautious else scratch
         xp.subtract(p, t, out=p_new)
 
-    sweep(xp, olds, news, 2, block)
-    return tuple(news)
+    return in_blocks(xp, inputs, reuse, 2, block)
 
 
-@op("FFF>FF", check=lambda param, grad, total: same(param, grad, total), method=False)
+@op("FFF>FF", check=same_shapes, method=False)
 def adagrad_step(
     xp: ArrayNamespace,
     param: Array,
@@ -254,21 +240,19 @@ def adagrad_step(
 
     Shapes: param [...], grad [...], total [...] -> [...], [...]
     """
-    olds = [param, grad, total]
-    news = results(xp, param, [total], reuse)
+    inputs = [param, grad, total]
 
     def block(part: Array) -> None:
-        (p, g, s), (p_new, s_new), (room, t) = part
-        g = penalized(xp, g, p, penalty, room)
+        (p, g, s), (p_new, s_new), (scratch, t) = part
+        g = add_penalty(xp, g, p, penalty, scratch)
         xp.multiply(g, g, out=t)
         xp.add(s, t, out=s_new)
-        below(xp, s_new, epsilon, t)
+        sqrt_plus(xp, s_new, epsilon, t)
         xp.divide(g, t, out=t)
         xp.multiply(t, lr, out=t)
         xp.subtract(p, t, out=p_new)
 
-    sweep(xp, olds, news, 2, block)
-    return tuple(news)
+    return in_blocks(xp, inputs, reuse, 2, block)
 
 
 adagrad_step.examples(
@@ -280,11 +264,7 @@ adagrad_step.examples(
 )
 
 
-@op(
-    "FFF>FF",
-    check=lambda param, grad, square_avg: same(param, grad, square_avg),
-    method=False,
-)
+@op("FFF>FF", check=same_shapes, method=False)
 def rmsprop_step(
     xp: ArrayNamespace,
     param: Array,
@@ -301,8 +281,8 @@ def rmsprop_step(
 
     Shapes: param [...], grad [...], square_avg [...] -> [...], [...]
     """
-    olds = [param, grad, square_avg]
-    return rmsprop(xp, olds, lr, alpha, 0.0, epsilon, penalty, reuse)
+    inputs = [param, grad, square_avg]
+    return rmsprop(xp, inputs, lr, alpha, 0.0, epsilon, penalty, reuse)
 
 
 rmsprop_step.examples(
@@ -314,11 +294,7 @@ rmsprop_step.examples(
 )
 
 
-@op(
-    "FFFF>FFF",
-    check=lambda param, grad, square_avg, buf: same(param, grad, square_avg, buf),
-    method=False,
-)
+@op("FFFF>FFF", check=same_shapes, method=False)
 def rmsprop_momentum_step(
     xp: ArrayNamespace,
     param: Array,
@@ -337,8 +313,8 @@ def rmsprop_momentum_step(
 
     Shapes: param [...], grad [...], square_avg [...], buf [...] -> [...], [...], [...]
     """
-    olds = [param, grad, square_avg, buf]
-    return rmsprop(xp, olds, lr, alpha, momentum, epsilon, penalty, reuse)
+    inputs = [param, grad, square_avg, buf]
+    return rmsprop(xp, inputs, lr, alpha, momentum, epsilon, penalty, reuse)
 
 
 rmsprop_momentum_step.examples(
@@ -352,13 +328,7 @@ rmsprop_momentum_step.examples(
 )
 
 
-@op(
-    "FFFFF>FFFF",
-    check=lambda param, grad, square_avg, buf, grad_avg: same(
-        param, grad, square_avg, buf, grad_avg
-    ),
-    method=False,
-)
+@op("FFFFF>FFFF", check=same_shapes, method=False)
 def rmsprop_centered_step(
     xp: ArrayNamespace,
     param: Array,
@@ -379,8 +349,8 @@ def rmsprop_centered_step(
     Shapes: param [...], grad [...], square_avg [...], buf [...], grad_avg [...] -> [...], [...], [...], [...]
     Why: rounding may put s − a² below zero; under the root it counts as zero then.
     """
-    olds = [param, grad, square_avg, buf, grad_avg]
-    return rmsprop(xp, olds, lr, alpha, momentum, epsilon, penalty, reuse)
+    inputs = [param, grad, square_avg, buf, grad_avg]
+    return rmsprop(xp, inputs, lr, alpha, momentum, epsilon, penalty, reuse)
 
 
 rmsprop_centered_step.examples(
@@ -396,7 +366,7 @@ rmsprop_centered_step.examples(
 
 def rmsprop(
     xp: ArrayNamespace,
-    olds: list[Any],
+    inputs: list[Any],
     lr: float,
     alpha: float,
     momentum: float,
@@ -405,11 +375,10 @@ def rmsprop(
     reuse: bool,
 ) -> tuple[Any, ...]:
     """All forms of RMSProp: what they remember is [s], [s, b] or [s, b, a]."""
-    news = results(xp, olds[0], olds[2:], reuse)
 
     def block(part: Array) -> None:
-        (p, g, s, *more), (p_new, s_new, *made), (room, t) = part
-        g = penalized(xp, g, p, penalty, room)
+        (p, g, s, *more), (p_new, s_new, *made), (scratch, t) = part
+        g = add_penalty(xp, g, p, penalty, scratch)
         xp.multiply(g, g, out=t)
         average(xp, s, t, alpha, s_new, t)
         spread = s_new
@@ -418,25 +387,18 @@ def rmsprop(
             xp.multiply(made[1], made[1], out=t)
             xp.subtract(s_new, t, out=t)
             spread = xp.maximum(t, 0, out=t)
-        below(xp, spread, epsilon, t)
+        sqrt_plus(xp, spread, epsilon, t)
         xp.divide(g, t, out=t)
         if more:
             xp.multiply(more[0], momentum, out=made[0])
             t = xp.add(made[0], t, out=made[0])
-        xp.multiply(t, lr, out=room)
-        xp.subtract(p, room, out=p_new)
+        xp.multiply(t, lr, out=scratch)
+        xp.subtract(p, scratch, out=p_new)
 
-    sweep(xp, olds, news, 2, block)
-    return tuple(news)
+    return in_blocks(xp, inputs, reuse, 2, block)
 
 
-@op(
-    "FFFFFF>FFFFF",
-    check=lambda param, grad, exp_avg, exp_avg_sq, exp_avg_diff, neg_pre_grad: same(
-        param, grad, exp_avg, exp_avg_sq, exp_avg_diff, neg_pre_grad
-    ),
-    method=False,
-)
+@op("FFFFFF>FFFFF", check=same_shapes, method=False)
 def adan_step(
     xp: ArrayNamespace,
     param: Array,
@@ -469,34 +431,32 @@ def adan_step(
     second = lr * beta_2 / (1 - beta_2**time) * correction
     epsilon *= correction
     keep = 1 - lr * decay if no_prox else 1 / (1 + lr * decay)
-    olds = [param, grad, exp_avg, exp_avg_sq, exp_avg_diff, neg_pre_grad]
-    news = results(xp, param, olds[2:], reuse)
+    inputs = [param, grad, exp_avg, exp_avg_sq, exp_avg_diff, neg_pre_grad]
 
     def block(part: Array) -> None:
-        (p, g, m, n, w, pre), new, (room, t) = part
+        (p, g, m, n, w, pre), new, (scratch, t) = part
         p_new, m_new, n_new, w_new, pre_new = new
         average(xp, m, g, beta_1, m_new, t)
-        xp.add(pre, g, out=room)
-        average(xp, w, room, beta_2, w_new, t)
-        xp.multiply(room, beta_2, out=room)
-        xp.add(room, g, out=room)
-        xp.multiply(room, room, out=room)
-        average(xp, n, room, beta_3, n_new, t)
+        xp.add(pre, g, out=scratch)
+        average(xp, w, scratch, beta_2, w_new, t)
+        xp.multiply(scratch, beta_2, out=scratch)
+        xp.add(scratch, g, out=scratch)
+        xp.multiply(scratch, scratch, out=scratch)
+        average(xp, n, scratch, beta_3, n_new, t)
         xp.negative(g, out=pre_new)
         xp.multiply(m_new, first, out=t)
-        xp.multiply(w_new, second, out=room)
-        xp.add(t, room, out=t)
-        below(xp, n_new, epsilon, room)
-        xp.divide(t, room, out=t)
+        xp.multiply(w_new, second, out=scratch)
+        xp.add(t, scratch, out=t)
+        sqrt_plus(xp, n_new, epsilon, scratch)
+        xp.divide(t, scratch, out=t)
         if no_prox:
-            xp.multiply(p, keep, out=room)
-            xp.subtract(room, t, out=p_new)
+            xp.multiply(p, keep, out=scratch)
+            xp.subtract(scratch, t, out=p_new)
         else:
-            xp.subtract(p, t, out=room)
-            xp.multiply(room, keep, out=p_new)
+            xp.subtract(p, t, out=scratch)
+            xp.multiply(scratch, keep, out=p_new)
 
-    sweep(xp, olds, news, 2, block)
-    return tuple(news)
+    return in_blocks(xp, inputs, reuse, 2, block)
 
 
 adan_step.examples(

@@ -11,7 +11,6 @@ from burnbook.optim.rule import (
     WeightDecayConfig,
     from_config,
     penalty_of,
-    shown,
     update,
     zeros,
 )
@@ -93,6 +92,3 @@ class AdaGrad:
         attrs = {**self.attrs, "lr": rate, "reuse": reuse}
         made, total = update(adagrad_step, tensor, (grad, old.sum), attrs)
         return made, AdaGradState(LrDecayState(old.time + 1, total))
-
-    def __repr__(self) -> str:
-        return shown(self)

@@ -18,7 +18,6 @@ from burnbook.optim.rule import (
     fractions,
     from_config,
     penalty_of,
-    shown,
     update,
     zeros,
 )
@@ -119,9 +118,6 @@ class Adam:
         tensor, momentum = adaptive_step(tensor, grad, old, attrs, amsgrad)
         return tensor, AdamState(momentum)
 
-    def __repr__(self) -> str:
-        return shown(self)
-
 
 def adaptive_step(
     tensor: Tensor,
@@ -135,12 +131,12 @@ def adaptive_step(
         blank = zeros(tensor)
         old = AdaptiveMomentumState(0, blank, blank)
     time = attrs["time"] = old.time + 1
-    olds = (grad, old.moment_1, old.moment_2)
+    inputs = (grad, old.moment_1, old.moment_2)
     if not amsgrad:
-        made, m, v = update(adam_step, tensor, olds, attrs)
+        made, m, v = update(adam_step, tensor, inputs, attrs)
         return made, AdaptiveMomentumState(time, m, v)
     top = old.max_moment_2
     if top is None:  # amsgrad begins here
         top, attrs["reuse"] = old.moment_2, False
-    made, m, v, top = update(amsgrad_step, tensor, (*olds, top), attrs)
+    made, m, v, top = update(amsgrad_step, tensor, (*inputs, top), attrs)
     return made, AdaptiveMomentumState(time, m, v, top)

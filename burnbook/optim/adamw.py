@@ -7,7 +7,7 @@ from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
 from burnbook.optim.adam import AdaptiveMomentumState, adaptive_step
 from burnbook.optim.adaptor import OptimizerAdaptor
-from burnbook.optim.rule import fractions, from_config, shown
+from burnbook.optim.rule import fractions, from_config
 from burnbook.tensor import Tensor
 
 
@@ -98,6 +98,3 @@ class AdamW:
         amsgrad = self.config.amsgrad
         tensor, momentum = adaptive_step(tensor, grad, old, attrs, amsgrad)
         return tensor, AdamWState(momentum)
-
-    def __repr__(self) -> str:
-        return shown(self)

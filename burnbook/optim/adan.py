@@ -7,7 +7,7 @@ from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
 from burnbook.ops.optimizer_steps import adan_step
 from burnbook.optim.adaptor import OptimizerAdaptor
-from burnbook.optim.rule import fractions, from_config, shown, update, zeros
+from burnbook.optim.rule import fractions, from_config, update, zeros
 from burnbook.tensor import Tensor
 
 
@@ -105,10 +105,7 @@ class Adan:
         else:
             old = state.momentum
         time = old.time + 1
-        olds = (old.exp_avg, old.exp_avg_sq, old.exp_avg_diff, old.neg_pre_grad)
+        memories = (old.exp_avg, old.exp_avg_sq, old.exp_avg_diff, old.neg_pre_grad)
         attrs = {**self.attrs, "lr": lr, "time": time, "reuse": reuse}
-        made, *news = update(adan_step, tensor, (grad, *olds), attrs)
-        return made, AdanState(AdaptiveNesterovMomentumState(time, *news))
-
-    def __repr__(self) -> str:
-        return shown(self)
+        made, *outputs = update(adan_step, tensor, (grad, *memories), attrs)
+        return made, AdanState(AdaptiveNesterovMomentumState(time, *outputs))

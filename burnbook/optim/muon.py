@@ -19,7 +19,6 @@ from burnbook.optim.rule import (
     WeightDecayConfig,
     from_config,
     penalty_of,
-    shown,
     update,
 )
 from burnbook.optim.sgd import MomentumState
@@ -136,6 +135,3 @@ class Muon:
         if lr * self.penalty:
             tensor = tensor * (1.0 - lr * self.penalty)
         return tensor - direction * length, MuonState(MomentumState(velocity))
-
-    def __repr__(self) -> str:
-        return shown(self)

@@ -19,7 +19,6 @@ from burnbook.optim.rule import (
     WeightDecayConfig,
     from_config,
     penalty_of,
-    shown,
     update,
     zeros,
 )
@@ -142,14 +141,14 @@ class RmsProp:
         attrs = {**self.attrs, "lr": lr, "reuse": reuse}
         if mean is not None:
             attrs["momentum"] = self.config.momentum
-            olds = (grad, square, zeros(tensor) if buf is None else buf, mean)
-            found = update(rmsprop_centered_step, tensor, olds, attrs)
+            inputs = (grad, square, zeros(tensor) if buf is None else buf, mean)
+            found = update(rmsprop_centered_step, tensor, inputs, attrs)
             tensor, square, swing, mean = found
             buf = None if buf is None else swing
         elif buf is not None:
             attrs["momentum"] = self.config.momentum
-            olds = (grad, square, buf)
-            tensor, square, buf = update(rmsprop_momentum_step, tensor, olds, attrs)
+            inputs = (grad, square, buf)
+            tensor, square, buf = update(rmsprop_momentum_step, tensor, inputs, attrs)
         else:
             tensor, square = update(rmsprop_step, tensor, (grad, square), attrs)
         momentum = None if buf is None else RmsPropMomentumState(buf)
@@ -175,6 +174,3 @@ class RmsProp:
         elif mean is None:
             mean = zeros(tensor)
         return square, buf, mean
-
-    def __repr__(self) -> str:
-        return shown(self)

@@ -76,7 +76,7 @@ R = TypeVar("R", bound=type)
 
 
 def from_config(cls: R) -> R:
-    """Let a rule say what makes it when it is given a model, as in PyTorch."""
+    """Let a rule print its config, and say what makes it where it is given a model."""
     make = cls.__init__
 
     @functools.wraps(make)
@@ -90,6 +90,7 @@ def from_config(cls: R) -> R:
         make(self, *args, **named)
 
     cls.__init__ = init
+    cls.__repr__ = shown  # pyright: ignore[reportAttributeAccessIssue] - a method
     return cls
 
 

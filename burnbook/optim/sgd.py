@@ -11,7 +11,6 @@ from burnbook.optim.rule import (
     WeightDecayConfig,
     from_config,
     penalty_of,
-    shown,
     update,
     zeros,
 )
@@ -99,6 +98,3 @@ class Sgd:
         }
         made, velocity = update(momentum_step, tensor, (grad, velocity), attrs)
         return made, SgdState(MomentumState(velocity))
-
-    def __repr__(self) -> str:
-        return shown(self)

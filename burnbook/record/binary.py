@@ -25,8 +25,9 @@ from burnbook.record.layout import Lowering, Pieces, lift
 from burnbook.record.precision import to_device
 from burnbook.record.recorder import (
     VERSION,
+    BytesRecorder,
     FileRecorder,
-    NamedMpkBytesRecorder,
+    Recorder,
 )
 from burnbook.record.schema import schema
 from burnbook.record.settings import FullPrecisionSettings, HalfPrecisionSettings
@@ -113,7 +114,25 @@ def _decode(data: bytes) -> BurnRecord:
     return BurnRecord(metadata, SealedRecord(data, reader.at, metadata))
 
 
-class BinFileRecorder(FileRecorder):
+class Bincode(Recorder):
+    """Bincode, in a file or in memory."""
+
+    kind = "bincode"
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
+        """The record as bincode."""
+        return _encode(record, lower)
+
+    def decode(self, data: bytes) -> BurnRecord:
+        """Read the metadata; the rest stays sealed."""
+        return _decode(data)
+
+    def lift(self, plain: Any) -> BurnRecord:
+        """The record, with its item still sealed."""
+        return plain
+
+
+class BinFileRecorder(Bincode, FileRecorder):
     """Bincode in a file: no names, so it is small and opens only in its module.
 
     Example:
@@ -133,20 +152,7 @@ class BinFileRecorder(FileRecorder):
     """
 
     written = "BinFileRecorder"
-    kind = "bincode"
     extension = "bin"
-
-    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
-        """The record as bincode."""
-        return _encode(record, lower)
-
-    def decode(self, data: bytes) -> BurnRecord:
-        """Read the metadata; the rest stays sealed."""
-        return _decode(data)
-
-    def lift(self, plain: Any) -> BurnRecord:
-        """The record, with its item still sealed."""
-        return plain
 
     def load(self, path: str | os.PathLike[str], device: Any = None) -> SealedRecord:
         """Read a record; it opens, and is converted, in `model.load_record`."""
@@ -172,7 +178,7 @@ class BinGzFileRecorder(BinFileRecorder):
         return _decode(packing.unpack(data, self.max_bytes))
 
 
-class BinBytesRecorder(NamedMpkBytesRecorder):
+class BinBytesRecorder(Bincode, BytesRecorder):
     """Bincode in memory: to put a model into a program.
 
     Example:
@@ -186,19 +192,6 @@ class BinBytesRecorder(NamedMpkBytesRecorder):
     """
 
     written = "BinBytesRecorder"
-    kind = "bincode"
-
-    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
-        """The record as bincode."""
-        return _encode(record, lower)
-
-    def decode(self, data: bytes) -> BurnRecord:
-        """Read the metadata; the rest stays sealed."""
-        return _decode(data)
-
-    def lift(self, plain: Any) -> BurnRecord:
-        """The record, with its item still sealed."""
-        return plain
 
     def load(self, data: bytes, device: Any = None) -> SealedRecord:
         """Read a record; it opens, and is converted, in `model.load_record`."""

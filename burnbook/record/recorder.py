@@ -185,7 +185,21 @@ class FileRecorder(Recorder):
         return target
 
 
-class NamedMpkFileRecorder(FileRecorder):
+class NamedMpk(Recorder):
+    """Named MessagePack, in a file or in memory."""
+
+    kind = "named MessagePack"
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
+        """The record as MessagePack."""
+        return mpk.encode(envelope(record), lower)
+
+    def decode(self, data: bytes) -> Any:
+        """Read MessagePack."""
+        return mpk.decode(data)
+
+
+class NamedMpkFileRecorder(NamedMpk, FileRecorder):
     """Named MessagePack in a file: compact, and every part has its name.
 
     Example:
@@ -199,16 +213,7 @@ class NamedMpkFileRecorder(FileRecorder):
     """
 
     written = "NamedMpkFileRecorder"
-    kind = "named MessagePack"
     extension = "mpk"
-
-    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
-        """The record as MessagePack."""
-        return mpk.encode(envelope(record), lower)
-
-    def decode(self, data: bytes) -> Any:
-        """Read MessagePack."""
-        return mpk.decode(data)
 
 
 class NamedMpkGzFileRecorder(FileRecorder):
@@ -259,27 +264,11 @@ class PrettyJsonFileRecorder(FileRecorder):
         return json_text.decode(data)
 
 
-class NamedMpkBytesRecorder(Recorder):
-    """Named MessagePack in memory.
-
-    Example:
-        >>> recorder = NamedMpkBytesRecorder(FullPrecisionSettings)
-        >>> recorder.load(recorder.record([1, None, "two"]))
-        [1, None, 'two']
-    """
+class BytesRecorder(Recorder):
+    """A recorder into memory."""
 
     place = "memory"
-    written = "NamedMpkBytesRecorder"
-    kind = "named MessagePack"
     extension = ""
-
-    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
-        """The record as MessagePack."""
-        return mpk.encode(envelope(record), lower)
-
-    def decode(self, data: bytes) -> Any:
-        """Read MessagePack."""
-        return mpk.decode(data)
 
     def record(self, record: object, args: tuple[()] = ()) -> bytes:
         """The bytes of a record, with the precision of the settings.
@@ -319,6 +308,18 @@ class NamedMpkBytesRecorder(Recorder):
             return b"".join(_encoded(self, record, settings))
         except Trouble as trouble:
             raise trouble.explain("write bytes", [], "another record") from None
+
+
+class NamedMpkBytesRecorder(NamedMpk, BytesRecorder):
+    """Named MessagePack in memory.
+
+    Example:
+        >>> recorder = NamedMpkBytesRecorder(FullPrecisionSettings)
+        >>> recorder.load(recorder.record([1, None, "two"]))
+        [1, None, 'two']
+    """
+
+    written = "NamedMpkBytesRecorder"
 
 
 class DefaultFileRecorder(NamedMpkFileRecorder):

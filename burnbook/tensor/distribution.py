@@ -4,7 +4,7 @@ A distribution is a description and draws nothing by itself: `Tensor.random` rea
 fields, and the backend's random stream gives the numbers.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import isfinite
 from typing import ClassVar
 
@@ -28,6 +28,13 @@ class Distribution:
     Uniform: ClassVar[type["Uniform"]]
     Normal: ClassVar[type["Normal"]]
 
+    def __repr__(self) -> str:
+        numbers = ", ".join(map(str, astuple(self)))  # type: ignore[call-overload] # below
+        return f"Distribution.{type(self).__name__}({numbers})"
+
+    def _refuse(self, what: str, cure: str) -> None:
+        raise ConfigError(f"Distribution.{type(self).__name__}", what, cure=cure)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Default(Distribution):
@@ -45,14 +52,7 @@ class Bernoulli(Distribution):
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.prob <= 1.0:
-            raise ConfigError(
-                "Distribution.Bernoulli",
-                f"the probability is {self.prob}",
-                cure="a number from 0 to 1",
-            )
-
-    def __repr__(self) -> str:
-        return f"Distribution.Bernoulli({self.prob})"
+            self._refuse(f"the probability is {self.prob}", "a number from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -64,14 +64,10 @@ class Uniform(Distribution):
 
     def __post_init__(self) -> None:
         if not (isfinite(self.low) and isfinite(self.high) and self.low < self.high):
-            raise ConfigError(
-                "Distribution.Uniform",
+            self._refuse(
                 f"low {self.low} is not below high {self.high}",
-                cure="two finite numbers, low < high",
+                "two finite numbers, low < high",
             )
-
-    def __repr__(self) -> str:
-        return f"Distribution.Uniform({self.low}, {self.high})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,14 +79,10 @@ class Normal(Distribution):
 
     def __post_init__(self) -> None:
         if not (isfinite(self.mean) and isfinite(self.std) and self.std >= 0):
-            raise ConfigError(
-                "Distribution.Normal",
+            self._refuse(
                 f"mean {self.mean} and std {self.std} make no bell",
-                cure="two finite numbers, std ≥ 0",
+                "two finite numbers, std ≥ 0",
             )
-
-    def __repr__(self) -> str:
-        return f"Distribution.Normal({self.mean}, {self.std})"
 
 
 Distribution.Default = Default()

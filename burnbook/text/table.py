@@ -107,6 +107,23 @@ class TextTable:
         return ["\n".join(map(plain, note.split("\n"))) for note in self.notes]
 
 
+class ShownAsTable:
+    """The base of what shows itself, in a terminal and in a notebook, as a table."""
+
+    def table(self) -> TextTable:
+        """The table."""
+        raise TypeError(f"{type(self).__name__} must define table")
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
 def plain(text: str) -> str:
     """A text without what a terminal would obey: control characters are escaped.
 

@@ -1,128 +1,109 @@
-"""Which file has the kernels of which ops, and from which size.
+"""Which file has the kernels of which ops, and from which size they win.
 
-The list stands here and not in `__init__.py`, where its ops would hide the files of the
-same names: `from burnbook.backend.compiled import conv` must give the file.
+Measured one by one: what NumPy does element by element or in many calls gains at once;
+one call of NumPy gains only from a second thread, which comes to help after some
+microseconds, and moving memory even later.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from burnbook import ops
+from burnbook.core.op import BackwardOp, Op
 
-from burnbook.backend.compiled.axis_families import ALONG_LINES
-from burnbook.backend.compiled.elementwise_families import ELEMENTWISE
-from burnbook.ops.attention import attention
-from burnbook.ops.batch_norm import batch_norm, batch_norm_known
-from burnbook.ops.conv.conv import conv, conv2d
-from burnbook.ops.conv.conv_transpose import conv_transpose
-from burnbook.ops.embedding import embedding_weight
-from burnbook.ops.gru import gru
-from burnbook.ops.interpolate import interpolate, interpolate_x
-from burnbook.ops.lbfgs import lbfgs_direction
-from burnbook.ops.linear import linear
-from burnbook.ops.loss import cross_entropy, cross_entropy_logits
-from burnbook.ops.lstm import lstm
-from burnbook.ops.norm import group_norm, layer_norm, rms_norm
-from burnbook.ops.optimizer_steps import (
-    adagrad_step,
-    adam_step,
-    adan_step,
-    amsgrad_step,
-    momentum_step,
-    rmsprop_centered_step,
-    rmsprop_momentum_step,
-    rmsprop_step,
-    sgd_step,
-)
-from burnbook.ops.pool.pool import (
-    adaptive_avg_pool,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool2d_x,
-    adaptive_avg_pool_x,
-    avg_pool,
-    avg_pool2d,
-    avg_pool2d_x,
-    avg_pool_x,
-    max_pool,
-    max_pool2d,
-    max_pool2d_x,
-    max_pool_indices,
-    max_pool_x,
-)
-from burnbook.ops.random import dropout, normal
-from burnbook.ops.sequence_loss import ctc_loss, log_softmax_at, rnnt_loss
-from burnbook.ops.softmax import log_softmax, softmax
-from burnbook.ops.solve import cofactor, det, inverse
+# File, from how many elements on, ops (op': its gradient). Elements are those of the
+# first value (of the result, where there is none), or with 16@1 those of another one.
+TABLE = """
+conv                     1 conv2d conv2d'
+conv_line             1024 conv conv' conv_transpose conv_transpose'
+dropout               4096 dropout
+random                1024 normal
+activation               1 gelu silu mish log_sigmoid elu softplus erf sigmoid gelu'
+                         1 silu' mish' log_sigmoid' elu' softplus' erf' sigmoid'
+                      4096 tanh' sqrt' recip' log1p' square' abs' clamp' tan' asin'
+                      4096 acos' atan' asinh' acosh' atanh' relu' leaky_relu leaky_relu'
+                      4096 sign
+                     16384 relu clamp
+binary               16384 add sub mul div bitwise_and bitwise_or bitwise_xor
+                     16384 bitwise_left_shift bitwise_right_shift
+                      1024 max_pair min_pair
+                       512 hypot fmod remainder
+                   1048576 bool_not bool_and bool_or bool_xor
+binary_gradients     16384 mul' sub' div'
+                       512 max_pair' min_pair'
+                      4096 hypot' atan2' fmod' remainder'
+threaded_ufuncs     262144 neg abs floor ceil round trunc sqrt recip square bitwise_not
+                    262144 is_nan is_inf is_finite to_bool equal not_equal greater
+                    262144 greater_equal lower lower_equal neg' exp' log' floor' ceil'
+                    262144 round' sign' trunc'
+                    131072 exp log log1p cos sin tanh tan asin acos atan sinh cosh asinh
+                    131072 acosh atanh atan2 powf cos' sin' sinh' cosh'
+pool                  4096 adaptive_avg_pool2d avg_pool2d
+                       512 adaptive_avg_pool2d_x avg_pool2d_x
+max_pool               256 max_pool2d
+                        64 max_pool2d_x
+max_pool_nd            256 max_pool max_pool_indices
+                        64 max_pool_x
+interpolate            256 interpolate interpolate_x avg_pool avg_pool_x
+                       256 adaptive_avg_pool_x
+                    262144 adaptive_avg_pool
+solve                  256 det inverse
+                        16 cofactor
+                      16@1 det'
+loss                    64 cross_entropy
+                         1 cross_entropy_logits
+optimizer_steps          1 adagrad_step adam_step adan_step amsgrad_step momentum_step
+                         1 rmsprop_centered_step rmsprop_momentum_step rmsprop_step
+                         1 sgd_step
+lbfgs                 4096 lbfgs_direction
+lstm                    64 lstm lstm'
+gru                     64 gru gru'
+linear                 256 linear
+reduce               16384 sum mean sum_dim mean_dim length_dim sum_to max_dim min_dim
+                      4096 argmax argmin prod prod_dim
+                    4096@1 max' min' max_dim' min_dim'
+product_gradients   4096@1 prod' prod_dim'
+scan                  2048 cumsum cumsum' cumprod cumprod' cummax cummax' cummin cummin'
+                      2048 linear_scan linear_scan'
+index               2048@1 gather scatter
+                       256 hot_rows
+                      2048 gather'
+                     16384 select
+                      4096 select' select_assign mask_fill mask_fill' mask_where
+                      4096 mask_where' argwhere
+sorting               2048 sort sort' argsort argtopk argmedian
+shape                16384 reshape
+                     32768 cat roll slice_assign pad cast recast
+                       256 expand
+                      4096 slice_spread
+powers               32768 power power'
+spectrum               256 rfft_pairs rfft_back irfft_pairs irfft_back fft_pairs
+sequence_loss           64 ctc_loss rnnt_loss
+                      64@1 ctc_loss' rnnt_loss'
+                      4096 log_softmax_at
+                    4096@1 log_softmax_at'
+norm                   256 layer_norm layer_norm' rms_norm rms_norm'
+batch_norm             256 group_norm group_norm' batch_norm batch_norm'
+                       256 batch_norm_known
+attention              256 attention attention'
+softmax                256 softmax softmax' log_softmax log_softmax'
+embedding             1024 embedding_weight
+"""
 
-# Ops that mix a few places, weighted.
-TAPS = (interpolate, interpolate_x, avg_pool, avg_pool_x, adaptive_avg_pool_x)
+FAMILIES: dict[str, dict[Op | BackwardOp, int | tuple[int, int]]] = {}
 
-# Which file has the kernels of which ops, and the size from which they win: the number
-# of elements of the first value (of the result, where there is none), or a pair of a
-# number and the place of the value.
-FAMILIES: dict[str, Mapping[Any, int | tuple[int, int]]] = {
-    "conv": {conv2d: 1, conv2d.backward: 1},
-    "conv_line": {
-        conv: 1024,
-        conv.backward: 1024,
-        conv_transpose: 1024,
-        conv_transpose.backward: 1024,
-    },
-    "dropout": {dropout: 4096},
-    "random": {normal: 1024},
-    **ELEMENTWISE,
-    "pool": {
-        adaptive_avg_pool2d: 4096,
-        adaptive_avg_pool2d_x: 512,
-        avg_pool2d: 4096,
-        avg_pool2d_x: 512,
-    },
-    "max_pool": {max_pool2d: 256, max_pool2d_x: 64},
-    "max_pool_nd": {max_pool: 256, max_pool_indices: 256, max_pool_x: 64},
-    "interpolate": {**dict.fromkeys(TAPS, 256), adaptive_avg_pool: 1 << 18},
-    "solve": {det: 256, inverse: 256, cofactor: 16, det.backward: (16, 1)},
-    "loss": {cross_entropy: 64, cross_entropy_logits: 1},
-    "optimizer_steps": {
-        adagrad_step: 1,
-        adam_step: 1,
-        adan_step: 1,
-        amsgrad_step: 1,
-        momentum_step: 1,
-        rmsprop_centered_step: 1,
-        rmsprop_momentum_step: 1,
-        rmsprop_step: 1,
-        sgd_step: 1,
-    },
-    "lbfgs": {lbfgs_direction: 4096},
-    "lstm": {lstm: 64, lstm.backward: 64},
-    "gru": {gru: 64, gru.backward: 64},
-    "linear": {linear: 256},
-    **ALONG_LINES,
-    "sequence_loss": {
-        ctc_loss: 64,
-        ctc_loss.backward: (64, 1),
-        log_softmax_at: 4096,
-        log_softmax_at.backward: (4096, 1),
-        rnnt_loss: 64,
-        rnnt_loss.backward: (64, 1),
-    },
-    "norm": {
-        layer_norm: 256,
-        layer_norm.backward: 256,
-        rms_norm: 256,
-        rms_norm.backward: 256,
-    },
-    "batch_norm": {
-        group_norm: 256,
-        group_norm.backward: 256,
-        batch_norm: 256,
-        batch_norm.backward: 256,
-        batch_norm_known: 256,
-    },
-    "attention": {attention: 256, attention.backward: 256},
-    "softmax": {
-        softmax: 256,
-        softmax.backward: 256,
-        log_softmax: 256,
-        log_softmax.backward: 256,
-    },
-    "embedding": {embedding_weight: 1024},
-}
+
+def _op(name: str) -> Op | BackwardOp:
+    """The op of a name, or its gradient where the name ends with a prime."""
+    found = getattr(ops, name.rstrip("'"))
+    return found.backward if name.endswith("'") else found
+
+
+def _read(table: str) -> None:
+    family = ""
+    for row in table.strip("\n").splitlines():
+        family = row[:18].strip() or family
+        size, *names = row[18:].split()
+        least, _, place = size.partition("@")
+        limit = (int(least), int(place)) if place else int(least)
+        FAMILIES.setdefault(family, {}).update({_op(name): limit for name in names})
+
+
+_read(TABLE)

@@ -14,22 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from burnbook import ops
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import F32, kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.kernels import defaults_of
-from burnbook.ops.optimizer_steps import (
-    adagrad_step,
-    adam_step,
-    adan_step,
-    amsgrad_step,
-    momentum_step,
-    rmsprop_centered_step,
-    rmsprop_momentum_step,
-    rmsprop_step,
-    sgd_step,
-)
 
 GRAIN = 1 << 16
 SERIAL = 1 << 17  # elements: with fewer, a second thread comes too late
@@ -42,7 +32,7 @@ NONE = np_empty(0, F32)  # in the place of what a variant does not use
 def run(code: Any, inputs: tuple[Any, ...], reuse: bool, *numbers: Any) -> Any:
     """New arrays for the parameter and the memories, filled by a kernel.
 
-    olds: parameter, gradient, memories; None is one that this variant does not use.
+    inputs: parameter, gradient, memories; None is one that this variant does not use.
     The kernel takes all of them, the new ones, each of one dim, and the numbers.
     """
     for x in inputs:
@@ -153,19 +143,19 @@ def adam_range(inputs, outputs, numbers, cautious, reuse, start, stop):
             shrink(p_new[a:b], p[a:b], m_new[a:b], keep)
 
 
-@defaults_of(adam_step)
+@defaults_of(ops.adam_step)
 def adam(inputs, *, lr, beta_1, beta_2, epsilon, penalty, decay, cautious, time, reuse):
     step, scale = lr / (1 - beta_1**time), (1 - beta_2**time) ** -0.5
     numbers = (step, beta_1, beta_2, scale, epsilon, penalty, 1.0 - lr * decay)
     return run(adam_range, inputs, reuse, numbers, cautious)
 
 
-@kernel(adam_step)
+@kernel(ops.adam_step)
 def adam_kernel(param, grad, m, v, **attrs):
     return adam((param, grad, m, v, None), **attrs)
 
 
-@kernel(amsgrad_step)
+@kernel(ops.amsgrad_step)
 def amsgrad_kernel(param, grad, m, v, x, **attrs):
     return adam((param, grad, m, v, x), **attrs)
 
@@ -198,14 +188,14 @@ def momentum_range(inputs, outputs, numbers, nesterov, reuse, start, stop):
             add(p_new[a:b], p[a:b], v_new[a:b], one, back)
 
 
-@kernel(sgd_step)
+@kernel(ops.sgd_step)
 def sgd_kernel(param, grad, *, lr, penalty):
     numbers = (lr, penalty, 0.0, 1.0)
     outputs = run(momentum_range, (param, grad, None), False, numbers, False)
     return None if outputs is None else outputs[0]
 
 
-@kernel(momentum_step)
+@kernel(ops.momentum_step)
 def momentum_kernel(
     param, grad, velocity, *, lr, momentum, dampening, nesterov, penalty, reuse
 ):
@@ -234,7 +224,7 @@ def adagrad_range(inputs, outputs, numbers, reuse, start, stop):
         move(p_new[a:b], p[a:b], slope, s_new[a:b], lr, one, epsilon, one)
 
 
-@kernel(adagrad_step)
+@kernel(ops.adagrad_step)
 def adagrad_kernel(param, grad, total, *, lr, epsilon, penalty, reuse):
     inputs, numbers = (param, grad, total), (lr, epsilon, penalty)
     return run(adagrad_range, inputs, reuse, numbers)
@@ -288,23 +278,23 @@ def rmsprop_range(inputs, outputs, numbers, reuse, start, stop):
             move(p_new[a:b], p[a:b], slope, square, lr, one, epsilon, one)
 
 
-@defaults_of(rmsprop_centered_step)
+@defaults_of(ops.rmsprop_centered_step)
 def rmsprop(inputs, *, lr, alpha, momentum, epsilon, penalty, reuse):
     numbers = (lr, alpha, momentum, epsilon, penalty)
     return run(rmsprop_range, inputs, reuse, numbers)
 
 
-@kernel(rmsprop_step)
+@kernel(ops.rmsprop_step)
 def rmsprop_kernel(param, grad, square, **attrs):
     return rmsprop((param, grad, square, None, None), **attrs)
 
 
-@kernel(rmsprop_momentum_step)
+@kernel(ops.rmsprop_momentum_step)
 def rmsprop_momentum_kernel(param, grad, square, buf, **attrs):
     return rmsprop((param, grad, square, buf, None), **attrs)
 
 
-@kernel(rmsprop_centered_step)
+@kernel(ops.rmsprop_centered_step)
 def rmsprop_centered_kernel(param, grad, square, buf, avg, **attrs):
     return rmsprop((param, grad, square, buf, avg), **attrs)
 
@@ -354,7 +344,7 @@ def adan_range(inputs, outputs, numbers, reuse, start, stop):
         opposite(pre_new[a:b], slope)
 
 
-@kernel(adan_step)
+@kernel(ops.adan_step)
 def adan_kernel(
     *inputs, lr, beta_1, beta_2, beta_3, epsilon, decay, no_prox, time, reuse
 ):

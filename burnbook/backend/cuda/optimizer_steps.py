@@ -8,18 +8,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from burnbook import ops
 from burnbook.backend.cuda.source import kernel, served
-from burnbook.ops.optimizer_steps import (
-    adagrad_step,
-    adam_step,
-    adan_step,
-    amsgrad_step,
-    momentum_step,
-    rmsprop_centered_step,
-    rmsprop_momentum_step,
-    rmsprop_step,
-    sgd_step,
-)
 
 ADAM = """
     T slope = g + penalty * p;
@@ -69,40 +59,45 @@ ADAN = """
 ADAM_NUMBERS = "step beta_1 beta_2 correction epsilon penalty keep cautious"
 RMSPROP_NUMBERS = "lr alpha momentum epsilon penalty"
 FORMULAS: dict[Any, tuple[str, str, str, str]] = {
-    sgd_step: ("p g", "lr penalty", "p_new", "p_new = p - lr * (g + penalty * p);"),
-    momentum_step: (
+    ops.sgd_step: ("p g", "lr penalty", "p_new", "p_new = p - lr * (g + penalty * p);"),
+    ops.momentum_step: (
         "p g v",
         "lr momentum rest nesterov penalty",
         "p_new v_new",
         MOMENTUM,
     ),
-    adam_step: ("p g m v", ADAM_NUMBERS, "p_new m_new v_new", ADAM.format(largest="")),
-    amsgrad_step: (
+    ops.adam_step: (
+        "p g m v",
+        ADAM_NUMBERS,
+        "p_new m_new v_new",
+        ADAM.format(largest=""),
+    ),
+    ops.amsgrad_step: (
         "p g m v x",
         ADAM_NUMBERS,
         "p_new m_new v_new x_new",
         ADAM.format(largest="\n    below = x > v_new ? x : v_new;\n    x_new = below;"),
     ),
-    adagrad_step: ("p g s", "lr epsilon penalty", "p_new s_new", ADAGRAD),
-    rmsprop_step: (
+    ops.adagrad_step: ("p g s", "lr epsilon penalty", "p_new s_new", ADAGRAD),
+    ops.rmsprop_step: (
         "p g s",
         RMSPROP_NUMBERS,
         "p_new s_new",
         RMSPROP.format(center="", push=""),
     ),
-    rmsprop_momentum_step: (
+    ops.rmsprop_momentum_step: (
         "p g s b",
         RMSPROP_NUMBERS,
         "p_new s_new b_new",
         RMSPROP.format(center="", push=PUSH),
     ),
-    rmsprop_centered_step: (
+    ops.rmsprop_centered_step: (
         "p g s b a",
         RMSPROP_NUMBERS,
         "p_new s_new b_new a_new",
         RMSPROP.format(center=CENTER, push=PUSH),
     ),
-    adan_step: (
+    ops.adan_step: (
         "p g m s w pre",
         "first second correction beta_1 beta_2 beta_3 epsilon keep_p keep_u",
         "p_new m_new s_new w_new pre_new",
@@ -154,9 +149,9 @@ def numbers(**attrs: Any) -> dict[str, float]:
 @cache
 def element_kernel(xp: Any, op: Any) -> Any:
     """CuPy's element-by-element kernel for an op, for float and double."""
-    arrays, scalars, news, formula = FORMULAS[op]
+    arrays, scalars, outputs, formula = FORMULAS[op]
     typed = [
         ", ".join(f"T {name}" for name in text.split()) for text in (arrays, scalars)
     ]
-    made = ", ".join(f"T {name}" for name in news.split())
+    made = ", ".join(f"T {name}" for name in outputs.split())
     return xp.ElementwiseKernel(", ".join(typed), made, formula, f"burnbook_{op.name}")

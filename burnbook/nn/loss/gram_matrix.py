@@ -10,7 +10,7 @@ from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Module
 from burnbook.nn.conv import Conv2d, Conv2dConfig
 from burnbook.nn.loss.checks import fit_one_shape
-from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.loss.reduction import ElementwiseLoss
 from burnbook.nn.shared import PaddingConfig2d
 from burnbook.tensor import Tensor
 from burnbook.tensor.facts import facts_of
@@ -68,7 +68,7 @@ class GramMatrixLossConfig(Config):
         return GramMatrixLoss(self.layer_weights, feat_extractor.no_grad())
 
 
-class GramMatrixLoss(Module):
+class GramMatrixLoss(ElementwiseLoss):
     """The distance of styles: loss = Σₗ wₗ Σᵢⱼ (Gᵢⱼ − G'ᵢⱼ)² / (4 c² h² w²), G = F Fᵀ.
 
     F [c, h w] are the features of an image at layer l. Images have values in 0 … 1.
@@ -80,15 +80,6 @@ class GramMatrixLoss(Module):
 
     layer_weights: list[float]
     feat_extractor: Module
-
-    def forward(
-        self,
-        predictions: Tensor,
-        targets: Tensor,
-        reduction: Reduction = Reduction.Auto,
-    ) -> Tensor:
-        """The loss of all images as one number."""
-        return reduced(self.forward_no_reduction(predictions, targets), reduction)
 
     def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
         """The loss of each image.

@@ -1,9 +1,8 @@
 """HuberLoss: quadratic for small errors, linear for large ones."""
 
 from burnbook.config import Config
-from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape
-from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.loss.reduction import ElementwiseLoss
 from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor
 
@@ -29,7 +28,7 @@ class HuberLossConfig(Config):
         return HuberLoss(self.delta, self.delta * self.delta * 0.5)
 
 
-class HuberLoss(Module):
+class HuberLoss(ElementwiseLoss):
     """Quadratic, then linear in the error: r²/2 up to |r| = δ, δ |r| − δ²/2 beyond.
 
     Shapes: predictions [...], targets [...] -> [1]
@@ -44,15 +43,6 @@ class HuberLoss(Module):
     delta: float
     lin_bias: float
     shown = ("delta", "lin_bias")
-
-    def forward(
-        self,
-        predictions: Tensor,
-        targets: Tensor,
-        reduction: Reduction = Reduction.Auto,
-    ) -> Tensor:
-        """The loss of all elements as one number."""
-        return reduced(self.forward_no_reduction(predictions, targets), reduction)
 
     def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
         """The loss of each element.

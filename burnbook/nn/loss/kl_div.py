@@ -52,10 +52,9 @@ class KLDivLoss(Module):
         reduction: Reduction = Reduction.Auto,
     ) -> Tensor:
         """The divergence of the whole batch as one number."""
-        losses = self.forward_no_reduction(predictions, targets)
         if reduction == Reduction.Auto:
             reduction = Reduction.BatchMean
-        return reduced(losses, reduction)
+        return reduced(self.forward_no_reduction(predictions, targets), reduction)
 
     def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
         """The contribution of each element.

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from burnbook.config import Config
-from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape
-from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.loss.reduction import ElementwiseLoss
 from burnbook.nn.shared import above_zero
 from burnbook.tensor import Tensor
 
@@ -41,7 +40,7 @@ class LpLossConfig(Config):
         return cls(2.0).init()
 
 
-class LpLoss(Module):
+class LpLoss(ElementwiseLoss):
     """Powers of absolute errors: loss = mean |x − y|ᵖ.
 
     Shapes: predictions [...], targets [...] -> [1]
@@ -55,15 +54,6 @@ class LpLoss(Module):
     """
 
     p: float
-
-    def forward(
-        self,
-        predictions: Tensor,
-        targets: Tensor,
-        reduction: Reduction = Reduction.Auto,
-    ) -> Tensor:
-        """The loss of all elements as one number."""
-        return reduced(self.forward_no_reduction(predictions, targets), reduction)
 
     def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
         """The loss of each element.

@@ -3,9 +3,8 @@
 import math
 
 from burnbook.config import Config
-from burnbook.module import Module
 from burnbook.nn.loss.checks import fit_one_shape, not_below_zero
-from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.loss.reduction import ElementwiseLoss
 from burnbook.nn.shared import above_zero
 from burnbook.tensor import Tensor
 
@@ -36,7 +35,7 @@ class PoissonNllLossConfig(Config):
         return PoissonNllLoss(self.log_input, self.full, self.eps)
 
 
-class PoissonNllLoss(Module):
+class PoissonNllLoss(ElementwiseLoss):
     """Negative log-likelihood of counts y at rate λ: mean (λ − y log λ + log y!).
 
     Shapes: predictions [...], targets [...] -> [1]
@@ -54,15 +53,6 @@ class PoissonNllLoss(Module):
     full: bool
     eps: float
     shown = ("log_input", "full", "eps")
-
-    def forward(
-        self,
-        predictions: Tensor,
-        targets: Tensor,
-        reduction: Reduction = Reduction.Auto,
-    ) -> Tensor:
-        """The loss of all elements as one number."""
-        return reduced(self.forward_no_reduction(predictions, targets), reduction)
 
     def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
         """The loss of each element.

@@ -2,6 +2,7 @@
 
 from burnbook.config import ConfigEnum, unit
 from burnbook.core.errors import ConfigError
+from burnbook.module import Module
 from burnbook.tensor import Tensor
 
 
@@ -38,3 +39,20 @@ def reduced(losses: Tensor, reduction: Reduction) -> Tensor:
     if reduction == Reduction.BatchMean:
         return losses.sum() / losses.dims()[0]
     return losses.mean()
+
+
+class ElementwiseLoss(Module):
+    """A loss of each prediction and its target, made one number by a reduction."""
+
+    def forward(
+        self,
+        predictions: Tensor,
+        targets: Tensor,
+        reduction: Reduction = Reduction.Auto,
+    ) -> Tensor:
+        """The losses of `forward_no_reduction` as one number."""
+        return reduced(self.forward_no_reduction(predictions, targets), reduction)
+
+    def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each element, or of each item."""
+        raise TypeError(f"{type(self).__name__} must define forward_no_reduction")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from burnbook.core.arrays import Array, ArrayNamespace
-from burnbook.ops.blocked import spread
+from burnbook.ops.blocked import on_threads
 from burnbook.ops.conv.windows import Shape, Sizes, Windows
 
 Result = TypeVar("Result")
@@ -132,7 +132,7 @@ class Plan:
                 answers[i] = act(blocks[i])
 
         if firsts:
-            spread(xp, work, len(firsts), len(firsts) > 1)
+            on_threads(xp, work, len(firsts), len(firsts) > 1)
         return answers
 
 
@@ -192,7 +192,7 @@ class Block:
             found = xp.matmul(kernel, columns)
         return view_of(xp, found, *self._crop)
 
-    def spread(self, xp: ArrayNamespace, dout: Array) -> Array:
+    def on_threads(self, xp: ArrayNamespace, dout: Array) -> Array:
         """The gradient as [images, groups, o, columns], with zeros where rows mix."""
         plan = self.plan
         part = dout[self.images, :, self.rows]

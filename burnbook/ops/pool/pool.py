@@ -19,7 +19,7 @@ import numpy as np
 
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import distinct, normal, op
-from burnbook.ops.blocked import BLOCK, SHARED, spread
+from burnbook.ops.blocked import BLOCK, SHARED, on_threads
 from burnbook.ops.conv.windows import (
     LETTERS,
     Pair,
@@ -184,7 +184,7 @@ def _average_evenly(xp: ArrayNamespace, x: Array, output_size: Sizes) -> Array:
             cells = add_up(xp, lines[part]).reshape(-1, cols)
             xp.dot(cells, shares, out=averages[part].reshape(-1))
 
-    spread(xp, work, len(lines), x.size >= SHARED)
+    on_threads(xp, work, len(lines), x.size >= SHARED)
     return out
 
 

@@ -11,7 +11,7 @@ would give a batch with one positive the say of a batch with fifty.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -182,6 +182,31 @@ class ConfusionMetric(NumericMetric):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.decision_rule}, {self.class_reduction})"
+
+
+class RatioMetric(ConfusionMetric):
+    """The base of precision and recall: what makes them, by the kind of task."""
+
+    @classmethod
+    def binary(cls, threshold: float = 0.5) -> Self:
+        """For one class: yes above the threshold."""
+        return cls(Threshold(threshold))
+
+    @classmethod
+    def multiclass(
+        cls, top_k: int = 1, class_reduction: ClassReduction = ClassReduction.Macro
+    ) -> Self:
+        """For one class out of many: yes for the best k."""
+        return cls(TopK(top_k), class_reduction)
+
+    @classmethod
+    def multilabel(
+        cls,
+        threshold: float = 0.5,
+        class_reduction: ClassReduction = ClassReduction.Macro,
+    ) -> Self:
+        """For any number of classes at once: yes above the threshold."""
+        return cls(Threshold(threshold), class_reduction)
 
 
 def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:

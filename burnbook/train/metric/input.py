@@ -12,25 +12,29 @@ from burnbook.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class AccuracyInput:
+class OutputsAndTargets:
+    """What a model gave, and what it should have given."""
+
+    outputs: Tensor
+    targets: Tensor
+
+
+class AccuracyInput(OutputsAndTargets):
     """What accuracy needs.
 
     Shapes: outputs [n, classes]; targets [n]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopKAccuracyInput:
+class TopKAccuracyInput(OutputsAndTargets):
     """What top-k accuracy needs.
 
     Shapes: outputs [n, classes]; targets [n]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +47,13 @@ class LossInput:
     tensor: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class HammingScoreInput:
+class HammingScoreInput(OutputsAndTargets):
     """What the Hamming score needs: every label of every example, 0 or 1.
 
     Shapes: outputs [n, labels]; targets [n, labels]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,100 +67,82 @@ class ConfusionStatsInput:
     targets: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class PerplexityInput:
+class PerplexityInput(OutputsAndTargets):
     """What perplexity needs: a score for every word, and the word that came.
 
     Shapes: outputs [tokens, vocabulary]; targets [tokens]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CerInput:
+class CerInput(OutputsAndTargets):
     """What the character error rate needs: characters as numbers.
 
     Shapes: outputs [n, t]; targets [n, r]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WerInput:
+class WerInput(OutputsAndTargets):
     """What the word error rate needs: words as numbers.
 
     Shapes: outputs [n, t]; targets [n, r]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BleuInput:
+class BleuInput(OutputsAndTargets):
     """What BLEU needs: words as numbers.
 
     Shapes: outputs [n, t]; targets [n, r]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RougeLInput:
+class RougeLInput(OutputsAndTargets):
     """What ROUGE-L needs: words as numbers.
 
     Shapes: outputs [n, t]; targets [n, r]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PsnrInput:
+class PsnrInput(OutputsAndTargets):
     """What the peak signal-to-noise ratio needs.
 
     Shapes: outputs [n, c, h, w]; targets [n, c, h, w]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SsimInput:
+class SsimInput(OutputsAndTargets):
     """What the structural similarity needs.
 
     Shapes: outputs [n, c, h, w]; targets [n, c, h, w]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MsSsimInput:
+class MsSsimInput(OutputsAndTargets):
     """What the structural similarity at several scales needs.
 
     Shapes: outputs [n, c, h, w]; targets [n, c, h, w]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DiceInput:
+class DiceInput(OutputsAndTargets):
     """What the Dice coefficient needs: a mask of zeros and ones for every class.
 
     Shapes: outputs [n, classes, ...]; targets [n, classes, ...]
     """
 
-    outputs: Tensor
-    targets: Tensor
+    __slots__ = ()

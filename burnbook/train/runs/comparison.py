@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from burnbook.text.table import TextTable
+from burnbook.text.table import ShownAsTable, TextTable
 from burnbook.train.events import better
 from burnbook.train.runs.run import Run, direction_of
 from burnbook.train.runs.show import (
@@ -19,7 +19,7 @@ from burnbook.train.runs.show import (
 BEST = "*"
 
 
-class RunComparison:
+class RunComparison(ShownAsTable):
     """Config fields that differ, and every metric, one column for each run.
 
     config: {field: [value of each run]}, None where a run lacks it. metrics: {(name,
@@ -85,15 +85,6 @@ class RunComparison:
             if better(value, top, towards) or top != top:
                 place, top = i, value
         return place
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def _cell(best: tuple[int, float] | None, wins: bool) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import ConfigError, TrainingError
-from burnbook.text.table import TextTable
+from burnbook.text.table import ShownAsTable, TextTable
 from burnbook.train.events import Direction, Split
 from burnbook.train.runs.comparison import RunComparison
 from burnbook.train.runs.removal import delete_run
@@ -36,7 +36,7 @@ SIGNS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-class RunStore:
+class RunStore(ShownAsTable):
     """The runs below a folder, ours and Rust Burn's, the oldest first.
 
     It looks when it is made; `RunStore(root)` again sees what is new. A run is named by
@@ -191,15 +191,6 @@ class RunStore:
     def table(self) -> TextTable:
         """The runs as a table of text."""
         return run_table(self.runs, str(self.root))
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
     def _run(self, run: Run | str) -> Run:
         return run if isinstance(run, Run) else self[run]

@@ -24,7 +24,7 @@ from typing import Any
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.core.files import atomic_write
-from burnbook.text.table import TextTable
+from burnbook.text.table import ShownAsTable, TextTable
 from burnbook.train.events import Direction, Split
 from burnbook.train.runs import Run, RunStore
 from burnbook.train.runs.run import direction_of, split_name
@@ -195,7 +195,7 @@ def _check_numbers(
         raise ConfigError("sweep", wrong, cure=cure)
 
 
-class Sweep:
+class Sweep(ShownAsTable):
     """What a sweep has found: the trials, the best first; prints as a table.
 
     done: whether every trial went as far as it may; False after an interrupt.
@@ -258,15 +258,6 @@ class Sweep:
         state = "all trials are done" if self.done else "not finished: call it again"
         note = f"{len(rows)} trials, {failed} failed, in {self.folder}; {state}"
         return TextTable(head, rows, set(range(1, 3 + len(names))), 3, notes=[note])
-
-    def __str__(self) -> str:
-        return self.table().text()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 def _row(trial: Trial, names: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from burnbook.core.errors import ConfigError
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import MsSsimInput
 from burnbook.train.metric.reading import same_shape
-from burnbook.train.metric.vision.ssim import check_window
+from burnbook.train.metric.vision.ssim import check_window, stabilizers
 from burnbook.train.metric.vision.windows import check_size, gaussian, similarity
 from burnbook.train.numbers import plain_float
 
@@ -93,8 +93,7 @@ class MsSsimMetric(NumericMetric):
 
     def _alike(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         config = self.config
-        span, last = config.pixel_range, len(config.betas) - 1
-        c = (config.k1 * span) ** 2, (config.k2 * span) ** 2
+        c, last = stabilizers(config), len(config.betas) - 1
         alike = np.ones(x.shape[:2])  # [n, c]
         for scale, beta in enumerate(config.betas):
             light, structure = similarity(x, y, self.weights, c, "reflect")

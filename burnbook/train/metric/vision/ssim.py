@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from burnbook.config import Config
@@ -96,7 +98,7 @@ def check_window(where: str, config: object) -> None:
     odd(where, vars(config)["kernel_size"])
 
 
-def stabilizers(config: SsimMetricConfig) -> tuple[float, float]:
+def stabilizers(config: Any) -> tuple[float, float]:
     """c₁ and c₂: (k · range)²."""
     span = config.pixel_range
     return (config.k1 * span) ** 2, (config.k2 * span) ** 2
