@@ -107,19 +107,6 @@ def test_a_trace_is_bounded_and_keeps_no_values_alive():
 # Checked
 
 
-def test_the_first_nan_stops_with_op_inputs_and_cure():
-    x = Tensor.from_data([1.0, -1.0], Checked(Numpy()))
-    facts = "\n  x  f32 [2], finite, from -2 to 2\n"
-    cure = "  try: a clamp or an epsilon before log"
-    refused(NotFiniteError, (x * 2.0).log, "log: ", "1 NaN", facts + cure)
-
-
-def test_an_infinity_from_finite_numbers_stops():
-    x = Tensor.from_data([100.0], Checked(Numpy()))
-    with pytest.raises(NotFiniteError, match=r"^exp: the result holds 1 infinity"):
-        x.exp()
-
-
 def test_an_infinity_that_was_asked_for_goes_on_until_it_makes_nan():
     device = Checked(Numpy())
     x = Tensor.from_data([[1.0, 2.0]], device)
@@ -128,13 +115,6 @@ def test_an_infinity_that_was_asked_for_goes_on_until_it_makes_nan():
     assert np.asarray(masked.softmax(1)).tolist() == [[0.0, 1.0]]
     with pytest.raises(NotFiniteError, match="sub: the result holds 1 NaN"):
         masked - masked
-
-
-def test_nan_from_outside_is_named_as_the_cause():
-    x = Tensor.from_data([[1.0, np.nan]], Checked(Numpy()))
-    fact = "x  f32 [1, 2], 1 NaN of 2 elements"
-    cure = "try: a look at where x comes from"
-    refused(NotFiniteError, lambda: x + x, "add: ", fact, cure)
 
 
 def test_the_error_names_the_layer():

@@ -4,11 +4,8 @@ import random
 import time
 import tracemalloc
 
-import pytest
-
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
-from burnbook.nn import LinearConfig
 from burnbook.optim import AdamConfig
 from tests.support.mutation import mutate, mutations
 
@@ -52,9 +49,3 @@ def test_mutated_configs_give_a_config_or_our_error(tmp_path):
     assert longest < 2000
     assert peak < 4e6
     assert 0 < read_well < COUNT * 0.9
-
-
-def test_a_choice_that_takes_nothing_says_so():
-    text = '{"d_input": 2, "d_output": 3, "bias": true, "initializer": {"Zeros": [1]}}'
-    with pytest.raises(ConfigError, match="Zeros takes nothing"):
-        LinearConfig.from_json(text)

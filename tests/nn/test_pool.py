@@ -5,10 +5,9 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import ConfigError, ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.nn import InterpolateMode, PaddingConfig1d, PaddingConfig2d
 from burnbook.tensor import Tensor
-from tests.support.cases import cases
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)
@@ -174,32 +173,3 @@ def test_an_input_that_does_not_fit_is_explained_with_the_layer(config):
     with pytest.raises(ShapeError) as caught:
         layer.forward(Tensor.ones([2, 3], PLAIN))
     assert str(caught.value).startswith(f"{type(layer).__name__}: ")
-
-
-@cases(
-    "build text",
-    (lambda: nn.AvgPool1dConfig(0), "kernel_size is 0, it must be at least 1"),
-    (lambda: nn.AvgPool2dConfig([2, 2]).with_strides([0, 1]), r"strides is \[0, 1\]"),
-    (lambda: nn.MaxPool1dConfig(2).with_dilation(0), "dilation is 0"),
-    (lambda: nn.MaxPool2dConfig([2, 0]), r"kernel_size is \[2, 0\]"),
-    (lambda: nn.AdaptiveAvgPool1dConfig(0), "output_size is 0"),
-    (lambda: nn.AdaptiveAvgPool3dConfig([1, 0, 1]), "output_size is"),
-    (lambda: nn.Unfold4dConfig([2, 2]).with_padding([0, -1]), r"padding is \[0, -1\]"),
-    (lambda: nn.Fold4dConfig([0, 2], [2, 2]), "output_size is"),
-    (lambda: nn.Interpolate1dConfig().with_output_size(0), "output_size is 0"),
-    (lambda: nn.Interpolate1dConfig().with_scale_factor(-1.0), "must be above 0"),
-    (
-        lambda: nn.Interpolate2dConfig().with_scale_factor([1.0, 0.0]),
-        r"scale_factor is \[1.0, 0.0\], it must be above 0",
-    ),
-    (lambda: nn.Interpolate1dConfig().init(), "neither of output_size and"),
-    (
-        lambda: (
-            nn.Interpolate1dConfig().with_output_size(3).with_scale_factor(2.0).init()
-        ),
-        "both of output_size and scale_factor given",
-    ),
-)
-def test_a_config_that_cannot_be_is_refused(build, text):
-    with pytest.raises(ConfigError, match=text):
-        build()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import DimError, ShapeError
 from burnbook.ops.loss import cross_entropy
 from burnbook.ops.softmax import log_softmax, softmax
 from burnbook.tensor import Tensor, apply
@@ -56,17 +55,6 @@ def test_gradient_is_chances_minus_truth():
     assert np.allclose(slope, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("compiled", [False, None])
-@pytest.mark.parametrize("wrong", [-1, 10])
-def test_a_target_outside_the_classes_is_refused(wrong, compiled):
-    device = Numpy(compiled=compiled)
-    targets = np.zeros(64, np.int64)
-    targets[40] = wrong
-    logits = Tensor.zeros([64, 10], device)
-    with pytest.raises(DimError, match=f"target {wrong} is not one of the 10 classes"):
-        apply(cross_entropy, logits, Tensor.from_numpy(targets, device))
-
-
 def test_nan_scores_give_a_nan_loss():
     for compiled in (False, None):
         device = Numpy(compiled=compiled)
@@ -75,13 +63,3 @@ def test_nan_scores_give_a_nan_loss():
         targets = Tensor.from_numpy(np.zeros(64, np.int64), device)
         loss = apply(cross_entropy, Tensor.from_numpy(logits, device), targets)
         assert math.isnan(loss.into_scalar())
-
-
-def test_targets_must_match_the_rows():
-    device = Numpy()
-    with pytest.raises(ShapeError, match="4 ≠ 3"):
-        apply(
-            cross_entropy,
-            Tensor.zeros([4, 2], device),
-            Tensor.from_numpy(np.zeros(3, np.int64), device),
-        )

@@ -175,20 +175,6 @@ def test_resuming_is_equal_bit_for_bit(config, steps, kind, tmp_path):
     ]
 
 
-@cases(
-    "record part",
-    (None, "record is not a part with fields"),
-    ({"04": {}}, "record has a part 04, which is not known"),
-    ({"history_s": 3}, "record.history_s is not a list"),
-    ({"history_s": [3]}, "record.history_s.0 is not a tensor"),
-    ({"t": "x"}, "record.t is not a number"),
-)
-def test_another_record_is_refused(record, part):
-    with pytest.raises(RecordError, match="load into LBFGS") as caught:
-        LBFGSConfig().init().load_record(record)
-    assert part in str(caught.value)
-
-
 def test_a_history_of_two_lengths_is_refused():
     optim, module = LBFGSConfig().init(), pair()
     optim.step(1e-3, module, rosenbrock)

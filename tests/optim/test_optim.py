@@ -9,9 +9,9 @@ from hypothesis import given, settings, strategies as st
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import ConfigError, GraphError, RecordError, ShapeError
+from burnbook.core.errors import GraphError, RecordError, ShapeError
 from burnbook.grad_clipping import GradientClipping, GradientClippingConfig
-from burnbook.lr_scheduler import ConstantLr, as_scheduler
+from burnbook.lr_scheduler import as_scheduler
 from burnbook.module import Module, Param, ParamId
 from burnbook.optim import (
     AdamConfig,
@@ -374,21 +374,6 @@ def test_a_step_leaves_no_cycles_that_hold_the_old_model():
 
 
 # Configs and schedules
-
-
-@cases(
-    "build text",
-    (lambda: AdamConfig(beta_1=1.0), r"beta_1 is 1.0, not in \[0, 1\)"),
-    (lambda: AdamConfig(beta_2=-0.1), "beta_2 is -0.1"),
-    (lambda: AdamConfig(epsilon=-1e-8), "epsilon is -1e-08"),
-    (lambda: WeightDecayConfig(-1.0), "penalty is -1.0"),
-    (lambda: GradientClippingConfig.Norm(0.0), "the threshold is 0.0, not above 0"),
-    (lambda: ConstantLr(-1.0), "-1.0 is not a learning rate"),
-    (lambda: ConstantLr(float("nan")), "nan is not a learning rate"),
-)
-def test_a_config_that_cannot_be_is_refused(build, text):
-    with pytest.raises(ConfigError, match=text):
-        build()
 
 
 def test_a_number_is_a_constant_schedule():

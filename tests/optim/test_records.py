@@ -9,7 +9,7 @@ import pytest
 from burnbook.backend import Autodiff, Numpy
 from burnbook.config import Config
 from burnbook.core.errors import RecordError, ShapeError
-from burnbook.module import Module, Param, ParamId
+from burnbook.module import Module, Param
 from burnbook.optim import (
     AdaGradConfig,
     AdamConfig,
@@ -239,10 +239,3 @@ def test_amsgrad_goes_on_from_a_record_of_plain_adam():
     module = steps(plain, module, range(2))
     again = AdamConfig(amsgrad=True).init().load_record(plain.into_record())
     assert not np.array_equal(steps(again, module, [2]).first.val(), module.first.val())
-
-
-def test_a_rank_that_burn_does_not_have_is_named():
-    state = {"momentum": None}
-    record = {ParamId(1).serialize(): {"V1": {"Rank9": state}}}
-    with pytest.raises(RecordError, match="is Rank9, not one of Rank0 to Rank8"):
-        SgdConfig().init().load_record(record)

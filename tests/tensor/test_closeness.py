@@ -7,9 +7,8 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import KindError, ShapeError
 from burnbook.module import Module, Param
-from burnbook.tensor import Int, Tensor
+from burnbook.tensor import Tensor
 from burnbook.tensor.closeness import RULE, Level, check_closeness
 
 ONE = [1.0, 2.0, 3.0, 4.0, 5.0, 6.001, 7.002, 8.003, 9.004, 10.1]
@@ -108,15 +107,6 @@ def test_torch_tensors_compare_too():
     assert check_closeness(Tensor.from_floats(ONE), theirs).data == book().data
     half = torch.tensor([1.0, 2.0], dtype=torch.bfloat16)
     assert check_closeness(half, Tensor.from_floats([1.0, 2.0])).within == 1e-8
-
-
-def test_other_shapes_and_kinds_are_refused():
-    with pytest.raises(ShapeError, match=r"the shapes \[2\] and \[3\] differ"):
-        check_closeness(np.ones(2), np.ones(3))
-    with pytest.raises(KindError, match="check_closeness: takes Float"):
-        check_closeness(Tensor.from_data([1], kind=Int), np.ones(1))
-    with pytest.raises(KindError, match="compares tensors"):
-        check_closeness("a", "b")
 
 
 def test_nan_is_never_close_and_equal_infinities_are():

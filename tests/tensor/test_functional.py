@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import ConfigError, ShapeError
+from burnbook.core.errors import ShapeError
 from burnbook.tensor import Tensor, module as f
 
 PLAIN = Numpy(float="f64")
@@ -148,11 +148,6 @@ def test_unfold_gives_the_columns_of_a_convolution():
 def test_what_does_not_fit_is_explained(call, text):
     with pytest.raises(ShapeError, match=text):
         call()
-
-
-def test_a_mode_that_does_not_exist_is_refused_at_once():
-    with pytest.raises(ConfigError, match="mode is 'Area', it must be one of Nearest"):
-        f.InterpolateOptions("Area")
 
 
 def deformed(x):
