@@ -16,7 +16,7 @@ threads.configure()  # before anything imports NumPy
 from burnbook.core.other_names import module_answers  # noqa: E402 - see above
 from burnbook.core.rng import seed  # noqa: E402 - see above
 
-__version__ = "0.8.1"
+__version__ = "0.9.0"
 __all__ = ["__version__", "seed"]
 
 if not TYPE_CHECKING:

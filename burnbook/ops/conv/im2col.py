@@ -192,7 +192,7 @@ class Block:
             found = xp.matmul(kernel, columns)
         return view_of(xp, found, *self._crop)
 
-    def on_threads(self, xp: ArrayNamespace, dout: Array) -> Array:
+    def spread(self, xp: ArrayNamespace, dout: Array) -> Array:
         """The gradient as [images, groups, o, columns], with zeros where rows mix."""
         plan = self.plan
         part = dout[self.images, :, self.rows]
