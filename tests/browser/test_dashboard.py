@@ -73,9 +73,14 @@ def learner_for(epochs, board=board):
     )
 """
 SETUP = "from workbench import *"
+KINDS_AT_THE_END = [
+    {"image/svg+xml", "image/png", "text/plain"},
+    {"text/html", "text/plain"},
+]
 PICTURE = ".jp-RenderedSVG :is(svg, img)"  # in the page, or as an image
 CANVAS = ".bb-stage canvas"
 PIXELS = f"document.querySelector('{CANVAS}').toDataURL()"
+LABEL = f"document.querySelector('{CANVAS}').getAttribute('aria-label')"
 
 
 @pytest.fixture(autouse=True)
@@ -102,24 +107,32 @@ def button(book, name):
     return book.page.locator(".bb-button, .widget-button", has_text=name)
 
 
+def run_until_curves(open_book, name, *cells):
+    """Open a notebook, run all of it, and wait until the curves are there."""
+    book = open_book(name, [*cells])
+    book.run_all()
+    book.page.wait_for_selector(CANVAS, timeout=90_000)
+    return book
+
+
+def wait_for_headline(place, text):
+    """Wait until the headline in a page, or in one of its cells, has this text."""
+    place.locator(".bb-headline", has_text=text).wait_for(timeout=90_000)
+
+
 @kernel_6_hears_later
 def test_an_awaiting_cell_moves_pauses_resumes_and_stops_within_a_second(open_book):
-    book = open_book(
-        "awaiting",
-        [
-            SETUP,
-            "learner = learner_for(3000)\n"
-            "model = await learner.fit_async(train, valid)\n"
-            "took = board.ended - board.clicked\n"
-            "share = board.own / learner.result.seconds\n"
-            "print(f'{type(model).__name__} kept, {model.num_params()} parameters')\n"
-            "wall = board.waited / learner.result.seconds\n"
-            "print(f'stopped after {took:.3f} s; share {share:.5f} {wall:.5f}')",
-        ],
+    cell = (
+        "learner = learner_for(3000)\n"
+        "model = await learner.fit_async(train, valid)\n"
+        "took = board.ended - board.clicked\n"
+        "share = board.own / learner.result.seconds\n"
+        "print(f'{type(model).__name__} kept, {model.num_params()} parameters')\n"
+        "wall = board.waited / learner.result.seconds\n"
+        "print(f'stopped after {took:.3f} s; share {share:.5f} {wall:.5f}')"
     )
+    book = run_until_curves(open_book, "awaiting", SETUP, cell)
     page = book.page
-    book.run_all()
-    page.wait_for_selector(CANVAS, timeout=60_000)
     assert "live" in text_of(book, ".bb-note")
     wait_for_epoch(book, 3)
 
@@ -150,15 +163,12 @@ def test_an_awaiting_cell_moves_pauses_resumes_and_stops_within_a_second(open_bo
     wait_until(lambda: page.evaluate(PIXELS) != held[1])
 
     button(book, "Stop").click()
-    page.locator(".bb-headline", has_text="Stopped (stop button)").wait_for(
-        timeout=90_000
-    )
+    wait_for_headline(page, "Stopped (stop button)")
     wait_until(lambda: "stopped after" in book.output(1))
     printed = book.output(1)
     assert "Model kept, 531178 parameters" in printed
-    took, share, wall = map(
-        float, re.findall(r"\d+\.\d+", printed.split("stopped after")[1])
-    )
+    numbers = re.findall(r"\d+\.\d+", printed.split("stopped after")[1])
+    took, share, wall = map(float, numbers)
     print(f"stopped after {took} s, own time {share:.2%}, with waiting {wall:.2%}")
     assert took < 5.0  # seconds; less than one on a machine that is idle
     assert share < 0.03
@@ -167,24 +177,17 @@ def test_an_awaiting_cell_moves_pauses_resumes_and_stops_within_a_second(open_bo
 
 
 def test_the_finished_picture_is_there_after_reload_without_a_kernel(open_book):
-    book = open_book(
-        "finished",
-        [SETUP, "learner = learner_for(4)\nmodel = learner.fit(train, valid)"],
-    )
+    cell = "learner = learner_for(4)\nmodel = learner.fit(train, valid)"
+    book = open_book("finished", [SETUP, cell])
     page = book.page
     book.run_all()
-    page.locator(".bb-headline", has_text="Trained 4 epochs in").wait_for(
-        timeout=90_000
-    )
+    wait_for_headline(page, "Trained 4 epochs in")
     saved = book.save()
     assert len(json.dumps(saved["metadata"])) < 100_000
     assert len(json.dumps(saved)) < 300_000
     outputs = saved["cells"][1]["outputs"]  # besides a notice on stderr, perhaps
     kinds = [set(output["data"]) for output in outputs if "data" in output]
-    assert kinds == [
-        {"image/svg+xml", "image/png", "text/plain"},
-        {"text/html", "text/plain"},
-    ]
+    assert kinds == KINDS_AT_THE_END
     assert "script" not in json.dumps(saved["cells"][1]["outputs"])
 
     open_without_kernel(book)
@@ -200,13 +203,9 @@ def test_the_finished_picture_is_there_after_reload_without_a_kernel(open_book):
 
 @kernel_6_hears_later
 def test_a_page_saved_during_a_training_shows_how_far_it_had_come(open_book):
-    book = open_book(
-        "halfway",
-        [SETUP, "learner = learner_for(3000)\nhandle = learner.start(train, valid)"],
-    )
+    cell = "learner = learner_for(3000)\nhandle = learner.start(train, valid)"
+    book = run_until_curves(open_book, "halfway", SETUP, cell)
     page = book.page
-    book.run_all()
-    page.wait_for_selector(CANVAS, timeout=60_000)
     table = page.locator(".jp-OutputArea-output tbody tr")
     wait_until(lambda: table.count() >= 2, 90)
     saved = book.save()["cells"][1]["outputs"]
@@ -221,26 +220,18 @@ def test_a_page_saved_during_a_training_shows_how_far_it_had_come(open_book):
 
 
 def test_a_synchronous_fit_says_that_clicks_wait_and_stops_on_interrupt(open_book):
-    book = open_book(
-        "synchronous",
-        [
-            SETUP,
-            "learner = learner_for(3000)\n"
-            "model = learner.fit(train, valid)\n"
-            "print('kept', type(model).__name__, learner.result.interrupted)",
-        ],
+    cell = (
+        "learner = learner_for(3000)\n"
+        "model = learner.fit(train, valid)\n"
+        "print('kept', type(model).__name__, learner.result.interrupted)"
     )
-    page = book.page
-    book.run_all()
-    page.wait_for_selector(CANVAS, timeout=60_000)
+    book = run_until_curves(open_book, "synchronous", SETUP, cell)
     assert "queued" in text_of(book, ".bb-note")
     assert "interrupt the kernel" in text_of(book, ".bb-note")
     wait_for_epoch(book, 2)
     book.picture("dashboard_fit_light")
     book.command("notebook:interrupt-kernel")
-    page.locator(".bb-headline", has_text="Stopped (interrupted)").wait_for(
-        timeout=90_000
-    )
+    wait_for_headline(book.page, "Stopped (interrupted)")
     wait_until(lambda: "kept Model interrupted" in book.output(1))
     assert "Traceback" not in book.output(1)
 
@@ -267,9 +258,7 @@ def test_a_background_training_stays_live_and_below_its_own_cell(open_book):
     wait_for_epoch(book, 2)
     assert "live" in text_of(book, ".bb-note")
     button(book, "Stop").click()
-    cells.nth(1).locator(".bb-headline", has_text="Stopped (stop button)").wait_for(
-        timeout=90_000
-    )
+    wait_for_headline(cells.nth(1), "Stopped (stop button)")
     assert cells.nth(1).locator(CANVAS).count() == 2
     book.run_cell(3)
     wait_until(lambda: "kept Model" in book.output(3))

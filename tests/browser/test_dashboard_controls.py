@@ -9,11 +9,13 @@ import pytest
 
 from tests.browser.test_dashboard import (
     CANVAS,
+    LABEL,
     PICTURE,
     PIXELS,
     WORKBENCH,
     button,
     kernel_6_hears_later,
+    run_until_curves,
     text_of,
     wait_for_epoch,
     wait_until,
@@ -286,26 +288,21 @@ def test_pause_and_stop_are_answered_within_a_tenth_of_a_second(open_book, way):
 
 
 def test_the_look_changes_at_once_while_a_synchronous_fit_runs(open_book):
-    book = open_book(
-        "synchronous_look",
-        [
-            "from workbench import *\n"
-            "learner = learner_for(3000, NotebookRenderer())\n"
-            "model = learner.fit(train, valid)\n"
-            "print('over')",
-        ],
+    cell = (
+        "from workbench import *\n"
+        "learner = learner_for(3000, NotebookRenderer())\n"
+        "model = learner.fit(train, valid)\n"
+        "print('over')"
     )
+    book = run_until_curves(open_book, "synchronous_look", cell)
     page = book.page
-    book.run_all()
-    page.wait_for_selector(CANVAS, timeout=60_000)
     wait_for_epoch(book, 2)
     assert "acts at once" in text_of(book, ".bb-note")
     page.locator(CANVAS).first.focus()
     page.keyboard.press("+")
     page.wait_for_selector(ZOOMED)
     page.get_by_text("log scale").click()
-    label = f"document.querySelector('{CANVAS}').getAttribute('aria-label')"
-    wait_until(lambda: "logarithmic" in page.evaluate(label))
+    wait_until(lambda: "logarithmic" in page.evaluate(LABEL))
     book.command("notebook:interrupt-kernel")
     wait_until(lambda: "over" in book.output(0))
     assert book.faults == []
@@ -374,14 +371,12 @@ def find_and_sort(page):
 
 @kernel_6_hears_later
 def test_the_live_plotly_figure_moves_and_leaves_a_picture(open_book):
-    book = open_book(
-        "plotly_live",
-        [
-            "from workbench import *\nfrom burnbook_widgets import PlotlyRenderer\n"
-            "learner = learner_for(3000, PlotlyRenderer())\n"
-            "model = await learner.fit_async(train, valid)\nprint('kept')",
-        ],
+    cell = (
+        "from workbench import *\nfrom burnbook_widgets import PlotlyRenderer\n"
+        "learner = learner_for(3000, PlotlyRenderer())\n"
+        "model = await learner.fit_async(train, valid)\nprint('kept')"
     )
+    book = open_book("plotly_live", [cell])
     page = book.page
     book.run_all()
     page.wait_for_selector(".js-plotly-plot .main-svg", timeout=90_000)

@@ -10,11 +10,15 @@ import pytest
 from tests.browser.conftest import ROOT, open_without_kernel
 from tests.browser.test_dashboard import (
     CANVAS,
+    KINDS_AT_THE_END,
+    LABEL,
     PICTURE,
     button,
     kernel_6_hears_later,
+    run_until_curves,
     text_of,
     wait_for_epoch,
+    wait_for_headline,
     wait_until,
 )
 
@@ -74,9 +78,7 @@ def slow(server):
 
 def start(open_book, name, *cells, epochs=3):
     """Open a notebook, run all of it, and wait until training has come so far."""
-    book = open_book(name, ["from slow import *", *cells])
-    book.run_all()
-    book.page.wait_for_selector(CANVAS, timeout=90_000)
+    book = run_until_curves(open_book, name, "from slow import *", *cells)
     wait_for_epoch(book, epochs)
     return book
 
@@ -113,10 +115,7 @@ def test_a_page_loaded_anew_finds_the_live_panel_and_shows_the_end(
     wait_until(lambda: "30" in page.locator(".bb-report tbody th").all_text_contents())
     wait_until(lambda: "Trained 30" in json.dumps(book.save()["cells"][1]["outputs"]))
     outputs = [output["data"] for output in book.save()["cells"][1]["outputs"]]
-    assert [set(data) for data in outputs] == [
-        {"image/svg+xml", "image/png", "text/plain"},
-        {"text/html", "text/plain"},
-    ]
+    assert [set(data) for data in outputs] == KINDS_AT_THE_END
     assert book.faults == []
 
 
@@ -195,9 +194,8 @@ def test_a_restarted_kernel_is_said_and_buttons_are_off(open_book):
         assert button(book, name).is_disabled()
     page.get_by_text("log scale").click()  # the curves can still be looked at
     page.locator(".bb-split", has_text="valid").click()
-    label = f"document.querySelector('{CANVAS}').getAttribute('aria-label')"
-    wait_until(lambda: "logarithmic" in page.evaluate(label))
-    wait_until(lambda: "valid" not in page.evaluate(label))
+    wait_until(lambda: "logarithmic" in page.evaluate(LABEL))
+    wait_until(lambda: "valid" not in page.evaluate(LABEL))
     book.picture("kernel_restarted")
     saved = book.save()["cells"][1]["outputs"]
     assert "Saved in epoch" in json.dumps(saved)
@@ -233,9 +231,8 @@ def test_two_runs_of_one_cell_have_names_and_stand_one_below_the_other(open_book
     keys = [mark.get("panel") or mark.get("below") for mark in marks]
     assert keys[0] == keys[1] != keys[2] == keys[3]
     wait_until(lambda: page.locator(".bb-report tbody tr").count() >= 2)
-    page.locator(".bb-chart", has_text="second").get_by_role(
-        "button", name="Stop"
-    ).click()
+    second = page.locator(".bb-chart", has_text="second")
+    second.get_by_role("button", name="Stop").click()
     page.locator(HEADLINE, has_text="Stopped (stop button)").wait_for(timeout=60_000)
     assert page.locator(HEADLINE, has_text=GOES_ON).count() == 1
     for name in ("first", "second"):
@@ -260,9 +257,7 @@ def test_a_cell_that_runs_again_cannot_train_unseen(open_book):
     newer = cells.nth(1).locator(HEADLINE, has_text=GOES_ON)
     newer.wait_for(timeout=30_000)
     button(book, "Stop").first.click()
-    cells.nth(1).locator(HEADLINE, has_text="Stopped (stop button)").wait_for(
-        timeout=60_000
-    )
+    wait_for_headline(cells.nth(1), "Stopped (stop button)")
     assert book.faults == []
 
 
@@ -270,12 +265,9 @@ def test_a_cell_that_runs_again_cannot_train_unseen(open_book):
 def test_after_the_end_the_chart_is_a_chart_and_a_page_without_kernel_its_picture(
     open_book,
 ):
-    book = open_book(
-        "ended", ["from slow import *", "learner = learner_for(3)\n" + WAYS["fit"]]
-    )
+    cell = "learner = learner_for(3)\n" + WAYS["fit"]
+    book = run_until_curves(open_book, "ended", "from slow import *", cell)
     page = book.page
-    book.run_all()
-    page.wait_for_selector(CANVAS, timeout=90_000)
     width = page.locator(CANVAS).first.bounding_box()["width"]
     page.locator(HEADLINE, has_text="Trained 3 epochs").wait_for(timeout=60_000)
     wait_until(lambda: "image/png" in json.dumps(book.save()))  # all of it has ended
@@ -310,7 +302,6 @@ def every_look(book):
     """Hover with one crosshair, toggles, scale, smoothing, axis, zoom."""
     page = book.page
     canvas = page.locator(CANVAS)
-    label = f"document.querySelector('{CANVAS}').getAttribute('aria-label')"
     canvas.first.scroll_into_view_if_needed()
     canvas.first.hover(position={"x": 200, "y": 100})
     wait_until(lambda: page.locator(".bb-tip:not([hidden])").count() == 2)
@@ -322,14 +313,14 @@ def every_look(book):
     train.focus()
     page.keyboard.press("Enter")
     wait_until(lambda: train.get_attribute("aria-pressed") == "false")
-    wait_until(lambda: "train" not in page.evaluate(label))
+    wait_until(lambda: "train" not in page.evaluate(LABEL))
     page.keyboard.press("Space")
-    wait_until(lambda: "train" in page.evaluate(label))
+    wait_until(lambda: "train" in page.evaluate(LABEL))
     for axis in ("step", "time", "epoch"):
         page.get_by_role("button", name=axis, exact=True).click()
-        wait_until(lambda axis=axis: f"by {axis}" in page.evaluate(label))
+        wait_until(lambda axis=axis: f"by {axis}" in page.evaluate(LABEL))
     page.get_by_text("log scale").click()
-    wait_until(lambda: "logarithmic" in page.evaluate(label))
+    wait_until(lambda: "logarithmic" in page.evaluate(LABEL))
     page.get_by_text("log scale").click()
     page.locator(".bb-slider").focus()
     page.keyboard.press("End")
@@ -345,11 +336,8 @@ def every_look(book):
 @kernel_6_hears_later
 def test_what_one_zooms_into_has_every_batch_however_long_the_run_is(open_book):
     quick = "import slow\nslow.PAUSE = 0.0\nlearner = learner_for(400)\n"
-    book = open_book("fine", ["from slow import *", quick + WAYS["start"], "1 + 1"])
-    page = book.page
-    book.run_all()
-    page.wait_for_selector(CANVAS, timeout=90_000)
-    wait_for_epoch(book, 60)  # 20 steps each: a bucket is four steps by now
+    book = start(open_book, "fine", quick + WAYS["start"], "1 + 1", epochs=60)
+    page = book.page  # 20 steps an epoch: a bucket is four steps by now
     page.evaluate(SET_ZOOM, [2, 4])
     wait_until(lambda: "Epochs 2 to 4" in text_of(book, ".bb-zoomed"))
     wait_until(lambda: page.evaluate(ROWS_IN_SIGHT) >= 40)
@@ -397,8 +385,6 @@ def test_values_that_are_no_numbers_are_said_above_the_curve(open_book):
         "        board.end_epoch(epoch, split, {'Loss': value})\n"
         "board.render_train(TrainingProgress(Progress(1, 2), 5, 6, 1))"
     )
-    book = open_book("gaps", [cell])
-    book.run_all()
-    book.page.wait_for_selector(CANVAS, timeout=60_000)
+    book = run_until_curves(open_book, "gaps", cell)
     wait_until(lambda: "not a number in epochs 3 to 4" in text_of(book, ".bb-title"))
     assert book.faults == []

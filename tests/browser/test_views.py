@@ -11,6 +11,7 @@ import pytest
 import burnbook_widgets
 from tests.browser import views
 from tests.browser.conftest import open_without_kernel
+from tests.support.contrast import contrast
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
@@ -80,20 +81,6 @@ TONES = """() => {
     return found;
 }"""
 PAPERS = ("--bb-paper", "--paper")
-
-
-def brightness(color):
-    """Relative luminance, as WCAG 2 defines it."""
-    parts = [part / 255 for part in color]
-    linear = [
-        p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one, other):
-    low, high = sorted((brightness(one), brightness(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def output_of(book, name):

@@ -22,6 +22,7 @@ from burnbook.record import CompactRecorder, NamedMpkFileRecorder, describe
 from burnbook.record.tree import tensors
 from burnbook.train import LearnerSummary
 from tests.conftest import SHARED
+from tests.support.programs import python
 from tests.support.refusals import tells
 from tests.support.run_folders import make_run
 
@@ -34,6 +35,18 @@ def run(capsys, *arguments):
     code = cli.main([str(argument) for argument in arguments])
     shown = capsys.readouterr()
     return code, shown.out, shown.err
+
+
+def guide(capsys, dataset, folder, *options):
+    options = ("--dataset", dataset, "--artifact-dir", folder, *options)
+    return run(capsys, "guide", *options)
+
+
+def fails(capsys, *arguments):
+    """What a command writes that ends with 1."""
+    code, _, err = run(capsys, *arguments)
+    assert code == 1
+    return err
 
 
 @pytest.fixture
@@ -65,9 +78,7 @@ def test_every_command_explains_itself_with_an_example(capsys, command):
 
 
 def test_python_runs_the_package_as_the_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "burnbook", "--version"], capture_output=True, text=True
-    )
+    done = python("-m", "burnbook", "--version")
     assert done.stdout == f"burnbook {burnbook.__version__}\n", done.stderr
 
 
@@ -105,9 +116,12 @@ def test_lab_copies_the_chapters_and_keeps_what_was_changed(tmp_path, chapters, 
 
 def test_lab_opens_chapter_one(tmp_path, chapters, capsys, monkeypatch):
     calls = []
-    monkeypatch.setattr(
-        learn, "_serve", lambda command, cwd, env: calls.append((command, cwd)) or 0
-    )
+
+    def serve(command, cwd, env):
+        calls.append((command, cwd))
+        return 0
+
+    monkeypatch.setattr(learn, "_serve", serve)
     monkeypatch.setattr(learn.importlib.util, "find_spec", lambda name: object())
     folder = tmp_path / "work"
     code, _, _ = run(capsys, "lab", folder, "--", "--no-browser")
@@ -176,15 +190,13 @@ def test_lab_without_jupyterlab_says_how_to_get_it(
     tmp_path, chapters, capsys, monkeypatch
 ):
     monkeypatch.setattr(learn.importlib.util, "find_spec", lambda name: None)
-    code, _, err = run(capsys, "lab", tmp_path / "work")
-    assert code == 1
+    err = fails(capsys, "lab", tmp_path / "work")
     tells(err, "burnbook lab: JupyterLab", "try: pip install 'burnbook[lab]'\n")
 
 
 def test_lab_does_not_replace_a_file(tmp_path, chapters, capsys):
     (tmp_path / "work").write_text("mine")
-    code, _, err = run(capsys, "lab", tmp_path / "work")
-    assert code == 1
+    err = fails(capsys, "lab", tmp_path / "work")
     tells(err, f"burnbook lab: {tmp_path}/work is a file", "try: another folder\n")
 
 
@@ -193,9 +205,8 @@ def test_datasets_lists_what_is_here(capsys):
     assert code == 0
     lines = out.splitlines()
     assert lines[0].startswith("DigitsDataset           1,797 items  ")
-    assert lines[1].startswith(
-        "MnistDataset           70,000 items  12 MB to download "
-    )
+    mnist = "MnistDataset           70,000 items  12 MB to download "
+    assert lines[1].startswith(mnist)
     assert lines[-4].startswith("SpeechCommandsDataset  99,720 items  2541 MB to down")
     assert lines[-2].startswith("HousingDataset         20,640 items  1 MB to download")
     assert lines[-1] == f"downloads are kept in {os.environ['BURNBOOK_CACHE']}"
@@ -321,12 +332,10 @@ def test_convert_to_and_from_bincode_needs_the_module(tmp_path, capsys):
     place = ["--module", f"{__name__}:make_linear"]
     sys.modules[__name__].make_linear = make_linear
     paths = [tmp_path / name for name in ("model.mpk", "model.bin", "back.mpk")]
-    code, _, err = run(capsys, "convert", *paths[:2])
-    assert code == 1
+    err = fails(capsys, "convert", *paths[:2])
     assert err.startswith(f"burnbook convert: {paths[0]}: bincode has no names")
     assert run(capsys, "convert", *paths[:2], *place)[0] == 0
-    code, _, err = run(capsys, "convert", *paths[1:])
-    assert code == 1
+    fails(capsys, "convert", *paths[1:])
     assert run(capsys, "convert", *paths[1:], *place)[0] == 0
     assert paths[2].read_bytes() == paths[0].read_bytes()
 
@@ -335,9 +344,7 @@ def test_convert_refuses_a_module_that_does_not_fit(tmp_path, capsys):
     CompactRecorder().record({"step": 3}, tmp_path / "state")
     arguments = [tmp_path / "state.mpk", tmp_path / "a.bin"]
     place = ["--module", f"{__name__}:make_linear"]
-    code, _, err = run(capsys, "convert", *arguments, *place)
-    assert code == 1
-    assert "load into Linear" in err
+    assert "load into Linear" in fails(capsys, "convert", *arguments, *place)
     assert not (tmp_path / "a.bin").exists()
 
 
@@ -389,24 +396,20 @@ def test_new_overwrites_nothing(tmp_path, capsys):
     (tmp_path / "full" / "mine.py").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for name, what in (("full", "is not empty"), ("file", "is a file")):
-        code, _, err = run(capsys, "new", tmp_path / name)
-        assert code == 1
+        err = fails(capsys, "new", tmp_path / name)
         tells(err, f"burnbook new: {tmp_path}/{name} {what}", "try: another name\n")
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.py"]
 
 
 def test_new_below_a_file_names_that_file(tmp_path, capsys):
     (tmp_path / "file").write_text("mine")
-    code, _, err = run(capsys, "new", tmp_path / "file" / "deeper")
-    assert code == 1
+    err = fails(capsys, "new", tmp_path / "file" / "deeper")
     tells(err, f"burnbook new: {tmp_path}/file is a file", "try: another folder\n")
 
 
 def test_guide_into_a_file_explains_itself(tmp_path, capsys):
     (tmp_path / "file").write_text("mine")
-    code, _, err = run(
-        capsys, "guide", "--dataset", "digits", "--artifact-dir", tmp_path / "file"
-    )
+    code, _, err = guide(capsys, "digits", tmp_path / "file")
     assert code == 1
     first = f"burnbook guide: artifact directory {tmp_path}/file: this is a file"
     tells(err, first, "try: another folder")
@@ -419,9 +422,7 @@ def test_guide_without_a_network_names_every_mirror_and_what_to_do(
     monkeypatch.setattr("burnbook.data.dataset.vision.mnist.MIRRORS", [refusing])
     monkeypatch.setenv("BURNBOOK_MNIST_MIRROR", "http://localhost:9/mine")
     monkeypatch.setenv("BURNBOOK_CACHE", str(tmp_path / "cache"))
-    code, out, err = run(
-        capsys, "guide", "--dataset", "mnist", "--artifact-dir", tmp_path / "guide"
-    )
+    code, out, err = guide(capsys, "mnist", tmp_path / "guide")
     assert (code, out) == (1, "")
     for part in (refusing, "http://localhost:9/mine", "guide --dataset digits"):
         assert part in err
@@ -431,26 +432,17 @@ def test_guide_without_a_network_names_every_mirror_and_what_to_do(
 def test_the_guide_trains_and_reads_item_42(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("BURNBOOK_DISPLAY", "plain")
     folder = tmp_path / "guide"
-    code, out, _ = run(
-        capsys, "guide", "--dataset", "digits", "--epochs", 1, "--artifact-dir", folder
-    )
+    code, out, _ = guide(capsys, "digits", folder, "--epochs", 1)
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == (
-        f"Training on 1,438 images of digits, 1 epoch; everything is kept in {folder}"
-    )
+    what = "Training on 1,438 images of digits, 1 epoch"
+    assert lines[0] == f"{what}; everything is kept in {folder}"
     assert lines[1].startswith("epoch 1/1  train Accuracy ")
     assert lines[-1].startswith("Predicted ")
     assert lines[-1].split()[2] == "Expected"
+    files = {"config.json", "model.mpk", "experiment.log"}
     names = {path.name for path in folder.iterdir()}
-    assert names == {
-        "config.json",
-        "model.mpk",
-        "experiment.log",
-        "checkpoint",
-        "train",
-        "valid",
-    }
+    assert names == {*files, "checkpoint", "train", "valid"}
     assert LearnerSummary(folder, ["Accuracy", "Loss"]).epochs == 1
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import zipfile
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +19,9 @@ from burnbook.cli.workspace.contents import LIST, is_saved_work
 from burnbook.cli.workspace.places import folded, is_code, trouble_with
 from burnbook.core.errors import BurnbookError, DataError
 from tests.support.cases import cases
+from tests.support.programs import python
 from tests.support.run_folders import make_run
 from tests.support.work_files import forged, member, page, tree
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -97,9 +95,8 @@ def test_saved_are_changed_pages_and_artifacts_and_nothing_else(
 
 
 def test_artifacts_can_stay(tmp_path, worked, shipped):
-    done = save_work(
-        tmp_path / "work.zip", folder=worked, shipped=shipped, artifacts=False
-    )
+    file = tmp_path / "work.zip"
+    done = save_work(file, folder=worked, shipped=shipped, artifacts=False)
     assert (sorted(done.pages), done.units) == (sorted(PAGES), [])
 
 
@@ -260,10 +257,7 @@ def test_a_killed_restore_loses_nothing_and_the_next_one_ends_it(
     fresh = copied(shipped, tmp_path / "fresh")
     page(fresh / "02_start.ipynb", "print('of today')")
     mine = (fresh / "02_start.ipynb").read_bytes()
-    program = [sys.executable, "-m", "tests.support.killed_restore"]
-    killed = subprocess.run(
-        [*program, saved, fresh, shipped, str(step)], cwd=ROOT, capture_output=True
-    )
+    killed = python("-m", "tests.support.killed_restore", saved, fresh, shipped, step)
     assert killed.returncode == -9, killed.stderr
     assert mine in tree(fresh).values()
     (left,) = fresh.glob(".burnbook-restore-*")
@@ -493,11 +487,9 @@ def test_units_that_no_saving_makes_are_refused(path, unit, tmp_path):
 
 
 def test_links_and_folders_in_the_file_are_refused(tmp_path):
-    link = member(b"/etc/passwd", mode=0o120777)
-    file = forged(tmp_path / "work.zip", {"a.py": link})
-    refused(file, tmp_path, "a link or a device")
-    file = forged(tmp_path / "work.zip", {"a.py": member(b"", mode=0o040755)})
-    refused(file, tmp_path, "a link or a device")
+    for data, mode in ((b"/etc/passwd", 0o120777), (b"", 0o040755)):
+        file = forged(tmp_path / "work.zip", {"a.py": member(data, mode=mode)})
+        refused(file, tmp_path, "a link or a device")
 
 
 def test_files_that_the_list_does_not_name_are_refused(tmp_path, saved):
@@ -588,10 +580,8 @@ def test_the_commands_save_and_restore(here, shipped, capsys):
     (file,) = here.glob("burnbook-work-*.zip")
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].startswith(f"{file.name}: 1 page, ")
-    assert shown[1:] == [
-        "  02_start.ipynb",
-        "bring it back with: burnbook restore FILE",
-    ]
+    back = "bring it back with: burnbook restore FILE"
+    assert shown[1:] == ["  02_start.ipynb", back]
     shutil.rmtree(here / "burnbook-chapters")
     assert cli.main(["restore", str(file)]) == 0  # to chapters that it copies first
     text = (here / "burnbook-chapters/02_start.ipynb").read_text()
@@ -606,9 +596,8 @@ def test_the_commands_explain_what_they_cannot_do(here, shipped, capsys):
     (here / "photo.zip").write_bytes(b"PK")
     assert cli.main(["restore", "photo.zip"]) == 1
     first = capsys.readouterr().err.splitlines()[0]
-    assert first == (
-        "burnbook restore: photo.zip: this is no saved work, or it is damaged"
-    )
+    what = "this is no saved work, or it is damaged"
+    assert first == f"burnbook restore: photo.zip: {what}"
     assert not (here / "burnbook-chapters").exists()
 
 

@@ -14,30 +14,21 @@ import sys
 import time
 from pathlib import Path
 
+from burnbook import record
 from burnbook.optim import AdamConfig
-from burnbook.record import (
-    BinFileRecorder,
-    BinGzFileRecorder,
-    BurnpackRecorder,
-    FullPrecisionSettings,
-    JsonGzFileRecorder,
-    NamedMpkFileRecorder,
-    NamedMpkGzFileRecorder,
-    PrettyJsonFileRecorder,
-)
 from burnbook.train.logger import FileMetricLogger
 from tests.support.tiny_training import Tiny, builder, loader, tiny
 
 RECORDERS = {
     kind.__name__: kind
     for kind in (
-        NamedMpkFileRecorder,
-        NamedMpkGzFileRecorder,
-        BinFileRecorder,
-        BinGzFileRecorder,
-        PrettyJsonFileRecorder,
-        JsonGzFileRecorder,
-        BurnpackRecorder,
+        record.NamedMpkFileRecorder,
+        record.NamedMpkGzFileRecorder,
+        record.BinFileRecorder,
+        record.BinGzFileRecorder,
+        record.PrettyJsonFileRecorder,
+        record.JsonGzFileRecorder,
+        record.BurnpackRecorder,
     )
 }
 CALLS = ("fsync", "replace", "unlink", "rename")
@@ -120,7 +111,8 @@ def die_in_logging(count):
 def made_by(name):
     """A recorder that loses nothing."""
     kind = RECORDERS[name]
-    return kind() if kind is BurnpackRecorder else kind(FullPrecisionSettings)
+    burnpack = kind is record.BurnpackRecorder
+    return kind() if burnpack else kind(record.FullPrecisionSettings)
 
 
 def train(folder, epochs, moment, name):

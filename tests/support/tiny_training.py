@@ -20,16 +20,20 @@ from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.tensor import Tensor
 from burnbook.train import (
     AccuracyMetric,
+    Aggregate,
     ClassificationOutput,
+    Direction,
     LearnerBuilder,
     LossMetric,
     MetricsRenderer,
+    Split,
     TrainOutput,
 )
 
 PLAIN = Numpy(compiled=False)  # kernels would only be imported, not faster
 DEVICE = Autodiff(PLAIN)
 ITEMS, BATCH = 40, 16  # three batches: 16, 16, 8
+LOWEST_LOSS = (LossMetric, Aggregate.Mean, Direction.Lowest, Split.Valid)
 
 
 @dataclass
@@ -108,10 +112,26 @@ def builder(folder, epochs=2):
     )
 
 
+def checkpointed(folder, epochs=2):
+    return builder(folder, epochs).with_file_checkpointer(recorder())
+
+
 def learner(folder, epochs=2, model=None, lr=0.01):
-    model = model or tiny()
-    made = builder(folder, epochs).with_file_checkpointer(recorder())
-    return made.build(model, AdamConfig().init(), lr)
+    return build(checkpointed(folder, epochs), model, lr)
+
+
+def log_lines(folder, split, name, epoch=1):
+    """The lines of a metric's log."""
+    return (folder / split / f"epoch-{epoch}" / f"{name}.log").read_text().splitlines()
+
+
+def counts_of(lines):
+    """What stands behind the comma: what each value counts for."""
+    return [line.split(",")[1] for line in lines]
+
+
+def file_names(folder):
+    return sorted(path.name for path in folder.iterdir())
 
 
 def weights(model):
@@ -183,8 +203,7 @@ class Slow(MetricsRenderer):
 
 
 def main(folder, epochs):
-    made = builder(folder, epochs).with_file_checkpointer(recorder()).checkpoint()
-    model = made.renderer(Slow()).build(tiny(), AdamConfig().init(), 0.01)
+    model = build(checkpointed(folder, epochs).checkpoint().renderer(Slow()))
     print("ready", flush=True)
     model.fit(loader(), loader(1))
     print("done", flush=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import ipywidgets
-
 from burnbook.data import Progress
 from burnbook.train import (
     Interrupter,
@@ -16,6 +14,7 @@ from burnbook.train import (
     TrainingProgress,
     TrainingResult,
 )
+from burnbook_widgets import NotebookRenderer
 from burnbook_widgets.training.curves import Curves
 
 METRICS = ("Loss", "Accuracy")
@@ -54,24 +53,24 @@ class Page:
         self.places.append([bundle])
 
 
-def run_info(control=None, epochs=4, mode="fit", start=1):
-    return RunInfo(
-        directory="run",
-        metrics=METRICS,
-        num_epochs=epochs,
-        start_epoch=start,
-        control=control or Interrupter(),
-        model_text="Model",
-        mode=mode,
-        units=UNITS,
-    )
+def run_info(control=None, epochs=4, start=1, directory="run", **others):
+    control = control or Interrupter()
+    known = (directory, METRICS, epochs, start, control, "Model")
+    return RunInfo(*known, units=UNITS, **others)
 
 
-def simulate(renderer, epochs=4, batches=(20, 5), control=None, mode="fit", pause=0.0):
+def started(control=None, page=None, **others):
+    """A renderer whose run has begun."""
+    renderer = NotebookRenderer(page or Page())
+    renderer.start(run_info(control, **others))
+    return renderer
+
+
+def simulate(renderer, epochs=4, batches=(20, 5), control=None, pause=0.0):
     """What a learner tells a renderer: a loss that falls and an accuracy that rises."""
     control = control or Interrupter()
     history = MetricHistory()
-    renderer.start(run_info(control, epochs, mode))
+    renderer.start(run_info(control, epochs))
     step = 0
     for epoch in range(1, epochs + 1):
         for split, count in zip(("train", "valid"), batches, strict=True):
@@ -114,7 +113,3 @@ def some_curves(epochs=3, batches=8):
             means = {"Loss": 1.5 / epoch, "Accuracy": 100 - 80 / epoch}
             curves.end_epoch(epoch, split, means)
     return curves
-
-
-def widget_count():
-    return len(ipywidgets.Widget.get_manager_state()["state"])

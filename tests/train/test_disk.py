@@ -3,28 +3,25 @@
 import errno
 import os
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from burnbook.core.errors import TrainingError
 from burnbook.core.files import open_text
 from burnbook.train import FileMetricLogger, InMemoryMetricLogger, MetricLogger
+from tests.support.programs import ROOT, python
 from tests.support.refusals import tells
 from tests.support.tiny_training import (
     Probe,
     Tiny,
     build,
     builder,
+    checkpointed,
     fitted,
     loader,
-    recorder,
     stop_at,
 )
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class FullFile:
@@ -90,13 +87,10 @@ def test_a_full_disk_under_the_metric_logs(tmp_path, full, room):
 @pytest.mark.parametrize("room", [0, 100, 400, 3000])
 def test_a_full_disk_under_the_diary(tmp_path, full, room):
     full("experiment.log", room)
-    trained = build(builder(tmp_path, 50))
-    told = (
-        "No space left on device\n",
-        "epochs before are kept",
-        "try: free some space",
-    )
-    tells(failed(trained), f"write {tmp_path}/experiment.log: ", *told)
+    text = failed(build(builder(tmp_path, 50)))
+    facts = ("No space left on device\n", "epochs before are kept")
+    where = f"write {tmp_path}/experiment.log: "
+    tells(text, where, *facts, "try: free some space")
 
 
 def test_a_full_disk_under_everything(tmp_path, full):
@@ -153,8 +147,7 @@ def test_every_logger_is_closed_whatever_another_raises(tmp_path):
 def test_a_folder_that_goes_in_the_middle(tmp_path):
     folder = tmp_path / "run"
     probe = stop_at(4, lambda control: shutil.rmtree(folder))
-    made = builder(folder, 5).renderer(probe).with_file_checkpointer(recorder())
-    trained = build(made)
+    trained = build(checkpointed(folder, 5).renderer(probe))
     assert failed(trained).startswith(f"write {folder}/")
 
 
@@ -174,20 +167,8 @@ def test_a_folder_that_becomes_a_file(tmp_path):
 @pytest.mark.parametrize("size", [400, 1500])
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit of POSIX")
 def test_a_process_that_may_write_no_more(tmp_path, kind, size):
-    found = subprocess.run(
-        [
-            sys.executable,
-            str(ROOT / "tests/support/full_disk.py"),
-            tmp_path,
-            str(size),
-            kind,
-        ],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    program = ROOT / "tests" / "support" / "full_disk.py"
+    found = python(program, tmp_path, size, kind, timeout=120)
     error, result, history = found.stdout.splitlines()
     assert error.startswith("error write ")
     assert "File too large" in error
@@ -239,33 +220,32 @@ def planted(folder, name, make):
     return path
 
 
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+
+
+@needs_pipes
 @pytest.mark.parametrize("name", LOGS)
 def test_a_pipe_under_the_name_of_a_log_does_not_stop_the_world(
     tmp_path, in_time, name
 ):
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("this system has no named pipes")
     pipe = planted(tmp_path, name, os.mkfifo)
     made = builder(tmp_path, 3)
     first, *_, cure = failed(build(made)).splitlines()
     assert first == f"write {pipe}: {WHAT}"
     assert "away" in cure
     pipe.unlink()
-    build(made).fit(loader(), loader(1))  # as the cure says
+    fitted(made)  # as the cure says
 
 
+@needs_pipes
 def test_a_pipe_under_the_name_of_a_checkpoint_gives_way(tmp_path, in_time):
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("this system has no named pipes")
     pipe = planted(tmp_path, KEPT, os.mkfifo)
-    made = builder(tmp_path, 3).with_file_checkpointer(recorder())
-    build(made).fit(loader(), loader(1))  # as what another run left there does
+    fitted(checkpointed(tmp_path, 3))  # as what another run left there does
     assert pipe.is_file()
 
 
+@needs_pipes
 def test_a_log_that_is_a_pipe_is_not_read_either(tmp_path, in_time):
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("this system has no named pipes")
     planted(tmp_path, LOGS[0], os.mkfifo)
     with pytest.raises(TrainingError, match=WHAT):
         FileMetricLogger(tmp_path / "train").read_numeric("Loss", 1)

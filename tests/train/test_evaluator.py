@@ -8,8 +8,17 @@ import pytest
 
 from burnbook import train
 from burnbook.core.errors import ConfigError, DataError, TrainingError
+from burnbook.tensor import Tensor
 from tests.support.refusals import refused
-from tests.support.tiny_training import PLAIN, items, learner, loader, tiny
+from tests.support.tiny_training import (
+    PLAIN,
+    counts_of,
+    items,
+    learner,
+    loader,
+    log_lines,
+    tiny,
+)
 
 
 @pytest.fixture(scope="module")
@@ -19,17 +28,14 @@ def model(tmp_path_factory):
 
 
 def made(folder):
-    return train.EvaluatorBuilder(folder).metrics(
-        [train.AccuracyMetric(), train.LossMetric()]
-    )
+    metrics = [train.AccuracyMetric(), train.LossMetric()]
+    return train.EvaluatorBuilder(folder).metrics(metrics)
 
 
 def test_a_test_measures_the_model_without_dropout(tmp_path, model):
     found = made(tmp_path).renderer(None).build(model).eval("digits", loader(9))
     x = np.array([item[0] for item in items(seed=9)], np.float32)
     labels = np.array([item[1] for item in items(seed=9)])
-    from burnbook.tensor import Tensor
-
     scores = np.asarray(model.valid().forward(Tensor.from_numpy(x, PLAIN)))
     right = 100 * (scores.argmax(1) == labels).mean()
     assert found.means["Accuracy"] == pytest.approx(right)
@@ -44,16 +50,14 @@ def test_logs_stand_beside_those_of_the_training(tmp_path, model):
     for name in ("My Digits", "others"):
         evaluator.build(model).eval(name, loader(9))
     names = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.log")}
-    assert names == {
-        "evaluation.log",
-        *(
-            f"test/{name}/epoch-1/{metric}.log"
-            for name in ("my-digits", "others")
-            for metric in ("Accuracy", "Loss", "Learning_Rate")
-        ),
+    logs = {
+        f"test/{name}/epoch-1/{metric}.log"
+        for name in ("my-digits", "others")
+        for metric in ("Accuracy", "Loss", "Learning_Rate")
     }
-    lines = (tmp_path / "test/others/epoch-1/Accuracy.log").read_text().splitlines()
-    assert [line.split(",")[1] for line in lines] == ["16", "16", "8"]
+    assert names == {"evaluation.log", *logs}
+    lines = log_lines(tmp_path / "test", "others", "Accuracy")
+    assert counts_of(lines) == ["16", "16", "8"]
     text = (tmp_path / "evaluation.log").read_text()
     assert "INFO burn_train::evaluator: Testing the model on My Digits\n" in text
     assert "INFO burn_train::evaluator: Tested on others: Accuracy " in text
@@ -75,14 +79,9 @@ def test_a_renderer_is_told_and_a_table_ends_it(tmp_path, model):
         def summary(self, summary):
             stream.write(f"{summary}\n")
 
-    found = (
-        made(tmp_path)
-        .metric(train.LearningRateMetric())
-        .renderer(Telling(stream))
-        .summary()
-        .build(model)
-        .eval("digits", loader(9))
-    )
+    evaluator = made(tmp_path).metric(train.LearningRateMetric())
+    evaluator = evaluator.renderer(Telling(stream)).summary().build(model)
+    found = evaluator.eval("digits", loader(9))
     assert calls[:4] == [
         ("digits", "Learning Rate", False),
         ("digits", "Accuracy", True),
@@ -127,8 +126,7 @@ def test_a_test_can_be_stopped(tmp_path, model):
     found = builder.renderer(Stopping()).build(model).eval("digits", loader(9))
     assert found.interrupted == "enough"
     assert repr(found).endswith("; enough)")
-    log = tmp_path / "test" / "digits" / "epoch-1" / "Loss.log"
-    assert len(log.read_text().splitlines()) == 1
+    assert len(log_lines(tmp_path / "test", "digits", "Loss")) == 1
     assert "Testing interrupted: enough" in (tmp_path / "evaluation.log").read_text()
 
 
@@ -141,14 +139,9 @@ def test_a_model_may_come_with_or_without_gradients(tmp_path, model):
 
 
 def test_what_cannot_be_tested_says_so(tmp_path, model):
-    told = (
-        "int has no method valid_step",
-        "try: a Module",
-        "def valid_step(self, batch)",
-    )
-    refused(
-        ConfigError, lambda: made(tmp_path).build(3), "EvaluatorBuilder.build: ", *told
-    )
+    cures = ("try: a Module", "def valid_step(self, batch)")
+    told = ("EvaluatorBuilder.build: ", "int has no method valid_step", *cures)
+    refused(ConfigError, partial(made(tmp_path).build, 3), *told)
     for name in ("", "..", "a/b"):
         act = partial(made(tmp_path).build(model).eval, name, loader())
         told = (f"{name!r} cannot name", 'try: a plain name, such as "digits"')

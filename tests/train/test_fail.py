@@ -5,19 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 
+from burnbook import train
 from burnbook.core.errors import ConfigError, DataError, TrainingError
 from burnbook.module import Module
 from burnbook.optim import AdamConfig
 from burnbook.tensor import Tensor
-from burnbook.train import (
-    AccuracyMetric,
-    LearnerBuilder,
-    Metric,
-    MetricEntry,
-    MetricsRenderer,
-    RegressionOutput,
-    TrainOutput,
-)
 from tests.support.refusals import refused, tells
 from tests.support.tiny_training import (
     DEVICE,
@@ -26,10 +18,11 @@ from tests.support.tiny_training import (
     Tiny,
     build,
     builder,
+    checkpointed,
     fitted,
     items,
     loader,
-    recorder,
+    log_lines,
     tiny,
 )
 
@@ -81,17 +74,12 @@ def test_a_step_that_broke_a_parameter_is_named(tmp_path):
             return optim.step(lr, self, grads)
 
     steps = []
-    model = tiny(kind=Breaking)
-    made = builder(tmp_path, 9).with_file_checkpointer(recorder())
-    facts = (
-        *(
-            "first.weight: 1 NaN and 1 infinity of 32",
-            "since the step of iteration 2\n",
-        ),
-        *("all numbers are finite\n", f"epoch 1 is kept in {tmp_path}/checkpoint\n"),
-    )
-    text = fails(made, model=model)
-    tells(text, "train epoch 2, iteration 3: the loss is NaN\n", *facts, *LOWER)
+    what = "first.weight: 1 NaN and 1 infinity of 32"
+    since = ("since the step of iteration 2\n", "all numbers are finite\n")
+    kept = f"epoch 1 is kept in {tmp_path}/checkpoint\n"
+    text = fails(checkpointed(tmp_path, 9), model=tiny(kind=Breaking))
+    first = "train epoch 2, iteration 3: the loss is NaN\n"
+    tells(text, first, what, *since, kept, *LOWER)
 
 
 def test_a_batch_that_is_not_a_number_is_named(tmp_path):
@@ -102,9 +90,8 @@ def test_a_batch_that_is_not_a_number_is_named(tmp_path):
     text = fails(builder(tmp_path), train=[batch])
     assert "  batch          x: 1 NaN of 16\n" in text
     assert "  parameter      last.bias: 3 NaN of 3 in its gradient\n" in text
-    assert text.endswith(
-        "  try: a dataset without NaN and infinity; the batch came with them"
-    )
+    cure = "  try: a dataset without NaN and infinity; the batch came with them"
+    assert text.endswith(cure)
 
 
 def test_a_loss_that_breaks_in_validation_is_named(tmp_path):
@@ -152,12 +139,10 @@ def test_what_cannot_be_trained_is_refused_when_building(tmp_path):
 
 def test_a_loss_in_place_of_its_gradients_is_explained():
     item = tiny().valid_step(Batches().batch(items(4)))
-    told = (
-        "Tensor is not what backward() returns",
-        "try: TrainOutput(self, item.loss.b",
-    )
-    act = partial(TrainOutput, tiny(), item.loss, item)
-    refused(TrainingError, act, "TrainOutput: ", *told)
+    what = "Tensor is not what backward() returns"
+    cure = "try: TrainOutput(self, item.loss.b"
+    act = partial(train.TrainOutput, tiny(), item.loss, item)
+    refused(TrainingError, act, "TrainOutput: ", what, cure)
 
 
 def test_a_step_that_returns_something_else_is_shown_what_to_return(tmp_path):
@@ -165,11 +150,9 @@ def test_a_step_that_returns_something_else_is_shown_what_to_return(tmp_path):
         def train_step(self, batch):
             return self.valid_step(batch)
 
-    model = tiny(kind=Wrong)
-    text = fails(builder(tmp_path), model=model)
-    assert text.startswith(
-        "Wrong.train_step: it returned ClassificationOutput, not Tra"
-    )
+    text = fails(builder(tmp_path), model=tiny(kind=Wrong))
+    what = "Wrong.train_step: it returned ClassificationOutput, not Tra"
+    assert text.startswith(what)
     assert "\n  try: return TrainOutput(self, item.loss.backward(), item)" in text
 
 
@@ -177,10 +160,9 @@ def test_a_metric_that_wants_another_item_is_told_what_there_is(tmp_path):
     class Regression(Tiny):
         def valid_step(self, batch):
             item = super().valid_step(batch)
-            return RegressionOutput(item.loss, item.output, item.output)
+            return train.RegressionOutput(item.loss, item.output, item.output)
 
-    model = tiny(kind=Regression)
-    assert fails(builder(tmp_path), model=model).startswith(
+    assert fails(builder(tmp_path), model=tiny(kind=Regression)).startswith(
         "RegressionOutput.adapt: this item cannot become an AccuracyInput\n"
         "  it can become  LossInput\n"
     )
@@ -193,21 +175,17 @@ def test_an_item_that_adapts_to_nothing_is_explained(tmp_path):
 
         def train_step(self, batch):
             output = super().valid_step(batch)
-            return TrainOutput(self, output.loss.backward(), 3)
+            return train.TrainOutput(self, output.loss.backward(), 3)
 
-    model = tiny(kind=Bare)
-    text = fails(builder(tmp_path), model=model)
+    text = fails(builder(tmp_path), model=tiny(kind=Bare))
     assert text.startswith("AccuracyMetric: int cannot be adapted to AccuracyInput\n")
     assert "  try: an item such as ClassificationOutput(loss, output, targets)" in text
 
 
 def test_an_empty_loader_is_an_error(tmp_path):
-    told = (
-        "no batch in epoch 1\n",
-        "  loader  list_iterator\n",
-        "try: a dataset that is",
-    )
-    tells(fails(builder(tmp_path), train=iter([])), "training data: ", *told)
+    facts = ("no batch in epoch 1\n", "  loader  list_iterator\n")
+    text = fails(builder(tmp_path), train=iter([]))
+    tells(text, "training data: ", *facts, "try: a dataset that is")
 
 
 def test_an_artifact_directory_that_is_a_file_is_refused(tmp_path):
@@ -216,22 +194,17 @@ def test_an_artifact_directory_that_is_a_file_is_refused(tmp_path):
         ("run", "this is a file"),
         ("run/deeper", f"{tmp_path}/run is a file", "try: another folder, or move"),
     ):
-        where = f"artifact directory {tmp_path}/{path}: "
+        told = (*told, "not a folder\n", "try: another folder")
         act = partial(build, builder(tmp_path / path))
-        refused(
-            TrainingError, act, where, *told, "not a folder\n", "try: another folder"
-        )
+        refused(TrainingError, act, f"artifact directory {tmp_path}/{path}: ", *told)
     assert (tmp_path / "run").read_text() == "mine"
 
 
 def test_an_artifact_directory_without_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("burnbook.train.folder.os.access", lambda *asked: False)
-    told = (
-        f"artifact directory {tmp_path}: ",
-        "no permission",
-        "try: a folder of your",
-    )
-    refused(TrainingError, partial(build, builder(tmp_path)), *told)
+    told = ("no permission", "try: a folder of your")
+    act = partial(build, builder(tmp_path))
+    refused(TrainingError, act, f"artifact directory {tmp_path}: ", *told)
 
 
 @pytest.mark.parametrize(
@@ -240,34 +213,31 @@ def test_an_artifact_directory_without_permission_is_refused(tmp_path, monkeypat
 )
 def test_counts_must_be_counts(option, value):
     told = (f"{value!r} is not a number of at least 1", f"try: {option}(1)")
-    act = partial(getattr(LearnerBuilder("x"), option), value)
+    act = partial(getattr(train.LearnerBuilder("x"), option), value)
     refused(ConfigError, act, f"LearnerBuilder.{option}: ", *told)
 
 
 def test_options_that_make_no_sense_are_refused():
-    class Text(Metric):
+    class Text(train.Metric):
         name = "Text"
 
         def update(self, item, metadata):
-            return MetricEntry(self.name, "", "")
+            return train.MetricEntry(self.name, "", "")
 
+    saves = "with_file_checkpointer"
     for option, value, what, cure in (
         ("devices", [], ".devices: the list is empty", "devices([Numpy()])"),
         ("metric_train_numeric", Text(), ": Text has no value", "metric_train(Text())"),
         ("metric_valid", 3, ": int is not a metric", "AccuracyMetric()"),
-        (
-            *("with_file_checkpointer", "model.mpk"),
-            *(".with_file_checkpointer: str is not", "with_file_checkpointer(Compact"),
-        ),
+        (saves, "model.mpk", f".{saves}: str is not", f"{saves}(Compact"),
     ):
-        act = partial(getattr(LearnerBuilder("x"), option), value)
+        act = partial(getattr(train.LearnerBuilder("x"), option), value)
         refused(ConfigError, act, f"LearnerBuilder{what}", f"\n  try: {cure}")
 
 
 def test_a_metric_registered_twice_is_logged_once(tmp_path):
-    made = LearnerBuilder(tmp_path).renderer(MetricsRenderer())
+    made = train.LearnerBuilder(tmp_path).renderer(train.MetricsRenderer())
     for _ in range(2):
-        made.metric_train_numeric(AccuracyMetric())
+        made.metric_train_numeric(train.AccuracyMetric())
     fitted(made)
-    log = (tmp_path / "train" / "epoch-1" / "Accuracy.log").read_text()
-    assert len(log.splitlines()) == 3
+    assert len(log_lines(tmp_path, "train", "Accuracy")) == 3

@@ -22,30 +22,18 @@ from burnbook.optim import (
 )
 from burnbook.record import (
     BinFileRecorder,
-    BinGzFileRecorder,
     BurnpackRecorder,
     FullPrecisionSettings,
-    JsonGzFileRecorder,
     NamedMpkFileRecorder,
-    NamedMpkGzFileRecorder,
-    PrettyJsonFileRecorder,
     SafetensorsRecorder,
 )
 from burnbook.tensor import Tensor
 from burnbook.train.checkpoint import named_record
 from tests.support import refusals
 from tests.support.cases import cases
-from tests.support.tiny_training import builder, loader, same_weights, tiny
+from tests.support.dying_training import RECORDERS
+from tests.support.tiny_training import builder, file_names, loader, same_weights, tiny
 
-RECORDERS = [
-    NamedMpkFileRecorder,
-    NamedMpkGzFileRecorder,
-    PrettyJsonFileRecorder,
-    JsonGzFileRecorder,
-    BinFileRecorder,
-    BinGzFileRecorder,
-    BurnpackRecorder,
-]
 SCHEDULES = {
     "constant": lambda: 0.01,
     "linear": lr_scheduler.LinearLrSchedulerConfig(0.01, 0.001, 10).init,
@@ -54,6 +42,9 @@ SCHEDULES = {
     "noam": lr_scheduler.NoamLrSchedulerConfig(0.1).with_warmup_steps(4).init,
     "step": lr_scheduler.StepLrSchedulerConfig(0.01, 2).init,
 }
+COMPOSED = lr_scheduler.ComposedLrSchedulerConfig().linear(
+    lr_scheduler.LinearLrSchedulerConfig(0.25, 1.0, 3)
+)
 OPTIMIZERS = {
     "adam": AdamConfig(),
     "sgd": SgdConfig(momentum=MomentumConfig()),
@@ -63,29 +54,28 @@ OPTIMIZERS = {
 }
 
 
-def learner(folder, epochs, recorder, optim="adam", schedule="constant", resume=False):
+def train(folder, epochs, recorder, optim="adam", schedule="constant", resume=False):
+    """The trained model; `schedule` may be one of one's own."""
     made = builder(folder, epochs).with_file_checkpointer(recorder)
     made = made.checkpoint() if resume else made
-    return made.build(tiny(), OPTIMIZERS[optim].init(), SCHEDULES[schedule]())
+    lr = SCHEDULES[schedule]() if isinstance(schedule, str) else schedule
+    trained = made.build(tiny(), OPTIMIZERS[optim].init(), lr)
+    return trained.fit(loader(), loader(1))
 
 
 def resumes(folder, kind, optim="adam", schedule="constant"):
     """Whether a run in two parts ends as a whole one, to the bit."""
     recorder = kind(FullPrecisionSettings)
-    learner(folder, 1, recorder, optim, schedule).fit(loader(), loader(1))
-    second = learner(folder, 2, recorder, optim, schedule, resume=True)
-    model = second.fit(loader(), loader(1))
-    names = {path.name for path in (folder / "checkpoint").iterdir()}
-    assert names == {
-        f"{part}-{epoch}.{recorder.extension}"
-        for part in ("model", "optim", "scheduler")
-        for epoch in (1, 2)
-    }
-    whole = learner(folder / "whole", 2, NamedMpkFileRecorder(), optim, schedule)
-    return same_weights(model, whole.fit(loader(), loader(1)))
+    train(folder, 1, recorder, optim, schedule)
+    model = train(folder, 2, recorder, optim, schedule, resume=True)
+    parts = ("model", "optim", "scheduler")
+    names = [f"{p}-{epoch}.{recorder.extension}" for p in parts for epoch in (1, 2)]
+    assert file_names(folder / "checkpoint") == names
+    whole = train(folder / "whole", 2, NamedMpkFileRecorder(), optim, schedule)
+    return same_weights(model, whole)
 
 
-@pytest.mark.parametrize("kind", RECORDERS)
+@pytest.mark.parametrize("kind", RECORDERS.values())
 def test_a_run_resumes_from_every_format(tmp_path, kind):
     assert resumes(tmp_path, kind)
 
@@ -104,11 +94,8 @@ def test_every_optimizer_has_its_place_in_bincode_and_burnpack(tmp_path, kind, o
 
 def test_burnpack_gives_every_number_a_name(tmp_path):
     recorder = BurnpackRecorder()
-    schedule = lr_scheduler.ComposedLrSchedulerConfig()
-    schedule = schedule.linear(lr_scheduler.LinearLrSchedulerConfig(0.25, 1.0, 3))
-    schedule = schedule.exponential(
-        lr_scheduler.ExponentialLrSchedulerConfig(0.1, 0.9)
-    ).init()
+    exponential = lr_scheduler.ExponentialLrSchedulerConfig(0.1, 0.9)
+    schedule = COMPOSED.exponential(exponential).init()
     schedule.step()
     record = named_record(schedule)
     assert record == {"0": {"remaining_iters": 3}, "1": {"previous_lr": 0.1}}
@@ -116,12 +103,11 @@ def test_burnpack_gives_every_number_a_name(tmp_path):
     again = schedule.load_record(recorder.load(path))
     assert named_record(again) == record
 
-    learner(tmp_path, 1, recorder, schedule="cosine").fit(loader(), loader(1))
+    train(tmp_path, 1, recorder, schedule="cosine")
     data = (tmp_path / "checkpoint" / "scheduler-1.bpk").read_bytes()
     (length,) = struct.unpack_from("<I", data, 6)
-    assert cbor2.loads(data[10 : 10 + length]) == {
-        "scalars": {"current_iter": {"UInt": 2}}
-    }
+    head = cbor2.loads(data[10 : 10 + length])
+    assert head == {"scalars": {"current_iter": {"UInt": 2}}}
 
 
 class Halving:
@@ -145,25 +131,20 @@ class Halving:
 
 @pytest.mark.parametrize("kind", [BinFileRecorder, BurnpackRecorder])
 def test_a_schedule_of_ones_own_resumes_too(tmp_path, kind):
-    def fit(folder, epochs, resume):
-        made = builder(folder, epochs).with_file_checkpointer(kind())
-        made = made.checkpoint() if resume else made
-        model = made.build(tiny(), AdamConfig().init(), Halving())
-        return model.fit(loader(), loader(1))
-
-    fit(tmp_path, 1, resume=False)
-    whole = fit(tmp_path / "whole", 2, resume=False)
-    assert same_weights(fit(tmp_path, 2, resume=True), whole)
+    train(tmp_path, 1, kind(), schedule=Halving())
+    whole = train(tmp_path / "whole", 2, kind(), schedule=Halving())
+    resumed = train(tmp_path, 2, kind(), schedule=Halving(), resume=True)
+    assert same_weights(resumed, whole)
 
 
 # Bincode, byte by byte
 
 
-def adam_after_one_step():
+def adam_after_one_step(amsgrad=False):
     layer = nn.LinearConfig(2, 3).init(Numpy().autodiff())
     x = Tensor.from_data([[1.0, 2.0]], Numpy().autodiff())
     grads = layer.forward(x).sum().backward()
-    optim = AdamConfig().init()
+    optim = AdamConfig(amsgrad=amsgrad).init()
     optim.step(0.1, layer, GradientsParams.from_grads(grads, layer))
     return optim
 
@@ -257,31 +238,17 @@ def refused(folder, recorder, optim=None, schedule=0.01):
 
 
 def test_bincode_refuses_at_once_what_only_names_tell_apart(tmp_path):
-    groups = (
-        AdamConfig()
-        .init()
-        .with_group(
-            ParamGroup.from_predicate("bias"), SgdConfig(momentum=MomentumConfig())
-        )
-    )
+    bias = ParamGroup.from_predicate("bias")
+    groups = AdamConfig().init().with_group(bias, OPTIMIZERS["sgd"])
     text = refused(tmp_path, BinFileRecorder(), optim=groups)
     told = ("only names can tell apart\n", "try: a recorder for named MessagePack")
     refusals.tells(text, "save OptimizerAdaptor as bincode: ", *told)
-    composed = lr_scheduler.ComposedLrSchedulerConfig()
-    composed = composed.linear(
-        lr_scheduler.LinearLrSchedulerConfig(0.25, 1.0, 3)
-    ).init()
-    assert refused(tmp_path, BinFileRecorder(), schedule=composed).startswith(
-        "save ComposedLrScheduler as bincode: "
-    )
+    text = refused(tmp_path, BinFileRecorder(), schedule=COMPOSED.init())
+    assert text.startswith("save ComposedLrScheduler as bincode: ")
 
 
 def test_bincode_refuses_a_state_that_burn_015_does_not_know(tmp_path):
-    optim = AdamConfig(amsgrad=True).init()
-    layer = nn.LinearConfig(2, 3).init(Numpy().autodiff())
-    x = Tensor.from_data([[1.0, 2.0]], Numpy().autodiff())
-    grads = layer.forward(x).sum().backward()
-    optim.step(0.1, layer, GradientsParams.from_grads(grads, layer))
+    optim = adam_after_one_step(amsgrad=True)
     with pytest.raises(RecordError, match="max_moment_2 came with a newer Burn"):
         BinFileRecorder().record(optim, tmp_path / "optim")
 

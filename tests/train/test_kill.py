@@ -6,12 +6,10 @@
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -19,18 +17,22 @@ from burnbook.optim import AdamConfig
 from burnbook.train import FileMetricLogger
 from tests.support.artifact_reader import Artifacts
 from tests.support.dying_training import CALLS, RECORDERS, made_by
+from tests.support.programs import ROOT, environment, start
 from tests.support.tiny_training import (
+    build,
     builder,
+    checkpointed,
     learner,
     loader,
+    log_lines,
     recorder,
     same_weights,
     tiny,
 )
+from tests.support.waiting import wait_until
 
 KILLS = int(os.environ.get("BURNBOOK_KILLS", "12"))
 EPOCHS = 6 * KILLS
-ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("training", "writing", "saving", "logging", "time")
 PER_EPOCH = {  # how often each moment comes in an epoch, roughly
     "training": 3,
@@ -40,25 +42,14 @@ PER_EPOCH = {  # how often each moment comes in an epoch, roughly
 }
 
 
-def start(script, *arguments):
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return subprocess.Popen(
-        [
-            sys.executable,
-            str(ROOT / "tests" / "support" / script),
-            *map(str, arguments),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
-    )
+def begin(script, *arguments):
+    program = ROOT / "tests" / "support" / script
+    return start(program, *arguments, env=environment(OPENBLAS_NUM_THREADS="1"))
 
 
 def start_training(folder):
     """A process that trains, or goes on training, in this folder."""
-    process = start("tiny_training.py", folder, EPOCHS)
+    process = begin("tiny_training.py", folder, EPOCHS)
     assert process.stdout.readline() == "ready\n", process.stderr.read()
     return process
 
@@ -74,7 +65,7 @@ def mortal():
         process.stdin.flush()
         return process.stdout.readline().strip()
 
-    process = start("dying_training.py")
+    process = begin("dying_training.py")
     yield run
     process.stdin.close()
     process.wait(timeout=30)
@@ -124,8 +115,7 @@ def test_killed_at_random_moments_it_resumes_to_the_same_weights(tmp_path, morta
 
     assert mortal(folder, EPOCHS, "never") == "done"
     assert mortal(folder, EPOCHS, "never") == "done"  # nothing is left: no error
-    made = builder(folder, EPOCHS).with_file_checkpointer(recorder()).checkpoint()
-    resumed = made.build(tiny(), AdamConfig().init(), 0.01)
+    resumed = build(checkpointed(folder, EPOCHS).checkpoint())
     model = resumed.fit(loader(), loader(1))
     assert resumed.result.epochs == EPOCHS
     whole = learner(tmp_path / "whole", EPOCHS)
@@ -148,8 +138,7 @@ def test_every_call_of_a_save_may_be_the_last(tmp_path, mortal):
         assert ending in ("killed", "done")
         kept, begun = check_what_is_left(folder)
         assert kept >= begun - 1
-        made = builder(folder, 3).with_file_checkpointer(recorder()).checkpoint()
-        resumed = made.build(tiny(), AdamConfig().init(), 0.01)
+        resumed = build(checkpointed(folder, 3).checkpoint())
         assert same_weights(resumed.fit(loader(), loader(1)), whole)
 
 
@@ -168,7 +157,7 @@ def test_each_recorder_resumes_to_the_same_bits(tmp_path, mortal, name):
             assert ending in ("killed", "done")
             killed += ending == "killed"
         made = builder(folder, epochs).with_file_checkpointer(made_by(name))
-        resumed = made.checkpoint().build(tiny(), AdamConfig().init(), 0.01)
+        resumed = build(made.checkpoint())
         model = resumed.fit(loader(), loader(1))
         assert resumed.result.epochs == epochs
         assert not (folder / "training-lock.json").exists()
@@ -193,18 +182,13 @@ def test_the_moments_of_saving_are_those_of_the_library():
 
 def test_a_killed_training_has_its_logs_up_to_the_last_moments(tmp_path):
     process = start_training(tmp_path)
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "train" / "epoch-6").is_dir() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until((tmp_path / "train" / "epoch-6").is_dir, 30)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     for epoch in range(1, 6):
-        log = tmp_path / "train" / f"epoch-{epoch}" / "Loss.log"
-        assert len(log.read_text().splitlines()) == 3
-    assert (
-        "Executing training step for epoch 1"
-        in (tmp_path / "experiment.log").read_text()
-    )
+        assert len(log_lines(tmp_path, "train", "Loss", epoch)) == 3
+    text = (tmp_path / "experiment.log").read_text()
+    assert "Executing training step for epoch 1" in text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")

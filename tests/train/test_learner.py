@@ -10,20 +10,25 @@ import pytest
 
 from burnbook import nn, train
 from burnbook.core.errors import RecordError, TrainingError
+from burnbook.module import Module
 from tests.support.refusals import refused
 from tests.support.tiny_training import (
     DEVICE,
+    LOWEST_LOSS,
     PLAIN,
     Batches,
     Probe,
     Tiny,
     build,
     builder,
+    checkpointed,
+    counts_of,
+    file_names,
     fitted,
     items,
     learner,
     loader,
-    recorder,
+    log_lines,
     same_weights,
     stop_at,
     tiny,
@@ -48,15 +53,10 @@ def test_training_improves_the_model_and_leaves_its_artifacts(tmp_path):
 def test_log_lines_are_the_batches_of_the_epoch(tmp_path):
     learner(tmp_path, epochs=1).fit(loader(), loader(1))
     for split in ("train", "valid"):
-        accuracy = (tmp_path / split / "epoch-1" / "Accuracy.log").read_text()
-        assert [line.split(",")[1] for line in accuracy.splitlines()] == [
-            "16",
-            "16",
-            "8",
-        ]
-        loss = (tmp_path / split / "epoch-1" / "Loss.log").read_text()
-        assert [line.split(",")[1] for line in loss.splitlines()] == ["1", "1", "1"]
-        assert loss.endswith("\n")
+        accuracy = log_lines(tmp_path, split, "Accuracy")
+        assert counts_of(accuracy) == ["16", "16", "8"]
+        assert counts_of(log_lines(tmp_path, split, "Loss")) == ["1", "1", "1"]
+        assert (tmp_path / split / "epoch-1" / "Loss.log").read_text().endswith("\n")
 
 
 def test_the_diary_tells_the_story_in_burns_words(tmp_path):
@@ -80,9 +80,8 @@ def test_the_same_training_twice_gives_the_same_weights(tmp_path):
     first = made.fit(loader(), loader(1))
     assert same_weights(first, made.fit(loader(), loader(1)))
     assert same_weights(first, learner(tmp_path / "b").fit(loader(), loader(1)))
-    assert same_weights(
-        first, learner(tmp_path / "c").fit(loader(workers=2), loader(1))
-    )
+    threaded = learner(tmp_path / "c").fit(loader(workers=2), loader(1))
+    assert same_weights(first, threaded)
 
 
 def test_the_model_given_stays_as_it_was(tmp_path):
@@ -125,10 +124,8 @@ def test_a_model_may_take_its_own_step(tmp_path):
 
     steps = []
     model = tiny(kind=Clipped)
-    trained = learner(tmp_path, epochs=1, model=model)
-    assert same_weights(
-        trained.fit(loader(), loader(1)), learner(tmp_path, 1).fit(loader(), loader(1))
-    )
+    own = learner(tmp_path, epochs=1, model=model).fit(loader(), loader(1))
+    assert same_weights(own, learner(tmp_path, 1).fit(loader(), loader(1)))
     assert steps == [0.01] * 3
 
 
@@ -137,12 +134,10 @@ def test_accumulation_steps_once_per_group_with_the_sum(tmp_path):
 
     class Counted(Tiny):
         def optimize(self, optim, lr, grads):
-            steps.append({path: np.asarray(grads.get(p.id)) for path, p in named(self)})
+            steps.append({p: np.asarray(grads.get(x.id)) for p, x in named(self)})
             return self
 
-    def named(model):
-        return model.named_params()
-
+    named = Module.named_params
     model = tiny(kind=Counted)
     fitted(builder(tmp_path, 1), model)
     singles, steps = steps, []
@@ -150,9 +145,8 @@ def test_accumulation_steps_once_per_group_with_the_sum(tmp_path):
     assert len(singles) == 3
     assert len(steps) == 1
     for path, grad in steps[0].items():
-        np.testing.assert_allclose(
-            grad, singles[0][path] + singles[1][path], rtol=1e-5, atol=1e-7
-        )
+        both = singles[0][path] + singles[1][path]
+        np.testing.assert_allclose(grad, both, rtol=1e-5, atol=1e-7)
 
 
 def test_two_devices_share_a_step(tmp_path):
@@ -184,11 +178,8 @@ def test_a_renderer_is_told_everything_in_order(tmp_path):
     ]
     assert probe.run.metrics == ("Accuracy", "Loss")
     assert probe.run.units == {"Accuracy": "%"}
-    assert (probe.run.start_epoch, probe.run.num_epochs, probe.run.mode) == (
-        1,
-        1,
-        "fit",
-    )
+    run = probe.run
+    assert (run.start_epoch, run.num_epochs, run.mode) == (1, 1, "fit")
 
 
 def test_the_summary_is_shown_at_the_end(tmp_path, monkeypatch, capsys):
@@ -204,17 +195,13 @@ def test_early_stopping_ends_the_training_and_says_why(tmp_path):
     trained = build(builder(tmp_path, 50).early_stopping(patient(1)), lr=0.0)
     trained.fit(loader(), [Batches().batch(items(16, 1), PLAIN)])
     assert trained.result.epochs == 2
-    assert trained.result.interrupted == (
-        "stopped early: Loss has not improved since epoch 1"
-    )
+    assert trained.result.interrupted == STOPPED_EARLY
 
 
 def test_checkpoints_follow_the_strategy(tmp_path):
-    made = builder(tmp_path, 4).with_file_checkpointer(recorder())
-    build(made.with_checkpointing_strategy(train.KeepLastNCheckpoints(1))).fit(
-        loader(), loader(1)
-    )
-    names = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
+    strategy = train.KeepLastNCheckpoints(1)
+    fitted(checkpointed(tmp_path, 4).with_checkpointing_strategy(strategy))
+    names = file_names(tmp_path / "checkpoint")
     assert names == ["model-4.mpk", "optim-4.mpk", "scheduler-4.mpk"]
 
 
@@ -251,15 +238,11 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, number):
     expected = whole.fit(loader(), loader(1))
 
     learner(tmp_path / "parts", epochs=2).fit(loader(), loader(1))
-    made = builder(tmp_path / "parts", 4).with_file_checkpointer(recorder())
-    resumed = build(made.checkpoint(number))
+    resumed = build(checkpointed(tmp_path / "parts", 4).checkpoint(number))
     assert same_weights(expected, resumed.fit(loader(), loader(1)))
-    assert resumed.result.history.epochs("Loss", "valid") == (
-        whole.result.history.epochs("Loss", "valid")
-    )
-    assert resumed.result.history.points("Loss", "train") == (
-        whole.result.history.points("Loss", "train")
-    )
+    parts, one = resumed.result.history, whole.result.history
+    assert parts.epochs("Loss", "valid") == one.epochs("Loss", "valid")
+    assert parts.points("Loss", "train") == one.points("Loss", "train")
     for split in ("train", "valid"):
         for epoch in range(1, 5):
             name = f"{split}/epoch-{epoch}/Loss.log"
@@ -268,16 +251,14 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, number):
 
 
 def test_resuming_without_a_number_starts_where_nothing_was_saved(tmp_path):
-    made = builder(tmp_path, 1).with_file_checkpointer(recorder()).checkpoint()
-    trained = fitted(made)
+    trained = fitted(checkpointed(tmp_path, 1).checkpoint())
     assert trained.result.epochs == 1
 
 
 def test_resuming_remembers_the_best_epoch(tmp_path):
     """The best epoch of the first part is deleted once a better one is saved."""
     learner(tmp_path, epochs=3).fit(loader(), loader(1))
-    made = builder(tmp_path, 6).with_file_checkpointer(recorder()).checkpoint()
-    fitted(made)
+    fitted(checkpointed(tmp_path, 6).checkpoint())
     names = {path.name for path in (tmp_path / "checkpoint").glob("model-*")}
     whole = tmp_path / "whole"
     learner(whole, epochs=6).fit(loader(), loader(1))
@@ -287,17 +268,15 @@ def test_resuming_remembers_the_best_epoch(tmp_path):
 def test_resuming_where_nothing_is_left_says_so(tmp_path):
     learner(tmp_path, epochs=2).fit(loader(), loader(1))
     for total, which in ((2, "the last of 2"), (1, "beyond the last of 1")):
-        made = builder(tmp_path, total).with_file_checkpointer(recorder())
         told = (f"epoch 2 is {which}", "nothing is left", "try: num_epochs(3) or more")
-        act = partial(fitted, made.checkpoint(2))
+        act = partial(fitted, checkpointed(tmp_path, total).checkpoint(2))
         refused(TrainingError, act, "checkpoint(2): ", *told)
 
 
 def test_a_finished_training_started_again_gives_its_model(tmp_path):
     model = learner(tmp_path, epochs=2).fit(loader(), loader(1))
     probe = Probe()
-    made = builder(tmp_path, 2).with_file_checkpointer(recorder()).checkpoint()
-    again = build(made.renderer(probe))
+    again = build(checkpointed(tmp_path).checkpoint().renderer(probe))
     assert same_weights(model, again.fit(loader(), loader(1)))
     assert again.result.epochs == 2
     assert len(again.result.history.epochs("Loss", "valid")) == 2
@@ -325,27 +304,25 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(tmp_path, part,
     left = {"cut": data[:-9], "empty": b"", "zeros": bytes(len(data))}[harm]
     path.write_bytes(left)
     stream = io.StringIO()
-    made = builder(folder, 4).with_file_checkpointer(recorder()).checkpoint()
+    made = checkpointed(folder, 4).checkpoint()
     resumed = build(made.renderer(train.PlainRenderer(stream)))
     assert same_weights(whole, resumed.fit(loader(), loader(1)))
     notice = "going on after epoch 2, for a newer one is damaged: "
     first = stream.getvalue().splitlines()[0]
     assert first.startswith(notice)
     assert path.name in first
-    assert f"WARN burn_train::checkpoint::file: {first}\n" in (
-        (folder / "experiment.log").read_text()
-    )
-    aside = {file.name for file in (folder / "checkpoint" / "earlier-1").iterdir()}
-    assert aside == {f"{name}-3.mpk" for name in ("model", "optim", "scheduler")}
+    diary = (folder / "experiment.log").read_text()
+    assert f"WARN burn_train::checkpoint::file: {first}\n" in diary
+    aside = file_names(folder / "checkpoint" / "earlier-1")
+    assert aside == [f"{name}-3.mpk" for name in ("model", "optim", "scheduler")]
 
 
 def test_a_damaged_checkpoint_asked_for_by_number_is_named(tmp_path):
     learner(tmp_path, epochs=2).fit(loader(), loader(1))
     path = tmp_path / "checkpoint" / "optim-2.mpk"
     path.write_bytes(path.read_bytes()[:50])
-    made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint(2)
     with pytest.raises(RecordError, match=r"optim-2\.mpk"):
-        fitted(made)
+        fitted(checkpointed(tmp_path, 3).checkpoint(2))
 
 
 def test_checkpoints_of_another_model_are_an_error_and_stay(tmp_path):
@@ -354,30 +331,27 @@ def test_checkpoints_of_another_model_are_an_error_and_stay(tmp_path):
     DEVICE.seed(3)
     model = tiny()
     other = Tiny(model.first, model.dropout, nn.LinearConfig(8, 5).init(DEVICE))
-    made = builder(tmp_path, 3).with_file_checkpointer(recorder()).checkpoint()
     with pytest.raises(RecordError, match="load into Tiny: 2 of 4 parameters"):
-        fitted(made, other)
+        fitted(checkpointed(tmp_path, 3).checkpoint(), other)
     assert sorted((tmp_path / "checkpoint").iterdir()) == before
 
 
 # Early stopping, resumed
 
 
+STOPPED_EARLY = "stopped early: Loss has not improved since epoch 1"
+
+
 def patient(n_epochs):
-    return train.MetricEarlyStoppingStrategy(
-        train.LossMetric,
-        train.Aggregate.Mean,
-        train.Direction.Lowest,
-        train.Split.Valid,
-        train.StoppingCondition.NoImprovementSince(n_epochs=n_epochs),
-    )
+    condition = train.StoppingCondition.NoImprovementSince(n_epochs=n_epochs)
+    return train.MetricEarlyStoppingStrategy(*LOWEST_LOSS, condition)
 
 
 def test_early_stopping_counts_on_when_resumed(tmp_path):
     """Burn begins to count anew, so a resumed run would stop later than a whole one."""
     same = [Batches().batch(items(16, 1), PLAIN)]
     for epochs in (2, 9):
-        made = builder(tmp_path, epochs).with_file_checkpointer(recorder())
+        made = checkpointed(tmp_path, epochs)
         trained = build(made.early_stopping(patient(3)).checkpoint(), lr=0.0)
         trained.fit(loader(), same)
     assert trained.result.epochs == 4
@@ -386,13 +360,11 @@ def test_early_stopping_counts_on_when_resumed(tmp_path):
 def test_a_run_that_has_stopped_early_stays_stopped(tmp_path):
     same = [Batches().batch(items(16, 1), PLAIN)]
     for patience, epochs in ((1, 2), (1, 2), (2, 3)):
-        made = builder(tmp_path, 9).with_file_checkpointer(recorder())
+        made = checkpointed(tmp_path, 9)
         trained = build(made.early_stopping(patient(patience)).checkpoint(), lr=0.0)
         trained.fit(loader(), same)
         assert trained.result.epochs == epochs
-        assert trained.result.interrupted == (
-            "stopped early: Loss has not improved since epoch 1"
-        )
+        assert trained.result.interrupted == STOPPED_EARLY
 
 
 def test_what_fit_returns_is_the_model_and_has_it(tmp_path):

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,20 +19,19 @@ from burnbook.train import LearnerSummary, PlainRenderer, RunStore, live_runs
 from burnbook.train.live import REPLACED, default_name
 from burnbook.train.lock import FILE, FolderLock, Holder
 from burnbook.train.renderer import TerminalRenderer
+from tests.support.programs import start
 from tests.support.tiny_training import (
     Probe,
     build,
     builder,
+    checkpointed,
     fitted,
     learner,
     loader,
-    recorder,
     same_weights,
     stop_at,
-    tiny,
 )
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.waiting import wait_until
 
 
 def paused(folder, name=None):
@@ -38,15 +39,8 @@ def paused(folder, name=None):
     made = builder(folder, 100).renderer(stop_at(1, lambda control: control.pause()))
     trained = build(made.name(name) if name else made)
     handle = trained.start(loader(), loader(1))
-    wait_for(lambda: handle.control.paused)
+    wait_until(lambda: handle.control.paused)
     return trained, handle
-
-
-def wait_for(condition):
-    until = time.monotonic() + 60
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.005)
-    assert condition()
 
 
 def end(handle):
@@ -81,15 +75,12 @@ def test_a_name_is_in_the_diary_the_store_and_the_summary(
     made = builder(tmp_path / "first").name("baseline").summary()
     fitted(made)
     assert "\nRun: baseline\n" in capsys.readouterr().out
-    assert "burnbook::train::name: baseline\n" in (
-        tmp_path / "first" / "experiment.log"
-    ).read_text("utf-8")
+    diary = (tmp_path / "first" / "experiment.log").read_text("utf-8")
+    assert "burnbook::train::name: baseline\n" in diary
     fitted(builder(tmp_path / "second"))
     store = RunStore(tmp_path)
-    assert {run.name: run.title for run in store} == {
-        "first": "baseline",
-        "second": "second",
-    }
+    titles = {run.name: run.title for run in store}
+    assert titles == {"first": "baseline", "second": "second"}
     assert store["baseline"].name == "first"
     assert "first · baseline" in str(store)
     assert store["first"].state == "finished"
@@ -176,7 +167,7 @@ def test_a_shared_plan_is_not_reset_by_a_refused_training(tmp_path):
     made = builder(tmp_path, 100).renderer(stop_at(1, lambda c: c.pause()))
     first, second = build(made), build(made)
     handle = first.start(loader(), loader(1))
-    wait_for(lambda: handle.control.paused)
+    wait_until(lambda: handle.control.paused)
     with pytest.raises(TrainingError):
         second.start(loader(), loader(1))
     assert handle.control.paused
@@ -198,7 +189,7 @@ def test_a_cell_may_run_again_with_one_learner(tmp_path):
     probe = stop_at(1, lambda control: next(acts, lambda control: None)(control))
     trained = build(made.renderer(probe))
     first = trained.start(loader(), loader(1))
-    wait_for(lambda: first.control.paused)
+    wait_until(lambda: first.control.paused)
     again = trained.start(loader(), loader(1), replace=True)
     again.wait()
     assert first.done
@@ -214,7 +205,7 @@ def test_trainings_that_write_nothing_share_a_folder(tmp_path):
 
     handles = [quiet().start(loader(), loader(1)) for _ in range(2)]
     for handle in handles:
-        wait_for(lambda handle=handle: handle.control.paused)
+        wait_until(lambda handle=handle: handle.control.paused)
         end(handle)
     assert not (tmp_path / "none").exists()
 
@@ -234,13 +225,7 @@ lock.release()
 @pytest.fixture
 def other(tmp_path):
     """A process that holds the folder until its input ends."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        text=True,
-    )
+    process = start("-c", HOLDER, tmp_path)
     assert process.stdout.readline() == "held\n"
     yield process
     process.kill()
@@ -279,12 +264,9 @@ def test_a_forked_child_neither_keeps_nor_gives_back_the_lock(tmp_path):
         os._exit(0 if live_runs() == {} else 1)
     os.close(into)
     assert (tmp_path / FILE).exists()
-    with pytest.raises(TrainingError):
-        FolderLock(tmp_path, "another").acquire()
+    assert not acquired(tmp_path)
     end(handle)
-    lock = FolderLock(tmp_path, "another")
-    lock.acquire()  # while the child still lives
-    lock.release()
+    assert acquired(tmp_path)  # while the child still lives
     os.close(out)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
@@ -305,13 +287,10 @@ def test_a_child_that_outlives_a_killed_training_blocks_no_resume(tmp_path):
         time.sleep(60)
         os._exit(0)
     os.read(reads, 1)
-    with pytest.raises(TrainingError):
-        FolderLock(tmp_path, "second").acquire()
+    assert not acquired(tmp_path)
     os.kill(first, signal.SIGKILL)
     os.waitpid(first, 0)
-    lock = FolderLock(tmp_path, "second")
-    lock.acquire()
-    lock.release()
+    assert acquired(tmp_path)
     for end_of_pipe in (reads, writes, stays, leaves):
         os.close(end_of_pipe)
 
@@ -382,9 +361,8 @@ def test_without_locks_another_host_counts_while_it_writes(tmp_path, no_locks):
 def test_what_is_no_file_is_left_alone_and_training_goes_on(tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("kept")
-    for number, put in enumerate(
-        (lambda path: path.symlink_to(precious), os.mkfifo, Path.mkdir)
-    ):
+    puts = (lambda path: path.symlink_to(precious), os.mkfifo, Path.mkdir)
+    for number, put in enumerate(puts):
         folder = tmp_path / str(number)
         folder.mkdir()
         put(folder / FILE)
@@ -407,32 +385,25 @@ def test_many_want_a_folder_at_once_and_one_gets_it(tmp_path):
     for _ in range(20):
         barrier, got = threading.Barrier(4), []
 
-        def want(barrier=barrier, got=got):
-            lock = FolderLock(tmp_path, "one")
+        def want(lock, barrier=barrier, got=got):
             barrier.wait()
-            try:
+            with suppress(TrainingError):
                 lock.acquire()
-            except TrainingError:
-                return
-            got.append(lock)
+                got.append(lock)
 
-        threads = [threading.Thread(target=want) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(want, [FolderLock(tmp_path, "one") for _ in range(4)]))
         assert len(got) == 1
         got[0].release()
 
 
 def test_checkpoints_of_a_replaced_run_are_whole(tmp_path):
-    made = builder(tmp_path, 100).with_file_checkpointer(recorder())
-    first = build(made.renderer(Probe(lambda probe: time.sleep(0.002))))
+    slow = Probe(lambda probe: time.sleep(0.002))
+    first = build(checkpointed(tmp_path, 100).renderer(slow))
     handle = first.start(loader(), loader(1))
-    wait_for(lambda: (tmp_path / "checkpoint" / "scheduler-2.mpk").exists())
-    resumed = builder(tmp_path, 100).with_file_checkpointer(recorder()).checkpoint()
+    wait_until((tmp_path / "checkpoint" / "scheduler-2.mpk").exists)
     probe = stop_at(4, lambda control: control.stop())
-    second = build(resumed.renderer(probe), tiny())
+    second = build(checkpointed(tmp_path, 100).checkpoint().renderer(probe))
     second.fit(loader(), loader(1), replace=True)
     assert handle.done
     assert probe.run.start_epoch == first.result.epochs + 1

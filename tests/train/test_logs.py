@@ -5,21 +5,18 @@ from math import inf, nan
 import pytest
 
 from burnbook import train
-from burnbook.optim import AdamConfig
 from tests.support.artifact_reader import Artifacts, read_entry
-from tests.support.tiny_training import builder, loader, recorder, tiny
+from tests.support.tiny_training import checkpointed, file_names, fitted
 
 NAMES = ["Accuracy", "Learning Rate", "Loss"]
 
 
 def run_training(folder, epochs, lr=0.05, resume=False):
-    made = builder(folder, epochs).with_file_checkpointer(recorder())
+    made = checkpointed(folder, epochs)
     made.metric_train_numeric(train.LearningRateMetric())
     if resume:
         made.checkpoint()
-    trained = made.build(tiny(), AdamConfig().init(), lr)
-    trained.fit(loader(), loader(1))
-    return trained.result
+    return fitted(made, lr=lr).result
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +67,8 @@ def test_the_diary_tells_of_every_save_before_every_removal(whole):
     files = [e[3] for e in found.diary if e[2] == "burn_train::checkpoint::file"]
     saves = [text for text in files if text.startswith("Saving checkpoint ")]
     assert len(saves) == 7 * 3
-    folder = whole[0] / "checkpoint"
-    assert saves[:3] == [
-        f"Saving checkpoint 1 to {folder}/{part}-1"
-        for part in ("model", "optim", "scheduler")
-    ]
+    first = f"Saving checkpoint 1 to {whole[0]}/checkpoint/"
+    assert saves[:3] == [f"{first}{p}-1" for p in ("model", "optim", "scheduler")]
     alive = set()
     for text in files:
         if text.startswith("Saving"):
@@ -158,10 +152,8 @@ def test_reading_a_line_and_writing_it_gives_the_same_text(of_burn):
     for name, text in BURN.items():
         if not name.endswith(("Accuracy.log", "Loss.log")):
             continue
-        again = [
-            train.NumericEntry.deserialize(line).serialize() for line in text.split()
-        ]
-        assert again == text.split()
+        entries = map(train.NumericEntry.deserialize, text.split())
+        assert [entry.serialize() for entry in entries] == text.split()
 
 
 def test_names_with_spaces_become_files_without(tmp_path):
@@ -169,6 +161,4 @@ def test_names_with_spaces_become_files_without(tmp_path):
     logger.start_epoch(1)
     logger.log(train.MetricEntry("Learning Rate", "", "0.0001,1"))
     logger.end_epoch(1)
-    assert [path.name for path in (tmp_path / "epoch-1").iterdir()] == [
-        "Learning_Rate.log"
-    ]
+    assert file_names(tmp_path / "epoch-1") == ["Learning_Rate.log"]

@@ -62,8 +62,10 @@ from tests.support.tiny_training import (
     Probe,
     build,
     builder,
+    checkpointed,
+    counts_of,
     fitted,
-    recorder,
+    log_lines,
     tiny,
 )
 
@@ -111,10 +113,6 @@ def measured(folder, epochs=2):
     return made.metric_train(CudaMetric()).metric_valid(CudaMetric())
 
 
-def lines(folder, split, name, epoch=1):
-    return (folder / split / f"epoch-{epoch}" / f"{name}.log").read_text().splitlines()
-
-
 def test_every_metric_logs_its_lines_and_comes_back(tmp_path):
     pytest.importorskip("psutil")
     run = fitted(measured(tmp_path))
@@ -122,17 +120,13 @@ def test_every_metric_logs_its_lines_and_comes_back(tmp_path):
         found = {path.stem for path in (tmp_path / split / "epoch-2").iterdir()}
         assert found == FILES
     for name, count in (("Accuracy", 3), ("Loss", 3), ("CPU_Usage", 3)):
-        assert len(lines(tmp_path, "valid", name)) == count
-    assert [x.split(",")[1] for x in lines(tmp_path, "valid", "Perplexity")] == [
-        "16",
-        "16",
-        "8",
-        "final",
-    ]
-    *batches, last = lines(tmp_path, "train", "Precision_@_TopK(1)_[Macro]", 2)
-    assert [line.split(",")[1] for line in batches] == ["16", "16", "8"]
+        assert len(log_lines(tmp_path, "valid", name)) == count
+    perplexity = log_lines(tmp_path, "valid", "Perplexity")
+    assert counts_of(perplexity) == ["16", "16", "8", "final"]
+    *batches, last = log_lines(tmp_path, "train", "Precision_@_TopK(1)_[Macro]", 2)
+    assert counts_of(batches) == ["16", "16", "8"]
     assert last.endswith(",final")
-    (area,) = lines(tmp_path, "valid", "AUROC_[Macro]")  # nothing before the end
+    (area,) = log_lines(tmp_path, "valid", "AUROC_[Macro]")  # nothing before the end
     history = run.result.history
     assert history.epochs("AUROC [Macro]", "valid")[0] == (1, float(area))
     final = float(last.removesuffix(",final"))
@@ -148,12 +142,10 @@ def test_a_run_that_goes_on_remembers_final_values_as_epochs_only(tmp_path):
     names = ("AUROC [Macro]", "Perplexity")
 
     def run(epochs):
-        made = builder(tmp_path, epochs).checkpoint()
+        made = checkpointed(tmp_path, epochs).checkpoint()
         for metric in (AurocMetric(), PerplexityMetric()):
             made.metric_valid_numeric(metric)
-        made.with_file_checkpointer(recorder())
-        trained = fitted(made)
-        return trained.result.history
+        return fitted(made).result.history
 
     first, later = run(1), run(2)
     for name in names:
@@ -175,7 +167,7 @@ def test_the_renderer_gets_the_epochs_value_when_it_is_known(tmp_path):
     fitted(made)
     values = [pair for pair in told if "N/A" in pair[0]]
     assert values[:3] == [("epoch N/A % - batch N/A %", None)] * 3
-    (area,) = lines(tmp_path, "valid", "AUROC_[Macro]")
+    (area,) = log_lines(tmp_path, "valid", "AUROC_[Macro]")
     text = f"epoch {float(area):.2f} % - batch N/A %"
     assert values[3:] == [(text, None)]
 
@@ -225,8 +217,9 @@ def test_a_metric_of_ones_own_is_logged_and_a_numeric_one_is_plotted(tmp_path):
     trained = fitted(made)
     history = trained.result.history
     for split in ("train", "valid"):
-        for name in ("Own_Loss", "Plotted_Loss"):
-            assert lines(tmp_path, split, name) == lines(tmp_path, split, "Loss")
+        logs = ("Loss", "Own_Loss", "Plotted_Loss")
+        loss, *others = (log_lines(tmp_path, split, name) for name in logs)
+        assert others == [loss, loss]
         assert "Own Loss" not in history.last(split)
         ours, plotted = (history.epochs(n, split) for n in ("Loss", "Plotted Loss"))
         assert ours == plotted
@@ -260,11 +253,11 @@ def test_what_weighs_nothing_counts_nothing_even_if_it_is_infinite():
 
 
 def test_an_epoch_that_is_not_a_number_is_never_the_best():
-    for text, best in (("NaN,4", 2), ("1,4", 1)):
+    for text, best in (("NaN,4", 4), ("1,4", 1)):
         store = stored(text, "3,4", "NaN,4", "2,final")
-        lowest = store.find_epoch("F", Aggregate.Mean, Direction.Lowest, Split.Valid)
-        highest = store.find_epoch("F", Aggregate.Mean, Direction.Highest, Split.Valid)
-        assert (lowest, highest) == ((4, 2) if text == "NaN,4" else (best, 2))
+        for direction, epoch in ((Direction.Lowest, best), (Direction.Highest, 2)):
+            found = store.find_epoch("F", Aggregate.Mean, direction, Split.Valid)
+            assert found == epoch
     assert stored("NaN,4", "NaN,1").find_epoch("F") == 1
 
 
@@ -340,14 +333,12 @@ def test_metrics_run_on_one_backend_while_another_trains(tmp_path, train):
 
 
 def test_an_item_on_another_device_has_no_gradients_and_keeps_the_rest():
-    item = ClassificationOutput(
-        floats([1.0], DEVICE).require_grad(), floats([[1.0]], DEVICE), ints([0], DEVICE)
-    )
+    loss, output = floats([1.0], DEVICE).require_grad(), floats([[1.0]], DEVICE)
+    item = ClassificationOutput(loss, output, ints([0], DEVICE))
     item.note = "mine"
     moved = item.to_device(PLAIN)
-    assert {moved.loss.device(), moved.output.device(), moved.targets.device()} == {
-        PLAIN
-    }
+    tensors = (moved.loss, moved.output, moved.targets)
+    assert {tensor.device() for tensor in tensors} == {PLAIN}
     assert moved.note == "mine"
     assert item.loss.device() is DEVICE
     assert not item.to_device(DEVICE).loss.is_require_grad()
@@ -357,10 +348,8 @@ def test_an_item_on_another_device_has_no_gradients_and_keeps_the_rest():
 
 
 def measure(item, *metrics):
-    return [
-        metric.update(item.adapt(metric.Input), metadata()).serialize
-        for metric in metrics
-    ]
+    entries = (one.update(item.adapt(one.Input), metadata()) for one in metrics)
+    return [entry.serialize for entry in entries]
 
 
 def test_classification_becomes_what_every_metric_of_classes_wants():
@@ -383,9 +372,8 @@ def test_one_score_alone_is_a_yes_or_a_no():
 
 
 def test_many_labels_at_once_become_what_their_metrics_want():
-    item = MultiLabelClassificationOutput(
-        floats([0.25]), floats([[0.9, 0.8, 0.1]]), ints([[1, 0, 0]])
-    )
+    scores, targets = floats([[0.9, 0.8, 0.1]]), ints([[1, 0, 0]])
+    item = MultiLabelClassificationOutput(floats([0.25]), scores, targets)
     shape = "loss [1], output [1, 3], targets [1, 3]"
     assert repr(item) == f"MultiLabelClassificationOutput({shape})"
     metrics = (HammingScore(), LossMetric(), PrecisionMetric.multilabel(0.5))
@@ -439,9 +427,8 @@ class NextWord(Module):
 
 def test_a_model_of_text_is_measured_from_end_to_end(tmp_path):
     DEVICE.seed(0)
-    model = NextWord(
-        nn.EmbeddingConfig(4, 8).init(DEVICE), nn.LinearConfig(8, 4).init(DEVICE)
-    )
+    table = nn.EmbeddingConfig(4, 8).init(DEVICE)
+    model = NextWord(table, nn.LinearConfig(8, 4).init(DEVICE))
     rounds = [[(start + i) % 4 for i in range(5)] for start in range(4)] * 8
     data = DataLoaderBuilder(Texts()).batch_size(8).build(InMemDataset(rounds))
     made = builder(tmp_path, 12)

@@ -9,18 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from burnbook import train
 from burnbook.data import Progress
-from burnbook.train import (
-    Interrupter,
-    MetricEntry,
-    MetricHistory,
-    MetricState,
-    PlainRenderer,
-    RunInfo,
-    TerminalRenderer,
-    TrainingProgress,
-    TrainingResult,
-)
 from burnbook.train.renderer.dashboard import COLORLESS, Curve, TerminalDashboard, draw
 
 NAN, INF = math.nan, math.inf
@@ -38,8 +28,8 @@ STORIES = {
 
 def tell(renderer, epochs=EPOCHS, batches=30):
     """Everything a learner tells a renderer; gives the history of it."""
-    history = MetricHistory()
-    run = RunInfo("run", tuple(STORIES), epochs, 1, Interrupter(), "Model")
+    history = train.MetricHistory()
+    run = train.RunInfo("run", tuple(STORIES), epochs, 1, train.Interrupter(), "Model")
     renderer.start(run)
     for epoch in range(1, epochs + 1):
         for split in ("train", "valid"):
@@ -48,16 +38,16 @@ def tell(renderer, epochs=EPOCHS, batches=30):
                 for name, story in STORIES.items():
                     value = story(epoch)[0]
                     text = "epoch N/A % - batch N/A %" if value is None else f"{value}"
-                    update(MetricState(MetricEntry(name, text, ""), value))
+                    update(train.MetricState(train.MetricEntry(name, text, ""), value))
                     if value is not None:
                         history.add(name, split, value)
                 at = Progress(batch, batches)
-                progress = TrainingProgress(at, epoch, epochs, batch)
+                progress = train.TrainingProgress(at, epoch, epochs, batch)
                 getattr(renderer, f"render_{split}")(progress)
             means = {name: story(epoch)[1] for name, story in STORIES.items()}
             history.end_epoch(epoch, split, means)
             renderer.end_epoch(epoch, split, means)
-    renderer.finish(TrainingResult(None, history, None, epochs, 1.0, "run"))
+    renderer.finish(train.TrainingResult(None, history, None, epochs, 1.0, "run"))
     renderer.close()
     return history
 
@@ -67,7 +57,7 @@ def tell(renderer, epochs=EPOCHS, batches=30):
 
 def test_the_plain_renderer_writes_what_there_is():
     stream = io.StringIO()
-    tell(PlainRenderer(stream), epochs=1)
+    tell(train.PlainRenderer(stream), epochs=1)
     line = stream.getvalue().splitlines()[0]
     assert "Never NaN  Sometimes 1.00  Perplexity inf" in line
     assert "Both ends -inf  AUROC [Macro] 51.00" in line
@@ -75,7 +65,7 @@ def test_the_plain_renderer_writes_what_there_is():
 
 def test_the_terminal_ends_with_its_plots():
     stream = io.StringIO()
-    renderer = TerminalRenderer(stream)
+    renderer = train.TerminalRenderer(stream)
     tell(renderer)
     assert "trained 4 epochs" in stream.getvalue()
     renderer.dashboard.zoomed = True
@@ -88,7 +78,7 @@ def test_the_terminal_ends_with_its_plots():
 
 
 def plot_of(curve, zoomed=False):
-    run = RunInfo("run", ("M",), EPOCHS, 1, Interrupter(), "Model")
+    run = train.RunInfo("run", ("M",), EPOCHS, 1, train.Interrupter(), "Model")
     dashboard = TerminalDashboard(run, curves={"M": curve}, zoomed=zoomed)
     return "\n".join(draw(dashboard, 100, 30, COLORLESS))
 

@@ -2,7 +2,6 @@
 
 import math
 import random
-import re
 from functools import partial
 
 import numpy as np
@@ -11,29 +10,11 @@ from burnbook import train
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import TrainingError
 from burnbook.data import Progress
-from burnbook.optim import AdamConfig
-from burnbook.tensor import Tensor
-from burnbook.train.numbers import (
-    fixed_float,
-    format_float,
-    plain_float,
-    scientific_float,
-)
-from tests.support import tiny_training
+from burnbook.train import numbers
 from tests.support.cases import cases
+from tests.support.metric_tools import floats, ints, metadata, update
 from tests.support.refusals import refused
-
-
-def metadata(lr=None):
-    return train.MetricMetadata(Progress(64, 128), 1, 2, 1, lr)
-
-
-def floats(values, device=None):
-    return Tensor.from_floats(values, device or Numpy())
-
-
-def ints(values, device=None):
-    return Tensor.from_ints(values, device or Numpy())
+from tests.support.tiny_training import builder, fitted, log_lines
 
 
 @cases(
@@ -52,14 +33,14 @@ def ints(values, device=None):
     (float("-inf"), "-inf"),
 )
 def test_log_numbers_are_written_as_rust_writes_them(value, text):
-    assert plain_float(value) == text
+    assert numbers.plain_float(value) == text
 
 
 def test_log_numbers_give_the_number_back_and_never_an_exponent():
     rng = random.Random(1)
     for _ in range(500):
         value = rng.uniform(-1, 1) * 10 ** rng.randint(-30, 30)
-        text = plain_float(value)
+        text = numbers.plain_float(value)
         assert float(text) == value
         assert "e" not in text
 
@@ -77,49 +58,44 @@ def test_log_numbers_give_the_number_back_and_never_an_exponent():
     (float("-inf"), "-inf"),
 )
 def test_screen_numbers_turn_scientific_at_a_tenth(value, text):
-    assert format_float(value, 2) == text
+    assert numbers.format_float(value, 2) == text
 
 
 def test_fixed_and_scientific_numbers():
-    assert fixed_float(0.125, 2) == "0.12"
-    assert scientific_float(123456.0, 3) == "1.235e5"
+    assert numbers.fixed_float(0.125, 2) == "0.12"
+    assert numbers.scientific_float(123456.0, 3) == "1.235e5"
 
 
 def test_accuracy_counts_right_guesses_in_percent():
     metric = train.AccuracyMetric()
     outputs = floats([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
-    entry = metric.update(train.AccuracyInput(outputs, ints([1, 0, 0, 1])), metadata())
-    assert entry == train.MetricEntry(
-        "Accuracy", "epoch 75.00 % - batch 75.00 %", "75,4"
-    )
+    entry = update(metric, outputs, ints([1, 0, 0, 1]))
+    text = "epoch 75.00 % - batch 75.00 %"
+    assert entry == train.MetricEntry("Accuracy", text, "75,4")
     assert metric.value() == 75.0
 
 
 def test_accuracy_runs_on_over_the_epoch_and_forgets_it():
     metric = train.AccuracyMetric()
-    right = train.AccuracyInput(floats([[0.0, 1.0]] * 3), ints([1, 1, 1]))
-    wrong = train.AccuracyInput(floats([[0.0, 1.0]]), ints([0]))
-    metric.update(right, metadata())
-    entry = metric.update(wrong, metadata())
-    assert entry.formatted == "epoch 75.00 % - batch 0.00e0 %"
+    wrong = floats([[0.0, 1.0]]), ints([0])
+    update(metric, floats([[0.0, 1.0]] * 3), ints([1, 1, 1]))
+    assert update(metric, *wrong).formatted == "epoch 75.00 % - batch 0.00e0 %"
     metric.clear()
-    assert metric.update(wrong, metadata()).formatted.startswith("epoch 0.00e0 %")
+    assert update(metric, *wrong).formatted.startswith("epoch 0.00e0 %")
 
 
 def test_accuracy_leaves_padding_out_but_weighs_the_whole_batch():
     metric = train.AccuracyMetric().with_pad_token(9)
     outputs = floats([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
-    entry = metric.update(train.AccuracyInput(outputs, ints([1, 9, 1])), metadata())
-    assert entry.serialize == "50,3"
-    entry = metric.update(train.AccuracyInput(outputs, ints([9, 9, 9])), metadata())
-    assert entry.serialize == "NaN,3"
+    assert update(metric, outputs, ints([1, 9, 1])).serialize == "50,3"
+    assert update(metric, outputs, ints([9, 9, 9])).serialize == "NaN,3"
 
 
 def test_loss_weighs_by_the_length_of_its_tensor():
     metric = train.LossMetric()
-    entry = metric.update(train.LossInput(floats([2.5])), metadata())
+    entry = update(metric, floats([2.5]))
     assert entry == train.MetricEntry("Loss", "epoch 2.50 - batch 2.50", "2.5,1")
-    entry = metric.update(train.LossInput(floats([1.0, 2.0, 3.0])), metadata())
+    entry = update(metric, floats([1.0, 2.0, 3.0]))
     assert entry.serialize == "2,3"
     assert entry.formatted == "epoch 2.12 - batch 2.00"
 
@@ -127,18 +103,14 @@ def test_loss_weighs_by_the_length_of_its_tensor():
 def test_learning_rate_needs_no_item():
     metric = train.LearningRateMetric()
     entry = metric.update(None, metadata(lr=1e-4))
-    assert entry == train.MetricEntry(
-        "Learning Rate", "epoch 1.00e-4 - batch 1.00e-4", "0.0001,1"
-    )
+    text = "epoch 1.00e-4 - batch 1.00e-4"
+    assert entry == train.MetricEntry("Learning Rate", text, "0.0001,1")
     assert metric.update(None, metadata()).serialize == "0,1"
 
 
 def test_entries_come_back_from_their_lines():
-    for entry in (
-        train.NumericEntry(10.9375, 64),
-        train.NumericEntry(100.0),
-        train.NumericEntry(1e-9, 1),
-    ):
+    for values in ((10.9375, 64), (100.0,), (1e-9, 1)):
+        entry = train.NumericEntry(*values)
         assert train.NumericEntry.deserialize(entry.serialize() + "\n") == entry
     assert math.isnan(train.NumericEntry.deserialize("NaN,3").value)
 
@@ -176,10 +148,8 @@ def test_a_metric_may_read_the_item_itself(tmp_path):
     assert item.adapt(train.RegressionOutput) is item
     mine = Mine(item.loss, item.output, item.targets)
     assert mine.adapt(train.ClassificationOutput) is mine
-    made = tiny_training.builder(tmp_path, 1).metric_valid_numeric(Largest())
-    learner = made.build(tiny_training.tiny(), AdamConfig().init(), 0.01)
-    learner.fit(tiny_training.loader(), tiny_training.loader(1))
-    assert (tmp_path / "valid" / "epoch-1" / "Largest.log").read_text().count("\n") > 2
+    fitted(builder(tmp_path, 1).metric_valid_numeric(Largest()))
+    assert len(log_lines(tmp_path, "valid", "Largest")) > 2
 
 
 def test_a_subclass_adapts_to_more():
@@ -196,16 +166,12 @@ def test_a_subclass_adapts_to_more():
 def test_metrics_read_tracked_tensors():
     device = Autodiff(Numpy())
     outputs = floats([[0.0, 1.0]], device).require_grad() * 2.0
-    item = train.AccuracyInput(outputs, ints([1], device))
-    assert train.AccuracyMetric().update(item, metadata()).serialize == "100,1"
+    entry = update(train.AccuracyMetric(), outputs, ints([1], device))
+    assert entry.serialize == "100,1"
 
 
 def test_progress_prints_as_in_rust():
-    from burnbook.train import TrainingProgress
-
-    text = str(TrainingProgress(Progress(64, 60000), 1, 10, 1))
-    assert re.fullmatch(
-        r"TrainingProgress \{ progress: Progress \{ items_processed: 64, "
-        r"items_total: 60000 \}, epoch: 1, epoch_total: 10, iteration: 1 \}",
-        text,
+    assert str(train.TrainingProgress(Progress(64, 60000), 1, 10, 1)) == (
+        "TrainingProgress { progress: Progress { items_processed: 64, "
+        "items_total: 60000 }, epoch: 1, epoch_total: 10, iteration: 1 }"
     )

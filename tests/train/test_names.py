@@ -9,7 +9,8 @@ from burnbook import train
 from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.train.metric.naming import log_file, name_of
 from tests.support.refusals import tells
-from tests.support.tiny_training import build, builder, fitted, loader, tiny
+from tests.support.run_folders import write_logs
+from tests.support.tiny_training import build, builder, file_names, fitted, loader, tiny
 
 STRANGE = (
     "../../evil",
@@ -33,14 +34,9 @@ def test_a_strange_name_stays_in_its_folder_and_keeps_its_name(tmp_path, name):
     made = builder(tmp_path / "run", 2)
     made.metric_train_numeric(train.LossMetric().with_name(name))
     fitted(made)
-    found = [path.name for path in (tmp_path / "run" / "train" / "epoch-1").iterdir()]
-    assert len(found) == 3
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
-        "experiment.log",
-        "train",
-        "valid",
-    ]
+    assert len(file_names(tmp_path / "run" / "train" / "epoch-1")) == 3
+    assert file_names(tmp_path) == ["run"]
+    assert file_names(tmp_path / "run") == ["experiment.log", "train", "valid"]
     run = train.RunStore(tmp_path)["run"]
     assert (name, "train") in run.metrics
     assert run.history(name, "train") == run.history("Loss", "train")
@@ -62,16 +58,13 @@ def test_every_name_has_a_safe_file_that_tells_it(name):
 def test_names_that_burn_writes_stay_as_they_were():
     plain = string.ascii_letters + string.digits + "()[]@-.,+=~"
     assert log_file(plain) == plain + ".log"
-    assert log_file("FBetaScore (1) @ Threshold(0.5) [Macro]") == (
-        "FBetaScore_(1)_@_Threshold(0.5)_[Macro].log"
-    )
+    name = "FBetaScore (1) @ Threshold(0.5) [Macro]"
+    assert log_file(name) == "FBetaScore_(1)_@_Threshold(0.5)_[Macro].log"
     assert log_file("Top 5%") == "Top_5%.log"
 
 
 def test_a_log_that_was_written_under_the_raw_name_is_still_read(tmp_path):
-    folder = tmp_path / "run" / "valid" / "epoch-1"
-    folder.mkdir(parents=True)
-    (folder / "IoU:_0.5.log").write_text("0.25,1\n")
+    write_logs(tmp_path / "run", "valid", 1, **{"IoU:_0.5": ["0.25,1"]})
     assert train.RunStore(tmp_path)["run"].last("IoU: 0.5") == (1, 0.25)
 
 
@@ -116,19 +109,16 @@ def test_a_name_that_is_a_method_is_refused_when_the_metric_is_added():
 
 def test_names_of_one_file_are_refused_and_the_same_name_replaces():
     for one, other in (("Loss", "loss"), ("a_b", "a b"), ("\u00e9", "e\u0301")):
-        text = refused(
-            train.LossMetric().with_name(other), [train.LossMetric().with_name(one)]
-        )
-        assert "would share a log file" in text
+        first, second = (train.LossMetric().with_name(name) for name in (one, other))
+        assert "would share a log file" in refused(second, [first])
     made = builder("guide").metric_valid_numeric(train.LossMetric())
     assert [m.name for m, _ in made._plan.valid_metrics].count("Loss") == 1
 
 
 @pytest.mark.parametrize("name", ["a\0b", "con", "x" * 300, "..", "a/b", "\n"])
 def test_a_test_has_a_name_that_can_be_a_folder(tmp_path, name):
-    evaluator = (
-        train.EvaluatorBuilder(tmp_path).metric(train.LossMetric()).build(tiny())
-    )
+    made = train.EvaluatorBuilder(tmp_path).metric(train.LossMetric())
+    evaluator = made.build(tiny())
     with pytest.raises(TrainingError, match="cannot name a folder"):
         evaluator.eval(name, loader())
 
@@ -182,7 +172,6 @@ def test_a_strategy_over_logs_that_cannot_be_read_is_refused(tmp_path):
 
     with pytest.raises(ConfigError, match="WriteOnly cannot be read back"):
         build(made().metric_loggers(WriteOnly(), WriteOnly()))
+    logger = train.InMemoryMetricLogger
     both = made().metric_loggers(WriteOnly(), WriteOnly())
-    build(
-        both.metric_loggers(train.InMemoryMetricLogger(), train.InMemoryMetricLogger())
-    )
+    build(both.metric_loggers(logger(), logger()))

@@ -6,9 +6,15 @@ import pytest
 from burnbook import train
 from burnbook.core.errors import DataError
 from burnbook.data import Progress
-from burnbook.optim import AdamConfig
 from burnbook.train.checkpoint_strategy import Delete
-from tests.support.tiny_training import builder, loader, recorder, tiny
+from tests.support.tiny_training import (
+    build,
+    builder,
+    checkpointed,
+    fitted,
+    loader,
+    tiny,
+)
 
 
 class Asking(train.MetricsRenderer):
@@ -29,11 +35,9 @@ class Asking(train.MetricsRenderer):
         assert progress.lr is None
 
     def inspect(self, model, grads):
-        before = {name: param.val() for name, param in model.named_params()}
-        weight = before["last.weight"]
-        params = dict(model.named_params())
-        grad = np.asarray(grads.get(params["last.weight"].id))
-        self.norms.append((np.linalg.norm(np.asarray(weight)), np.linalg.norm(grad)))
+        weight = dict(model.named_params())["last.weight"]
+        pair = (weight.val(), grads.get(weight.id))
+        self.norms.append([np.linalg.norm(np.asarray(tensor)) for tensor in pair])
 
     def saved(self, epoch, path, trouble=""):
         self.told.append((epoch, path, trouble))
@@ -47,11 +51,8 @@ class Never(train.CheckpointingStrategy):
 
 
 def run_training(folder, asking, strategy, epochs=4):
-    made = builder(folder, epochs).renderer(asking).with_file_checkpointer(recorder())
-    made = made.with_checkpointing_strategy(strategy)
-    learner = made.build(tiny(), AdamConfig().init(), 0.01)
-    learner.fit(loader(), loader(1))
-    return learner
+    made = checkpointed(folder, epochs).with_checkpointing_strategy(strategy)
+    return fitted(made.renderer(asking))
 
 
 def kept(folder):
@@ -79,16 +80,19 @@ def test_an_epoch_asked_for_outlives_those_that_the_strategy_keeps(tmp_path):
 def test_a_training_goes_on_from_the_checkpoint_that_was_asked_for(tmp_path):
     run_training(tmp_path, Asking(2), Never(), epochs=3)
     probe = Asking()
-    made = builder(tmp_path, 4).renderer(probe).with_file_checkpointer(recorder())
-    made.checkpoint().build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
+    fitted(checkpointed(tmp_path, 4).renderer(probe).checkpoint())
     assert probe.run.start_epoch == 3
 
 
-def test_a_disk_that_refuses_is_told_and_ends_no_training(tmp_path, monkeypatch):
+@pytest.fixture
+def full_disk(monkeypatch):
     def full(self, epoch, records):
         raise DataError("write", "the disk is full")
 
     monkeypatch.setattr("burnbook.train.checkpoint.FileCheckpointer.save", full)
+
+
+def test_a_disk_that_refuses_is_told_and_ends_no_training(tmp_path, full_disk):
     asking = Asking(1)
     learner = run_training(tmp_path, asking, Never(), epochs=2)
     assert learner.result.epochs == 2
@@ -96,28 +100,21 @@ def test_a_disk_that_refuses_is_told_and_ends_no_training(tmp_path, monkeypatch)
     assert "Checkpoint 1 was not saved" in (tmp_path / "experiment.log").read_text()
 
 
-def test_a_disk_that_refuses_what_the_strategy_needs_does_end_it(tmp_path, monkeypatch):
-    def full(self, epoch, records):
-        raise DataError("write", "the disk is full")
-
-    monkeypatch.setattr("burnbook.train.checkpoint.FileCheckpointer.save", full)
+def test_a_disk_that_refuses_what_the_strategy_needs_does_end_it(tmp_path, full_disk):
     with pytest.raises(DataError, match="the disk is full"):
         run_training(tmp_path, Asking(1), train.KeepLastNCheckpoints(1))
 
 
 def test_without_a_checkpointer_a_run_says_that_it_cannot_save(tmp_path):
     asking = Asking(1)
-    made = builder(tmp_path, 1).renderer(asking)
-    made.build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
+    fitted(builder(tmp_path, 1).renderer(asking))
     assert not asking.run.saves
     assert asking.told == []
 
 
 def test_a_training_in_a_thread_takes_the_wish_too(tmp_path):
-    made = builder(tmp_path, 40).with_file_checkpointer(recorder())
-    made = made.with_checkpointing_strategy(Never())
-    learner = made.build(tiny(), AdamConfig().init(), 0.01)
-    handle = learner.start(loader(), loader(1))
+    made = checkpointed(tmp_path, 40).with_checkpointing_strategy(Never())
+    handle = build(made).start(loader(), loader(1))
     handle.save_checkpoint()
     handle.wait()
     assert len(kept(tmp_path)) == 1

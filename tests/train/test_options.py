@@ -23,8 +23,12 @@ from tests.support.tiny_training import (
     Tiny,
     build,
     builder,
+    checkpointed,
+    counts_of,
+    file_names,
     learner,
     loader,
+    log_lines,
     recorder,
     same_weights,
     tiny,
@@ -42,12 +46,10 @@ def fit(made, model=None):
 
 def test_metrics_are_registered_for_both_splits(tmp_path):
     made = train.LearnerBuilder(tmp_path).renderer(None)
-    made.metrics([train.AccuracyMetric, train.LossMetric()]).metrics_text(
-        train.LearningRateMetric()
-    )
-    _, result = fit(made)
+    made.metrics([train.AccuracyMetric, train.LossMetric()])
+    _, result = fit(made.metrics_text(train.LearningRateMetric()))
     for split in ("train", "valid"):
-        names = sorted(path.name for path in (tmp_path / split / "epoch-1").iterdir())
+        names = file_names(tmp_path / split / "epoch-1")
         assert names == ["Accuracy.log", "Learning_Rate.log", "Loss.log"]
     assert result.history.metrics == ("Accuracy", "Loss")
 
@@ -61,9 +63,8 @@ def test_each_split_has_a_metric_of_its_own(tmp_path):
 
 
 def test_loggers_of_ones_own_add_up_and_replace_files(tmp_path):
-    pairs = [
-        (train.InMemoryMetricLogger(), train.InMemoryMetricLogger()) for _ in range(2)
-    ]
+    logger = train.InMemoryMetricLogger
+    pairs = [(logger(), logger()) for _ in range(2)]
     made = builder(tmp_path)
     for pair in pairs:
         made.metric_loggers(*pair)
@@ -119,15 +120,9 @@ def test_outputs_and_metrics_of_ones_own_work_together(tmp_path):
             text = f"{metadata.progress.items_processed} of batch {metadata.iteration}"
             return train.MetricEntry(self.name, text, text)
 
-    model = tiny(kind=Guessing)
-    made = (
-        train.LearnerBuilder(tmp_path)
-        .metrics([Margin(), train.LossMetric()])
-        .metric_train(Seen)
-    )
-    fit(made.renderer(None), model)
-    lines = (tmp_path / "valid" / "epoch-1" / "Margin.log").read_text().splitlines()
-    assert [line.split(",")[1] for line in lines] == ["16", "16", "8"]
+    made = train.LearnerBuilder(tmp_path).metrics([Margin(), train.LossMetric()])
+    fit(made.metric_train(Seen).renderer(None), tiny(kind=Guessing))
+    assert counts_of(log_lines(tmp_path, "valid", "Margin")) == ["16", "16", "8"]
     text = (tmp_path / "train" / "epoch-1" / "Seen.log").read_text()
     assert text == "16 of batch 1\n32 of batch 2\n40 of batch 3\n"
 
@@ -154,14 +149,11 @@ def test_burns_own_renderer_prints_the_progress_of_every_batch(tmp_path):
     fit(builder(tmp_path, 1).renderer(train.CliMetricsRenderer(stream)))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 6
-    assert (
-        lines[1]
-        == lines[4]
-        == (
-            "TrainingProgress { progress: Progress { items_processed: 32, "
-            "items_total: 40 }, epoch: 1, epoch_total: 1, iteration: 2 }"
-        )
+    progress = "progress: Progress { items_processed: 32, items_total: 40 }"
+    second = (
+        f"TrainingProgress {{ {progress}, epoch: 1, epoch_total: 1, iteration: 2 }}"
     )
+    assert lines[1] == lines[4] == second
 
 
 # Devices and strategies
@@ -176,11 +168,10 @@ def test_several_devices_share_every_step(tmp_path, others):
 
     class Watching(Tiny):
         def optimize(self, optim, lr, grads):
-            seen.append({p: np.asarray(grads.get(x.id)) for p, x in of(self)})
+            seen.append({p: np.asarray(grads.get(x.id)) for p, x in named(self)})
             return self
 
-    def of(model):
-        return model.named_params()
+    named = Module.named_params
 
     def gradients(made):
         model = tiny()
@@ -207,9 +198,8 @@ def test_batches_go_to_a_device_whatever_they_are_made_of():
             self.x, self.names = x, ["a"]
 
     moved = on_place({"a": [x, (x, 3)], "b": Fields(), "c": None, "d": range(2)}, other)
-    assert [t.device() for t in (moved["a"][0], moved["a"][1][0], moved["b"].x)] == (
-        [other] * 3
-    )
+    tensors = (moved["a"][0], moved["a"][1][0], moved["b"].x)
+    assert [tensor.device() for tensor in tensors] == [other] * 3
     assert moved["a"][1][1] == 3
     assert moved["b"].names == ["a"]
     assert (moved["c"], moved["d"]) == (None, range(2))
@@ -221,25 +211,19 @@ def test_an_error_on_one_of_several_devices_is_raised(tmp_path):
         def train_step(self, batch):
             raise ValueError("on a device")
 
-    model = tiny(kind=Failing)
     with pytest.raises(ValueError, match="on a device"):
-        fit(builder(tmp_path, 1).devices([PLAIN, PLAIN]), model)
+        fit(builder(tmp_path, 1).devices([PLAIN, PLAIN]), tiny(kind=Failing))
 
 
 def test_strategies_say_what_devices_say(tmp_path):
-    for number, (devices, strategy) in enumerate(
-        [
-            ([PLAIN], train.TrainingStrategy.SingleDevice(PLAIN)),
-            ([PLAIN] * 2, train.TrainingStrategy.MultiDevice([PLAIN] * 2)),
-        ]
-    ):
-        one, _ = fit(builder(tmp_path / f"a{number}").devices(devices))
-        made = builder(tmp_path / f"b{number}").learning_strategy(strategy)
+    single = train.TrainingStrategy.SingleDevice(PLAIN)
+    several = train.TrainingStrategy.MultiDevice([PLAIN] * 2)
+    for count, strategy in ((1, single), (2, several)):
+        one, _ = fit(builder(tmp_path / f"a{count}").devices([PLAIN] * count))
+        made = builder(tmp_path / f"b{count}").learning_strategy(strategy)
         other, _ = fit(made)
         assert same_weights(one, other)
-    assert repr(train.TrainingStrategy.SingleDevice(PLAIN)) == (
-        "TrainingStrategy(SingleDevice, 1 device)"
-    )
+    assert repr(single) == "TrainingStrategy(SingleDevice, 1 device)"
 
 
 def test_a_paradigm_of_ones_own_decides_about_steps(tmp_path):
@@ -251,53 +235,31 @@ def test_a_paradigm_of_ones_own_decides_about_steps(tmp_path):
                 for _ in range(2):
                     yield number, batch, model().train_step(batch), progress
 
-    made = builder(tmp_path, 1)
-    _, result = fit(made.with_training_strategy(train.TrainingStrategy.Custom(Twice())))
+    twice = train.TrainingStrategy.Custom(Twice())
+    _, result = fit(builder(tmp_path, 1).with_training_strategy(twice))
     assert len(result.history.points("Loss", "train")) == 6
     assert len(result.history.points("Loss", "valid")) == 3
-    assert repr(train.TrainingStrategy.Custom(Twice())) == (
-        "TrainingStrategy(Custom, Twice(group=2))"
-    )
-    plain, _ = fit(
-        builder(tmp_path / "a").with_training_strategy(train.LearningParadigm())
-    )
+    assert repr(twice) == "TrainingStrategy(Custom, Twice(group=2))"
+    made = builder(tmp_path / "a").with_training_strategy(train.LearningParadigm())
+    plain, _ = fit(made)
     assert same_weights(plain, fit(builder(tmp_path / "b"))[0])
 
 
 def test_strategies_that_make_no_sense_are_refused():
-    made, devices = train.LearnerBuilder("x"), [PLAIN]
-    for act, *told in (
-        (
-            lambda: train.TrainingStrategy.MultiDevice(devices, "sharded"),
-            *(
-                "TrainingStrategy.MultiDevice: 'sharded'",
-                "try: MultiDeviceOptim.OptimMain",
-            ),
-        ),
-        (
-            lambda: train.TrainingStrategy.Custom(3),
-            *(
-                "TrainingStrategy.Custom: 3 has no steps",
-                "try: ",
-                "of LearningParadigm",
-            ),
-        ),
-        (
-            lambda: made.with_training_strategy(3),
-            *(
-                "LearnerBuilder.with_training_strategy: 3",
-                "try: TrainingStrategy.Single",
-            ),
-        ),
-        (
-            lambda: made.with_interrupter(train.Interrupter),
-            *("LearnerBuilder.with_interrupter: Interrupter", "try: Interrupter()"),
-        ),
+    made, strategy = train.LearnerBuilder("x"), train.TrainingStrategy
+    sharded = partial(strategy.MultiDevice, [PLAIN], "sharded")
+    where, cure = "TrainingStrategy.MultiDevice: ", "try: MultiDeviceOptim.OptimMain"
+    refused(ConfigError, sharded, f"{where}'sharded'", cure)
+    cures = ("try: ", "of LearningParadigm")
+    where = "TrainingStrategy.Custom: 3 has no steps"
+    refused(ConfigError, partial(strategy.Custom, 3), where, *cures)
+    for option, given, what, cure in (
+        ("with_training_strategy", 3, "3", "TrainingStrategy.Single"),
+        ("with_interrupter", train.Interrupter, "Interrupter", "Interrupter()"),
     ):
-        refused(ConfigError, act, *told)
-    assert train.TrainingStrategy.MultiDevice(
-        devices, train.MultiDeviceOptim.OptimMainDevice
-    )
+        act = partial(getattr(made, option), given)
+        refused(ConfigError, act, f"LearnerBuilder.{option}: {what}", f"try: {cure}")
+    assert strategy.MultiDevice([PLAIN], train.MultiDeviceOptim.OptimMainDevice)
 
 
 def test_gradient_checkpointing_changes_no_bit(tmp_path):
@@ -315,19 +277,17 @@ def test_a_checkpointing_strategy_of_ones_own(tmp_path):
         def checkpointing(self, epoch, store):
             return [Save()] if epoch % 2 == 0 else []
 
-    made = builder(tmp_path, 5).with_file_checkpointer(recorder())
-    fit(made.with_checkpointing_strategy(EverySecond()))
+    fit(checkpointed(tmp_path, 5).with_checkpointing_strategy(EverySecond()))
     names = {path.name for path in (tmp_path / "checkpoint").glob("model-*")}
     assert names == {"model-2.mpk", "model-4.mpk"}
-    again = builder(tmp_path, 6).with_file_checkpointer(recorder()).checkpoint()
-    _, result = fit(again)
+    _, result = fit(checkpointed(tmp_path, 6).checkpoint())
     assert result.epochs == 6
     assert len(result.history.epochs("Loss", "valid")) == 6
 
 
 def test_the_default_checkpointer_writes_burnpack(tmp_path):
     fit(builder(tmp_path, 1).with_default_checkpointers())
-    names = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
+    names = file_names(tmp_path / "checkpoint")
     assert names == ["model-1.bpk", "optim-1.bpk", "scheduler-1.bpk"]
     record = BurnpackRecorder().load(tmp_path / "checkpoint" / "model-1.bpk")
     assert sorted(record) == ["first", "last"]
@@ -362,10 +322,8 @@ def test_one_interrupter_may_stop_several_trainings(tmp_path):
 
 def test_supervised_training_trains_as_the_builder_does(tmp_path):
     training = train.SupervisedTraining(tmp_path / "new", loader(), loader(1))
-    training.metrics([train.AccuracyMetric(), train.LossMetric()]).num_epochs(
-        2
-    ).renderer(None)
-    training.with_file_checkpointer(recorder())
+    training.metrics([train.AccuracyMetric(), train.LossMetric()]).num_epochs(2)
+    training.renderer(None).with_file_checkpointer(recorder())
     given = tiny()
     result = training.launch(train.Learner(given, AdamConfig().init(), 0.01))
     trained = learner(tmp_path / "old").fit(loader(), loader(1))
@@ -378,29 +336,19 @@ def test_supervised_training_trains_as_the_builder_does(tmp_path):
         "MetricHistory(Accuracy, Loss; 2 epochs)))"
     )
     assert weights(given).keys() == weights(trained).keys()
-    folders = [
-        sorted(path.name for path in (tmp_path / name).iterdir())
-        for name in ("new", "old")
-    ]
-    assert folders[0] == folders[1]
+    assert file_names(tmp_path / "new") == file_names(tmp_path / "old")
 
 
 def test_what_cannot_be_launched_is_refused(tmp_path):
     training = train.SupervisedTraining(tmp_path, loader(), loader(1))
     assert repr(training) == f"SupervisedTraining({str(tmp_path)!r}, 1 epoch)"
     adam = AdamConfig()
+    empty = train.Learner(Answer(), adam.init(), 0.1)
+    still_config = train.Learner(tiny(), adam, 0.1)
     for given, what, cure in (
         (tiny(), "Tiny is not a learner", "launch(Learner(model, optim"),
-        (
-            train.Learner(Answer(), adam.init(), 0.1),
-            "Answer has no param",
-            "a subclass of Mod",
-        ),
-        (
-            train.Learner(tiny(), adam, 0.1),
-            "AdamConfig is not an opt",
-            "AdamConfig(...).init()",
-        ),
+        (empty, "Answer has no param", "a subclass of Mod"),
+        (still_config, "AdamConfig is not an opt", "AdamConfig(...).init()"),
     ):
         act = partial(training.launch, given)
         refused(ConfigError, act, f"SupervisedTraining.launch: {what}", f"try: {cure}")

@@ -11,9 +11,8 @@ from itertools import count
 
 import pytest
 
-from burnbook.optim import AdamConfig
 from burnbook.train import KeepLastNCheckpoints
-from tests.support.tiny_training import builder, loader, recorder, tiny
+from tests.support.tiny_training import build, checkpointed, learner, loader
 
 PARTS = ("model", "optim", "scheduler")
 
@@ -27,9 +26,8 @@ class Disk:
         self.look = lambda: None
         self.numbers, self.inodes = count(1), {}
         for name in ("fsync", "replace", "rename", "unlink"):
-            patch.setattr(
-                os, name, self.wrapped(getattr(self, name), getattr(os, name))
-            )
+            act = self.wrapped(getattr(self, name), getattr(os, name))
+            patch.setattr(os, name, act)
 
     def wrapped(self, note, call):
         def called(*arguments, **options):
@@ -87,10 +85,10 @@ class Disk:
 def test_a_power_cut_loses_no_more_than_one_epoch(tmp_path, monkeypatch, strategy):
     epochs, seen = 6, []
     folder = tmp_path / "checkpoint"
-    made = builder(tmp_path, epochs).with_file_checkpointer(recorder())
+    made = checkpointed(tmp_path, epochs)
     if strategy:
         made.with_checkpointing_strategy(strategy)
-    trained = made.build(tiny(), AdamConfig().init(), 0.05)
+    trained = build(made, lr=0.05)
     disk = Disk(monkeypatch)
 
     def look():
@@ -118,8 +116,7 @@ def test_a_power_cut_loses_no_more_than_one_epoch(tmp_path, monkeypatch, strateg
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
 def test_a_fresh_run_in_an_old_folder_never_mixes_two_runs(tmp_path, monkeypatch):
     """At no moment may an epoch consist of files of both."""
-    old = builder(tmp_path, 3).with_file_checkpointer(recorder())
-    old.build(tiny(), AdamConfig().init(), 0.05).fit(loader(), loader(1))
+    learner(tmp_path, 3, lr=0.05).fit(loader(), loader(1))
     folder = tmp_path / "checkpoint"
     disk, mixed = Disk(monkeypatch), []
     first = {path: disk.now(path) for path in folder.glob("*.mpk")}
@@ -137,7 +134,6 @@ def test_a_fresh_run_in_an_old_folder_never_mixes_two_runs(tmp_path, monkeypatch
                 mixed.append((epoch, is_old, is_new))
 
     disk.look = look
-    new = builder(tmp_path, 3).with_file_checkpointer(recorder())
-    new.build(tiny(), AdamConfig().init(), 0.05).fit(loader(), loader(1))
+    learner(tmp_path, 3, lr=0.05).fit(loader(), loader(1))
     assert mixed == []
     assert len(list((folder / "earlier-1").iterdir())) == len(first)

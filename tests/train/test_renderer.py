@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -26,14 +25,14 @@ from burnbook.train import (
     TrainingProgress,
     TrainingResult,
 )
-from burnbook.train.renderer import choose
+from burnbook.train.renderer import choose, chooser
 from burnbook.train.renderer.canvas import Canvas, Plot
 from burnbook.train.renderer.dashboard import COLORLESS, Theme
 from burnbook.train.renderer.screen import ENTER, LEAVE, Screen
 from tests.support.cases import cases
+from tests.support.programs import environment, start
 from tests.support.refusals import refused
 
-ROOT = Path(__file__).resolve().parents[2]
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -108,14 +107,9 @@ def test_a_notebook_gets_the_renderer_of_the_entry_point(monkeypatch):
     shell = SimpleNamespace(get_ipython=ZMQInteractiveShell)
     monkeypatch.setitem(sys.modules, "IPython", shell)
     entry = SimpleNamespace(load=lambda: Dashboard)
-    monkeypatch.setattr(
-        "burnbook.train.renderer.chooser.entry_points", lambda **asked: [entry]
-    )
-    assert type(choose()) is Dashboard
-    monkeypatch.setattr(
-        "burnbook.train.renderer.chooser.entry_points", lambda **asked: []
-    )
-    assert type(choose()) is PlainRenderer
+    for found, kind in (([entry], Dashboard), ([], PlainRenderer)):
+        monkeypatch.setattr(chooser, "entry_points", lambda found=found, **_: found)
+        assert type(choose()) is kind
 
 
 def test_an_unknown_display_is_an_error(monkeypatch):
@@ -189,9 +183,7 @@ def test_a_plot_draws_lines_from_corner_to_corner():
 
 
 def board(width, height, monkeypatch, theme=COLORLESS):
-    monkeypatch.setattr(
-        "burnbook.train.renderer.screen.Screen.enter", lambda self: None
-    )
+    monkeypatch.setattr(Screen, "enter", lambda self: None)
     monkeypatch.setattr(Screen, "size", lambda self: (width, height))
     shown = []
     monkeypatch.setattr(Screen, "show", lambda self, rows: shown.append(rows))
@@ -328,15 +320,9 @@ def test_the_terminal_comes_back_however_it_ends(ending, code):
 
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(ending=ending)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path, "TERM": "xterm"},
-        start_new_session=True,
-    )
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": subprocess.DEVNULL}
+    options = {"env": environment(TERM="xterm"), "start_new_session": True}
+    process = start("-c", PROGRAM.format(ending=ending), **streams, **options)
     assert process.wait(timeout=30) == code
     written = b""
     while LEAVE.encode() not in written:

@@ -22,6 +22,7 @@ from tests.support.tiny_training import (
     stop_at,
     tiny,
 )
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -88,9 +89,7 @@ def test_a_paused_training_waits_and_goes_on_with_equal_results(tmp_path):
     probe = stop_at(2, lambda control: control.pause())
     trained = build(builder(tmp_path, 1).renderer(probe))
     handle = trained.start(loader(), loader(1))
-    deadline = time.monotonic() + 20
-    while probe.batches < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: probe.batches == 2, 20)
     time.sleep(0.2)
     assert probe.batches == 2
     assert repr(handle) == "TrainingHandle(paused)"

@@ -2,30 +2,25 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support import programs
+from tests.support.programs import ROOT
+from tests.support.waiting import wait_until
+
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")
 
 
 def start(*arguments):
     """A program in a process group of its own, as a shell starts it."""
-    return subprocess.Popen(
-        [sys.executable, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "OPENBLAS_NUM_THREADS": "1",
-            "BURNBOOK_DISPLAY": "none",
-        },
-        text=True,
+    return programs.start(
+        *arguments,
+        stdin=None,
+        env=programs.environment(OPENBLAS_NUM_THREADS="1", BURNBOOK_DISPLAY="none"),
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
@@ -65,10 +60,7 @@ def interrupted(folder, workers, presses):
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     if Path("/proc/self/stat").exists():
-        until = time.monotonic() + 20
-        while not group_is_empty(process.pid) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert group_is_empty(process.pid)
+        wait_until(lambda: group_is_empty(process.pid), 20)
     return out, err, process.returncode
 
 
@@ -138,14 +130,12 @@ def test_a_program_that_does_not_ask_whether_it_is_the_main_one(tmp_path, body, 
     out, err, code = run(tmp_path, body, times)
     assert out == ""
     assert code != 0
-    assert (
-        "a worker process imports this program, and would train all over again" in err
-    )
+    why = "a worker process imports this program, and would train all over again"
+    assert why in err
     assert 'if __name__ == "__main__":' in err.splitlines()[-1]
     last = [line for line in err.splitlines() if "DataError: " in line][-1]
-    assert last.endswith(
-        "data loader: a worker process has ended before its first batch"
-    )
+    told = "data loader: a worker process has ended before its first batch"
+    assert last.endswith(told)
     folder = tmp_path / "run"
     if body == FIT:
         diary = (folder / "experiment.log").read_text()

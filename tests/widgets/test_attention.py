@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
-
-import ipywidgets
 
 from burnbook import nn
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError, DimError, ShapeError
 from burnbook.tensor import Tensor
 from burnbook_widgets import AttentionView
+from tests.support.widget_state import state_size
 
 WORDS = ["the", "cat", "sat", "down"]
 WEIGHTS = np.random.default_rng(3).dirichlet(np.ones(4), (2, 3, 4))  # [b, heads, s, t]
-
-
-pytestmark = pytest.mark.usefixtures("live")
-
-
-def states():
-    return ipywidgets.Widget.get_manager_state()["state"]
 
 
 def shares_of(view):
@@ -114,31 +104,27 @@ def test_every_head_has_a_small_picture():
 
 
 def test_what_cannot_be_shown_is_explained():
-    with pytest.raises(ConfigError, match="weights lie between 0 and 1"):
-        AttentionView([[1.0, -2.0]])
-    with pytest.raises(ConfigError, match="weights lie between 0 and 1"):
-        AttentionView([[0.5, np.nan]])
-    with pytest.raises(ShapeError, match="129 tokens are more than 128"):
-        AttentionView(np.zeros((2, 129)))
-    with pytest.raises(ShapeError, match=r"\[3\] are not weights"):
-        AttentionView([0.2, 0.3, 0.5])
-    with pytest.raises(ShapeError, match="3 tokens for 4"):
-        AttentionView(WEIGHTS, WORDS[:3])
-    with pytest.raises(ShapeError, match=r"pad is \[3\]"):
-        AttentionView(WEIGHTS, WORDS, pad=[True, False, False])
+    for kind, told, *given in (
+        (ConfigError, "weights lie between 0 and 1", [[1.0, -2.0]]),
+        (ConfigError, "weights lie between 0 and 1", [[0.5, np.nan]]),
+        (ShapeError, "129 tokens are more than 128", np.zeros((2, 129))),
+        (ShapeError, r"\[3\] are not weights", [0.2, 0.3, 0.5]),
+        (ShapeError, "3 tokens for 4", WEIGHTS, WORDS[:3]),
+        (ShapeError, r"pad is \[3\]", WEIGHTS, WORDS, None, [True, False, False]),
+    ):
+        with pytest.raises(kind, match=told):
+            AttentionView(*given)
     view = AttentionView(WEIGHTS, WORDS)
     with pytest.raises(DimError, match="there is no query 4: there are 4"):
         view.query = 4
 
 
-def test_the_largest_state_is_small_and_close_frees_everything():
-    before = set(states())
+def test_the_largest_state_is_small_and_close_frees_everything(same_widgets):
+    before = state_size()
     view = AttentionView(np.full((12, 128, 128), 1 / 128), ["word" * 3] * 128)
-    brought = {key: state for key, state in states().items() if key not in before}
-    assert len(json.dumps(brought)) < 100_000
+    assert state_size() - before < 100_000
     assert len(view.still()) < 100_000
     view.close()
-    assert set(states()) == before
     view.query = 5  # a closed view still answers
     assert "looks at" in view.reading
 
@@ -159,13 +145,10 @@ def test_the_still_form_shows_map_row_and_masks():
     assert "<b>" not in AttentionView([[1.0]], ["<b>"]).still().split("</b>", 1)[1]
 
 
-def test_static_pages_get_no_widget(monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    before = len(states())
+def test_static_pages_get_no_widget(static):
     view = AttentionView(WEIGHTS, WORDS)
     view.head = 1
     view.query = 2
-    assert len(states()) == before
     assert set(view.bundle()) == {"text/html", "text/plain"}
 
 
@@ -173,6 +156,5 @@ def test_heads_are_counted_from_zero_everywhere():
     view = AttentionView(WEIGHTS[0], WORDS)
     view.head = 1
     assert view.panel.frame["title"].endswith("head 1 of 0 … 2")  # was: 1 of 3
-    assert [name for name, _ in view.head_control.options][1:] == [
-        "head 0", "head 1", "head 2",
-    ]  # fmt: skip
+    names = [name for name, _ in view.head_control.options]
+    assert names[1:] == ["head 0", "head 1", "head 2"]

@@ -17,34 +17,20 @@ from tests.support.cases import cases
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 
+from burnbook import data
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError
-from burnbook.data import (
-    AgNewsItem,
-    BoundingBox,
-    BoundingBoxes,
-    Dataset,
-    DigitsDataset,
-    ImageDatasetItem,
-    InMemDataset,
-    MultiLabel,
-    SegmentationMask,
-    SpeechCommandClass,
-    SpeechItem,
-)
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.tensor import Tensor
 from burnbook_widgets import DatasetBrowser
 from burnbook_widgets.dataset.scores import as_chances
+from tests.support.widget_state import widget_count
 
 NEWS = [
-    AgNewsItem(0, "Summit", "Ministers meet in Rome."),
-    AgNewsItem(1, "Final", "The home team wins."),
-    AgNewsItem(0, "Rain", "Rome is under water."),
+    data.AgNewsItem(0, "Summit", "Ministers meet in Rome."),
+    data.AgNewsItem(1, "Final", "The home team wins."),
+    data.AgNewsItem(0, "Rain", "Rome is under water."),
 ]
-
-
-pytestmark = pytest.mark.usefixtures("live")
 
 
 @dataclass
@@ -54,7 +40,7 @@ class Row:
     score: float
 
 
-class Broken(Dataset):
+class Broken(data.Dataset):
     """A dataset whose second item cannot be read."""
 
     def get(self, index):
@@ -67,7 +53,7 @@ class Broken(Dataset):
 
 
 def digits():
-    return DigitsDataset.test()
+    return data.DigitsDataset.test()
 
 
 def scores_with(mistakes):
@@ -108,7 +94,7 @@ def test_the_balance_counts_every_class():
 
 
 def test_a_filter_keeps_one_class_and_none_keeps_all():
-    browser = DatasetBrowser(InMemDataset(NEWS), classes=["World", "Sports"])
+    browser = DatasetBrowser(data.InMemDataset(NEWS), classes=["World", "Sports"])
     browser.filter(label="World")
     assert browser.found == [0, 2]
     browser.filter(label=1)
@@ -118,7 +104,7 @@ def test_a_filter_keeps_one_class_and_none_keeps_all():
 
 
 def test_a_search_wants_all_words_in_any_field():
-    browser = DatasetBrowser(InMemDataset(NEWS), classes=["World", "Sports"])
+    browser = DatasetBrowser(data.InMemDataset(NEWS), classes=["World", "Sports"])
     browser.search("rome")
     assert browser.found == [0, 2]
     browser.search("WATER rome")
@@ -163,7 +149,10 @@ def test_measured_labels_become_ranges_that_hold_every_item():
 
 def test_several_labels_count_in_each_class():
     picture = np.zeros((4, 4, 3), np.uint8)
-    items = [ImageDatasetItem(picture, MultiLabel(codes)) for codes in ((0, 2), (2,))]
+    items = [
+        data.ImageDatasetItem(picture, data.MultiLabel(codes))
+        for codes in ((0, 2), (2,))
+    ]
     browser = DatasetBrowser(items, classes=["sea", "sky", "sun"])
     assert browser.counts == {"sea": 1, "sky": 0, "sun": 2}
     assert told(browser)[0]["label"] == "sea, sun"
@@ -171,7 +160,7 @@ def test_several_labels_count_in_each_class():
 
 def test_sounds_boxes_and_masks_are_shown():
     wave = np.sin(np.arange(4000) / 9).astype(np.float32)
-    sound = DatasetBrowser([SpeechItem(wave, 8000, SpeechCommandClass.Yes)])
+    sound = DatasetBrowser([data.SpeechItem(wave, 8000, data.SpeechCommandClass.Yes)])
     sound.select(0)
     assert ["length", "0.50 s"] in sound.widget.detail["facts"]
     assert sound.counts == {"Yes": 1}
@@ -182,9 +171,9 @@ def test_sounds_boxes_and_masks_are_shown():
     heard = np.frombuffer(sent[0][1], "<i2") / 32767
     assert np.abs(heard - wave).max() < 1e-4
     picture = np.zeros((10, 20, 3), np.uint8)
-    boxes = BoundingBoxes((BoundingBox((5, 2, 10, 4), 1),))
-    mask = SegmentationMask(np.eye(10, 20, dtype=np.int64))
-    items = [ImageDatasetItem(picture, one) for one in (boxes, mask)]
+    boxes = data.BoundingBoxes((data.BoundingBox((5, 2, 10, 4), 1),))
+    mask = data.SegmentationMask(np.eye(10, 20, dtype=np.int64))
+    items = [data.ImageDatasetItem(picture, one) for one in (boxes, mask)]
     first, second = told(DatasetBrowser(items))
     assert first["boxes"] == [[0.25, 0.2, 0.5, 0.4]]
     assert "mask" in second
@@ -314,7 +303,7 @@ def test_many_classes_show_what_was_confused_most():
     ),
 )
 def test_python_hears_of_its_mistakes(act, words):
-    browser = DatasetBrowser(InMemDataset(NEWS))
+    browser = DatasetBrowser(data.InMemDataset(NEWS))
     with pytest.raises(ConfigError) as caught:
         act(browser)
     assert words in str(caught.value)
@@ -395,33 +384,25 @@ def test_texts_of_items_are_never_markup():
     assert "<b>" not in page
 
 
-def test_a_static_page_has_no_widget(monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    browser = DatasetBrowser(InMemDataset(NEWS))
+def test_a_static_page_has_no_widget(static):
+    browser = DatasetBrowser(data.InMemDataset(NEWS))
     assert set(browser._repr_mimebundle_()) == {"text/plain", "text/html"}
     assert repr(browser) == "DatasetBrowser(3 items of 2 classes; items, page 1 of 1)"
 
 
 def test_an_empty_dataset_is_shown_as_such():
-    browser = DatasetBrowser(InMemDataset([]))
+    browser = DatasetBrowser(data.InMemDataset([]))
     assert (browser.pages, browser.shown, browser.counts) == (1, [], {})
     assert "0 items" in browser.still()
 
 
-def test_closing_frees_every_widget():
-    before = set(_widgets())
+def test_closing_frees_every_widget(same_widgets):
+    before = widget_count()
     browser = DatasetBrowser(digits(), predictions=scores_with({}))
-    assert len(_widgets()) > len(before)
+    assert widget_count() > before
     browser.close()
-    assert set(_widgets()) == before
     browser.page = 2  # Python still works
     assert "page 2 of 15" in browser.still()
-
-
-def _widgets():
-    from ipywidgets.widgets.widget import _instances
-
-    return list(_instances)
 
 
 # ── tables, sounds, many pages, none (N24) ──────────────────────────────────

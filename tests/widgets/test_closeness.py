@@ -11,8 +11,6 @@ from tests.support.cases import cases
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
-import ipywidgets
-
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError
 from burnbook.module import Module
@@ -20,11 +18,9 @@ from burnbook.nn import Linear, LinearConfig
 from burnbook.tensor import Tensor
 from burnbook.tensor.closeness import check_closeness
 from burnbook_widgets import ClosenessView
+from tests.support.widget_state import widget_count
 
 NAMES = ["first", "second", "third", "fourth", "fifth"]
-
-
-pytestmark = pytest.mark.usefixtures("live")
 
 
 def two():
@@ -51,10 +47,6 @@ def names(view):
     return [line["name"] for line in view.panel.layers]
 
 
-def widget_count():
-    return len(ipywidgets.Widget.get_manager_state()["state"])
-
-
 def test_two_tensors_give_a_ladder_and_their_worst_elements():
     view = two()
     ladder = view.panel.ladder
@@ -70,12 +62,8 @@ def test_two_tensors_give_a_ladder_and_their_worst_elements():
 def test_a_report_tensors_and_modules_are_taken_alike():
     device = Numpy()
     tensor = Tensor.from_floats([1.0, 2.0], device)
-    for view in (
-        ClosenessView(tensor, tensor),
-        ClosenessView(check_closeness(tensor, tensor)),
-    ):
-        assert repr(view) == "ClosenessView([2]; within 1e-8)"
-        view.close()
+    for given in ((tensor, tensor), (check_closeness(tensor, tensor),)):
+        assert repr(ClosenessView(*given)) == "ClosenessView([2]; within 1e-8)"
 
     class Pair(Module):
         one: Linear
@@ -98,9 +86,8 @@ def test_a_report_tensors_and_modules_are_taken_alike():
 def test_the_table_starts_at_the_first_difference_and_is_judged_at_epsilon():
     view = layers()
     assert names(view) == NAMES
-    assert [line["verdict"] for line in view.panel.layers] == [
-        "PASS", "PASS", "WARN", "FAIL", "FAIL",
-    ]  # fmt: skip
+    verdicts = [line["verdict"] for line in view.panel.layers]
+    assert verdicts == ["PASS", "PASS", "WARN", "FAIL", "FAIL"]
     assert view.layer == "third"
     assert view.panel.layers[2]["close"] == "95.00%"
     assert view.panel.layers[4]["largest"] == "shapes [4, 25] and [3]"
@@ -204,8 +191,6 @@ def test_not_a_number_and_nothing_at_all_are_shown():
     empty = ClosenessView({}, {})
     assert "Nothing to compare." in empty.still()
     assert empty.first_difference() is None
-    for one in (view, empty):
-        one.close()
 
 
 def test_the_still_form_has_the_ladder_the_worst_and_the_layers():
@@ -215,23 +200,19 @@ def test_the_still_form_has_the_ladder_the_worst_and_the_layers():
         assert text in html
     assert "<script" not in html
     assert layers().still() == html
-    assert (
-        "<b>&" not in ClosenessView({"<b>&": np.ones(2)}, {"<b>&": np.ones(2)}).still()
-    )
+    odd = {"<b>&": np.ones(2)}
+    assert "<b>&" not in ClosenessView(odd, odd).still()
 
 
-def test_static_pages_get_no_widget(monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    before = widget_count()
+def test_static_pages_get_no_widget(static):
     view = layers()
     view.epsilon = 1e-2
     view.layer = "fourth"
-    assert widget_count() == before
     assert set(view.bundle()) == {"text/html", "text/plain"}
     assert repr(view) == "ClosenessView(5 parameters at 1e-2: 2 PASS, 1 WARN, 2 FAIL)"
 
 
-def test_close_frees_every_widget_and_leaves_the_still_form():
+def test_close_frees_every_widget_and_leaves_the_still_form(same_widgets):
     before = widget_count()
     view = layers()
     assert widget_count() > before
@@ -246,7 +227,6 @@ def test_close_frees_every_widget_and_leaves_the_still_form():
 
     view._places.append(Place())
     view.close()
-    assert widget_count() == before
     assert shown == [{"text/html": view.still(), "text/plain": repr(view)}]
     view.close()
     view.epsilon = 1e-1  # a closed view still answers

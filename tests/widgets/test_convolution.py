@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
-
-import ipywidgets
 
 from burnbook.backend import Numpy
 from burnbook.core.errors import ConfigError, DimError, ShapeError
@@ -17,13 +13,11 @@ from burnbook.nn import Conv2dConfig, PaddingConfig2d
 from burnbook.tensor import Tensor
 from burnbook_widgets import ConvolutionView
 from burnbook_widgets.module.weighted_sum import products
+from tests.support.widget_state import state_size
 
 RANDOM = np.random.default_rng(7)
 PICTURE = RANDOM.standard_normal((3, 9, 8)).astype(np.float32)
 SOBEL = [[1, 0, -1], [2, 0, -2], [1, 0, -1]]
-
-
-pytestmark = pytest.mark.usefixtures("live")
 
 
 def by_loops(view, channel):
@@ -38,10 +32,6 @@ def by_loops(view, channel):
             seen = grown[group + c, i * s + k * d, j * t + m * e]
             out[i, j] += seen * weight[c, k, m]
     return out + (0 if view.bias is None else view.bias[channel])
-
-
-def states():
-    return ipywidgets.Widget.get_manager_state()["state"]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +58,8 @@ def test_a_layer_brings_its_numbers_and_its_groups(padding):
     for channel in range(6):
         view.out_channel = channel
         np.testing.assert_allclose(view.output, expected[channel], rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(
-            view.output, by_loops(view, channel), rtol=1e-4, atol=1e-4
-        )
+        slow = by_loops(view, channel)
+        np.testing.assert_allclose(view.output, slow, rtol=1e-4, atol=1e-4)
 
 
 def test_sum_is_written_out_with_all_that_is_added():
@@ -145,31 +134,27 @@ def test_what_leaves_no_output_changes_nothing():
 
 
 def test_what_cannot_be_shown_is_explained():
-    with pytest.raises(ShapeError, match="is not one picture of at most 2048 × 2048"):
-        ConvolutionView(np.ones((2049, 3)), SOBEL)
-    with pytest.raises(ShapeError, match="is not a kernel"):
-        ConvolutionView(np.ones((20, 20)), np.ones((12, 1)))
-    with pytest.raises(ShapeError, match="for 1 channels, the picture has 3"):
-        ConvolutionView(PICTURE, SOBEL)
-    with pytest.raises(ShapeError, match="2 biases for 1 filters"):
-        ConvolutionView(np.ones((4, 4)), SOBEL, [1, 2])
-    with pytest.raises(ConfigError, match="stride is 0"):
-        ConvolutionView(np.ones((4, 4)), SOBEL, stride=0)
-    view = ConvolutionView(np.ones((4, 4)), SOBEL)
+    small, large = np.ones((4, 4)), np.ones((2049, 3))
+    for kind, told, *given in (
+        (ShapeError, "is not one picture of at most 2048 × 2048", large, SOBEL),
+        (ShapeError, "is not a kernel", np.ones((20, 20)), np.ones((12, 1))),
+        (ShapeError, "for 1 channels, the picture has 3", PICTURE, SOBEL),
+        (ShapeError, "2 biases for 1 filters", small, SOBEL, [1, 2]),
+        (ConfigError, "stride is 0", small, SOBEL, None, 0),
+    ):
+        with pytest.raises(kind, match=told):
+            ConvolutionView(*given)
+    view = ConvolutionView(small, SOBEL)
     with pytest.raises(DimError, match="there is no row 2: there are 2"):
         view.at = (2, 0)
 
 
-def test_the_largest_state_is_small_and_close_frees_everything():
-    before = set(states())
-    view = ConvolutionView(
-        RANDOM.random((3, 64, 64)), RANDOM.random((8, 3, 11, 11)), padding=11
-    )
-    after = states()
-    brought = {key: state for key, state in after.items() if key not in before}
-    assert len(json.dumps(brought)) < 100_000
+def test_the_largest_state_is_small_and_close_frees_everything(same_widgets):
+    before = state_size()
+    picture, kernel = RANDOM.random((3, 64, 64)), RANDOM.random((8, 3, 11, 11))
+    view = ConvolutionView(picture, kernel, padding=11)
+    assert state_size() - before < 100_000
     view.close()
-    assert set(states()) == before
     view.at = (3, 3)  # a closed view still answers
     assert "= " in view.sum
 
@@ -190,13 +175,10 @@ def test_the_still_form_shows_window_and_sum():
     assert repr(view) == text
 
 
-def test_static_pages_get_no_widget(monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    before = len(states())
+def test_static_pages_get_no_widget(static):
     view = ConvolutionView(np.ones((5, 5)), SOBEL)
     view.stride = 2
     view.at = (1, 1)
-    assert len(states()) == before
     assert set(view.bundle()) == {"text/html", "text/plain"}
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
 import pytest
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
-import ipywidgets
 import numpy as np
 
 from burnbook import nn
@@ -26,11 +24,9 @@ from burnbook_widgets.autodiff.layout import ACROSS, WIDTH, lay_out
 from burnbook_widgets.autodiff.parts import brief, fitted, text_width
 from burnbook_widgets.autodiff.rules import rule_text, rules_of, sentence
 from burnbook_widgets.autodiff.still import ROOM
+from tests.support.widget_state import state_size, widget_count
 
 AD = Autodiff(Numpy())
-
-
-pytestmark = pytest.mark.usefixtures("live")
 
 
 def leaf(values, device=AD):
@@ -47,10 +43,6 @@ def small(device=AD):
 
 def by_name(view):
     return {part.called: part for part in view.parts}
-
-
-def widget_state():
-    return ipywidgets.Widget.get_manager_state()["state"]
 
 
 def test_names_are_those_of_the_variables_around():
@@ -272,12 +264,12 @@ def test_the_state_of_a_large_graph_stays_small():
     y = x
     for _ in range(1999):
         y = y * 1.0001
-    before = len(json.dumps(widget_state()))
+    before = state_size()
     view = GraphView(y.sum())
     assert len(view.parts) == 4000
     view.step = 50
     view.unfold(view.groups[0], view.groups[1])
-    assert len(json.dumps(widget_state())) - before < 120_000
+    assert state_size() - before < 120_000
     assert len(view.still()) < 400_000
 
 
@@ -465,22 +457,18 @@ def test_the_still_form_shows_what_the_step_shows():
     assert "−0.38" not in view.still()
 
 
-def test_static_pages_get_no_widget(monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    before = len(widget_state())
+def test_static_pages_get_no_widget(static):
     view, *_ = small()
     view.step = 3
     view.chosen = "y"
-    assert len(widget_state()) == before
     assert set(view.bundle()) == {"text/html", "text/plain"}
 
 
-def test_close_frees_every_widget():
-    before = len(widget_state())
+def test_close_frees_every_widget(same_widgets):
+    before = widget_count()
     view, *_ = small()
-    assert len(widget_state()) > before
+    assert widget_count() > before
     view.close()
-    assert len(widget_state()) == before
     view.step = 2  # a closed view still answers
     assert "Step 2 of 14" in view.caption()
 

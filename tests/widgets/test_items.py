@@ -13,17 +13,8 @@ from tests.support.cases import cases
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
+from burnbook import data
 from burnbook.backend import Numpy
-from burnbook.data import (
-    AgNewsItem,
-    BoundingBox,
-    BoundingBoxes,
-    DigitsDataset,
-    ImageDatasetItem,
-    Label,
-    MultiLabel,
-    SegmentationMask,
-)
 from burnbook.tensor import Tensor
 from burnbook_widgets.dataset.items import as_labels, look
 from burnbook_widgets.dataset.pixels import (
@@ -45,9 +36,9 @@ class Row:
 
 @cases(
     "item kind",
-    (DigitsDataset.test().get(0), "image"),
-    (ImageDatasetItem(np.zeros((5, 4, 3), np.uint8), Label(2)), "image"),
-    (AgNewsItem(1, "title", "content"), "text"),
+    (data.DigitsDataset.test().get(0), "image"),
+    (data.ImageDatasetItem(np.zeros((5, 4, 3), np.uint8), data.Label(2)), "image"),
+    (data.AgNewsItem(1, "title", "content"), "text"),
     ("a bare text", "text"),
     (("a text with a label", 1), "text"),
     ((np.zeros((3, 8, 8)), 4), "image"),
@@ -69,10 +60,12 @@ def test_a_row_shows_its_fields_without_the_label():
 
 
 def test_labels_of_every_form_become_keys():
-    boxes = BoundingBoxes((BoundingBox((0, 0, 1, 1), 4), BoundingBox((1, 1, 2, 2), 4)))
+    boxes = data.BoundingBoxes(
+        (data.BoundingBox((0, 0, 1, 1), 4), data.BoundingBox((1, 1, 2, 2), 4))
+    )
     assert as_labels(boxes) == (4,)
-    assert as_labels(MultiLabel((2, 0))) == (2, 0)
-    assert as_labels(SegmentationMask(np.zeros((2, 2), np.int64))) == ()
+    assert as_labels(data.MultiLabel((2, 0))) == (2, 0)
+    assert as_labels(data.SegmentationMask(np.zeros((2, 2), np.int64))) == ()
     assert as_labels(np.float32(1.5)) == (1.5,)
     assert as_labels("cat") == ("cat",)
 

@@ -1,5 +1,6 @@
 """The helpers of the chapters: same, check, peek, and the small pictures."""
 
+import io
 import math
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -10,6 +11,8 @@ import pytest
 from tests.support.cases import cases
 
 pytest.importorskip("PIL", reason="pictures are drawn with the [lab] extra")
+
+from PIL import Image
 
 from burnbook import ops, train
 from burnbook.backend import Counting, Decorator
@@ -40,18 +43,19 @@ def floats(*values):
     return Tensor.from_floats(list(values), Numpy())
 
 
+def opened(picture):
+    return Image.open(io.BytesIO(picture.png()))
+
+
 def test_same_says_so_for_tensors_arrays_and_lists(said):
-    assert (
-        said(learn.same, floats(1, 2), [1.0, 2.0])
-        == "✔ the same: 2 values, shape [2]\n"
-    )
+    text = "✔ the same: 2 values, shape [2]\n"
+    assert said(learn.same, floats(1, 2), [1.0, 2.0]) == text
     assert said(learn.same, 3.0, np.float32(3)) == "✔ the same: 1 value, shape []\n"
 
 
 def test_same_says_what_differs(said):
-    assert said(learn.same, [1, 2], [[1], [2]]).startswith(
-        "✘ different shapes: [2] and"
-    )
+    text = said(learn.same, [1, 2], [[1], [2]])
+    assert text.startswith("✘ different shapes: [2] and")
     assert said(learn.same, [1, 2, 3], [1, 2, 4]) == "✘ 1 of 3 values differ\n"
 
 
@@ -102,9 +106,8 @@ def test_types_are_told_by_name():
     assert compare(right, None) == f"it is None, {kind}; is a return missing?"
     assert compare(right, len) == f"it is a function, {kind}"
     assert compare(right, np) == f"it is a Python module, {kind}"
-    assert (
-        compare(right, Linear) == f"it is the class Linear itself, {kind}: Linear(…)?"
-    )
+    itself = f"it is the class Linear itself, {kind}: Linear(…)?"
+    assert compare(right, Linear) == itself
     tensor = "it is a tensor, and should be a number: .into_scalar() makes one"
     assert compare(5, floats(5)) == tensor
     assert compare([5], floats(5)).endswith(".to_data().to_list() makes one")
@@ -274,9 +277,8 @@ class Longest(Module):
     second: Linear
 
     def forward(self, x):
-        return Relu().forward(
-            self.second.forward(Relu().forward(self.first.forward(x)))
-        )
+        x = Relu().forward(self.first.forward(x))
+        return Relu().forward(self.second.forward(x))
 
 
 class Bent(Longest):
@@ -301,7 +303,7 @@ class Letters(Config):
     dropout: float = 0.5
 
 
-Uniform = Distribution.Default
+Uniform, random = Distribution.Default, Tensor[1].random
 
 
 def constant(model, item):
@@ -351,16 +353,13 @@ class WrongWay(OneColumn):
     pass
 
 
-OneColumn.adapts = {
-    train.AccuracyInput: lambda it: train.AccuracyInput(
-        it.score.unsqueeze_dim(1), it.positive
-    )
-}
-WrongWay.adapts = {
-    train.AccuracyInput: lambda it: train.AccuracyInput(
-        Tensor.stack([it.score, -it.score], 1), it.positive
-    )
-}
+def adapted(outputs):
+    kind = train.AccuracyInput
+    return {kind: lambda item: kind(outputs(item.score), item.positive)}
+
+
+OneColumn.adapts = adapted(lambda score: score.unsqueeze_dim(1))
+WrongWay.adapts = adapted(lambda score: Tensor.stack([score, -score], 1))
 
 
 class CountsOps(Decorator):
@@ -387,11 +386,7 @@ class CountsOps(Decorator):
     ("4.1.3", Counting(Autodiff(Numpy())), "it counts forward ops only"),
     ("4.1.3", Autodiff(Numpy()), "nothing in it counts"),
     ("4.1.4", lambda device: Tensor.zeros([3], device), "its three numbers are"),
-    (
-        "4.1.4",
-        lambda device: Tensor[1].random([3], Uniform, device),
-        "two calls give different",
-    ),
+    ("4.1.4", lambda of: random([3], Uniform, of), "two calls give different"),
     ("4.3.2", lambda g, x, y: g / y, "it should return two gradients"),
     ("4.3.2", lambda g, x, y: (g / y, g / y), "the gradient for y: "),
     ("4.3.2", lambda g, x, y: (g / y, g * x / y**2), "the gradient for y: its sign"),
@@ -489,12 +484,8 @@ def test_bars_leave_room_for_wide_names():
 
 
 def test_images_show_the_values_they_are_given():
-    import io
-
-    from PIL import Image
-
     image = np.array([[[0.0, 1.0], [1.0, 0.0]]])
-    sheet = Image.open(io.BytesIO(Images(image, zoom=1).png()))
+    sheet = opened(Images(image, zoom=1))
     grey = [[sheet.getpixel((x, y))[0] for x in (0, 1)] for y in (0, 1)]
     assert grey == [[0, 255], [255, 0]]
 
@@ -593,11 +584,7 @@ def test_odd_numbers_are_drawn_too(picture):
 
 def test_words_of_pictures_have_paper_and_contrast():
     """Grey words on a clear background can be read on white or on black, not both."""
-    import io
-
-    from PIL import Image
-
-    sheet = Image.open(io.BytesIO(Lines({"a": [1, 2]}, "A run").png())).convert("RGBA")
+    sheet = opened(Lines({"a": [1, 2]}, "A run")).convert("RGBA")
     corners = [(0, 0), (sheet.width - 1, sheet.height - 1)]
     assert all(min(sheet.getpixel(corner)) >= 250 for corner in corners)
     darkest = min(sum(pixel[:3]) for _, pixel in sheet.getcolors(1_000_000))
@@ -605,12 +592,8 @@ def test_words_of_pictures_have_paper_and_contrast():
 
 
 def test_colors_stay_what_they_are():
-    import io
-
-    from PIL import Image
-
     red = np.zeros((1, 3, 2, 2))
     red[0, 0] = 1.0
     for images in (red, np.moveaxis(red, 1, -1), (255 * red).astype(int)):
-        sheet = Image.open(io.BytesIO(Images(images, zoom=1).png()))
+        sheet = opened(Images(images, zoom=1))
         assert sheet.getpixel((0, 0)) == (255, 0, 0, 255)

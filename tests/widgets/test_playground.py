@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import threading
 import time
 
@@ -15,7 +11,6 @@ from tests.support.waiting import wait_until
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
-import ipywidgets
 import numpy as np
 
 import burnbook
@@ -29,8 +24,8 @@ from burnbook_widgets.playground.script import (
     Training,
     make_points,
 )
-
-pytestmark = pytest.mark.usefixtures("live")
+from tests.support.programs import python
+from tests.support.widget_state import state_size
 
 
 @pytest.fixture
@@ -38,10 +33,6 @@ def playground():
     made = Playground(points=60, hidden=[4])
     yield made
     made.close()
-
-
-def widget_state():
-    return ipywidgets.Widget.get_manager_state()["state"]
 
 
 # The points and the training
@@ -281,21 +272,13 @@ def test_the_script_trains_to_the_same_numbers(tmp_path):
     assert "burnbook_widgets" not in code
     file = tmp_path / "mine.py"
     file.write_text(code, encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run(
-        [sys.executable, str(file)], env=env, capture_output=True, text=True, timeout=60
-    )
+    ran = python(file, timeout=60)
     assert ran.stderr == ""
     lines = ran.stdout.splitlines()
     for line, test in zip(lines, (False, True), strict=True):
         loss, accuracy = playground.training.measure(test)
-        assert line.split()[1:] == [
-            "loss",
-            f"{loss:.6f}",
-            "accuracy",
-            f"{accuracy:.4f}",
-        ]
-    playground.close()
+        found = line.split()[1:]
+        assert found == ["loss", f"{loss:.6f}", "accuracy", f"{accuracy:.4f}"]
 
 
 def test_the_code_button_shows_the_script_and_hides_it(playground):
@@ -311,7 +294,7 @@ def test_the_code_button_shows_the_script_and_hides_it(playground):
 
 
 def test_the_state_stays_small_after_many_epochs():
-    before = len(json.dumps(widget_state()))
+    before = state_size()
     playground = Playground(points=600, hidden=[2], batch_size=600)
     playground.advance(2)
     training = playground.training
@@ -319,9 +302,8 @@ def test_the_state_stays_small_after_many_epochs():
     playground.code_control.click()
     playground._show()
     assert len(playground.panel.losses) == 200 * 12
-    assert len(json.dumps(widget_state())) - before < 100_000
+    assert state_size() - before < 100_000
     assert len(playground.still()) < 300_000
-    playground.close()
 
 
 def test_the_still_form_shows_regions_points_and_losses(playground):
@@ -333,25 +315,21 @@ def test_the_still_form_shows_regions_points_and_losses(playground):
     assert playground.still() == html
 
 
-def test_static_pages_get_a_picture_and_no_widget(monkeypatch):
+def test_static_pages_get_a_picture_and_no_widget(static):
     pytest.importorskip("PIL")
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    before = len(widget_state())
     playground = Playground(points=60)
     playground.advance(2)
     bundle = playground.bundle()
-    assert len(widget_state()) == before
     assert set(bundle) == {"image/png", "text/plain"}
     assert bundle["image/png"].startswith(b"\x89PNG")
     assert len(bundle["image/png"]) < 150_000
 
 
-def test_close_ends_the_thread_and_frees_every_widget():
-    before, threads = len(widget_state()), threading.active_count()
+def test_close_ends_the_thread_and_frees_every_widget(same_widgets):
+    threads = threading.active_count()
     playground = Playground(points=60)
     playground.start()
     playground.close()
-    assert len(widget_state()) == before
     assert threading.active_count() == threads
     playground.advance()  # a closed view still answers
     assert playground.training.epochs >= 1

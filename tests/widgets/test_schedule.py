@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
@@ -17,29 +15,22 @@ from burnbook.lr_scheduler import LrSchedulerConfig
 from burnbook.optim import ParamGroup
 from burnbook_widgets import SchedulePlot
 from burnbook_widgets.schedule.fields import changed, numbers_of
+from tests.support.widget_state import state_size
 
 LINEAR = lr_scheduler.LinearLrSchedulerConfig(0.8, 0.1, 50)
 COSINE = lr_scheduler.CosineAnnealingLrSchedulerConfig(0.8, 50).with_min_lr(0.1)
 
 
-pytestmark = pytest.mark.usefixtures("live")
-
-
 def usual():
     up = LrSchedulerConfig.Linear(lr_scheduler.LinearLrSchedulerConfig(0.02, 0.5, 20))
-    then = LrSchedulerConfig.Cosine(
-        lr_scheduler.CosineAnnealingLrSchedulerConfig(0.5, 79)
-    )
-    return lr_scheduler.SequentialLrSchedulerConfig([up, then], [20])
+    down = lr_scheduler.CosineAnnealingLrSchedulerConfig(0.5, 79)
+    schedules = [up, LrSchedulerConfig.Cosine(down)]
+    return lr_scheduler.SequentialLrSchedulerConfig(schedules, [20])
 
 
 def stepped(config, count):
     schedule = config.init()
     return np.array([schedule.step() for _ in range(count)])
-
-
-def widget_state():
-    return ipywidgets.Widget.get_manager_state()["state"]
 
 
 def sent(plot):
@@ -264,42 +255,33 @@ def test_the_figure_for_plotly_has_the_same_rates():
 
 
 def test_a_long_schedule_stays_small():
-    before = len(json.dumps(widget_state()))  # with its buffers, in base64
+    before = state_size()
     plot = SchedulePlot([LINEAR] * 8, steps=100_000)
     assert len(sent(plot)[0]) == 400
     assert sent(plot)[0][-1] == 99_999
-    assert len(json.dumps(widget_state())) - before < 100_000
+    assert state_size() - before < 100_000
     assert len(plot.still()) < 90_000
 
 
 def test_the_still_form_shows_the_curves_and_what_makes_them():
     plot = SchedulePlot([LINEAR, usual()])
     html = plot.still()
-    for text in (
-        "linear",
-        "sequential",
-        "LinearLrSchedulerConfig(initial_lr=0.8",
-        "step",
-    ):
+    config = "LinearLrSchedulerConfig(initial_lr=0.8"
+    for text in ("linear", "sequential", config, "step"):
         assert text in html
     assert "<script" not in html
     assert SchedulePlot([LINEAR, usual()]).still() == html
 
 
-def test_static_pages_get_no_widget(monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    before = len(widget_state())
+def test_static_pages_get_no_widget(static):
     plot = SchedulePlot([LINEAR, COSINE])
     plot.set("linear", "num_iters", 9)
     plot.log = True
-    assert len(widget_state()) == before
     assert set(plot.bundle()) == {"text/html", "text/plain"}
 
 
-def test_close_frees_every_widget():
-    before = len(widget_state())
+def test_close_frees_every_widget(same_widgets):
     plot = SchedulePlot([LINEAR, usual()])
     plot.close()
-    assert len(widget_state()) == before
     plot.set("linear", "num_iters", 9)  # a closed view still answers
     assert plot.rates("linear")[9] == pytest.approx(0.1)

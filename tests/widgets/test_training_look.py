@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from xml.etree import ElementTree
 
@@ -11,13 +10,11 @@ import pytest
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
-import ipywidgets
-
 from burnbook import nn
 from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.data import Progress
 from burnbook.module import Module
-from burnbook.optim import AdamConfig, GradientsParams
+from burnbook.optim import GradientsParams
 from burnbook.train import Interrupter, MetricHistory, TrainingProgress, TrainingResult
 from burnbook_widgets import Dashboard, NotebookRenderer
 from burnbook_widgets.axes import log_ticks
@@ -25,12 +22,13 @@ from burnbook_widgets.training.chart_options import ChartOptions, smooth
 from burnbook_widgets.training.norms import LAYERS, Norms, norms_of
 from burnbook_widgets.training.progress import Meter, facts_of, memory_used
 from burnbook_widgets.training.still import picture
+from tests.support.cases import cases
 from tests.support.tiny_training import (
-    Batches as TinyBatches,
+    Batches,
     builder,
+    checkpointed,
+    fitted,
     items,
-    loader,
-    recorder,
     tiny,
 )
 from tests.support.training_page import (
@@ -42,17 +40,14 @@ from tests.support.training_page import (
     set_look,
     simulate,
     some_curves,
-    widget_count,
+    started,
 )
-
-pytestmark = pytest.mark.usefixtures("live")
+from tests.support.widget_state import state_size
 
 
 @pytest.fixture
 def dashboard():
-    made = Dashboard(run_info(), Page())
-    yield made
-    made.close()
+    return Dashboard(run_info(), Page())
 
 
 # ── smoothing, scale, detail, zoom ──────────────────────────────────────────
@@ -72,15 +67,13 @@ def test_smoothing_of_nothing_leaves_the_curve():
     assert smooth(table, 0.0).tolist() == table.tolist()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "sent"),
-    [
-        ("smoothing", 0.9, 0.9),
-        ("log", True, True),
-        ("detail", "steps", 1),
-        ("axis", "time", 2),
-        ("splits", ("valid",), ["valid"]),
-    ],
+@cases(
+    "name value sent",
+    ("smoothing", 0.9, 0.9),
+    ("log", True, True),
+    ("detail", "steps", 1),
+    ("axis", "time", 2),
+    ("splits", ("valid",), ["valid"]),
 )
 def test_what_is_set_in_python_reaches_the_chart(dashboard, name, value, sent):
     setattr(dashboard, name, value)
@@ -93,11 +86,8 @@ def test_what_is_set_on_the_page_is_known_and_stays_in_the_picture(dashboard):
     plain = dashboard.drawing().svg()
     look = {"smoothing": 0.5, "log": True, "detail": 2, "axis": 1, "splits": ["valid"]}
     set_look(dashboard, **look, zoom=[1, 2], shown=[3])
-    assert (dashboard.smoothing, dashboard.log, dashboard.detail) == (
-        0.5,
-        True,
-        "epochs",
-    )
+    found = (dashboard.smoothing, dashboard.log, dashboard.detail)
+    assert found == (0.5, True, "epochs")
     assert (dashboard.axis, dashboard.splits) == ("step", ("valid",))
     assert dashboard.chart.log  # a page that is loaded anew gets it too
     assert dashboard.zoom == (1, 2)
@@ -113,21 +103,17 @@ def test_zoom_is_set_and_given_back(dashboard):
 
 
 def test_a_look_that_makes_no_sense_is_refused(dashboard):
-    with pytest.raises(ConfigError, match=r"smoothing=1\.0 is not from 0"):
-        dashboard.smoothing = 1
-    with pytest.raises(ConfigError, match="detail='all' is none that can be shown"):
-        dashboard.detail = "all"
-    with pytest.raises(ConfigError, match="axis='hour' is none that can be shown"):
-        dashboard.axis = "hour"
-    with pytest.raises(ConfigError, match="splits='train' are not splits"):
-        dashboard.splits = "train"
-    with pytest.raises(ConfigError, match="begins after it ends"):
-        dashboard.zoom = (3, 2)
-    assert (dashboard.smoothing, dashboard.detail, dashboard.zoom) == (
-        0.0,
-        "both",
-        None,
-    )
+    for name, value, told in (
+        ("smoothing", 1, r"smoothing=1\.0 is not from 0"),
+        ("detail", "all", "detail='all' is none that can be shown"),
+        ("axis", "hour", "axis='hour' is none that can be shown"),
+        ("splits", "train", "splits='train' are not splits"),
+        ("zoom", (3, 2), "begins after it ends"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            setattr(dashboard, name, value)
+    found = (dashboard.smoothing, dashboard.detail, dashboard.zoom)
+    assert found == (0.0, "both", None)
 
 
 def test_the_picture_follows_the_look():
@@ -195,50 +181,35 @@ def test_memory_is_that_of_this_process():
 
 
 def test_a_notice_of_the_run_stands_above_it():
-    run = run_info()
-    object.__setattr__(run, "notice", "going on after epoch 2")
-    dashboard = Dashboard(run, Page())
+    dashboard = started(notice="going on after epoch 2").dashboard
     assert dashboard.chart.status["notice"] == "going on after epoch 2"
-    dashboard.close()
 
 
 def test_a_run_with_nothing_left_says_so():
     page = Page()
-    renderer = NotebookRenderer(page)
-    renderer.start(run_info(epochs=4, start=5))
+    renderer = started(page=page, epochs=4, start=5)
     renderer.finish(TrainingResult(None, MetricHistory(), None, 4, 0.1, "run"))
     text = page.places[1][-1]["text/plain"]
     assert text == "run: Nothing was left to train: 4 epochs had been trained before."
-    renderer.close()
 
 
 def test_a_stop_before_the_first_epoch_ends_counts_no_epoch():
     page, control = Page(), Interrupter()
-    renderer = NotebookRenderer(page)
-    renderer.start(run_info(control))
+    renderer = started(control, page)
     control.stop("<b>enough</b>")
     result = TrainingResult(None, MetricHistory(), control.reason, 0, 0.25, "run")
     renderer.finish(result)
     html = page.places[1][-1]["text/html"]
     assert "in epoch 1, before an epoch had ended, after 0.2 s" in html
     assert "<b>enough" not in html
-    renderer.close()
 
 
 # ── saving a checkpoint ─────────────────────────────────────────────────────
 
 
-def saving(control=None):
-    run = run_info(control)
-    object.__setattr__(run, "saves", True)
-    renderer = NotebookRenderer(Page())
-    renderer.start(run)
-    return renderer
-
-
 def test_save_asks_the_run_and_says_when_it_is_done():
     control = Interrupter()
-    renderer = saving(control)
+    renderer = started(control, saves=True)
     dashboard = renderer.dashboard
     click(dashboard, "save")
     assert control.checkpoint_wanted
@@ -246,35 +217,30 @@ def test_save_asks_the_run_and_says_when_it_is_done():
     assert "comes when it ends" in dashboard.chart.status["said"]
     control.checkpoint_wanted = False  # as the learner does
     renderer.saved(3, "run/checkpoint")
-    assert not dashboard.chart.status["waiting"]
-    assert (dashboard.chart.status["kept"], dashboard.chart.status["folder"]) == (
-        [3],
-        "run/checkpoint",
-    )
+    status = dashboard.chart.status
+    assert not status["waiting"]
+    assert (status["kept"], status["folder"]) == ([3], "run/checkpoint")
     assert dashboard.checkpoints == [3]
-    assert "checkpoint 3" in dashboard.chart.status["detail"]
-    renderer.close()
+    assert "checkpoint 3" in status["detail"]
 
 
 def test_a_checkpoint_that_could_not_be_written_is_said():
-    renderer = saving()
+    renderer = started(saves=True)
     renderer.saved(2, "run/checkpoint", "the disk is full")
     notice = renderer.dashboard.chart.status["notice"]
     assert notice == "The checkpoint of epoch 2 was not saved: the disk is full"
-    renderer.close()
 
 
 def test_a_run_that_stops_first_says_that_no_checkpoint_was_written():
     control = Interrupter()
-    renderer = saving(control)
+    renderer = started(control, saves=True)
     dashboard = renderer.dashboard
     dashboard.save_checkpoint()
     dashboard.stop("enough")
     assert dashboard.chart.status["state"] == "stopping"
     finish(renderer, MetricHistory(), control, 0)
-    assert dashboard.line.endswith(
-        "No checkpoint was written, as the epoch did not end."
-    )
+    text = "No checkpoint was written, as the epoch did not end."
+    assert dashboard.line.endswith(text)
 
 
 def test_without_a_checkpointer_the_button_is_off_and_the_twin_says_why(dashboard):
@@ -295,8 +261,7 @@ def test_the_button_writes_a_checkpoint_through_the_learner(tmp_path):
             click(renderer.dashboard, "save")
 
     renderer.render_train = click_once
-    made = builder(tmp_path, 3).renderer(renderer).with_file_checkpointer(recorder())
-    made.build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
+    fitted(checkpointed(tmp_path, 3).renderer(renderer))
     assert renderer.dashboard.checkpoints[0] == 1
     assert (tmp_path / "checkpoint" / "model-1.mpk").is_file()  # two are kept usually
 
@@ -306,7 +271,7 @@ def test_the_button_writes_a_checkpoint_through_the_learner(tmp_path):
 
 def model_and_grads():
     model = tiny()
-    output = model.train_step(TinyBatches().batch(items(8)))
+    output = model.train_step(Batches().batch(items(8)))
     return model, output.grads
 
 
@@ -361,12 +326,10 @@ def test_many_layers_stay_small_on_the_page():
 
 def test_norms_are_measured_only_while_they_are_shown(tmp_path):
     renderer = NotebookRenderer(Page())
-    made = builder(tmp_path, 1).renderer(renderer)
-    made.build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
+    fitted(builder(tmp_path, 1).renderer(renderer))
     assert renderer.dashboard.norms is None
     shown = NotebookRenderer(Page(), norms=True)
-    made = builder(tmp_path, 1).renderer(shown)
-    made.build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
+    fitted(builder(tmp_path, 1).renderer(shown))
     rows = shown.dashboard.norms.rows()
     assert [row["layer"] for row in rows] == ["first", "last"]
     assert all(row["weights"] > 0 and row["gradients"] > 0 for row in rows)
@@ -392,9 +355,7 @@ def test_the_button_shows_and_hides_the_norms(dashboard):
 
 def test_the_exported_page_needs_nothing_and_holds_everything(tmp_path):
     (tmp_path / "config.json").write_text('{"rate": 0.5, "name": "<i>&"}')
-    run = run_info()
-    object.__setattr__(run, "directory", str(tmp_path))
-    dashboard = Dashboard(run, Page())
+    dashboard = Dashboard(run_info(directory=str(tmp_path)), Page())
     dashboard.curves = some_curves()
     path = dashboard.export(tmp_path / "pages" / "run.html")
     page = path.read_text(encoding="utf-8")
@@ -405,7 +366,6 @@ def test_the_exported_page_needs_nothing_and_holds_everything(tmp_path):
     assert "<i>" not in page
     assert "&lt;i&gt;&amp;" in page
     assert list(path.parent.iterdir()) == [path]
-    dashboard.close()
 
 
 @pytest.mark.parametrize(
@@ -415,9 +375,7 @@ def test_the_exported_page_needs_nothing_and_holds_everything(tmp_path):
 def test_a_click_hands_the_same_file_to_the_page(
     directory, name, tmp_path, monkeypatch
 ):
-    run = run_info()
-    object.__setattr__(run, "directory", directory)
-    dashboard = Dashboard(run, Page())
+    dashboard = Dashboard(run_info(directory=directory), Page())
     dashboard.curves = some_curves()
     sent = []
     dashboard.chart.send = lambda content, buffers: sent.append((content, *buffers))
@@ -434,7 +392,6 @@ def test_a_click_hands_the_same_file_to_the_page(
     assert dashboard.said == "Checkpoint of epoch 2 saved."
     dashboard.end_epoch(3, "train", {"Loss": 0.4})
     assert dashboard.said == "Epoch 3, train: Loss 0.4"
-    dashboard.close()
 
 
 def test_an_export_that_fails_leaves_the_old_page(tmp_path, monkeypatch):
@@ -474,17 +431,14 @@ def test_a_fault_of_a_click_is_said_on_the_panel(dashboard, monkeypatch):
     assert dashboard.chart.status["notice"] == ""
 
 
-def test_everything_open_stays_small_and_is_freed():
-    before = widget_count()
+def test_everything_open_stays_small_and_is_freed(same_widgets):
     dashboard = Dashboard(run_info(epochs=2), Page())
     dashboard.show_norms()
     dashboard.inspect(*model_and_grads())
     dashboard.smoothing, dashboard.log, dashboard.zoom = 0.5, True, (0, 1)
     for batch in range(1, 3000):
         dashboard.curves.update("Loss", 1.0 / batch)
-        dashboard.step(
-            "train", TrainingProgress(Progress(batch, 3000), 1, 2, batch, 0.1)
-        )
-    assert len(json.dumps(ipywidgets.Widget.get_manager_state())) < 100_000
+        at = TrainingProgress(Progress(batch, 3000), 1, 2, batch, 0.1)
+        dashboard.step("train", at)
+    assert state_size() < 100_000
     dashboard.close()
-    assert widget_count() == before

@@ -11,11 +11,10 @@ import pytest
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 pytest.importorskip("plotly", reason="the figure needs plotly")
 
-from burnbook.optim import AdamConfig
 from burnbook.train import Interrupter, MetricEntry, MetricState
 from burnbook_widgets import PlotlyRenderer
 from burnbook_widgets.training.plotly_renderer import live_figure, show
-from tests.support.tiny_training import builder, loader, tiny
+from tests.support.tiny_training import builder, fitted
 from tests.support.training_page import (
     METRICS,
     UNITS,
@@ -23,10 +22,7 @@ from tests.support.training_page import (
     run_info,
     simulate,
     some_curves,
-    widget_count,
 )
-
-pytestmark = pytest.mark.usefixtures("live")
 
 
 def test_curves_travel_as_arrays_in_one_message(monkeypatch):
@@ -41,48 +37,35 @@ def test_curves_travel_as_arrays_in_one_message(monkeypatch):
     assert style["y"][0].dtype == np.float32
     assert list(figure.data[2].x) == [1, 2, 3]
     assert [trace.line.dash for trace in figure.data[:3]] == ["solid", "solid", "dash"]
-    figure.close()
 
 
 def test_texts_stay_the_same_and_the_script_is_text():
     figure = live_figure(METRICS, UNITS)
     assert repr(figure) == "LiveFigure(Loss, Accuracy)"
     assert isinstance(figure._esm, str)
-    figure.close()
-    renderer = PlotlyRenderer(Page())
-    assert repr(renderer) == "PlotlyRenderer(no run yet)"
+    assert repr(PlotlyRenderer(Page())) == "PlotlyRenderer(no run yet)"
 
 
-def test_a_training_has_one_figure_which_goes_when_it_ends(tmp_path):
-    page, before = Page(), widget_count()
+def test_a_training_has_one_figure_which_goes_when_it_ends(tmp_path, same_widgets):
+    page = Page()
     renderer = PlotlyRenderer(page)
-    made = builder(tmp_path, 2).renderer(renderer)
-    made.build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
+    fitted(builder(tmp_path, 2).renderer(renderer))
     (place,) = page.places
-    assert (
-        place[0]["text/plain"] == "PlotlyRenderer(Loss, Accuracy)"
-        or "Accuracy" in (place[0]["text/plain"])
-    )
+    assert "Accuracy" in place[0]["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in place[0]
     assert "saved during a training" in place[0]["text/html"]
     assert "Trained 2 epochs" in place[-1]["text/html"]
     assert "<svg" in place[-1]["text/html"]
     assert renderer.figure is None
-    assert widget_count() == before
 
 
-def test_static_pages_get_what_the_dashboard_gives_them(tmp_path, monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    page, before = Page(), widget_count()
-    renderer = PlotlyRenderer(page)
-    made = builder(tmp_path, 1).renderer(renderer)
-    made.build(tiny(), AdamConfig().init(), 0.01).fit(loader(), loader(1))
+def test_static_pages_get_what_the_dashboard_gives_them(tmp_path, static):
+    page = Page()
+    fitted(builder(tmp_path, 1).renderer(PlotlyRenderer(page)))
     line, picture = (place[0] for place in page.places)
-    assert line == {
-        "text/plain": "Trained 1 epoch: Accuracy and Loss, train and valid."
-    }
+    text = "Trained 1 epoch: Accuracy and Loss, train and valid."
+    assert line == {"text/plain": text}
     assert set(picture) == {"image/png", "text/plain"}
-    assert widget_count() == before
 
 
 def test_closed_figures_are_gone():

@@ -7,7 +7,6 @@ import os
 import shutil
 from xml.etree import ElementTree
 
-import ipywidgets
 import numpy as np
 import pytest
 
@@ -23,27 +22,19 @@ from burnbook_widgets.training.curves import SPLITS, Curves
 from burnbook_widgets.training.other_runs import MOST, OtherRun, few, pack_runs
 from burnbook_widgets.training.scatter import Spot, scatter
 from burnbook_widgets.training.still import picture
-from tests.support.training_page import (
-    METRICS,
-    Page,
-    click,
-    run_info,
-    simulate,
-    widget_count,
-)
-
-pytestmark = pytest.mark.usefixtures("live")
+from tests.support.run_folders import write_logs
+from tests.support.training_page import METRICS, Page, click, run_info, simulate
+from tests.support.widget_state import state_size
 
 
 def write_run(folder, losses, config=None, accuracy=None, began=1_700_000_000):
     """What a training leaves: one log per epoch, split and metric."""
     for epoch, loss in enumerate(losses, 1):
-        values = {"Loss": loss} | ({"Accuracy": accuracy} if accuracy else {})
+        lines = {"Loss": [f"{loss},4"]}
+        if accuracy:
+            lines["Accuracy"] = [f"{accuracy},4"]
         for split in ("train", "valid"):
-            place = folder / split / f"epoch-{epoch}"
-            place.mkdir(parents=True, exist_ok=True)
-            for name, value in values.items():
-                (place / f"{name}.log").write_text(f"{value},4\n")
+            write_logs(folder, split, epoch, **lines)
     if config:
         (folder / "config.json").write_text(json.dumps(config))
     for path in folder.rglob("*"):
@@ -60,9 +51,7 @@ def root(tmp_path):
 
 
 def dashboard_in(folder):
-    run = run_info()
-    object.__setattr__(run, "directory", str(folder))
-    return Dashboard(run, Page())
+    return Dashboard(run_info(directory=str(folder)), Page())
 
 
 # ── reading ─────────────────────────────────────────────────────────────────
@@ -106,14 +95,12 @@ def test_the_button_finds_the_runs_beside_this_one(root):
     assert dashboard.shown_runs == ["<b>odd", "quick"]  # the newest two
     assert dashboard.chart.runs["names"] == ["<b>odd", "quick", "slow"]
     assert dashboard.chart.shown == [0, 1]
-    dashboard.close()
 
 
 def test_a_run_is_not_laid_over_itself(root):
     dashboard = dashboard_in(root / "quick")
     dashboard.find_runs()
     assert [other.name for other in dashboard.others] == ["<b>odd", "slow"]
-    dashboard.close()
 
 
 def test_runs_stores_and_folders_can_be_laid_over(root):
@@ -129,7 +116,6 @@ def test_runs_stores_and_folders_can_be_laid_over(root):
     dashboard.overlay()
     assert dashboard.others == []
     assert dashboard.chart.runs["names"] == []
-    dashboard.close()
 
 
 def test_more_runs_than_can_be_told_apart_are_left_out(tmp_path):
@@ -138,7 +124,6 @@ def test_more_runs_than_can_be_told_apart_are_left_out(tmp_path):
     dashboard = dashboard_in(tmp_path / "now")
     dashboard.overlay(tmp_path)
     assert len(dashboard.others) == MOST
-    dashboard.close()
 
 
 def test_what_cannot_be_laid_over_is_refused(root, tmp_path):
@@ -154,14 +139,12 @@ def test_what_cannot_be_laid_over_is_refused(root, tmp_path):
         path.rename(path.with_name("Other.log"))
     with pytest.raises(TrainingError, match="none of the runs has Loss, Accuracy"):
         dashboard.overlay(other)
-    dashboard.close()
 
 
 def test_a_click_that_finds_nothing_says_so(tmp_path):
     dashboard = dashboard_in(tmp_path / "alone" / "now")
     click(dashboard, "runs")
     assert "has these metrics" in dashboard.chart.status["notice"]
-    dashboard.close()
 
 
 def test_runs_laid_over_stay_in_the_finished_picture(root):
@@ -195,14 +178,11 @@ def test_a_picture_without_other_runs_does_not_name_their_colours():
 
 def test_runs_of_rust_burn_can_be_laid_over(tmp_path):
     """Newer Burn writes the number of an epoch itself, and no weights."""
-    place = tmp_path / "rust" / "valid" / "epoch-1"
-    place.mkdir(parents=True)
-    (place / "Loss.log").write_text("0.75\n0.5\n0.6,final\n")
+    write_logs(tmp_path / "rust", "valid", 1, Loss=["0.75", "0.5", "0.6,final"])
     dashboard = dashboard_in(tmp_path / "now")
     dashboard.overlay(tmp_path / "rust")
     assert dashboard.shown_runs == ["rust"]
     assert dashboard.others[0].tables["Loss", "valid"].tolist() == [[1.0, 0.6]]
-    dashboard.close()
 
 
 # ── the browser ─────────────────────────────────────────────────────────────
@@ -210,9 +190,7 @@ def test_runs_of_rust_burn_can_be_laid_over(tmp_path):
 
 @pytest.fixture
 def browser(root):
-    made = RunsBrowser(root)
-    yield made
-    made.close()
+    return RunsBrowser(root)
 
 
 def names(browser):
@@ -295,7 +273,6 @@ def test_any_number_of_runs_can_be_chosen_and_unknown_ones_are_refused(tmp_path)
         browser.leave("gone")
     browser.leave("run0")
     assert len(browser.chosen) == MOST
-    browser.close()
 
 
 def head_of(browser, name):
@@ -381,22 +358,15 @@ def test_the_still_form_has_table_differences_and_curves(browser, tmp_path):
     assert "quick" in page
 
 
-def test_closing_frees_everything_and_the_state_is_small(root):
-    before = widget_count()
+def test_closing_frees_everything_and_the_state_is_small(root, same_widgets):
     browser = RunsBrowser(RunStore(root))
     browser.choose("slow", "quick", "<b>odd")
-    assert (
-        len(json.dumps(ipywidgets.Widget.get_manager_state())) < 110_000
-    )  # its chart is the dashboard's
+    assert state_size() < 110_000  # its chart is the dashboard's
     browser.close()
-    assert widget_count() == before
     assert "<svg" in browser.still()
 
 
-def test_static_pages_get_the_still_form(root, monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    before = widget_count()
+def test_static_pages_get_the_still_form(root, static):
     browser = RunsBrowser(root)
     browser.choose("slow", "quick")
-    assert widget_count() == before
     assert set(browser.bundle()) == {"text/html", "text/plain"}

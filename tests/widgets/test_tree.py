@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
-
-import ipywidgets
 
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import ConfigError, ShapeError
@@ -17,14 +13,12 @@ from burnbook.module import Lora, Module, Param, summary
 from burnbook.nn import Linear, LinearConfig, LstmConfig
 from burnbook.tensor import Tensor
 from burnbook_widgets import ModuleTree
+from tests.support.widget_state import state_size, widget_count
 
 AD = Autodiff(Numpy())
 LAYERS = [
     "", "conv1", "conv2", "pool", "dropout", "linear1", "linear2", "activation",
 ]  # fmt: skip
-
-
-pytestmark = pytest.mark.usefixtures("live")
 
 
 class Deep(Module):
@@ -52,14 +46,6 @@ def paths(tree):
 
 def learned(module):
     return {name for name, param in module.named_params() if param.is_require_grad}
-
-
-def state_size():
-    return len(json.dumps(ipywidgets.Widget.get_manager_state()["state"]))
-
-
-def widget_count():
-    return len(ipywidgets.Widget.get_manager_state()["state"])
 
 
 def test_the_tree_starts_with_the_layers_and_their_numbers():
@@ -91,9 +77,8 @@ def test_folding_by_twin_and_by_message():
     tree.unfold("conv1")
     assert paths(tree)[1:4] == ["conv1", "conv1.weight", "conv1.bias"]
     line = tree.panel.rows[2]
-    assert (line["label"], line["type"], line["output"]) == (
-        "weight", "Float", "[8, 1, 3, 3]",
-    )  # fmt: skip
+    found = (line["label"], line["type"], line["output"])
+    assert found == ("weight", "Float", "[8, 1, 3, 3]")
     tree.chosen = "conv1.bias"
     tree._told(None, {"do": "fold", "path": "conv1"}, [])
     assert paths(tree) == LAYERS
@@ -263,22 +248,18 @@ def test_the_still_form_shows_the_tree_as_it_is_folded():
     assert guide([1, 28, 28]).still() == html
 
 
-def test_static_pages_get_no_widget(monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
-    before = widget_count()
+def test_static_pages_get_no_widget(static):
     tree = guide([1, 28, 28])
     tree.freeze("conv1")
     tree.chosen = "conv2"
-    assert widget_count() == before
     assert set(tree.bundle()) == {"text/html", "text/plain"}
     assert repr(tree) == "ModuleTree(Model; 531,178 parameters, partly)"
 
 
-def test_close_frees_every_widget():
+def test_close_frees_every_widget(same_widgets):
     before = widget_count()
     tree = guide()
     assert widget_count() > before
     tree.close()
-    assert widget_count() == before
     tree.freeze("conv1")  # a closed view still answers
     assert "conv1.weight" not in learned(tree.module)

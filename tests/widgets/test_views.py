@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
-
-import ipywidgets
 
 import burnbook_widgets
 from burnbook_widgets import saving
@@ -27,6 +24,8 @@ from burnbook_widgets.saving import (
 )
 from burnbook_widgets.view import Names, View
 from tests.browser import views
+from tests.support.contrast import contrast
+from tests.support.widget_state import state_size
 
 PUBLIC = [name for name in views.CELLS if name in burnbook_widgets.__all__]
 PLAIN = [name for name in PUBLIC if "learner_for" not in views.CELLS[name]]
@@ -40,13 +39,6 @@ def names():
     return found
 
 
-pytestmark = pytest.mark.usefixtures("live")
-
-
-def states():
-    return ipywidgets.Widget.get_manager_state()["state"]
-
-
 def test_every_public_name_is_shown_to_the_browser():
     shown = {name.partition(",")[0] for name in views.CELLS}
     missing = set(burnbook_widgets.__all__) - shown - set(views.SHOWN_BY)
@@ -55,14 +47,12 @@ def test_every_public_name_is_shown_to_the_browser():
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_view_is_small_still_and_closes_whole(name, names):
-    before = set(states())
-    scope = dict(names)
+def test_a_view_is_small_still_and_closes_whole(name, names, same_widgets):
+    before, scope = state_size(), dict(names)
     exec(views.CELLS[name], scope)
     view = scope["view"]
     assert isinstance(view, View)
-    brought = {key: state for key, state in states().items() if key not in before}
-    assert len(json.dumps(brought)) < 100_000
+    assert state_size() - before < 100_000
     assert "Names()" in [repr(child) for child in view.box.children]
     html = view.still()
     assert "<script" not in html
@@ -72,7 +62,6 @@ def test_a_view_is_small_still_and_closes_whole(name, names):
     bundle = view.bundle()
     assert set(bundle) == {LIVE, "text/html", "text/plain"}
     view.close()
-    assert set(states()) == before
     assert view.still() == html  # a closed view still answers
 
 
@@ -155,20 +144,6 @@ def test_the_server_saves_so_whichever_manager_it_ends_with():
     for act in later:
         act()
     assert hooks == [keep_still]
-
-
-def brightness(color):
-    """Relative luminance, as WCAG 2 defines it."""
-    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [
-        p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one, other):
-    low, high = sorted((brightness(one), brightness(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_contrast_is_that_of_wcag():

@@ -9,14 +9,10 @@ import pytest
 
 pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
-from ipywidgets.widgets import widget
-
 from burnbook.cli.workspace import save_work
 from burnbook.core.errors import DataError
 from burnbook_widgets.chapters import work
 from tests.support.work_files import page, tree
-
-pytestmark = pytest.mark.usefixtures("live")
 
 
 @pytest.fixture
@@ -133,8 +129,7 @@ def test_the_buttons_have_python_twins(chapters, tmp_path):
         view.restore(chapters / "02_start.ipynb")
 
 
-def test_where_nothing_is_live_it_says_what_to_type(monkeypatch):
-    monkeypatch.setenv("BURNBOOK_DISPLAY", "static")
+def test_where_nothing_is_live_it_says_what_to_type(static):
     view = work.SaveMyWork()
     assert view.box is None
     assert repr(view) == "SaveMyWork()"
@@ -142,14 +137,12 @@ def test_where_nothing_is_live_it_says_what_to_type(monkeypatch):
     assert "<script" not in view.still()
 
 
-def test_closing_frees_everything(chapters):
-    before = set(widget._instances)
+def test_closing_frees_everything(chapters, same_widgets):
     view = work.SaveMyWork()
     Page(view).say({"do": "save"})
     assert view._sending is not None
     view.close()
     assert (view.box, view.panel, view._sending) == (None, None, None)
-    assert set(widget._instances) == before
 
 
 def test_a_saved_file_made_elsewhere_comes_back_here(chapters, tmp_path):
