@@ -43,6 +43,14 @@ def no_widgets_left():
 
 
 @pytest.fixture(scope="session")
+def kernels():
+    """The compiled kernels by their ops, each when it is asked for."""
+    from tests.support.kernel_checks import Kernels
+
+    return Kernels()
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """Real files to test with; a test that wants them skips where they are absent."""
     if not SHARED.is_dir():

@@ -2,8 +2,8 @@
 
 import gc
 import pickle
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -228,23 +228,18 @@ def test_a_dropped_graph_is_freed_without_backward():
 
 
 def test_two_threads_differentiate_at_once():
-    def work(scale, out):
+    def work(scale):
+        out = []
         for _ in range(50):
             x = leaf(np.full((20, 20), scale))
             y = x
             for _ in range(10):
                 y = (y * x).tanh() + x
             out.append(float(np.asarray(x.grad(y.sum().backward())).sum()))
+        return out
 
-    results = [[], []]
-    threads = [
-        threading.Thread(target=work, args=(s, r))
-        for s, r in zip((0.3, 0.7), results, strict=True)
-    ]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    with ThreadPoolExecutor(2) as threads:
+        results = list(threads.map(work, (0.3, 0.7)))
     for row in results:
         assert len(row) == 50
         assert len(set(row)) == 1

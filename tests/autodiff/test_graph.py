@@ -2,8 +2,8 @@
 
 import gc
 import pickle
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -234,41 +234,28 @@ def test_gradients_cannot_be_stored():
 def test_gradients_are_handed_to_another_thread():
     x, w = leaf(np.ones((4, 4))), leaf(np.full((4, 4), 2.0))
     loss = (x @ w).sum()
-    box = []
-    worker = threading.Thread(target=lambda: box.append(loss.backward()))
-    worker.start()
-    worker.join()
-    read = []
-    reader = threading.Thread(target=lambda: read.append(np.asarray(x.grad(box[0]))))
-    reader.start()
-    reader.join()
-    assert np.all(read[0] == 8.0)
-    assert np.all(np.asarray(w.grad(box[0])) == 4.0)
+    with ThreadPoolExecutor(1) as worker, ThreadPoolExecutor(1) as reader:
+        grads = worker.submit(loss.backward).result()
+        read = reader.submit(lambda: np.asarray(x.grad(grads))).result()
+    assert np.all(read == 8.0)
+    assert np.all(np.asarray(w.grad(grads)) == 4.0)
 
 
 def test_threads_walk_graphs_that_share_their_leaves():
     w = leaf(np.full((8, 8), 0.1))
-    found, failed = {}, []
 
     def work(scale):
-        try:
-            for _ in range(20):
-                x = Tensor.full([8, 8], scale, DEVICE)
-                for _ in range(5):
-                    x = (x @ w).tanh()
-                found.setdefault(scale, set()).add(
-                    np.asarray(w.grad(x.sum().backward())).tobytes()
-                )
-        except Exception as error:
-            failed.append(error)
+        found = set()
+        for _ in range(20):
+            x = Tensor.full([8, 8], scale, DEVICE)
+            for _ in range(5):
+                x = (x @ w).tanh()
+            found.add(np.asarray(w.grad(x.sum().backward())).tobytes())
+        return found
 
-    threads = [threading.Thread(target=work, args=(s,)) for s in (0.2, 0.5, 0.9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
-    assert [len(answers) for answers in found.values()] == [1, 1, 1]
+    with ThreadPoolExecutor(3) as threads:
+        answers = list(threads.map(work, (0.2, 0.5, 0.9)))
+    assert [len(found) for found in answers] == [1, 1, 1]
 
 
 # Used up

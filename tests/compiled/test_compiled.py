@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
@@ -31,16 +32,21 @@ from burnbook.ops.pool.pool import (
 )
 from burnbook.ops.random import dropout
 from burnbook.tensor import Tensor, apply
-from tests.support.kernel_checks import agree, kernels, normal
+from tests.support.kernel_checks import (
+    FAMILY_OF,
+    agree,
+    family,
+    normal,
+    use_threads,
+    with_and_without,
+)
 
-__all__ = ["kernels"]  # a fixture
-
-pytest.importorskip("numba", reason="kernels are compiled by numba")
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_list_names_every_kernel(kernels):
-    assert {op for ops in compiled.FAMILIES.values() for op in ops} == set(kernels)
+def test_the_list_names_every_kernel():
+    loaded = [compiled._load(name) for name in compiled.FAMILIES]
+    assert set(FAMILY_OF) == set(loaded[-1])
 
 
 CONVOLUTIONS = [
@@ -69,17 +75,14 @@ def test_convolution_and_its_gradients(kernels, x, weight, attrs):
 
 
 @pytest.mark.parametrize("attrs", [{"stride": (2, 2)}, {"padding": (3, 0)}], ids=str)
-def test_what_a_kernel_does_not_serve_runs_plain(kernels, attrs):
-    device, plain = Numpy(), Numpy(compiled=False)
-    x, weight = normal(2, 3, 9, 9), normal(4, 3, 3, 3)
-    answers = []
-    for backend in (device, plain):
-        ad = Autodiff(backend)
-        a, b = (Tensor.from_numpy(v, ad).require_grad() for v in (x, weight))
+def test_what_a_kernel_does_not_serve_runs_plain(attrs):
+    def slopes(device):
+        values = (normal(2, 3, 9, 9), normal(4, 3, 3, 3))
+        a, b = (Tensor.from_numpy(v, device).require_grad() for v in values)
         grads = (apply(conv2d, a, b, **attrs) ** 2).sum().backward()
-        answers.append([np.asarray(t.grad(grads)) for t in (a, b)])
-    for mine, theirs in zip(*answers, strict=True):
-        assert np.allclose(mine, theirs, rtol=1e-4, atol=1e-3)
+        return [t.grad(grads) for t in (a, b)]
+
+    with_and_without(slopes, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("size", [1, 15, 4096, 4097, 100_003])
@@ -91,9 +94,8 @@ def test_dropout_is_equal_bit_for_bit_and_so_is_its_gradient(kernels, size, prob
     agree(kernels, dropout, x.reshape(1, -1), prob=prob, key=(1, 2), exact=True)
 
 
-def test_masks_do_not_pile_up(kernels):
-    noise = import_module("burnbook.backend.compiled.dropout")
-    masks = noise.Masks(most_bytes=1000)
+def test_masks_do_not_pile_up():
+    masks = family("dropout").Masks(most_bytes=1000)
     for key in range(50):
         masks.keep(key, np.zeros(300, bool))
         masks.keep(key, np.zeros(300, bool))
@@ -209,31 +211,22 @@ def train(steps=3, seed=5):
     return loss.into_scalar(), weight
 
 
-def test_many_threads_at_once_get_what_one_gets(kernels):
+def test_many_threads_at_once_get_what_one_gets():
     expected = train()
-    found = []
-    threads = [
-        threading.Thread(target=lambda: found.append(train(steps=3))) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(train, [3] * 4))
     assert len(found) == 4
     for loss, weight in found:
         assert loss == expected[0]
         assert np.array_equal(weight, expected[1])
 
 
-def test_the_number_of_threads_changes_nothing(kernels, monkeypatch):
-    alone, many = ThreadPool(), ThreadPool()
-    alone.start(1)
-    many.start(5)
+def test_the_number_of_threads_changes_nothing(monkeypatch):
+    modules = [family(name) for name in ("conv", "dropout", "pool")]
+    modules.append(import_module("burnbook.backend.compiled.runtime.loops"))
     answers = []
-    for threads in (alone, many):
-        for family in ("conv", "dropout", "runtime.loops", "pool"):
-            module = import_module(f"burnbook.backend.compiled.{family}")
-            monkeypatch.setattr(module, "threads", threads)
+    for size in (1, 5):
+        use_threads(monkeypatch, size, modules)
         answers.append(train())
     assert answers[0][0] == answers[1][0]
     assert np.array_equal(answers[0][1], answers[1][1])
@@ -332,11 +325,9 @@ def test_parts_are_taken_once_without_the_gil():
     def take():
         taken.extend(parts)
 
-    takers = [threading.Thread(target=take) for _ in range(4)]
-    for taker in takers:
-        taker.start()
-    for taker in takers:
-        taker.join()
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(4):
+            threads.submit(take)
     assert sorted(taken) == list(range(10_000))
 
 

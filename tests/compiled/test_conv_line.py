@@ -5,9 +5,7 @@ import pytest
 
 from burnbook.ops.conv.conv import conv
 from burnbook.ops.conv.conv_transpose import conv_transpose
-from tests.support.kernel_checks import agree, kernels, normal  # noqa: F401 - a fixture
-
-pytest.importorskip("numba", reason="kernels are compiled by numba")
+from tests.support.kernel_checks import agree, normal
 
 
 def options(stride=1, padding=0, dilation=1, groups=1, **more):
@@ -25,7 +23,7 @@ NEEDS = [(True, True, True), (False, True, False), (True, False, True)]
 
 
 @pytest.mark.parametrize(("x", "weight", "attrs"), LINES)
-def test_conv_over_lines(kernels, x, weight, attrs):  # noqa: F811 - the fixture
+def test_conv_over_lines(kernels, x, weight, attrs):
     x, weight, bias = normal(*x), normal(*weight, seed=1), normal(weight[0], seed=2)
     agree(kernels, conv, x, weight, bias, **attrs)
     agree(kernels, conv, x, weight, None, **attrs)
@@ -36,7 +34,7 @@ def test_conv_over_lines(kernels, x, weight, attrs):  # noqa: F811 - the fixture
 
 
 @pytest.mark.parametrize(("x", "weight", "attrs"), LINES[:3])
-def test_transposed_conv_over_lines(kernels, x, weight, attrs):  # noqa: F811
+def test_transposed_conv_over_lines(kernels, x, weight, attrs):
     attrs = attrs | {"padding_out": (0,)}
     c, rest, taps = weight
     x = normal(x[0], c, x[2])
@@ -49,7 +47,7 @@ def test_transposed_conv_over_lines(kernels, x, weight, attrs):  # noqa: F811
         agree(kernels, conv_transpose.backward, *values, needs=needs, **attrs)
 
 
-def test_what_does_not_fit_is_left_to_the_plain_code(kernels):  # noqa: F811
+def test_what_does_not_fit_is_left_to_the_plain_code(kernels):
     x, weight = normal(2, 3, 20), normal(4, 3, 3)
     assert kernels[conv](x, weight, **options(stride=2)) is None
     assert kernels[conv](x.astype(np.float64), weight, **options()) is None

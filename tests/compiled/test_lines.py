@@ -4,17 +4,15 @@ Every kernel is tried along each dim of shapes that are cut differently: rows, c
 short and long lines, sizes that no block divides, and sizes of 1.
 """
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
 from burnbook import ops
-from burnbook.backend import Numpy, compiled
+from burnbook.backend import Numpy
 from burnbook.core.errors import DimError
 from burnbook.ops import reduce, scan
 from burnbook.tensor import Tensor
-from tests.support.kernel_checks import agree, normal
+from tests.support.kernel_checks import agree, family, normal, use_threads
 
 FAMILIES = [
     *("reduce", "product_gradients", "scan", "index"),
@@ -26,14 +24,6 @@ SHAPES = [
 ]
 EVERY_DIM = [(shape, dim) for shape in SHAPES for dim in range(len(shape))]
 ONE = (True,)
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    """The kernels of these families, compiled or from the cache."""
-    for family in FAMILIES:
-        compiled._load(family)
-    return import_module("burnbook.backend.compiled.runtime.registry").KERNELS
 
 
 def special(*shape, seed=0):
@@ -261,7 +251,7 @@ def test_sorting_and_nan(kernels, shape, dim):
 def test_what_is_turned_is_copied(kernels, shape, dtype):
     x = (normal(*shape) * 100).astype(dtype)
     turned = x.swapaxes(-1, -2)
-    copied = import_module("burnbook.backend.compiled.shape").copied
+    copied = family("shape").copied
     assert np.array_equal(copied(turned), turned)
     assert copied(turned).flags.c_contiguous
     if min(shape) > 1:
@@ -389,14 +379,8 @@ def test_the_number_of_threads_changes_nothing(kernels, monkeypatch):
     indices = places((300, 700), 1, 700)
     answers = []
     for size in (1, 5):
-        threads = import_module(
-            "burnbook.backend.compiled.runtime.thread_pool"
-        ).ThreadPool()
-        threads.start(size)
-        for family in FAMILIES:
-            module = import_module(f"burnbook.backend.compiled.{family}")
-            if hasattr(module, "threads"):
-                monkeypatch.setattr(module, "threads", threads)
+        modules = [m for m in map(family, FAMILIES) if hasattr(m, "threads")]
+        use_threads(monkeypatch, size, modules)
         answers.append(
             [
                 kernels[ops.sum](x),

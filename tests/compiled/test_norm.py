@@ -1,11 +1,8 @@
 """Normalization kernels: equal to the plain code, in every shape that they serve."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
-from burnbook.backend import compiled
 from burnbook.ops.batch_norm import batch_norm, batch_norm_known
 from burnbook.ops.norm import group_norm, layer_norm, rms_norm
 from tests.support.kernel_checks import agree, normal
@@ -20,14 +17,6 @@ PLANES = [
     (3, 6, 2, 2, 5),
     (4, 6, 90, 90),
 ]
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    """The kernels of both families, compiled or from the cache."""
-    for family in ("norm", "batch_norm"):
-        compiled._load(family)
-    return import_module("burnbook.backend.compiled.runtime.registry").KERNELS
 
 
 def given(values, count):

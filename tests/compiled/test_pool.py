@@ -1,11 +1,9 @@
 """Compiled pooling and interpolation in any number of dims: equal to the plain code."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 
-from burnbook.backend import Autodiff, Numpy, compiled
+from burnbook.backend import Autodiff
 from burnbook.ops.interpolate import TABLES, interpolate, interpolate_x
 from burnbook.ops.pool.pool import (
     adaptive_avg_pool,
@@ -17,17 +15,7 @@ from burnbook.ops.pool.pool import (
     max_pool_x,
 )
 from burnbook.tensor import Tensor, apply
-from tests.support.kernel_checks import agree, normal
-
-pytest.importorskip("numba", reason="kernels are compiled by numba")
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    """The kernels of these families, compiled or from the cache."""
-    for family in ("max_pool_nd", "interpolate"):
-        compiled._load(family)
-    return import_module("burnbook.backend.compiled.runtime.registry").KERNELS
+from tests.support.kernel_checks import agree, normal, with_and_without
 
 
 def maxima(kernel, stride, padding=None, dilation=None, ceil=False):
@@ -99,16 +87,13 @@ def test_what_pooling_leaves_to_the_plain_code(kernels):
         assert kernels[max_pool_x](out, winner * 0 + beyond, x_shape=x.shape) is None
 
 
-def test_second_order_through_the_kernels_of_pooling(kernels):
-    x = normal(2, 3, 30)
-    found = []
-    for backend in (Numpy(), Numpy(compiled=False)):
-        ad = Autodiff(Autodiff(backend))
-        t = Tensor.from_numpy(x, ad).require_grad()
+def test_second_order_through_the_kernels_of_pooling():
+    def slopes(device):
+        t = Tensor.from_numpy(normal(2, 3, 30), Autodiff(device)).require_grad()
         y = apply(max_pool, t * t, **maxima((3,), (2,), (1,)))
-        slope = t.grad((y * y).sum().backward())
-        found.append(np.asarray(slope))
-    assert np.allclose(*found, rtol=1e-6)
+        return [t.grad((y * y).sum().backward())]
+
+    with_and_without(slopes, rtol=1e-6)
 
 
 RESIZED = [

@@ -1,7 +1,6 @@
 """Kernels that draw, stretched views, and how the threads wait, by the plain code."""
 
 import time
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from burnbook.backend import Numpy, compiled
 from burnbook.backend.compiled.runtime.buffers import Buffers
 from burnbook.backend.compiled.runtime.thread_pool import SPINS, ThreadPool
+from burnbook.ops import compare
 from burnbook.ops.index import gather
 from burnbook.ops.random import normal
 from burnbook.ops.scan import prod_dim
@@ -16,23 +16,15 @@ from burnbook.ops.shape import cat, expand
 from burnbook.ops.softmax import log_softmax, softmax
 from burnbook.ops.sorting import argtopk
 from burnbook.tensor import Tensor
-from tests.support.kernel_checks import agree, normal as drawn
+from tests.support.kernel_checks import agree, family, normal as drawn, use_threads
 
-pytest.importorskip("numba", reason="kernels are compiled by numba")
 F32 = np.dtype(np.float32)
 KEYS = [(1, 2), (2**64 - 1, 2**64 - 1), (0, 0)]
 
 
 @pytest.fixture(scope="module")
-def kernels():
-    for family in ("random", "shape", "index", "sorting", "reduce", "softmax"):
-        compiled._load(family)
-    return import_module("burnbook.backend.compiled.runtime.registry").KERNELS
-
-
-@pytest.fixture(scope="module")
-def module(kernels):
-    return import_module("burnbook.backend.compiled.random")
+def module():
+    return family("random")
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -67,9 +59,7 @@ def test_the_number_of_threads_does_not_change_what_is_drawn(
 ):
     answers = []
     for size in (1, 2, 5):
-        threads = ThreadPool()
-        threads.start(size)
-        monkeypatch.setattr(module, "threads", threads)
+        use_threads(monkeypatch, size, [module])
         attrs = {"shape": (count,), "key": (3, 4), "dtype": F32}
         answers.append(module.normal_kernel(**attrs))
     assert np.array_equal(answers[0], answers[1])
@@ -168,7 +158,8 @@ def test_results_begin_where_a_cache_line_does():
     assert len({x.ctypes.data for x in held}) == 9
 
 
-def test_spinning_ends_with_the_flag_or_after_a_while(kernels):
+@pytest.mark.usefixtures("module")
+def test_spinning_ends_with_the_flag_or_after_a_while():
     assert ThreadPool.spin is not None
     flag = np.zeros(1, np.uint8)
     began = time.perf_counter()
@@ -178,7 +169,8 @@ def test_spinning_ends_with_the_flag_or_after_a_while(kernels):
     ThreadPool.spin(flag, 1 << 62)  # or this test would never end
 
 
-def test_one_who_is_late_is_waited_for(kernels):
+@pytest.mark.usefixtures("module")
+def test_one_who_is_late_is_waited_for():
     threads, done = ThreadPool(), []
     threads.start(2)
 
@@ -221,21 +213,15 @@ def test_pieces_are_joined_by_several_threads(kernels, shapes, dim):
     agree(kernels, cat, *[x.astype(np.int64) for x in xs], dim=dim, exact=True)
 
 
-def test_truths_by_bytes_that_are_not_one():
+def test_truths_by_bytes_that_are_not_one(kernels):
     """A byte of another value than 0 and 1 is true, as NumPy has it."""
-    compiled._load("binary")
-    table = import_module("burnbook.backend.compiled.runtime.registry").KERNELS
-    ops = import_module("burnbook.ops.compare")
     x = np.arange(300, dtype=np.uint8).view(bool).reshape(1, 300)
     y = (np.arange(300, dtype=np.uint8) % 3).view(bool).reshape(1, 300)
-    for op, numpy in (
-        (ops.bool_and, "and"),
-        (ops.bool_or, "or"),
-        (ops.bool_xor, "xor"),
-    ):
-        expected = getattr(np, f"logical_{numpy}")(x != 0, y != 0)
-        assert np.array_equal(table[op](x, y).view(np.uint8), expected.view(np.uint8))
-    found = table[ops.bool_not](x)
+    for name in ("and", "or", "xor"):
+        found = kernels[getattr(compare, f"bool_{name}")](x, y)
+        expected = getattr(np, f"logical_{name}")(x != 0, y != 0)
+        assert np.array_equal(found.view(np.uint8), expected.view(np.uint8))
+    found = kernels[compare.bool_not](x)
     assert np.array_equal(found.view(np.uint8), (x.view(np.uint8) == 0).view(np.uint8))
 
 

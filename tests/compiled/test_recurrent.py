@@ -6,9 +6,7 @@ import pytest
 from burnbook.backend.compiled import FAMILIES
 from burnbook.ops.gru import gru
 from burnbook.ops.lstm import lstm
-from tests.support.kernel_checks import agree, kernels, normal
-
-__all__ = ["kernels"]
+from tests.support.kernel_checks import agree, normal
 
 # b, s, i, h
 SIZES = [(1, 1, 1, 4), (4, 3, 5, 8), (6, 2, 3, 12), (9, 11, 7, 20), (32, 4, 64, 128)]

@@ -21,15 +21,9 @@ from burnbook.core.errors import BackendError, DimError
 from burnbook.core.op import OPS
 from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.loss import cross_entropy
-from burnbook.ops.random import (
-    bernoulli,
-    normal,
-    philox,
-    random_bits,
-    uniform,
-)
+from burnbook.ops.random import bernoulli, normal, philox, random_bits, uniform
 from tests.support.cuda_on_cpu import Cuda
-from tests.support.far_arrays import Far, assert_same, outcome
+from tests.support.far_arrays import Far, assert_as_plain, assert_same
 from tests.support.refusals import refused
 
 SOURCES = Path(burnbook.__file__).parent
@@ -192,14 +186,6 @@ def test_philox_as_array_code_gives_numpys_bits(count):
 # With a GPU.
 
 
-@pytest.fixture(scope="module")
-def gpu():
-    try:
-        return Cupy(0)
-    except BackendError as error:
-        pytest.skip(error.what)
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize(("op", "row"), ROWS)
 def test_op_and_its_gradient_agree_with_numpy_on_the_gpu(gpu, op, row):
@@ -237,15 +223,9 @@ def test_kernels_on_the_gpu_agree_with_the_plain_code_at_the_guides_sizes(gpu):
     ):
         x, weight = rng.random(x_shape), rng.random(w_shape)
         arrays = [x.astype(np.float32), weight.astype(np.float32)]
-        for op in (conv2d,):
-            expected = outcome(Numpy(compiled=False), op, arrays, {})
-            for a, b in zip(outcome(gpu, op, arrays, {}), expected, strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-2)
+        assert_as_plain(conv2d, arrays, {}, gpu, rtol=1e-3, atol=1e-2)
     logits, targets = rng.random((64, 10)).astype(np.float32), rng.integers(0, 10, 64)
-    found = outcome(gpu, cross_entropy, [logits, targets], {})
-    expected = outcome(Numpy(compiled=False), cross_entropy, [logits, targets], {})
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7)
+    assert_as_plain(cross_entropy, [logits, targets], {}, gpu, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.gpu

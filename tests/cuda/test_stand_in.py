@@ -4,13 +4,6 @@ import numpy as np
 import pytest
 
 from burnbook.backend.cuda import source
-from tests.support.cuda_on_cpu import Cuda
-
-
-@pytest.fixture(scope="module")
-def threads():
-    return Cuda()
-
 
 HANG = (
     source.ROWS

@@ -1,9 +1,7 @@
 """Bincode, burnpack and safetensors that others wrote."""
 
 import gzip
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from burnbook import nn
@@ -22,18 +20,10 @@ from burnbook.record import (
     SafetensorsRecorder,
     describe,
 )
-from burnbook.tensor import Tensor, activation
+from burnbook.tensor import activation
+from tests.golden.shared import BURN, PYTORCH, needs_burn, needs_mnist, read_right
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
-BURN = SHARED / "golden" / "burn"
-PYTORCH = SHARED / "golden" / "pytorch"
-MNIST = SHARED / "data" / "mnist"
-
-pytestmark = pytest.mark.skipif(
-    not BURN.is_dir(),
-    reason="no golden files: shared/golden lies not beside the project",
-)
-needs_mnist = pytest.mark.skipif(not MNIST.is_dir(), reason="no MNIST files")
+pytestmark = needs_burn
 
 
 class ConvBlock(Module):
@@ -162,11 +152,6 @@ def test_safetensors_are_written_back_byte_for_byte(tmp_path):
     assert len(rows) == 20
 
 
-def idx(name, skip):
-    with gzip.open(MNIST / name) as file:
-        return np.frombuffer(file.read()[skip:], np.uint8)
-
-
 @needs_mnist
 @pytest.mark.parametrize(
     ("name", "make", "recorder", "right"),
@@ -178,12 +163,5 @@ def idx(name, skip):
 def test_the_weights_read_the_first_thousand_test_digits(name, make, recorder, right):
     device = Numpy()
     model = make().load_file(BURN / name, recorder(FullPrecisionSettings), device)
-    images = idx("t10k-images-idx3-ubyte.gz", 16).reshape(-1, 1, 28, 28)[:1000]
-    labels = idx("t10k-labels-idx1-ubyte.gz", 8)[:1000]
-    found = 0
-    for start in range(0, 1000, 250):
-        pixels = images[start : start + 250].astype(np.float32)
-        pixels = (pixels / 255 - 0.1307) / 0.3081
-        scores = np.asarray(model.forward(Tensor.from_numpy(pixels, device)))
-        found += int((scores.argmax(1) == labels[start : start + 250]).sum())
+    found = read_right(model, 1000, 250, (-1, 1, 28, 28), device)
     assert abs(found - right) <= 1

@@ -1,9 +1,5 @@
 """Files that Rust's Burn wrote: read, used, written back."""
 
-import gzip
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 from burnbook.backend.numpy import Numpy
@@ -18,11 +14,8 @@ from burnbook.record import (
     RecordError,
     describe,
 )
-from burnbook.tensor import Tensor
+from tests.golden.shared import BURN, needs_burn, needs_mnist, read_right
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
-BURN = SHARED / "golden" / "burn"
-MNIST = SHARED / "data" / "mnist"
 FILES = [
     "c4",
     "cnn_half_0.15",
@@ -31,10 +24,7 @@ FILES = [
     "playground_scheduler_0.16",
 ]
 
-pytestmark = pytest.mark.skipif(
-    not BURN.is_dir(),
-    reason="no golden files: shared/golden lies not beside the project",
-)
+pytestmark = needs_burn
 
 
 def golden(name):
@@ -112,15 +102,8 @@ def test_arrays_of_modules_are_lists():
     item = CompactRecorder().load(golden("cnn_half_0.15"))
     assert [len(item[name]) for name in ("conv", "linear", "dropout")] == [2, 2, 2]
     assert item["dropout"] == [None, None]
-    assert list(item["conv"][0]) == [
-        "weight",
-        "bias",
-        "stride",
-        "kernel_size",
-        "dilation",
-        "groups",
-        "padding",
-    ]
+    fields = "weight bias stride kernel_size dilation groups padding"
+    assert list(item["conv"][0]) == fields.split()
 
 
 @pytest.mark.parametrize("name", ["mnist_model.bin", "mnist_head.bpk"])
@@ -162,20 +145,7 @@ def test_adam_resumes_from_the_rust_state_and_writes_it_back(model, tmp_path):
     assert path.read_bytes() == golden("playground_adam_0.16").read_bytes()
 
 
-def idx(name, skip):
-    with gzip.open(MNIST / name) as file:
-        return np.frombuffer(file.read()[skip:], np.uint8)
-
-
-@pytest.mark.skipif(not MNIST.is_dir(), reason="no MNIST files beside the project")
+@needs_mnist
 def test_the_rust_weights_read_94_percent_of_the_mnist_test_digits(model):
-    images = idx("t10k-images-idx3-ubyte.gz", 16).reshape(-1, 28, 28)
-    labels = idx("t10k-labels-idx1-ubyte.gz", 8)
-    device, right = Numpy(), 0
-    for start in range(0, 10_000, 500):
-        pixels = images[start : start + 500].astype(np.float32)
-        pixels = (pixels / 255 - 0.1307) / 0.3081
-        scores = model.forward(Tensor.from_numpy(pixels, device))
-        found = np.asarray(scores).argmax(axis=1)
-        right += int((found == labels[start : start + 500]).sum())
+    right = read_right(model, 10_000, 500, (-1, 28, 28), Numpy())
     assert abs(right - 9402) <= 3  # PyTorch with the same weights: 9402

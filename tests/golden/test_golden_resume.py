@@ -1,8 +1,6 @@
 """A run that Burn began goes on through our Learner."""
 
-import gzip
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,16 +12,12 @@ from burnbook.examples.guide.model import ModelConfig
 from burnbook.optim import AdamConfig
 from burnbook.record import CompactRecorder
 from burnbook.train import AccuracyMetric, LearnerBuilder, LossMetric, MetricsRenderer
+from tests.golden.shared import BURN, digits, needs_burn, needs_mnist
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
-BURN, MNIST = SHARED / "golden" / "burn", SHARED / "data" / "mnist"
 PARTS = {"model": "model", "optim": "adam", "scheduler": "scheduler"}
 LAST = 10  # the run of Burn 0.16 had ten epochs of 940 batches
 
-pytestmark = pytest.mark.skipif(
-    not (BURN.is_dir() and MNIST.is_dir()),
-    reason="no golden files: shared/golden and shared/data lie not beside the project",
-)
+pytestmark = [needs_burn, needs_mnist]
 
 
 @pytest.fixture
@@ -36,22 +30,14 @@ def artifacts(tmp_path):
     return tmp_path
 
 
-def idx(name, skip, count):
-    with gzip.open(MNIST / name) as file:
-        return np.frombuffer(file.read(skip + count)[skip:], np.uint8)
-
-
 def loaders():
     """Digits that Burn's run did not train on: 1280 to go on with, 1024 to measure."""
-    count = 1280 + 1024
-    images = idx("t10k-images-idx3-ubyte.gz", 16, count * 784).reshape(-1, 28, 28)
-    labels = idx("t10k-labels-idx1-ubyte.gz", 8, count)
-    digits = [
+    items = [
         MnistItem(image.astype(np.float32), int(label))
-        for image, label in zip(images, labels, strict=True)
+        for image, label in zip(*digits(1280 + 1024), strict=True)
     ]
     made = DataLoaderBuilder(MnistBatcher()).batch_size(64)
-    train, valid = InMemDataset(digits[:1280]), InMemDataset(digits[1280:])
+    train, valid = InMemDataset(items[:1280]), InMemDataset(items[1280:])
     return made.shuffle(42).build(train), made.build(valid)
 
 

@@ -9,31 +9,27 @@ import pytest
 from burnbook.config import ConfigEnum
 from burnbook.core.errors import RecordError
 from burnbook.lr_scheduler import (
-    ComposedLrSchedulerConfig,
+    ComposedLrSchedulerConfig as Composed,
     ConstantLr,
-    CosineAnnealingLrSchedulerConfig,
-    ExponentialLrSchedulerConfig,
-    LinearLrSchedulerConfig,
+    CosineAnnealingLrSchedulerConfig as Cosine,
+    ExponentialLrSchedulerConfig as Exponential,
+    LinearLrSchedulerConfig as Linear,
     LrSchedulerConfig,
     ModuleLrScheduler,
-    NoamLrSchedulerConfig,
+    NoamLrSchedulerConfig as Noam,
     SchedulerReduction,
-    SequentialLrSchedulerConfig,
-    StepLrSchedulerConfig,
+    SequentialLrSchedulerConfig as Sequential,
+    StepLrSchedulerConfig as Step,
 )
 from burnbook.module import ParamId
 from burnbook.optim import AdamConfig, ModuleLearningRate, ParamGroup
 from burnbook.record import (
     FullPrecisionSettings,
     HalfPrecisionSettings,
-    JsonGzFileRecorder,
     NamedMpkBytesRecorder,
-    NamedMpkFileRecorder,
-    NamedMpkGzFileRecorder,
-    PrettyJsonFileRecorder,
 )
 from burnbook.train import LearningRateMetric
-from tests.support.cases import cases
+from tests.support.recorders import every_recorder
 from tests.support.tiny_training import (
     builder,
     loader,
@@ -66,68 +62,54 @@ def cosine(i, high=1.0, low=0.0, count=4):
 VALUES = {
     "constant": (ConstantLr(0.3), [0.3] * 5),
     # The test vectors of Burn's own repository.
-    "linear down": (
-        LinearLrSchedulerConfig(0.9, 0.5, 4),
-        [0.9, 0.8, 0.7, 0.6, 0.5, 0.5, 0.5],
-    ),
-    "linear up": (
-        LinearLrSchedulerConfig(0.01, 0.04, 3),
-        [0.01, 0.02, 0.03, 0.04, 0.04],
-    ),
-    "cosine": (
-        CosineAnnealingLrSchedulerConfig(1.0, 4),
-        [1.0, 0.853553, 0.5, 0.146447, 0.0, 1.0, 0.853553],
-    ),
+    "linear down": (Linear(0.9, 0.5, 4), [0.9, 0.8, 0.7, 0.6, 0.5, 0.5, 0.5]),
+    "linear up": (Linear(0.01, 0.04, 3), [0.01, 0.02, 0.03, 0.04, 0.04]),
+    "cosine": (Cosine(1.0, 4), [1.0, 0.853553, 0.5, 0.146447, 0.0, 1.0, 0.853553]),
     "cosine with a floor": (
-        CosineAnnealingLrSchedulerConfig(0.5, 10, min_lr=0.1),
+        Cosine(0.5, 10, min_lr=0.1),
         [cosine(i, 0.5, 0.1, 10) for i in range(25)],
     ),
-    "exponential": (ExponentialLrSchedulerConfig(0.8, 0.1), [0.8, 0.08, 0.008, 0.0008]),
-    "noam": (NoamLrSchedulerConfig(0.01), [noam(i, 0.01) for i in range(20)]),
+    "exponential": (Exponential(0.8, 0.1), [0.8, 0.08, 0.008, 0.0008]),
+    "noam": (Noam(0.01), [noam(i, 0.01) for i in range(20)]),
     "noam past its warm-up": (
-        NoamLrSchedulerConfig(0.5, warmup_steps=3, model_size=16),
+        Noam(0.5, warmup_steps=3, model_size=16),
         [noam(i, 0.5, 3, 16) for i in range(9)],
     ),
-    "step": (
-        StepLrSchedulerConfig(0.5, 3, gamma=0.1),
-        [0.5, 0.5, 0.5, 0.05, 0.05, 0.05, 0.005],
-    ),
-    "step by default": (StepLrSchedulerConfig(1.0, 2), [1.0, 1.0, 0.1, 0.1, 0.01]),
+    "step": (Step(0.5, 3, gamma=0.1), [0.5, 0.5, 0.5, 0.05, 0.05, 0.05, 0.005]),
+    "step by default": (Step(1.0, 2), [1.0, 1.0, 0.1, 0.1, 0.01]),
     "product": (
-        ComposedLrSchedulerConfig()
-        .constant(0.5)
-        .linear(LinearLrSchedulerConfig(1.0, 0.2, 4)),
+        Composed().constant(0.5).linear(Linear(1.0, 0.2, 4)),
         [0.5, 0.4, 0.3, 0.2, 0.1, 0.1],
     ),
     "average": (
-        ComposedLrSchedulerConfig(reduction=SchedulerReduction.Avg)
+        Composed(reduction=SchedulerReduction.Avg)
         .constant(0.5)
-        .step(StepLrSchedulerConfig(1.0, 1, gamma=0.5)),
+        .step(Step(1.0, 1, gamma=0.5)),
         [0.75, 0.5, 0.375, 0.3125],
     ),
     "sum of sums": (
-        ComposedLrSchedulerConfig()
+        Composed()
         .with_reduction(SchedulerReduction.Sum)
-        .exponential(ExponentialLrSchedulerConfig(1.0, 0.5))
-        .composed(ComposedLrSchedulerConfig().constant(0.5).constant(0.5)),
+        .exponential(Exponential(1.0, 0.5))
+        .composed(Composed().constant(0.5).constant(0.5)),
         [1.25, 0.75, 0.5, 0.375],
     ),
     "sequence": (
-        SequentialLrSchedulerConfig(
+        Sequential(
             [
-                LrSchedulerConfig.Linear(LinearLrSchedulerConfig(0.1, 0.4, 3)),
+                LrSchedulerConfig.Linear(Linear(0.1, 0.4, 3)),
                 LrSchedulerConfig.Constant(0.4),
-                LrSchedulerConfig.Cosine(CosineAnnealingLrSchedulerConfig(0.4, 2)),
+                LrSchedulerConfig.Cosine(Cosine(0.4, 2)),
             ],
             [3, 5],
         ),
         [0.1, 0.2, 0.3, 0.4, 0.4, 0.4, 0.2, 0.0, 0.4],
     ),
     "a sequence in a product": (
-        ComposedLrSchedulerConfig()
-        .sequential(SequentialLrSchedulerConfig([LrSchedulerConfig.Constant(0.5)], []))
-        .noam(NoamLrSchedulerConfig(1.0, warmup_steps=1, model_size=1))
-        .cosine(CosineAnnealingLrSchedulerConfig(1.0, 4)),
+        Composed()
+        .sequential(Sequential([LrSchedulerConfig.Constant(0.5)], []))
+        .noam(Noam(1.0, warmup_steps=1, model_size=1))
+        .cosine(Cosine(1.0, 4)),
         [0.5 * noam(i, 1.0, 1, 1) * cosine(i) for i in range(7)],
     ),
 }
@@ -145,13 +127,7 @@ def test_the_value_of_every_call(name):
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("steps", [0, 1, 4])
-@cases(
-    "kind",
-    NamedMpkFileRecorder,
-    NamedMpkGzFileRecorder,
-    JsonGzFileRecorder,
-    PrettyJsonFileRecorder,
-)
+@every_recorder
 def test_a_record_goes_on_with_exactly_the_same_rates(name, steps, kind, tmp_path):
     config, _ = VALUES[name]
     schedule = made(config)
@@ -188,24 +164,15 @@ RECORDS = {
 @pytest.mark.parametrize("name", RECORDS)
 def test_the_record_is_burns_number(name):
     schedule = VALUES[name][0].init()
-    at_first, after_one, after_three = RECORDS[name]
-    if isinstance(at_first, float):
-        assert schedule.into_record() == pytest.approx(at_first)
-    else:
-        assert schedule.into_record() == at_first
-        assert schedule.to_record() == at_first
-    schedule.step()
-    assert schedule.into_record() == after_one or name == "exponential"
-    take(schedule, 2)
-    if isinstance(after_three, float):
-        assert schedule.into_record() == pytest.approx(after_three)
-    else:
-        assert schedule.into_record() == after_three
+    for steps, wanted in zip((0, 1, 2), RECORDS[name], strict=True):
+        take(schedule, steps)
+        near = pytest.approx(wanted) if name == "exponential" else wanted
+        assert schedule.into_record() == schedule.to_record() == near
 
 
 def test_before_its_first_step_a_cosine_is_eight_bytes_of_ones_on_disk():
     file = NamedMpkBytesRecorder(FullPrecisionSettings)
-    record = file.record(CosineAnnealingLrSchedulerConfig(1.0, 4).init())
+    record = file.record(Cosine(1.0, 4).init())
     assert b"\xa4item\xcf" + b"\xff" * 8 in record
 
 
@@ -288,7 +255,7 @@ def test_schedules_say_what_they_are():
 
 
 def test_every_kind_of_schedule_can_stand_inside_another():
-    names = {name for name in dir(ComposedLrSchedulerConfig) if name.islower()}
+    names = {name for name in dir(Composed) if name.islower()}
     for variant in LrSchedulerConfig.variants:
         assert variant.lower() in names
     assert issubclass(LrSchedulerConfig, ConfigEnum)
@@ -298,7 +265,7 @@ def test_every_kind_of_schedule_can_stand_inside_another():
 
 
 def test_each_group_has_its_own_rate():
-    halve = ExponentialLrSchedulerConfig(0.8, 0.5)
+    halve = Exponential(0.8, 0.5)
     schedule = ModuleLrScheduler(0.1).with_group(BIASES, halve)
     last = ParamGroup.from_path("last.bias")
     schedule.with_group(last, ConstantLr(0.3))
@@ -313,7 +280,7 @@ def test_each_group_has_its_own_rate():
 
 def test_the_record_of_groups_goes_on():
     def schedule():
-        base = LinearLrSchedulerConfig(0.5, 0.1, 5)
+        base = Linear(0.5, 0.1, 5)
         return ModuleLrScheduler(base).with_group(BIASES, VALUES["cosine"][0])
 
     one = schedule()
@@ -357,7 +324,7 @@ def logged(folder, epoch):
 
 
 def test_the_learner_asks_once_per_batch_and_shows_the_rate(tmp_path):
-    schedule = LinearLrSchedulerConfig(0.06, 0.01, 5).init()
+    schedule = Linear(0.06, 0.01, 5).init()
     learner(tmp_path, schedule).fit(loader(), loader(1))
     rates = logged(tmp_path, 1) + logged(tmp_path, 2)
     assert rates == pytest.approx([0.06, 0.05, 0.04, 0.03, 0.02, 0.01])
@@ -389,7 +356,7 @@ def test_groups_of_rates_go_through_the_learner(tmp_path):
 
 
 def test_a_run_longer_than_its_cosine_says_so_once(tmp_path):
-    schedule = CosineAnnealingLrSchedulerConfig(0.06, 3).init()
+    schedule = Cosine(0.06, 3).init()
     with pytest.warns(UserWarning, match="starts again at the full rate") as caught:
         learner(tmp_path, schedule, epochs=3).fit(loader(), loader(1))
     assert len(caught) == 1
@@ -397,5 +364,5 @@ def test_a_run_longer_than_its_cosine_says_so_once(tmp_path):
     assert (
         log.count("the 4 steps of the schedule are over at epoch 2, iteration 2") == 1
     )
-    whole = CosineAnnealingLrSchedulerConfig(0.06, 9).init()
+    whole = Cosine(0.06, 9).init()
     learner(tmp_path / "whole", whole, epochs=3).fit(loader(), loader(1))

@@ -7,57 +7,14 @@ from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import KindError, ShapeError
 from burnbook.nn import ActivationConfig, Initializer, LstmState, RnnState
-from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.tensor import Tensor
 from tests import oracle
+from tests.nn.test_config import RECURRENT
 from tests.support.cases import cases
+from tests.support.slopes import second_slopes
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)
-
-CONFIGS = {
-    "Lstm {d_input: 2, d_hidden: 3, bias: true, params: 84}": nn.LstmConfig(2, 3, True),
-    "Lstm {d_input: 2, d_hidden: 3, bias: false, params: 60}": nn.LstmConfig(
-        2, 3, False, reverse=True, clip=0.5, input_forget=True
-    ),
-    "BiLstm {d_input: 2, d_hidden: 3, bias: true, params: 168}": nn.BiLstmConfig(
-        2, 3, True
-    ),
-    "Gru {d_input: 2, d_hidden: 8, bias: true, params: 288}": nn.GruConfig(2, 8, True),
-    "BiGru {d_input: 2, d_hidden: 8, bias: true, params: 576}": nn.BiGruConfig(
-        2, 8, True
-    ).with_reset_after(False),
-    "Rnn {d_input: 2, d_hidden: 3, bias: true, params: 21}": nn.RnnConfig(
-        2, 3, True
-    ).with_hidden_activation(ActivationConfig.Relu),
-    "BiRnn {d_input: 2, d_hidden: 3, bias: true, params: 42}": nn.BiRnnConfig(
-        2, 3, True
-    ),
-}
-
-
-@pytest.mark.parametrize("line", CONFIGS)
-def test_a_layer_prints_as_in_burn(line):
-    assert str(CONFIGS[line].init(PLAIN)) == line
-
-
-@pytest.mark.parametrize("line", CONFIGS)
-def test_the_config_comes_back_from_json(line):
-    config = CONFIGS[line]
-    assert type(config).from_json(config.to_json()) == config
-
-
-@pytest.mark.parametrize("line", CONFIGS)
-def test_the_record_restores_a_layer(line, tmp_path):
-    layer, other = CONFIGS[line].init(PLAIN), CONFIGS[line].init(PLAIN)
-    recorder = NamedMpkFileRecorder(FullPrecisionSettings)
-    layer.save_file(tmp_path / "layer", recorder)
-    restored = other.load_file(tmp_path / "layer", recorder, PLAIN)
-    pairs = zip(restored.named_params(), layer.named_params(), strict=True)
-    for (name, new), (old_name, old) in pairs:
-        assert (name, new.id) == (old_name, old.id)
-        assert np.allclose(new.val(), old.val(), rtol=1e-6)
-
 
 GATE = [
     f"{part}_transform.{name}"
@@ -404,43 +361,20 @@ def test_valid_and_fork_give_the_same_numbers():
 @pytest.mark.parametrize("name", LAYERS)
 def test_second_derivatives_are_those_of_the_first(name):
     """∂²/∂weight² along a direction, against differences of first gradients."""
-    inner = Autodiff(PLAIN)
-    outer = Autodiff(inner)
-    config = LAYERS[name]
-    rng = np.random.default_rng(0)
+    config, rng = LAYERS[name], np.random.default_rng(0)
     base = config.init(PLAIN)
-    record = base.into_record()
     x = rng.normal(size=(2, 3, 3))
     path = [n for n, _ in base.named_params() if "hidden_transform.weight" in n][-1]
-    direction = rng.normal(size=(4, 4))
+    param = dict(base.named_params())[path]
 
-    def total(layer, x):
-        out = layer.forward(x)
+    def total(weight):
+        layer = config.init(weight.backend).load_record(base.into_record())
+        set_at(layer, path, param.initialized(param.id, weight))
+        out = layer.forward(Tensor.from_numpy(x, weight.backend))
         return (out if isinstance(out, Tensor) else out[0]).square().sum()
 
-    def slope(step):
-        layer = config.init(inner).load_record(record)
-        param = dict(layer.named_params())[path]
-        moved = Tensor.from_numpy(np.asarray(param.val()) + step * direction, inner)
-        leaf = moved.require_grad()
-        set_at(layer, path, param.initialized(param.id, leaf))
-        return np.asarray(
-            leaf.grad(total(layer, Tensor.from_numpy(x, inner)).backward())
-        )
-
-    layer = config.init(outer).load_record(record)
-    param = dict(layer.named_params())[path]
-    low = Tensor.from_numpy(np.asarray(param.val()), inner).require_grad()
-    high = Tensor.from_inner(low, outer).require_grad()
-    set_at(layer, path, param.initialized(param.id, high))
-    given = Tensor.from_inner(Tensor.from_numpy(x, inner), outer)
-    first = high.grad(total(layer, given).backward())
-    along = (first * Tensor.from_numpy(direction, inner)).sum()
-    second = np.asarray(low.grad(along.backward()))
-    wanted = (slope(1e-5) - slope(-1e-5)) / 2e-5
-    assert np.allclose(
-        (second * direction).sum(), (wanted * direction).sum(), rtol=1e-6
-    )
+    start, direction = np.asarray(param.val()), rng.normal(size=(4, 4))
+    assert np.isclose(*second_slopes(total, start, direction, AD), rtol=1e-6)
 
 
 def set_at(layer, path, param):
@@ -460,13 +394,13 @@ def test_what_does_not_fit_is_explained_with_the_layer(config):
         layer.forward(Tensor.ones([2, 4, 3], PLAIN), Tensor.ones([3, 4], PLAIN))
 
 
-@pytest.mark.parametrize("text", CONFIGS)
+@pytest.mark.parametrize("text", RECURRENT)
 @pytest.mark.parametrize("compiled", [False, None])
 def test_a_batch_of_no_sequences_has_no_states(text, compiled):
     """As in PyTorch; what a loader filters may be empty."""
     device = Autodiff(Numpy(compiled=compiled))
     x = Tensor[3].zeros([0, 5, 2], device).require_grad()
-    out = CONFIGS[text].init(device).forward(x, None)
+    out = RECURRENT[text].init(device).forward(x, None)
     out = out[0] if isinstance(out, tuple) else out
     assert out.dims()[:2] == (0, 5)
     assert x.grad(out.sum().backward()).dims() == (0, 5, 2)

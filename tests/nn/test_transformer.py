@@ -7,47 +7,9 @@ from burnbook import nn
 from burnbook.backend import Numpy
 from burnbook.core.errors import ShapeError
 from burnbook.tensor import Tensor
+from tests.support.modules import ids, same_values
 
 PLAIN = Numpy(float="f64")
-
-LINES = {
-    "Embedding {n_embedding: 100, d_model: 10, params: 1000}": nn.EmbeddingConfig(
-        100, 10
-    ),
-    "PositionalEncoding {d_model: 4, max_sequence_size: 5000, max_timescale: 10000}": (
-        nn.PositionalEncodingConfig(4)
-    ),
-    "RotaryEncoding {d_model: 4, max_sequence_length: 10, theta: 10000}": (
-        nn.RotaryEncodingConfig(10, 4)
-    ),
-    "MultiHeadAttention {d_model: 2, n_heads: 4, d_k: 0, dropout: 0.1, "
-    "min_float: -10000, quiet_softmax: false, params: 24}": (
-        nn.MultiHeadAttentionConfig(2, 4)
-    ),
-    "PositionWiseFeedForward {d_model: 2, d_ff: 4, prob: 0.1, params: 22}": (
-        nn.PositionWiseFeedForwardConfig(2, 4)
-    ),
-    "TransformerEncoder {d_model: 2, d_ff: 4, n_heads: 2, n_layers: 3, dropout: 0.1, "
-    "norm_first: false, quiet_softmax: false, params: 162}": (
-        nn.TransformerEncoderConfig(2, 4, 2, 3)
-    ),
-    "TransformerDecoder {d_model: 2, d_ff: 4, n_heads: 2, n_layers: 3, dropout: 0.1, "
-    "norm_first: false, quiet_softmax: false, params: 246}": (
-        nn.TransformerDecoderConfig(2, 4, 2, 3)
-    ),
-}
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_a_layer_prints_as_in_burn(line):
-    assert str(LINES[line].init(PLAIN)) == line
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_the_config_comes_back_from_json(line):
-    config = LINES[line]
-    assert type(config).from_json(config.to_json()) == config
-
 
 RECORDS = {
     nn.EmbeddingConfig(3, 2): "weight",
@@ -69,10 +31,8 @@ def test_records_have_burns_names_and_restore_the_layer(config):
     names = [name for name in record if name != "activation" or "d_k" in record]
     assert names == RECORDS[config].split()
     restored = other.load_record(record)
-    pairs = zip(restored.named_params(), layer.named_params(), strict=True)
-    for (name, new), (old_name, old) in pairs:
-        assert (name, new.id) == (old_name, old.id)
-        assert np.array_equal(new.val(), old.val())
+    assert ids(restored) == ids(layer)
+    assert same_values(restored, layer)
 
 
 def test_layers_of_records_have_burns_names():

@@ -37,6 +37,7 @@ from tests.support.optimizers_tried import (
     WIDE,
     every,
     moved,
+    one,
 )
 
 
@@ -194,10 +195,7 @@ def test_a_model_learns(name):
     target = Tensor.from_numpy(rng.normal(size=(4, 3)), device)
     device.seed(1)
 
-    class One(Module):
-        weight: Param
-
-    module = One(Param.from_tensor(Tensor.zeros([4, 3], device)))
+    module = one(np.zeros((4, 3)), device)
     optim, losses = EVERY[name].init(), []
     rate = {"AdaGrad": 0.5, "Sgd": 0.2, "RmsProp": 0.01}.get(name, 0.05)
     for _ in range(80):
@@ -243,16 +241,12 @@ def test_frozen_parameters_get_no_gradient_and_keep_their_values(name):
 def test_other_precisions(name, plain):
     """The same steps as in f32, as exactly as the type allows."""
 
-    class One(Module):
-        weight: Param
-
     rng = np.random.default_rng(4)
     start, grads = rng.normal(size=(5, 4)), rng.normal(size=(6, 5, 4))
     found = []
     for inner in (plain, PLAIN):
         dtype = inner.float_dtype
-        weight = Tensor.from_numpy(start.astype(dtype), Autodiff(inner))
-        module, optim = One(Param.from_tensor(weight)), EVERY[name].init()
+        module, optim = one(start.astype(dtype), Autodiff(inner)), EVERY[name].init()
         for grad in grads:
             given = Tensor.from_numpy(grad.astype(dtype), inner)
             held = GradientsParams({module.weight.id: given})

@@ -5,7 +5,6 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from burnbook.backend import compiled
 from burnbook.core.op import draw, split_sample
 from burnbook.ops import lbfgs, optimizer_steps
 
@@ -19,13 +18,6 @@ ROWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    for family in ("optimizer_steps", "lbfgs"):
-        compiled._load(family)
-    return import_module("burnbook.backend.compiled.runtime.registry").KERNELS
-
-
 def arrays(specs, shape, dtype=np.float32):
     rng = np.random.default_rng(len(specs))
     return [draw((how, shape, *more), rng).astype(dtype) for how, _, *more in specs]
@@ -37,7 +29,7 @@ def as_rows(found):
 
 def test_all_nine_updates_have_a_kernel(kernels):
     assert len(UPDATES) == 9
-    assert set(UPDATES) <= set(kernels)
+    assert all(kernels[op] for op in UPDATES)
 
 
 @pytest.mark.parametrize(("op", "specs", "attrs"), ROWS)

@@ -12,15 +12,10 @@ from burnbook.core.errors import ConfigError, RecordError, ShapeError, TrainingE
 from burnbook.module import Module, Param
 from burnbook.optim import LBFGS, GradientsParams, LBFGSConfig, LineSearchFn
 from burnbook.optim.line_search import MOST, Point, cubic_minimum, strong_wolfe
-from burnbook.record import (
-    DoublePrecisionSettings,
-    JsonGzFileRecorder,
-    NamedMpkFileRecorder,
-    NamedMpkGzFileRecorder,
-    PrettyJsonFileRecorder,
-)
+from burnbook.record import DoublePrecisionSettings
 from burnbook.tensor import Tensor
 from tests.support.cases import cases
+from tests.support.recorders import every_recorder
 
 WIDE = Numpy(float="f64")
 WOLFE = LBFGSConfig(line_search_fn=LineSearchFn.StrongWolfe)
@@ -149,13 +144,7 @@ def test_the_history_forgets_its_oldest_pairs():
 
 @pytest.mark.parametrize("config", [LBFGSConfig(max_iter=3), WOLFE.with_max_iter(3)])
 @pytest.mark.parametrize("steps", [0, 1, 4])
-@cases(
-    "kind",
-    NamedMpkFileRecorder,
-    NamedMpkGzFileRecorder,
-    JsonGzFileRecorder,
-    PrettyJsonFileRecorder,
-)
+@every_recorder
 def test_resuming_is_equal_bit_for_bit(config, steps, kind, tmp_path):
     optim, module = config.init(), pair()
     for _ in range(steps):

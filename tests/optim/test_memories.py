@@ -5,13 +5,21 @@ import copy
 import numpy as np
 import pytest
 
-from burnbook.backend import Autodiff
 from burnbook.core.errors import ShapeError
-from burnbook.module import Module, Param
-from burnbook.optim import AdamConfig, GradientsParams
+from burnbook.optim import AdamConfig
 from burnbook.optim.state import state_tensors
 from burnbook.tensor import Tensor
-from tests.support.optimizers_tried import EVERY, HALF, PLAIN, WIDE, every, moved
+from tests.support.optimizers_tried import (
+    EVERY,
+    HALF,
+    PLAIN,
+    WIDE,
+    drawn,
+    every,
+    moved,
+    steps,
+    two,
+)
 
 
 def held_arrays(optim):
@@ -26,10 +34,7 @@ def test_reused_memories_give_the_same_numbers(name, plain):
     """A rule that may not reuse anything makes exactly the same steps."""
     module, optim, apart = matrices(plain), EVERY[name].init(), EVERY[name].init()
     apart.optim = Alone(apart.optim)
-    other = module
-    for number in range(4):
-        module = optim.step(0.01, module, drawn(module, number))
-        other = apart.step(0.01, other, drawn(other, number))
+    module, other = (steps(o, module, range(4)) for o in (optim, apart))
     assert not any(moved(module, other).values())
     assert optim.into_record() == apart.into_record()
 
@@ -44,24 +49,8 @@ class Alone:
         return self.rule.step(lr, tensor, grad, state)
 
 
-class Matrices(Module):
-    first: Param
-    second: Param
-
-
-def matrices(plain=PLAIN, size=(40, 600)):
-    rng, device = np.random.default_rng(7), Autodiff(plain)
-    arrays = [rng.normal(size=size).astype(plain.float_dtype) for _ in range(2)]
-    return Matrices(*[Param.from_tensor(Tensor.from_numpy(a, device)) for a in arrays])
-
-
-def drawn(module, seed):
-    rng, held = np.random.default_rng(seed), GradientsParams()
-    for _, param in module.named_params():
-        plain = param.device.inner
-        grad = rng.normal(size=tuple(param.shape)).astype(plain.float_dtype)
-        held.register(param.id, Tensor.from_numpy(grad, plain))
-    return held
+def matrices(plain=PLAIN):
+    return two(plain, sizes=((40, 600), (40, 600)))
 
 
 def test_the_memories_of_adam_stay_where_they_are():
@@ -75,9 +64,8 @@ def test_the_memories_of_adam_stay_where_they_are():
 
 @every
 def test_copies_and_loaded_states_are_never_written_over(name):
-    module, optim = matrices(), EVERY[name].init()
-    for number in range(2):
-        module = optim.step(0.01, module, drawn(module, number))
+    optim = EVERY[name].init()
+    module = steps(optim, matrices(), range(2))
     copied = copy.deepcopy(optim)
     loaded = EVERY[name].init().load_record(optim.into_record(), PLAIN)
     others = [array.copy() for o in (copied, loaded) for array in held_arrays(o)]
@@ -87,16 +75,14 @@ def test_copies_and_loaded_states_are_never_written_over(name):
     now = [array for o in (copied, loaded) for array in held_arrays(o)]
     assert all(np.array_equal(a, b) for a, b in zip(others, now, strict=True))
     assert record == kept
-    one = copied.step(0.01, module, drawn(module, 2))
-    two_ = loaded.step(0.01, module, drawn(module, 2))
-    assert not any(moved(one, two_).values())
+    ends = [steps(o, module, [2]) for o in (copied, loaded)]
+    assert not any(moved(*ends).values())
 
 
 def test_a_step_that_breaks_off_leaves_states_that_go_together():
     """What was written over counts as stepped; the rest is as it was."""
-    module, optim = matrices(), AdamConfig().init()
-    for number in range(2):
-        module = optim.step(0.01, module, drawn(module, number))
+    optim = AdamConfig().init()
+    module = steps(optim, matrices(), range(2))
 
     class Broken:
         def clip_gradient(self, grad):
@@ -118,11 +104,10 @@ def test_a_step_that_breaks_off_leaves_states_that_go_together():
 
 
 def test_all_gradients_are_checked_before_anything_changes():
-    module, optim = matrices(), AdamConfig().init()
-    for number in range(2):
-        module = optim.step(0.01, module, drawn(module, number))
+    optim = AdamConfig().init()
+    module = steps(optim, matrices(), range(2))
     before, grads = optim.into_record(), drawn(module, 2)
     grads.register(module.second.id, Tensor.ones([3], PLAIN))
-    with pytest.raises(ShapeError, match=r"Matrices.second: the gradient"):
+    with pytest.raises(ShapeError, match=r"Two.second: the gradient"):
         optim.step(0.01, module, grads)
     assert optim.into_record() == before

@@ -21,6 +21,8 @@ from burnbook.optim import (
 )
 from burnbook.tensor import Tensor, TensorData
 from tests.support.cases import cases
+from tests.support.modules import ids
+from tests.support.optimizers_tried import one, values
 from tests.support.refusals import refused
 
 PLAIN = Numpy(float="f64")
@@ -50,10 +52,6 @@ def gradients(module: Module, seed=0) -> GradientsParams:
     return GradientsParams.from_grads((out * out).sum().backward(), module)
 
 
-def values(module: Module) -> dict[str, np.ndarray]:
-    return {name: np.array(param.val()) for name, param in module.named_params()}
-
-
 def adam(w, grads, lr, decay=0.0, beta_1=0.9, beta_2=0.999, epsilon=1e-5):
     """Adam by its formula."""
     m = v = np.zeros_like(w)
@@ -81,17 +79,12 @@ def test_adam_is_its_formula(shape, steps, lr, decay, beta_1):
     config = AdamConfig().with_beta_1(beta_1)
     if decay:
         config = config.with_weight_decay(WeightDecayConfig(decay))
-    optim, param = config.init(), Param.from_tensor(Tensor.from_numpy(start, AD))
-    module = _One(param)
+    optim, module = config.init(), one(start, AD)
     for grad in grads:
-        held = GradientsParams({param.id: Tensor.from_numpy(grad, PLAIN)})
+        held = GradientsParams({module.weight.id: Tensor.from_numpy(grad, PLAIN)})
         module = optim.step(lr, module, held)
     wanted = adam(start, grads, lr, decay, beta_1)
     assert np.allclose(module.weight.val(), wanted, rtol=1e-9, atol=1e-9)
-
-
-class _One(Module):
-    weight: Param
 
 
 def test_a_step_leaves_the_old_module_as_it_was():
@@ -101,9 +94,7 @@ def test_a_step_leaves_the_old_module_as_it_was():
     for name, value in values(old).items():
         assert np.array_equal(value, before[name])
         assert not np.array_equal(value, values(new)[name])
-    assert [p.id for _, p in old.named_params()] == [
-        p.id for _, p in new.named_params()
-    ]
+    assert ids(old) == ids(new)
     assert all(p.val().is_require_grad() for _, p in new.named_params())
     gradients(old)  # the old module can still be trained
 
@@ -256,12 +247,13 @@ def test_clipping_comes_before_weight_decay():
     start = np.array([10.0])
     config = AdamConfig().with_weight_decay(WeightDecayConfig(0.5)).with_beta_1(0.0)
     optim = config.with_grad_clipping(GradientClippingConfig.Value(1.0)).init()
-    param = Param.from_tensor(Tensor.from_numpy(start, AD))
-    grads = GradientsParams({param.id: Tensor.from_data([100.0], PLAIN)})
-    made = optim.step(0.1, _One(param), grads)
+    module = one(start, AD)
+    number = module.weight.id
+    grads = GradientsParams({number: Tensor.from_data([100.0], PLAIN)})
+    made = optim.step(0.1, module, grads)
     wanted = adam(start, [np.array([1.0])], 0.1, decay=0.5, beta_1=0.0)
     assert np.allclose(made.weight.val(), wanted)
-    moment = optim.into_record()[param.id.serialize()]["V1"]["Rank1"]["momentum"]
+    moment = optim.into_record()[number.serialize()]["V1"]["Rank1"]["momentum"]
     assert np.allclose(moment["moment_2"].array, 0.001 * 6.0**2)
 
 

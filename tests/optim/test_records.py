@@ -6,16 +6,13 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from burnbook.backend import Autodiff, Numpy
 from burnbook.config import Config
 from burnbook.core.errors import RecordError, ShapeError
-from burnbook.module import Module, Param
 from burnbook.optim import (
     AdaGradConfig,
     AdamConfig,
     AdamWConfig,
     AdanConfig,
-    GradientsParams,
     MomentumConfig,
     MuonConfig,
     RmsPropConfig,
@@ -26,15 +23,13 @@ from burnbook.record import (
     DoublePrecisionSettings,
     FullPrecisionSettings,
     HalfPrecisionSettings,
-    JsonGzFileRecorder,
     NamedMpkBytesRecorder,
-    NamedMpkFileRecorder,
-    NamedMpkGzFileRecorder,
-    PrettyJsonFileRecorder,
 )
-from burnbook.tensor import Tensor, TensorData
+from burnbook.tensor import TensorData
+from tests.support.modules import same_values
+from tests.support.optimizers_tried import PLAIN, WIDE, steps, two
+from tests.support.recorders import every_recorder
 
-PLAIN, WIDE = Numpy(), Numpy(float="f64")
 ADAM = {"momentum": {"time", "moment_1", "moment_2"}}
 RMS = {"square_avg": {"square_avg"}, "centered": {"grad_avg", "avg"}}
 
@@ -67,43 +62,6 @@ KINDS = {
     ),
     "Muon": (MuonConfig(), {"momentum": {"velocity"}}),
 }
-RECORDERS = [
-    NamedMpkFileRecorder,
-    NamedMpkGzFileRecorder,
-    JsonGzFileRecorder,
-    PrettyJsonFileRecorder,
-]
-
-
-class Two(Module):
-    first: Param
-    second: Param
-
-
-def two(plain=PLAIN, seed=0) -> Two:
-    rng = np.random.default_rng(seed)
-    arrays = [rng.normal(size=size) for size in ((6, 3), (2, 4))]
-    dtype, device = plain.float_dtype, Autodiff(plain)
-    arrays = [Tensor.from_numpy(a.astype(dtype), device) for a in arrays]
-    return Two(*[Param.from_tensor(a) for a in arrays])
-
-
-def steps(optim, module, numbers):
-    for number in numbers:
-        rng, held = np.random.default_rng(number), GradientsParams()
-        for param in (module.first, module.second):
-            plain = param.val().inner().device()
-            grad = rng.normal(size=tuple(param.shape)).astype(plain.float_dtype)
-            held.register(param.id, Tensor.from_numpy(grad, plain))
-        module = optim.step(0.01, module, held)
-    return module
-
-
-def same(one, other):
-    return all(
-        np.array_equal(a.val(), b.val())
-        for a, b in ((one.first, other.first), (one.second, other.second))
-    )
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -134,7 +92,7 @@ def test_the_record_has_burns_names(name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("kind", RECORDERS)
+@every_recorder
 @pytest.mark.parametrize(
     ("plain", "settings"),
     [(PLAIN, FullPrecisionSettings), (WIDE, DoublePrecisionSettings)],
@@ -150,7 +108,9 @@ def test_resuming_is_equal_bit_for_bit(name, kind, plain, settings, tmp_path):
     loaded = recorder.load(tmp_path / "optim", plain)
     again = config.init().load_record(loaded)
     copied = two(plain, seed=9).load_record(recorder.load(tmp_path / "model", plain))
-    assert same(steps(again, copied, range(3, 6)), steps(optim, module, range(3, 6)))
+    assert same_values(
+        steps(again, copied, range(3, 6)), steps(optim, module, range(3, 6))
+    )
     assert again.into_record() == optim.into_record()
 
 

@@ -4,11 +4,9 @@ import math
 
 import numpy as np
 
-from tests.oracle.loops import lines
+from tests.oracle.loops import by_line
 
-
-def length_dim(x, dim):
-    return lines(lambda line: math.sqrt(math.fsum(a * a for a in line)), x, dim)
+length_dim = by_line(lambda line: math.sqrt(math.fsum(a * a for a in line)))
 
 
 def hot_rows(x, size, on, off):
@@ -18,26 +16,29 @@ def hot_rows(x, size, on, off):
     return out
 
 
-def roll(x, shift, dim):
-    return lines(
-        lambda line: [line[(i - shift) % len(line)] for i in range(len(line))], x, dim
-    )
+@by_line
+def roll(line, shift):
+    return [line[(i - shift) % len(line)] for i in range(len(line))]
+
+
+def windows(shape, dim, step):
+    """(a place in the windows, where it lies on the array) for every place."""
+    for place in np.ndindex(shape):
+        there = list(place[:-1])
+        there[dim] = place[dim] * step + place[-1]
+        yield place, tuple(there)
 
 
 def slide(x, dim, size, step):
     many = (x.shape[dim] - size) // step + 1
     out = np.empty((*x.shape[:dim], many, *x.shape[dim + 1 :], size))
-    for place in np.ndindex(out.shape):
-        source = list(place[:-1])
-        source[dim] = place[dim] * step + place[-1]
-        out[place] = x[tuple(source)]
+    for place, source in windows(out.shape, dim, step):
+        out[place] = x[source]
     return out
 
 
 def slide_back(x, shape, dim, size, step):
     out = np.zeros(shape)
-    for place in np.ndindex(x.shape):
-        target = list(place[:-1])
-        target[dim] = place[dim] * step + place[-1]
-        out[tuple(target)] += x[place]
+    for place, target in windows(x.shape, dim, step):
+        out[target] += x[place]
     return out

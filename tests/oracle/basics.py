@@ -4,55 +4,25 @@ import math
 
 import numpy as np
 
-from tests.oracle.loops import each, lines
+from tests.oracle.loops import by_element, by_line, each
 
-
-def div(x, y):
-    return each(lambda a, b: a / b, x, y)
-
-
-def remainder(x, y):
-    return each(lambda a, b: a - b * math.floor(a / b), x, y)
-
-
-def powf(x, y):
-    return each(lambda a, b: a**b, x, y)
-
-
-def max_pair(x, y):
-    return each(lambda a, b: b if a < b else a, x, y)
-
-
-def min_pair(x, y):
-    return each(lambda a, b: b if b < a else a, x, y)
-
-
-def sign(x):
-    return each(lambda a: (a > 0) - (a < 0), x)
-
-
-def recip(x):
-    return each(lambda a: 1 / a, x)
-
-
-def relu(x):
-    return each(lambda a: a if a > 0 else 0.0, x)
-
-
-def sigmoid(x):
-    return each(lambda a: 1 / (1 + math.exp(-a)), x)
+div = by_element(lambda a, b: a / b)
+remainder = by_element(lambda a, b: a - b * math.floor(a / b))
+powf = by_element(lambda a, b: a**b)
+max_pair = by_element(lambda a, b: b if a < b else a)
+min_pair = by_element(lambda a, b: b if b < a else a)
+sign = by_element(lambda a: (a > 0) - (a < 0))
+recip = by_element(lambda a: 1 / a)
+relu = by_element(lambda a: a if a > 0 else 0.0)
+sigmoid = by_element(lambda a: 1 / (1 + math.exp(-a)))
 
 
 def clamp(x, min, max):
     return each(lambda a: min if a < min else max if a > max else a, x)
 
 
-def erf(x):
-    return each(math.erf, x)
-
-
-def is_nan(x):
-    return each(math.isnan, x)
+erf = by_element(math.erf)
+is_nan = by_element(math.isnan)
 
 
 def sum(x):
@@ -63,47 +33,31 @@ def mean(x):
     return np.array([math.fsum(x.ravel()) / x.size])
 
 
-def sum_dim(x, dim):
-    return lines(math.fsum, x, dim)
-
-
-def mean_dim(x, dim):
-    return lines(lambda line: math.fsum(line) / len(line), x, dim)
-
-
-def max_dim(x, dim):
-    return lines(lambda line: sorted(line)[-1], x, dim)
-
-
-def min_dim(x, dim):
-    return lines(lambda line: sorted(line)[0], x, dim)
-
-
-def argmax(x, dim):
-    return lines(lambda line: list(line).index(sorted(line)[-1]), x, dim)
-
-
-def argmin(x, dim):
-    return lines(lambda line: list(line).index(sorted(line)[0]), x, dim)
+sum_dim = by_line(math.fsum)
+mean_dim = by_line(lambda line: math.fsum(line) / len(line))
+max_dim = by_line(lambda line: sorted(line)[-1])
+min_dim = by_line(lambda line: sorted(line)[0])
+argmax = by_line(lambda line: list(line).index(sorted(line)[-1]))
+argmin = by_line(lambda line: list(line).index(sorted(line)[0]))
 
 
 def sum_to(x, shape):
     out = np.zeros(shape)
     for place in np.ndindex(x.shape):
-        kept = place[len(place) - len(shape) :]
-        out[tuple(0 if n == 1 else i for i, n in zip(kept, shape, strict=True))] += x[
-            place
-        ]
+        out[stretched(place, shape)] += x[place]
     return out
+
+
+def stretched(place, shape):
+    """Where an array of some shape, stretched, takes the number at a place from."""
+    kept = place[len(place) - len(shape) :]
+    return tuple(0 if n == 1 else i for i, n in zip(kept, shape, strict=True))
 
 
 def expand(x, shape):
     out = np.empty(shape)
     for place in np.ndindex(*shape):
-        kept = place[len(place) - x.ndim :]
-        out[place] = x[
-            tuple(0 if n == 1 else i for i, n in zip(kept, x.shape, strict=True))
-        ]
+        out[place] = x[stretched(place, x.shape)]
     return out
 
 
@@ -118,11 +72,7 @@ def permute(x, axes):
 
 
 def slice_spread(x, index, shape):
-    out = np.zeros(shape)
-    ranges = [range(*s.indices(n)) for s, n in zip(index, shape, strict=True)]
-    for place in np.ndindex(x.shape):
-        out[tuple(r[i] for r, i in zip(ranges, place, strict=True))] = x[place]
-    return out
+    return slice_assign(np.zeros(shape), x, index)
 
 
 def slice_assign(x, values, index):
@@ -154,21 +104,25 @@ def linear(x, weight, bias=None):
     return out.reshape(*x.shape[:-1], weight.shape[1])
 
 
+def named(indices, dim):
+    """(a place in the indices, the place that it names) for every index."""
+    for place in np.ndindex(indices.shape):
+        there = list(place)
+        there[dim] = indices[place]
+        yield place, tuple(there)
+
+
 def gather(x, indices, dim):
     out = np.empty(indices.shape)
-    for place in np.ndindex(indices.shape):
-        source = list(place)
-        source[dim] = indices[place]
-        out[place] = x[tuple(source)]
+    for place, source in named(indices, dim):
+        out[place] = x[source]
     return out
 
 
 def scatter(x, indices, values, dim):
     out = x.copy()
-    for place in np.ndindex(indices.shape):
-        target = list(place)
-        target[dim] = indices[place]
-        out[tuple(target)] += values[place]
+    for place, target in named(indices, dim):
+        out[target] += values[place]
     return out
 
 
@@ -183,9 +137,5 @@ def select_assign(x, indices, values, dim):
     return np.moveaxis(out, 0, dim)
 
 
-def mask_where(x, mask, values):
-    return each(lambda a, m, v: v if m else a, x, mask, values)
-
-
-def mask_fill(x, mask, value):
-    return each(lambda a, m: value if m else a, x, mask)
+mask_where = by_element(lambda a, m, v: v if m else a)
+mask_fill = by_element(lambda a, m, value: value if m else a)

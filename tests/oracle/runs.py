@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tests.oracle.loops import lines
+from tests.oracle.loops import by_line, lines
 
 
 def ordered(line, descending):
@@ -22,38 +22,18 @@ def ordered(line, descending):
     return places
 
 
-def sort(x, dim, descending=False):
-    return lines(lambda line: [line[i] for i in ordered(line, descending)], x, dim)
+@by_line
+def sort(line, descending=False):
+    return [line[i] for i in ordered(line, descending)]
 
 
-def argsort(x, dim, descending=False):
-    return lines(lambda line: ordered(line, descending), x, dim)
-
-
-def argtopk(x, k, dim):
-    return lines(lambda line: ordered(line, True)[:k], x, dim)
-
-
-def argmedian(x, dim):
-    return lines(lambda line: ordered(line, False)[(len(line) - 1) // 2], x, dim)
-
-
-def cumsum(x, dim):
-    return lines(lambda line: list(itertools.accumulate(line)), x, dim)
-
-
-def cumprod(x, dim):
-    return lines(
-        lambda line: [math.prod(line[: i + 1]) for i in range(len(line))], x, dim
-    )
-
-
-def cummax(x, dim):
-    return lines(lambda line: [max(line[: i + 1]) for i in range(len(line))], x, dim)
-
-
-def cummin(x, dim):
-    return lines(lambda line: [min(line[: i + 1]) for i in range(len(line))], x, dim)
+argsort = by_line(lambda line, descending=False: ordered(line, descending))
+argtopk = by_line(lambda line, k: ordered(line, True)[:k])
+argmedian = by_line(lambda line: ordered(line, False)[(len(line) - 1) // 2])
+cumsum = by_line(lambda line: list(itertools.accumulate(line)))
+cumprod = by_line(lambda line: [math.prod(line[: i + 1]) for i in range(len(line))])
+cummax = by_line(lambda line: [max(line[: i + 1]) for i in range(len(line))])
+cummin = by_line(lambda line: [min(line[: i + 1]) for i in range(len(line))])
 
 
 def linear_scan(x, a, dim):
@@ -67,18 +47,15 @@ def linear_scan(x, a, dim):
     return lines(scan, np.concatenate([x, a], axis=dim), dim)
 
 
-def newest(x, dim):
-    def starts(line):
-        out = [0]
-        for i in range(1, len(line)):
-            out.append(out[-1] if line[i] == line[i - 1] else i)
-        return out
-
-    return lines(starts, x, dim)
+@by_line
+def newest(line):
+    out = [0]
+    for i in range(1, len(line)):
+        out.append(out[-1] if line[i] == line[i - 1] else i)
+    return out
 
 
-def prod_dim(x, dim):
-    return lines(math.prod, x, dim)
+prod_dim = by_line(math.prod)
 
 
 def prod(x):

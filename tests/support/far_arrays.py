@@ -198,11 +198,13 @@ def outcome(backend, op, arrays, attrs):
 
 def assert_same(op, row, backend, real=np.float64, rtol=1e-6, atol=1e-9):
     """An op and its gradient give on a backend what the plain code gives on NumPy."""
-    arrays, attrs = inputs_of(op, row, real)
+    assert_as_plain(op, *inputs_of(op, row, real), backend, rtol, atol)
+
+
+def assert_as_plain(op, arrays, attrs, backend, rtol, atol):
+    """The same for arrays and attributes that are given."""
     expected = outcome(Numpy(compiled=False), op, arrays, attrs)
-    got = outcome(backend, op, arrays, attrs)
-    assert len(expected) == len(got)
-    for a, b in zip(got, expected, strict=True):
+    for a, b in zip(outcome(backend, op, arrays, attrs), expected, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         exact = b.dtype.kind != "f" or op.name in ("uniform", "bernoulli", "dropout")
         np.testing.assert_allclose(a, b, rtol=0 if exact else rtol, atol=atol)

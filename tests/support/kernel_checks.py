@@ -3,17 +3,40 @@
 from importlib import import_module
 
 import numpy as np
-import pytest
 
-from burnbook.backend import compiled
+from burnbook.backend import Autodiff, Numpy, compiled
+from burnbook.backend.compiled.runtime.thread_pool import ThreadPool
+
+FAMILY_OF = {op: name for name, ops in compiled.FAMILIES.items() for op in ops}
 
 
-@pytest.fixture(scope="module")
-def kernels():
-    """Every kernel, compiled or from the cache."""
-    for family in compiled.FAMILIES:
-        compiled._load(family)
-    return import_module("burnbook.backend.compiled.runtime.registry").KERNELS
+class Kernels(dict):
+    """The kernel of every op; a family is loaded when one of its ops is asked for."""
+
+    def __missing__(self, op):
+        self.update(compiled._load(FAMILY_OF[op]))
+        return self[op]
+
+
+def family(name):
+    """The file of a family of kernels, loaded as the library loads it."""
+    compiled._load(name)
+    return import_module(f"burnbook.backend.compiled.{name}")
+
+
+def use_threads(monkeypatch, size, modules):
+    """Files of kernels share their work among another number of threads."""
+    threads = ThreadPool()
+    threads.start(size)
+    for module in modules:
+        monkeypatch.setattr(module, "threads", threads)
+
+
+def with_and_without(work, **tolerance):
+    """A function of a device gives the same arrays with kernels and without."""
+    found, wanted = (work(Autodiff(Numpy(compiled=c))) for c in (True, False))
+    for a, b in zip(found, wanted, strict=True):
+        assert np.allclose(a, b, **tolerance)
 
 
 def normal(*shape, seed=0):

@@ -21,6 +21,10 @@ def values(module: Module) -> list[np.ndarray]:
     return [np.array(param.val()) for _, param in module.named_params()]
 
 
+def ids(module: Module) -> list[tuple[str, ParamId]]:
+    return [(path, param.id) for path, param in module.named_params()]
+
+
 def same_values(a: Module, b: Module) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(values(a), values(b), strict=True))
 

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from burnbook.backend import Autodiff, Numpy
+from burnbook.module import Module, Param
 from burnbook.optim import (
     AdaGradConfig,
     AdamConfig,
     AdamWConfig,
     AdanConfig,
+    GradientsParams,
     MomentumConfig,
     MuonConfig,
     ParamGroup,
@@ -16,6 +18,7 @@ from burnbook.optim import (
     SgdConfig,
     WeightDecayConfig,
 )
+from burnbook.tensor import Tensor
 
 PLAIN, WIDE, HALF = Numpy(), Numpy(float="f64"), Numpy(float="f16")
 AD = Autodiff(PLAIN)
@@ -35,8 +38,45 @@ EVERY = {
 every = pytest.mark.parametrize("name", EVERY)
 
 
+class One(Module):
+    weight: Param
+
+
+class Two(Module):
+    first: Param
+    second: Param
+
+
+def one(array, device) -> One:
+    return One(Param.from_tensor(Tensor.from_numpy(array, device)))
+
+
+def two(plain=PLAIN, seed=0, sizes=((6, 3), (2, 4))) -> Two:
+    """Two matrices of normal values."""
+    rng, device = np.random.default_rng(seed), Autodiff(plain)
+    arrays = [rng.normal(size=size).astype(plain.float_dtype) for size in sizes]
+    return Two(*[Param.from_tensor(Tensor.from_numpy(a, device)) for a in arrays])
+
+
+def drawn(module, seed) -> GradientsParams:
+    """Normal gradients for all parameters."""
+    rng, held = np.random.default_rng(seed), GradientsParams()
+    for _, param in module.named_params():
+        plain = param.device.inner
+        grad = rng.normal(size=tuple(param.shape)).astype(plain.float_dtype)
+        held.register(param.id, Tensor.from_numpy(grad, plain))
+    return held
+
+
+def steps(optim, module, seeds):
+    """The module after a step for each seed."""
+    for seed in seeds:
+        module = optim.step(0.01, module, drawn(module, seed))
+    return module
+
+
 def values(module):
-    return {path: np.asarray(param.val()) for path, param in module.named_params()}
+    return {path: np.array(param.val()) for path, param in module.named_params()}
 
 
 def moved(old, new):

@@ -4,9 +4,10 @@ import importlib
 
 import numpy as np
 
-from burnbook.tensor import Tensor
+from burnbook.tensor import Tensor, apply
 
 RNG = np.random.default_rng(0)
+LIMITS = {"float64": 1e-9, "float32": 2e-4}  # the relative errors of types
 
 
 class Missing:
@@ -37,14 +38,15 @@ def leaves(device, *arrays):
     return mine, theirs
 
 
-def close(ours, theirs, rtol=1e-9, least=1e-30):
-    """Our tensor equals PyTorch's, as far as its largest element allows."""
+def close(ours, theirs, rtol=None, least=1e-30):
+    """Our tensor equals PyTorch's, as far as its type and largest element allow."""
     wanted = theirs.detach().numpy()
+    rtol = rtol or LIMITS[wanted.dtype.name]
     scale = np.abs(wanted).max(initial=least)
     np.testing.assert_allclose(np.asarray(ours), wanted, rtol=rtol, atol=rtol * scale)
 
 
-def agree(out, wanted, pairs, rtol=1e-9, least=1e-30):
+def agree(out, wanted, pairs, rtol=None, least=1e-30):
     """Outputs, and all gradients for one random direction.
 
     pairs: a leaf of ours with PyTorch's, or with a function that gives its gradient.
@@ -59,8 +61,19 @@ def agree(out, wanted, pairs, rtol=1e-9, least=1e-30):
             close(mine.grad(grads), slope, rtol, least)
 
 
-def same(ours, theirs, device, *arrays, rtol=1e-9, least=1e-30):
+def same(ours, theirs, device, *arrays, rtol=None, least=1e-30):
     """Two functions of the same inputs agree, in values and in all gradients."""
     mine, others = leaves(device, *arrays)
     pairs = zip(mine, others, strict=True)
     agree(ours(*mine), theirs(*others), pairs, rtol, least)
+
+
+def same_op(op, theirs, device, *arrays, least=1e-30, **attrs):
+    """An op gives what a function of PyTorch gives for the same attributes."""
+    same(
+        lambda *inputs: apply(op, *inputs, **attrs),
+        lambda *inputs: theirs(*inputs, **attrs),
+        device,
+        *arrays,
+        least=least,
+    )

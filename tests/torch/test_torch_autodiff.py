@@ -1,5 +1,8 @@
 """Gradients and second gradients against PyTorch."""
 
+import functools
+import operator
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from burnbook.module import Param
 from burnbook.tensor import Tensor, apply
 from tests.torch.shared import close, same, torch
 
+F = torch.nn.functional
 ONE = Autodiff(Numpy(float="f64"))
 TWO = Autodiff(ONE)
 
@@ -26,8 +30,7 @@ def test_gradients_of_a_small_network_equal_pytorch():
 
 def test_double_backward_of_a_small_network_equals_pytorch():
     arrays = normal((5, 3), (3, 4), (1, 4), (4, 2), seed=1)
-    low = Tensor.from_numpy(arrays[0], ONE).require_grad()
-    high = Tensor.from_inner(low, TWO).require_grad()
+    low, high = lifted(arrays[0])
     rest = [Tensor.from_numpy(a, TWO) for a in arrays[1:]]
     first = high.grad(network(high, *rest).sum().backward())
     second = low.grad((first * first).sum().backward())
@@ -58,14 +61,10 @@ def lifted(array):
     return low, Tensor.from_inner(low, TWO).require_grad()
 
 
-def with_values(layer, **tensors):
+def with_values(layer, weight, bias):
     """The layer with other parameters: those of the upper graph."""
-    return layer.replace(
-        **{
-            name: Param.initialized(getattr(layer, name).id, tensor)
-            for name, tensor in tensors.items()
-        }
-    )
+    weight = Param.initialized(layer.weight.id, weight)
+    return layer.replace(weight=weight, bias=Param.initialized(layer.bias.id, bias))
 
 
 def compare_twice(ours, theirs, arrays, seed=0, rtol=1e-9):
@@ -89,10 +88,7 @@ def compare_twice(ours, theirs, arrays, seed=0, rtol=1e-9):
         (g * Tensor.from_numpy(d, ONE)).sum()
         for g, d in zip(first, directions, strict=True)
     ]
-    total = along[0]
-    for part in along[1:]:
-        total = total + part
-    second = total.backward()
+    second = functools.reduce(operator.add, along).backward()
     theirs_total = sum(
         (g * torch.tensor(d)).sum() for g, d in zip(firsts, directions, strict=True)
     )
@@ -119,10 +115,10 @@ def test_linear_twice(shape):
     layer = nn.LinearConfig(7, 4).init(TWO)
 
     def ours(x, weight, bias):
-        return with_values(layer, weight=weight, bias=bias).forward(x).tanh()
+        return with_values(layer, weight, bias).forward(x).tanh()
 
     def theirs(x, weight, bias):
-        return torch.nn.functional.linear(x, weight.T, bias).tanh()
+        return F.linear(x, weight.T, bias).tanh()
 
     compare_twice(ours, theirs, normal(shape, (7, 4), (4,)))
 
@@ -138,13 +134,11 @@ def test_conv2d_twice(groups, stride, padding, dilation):
     layer = config.init(TWO)
 
     def ours(x, weight, bias):
-        out = with_values(layer, weight=weight, bias=bias).forward(x)
+        out = with_values(layer, weight, bias).forward(x)
         return out * out
 
     def theirs(x, weight, bias):
-        out = torch.nn.functional.conv2d(
-            x, weight, bias, stride, padding, dilation, groups
-        )
+        out = F.conv2d(x, weight, bias, stride, padding, dilation, groups)
         return out * out
 
     compare_twice(ours, theirs, normal((2, 2, 7, 6), (4, 2 // groups, 3, 3), (4,)))
@@ -190,7 +184,7 @@ def test_cross_entropy_twice(smoothing):
     loss = nn.CrossEntropyLossConfig().with_smoothing(smoothing).init(TWO)
     compare_twice(
         lambda x: loss.forward(x * 2.0, Tensor.from_numpy(targets, TWO)),
-        lambda x: torch.nn.functional.cross_entropy(
+        lambda x: F.cross_entropy(
             x * 2.0, torch.tensor(targets), label_smoothing=smoothing or 0.0
         ).reshape(1),
         normal((4, 3)),
@@ -210,20 +204,18 @@ def test_a_small_guide_network_twice(strategy):
 
     lows = [Tensor.from_numpy(a, ONE).require_grad() for a in arrays]
     x, cw, cb, lw, lb = [Tensor.from_inner(t, two).require_grad() for t in lows]
-    hidden = with_values(conv, weight=cw, bias=cb).forward(x)
+    hidden = with_values(conv, cw, cb).forward(x)
     flat = pool.forward(nn.Relu().forward(hidden)).reshape([4, 12])
-    scores = with_values(linear, weight=lw, bias=lb).forward(flat)
+    scores = with_values(linear, lw, lb).forward(flat)
     out = loss.forward(scores, Tensor.from_numpy(targets, two))
     slope = x.grad(out.backward())
     penalty = (slope * slope).sum().backward()
 
     leaves = [torch.tensor(a, requires_grad=True) for a in arrays]
     tx, tcw, tcb, tlw, tlb = leaves
-    thidden = torch.nn.functional.conv2d(tx, tcw, tcb).relu()
-    tflat = torch.nn.functional.adaptive_avg_pool2d(thidden, 2).reshape(4, 12)
-    tloss = torch.nn.functional.cross_entropy(
-        torch.nn.functional.linear(tflat, tlw.T, tlb), torch.tensor(targets)
-    )
+    thidden = F.conv2d(tx, tcw, tcb).relu()
+    tflat = F.adaptive_avg_pool2d(thidden, 2).reshape(4, 12)
+    tloss = F.cross_entropy(F.linear(tflat, tlw.T, tlb), torch.tensor(targets))
     (tslope,) = torch.autograd.grad(tloss, tx, create_graph=True)
     wanted = torch.autograd.grad((tslope * tslope).sum(), leaves, allow_unused=True)
     close(slope.inner(), tslope, 1e-9)

@@ -17,7 +17,7 @@ from burnbook.ops.pool.pool import (
 )
 from burnbook.ops.unfold import fold4d, unfold4d
 from burnbook.tensor import Tensor, apply
-from tests.torch.shared import RNG, same, torch
+from tests.torch.shared import RNG, same, same_op, torch
 
 functional = torch.nn.functional
 
@@ -26,6 +26,10 @@ F64 = Autodiff(Numpy(float="f64"))
 
 def agree(ours, theirs, *arrays):
     same(ours, theirs, F64, *arrays)
+
+
+def alike(op, theirs, *arrays, **attrs):
+    same_op(op, getattr(functional, theirs), F64, *arrays, **attrs)
 
 
 def options(dims):
@@ -55,14 +59,9 @@ CASES = [
 def test_conv(dims, size, kernel, stride, padding, dilation, bias, groups):
     attrs = {"stride": stride, "padding": padding}
     attrs |= {"dilation": dilation, "groups": groups}
-    theirs = getattr(functional, f"conv{dims}d")
-    agree(
-        lambda *inputs: apply(conv, *inputs, **attrs),
-        lambda *inputs: theirs(*inputs, **attrs),
-        RNG.normal(size=(2, 4, *size)),
-        RNG.normal(size=(6, 4 // groups, *kernel)),
-        RNG.normal(size=6) if bias else None,
-    )
+    shapes = (2, 4, *size), (6, 4 // groups, *kernel)
+    arrays = [RNG.normal(size=shape) for shape in shapes]
+    alike(conv, f"conv{dims}d", *arrays, RNG.normal(size=6) if bias else None, **attrs)
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -95,46 +94,25 @@ def test_conv_transpose(
 def test_one_sample_one_channel_one_place(dims):
     ones = (1,) * dims
     attrs = {"stride": ones, "padding": ones, "dilation": ones, "groups": 1}
-    theirs = getattr(functional, f"conv{dims}d")
-    agree(
-        lambda *inputs: apply(conv, *inputs, **attrs),
-        lambda *inputs: theirs(*inputs, **attrs),
-        RNG.normal(size=(1, 1, *ones)),
-        RNG.normal(size=(1, 1, *[3] * dims)),
-        RNG.normal(size=1),
-    )
+    shapes = (1, 1, *ones), (1, 1, *[3] * dims), 1
+    alike(conv, f"conv{dims}d", *[RNG.normal(size=shape) for shape in shapes], **attrs)
 
 
 def test_no_samples_give_no_outputs():
-    attrs = {"stride": (1,), "padding": (1,), "dilation": (1,), "groups": 1}
+    attrs = {"stride": (1,), "dilation": (1,), "groups": 1}
     for kernel in (3, 1):
         x, weight = RNG.normal(size=(0, 2, 5)), RNG.normal(size=(3, 2, kernel))
-        padding = {"padding": (kernel // 2,)}
-        agree(
-            lambda *inputs, more=padding: apply(conv, *inputs, **{**attrs, **more}),
-            lambda *inputs, more=padding: functional.conv1d(*inputs, **more),
-            x,
-            weight,
-        )
+        alike(conv, "conv1d", x, weight, padding=(kernel // 2,), **attrs)
 
 
 def test_long_inputs_are_cut_into_blocks():
-    attrs = {"stride": (2, 1), "padding": (1, 2), "dilation": (1, 1), "groups": 1}
     for dims, size in ((1, (9000,)), (3, (40, 30, 31))):
-        some = {
-            name: value[:1] * dims if name != "groups" else value
-            for name, value in attrs.items()
-        }
+        shapes = (2, 4, *size), (3, 4, *[5 - dims] * dims), 3
+        ones = (1,) * dims
         for stride in (1, 2):
-            some["stride"] = (stride,) * dims
-            theirs = getattr(functional, f"conv{dims}d")
-            agree(
-                lambda *inputs, some=some: apply(conv, *inputs, **some),
-                lambda *inputs, some=some, theirs=theirs: theirs(*inputs, **some),
-                RNG.normal(size=(2, 4, *size)),
-                RNG.normal(size=(3, 4, *[5 - dims] * dims)),
-                RNG.normal(size=3),
-            )
+            attrs = {"stride": (stride,) * dims, "padding": ones, "dilation": ones}
+            arrays = [RNG.normal(size=shape) for shape in shapes]
+            alike(conv, f"conv{dims}d", *arrays, groups=1, **attrs)
 
 
 POOLS = {
@@ -162,12 +140,7 @@ def test_avg_pool(dims, size, kernel, stride, padded, count_include_pad, ceil_mo
         "count_include_pad": count_include_pad,
         "ceil_mode": ceil_mode,
     }
-    theirs = getattr(functional, f"avg_pool{dims}d")
-    agree(
-        lambda x: apply(avg_pool, x, **attrs),
-        lambda x: theirs(x, **attrs),
-        RNG.normal(size=(2, 3, *size)),
-    )
+    alike(avg_pool, f"avg_pool{dims}d", RNG.normal(size=(2, 3, *size)), **attrs)
 
 
 @pytest.mark.parametrize("ceil_mode", [False, True])
@@ -187,7 +160,7 @@ def test_max_pool(dims, size, kernel, stride, padded, dilated, ceil_mode):
     }
     theirs = getattr(functional, f"max_pool{dims}d")
     for x in (RNG.normal(size=(2, 3, *size)), RNG.integers(0, 3, (2, 3, *size)) * 1.0):
-        agree(lambda x: apply(max_pool, x, **attrs), lambda x: theirs(x, **attrs), x)
+        same_op(max_pool, theirs, F64, x, **attrs)
         _, wanted = theirs(torch.from_numpy(x), return_indices=True, **attrs)
         found = apply(max_pool_indices, Tensor.from_numpy(x, F64), **attrs)
         assert np.array_equal(found, wanted)
@@ -197,12 +170,8 @@ def test_max_pool(dims, size, kernel, stride, padded, dilated, ceil_mode):
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_adaptive_avg_pool(dims, out):
     size = (out, out + 1, max(out - 1, 1))[:dims]
-    theirs = getattr(functional, f"adaptive_avg_pool{dims}d")
-    agree(
-        lambda x: apply(adaptive_avg_pool, x, output_size=size),
-        lambda x: theirs(x, size),
-        RNG.normal(size=(2, 3, *(6, 5, 7)[:dims])),
-    )
+    x = RNG.normal(size=(2, 3, *(6, 5, 7)[:dims]))
+    alike(adaptive_avg_pool, f"adaptive_avg_pool{dims}d", x, output_size=size)
 
 
 NAMES = {
@@ -261,14 +230,6 @@ def test_unfold_and_fold(kernel, stride, padding, dilation):
     attrs = {"kernel_size": kernel, "stride": stride}
     attrs |= {"padding": padding, "dilation": dilation}
     x = RNG.normal(size=(2, 3, 6, 7))
-    agree(
-        lambda x: apply(unfold4d, x, **attrs),
-        lambda x: functional.unfold(x, **attrs),
-        x,
-    )
+    alike(unfold4d, "unfold", x, **attrs)
     columns = functional.unfold(torch.from_numpy(x), **attrs).numpy()
-    agree(
-        lambda x: apply(fold4d, x, output_size=(6, 7), **attrs),
-        lambda x: functional.fold(x, (6, 7), **attrs),
-        columns,
-    )
+    alike(fold4d, "fold", columns, output_size=(6, 7), **attrs)

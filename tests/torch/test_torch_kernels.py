@@ -11,7 +11,7 @@ from burnbook.ops.loss import cross_entropy
 from burnbook.ops.optimizer_steps import adam_step
 from burnbook.ops.pool.pool import adaptive_avg_pool2d, avg_pool2d, max_pool2d
 from burnbook.tensor import Tensor, apply
-from tests.torch.shared import same, torch
+from tests.torch.shared import same, same_op, torch
 
 F = torch.nn.functional
 BACKENDS = [Numpy(), Numpy(compiled=False), Numpy("f64")]
@@ -20,12 +20,6 @@ BACKENDS = [Numpy(), Numpy(compiled=False), Numpy("f64")]
 def normal(backend, *shape, seed=0):
     values = np.random.default_rng(seed).standard_normal(shape)
     return values.astype(backend.float_dtype)
-
-
-def both(backend, ours, theirs, *arrays):
-    """Outputs and all gradients of the two, for the same weights of the output."""
-    limit = 1e-9 if backend.float == "f64" else 2e-4
-    same(ours, theirs, Autodiff(backend), *arrays, rtol=limit, least=1.0)
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=repr)
@@ -38,54 +32,40 @@ def both(backend, ours, theirs, *arrays):
 def test_conv2d(backend, stride, padding, dilation, groups):
     attrs = {"stride": stride, "padding": padding}
     attrs |= {"dilation": dilation, "groups": groups}
-    both(
-        backend,
-        lambda x, w, b: apply(conv2d, x, w, b, **attrs),
-        lambda x, w, b: F.conv2d(x, w, b, **attrs),
+    arrays = [
         normal(backend, 3, 4, 11, 12),
         normal(backend, 6, 4 // groups, 3, 4, seed=1),
         normal(backend, 6, seed=2),
-    )
+    ]
+    same_op(conv2d, F.conv2d, Autodiff(backend), *arrays, least=1.0, **attrs)
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=repr)
 def test_pools(backend):
-    x = normal(backend, 3, 4, 12, 9)
+    given = Autodiff(backend), normal(backend, 3, 4, 12, 9)
     for size in ((4, 3), (5, 7), (12, 9)):
-        both(
-            backend,
-            lambda t, size=size: apply(adaptive_avg_pool2d, t, output_size=size),
-            lambda t, size=size: F.adaptive_avg_pool2d(t, size),
-            x,
-        )
+        theirs = F.adaptive_avg_pool2d
+        same_op(adaptive_avg_pool2d, theirs, *given, least=1.0, output_size=size)
     for kernel, stride, padding, inside in (
         ((3, 3), (3, 3), (0, 0), True),
         ((3, 2), (2, 1), (1, 1), False),
     ):
         attrs = {"kernel_size": kernel, "stride": stride, "padding": padding}
-        both(
-            backend,
-            lambda t, a=attrs, i=inside: apply(avg_pool2d, t, count_include_pad=i, **a),
-            lambda t, a=attrs, i=inside: F.avg_pool2d(t, count_include_pad=i, **a),
-            x,
-        )
-        both(
-            backend,
-            lambda t, a=attrs: apply(max_pool2d, t, **a),
-            lambda t, a=attrs: F.max_pool2d(t, **a),
-            x,
-        )
+        same_op(max_pool2d, F.max_pool2d, *given, least=1.0, **attrs)
+        attrs["count_include_pad"] = inside
+        same_op(avg_pool2d, F.avg_pool2d, *given, least=1.0, **attrs)
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=repr)
 def test_cross_entropy(backend):
     targets = np.random.default_rng(1).integers(0, 10, 64)
     labels = Tensor.from_numpy(targets, Autodiff(backend))
-    both(
-        backend,
+    same(
         lambda z: apply(cross_entropy, z, labels),
         lambda z: F.cross_entropy(z, torch.tensor(targets)).reshape(1),
+        Autodiff(backend),
         normal(backend, 64, 10) * 5,
+        least=1.0,
     )
 
 

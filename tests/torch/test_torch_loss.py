@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from burnbook.backend import Autodiff, Numpy
+from burnbook.config import Config
 from burnbook.nn.loss import (
     BinaryCrossEntropyLossConfig,
     CosineEmbeddingLossConfig,
@@ -38,77 +39,33 @@ SIGNS = np.where(RNG.random((6, 4)) < 0.5, -1.0, 1.0)
 ROW_SIGNS = np.where(RNG.random(6) < 0.5, -1, 1)
 CLASSES = RNG.integers(0, 4, 6)
 SHARES = P / P.sum(1, keepdims=True)
+GAUSSIAN, POISSON = GaussianNLLLossConfig(), PoissonNllLossConfig()
+HINGE, RANKING = HingeEmbeddingLossConfig(margin=0.7), MarginRankingLossConfig(0.2)
+NEAR, MARGIN = TripletMarginLossConfig(), MultiMarginLossConfig()
+KL_LOG, XY, XYZ, XC = KLDivLossConfig(log_target=True), (X, Y), (X, Y, Z), (X, CLASSES)
+# Our config, PyTorch's class and its arguments, the inputs.
 CASES = {
-    "mse": (MseLoss.new(), torch.nn.MSELoss, {}, (X, Y)),
-    "l1": (LpLossConfig.l1(), torch.nn.L1Loss, {}, (X, Y)),
-    "huber": (
-        HuberLossConfig(0.6).init(),
-        torch.nn.HuberLoss,
-        {"delta": 0.6},
-        (X, Y),
-    ),
-    "poisson": (
-        PoissonNllLossConfig().with_full(True).init(),
-        torch.nn.PoissonNLLLoss,
-        {"log_input": True, "full": True},
-        (X, COUNTS),
-    ),
+    "mse": (MseLoss.new(), "MSELoss", {}, XY),
+    "l1": (LpLossConfig.l1(), "L1Loss", {}, XY),
+    "huber": (HuberLossConfig(0.6), "HuberLoss", {"delta": 0.6}, XY),
+    "poisson": (POISSON.with_full(True), "PoissonNLLLoss", {"full": True}, (X, COUNTS)),
     "poisson-rate": (
-        PoissonNllLossConfig().with_log_input(False).init(),
-        torch.nn.PoissonNLLLoss,
-        {"log_input": False},
-        (P, COUNTS),
+        *(POISSON.with_log_input(False), "PoissonNLLLoss"),
+        *({"log_input": False}, (P, COUNTS)),
     ),
-    "gaussian": (
-        GaussianNLLLossConfig().with_full(True).init(),
-        torch.nn.GaussianNLLLoss,
-        {"full": True},
-        (X, Y, P),
-    ),
-    "kl_div": (KLDivLossConfig().init(), torch.nn.KLDivLoss, {}, (X, SHARES)),
-    "kl_div-log": (
-        KLDivLossConfig().with_log_target(True).init(),
-        torch.nn.KLDivLoss,
-        {"log_target": True},
-        (X, np.log(SHARES)),
-    ),
-    "hinge": (
-        HingeEmbeddingLossConfig().with_margin(0.7).init(),
-        torch.nn.HingeEmbeddingLoss,
-        {"margin": 0.7},
-        (X, SIGNS),
-    ),
-    "ranking": (
-        MarginRankingLossConfig().with_margin(0.2).init(),
-        torch.nn.MarginRankingLoss,
-        {"margin": 0.2},
-        (X, Y, SIGNS),
-    ),
-    "multi_margin": (
-        MultiMarginLossConfig().with_margin(0.9).init(),
-        torch.nn.MultiMarginLoss,
-        {"margin": 0.9},
-        (X, CLASSES),
-    ),
-    "multi_margin-2": (
-        MultiMarginLossConfig().with_p(2).init(),
-        torch.nn.MultiMarginLoss,
-        {"p": 2},
-        (X, CLASSES),
-    ),
-    "soft_margin": (SoftMarginLoss.new(), torch.nn.SoftMarginLoss, {}, (X, SIGNS)),
+    "gaussian": (GAUSSIAN.with_full(True), "GaussianNLLLoss", {"full": True}, (*XY, P)),
+    "kl_div": (KLDivLossConfig(), "KLDivLoss", {}, (X, SHARES)),
+    "kl_div-log": (KL_LOG, "KLDivLoss", {"log_target": True}, (X, np.log(SHARES))),
+    "hinge": (HINGE, "HingeEmbeddingLoss", {"margin": 0.7}, (X, SIGNS)),
+    "ranking": (RANKING, "MarginRankingLoss", {"margin": 0.2}, (*XY, SIGNS)),
+    "multi_margin": (MARGIN.with_margin(0.9), "MultiMarginLoss", {"margin": 0.9}, XC),
+    "multi_margin-2": (MARGIN.with_p(2), "MultiMarginLoss", {"p": 2}, XC),
+    "soft_margin": (SoftMarginLoss.new(), "SoftMarginLoss", {}, (X, SIGNS)),
     "triplet": (
-        TripletMarginLossConfig().with_margin(0.5).init(),
-        torch.nn.TripletMarginLoss,
-        {"margin": 0.5, "eps": 0.0},
-        (X, Y, Z),
+        *(NEAR.with_margin(0.5), "TripletMarginLoss"),
+        *({"margin": 0.5, "eps": 0.0}, XYZ),
     ),
-    "triplet-3": (
-        TripletMarginLossConfig().with_p(3.0).init(),
-        torch.nn.TripletMarginLoss,
-        {"p": 3.0, "eps": 0.0},
-        (X, Y, Z),
-    ),
+    "triplet-3": (NEAR.with_p(3.0), "TripletMarginLoss", {"p": 3.0, "eps": 0.0}, XYZ),
 }
 TORCH_NAME = {
     Reduction.Mean: "mean",
@@ -117,31 +74,33 @@ TORCH_NAME = {
 }
 
 
-def compare(ours, theirs, arrays):
+def compare(ours, theirs, arrays, device=F64, near=1e-12, rtol=1e-9, atol=1e-12):
     """The value of a loss and the slopes of its inputs, but for signs and counts."""
-    learned = [a.dtype.kind == "f" and a is not SIGNS for a in arrays]
-    learned = [b and a is not COUNTS for a, b in zip(arrays, learned, strict=True)]
-    mine = [Tensor.from_numpy(a, F64) for a in arrays]
+    mine = [Tensor.from_numpy(a, device) for a in arrays]
     others = [torch.from_numpy(a.copy()) for a in arrays]
-    for i, need in enumerate(learned):
-        if need:
-            mine[i], others[i] = mine[i].require_grad(), others[i].requires_grad_()
+    learned = [
+        i
+        for i, a in enumerate(arrays)
+        if a.dtype.kind == "f" and a is not SIGNS and a is not COUNTS
+    ]
+    for i in learned:
+        mine[i], others[i] = mine[i].require_grad(), others[i].requires_grad_()
     out, wanted = ours(*mine), theirs(*others)
-    assert np.isclose(out.into_scalar(), wanted.item(), rtol=1e-12)
+    assert np.isclose(out.into_scalar(), wanted.item(), rtol=near)
     grads = out.backward()
     wanted.backward()
-    for a, b, need in zip(mine, others, learned, strict=True):
-        if need:
-            slope = np.asarray(a.grad(grads))
-            np.testing.assert_allclose(slope, b.grad.numpy(), rtol=1e-9, atol=1e-12)
+    for i in learned:
+        slope, other = np.asarray(mine[i].grad(grads)), others[i].grad.numpy()
+        np.testing.assert_allclose(slope, other, rtol=rtol, atol=atol)
 
 
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides:UserWarning")
 @pytest.mark.parametrize("reduction", [Reduction.Mean, Reduction.Sum], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_a_loss_and_its_slopes(name, reduction):
-    ours, theirs, options, arrays = CASES[name]
-    theirs = theirs(reduction=TORCH_NAME[reduction], **options)
+    made, theirs, options, arrays = CASES[name]
+    ours = made.init() if isinstance(made, Config) else made
+    theirs = getattr(torch.nn, theirs)(reduction=TORCH_NAME[reduction], **options)
     compare(lambda *tensors: ours.forward(*tensors, reduction), theirs, arrays)
 
 
@@ -251,23 +210,15 @@ def test_ctc(reduction, blank, spared, compiled):
     targets = np.random.default_rng(2).integers(0, 5, (count, 4))
     targets += targets >= blank
     targets[-1] = targets[-1, 0]
-    mine, theirs = Tensor.from_numpy(x, device).require_grad(), torch.from_numpy(x)
-    theirs.requires_grad_()
-    parts = [
-        Tensor.from_numpy(np.array(part), device)
-        for part in (targets, frames[:count], labels[:count])
-    ]
-    out = config.init().forward_with_reduction(mine.log_softmax(2), *parts, reduction)
-    wanted = F.ctc_loss(
-        theirs.log_softmax(2),
-        torch.from_numpy(targets),
-        frames[:count],
-        labels[:count],
-        blank,
-        TORCH_NAME[reduction],
-        spared,
+    parts = (targets, np.array(frames[:count]), np.array(labels[:count]))
+    loss = config.init()
+
+    def theirs(x, *parts):
+        how = (blank, TORCH_NAME[reduction], spared)
+        return F.ctc_loss(x.log_softmax(2), *parts, *how)
+
+    compare(
+        lambda x, *p: loss.forward_with_reduction(x.log_softmax(2), *p, reduction),
+        theirs,
+        *((x, *parts), device, 1e-5, 1e-4, 1e-6),
     )
-    wanted.backward()
-    assert np.isclose(out.into_scalar(), wanted.item(), rtol=1e-5)
-    slope = np.asarray(mine.grad(out.backward()))
-    np.testing.assert_allclose(slope, theirs.grad.numpy(), rtol=1e-4, atol=1e-6)

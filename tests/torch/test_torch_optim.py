@@ -28,6 +28,7 @@ from burnbook.optim import (
     WeightDecayConfig,
 )
 from burnbook.tensor import Tensor
+from tests.support.optimizers_tried import one
 from tests.torch.shared import torch
 
 
@@ -58,75 +59,59 @@ def pair(plain) -> Pair:
 
 DECAY = WeightDecayConfig(0.01)
 SLIDE = MomentumConfig(momentum=0.8, dampening=0.0)
-BETAS = {"betas": (0.8, 0.9)}
-# Our config, PyTorch's class and its arguments; what differs by default is said.
+NESTEROV = SLIDE.with_nesterov(True)
+PENALTY, QUICK = {"weight_decay": 0.01}, {"betas": (0.8, 0.9), "eps": 1e-5}
+ADAM = AdamConfig(beta_1=0.8, beta_2=0.9)
+ADAMW = AdamWConfig(beta_1=0.8, beta_2=0.9, weight_decay=0.1, amsgrad=True)
+STILL = RmsPropConfig(alpha=0.9, momentum=0.0, centered=True)
+CENTERED = {"alpha": 0.9, "eps": 1e-5, "centered": True}
+THEIRS = {
+    SgdConfig: "SGD",
+    AdamConfig: "Adam",
+    AdamWConfig: "AdamW",
+    AdaGradConfig: "Adagrad",
+    RmsPropConfig: "RMSprop",
+}
+# Our config and PyTorch's arguments; what differs by default is said.
 ALIKE = {
-    "sgd": (SgdConfig(), "SGD", {}),
-    "sgd decay": (SgdConfig(weight_decay=DECAY), "SGD", {"weight_decay": 0.01}),
-    "momentum": (SgdConfig(momentum=SLIDE), "SGD", {"momentum": 0.8}),
+    "sgd": (SgdConfig(), {}),
+    "sgd decay": (SgdConfig(weight_decay=DECAY), PENALTY),
+    "momentum": (SgdConfig(momentum=SLIDE), {"momentum": 0.8}),
     "dampening": (
         SgdConfig(momentum=MomentumConfig(), weight_decay=DECAY),
-        "SGD",
-        {"momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01},
+        {"momentum": 0.9, "dampening": 0.1, **PENALTY},
     ),
-    "nesterov": (
-        SgdConfig(momentum=SLIDE.with_nesterov(True)),
-        "SGD",
-        {"momentum": 0.8, "nesterov": True},
-    ),
+    "nesterov": (SgdConfig(momentum=NESTEROV), {"momentum": 0.8, "nesterov": True}),
     "nesterov decay": (
-        SgdConfig(momentum=SLIDE.with_nesterov(True), weight_decay=DECAY),
-        "SGD",
-        {"momentum": 0.8, "nesterov": True, "weight_decay": 0.01},
+        SgdConfig(momentum=NESTEROV, weight_decay=DECAY),
+        {"momentum": 0.8, "nesterov": True, **PENALTY},
     ),
-    "adam": (AdamConfig(epsilon=1e-8), "Adam", {}),
-    "adam decay": (
-        AdamConfig(beta_1=0.8, beta_2=0.9, weight_decay=DECAY),
-        "Adam",
-        {**BETAS, "eps": 1e-5, "weight_decay": 0.01},
-    ),
-    "amsgrad": (
-        AdamConfig(beta_1=0.8, beta_2=0.9, amsgrad=True),
-        "Adam",
-        {**BETAS, "eps": 1e-5, "amsgrad": True},
-    ),
-    "adamw": (AdamWConfig(), "AdamW", {"eps": 1e-5, "weight_decay": 1e-4}),
-    "adamw amsgrad": (
-        AdamWConfig(beta_1=0.8, beta_2=0.9, weight_decay=0.1, amsgrad=True),
-        "AdamW",
-        {**BETAS, "eps": 1e-5, "weight_decay": 0.1, "amsgrad": True},
-    ),
-    "adagrad": (AdaGradConfig(epsilon=1e-10), "Adagrad", {}),
+    "adam": (AdamConfig(epsilon=1e-8), {}),
+    "adam decay": (ADAM.with_weight_decay(DECAY), {**QUICK, **PENALTY}),
+    "amsgrad": (ADAM.with_amsgrad(True), {**QUICK, "amsgrad": True}),
+    "adamw": (AdamWConfig(), {"eps": 1e-5, "weight_decay": 1e-4}),
+    "adamw amsgrad": (ADAMW, {**QUICK, "weight_decay": 0.1, "amsgrad": True}),
+    "adagrad": (AdaGradConfig(epsilon=1e-10), {}),
     "adagrad decay": (
         AdaGradConfig(lr_decay=0.1, weight_decay=DECAY),
-        "Adagrad",
-        {"lr_decay": 0.1, "weight_decay": 0.01, "eps": 1e-5},
+        {"lr_decay": 0.1, "eps": 1e-5, **PENALTY},
     ),
-    "rmsprop": (RmsPropConfig(momentum=0.0, epsilon=1e-8), "RMSprop", {}),
+    "rmsprop": (RmsPropConfig(momentum=0.0, epsilon=1e-8), {}),
     "rmsprop momentum": (
         RmsPropConfig(weight_decay=DECAY),
-        "RMSprop",
-        {"momentum": 0.9, "eps": 1e-5, "weight_decay": 0.01},
+        {"momentum": 0.9, "eps": 1e-5, **PENALTY},
     ),
-    "rmsprop centered": (
-        RmsPropConfig(alpha=0.9, momentum=0.0, centered=True),
-        "RMSprop",
-        {"alpha": 0.9, "eps": 1e-5, "centered": True},
-    ),
-    "rmsprop both": (
-        RmsPropConfig(alpha=0.9, momentum=0.5, centered=True),
-        "RMSprop",
-        {"alpha": 0.9, "momentum": 0.5, "eps": 1e-5, "centered": True},
-    ),
+    "rmsprop centered": (STILL, CENTERED),
+    "rmsprop both": (STILL.with_momentum(0.5), {"momentum": 0.5, **CENTERED}),
 }
 
 
-def run(config, name, arguments, plain, steps=100, clip=None):
+def run(config, arguments, plain, steps=100, clip=None):
     """Both optimizers over the same gradients; gives both results."""
     rng, dtype = np.random.default_rng(1), plain.float_dtype
     module, optim = pair(plain), config.init()
     theirs = [torch.nn.Parameter(torch.from_numpy(w)) for w in starts(dtype)]
-    other = getattr(torch.optim, name)(theirs, lr=0.01, **arguments)
+    other = getattr(torch.optim, THEIRS[type(config)])(theirs, lr=0.01, **arguments)
     for _ in range(steps):
         grads = [rng.normal(size=tuple(w.shape)).astype(dtype) for w in theirs]
         held = GradientsParams()
@@ -169,7 +154,7 @@ def test_a_hundred_steps(name, plain, tolerance):
 def test_clipping_over_a_hundred_steps(clip):
     config = AdamConfig(grad_clipping=getattr(GradientClippingConfig, clip)(1.0))
     plain = Numpy(float="f64")
-    rows = run(config, "Adam", {"eps": 1e-5}, plain, clip=clip)
+    rows = run(config, {"eps": 1e-5}, plain, clip=clip)
     for ours, wanted in zip(*rows, strict=True):
         np.testing.assert_allclose(ours, wanted, rtol=1e-11, atol=1e-11)
 
@@ -181,11 +166,7 @@ def test_muon_within_the_half_precision_that_pytorch_computes_in(shape, adjust):
         pytest.skip("this PyTorch has no Muon")
     rng, plain = np.random.default_rng(2), Numpy(float="f64")
     start = rng.normal(size=shape)
-
-    class One(Module):
-        weight: Param
-
-    module = One(Param.from_tensor(Tensor.from_numpy(start, Autodiff(plain))))
+    module = one(start, Autodiff(plain))
     config = MuonConfig(adjust_lr_fn=getattr(AdjustLrFn, adjust), weight_decay=DECAY)
     optim, weight = config.init(), torch.nn.Parameter(torch.from_numpy(start.copy()))
     words = {"Original": "original", "MatchRmsAdamW": "match_rms_adamw"}
@@ -227,11 +208,7 @@ def bumpy(w, x, y, tanh):
 def test_lbfgs_goes_the_same_way(lr, search, attrs):
     device = Autodiff(Numpy(float="f64"))
     start = np.linspace(-1, 1, 6).reshape(6, 1)
-
-    class One(Module):
-        weight: Param
-
-    module = One(Param.from_tensor(Tensor.from_numpy(start, device)))
+    module = one(start, device)
     x, y = (Tensor.from_numpy(a, device) for a in (A, Y.reshape(30, 1)))
     weight = torch.tensor(start, requires_grad=True)
     config, counts = LBFGSConfig(**attrs), [0, 0]
@@ -275,13 +252,11 @@ SCHEDULES = {
         {"T_max": 25, "eta_min": 0.1},
     ),
     "exponential": (
-        ExponentialLrSchedulerConfig(0.5, 0.9),
-        "ExponentialLR",
+        *(ExponentialLrSchedulerConfig(0.5, 0.9), "ExponentialLR"),
         {"gamma": 0.9},
     ),
     "step": (
-        StepLrSchedulerConfig(0.5, 4, gamma=0.5),
-        "StepLR",
+        *(StepLrSchedulerConfig(0.5, 4, gamma=0.5), "StepLR"),
         {"step_size": 4, "gamma": 0.5},
     ),
 }

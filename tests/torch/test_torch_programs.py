@@ -6,6 +6,8 @@ PyTorch's numbers in double precision, and then run in three ways. BURNBOOK_PROG
 says how many are drawn for each way (60 to 150 otherwise), BURNBOOK_PROGRAM=7 one.
 """
 
+import functools
+import operator
 import os
 from typing import NamedTuple
 
@@ -111,9 +113,10 @@ def ints(device, values):
     return Tensor.from_data(np.asarray(values), device, kind=Int)
 
 
-def conv(dims, options):
+def conv(dims):
     def ours(x, w, stride, padding):
-        settings = options([stride] * dims, [padding] * dims, [1] * dims, 1)
+        sizes = [stride] * dims, [padding] * dims, [1] * dims
+        settings = functional.ConvOptions(*sizes, 1)
         return getattr(functional, f"conv{dims}d")(x, w, None, settings)
 
     return ours
@@ -123,12 +126,13 @@ def pooled(name):
     return lambda x, stride: getattr(functional, name)(x, 3, stride)
 
 
-# name: (which numbers it takes, ours, PyTorch's); with "!" it needs distinct elements
+# name: (which numbers it takes, ours, PyTorch's unless it is written alike)
+# with "!" it needs distinct elements
 TABLE = {
-    "neg": (none, lambda x: -x, lambda x: -x),
-    "exp": (none, lambda x: x.tanh().exp(), lambda x: x.tanh().exp()),
-    "log": (none, lambda x: (x.abs() + 0.5).log(), lambda x: (x.abs() + 0.5).log()),
-    "sqrt": (none, lambda x: (x * x + 0.1).sqrt(), lambda x: (x * x + 0.1).sqrt()),
+    "neg": (none, lambda x: -x),
+    "exp": (none, lambda x: x.tanh().exp()),
+    "log": (none, lambda x: (x.abs() + 0.5).log()),
+    "sqrt": (none, lambda x: (x * x + 0.1).sqrt()),
     "recip": (none, lambda x: (x * x + 0.5).recip(), lambda x: 1 / (x * x + 0.5)),
     "sin": (none, lambda x: x.sin(), torch.sin),
     "tanh": (none, lambda x: x.tanh(), torch.tanh),
@@ -139,11 +143,11 @@ TABLE = {
     "silu": (none, activation.silu, F.silu),
     "softplus": (none, lambda x: activation.softplus(x, 1.0), F.softplus),
     "abs": (none, lambda x: x.abs(), torch.abs),
-    "clamp": (none, lambda x: x.clamp(-0.7, 0.9), lambda x: x.clamp(-0.7, 0.9)),
-    "scale": (none, lambda x: x * 1.3 - 0.2, lambda x: x * 1.3 - 0.2),
-    "from": (none, lambda x: 2.0 - x, lambda x: 2.0 - x),
-    "under": (none, lambda x: 1.0 / (x * x + 1), lambda x: 1.0 / (x * x + 1)),
-    "power": (none, lambda x: (x * x + 0.3) ** 1.5, lambda x: (x * x + 0.3) ** 1.5),
+    "clamp": (none, lambda x: x.clamp(-0.7, 0.9)),
+    "scale": (none, lambda x: x * 1.3 - 0.2),
+    "from": (none, lambda x: 2.0 - x),
+    "under": (none, lambda x: 1.0 / (x * x + 1)),
+    "power": (none, lambda x: (x * x + 0.3) ** 1.5),
     "sum": (none, lambda x: x.sum(), lambda x: x.sum().view(1)),
     "mean": (none, lambda x: x.mean(), lambda x: x.mean().view(1)),
     "max!": (none, lambda x: x.max(), lambda x: x.max().view(1)),
@@ -153,18 +157,10 @@ TABLE = {
     "max_dim!": (a_dim, lambda x, d: x.max_dim(d), lambda x, d: x.amax(d, True)),
     "min_dim!": (a_dim, lambda x, d: x.min_dim(d), lambda x, d: x.amin(d, True)),
     "var": (a_dim_of(2), lambda x, d: x.var(d), lambda x, d: x.var(d, keepdim=True)),
-    "cumsum": (a_dim, lambda x, d: x.cumsum(d), lambda x, d: x.cumsum(d)),
+    "cumsum": (a_dim, lambda x, d: x.cumsum(d)),
     "sort!": (a_dim, lambda x, d: x.sort(d), lambda x, d: x.sort(d).values),
-    "topk!": (
-        a_dim_of(2),
-        lambda x, d: x.topk(2, d),
-        lambda x, d: x.topk(2, d).values,
-    ),
-    "median!": (
-        a_dim,
-        lambda x, d: x.median(d),
-        lambda x, d: x.median(d, True).values,
-    ),
+    "topk!": (a_dim_of(2), lambda x, d: x.topk(2, d), lambda x, d: x.topk(2, d)[0]),
+    "median!": (a_dim, lambda x, d: x.median(d), lambda x, d: x.median(d, True)[0]),
     "softmax": (a_dim, activation.softmax, torch.softmax),
     "log_softmax": (a_dim, activation.log_softmax, torch.log_softmax),
     "flip": (a_dim, lambda x, d: x.flip([d]), lambda x, d: x.flip(d)),
@@ -175,12 +171,8 @@ TABLE = {
         lambda x, a, b: x.swapaxes(a, b),
     ),
     "permute": (an_order, lambda x, p: x.permute(list(p)), lambda x, p: x.permute(p)),
-    "reshape": (a_shape, lambda x, s: x.reshape(s), lambda x, s: x.reshape(s)),
-    "narrow": (
-        a_range,
-        lambda x, d, a, n: x.narrow(d, a, n),
-        lambda x, d, a, n: x.narrow(d, a, n),
-    ),
+    "reshape": (a_shape, lambda x, s: x.reshape(s)),
+    "narrow": (a_range, lambda x, d, a, n: x.narrow(d, a, n)),
     "select": (
         places,
         lambda x, d, at: x.select(d, ints(x.device(), at)),
@@ -191,11 +183,7 @@ TABLE = {
         lambda x, d: x.repeat([2 if i == d else 1 for i in range(len(x.dims()))]),
         lambda x, d: x.repeat([2 if i == d else 1 for i in range(x.ndim)]),
     ),
-    "tril": (
-        lambda rng, x: () if len(x) >= 2 else None,
-        lambda x: x.tril(0),
-        lambda x: x.tril(0),
-    ),
+    "tril": (lambda rng, x: () if len(x) >= 2 else None, lambda x: x.tril(0)),
     "masked": (
         none,
         lambda x: x.mask_fill(x > 0.3, -1.0),
@@ -204,12 +192,8 @@ TABLE = {
     "add": (stretched, lambda x, y: x + y, torch.add),
     "sub": (stretched, lambda x, y: x - y, torch.sub),
     "mul": (stretched, lambda x, y: x * y, torch.mul),
-    "div": (stretched, lambda x, y: x / (y * y + 1), lambda x, y: x / (y * y + 1)),
-    "powf": (
-        stretched,
-        lambda x, y: (x * x + 0.5) ** y.tanh(),
-        lambda x, y: (x * x + 0.5) ** y.tanh(),
-    ),
+    "div": (stretched, lambda x, y: x / (y * y + 1)),
+    "powf": (stretched, lambda x, y: (x * x + 0.5) ** y.tanh()),
     "max_pair": (stretched, lambda x, y: x.max_pair(y), torch.maximum),
     "where": (
         stretched,
@@ -227,13 +211,11 @@ TABLE = {
         lambda x, y: x @ y.swapaxes(-1, -2),
     ),
     "conv1d": (
-        filters(1),
-        conv(1, functional.ConvOptions),
+        *(filters(1), conv(1)),
         lambda x, w, s, p: F.conv1d(x, w, None, s, p),
     ),
     "conv2d": (
-        filters(2),
-        conv(2, functional.ConvOptions),
+        *(filters(2), conv(2)),
         lambda x, w, s, p: F.conv2d(x, w, None, s, p),
     ),
     "max_pool2d!": (images, pooled("max_pool2d"), lambda x, s: F.max_pool2d(x, 3, s)),
@@ -241,6 +223,7 @@ TABLE = {
     "max_pool1d!": (lines, pooled("max_pool1d"), lambda x, s: F.max_pool1d(x, 3, s)),
     "avg_pool1d": (lines, pooled("avg_pool1d"), lambda x, s: F.avg_pool1d(x, 3, s)),
 }
+TABLE = {name: (*row, row[-1])[:3] for name, row in TABLE.items()}
 FAMILIES = [  # what the leaves of a program may look like: sizes that go together
     [(3, 4), (3, 4), (3, 1), (5, 4)],
     [(2, 3, 5), (2, 3, 5), (1, 3, 1), (2, 4, 5)],
@@ -305,13 +288,13 @@ def run(leaves, steps, side):
     for name, inputs, numbers in steps:
         pool.append(TABLE[name][side](*[pool[i] for i in inputs], *numbers))
         used |= set(inputs)
-    total = None
-    for i, out in enumerate(pool):
-        if i < len(leaves) or i in used:
-            continue
-        part = (out * weights_of(out, side)).sum()
-        total = part if total is None else total + part
-    return total, pool[len(leaves) :]
+    made = pool[len(leaves) :]
+    last = [out for i, out in enumerate(made, len(leaves)) if i not in used]
+    return added((out * weights_of(out, side)).sum() for out in last), made
+
+
+def added(parts):
+    return functools.reduce(operator.add, parts)
 
 
 def weights_of(out, side):
@@ -353,14 +336,10 @@ def compare(leaves, steps, device, limit):
             close(a.grad(grads), b, limit, f"gradient of leaf {n}\n{steps}")
 
 
-def count(usual):
-    asked = os.environ.get("BURNBOOK_PROGRAMS")
-    return int(asked) if asked else usual
-
-
 def seeds(usual):
     one = os.environ.get("BURNBOOK_PROGRAM")
-    return [int(one)] if one else range(count(usual))
+    asked = int(os.environ.get("BURNBOOK_PROGRAMS") or usual)
+    return [int(one)] if one else range(asked)
 
 
 def test_programs_are_the_same_each_time_and_use_every_step():
@@ -399,12 +378,11 @@ def test_gradients_of_gradients_equal_pytorch(part):
         low = [Tensor.from_numpy(x, inner).require_grad() for x in leaves]
         mine = [Tensor.from_inner(x, outer).require_grad() for x in low]
         grads = run(mine, steps, 1)[0].backward()
-        total = None
-        for x, g in zip(mine, first, strict=True):
-            if g is None or not g.requires_grad:
-                continue
-            part_of_it = (x.grad(grads) * x.grad(grads)).sum()
-            total = part_of_it if total is None else total + part_of_it
+        total = added(
+            (x.grad(grads) * x.grad(grads)).sum()
+            for x, g in zip(mine, first, strict=True)
+            if g is not None and g.requires_grad
+        )
         if not total._tracked():  # linear for us, and then its slopes are zero
             assert all(x is None or not x.any() for x in second), steps
             continue

@@ -51,11 +51,11 @@ def copy_weights(layer, other, kind, suffix, device):
         object.__setattr__(linear, sort, made)  # modules never change in place
 
 
-def check_gradients(layer, other, kind, suffix, grads, rtol):
+def check_gradients(layer, other, kind, suffix, grads):
     for linear, sort, rows, own in shared(layer, other, kind, suffix):
         slope = rows.grad[own]
         slope = slope.mT if sort == "weight" else slope
-        close(getattr(linear, sort).val().grad(grads), slope, rtol)
+        close(getattr(linear, sort).val().grad(grads), slope)
 
 
 def states_of(kind, tensors):
@@ -79,7 +79,6 @@ def compare(kind, sizes, bias, both, device, given=True, first=True):
     """One layer of each: outputs, states and all gradients for random directions."""
     b, s, i, h = sizes
     dtype = np.float64 if device is F64 else np.float32
-    rtol = 1e-9 if device is F64 else 2e-4
     rng = np.random.default_rng(0)
     torch.manual_seed(0)
     other = THEIRS[kind](i, h, bias=bias, batch_first=first, bidirectional=both)
@@ -106,16 +105,16 @@ def compare(kind, sizes, bias, both, device, given=True, first=True):
     total, other_total = 0.0, 0.0
     for ours, theirs in zip(found, wanted, strict=False):  # a Gru gives no state
         theirs = theirs.reshape(ours.dims())
-        close(ours, theirs, rtol)
+        close(ours, theirs)
         g = rng.normal(size=ours.dims()).astype(dtype)
         total = (ours * Tensor.from_numpy(g, device)).sum() + total
         other_total = (theirs * torch.from_numpy(g)).sum() + other_total
     grads = total.backward()
     other_total.backward()
     for ours, theirs in zip(mine, their, strict=True):
-        close(ours.grad(grads), theirs.grad, rtol)
+        close(ours.grad(grads), theirs.grad)
     for side, suffix in sides:
-        check_gradients(side, other, kind, suffix, grads, rtol)
+        check_gradients(side, other, kind, suffix, grads)
 
 
 @pytest.mark.parametrize(("kind", "sizes", "bias"), CASES, ids=str)
