@@ -119,7 +119,8 @@ class Config:
         """Write the config as JSON: the whole file, or none of it.
 
         Raises:
-            ConfigError: the file cannot be written, or a value is none that JSON holds.
+            ConfigError: the file cannot be written, or JSON cannot hold one of its
+            values.
         """
         text = self.to_json()
         with atomic_write(path, ConfigError) as file:
@@ -132,7 +133,8 @@ class Config:
         A field that the file lacks keeps its default.
 
         Raises:
-            ConfigError: the file cannot be read or is no JSON, it lacks a field without
+            ConfigError: the file cannot be read or is not JSON, it lacks a field
+            without
                 default, or it has a field that the config does not know, a value of
                 another type or one that `validate` refuses.
         """
@@ -182,9 +184,9 @@ class Config:
         return [row for group in groups for row in group]
 
     def __call__(self, *args: object, **named: object) -> Any:
-        """A config is no layer; the error says what makes one."""
+        """A config is not a layer; the error says what makes one."""
         name = type(self).__name__
-        what = "a config is called like the layer that it makes"
+        what = "a config is called as if it were the layer that it makes"
         raise ArgumentError(name, what, cure=f"{name}(…).init(device)(x)")
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ class Choices:
 
 
 class Repeated(dict[str, Any]):
-    """What JSON holds in braces, with the names that are there more than once."""
+    """A JSON object, with the names that it has more than once."""
 
     def __init__(self, pairs: list[tuple[str, Any]]):
         super().__init__(pairs)
@@ -47,9 +47,9 @@ class Repeated(dict[str, Any]):
         self.again = tuple(name for name in self if names.count(name) > 1)
 
     def problems(self, path: str) -> list[Problem]:
-        """One for each name that is there again."""
+        """One for each repeated name."""
         at = f"{path}." if path else ""
-        return [Problem(f"{at}{cut(name)} is there twice") for name in self.again]
+        return [Problem(f"{at}{cut(name)} appears twice") for name in self.again]
 
 
 class Reader:
@@ -67,7 +67,7 @@ class Reader:
         if isinstance(value, Repeated):
             self.problems += value.problems(path)
         if spec.form == "any" and self.parsed and _half_inside(value):
-            self.note(f"{path} holds half a character")
+            self.note(f"{path} holds an unpaired surrogate")
         if spec.form in ("any", "other"):
             return value
         if spec.form == "union":
@@ -108,7 +108,7 @@ class Reader:
         if spec.kind is int and isinstance(value, int) and not isinstance(value, bool):
             self.note(f"{path} is a whole number of more than 64 bits")
         elif spec.kind is str and isinstance(value, str):
-            self.note(f"{path} holds half a character: {cut(repr(value))}")
+            self.note(f"{path} holds an unpaired surrogate: {cut(repr(value))}")
         else:
             self._misfit(value, spec, path)
         return value
@@ -305,7 +305,7 @@ def type_text(spec: TypeSpec) -> str:
 
 
 def cut(text: str, width: int = 60) -> str:
-    """The start of a text, on one line, without signs that nobody can see."""
+    """The start of a text, on one line, without invisible characters."""
     text = " ".join(text[: 2 * width].split()) if len(text) > width else text
     text = text if text.isprintable() else repr(text)[1:-1]
     return text if len(text) <= width else text[: width - 1] + "…"
@@ -347,7 +347,7 @@ def _text(value: object) -> str | None:
 
 
 def has_half(text: str) -> bool:
-    """Whether a text holds half a character, which no file can."""
+    """Whether a text holds an unpaired surrogate, which no file can."""
     return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 

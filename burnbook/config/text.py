@@ -58,9 +58,9 @@ def encode(value: object, indent: int = 0, path: str = "") -> str:
 
 
 def decode(text: str | bytes, where: str) -> Any:
-    """What a JSON text holds, in plain data; where it is none, a ConfigError."""
+    """What a JSON text holds, in plain data; a ConfigError where it is not JSON."""
     if len(text) > MAX_BYTES:
-        what = f"this is too much for a config: {len(text)} bytes"
+        what = f"this is too large for a config: {len(text)} bytes"
         raise ConfigError(where, what, cure=f"at most {MAX_BYTES}")
     try:
         tree = json.loads(
@@ -102,7 +102,7 @@ def _whole(value: int, indent: int, path: str) -> str:
 
 def _member(value: enum.Enum, indent: int, path: str) -> str:
     if value.name not in type(value).__members__:
-        what = f"{value!r} is no member, it is made of several"
+        what = f"{value!r} is not one member but a combination of several"
         raise ConfigError(path or "config", what, cure="one member, or a list of them")
     return _quoted(value.name, indent, path)
 
@@ -110,7 +110,7 @@ def _member(value: enum.Enum, indent: int, path: str) -> str:
 def _quoted(value: object, indent: int, path: str) -> str:
     text = str(value)
     if has_half(text):
-        what = f"{cut(repr(text))} holds half a character"
+        what = f"{cut(repr(text))} holds an unpaired surrogate"
         raise ConfigError(path or "config", what, cure="a text that UTF-8 can hold")
     return json.dumps(text, ensure_ascii=False)
 
@@ -199,7 +199,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _why_no_json(text: str | bytes, cause: Exception) -> tuple[str, list[Any]]:
     if not text.strip():
-        return "there is nothing in it", []
+        return "it is empty", []
     if isinstance(cause, json.JSONDecodeError):
         what = f"this is not JSON from line {cause.lineno}, column {cause.colno} on"
         return what, [("there", cause.msg)]

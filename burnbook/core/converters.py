@@ -25,7 +25,7 @@ from burnbook.core.error_context import names_around
 
 Resolve = Callable[[object], object]
 #: any: every value; items: any number of one type; tuple: a type for each place;
-#: name: only a text, which cannot be looked up; other: what is no type to Python.
+#: name: only a text, which cannot be looked up; other: not a type to Python.
 Form = Literal[
     "any",
     "none",
@@ -94,7 +94,7 @@ class TypeSpec:
 
     @functools.cached_property
     def item(self) -> TypeSpec:
-        """The type of what a container holds, the container may be optional."""
+        """The type of what a container holds; the container may be optional."""
         if self.form == "union":
             items = (part.item for part in self.meant)
             return next((item for item in items if item is not ANYTHING), ANYTHING)

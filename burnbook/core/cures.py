@@ -61,7 +61,7 @@ def for_linear(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
             f"x.flatten(1, {len(x) - 1}) and LinearConfig({prod(x[1:])}, {weight[1]})"
         )
     if x[-1] == weight[1]:
-        return f"LinearConfig({x[-1]}, …): the sizes of two layers may be exchanged"
+        return f"LinearConfig({x[-1]}, …): the sizes of two layers may be swapped"
     return f"LinearConfig({x[-1]}, {weight[1]})"
 
 
@@ -78,7 +78,7 @@ def for_matmul(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
 
 
 def for_conv(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
-    """A convolution: channels that stand last, or another number of channels."""
+    """A convolution: channels that come last, or another number of channels."""
     x, weight = shapes["x"], shapes["weight"]
     channels = weight[1] * attrs.get("groups", 1)
     if len(x) == len(weight) - 1:
@@ -87,7 +87,7 @@ def for_conv(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
         return "x.unsqueeze_dim(0): a batch of one"
     if x[-1] == channels:
         order = [0, len(x) - 1, *range(1, len(x) - 1)]
-        return f"x.permute({order}): the channels stand last"
+        return f"x.permute({order}): the channels come last"
     if len(x) == 4:
         return f"Conv2dConfig([{x[1]}, {weight[0]}], …)"
     return f"a layer for {x[1]} channels"
@@ -196,7 +196,7 @@ def for_argument(
 ) -> tuple[str, str | None]:
     """What is wrong with an argument of a method, and the cure.
 
-    name: of the argument; None for one too many by place.
+    name: of the argument; None for a positional one too many.
     """
     takes = ", ".join(known) or "nothing"
     if name is None or name in ("dim", "axis", "axes", "dims"):

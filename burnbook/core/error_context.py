@@ -15,7 +15,7 @@ MOST_TENSORS = 6
 
 
 def running_modules(above: int = 1) -> str:
-    """The path of the module whose code is running, "Model.conv1"; mostly none is.
+    """The path of the module whose code is running, "Model.conv1"; usually none is.
 
     above: how many callers to leave out.
     """

@@ -53,7 +53,7 @@ def _bounded(rows: list[Fact]) -> list[Fact]:
 
 
 def _cut(cure: str) -> str:
-    """A cure that is not longer than what one reads: of many, the first."""
+    """A cure of bounded length: of many, the first."""
     if len(cure) <= MOST_CURE:
         return cure
     return cure[: cure.rfind("; ", 0, MOST_CURE) % MOST_CURE] + "; …"
@@ -96,11 +96,11 @@ class BurnbookError(Exception):
         return explain(where, self.what, self.facts, self.cure)
 
 
-# Who knows what a field is called here: other_names, by its table.
+# Functions that know what a field is called here; other_names adds one.
 ADVISERS: list[Callable[[str, list[str]], str | None]] = []
 
 
-PLAIN = (bool, int, float, str)  # what a default mostly is
+PLAIN = (bool, int, float, str)  # what most defaults are
 
 
 def explain_fields(cls: type[Any]) -> None:
@@ -149,8 +149,8 @@ def _wrong_fields(
     if len(args) > len(places):
         rate = not places and "weight_decay" in free and _advised("lr", free)
         if rate:  # the first number that other libraries give to an optimizer
-            return "fields are given by name, and the learning rate is none", rate
-        what = f"{len(args)} values given by place, there is room for {len(places)}"
+            return "fields are given by name; the learning rate is not one", rate
+        what = f"{len(args)} values given by position, at most {len(places)} fit"
         shown = ", ".join([*places, *[f"{name}=…" for name in free]][: len(args)])
         return what, f"{shown}" if shown else None
     if missing:
@@ -210,7 +210,7 @@ class ConfigError(BurnbookError, ValueError):
 
 
 class FieldError(ConfigError, TypeError):
-    """A config or a module is made with wrong fields: too many, misspelled, a type."""
+    """A config or module gets wrong fields: too many, misspelled, of a wrong type."""
 
 
 class UnknownNameError(BurnbookError, AttributeError):
@@ -231,7 +231,7 @@ class UnknownNameError(BurnbookError, AttributeError):
 
 
 class FrozenError(BurnbookError, dataclasses.FrozenInstanceError):
-    """A thing that never changes is assigned to."""
+    """Something that never changes is assigned to."""
 
 
 class ResultDropped(UserWarning):

@@ -36,7 +36,7 @@ def atomic_write(
 
     Missing folders are made, a link is followed, an existing file keeps its
     permissions. If the block or the disk fails, the target stays as it was and the
-    temporary file goes. What the file system refuses is raised as `error`.
+    temporary file is removed. What the file system refuses is raised as `error`.
 
     Example:
         >>> import tempfile
@@ -117,11 +117,11 @@ def open_regular(
 ) -> IO[bytes]:
     """Open a regular file to read its bytes; anything else is explained as `error`.
 
-    where: how the error begins; without, "read" and the path. Links are followed.
+    where: how the error begins; by default "read" and the path. Links are followed.
 
-    Why: opening a named pipe waits for a writer, and reading a device may go on for
-    ever. So the file is asked what it is before it is opened, which must not wait, and
-    once more afterwards, because somebody may have exchanged it meanwhile.
+    Why: opening a named pipe waits for a writer, and reading a device may go on
+    forever. So the file is asked what it is before it is opened, which must not wait,
+    and once more afterwards, because it may have been replaced in the meantime.
     """
     where = where or f"read {printable(path)}"
     try:
@@ -168,7 +168,7 @@ def read_whole(
 ) -> bytes:
     """The bytes of a regular file; anything else at `path` is explained as `error`.
 
-    most: how long the file may be, in bytes; without, what is free of the memory.
+    most: how long the file may be, in bytes; by default, as long as the free memory.
     """
     where = where or f"read {printable(path)}"
     with open_regular(path, error, where) as file, within_memory(where, error):
@@ -354,7 +354,7 @@ def _cannot_write(
 
 
 def _no_path(where: str, path: PathLike, error: type[BurnbookError]) -> BurnbookError:
-    return error(where, f"{os.fspath(path)!r} is not a path: it holds a zero byte")
+    return error(where, f"{os.fspath(path)!r} is not a path: it contains a null byte")
 
 
 def cache_dir() -> Path:

@@ -67,7 +67,7 @@ def unknown(
         return UnknownNameError(at, f"not needed: {advice.remark}", cure="leave it out")
     if advice.code == name and name in tables()["homes"]:
         cure = tables()["homes"][name].code
-        return UnknownNameError(at, "it stands in another place", cure=cure)
+        return UnknownNameError(at, "it is in another place", cure=cure)
     shown = advice.code if advice.name in ("", name) else advice.name
     what = f"in burnbook this is {shown}"
     facts = [advice.remark] if advice.remark else []

@@ -18,7 +18,7 @@ from burnbook.core import __name__ as library
 def generate(
     title: str, head: str, result: str, scope: dict[str, Any]
 ) -> Callable[..., Any]:
-    """Make a function of its head and what it returns, as text.
+    """Make a function from its head and what it returns, as text.
 
     title: what tracebacks call its file. scope: the names that the text refers to.
 

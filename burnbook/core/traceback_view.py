@@ -94,7 +94,7 @@ def _is_installed(one: TracebackType) -> bool:
 
 
 def _runs_cells(one: TracebackType) -> bool:
-    """Whether a frame only hands on to the reader's code: asyncio, threads, runpy."""
+    """Whether a frame only starts the reader's code: asyncio, threads, runpy."""
     return _is_installed(one) and _package(one) in sys.stdlib_module_names
 
 

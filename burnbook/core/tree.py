@@ -127,7 +127,7 @@ class Pytree:
 
 
 class Go:
-    """One walk of `map`: what is to become of a leaf, and so of anything.
+    """One walk of `map`: what becomes of a leaf, and so of any value.
 
     Why a class: a function that calls itself is a cycle, and would keep the old tree
     until Python looks for cycles.

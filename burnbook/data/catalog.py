@@ -1,4 +1,4 @@
-"""What data there is, how big, and whether it is here."""
+"""Which datasets there are, how big they are, and which are on this computer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DatasetInfo:
 
 
 def available_datasets() -> list[DatasetInfo]:
-    """List the datasets that the library can give.
+    """List the datasets that the library knows.
 
     Example:
         >>> for info in available_datasets():
@@ -78,7 +78,7 @@ def _images() -> list[DatasetInfo]:
 def _texts() -> list[DatasetInfo]:
     about = "articles on 14 kinds of things"
     return [
-        _info(texts.AgNewsDataset, 127_600, 31_327_765, "news of 4 kinds"),
+        _info(texts.AgNewsDataset, 127_600, 31_327_765, "news of 4 topics"),
         _info(texts.DbPediaDataset, 630_000, 68_341_743, about),
     ]
 
@@ -93,7 +93,7 @@ def _speech() -> DatasetInfo:
     )
     size = sum(archive.size or 0 for archive in archives)
     mirror = mirrors_of(speech.VARIABLE, speech.FOLDERS)[0]
-    about = "one spoken word of 35, one second"
+    about = "one of 35 spoken words, one second each"
     name = "SpeechCommandsDataset"
     return DatasetInfo(name, 99_720, size, here, _address(mirror), about, folder)
 
@@ -103,9 +103,11 @@ def _tables(here: bool) -> list[DatasetInfo]:
     hub, stored = f"https://huggingface.co/datasets/{housing.NAME}", loader.db_file()
     patients = ("DiabetesDataset", diabetes.COUNT, 0, here, "scikit-learn")
     districts = ("HousingDataset", housing.COUNT, 743_040, stored.is_file(), hub)
-    about = "eight measures of a Californian district, and the value of its houses"
+    about = "eight features of a Californian district, and its median house value"
     return [
-        DatasetInfo(*patients, "ten measures of a patient, and how the illness went"),
+        DatasetInfo(
+            *patients, "ten features of a patient, and the disease a year later"
+        ),
         DatasetInfo(*districts, about, stored.parent),
     ]
 

@@ -43,7 +43,7 @@ def draws(size: int, below: int, seed: int, purpose: int, epoch: int = 0) -> Ind
 
 
 def check_seed(where: str, seed: Any) -> int:
-    """Return the seed as an int, or say that it is none."""
+    """Return the seed as an int, or say that it is not one."""
     try:
         if isinstance(seed, bool):
             raise TypeError

@@ -134,8 +134,8 @@ class SequentialLrSchedulerConfig(Config):
         rising = all(a < b for a, b in zip([0, *marks], marks, strict=False))
         if count and len(marks) == count - 1 and rising:
             return
-        what = f"the milestones {marks} do not part {count} schedules"
-        cure = "one milestone less than schedules, all above 0, in rising order"
+        what = f"the milestones {marks} do not separate {count} schedules"
+        cure = "one milestone fewer than schedules, all above 0, in increasing order"
         raise ConfigError("SequentialLrSchedulerConfig", what, cure=cure)
 
     def init(self) -> "SequentialLrScheduler":

@@ -189,7 +189,7 @@ class Param:
 
     def _no_number(self, *others: object) -> Any:
         """A parameter is no number: its tensor is."""
-        what = "a parameter holds a tensor, and is none itself"
+        what = "a parameter holds a tensor and is not one itself"
         raise KindError("Param", what, cure="param.val(), which is its tensor")
 
     __mul__ = __rmul__ = __add__ = __radd__ = __sub__ = __rsub__ = _no_number
@@ -394,7 +394,7 @@ def check_mapped(made: object, value: Tensor, where: str) -> None:
     facts = [("param", kind_and_shape(value))]
     if not isinstance(made, Tensor):
         name = "None" if made is None else type(made).__name__
-        cure = "return tensor, also for what it leaves as it is"
+        cure = "return the tensor, even where it is unchanged"
         cure = cure if made is None else "Tensor.from_data(…, tensor.device())"
         raise KindError(
             where, f"it made {name} of a parameter, not a Tensor", facts, cure

@@ -105,7 +105,7 @@ class ModuleProfile(ShownAsTable):
                 cells += _time(row.backward, whole.backward, row.calls)
             cells += [_bytes(row.weights), _bytes(row.results)]
             rows.append([*cells, _bytes(row.kept)] if self.with_backward else cells)
-        notes = [f"medians of {self.rounds} rounds; a layer counts those in it"]
+        notes = [f"medians of {self.rounds} rounds; a layer includes those inside it"]
         depths = [row.depth for row in shown]
         right = set(range(1, len(head)))
         return TextTable(head, rows, right, 3, indent=depths, notes=notes)
@@ -148,7 +148,7 @@ def profile(
     devices = model.devices() + [v.device() for v in inputs if isinstance(v, Tensor)]
     plain = devices[0] if devices else None
     if plain is None:
-        what = "a model without tensors does not say where it shall run"
+        what = "a model without tensors does not say on which device to run"
         raise ConfigError("profile", what, cure="Tensor.zeros([32, 10], device)")
     while plain.ad_enabled:
         plain = plain.inner

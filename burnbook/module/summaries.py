@@ -331,7 +331,7 @@ def argument(
     if not devices:
         raise ConfigError(
             where,
-            "a model without tensors does not say on which device the zeros shall be",
+            "a model without tensors does not say on which device to create the zeros",
             [(f"input {place}", str(list(value)))],
             f"Tensor.zeros({list(value)}, device)",
         )

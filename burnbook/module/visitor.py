@@ -106,7 +106,7 @@ def per_kind(helper: Any, verb: str) -> tuple[Act | None, Act | None, Act | None
         raise ArgumentError(verb, what, cure=cure)
     if isinstance(helper, type):
         name = helper.__name__
-        what = f"{name} is a class, and an object of it is asked"
+        what = f"{name} is a class, where an object of it is needed"
         raise ArgumentError(verb, what, cure=f"model.{verb}({name}())")
     for act in acts:
         _takes_two(act, type(helper).__name__)

@@ -57,7 +57,7 @@ class TensorCache:
             if steps != known + 1:
                 raise ShapeError(
                     "TensorCache",
-                    f"the sequence has {steps} steps, the cache knows {known}",
+                    f"the sequence has {steps} steps, the cache holds {known}",
                     cure="the whole sequence so far, one step longer each time",
                 )
             self.append(func(tensor.narrow(1, known, 1)), dim_cat)

@@ -46,7 +46,7 @@ class Dropout(Module):
         """Refuse what is not a probability, also where the layer is made by hand."""
         if not _is_probability(self.prob):
             what = f"{self.prob} is not between 0 and 1"
-            raise ConfigError("prob", what, cure="Dropout(0.5), to drop a half")
+            raise ConfigError("prob", what, cure="Dropout(0.5), to drop half")
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop values under Autodiff, else return the input."""

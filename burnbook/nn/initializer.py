@@ -158,7 +158,7 @@ def _check_rows(shape: tuple[int, ...]) -> None:
     if len(shape) < 2:
         raise ConfigError(
             "Initializer.Orthogonal",
-            f"a parameter of shape {list(shape)} has no rows at right angles",
+            f"a parameter of shape {list(shape)} cannot have orthogonal rows",
             cure="another initializer for it, such as Initializer.Zeros",
         )
 

@@ -184,6 +184,6 @@ def _one_of_two(config: Any) -> None:
         found = "neither" if config.output_size is None else "both"
         raise ConfigError(
             type(config).__name__,
-            f"{found} of output_size and scale_factor given, it must be one of them",
+            f"{found} of output_size and scale_factor given, exactly one is needed",
             cure="with_output_size(…) or with_scale_factor(…)",
         )

@@ -41,7 +41,7 @@ class RotaryEncodingConfig(Config):
         at_least(self, 1, "max_sequence_length")
         at_least(self, 2, "d_model")
         if self.d_model % 2:
-            what = f"d_model is {self.d_model}; what is turned are pairs"
+            what = f"d_model is {self.d_model}; rotations act on pairs"
             raise ConfigError("RotaryEncodingConfig", what, cure="an even d_model")
         if not 0 < self.theta < float("inf"):
             what = f"theta is {self.theta}, it must be above 0"

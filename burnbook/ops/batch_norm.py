@@ -205,7 +205,7 @@ def _around(x: tuple[int, ...], before: int, after: int) -> str | None:
     if len(x) < 2:
         return f"x must be [n, c, ...], with at least two dims, not {len(x)}"
     if before < 0 or after < 0:
-        return f"a window from {before} before to {after} after is none"
+        return f"a window from {before} before to {after} after is empty"
     return None
 
 

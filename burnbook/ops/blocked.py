@@ -19,7 +19,7 @@ def same_shapes(*shapes: Shape) -> str | None:
     """What is wrong when the shapes of one update differ."""
     if all(shape == shapes[0] for shape in shapes):
         return None
-    return "the gradient and all that is remembered need the shape of the parameter"
+    return "the gradient and the state must have the shape of the parameter"
 
 
 def in_blocks(

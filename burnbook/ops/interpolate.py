@@ -23,9 +23,9 @@ def _fits(x: Shape, output_size: Sizes, mode: str) -> str | None:
     if min(output_size) < 1:
         return f"output_size {list(output_size)} must be at least 1 in every dim"
     if min(x[2:]) < 1:
-        return f"an image of size {list(x[2:])} has no place to read from"
+        return f"an image of size {list(x[2:])} has no pixel to read"
     if mode not in TABLES:
-        return f"mode {mode!r} is none of {', '.join(TABLES)}"
+        return f"mode {mode!r} is not one of {', '.join(TABLES)}"
     return None
 
 

@@ -306,7 +306,7 @@ def whole_mean(total: Array, n: int, xp: ArrayNamespace) -> Any:
     Why: Burn cuts the fraction off, so that the share of true answers would be 0.
     """
     if xp.any(xp.fmod(total, n)):
-        what = "the mean of these whole numbers is no whole number"
+        what = "the mean of these whole numbers is not a whole number"
         raise DataError("mean", what, cure="x.float().mean()")
     return total // n
 

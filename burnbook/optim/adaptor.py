@@ -413,7 +413,7 @@ def check_rate(lr: float) -> None:
         if math.isfinite(lr):
             if lr >= 0:
                 return
-            what = f"{lr!r} is below 0: the step would go up the slope"
+            what = f"{lr!r} is below 0: the step would go uphill"
             raise ConfigError("step", what, cure=f"a learning rate of {-lr!r}")
     except TypeError:
         pass

@@ -231,5 +231,5 @@ def spend(where: str, grads: Any, module: Module, taken: Collection[ParamId]) ->
     cure = "GradientsParams.from_grads(loss.backward(), model), anew for each step"
     if found[0].where == "accumulate":
         cure = "optim.step(lr, model, accumulator.grads())"
-        what = "the gradients are used up: accumulate took them out, and has the sums"
+        what = "the gradients are used up: accumulate took them out, and holds the sums"
     raise GraphError(where, what, cure=cure)

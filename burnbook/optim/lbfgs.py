@@ -253,7 +253,7 @@ class _Iterations:
         module = self.flat.module if x is None else self.flat.spread(x)
         found = self.closure(module)
         if not isinstance(found, tuple) or len(found) != 2:
-            what = f"the closure returned {type(found).__name__}, not two things"
+            what = f"the closure returned {type(found).__name__}, not a pair"
             cure = "return loss, GradientsParams.from_grads(loss.backward(), model)"
             raise TrainingError("LBFGS.step", what, cure=cure)
         loss, grads = found

@@ -98,7 +98,7 @@ class _Reading(NamedTuple):
         specs, values = type_specs(kind), {}
         for name in record:
             if name not in specs:
-                self._note(f"{path} has a part {str(name)[:40]}, which is not known")
+                self._note(f"{path} has a part {str(name)[:40]}, which is unknown")
         for name, inner in specs.items():
             if name in record or inner.optional:
                 values[name] = self.read(inner, record.get(name), f"{path}.{name}")

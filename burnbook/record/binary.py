@@ -179,7 +179,7 @@ class BinGzFileRecorder(BinFileRecorder):
 
 
 class BinBytesRecorder(Bincode, BytesRecorder):
-    """Bincode in memory: to put a model into a program.
+    """Bincode in memory: to embed a model in a program.
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

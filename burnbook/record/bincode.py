@@ -1,8 +1,8 @@
 """Bincode: values back to back, without any names.
 
-Small whole numbers are one byte, larger ones a mark and 2, 4 or 8 bytes; lists and
-texts have their length ahead, options a byte 0 or 1, and a constant is one byte 0. The
-module that loads the record says what stands where, see `schema`.
+Small whole numbers are one byte, larger ones a marker and 2, 4 or 8 bytes; lists and
+texts start with their length, options with a byte 0 or 1, and a constant is one byte 0.
+The module that loads the record says what stands where, see `schema`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Writer:
         if part.kind in (STRUCT, MAP) and isinstance(node, dict):
             values = [node.get(name) for name, _ in part.parts]
         if not isinstance(values, list | tuple) or len(values) != len(part.parts):
-            what = f"{named(path)} is not what its module has there"
+            what = f"{named(path)} does not match its module"
             raise Trouble(what, part.kind, type(node).__name__)
         if part.kind in (LIST, MAP):
             yield whole_number(len(part.parts))
@@ -112,7 +112,7 @@ class Writer:
 
     def _param(self, node: object, path: Path) -> Pieces:
         if not isinstance(node, ParamRecord):
-            what = f"{named(path)} is not what its module has there"
+            what = f"{named(path)} does not match its module"
             raise Trouble(what, PARAM, type(node).__name__)
         yield text(node.id)
         yield from self.tensor(self.lower(node.param, path), path)
@@ -145,7 +145,7 @@ class Writer:
 
 
 class Reader:
-    """Reads the parts of a record as a schema says; no length is believed unseen."""
+    """Reads the parts of a record as a schema says; checks every length first."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data, self.at = data, at
@@ -167,7 +167,7 @@ class Reader:
             position, name = part.variant
             found = self.number(path)
             if found != position:
-                what = f"{named(path)} is another type of the choice"
+                what = f"{named(path)} is a different variant"
                 raise Trouble(what, f"{name}, number {position}", f"number {found}")
             return {name: self._bare(part, path)}
         return self._bare(part, path)
@@ -183,7 +183,7 @@ class Reader:
         if part.kind in (LIST, MAP):
             count = self.number(path)
             if count != len(part.parts):
-                what = f"{named(path)} has another length than in the module"
+                what = f"{named(path)} differs in length from the module"
                 raise Trouble(what, f"{len(part.parts)}", f"{count}")
         if part.kind in (LIST, TUPLE):
             return [self.item(inner, (*path, name)) for name, inner in part.parts]
@@ -198,7 +198,7 @@ class Reader:
         content = self.take(self.number(path), path)
         rank = self.number(path)
         if rank > MAX_RANK:
-            what = f"{named(path)} has no possible shape"
+            what = f"{named(path)} has an impossible shape"
             raise Trouble(what, f"at most {MAX_RANK} sizes", f"{rank}")
         shape = [self.number(path) for _ in range(rank)]
         return {"bytes": content, "shape": shape, "dtype": self._dtype(path)}
@@ -210,7 +210,7 @@ class Reader:
         if name != "QFloat":
             return name
         if self.metadata.release >= (0, 16):
-            raise Trouble(f"{named(path)} is quantized in a way we do not know")
+            raise Trouble(f"{named(path)} is quantized in an unknown way")
         strategy = self._choice(_STRATEGIES, path)
         held: dict[str, Any] = {"scale": struct.unpack("<f", self.take(4, path))[0]}
         if strategy == _STRATEGIES[0]:
@@ -220,7 +220,7 @@ class Reader:
     def _choice(self, names: list[str], path: Path) -> str:
         number = self.number(path)
         if number >= len(names):
-            what = f"{named(path)} has an element type we do not know"
+            what = f"{named(path)} has an unknown element type"
             raise Trouble(what, f"a number below {len(names)}", f"{number}")
         return names[number]
 
@@ -237,7 +237,7 @@ class Reader:
         if first < 251:
             return first
         if first not in _WIDTHS:
-            raise Trouble(f"{named(path)} has no possible number", found=f"{first:#x}")
+            raise Trouble(f"{named(path)} is not a valid number", found=f"{first:#x}")
         form = _WIDTHS[first]
         return struct.unpack(form, self.take(struct.calcsize(form), path))[0]
 
@@ -268,7 +268,7 @@ class Reader:
     def scan(self) -> Iterator[dict[str, Any]]:
         """Every parameter that can be found without knowing the module.
 
-        Why: the text of an id, a length and a shape that agree do not meet by chance.
+        Why: the text of an id, a length and a shape do not agree by chance.
         """
         start = self.at
         while found := _ID.search(self.data, start):

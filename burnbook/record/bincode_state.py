@@ -50,10 +50,10 @@ def read_state(reader: Reader, part: object) -> Any:
         name = reader.text(path)
         at = (*path, name)
         if reader.take(1, at) != b"\0":
-            raise Trouble(f"{named(at)} is of another version", "V1")
+            raise Trouble(f"{named(at)} has another version", "V1")
         rank = reader.number(at)
         if rank >= RANKS:
-            raise Trouble(f"{named(at)} has no possible rank", "0 to 8", f"{rank}")
+            raise Trouble(f"{named(at)} has an impossible rank", "0 to 8", f"{rank}")
         found[name] = {"V1": {f"Rank{rank}": _read(reader, spec, at)}}
     return found
 

@@ -1,7 +1,7 @@
 """Burnpack (.bpk): the format of Burn since 0.19.
 
-Ten bytes (a mark, the version, the length of what follows), then names, shapes and ids
-as CBOR, zeros, and the elements: each tensor starts at a multiple of 256, so that a
+Ten bytes (a marker, the version, the length of what follows), then names, shapes and
+ids as CBOR, zeros, and the elements: each tensor starts at a multiple of 256, so that a
 file can be mapped into memory.
 """
 
@@ -56,7 +56,7 @@ class NamedTensorRecorder(FileRecorder):
         self.metadata = NamedMetadata("", "", self.written, "", "", metadata or {})
 
     def lift(self, plain: Any) -> BurnRecord:
-        """The record: `decode` has made it whole already."""
+        """The record: `decode` has completed it already."""
         return plain
 
     def texts(self, record: BurnRecord) -> dict[str, str]:
@@ -116,9 +116,9 @@ class BurnpackRecorder(NamedTensorRecorder):
             end = _aligned(end) + len(content)
 
     def decode(self, data: bytes) -> BurnRecord:
-        """Read burnpack; whatever is not whole is Trouble."""
+        """Read burnpack; anything incomplete raises Trouble."""
         if len(data) < HEAD.size:
-            raise Trouble("the file ends inside its head", found=f"{len(data)} bytes")
+            raise Trouble("the file ends inside its header", found=f"{len(data)} bytes")
         magic, version, length = HEAD.unpack_from(data)
         if magic != MAGIC:
             found = data[:4].hex(" ")
@@ -139,7 +139,7 @@ class BurnpackRecorder(NamedTensorRecorder):
         leaves = read_slots(slots, _elements(memoryview(data), end, slots))
         leaves |= {name: _number(name, held) for name, held in parts[2].items()}
         if not all(isinstance(text, str) for text in parts[1].values()):
-            raise Trouble("the metadata of the file are no texts", "names and texts")
+            raise Trouble("the metadata of the file is not text", "names and texts")
         metadata = NamedMetadata("", "", self.written, "", "", parts[1])
         return BurnRecord(metadata, nest(leaves, len(data)))
 
@@ -170,7 +170,7 @@ def _number(name: str, held: object) -> Any:
         ((kind, value),) = held.items()
         if kind in kinds and type(value) is kinds[kind]:
             return value
-    raise Trouble(f"{short(name)} is no number", "Int, UInt, Float or Bool")
+    raise Trouble(f"{short(name)} is not a number", "Int, UInt, Float or Bool")
 
 
 def _part(top: dict[str, Any], name: str) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _slot(name: str, about: Any) -> Slot:
         raise Trouble(f"{short(name)} is not described", ", ".join(keys))
     number = about.get("param_id")
     if number is not None and (type(number) is not int or not 0 <= number < 2**64):
-        what = f"{short(name)} has an id that is none"
+        what = f"{short(name)} has an invalid id"
         raise Trouble(what, "64 bits", short(repr(number)))
     text = "" if number is None else ParamId(number).serialize()
     dtype, shape, offsets = (about[key] for key in keys)
@@ -213,10 +213,10 @@ def _read_cbor(text: bytes) -> dict[str, Any]:
     try:
         top = cbor2.loads(text)
     except (cbor2.CBORDecodeError, ValueError) as cause:
-        what = "the names are no CBOR"
+        what = "the names are not CBOR"
         raise Trouble(what, found=short(cause)) from None
     if not isinstance(top, dict):
-        raise Trouble("the names are no map", "tensors, metadata, scalars")
+        raise Trouble("the names are not a map", "tensors, metadata, scalars")
     if _entries(top) != walk.entries:
         raise Trouble("the file has a name twice", "one each")
     return top
@@ -253,7 +253,7 @@ class _Walk:
         if major in (4, 5):
             self.room -= 1
             if self.room < 0:
-                raise Trouble("the names nest more than any record does")
+                raise Trouble("the names are nested more deeply than in any record")
             for _ in range(count):
                 if major == 5:
                     self.entries += 1

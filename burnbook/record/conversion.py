@@ -5,7 +5,8 @@
     convert("model.bin", "model.json", module=ModelConfig(10, 512).init(Numpy()))
 
 Names and element types stay. What a format lacks is added: ids where it has none, lists
-where it only has numbered names. Only bincode needs the module, for it has no names.
+where it only has numbered names. Only bincode needs the module, because it has no
+names.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def convert(
 ) -> Path:
     """Write the record in `source` into `target`; the names say in which format.
 
-    precision: without, every tensor keeps its element type. module: a module of that
+    precision: by default, every tensor keeps its element type. module: a module of that
     structure, which bincode needs; with it, everything is checked against the module.
 
     Example:

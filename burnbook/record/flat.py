@@ -65,7 +65,7 @@ def _leaves(node: object, lower: Lowering, path: Path) -> Iterator[tuple[Path, A
         for key, value in pairs:
             yield from _leaves(value, lower, (*path, str(key)))
     elif isinstance(low, str):
-        what = f"{named(path)} is a text, and here are names only for tensors"
+        what = f"{named(path)} is text; only tensors fit here"
         raise Trouble(what, cure=NO_TREE)
     elif low is not None and low is not Marker:
         yield path, low
@@ -105,7 +105,7 @@ def read_slots(
     before = 0
     for slot in slots:
         if not is_span(slot.offsets):
-            what = f"{short(slot.name)} has no possible place"
+            what = f"{short(slot.name)} has an impossible position"
             raise Trouble(what, "a start and an end", short(repr(slot.offsets)))
     for slot in sorted(slots, key=lambda slot: tuple(slot.offsets)):
         start, end = slot.offsets
@@ -137,7 +137,7 @@ def _tensor(slot: Slot, content: memoryview) -> TensorData:
     path = (slot.name,)
     dims = read_dims(slot.shape, path)
     if not isinstance(slot.dtype, str) or slot.dtype not in OURS:
-        what = f"{named(path)} has an element type we do not know"
+        what = f"{named(path)} has an unknown element type"
         raise Trouble(what, ", ".join(OURS), short(repr(slot.dtype)))
     name = OURS[slot.dtype]
     wanted = prod(dims) * storage(name).itemsize
@@ -162,7 +162,7 @@ def nest(leaves: dict[str, Any], size: int) -> dict[str, Any]:
     room = container_room(size)
     for name, leaf in leaves.items():
         if name.count(".") >= MAX_DEPTH:
-            raise Trouble(f"{short(name)} nests too deep", f"{MAX_DEPTH} levels")
+            raise Trouble(f"{short(name)} nests too deeply", f"{MAX_DEPTH} levels")
         *outer, last = name.split(".")
         node = top
         for key in outer:
@@ -177,5 +177,5 @@ def nest(leaves: dict[str, Any], size: int) -> dict[str, Any]:
         else:
             node[last] = leaf
         if room < 0:
-            raise Trouble("the file nests more than any record does")
+            raise Trouble("the file is nested more deeply than any record")
     return top

@@ -69,9 +69,9 @@ def _scalar(node: object, path: Path) -> str:
 
 
 def decode(data: bytes) -> Any:
-    """Read maps, lists and scalars; whatever is not whole is Trouble."""
+    """Read maps, lists and scalars; anything incomplete raises Trouble."""
     if data.count(b"{") + data.count(b"[") > container_room(len(data)):
-        raise Trouble("the file nests more than any record does")
+        raise Trouble("the file is nested more deeply than any record")
     try:
         return json.loads(
             data.decode(), object_pairs_hook=_without_twins, parse_constant=_no_constant

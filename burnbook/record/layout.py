@@ -81,7 +81,7 @@ class Lowering:
     def __call__(self, node: object, path: Path) -> Any:
         """Lower `node`, which stands at `path`; its children stay as they are."""
         if len(path) > MAX_DEPTH:
-            raise Trouble(f"{named(path[:5])} nests too deep", f"{MAX_DEPTH} levels")
+            raise Trouble(f"{named(path[:5])} nests too deeply", f"{MAX_DEPTH} levels")
         if isinstance(node, TensorData):
             return self._tensor(node, path)
         if isinstance(node, ParamRecord):
@@ -178,7 +178,7 @@ class _Lifting:
 
     def __call__(self, node: object, path: Path) -> Any:
         if len(path) > MAX_DEPTH:
-            raise Trouble(f"{named(path[:5])} nests too deep", f"{MAX_DEPTH} levels")
+            raise Trouble(f"{named(path[:5])} nests too deeply", f"{MAX_DEPTH} levels")
         if isinstance(node, dict):
             return self._from_dict(node, path)
         if isinstance(node, list):
@@ -214,7 +214,7 @@ class _Lifting:
         if not _is_id(id_text):
             expected = "13 characters of 0-9 and a-v (or a UUID, in old files)"
             found = short(repr(id_text)) if isinstance(id_text, str) else _kind(id_text)
-            raise Trouble(f"{named(path)} has an id that is none", expected, found)
+            raise Trouble(f"{named(path)} has an invalid id", expected, found)
         data = self(plain, path)
         if not isinstance(data, TensorData):
             what = f"{named(path)} is a parameter without a tensor"
@@ -297,7 +297,7 @@ def _as_bytes(content: object, path: Path) -> bytes:
             return bytes(content)  # JSON has no bytes
     except ValueError:
         pass
-    what = f"{named(path)} has bytes that are none"
+    what = f"{named(path)} has something else where bytes belong"
     raise Trouble(what, "bytes, or a list of 0 to 255", _kind(content))
 
 
@@ -307,7 +307,7 @@ def read_dims(shape: Any, path: Path) -> tuple[int, ...]:
     if not whole or len(shape) > MAX_RANK or prod(n or 1 for n in shape) >= 2**62:
         found = f"{short(shape)}" if isinstance(shape, list) else _kind(shape)
         expected = f"a list of at most {MAX_RANK} sizes"
-        raise Trouble(f"{named(path)} has no possible shape", expected, found)
+        raise Trouble(f"{named(path)} has an impossible shape", expected, found)
     return tuple(shape)
 
 
@@ -320,7 +320,7 @@ def _dtype(plain: object, path: Path) -> str:
         if "QFloat" in plain:
             return read_qfloat(plain["QFloat"], path)
     found = short(repr(plain)) if isinstance(plain, str) else _kind(plain)
-    raise Trouble(f"{named(path)} has an element type we do not know", _NAMES, found)
+    raise Trouble(f"{named(path)} has an unknown element type", _NAMES, found)
 
 
 _NAMES = ", ".join(DTYPES.values())

@@ -31,7 +31,7 @@ def encode(top: Any, lower: Lowering) -> Iterator[bytes]:
     pack = msgpack.Packer(use_bin_type=True)
     try:
         yield from _pieces(top, lower, pack, ())
-    except (ValueError, OverflowError) as cause:  # 4 GiB at once, half a surrogate
+    except (ValueError, OverflowError) as cause:  # 4 GiB at once, an unpaired surrogate
         raise Trouble(f"MessagePack cannot hold this: {short(cause)}") from None
 
 
@@ -61,7 +61,7 @@ def _pieces(node: object, lower: Lowering, pack: Any, path: Path) -> Iterator[by
 
 
 def decode(data: bytes) -> Any:
-    """Read maps, lists, scalars and bytes; whatever is not whole is Trouble."""
+    """Read maps, lists, scalars and bytes; anything incomplete raises Trouble."""
     if not data or not _is_group(data[0]):
         found = f"byte {data[0]:#04x} at the start" if data else "no bytes"
         raise Trouble("this is not a record in MessagePack", "a map", found)
@@ -133,7 +133,7 @@ class _Reader:
             expected = f"{count} items in {named(path)}"
             raise Trouble("the file is shorter than it says", expected, f"{left} bytes")
         if self.room < 0 or len(path) > MAX_DEPTH:
-            raise Trouble(f"{named(path[:5])} nests more than any record does")
+            raise Trouble(f"{named(path[:5])} is nested more deeply than any record")
         return count
 
 

@@ -45,7 +45,7 @@ def unpack(data: bytes, max_bytes: int | None = None) -> bytes:
                     cure="max_bytes=… on the recorder, if you trust the file",
                 )
     except zlib.error as cause:
-        what = "another checksum" if "check" in str(cause) else "no gzip"
+        what = "a different checksum" if "check" in str(cause) else "not gzip data"
         found = f"{what} after {len(found)} bytes"
         raise Trouble("the gzip around the record is damaged", found=found) from None
     if unpacker.unused_data:

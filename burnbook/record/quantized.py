@@ -35,7 +35,7 @@ def as_burn_has_it(data: TensorData, path: Path) -> tuple[TensorData, Any]:
         held = {"scale": Single(strategy.scale), "_q": Marker}
         return codes, {"QFloat": {SYMMETRIC: held}}
     raise Trouble(
-        f"{named(path)} is quantized as no record of Burn 0.15 has it",
+        f"{named(path)} is quantized in a way that records of Burn 0.15 cannot hold",
         "PerTensorAffine, PerTensorSymmetric, or Q8S with one F32 scale",
         short(repr(known)),
         "model.map(Dequantize()) before saving",
@@ -70,7 +70,7 @@ def read_qfloat(plain: object, path: Path) -> QFloat:
     except (DataError, OverflowError) as cause:
         raise Trouble(f"{named(path)}: {getattr(cause, 'what', cause)}") from None
     raise Trouble(
-        f"{named(path)} is quantized in a way we do not know",
+        f"{named(path)} is quantized in an unknown way",
         f"{AFFINE} or {SYMMETRIC} with their numbers",
         short(name) if name else "",
         "dequantize the module in Burn before saving it",

@@ -140,10 +140,10 @@ class FileRecorder(Recorder):
     def path(self, path: str | os.PathLike[str]) -> Path:
         """The file to write for `path`: "a/model" is a/model.mpk.
 
-        The extension of another recorder is replaced, anything else behind a dot stays:
+        The extension of another recorder is replaced, anything else after a dot stays:
         "model_0.15" is model_0.15.mpk.
 
-        Why: Burn takes what is behind the last dot away, so there `model_0.16` writes
+        Why: Burn removes what follows the last dot, so there `model_0.16` writes
         over `model_0.15`.
         """
         named = Path(path)
@@ -323,7 +323,7 @@ class NamedMpkBytesRecorder(NamedMpk, BytesRecorder):
 
 
 class DefaultFileRecorder(NamedMpkFileRecorder):
-    """Another name of NamedMpkFileRecorder."""
+    """Another name for NamedMpkFileRecorder."""
 
 
 class DefaultRecorder(NamedMpkFileRecorder):

@@ -1,8 +1,8 @@
 """Safetensors: the format of Hugging Face and of burn-store.
 
-Eight bytes with the length of a JSON text, the text (names, types, shapes, places), and
-the elements without gaps. Ids of parameters have no place in it: a module that loads
-such a file keeps its own.
+Eight bytes with the length of a JSON text, the text (names, types, shapes, positions),
+and the elements without gaps. Ids of parameters have no place in it: a module that
+loads such a file keeps its own.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class SafetensorsRecorder(NamedTensorRecorder):
     """Safetensors in a file: tensors by name, and a few texts, but no ids.
 
     layout: "pytorch" turns the weights of Linear and renames those of norms when a
-    module loads them; "burn" takes everything as it is. Without, `load` refuses a file
-    that PyTorch wrote, and warns where nothing tells.
+    module loads them; "burn" takes everything as it is. By default, `load` refuses a
+    file that PyTorch wrote, and warns where nothing shows whose it is.
 
-    Errors: a file of PyTorch without layout="pytorch", one that is not whole.
+    Errors: a file of PyTorch without layout="pytorch", or an incomplete one.
 
     Example:
         >>> import tempfile
@@ -96,7 +96,7 @@ class SafetensorsRecorder(NamedTensorRecorder):
         return found
 
     def accept(self, record: BurnRecord, where: str) -> None:
-        """Raise for a file in PyTorch's layout; warn where nothing tells."""
+        """Raise for a file in PyTorch's layout; warn where the layout is unknown."""
         if self.layout is not None:
             return
         layout, why = layout_of(record.item, self.texts(record))
@@ -110,7 +110,7 @@ class SafetensorsRecorder(NamedTensorRecorder):
         parts: list[Named] = []
         for part in flatten(record.item, lower):
             if not isinstance(part, Named):
-                what = f"{short(part[0])} is a number, and here are only tensors"
+                what = f"{short(part[0])} is a number; only tensors fit here"
                 raise Trouble(what, cure=NO_TREE)
             if part.name == TEXTS:
                 raise Trouble(f"{TEXTS} is not the name of a tensor", "another name")
@@ -140,7 +140,7 @@ class SafetensorsRecorder(NamedTensorRecorder):
             yield part.content
 
     def decode(self, data: bytes) -> BurnRecord:
-        """Read safetensors; whatever is not whole is Trouble."""
+        """Read safetensors; anything incomplete raises Trouble."""
         length = int.from_bytes(data[:HEAD], "little")
         if len(data) < HEAD or length > len(data) - HEAD:
             what = "the file ends inside its names"
@@ -148,7 +148,7 @@ class SafetensorsRecorder(NamedTensorRecorder):
             raise Trouble(what, f"{length} bytes", found)
         top = json_text.decode(data[HEAD : HEAD + length])
         if not isinstance(top, dict):
-            raise Trouble("the names are no map", "tensors by name")
+            raise Trouble("the names are not a map", "tensors by name")
         texts = top.pop(TEXTS, {})
         if not isinstance(texts, dict) or not all(
             isinstance(text, str) for text in texts.values()

@@ -1,8 +1,8 @@
-"""Files in PyTorch's layout: seen, refused, or converted.
+"""Files in PyTorch's layout: recognized, refused, or converted.
 
 PyTorch keeps the weight of a Linear as [d_output, d_input], Burn and this book as
 [d_input, d_output]; and what is `gamma` and `beta` of a norm here is `weight` and
-`bias` there. A square weight would load without a word and compute nonsense.
+`bias` there. A square weight would load silently and compute nonsense.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def layout_of(item: object, texts: dict[str, str]) -> tuple[str, str]:
         else:
             return layout, why
     if doubts and texts.get("format") in ("pt", "pytorch"):
-        return "pytorch", f"its metadata say format: {texts['format']}"
+        return "pytorch", f"its metadata says format: {texts['format']}"
     if doubts and texts.get("producer", "").startswith("burn"):
         return "burn", "its metadata"
     return ("?", doubts[0]) if doubts else ("", "")

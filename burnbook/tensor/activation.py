@@ -160,7 +160,7 @@ def glu(x: Tensor, dim: int) -> Tensor:
     """
     size = x.dims()[dim]
     if size % 2:
-        raise ShapeError("glu", f"dim {dim} of size {size} has no two halves")
+        raise ShapeError("glu", f"dim {dim} of size {size} does not split in half")
     a, b = x.chunk(2, dim)
     return a * sigmoid(b)
 

@@ -28,7 +28,7 @@ class Basic(Methods):
     def dims(self, *dim: int) -> tuple[int, ...]:
         """The sizes, one per dim, as a plain tuple, which equals a list as well."""
         if dim:
-            what = "it gives the sizes of all dims, and takes none"
+            what = "it gives the sizes of all dims and takes no dim"
             raise ArgumentError("dims", what, cure=f"x.dims()[{dim[0]!r}]")
         return Sizes(self.value.shape)
 
@@ -60,7 +60,7 @@ class Basic(Methods):
                 wanted[i] = have[i]
         if wanted.count(-1) > 1:
             what = f"{wanted} has more than one −1"
-            raise ShapeError("reshape", what, cure="one −1, which is worked out")
+            raise ShapeError("reshape", what, cure="one −1, which is inferred")
         if wanted.count(-1) == 1:
             rest = count(tuple(size for size in wanted if size != -1))
             if rest > 0 and count(have) % rest == 0:
@@ -98,7 +98,7 @@ class Basic(Methods):
         place = self._dim("squeeze", dim)
         if shape[place] != 1 or len(shape) == 1:
             what = (
-                "the last dim of a tensor cannot go"
+                "the last dim of a tensor cannot be removed"
                 if shape[place] == 1
                 else f"dim {dim} has size {shape[place]}, not 1"
             )
@@ -110,7 +110,7 @@ class Basic(Methods):
         shape = tuple(self.value.shape)
         wanted = len(shape) + 1 if rank is None else rank
         if wanted < 0:
-            what = f"it takes a rank, and {wanted} is none"
+            what = f"it takes a rank, and {wanted} is not one"
             raise ShapeError("unsqueeze", what, cure=f"unsqueeze_dim({wanted})")
         if wanted < len(shape):
             what = f"it adds dims up to rank {wanted}, and this has rank {len(shape)}"
@@ -132,7 +132,7 @@ class Basic(Methods):
     def transpose(self, *dims: int) -> Self:
         """Exchange the last two dims."""
         if dims:
-            what = "it exchanges the last two dims, and takes none"
+            what = "it exchanges the last two dims and takes no dims"
             cure = f"x.swap_dims({', '.join(map(repr, dims[:2]))})"
             raise ArgumentError("transpose", what, cure=cure)
         if self.rank < 2:

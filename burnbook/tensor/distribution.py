@@ -80,7 +80,7 @@ class Normal(Distribution):
     def __post_init__(self) -> None:
         if not (isfinite(self.mean) and isfinite(self.std) and self.std >= 0):
             self._refuse(
-                f"mean {self.mean} and std {self.std} make no bell",
+                f"mean {self.mean} and std {self.std} make no normal distribution",
                 "two finite numbers, std ≥ 0",
             )
 

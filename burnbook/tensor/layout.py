@@ -39,7 +39,7 @@ class Layout(Basic):
         gone = gone or {d for d, n in enumerate(shape) if n == 1}
         wrong = [f"dim {d} has size {shape[d]}, not 1" for d in gone if shape[d] != 1]
         if not wrong and len(gone) == len(shape):
-            wrong = ["the last dim of a tensor cannot go"]
+            wrong = ["the last dim of a tensor cannot be removed"]
         if wrong:
             raise ShapeError("squeeze_dims", wrong[0], [("tensor", str(list(shape)))])
         kept = tuple(n for d, n in enumerate(shape) if d not in gone)
@@ -208,13 +208,13 @@ class Layout(Basic):
         if len(padding) == 4 and all(isinstance(n, int) for n in padding):
             left, right, top, bottom = padding
             if self.rank < 2:
-                raise ShapeError("pad", "four widths are for two dims, this has one")
+                raise ShapeError("pad", "four widths are for two dims, here is one")
             pairs = [(top, bottom), (left, right)]
         else:
             pairs = [tuple(pair) for pair in padding]
         if len(pairs) > self.rank or any(len(pair) != 2 for pair in pairs):
             raise ShapeError(
-                "pad", f"{list(padding)} are no widths for a tensor of rank {self.rank}"
+                "pad", f"{list(padding)} do not fit a tensor of rank {self.rank}"
             )
         return tuple([(0, 0)] * (self.rank - len(pairs)) + pairs)
 
@@ -222,9 +222,9 @@ class Layout(Basic):
         """More elements along a dim: the mirrored ones, or the edge again and again."""
         size = self.value.shape[dim]
         if size == 0 or before < 0 or behind < 0:
-            raise ShapeError("pad", f"dim {dim} of size {size} cannot be continued")
+            raise ShapeError("pad", f"dim {dim} of size {size} cannot be padded")
         if mirror and max(before, behind) >= size:
-            raise ShapeError("pad", f"a mirrored dim of size {size} gives {size - 1}")
+            raise ShapeError("pad", f"reflecting size {size} gives at most {size - 1}")
         left = [i if mirror else 0 for i in range(before, 0, -1)]
         right = [size - 2 - i if mirror else size - 1 for i in range(behind)]
         return self.select(dim, self._indices([*left, *range(size), *right]))

@@ -161,7 +161,7 @@ def lu_decomposition(x: Tensor) -> tuple[Tensor, Tensor]:
     """
     _matrix("lu_decomposition", x)
     if x.rank != 2 or x.dims()[0] != x.dims()[1]:
-        raise ShapeError("lu_decomposition", f"{list(x.dims())} is no square matrix")
+        raise ShapeError("lu_decomposition", f"{list(x.dims())} is not a square matrix")
     if not np.asarray(apply(det_op, x)).any():
         raise ShapeError("lu_decomposition", "the matrix is singular")
     turn, lower, upper = lu(x)
@@ -205,7 +205,7 @@ def _root(total: Tensor, power: float) -> Tensor:
 
 def _matrix(where: str, x: Tensor) -> None:
     if x.rank < 2 or 0 in x.dims():
-        raise ShapeError(where, f"{list(x.dims())} is no matrix")
+        raise ShapeError(where, f"{list(x.dims())} is not a matrix")
 
 
 def _pivots(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -296,7 +296,7 @@ def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str
         for row in rows
     ]
     if len(kinds) == 2 and kinds not in rows and kinds[::-1] in rows:
-        return f"{names[0]} first, then {names[1]}: the two are exchanged"
+        return f"{names[0]} first, then {names[1]}: the two are swapped"
     return " and ".join(min((t for t in tries if t), key=len, default=[])) or None
 
 

@@ -97,7 +97,7 @@ class Protocol(Creation, Numeric):
         if place is None:
             raise DataError(
                 "from_dlpack",
-                f"a {type(array).__name__} does not speak DLPack",
+                f"a {type(array).__name__} does not support DLPack",
                 cure="Tensor.from_data(…)",
             )
         try:

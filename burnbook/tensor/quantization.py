@@ -50,7 +50,7 @@ class Calibration:
 
     def compute_range(self, tensor: Tensor, scheme: Scheme = WHOLE) -> CalibrationRange:
         """The range of a tensor, or of each block where the scheme has blocks."""
-        raise TypeError(f"{type(self).__name__} must say how the range is found")
+        raise TypeError(f"{type(self).__name__} must define how the range is found")
 
 
 @dataclass(frozen=True)

@@ -326,7 +326,7 @@ class QuantScheme(Scheme):
         bits, store = self.value.size_bits(), self.store
         shown = [("scheme", repr(self))]
         if store.name == "Native" and bits < 8:
-            what = f"codes of {bits} bits are kept in words"
+            what = f"codes of {bits} bits must be packed into words"
             raise ConfigError(where, what, shown, "with_store(QuantStore.PackedU32(0))")
         if not self.has_global:
             return
@@ -334,7 +334,7 @@ class QuantScheme(Scheme):
             what = "beside blocks, the scale of the whole tensor is F32"
             raise ConfigError(where, what, shown, "per_tensor(ScaleDtype.F32)")
         if self.scale_dtype.max_representable() > 65504:
-            what = f"{self.scale_dtype.name} reaches too far to need a second level"
+            what = f"{self.scale_dtype.name} has a range that needs no second level"
             cure = "per_block(…, ScaleDtype.F16) or ScaleDtype.UE4M3"
             raise ConfigError(where, what, shown, cure)
 

@@ -57,7 +57,7 @@ class Quantizing(Indexing):
         if x.dtype != F32:
             x = backend.run(cast, (x,), {"dtype": F32})
         if bool(xp.isnan(x).any()):
-            what = "the tensor holds NaN, which no code stands for"
+            what = "the tensor holds NaN, which no code represents"
             raise DataError("quantize", what, [("x", f"Float {list(shape)}")])
         scale, offset = spread(backend, strategy, shape)
         parts = xp.reshape(x, divided(shape, scheme))
@@ -81,7 +81,7 @@ def known_strategy(
 ) -> QuantizationStrategy:
     """A scheme with its parameters as numbers outside any backend, checked."""
     if not isinstance(scheme, Scheme):
-        what = f"{type(scheme).__name__} is no scheme"
+        what = f"{type(scheme).__name__} is not a scheme"
         cure = "QuantizationScheme.PerTensorSymmetric() or QuantScheme()"
         raise KindError("quantize", what, cure=cure)
     scales = np.asarray(qparams.scale, np.float32)

@@ -129,7 +129,7 @@ def istft(
     options.check("istft")
     n, hop = options.n_fft, options.hop
     if matrix.rank != 4 or matrix.dims()[3] != 2:
-        raise ShapeError("istft", f"{list(matrix.dims())} is no stft")
+        raise ShapeError("istft", f"{list(matrix.dims())} is not the result of stft")
     if options.onesided:
         frames = apply(spectrum.irfft_pairs, matrix, n=n)
     else:

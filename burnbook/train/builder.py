@@ -48,8 +48,8 @@ class LearnerBuilder(TrainingOptions):
 
         Raises:
             ConfigError: what could not be trained: a model without parameters or steps,
-                an optimizer that is none, no learning rate or a negative one, or early
-                stopping by a metric that is not measured.
+                something that is not an optimizer, no learning rate or a negative one,
+                or early stopping by a metric that is not measured.
         """
         check_model("LearnerBuilder.build", model)
         check_optimizer("LearnerBuilder.build", optim)

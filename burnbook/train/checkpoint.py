@@ -4,7 +4,7 @@
 
 Each file is written whole or not at all and forced to the disk, the scheduler last: an
 epoch counts only when all three are there, and an older epoch goes only after that. So
-a crash or a power cut at any moment leaves the epoch before usable.
+a crash or a power cut at any moment leaves the previous epoch usable.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FileCheckpointer:
         self.recorder = recorder
         self.directory = Path(directory)
         self.log = log
-        self.began_after = 0  # the epoch that this run goes on after
+        self.began_after = 0  # the epoch after which this run resumes
         self.history_is_ours = False
 
     def save(self, epoch: int, records: dict[str, Any]) -> None:
@@ -87,12 +87,12 @@ class FileCheckpointer:
             self.check_kind(f"checkpoint({epoch})")
             raise TrainingError(
                 f"checkpoint({epoch})",
-                f"epoch {epoch} has no whole checkpoint in {self.directory}",
+                f"epoch {epoch} has no complete checkpoint in {self.directory}",
                 [
                     ("missing", ", ".join(self.path(p, epoch).name for p in missing)),
                     ("whole", self._list(self.epochs())),
                 ],
-                "one of the whole epochs, or checkpoint() for the newest of them",
+                "one of the complete epochs, or checkpoint() for the newest of them",
             )
         records: dict[str, Any] = {}
         for part in PARTS:
@@ -114,7 +114,7 @@ class FileCheckpointer:
             ) from None
 
     def _recordable(self, part: Any) -> Any:
-        """What the recorder can write of a model, an optimizer or a schedule."""
+        """What the recorder can write for a model, an optimizer or a schedule."""
         if isinstance(self.recorder, BinFileRecorder):
             return part  # bincode has no names: the part says what stands where
         if not hasattr(part, "into_record"):
@@ -133,18 +133,18 @@ class FileCheckpointer:
                     path.unlink(missing_ok=True)
 
     def epochs(self) -> list[int]:
-        """The epochs that are whole, the newest last."""
+        """The epochs that are complete, the newest last."""
         found = sorted({epoch for epoch, _ in self._files()})
         return [e for e in found if all(self.path(p, e).is_file() for p in PARTS)]
 
     def newest(self) -> int | None:
-        """The newest whole epoch; None when there is none."""
+        """The newest complete epoch; None when there is none."""
         return max(self.epochs(), default=None)
 
     def check_kind(self, where: str) -> None:
-        """Refuse to resume where only another recorder has left whole epochs.
+        """Refuse to resume where only another recorder has left complete epochs.
 
-        Why: the run would begin anew, and set aside what people want to go on from.
+        Why: the run would start over, and set aside what people want to resume from.
         """
         if self.epochs():
             return
@@ -160,7 +160,7 @@ class FileCheckpointer:
                     f"the checkpoints here are .{kind}, not .{self.recorder.extension}",
                     [("whole", self._list(whole)), ("folder", str(self.directory))],
                     "the recorder that wrote them, such as with_file_checkpointer("
-                    f"{RECORDERS[kind]}()); or leave out checkpoint() to begin anew",
+                    f"{RECORDERS[kind]}()); or leave out checkpoint() to start over",
                 )
 
     def path(self, part: str, epoch: int) -> Path:
@@ -183,12 +183,12 @@ class FileCheckpointer:
         """Move what an older run saved for this epoch and later ones out of the way.
 
         Why: only now, because until something better is there the old files are all
-        there is; else the newest checkpoint in the folder could be another run's, or an
-        epoch could be one run's model with another run's optimizer.
+        there is; otherwise the newest checkpoint in the folder could be another run's,
+        or an epoch could be one run's model with another run's optimizer.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         for folder in (self.directory.parent, self.directory.parent.parent):
-            with contextlib.suppress(OSError):  # a folder that only lets us pass
+            with contextlib.suppress(OSError):  # a folder that cannot be listed
                 sync_folder(folder)
         remove_leftovers(self.directory)
         older = [path for number, path in self._files() if number >= epoch]

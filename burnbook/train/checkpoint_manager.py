@@ -1,4 +1,4 @@
-"""What is kept after an epoch, and where to go on from."""
+"""What is kept after an epoch, and where to resume."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class CheckpointManager:
             self.files = FileCheckpointer(plan.recorder, folder, plan.log)
 
     def restore(self, device: Backend, load: Load) -> int:
-        """Let `load` take the newest checkpoint that it can; the epoch, or 0 for none.
+        """Let `load` take the newest checkpoint that it can; returns its epoch, or 0.
 
-        Why: a disk that lost power may hold a file that is there and yet damaged. With
-        no number asked for, the whole epoch before it is what people want. An error
-        that every epoch has is about the model, and is raised.
+        Why: after a power cut a file may be there and yet damaged. Where no number was
+        asked for, the complete epoch before it is what people want. An error that every
+        epoch has is about the model, and is raised.
         """
         self.plan.strategy.reset()
         if self.plan.early_stopping is not None:
@@ -81,8 +81,8 @@ class CheckpointManager:
     def _check_epoch(self, epoch: int) -> None:
         """Refuse an epoch after which nothing is left to do.
 
-        Why: without a number the last epoch is fine. Whoever starts a finished run
-        again gets its model, so that a script may be started until it is through.
+        Why: without a number the last epoch is fine. Starting a finished run again
+        gives its model, so that a script may be started until it is done.
         """
         total, resume = self.plan.num_epochs, self.plan.resume
         if epoch < total or (epoch == total and resume and resume.epoch is None):
@@ -90,21 +90,22 @@ class CheckpointManager:
         which = "the last" if epoch == total else "beyond the last"
         raise TrainingError(
             f"checkpoint({epoch})",
-            f"epoch {epoch} is {which} of {total}: nothing is left",
+            f"epoch {epoch} is {which} of {total}: nothing is left to train",
             cure=f"num_epochs({epoch + 1}) or more",
         )
 
     def _tell(self, epoch: int, trouble: Exception) -> None:
         """Say that a newer checkpoint could not be loaded, and why."""
         why = str(trouble).partition("\n")[0]
-        self.notice = f"going on after epoch {epoch}, for a newer one is damaged: {why}"
+        self.notice = f"resuming after epoch {epoch}, as a newer one is damaged: {why}"
         self.plan.log.warn(SOURCE, self.notice)
 
     def _replay(self, last: int) -> None:
-        """Let the strategies see the epochs before, as if they had been there.
+        """Let the strategies see the earlier epochs, as if they had been there.
 
-        Why: else early stopping would count anew, and the best epoch of the first part
-        would stay for ever. A run that had stopped early already does so again.
+        Why: otherwise early stopping would start counting again, and the best epoch of
+        the first part would stay forever. A run that had stopped early already does so
+        again.
         """
         for epoch in range(1, last + 1):
             self.store.last_epoch = epoch
@@ -138,7 +139,7 @@ class CheckpointManager:
         self.tell(epoch, str(self.files.directory), "")
 
     def _save_as_asked(self, epoch: int, parts: dict[str, Any]) -> None:
-        """Save beyond the strategy; what goes wrong is told and ends no training."""
+        """Save beyond the strategy; a failure is reported and ends no training."""
         assert self.files is not None
         try:
             self._save(epoch, parts)

@@ -36,14 +36,14 @@ Actions = list[Save | Delete]
 
 
 class CheckpointingStrategy:
-    """The base of all strategies: without an answer of its own it keeps nothing."""
+    """The base of all strategies: it keeps nothing unless overridden."""
 
     def checkpointing(self, epoch: int, store: EventStore) -> Actions:
         """What to do after an epoch."""
         return []
 
     def reset(self) -> None:
-        """Forget all epochs; every fit starts so."""
+        """Forget all epochs; every fit begins with this."""
 
 
 class KeepLastNCheckpoints(CheckpointingStrategy):
@@ -159,7 +159,7 @@ class ComposedCheckpointingStrategy(CheckpointingStrategy):
             strategy.reset()
 
     def checkpointing(self, epoch: int, store: EventStore) -> Actions:
-        """Save if any strategy saves; delete what no strategy wants any more."""
+        """Save if any strategy saves; delete what no strategy wants anymore."""
         save = False
         candidates: list[int] = []
         for strategy, unwanted in zip(self.strategies, self.unwanted, strict=True):

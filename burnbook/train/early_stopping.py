@@ -60,16 +60,16 @@ class EarlyStoppingStrategy:
         >>> WhenGoodEnough().reason()
         'stopped early: WhenGoodEnough'
 
-    Why: a resumed run shows every earlier epoch to the strategy before it goes on, so
-    what a strategy remembers is as if the run had never been interrupted.
+    Why: a resumed run shows every earlier epoch to the strategy before it goes on, so a
+    strategy remembers the same as if the run had never been interrupted.
     """
 
     def should_stop(self, epoch: int, store: EventStore) -> bool:
         """Look at the epoch that has just ended; asked once for each, in order."""
-        raise TypeError(f"{type(self).__name__} does not say when to stop")
+        raise TypeError(f"{type(self).__name__} does not define when to stop")
 
     def reset(self) -> None:
-        """Forget all epochs; every fit starts so."""
+        """Forget all epochs; every fit begins with this."""
 
     def reason(self) -> str:
         """Why the training ends, for people."""
@@ -108,7 +108,7 @@ class MetricEarlyStoppingStrategy(EarlyStoppingStrategy):
         self.reset()
 
     def reset(self) -> None:
-        """Forget all epochs; every fit starts so."""
+        """Forget all epochs; every fit begins with this."""
         self.best_epoch = 1
         worst = float("inf")
         self.best = worst if self.direction is Direction.Lowest else -worst

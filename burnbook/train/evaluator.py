@@ -1,4 +1,4 @@
-"""The evaluator: a trained model on data it never saw.
+"""The evaluator: a trained model on data that it has never seen.
 
     evaluator = EvaluatorBuilder("guide").metrics([AccuracyMetric(), LossMetric()])
     found = evaluator.build(model).eval("digits", test_loader)
@@ -117,7 +117,7 @@ class EvaluatorBuilder:
         return self
 
     def with_application_logger(self, logger: FileApplicationLogger | None) -> Self:
-        """Log elsewhere than to `evaluation.log`; None logs nothing."""
+        """Log somewhere other than to `evaluation.log`; None logs nothing."""
         self.log = logger
         return self
 
@@ -131,7 +131,7 @@ class EvaluatorBuilder:
         return self
 
     def build(self, model: Module) -> Evaluator:
-        """The evaluator of a model, which is looked at without dropout."""
+        """The evaluator of a model, which runs in inference mode."""
         if not (isinstance(model, Module) and hasattr(model, "valid_step")):
             raise ConfigError(
                 "EvaluatorBuilder.build",

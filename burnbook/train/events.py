@@ -38,7 +38,7 @@ class Split(Enum):
 
 
 def check_choices(where: str, aggregate: Any, direction: Any, split: Any) -> None:
-    """Refuse what is not one of the choices that a strategy has."""
+    """Refuse what is not one of a strategy's choices."""
     for given, choices in (
         (aggregate, Aggregate),
         (direction, Direction),
@@ -74,7 +74,7 @@ def mean(entries: Sequence[NumericEntry]) -> float | None:
 class EventStore:
     """Answer questions about epochs, from the metric logs of the splits.
 
-    Only epochs up to `last_epoch` are seen: what an earlier run left in the same folder
+    Only epochs up to `last_epoch` count: what an earlier run left in the same folder
     beyond it does not count.
     """
 

@@ -50,13 +50,13 @@ class Interrupter:
     def save_checkpoint(self) -> None:
         """Keep a checkpoint of the epoch that runs now, whatever the strategy says.
 
-        Why: it is written when the epoch ends, as only whole epochs can be gone on
-        from; the strategy never deletes it.
+        Why: it is written when the epoch ends, as a run can resume only after a
+        complete epoch; the strategy never deletes it.
         """
         self.checkpoint_wanted = True
 
     def reset(self) -> None:
-        """Forget what was asked; every fit starts so."""
+        """Forget what was asked; every fit begins with this."""
         self.reason = None
         self.paused = self.checkpoint_wanted = False
 

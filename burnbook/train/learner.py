@@ -62,7 +62,7 @@ class Learner:
         if self._plan is None:
             raise TrainingError(
                 "Learner",
-                "nobody has said how long to train, and where to keep what comes of it",
+                "nothing says how long to train and where to keep the results",
                 cure="SupervisedTraining(folder, train, valid).launch(learner), "
                 "or LearnerBuilder(folder).build(model, optim, lr)",
             )
@@ -81,7 +81,8 @@ class Learner:
         """Train, and return the model; Ctrl-C stops cleanly, a second one at once.
 
         replace: stop what this process already trains into the same folder, and wait
-        for its end; without, that is a TrainingError. In all three ways to train.
+        for its end; otherwise that is a TrainingError. It holds for all three ways to
+        train.
 
         Raises:
             TrainingError: the learner has no folder and no number of epochs, it or
@@ -97,9 +98,9 @@ class Learner:
     async def fit_async(
         self, train: DataLoader[Any], valid: DataLoader[Any], *, replace: bool = False
     ) -> Any:
-        """Train in a thread while the caller's event loop goes on; cancelling stops.
+        """Train in a thread while the caller's event loop goes on; canceling stops it.
 
-        Why: a cancelled fit still returns the model so far, as an interrupted one
+        Why: a canceled fit still returns the model so far, as an interrupted one
         does: hours of training must not vanish in an exception.
         """
         handle = self._launch(train, valid, "await", replace)
@@ -122,7 +123,7 @@ class Learner:
         """Train in a thread and return at once; `handle.wait()` gives the model.
 
         replace: stop what this process already trains into the same folder first, as
-        when a notebook's cell runs again; without, that is a TrainingError.
+        when a notebook's cell runs again; otherwise that is a TrainingError.
 
         Raises:
             TrainingError: the learner has no folder and no number of epochs, or it or
@@ -160,7 +161,7 @@ class Learner:
 
     @contextlib.contextmanager
     def _alone(self, mode: str, replace: bool) -> Generator[LiveRun]:
-        """One training at a time; what was asked of the one before is forgotten."""
+        """One training at a time; what was asked of the previous one is forgotten."""
         check_main("Learner.fit")
         if self._busy.locked() and not replace:
             raise TrainingError(
@@ -193,7 +194,7 @@ class TrainingHandle:
         self._work, self._alone = work, alone
         self._result: TrainingResult | None = None
         self._error: BaseException | None = None
-        # The caller's context goes along: what the thread prints and shows then
+        # The caller's context is passed on: what the thread prints and shows then
         # belongs to the notebook cell that started it, not to the newest one.
         self._thread = threading.Thread(
             target=contextvars.copy_context().run,
@@ -256,7 +257,7 @@ class TrainingHandle:
 
 
 def _as_result(model: Module) -> Any:
-    """The model, which is also its own `.model`: newer Burn's fit gives a result."""
+    """The model, which is also its own `.model`: in newer Burn, fit gives a result."""
     if not hasattr(model, "model"):
         object.__setattr__(model, "model", model)
     return model

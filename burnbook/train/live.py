@@ -1,13 +1,13 @@
 """The trainings that run in this process, by name.
 
 Whoever has lost sight of a training finds it here again: a notebook whose page was
-loaded anew, a second cell, a thread.
+reloaded, a second cell, a thread.
 
     live_runs()                          # {'guide': LiveRun(guide, training)}
     live_runs()["guide"].control.stop()
 
-A training is entered before its first step and leaves with its last; `result` stays on
-the `LiveRun` that somebody has kept.
+A training is registered before its first step and removed after its last; `result`
+stays on the `LiveRun` that somebody has kept.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def registered(
     writes: bool,
     replace: bool = False,
 ) -> Generator[LiveRun]:
-    """Enter a training, and lock its folder where it writes into it.
+    """Register a training, and lock its folder if it writes into it.
 
     A folder that another training writes to raises TrainingError, which names it. With
     `replace`, what this process trains there is stopped first.

@@ -2,9 +2,9 @@
 
     <dir>/training-lock.json    {"process": 4711, "host": "lab-3", "since": …}
 
-While it trains a process holds a lock of the operating system on this file, which goes
-with the process however it ends: `kill -9` leaves nothing in the way of a resume. Where
-a file system knows no locks, what is written in the file is judged instead. Where no
+While it trains, a process holds a lock of the operating system on this file, which is
+released however the process ends: `kill -9` leaves nothing in the way of a resume.
+Where a file system has no locks, what is written in the file decides instead. Where no
 such file can be written, training goes on without.
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 from burnbook.core.errors import TrainingError
 
 FILE = "training-lock.json"
-SILENT_SECONDS = 120.0  # a run of another host that wrote nothing for so long is over
+SILENT_SECONDS = 120.0  # a run on another host that wrote nothing for so long is over
 _TAKEN = (
     (errno.EACCES, errno.EDEADLK)
     if os.name == "nt"
@@ -40,7 +40,7 @@ _held: weakref.WeakSet[FolderLock] = weakref.WeakSet()  # by this process
 class Holder:
     """The training that holds a folder, as its lock says.
 
-    birth: when its process began, in a text that no later process of the same number
+    birth: when its process began, as text that no later process with the same number
     shares; "" where that cannot be known.
     """
 
@@ -52,7 +52,7 @@ class Holder:
 
     @classmethod
     def here(cls, name: str, since: datetime | None = None) -> Holder:
-        """A training of this process, that began now or at a moment."""
+        """A training of this process that began now or at a given moment."""
         moment = (since or datetime.now(UTC)).isoformat(timespec="seconds")
         process = os.getpid()
         return cls(name, process, platform.node(), moment, _birth(process))
@@ -102,7 +102,7 @@ class Holder:
         return TrainingError(where, what, facts, cure)
 
     def moment(self) -> str:
-        """When it began, as people of this place read it."""
+        """When it began, in local time."""
         try:
             moment = datetime.fromisoformat(self.since).astimezone()
         except (ValueError, OverflowError, OSError):
@@ -122,7 +122,7 @@ class FolderLock:
     def acquire(self, replace: bool = False) -> None:
         """Take the folder; TrainingError where another training holds it.
 
-        replace: take it also from one of which nobody can say whether it still runs.
+        replace: take it also where it is unknown whether the other training still runs.
         """
         for _ in range(50):  # as often as somebody removes the file in between
             file = self._open()
@@ -146,7 +146,7 @@ class FolderLock:
             return
         with contextlib.suppress(OSError):
             if _is_at(file, self.path):
-                self.path.unlink()  # while it is held, so that nobody's other lock goes
+                self.path.unlink()  # while it is held, so that no other lock is removed
         with contextlib.suppress(OSError):
             os.close(file)
         with contextlib.suppress(OSError):  # an open file cannot be removed everywhere
@@ -166,7 +166,7 @@ class FolderLock:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             file = os.open(self.path, flags, 0o666)
-        except PermissionError:  # somebody else's: good enough to be locked
+        except PermissionError:  # somebody else's: it can be locked all the same
             with contextlib.suppress(OSError):
                 return os.open(self.path, flags & ~(os.O_RDWR | os.O_CREAT))
             return None
@@ -178,7 +178,7 @@ class FolderLock:
         return None
 
     def _take(self, file: int, replace: bool) -> bool:
-        """Lock the open file and sign it; False when it has gone meanwhile."""
+        """Lock the open file and sign it; False when it has been removed meanwhile."""
         held = _lock(file)
         before = Holder.read(_content(file))
         if held is False:
@@ -217,8 +217,8 @@ class FolderLock:
 def _lock(file: int) -> bool | None:
     """Lock an open file: True, False when somebody else has, None: there are no locks.
 
-    Why: a lock of the open file, not of the process (as lockf would be), which goes as
-    soon as the process closes any copy of the file it has locked.
+    Why: a lock of the open file, not of the process (as lockf would be), which is
+    released as soon as the process closes any copy of the file it has locked.
     """
     try:
         if os.name == "nt":
@@ -270,7 +270,7 @@ def _runs(process: int) -> bool:
     if os.name != "posix" or process <= 0:
         return False
     try:
-        os.kill(process, 0)  # asks, and sends nothing
+        os.kill(process, 0)  # only asks: signal 0 is not sent
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):  # it runs, and belongs to somebody else

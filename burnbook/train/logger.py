@@ -66,7 +66,7 @@ class InMemoryMetricLogger(MetricLogger):
         self.epoch = 1
 
     def start_epoch(self, epoch: int) -> None:
-        """Start the epoch anew: what an earlier run logged for it is forgotten."""
+        """Start the epoch over: what an earlier run logged for it is forgotten."""
         self.epoch = epoch
         self.lines = {key: kept for key, kept in self.lines.items() if key[1] != epoch}
 
@@ -135,7 +135,7 @@ class FileMetricLogger(MetricLogger):
         self.close()
 
     def close(self) -> None:
-        """Close the files, all of them even if the disk takes no more of one."""
+        """Close all files, even if the disk is full for one of them."""
         files, self.files = self.files, {}
         trouble: TrainingError | None = None
         for name, file in files.items():
@@ -147,7 +147,7 @@ class FileMetricLogger(MetricLogger):
             raise trouble from None
 
     def read_numeric(self, name: str, epoch: int) -> list[NumericEntry]:
-        """The entries of a metric in an epoch; a line that is no entry raises.
+        """The entries of a metric in an epoch; a line that is not an entry raises.
 
         Why: a last line without its end was cut off when a run was killed, and
         "95.8" may have been the start of "95.83,24", so it does not count.
@@ -187,7 +187,7 @@ class FileApplicationLogger:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.file: IO[str] | None = None
-        self.broken = False  # the disk takes no more
+        self.broken = False  # the disk is full
         self.flushed = time.monotonic()
 
     def info(self, source: str, message: str) -> None:
@@ -220,7 +220,7 @@ class FileApplicationLogger:
             self._give_up(cause)
 
     def _give_up(self, cause: OSError) -> None:
-        """Say that the disk takes no more; the lines after it are lost, silently.
+        """Say that the disk is full; the lines after it are lost, silently.
 
         Why: what ended a training is said once, and saying it must not fail again.
         """
@@ -229,7 +229,7 @@ class FileApplicationLogger:
         raise _cannot_log(self.path, cause) from None
 
     def _open(self) -> IO[str]:
-        """The file, ready for a new line, also where a killed run left half of one."""
+        """The file, ready for a new line, even where a killed run left half of one."""
         file = open_text(self.path, "a")
         if size := file.tell():
             with open_regular(self.path, TrainingError) as before:
@@ -257,7 +257,7 @@ class FileApplicationLogger:
 
 
 class SilentApplicationLogger(FileApplicationLogger):
-    """A experiment log that keeps nothing."""
+    """An experiment log that keeps nothing."""
 
     def __init__(self) -> None:
         super().__init__(Path())
@@ -273,6 +273,6 @@ def _cannot_log(path: Path, cause: OSError) -> TrainingError:
     return TrainingError(
         f"write {path}",
         cause.strerror or str(cause),
-        ["the checkpoints of the epochs before are kept"],
+        ["the checkpoints of earlier epochs are kept"],
         cure,
     )

@@ -1,4 +1,4 @@
-"""The training loop: epochs, batches, steps, and no more.
+"""The training loop: epochs, batches, steps, and nothing else.
 
     for every epoch:
         for every batch of train:   step, gradients, optimizer, metrics
@@ -123,7 +123,7 @@ class Fit:
             self._end(f"{name}: {str(error).partition(chr(10))[0]}")
 
     def _resume(self) -> int:
-        """Load the checkpoint to go on from; returns the first epoch to train."""
+        """Load the checkpoint to resume from; returns the first epoch to train."""
         if self.checkpoints.files is not None:
             self.checkpoints.files.check([self.optim, self.scheduler])
         self.epochs_done = self.checkpoints.restore(self.devices.main, self._load)
@@ -205,7 +205,7 @@ class Fit:
         monitor.end_epoch(epoch, Split.Train)
 
     def _rate(self, epoch: int, iteration: int) -> float:
-        """The learning rate of this step; once a word if the schedule starts again."""
+        """The learning rate of this step; warns once if the schedule starts again."""
         before = getattr(self.scheduler, "restarts", 0)
         lr = self.scheduler.step()
         if not 0.0 <= lr < INFINITE:
@@ -320,7 +320,7 @@ def batches_of(
             f"{name} data",
             f"the loader gave no batch in epoch {epoch}",
             [("loader", type(loader).__name__)],
-            "a dataset that is not empty, and a loader that can be walked many times",
+            "a dataset that is not empty, and a loader that can be iterated many times",
         )
 
 

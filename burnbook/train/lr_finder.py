@@ -29,7 +29,7 @@ from burnbook.optim import GradientsParams, Optimizer
 from burnbook.train.loop import batches_of, check_output, on_device
 from burnbook.train.nan_report import loss_of
 
-WIDTH, HEIGHT = 60, 12  # characters of the picture in a terminal
+WIDTH, HEIGHT = 60, 12  # size of the plot in a terminal, in characters
 SKIPPED = 0.1  # the share of the curve at its start that is noise
 
 
@@ -64,14 +64,14 @@ class LearningRateCurve:
     def valley(self) -> float:
         """The rate two thirds down the longest fall of the loss.
 
-        Why: one lucky batch can make the steepest step; a long fall is no luck.
+        Why: one lucky batch can make the steepest step; a long fall is not luck.
         """
         start, end = longest_fall(self.smoothed)
         return self.rates[start + (end - start) * 2 // 3]
 
     @property
     def suggestion(self) -> float:
-        """The rate to train with: the valley, which noise moves least."""
+        """The rate to train with: the valley, which noise affects least."""
         return self.valley
 
     def picture(self, width: int = WIDTH, height: int = HEIGHT) -> str:
@@ -137,7 +137,7 @@ class LearningRateCurve:
         return int(np.argmin(self.smoothed))
 
     def _place(self, rate: float, width: int) -> int:
-        """Where a rate stands on an axis of powers."""
+        """The position of a rate on a logarithmic axis."""
         low, high = math.log(self.rates[0]), math.log(self.rates[-1])
         return round((math.log(rate) - low) / ((high - low) or 1.0) * (width - 1))
 
@@ -164,9 +164,9 @@ def find_learning_rate(
     """Train a copy with a growing learning rate, and see where the loss falls fastest.
 
     The rate of step i is lowest · (highest / lowest)^(i / (steps − 1)). The loader is
-    walked as often as it takes. It stops when the smoothed loss is `explosion` times
-    the lowest so far, or no number. The model and the optimizer stay as they were, and
-    no random number of theirs is drawn.
+    iterated as often as it takes. It stops when the smoothed loss is `explosion` times
+    the lowest so far, or not a number. The model and the optimizer stay as they were,
+    and none of their random numbers is drawn.
     """
     _check(lowest, highest, steps, smoothing, explosion)
     device = _device(model)
@@ -262,7 +262,7 @@ def _check(
 ) -> None:
     wrong = ""
     if not 0 < lowest < highest < math.inf:
-        wrong = f"lowest={lowest} to highest={highest} is no range of rates"
+        wrong = f"lowest={lowest} to highest={highest} is not a range of rates"
     elif type(steps) is not int or steps < 3:
         wrong = f"steps={steps} is not a number of at least 3"
     elif not 0 <= smoothing < 1:
@@ -280,7 +280,7 @@ def _too_short(rates: list[float], losses: list[float]) -> TrainingError:
     ]
     return TrainingError(
         "find_learning_rate",
-        f"the loss was no number after {len(rates)} steps already",
+        f"the loss was not a number after only {len(rates)} steps",
         [("rate: loss", ", ".join(shown) or "none")],
         "lowest=1e-9, or a look at the data: check it with Checked(device)",
     )

@@ -33,7 +33,7 @@ from burnbook.train.summary import LearnerSummary
 
 
 class Monitor:
-    """Everything that looks on while a model trains."""
+    """Everything that observes a model while it trains."""
 
     def __init__(self, plan: TrainingPlan, live: LiveRun) -> None:
         self.plan, self.live = plan, live
@@ -48,7 +48,7 @@ class Monitor:
         }
 
     def start(self, start_epoch: int, model_text: str, notice: str = "") -> None:
-        """Training starts at this epoch; what came before is read from the logs."""
+        """Training starts at this epoch; earlier epochs are read from the logs."""
         for epoch in range(1, start_epoch):
             self._remember(epoch)
         plotted = [

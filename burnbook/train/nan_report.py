@@ -1,4 +1,4 @@
-"""When the loss is not a number: which parameter was first.
+"""When the loss is not a number: which parameter broke first.
 
 Nothing is watched while training goes well. Once a loss is NaN, the parameters, their
 gradients and the batch are searched, and the error says what was found.
@@ -136,7 +136,7 @@ def explain_loss(loss: float, step: StepFacts, first: str | None) -> TrainingErr
     if step.checkpoint:
         facts.append(("checkpoint", step.checkpoint))
     if batch:
-        cure = "a dataset without NaN and infinity; the batch came with them"
+        cure = "a dataset without NaN and infinity; the batch contained them"
     name = "NaN" if math.isnan(loss) else "infinite"
     where = f"{step.split} epoch {step.epoch}, iteration {step.iteration}"
     return TrainingError(where, f"the loss is {name}", facts, cure)

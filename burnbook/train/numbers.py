@@ -28,7 +28,7 @@ def plain_float(value: float) -> str:
 
 
 def fixed_float(value: float, precision: int) -> str:
-    """Write a number with a fixed count of decimals.
+    """Write a number with a fixed number of decimals.
 
     Example:
         >>> fixed_float(83.2871, 2)

@@ -35,7 +35,7 @@ from burnbook.train.validation import add_metric, check_watched, count, needs
 
 
 class TrainingOptions:
-    """What can be said about a training; the base of both ways to start one."""
+    """The options of a training; the base of both ways to start one."""
 
     def __init__(self, directory: str | Path) -> None:
         self._plan = TrainingPlan(Path(directory), strategy=default_strategy())
@@ -48,8 +48,8 @@ class TrainingOptions:
     def name(self, name: str) -> Self:
         """Name the run: on dashboards, in its experiment log and in a RunStore.
 
-        At most 80 characters in one line. Without, it is called after its folder. A
-        second run of a name that trains already is called `name 2`.
+        At most 80 characters in one line. By default it is named after its folder. A
+        second run with the name of one that is still training is called `name 2`.
         """
         self._plan.name = checked_name(f"{type(self).__name__}.name", name)
         return self
@@ -102,12 +102,12 @@ class TrainingOptions:
         return self
 
     def grads_accumulation(self, accumulation: int) -> Self:
-        """Sum the gradients of so many batches before each step of the optimizer."""
+        """Sum the gradients of this many batches before each step of the optimizer."""
         self._plan.accumulation = count(self, "grads_accumulation", accumulation)
         return self
 
     def num_epochs(self, num_epochs: int) -> Self:
-        """Walk through the data so many times."""
+        """Train for this many epochs."""
         self._plan.num_epochs = count(self, "num_epochs", num_epochs)
         return self
 
@@ -131,7 +131,7 @@ class TrainingOptions:
         """Give metrics their tensors on this device, each moved once and untracked.
 
         Our own metrics compute with NumPy on the CPU, wherever the model trains; this
-        is for metrics that compute with tensors, and spares a GPU a copy per metric.
+        is for metrics that compute with tensors, and saves a GPU one copy per metric.
         """
         needs(self, "metric_device", device, "ad_enabled", "metric_device(Numpy())")
         self._plan.metric_device = device
@@ -152,15 +152,15 @@ class TrainingOptions:
     learning_strategy = with_training_strategy  # as Burn 0.19 called it
 
     def gradient_checkpointing(self) -> Self:
-        """Compute cheap values again on the way back instead of keeping them.
+        """Recompute cheap values in the backward pass instead of keeping them.
 
-        Why: it saves memory for a little time; the results are the same to the bit.
+        Why: it saves memory for a little time; the results are bit for bit the same.
         """
         self._plan.checkpointing = True
         return self
 
     def checkpoint(self, epoch: int | None = None) -> Self:
-        """Go on after this epoch; without a number after the newest that is whole.
+        """Resume after this epoch; without a number, after the newest complete one.
 
         With no number and no checkpoint there yet, training starts at the beginning.
         """
@@ -175,7 +175,7 @@ class TrainingOptions:
     def with_file_checkpointer(self, recorder: FileRecorder) -> Self:
         """Save model, optimizer and scheduler after epochs, with this recorder.
 
-        Every recorder into files that holds numbers will do.
+        Any file recorder that holds numbers will do.
         """
         recorder = recorder() if isinstance(recorder, type) else recorder
         if isinstance(recorder, SafetensorsRecorder):
@@ -198,7 +198,7 @@ class TrainingOptions:
         return self.with_file_checkpointer(BurnpackRecorder())
 
     def with_checkpointing_strategy(self, strategy: CheckpointingStrategy) -> Self:
-        """Decide which checkpoints stay; without: the last two and the best one."""
+        """Decide which checkpoints stay; by default the last two and the best one."""
         option, cure = "with_checkpointing_strategy", "KeepLastNCheckpoints(2)"
         needs(self, option, strategy, "checkpointing", cure)
         self._plan.strategy = strategy
@@ -212,7 +212,7 @@ class TrainingOptions:
         return self._watch(option, strategy)
 
     def with_application_logger(self, logger: FileApplicationLogger | None) -> Self:
-        """Log elsewhere than to `experiment.log`; None logs nothing."""
+        """Log somewhere other than to `experiment.log`; None logs nothing."""
         self._log = logger
         return self
 
@@ -236,9 +236,9 @@ class TrainingOptions:
         return self
 
     def _watch(self, option: str, strategy: Any) -> Self:
-        """Remember to check, when all metrics are known, that it finds what it needs.
+        """Remember to check, once all metrics are known, that it finds what it needs.
 
-        Why: only what somebody chose. The default strategy does without a loss.
+        Why: only what was chosen explicitly. The default strategy works without a loss.
         """
         others = [pair for pair in self._watching if pair[0] != option]
         self._watching = [*others, (option, strategy)]

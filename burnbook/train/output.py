@@ -56,10 +56,11 @@ class TrainOutput:
 
 @runtime_checkable
 class TrainStep(Protocol):
-    """What the learner trains: a model that says what one step of training is.
+    """What the learner trains: a model that defines one training step.
 
-    Rust's two traits have one method name; here there are two methods and no trait has
-    to be named: `isinstance(model, TrainStep)` asks whether the method is there.
+    In Rust both traits have a method of one name; here there are two methods, and no
+    trait has to be named: `isinstance(model, TrainStep)` asks whether the method is
+    there.
     """
 
     def train_step(self, batch: object) -> TrainOutput:
@@ -69,7 +70,7 @@ class TrainStep(Protocol):
 
 @runtime_checkable
 class ValidStep(Protocol):
-    """What the learner validates: a model that says what one step of validation is."""
+    """What the learner validates: a model that defines one validation step."""
 
     def valid_step(self, batch: object) -> Any:
         """The item for the metrics: `ClassificationOutput(loss, output, targets)`."""
@@ -80,7 +81,8 @@ class Adaptor:
     """An item that metrics can read: it becomes the input that each of them names.
 
     A subclass lists in `adapts` what it can become, and how. A metric that computes
-    with tensors finds them on the device of `LearnerBuilder.metric_device`, if said.
+    with tensors finds them on the device of `LearnerBuilder.metric_device`, if that is
+    set.
 
     Example:
         >>> class Guess(Adaptor):
@@ -140,7 +142,7 @@ class ClassificationOutput(Adaptor):
 
 
 def _one_hot(item: ClassificationOutput) -> Tensor:
-    """The targets as yes or no for every class; one score alone is a yes or a no."""
+    """The targets as yes or no for every class; a single score is a yes or a no."""
     classes = item.output.shape[1]
     if classes == 1:
         return item.targets.unsqueeze_dim(1)
@@ -185,10 +187,10 @@ MultiLabelClassificationOutput.adapts = {
 
 @dataclass(repr=False)
 class SequenceOutput(Adaptor):
-    """What a model of sequences gives: a score for every word at every place.
+    """What a model of sequences gives: a score for every word at every position.
 
-    predictions: the words that were chosen, by beam search perhaps; without them, the
-    words of the highest scores.
+    predictions: the words that were chosen, for example by beam search; without them,
+    the words with the highest scores.
 
     Shapes: loss [1]; logits [n, t, vocabulary]; targets [n, t]; predictions [n, u]
     """
@@ -208,7 +210,7 @@ class SequenceOutput(Adaptor):
         return self.logits.argmax(2).squeeze_dim(2)
 
     def flat(self) -> tuple[Tensor, Tensor]:
-        """All places of all sequences, one after the other.
+        """All positions of all sequences, one after the other.
 
         Shapes: -> [n · t, vocabulary] and [n · t]
         """
@@ -234,7 +236,7 @@ SequenceOutput.adapts = {
 
 @dataclass(repr=False)
 class RegressionOutput(Adaptor):
-    """What regression gives: the loss, the numbers guessed, the numbers wanted.
+    """What regression gives: the loss, the predicted numbers, the target numbers.
 
     Shapes: loss [1]; output [n, d]; targets [n, d]
     """

@@ -25,7 +25,7 @@ from burnbook.train.training_strategy import LearningParadigm, Numbered, Steps
 class Devices(LearningParadigm):
     """The devices of a training; the first one holds the model and the optimizer.
 
-    With `checkpointing` each of them computes cheap values again on the way back.
+    With `checkpointing` each of them recomputes cheap values in the backward pass.
     """
 
     def __init__(self, devices: list[Backend], checkpointing: bool = False) -> None:

@@ -25,7 +25,7 @@ Measured = tuple[Metric, bool]  # a metric, and whether it is plotted
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on after an epoch; None means the newest whole checkpoint, if there is one."""
+    """Resume after an epoch; None means the newest complete checkpoint, if any."""
 
     epoch: int | None
 
@@ -47,7 +47,7 @@ class TrainingPlan:
     num_epochs: int = 1
     devices: list[Backend] = field(default_factory=list[Backend])
     paradigm: LearningParadigm | None = None
-    checkpointing: bool = False  # of gradients: compute cheap values again
+    checkpointing: bool = False  # of gradients: recompute cheap values
     metric_device: Backend | None = None
     resume: Resume | None = None
     recorder: Any = None

@@ -1,7 +1,7 @@
 """The status of a run in its experiment log: began, ended, and why.
 
-Burn's experiment log does not say when a training ends, so whoever looks at a
-folder later cannot tell a finished run from a killed one. Ours has a line at both ends:
+Burn's experiment log does not say when a training ends, so anyone who looks at a folder
+later cannot tell a finished run from a killed one. Ours has a line at both ends:
 
     … INFO burnbook::train: Training epochs 1 to 10 in process 4711 on lab-3
     … INFO burnbook::train: Training ended after epoch 10 of 10: finished
@@ -48,7 +48,7 @@ class RunStatus:
 
     @property
     def finished(self) -> bool:
-        """Whether training came to its end by itself."""
+        """Whether training ran to its end."""
         reason = self.reason or ""
         return reason == FINISHED or reason.startswith(EARLY)
 
@@ -60,7 +60,7 @@ class RunStatus:
         if self.host != platform.node() or os.name != "posix":
             return None
         try:
-            os.kill(self.process, 0)  # asks, and sends nothing
+            os.kill(self.process, 0)  # only asks: signal 0 is not sent
         except ProcessLookupError:
             return False
         except OSError:  # it runs, and belongs to somebody else

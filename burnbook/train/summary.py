@@ -40,8 +40,8 @@ class SummaryRow:
 class LearnerSummary:
     """The best and worst epoch of every metric.
 
-    epochs: limits it to the first epochs: what an older run left does not count. name:
-    of the run, where it was given one.
+    epochs: limits it to the first epochs: what an older run left there does not count.
+    name: of the run, where it was given one.
     """
 
     def __init__(

@@ -4,7 +4,7 @@
     .with_training_strategy(TrainingStrategy.MultiDevice([Cupy(0), Cupy(1)]))
     .with_training_strategy(TrainingStrategy.Custom(MyParadigm()))
 
-The first two are what `devices([…])` says; a paradigm of your own decides everything
+The first two are what `devices([…])` says; a paradigm of your own defines everything
 between a batch and its gradients.
 """
 

@@ -1,4 +1,4 @@
-"""What options accept, and what they say to others."""
+"""What options accept, and the errors for anything else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def count(owner: Any, option: str, value: int) -> int:
 def add_metric(
     owner: Any, metrics: list[Measured], metric: Metric, plotted: bool
 ) -> None:
-    """Put a metric into the list; one of the same name gives way."""
+    """Put a metric into the list; it replaces one of the same name."""
     metric = metric() if isinstance(metric, type) else metric
     name = type(metric).__name__
     if not hasattr(metric, "update"):
@@ -63,9 +63,9 @@ def add_metric(
 def check_rate(
     where: str, lr_scheduler: LrScheduler | float | None
 ) -> LrScheduler | float:
-    """Refuse a build without a learning rate; what is no rate `as_scheduler` refuses.
+    """Refuse a build without a learning rate; `as_scheduler` checks the number.
 
-    A rate of 0 is one: nothing is learned, as when early stopping is to be seen.
+    A rate of 0 is allowed: nothing is learned, for example to try early stopping.
     """
     if lr_scheduler is None:
         raise ConfigError(
@@ -79,7 +79,7 @@ def check_rate(
 def no_rate(
     scheduler: LrScheduler, lr: Any, epoch: int, iteration: int
 ) -> TrainingError:
-    """The error for a scheduler that gave something else than a learning rate."""
+    """The error for a scheduler that gave something other than a learning rate."""
     return TrainingError(
         f"train epoch {epoch}, iteration {iteration}",
         f"{lr!r} is not a learning rate",
@@ -94,7 +94,7 @@ def check_watched(
     measured: dict[Split, list[Metric]],
     loggers: dict[Split, list[MetricLogger]],
 ) -> None:
-    """Refuse a strategy that waits for a metric which nobody measures, or can read."""
+    """Refuse a strategy that needs a metric which is not measured or cannot be read."""
     for inner in getattr(strategy, "strategies", ()):
         check_watched(where, inner, measured, loggers)
     name, split = getattr(strategy, "metric", None), getattr(strategy, "split", None)
@@ -178,5 +178,5 @@ def restarted(scheduler: Any, epoch: int, iteration: int) -> str:
     return (
         f"{type(scheduler).__name__}: the {count} steps of the schedule are over at "
         f"epoch {epoch}, iteration {iteration}, and it starts again at the full rate. "
-        "For one descent let num_iters be the steps of the whole run: epochs x batches"
+        "To decay once, let num_iters be the steps of the whole run: epochs x batches"
     )

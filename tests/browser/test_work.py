@@ -68,7 +68,7 @@ def test_work_is_downloaded_and_brought_back_by_buttons(open_book, server, tmp_p
         page.get_by_role("button", name="Bring it back").click()
     choosing.value.set_files(tmp_path / "photo.zip")
     fault = page.locator(".bb-work .bb-fault")
-    wait_until(lambda: "no saved work" in fault.inner_text())
+    wait_until(lambda: "not saved work" in fault.inner_text())
     for name in ("Save my work", "Bring it back"):
         button = page.get_by_role("button", name=name)
         assert button.get_attribute("aria-disabled") == "false"

@@ -110,7 +110,7 @@ def test_what_stays_out_is_named(tmp_path, worked, shipped):
         "artifacts/guide/link.json": "a link",
         "artifacts/guide/secret.py": "no training writes files that end in .py",
         "jupyter_server_config.py": "it would run by itself",
-        "pipe.ipynb": "it went away, or cannot be read",
+        "pipe.ipynb": "it has disappeared, or cannot be read",
     }
     assert "  not jupyter_server_config.py: it would run by itself" in str(done)
 
@@ -136,7 +136,7 @@ def test_saving_again_replaces_the_file_and_nothing_that_is_another(
     assert is_saved_work(saved)
     mine = worked / "02_start.ipynb"
     text = mine.read_text()
-    with pytest.raises(DataError, match="is there already, and is no saved work"):
+    with pytest.raises(DataError, match="already exists, and is not saved work"):
         save_work(mine, folder=worked, shipped=shipped)
     assert mine.read_text() == text
 
@@ -445,7 +445,7 @@ PATHS = {
 @pytest.mark.parametrize("name", PATHS)
 def test_a_path_that_no_work_has_is_refused(name, tmp_path):
     file = forged(tmp_path / "work.zip", {PATHS[name]: b"evil"})
-    refused(file, tmp_path, "no work of yours|is not as its list says|damaged")
+    refused(file, tmp_path, "not belong to saved work|does not match its list|damaged")
 
 
 def refused(file, tmp_path, why):
@@ -483,7 +483,7 @@ def test_paths_in_the_way_of_one_another_are_refused(paths, units, tmp_path):
 )
 def test_units_that_no_saving_makes_are_refused(path, unit, tmp_path):
     file = forged(tmp_path / "work.zip", {path: member(b"x", unit)})
-    refused(file, tmp_path, "no work of yours")
+    refused(file, tmp_path, "not belong to saved work")
 
 
 def test_links_and_folders_in_the_file_are_refused(tmp_path):
@@ -495,7 +495,7 @@ def test_links_and_folders_in_the_file_are_refused(tmp_path):
 def test_files_that_the_list_does_not_name_are_refused(tmp_path, saved):
     with zipfile.ZipFile(saved, "a") as archive:
         archive.writestr("evil.ipynb", b"evil")
-    refused(saved, tmp_path, "'evil.ipynb' is not as its list says")
+    refused(saved, tmp_path, "'evil.ipynb' does not match its list")
 
 
 def test_missing_and_exchanged_files_are_refused(tmp_path, saved):
@@ -538,7 +538,7 @@ def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path, saved):
     whole = saved.read_bytes()
     for end in (0, 1, 30, len(whole) // 2, len(whole) - 30, len(whole) - 1):
         saved.write_bytes(whole[:end])
-        refused(saved, tmp_path, "no saved work, or it is damaged")
+        refused(saved, tmp_path, "not saved work, or it is damaged")
 
 
 def test_a_changed_byte_is_refused_or_changes_nothing(tmp_path, worked, shipped, saved):
@@ -596,7 +596,7 @@ def test_the_commands_explain_what_they_cannot_do(here, shipped, capsys):
     (here / "photo.zip").write_bytes(b"PK")
     assert cli.main(["restore", "photo.zip"]) == 1
     first = capsys.readouterr().err.splitlines()[0]
-    what = "this is no saved work, or it is damaged"
+    what = "this is not saved work, or it is damaged"
     assert first == f"burnbook restore: photo.zip: {what}"
     assert not (here / "burnbook-chapters").exists()
 

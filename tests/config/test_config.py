@@ -227,7 +227,7 @@ def test_all_misfits_are_listed_at_once(tmp_path):
         ('{"num_classes": 1, "hidden_size": NaN}', "NaN is not a JSON number"),
         ("[" * 100_000, "this is not JSON"),
         ('{"num_classes": 1e400, "hidden_size": 1}', "1e400 is too large a number"),
-        ("", "there is nothing in it"),
+        ("", "it is empty"),
     ],
 )
 def test_a_file_that_is_no_config_is_refused(tmp_path, text, part):

@@ -271,8 +271,8 @@ class Loose(Config):
         ([b"x"], r"held\[0\]: bytes has no place in JSON"),
         ({1.5: 1}, "held: 1.5 cannot be a key in JSON"),
         (2**64, "held: a whole number has 64 bits at most"),
-        ("\ud800", r"held: '\\ud800' holds half a character"),
-        ({"\ud800": 1}, "holds half a character"),
+        ("\ud800", r"held: '\\ud800' holds an unpaired surrogate"),
+        ({"\ud800": 1}, "holds an unpaired surrogate"),
         ({"a": float("inf")}, "held.a: inf has no place in JSON"),
         (Config, "held: type has no place in JSON"),
     ],
@@ -325,19 +325,19 @@ def test_numbers_end_where_those_of_rust_do():
 
 def test_a_name_that_is_there_twice_is_not_read_twice():
     assert problem_of(LayerConfig, '{"size": 1, "size": 2}') == (
-        "read LayerConfig: size is there twice"
+        "read LayerConfig: size appears twice"
     )
     text = '{"name": "a", "children": [{"name": "b", "name": "c"}]}'
-    assert "children[0].name is there twice" in problem_of(NodeConfig, text)
+    assert "children[0].name appears twice" in problem_of(NodeConfig, text)
 
 
 def test_half_a_character_is_refused_and_can_be_printed():
     text = '{"name": "\\ud800", "\\ud800": 1}'
     found = problem_of(NodeConfig, text)
-    assert "name holds half a character: '\\ud800'" in found
+    assert "name holds an unpaired surrogate: '\\ud800'" in found
     assert found.encode()
     text = '{"held": ["a", {"\\ud800": 1}]}'
-    assert "held holds half a character" in problem_of(Loose, text)
+    assert "held holds an unpaired surrogate" in problem_of(Loose, text)
 
 
 @pytest.mark.parametrize("key", ["1.0", "01", "+1", "x", "", "9" * 5000, "²"])

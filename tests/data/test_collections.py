@@ -119,7 +119,7 @@ def test_a_file_of_cifar_is_checked_before_use():
     table = records(3, 1, 10)
     assert len(parse_cifar(table.tobytes(), "x", 1, 10)) == 3
     for bad in (b"", table.tobytes()[:-1]):
-        with pytest.raises(DataError, match="x does not hold whole images"):
+        with pytest.raises(DataError, match="x does not hold a whole number of images"):
             parse_cifar(bad, "x", 1, 10)
     table[2, 0] = 10
     with pytest.raises(DataError, match="x: image 2 has the label 10 of 10 classes"):
@@ -181,7 +181,7 @@ def test_clothes_of_another_packing_need_an_own_checksum(clothes, monkeypatch):
     name = "t10k-labels-idx1-ubyte"
     other = idx(np.array([9, 8, 7]))
     packs[f"/data/{name}.gz"] = gzip.compress(other)
-    with pytest.raises(DataError, match="sent another content: expected SHA-256"):
+    with pytest.raises(DataError, match="sent different content: expected SHA-256"):
         data.FashionMnistDataset.test()
     own = {name: hashlib.sha256(other).hexdigest()}
     labels = [item.label for item in data.FashionMnistDataset.test(checksums=own)]

@@ -39,8 +39,8 @@ def test_files_that_hold_no_dataset_are_explained(tmp_path):
 
 @cases(
     "statements message",
-    (["create table train (x)"], "is not counted"),
-    (["create table train (row_id text primary key)"], "is not counted"),
+    (["create table train (x)"], "is not numbered"),
+    (["create table train (row_id text primary key)"], "is not numbered"),
     (["create view train as select 1 as row_id"], "has no split 'train'"),
     (
         [
@@ -70,10 +70,10 @@ def test_a_table_that_is_no_split_is_refused(tmp_path, statements, message):
     (msgpack.packb(["t", "c", 1, 2]), "4 values where 3 are needed"),
     (msgpack.packb({"title": "t"}), "content, label is missing"),
     (msgpack.packb(["t", "c", 1]) + b"\0", "1 bytes follow the item"),
-    (b"\xdd\xff\xff\xff\xff", "this is no MessagePack|exceeds|incomplete"),
-    (b"\xc1", "this is no MessagePack"),
+    (b"\xdd\xff\xff\xff\xff", "this is not MessagePack|exceeds|incomplete"),
+    (b"\xc1", "this is not MessagePack"),
     (b"", "incomplete|no MessagePack"),
-    (b"\x91" * 5000, "this is no MessagePack|too deep|incomplete"),
+    (b"\x91" * 5000, "this is not MessagePack|too deep|incomplete"),
     (b"\x93\xa1\xff\xa0\x00", "utf-8"),
     (b"\x81\x90\x00", "unhashable"),
     (msgpack.packb(msgpack.ExtType(5, b"")), "an extension of type 5"),

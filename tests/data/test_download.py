@@ -127,13 +127,13 @@ FAILURES = {
     "breaks off": (breaks_off, f"broke off after 500 of {len(PACKED):,} bytes"),
     "truncated": (PACKED[:-20], "thing is cut off after "),
     "damaged": (flipped(PACKED, 300), "thing is damaged after "),
-    "empty": (b"", f"sent another content: expected {FILE.size:,} bytes, found 0"),
-    "page": (b"<html>log in</html>", "sent another content: expected 39,216 bytes"),
+    "empty": (b"", f"sent different content: expected {FILE.size:,} bytes, found 0"),
+    "page": (b"<html>log in</html>", "sent different content: expected 39,216 bytes"),
     "bomb": (BOMB, f"thing unpacks to more than the {FILE.size:,} bytes"),
     "too much": (CONTENT + bytes(200_000), "sent more than the 39,216 bytes expected"),
     "another file": (
         gzip.compress(WRONG),
-        f"sent another content: expected SHA-256 {FILE.checksum}, "
+        f"sent different content: expected SHA-256 {FILE.checksum}, "
         f"found {hashlib.sha256(WRONG).hexdigest()}",
     ),
 }
@@ -341,7 +341,7 @@ def test_without_a_network_the_error_names_mirrors_and_ways_out(
         str(empty_cache),
         "MNIST_MIRROR=file:",
     )
-    first = "download: train-images-idx3-ubyte cannot be had from any of 3 mirrors\n"
+    first = "download: train-images-idx3-ubyte cannot be loaded from any of 3 mirrors\n"
     refused(DataError, MnistDataset.train, first, *facts, "  try: ", *cures)
     assert available("DigitsDataset")
     assert not available("MnistDataset")

@@ -184,7 +184,7 @@ def test_what_the_library_raises_is_explained_without_the_token(
 
     library.load_dataset = fail
     act = partial(loader.with_huggingface_token("hf_secret").dataset, "train")
-    told = ("hub/dbpedia", "ConnectionError: no route to the hub\n", "try: the name as")
+    told = ("hub/dbpedia", "ConnectionError: no route to the hub\n", "try: the name on")
     error = refused(DataError, act, "HuggingfaceDatasetLoader: ", *told)
     assert "hf_secret" not in str(error)
     assert list(tmp_path.iterdir()) == []

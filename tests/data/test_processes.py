@@ -64,7 +64,7 @@ def test_what_cannot_be_sent_to_a_process_is_named():
         "  batcher  Lists\n",
     )
     cures = ("try: functions and classes", "no lambda", "leave out worker_processes()")
-    first = "data loader: the dataset or the batcher cannot go to a process\n"
+    first = "data loader: the dataset or the batcher cannot be sent to a process\n"
     refused(DataError, lambda: list(loader), first, *facts, *cures)
 
 

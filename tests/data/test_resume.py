@@ -126,7 +126,7 @@ def test_a_damaged_part_is_noticed_and_nothing_of_it_stays(mirror, tmp_path):
     (tmp_path / ".thing.part").write_bytes(bytes(1000))
     note = f'{{"url": "{server.url}/thing", "version": "\\"v1\\""}}'
     (tmp_path / ".thing.from").write_text(note)
-    with pytest.raises(DataError, match="sent another content: expected SHA-256"):
+    with pytest.raises(DataError, match="sent different content: expected SHA-256"):
         get(tmp_path, server.url)
     assert files_in(tmp_path) == []
     assert get(tmp_path, server.url) == CONTENT
@@ -240,7 +240,7 @@ def test_own_checksums_take_the_place_of_known_ones():
     ]
     with pytest.raises(ConfigError, match="there is no file 'c'"):
         with_checksums(files, {"c": own})
-    with pytest.raises(ConfigError, match="'secret' is no checksum"):
+    with pytest.raises(ConfigError, match="'secret' is not a checksum"):
         with_checksums(files, {"a": "secret"})
 
 
@@ -296,10 +296,10 @@ def test_an_archive_put_into_the_cache_is_used(tmp_path):
 
 
 BAD_ARCHIVES = {
-    "another": (tar({"set/thing": b"x"}), "sent another content: expected"),
+    "another": (tar({"set/thing": b"x"}), "sent different content: expected"),
     "without": (tar({"set/other": b"more"}), "has no thing in it"),
-    "wrong file": (tar({"thing": b"x"}), "sent another content: expected 400,000"),
-    "link": (None, "holds 'thing', which is no ordinary file"),
+    "wrong file": (tar({"thing": b"x"}), "sent different content: expected 400,000"),
+    "link": (None, "holds 'thing', which is not a regular file"),
 }
 
 
@@ -343,7 +343,7 @@ def test_an_archive_on_this_machine_is_read_where_it_lies(tmp_path):
     assert heard[-1] == ("set.tgz, unpacking", len(PACK), len(PACK))
     assert files_in(near.parent) == ["set.tgz"]
     near.write_bytes(PACK[:-1])
-    with pytest.raises(DataError, match="sent another content: expected"):
+    with pytest.raises(DataError, match="sent different content: expected"):
         obtain_folder(tmp_path / "other", [archive], "")
     assert near.read_bytes() == PACK[:-1]
     near.unlink()

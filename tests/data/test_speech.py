@@ -57,9 +57,9 @@ def test_several_channels_stand_side_by_side(tmp_path):
 
 @cases(
     "data reason",
-    (b"", "is no WAV file"),
-    (b"RIFF", "is no WAV file"),
-    (b"fLaC" + bytes(100), "is no WAV file"),
+    (b"", "is not a WAV file"),
+    (b"RIFF", "is not a WAV file"),
+    (b"fLaC" + bytes(100), "is not a WAV file"),
     (wav([1] * 100)[:-1], "is cut off"),
     (
         wav([1] * 100).replace(b"\x01\x00\x01\x00\x80", b"\x03\x00\x01\x00\x80"),
@@ -178,7 +178,7 @@ def test_folders_of_recordings_are_read_too(tmp_path):
 
 def test_an_archive_with_another_checksum_is_refused(archives, tmp_path):
     name = speech.KNOWN["test"].url
-    with pytest.raises(DataError, match="sent another content: expected SHA-256 000"):
+    with pytest.raises(DataError, match="sent different content: expected SHA-256 000"):
         SpeechCommandsDataset.test(checksums={name: "0" * 64})
     assert not (tmp_path / "cache" / "speech_commands").exists()
     with pytest.raises(ConfigError, match="there is no archive 'x'"):

@@ -66,7 +66,7 @@ def test_an_abandoned_database_leaves_nothing(tmp_path):
 
 def test_an_old_database_stays_until_the_new_one_is_whole(tmp_path):
     path = articles(tmp_path / "a.db", 3)
-    with pytest.raises(DataError, match="is there already, and overwrite is False"):
+    with pytest.raises(DataError, match="already exists, and overwrite is False"):
         SqliteDatasetWriter(path)
     reader = SqliteDataset(path, "train", DbPediaItem)
     with SqliteDatasetWriter(path, overwrite=True) as writer:
@@ -177,6 +177,6 @@ def test_columns_and_packed_items_do_not_mix(tmp_path):
         writer.write_columns("train", [{"a": 1}])
         with pytest.raises(DataError, match="the split 'train' is written already"):
             writer.write("train", 1)
-        with pytest.raises(DataError, match="row 1 of test has other fields"):
+        with pytest.raises(DataError, match="row 1 of test has different fields"):
             writer.write_columns("test", [{"a": 1}, {"b": 1}])
     assert SqliteDataset(tmp_path / "a.db", "train").get(0) == {"a": 1}

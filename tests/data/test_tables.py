@@ -75,7 +75,7 @@ def test_a_table_without_quotes_takes_them_as_letters(tmp_path):
     path.write_text('word\tcount\n"\t3\n')
     rows = InMemDataset.from_csv(path, delimiter="\t", quote=None)
     assert list(rows) == [{"word": '"', "count": "3"}]
-    with pytest.raises(ConfigError, match="columns cannot be parted by 'tab'"):
+    with pytest.raises(ConfigError, match="columns cannot be separated by 'tab'"):
         InMemDataset.from_csv(path, delimiter="tab")
 
 
@@ -266,7 +266,7 @@ def test_a_frame_is_asked_for_rows_only(polars):
         House(0, 0.5, Kind.Far),
     ]
     assert dataset.get(1) == House(1, 0.5, Kind.Far)
-    with pytest.raises(DataError, match="list is no dataframe of Polars"):
+    with pytest.raises(DataError, match="list is not a Polars dataframe"):
         DataframeDataset([])
 
 

@@ -59,10 +59,10 @@ def test_rows_are_found_between_quotes_and_newlines(tmp_path, monkeypatch, chunk
 
 @cases(
     "row reason",
-    ('"1","a"', "it has not 3 values"),
-    ('"1","a","b","c"', "it has not 3 values"),
-    ('"0","a","b"', "'0' is no class 1 … 4"),
-    ('"five","a","b"', "'five' is no class 1 … 4"),
+    ('"1","a"', "it does not have 3 values"),
+    ('"1","a","b","c"', "it does not have 3 values"),
+    ('"0","a","b"', "'0' is not one of 1 … 4"),
+    ('"five","a","b"', "'five' is not one of 1 … 4"),
     ('"1","a","b', "unexpected end of data"),
     ('"1","a"x,"b"', "expected after"),
 )
@@ -167,7 +167,7 @@ def test_own_files_need_an_own_checksum(mirror, monkeypatch, cache):
     )
     monkeypatch.setenv("BURNBOOK_AG_NEWS_MIRROR", server.url)
     monkeypatch.setattr(texts, "AG_NEWS_MIRRORS", [])
-    with pytest.raises(DataError, match="sent another content: expected 29,470,338"):
+    with pytest.raises(DataError, match="sent different content: expected 29,470,338"):
         data.AgNewsDataset.train()
     own = {"train.csv": hashlib.sha256(content).hexdigest()}
     assert list(data.AgNewsDataset.train(checksums=own)) == [

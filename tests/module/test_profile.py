@@ -195,7 +195,7 @@ def test_a_profile_prints_as_a_table():
     assert lines[2].startswith("Pair ")
     assert lines[3].startswith("  quick (Sleepy) ")
     assert lines[4].startswith("    linear (Linear) ")
-    assert lines[-1] == "medians of 2 rounds; a layer counts those in it"
+    assert lines[-1] == "medians of 2 rounds; a layer includes those inside it"
     flat = profile(pair(), [2, 4], rounds=1, depth=1)
     assert "Linear" not in str(flat)
     assert found._repr_html_().count("<tr>") == 6

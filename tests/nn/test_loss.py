@@ -372,7 +372,7 @@ def test_a_softmax_before_cross_entropy_is_refused():
     loss = nn.CrossEntropyLossConfig().init(device)
     scores = Tensor.from_data([[1.0, 2.0]], device).require_grad()
     classes = Tensor.from_ints([1], device)
-    with pytest.raises(ConfigError, match="logits come out of a softmax"):
+    with pytest.raises(ConfigError, match="logits have been through a softmax"):
         loss.forward(scores.softmax(1), classes)
     plain = nn.CrossEntropyLossConfig().with_logits(False).init(device)
     assert np.isclose(

@@ -243,7 +243,7 @@ def test_a_cache_wants_one_step_at_a_time():
     cache = nn.TensorCache.empty()
     (x,) = inputs([1, 5, 2])
     cache.forward_autoregressive(x.narrow(1, 0, 2), 1, lambda t: t)
-    with pytest.raises(ShapeError, match="has 5 steps, the cache knows 2"):
+    with pytest.raises(ShapeError, match="has 5 steps, the cache holds 2"):
         cache.forward_autoregressive(x, 1, lambda t: t)
     assert repr(cache) == "TensorCache([1, 2, 2])"
     assert repr(nn.TensorCache.empty()) == "TensorCache()"

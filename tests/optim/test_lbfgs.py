@@ -207,9 +207,7 @@ def test_a_line_search_walks_back_from_where_the_loss_is_nan():
     assert place(module)[0] == pytest.approx(1.0, abs=1e-4)
 
 
-@cases(
-    "answer text", (None, "NoneType, not two things"), ((1.0,), "tuple, not two things")
-)
+@cases("answer text", (None, "NoneType, not a pair"), ((1.0,), "tuple, not a pair"))
 def test_a_closure_that_gives_something_else(answer, text):
     with pytest.raises(TrainingError, match=text):
         LBFGSConfig().init().step(1.0, pair(), lambda module: answer)

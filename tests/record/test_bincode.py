@@ -189,7 +189,7 @@ ID = b"\x0d0400000000000"
 @cases(
     "data first",
     (b"", "this is an empty file"),
-    (b"\xff", "metadata.float has no possible number"),
+    (b"\xff", "metadata.float is not a valid number"),
     (b"\xfd" + b"\xff" * 8, "metadata.float has no text where one belongs"),
     (b"\x02\xff\xfe", "a text in metadata.float is not UTF-8"),
     (b"\x10f32", "the file ends inside metadata.float"),
@@ -197,11 +197,11 @@ ID = b"\x0d0400000000000"
     (head("new"), "bincode of Burn new has another layout"),
     (head() + ID, "the file ends inside weight"),
     (head() + ID + b"\xfd" + b"\xff" * 8, "the file ends inside weight"),
-    (head() + ID + b"\0\xfc\xff\xff\xff\xff", "weight has no possible shape"),
-    (head() + ID + b"\0\1\0\x63", "weight has an element type we do not know"),
+    (head() + ID + b"\0\xfc\xff\xff\xff\xff", "weight has an impossible shape"),
+    (head() + ID + b"\0\1\0\x63", "weight has an unknown element type"),
     (head() + ID + b"\0\1\5\1\0", "weight does not fit its shape"),
     (head() + ID + b"\0\1\0\1\7", "bias is not there"),
-    (head() + b"\3a!b\0\1\0\1\0", "weight has an id that is none"),
+    (head() + b"\3a!b\0\1\0\1\0", "weight has an invalid id"),
     (head() + ID + b"\0\1\0\1\0\0", "1 bytes follow the end of the record"),
 )
 def test_damage_has_a_line_of_its_own(data, first):
@@ -216,10 +216,10 @@ def test_another_module_is_refused():
     data = BinBytesRecorder().record(net())
     other = net()
     shorter = Net(other.choice, [], *rest(other))
-    with pytest.raises(RecordError, match="layers has another length than in the"):
+    with pytest.raises(RecordError, match="layers differs in length from"):
         load(data, shorter)
     wrong = Net(linear(), other.layers, *rest(other))
-    with pytest.raises(RecordError, match="choice is another type of the choice"):
+    with pytest.raises(RecordError, match="choice is a different variant"):
         load(data, wrong)
 
 

@@ -222,35 +222,35 @@ TWO = one() | {"b": one()["a"]}
 
 @cases(
     "data first",
-    (b"NRUB\1", "the file ends inside its head"),
+    (b"NRUB\1", "the file ends inside its header"),
     (bytes(300), "this is not burnpack"),
     (bpk({}, version=2), "this is version 2 of burnpack"),
     (bpk({}, length=2**32 - 1), "the file ends inside its names"),
     (bpk({"tensors": 3}), "the tensors of the file have no names"),
     (bpk({"tensors": {"a": {}}}), "a is not described"),
-    (bpk({"tensors": one(param_id=-1)}, bytes(4)), "a has an id that is none"),
+    (bpk({"tensors": one(param_id=-1)}, bytes(4)), "a has an invalid id"),
     (bpk({"tensors": one(shape=[2])}, bytes(4)), "a does not fit its shape"),
-    (bpk({"tensors": one(shape=[-1])}, bytes(4)), "a has no possible shape"),
-    (bpk({"tensors": one(dtype="F31")}, bytes(4)), "a has an element type"),
-    (bpk({"tensors": one(data_offsets=[4, 0])}), "a has no possible place"),
-    (bpk({"tensors": one(data_offsets=[0, 2**63])}), "a has no possible place"),
+    (bpk({"tensors": one(shape=[-1])}, bytes(4)), "a has an impossible shape"),
+    (bpk({"tensors": one(dtype="F31")}, bytes(4)), "a has an unknown element type"),
+    (bpk({"tensors": one(data_offsets=[4, 0])}), "a has an impossible position"),
+    (bpk({"tensors": one(data_offsets=[0, 2**63])}), "a has an impossible position"),
     (bpk({"tensors": one()}, b"12"), "the file ends before a does"),
     (bpk({"tensors": one()}, b"1" * 500), "bytes between the names and the"),
     (bpk({"tensors": one()}, bytes(999)), "bytes belong to no tensor"),
     (bpk({"tensors": TWO}, bytes(4)), "b lies over another tensor"),
-    (bpk({"scalars": {"n": {"Int": "x"}}}), "n is no number"),
-    (bpk({"metadata": {"n": 3}}), "the metadata of the file are no texts"),
-    (bpk([1]), "the names are no map"),
+    (bpk({"scalars": {"n": {"Int": "x"}}}), "n is not a number"),
+    (bpk({"metadata": {"n": 3}}), "the metadata of the file is not text"),
+    (bpk([1]), "the names are not a map"),
     (bpk(b"\xa1\x01\x02"), "the names are not burnpack's at byte 1"),
     (bpk(b"\xc1\x01"), "the names are not burnpack's at byte 0"),
     (bpk(b"\xbf\xff"), "the names are not burnpack's at byte 0"),
     (bpk(b"\xa0\xa0"), "1 bytes follow the names"),
     (bpk(b"\xa1\x61"), "the names end too early"),
     (bpk(b"\x9b" + b"\xff" * 8), "the names end too early"),
-    (bpk(b"\xa1\x61\xff\x01"), "the names are no CBOR"),
+    (bpk(b"\xa1\x61\xff\x01"), "the names are not CBOR"),
     (bpk(b"\xa2\x61a\x01\x61a\x01"), "the file has a name twice"),
     (bpk(b"\x81" * 5000), "the names are not burnpack's at byte"),
-    (bpk(b"\x99\xff\xff" + b"\x80" * 65535), "nest more than any record does"),
+    (bpk(b"\x99\xff\xff" + b"\x80" * 65535), "nested more deeply than in any record"),
 )
 def test_damaged_burnpack_has_a_line_of_its_own(data, first, tmp_path):
     assert first in error_of(BurnpackRecorder(), data, tmp_path)
@@ -260,13 +260,13 @@ def test_damaged_burnpack_has_a_line_of_its_own(data, first, tmp_path):
     "data first",
     (b"\1", "the file ends inside its names"),
     (b"\xff" * 20, "the file ends inside its names"),
-    (safe([1]), "the names are no map"),
+    (safe([1]), "the names are not a map"),
     (safe(b"{"), "this is not JSON"),
     (safe(b'{"a":1,"a":2}'), "a map has 'a' twice"),
     (safe({"__metadata__": {"a": 1}}), "__metadata__ holds no texts"),
     (safe({"a": 3}), "a is not described"),
-    (safe(one(dtype="F8_E4M3"), b"1234"), "a has an element type we do not know"),
-    (safe(one(shape=[2**62]), b"1234"), "a has no possible shape"),
+    (safe(one(dtype="F8_E4M3"), b"1234"), "a has an unknown element type"),
+    (safe(one(shape=[2**62]), b"1234"), "a has an impossible shape"),
     (safe(one(), b"12345"), "1 bytes belong to no tensor"),
     (safe(one(data_offsets=[1, 5]), b"12345"), "1 bytes belong to no tensor"),
     (safe(TWO, b"1234"), "b lies over another tensor"),
@@ -318,7 +318,7 @@ def test_many_names_in_a_small_file_stay_small(tmp_path):
         text = error_of(recorder, data, tmp_path)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert "the file nests more than any record does" in text
+        assert "the file is nested more deeply than any record" in text
         assert peak < 20 * len(data) + 8_000_000
 
 
@@ -425,7 +425,7 @@ def test_a_square_weight_is_never_loaded_in_silence(tmp_path, texts, found):
     data = path.read_bytes().replace(b'"producer":"burnbook"', b'"note":"hand written"')
     path.write_bytes(data)
     if found == "pytorch":
-        with pytest.raises(RecordError, match="its metadata say format: pt"):
+        with pytest.raises(RecordError, match="its metadata says format: pt"):
             layer.load_file(path, SafetensorsRecorder())
     else:
         with pytest.warns(UserWarning, match="nothing says whether PyTorch wrote it"):

@@ -121,7 +121,7 @@ def test_an_array_of_another_library_comes_in_by_dlpack():
     assert values(x) == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     assert x.dtype == "f32"
     assert Tensor.from_dlpack(np.ones(2, np.int8)).kind is Int
-    with pytest.raises(DataError, match="does not speak DLPack"):
+    with pytest.raises(DataError, match="does not support DLPack"):
         Tensor.from_dlpack([1.0])
 
 

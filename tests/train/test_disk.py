@@ -88,7 +88,7 @@ def test_a_full_disk_under_the_metric_logs(tmp_path, full, room):
 def test_a_full_disk_under_the_diary(tmp_path, full, room):
     full("experiment.log", room)
     text = failed(build(builder(tmp_path, 50)))
-    facts = ("No space left on device\n", "epochs before are kept")
+    facts = ("No space left on device\n", "earlier epochs are kept")
     where = f"write {tmp_path}/experiment.log: "
     tells(text, where, *facts, "try: free some space")
 

@@ -90,7 +90,7 @@ def test_a_batch_that_is_not_a_number_is_named(tmp_path):
     text = fails(builder(tmp_path), train=[batch])
     assert "  batch          x: 1 NaN of 16\n" in text
     assert "  parameter      last.bias: 3 NaN of 3 in its gradient\n" in text
-    cure = "  try: a dataset without NaN and infinity; the batch came with them"
+    cure = "  try: a dataset without NaN and infinity; the batch contained them"
     assert text.endswith(cure)
 
 

@@ -212,7 +212,7 @@ def test_damaged_bincode_of_an_optimizer_is_an_error_and_changes_nothing(tmp_pat
 
 
 @cases(
-    "at byte text", (14, 1, "is of another version"), (15, 9, "has no possible rank")
+    "at byte text", (14, 1, "has another version"), (15, 9, "has an impossible rank")
 )
 def test_versions_and_ranks_that_do_not_exist_are_named(tmp_path, at, byte, text):
     recorder = BinFileRecorder()

@@ -159,7 +159,7 @@ def test_a_log_that_cannot_be_written_stops_with_a_cure(tmp_path):
     first = f"write {tmp_path}/epoch-1/Loss.log: File exists\n"
     cures = ("try: free some space", "another folder", "resume with checkpoint()")
     act = partial(logger.log, train.MetricEntry("Loss", "", "1,1"))
-    refused(TrainingError, act, first, "epochs before are kept", *cures)
+    refused(TrainingError, act, first, "earlier epochs are kept", *cures)
 
 
 # The event store

@@ -307,7 +307,7 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(tmp_path, part,
     made = checkpointed(folder, 4).checkpoint()
     resumed = build(made.renderer(train.PlainRenderer(stream)))
     assert same_weights(whole, resumed.fit(loader(), loader(1)))
-    notice = "going on after epoch 2, for a newer one is damaged: "
+    notice = "resuming after epoch 2, as a newer one is damaged: "
     first = stream.getvalue().splitlines()[0]
     assert first.startswith(notice)
     assert path.name in first

@@ -188,5 +188,5 @@ def test_a_flat_curve_still_has_a_suggestion():
 def test_what_cannot_be_searched_is_explained():
     with pytest.raises(ConfigError, match="steps=2"):
         find(bowl(), steps=2)
-    with pytest.raises(TrainingError, match="no number after 0 steps"):
+    with pytest.raises(TrainingError, match="not a number after only 0 steps"):
         find(bowl(float("nan")))

@@ -181,8 +181,8 @@ def test_memory_is_that_of_this_process():
 
 
 def test_a_notice_of_the_run_stands_above_it():
-    dashboard = started(notice="going on after epoch 2").dashboard
-    assert dashboard.chart.status["notice"] == "going on after epoch 2"
+    dashboard = started(notice="resuming after epoch 2").dashboard
+    assert dashboard.chart.status["notice"] == "resuming after epoch 2"
 
 
 def test_a_run_with_nothing_left_says_so():

@@ -101,7 +101,7 @@ def test_a_file_that_is_no_saved_work_leaves_a_line(chapters):
         assert told == {"do": "end"}
         shown = "work.zip" if not name else "photo.zip"
         assert (view.panel.said, view.panel.lines) == ("", [])
-        text = f"restore {shown}: this is no saved work, or it is damaged"
+        text = f"restore {shown}: this is not saved work, or it is damaged"
         assert view.panel.fault == text
     assert tree(chapters) == before
 
@@ -125,7 +125,7 @@ def test_the_buttons_have_python_twins(chapters, tmp_path):
     page(chapters / "02_start.ipynb", "1 + 1")
     assert view.restore(done.path).pages == ["02_start.ipynb"]
     assert "'mine'" in (chapters / "02_start.ipynb").read_text()
-    with pytest.raises(DataError, match="no saved work"):
+    with pytest.raises(DataError, match="not saved work"):
         view.restore(chapters / "02_start.ipynb")
 
 

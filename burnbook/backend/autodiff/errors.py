@@ -43,7 +43,7 @@ def no_rule(op: Any, parents: tuple[Node | None, ...], parts: tuple[Any, ...]) -
         if parent is not None and part is None and name not in op.rules:
             raise GraphError(
                 op.name,
-                f"there is no gradient for its input {name}, and one is wanted",
+                f"there is no gradient for its input {name}, and one is needed",
                 cure=f"detach() on {name}, or {op.name}.grad({name}=…)",
             )
 
@@ -67,7 +67,7 @@ def explain_failure(error: Exception, node: Node) -> Exception:
     if op is not None and op.backward is None and not isinstance(error, GraphError):
         error = GraphError(
             op.name,
-            "it has no gradient, and one is wanted through it",
+            "it has no gradient, and one is needed through it",
             cure=f"detach() on its result, or {op.name}.grad(…) with a rule",
         )
     place, near = str(notes_of(node).get("place", "")), ""

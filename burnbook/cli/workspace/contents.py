@@ -79,7 +79,7 @@ def explained(where: str, besides: tuple[type[Exception], ...] = ()) -> Generato
     except (BurnbookError, *besides):
         raise
     except Exception:
-        what = "this is no saved work, or it is damaged"
+        what = "this is not saved work, or it is damaged"
         raise DataError(where, what, cure=AGAIN) from None
 
 
@@ -137,7 +137,7 @@ def _check_paths(entries: list[Entry], where: str) -> None:
     for entry in entries:
         reason = trouble_with(entry.path, entry.unit) or _unit_trouble(entry)
         if reason:
-            what = f"it holds {entry.path[:60]!a}, which is no work of yours"
+            what = f"it holds {entry.path[:60]!a}, which does not belong to saved work"
             raise DataError(where, what, [reason])
     ends: dict[str, str] = {}
     for entry in entries:
@@ -163,7 +163,7 @@ def _unit_trouble(entry: Entry) -> str | None:
     parts = entry.unit.split("/")
     inside = parts[0] == ARTIFACTS
     if entry.unit and (len(parts) != 2 if inside else entry.unit == entry.path):
-        return "artifacts are not parted like that"
+        return "artifacts are not divided like that"
     return None
 
 
@@ -175,11 +175,11 @@ def _check_members(archive: zipfile.ZipFile, entries: list[Entry], where: str) -
         raise ValueError
     for info in members:
         if listed.pop(info.filename, None) != info.file_size:
-            what = f"{info.filename[:80]!a} is not as its list says"
+            what = f"{info.filename[:80]!a} does not match its list"
             raise DataError(where, what, cure=AGAIN)
         kind = stat.S_IFMT(info.external_attr >> 16)
         if kind not in (0, stat.S_IFREG) or info.is_dir():
-            what = f"{info.filename!a} is no ordinary file but a link or a device"
+            what = f"{info.filename!a} is not a regular file but a link or a device"
             raise DataError(where, what)
         if info.flag_bits & 1 or info.compress_type not in (0, zipfile.ZIP_DEFLATED):
             raise ValueError

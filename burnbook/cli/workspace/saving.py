@@ -65,7 +65,7 @@ def save_work(
     """
     path, place = Path(file), Path(folder)
     if path.exists() and not is_saved_work(path):
-        what = f"{path} is there already, and is no saved work"
+        what = f"{path} already exists, and is not saved work"
         raise DataError("save", what, cure="another name")
     found = find_work(place, Path(shipped), artifacts)
     _check_size(place, found)
@@ -75,7 +75,7 @@ def save_work(
         for piece in found.pieces:
             entry = _add(archive, place, piece, Path(shipped))
             if entry is None:
-                gone.append((piece.path, "it went away, or cannot be read"))
+                gone.append((piece.path, "it has disappeared, or cannot be read"))
             else:
                 entries.append(entry)
         archive.writestr(

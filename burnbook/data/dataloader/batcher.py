@@ -32,7 +32,7 @@ class Batcher(Generic[Item, Batch]):
         name = type(self).__name__
         raise ConfigError(
             name,
-            "the batcher does not say batch(items)",
+            "the batcher does not define batch(items)",
             cure=f"define batch(items, device) in {name}",
         )
 

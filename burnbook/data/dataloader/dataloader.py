@@ -1,4 +1,4 @@
-"""A data loader walks a dataset in batches.
+"""A data loader iterates over a dataset in batches.
 
 `iter(loader)` is one epoch. The order of an epoch follows from the seed and the number
 of the epoch alone; workers (threads, or processes on request) only prepare batches
@@ -64,7 +64,7 @@ class DataLoaderBuilder:
     """
 
     def __init__(self, batcher: Any) -> None:
-        bound(batcher, device=0)  # says at once that it is no batcher
+        bound(batcher, device=0)  # says at once that it is not a batcher
         self.batcher = batcher
         self.settings = LoaderSettings(FixBatchStrategy(1))
 
@@ -85,7 +85,7 @@ class DataLoaderBuilder:
 
     @result_matters("builder = builder.shuffle(seed)")
     def shuffle(self, seed: int) -> DataLoaderBuilder:
-        """Walk in an order drawn anew for every epoch from this seed."""
+        """Shuffle: a new order for every epoch, drawn from this seed."""
         return self._with(seed=check_seed("DataLoaderBuilder", seed))
 
     @result_matters("builder = builder.num_workers(workers)")
@@ -100,10 +100,10 @@ class DataLoaderBuilder:
 
     @result_matters("builder = builder.worker_processes()")
     def worker_processes(self, start: str = "spawn") -> DataLoaderBuilder:
-        """Make the workers processes: for items that take long in plain Python.
+        """Use processes as workers: for items that take long in plain Python.
 
         Each of them imports the program, so what starts the training stands under
-        `if __name__ == "__main__":`, or it raises DataError.
+        `if __name__ == "__main__":`, or a DataError is raised.
 
         Why: never `fork`, which copies locks that other threads hold. So a process that
         is forked while a thread multiplies matrices hangs, with plain NumPy as well.
@@ -135,7 +135,7 @@ class DataLoaderBuilder:
 
 @answers("DataLoader")
 class DataLoader(Generic[Batch]):
-    """Walk a dataset in batches; each `iter` is the next epoch, beginning with 1."""
+    """Iterate over a dataset in batches; each `iter` is the next epoch, from 1."""
 
     def __init__(
         self,
@@ -147,10 +147,10 @@ class DataLoader(Generic[Batch]):
         """Use `DataLoaderBuilder(batcher)…build(dataset)`; this puts it together."""
         if settings is None or others:
             cure = "DataLoaderBuilder(batcher).batch_size(4).shuffle(42).build(dataset)"
-            what = "a DataLoaderBuilder makes it, of a batcher and a dataset"
+            what = "a DataLoaderBuilder makes it, from a batcher and a dataset"
             raise ArgumentError("DataLoader", what, cure=cure)
         if not (hasattr(dataset, "get") and hasattr(dataset, "__len__")):
-            what = f"{type(dataset).__name__} is no dataset: it needs get(i) and len"
+            what = f"{type(dataset).__name__} is not a dataset: it needs get(i) and len"
             raise DataError("data loader", what, cure="InMemDataset(items)")
         if not size_of(dataset):
             what = f"the dataset is empty: {dataset!r}"
@@ -181,11 +181,11 @@ class DataLoader(Generic[Batch]):
         return len(self.dataset)
 
     def progress(self) -> Progress:
-        """Say how far the newest walk is."""
+        """Say how far the newest iteration is."""
         return self._count.progress()
 
     def set_epoch(self, epoch: int) -> None:
-        """Make the next walk that of this epoch: its order, its draws."""
+        """Make the next iteration that of this epoch: its order, its random draws."""
         self._epoch = check_count("data loader", "epoch", epoch, at_least=0)
 
     def to_device(self, device: Any) -> DataLoader[Batch]:
@@ -198,7 +198,7 @@ class DataLoader(Generic[Batch]):
         return self._changed(part, self.settings.device)
 
     def close(self, seconds: float = PATIENCE) -> None:
-        """End worker processes now; threads end by themselves with every walk.
+        """End worker processes now; threads end by themselves with every iteration.
 
         seconds: how long to wait for those at work before they are killed.
         """
@@ -266,7 +266,7 @@ class DataLoader(Generic[Batch]):
 def split_dataloader(
     loader: DataLoader[Batch], devices: Sequence[Any]
 ) -> list[DataLoader[Batch]]:
-    """Share a loader among devices: each gets neighboring batches, cut between them.
+    """Share a loader among devices: each gets consecutive batches.
 
     Where there are fewer batches than devices, the last devices get no loader.
     """
@@ -282,7 +282,7 @@ def split_dataloader(
 
 
 class DataLoaderIterator(Generic[Batch]):
-    """One walk through a loader; `close()` or dropping it ends its workers."""
+    """One iteration over a loader; `close()` or dropping it ends its workers."""
 
     def __init__(self, batches: Generator[Batch, None, None], count: _Count) -> None:
         self._generator = batches
@@ -295,23 +295,23 @@ class DataLoaderIterator(Generic[Batch]):
         return next(self._generator)
 
     def progress(self) -> Progress:
-        """Say how far this walk is."""
+        """Say how far this iteration is."""
         return self._count.progress()
 
     def stop_when(self, condition: Callable[[], bool]) -> None:
-        """End the walk when this is true while a batch is waited for; say it first.
+        """End the iteration when this is true while a batch is awaited; call it first.
 
         Asked twenty times a second, only while workers are not ready.
         """
         self._count.stopped = condition
 
     def close(self) -> None:
-        """Stop walking."""
+        """Stop iterating."""
         self._generator.close()
 
 
 class _Count:
-    """The items that one walk has handed out."""
+    """The items that one iteration has handed out."""
 
     __slots__ = ("items", "stopped", "total")
 

@@ -35,12 +35,12 @@ class BatchStrategy(Generic[Item]):
 
     def _missing(self, method: str) -> ConfigError:
         name = type(self).__name__
-        what = f"the batch strategy does not say {method}"
+        what = f"the batch strategy does not define {method}"
         return ConfigError(name, what, cure=f"define {method} in {name}")
 
 
 class FixBatchStrategy(BatchStrategy[Item]):
-    """Batches of a fixed size; what is left at the end is a smaller one.
+    """Batches of a fixed size; the last one holds what is left.
 
     Example:
         >>> strategy = FixBatchStrategy(2)

@@ -30,7 +30,7 @@ from burnbook.data.dataloader.batcher import bound
 from burnbook.data.dataset.base import Dataset
 
 AHEAD = 2
-PATIENCE = 3.0  # seconds that a walk which ends waits for its workers
+PATIENCE = 3.0  # seconds to wait for the workers at the end of an iteration
 SECONDS_BETWEEN_LOOKS = 0.05
 THREADS = "leave out worker_processes()"
 MAIN = 'put what starts the training under `if __name__ == "__main__":`'
@@ -101,13 +101,13 @@ class BatchMaker:
                 facts = self._facts(number)
                 raise DataError("data loader", what, facts, cure) from error
             cause = cause or error
-            what = f"{which} of {name} cannot be had: {described(cause)}"
+            what = f"{which} of {name} cannot be loaded: {described(cause)}"
             raise DataError("data loader", what, self._facts(number)) from cause
 
     def _culprit(
         self, indices: Sequence[int], error: Exception
     ) -> tuple[int | None, Exception | None]:
-        """Ask again, one by one, to learn which item it was; no error: it was None."""
+        """Ask again which item it was: its index, and its error (none: it was None)."""
         for index in indices:
             try:
                 if self.dataset.get(index) is None:
@@ -168,7 +168,7 @@ class InOrder:
             first = False
 
     def _wait(self, job: Future[Any]) -> bool:
-        """Wait for a result; False when the walk was stopped meanwhile."""
+        """Wait for a result; False when the iteration was stopped meanwhile."""
         if self.stopped is None:
             return True
         while not job.done():
@@ -191,8 +191,8 @@ class InOrder:
 class Threads:
     """A few threads that nobody waits for when the program ends.
 
-    Why: a thread of a ThreadPoolExecutor that hangs, on a network drive for one, keeps
-    the program from ending for ever.
+    Why: a thread of a ThreadPoolExecutor that hangs, for example on a network drive,
+    keeps the program from ever ending.
     """
 
     def __init__(self, workers: int, work: Callable[[Task], Any]) -> None:
@@ -274,7 +274,7 @@ class ProcessPool:
         check_main("data loader")
         self.workers = workers
         self.broken = False
-        self.worked = False  # whether a batch has come of it
+        self.worked = False  # whether it has produced a batch
         payload = _packed(recipe)
         self.pool: Executor | None = None
         self.reader: Any = None
@@ -363,8 +363,8 @@ def _end_all() -> None:
 def _end_all_at_exit() -> None:
     """Have `_end_all` called when the program ends, once.
 
-    Why: Python's own pool waits for its workers when threads end, for ever if one
-    hangs. What was registered last is called first, so this comes before.
+    Why: Python's own pool waits for its workers when threads end, forever if one hangs.
+    What was registered last is called first, so this comes before.
     """
     with contextlib.suppress(AttributeError, RuntimeError):
         threading._register_atexit(_end_all)  # type: ignore[attr-defined] # no other way
@@ -387,9 +387,10 @@ def check_main(where: str) -> None:
 
 @contextlib.contextmanager
 def _no_interrupt() -> Generator[None]:
-    """Let a process start without hearing Ctrl-C, which the training process decides.
+    """Let a process start with Ctrl-C ignored: the training process handles it.
 
-    Why: until it has read the program it would die of it, with its own traceback.
+    Why: until it has read the program, it would die of Ctrl-C with a traceback of its
+    own.
     """
     mask = getattr(signal, "pthread_sigmask", None)
     if mask is None:
@@ -483,7 +484,7 @@ def _packed(recipe: tuple[Any, ...]) -> bytes:
     try:
         return pickle.dumps(recipe, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        what = "the dataset or the batcher cannot go to a process"
+        what = "the dataset or the batcher cannot be sent to a process"
         facts = [
             ("why", described(error)),
             ("dataset", repr(recipe[0])),
@@ -520,7 +521,7 @@ def _send_in_thread(writer: Any, payload: bytes, times: int) -> None:
     """Send the recipe to every worker that asks for it.
 
     Why: given along at the start of a process, it would fill the pipe of one that ends
-    before it reads, and the training process would wait for it for ever.
+    before it reads, and the training process would wait for it forever.
     """
 
     def send() -> None:
@@ -536,7 +537,7 @@ _received: dict[str, Any] = {}
 
 
 def _receive(reader: Any, turn: Any) -> None:
-    """Begin a worker process: it leaves the cores to training and ends with it."""
+    """Begin a worker process: it leaves the cores to the training and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the training process decides
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

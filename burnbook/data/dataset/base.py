@@ -1,8 +1,9 @@
 """A dataset is a length and a way to get the i-th item.
 
-That is all a dataset must say: `get(i)` and `len`. Everything else (transforms,
-loaders, batches) is built on these two, so a dataset never knows how it is walked.
-A dataset that can fetch many items faster than one by one may also say `get_many`.
+That is all a dataset must define: `get(i)` and `len`. Everything else (transforms,
+loaders, batches) is built on these two, so a dataset never knows in which order it is
+read. A dataset that can fetch many items faster than one by one may also define
+`get_many`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Dataset(Generic[Item]):
         """Return the items of several indices, in their order; all of them must exist.
 
         Why: loaders fetch a batch at once, and an array gives 64 rows almost as fast
-        as one. A subclass that only says `get` is asked item by item.
+        as one. A subclass that defines only `get` is asked item by item.
         """
         items = [self.get(i) for i in indices]
         for i, item in zip(indices, items, strict=True):
@@ -53,7 +54,7 @@ class Dataset(Generic[Item]):
         return items  # type: ignore[return-value]  # None was refused above
 
     def at_epoch(self, epoch: int) -> Dataset[Item]:
-        """Return what this dataset is in that epoch: itself, unless it draws anew."""
+        """Return this dataset as it is in that epoch: itself, unless it draws anew."""
         return self
 
     def __getitem__(self, index: int) -> Item:
@@ -81,7 +82,7 @@ class Dataset(Generic[Item]):
         return self.get_many(range(start, start + size))
 
     def windows(self, size: int) -> Iterator[list[Item]]:
-        """Walk over all windows of `size` neighbors, each one item further."""
+        """Iterate over all windows of `size` neighbors, each one item further on."""
         check_count("windows", "window size", size, at_least=1)
         start = 0
         while (found := self.window(start, size)) is not None:
@@ -94,7 +95,7 @@ class Dataset(Generic[Item]):
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "get" in vars(cls) and "get_many" not in vars(cls):
-            # An inherited short cut must not pass by the new get.
+            # An inherited shortcut must not bypass the new get.
             cls.get_many = Dataset[Item].get_many
 
 
@@ -211,4 +212,4 @@ def _missing(dataset: Dataset[Any], method: str) -> DataError:
     held = [vars(cls).get("len") for cls in type(dataset).__mro__]
     if method == "__len__()" and any(map(inspect.isfunction, held)):
         cure = f"def __len__(self) in {name}, in place of def len(self)"
-    return DataError(name, f"the dataset does not say {method}", cure=cure)
+    return DataError(name, f"the dataset does not define {method}", cure=cure)

@@ -1,7 +1,7 @@
 """The rows of a CSV file by number, with flat memory.
 
 Only the place of each row is kept (eight bytes); its text is read when it is asked
-for. So a file of millions of rows opens in a second and costs next to nothing.
+for. So a file of millions of rows opens in a second and takes next to no memory.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class LabeledTexts(Dataset[tuple[int, str, str]]):
     def _parsed(self, line: bytes) -> tuple[int, str, str]:
         rows = list(csv.reader([line.decode("utf-8")], strict=True))
         if len(rows) != 1 or len(rows[0]) != 3:
-            raise ValueError("it has not 3 values")
+            raise ValueError("it does not have 3 values")
         label, title, content = rows[0]
         if label not in self.labels:
-            raise ValueError(f"{label[:20]!r} is no class 1 … {len(self.labels)}")
+            raise ValueError(f"{label[:20]!r} is not one of 1 … {len(self.labels)}")
         return self.labels[label], title, content
 
     def __len__(self) -> int:

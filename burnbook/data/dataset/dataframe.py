@@ -42,7 +42,7 @@ class DataframeDataset(Dataset[Item]):
         if isinstance(frame, polars.LazyFrame):
             frame = frame.collect()
         if not isinstance(frame, polars.DataFrame):
-            what = f"{type(frame).__name__} is no dataframe of Polars"
+            what = f"{type(frame).__name__} is not a Polars dataframe"
             cure = "polars.DataFrame(…), or polars.from_pandas(…)"
             raise DataError("DataframeDataset", what, cure=cure)
         self._item = item

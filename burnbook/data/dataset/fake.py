@@ -1,4 +1,4 @@
-"""Random items: a pipeline is tried before its data."""
+"""Random items: to try a pipeline before its data is there."""
 
 from __future__ import annotations
 

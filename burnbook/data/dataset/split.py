@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 class Part(Dataset[Item]):
-    """The train, test or other part of a source: passes every question on."""
+    """The train, test or other part of a source: passes every call on to it."""
 
     def __init__(self, dataset: Dataset[Item], split: str) -> None:
         self.dataset = dataset

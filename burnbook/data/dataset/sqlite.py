@@ -1,7 +1,7 @@
 """A dataset in an SQLite file, read row by row.
 
 The layout is Burn's. A split is a table whose integer primary key `row_id` counts from
-1, so item i stands in row i + 1. Next to it stands either one blob `item` (compact
+1, so item i is in row i + 1. Next to it is either one blob `item` (compact
 MessagePack, see `packed`) or one column per field. Only the rows asked for are read, so
 a file of any size takes the same memory.
 """
@@ -38,7 +38,7 @@ else:  # loaded when a database is opened
     from burnbook.data.formats import sqlite3 as sqlite3
 
 Item = TypeVar("Item")
-AT_ONCE = 256  # rows of one question: SQLite takes only so many values
+AT_ONCE = 256  # rows per query: SQLite takes only so many values
 PATIENCE = 0.5  # seconds to wait for a program that locks the file
 LEAST_ROW = 4  # no row takes fewer bytes in a file
 LARGEST = 1 << 20  # a value may always have this many bytes, and those of the file
@@ -50,7 +50,7 @@ class SqliteDataset(Dataset[Item]):
 
     Without a class they come as they are stored: dicts where every field has a column,
     lists of fields where the rows are packed. Threads may share the dataset, and a
-    process that receives it opens the file anew.
+    process that receives it reopens the file.
 
     Example:
         >>> import tempfile
@@ -106,7 +106,7 @@ class SqliteDataset(Dataset[Item]):
         return self._item_of(rows[0]) if rows else None
 
     def get_many(self, indices: Sequence[int]) -> list[Item]:
-        """Return the items of several indices, asking the file for them at once."""
+        """Return the items of several indices, with one query for all of them."""
         for index in indices:
             if not 0 <= index < self._size:
                 raise no_item(self, index)
@@ -121,7 +121,7 @@ class SqliteDataset(Dataset[Item]):
         return [self._item_of(row) for row in rows]
 
     def close(self) -> None:
-        """Close the file; the next question opens it again."""
+        """Close the file; the next query opens it again."""
         self._connections.close()
 
     def __len__(self) -> int:
@@ -162,7 +162,7 @@ class Connections:
         self.idle: dict[int, list[sqlite3.Connection]] = {}
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Ask, and return all rows of the answer."""
+        """Run a query, and return all rows of the answer."""
         idle = self.idle.setdefault(os.getpid(), [])
         connection = None
         with suppress(IndexError):
@@ -206,13 +206,13 @@ class Connections:
 
     def _unreadable(self, error: Exception) -> DataError:
         what = f"{self.path} cannot be read: {error}"
-        cure = "the file as it was written: make or copy it again"
+        cure = "the file as it was written: create or copy it again"
         return DataError("SqliteDataset", what, cure=cure)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """How to ask a table, and what makes an item of the answer."""
+    """How to query a table, and what makes an item of the answer."""
 
     name: str
     one: str
@@ -236,14 +236,14 @@ class _Table:
 
 
 def quoted(name: str) -> str:
-    """Write a name of a table or a column so that SQL takes any."""
+    """Quote a name of a table or a column, so that SQL takes any."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _columns(connections: Connections, split: str) -> list[tuple[str, str, int]]:
     """Return name, type and key of each column that is stored.
 
-    Why: a view or a computed column of a foreign file could run for ever.
+    Why: a view or a computed column of a foreign file could run forever.
     """
     query = "select name, sql from sqlite_master where type = 'table'"
     tables = dict(connections.rows(query))
@@ -262,7 +262,7 @@ def _columns(connections: Connections, split: str) -> list[tuple[str, str, int]]
     columns = [(row[1], row[2], row[5]) for row in connections.rows(query)]
     keys = [(name.lower(), kind.lower()) for name, kind, key in columns if key]
     if keys != [("row_id", "integer")]:
-        what = f"the split {shown(split)} of {connections.path} is not counted"
+        what = f"the split {shown(split)} of {connections.path} is not numbered"
         facts = [("columns", shown_names(name for name, _, _ in columns))]
         cure = "a column `row_id integer primary key` that counts from 1"
         raise DataError("SqliteDataset", what, facts, cure)

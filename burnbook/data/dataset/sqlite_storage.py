@@ -116,7 +116,7 @@ class SqliteDatasetWriter:
     def __init__(self, db_file: PathLike, overwrite: bool = False) -> None:
         self._path = Path(os.path.abspath(db_file))
         if self._path.exists() and not overwrite:
-            what = f"{self._path} is there already, and overwrite is False"
+            what = f"{self._path} already exists, and overwrite is False"
             cure = "writer(overwrite=True), or SqliteDataset to read it"
             raise DataError("SqliteDatasetWriter", what, cure=cure)
         draft = Draft(self._path)
@@ -141,7 +141,7 @@ class SqliteDatasetWriter:
     def write(self, split: str, item: object) -> int:
         """Write an item at the end of a split; returns its index."""
         if item is None:
-            cure = "items that are something: get(i) is None where there is no item"
+            cure = "items other than None: get(i) returns None where there is no item"
             what = "None cannot be written as an item"
             raise DataError("SqliteDatasetWriter", what, cure=cure)
         try:
@@ -189,7 +189,7 @@ class SqliteDatasetWriter:
         return count
 
     def set_completed(self) -> None:
-        """Make the database appear under its name; nothing can be written after."""
+        """Make the database appear under its name; then nothing more can be written."""
         with self._lock:
             if self._completed:
                 return
@@ -271,7 +271,7 @@ class SqliteDatasetWriter:
     def _refuse_row(
         self, split: str, count: int, names: list[str], values: dict[str, Any]
     ) -> None:
-        what = f"row {count} of {split} has other fields than the first"
+        what = f"row {count} of {split} has different fields from the first"
         facts = [("first", ", ".join(names)), ("now", ", ".join(map(str, values)))]
         raise DataError("SqliteDatasetWriter", what, facts)
 
@@ -310,7 +310,7 @@ def _column_types(values: dict[str, Any], types: Mapping[str, str]) -> dict[str,
     for name, value in values.items():
         kind = types.get(name)
         if kind not in {*SQL_TYPES.values(), "", None}:
-            what = f"{shown(kind)} is no type of a column"
+            what = f"{shown(kind)} is not a column type"
             cure = f"one of {', '.join(dict.fromkeys(SQL_TYPES.values()))}"
             raise ConfigError("SqliteDatasetWriter", what, cure=cure)
         plain = value.item() if isinstance(value, np.generic) else value

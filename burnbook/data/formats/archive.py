@@ -1,8 +1,8 @@
 """Read a tar archive without trusting it.
 
-Nothing of an archive is believed: names stay inside the folder, only ordinary files
-come out (no links, no devices), and their number and size have a limit that holds
-while the archive is being decompressed, not after.
+Nothing in an archive is trusted: names stay inside the folder, only regular files come
+out (no links, no devices), and their number and size have a limit that holds while the
+archive is being decompressed, not after.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENDINGS = (".tar.gz", ".tgz", ".tar")
 
 
 class Seekable(Protocol):
-    """What also goes back to its beginning."""
+    """A stream that can also go back to its beginning."""
 
     def read(self, size: int, /) -> bytes:
         """Return up to `size` bytes, none at the end."""
@@ -40,7 +40,7 @@ class Seekable(Protocol):
 
 
 class Readable(Protocol):
-    """What gives its bytes piece by piece."""
+    """A stream that gives its bytes piece by piece."""
 
     def read(self, size: int, /) -> bytes:
         """Return up to `size` bytes, none at the end."""
@@ -72,7 +72,7 @@ def read_tar(
             if member.isdir():
                 continue
             if not member.isreg() or member.issparse():
-                what = f"{name} holds {path!r}, which is no ordinary file"
+                what = f"{name} holds {path!r}, which is not a regular file"
                 raise DataError("archive", what)
             count += 1
             if count > bounds.files:
@@ -129,7 +129,7 @@ def _safe(path: str, name: str) -> str:
     parts = PurePosixPath(path).parts
     plain = path.isprintable() and not any(sign in path for sign in "\\:")
     if not plain or path.startswith("/") or ".." in parts or len(path) > 1000:
-        what = f"{name} holds a path that leads elsewhere: {path[:80]!a}"
+        what = f"{name} holds a path that leads out of its folder: {path[:80]!a}"
         raise DataError("archive", what)
     return "/".join(parts)
 
@@ -151,7 +151,7 @@ class _Forward:
         self.last = b""
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes; a header that asks for megabytes is none."""
+        """Return the next bytes; a header that asks for megabytes is not one."""
         if not 0 <= size <= LONGEST_HEADER:
             raise self._damaged()
         self.last = self.raw.read(size)
@@ -170,11 +170,11 @@ class _Forward:
         return self.place
 
     def tell(self) -> int:
-        """Return the present place."""
+        """Return the current position."""
         return self.place
 
     def must_be_over(self) -> None:
-        """Check that the archive ended with its mark and that nothing follows."""
+        """Check that the archive ended with its marker and that nothing follows."""
         whole = len(self.last) == 512 and not any(self.last)
         while whole and (rest := self.read(CHUNK)):
             whole = not any(rest)
@@ -201,7 +201,7 @@ class _Explained:
 
 @contextlib.contextmanager
 def _explained(name: str) -> Generator[None]:
-    """Say in our words that an archive is damaged.
+    """Raise our own error for a damaged archive.
 
     Why: tarfile meets damage in many ways, with errors of its own, of zlib, of struct.
     """
@@ -210,5 +210,5 @@ def _explained(name: str) -> Generator[None]:
     except DataError:
         raise
     except Exception:
-        what = f"{name} is no whole tar archive"
+        what = f"{name} is not a complete tar archive"
         raise DataError("archive", what, cure=AGAIN) from None

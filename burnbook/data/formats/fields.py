@@ -1,4 +1,4 @@
-"""What the annotations of a class make of stored values.
+"""How the annotations of a class convert stored values.
 
 A dataclass says what an item is: its fields name the columns, its annotations say what
 each value must be. An annotation is turned once into a function value -> value that
@@ -30,7 +30,7 @@ CLOCKS = (datetime.date, datetime.time, datetime.datetime)
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """One field of an item: its type, its converter, and if it may be missing."""
+    """One field of an item: its type, its converter, and whether it may be missing."""
 
     spec: TypeSpec
     convert: Converter
@@ -90,7 +90,7 @@ def converter(kind: object) -> Converter:
 
 
 def of_spec(spec: TypeSpec) -> Converter:
-    """The same of an annotation that is read already."""
+    """The same for an annotation that has been read already."""
     if spec.form == "any":
         return _same
     if spec.form == "none":
@@ -106,7 +106,7 @@ def of_spec(spec: TypeSpec) -> Converter:
 
 
 def object_builder(item: type[Any]) -> Converter:
-    """Return a function that makes an item of a dict, a list of fields, or an item."""
+    """Return a function that makes an item from a dict, a list of fields, an item."""
     fields = fields_of(item)
     names = list(fields)
     uses = [field.convert for field in fields.values()]
@@ -146,7 +146,7 @@ def _takes_positions(item: type[Any]) -> bool:
 
 
 def named(name: str, convert: Converter, value: object) -> Any:
-    """Convert a value; what does not fit is said with the name of its field."""
+    """Convert a value; an error names the field."""
     try:
         return convert(value)
     except (ValueError, TypeError, OverflowError) as error:
@@ -154,7 +154,7 @@ def named(name: str, convert: Converter, value: object) -> Any:
 
 
 def shown(value: object) -> str:
-    """Show a value in a message, however long it is."""
+    """Show a value in a message, shortened if it is long."""
     text = repr(value[:50] if isinstance(value, str | bytes | list) else value)
     return text if len(text) <= 40 else text[:39] + "…"
 
@@ -393,7 +393,7 @@ def _for_json(value: object) -> Any:
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, CLOCKS):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def _specs(item: type[Any]) -> dict[str, TypeSpec]:

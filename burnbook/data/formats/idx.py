@@ -1,7 +1,7 @@
 """IDX files, the format of MNIST, read within bounds.
 
 An IDX file is a magic number (two zeros, the element type, the number of dims), the
-size of every dim as a big-endian 32-bit number, and the elements. Nothing is believed
+size of every dim as a big-endian 32-bit number, and the elements. Nothing is trusted
 before it is checked: the header must say exactly the length that is there.
 """
 
@@ -85,7 +85,7 @@ def _filled(
     if size is not None and size != expected:
         raise _not_that_long(name, (dtype, shape, expected), size)
     if expected - start > most:
-        what = f"{name} is larger than it may be, its header says"
+        what = f"{name} is larger than allowed, according to its header"
         facts = [
             ("header", f"{list(shape)} of {dtype.name}: {expected - start:,} bytes"),
             ("most", f"{most:,} bytes"),
@@ -141,7 +141,7 @@ def _header(data: bytes, name: str) -> tuple[np.dtype[Any], tuple[int, ...], int
     shape = struct.unpack(f">{data[3]}I", data[4:start])
     dtype = np.dtype(kind)
     if len(shape) > MOST_DIMS:
-        what = f"{name} has {len(shape)} dims, {MOST_DIMS} are the most"
+        what = f"{name} has {len(shape)} dims, at most {MOST_DIMS} are allowed"
         raise DataError("read_idx", what, cure=AGAIN)
     if math.prod(size or 1 for size in shape) * dtype.itemsize > sys.maxsize:
         what = f"{name} is cut off: its header does not fit its length"
@@ -200,7 +200,7 @@ class Inflate:
         return rest
 
     def _damaged(self, error: Exception) -> DataError:
-        why = "its checksum is another" if "check" in str(error) else "it is no gzip"
+        why = "its checksum differs" if "check" in str(error) else "it is not gzip data"
         what = f"{self.name} is damaged after {self.size:,} decompressed bytes: {why}"
         return DataError("gzip", what, cure=AGAIN)
 

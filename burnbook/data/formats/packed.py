@@ -1,4 +1,4 @@
-"""An item as bytes: the compact MessagePack of Burn.
+"""An item as bytes: Burn's compact MessagePack.
 
 It is what Rust's serde writes: a struct is the list of its fields without their names,
 a member of an enum is its name, an Option is nothing or the value. `bytes` become bytes
@@ -45,7 +45,7 @@ def unpack_item(data: object) -> Any:
     except msgpack.exceptions.ExtraData as error:
         raise ValueError(f"{len(error.extra)} bytes follow the item") from None
     except (msgpack.exceptions.FormatError, msgpack.exceptions.StackError):
-        raise ValueError("this is no MessagePack") from None
+        raise ValueError("this is not MessagePack") from None
 
 
 def _lowered(value: object) -> Any:
@@ -75,4 +75,4 @@ _BASES: list[tuple[Any, Any]] = [
 
 
 def _no_extension(code: int, data: bytes) -> Any:
-    raise ValueError(f"an extension of type {code} is no part of an item")
+    raise ValueError(f"an extension of type {code} cannot be part of an item")

@@ -33,9 +33,7 @@ def deep_png(data: bytes, most_pixels: int, name: str) -> NDArray[np.uint16] | N
     if depth != 16 or color not in CHANNELS or interlaced:
         return None
     if not 0 < width * height <= most_pixels:
-        what = (
-            f"{name} claims {width:,} × {height:,} pixels, {most_pixels:,} are the most"
-        )
+        what = f"{name} claims {width:,} × {height:,} pixels, {most_pixels:,} at most"
         raise DataError("image", what, cure=CURE)
     step = 2 * CHANNELS[color]
     lines = _inflated(_stream(data, name), height * (1 + width * step), name)
@@ -78,7 +76,7 @@ def _inflated(stream: bytes, size: int, name: str) -> bytes:
     except zlib.error:
         raise _damaged(name, "its pixels cannot be decompressed") from None
     if len(lines) != size:
-        raise _damaged(name, "it has another number of pixels than it says")
+        raise _damaged(name, "its number of pixels is not as stated")
     return lines
 
 
@@ -86,8 +84,8 @@ def _unfilter(kinds: NDArray[Any], coded: NDArray[Any]) -> NDArray[np.uint8]:
     """Undo the filters: each pixel was stored as its difference from a guess.
 
     Shapes: kinds [h]; coded [h, w, k] -> [h, w, k]
-    Why: the guess needs the pixels at the left (a), above (b) and above left (c), so
-    all pixels on one diagonal from lower left to upper right are free at once.
+    Why: the guess needs the pixels to the left (a), above (b) and above left (c), so
+    all pixels on a diagonal from lower left to upper right can be computed at once.
     """
     h, w, k = coded.shape
     out = np.zeros((h + 1, w + 1, k), np.int16)  # a row and a column of zeros before

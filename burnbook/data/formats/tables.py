@@ -79,7 +79,7 @@ def _reader(file: Any, delimiter: str, quote: str | None) -> Any:
     try:
         return csv.reader(file, delimiter=delimiter, **options)
     except (TypeError, ValueError):
-        what = f"columns cannot be parted by {delimiter!r} and quoted by {quote!r}"
+        what = f"columns cannot be separated by {delimiter!r} and quoted by {quote!r}"
         cure = "one character each, such as delimiter='\\t', quote='\"'; quote=None"
         raise ConfigError("csv", what, cure=cure) from None
 
@@ -131,7 +131,7 @@ def _places(
     wanted: dict[str, str],
     header: list[str] | None,
 ) -> list[tuple[str, int]]:
-    """Say in which column each field stands; one with a default may have none."""
+    """Say in which column each field is; one with a default may have none."""
     if header is None:
         return [(name, place) for place, name in enumerate(fields)]
     missing = [
@@ -160,7 +160,7 @@ def shown_names(names: Iterable[str]) -> str:
 
 
 def _once(path: PathLike, header: list[str], names: Iterable[str]) -> None:
-    """Refuse a table in which a column that is asked for stands twice."""
+    """Refuse a table in which a column that is asked for appears twice."""
     counts = Counter(header)
     twice = next((name for name in names if counts[name] > 1), None)
     if twice is not None:
@@ -185,7 +185,7 @@ def text_converter(kind: object) -> Converter:
 
 
 def of_text(spec: TypeSpec) -> Converter:
-    """The same of an annotation that is read already."""
+    """The same for an annotation that has been read already."""
     if spec.form == "union":
         return first_of(spec, [of_text(part) for part in spec.meant], lambda t: t == "")
     if spec.kind in (int, float) or spec.of_class(np.number):
@@ -204,7 +204,7 @@ def of_text(spec: TypeSpec) -> Converter:
 
 
 def _number(spec: TypeSpec) -> Converter:
-    """Why: Python reads 1_000 as a number, tables do not mean it so."""
+    """Why: Python reads 1_000 as a number, a table does not mean one."""
 
     def convert(text: str) -> Any:
         with suppress(ValueError, OverflowError, TypeError):
@@ -224,7 +224,7 @@ def _word(text: str) -> bool:
 
 @contextmanager
 def _opened(path: PathLike, where: str) -> Generator[Iterator[str], None, None]:
-    """The lines of a text file, gzipped or not, none of them longer than it may be."""
+    """The lines of a text file, gzipped or not, each of at most the allowed length."""
     name = printable(path)
     with ExitStack() as stack:
         file = stack.enter_context(open_regular(path, DataError, f"{where} {name}"))

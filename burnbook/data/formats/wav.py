@@ -1,4 +1,4 @@
-"""Sound in WAV files as floats −1 … 1."""
+"""Sound in WAV files as floats from −1 to 1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CURE = "another copy of the file, or saving it as PCM with 8, 16, 24 or 32 bits"
 
 
 def read_wav(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
-    """Read a WAV file: samples as floats −1 … 1, and how many there are in a second.
+    """Read a WAV file: samples as floats from −1 to 1, and the sample rate.
 
     Shapes: the file -> [samples], or [samples, channels] if there are several
     """
@@ -38,12 +38,12 @@ def parse_wav(data: bytes, name: str) -> tuple[NDArray[np.float32], int]:
             raw = file.readframes(min(promised, len(data)))
     except Exception as error:  # wave, its chunks and struct each raise their own
         text = str(error) or "it is cut off"
-        what = f"{name} is no WAV file that can be read: {text}"
+        what = f"{name} is not a readable WAV file: {text}"
         raise DataError("wav", what, cure=CURE) from None
     if width not in (1, 2, 3, 4) or channels < 1 or rate < 1:
         facts = [("bytes per sample", str(width)), ("channels", str(channels))]
-        facts.append(("samples in a second", str(rate)))
-        raise DataError("wav", f"{name} is no WAV file that can be read", facts, CURE)
+        facts.append(("samples per second", str(rate)))
+        raise DataError("wav", f"{name} is not a readable WAV file", facts, CURE)
     if len(raw) != promised * width * channels:
         what = f"{name} is cut off"
         facts = [

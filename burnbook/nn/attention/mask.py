@@ -90,7 +90,7 @@ def generate_padding_mask(
     if not tokens_list or not size:
         raise DataError(
             "generate_padding_mask",
-            "there is not one token",
+            "there are no tokens",
             cure="at least one sequence with at least one token",
         )
     table = np.full((len(tokens_list), size), pad_token, device.int_dtype)

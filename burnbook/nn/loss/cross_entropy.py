@@ -46,7 +46,7 @@ class CrossEntropyLossConfig(Config):
         if self.weights is not None and not all(w > 0 for w in self.weights or [0]):
             what = f"weights are {self.weights}, each must be above 0"
             kept = [w if w > 0 else 1e-6 for w in self.weights]
-            cure = f"weights={kept}: what is as small hardly counts"
+            cure = f"weights={kept}: a weight as small as 1e-6 hardly counts"
             cure = cure if kept else "one weight for each class, or None"
             raise ConfigError("CrossEntropyLossConfig", what, cure=cure)
         from_zero_to_one(self, "smoothing")
@@ -172,7 +172,7 @@ def _refuse_softmax(logits: Tensor) -> None:
     """Refuse logits that are the output of a softmax, as their graph shows."""
     node = getattr(logits.value, "node", None)
     if node is not None and node.op is softmax:
-        what = "logits come out of a softmax, which this loss takes itself"
+        what = "logits have been through a softmax, which this loss applies itself"
         cure = "the scores before the softmax, or a config .with_logits(False)"
         raise ConfigError("cross_entropy", what, cure=cure)
 

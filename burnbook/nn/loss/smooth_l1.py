@@ -25,7 +25,7 @@ class SmoothL1LossConfig(Config):
 
     def validate(self) -> None:
         """Refuse a bound that is not above 0."""
-        above_zero(self, "beta", "LpLossConfig.l1() for no rounding at all")
+        above_zero(self, "beta", "LpLossConfig.l1() for no quadratic part at all")
 
     def init(self) -> "SmoothL1Loss":
         """The loss."""

@@ -124,6 +124,6 @@ class BatchNorm(Module):
 
 def _of_one(input: Tensor) -> ShapeError:
     """The error for a batch without variance: the output would be β, whatever x."""
-    what = "one value for each channel has no variance to train with"
+    what = "one value per channel has no variance to train with"
     cure = "a larger last batch (another batch_size), or model.valid() to predict"
     return ShapeError("batch_norm", what, facts_of(x=input), cure)

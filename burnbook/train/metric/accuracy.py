@@ -1,4 +1,4 @@
-"""Accuracy: how many guesses were right, in percent."""
+"""Accuracy: how many predictions were right, in percent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from burnbook.train.metric.reading import at_least_one, scores_of
 
 
 class AccuracyMetric(NumericMetric):
-    """How many guesses are right, in percent: 100 · mean(argmax outputs = target).
+    """How many predictions are right, in percent: 100 · mean(argmax outputs = target).
 
     With a pad token, targets that equal it are left out; a batch of nothing but padding
     is NaN. A batch weighs as much in the epoch as it has targets, padding included.
@@ -29,11 +29,11 @@ class AccuracyMetric(NumericMetric):
         self.pad_token = pad_token
 
     def with_pad_token(self, pad_token: int) -> AccuracyMetric:
-        """The same metric, blind to targets that are only padding."""
+        """The same metric, ignoring targets that are only padding."""
         return self.changed(pad_token=pad_token)
 
     def update(self, item: AccuracyInput, metadata: MetricMetadata) -> MetricEntry:
-        """Compare the guesses of one batch with its targets."""
+        """Compare the predictions of one batch with its targets."""
         outputs, targets = scores_of(self.name, item.outputs, item.targets)
         right = outputs.argmax(axis=1) == targets
         share = kept_share(right, targets, self.pad_token)
@@ -45,7 +45,7 @@ class AccuracyMetric(NumericMetric):
 
 
 class TopKAccuracyMetric(NumericMetric):
-    """How often the target is among the k best guesses, in percent.
+    """How often the target is among the k best classes, in percent.
 
     Shapes: outputs [n, classes]; targets [n]
     Example:
@@ -69,11 +69,11 @@ class TopKAccuracyMetric(NumericMetric):
         self.pad_token = pad_token
 
     def with_pad_token(self, pad_token: int) -> TopKAccuracyMetric:
-        """The same metric, blind to targets that are only padding."""
+        """The same metric, ignoring targets that are only padding."""
         return self.changed(pad_token=pad_token)
 
     def update(self, item: TopKAccuracyInput, metadata: MetricMetadata) -> MetricEntry:
-        """Look for the targets of one batch among its best guesses."""
+        """Look for the targets of one batch among its best classes."""
         where = (self.name, item.outputs, item.targets)
         outputs, targets = scores_of(*where, k=self.k)
         known = (targets >= 0) & (targets < outputs.shape[1])
@@ -92,7 +92,7 @@ class TopKAccuracyMetric(NumericMetric):
 
 
 def kept_share(right: np.ndarray, targets: np.ndarray, pad_token: int | None) -> float:
-    """The share of what is right among the targets that are no padding."""
+    """The share of right ones among the targets that are not padding."""
     kept = np.ones(len(targets), bool) if pad_token is None else targets != pad_token
     count = np.count_nonzero(kept)
     return np.count_nonzero(right & kept) / count if count else float("nan")

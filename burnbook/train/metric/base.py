@@ -34,7 +34,7 @@ class MetricMetadata:
 class MetricEntry:
     """What a metric says about one batch: for the screen, and as one line of the log.
 
-    An empty line is not logged: some metrics know nothing before the epoch is over.
+    An empty line is not logged: some metrics have no value before the epoch is over.
 
     Example:
         >>> MetricEntry("Loss", "epoch 0.61 - batch 0.50", "0.5,1").serialize
@@ -60,7 +60,7 @@ class NumericEntry:
     """One line of a numeric metric's log: a value, and how many examples it stands for.
 
     The last line of an epoch may be final: then it is the value of the whole epoch, for
-    metrics of which the batches' mean would say something else.
+    metrics whose value is not the mean of their batches.
 
     Example:
         >>> NumericEntry(10.9375, 64).serialize()
@@ -89,7 +89,7 @@ class NumericEntry:
 
     @classmethod
     def deserialize(cls, line: str) -> NumericEntry:
-        """Read the line back; a line that is no entry raises DataError."""
+        """Read the line back; a line that is not an entry raises DataError."""
         value, comma, count = line.strip().partition(",")
         try:
             if count == "final":
@@ -164,7 +164,7 @@ class NumericMetricState:
 
     def update(self, value: float, count: int, options: FormatOptions) -> MetricEntry:
         """Take in the value of a batch of `count` examples."""
-        if count:  # what stands for nothing changes nothing, were it infinite
+        if count:  # what stands for no examples changes nothing, even infinity
             self.total += value * count
         self.count += count
         self.current = value
@@ -217,7 +217,7 @@ class Metric:
 
     def update(self, item: Any, metadata: MetricMetadata) -> MetricEntry:
         """Measure one batch."""
-        raise TypeError(f"{type(self).__name__} does not say how to update itself")
+        raise TypeError(f"{type(self).__name__} does not define how to update itself")
 
     def compute(self) -> MetricEntry | None:
         """The value of the epoch, when it is more than the mean of its batches."""
@@ -287,7 +287,7 @@ def metric_name(metric: str | Metric | type[Metric]) -> str:
     shown = metric.__name__ if isinstance(metric, type) else type(metric).__name__
     raise ConfigError(
         "metric",
-        f"the class {shown} has no one name"
+        f"the class {shown} has no single name"
         if isinstance(metric, type)
         else f"{shown} has no name",
         cure=f"an object, such as {shown}(), or the name of a metric as a text",

@@ -1,4 +1,4 @@
-"""BLEU: how many runs of words a translation shares."""
+"""BLEU: how many n-grams a translation shares with its reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from burnbook.train.metric.reading import at_least_one, before_pad, tokens_of
 
 @dataclass(frozen=True, repr=False)
 class AddEpsilon:
-    """A length without a match counts as if ε runs of it had matched."""
+    """An n-gram length without a match counts as if ε n-grams had matched."""
 
     epsilon: float = 0.1
 
@@ -46,7 +46,7 @@ class Exponential:
 
 
 class BleuSmoothing:
-    """What a length of which nothing matches counts; without smoothing, 0 in all.
+    """What an n-gram length without matches counts; without smoothing, BLEU is then 0.
 
     Example:
         >>> BleuSmoothing.AddEpsilon(0.1), BleuSmoothing.Exponential()
@@ -61,12 +61,12 @@ Smoothing = AddEpsilon | Exponential | None
 
 
 class BleuScore(NumericMetric):
-    """The shared runs of 1 to n words, in percent: b · exp(mean of log pₖ).
+    """The shared n-grams of 1 to n words, in percent: b · exp(mean of log pₖ).
 
-    pₖ is the share of the outputs' runs of k words that are in their references, none
-    counted more often than it occurs there; b = exp(1 − r / c) punishes outputs (c
-    words in all) that are shorter than the references (r words). Counts are summed over
-    a batch; the epoch is the mean of its batches, as in Burn.
+    pₖ is the share of the outputs' k-grams that are in their references, none counted
+    more often than it occurs there; b = exp(1 − r / c) punishes outputs (c words in
+    all) that are shorter than the references (r words). Counts are summed over a batch;
+    the epoch is the mean of its batches, as in Burn.
 
     Shapes: outputs [n, t]; targets [n, r]
     Example:
@@ -96,7 +96,7 @@ class BleuScore(NumericMetric):
 
     @classmethod
     def with_max_n(cls, max_n: int) -> BleuScore:
-        """Runs of up to so many words."""
+        """The same metric, with n-grams of up to so many words."""
         return cls(max_n)
 
     def with_pad_token(self, pad_token: int) -> BleuScore:
@@ -104,11 +104,11 @@ class BleuScore(NumericMetric):
         return self.changed(pad_token=pad_token)
 
     def with_smoothing(self, smoothing: Smoothing) -> BleuScore:
-        """The same metric, with something for lengths of which nothing matches."""
+        """The same metric, with smoothing for lengths without matches."""
         return self.changed(smoothing=smoothing)
 
     def update(self, item: BleuInput, metadata: MetricMetadata) -> MetricEntry:
-        """Count the shared runs of one batch."""
+        """Count the shared n-grams of one batch."""
         outputs, targets = tokens_of(self.name, item.outputs, item.targets)
         pad = self.pad_token
         pairs = [
@@ -157,7 +157,7 @@ def corpus_bleu(pairs: Pairs, max_n: int, smoothing: Smoothing = None) -> float:
 
 
 def shared_runs(pairs: Pairs, n: int) -> tuple[int, int]:
-    """How many runs of n words outputs share with references, and have in all."""
+    """How many n-grams outputs share with references, and have in all."""
     matches = total = 0
     for output, target in pairs:
         mine, theirs = runs(output, n), runs(target, n)
@@ -167,7 +167,7 @@ def shared_runs(pairs: Pairs, n: int) -> tuple[int, int]:
 
 
 def runs(tokens: Sequence[int], n: int) -> Counter[tuple[int, ...]]:
-    """Every run of n tokens, and how often it occurs.
+    """Every n-gram of tokens, and how often it occurs.
 
     Example:
         >>> runs([5, 5, 5], 2)

@@ -6,7 +6,7 @@
 
 Precision, recall and F-beta are fractions of these four counts. Over an epoch the
 counts are summed and the fraction is taken once: the mean of the batches' fractions
-would give a batch with one positive the say of a batch with fifty.
+would give a batch with one positive the weight of a batch with fifty.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def confusion_arrays(
 class ConfusionMetric(NumericMetric):
     """The base of metrics that are a fraction of confusion counts.
 
-    A subclass says which fraction: `ratio(tp, fp, fn)`, class by class.
+    A subclass defines which fraction: `ratio(tp, fp, fn)`, class by class.
     """
 
     Input = ConfusionStatsInput
@@ -141,7 +141,7 @@ class ConfusionMetric(NumericMetric):
         self.clear()
 
     def ratio(self, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray) -> np.ndarray:
-        """The fraction of each class; NaN where it has no meaning."""
+        """The fraction of each class; NaN where it is undefined."""
         raise TypeError(f"{type(self).__name__} does not say which ratio it is")
 
     def clear(self) -> None:
@@ -172,7 +172,7 @@ class ConfusionMetric(NumericMetric):
         )
 
     def value(self) -> float | None:
-        """The value of the last batch; None where it has no meaning."""
+        """The value of the last batch; None where it is undefined."""
         return None if np.isnan(self.batch) else self.batch
 
     def _percent(self, counts: np.ndarray) -> float:
@@ -210,7 +210,7 @@ class RatioMetric(ConfusionMetric):
 
 
 def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """A fraction that is 0 where there is nothing to divide by.
+    """A fraction that is 0 where the denominator is 0.
 
     Example:
         >>> divided(np.array([1.0, 0.0]), np.array([2.0, 0.0]))

@@ -11,7 +11,7 @@ from burnbook.train.numbers import fixed_float
 
 SECONDS_BETWEEN_LOOKS = 0.2
 
-# What the sensor of a processor is called: Intel, AMD, ARM boards, and the firmware's.
+# Names of a processor's sensor: Intel, AMD, ARM boards, and the firmware's.
 SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "soc_thermal", "acpitz")
 
 
@@ -28,8 +28,8 @@ def psutil_for(name: str) -> Any:
 class Gauge(Metric):
     """The base of metrics that look at the machine, at most every 200 ms.
 
-    A subclass looks: `look()` returns the value. The log gets every value as it is, so
-    the epoch is the plain mean of its batches.
+    A subclass defines `look()`, which returns the value. The log gets every value as it
+    is, so the epoch is the plain mean of its batches.
     """
 
     numeric = True

@@ -27,7 +27,7 @@ class ErrorRate(NumericMetric):
         self.pad_token = pad_token
 
     def with_pad_token(self, pad_token: int) -> Self:
-        """The same metric, blind to padding."""
+        """The same metric, ignoring padding."""
         return self.changed(pad_token=pad_token)
 
     def update(self, item: Any, metadata: MetricMetadata) -> MetricEntry:
@@ -58,15 +58,15 @@ class CharErrorRate(ErrorRate):
         >>> CharErrorRate().with_pad_token(0)
         CharErrorRate(pad_token=0)
 
-    Why: as in Burn, a sequence is cut to as many tokens as it has that are no padding,
-    which is the same as cutting at the first pad token when padding stands at the end.
+    Why: as in Burn, a sequence is cut to as many tokens as it has besides padding,
+    which is the same as cutting at the first pad token when padding comes last.
     """
 
     name = "CER"
     Input = CerInput
 
     def cut(self, tokens: np.ndarray) -> list[int]:
-        """As many tokens as are no padding, from the front."""
+        """As many tokens as are not padding, from the front."""
         if self.pad_token is None:
             return tokens.tolist()
         return tokens[: np.count_nonzero(tokens != self.pad_token)].tolist()

@@ -1,7 +1,7 @@
 """The graphics processors: memory, use, heat.
 
-NVIDIA's own library tells, through the package nvidia-ml-py; where there is no such
-GPU, driver or package, these metrics say so and training goes on.
+They come from NVIDIA's own library, through the package nvidia-ml-py; where there is no
+such GPU, driver or package, these metrics say so and training goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNAVAILABLE = "Unavailable"
 
 
 def nvml() -> Any:
-    """NVIDIA's library, ready to be asked; None where there is nothing to ask."""
+    """NVIDIA's library, initialized; None where there is none."""
     try:
         import pynvml
 
@@ -90,7 +90,7 @@ class GpuTemperature(Gauge):
         super().__init__()
 
     def look(self) -> float:
-        """The sensor of the chip."""
+        """The reading of the chip's sensor."""
         library = nvml()
         if library is None:
             return float("nan")

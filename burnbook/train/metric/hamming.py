@@ -12,7 +12,8 @@ from burnbook.train.metric.reading import check_scores, same_shape
 class HammingScore(NumericMetric):
     """How many yes-or-no labels are right, in percent: 100 · mean((out > t) = target).
 
-    With sigmoid, outputs are scores of any size and are squashed to (0, 1) first.
+    With sigmoid, outputs are scores of any size and are mapped to (0, 1) by the
+    logistic function first.
 
     Shapes: outputs [n, labels]; targets [n, labels]
     Example:
@@ -33,7 +34,7 @@ class HammingScore(NumericMetric):
         return self.changed(threshold=threshold)
 
     def with_sigmoid(self, sigmoid: bool) -> HammingScore:
-        """The same metric, which squashes the outputs first, or does not."""
+        """The same metric, with the logistic function applied first or not."""
         return self.changed(sigmoid=sigmoid)
 
     def update(self, item: HammingScoreInput, metadata: MetricMetadata) -> MetricEntry:

@@ -1,4 +1,4 @@
-"""Iteration speed: how many batches a second."""
+"""Iteration speed: how many batches per second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class IterationSpeedMetric(NumericMetric):
         'Iteration Speed'
 
     Why: in Burn the mean of the epoch goes on from the epochs before; here every epoch
-    starts anew.
+    starts from zero.
     """
 
     name = "Iteration Speed"
@@ -26,7 +26,7 @@ class IterationSpeedMetric(NumericMetric):
         self.began: float | None = None
 
     def clear(self) -> None:
-        """Start the clock anew."""
+        """Restart the clock."""
         super().clear()
         self.began = None
 

@@ -1,4 +1,4 @@
-"""Learning rate: how large the steps are just now."""
+"""Learning rate: how large the steps are at the moment."""
 
 from __future__ import annotations
 

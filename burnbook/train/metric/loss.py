@@ -1,4 +1,4 @@
-"""Loss: the number that training makes small."""
+"""Loss: the number that training minimizes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Burn writes a space as `_` and the rest as it is: `Learning Rate` is in
 `Learning_Rate.log`. What a file system would take for something else is escaped, so a
-name is never a path, and the file tells the name: `F1/macro` is in `F1%2Fmacro.log`.
+name is never a path, and the file name gives the metric's name back: `F1/macro` is in
+`F1%2Fmacro.log`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from burnbook.core.errors import ConfigError
 from burnbook.train.metric import Metric
 
 ENDING = ".log"
-LONGEST = 200  # bytes of a log file's name without its ending
+LONGEST = 200  # bytes of a log file's name without its extension
 FORBIDDEN = frozenset('/\\:*?"<>|')  # somewhere
 RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?=$|[. _])", re.IGNORECASE)
 _ESCAPES = re.compile("(?:%[0-9A-F]{2})+")
@@ -71,7 +72,7 @@ def check_name(where: str, metric: Metric, others: list[str]) -> None:
 
 
 def _folded(name: str) -> str:
-    """What a file system that does not tell cases apart makes of a name."""
+    """What a case-insensitive file system makes of a name."""
     return unicodedata.normalize("NFC", log_file(name)).casefold()
 
 

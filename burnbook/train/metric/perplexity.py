@@ -41,7 +41,7 @@ class PerplexityMetric(NumericMetric):
         self.clear()
 
     def with_pad_token(self, pad_token: int) -> PerplexityMetric:
-        """The same metric, blind to targets that are only padding."""
+        """The same metric, ignoring targets that are only padding."""
         return self.changed(pad_token=pad_token)
 
     def clear(self) -> None:
@@ -94,7 +94,7 @@ def surprise_of(outputs: np.ndarray, targets: np.ndarray) -> float:
 
 
 def perplexity(surprise: float, words: int) -> float:
-    """exp(surprise / words); infinite without words, and where the number ends.
+    """exp(surprise / words); infinite without words, and on overflow.
 
     Example:
         >>> perplexity(0.0, 3), perplexity(0.0, 0), perplexity(1e6, 1)

@@ -1,6 +1,6 @@
 """Metrics of whole epochs: scores are kept until the end.
 
-A ranking cannot be pieced together from the rankings of its parts, so these metrics say
+A ranking cannot be assembled from the rankings of its parts, so these metrics say
 N/A for a batch, and log one line when the epoch is over.
 """
 
@@ -24,7 +24,7 @@ from burnbook.train.metric.input import ConfusionStatsInput
 class RankingMetric(NumericMetric):
     """The base of metrics that need all scores of an epoch at once.
 
-    A subclass says what a ranking is worth: `area(scores, targets)`, class by class.
+    A subclass defines what a ranking is worth: `area(scores, targets)`, class by class.
     """
 
     Input = ConfusionStatsInput
@@ -39,7 +39,7 @@ class RankingMetric(NumericMetric):
         self.clear()
 
     def area(self, scores: np.ndarray, targets: np.ndarray) -> float:
-        """The share between 0 and 1 of one class; NaN where it has no meaning.
+        """The area of one class, between 0 and 1; NaN where it is undefined.
 
         Shapes: scores [n]; targets [n]
         """

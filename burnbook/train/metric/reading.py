@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def values(tensor: Tensor) -> np.ndarray:
-    """The numbers of a tensor as a NumPy array; they are not ours to change."""
+    """The numbers of a tensor as a NumPy array; do not change them."""
     return tensor.backend.to_numpy(tensor.value)
 
 
 def scores_of(
     where: str, outputs: Tensor, targets: Tensor, *, k: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of classes and the classes that were right, one of at least k each.
+    """Scores of at least k classes, and the right class of each row.
 
     Shapes: outputs [n, classes]; targets [n]
     """
@@ -38,7 +38,7 @@ def scores_of(
 
 
 def check_scores(where: str, outputs: Tensor, targets: Tensor) -> None:
-    """Refuse classes that are already chosen: their numbers are no scores."""
+    """Refuse classes that are already chosen: their numbers are not scores."""
     if outputs.kind is not Float:
         what = f"outputs must be scores (Float), not {outputs.kind.__name__}"
         cure = "the logits, before argmax: ClassificationOutput(loss, logits, targets)"
@@ -49,17 +49,17 @@ def check_best_of(where: str, k: int, outputs: Tensor, targets: Tensor) -> None:
     """Refuse to take the best k of fewer classes."""
     count = outputs.shape[1]
     if k > count:
-        what = f"the best {k} cannot be taken of {count} classes"
+        what = f"the best {k} cannot be taken from {count} classes"
         raise ShapeError(where, what, _facts(outputs, targets), f"{count} or fewer")
 
 
 def check_classes(where: str, targets: np.ndarray, count: int) -> None:
-    """Refuse targets that are no classes."""
+    """Refuse targets that are not classes."""
     wrong = targets[(targets < 0) | (targets >= count)]
     if len(wrong):
         raise DataError(
             where,
-            f"the target {wrong[0]} is none of the {count} classes, 0 to {count - 1}",
+            f"target {wrong[0]} is not one of the {count} classes, 0 to {count - 1}",
             cure="a pad token, with_pad_token(...), if these targets are only padding",
         )
 
@@ -102,7 +102,7 @@ def before_pad(tokens: np.ndarray, pad_token: int | None) -> list[int]:
 
 
 def at_least_one(where: str, name: str, value: int) -> int:
-    """A count that makes sense."""
+    """Refuse a count below 1."""
     if type(value) is not int or value < 1:
         what = f"{name} = {value!r} is not a number of at least 1"
         raise ConfigError(where, what, cure=f"{name}=1 or more")

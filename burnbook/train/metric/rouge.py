@@ -1,4 +1,4 @@
-"""ROUGE-L: how much of a text comes in the same order."""
+"""ROUGE-L: how many words of a text come in the same order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burnbook.train.metric.sequences import common_length
 
 
 class RougeLScore(NumericMetric):
-    """The longest common subsequence as precision and recall in one, in percent.
+    """F1 of the longest common subsequence, in percent.
 
     The mean over sequences of F1 = 2 L / (words of the output + of the reference),
     where L is the length of the longest common subsequence. Two empty texts agree.

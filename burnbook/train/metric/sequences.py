@@ -10,8 +10,8 @@ import numpy as np
 def edit_distance(reference: Sequence[int], prediction: Sequence[int]) -> int:
     """The fewest insertions, deletions and replacements from one to the other.
 
-    Row i holds the distance of the first i tokens of the reference to every beginning
-    of the prediction: dᵢⱼ = min(dᵢ₋₁ⱼ₋₁ + (rᵢ ≠ pⱼ), dᵢ₋₁ⱼ + 1, dᵢⱼ₋₁ + 1).
+    Row i holds the distance of the first i tokens of the reference to every prefix of
+    the prediction: dᵢⱼ = min(dᵢ₋₁ⱼ₋₁ + (rᵢ ≠ pⱼ), dᵢ₋₁ⱼ + 1, dᵢⱼ₋₁ + 1).
 
     Example:
         >>> edit_distance([1, 2, 3], [1, 3, 3, 4])

@@ -28,11 +28,11 @@ class RunInfo:
     """What a renderer knows when training starts.
 
     mode: "fit" blocks the caller, "await" is awaited, "thread" runs beside the caller.
-    units: the unit of each numeric metric that has one.
-    notice: what people should know before it starts, such as a damaged checkpoint.
-    saves: whether there is a checkpointer, so that a checkpoint can be asked for.
-    name: of the run; no other that trains in this process has it.
-    named: whether somebody gave the name, or several runs train; else it is the folder.
+    units: the unit of each numeric metric that has one. notice: what users should know
+    before it starts, such as a damaged checkpoint. saves: whether there is a
+    checkpointer, so that a checkpoint can be asked for. name: of the run; no other that
+    trains in this process has it. named: whether the name was given, or several runs
+    train; otherwise it is the folder.
     """
 
     directory: str

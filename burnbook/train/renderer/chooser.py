@@ -18,7 +18,7 @@ VARIABLE = "BURNBOOK_DISPLAY"
 def choose(stream: TextIO | None = None) -> MetricsRenderer:
     """A notebook's dashboard, a terminal's dashboard, or one line per epoch.
 
-    The environment variable BURNBOOK_DISPLAY decides otherwise: `static` shows only
+    The environment variable BURNBOOK_DISPLAY overrides this: `static` shows only
     what stays the same from run to run, `plain` one line per epoch, `none` nothing.
     """
     wish = os.environ.get(VARIABLE, "")

@@ -25,7 +25,7 @@ class CliMetricsRenderer(MetricsRenderer):
         self.stream = stream
 
     def start(self, run: RunInfo) -> None:
-        """Say what is to be known before it starts."""
+        """Show the notice, if any, before training starts."""
         if run.notice:
             self._write(run.notice)
 

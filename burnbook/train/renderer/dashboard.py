@@ -43,7 +43,7 @@ Points = list[tuple[int, float]]
 
 
 def drawable(points: Points) -> Points:
-    """The points that have a place: neither NaN nor infinite."""
+    """The points that can be drawn: neither NaN nor infinite."""
     return [point for point in points if math.isfinite(point[1])]
 
 
@@ -263,7 +263,7 @@ def draw_plot(
 
 
 def binned(points: list[tuple[int, float]], count: int) -> list[tuple[float, float]]:
-    """At most about `count` points: neighbours are averaged.
+    """At most about `count` points: neighbors are averaged.
 
     Example:
         >>> binned([(1, 0.0), (2, 1.0), (3, 2.0), (4, 3.0)], 2)

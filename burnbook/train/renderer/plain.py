@@ -25,7 +25,7 @@ class PlainRenderer(MetricsRenderer):
         self.prefix = ""  # the name of the run, where it tells runs apart
 
     def start(self, run: RunInfo) -> None:
-        """Remember the run, and say what is to be known before it starts."""
+        """Remember the run, and show the notice before training starts."""
         self.run = run
         self.prefix = f"{run.name}  " if run.named else ""
         self.began = time.monotonic()

@@ -1,4 +1,4 @@
-"""The screen of a terminal, borrowed and always given back.
+"""The screen of a terminal, taken over and always given back.
 
 While it is borrowed, the dashboard has the alternate screen (the shell's text is kept
 behind it) and hears single keys. It is given back when training ends, fails, or the
@@ -112,7 +112,7 @@ class Screen:
             self.stream.flush()
 
     def _listen(self) -> None:
-        """Hear keys one by one, without Enter and without showing them."""
+        """Read keys one by one, without Enter and without showing them."""
         try:
             import termios
             import tty
@@ -139,7 +139,7 @@ class Screen:
                 termios.tcsetattr(keyboard, termios.TCSADRAIN, self.cooked)
 
     def _hold_prints(self) -> None:
-        """Collect what is printed to the terminal: it would tear the picture."""
+        """Collect what is printed to the terminal: it would break the display."""
         for name in ("stdout", "stderr"):
             stream = getattr(sys, name)
             if stream is not None and stream.isatty():

@@ -37,7 +37,7 @@ SECONDS_BEFORE_ETA = 3.0
 
 
 class TerminalRenderer(MetricsRenderer):
-    """Draw the training on a terminal while it runs, and leave a picture at its end."""
+    """Draw the training on a terminal while it runs, and leave its plots at the end."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stdout
@@ -45,7 +45,7 @@ class TerminalRenderer(MetricsRenderer):
         self.screen = Screen(self.stream)
 
     def start(self, run: RunInfo) -> None:
-        """Borrow the screen; what is to be known waits below it."""
+        """Take over the screen; the notice waits below it."""
         if run.notice:
             self.stream.write(run.notice + "\n")
         self.dashboard = TerminalDashboard(
@@ -153,7 +153,7 @@ class TerminalRenderer(MetricsRenderer):
         self.drawn = now
         for key in self.screen.pressed():
             self._press(key)
-        if now - self.repaired > 2.0:  # heal what others may have written
+        if now - self.repaired > 2.0:  # repair what others may have overwritten
             self.repaired = now
             self.screen.forget()
         width, height = self.screen.size()

@@ -1,4 +1,4 @@
-"""Runs side by side: what differs, and what came of it."""
+"""Runs side by side: how their configs and their metrics differ."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class RunComparison(ShownAsTable):
     def _best_place(
         self, metric: str, found: Sequence[tuple[int, float] | None]
     ) -> int | None:
-        """Which run is the best; None where there is nothing to win."""
+        """Which run is the best; None where there is nothing to compare."""
         known = [(i, best[1]) for i, best in enumerate(found) if best is not None]
         if len(known) < 2 or all(value == known[0][1] for _, value in known):
             return None

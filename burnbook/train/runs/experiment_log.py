@@ -27,9 +27,9 @@ TAILS = (1 << 18, 1 << 23, 1 << 28)  # bytes of the end, more where less says no
 class ExperimentLog:
     """When the first training in the folder began, and how the last one went.
 
-    status: what our own lines say, None in a log of Rust Burn. trouble: the line
-    after which it did not go on. name: what the last training was called, if it had
-    one. damage: why the file cannot be read, where it is there.
+    status: what our own lines say, None in a log of Rust Burn. trouble: the line at
+    which reading stopped. name: what the last training was called, if it had one.
+    damage: why the file cannot be read, where it is there.
     """
 
     started: datetime | None = None
@@ -84,7 +84,7 @@ def _moment(stamp: bytes) -> datetime | None:
     try:
         found = datetime.fromisoformat(stamp.decode("ascii"))
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
-        found.astimezone(UTC)  # a zone can lead out of the calendar
+        found.astimezone(UTC)  # a time zone can lead out of the calendar's range
     except (ValueError, OverflowError):
         return None
     return found if 1970 <= found.year < 9000 else None  # no clock says otherwise

@@ -2,7 +2,7 @@
 
 A run may be killed in the middle of a line, may still be writing, or may come from
 another version of Burn. So a last line without its end does not count, a line that is
-no entry is skipped and counted, and `0.5,final` of newer versions is understood.
+not an entry is skipped and counted, and `0.5,final` of newer versions is understood.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MetricLog:
         """The number of the epoch: the final one, else Σ vᵢ nᵢ / Σ nᵢ."""
         if self.final is not None:
             return self.final
-        counted = self.counts > 0  # the others weigh nothing, were they infinite
+        counted = self.counts > 0  # the others have weight 0, even if they are infinite
         values, counts = self.values[counted], self.counts[counted]
         with np.errstate(all="ignore"):  # a sum that is too large is infinite
             total = float(counts.sum())
@@ -51,7 +51,7 @@ class MetricLog:
 
 
 def read_log(path: Path) -> MetricLog | None:
-    """Read a log file; None when it is gone, no file, or holds no number at all."""
+    """Read a log file; None when it is gone, not a file, or holds no number at all."""
     try:
         text = read_whole(path, most=LONGEST).decode("utf-8", "replace")
         whole, _, _ = text.rpartition("\n")

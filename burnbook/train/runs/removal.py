@@ -2,7 +2,7 @@
 
 A folder goes only when it is a run below the store's folder, reached without any link,
 and holds nothing but what trainings write. It is renamed first, so that it disappears
-at once and whole; what a killed deletion leaves is swept up by the next one.
+at once and whole; what a killed deletion leaves is removed by the next one.
 """
 
 from __future__ import annotations

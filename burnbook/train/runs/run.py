@@ -34,7 +34,7 @@ SPLITS = ("train", "valid", "test")
 CONFIG_BYTES = 1 << 20  # a config is a page, never more than this
 DEEPEST = 30  # levels of a config
 LATEST = 2.0e11  # seconds since 1970: no file is younger than the year 8000
-SILENT_SECONDS = 120.0  # a run that has not written for so long has ended
+SILENT_SECONDS = 120.0  # a run that has written nothing for so long has ended
 #: Words in the name of a metric that is better when it is lower.
 LOWER = frozenset(
     (
@@ -111,7 +111,7 @@ class Run:
     def damage(self) -> str:
         """What of the run cannot be read, and why; "" when all of it can.
 
-        A damaged run tells what is left of it.
+        A damaged run still gives what is left of it.
         """
         return "; ".join(self._damages())
 
@@ -163,7 +163,7 @@ class Run:
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """The whole checkpoints, the newest last."""
+        """The complete checkpoints, the newest last."""
         found: dict[tuple[int, str], dict[str, Path]] = {}
         for path in _listed(self.path / "checkpoint"):
             match = _CHECKPOINT.fullmatch(path.name)
@@ -220,7 +220,7 @@ class Run:
     ) -> tuple[int, float] | None:
         """The best epoch and its number, the earliest among equals.
 
-        direction: without, a Loss is better when lower, an Accuracy when higher.
+        direction: by default, a Loss is better when lower, an Accuracy when higher.
         """
         towards = direction or direction_of(metric)
         best: tuple[int, float] | None = None
@@ -386,7 +386,7 @@ def direction_of(metric: str) -> Direction:
 
 
 def _depth(tree: object) -> int:
-    """How many lists and maps lie in one another."""
+    """How deeply lists and maps are nested."""
     level, depth = [tree], 0
     while level:
         inner = [each for each in level if isinstance(each, list | dict)]
@@ -406,7 +406,7 @@ def _flat(tree: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """What is in a folder; nothing when it is none, or a link to one."""
+    """What is in a folder; nothing when it is not a folder, or is a link to one."""
     if folder.is_symlink():
         return []
     with contextlib.suppress(OSError):

@@ -78,7 +78,7 @@ def write_csv(rows: Sequence[Row], path: str | Path) -> Path:
 
 
 def _cell(value: object) -> Any:
-    """A value for a spreadsheet, which takes a text that begins with = for a formula.
+    """A value for a spreadsheet, which takes text that begins with = for a formula.
 
     Example:
         >>> _cell("=1+1"), _cell("-0.5"), _cell(-0.5)
@@ -188,7 +188,7 @@ def value_text(value: object) -> str:
 
 
 def moment(date: datetime) -> str:
-    """A date as people read it, in the time of this computer."""
+    """A date as people read it, in local time."""
     try:
         return date.astimezone().strftime("%Y-%m-%d %H:%M")
     except (OverflowError, OSError, ValueError):  # beyond this computer's calendar

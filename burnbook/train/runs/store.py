@@ -3,7 +3,7 @@
 store = RunStore("artifacts")
 store                                           # a table
 good = store.filter(config={"hidden_size": 512}, metric=("Accuracy", "Valid", ">", 90))
-store.compare("first", "second")                # what differs, and what came of it
+store.compare("first", "second")                # how configs and metrics differ
 store.dataframe(per="epoch")
 store.delete("first")
 """
@@ -78,7 +78,7 @@ class RunStore(ShownAsTable):
         return any(run.name == name for run in self.runs)
 
     def __getitem__(self, name: str | int) -> Run:
-        """A run by its name or its place, or by its title where only one has it."""
+        """A run by its name or its index, or by its title where only one run has it."""
         if isinstance(name, int):
             return self.runs[name]
         for run in self.runs:
@@ -102,7 +102,7 @@ class RunStore(ShownAsTable):
         metric: MetricFilter | Sequence[MetricFilter] = (),
         state: str | None = None,
     ) -> RunStore:
-        """The runs that fit everything asked.
+        """The runs that meet all conditions.
 
         config: a value for each field, or a function of it. metric: (name, split, sign,
         number), or several; the best epoch counts. state: "running", "finished" or
@@ -238,7 +238,7 @@ def _find(root: Path) -> Iterator[Run]:
         try:
             with os.scandir(folder) as entries:
                 inner = [e for e in entries if e.is_dir(follow_symlinks=False)]
-        except OSError:  # no permission: whatever is there is not ours
+        except OSError:  # no permission: whatever is there is not ours to list
             continue
         own = {"train", "valid", "test", "checkpoint"} if run else set[str]()
         names = [e.name for e in inner if not e.name.startswith(".")]

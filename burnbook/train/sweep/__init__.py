@@ -1,4 +1,4 @@
-"""Sweeps: many configs, trained as far as they deserve."""
+"""Sweeps: many configs, the best of them trained furthest."""
 
 from burnbook.train.sweep.space import Choice, LogUniform, Uniform, Whole
 from burnbook.train.sweep.sweep import Sweep, sweep

@@ -1,11 +1,11 @@
-"""Successive halving: who may train on, and how far.
+"""Successive halving: which trials train on, and how far.
 
 Jamieson & Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
 Optimization" (2016); the inner loop of Hyperband (Li et al., 2018). All trials train
 for a few epochs; the best of them, one in `eta`, train `eta` times as long; and so on.
 
-The whole rule is a function of the scores that are known, so nothing has to be
-remembered but them.
+The whole rule is a function of the scores that are known, so nothing else has to be
+remembered.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     {"hidden_size": [128, 256], "learning_rate": LogUniform(1e-4, 1e-1)}
 
 Values are drawn from the seed, the number of the trial and the name of the field, and
-from nothing else: more trials leave the first ones as they are.
+from nothing else: more trials leave the first ones unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Uniform:
-    """Any number between two others, each as likely.
+    """Any number between two others, each equally likely.
 
     Example:
         >>> Uniform(0.0, 0.5).at(0.5)
@@ -44,7 +44,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class LogUniform:
-    """Any number between two others, each power of ten as likely: learning rates.
+    """Any number between two others, each power of ten equally likely: learning rates.
 
     Example:
         >>> round(LogUniform(1e-4, 1e-2).at(0.5), 6)
@@ -67,7 +67,7 @@ class LogUniform:
 class Whole:
     """A whole number from `low` to `high`, both included.
 
-    log: small ones as likely as large ones, as with sizes of layers.
+    log: every factor equally likely, as for sizes of layers.
 
     Example:
         >>> [Whole(1, 3).at(share) for share in (0.0, 0.5, 0.99)]
@@ -92,7 +92,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some values, each as likely; in a space, a list means the same."""
+    """One of some values, each equally likely; in a space, a list means the same."""
 
     values: tuple[Any, ...]
 
@@ -136,14 +136,14 @@ def grid(space: Mapping[str, Range]) -> list[Values]:
     lists: list[Iterable[Any]] = []
     for name, values in space.items():
         if not isinstance(values, Choice):
-            what = f"{name} is a range, so there is no end of combinations"
+            what = f"{name} is a range, so there are infinitely many combinations"
             raise ConfigError("sweep", what, cure="trials=20, or a list of values")
         lists.append(values.values)
     return [dict(zip(space, row, strict=True)) for row in itertools.product(*lists)]
 
 
 def draw(space: Mapping[str, Range], trials: int, seed: int) -> list[Values]:
-    """Combinations by chance; from lists only, none comes twice while there are others.
+    """Random combinations; from lists only, none comes twice while others are left.
 
     Example:
         >>> draw({"a": Choice((1, 2))}, 2, seed=0) == draw({"a": Choice((1, 2))}, 2, 0)
@@ -163,7 +163,7 @@ def draw(space: Mapping[str, Range], trials: int, seed: int) -> list[Values]:
 
 
 def with_values(config: Any, values: Mapping[str, Any]) -> Any:
-    """The config (a Config, a dataclass or a dict) with other values; dots go inside.
+    """The config (a Config, a dataclass or a dict) with other values; dots lead inside.
 
     Example:
         >>> with_values({"optimizer": {"beta_1": 0.9}}, {"optimizer.beta_1": 0.8})

@@ -10,7 +10,7 @@
                   folder="artifacts/lr", trials=27, max_epochs=9)
     found.best_config, found.runs
 
-`checkpoint()` lets a trial that goes on start from where it was stopped.
+`checkpoint()` lets a trial that goes on resume where it was stopped.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ def sweep(
 ) -> Sweep:
     """Train configs of a space by successive halving, and rank them.
 
-    train(config, folder, epochs) trains up to `epochs` epochs, going on from what is in
+    train(config, folder, epochs) trains up to `epochs` epochs, resuming from what is in
     `folder`; the metric is read from its logs (the best epoch so far), unless it
-    returns a number. trials: how many configs to draw; without, every combination of
-    lists. eta: one in so many goes on; None trains all to the end.
+    returns a number. trials: how many configs to draw; by default, every combination of
+    lists. eta: one in `eta` goes on; None trains all to the end.
 
-    Calling it again with the same folder goes on where it stopped; more trials or more
-    epochs may be asked for. A trial that raises is recorded and left behind (`retry`
-    gives it another chance); one whose training was interrupted ends the sweep, to be
-    taken up later.
+    Calling it again with the same folder resumes where it stopped; more trials or more
+    epochs may be asked for. A trial that raises is recorded and skipped (`retry` tries
+    it again); one whose training was interrupted ends the sweep, which can be resumed
+    later.
 
     Source: Jamieson & Talwalkar (2016), the inner loop of Hyperband (2018).
     """
@@ -117,7 +117,7 @@ def _advance(result: Sweep, trial: Trial, epochs: int, train: Train) -> bool:
         return True
     missing = _no_metric(run, result)
     if not any(other.scores for other in result.trials):
-        raise missing  # it will be missing everywhere
+        raise missing  # it would be missing everywhere
     trial.failure = _first_line(missing)
     return True
 
@@ -129,7 +129,7 @@ def _as_number(score: Any) -> float:
     except (TypeError, ValueError):
         raise ConfigError(
             "sweep",
-            f"train returned {type(score).__name__}, which is no number",
+            f"train returned {type(score).__name__}, which is not a number",
             cure="return nothing, so that the metric is read from the logs",
         ) from None
 
@@ -187,9 +187,9 @@ def _check_numbers(
     if trials is not None and trials < 1:
         wrong = f"trials={trials} is not a number of at least 1"
     elif not 1 <= min_epochs <= max_epochs:
-        wrong = f"min_epochs={min_epochs} to max_epochs={max_epochs} is no range"
+        wrong = f"min_epochs={min_epochs} to max_epochs={max_epochs} is not a range"
     elif eta is not None and eta < 2:
-        wrong = f"eta={eta} would leave nobody behind"
+        wrong = f"eta={eta} would drop no trial"
     if wrong:
         cure = "trials=27, min_epochs=1, max_epochs=9, eta=3, or eta=None"
         raise ConfigError("sweep", wrong, cure=cure)

@@ -1,7 +1,7 @@
 """One config of a sweep, and the file that remembers all.
 
-`sweep.json` in the sweep's folder holds what was asked and what came of it. It is
-written anew, whole, after every training, so a killed sweep goes on where it was.
+`sweep.json` in the sweep's folder holds what was asked and the results. It is
+rewritten, atomically, after every training, so a killed sweep resumes where it was.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST = 64 << 20  # bytes of that file
 class Trial:
     """One combination of values.
 
-    scores: the number of the metric after so many epochs. failure: the first line of
+    scores: the value of the metric after so many epochs. failure: the first line of
     the error that ended it, "" while all is well.
     """
 
@@ -58,7 +58,7 @@ def save_state(folder: Path, asked: dict[str, Any], trials: list[Trial]) -> None
 
 
 def load_state(folder: Path, asked: dict[str, Any], trials: list[Trial]) -> None:
-    """Give the trials what an earlier call has found, if it asked for the same."""
+    """Give the trials the results of an earlier call, if it asked for the same."""
     path = folder / STATE
     if not os.path.lexists(path):
         return

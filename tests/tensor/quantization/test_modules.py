@@ -228,7 +228,7 @@ def test_damaged_parameters_are_told(payload):
 @pytest.mark.parametrize("name", ["blocks", "ternary", "levels", "newer"])
 def test_newer_schemes_have_no_place_in_burn_0_15(name, tmp_path):
     data = tensor(4, 8).quantize_dynamic(SCHEMES[name]).to_data()
-    with pytest.raises(RecordError, match="as no record of Burn"):
+    with pytest.raises(RecordError, match="in a way that records of Burn"):
         NamedMpkFileRecorder(FullPrecisionSettings).record({"w": data}, tmp_path / "x")
 
 

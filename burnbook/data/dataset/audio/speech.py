@@ -114,7 +114,7 @@ class SpeechItemRaw:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpeechItem:
-    """A recording: samples −1 … 1, how many there are in a second, what was said.
+    """A recording: samples from −1 to 1, the sample rate, and what was said.
 
     Shapes: audio_samples [samples]
     """
@@ -167,7 +167,7 @@ class Recordings(Dataset[SpeechItemRaw]):
 
 
 class SpeechCommandsDataset(SplitDataset[SpeechItem]):
-    """Spoken words: 84,848 to train with, 9,982 to validate, 4,890 to test with.
+    """Spoken words: 84,848 for training, 9,982 for validation, 4,890 for testing.
 
     The first use downloads and unpacks an archive (2.4 GB; 113 MB for the test part);
     later uses read the cache. `BURNBOOK_SPEECH_COMMANDS_MIRROR` names a folder with the

@@ -24,7 +24,7 @@ MARKS = {  # how a file begins that says its encoding
 
 @dataclass(frozen=True, slots=True)
 class TextDatasetItem:
-    """A text, the place of its class, and where it came from."""
+    """A text, the index of its class, and where it came from."""
 
     text: str
     label: int
@@ -103,9 +103,9 @@ class TextFolderDataset(Dataset[TextDatasetItem]):
 
 
 def decoded(data: bytes) -> str:
-    """Return the text of a file: by its mark, else UTF-8, else Chinese GB18030.
+    """Return the text of a file: by its byte order mark, else UTF-8, else GB18030.
 
-    Why: these are the encodings that Burn tries, in its order; what is none of them
+    Why: these are the encodings that Burn tries, in its order; text in none of them
     keeps its readable part, with U+FFFD for the rest.
 
     Example:

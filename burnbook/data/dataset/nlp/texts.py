@@ -104,7 +104,7 @@ class RowToNews(Mapper[Row, AgNewsItem]):
     """Turn a row into a piece of news."""
 
     def map(self, item: Row) -> AgNewsItem:
-        """Return the row under names."""
+        """Return the row with named fields."""
         return AgNewsItem(*item)
 
 
@@ -112,7 +112,7 @@ class RowToArticle(Mapper[Row, DbPediaItem]):
     """Turn a row into an article."""
 
     def map(self, item: Row) -> DbPediaItem:
-        """Return the row under names."""
+        """Return the row with named fields."""
         label, title, content = item
         return DbPediaItem(title, content, label)
 
@@ -143,7 +143,7 @@ class CsvTexts(DownloadedDataset[Item]):
 
 
 class AgNewsDataset(CsvTexts[AgNewsItem]):
-    """News of four kinds: 120,000 to train with, 7,600 to test with.
+    """News on four topics: 120,000 for training, 7,600 for testing.
 
     The first use downloads a file (29 and 2 MB) and checks it; later uses read the
     cache. `BURNBOOK_AG_NEWS_MIRROR` names a folder with `train.csv` and `test.csv`
@@ -165,7 +165,7 @@ class AgNewsDataset(CsvTexts[AgNewsItem]):
 
 
 class DbPediaDataset(CsvTexts[DbPediaItem]):
-    """Articles on things of fourteen kinds: 560,000 to train with, 70,000 to test with.
+    """Articles on things of fourteen kinds: 560,000 for training, 70,000 for testing.
 
     The first use downloads the archive (68 MB) and checks it; later uses read the
     cache. `BURNBOOK_DB_PEDIA_MIRROR`, `checksums` and `from_csv` are as for

@@ -1,11 +1,10 @@
 """Fetch a file from the first mirror that has it whole.
 
-A file is wanted by its content: the length and the checksum of what it decompresses
-to, since mirrors pack it differently. It takes its place in the cache only when it is
-right. A mirror is a folder with the files, or an archive that holds them; what breaks
-off on the way is gone on with (transfer.py).
-(pooch has one address per file, checks the packed file and begins anew each time, so
-the standard library does it here.)
+A file is wanted by its content: the length and the checksum of what it decompresses to,
+since mirrors pack it differently. It takes its place in the cache only when it is
+right. A mirror is a folder with the files, or an archive that holds them; a download
+that breaks off is resumed (transfer.py). (pooch has one address per file, checks the
+packed file and starts over each time, so the standard library does it here.)
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from burnbook.data.formats.idx import GZIP, Inflate
 
 CHUNK = 1 << 20
 USUAL = Bounds()
-LARGEST = 1 << 33  # bytes of a file whose size nobody knows
+LARGEST = 1 << 33  # bytes of a file of unknown size
 ALGORITHMS = {32: ("md5", "MD5"), 64: ("sha256", "SHA-256")}  # by digits of the sum
 
 
@@ -103,7 +102,7 @@ class Content:
 def cached(file: RemoteFile, folder: Path) -> Path | None:
     """Return the file's place if the cache has it whole; unpack it if need be.
 
-    Why: it is checked at every reading, since a disk or a hand may have changed it.
+    Why: it is checked at every reading, since a disk or a person may have changed it.
     """
     path = folder / file.name
     content = Content(file.size, file.checksum or _noted(path))
@@ -130,7 +129,7 @@ def obtain(
 ) -> bytes:
     """Return a file's content from the cache, or from the first mirror that has it.
 
-    `offline` says what to do without a network; `report` hears about progress.
+    `offline` says what to do without a network; `report` is told the progress.
     """
     return obtain_path(file, folder, mirrors, offline, report).read_bytes()
 
@@ -162,7 +161,7 @@ def obtain_path(
             problems.append((_shown(mirror), str(error)))
             continue
         return folder / file.name
-    what = f"{file.name} cannot be had from any of {len(problems)} mirrors"
+    what = f"{file.name} cannot be loaded from any of {len(problems)} mirrors"
     raise DataError("download", what, problems, offline)
 
 
@@ -183,7 +182,7 @@ def obtain_folder(
             problems.append((_shown(mirror), str(error)))
             continue
         return folder
-    what = f"{folder.name} cannot be had from any of {len(problems)} mirrors"
+    what = f"{folder.name} cannot be loaded from any of {len(problems)} mirrors"
     raise DataError("download", what, problems, offline)
 
 
@@ -278,7 +277,7 @@ def _one_file(url: str, file: RemoteFile, folder: Path, report: Report | None) -
         try:
             _keep(part.reader(), file, folder / file.name)
         except Unusable:
-            part.start("", "")  # nothing of it is worth keeping
+            part.start("", "")  # nothing in it is worth keeping
             raise
 
 
@@ -338,9 +337,9 @@ def _received(
         except (DataError, Unusable) as error:
             ours = isinstance(error, DataError)
             if ours and error.where not in ("archive", "gzip"):
-                raise  # no space, no permission: the archive is all right
+                raise  # no space or no permission: the archive is fine
             if part:
-                part.start("", "")  # nothing of it is worth keeping
+                part.start("", "")  # nothing in it is worth keeping
             raise Unusable(error.what if ours else str(error)) from None
 
 
@@ -351,7 +350,7 @@ def _check_archive(mirror: Archive, source: IO[bytes]) -> None:
         content.add(piece)
     source.seek(0)
     if problem := content.problem():
-        raise Unusable(f"sent another content: {problem}")
+        raise Unusable(f"sent different content: {problem}")
 
 
 class _Told:
@@ -390,7 +389,7 @@ def _keep(
         if file.checksum is None and unpack:
             problem = problem or outside.problem()
         if problem:
-            raise Unusable(f"sent another content: {problem}")
+            raise Unusable(f"sent different content: {problem}")
     if file.checksum is None:
         with atomic_write(_note(target)) as note:
             note.write(f"{content.found}  {file.name}\n".encode())
@@ -438,7 +437,7 @@ def _noted(path: Path) -> str | None:
 
 
 def _by_hand(folder: Path, mirrors: Sequence[Mirror]) -> list[Archive]:
-    """Return the archives that somebody has put into the cache."""
+    """Return the archives that somebody has put into the cache by hand."""
     found: list[Archive] = []
     for mirror in mirrors:
         if isinstance(mirror, Archive) and (folder / mirror.name).is_file():
@@ -457,10 +456,10 @@ def _as_address(mirror: str) -> str:
 
 
 def as_checksum(text: str) -> str:
-    """Return a checksum in plain form, or say that it is none."""
+    """Return a checksum in plain form, or say that it is not one."""
     plain = text.strip().lower()
     if len(plain) not in ALGORITHMS or set(plain) - set("0123456789abcdef"):
-        what = f"{text!r} is no checksum"
+        what = f"{text!r} is not a checksum"
         cure = "64 hexadecimal digits of SHA-256, or 32 of MD5"
         raise ConfigError("checksums", what, cure=cure)
     return plain

@@ -65,7 +65,7 @@ class Source:
 
         Raises:
             DataError: no mirror has one of the files.
-            ConfigError: `checksums` names a file that there is not.
+            ConfigError: `checksums` names a file that does not exist.
         """
         folder, every = self.place, with_checksums(self.every_file, checksums)
         names = {file.name for file in self.files[split]}
@@ -94,13 +94,13 @@ class DownloadedDataset(SplitDataset[Item]):
         progress: Report | None = None,
         checksums: Mapping[str, str] | None = None,
     ) -> Self:
-        """Return the part to train with; `progress(file, received, total)` hears of it.
+        """Return the training part; calls `progress(file, received, total)` meanwhile.
 
         checksums: SHA-256 or MD5 of files that are not the original ones, by name.
 
         Raises:
             DataError: no mirror has the files, or they hold something else.
-            ConfigError: `checksums` names a file that there is not.
+            ConfigError: `checksums` names a file that does not exist.
         """
         return cls._load("train", progress, checksums)
 
@@ -110,7 +110,7 @@ class DownloadedDataset(SplitDataset[Item]):
         progress: Report | None = None,
         checksums: Mapping[str, str] | None = None,
     ) -> Self:
-        """Return the part to test with; arguments and errors are those of `train`."""
+        """Return the test part; arguments and errors are those of `train`."""
         return cls._load("test", progress, checksums)
 
     @classmethod

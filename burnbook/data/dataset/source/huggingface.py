@@ -38,7 +38,7 @@ class HuggingfaceDatasetLoader:
     """Load a dataset of Hugging Face, by its name there or from a folder.
 
     The first use downloads it; later ones open the file in the cache folder. Columns
-    inside others are joined (`image.bytes` becomes `image_bytes`), pictures and sounds
+    inside others are joined (`image.bytes` becomes `image_bytes`), images and sounds
     stay the bytes of their files, lists become JSON text.
 
     Example:
@@ -73,7 +73,7 @@ class HuggingfaceDatasetLoader:
         return dataclasses.replace(self, base_dir=Path(base_dir).expanduser())
 
     def with_huggingface_token(self, token: str) -> HuggingfaceDatasetLoader:
-        """Use this token for what only you may read."""
+        """Use this token for private datasets."""
         return dataclasses.replace(self, token=token)
 
     def with_huggingface_cache_dir(self, folder: PathLike) -> HuggingfaceDatasetLoader:
@@ -133,9 +133,9 @@ class HuggingfaceDatasetLoader:
             raise
         except Exception as error:  # whatever the library and the network raise
             first = str(error).partition("\n")[0]
-            what = f"{self.name} cannot be had: {type(error).__name__}: {first[:200]}"
+            what = f"{self.name} is not loaded: {type(error).__name__}: {first[:200]}"
             facts = [("subset", self.subset)] if self.subset else []
-            cure = "the name as the hub has it, a network, or a folder with its files"
+            cure = "the name on the hub, a network, or a folder with its files"
             raise DataError("HuggingfaceDatasetLoader", what, facts, cure) from None
 
 
@@ -157,7 +157,7 @@ def _write_split(writer: SqliteDatasetWriter, split: str, data: Any) -> None:
 
 
 def _flat(data: Any) -> Any:
-    """Keep pictures and sounds as the bytes of their files, and join inner columns."""
+    """Keep images and sounds as the bytes of their files, and join inner columns."""
     for name, feature in data.features.items():
         if getattr(feature, "decode", False) is True:
             stored = dataclasses.replace(feature, decode=False)

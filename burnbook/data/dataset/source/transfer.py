@@ -1,4 +1,4 @@
-"""Receive one file, and go on where the last try was cut.
+"""Receive one file, and go on where the last attempt broke off.
 
 What arrives is kept in a file of its own, whose name says that it is not whole. When
 the connection breaks, today or yesterday, the server is asked for the rest only
@@ -32,10 +32,10 @@ except ImportError:  # not on Windows: there a second download has its own part
 TIMEOUT = 20.0  # seconds without a byte before a mirror is given up
 SLOWEST = 2_000  # bytes a second: what is slower on average, after TIMEOUT, hangs
 CHUNK = 1 << 16
-TRIES = 3  # how often a connection may break without one byte more than before
+TRIES = 3  # how often a connection may break without a single new byte
 MOST_TRIES = 50  # and how often in all
 PAUSE = 0.5  # seconds before the next try
-LARGEST = 1 << 33  # bytes of a file whose size nobody knows
+LARGEST = 1 << 33  # bytes of a file of unknown size
 Report = Callable[[str, int, int | None], None]  # file, bytes received, bytes in all
 
 
@@ -48,14 +48,14 @@ class Unusable(Exception):
 
 
 class Broken(Unusable):
-    """The connection broke: what came is good, the rest may follow."""
+    """The connection broke: what has arrived is good, the rest may follow."""
 
 
 class Part:
     """What has arrived of a file, kept beside its place until it is whole.
 
     A note beside it says from which address it came and which version it is of. Only
-    with that it is worth keeping; without, leaving the block removes it.
+    with that it is worth keeping; without it, leaving the block removes it.
     """
 
     def __init__(self, target: Path) -> None:
@@ -105,7 +105,7 @@ class Part:
                 folder.rmdir()
 
     def start(self, url: str, version: str) -> None:
-        """Begin anew with what this address offers now."""
+        """Start over with what this address offers now."""
         try:
             self.file.seek(0)
             self.file.truncate()
@@ -154,7 +154,7 @@ def remove_abandoned(target: Path, older_than: float = 86_400.0) -> None:
 def receive(
     url: str, part: Part, expected: int | None, name: str, report: Report | None
 ) -> None:
-    """Fill the part with what the address offers, in several tries if need be.
+    """Fill the part with what the address offers, in several attempts if need be.
 
     `expected` is what the file may hold at most, packed or not.
     """
@@ -204,7 +204,7 @@ def _attempt(
 
 
 def _begin(response: Any, part: Part, url: str) -> None:
-    """Go on with the part, or begin anew when the server sends everything again."""
+    """Go on with the part, or start over when the server sends everything again."""
     headers = response.headers
     if getattr(response, "status", None) == 206:
         span = re.fullmatch(r"bytes (\d+)-\d+/[\d*]+", headers["Content-Range"] or "")
@@ -220,7 +220,7 @@ def _begin(response: Any, part: Part, url: str) -> None:
 def _body(
     response: Any, part: Part, expected: int | None, name: str, report: Report | None
 ) -> None:
-    """Read what arrives, watching its amount and its pace."""
+    """Read what arrives, watching its amount and its speed."""
     length = response.headers.get("Content-Length") or ""
     total = part.size + int(length) if length.isdigit() else None
     most = LARGEST if expected is None else expected

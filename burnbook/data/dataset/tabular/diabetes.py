@@ -38,7 +38,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class DiabetesPatient:
-    """Ten measures of a patient, and how far the illness went within a year."""
+    """Ten features of a patient, and how far the disease progressed within a year."""
 
     age: int
     sex: int
@@ -77,7 +77,7 @@ class DiabetesDataset(InMemDataset[DiabetesPatient]):
 
     @classmethod
     def from_file(cls, path: PathLike) -> DiabetesDataset:
-        """Read the table of the book's example: parted by tabs, with its header."""
+        """Read the table of the book's example: separated by tabs, with its header."""
         return cls(read_csv(path, DiabetesPatient, "\t", '"', True, COLUMNS))
 
 

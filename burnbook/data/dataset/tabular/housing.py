@@ -1,8 +1,8 @@
 """California's districts of 1990: the book's table for a regression.
 
-Every item is one of 20,640 districts of the census: eight measures, and the median
-value of its houses in 100,000 dollars, which a network learns to predict (Pace and
-Barry, Sparse spatial autoregressions, 1997).
+Every item is one of 20,640 districts of the census: eight features, and the median
+value of its houses in units of 100,000 dollars, which a network learns to predict (Pace
+and Barry, Sparse spatial autoregressions, 1997).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from burnbook.data.formats.tables import read_csv
 
 COUNT = 20_640
 NAME = "gvlassis/california_housing"
-# The smallest and the largest of each measure in the training split, in the order of
-# `features()`; a district of another split may lie a little outside.
+# The smallest and the largest value of each feature in the training split, in the order
+# of `features()`; a district of another split may lie a little outside.
 FEATURES_MIN = (0.4999, 1.0, 0.8461, 0.375, 3.0, 0.6923, 32.54, -124.35)
 FEATURES_MAX = (15.0, 52.0, 141.9091, 34.0667, 35682.0, 1243.3333, 41.95, -114.31)
 
 
 @dataclass(frozen=True)
 class HousingDistrictItem:
-    """One district: its people, its houses, its place, and what a house costs."""
+    """One district: its people, its houses, its location, and what a house costs."""
 
     median_income: float  # in 10,000 dollars
     house_age: float
@@ -45,7 +45,7 @@ class HousingDistrictItem:
     median_house_value: float  # in 100,000 dollars
 
     def features(self) -> list[float]:
-        """Return the eight measures, without the value to predict."""
+        """Return the eight features, without the value to predict."""
         return [getattr(self, f.name) for f in fields(self)[:-1]]
 
 
@@ -58,17 +58,17 @@ class HousingDataset(Part[HousingDistrictItem]):
 
     @classmethod
     def train(cls) -> HousingDataset:
-        """Return the districts to train with."""
+        """Return the districts for training."""
         return cls._load("train")
 
     @classmethod
     def validation(cls) -> HousingDataset:
-        """Return the districts to choose settings with."""
+        """Return the districts for choosing settings."""
         return cls._load("validation")
 
     @classmethod
     def test(cls) -> HousingDataset:
-        """Return the districts to test with."""
+        """Return the districts for testing."""
         return cls._load("test")
 
     @classmethod
@@ -88,7 +88,7 @@ class HousingDataset(Part[HousingDistrictItem]):
 
 
 def normalized(items: Sequence[HousingDistrictItem]) -> NDArray[np.float32]:
-    """Bring every measure to 0 … 1: out = (x − min) / (max − min).
+    """Scale every feature to 0 … 1: out = (x − min) / (max − min).
 
     Shapes: items [n] -> [n, 8]
     """

@@ -31,7 +31,7 @@ Item = TypeVar("Item")
 
 
 class SelectionDataset(Dataset[Item]):
-    """The items of a list of indices, in that order; an index may come twice.
+    """The items of a list of indices, in that order; an index may occur twice.
 
     Example:
         >>> from burnbook.data import InMemDataset
@@ -176,7 +176,7 @@ class SamplerDatasetOptions:
     seed: int = 0
 
     def with_replacement(self) -> SamplerDatasetOptions:
-        """Let every draw give every item."""
+        """Let every draw give any item."""
         return replace(self, replace_samples=True)
 
     def without_replacement(self) -> SamplerDatasetOptions:
@@ -214,9 +214,9 @@ class SamplerDatasetOptions:
 class SamplerDataset(Dataset[Item]):
     """`size` items drawn from a dataset; a loader gets a new draw in every epoch.
 
-    With replacement (the default) every draw may give every item. Without, the items
-    are dealt like cards: none comes twice before all have come once, and the pack is
-    shuffled again when it is used up, so `size` may exceed the number of items.
+    With replacement (the default) every draw may give every item. Without replacement,
+    the items are dealt like cards: none comes twice before all have come once, and the
+    deck is shuffled again when it is used up, so `size` may exceed the number of items.
 
     Example:
         >>> from burnbook.data import InMemDataset
@@ -251,7 +251,7 @@ class SamplerDataset(Dataset[Item]):
     def with_replacement(
         cls, dataset: Dataset[Item], size: int, seed: int = 0
     ) -> SamplerDataset[Item]:
-        """Draw so that every item may come at every draw."""
+        """Draw so that any item may come at any draw."""
         return cls(dataset, size, seed=seed)
 
     @classmethod
@@ -287,7 +287,7 @@ class SamplerDataset(Dataset[Item]):
         if self.replacement:
             return draws(self.size, source, self.seed, SAMPLE, self.epoch)
         packs = -(-self.size // source) if source else 0
-        # Pack k of epoch e has a stream of its own: 2²⁴ packs before one repeats.
+        # Deck k of epoch e has a stream of its own: 2²⁴ decks before one repeats.
         streams = [(self.epoch << 24) + pack for pack in range(packs)]
         dealt = [permutation(source, self.seed, SAMPLE, one) for one in streams]
         return np.concatenate([*dealt, np.zeros(0, np.int64)])[: self.size]
@@ -305,8 +305,8 @@ def random_split(
 ) -> list[SelectionDataset[Item]]:
     """Split at random into parts: counts that sum to n, or fractions that sum to 1.
 
-    With `key` the split is stratified: it is made among the items of every key apart,
-    so each part has the same mix of keys (`key=lambda item: item.label`).
+    With `key` the split is stratified: the items of every key are split separately, so
+    each part has the same mix of keys (`key=lambda item: item.label`).
 
     Example:
         >>> from burnbook.data import InMemDataset
@@ -339,7 +339,7 @@ def random_split(
 
 
 def as_indices(where: str, indices: Any) -> Indices:
-    """Return indices as an int64 array that nobody can change."""
+    """Return indices as a read-only int64 array."""
     found = np.array(indices if hasattr(indices, "dtype") else list(indices))
     found = found.reshape(-1)
     if found.size and found.dtype.kind not in "iu":
@@ -351,7 +351,7 @@ def as_indices(where: str, indices: Any) -> Indices:
 
 
 def _edges(size: int, parts: Sequence[float], stratified: bool) -> list[int]:
-    """Where to cut `size` items: cumulated shares, rounded to the nearest item."""
+    """Where to cut `size` items: cumulative shares, rounded to the nearest item."""
     total = sum(parts)
     counts = all(isinstance(part, int) for part in parts)
     if not parts or any(part < 0 for part in parts):

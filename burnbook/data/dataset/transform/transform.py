@@ -26,7 +26,7 @@ class Mapper(Generic[Item, Out]):
     def map(self, item: Item) -> Out:
         """Return the changed item."""
         name = type(self).__name__
-        what = "the mapper does not say map(item)"
+        what = "the mapper does not define map(item)"
         raise ConfigError(name, what, cure=f"define map(item) in {name}")
 
     def map_many(self, items: list[Item]) -> list[Out]:
@@ -36,7 +36,7 @@ class Mapper(Generic[Item, Out]):
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "map" in vars(cls) and "map_many" not in vars(cls):
-            # An inherited short cut must not pass by the new map.
+            # An inherited shortcut must not bypass the new map.
             cls.map_many = Mapper[Item, Out].map_many
 
 
@@ -187,7 +187,7 @@ class ComposedDataset(Dataset[Item]):
 
 
 class WindowsDataset(Dataset[list[Item]]):
-    """Overlapping windows of neighbors: item i = [source i, …, source i + size − 1].
+    """Overlapping windows: item i = [source i, …, source i + size − 1].
 
     Example:
         >>> from burnbook.data import InMemDataset

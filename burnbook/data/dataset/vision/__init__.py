@@ -1,4 +1,4 @@
-"""Pictures: MNIST and its kin, folders of images."""
+"""Images: MNIST and its kin, folders of images."""
 
 from burnbook.data.dataset.vision.cifar import (
     Cifar10Dataset,

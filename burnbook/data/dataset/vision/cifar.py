@@ -105,7 +105,7 @@ def parse_cifar(data: bytes, name: str, label_bytes: int, classes: int) -> Small
     """Turn the bytes of a CIFAR file into images; the last label byte counts."""
     size = label_bytes + PIXELS
     if not data or len(data) % size:
-        what = f"{name} does not hold whole images"
+        what = f"{name} does not hold a whole number of images"
         facts = [("file", f"{len(data):,} bytes"), ("an image", f"{size:,} bytes")]
         raise DataError("cifar", what, facts, AGAIN)
     table = np.frombuffer(data, np.uint8).reshape(-1, size)
@@ -119,7 +119,7 @@ def parse_cifar(data: bytes, name: str, label_bytes: int, classes: int) -> Small
 
 
 class Cifar10Dataset(DownloadedDataset[ImageDatasetItem]):
-    """Small photographs of ten kinds: 50,000 to train with, 10,000 to test with.
+    """Small photographs of ten kinds: 50,000 for training, 10,000 for testing.
 
     The first use downloads the archive (170 MB) and checks it; later uses read the
     cache. `BURNBOOK_CIFAR10_MIRROR` names an archive, or a folder with the files, to
@@ -156,7 +156,7 @@ class Cifar10Dataset(DownloadedDataset[ImageDatasetItem]):
 
 
 class Cifar100Dataset(DownloadedDataset[ImageDatasetItem]):
-    """Small photographs of a hundred kinds: 50,000 to train with, 10,000 to test with.
+    """Small photographs of a hundred kinds: 50,000 for training, 10,000 for testing.
 
     The first use downloads the archive (169 MB); `BURNBOOK_CIFAR100_MIRROR` and
     `checksums` are as for `Cifar10Dataset`. Labels are the fine ones.

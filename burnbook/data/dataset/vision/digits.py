@@ -32,7 +32,7 @@ TEST_SHARE = 0.2
 
 
 class DigitsDataset(Part[MnistItem]):
-    """Handwritten digits with the shape of MNIST: 1,438 to train with, 359 to test.
+    """Handwritten digits in the shape of MNIST: 1,438 for training, 359 for testing.
 
     The split is drawn from a seed within every class, so both parts have the same mix.
 
@@ -76,11 +76,10 @@ def stratified(
 
 
 def scale_bilinear(images: NDArray[Any], height: int, width: int) -> NDArray[Any]:
-    """Scale images, each new pixel a weighted mean of its neighbors at its place.
+    """Scale images bilinearly: each new pixel is a weighted mean of its neighbors.
 
     Shapes: images [n, h, w] -> [n, height, width]
-    Why: the place of pixel i is (i + ½) · old / new − ½, so both borders are treated
-    alike.
+    Why: pixel i lies at (i + ½) · old / new − ½, so both borders are treated alike.
     """
     low, high, share = _places(images.shape[1], height)
     share = share[:, None]  # [height, 1]

@@ -54,7 +54,7 @@ FILES = {
 
 
 class FashionMnistDataset(DownloadedDataset[MnistItem]):
-    """Clothes of ten kinds: 60,000 images to train with, 10,000 to test with.
+    """Clothes of ten kinds: 60,000 images for training, 10,000 for testing.
 
     The first use downloads the files (31 MB) and checks them; later uses read the
     cache. `BURNBOOK_FASHION_MNIST_MIRROR` names a mirror to try first; `checksums`

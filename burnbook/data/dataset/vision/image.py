@@ -2,7 +2,7 @@
 
 Pixels keep the depth of their file: bytes, 16-bit whole numbers or 32-bit floats. A
 file is opened only as the few formats named here, and only if its header promises a
-bearable size, so neither a broken nor a hostile image does harm.
+reasonable size, so neither a broken nor a hostile image does harm.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CURE = "another copy of the file, or leave it out"
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The class of an image: its place in the list of classes."""
+    """The class of an image: its index in the list of classes."""
 
     label: int
 
@@ -45,7 +45,7 @@ class MultiLabel:
 
 @dataclass(frozen=True, slots=True)
 class BoundingBox:
-    """A thing in an image: [x, y, width, height] in pixels, and its class."""
+    """An object in an image: [x, y, width, height] in pixels, and its class."""
 
     coords: tuple[float, float, float, float]
     label: int
@@ -53,7 +53,7 @@ class BoundingBox:
 
 @dataclass(frozen=True, slots=True)
 class BoundingBoxes:
-    """All things found in an image."""
+    """All objects found in an image."""
 
     boxes: tuple[BoundingBox, ...]
 
@@ -138,7 +138,7 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def read_mask(path: str | os.PathLike[str]) -> NDArray[np.int64]:
-    """Read an image whose pixels are classes: palette places, or the first channel.
+    """Read an image whose pixels are classes: palette indices, or the first channel.
 
     Shapes: the file -> [height, width]
     """
@@ -182,14 +182,14 @@ class _opened:  # noqa: N801 (used like a function, in `with`)
             raise self._undecodable(error) from None
         size = f"{width:,} × {height:,} pixels"
         most = _most_pixels(self.image, len(self.data))
-        what = f"{self.name} claims {size}, {most:,} are the most"
+        what = f"{self.name} claims {size}, {most:,} at most"
         raise DataError("image", what, cure=CURE)
 
     def __exit__(self, kind: object, error: Any, _: object) -> None:
         self.image.close()
         if isinstance(error, Exception) and not isinstance(
             error, (DataError, MemoryError)
-        ):  # decoded, but its pixels mean nothing, such as places beyond the palette
+        ):  # decoded, but its pixels mean nothing, such as indices beyond the palette
             raise self._undecodable(error) from None
 
     def _undecodable(self, error: Exception) -> DataError:
@@ -201,7 +201,8 @@ class _opened:  # noqa: N801 (used like a function, in `with`)
 def _most_pixels(image: Any, size: int) -> int:
     """Return how many pixels a file of this size may claim.
 
-    Why: 8 MB harm nobody, and no packing of those formats beats 1,032 to 1 by far.
+    Why: 8 MB harm nobody, and no compression of those formats goes far beyond 1,032 to
+    1.
     """
     depth = 4 if image.mode in ("I", "F") else len(image.getbands())
     return min(MOST_PIXELS, (SMALL + PACKING * size) // depth)

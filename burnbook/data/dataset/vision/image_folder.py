@@ -1,7 +1,7 @@
 """Images in folders: classes, several labels, masks, boxes.
 
 The dataset holds paths only; an image is read when its item is asked for, so a folder
-of any size opens at once, and workers share the reading.
+of any size opens at once, and workers share the work of reading.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ READABLE = (*EXTENSIONS, "gif", "pgm", "ppm", "tif", "tiff", "webp")
 class ImageFolderDataset(Dataset[ImageDatasetItem]):
     """Images on the disk and what is known about each.
 
-    `classes` names the classes; an annotation holds places in it (those of COCO hold
+    `classes` names the classes; an annotation holds indices into it (those of COCO hold
     COCO's own category ids, which `names` explains).
 
     Example:
@@ -148,7 +148,7 @@ class ImageFolderDataset(Dataset[ImageDatasetItem]):
             AttributeError,
             OverflowError,
         ) as error:
-            what = f"{name} is no COCO file of boxes"
+            what = f"{name} is not a COCO file of boxes"
             why = printable(str(error)[:100])
             facts = [("why", f"{type(error).__name__}: {why}")]
             raise DataError("coco", what, facts) from None
@@ -214,7 +214,7 @@ def _named(folder: Path, file: str, name: str) -> Path:
     except (OSError, ValueError):  # no file can have this name
         there = False
     if not there:
-        what = f"{name} names {printable(path)[:300]}, which is not there"
+        what = f"{name} names {printable(path)[:300]}, which does not exist"
         raise DataError("coco", what)
     return path
 
@@ -228,7 +228,7 @@ def _matching(files: list[str], extensions: Sequence[str]) -> Iterator[str]:
 def _known(extension: str) -> str:
     plain = extension.lower().lstrip(".")
     if plain not in READABLE:
-        what = f"{extension!r} is no extension of images that can be read"
+        what = f"{extension!r} is not an extension of images that can be read"
         facts = [("extensions", ", ".join(READABLE))]
         raise DataError("folder of images", what, facts)
     return plain
@@ -265,7 +265,7 @@ def _place(path: PathLike, name: str, place: dict[str, int]) -> int:
 def _mask(path: Path, size: tuple[int, ...], image: Path) -> SegmentationMask:
     mask = read_mask(path)
     if mask.shape != size:
-        what = f"{path} is no mask for {image}: it has another size"
+        what = f"{path} is not a mask for {image}: their sizes differ"
         facts = [
             ("image", f"{size[0]} × {size[1]}"),
             ("mask", f"{mask.shape[0]} × {mask.shape[1]}"),

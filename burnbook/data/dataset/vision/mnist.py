@@ -143,7 +143,7 @@ def labeled_images(files: Sequence[tuple[str, Path]]) -> Dataset[MnistItem]:
 
 
 class MnistDataset(Part[MnistItem]):
-    """The MNIST digits: 60,000 to train with, 10,000 to test with.
+    """The MNIST digits: 60,000 for training, 10,000 for testing.
 
     The first use downloads the files (11 MB) and checks them; later uses read the
     cache. `BURNBOOK_MNIST_MIRROR` names a mirror to try first (`http://`, `https://`
@@ -152,12 +152,12 @@ class MnistDataset(Part[MnistItem]):
 
     @classmethod
     def train(cls, progress: Report | None = None) -> MnistDataset:
-        """Return the training digits; `progress(file, received, total)` hears of it."""
+        """Return the training digits; calls `progress(file, received, total)`."""
         return cls._load("train", progress)
 
     @classmethod
     def test(cls, progress: Report | None = None) -> MnistDataset:
-        """Return the test digits; `progress(file, received, total)` hears of it."""
+        """Return the test digits; calls `progress(file, received, total)`."""
         return cls._load("test", progress)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Metrics of pictures and masks, as newer Burn has them.
+"""Metrics of images and masks, as newer Burn has them.
 
 LPIPS, DISTS, FID and A-FINE are left out: they need the weights of trained networks.
 """

@@ -27,7 +27,7 @@ class DiceMetricConfig(Config):
     include_background: bool = False
 
     def init(self, rank: int = 4) -> DiceMetric:
-        """The metric for masks of this rank: 4 for pictures, 5 for volumes."""
+        """The metric for masks of this rank: 4 for images, 5 for volumes."""
         return DiceMetric(self, rank)
 
 

@@ -1,4 +1,4 @@
-"""MS-SSIM: whether two pictures look alike, near and far."""
+"""MS-SSIM: how similar two images look at several scales."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BETAS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
 
 class MsSsimMetricConfig(Config):
-    """Settings of MS-SSIM: those of SSIM, and how much every scale weighs.
+    """Settings of MS-SSIM: those of SSIM, and the weight of every scale.
 
     pixel_range: largest minus smallest value that a pixel can have, above 0.
     k1: c₁ = (k1 · pixel_range)² stabilizes the comparison of brightness, above 0
@@ -52,7 +52,7 @@ class MsSsimMetric(NumericMetric):
     """Structural similarity at several scales: Πⱼ (mean structure at scale j)^βⱼ.
 
     Every scale is half as large as the one before; the last one takes brightness in as
-    well. Means below zero count as zero. Past its border a picture is mirrored.
+    well. Means below zero count as zero. Past its border an image is mirrored.
 
     Shapes: outputs [n, c, h, w]; targets [n, c, h, w]
     Example:
@@ -72,7 +72,7 @@ class MsSsimMetric(NumericMetric):
         where = "MsSsimMetricConfig"
         check_window(where, config)
         if not config.betas or min(config.betas) < 0:
-            what = f"betas = {config.betas} are no weights of scales"
+            what = f"betas = {config.betas} are not weights of scales"
             raise ConfigError(where, what, cure="at least one number, none below 0")
         self.config = config
         self.weights = gaussian(config.kernel_size, config.sigma)
@@ -80,7 +80,7 @@ class MsSsimMetric(NumericMetric):
         self.name = f"MS-SSIM (pr={pixels}, k={config.kernel_size}, σ={sigma})"
 
     def update(self, item: MsSsimInput, metadata: MetricMetadata) -> MetricEntry:
-        """Compare the pictures of one batch."""
+        """Compare the images of one batch."""
         config, wanted = self.config, "[n, c, h, w]"
         pair = same_shape(self.name, item.outputs, item.targets, wanted, rank=4)
         x, y = (each.astype(np.float64) for each in pair)

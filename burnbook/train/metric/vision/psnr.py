@@ -1,4 +1,4 @@
-"""PSNR: peak signal-to-noise ratio of a picture."""
+"""PSNR: peak signal-to-noise ratio of an image."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class PsnrMetricConfig(Config):
 class PsnrMetric(NumericMetric):
     """Peak signal-to-noise ratio in decibels: 10 log₁₀(max² / mean squared error).
 
-    The mean over the pictures of a batch; an error below ε counts as ε, so that equal
-    pictures have a number, too.
+    The mean over the images of a batch; an error below ε counts as ε, so that equal
+    images have a finite value, too.
 
     Shapes: outputs [n, c, h, w]; targets [n, c, h, w]
     Example:
@@ -55,7 +55,7 @@ class PsnrMetric(NumericMetric):
         self.name = f"PSNR@{plain_float(config.max_pixel_val)}"
 
     def update(self, item: PsnrInput, metadata: MetricMetadata) -> MetricEntry:
-        """Compare the pictures of one batch."""
+        """Compare the images of one batch."""
         wanted = "[n, c, h, w]"
         pair = same_shape(self.name, item.outputs, item.targets, wanted, rank=4)
         x, y = (each.astype(np.float64) for each in pair)

@@ -1,4 +1,4 @@
-"""SSIM: whether two pictures look alike."""
+"""SSIM: how similar two images look."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class SsimMetricConfig(Config):
 class SsimMetric(NumericMetric):
     """Structural similarity: mean of brightness × structure around every pixel, ≤ 1.
 
-    l · s = (2 μₓμᵧ + c₁)(2 σₓᵧ + c₂) / ((μₓ² + μᵧ² + c₁)(σₓ² + σᵧ² + c₂)), where
-    c = (k · range)² keeps dark and flat places from deciding. Past its border a picture
-    goes on with zeros, as in Burn.
+    l · s = (2 μₓμᵧ + c₁)(2 σₓᵧ + c₂) / ((μₓ² + μᵧ² + c₁)(σₓ² + σᵧ² + c₂)), where c = (k
+    · range)² keeps dark and flat places from deciding. Past its border an image is
+    padded with zeros, as in Burn.
 
     Shapes: outputs [n, c, h, w]; targets [n, c, h, w]
     Example:
@@ -76,7 +76,7 @@ class SsimMetric(NumericMetric):
         self.name = f"SSIM (dr={pixels}, w={config.kernel_size}, σ={sigma})"
 
     def update(self, item: SsimInput, metadata: MetricMetadata) -> MetricEntry:
-        """Compare the pictures of one batch."""
+        """Compare the images of one batch."""
         config, wanted = self.config, "[n, c, h, w]"
         pair = same_shape(self.name, item.outputs, item.targets, wanted, rank=4)
         x, y = (each.astype(np.float64) for each in pair)
@@ -92,7 +92,7 @@ class SsimMetric(NumericMetric):
 
 
 def check_window(where: str, config: object) -> None:
-    """Refuse settings that make no window."""
+    """Refuse settings that do not make a window."""
     names = ("pixel_range", "k1", "k2", "sigma")
     positive(where, **{name: getattr(config, name) for name in names})
     odd(where, vars(config)["kernel_size"])

@@ -1,4 +1,4 @@
-"""Local means under a Gaussian window, and what they tell."""
+"""Local means under a Gaussian window, and the similarity they give."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def positive(where: str, **numbers: float) -> None:
 
 
 def odd(where: str, kernel_size: int) -> None:
-    """Refuse a window without a middle."""
+    """Refuse a window without a center."""
     if type(kernel_size) is not int or kernel_size < 1 or kernel_size % 2 == 0:
-        what = f"kernel_size = {kernel_size!r} has no middle"
+        what = f"kernel_size = {kernel_size!r} has no center"
         raise ConfigError(where, what, cure="an odd number, such as kernel_size=11")
 
 
 def gaussian(size: int, sigma: float) -> np.ndarray:
-    """The weights of a window: exp(−x² / 2σ²) around its middle, of sum 1.
+    """The weights of a window: exp(−x² / 2σ²) around its center, of sum 1.
 
     Example:
         >>> gaussian(3, 1.0).round(3)
@@ -37,7 +37,7 @@ def gaussian(size: int, sigma: float) -> np.ndarray:
 
 
 def local_means(x: np.ndarray, weights: np.ndarray, mode: Any) -> np.ndarray:
-    """The mean around every pixel; mode says how the picture goes on past its border.
+    """The mean around every pixel; mode says how the image is padded.
 
     Shapes: x [n, c, h, w] -> [n, c, h, w]
     Why: a Gaussian window is the product of a row and a column, so one pass over each
@@ -59,7 +59,7 @@ def local_means(x: np.ndarray, weights: np.ndarray, mode: Any) -> np.ndarray:
 def similarity(
     x: np.ndarray, y: np.ndarray, weights: np.ndarray, c: tuple[float, float], mode: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How alike two pictures are around every pixel: in brightness, and in structure.
+    """How similar two images are around every pixel: in brightness, and in structure.
 
     l = (2 μₓμᵧ + c₁) / (μₓ² + μᵧ² + c₁),  s = (2 σₓᵧ + c₂) / (σₓ² + σᵧ² + c₂)
 
@@ -78,8 +78,8 @@ def similarity(
 
 
 def check_size(where: str, shape: tuple[int, ...], least: int, why: str) -> None:
-    """Refuse pictures that are smaller than a window."""
+    """Refuse images that are smaller than a window."""
     if min(shape[2:]) < least:
-        what = f"pictures of {shape[2]} × {shape[3]} are smaller than {least}"
-        cure = "a smaller kernel_size, or larger pictures"
+        what = f"images of {shape[2]} × {shape[3]} are smaller than {least}"
+        cure = "a smaller kernel_size, or larger images"
         raise ShapeError(where, what, [why], cure)
