@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 class Choices:
-    """What `Reader` and `encode` recognise a choice by (see `config.ConfigEnum`)."""
+    """What `Reader` and `encode` recognize a choice by (see `config.ConfigEnum`)."""
 
     __slots__ = ()
 

@@ -328,7 +328,7 @@ def facts(
 
 
 def make_method(op: Op) -> Callable[..., Any]:
-    """The method of one op, specialised for one input, two inputs, or many."""
+    """The method of one op, specialized for one input, two inputs, or many."""
     if len(op.inputs) == 2 and op.same_rank:
         method = _method_of_two(op)
     elif len(op.inputs) == 1 and not op.attrs and not op.check:

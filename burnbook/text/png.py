@@ -14,7 +14,7 @@ def png(
     palette: bytes = b"",
     alpha: bytes = b"",
 ) -> bytes:
-    """A PNG file of grey, of red, green, blue, or of places in a palette.
+    """A PNG file of gray, of red, green, blue, or of places in a palette.
 
     channels: 1 or 3. palette: red, green, blue of each place; alpha: how opaque it is.
     Why: stored, not deflated, so that equal pictures are equal text whatever version

@@ -89,7 +89,7 @@ def test_layers_are_sorted_found_and_judged(open_book):
     page.get_by_label("Sort by").select_option("name")
     wait_until(lambda: rows(page)[0] == "conv1.bias")
 
-    page.get_by_label("Judge at").select_option("1e-8")
+    page.get_by_label("Compare at").select_option("1e-8")
     wait_until(lambda: "1e-8" in page.locator(".bb-close-head").inner_text())
     page.locator(".widget-toggle-button", has_text="Only differences").click()
     wait_until(lambda: len(rows(page)) == 4)

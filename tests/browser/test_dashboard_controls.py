@@ -131,7 +131,7 @@ def test_every_control_of_a_live_dashboard(open_book):
     printed = book.output(1)
     assert "0.6 True epochs None" in printed
     assert "['wild', 'quick', 'slow'] kept True" in printed
-    assert "Norms at the last look" in printed
+    assert "Norms when last measured" in printed
     assert page.locator(CANVAS).count() == 2  # it stays a chart
     assert book.faults == []
     assert console == []
@@ -335,7 +335,7 @@ def test_the_runs_browser_finds_sorts_chooses_and_compares(open_book):
         book.theme(theme)
         bring_up(book, 1)
         book.picture(f"runs_browser_{theme.lower()}")
-    button(book, "Look again").click()
+    button(book, "Refresh").click()
     button(book, "Choose none").click()
     wait_until(lambda: page.locator(CHIPS).count() == 0)
     page.get_by_label("compare wild").click()

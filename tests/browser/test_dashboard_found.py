@@ -186,7 +186,7 @@ def test_a_restarted_kernel_is_said_and_buttons_are_off(open_book):
     )
     page.wait_for_selector(LOST)
     said = text_of(book, LOST)
-    assert "The kernel was restarted: this training is gone." in said
+    assert "The kernel was restarted: this run is gone." in said
     assert re.search(r"Last seen in epoch \d+ of 500", said)
     assert re.search(r"Newest checkpoint seen: epoch \d+, in .*checkpoint", said)
     assert "training" not in text_of(book, HEADLINE)

@@ -56,7 +56,7 @@ def test_keys_walk_through_steps_and_parts(open_book):
     page.keyboard.press("End")
     wait_until(lambda: "Step 14 of 14" in caption.inner_text())
     page.keyboard.press("ArrowLeft")
-    wait_until(lambda: "the gradient of b [1, 1] is whole" in caption.inner_text())
+    wait_until(lambda: "the gradient of b [1, 1] is complete" in caption.inner_text())
     box(page, "x").click()
     page.keyboard.press("ArrowDown")
     assert page.evaluate(FOCUSED).startswith("matmul,")

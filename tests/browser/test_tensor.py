@@ -107,7 +107,7 @@ def turn_the_knobs(book, cell):
         page.keyboard.press("ArrowLeft")
     wait_until(lambda: "[[[-30.00, ..., -25.00]," in printed.inner_text())
     cell.locator(".widget-button", has_text="Use everywhere").click()
-    wait_until(lambda: "Every tensor prints so" in cell.inner_text())
+    wait_until(lambda: "every tensor prints like this" in cell.inner_text())
     book.run_cell(3)
     told = "PrintOptions(precision=2, threshold=10, edge_items=1)"
     wait_until(lambda: told in book.output(3))

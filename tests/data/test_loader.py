@@ -174,7 +174,7 @@ def test_impossible_settings_are_refused(build, where, what, found):
 def test_an_empty_dataset_and_no_dataset_are_refused():
     told = ("empty: InMemDataset(0 items)", "try: a dataset with at least one item")
     refused(DataError, lambda: builder().build(numbers(0)), "data loader: ", *told)
-    told = ("list is no dataset", "get(i) and len", "try: InMemDataset(items)")
+    told = ("list is not a dataset", "get(i) and len", "try: InMemDataset(items)")
     refused(DataError, lambda: builder().build([1, 2]), "data loader: ", *told)
 
 

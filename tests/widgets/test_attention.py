@@ -38,17 +38,17 @@ def test_a_layers_output_is_shown_head_by_head():
     assert view.panel.frame["hidden"] == 6
     hidden = np.unpackbits(np.frombuffer(view.panel.data[32:], np.uint8))
     np.testing.assert_array_equal(hidden.reshape(4, 4), np.triu(np.ones((4, 4)), 1))
-    assert view.reading == "the looks at the 100.0 %"
+    assert view.reading == "the attends to the 100.0 %"
     view.key = 2
-    assert view.reading == "the looks at sat: hidden, 0.0 %"
+    assert view.reading == "the attends to sat: hidden, 0.0 %"
 
 
 def test_a_row_is_read_most_first():
     weights = [[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]]
     view = AttentionView(weights, ["a", "b"], ["x", "y", "z"])
-    assert view.reading == "a looks at z 70.0 %, y 20.0 %, x 10.0 %"
+    assert view.reading == "a attends to z 70.0 %, y 20.0 %, x 10.0 %"
     view.query = -1
-    assert view.reading == "b looks at x 50.0 %, y 25.0 %, z 25.0 %"
+    assert view.reading == "b attends to x 50.0 %, y 25.0 %, z 25.0 %"
     view.close()
     many = AttentionView(np.full((1, 20), 0.05))
     assert many.reading.endswith("7 5.0 %, 12 more")
@@ -126,14 +126,14 @@ def test_the_largest_state_is_small_and_close_frees_everything(same_widgets):
     assert len(view.still()) < 100_000
     view.close()
     view.query = 5  # a closed view still answers
-    assert "looks at" in view.reading
+    assert "attends to" in view.reading
 
 
 def test_the_still_form_shows_map_row_and_masks():
     view = AttentionView(WEIGHTS, WORDS, attn=np.triu(np.ones((4, 4)), 1))
     view.query = 2
     html = view.still()
-    for text in ("sat looks at", "crossed out: hidden by a mask", "rotate(-60)"):
+    for text in ("sat attends to", "crossed out: hidden by a mask", "rotate(-60)"):
         assert text in html
     assert html.count(">cat<") >= 2
     assert "<script" not in html

@@ -113,7 +113,7 @@ def test_a_search_wants_all_words_in_any_field():
     assert browser.found == [1]
     browser.filter(label="World")
     assert browser.found == []
-    assert "<p>No item fits." in browser.still()
+    assert "<p>No item matches." in browser.still()
     browser.clear()
     assert browser.found == [0, 1, 2]
 
@@ -279,7 +279,7 @@ def test_many_classes_show_what_was_confused_most():
     browser = DatasetBrowser(rows, predictions=guesses)
     browser.view = "confusion"
     assert browser.widget.grid["worst"] == [[0, 7, 2]]
-    assert "taken for" in browser.still()
+    assert "predicted as" in browser.still()
 
 
 # ── what goes wrong ─────────────────────────────────────────────────────────
@@ -296,7 +296,7 @@ def test_many_classes_show_what_was_confused_most():
     (lambda b: DatasetBrowser(b.dataset, before=[1]), "1 items before, 3 after"),
     (lambda b: DatasetBrowser(b.dataset, predictions=[1]), "do not fit 3 items"),
     (lambda b: DatasetBrowser(b.dataset, [1]), "1 labels for 3 items"),
-    (lambda b: DatasetBrowser(7), "int is no dataset"),
+    (lambda b: DatasetBrowser(7), "int is not a dataset"),
     (
         lambda b: DatasetBrowser(b.dataset, classes="ab", predictions=np.zeros((3, 5))),
         "scores of 5 classes, the labels have 2",
@@ -524,4 +524,4 @@ def test_an_empty_dataset_says_that_it_is_empty():
     browser.close()
     browser = DatasetBrowser(houses())
     browser.search("castle")
-    assert browser.widget.page["empty"].startswith("No item fits.")
+    assert browser.widget.page["empty"].startswith("No item matches.")

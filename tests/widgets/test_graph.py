@@ -187,7 +187,7 @@ def test_the_facts_of_a_part_follow_the_step():
     view.chosen = "y"
     facts = {name: text for name, text, _ in view.panel.facts}
     assert facts["op"].startswith("The hyperbolic tangent: out =")
-    assert facts["rule towards x"] == "g * (1 - out * out)"
+    assert facts["rule toward x"] == "g * (1 - out * out)"
     assert facts["inputs"] == "x = add"
     assert facts["value"].startswith("[[-0.379")
     assert facts["gradient"].startswith("[[-0.759")
@@ -411,7 +411,7 @@ def test_a_computation_as_a_function_shows_the_value_of_every_step():
     view = GraphView(lambda: ((x + 1.0).tanh() - targets + 3.0).mean())
     assert view.value("add 1").tolist() == [2.0, 3.0]
     assert all(part.value is not None for part in view.parts)
-    assert by_name(view)["add 1"].origin == "written down as it ran"
+    assert by_name(view)["add 1"].origin == "recorded as it ran"
     assert "targets" in by_name(view)
     assert "value not kept" not in view.still()
     assert "run" not in vars(AD)  # afterwards nothing is written down any more

@@ -111,13 +111,13 @@ def test_types_are_told_by_name():
     tensor = "it is a tensor, and should be a number: .into_scalar() makes one"
     assert compare(5, floats(5)) == tensor
     assert compare([5], floats(5)).endswith(".to_data().to_list() makes one")
-    assert compare(5, "5") == "it is a text: leave out the quotes"
+    assert compare(5, "5") == "it is a string: leave out the quotes"
     assert compare(5, True) == "it is True, and should be a number"
     assert compare(5, [5]) == "it is a list of 1, and one number is asked for"
     assert compare([5, 6], 5) == "it is one number, and a list of 2 is asked for"
     assert compare([1, 2], []) == "it is an empty list"
     assert compare([1, 2], [[1], [2, 3]]) == "its rows differ in length"
-    assert compare("a", 5) == "it is a number, and should be a text"
+    assert compare("a", 5) == "it is a number, and should be a string"
 
 
 def test_kind_and_shape_are_told_with_what_they_should_be():
@@ -154,7 +154,7 @@ def test_kind_and_shape_are_told_with_what_they_should_be():
     ([[1, 2], [3, 4]], [[1, 3], [2, 4]], "it is transposed: rows and columns are"),
     (["a", "b"], ["b", "a"], "the right words, in another order"),
     (["a", "b"], ["a", "c"], "'c' does not belong in it"),
-    ("model.v2", "Model. v2", "nearly: look at blanks, and at capital"),
+    ("model.v2", "Model. v2", "nearly: check the spaces, and upper"),
 )
 def test_numbers_and_words_are_told_how_they_differ(right, answer, told):
     assert compare(right, answer).startswith(told)
@@ -185,8 +185,8 @@ class Empty:
 
 WRONG = {
     "None": None,
-    "an empty text": "",
-    "a text": "anything",
+    "an empty string": "",
+    "a string": "anything",
     "an empty list": [],
     "rows of two lengths": [[1], [1, 2]],
     "seven numbers": [1, 2, 3, 4, 5, 6, 7],
@@ -522,7 +522,7 @@ class Alts(HTMLParser):
     ),
     (
         Images(np.zeros((2, 4, 5)), ["seven", "one"]),
-        "2 grey images of 5 by 4 pixels: seven, one",
+        "2 gray images of 5 by 4 pixels: seven, one",
     ),
     (Images(np.zeros((1, 3, 4, 5))), "One color image of 5 by 4 pixels"),
     (Images(np.zeros((1, 4, 5)), alt="a seven"), "a seven"),

@@ -309,7 +309,7 @@ def test_the_state_stays_small_after_many_epochs():
 def test_the_still_form_shows_regions_points_and_losses(playground):
     playground.advance(10)
     html = playground.still()
-    for text in ("first class", "loss of test", "Epoch 10", "[4] tanh", "<circle"):
+    for text in ("first class", "test loss", "Epoch 10", "[4] tanh", "<circle"):
         assert text in html
     assert "<script" not in html
     assert playground.still() == html

@@ -200,7 +200,7 @@ def test_the_log_scale_leaves_zeros_out():
     plot = SchedulePlot(zero, steps=20)
     assert plot.log_control.description == "Log scale"
     plot.log_control.click()
-    assert (plot.log, plot.log_control.description) == (True, "Even scale")
+    assert (plot.log, plot.log_control.description) == (True, "Linear scale")
     low, high = plot.panel.frame["y"]
     assert 0 < low < 0.1 < 1.0 < high
     assert "logarithmic" in plot.still()

@@ -299,7 +299,7 @@ def test_knobs_change_the_text():
     assert view.print_options == PrintOptions(2, 5, 1)
     panel.everywhere.click()
     assert get_print_options() == view.print_options
-    assert "Every tensor prints so" in panel.text.value
+    assert "every tensor prints like this" in panel.text.value
     panel.reset.click()
     assert view.print_options == PrintOptions()
     assert panel.precision.label == "shortest"
@@ -464,7 +464,7 @@ def test_an_outlier_does_not_take_the_colors_of_all_others():
     view.scale = "logarithmic"
     assert np.count_nonzero(view.codes(view.plane)) > 1000
     assert np.count_nonzero(view.bars) > 5
-    assert "logarithmic colours" in view.still()
+    assert "logarithmic colors" in view.still()
     view.panel.scale.value = "middle 98 %"
     assert view.scale == "middle 98 %"
     with pytest.raises(ConfigError, match="scale is 'loud'"):
@@ -583,5 +583,5 @@ def test_three_planes_are_a_picture_in_color():
     assert whole.pixels().tolist() == [[[200] * 3] * 2] * 2
     whole.close()
     grey = TensorView(Tensor.from_data(np.zeros((2, 2, 2)), Numpy()))
-    with pytest.raises(DimError, match="no three planes of colour"):
+    with pytest.raises(DimError, match="no three planes of color"):
         grey.rgb = True

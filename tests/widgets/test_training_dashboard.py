@@ -50,7 +50,7 @@ def test_a_whole_run_ends_as_picture_table_and_line():
     simulate(renderer)
     panel, report = page.places
     assert set(panel[0]) == {LIVE, "text/html", "text/plain"}
-    assert "first epoch of a training" in panel[0]["text/html"]
+    assert "first epoch of training" in panel[0]["text/html"]
     assert "valid Loss from" in report[1][SVG]  # how far it has come
     assert SVG not in report[-1]
     assert set(panel[-1]) == {LIVE, "image/svg+xml", "image/png", "text/plain"}
@@ -244,7 +244,7 @@ def test_a_fault_of_the_view_is_told_once_and_training_goes_on(capsys, same_widg
     for _ in range(3):
         renderer.render_train(at)
     out = capsys.readouterr().out
-    assert out == "dashboard: RuntimeError: no pixels left; training goes on\n"
+    assert out == "dashboard: RuntimeError: no pixels left; training continues\n"
 
 
 def test_a_screen_that_fails_does_not_stop_the_training(capsys):
@@ -254,7 +254,7 @@ def test_a_screen_that_fails_does_not_stop_the_training(capsys):
 
     result = simulate(NotebookRenderer(NoScreen()))
     assert result.epochs == 4
-    assert capsys.readouterr().out.count("training goes on") == 1
+    assert capsys.readouterr().out.count("training continues") == 1
 
 
 # ── static pages ────────────────────────────────────────────────────────────

@@ -214,7 +214,7 @@ def test_save_asks_the_run_and_says_when_it_is_done():
     click(dashboard, "save")
     assert control.checkpoint_wanted
     assert dashboard.chart.status["waiting"]
-    assert "comes when it ends" in dashboard.chart.status["said"]
+    assert "is saved when it ends" in dashboard.chart.status["said"]
     control.checkpoint_wanted = False  # as the learner does
     renderer.saved(3, "run/checkpoint")
     status = dashboard.chart.status
@@ -333,7 +333,7 @@ def test_norms_are_measured_only_while_they_are_shown(tmp_path):
     rows = shown.dashboard.norms.rows()
     assert [row["layer"] for row in rows] == ["first", "last"]
     assert all(row["weights"] > 0 and row["gradients"] > 0 for row in rows)
-    assert "Norms at the last look" in shown.dashboard.still()
+    assert "Norms when last measured" in shown.dashboard.still()
 
 
 def test_the_button_shows_and_hides_the_norms(dashboard):

@@ -53,7 +53,7 @@ def test_a_training_has_one_figure_which_goes_when_it_ends(tmp_path, same_widget
     (place,) = page.places
     assert "Accuracy" in place[0]["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in place[0]
-    assert "saved during a training" in place[0]["text/html"]
+    assert "saved during training" in place[0]["text/html"]
     assert "Trained 2 epochs" in place[-1]["text/html"]
     assert "<svg" in place[-1]["text/html"]
     assert renderer.figure is None
@@ -110,6 +110,6 @@ def test_a_fault_is_told_once_and_training_goes_on(capsys):
     state = MetricState(MetricEntry("Loss", "", ""), 1.0)
     for _ in range(3):
         renderer.update_train(state)
-    assert capsys.readouterr().out.count("training goes on") == 1
+    assert capsys.readouterr().out.count("training continues") == 1
     renderer.close()
     assert renderer.figure is None

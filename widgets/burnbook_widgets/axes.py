@@ -94,7 +94,7 @@ OUTLINES = {
 
 
 def run_mark(at: Point, run: int, size: float = 3.6) -> Area:
-    """The mark of another run: a shape of its own, so that colour is not needed."""
+    """The mark of another run: a shape of its own, so that color is not needed."""
     points = tuple(
         (at[0] + x * size, at[1] + y * size) for x, y in OUTLINES[RUN_MARK[run]]
     )

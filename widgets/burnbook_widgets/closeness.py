@@ -251,7 +251,7 @@ class ClosenessView(View):
         wide = {"description_width": "auto"}
         self.epsilon_control = ipywidgets.Dropdown(
             options=[(power(e), e) for e in EPSILONS],
-            description="Judge at",
+            description="Compare at",
             tooltip="The tolerance by which layers pass or fail",
             style=wide,
             layout={"width": "150px"},

@@ -21,7 +21,7 @@ from typing import Any
 
 Point = tuple[float, float]
 
-# Okabe and Ito's colours, which colour-blind readers tell apart.
+# Okabe and Ito's colors, which color-blind readers tell apart.
 LIGHT = {"ink": "#24292f", "quiet": "#868e98", "train": "#0072b2", "valid": "#d55e00"}
 DARK = {"ink": "#e3e6ea", "quiet": "#868d96", "train": "#56b4e9", "valid": "#e69f00"}
 MIDDLE = {"ink": "#737b85", "quiet": "#868e98", "train": "#0f7dbd", "valid": "#d55e00"}
@@ -38,7 +38,7 @@ SANS = "var(--jp-ui-font-family,system-ui,sans-serif)"
 HAN = "'Noto Sans CJK SC','PingFang SC','Microsoft YaHei'"  # where the first has none
 
 WHITE = (255, 255, 255, 255)
-CLEAR = (128, 128, 128, 0)  # grey, so that soft edges have no dark or bright rim
+CLEAR = (128, 128, 128, 0)  # gray, so that soft edges have no dark or bright rim
 
 
 @dataclass(frozen=True)
@@ -202,10 +202,10 @@ def _tone(role: str) -> str:
 
 
 def _stylesheet(name: str, family: str, runs: Sequence[str] = ()) -> str:
-    def block(colours: dict[str, str]) -> str:
-        more = {role: RUNS[role][colours is DARK] for role in runs}
+    def block(colors: dict[str, str]) -> str:
+        more = {role: RUNS[role][colors is DARK] for role in runs}
         return "".join(
-            f"--bb-{role}:{tone};" for role, tone in {**colours, **more}.items()
+            f"--bb-{role}:{tone};" for role, tone in {**colors, **more}.items()
         )
 
     roles = "".join(
@@ -284,17 +284,17 @@ def _png_shape(pen: Any, shape: Shape, zoom: int, tones: dict[str, str]) -> None
     tone = RUNS[shape.role][of_run] if shape.role in RUNS else tones[shape.role]
     match shape:
         case Line(points, _, width, opacity, dash):
-            colour = tone + f"{round(255 * opacity):02x}"
+            color = tone + f"{round(255 * opacity):02x}"
             for piece in _dashes(points, dash):
                 pen.line(
                     [(x * zoom, y * zoom) for x, y in piece],
-                    fill=colour,
+                    fill=color,
                     width=max(1, round(width * zoom)),
                     joint="curve",
                 )
         case Area(points, _, opacity):
-            colour = tone + f"{round(255 * opacity):02x}"
-            pen.polygon([(x * zoom, y * zoom) for x, y in points], fill=colour)
+            color = tone + f"{round(255 * opacity):02x}"
+            pen.polygon([(x * zoom, y * zoom) for x, y in points], fill=color)
         case Mark((x, y), _, kind, size):
             box = [(x - size) * zoom, (y - size) * zoom]
             box += [(x + size) * zoom, (y + size) * zoom]

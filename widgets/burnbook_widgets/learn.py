@@ -56,7 +56,7 @@ def unknown(number: str) -> BurnbookError:
     alike = difflib.get_close_matches(number, EXERCISES, 4, 0.5)
     near = sorted(within) or sorted(beside) or alike
     facts = [("near it", ", ".join(near))] if near else []
-    cure = "the number in the first line of the exercise, as a text"
+    cure = "the number in the first line of the exercise, as a string"
     return BurnbookError("check", f"there is no exercise {number!r}", facts, cure)
 
 

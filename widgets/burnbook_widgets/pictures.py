@@ -78,9 +78,9 @@ class Still:
 
 
 class Images(Still):
-    """Images side by side: grey from lowest to highest value of each, or in color.
+    """Images side by side: gray from lowest to highest value of each, or in color.
 
-    images: grey ones, or color with values 0 to 1 (0 to 255 if whole numbers).
+    images: gray ones, or color with values 0 to 1 (0 to 255 if whole numbers).
     alt: what is to be seen on them, for those who do not see it.
 
     Shapes: images [n, height, width], [n, 3, height, width] or [n, height, width, 3]
@@ -131,7 +131,7 @@ class Images(Still):
     def words(self) -> str:
         """What is to be seen: `alt` or how many of what size, then the titles."""
         count, height, width = self.images.shape[:3]
-        kind = "grey" if self.images.ndim == 3 else "color"
+        kind = "gray" if self.images.ndim == 3 else "color"
         several = f"{count} {kind} images" if count != 1 else f"One {kind} image"
         said = self.alt or f"{several} of {width} by {height} pixels"
         titles = f": {', '.join(self.titles)}" if self.titles else ""
@@ -400,7 +400,7 @@ def _with_digits(value: float, digits: int) -> str:
 
 
 def as_bytes(image: np.ndarray) -> np.ndarray:
-    """Stretch grey values to 0 … 255; NaN is the lowest. Colors keep their scale."""
+    """Stretch gray values to 0 … 255; NaN is the lowest. Colors keep their scale."""
     if image.ndim == 3:
         scale = 1 if image.dtype.kind in "iu" else 255
         clear = np.nan_to_num(image.astype(float), nan=0.0)
@@ -425,7 +425,7 @@ def _size(data: bytes) -> tuple[int, int]:
 
 
 def _channels_last(images: np.ndarray) -> np.ndarray:
-    """Grey images as they are, colors as the last dim."""
+    """Gray images as they are, colors as the last dim."""
     if images.ndim == 4 and images.shape[1] == 3 and images.shape[3] != 3:
         return np.moveaxis(images, 1, -1)
     return images

@@ -121,7 +121,7 @@ class ShrinkConfig(Config):
     """How to make a Shrink; in JSON its first field is `lambda`.
 
     lambda_: inputs in [−lambda, lambda] become 0; `lambda` in JSON (default 0.5).
-    bias: by how much the others move towards 0 (default 0.5).
+    bias: by how much the others move toward 0 (default 0.5).
 
     Example:
         >>> ShrinkConfig().with_lambda(1.0).init()
@@ -186,7 +186,7 @@ class HardShrink(Module):
 class SoftShrinkConfig(Config):
     """How to make a SoftShrink; in JSON its field is `lambda`.
 
-    lambda_: inputs in [−lambda, lambda] become 0, the others move by it towards 0;
+    lambda_: inputs in [−lambda, lambda] become 0, the others move by it toward 0;
         `lambda` in JSON (default 0.5).
 
     Example:

@@ -176,7 +176,7 @@ def _average_evenly(xp: ArrayNamespace, x: Array, output_size: Sizes) -> Array:
         return cells.dot(shares).reshape(n, c, high, wide)
     out = xp.empty((n, c, high, wide), dtype=x.dtype)
     averages = out.reshape(len(lines), wide)
-    add_up = _sum_of_neighbours if 2 <= rows <= 4 and w <= SHORT else _sum_of_rows
+    add_up = _sum_of_neighbors if 2 <= rows <= 4 and w <= SHORT else _sum_of_rows
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, some):
@@ -196,7 +196,7 @@ def _sum_of_rows(xp: ArrayNamespace, lines: Array) -> Array:
     return total
 
 
-def _sum_of_neighbours(xp: ArrayNamespace, lines: Array) -> Array:
+def _sum_of_neighbors(xp: ArrayNamespace, lines: Array) -> Array:
     """The same for short rows, by sums of every row and those that follow it.
 
     Why: NumPy adds one long run far quicker than many short ones, so that sums which

@@ -289,10 +289,10 @@ class GraphView(View):
         if self._step == len(self._forward) + 1:
             text = f"{at}, back: {_where(part)} begins with a gradient of ones"
         else:
-            text = f"{at}, back: the gradient of {_where(part)} is whole"
+            text = f"{at}, back: the gradient of {_where(part)} is complete"
         heirs = [self.parts[number] for _, number in part.inputs]
         to = [heir.called for heir in heirs if heir.gradient is not None]
-        return f"{text}; {part.op} hands it on to {_listed(to)}." if to else f"{text}."
+        return f"{text}; {part.op} passes it on to {_listed(to)}." if to else f"{text}."
 
     def facts(self) -> list[list[str]]:
         """All that is known of the chosen part at this step: name, text, how shown."""
@@ -307,7 +307,7 @@ class GraphView(View):
                 given = [f"{name}={value!r}" for name, value in step.attrs.items()]
                 found.append(["attributes", ", ".join(given), ""])
             for name, rule in rules_of(step.op):
-                found.append([f"rule towards {name}", rule, "code"])
+                found.append([f"rule toward {name}", rule, "code"])
         if part.size:
             found.append(["shape", part.size, ""])
         if seen:

@@ -1,7 +1,7 @@
 """A layered picture of a graph: where boxes and lines go.
 
 Sugiyama's way: every step stands below what it was made from; a line that passes rows
-gets a place in each of them; rows are put in order by the middle of their neighbours,
+gets a place in each of them; rows are put in order by the middle of their neighbors,
 a few times, and the order with the fewest crossings stays. No random numbers: equal
 graphs give equal pictures.
 """
@@ -123,14 +123,14 @@ def _rows_of(
 
 
 def _order(made: _Rows) -> None:
-    """Put every row in the order of its neighbours' middles; keep the best found."""
+    """Put every row in the order of its neighbors' middles; keep the best found."""
     best, fewest = [list(row) for row in made.rows], _crossings(made)
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         turn = range(len(made.rows))
-        neighbours = made.above if down else made.below
+        neighbors = made.above if down else made.below
         for r in turn if down else reversed(turn):
-            _sort(made.rows[r], neighbours, _ranks(made))
+            _sort(made.rows[r], neighbors, _ranks(made))
         found = _crossings(made)
         if found < fewest:
             best, fewest = [list(row) for row in made.rows], found
@@ -150,7 +150,7 @@ def _sort(row: list[int], near: dict[int, list[int]], rank: dict[int, int]) -> N
 
 
 def _crossings(made: _Rows) -> int:
-    """How many pairs of lines cross between neighbouring rows."""
+    """How many pairs of lines cross between neighboring rows."""
     rank, total = _ranks(made), 0
     for row in made.rows:
         ends = [r for a in row for r in sorted(rank[b] for b in made.below[a])]
@@ -161,7 +161,7 @@ def _crossings(made: _Rows) -> int:
 
 
 def _positions(made: _Rows) -> dict[int, float]:
-    """The x of every box: near the middle of its neighbours, never overlapping."""
+    """The x of every box: near the middle of its neighbors, never overlapping."""
     across: dict[int, float] = {}
     for row in made.rows:
         x = 0.0
@@ -175,9 +175,9 @@ def _positions(made: _Rows) -> dict[int, float]:
             across[v] += shift
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
-        neighbours = made.above if down else made.below
+        neighbors = made.above if down else made.below
         for row in made.rows if down else reversed(made.rows):
-            _settle(made, row, neighbours, across)
+            _settle(made, row, neighbors, across)
     return across
 
 

@@ -248,9 +248,9 @@ def _count_nameless(parts: list[Part]) -> None:
             part.turn = turn if len(several) > 1 else 0
 
 
-WRITTEN = "written down as it ran"
+WRITTEN = "recorded as it ran"
 FORGOTTEN = (
-    "not kept: no rule on the way back asks for it; "
+    "not kept: no rule of the backward pass asks for it; "
     "GraphView(lambda: …) around the computation shows it"
 )
 

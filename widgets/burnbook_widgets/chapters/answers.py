@@ -157,7 +157,7 @@ def another_type(right: Any, answer: Any) -> str | None:
             return f"its kind is {answer.kind.__name__}, and should be {wanted}"
         return None
     if isinstance(right, str):
-        return None if isinstance(answer, str) else wrong_kind(answer, "a text")
+        return None if isinstance(answer, str) else wrong_kind(answer, "a string")
     single = np.ndim(right) == 0
     name = "a number" if single else "a list"
     if isinstance(answer, Tensor):
@@ -182,7 +182,7 @@ def another_element(right: np.ndarray, answer: np.ndarray, given: Any) -> str | 
     if answer.dtype.kind in NUMBERS and answer.dtype.kind != "b":
         return None
     if isinstance(given, str):
-        return "it is a text: leave out the quotes"
+        return "it is a string: leave out the quotes"
     wanted = "a number" if right.ndim == 0 else "a list of numbers"
     return wrong_kind(given, wanted)
 
@@ -205,15 +205,15 @@ def another_shape(right: np.ndarray, answer: np.ndarray) -> str:
 
 
 def in_text(right: str, answer: str, slips: Sequence[Slip]) -> str | None:
-    """Say in what respect a text is wrong."""
+    """Say in what respect a string is wrong."""
     if answer == right:
         return None
     for wrong, told in slips:
         if answer == wrong:
             return told
     if "".join(answer.lower().split()) == "".join(right.lower().split()):
-        return "nearly: look at blanks, and at capital and small letters"
-    return "it is an empty text" if not answer else "it is another text"
+        return "nearly: check the spaces, and upper and lower case"
+    return "it is an empty string" if not answer else "it is another string"
 
 
 def in_words(right: np.ndarray, answer: np.ndarray) -> str:
@@ -253,7 +253,7 @@ def described(answer: Any) -> str:
     if isinstance(answer, (int, float, np.number)):
         return "a number" if math.isfinite(answer) else str(float(answer))
     if isinstance(answer, str):
-        return "a text"
+        return "a string"
     return a_or_an(type(answer).__name__)
 
 

@@ -28,7 +28,7 @@ from burnbook_widgets.view import View
 PIECE = 1 << 20
 HINT = (
     "Pages are taken as they were last saved: press Ctrl+S (⌘S) in each one first. "
-    "What comes back keeps what is there under another name."
+    "Files that are there already are kept under another name."
 )
 
 
@@ -181,9 +181,9 @@ class SaveMyWork(View):
     def still(self) -> str:
         """What to do where there is no button."""
         return (
-            '<div style="line-height:1.5"><b>Save my work.</b> In a live page two '
-            "buttons stand here. In a terminal: <code>burnbook save</code>, and "
-            f"<code>burnbook restore FILE</code>. {escape(HINT)}</div>"
+            '<div style="line-height:1.5"><b>Save my work.</b> In a live page '
+            "there are two buttons here. In a terminal: <code>burnbook save</code>, "
+            f"and <code>burnbook restore FILE</code>. {escape(HINT)}</div>"
         )
 
     def __repr__(self) -> str:

@@ -384,7 +384,7 @@ class DatasetBrowser(View):
     def _why_empty(self) -> str:
         if not len(self.dataset):
             return "The dataset is empty: it has no items."
-        return "No item fits. “Show all” takes class and search away."
+        return "No item matches. “Show all” clears class and search."
 
     def _label_column(self) -> str:
         """The part of an item that is its label; empty where there is none."""

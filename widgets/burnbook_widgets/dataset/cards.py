@@ -25,7 +25,7 @@ COLUMNS = 12  # of a table
 
 
 def see(item: Any) -> Seen:
-    """Recognise an item; an error in its place is shown as such."""
+    """Recognize an item; an error in its place is shown as such."""
     return fault(item) if isinstance(item, Exception) else look(item)
 
 
@@ -73,7 +73,7 @@ def facts(seen: Seen) -> list[list[str]]:
         known.append(["mean", f"{float(np.mean(array)):.4g}"])
     if seen.text:
         words = len(seen.text.split())
-        known.append(["length", f"{words:,} words, {len(seen.text):,} letters"])
+        known.append(["length", f"{words:,} words, {len(seen.text):,} characters"])
     return known
 
 

@@ -80,7 +80,7 @@ class Controls:
             style={"description_width": "initial"},
         )
         self.clear = ipywidgets.Button(
-            description="Show all", tooltip="No class, no search", layout=wide
+            description="Show all", tooltip="Clear class and search", layout=wide
         )
         self.more = ipywidgets.Button(
             description="Read all labels",

@@ -1,6 +1,6 @@
 """What an item is to the eye: picture, sound, text or row.
 
-Items are recognised by what they hold, so a dataclass of one's own, a dict, a tuple
+Items are recognized by what they hold, so a dataclass of one's own, a dict, a tuple
 and a bare array are shown like the items of burnbook.data.
 """
 
@@ -44,7 +44,7 @@ class Seen:
 
 
 def look(item: Any) -> Seen:
-    """Recognise an item.
+    """Recognize an item.
 
     Example:
         >>> look({"title": "Rain", "content": "It rains.", "label": 1}).kind

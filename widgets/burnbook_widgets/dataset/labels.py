@@ -48,7 +48,7 @@ def as_dataset(data: Any) -> Dataset[Any]:
         return Rows(data)
     raise ConfigError(
         "DatasetBrowser",
-        f"{type(data).__name__} is no dataset",
+        f"{type(data).__name__} is not a dataset",
         cure="a Dataset, a list of items or an array",
     )
 

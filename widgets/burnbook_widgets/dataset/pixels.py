@@ -44,11 +44,11 @@ class Pack:
 
 
 def as_pixels(array: np.ndarray) -> np.ndarray:
-    """Bytes of grey or red, green, blue: what the values mean is guessed from them.
+    """Bytes of gray or red, green, blue: what the values mean is guessed from them.
 
     Shapes: array [h, w], [h, w, c] or [c, h, w] -> [h, w] or [h, w, 3]
     Why: 0 … 1 and 0 … 255 are taken as they are; anything else is stretched from its
-    lowest to its highest value, as normalised images are else black.
+    lowest to its highest value, as normalized images are else black.
     """
     array = np.asarray(array)
     if array.ndim == 3 and array.shape[2] > 4:

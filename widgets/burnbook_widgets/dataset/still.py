@@ -73,7 +73,7 @@ def matrix(grid: Told) -> str:
             f"<tr><td>{names[a]}</td><td>{names[b]}</td><td>{count:,}</td></tr>"
             for a, b, count in grid["worst"]
         )
-        head = "<tr><th>class</th><th>taken for</th><th>items</th></tr>"
+        head = "<tr><th>class</th><th>predicted as</th><th>items</th></tr>"
         return f"<table><thead>{head}</thead>\n<tbody>{rows}</tbody></table>"
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     body = "".join(
@@ -83,8 +83,8 @@ def matrix(grid: Told) -> str:
         for place, row in enumerate(grid["counts"])
     )
     return (
-        "<table>\n<caption>Rows: the class. Columns: what it was taken for.</caption>\n"
-        f"<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+        "<table>\n<caption>Rows: the true class. Columns: the predicted class."
+        f"</caption>\n<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
     )
 
 

@@ -102,14 +102,14 @@ function build(el) {
   const note = make("figcaption", "bb-look-note", figure);
   const beside = make("div", "bb-look-beside", sides);
   const reading = make("div", "bb-look-reading", beside);
-  const table = make("table", "", beside, { "aria-label": "what the query looks at" });
+  const table = make("table", "", beside, { "aria-label": "what the query attends to" });
   const live = make("div", "bb-live", root, { role: "status", "aria-live": "polite" });
   return { root, fault, head, heads, map, note, reading, table, live };
 }
 
 const percent = (code) => `${((100 * code) / 65535).toFixed(1)}\u00a0%`; // on one line
 
-// The keys that a query looks at, most first, with bars; a chosen key on its own.
+// The keys that a query attends to, most first, with bars; a chosen key on its own.
 function writeRow({ view, frame, shares, hidden, query, key }) {
   if (!frame.keys) return;
   const { tokens, keys } = frame;
@@ -120,8 +120,8 @@ function writeRow({ view, frame, shares, hidden, query, key }) {
   const seen = order.filter((place) => !off[place]);
   view.reading.textContent =
     key === null
-      ? `${tokens[query]} looks at ${seen.slice(0, 3).map((k) => `${keys[k]} ${percent(line[k])}`).join(", ")}`
-      : `${tokens[query]} looks at ${keys[key]}: ${off[key] ? "hidden, " : ""}${percent(line[key])}`;
+      ? `${tokens[query]} attends to ${seen.slice(0, 3).map((k) => `${keys[k]} ${percent(line[k])}`).join(", ")}`
+      : `${tokens[query]} attends to ${keys[key]}: ${off[key] ? "hidden, " : ""}${percent(line[key])}`;
   view.table.replaceChildren();
   const top = make("tr", "", make("thead", "", view.table));
   for (const name of ["key", "share"]) make("th", "", top, { scope: "col" }).textContent = name;

@@ -92,7 +92,7 @@ function drawPanel(panel) {
 }
 
 function drawAxes(pen, plot, panel, range, ax, ends, sy, tone) {
-  const crisp = (value) => Math.round(value) + 0.5; // one sharp pixel, not two grey ones
+  const crisp = (value) => Math.round(value) + 0.5; // one sharp pixel, not two gray ones
   const rule = (x, y, toX, toY) => {
     pen.beginPath();
     pen.moveTo(x, y);
@@ -196,7 +196,7 @@ function drawMeans(pen, table, split, panel, sx, sy, tone) {
   }
 }
 
-// Other runs: colour, dash and mark tell which; the thin line is train.
+// Other runs: color, dash and mark tell which; the thin line is train.
 function drawOthers(pen, panel, sx, sy, tone) {
   for (const { run, split, table } of panel.others) {
     pen.fillStyle = pen.strokeStyle = tone(`line${run + 2}`);

@@ -5,11 +5,11 @@
 
 const BUTTONS = {
   stop: ["Stop", "End after this batch and keep the model"],
-  pause: ["Pause", "Hold after this batch; again: go on"],
+  pause: ["Pause", "Pause after this batch; press again to resume"],
   save: ["Save checkpoint", "Keep a checkpoint when this epoch ends"],
   norms: ["Show norms", "How large weights and gradients are, per layer"],
-  runs: ["Other runs", "Lay the newest runs beside this one over its curves"],
-  export: ["Export HTML", "Download curves, table and config as one HTML file for people who look"],
+  runs: ["Other runs", "Show the curves of the newest runs beside this one"],
+  export: ["Export HTML", "Download curves, table and config as one HTML file that needs no kernel"],
 };
 const WHILE_IT_TRAINS = ["stop", "pause", "save"];
 const NO_CHECKPOINTER = "This run has no checkpointer: with_file_checkpointer(…) gives it one";
@@ -24,14 +24,14 @@ function buildControls(view, about, { press, set }) {
     buttons[name].addEventListener("click", () => press(name));
   }
   const note = make("div", "bb-note", box, {}, about.note || "");
-  const looks = make("div", "bb-row", box, { role: "group", "aria-label": "how it is seen" });
+  const looks = make("div", "bb-row", box, { role: "group", "aria-label": "display options" });
   const smooth = make("label", "bb-field", looks, {
     title: "Average the batches: 0.9 is over about ten steps",
   }, "Smoothing");
   const slider = make("input", "bb-slider", smooth, { type: "range", min: 0, max: 0.99, step: 0.01 });
   const shown = make("output", "bb-amount", smooth);
   slider.addEventListener("input", () => set("smoothing", Number(slider.value)));
-  const log = make("label", "bb-field", looks, { title: "Equal distances are equal factors" });
+  const log = make("label", "bb-field", looks, { title: "Logarithmic scale: equal distances are equal factors" });
   const check = make("input", "", log, { type: "checkbox" });
   log.append("log scale");
   check.addEventListener("change", () => set("log", check.checked));

@@ -125,7 +125,7 @@ function farewell(entry, status) {
   const kept = status.kept?.length
     ? ` Newest checkpoint seen: epoch ${status.kept[0]}, in ${status.folder}.`
     : " No checkpoint of it was seen.";
-  return `${entry.lost}: this training is gone. Last seen in ${status.epoch || "its first epoch"}.${kept}`;
+  return `${entry.lost}: this run is gone. Last seen in ${status.epoch || "its first epoch"}.${kept}`;
 }
 
 // ── its place in the notebook ──

@@ -320,7 +320,7 @@ function drawPadding(pen, [rows, columns], [down, across], inner, side) {
   pen.strokeRect(0.5, 0.5, Math.round(width) - 1, Math.round(height) - 1);
 }
 
-// A light line below the dark one, so that frames are seen on any colour.
+// A light line below the dark one, so that frames are seen on any color.
 function drawFrames(pen, places, side) {
   for (const [tone, width] of [["paper", side >= 6 ? 4 : 3], ["ink", side >= 6 ? 2 : 1.2]]) {
     pen.strokeStyle = pen.tone(tone);

@@ -282,7 +282,7 @@ function caption(parent, item) {
 
 function showItems(main, page, place, tell) {
   if (!page.items.length) {
-    make("p", "", main, {}, page.empty || "No item fits.");
+    make("p", "", main, {}, page.empty || "No item matches.");
   } else if (page.kind === "row") {
     showTable(main, page, tell);
   } else {
@@ -331,12 +331,12 @@ function showTable(main, { items, statistics = {}, sorted = [], label = "" }, te
   const table = make("table", "", make("div", "bbi-scroll", main));
   const whole = items.find((item) => item.kind !== "fault") || items[0];
   const names = whole.fields.map(([key]) => key);
-  const labelled = items.some((item) => item.label);
+  const labeled = items.some((item) => item.label);
   const guessed = "guess" in items[0];
   const head = make("tr", "", make("thead", "", table));
   const isNumber = (text) => text !== "" && !Number.isNaN(Number(text));
   const numeric = names.map((_, i) => items.every((item) => item.kind === "fault" || isNumber(item.fields[i]?.[1] ?? "")));
-  const columns = [["item", ""], ...(labelled ? [["label", label]] : []), ...(guessed ? [["predicted", ""]] : []), ...names.map((name) => [name, name])];
+  const columns = [["item", ""], ...(labeled ? [["label", label]] : []), ...(guessed ? [["predicted", ""]] : []), ...names.map((name) => [name, name])];
   columns.forEach(([title, by], i) => {
     const right = numeric[i - (columns.length - names.length)];
     const cell = make("th", right ? "bbi-number" : "", head, { scope: "col" });
@@ -356,7 +356,7 @@ function showTable(main, { items, statistics = {}, sorted = [], label = "" }, te
     const row = make("tr", "", body);
     const card = cardOf(make("td", "", row), item, at, tell);
     card.textContent = item.i;
-    if (labelled) make("td", "", row, {}, item.label);
+    if (labeled) make("td", "", row, {}, item.label);
     if (guessed) make("td", "", row, {}, `${item.wrong ? "✗" : "✓"} ${item.guess}`);
     const older = Object.fromEntries(item.before?.fields || []);
     item.fields.forEach(([key, value], i) => {
@@ -392,7 +392,7 @@ function showMatrix(main, grid, tell) {
     showWorst(main, grid, tell);
     return;
   }
-  make("p", "bbi-axis", main, {}, "Rows: the class. Columns: what it was taken for. Press a number to see its items.");
+  make("p", "bbi-axis", main, {}, "Rows: the true class. Columns: the predicted class. Press a number to see its items.");
   const table = make("table", "bbi-matrix", make("div", "bbi-scroll", main));
   const head = make("tr", "", make("thead", "", table));
   make("td", "", head);
@@ -409,7 +409,7 @@ function showMatrix(main, grid, tell) {
       const cell = make("button", `bbi-cell${hit ? " bbi-hit" : ""}`, make("td", "", line), {
         type: "button",
         style: `background:color-mix(in srgb, var(--bb-${hit ? "blue" : "orange"}) ${share}%, transparent)`,
-        "aria-label": `${count} of class ${names[truth]} taken for ${names[predicted]}`,
+        "aria-label": `${count} of class ${names[truth]} predicted as ${names[predicted]}`,
         "data-place": truth * names.length + predicted,
         "data-row": "cells",
         "data-across": names.length,
@@ -421,10 +421,10 @@ function showMatrix(main, grid, tell) {
 }
 
 function showWorst(main, { names, worst }, tell) {
-  make("p", "bbi-axis", main, {}, "What was confused most often. Press a number to see its items.");
+  make("p", "bbi-axis", main, {}, "The most frequent confusions. Press a number to see its items.");
   const table = make("table", "", main);
   const head = make("tr", "", make("thead", "", table));
-  for (const title of ["class", "taken for", "items"]) make("th", "", head, { scope: "col" }, title);
+  for (const title of ["class", "predicted as", "items"]) make("th", "", head, { scope: "col" }, title);
   const body = make("tbody", "", table);
   worst.forEach(([truth, predicted, count], at) => {
     const line = make("tr", "", body);
@@ -432,7 +432,7 @@ function showWorst(main, { names, worst }, tell) {
     make("td", "", line, {}, names[predicted]);
     const cell = make("button", "bbi-cell", make("td", "", line), {
       type: "button",
-      "aria-label": `${count} of class ${names[truth]} taken for ${names[predicted]}`,
+      "aria-label": `${count} of class ${names[truth]} predicted as ${names[predicted]}`,
       "data-place": at,
       "data-row": "cells",
       "data-across": 1,

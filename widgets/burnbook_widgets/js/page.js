@@ -22,7 +22,7 @@ function put(tag, name, parent, attributes = {}, text = "") {
 }
 
 // A pen on a cleared canvas of so many pixels of the page, sharp on dense screens too.
-// It knows the colours of the theme by name, and the face of the page's texts.
+// It knows the colors of the theme by name, and the face of the page's texts.
 function penOf(canvas, width, height) {
   const dense = window.devicePixelRatio || 1;
   const size = [Math.round(width * dense), Math.round(height * dense)];

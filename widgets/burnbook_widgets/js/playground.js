@@ -19,7 +19,7 @@ function render({ model, el }) {
   const legend = make("div", "bb-play-legend", beside);
   legend.innerHTML = keys();
   make("div", "bb-play-soft", beside).textContent =
-    "With the plane in focus: Space trains and pauses, S is one step, R begins anew.";
+    "With the plane in focus: Space trains and pauses, S is one step, R starts over.";
   const script = make("textarea", "bb-play-code", root, {
     readonly: "",
     rows: 18,
@@ -54,7 +54,7 @@ function render({ model, el }) {
   plane.addEventListener("keydown", (event) => press(model, event));
   const stopTheme = watchTheme(() => drawPlane(view));
   const sizes = new ResizeObserver(() => {
-    drawPlane(view); // its colours are known only once it is on the page
+    drawPlane(view); // its colors are known only once it is on the page
     drawChart(view);
   });
   sizes.observe(chart);
@@ -77,9 +77,9 @@ function keys() {
   return (
     key('<circle class="bb-play-fill-0" cx="17" cy="6" r="4"/>', "first class") +
     key('<rect class="bb-play-fill-1" x="13" y="2" width="8" height="8"/>', "second class") +
-    key('<circle class="bb-play-test" cx="17" cy="6" r="4"/>', "hollow: for the test") +
-    key('<line class="bb-play-0" x1="1" x2="33" y1="6" y2="6"/>', "loss of train") +
-    key('<line class="bb-play-1" x1="1" x2="33" y1="6" y2="6" stroke-dasharray="7 4"/>', "loss of test")
+    key('<circle class="bb-play-test" cx="17" cy="6" r="4"/>', "hollow: test points") +
+    key('<line class="bb-play-0" x1="1" x2="33" y1="6" y2="6"/>', "training loss") +
+    key('<line class="bb-play-1" x1="1" x2="33" y1="6" y2="6" stroke-dasharray="7 4"/>', "test loss")
   );
 }
 
@@ -90,18 +90,18 @@ function drawPlane({ model, plane }) {
   if (!grid) return;
   const pen = penOf(plane, SIDE, SIDE);
   const { tone } = pen;
-  const colours = [tone("blue"), tone("orange")];
-  drawMap(pen, model.get("heat"), grid, colours);
+  const colors = [tone("blue"), tone("orange")];
+  drawMap(pen, model.get("heat"), grid, colors);
   drawBoundary(pen, model.get("heat"), grid, tone("ink"));
   const at = (value) => ((value + span) / (2 * span)) * SIDE;
   const rows = floatsOf(model.get("points"));
   for (let i = 0; i < rows.length; i += 4) {
-    drawPoint(pen, at(rows[i]), at(-rows[i + 1]), rows[i + 2], rows[i + 3], colours, tone("paper"));
+    drawPoint(pen, at(rows[i]), at(-rows[i + 1]), rows[i + 2], rows[i + 3], colors, tone("paper"));
   }
 }
 
-function drawMap(pen, heat, grid, colours) {
-  const shades = colours.map(channels);
+function drawMap(pen, heat, grid, colors) {
+  const shades = colors.map(channels);
   const small = document.createElement("canvas");
   small.width = small.height = grid;
   const brush = small.getContext("2d");
@@ -117,7 +117,7 @@ function drawMap(pen, heat, grid, colours) {
 }
 
 // The line where one class is as likely as the other: within each square of four
-// neighbours from edge to edge, where the chance between two corners passes a half.
+// neighbors from edge to edge, where the chance between two corners passes a half.
 function drawBoundary(pen, heat, grid, ink) {
   const size = SIDE / grid;
   const over = (row, column) => heat.getUint8(row * grid + column) - 127.5;
@@ -147,12 +147,12 @@ function drawBoundary(pen, heat, grid, ink) {
   pen.stroke();
 }
 
-function drawPoint(pen, x, y, kind, test, colours, paper) {
+function drawPoint(pen, x, y, kind, test, colors, paper) {
   pen.beginPath();
   if (kind) pen.rect(x - 3.4, y - 3.4, 6.8, 6.8);
   else pen.arc(x, y, 3.8, 0, 7);
-  pen.fillStyle = test ? paper : colours[kind];
-  pen.strokeStyle = test ? colours[kind] : paper;
+  pen.fillStyle = test ? paper : colors[kind];
+  pen.strokeStyle = test ? colors[kind] : paper;
   pen.lineWidth = test ? 2 : 1;
   pen.fill();
   pen.stroke();

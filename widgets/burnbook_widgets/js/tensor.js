@@ -1,7 +1,7 @@
 // The tensor view: cells on a canvas, a histogram, a reading.
 //
-// Python sends `frame` (what there is to know) and `data` (a colour per cell as int8,
-// then a byte of marks per cell; red, green and blue of a picture in colour), and `curve`
+// Python sends `frame` (what there is to know) and `data` (a color per cell as int8,
+// then a byte of marks per cell; red, green and blue of a picture in color), and `curve`
 // for rank 1. The page sends back `cell`, the element under the pointer or chosen by
 // keys, and Python answers with its exact `reading`; {do: "zoom", by, at} and
 // {do: "part", part} ask for a part of the plane.
@@ -129,7 +129,7 @@ function writeFacts(state) {
   }
   const tell = (text) => (make("span", "", view.key).textContent = text);
   if (frame.signed && frame.known && !state.curve && !frame.rgb) tell("orange, −: below 0");
-  if (frame.scale === "logarithmic") tell("logarithmic colours");
+  if (frame.scale === "logarithmic") tell("logarithmic colors");
   for (const [name, , sign] of MARKS) if (frame.marks[name]) tell(`${sign} ${name}: ${frame.marks[name]}`);
   if (frame.means) tell(frame.means + (state.curve ? "; the band goes from least to largest" : ""));
   writeNote(view, frame.bars);

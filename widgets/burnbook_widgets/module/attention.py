@@ -1,4 +1,4 @@
-"""What attention looks at: the weights between tokens.
+"""What each token attends to: the weights between tokens.
 
     output = layer.forward(MhaInput.self_attn(x))
     view = AttentionView(output, ["the", "cat", "sat"])
@@ -63,7 +63,7 @@ class AttentionView(View):
         AttentionView(2 queries, 2 keys; 1 head)
         >>> view.query = 1
         >>> print(view.reading)
-        book looks at book 90.0 %, good 10.0 %
+        book attends to book 90.0 %, good 10.0 %
     """
 
     def __init__(
@@ -145,20 +145,20 @@ class AttentionView(View):
 
     @property
     def reading(self) -> str:
-        """What the query looks at, most first; or how much of the one key."""
+        """What the query attends to, most first; or how much of the one key."""
         who = self.tokens[self._item][self._query]
         names, line = self.keys[self._item], self.shares[self._query]
         hidden = self.hidden[self._item, self._query]
         if self._key is not None:
             told = "hidden, " if hidden[self._key] else ""
             return (
-                f"{who} looks at {names[self._key]}: {told}{percent(line[self._key])}"
+                f"{who} attends to {names[self._key]}: {told}{percent(line[self._key])}"
             )
         found = np.argsort(-line, kind="stable")[:TOP]
         shown = [f"{names[k]} {percent(line[k])}" for k in found if not hidden[k]]
         rest = line.size - len(shown) - int(hidden.sum())
         more = [f"{rest} more"] if rest > 0 else []
-        return f"{who} looks at {', '.join(shown + more)}"
+        return f"{who} attends to {', '.join(shown + more)}"
 
     def _title(self) -> str:
         queries, keys = self.shares.shape
@@ -185,14 +185,14 @@ class AttentionView(View):
         self.head_control = ipywidgets.Dropdown(
             options=names,
             description="Head",
-            tooltip="Which head looks",
+            tooltip="Which head is shown",
             style={"description_width": "auto"},
             layout={"width": "170px"},
         )
         self.query_control = ipywidgets.IntSlider(
             max=self.weights.shape[2] - 1,
             description="Query",
-            tooltip="The row that is read: the token that asks",
+            tooltip="The query: the token whose row is read",
             style={"description_width": "auto"},
             layout={"width": "280px"},
         )
@@ -292,7 +292,7 @@ class AttentionView(View):
             f"<div>{heat_map(shown, self._query, self._title())}"
             f"<div><small>deepest: {percent(float(self.shares.max()))}{note}</small>"
             f"</div></div>\n"
-            f"<div>{table(['key', 'share'], rows, f'{who} looks at')}</div></div>"
+            f"<div>{table(['key', 'share'], rows, f'{who} attends to')}</div></div>"
         )
 
     def __repr__(self) -> str:

@@ -231,10 +231,10 @@ class ModuleTree(View):
             return made
 
         self.freeze_control = button(
-            "Freeze", "lock", "Leave the chosen part alone by gradients", self.freeze
+            "Freeze", "lock", "Exclude the chosen part from training", self.freeze
         )
         self.unfreeze_control = button(
-            "Unfreeze", "unlock", "Let the chosen part learn", self.unfreeze
+            "Unfreeze", "unlock", "Train the chosen part again", self.unfreeze
         )
         self.unfold_control = button(
             "Unfold all", "plus-square-o", "Show every part", self.unfold_all

@@ -1,1 +1,1 @@
-"""A playground: points on a plane, and a network that learns to part them."""
+"""A playground: points on a plane, and a network that learns to separate them."""

@@ -155,7 +155,7 @@ class Playground(View):
         """A whole script that trains to the same numbers, for a file of one's own."""
         text = Path(engine.__file__).read_text(encoding="utf-8")
         config, epochs = self.config, self._training.epochs
-        said = '"""A small network that learns to part two classes of points."""'
+        said = '"""A small network that learns to separate two classes of points."""'
         text = re.sub(r'^""".*?"""', said, text, count=1, flags=re.DOTALL)
         text = text.replace("CONFIG = PlaygroundConfig()", f"CONFIG = {config!r}")
         return text.replace("EPOCHS = 100", f"EPOCHS = {epochs or 100}")
@@ -206,7 +206,7 @@ class Playground(View):
             "Pause", "pause", "Stop after this epoch", self.pause
         )
         self.step_control = button("Step", "step-forward", "One epoch", self.advance)
-        self.reset_control = button("Reset", "undo", "Begin anew", self.reset)
+        self.reset_control = button("Reset", "undo", "Start over", self.reset)
         self.code_control = button(
             "Code", "code", "Show a script that trains to the same numbers", self._code
         )

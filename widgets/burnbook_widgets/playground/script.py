@@ -1,4 +1,4 @@
-"""A small network that learns to part two classes of points on a plane.
+"""A small network that learns to separate two classes of points on a plane.
 
 The playground trains with what is in this file, and `playground.code()` is this file
 with the settings of the moment: run it, and it trains to the same numbers.

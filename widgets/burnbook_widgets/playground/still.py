@@ -90,7 +90,7 @@ def _legend(sheet: Drawing) -> None:
         sheet.add(Words((left + 9, down), text, "ink", 11))
     sheet.add(Mark((224, down - 4), "quiet", "circle", 3.4))
     sheet.add(Mark((224, down - 4), "ink", "circle", 1.4))
-    sheet.add(Words((233, down), "for the test", "ink", 11))
+    sheet.add(Words((233, down), "test points", "ink", 11))
 
 
 def _losses(sheet: Drawing, losses: Sequence[tuple[float, float]]) -> None:
@@ -116,7 +116,7 @@ def _losses(sheet: Drawing, losses: Sequence[tuple[float, float]]) -> None:
         left = 410 + 150 * column
         down = SIDE + 18
         sheet.add(Line(((left, down - 4), (left + 30, down - 4)), role, 2.0, 1.0, dash))
-        name = ("loss of train", "loss of test")[column]
+        name = ("training loss", "test loss")[column]
         sheet.add(Words((left + 38, down), name, "ink", 11))
     middle = (box.left + box.right) / 2
     sheet.add(Words((middle, box.bottom + 34), "epoch", "ink", 11, "middle"))

@@ -94,7 +94,7 @@ def tick_text(value: float) -> str:
 
 
 def picture(lines: Mapping[str, np.ndarray], places: Sequence[int], log: bool) -> str:
-    """The rates as SVG; `places` give each line its colour and dashes."""
+    """The rates as SVG; `places` give each line its color and dashes."""
     steps = max((len(line) for line in lines.values()), default=1)
     rows = math.ceil(len(lines) / 3)
     about = f"learning rates over {steps} steps: {', '.join(lines)}"

@@ -221,7 +221,7 @@ class SchedulePlot(View):
         self.panel = SchedulePanel()
         self.panel.on_msg(self.act(self._told))
         self.log_control = ipywidgets.Button(
-            icon="line-chart", tooltip="Even or logarithmic", layout={"width": "auto"}
+            icon="line-chart", tooltip="Linear or logarithmic", layout={"width": "auto"}
         )
         self.log_control.on_click(self.act(self._turn_log))
         self.steps_control = ipywidgets.BoundedIntText(
@@ -268,7 +268,7 @@ class SchedulePlot(View):
 
     def _turn_log(self, _: Any) -> None:
         self.log = not self._log
-        self.panel.said = "logarithmic scale" if self._log else "even scale"
+        self.panel.said = "logarithmic scale" if self._log else "linear scale"
 
     def _set_steps(self, event: Any) -> None:
         if event["new"] != self._steps:
@@ -288,7 +288,7 @@ class SchedulePlot(View):
         paths = self._paths.items()
         self.numbers.put({key: now[name][path] for key, (name, path) in paths})
         self.steps_control.value = self._steps
-        self.log_control.description = "Even scale" if self._log else "Log scale"
+        self.log_control.description = "Linear scale" if self._log else "Log scale"
         at, names = chosen_steps(self._steps), self.shown
         if self._at >= 0:
             at = np.union1d(at, [self._at])  # what is read is among what is sent

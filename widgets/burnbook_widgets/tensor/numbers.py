@@ -61,7 +61,7 @@ class Plane:
         return replace(self, mean=bend(self.mean))
 
     def codes(self, low: float, high: float, signed: bool) -> np.ndarray:
-        """Colours as int8: share of the largest size, or of the way from low to high.
+        """Colors as int8: share of the largest size, or of the way from low to high.
 
         Example:
             >>> plane = cells(np.array([[-2.0, 0.0, 1.0, np.nan]]))

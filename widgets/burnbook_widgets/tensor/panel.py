@@ -72,17 +72,17 @@ class ShownTensor(Protocol):
 
     @property
     def rgb(self) -> bool:
-        """Whether three planes are shown as one picture in colour."""
+        """Whether three planes are shown as one picture in color."""
         ...
 
     @property
     def own_range(self) -> bool:
-        """Whether colours span the range of this plane alone."""
+        """Whether colors span the range of this plane alone."""
         ...
 
     @property
     def can_be_rgb(self) -> bool:
-        """Whether three planes can be one picture in colour."""
+        """Whether three planes can be one picture in color."""
         ...
 
     @property
@@ -103,7 +103,7 @@ class ShownTensor(Protocol):
         ...
 
     def codes(self, plane: Plane) -> np.ndarray:
-        """The colours of a plane's cells."""
+        """The colors of a plane's cells."""
         ...
 
     def marks(self, plane: Plane) -> np.ndarray:
@@ -150,7 +150,7 @@ class TensorPlane(anywidget.AnyWidget):
     _css = sheet("tensor")
 
     frame = traitlets.Dict().tag(sync=True)
-    data = traitlets.Bytes().tag(sync=True)  # int8 colours, then uint8 marks; or RGB
+    data = traitlets.Bytes().tag(sync=True)  # int8 colors, then uint8 marks; or RGB
     curve = traitlets.Bytes().tag(sync=True)  # float32: means, least, largest
     cell = traitlets.List(traitlets.Int()).tag(sync=True)
     reading = traitlets.Dict().tag(sync=True)
@@ -190,17 +190,17 @@ class TensorPanel:
     def _make_choices(self) -> None:
         shape = self.view.array.shape
         names = [(f"dim {dim} (size {size})", dim) for dim, size in enumerate(shape)]
-        self.rows = _dropdown("Rows", names, "The dim shown down")
-        self.columns = _dropdown("Columns", names, "The dim shown across")
+        self.rows = _dropdown("Rows", names, "The dim shown from top to bottom")
+        self.columns = _dropdown("Columns", names, "The dim shown from left to right")
         self.columns.value = len(shape) - 1
         self.colors = _dropdown(
-            "Colours",
+            "Colors",
             COLORS,
             "Around 0: blue above, orange below. Low to high: pale to deep.",
         )
         self.own_range = _checkbox(
             "range of this plane only",
-            "Deepest colour for the largest value of the plane, not the tensor",
+            "Deepest color for the largest value of the plane, not the tensor",
         )
         two = [self.rows, self.columns] if len(shape) > 1 else []
         self.spare = [] if two else [self.rows, self.columns]
@@ -210,9 +210,9 @@ class TensorPanel:
         self.rows.observe(lambda _: self._hear(self._rows_chosen), "value")
         self.columns.observe(lambda _: self._hear(self._columns_chosen), "value")
         self.scale = _dropdown(
-            "Scale", SCALES, "What the colours and the histogram span", width="180px"
+            "Scale", SCALES, "What the colors and the histogram span", width="180px"
         )
-        self.rgb = _checkbox("picture in colour", "Three planes as red, green and blue")
+        self.rgb = _checkbox("picture in color", "Three planes as red, green and blue")
         scales = [self.scale] if self.view.array.dtype.kind != "b" else []
         rgb = [self.rgb] if self.view.can_be_rgb else []
         self.spare += [] if scales else [self.scale]
@@ -246,7 +246,7 @@ class TensorPanel:
             description="Precision",
             options=_precisions(SHORTEST),
             layout=ipywidgets.Layout(width="170px", margin="2px 14px 2px 2px"),
-            tooltip="Decimals; shortest is as many as it takes to read back the same",
+            tooltip="Decimals; shortest: as many as identify the number",
             style=style,
         )
         self.threshold = ipywidgets.BoundedIntText(
@@ -336,7 +336,7 @@ class TensorPanel:
 
     def _everywhere(self) -> None:
         self.view.use_everywhere()
-        self.show_text("Every tensor prints so from now on.")
+        self.show_text("From now on every tensor prints like this.")
 
     # ── to the page ─────────────────────────────────────────────────────────
 

@@ -1,6 +1,6 @@
 """The still form of a tensor view: SVG and tables, no script.
 
-The colours are those of the live view: blue above zero, orange below, deeper for
+The colors are those of the live view: blue above zero, orange below, deeper for
 larger; a dash stands in negative cells, a cross for NaN, triangles for infinities.
 """
 
@@ -41,7 +41,7 @@ def heat_map(
     title: str,
     over: Sequence[str] = (),
 ) -> str:
-    """Cells as SVG: one path per colour, so that a page stays small.
+    """Cells as SVG: one path per color, so that a page stays small.
 
     over: more of it on top of the cells, which are as large as `cell_size` says.
     """
@@ -197,7 +197,7 @@ def facts_table(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def legend(frame: Mapping[str, Any], marks: np.ndarray) -> str:
-    """What the colours and signs of the cells mean, in words."""
+    """What the colors and signs of the cells mean, in words."""
     low, high = frame["ends"]
     if frame["signed"]:
         deepest = f"deepest: ±{high}"
@@ -208,18 +208,18 @@ def legend(frame: Mapping[str, Any], marks: np.ndarray) -> str:
         parts = [f"pale: {low}", f"deep blue: {high}"]
     names = {NAN: "✕ NaN", INF: "▲ inf", MINUS_INF: "▼ -inf", FAR: "◆ far outside"}
     if frame["scale"] == LOG:
-        parts.append("logarithmic colours")
+        parts.append("logarithmic colors")
     parts += [name for bit, name in names.items() if (marks & bit).any()]
     return " · ".join(parts)
 
 
 def strength(level: int) -> float:
-    """How opaque a colour of this level is, of LEVELS."""
+    """How opaque a color of this level is, of LEVELS."""
     return round(0.06 + 0.79 * abs(level) / LEVELS, 3)
 
 
 def runs(where: np.ndarray, width: float, height: float) -> str:
-    """Rectangles along the rows, one for neighbours of the same colour."""
+    """Rectangles along the rows, one for neighbors of the same color."""
     parts = []
     for row, line in enumerate(where):
         edges = np.flatnonzero(np.diff(np.concatenate(([0], line.astype(int), [0]))))
@@ -264,7 +264,7 @@ def _signs(
 
 
 def stroke(path: str, width: float) -> str:
-    """Lines in the colour of the text."""
+    """Lines in the color of the text."""
     return (
         f'<path class="ink-line" stroke="{LIGHT["ink"]}" stroke-width="{width}" '
         f'fill="none" d="{path}"/>'
@@ -272,7 +272,7 @@ def stroke(path: str, width: float) -> str:
 
 
 def words(x: float, y: float, text: str, anchor: str = "start") -> str:
-    """A short text in the colour of the page's."""
+    """A short text in the color of the page's."""
     return (
         f'<text class="ink-fill" x="{x:g}" y="{y:g}" font-size="11" '
         f'text-anchor="{anchor}" fill="{LIGHT["ink"]}">{escape(text)}</text>'

@@ -69,13 +69,13 @@ class TensorView(View):
         view.dims = (1, 3)               # rows show dim 1, columns dim 3
         view.index = {0: 5, 2: 14}       # where the other dims stand
         view.colors = "low to high"      # or "around 0"
-        view.own_range = True            # colours by the range of this plane only
-        view.scale = "middle 98 %"       # outliers get a mark, not all of the colours
+        view.own_range = True            # colors by the range of this plane only
+        view.scale = "middle 98 %"       # outliers get a mark, not all of the colors
         view.part = (40, 60, 20, 30)     # 20 rows from 40, 30 columns from 60
-        view.rgb = True                  # [3, height, width] as a picture in colour
+        view.rgb = True                  # [3, height, width] as a picture in color
         view.cell = (2, 7); view.reading # the element in row 2, column 7
         view.print_options = PrintOptions(precision=2); view.text
-        view.use_everywhere()            # every tensor prints so from now on
+        view.use_everywhere()            # every tensor prints like this from now on
 
     Why: a matrix of millions has fewer cells than elements; a cell then shows the mean
     of its block, and its reading says so. A part of it shows true values again.
@@ -188,7 +188,7 @@ class TensorView(View):
 
     @property
     def scale(self) -> str:
-        """What colours and histogram span: one of `SCALES`.
+        """What colors and histogram span: one of `SCALES`.
 
         "whole range"; "middle 98 %", where what lies far outside gets a mark (at first,
         if there are such outliers); "logarithmic", for both signs.
@@ -270,7 +270,7 @@ class TensorView(View):
     @rgb.setter
     def rgb(self, rgb: bool) -> None:
         if rgb and not self.can_be_rgb:
-            what = f"shape {list(self.array.shape)} has no three planes of colour"
+            what = f"shape {list(self.array.shape)} has no three planes of color"
             cure = "[3, height, width] or [n, 3, height, width]"
             raise DimError("TensorView", what, cure=cure)
         if bool(rgb) != self._rgb:
@@ -287,7 +287,7 @@ class TensorView(View):
 
     @property
     def own_range(self) -> bool:
-        """Whether colours span the range of this plane, or of the whole tensor.
+        """Whether colors span the range of this plane, or of the whole tensor.
 
         A plane whose cells stand for blocks spans their means either way.
         """
@@ -415,7 +415,7 @@ class TensorView(View):
         return f"[{', '.join([*head, ':', str(row), str(column)])}]"
 
     def _plane(self, color: int) -> np.ndarray:
-        """One of the three planes of a picture in colour."""
+        """One of the three planes of a picture in color."""
         at = (*self._at[:-3], color)
         return self.array[at]
 
@@ -538,7 +538,7 @@ class TensorView(View):
         )
 
     def codes(self, plane: Plane) -> np.ndarray:
-        """The colours of a plane's cells."""
+        """The colors of a plane's cells."""
         low, high = map(float, self._range(plane))
         signed = self._colors == COLORS[0]
         if self._scale == LOG:
@@ -548,7 +548,7 @@ class TensorView(View):
         return plane.codes(low, high, signed)
 
     def marks(self, plane: Plane) -> np.ndarray:
-        """What cells are marked with: not finite, or far outside of the colours."""
+        """What cells are marked with: not finite, or far outside of the colors."""
         if self._scale != MIDDLE or not plane.mean.size:
             return plane.marks
         return plane.marks | plane.far(*map(float, self._range(plane)))
@@ -559,7 +559,7 @@ class TensorView(View):
         return Curve(plane.mean[0], plane.least[0], plane.most[0])
 
     def _range(self, plane: Plane) -> tuple[float, float]:
-        """What the colours span. Why: means of blocks lie closer than elements do."""
+        """What the colors span. Why: means of blocks lie closer than elements do."""
         if self._scale == MIDDLE:
             return middle_of(self.matrix) if self._own_range else self._middle
         if not plane.whole and self._scale == WHOLE:
@@ -636,7 +636,7 @@ class TensorView(View):
     def _picture(
         self, plane: Plane, frame: dict[str, Any], note: str
     ) -> tuple[str, str]:
-        """Cells, a curve or a picture in colour, and what to know about it."""
+        """Cells, a curve or a picture in color, and what to know about it."""
         if self._rgb:
             found = still_form.colored(self.pixels(STILL_COLORS, 160), frame["title"])
             if found:

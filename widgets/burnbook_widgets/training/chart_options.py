@@ -64,7 +64,7 @@ def smooth(table: np.ndarray, beta: float) -> np.ndarray:
         >>> smooth(rows, 0.5)[:, 1].round(3).tolist()
         [4.0, 4.0, nan, 2.286]
 
-    Why: s begins at 0; dividing by the weights so far takes away the pull towards it.
+    Why: s begins at 0; dividing by the weights so far takes away the pull toward it.
     """
     smoothed = table.copy()
     total, rest = 0.0, 1.0

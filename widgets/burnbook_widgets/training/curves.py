@@ -2,7 +2,7 @@
 
 A run may last a million batches; a picture has a thousand columns. A `Trace` keeps one
 line as a table of at most 512 buckets (position in epochs, mean, lowest, highest, step,
-seconds). When the table is full, neighbours merge and every bucket stands for twice as
+seconds). When the table is full, neighbors merge and every bucket stands for twice as
 many batches.
 """
 
@@ -96,7 +96,7 @@ class Trace:
         return x, self._sum / self._finite, self._low, self._high, step, seconds
 
     def _halve(self) -> None:
-        """Merge neighbours; the open bucket stays open at twice the stride."""
+        """Merge neighbors; the open bucket stays open at twice the stride."""
         half = len(self._table) // 2
         self._table[:half] = merged(self._table[: 2 * half])
         self.rows = half
@@ -141,7 +141,7 @@ def merged(table: np.ndarray) -> np.ndarray:
 
 
 def thin(table: np.ndarray, most: int = 240) -> np.ndarray:
-    """Merge neighbouring buckets until at most `most` are left."""
+    """Merge neighboring buckets until at most `most` are left."""
     while len(table) > most:
         even = len(table) // 2 * 2
         table = np.vstack([merged(table[:even]), table[even:]])

@@ -206,7 +206,9 @@ class Dashboard:
             )
         if self.state in ("training", "paused"):
             self.run.control.save_checkpoint()
-            self.answer(f"A checkpoint of epoch {self.meter.epoch} comes when it ends.")
+            self.answer(
+                f"A checkpoint of epoch {self.meter.epoch} is saved when it ends."
+            )
             self._show_status()
 
     def answer(self, text: str) -> None:
@@ -228,7 +230,7 @@ class Dashboard:
         self.state = state
         said = {
             "paused": "Training paused.",
-            "training": "Training goes on.",
+            "training": "Training continues.",
             "stopping": "Training stops after this batch.",
         }
         self.answer(said[state])

@@ -36,7 +36,7 @@ DARK = {
     "paper": "#1f242b",
     "text": "#e3e6ea",
 }
-BOTH = LIGHT  # on white paper: no grey can be read on white and on black
+BOTH = LIGHT  # on white paper: no gray can be read on white and on black
 PLOTLY = "application/vnd.plotly.v1+json"
 
 

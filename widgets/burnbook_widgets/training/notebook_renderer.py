@@ -124,7 +124,7 @@ class NotebookRenderer(MetricsRenderer):
             if self.dashboard is not None:
                 with contextlib.suppress(Exception):
                     self.dashboard.free()
-            print(f"dashboard: {type(fault).__name__}: {fault}; training goes on")
+            print(f"dashboard: {type(fault).__name__}: {fault}; training continues")
 
     def __repr__(self) -> str:
         return f"NotebookRenderer({self.dashboard or 'no run yet'})"

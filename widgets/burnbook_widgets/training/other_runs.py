@@ -102,5 +102,5 @@ def pack_runs(
 
 
 def few(table: np.ndarray, most: int = POINTS) -> np.ndarray:
-    """At most so many points; neighbours become their mean."""
+    """At most so many points; neighbors become their mean."""
     return thin(table[:, [0, 1, 1, 1]], most)[:, :2]

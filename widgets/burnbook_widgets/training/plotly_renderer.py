@@ -87,7 +87,7 @@ class PlotlyRenderer(MetricsRenderer):
         button.description = "Pause" if paused else "Resume"
 
     def _bundle(self) -> dict[str, Any]:
-        still = "This page was saved during a training: its curves come with its end."
+        still = "This page was saved during training: the curves appear when it ends."
         html = {"text/html": f"<p>{still}</p>", "text/plain": repr(self)}
         return {**live_form(self.box), **html}
 
@@ -171,7 +171,7 @@ class PlotlyRenderer(MetricsRenderer):
             self._broken = True
             with contextlib.suppress(Exception):
                 self._free()
-            print(f"figure: {type(fault).__name__}: {fault}; training goes on")
+            print(f"figure: {type(fault).__name__}: {fault}; training continues")
 
     def __repr__(self) -> str:
         names = (

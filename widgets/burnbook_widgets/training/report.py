@@ -130,7 +130,7 @@ def run_name(run: RunInfo) -> str:
 def live_bundle(dashboard: ReportedDashboard, chart: DOMWidget) -> dict[str, Any]:
     """The live panel, and what a page says that is saved before an epoch has ended."""
     name = escape(dashboard.name)
-    text = "This page was saved in the first epoch of a training: nothing to see yet."
+    text = "This page was saved in the first epoch of training: nothing to see yet."
     still = {
         "text/html": f"<p><b>{name}</b> · {text}</p>",
         "text/plain": repr(dashboard),
@@ -243,7 +243,9 @@ def norms_table(norms: Norms | bool | None) -> str:
         ]
         for row in norms.rows()[:LAYERS]
     ]
-    return table(("layer", "‖weights‖", "‖gradients‖"), rows, "Norms at the last look")
+    return table(
+        ("layer", "‖weights‖", "‖gradients‖"), rows, "Norms when last measured"
+    )
 
 
 def write_dashboard(dashboard: ReportedDashboard, path: str | os.PathLike[str]) -> Path:

@@ -303,9 +303,9 @@ class RunsBrowser(View):
             description="log scale", indent=False, layout={"width": "100px"}
         )
         self.refresh_control = ipywidgets.Button(
-            description="Look again",
+            description="Refresh",
             icon="refresh",
-            tooltip="Read the folder anew",
+            tooltip="Read the folder again",
             layout={"width": "auto"},
         )
         self.clear_control = ipywidgets.Button(

@@ -36,7 +36,7 @@ def picture(
 ) -> Drawing:
     """Draw every metric of a run on its own axes, train solid and valid dashed.
 
-    others: runs to draw too, each with the place that gives it its colour and mark; by
+    others: runs to draw too, each with the place that gives it its color and mark; by
     epoch only, as their logs say neither step nor time. name: of the run, above it.
     """
     metrics = curves.metrics
