@@ -147,7 +147,7 @@ def test_a_mirror_that_fails_is_named_and_nothing_is_kept(mirror, tmp_path, fail
     error = refused(
         DataError,
         lambda: get(tmp_path, server.url),
-        "download: thing cannot be had",
+        "download: thing cannot be loaded",
         *facts,
     )
     assert str(error).splitlines()[2:] == ["  try: use another"]
@@ -186,7 +186,7 @@ def test_a_web_mirror_cannot_send_us_to_a_file_of_this_machine(mirror, tmp_path)
         request.send_header("Location", secret.as_uri())
         request.end_headers()
 
-    with pytest.raises(DataError, match="cannot be had"):
+    with pytest.raises(DataError, match="cannot be loaded"):
         get(tmp_path / "cache", mirror(redirects).url)
 
 

@@ -253,7 +253,7 @@ def test_the_folder_is_the_class_and_paths_give_the_order(animals):
 def test_only_the_extensions_asked_for_are_taken(animals):
     dataset = ImageFolderDataset.new_classification_with(animals, [".BMP", "jpg"])
     assert len(dataset) == 2
-    with pytest.raises(DataError, match="'svg' is no extension"):
+    with pytest.raises(DataError, match="'svg' is not an extension"):
         ImageFolderDataset.new_classification_with(animals, ["svg"])
 
 

@@ -57,9 +57,9 @@ def test_several_channels_stand_side_by_side(tmp_path):
 
 @cases(
     "data reason",
-    (b"", "is not a WAV file"),
-    (b"RIFF", "is not a WAV file"),
-    (b"fLaC" + bytes(100), "is not a WAV file"),
+    (b"", "is not a readable WAV file"),
+    (b"RIFF", "is not a readable WAV file"),
+    (b"fLaC" + bytes(100), "is not a readable WAV file"),
     (wav([1] * 100)[:-1], "is cut off"),
     (
         wav([1] * 100).replace(b"\x01\x00\x01\x00\x80", b"\x03\x00\x01\x00\x80"),

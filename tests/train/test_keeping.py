@@ -418,7 +418,7 @@ def test_only_whole_checkpoints_count(tmp_path):
     assert files.newest() == 1
     files.log.close()
     facts = (f"in {tmp_path}/checkpoint\n", "missing  scheduler-2.mpk")
-    cures = ("try: one of the whole epochs", "checkpoint() for the newest")
+    cures = ("try: one of the complete epochs", "checkpoint() for the newest")
     told = ("checkpoint(2): ", *facts, "whole    epoch 1", *cures)
     refused(TrainingError, partial(files.restore, 2, None), *told)
 

@@ -141,7 +141,7 @@ def _header(data: bytes, name: str) -> tuple[np.dtype[Any], tuple[int, ...], int
     shape = struct.unpack(f">{data[3]}I", data[4:start])
     dtype = np.dtype(kind)
     if len(shape) > MOST_DIMS:
-        what = f"{name} has {len(shape)} dims, at most {MOST_DIMS} are allowed"
+        what = f"{name} has {len(shape)} dims, {MOST_DIMS} at most"
         raise DataError("read_idx", what, cure=AGAIN)
     if math.prod(size or 1 for size in shape) * dtype.itemsize > sys.maxsize:
         what = f"{name} is cut off: its header does not fit its length"
