@@ -1,7 +1,7 @@
 """Which learning rate the next step uses.
 
 A scheduler is asked once per batch, before the batch is computed. A plain number is a
-scheduler too: the same rate for ever.
+scheduler too: the same rate forever.
 """
 
 from typing import Any, Protocol, Self

@@ -50,7 +50,7 @@ class LinearLrSchedulerConfig(Config):
 
 @answers("LrScheduler")
 class LinearLrScheduler:
-    """initial + (final − initial) min(i, n) / n: n + 1 points, then final for ever."""
+    """initial + (final − initial) min(i, n) / n: n + 1 points, then final forever."""
 
     field = "remaining_iters"
 

@@ -1,4 +1,4 @@
-"""The error function, the area under the bell curve."""
+"""The error function, the area under the normal density."""
 
 import math
 from typing import Any

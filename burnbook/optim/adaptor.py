@@ -125,7 +125,7 @@ class OptimizerAdaptor:
     ) -> Self:
         """The optimizer with another rule (or its config) for some parameters.
 
-        A parameter follows the last group it is in; its state begins anew there. The
+        A parameter follows the last group it is in; its state starts over there. The
         clipping is the group's own: neither a config's nor the optimizer's counts.
 
         Example:

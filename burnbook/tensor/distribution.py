@@ -72,7 +72,7 @@ class Uniform(Distribution):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Normal(Distribution):
-    """Gauss's bell with center `mean` and width `std`; for Int, cut toward zero."""
+    """The normal distribution with `mean` and `std`; for Int, cut toward zero."""
 
     mean: float
     std: float
