@@ -9,22 +9,22 @@ backend that holds another one and forwards `run`; decorators stack.
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from burnbook.core.dtypes import Bool, Float, KindType, numpy_dtype
 from burnbook.core.errors import ArgumentError, BackendError, KindError
-from burnbook.core.op import Op
+from burnbook.core.op import BackwardOp, Op
 from burnbook.core.other_names import answers
 from burnbook.core.rng import Stream, current_stream
 
-if TYPE_CHECKING:
-    from burnbook.core.op import BackwardOp
-
+AnyOp = Op | BackwardOp
 Value = Any
+Values = tuple[Value, ...]
+Attrs = dict[str, Any]
 Kernel = Callable[..., Any]
-Watch = Callable[[Any, tuple[Value, ...], dict[str, Any], Value], None]
+Watch = Callable[[AnyOp, Values, Attrs, Value], None]
 
 
 class Interned(type):
@@ -76,7 +76,7 @@ class Backend(metaclass=Interned):
         where = type(self).__name__
         self.float_dtype = _element(where, "float", float, "f")
         self.int_dtype = _element(where, "int", int, "iu")
-        self.kernels: dict[Op | BackwardOp, Kernel] = {}
+        self.kernels: dict[AnyOp, Kernel] = {}
         self.stream = Stream(None)
 
     @property
@@ -84,9 +84,7 @@ class Backend(metaclass=Interned):
         """The backend below a decorator; a plain backend is its own."""
         return self
 
-    def run(
-        self, op: "Op | BackwardOp", values: tuple[Value, ...], attrs: dict[str, Any]
-    ) -> Value:
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
         """Run one op on raw values: its kernel where one fits, its plain code else."""
         kernel = self.kernels.get(op)
         if kernel is not None:
@@ -186,9 +184,7 @@ class BackendWrapper(Backend):
     def xp(self) -> Any:
         return self._inner.xp
 
-    def run(
-        self, op: "Op | BackwardOp", values: tuple[Value, ...], attrs: dict[str, Any]
-    ) -> Value:
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
         return self._inner.run(op, values, attrs)
 
     def seed(self, seed: int) -> None:
@@ -250,7 +246,7 @@ class ArraySpace:
         self.__name__ = module.__name__
         self._backend = backend
 
-    def run_op(self, op: Op, values: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
+    def run_op(self, op: Op, values: Values, attrs: Attrs) -> Value:
         return self._backend.run(op, values, attrs)
 
     def __getattr__(self, name: str) -> Any:

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.base import ArraySpace, Backend, Value
+from burnbook.backend.base import AnyOp, ArraySpace, Attrs, Backend, Value, Values
 from burnbook.backend.cuda import draw_words, kernels
 from burnbook.core.errors import BackendError
-from burnbook.core.op import BackwardOp, Op
 
 
 class Cupy(Backend):
@@ -38,9 +37,7 @@ class Cupy(Backend):
         self.kernels = kernels(module)
         self._device = module.cuda.Device(index)
 
-    def run(
-        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
-    ) -> Value:
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
         """Run one op on this GPU."""
         with self._device:
             return super().run(op, values, attrs)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy
 
-from burnbook.backend.base import Backend, Value
+from burnbook.backend.base import AnyOp, Attrs, Backend, Value, Values
 from burnbook.backend.compiled import kernels_for, limits_for
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.compiled.runtime.thread_pool import threads
-from burnbook.core.op import BackwardOp, Op
 
 # What `numpy.errstate(all="ignore")` does, at a sixth of its price; a NumPy that keeps
 # its error state elsewhere gets the dear way.
@@ -141,9 +140,7 @@ class Numpy(Backend):
             self.kernels = kernels_for(compiled)
         self.limits = limits_for(self.kernels)
 
-    def run(
-        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
-    ) -> Value:
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
         """Run one op; NaN and infinity are answers, of which NumPy shall not warn."""
         if not attrs and len(values) == 2:  # hot
             x, y = values

@@ -11,11 +11,18 @@ from weakref import ref
 
 import numpy as np
 
-from burnbook.backend.base import Backend, Decorator, Value, Watch
+from burnbook.backend.base import (
+    AnyOp,
+    Attrs,
+    Backend,
+    Decorator,
+    Value,
+    Values,
+    Watch,
+)
 from burnbook.core.arrays import Array, not_finite
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import NotFiniteError
-from burnbook.core.op import BackwardOp, Op
 
 
 class Counting(Decorator):
@@ -33,9 +40,7 @@ class Counting(Decorator):
         super().__init__(inner)
         self.counts: Counter[str] = Counter()
 
-    def run(
-        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
-    ) -> Value:
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
         self.counts[op.name] += 1
         return self.inner.run(op, values, attrs)
 
@@ -50,30 +55,17 @@ class Watching(Decorator):
     interned = False
     wants_places = True  # Autodiff above shall note which layer an op was called in
 
-    def look(
-        self,
-        op: Op | BackwardOp,
-        values: tuple[Value, ...],
-        attrs: dict[str, Any],
-        out: Value,
-    ) -> None:
+    def look(self, op: AnyOp, values: Values, attrs: Attrs, out: Value) -> None:
         """What to do with an op, its inputs, its attributes and its result."""
         raise TypeError(f"{type(self).__name__} must say what to look at")
 
-    def run(
-        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
-    ) -> Value:
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
         out = self.inner.run(op, values, attrs)
         self.look(op, values, attrs, out)
         return out
 
     def backward(self, root: Value, watch: Watch | None = None) -> Any:
-        def look(
-            op: Op | BackwardOp,
-            values: tuple[Value, ...],
-            attrs: dict[str, Any],
-            out: Value,
-        ) -> None:
+        def look(op: AnyOp, values: Values, attrs: Attrs, out: Value) -> None:
             self.look(op, values, attrs, out)
             if watch is not None:
                 watch(op, values, attrs, out)
@@ -135,13 +127,7 @@ class Tracing(Watching):
         self.dropped = 0
         self._makers: dict[int, tuple[Any, int]] = {}
 
-    def look(
-        self,
-        op: Op | BackwardOp,
-        values: tuple[Value, ...],
-        attrs: dict[str, Any],
-        out: Value,
-    ) -> None:
+    def look(self, op: AnyOp, values: Values, attrs: Attrs, out: Value) -> None:
         if len(self.steps) >= self.limit:
             self.dropped += 1
             return
@@ -204,19 +190,11 @@ class Checked(Watching):
           try: a clamp or an epsilon before log
     """
 
-    def run(
-        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
-    ) -> Value:
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:
         with np.errstate(all="ignore"):  # our error says more than NumPy's warning
             return super().run(op, values, attrs)
 
-    def look(
-        self,
-        op: Op | BackwardOp,
-        values: tuple[Value, ...],
-        attrs: dict[str, Any],
-        out: Value,
-    ) -> None:
+    def look(self, op: AnyOp, values: Values, attrs: Attrs, out: Value) -> None:
         outs = out if type(out) is tuple else (out,)
         for position, made in enumerate(outs):
             if not _is_float(made):
@@ -231,7 +209,7 @@ class Checked(Watching):
             raise self._stop(op, values, position, broken)
 
     def _stop(
-        self, op: Op | BackwardOp, values: tuple[Value, ...], position: int, broken: str
+        self, op: AnyOp, values: Values, position: int, broken: str
     ) -> NotFiniteError:
         facts: list[tuple[str, str]] = []
         sick = ""
@@ -264,7 +242,7 @@ class Checked(Watching):
         return _is_float(value) and bool(self.xp.isinf(_bare(value)).any())
 
 
-def _names(op: Op | BackwardOp, values: tuple[Value, ...]) -> list[str]:
+def _names(op: AnyOp, values: Values) -> list[str]:
     """A name for each value: the op's inputs, or `xs[0]`, `xs[1]` …"""
     names = list(op.inputs)
     if len(names) == len(values) and not getattr(op, "many", False):

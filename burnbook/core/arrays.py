@@ -7,6 +7,8 @@ import numpy as np
 Array: TypeAlias = np.ndarray[Any, Any]
 """An array of NumPy, or one of CuPy, whose methods are the same."""
 
+Shape = tuple[int, ...]
+
 
 def not_finite(array: Array) -> str:
     """How many elements are NaN or infinite, in words; "" when there are none.

@@ -25,12 +25,13 @@ from typing import IO
 from burnbook.core.errors import BurnbookError, DataError
 
 PathLike = str | os.PathLike[str]
+ErrorClass = type[BurnbookError]
 TEMPORARY = (".burnbook-", ".tmp")  # how our temporary files start and end
 
 
 @contextmanager
 def atomic_write(
-    path: PathLike, error: type[BurnbookError] = DataError
+    path: PathLike, error: ErrorClass = DataError
 ) -> Generator[IO[bytes], None, None]:
     """Open a binary file that appears under `path` only when the block has succeeded.
 
@@ -77,7 +78,7 @@ class Draft:
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: PathLike, error: type[BurnbookError] = DataError) -> None:
+    def __init__(self, path: PathLike, error: ErrorClass = DataError) -> None:
         self.error = error
         try:
             self.target = target = Path(os.path.realpath(path))
@@ -113,7 +114,7 @@ class Draft:
 
 
 def open_regular(
-    path: PathLike, error: type[BurnbookError] = DataError, where: str = ""
+    path: PathLike, error: ErrorClass = DataError, where: str = ""
 ) -> IO[bytes]:
     """Open a regular file to read its bytes; anything else is explained as `error`.
 
@@ -162,7 +163,7 @@ def open_text(path: PathLike, mode: str, errors: str = "strict") -> IO[str]:
 
 def read_whole(
     path: PathLike,
-    error: type[BurnbookError] = DataError,
+    error: ErrorClass = DataError,
     where: str = "",
     most: int | None = None,
 ) -> bytes:
@@ -187,7 +188,7 @@ def read_whole(
 
 @contextmanager
 def within_memory(
-    where: str, error: type[BurnbookError] = DataError
+    where: str, error: ErrorClass = DataError
 ) -> Generator[None, None, None]:
     """Say as an `error` that there is too little memory for what the block makes."""
     try:
@@ -310,9 +311,7 @@ def _read(file: IO[bytes], count: int) -> bytes:
     return file.read(count) or b""  # None: nothing is there yet
 
 
-def _check_size(
-    size: int, most: int | None, where: str, error: type[BurnbookError]
-) -> None:
+def _check_size(size: int, most: int | None, where: str, error: ErrorClass) -> None:
     if most is not None and size > most:
         what = "the file is longer than what it should hold"
         raise error(where, what, [("file", f"{size:,} bytes"), ("most", f"{most:,}")])
@@ -333,9 +332,7 @@ def _mode_to_keep(target: Path) -> int | None:
     return stat.S_IMODE(found.st_mode)
 
 
-def _cannot_write(
-    target: Path, cause: OSError, error: type[BurnbookError]
-) -> BurnbookError:
+def _cannot_write(target: Path, cause: OSError, error: ErrorClass) -> BurnbookError:
     reason, cure = f"{cause.strerror or cause}", None
     blocker = next((p for p in target.parents if p.is_file()), None)
     if blocker is not None:
@@ -353,7 +350,7 @@ def _cannot_write(
     return error(f"write {target}", reason, cure=cure)
 
 
-def _no_path(where: str, path: PathLike, error: type[BurnbookError]) -> BurnbookError:
+def _no_path(where: str, path: PathLike, error: ErrorClass) -> BurnbookError:
     return error(where, f"{os.fspath(path)!r} is not a path: it contains a null byte")
 
 

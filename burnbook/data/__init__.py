@@ -2,8 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+import burnbook.data.dataset.audio as _audio
+import burnbook.data.dataset.nlp as _nlp
+import burnbook.data.dataset.tabular as _tabular
+import burnbook.data.dataset.transform as _transform
+import burnbook.data.dataset.vision as _vision
 from burnbook.core.files import cache_dir
 from burnbook.core.other_names import module_answers
+from burnbook.data import dataloader as dataloader, dataset as dataset
 from burnbook.data.catalog import DatasetInfo, available_datasets
 from burnbook.data.dataloader.batcher import Batcher
 from burnbook.data.dataloader.dataloader import (
@@ -71,64 +77,14 @@ from burnbook.data.dataset.vision.image_folder import ImageFolderDataset
 from burnbook.data.dataset.vision.mnist import MnistDataset, MnistItem
 from burnbook.data.formats.idx import read_idx
 
-__all__ = [
-    "AgNewsDataset",
-    "AgNewsItem",
-    "BatchStrategy",
-    "Batcher",
-    "BoundingBox",
-    "BoundingBoxes",
-    "Cifar10Dataset",
-    "Cifar100Dataset",
-    "CifarDataset",
-    "CifarType",
-    "ComposedDataset",
-    "DataLoader",
-    "DataLoaderBuilder",
-    "DataLoaderIterator",
-    "DataframeDataset",
-    "Dataset",
-    "DatasetInfo",
-    "DbPediaDataset",
-    "DbPediaItem",
-    "DiabetesDataset",
-    "DigitsDataset",
-    "FakeDataset",
-    "FashionMnistDataset",
-    "FixBatchStrategy",
-    "HousingDataset",
-    "HuggingfaceDatasetLoader",
-    "ImageDatasetItem",
-    "ImageFolderDataset",
-    "InMemDataset",
-    "Label",
-    "Mapper",
-    "MapperDataset",
-    "MnistDataset",
-    "MnistItem",
-    "MultiLabel",
-    "PartialDataset",
-    "Progress",
-    "SamplerDataset",
-    "SamplerDatasetOptions",
-    "SegmentationMask",
-    "SelectionDataset",
-    "ShuffledDataset",
-    "SpeechCommandClass",
-    "SpeechCommandsDataset",
-    "SpeechItem",
-    "SqliteDataset",
-    "SqliteDatasetStorage",
-    "SqliteDatasetWriter",
-    "TextDatasetItem",
-    "TextFolderDataset",
-    "WindowsDataset",
-    "available_datasets",
-    "cache_dir",
-    "random_split",
-    "read_idx",
-    "split_dataloader",
-]
+__all__ = ["DatasetInfo", "HuggingfaceDatasetLoader", "available_datasets", "cache_dir"]
+__all__ += dataloader.__all__
+__all__ += dataset.__all__
+__all__ += _audio.__all__
+__all__ += _nlp.__all__
+__all__ += _tabular.__all__
+__all__ += _transform.__all__
+__all__ += _vision.__all__
 
 if not TYPE_CHECKING:
     __getattr__ = module_answers(__name__)

@@ -17,6 +17,39 @@ MOST = 2**63 - 1
 BEFORE_FIRST = 2**64 - 1  # Burn counts from here, so that the first call gives 0
 
 
+@answers("LrScheduler")
+class Schedule:
+    """What all schedules do alike: one number says where each of them stands.
+
+    field: the name of the number in a record. held: the attribute that holds it, if it
+    has another name. low and high: its bounds.
+    """
+
+    config: Any
+    field: str
+    held = ""
+    low, high = 0, MOST
+
+    def into_record(self) -> Any:
+        """The number that says where the schedule stands."""
+        return getattr(self, self.held or self.field)
+
+    to_record = into_record
+
+    def load_record(self, record: object) -> Self:
+        """Go on from where a record stands."""
+        setattr(self, self.held or self.field, self.read(record))
+        return self
+
+    def read(self, record: object) -> float:
+        """The number that a record holds."""
+        return read_place(self, record, self.low, self.high)
+
+    def __repr__(self) -> str:
+        fields = repr(self.config).partition("(")[2]
+        return f"{type(self).__name__}({fields}"
+
+
 class LinearLrSchedulerConfig(Config):
     """How to make a schedule that goes straight from one rate to another.
 
@@ -48,8 +81,7 @@ class LinearLrSchedulerConfig(Config):
         return LinearLrScheduler(self)
 
 
-@answers("LrScheduler")
-class LinearLrScheduler:
+class LinearLrScheduler(Schedule):
     """initial + (final − initial) min(i, n) / n: n + 1 points, then final forever."""
 
     field = "remaining_iters"
@@ -58,27 +90,16 @@ class LinearLrScheduler:
         self.config = config
         self.remaining_iters = config.num_iters + 1
 
+    def read(self, record: object) -> int:
+        """How many steps remain."""
+        return read_place(self, record, 0, self.config.num_iters + 1)
+
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         self.remaining_iters = max(self.remaining_iters - 1, 0)
         first, last = self.config.initial_lr, self.config.final_lr
         step = (last - first) / self.config.num_iters
         return last - step * self.remaining_iters
-
-    def into_record(self) -> int:
-        """How many steps remain."""
-        return self.remaining_iters
-
-    to_record = into_record
-
-    def load_record(self, record: object) -> Self:
-        """Go on from where a record stands."""
-        most = self.config.num_iters + 1
-        self.remaining_iters = read_place(self, record, 0, most)
-        return self
-
-    def __repr__(self) -> str:
-        return _shown(self)
 
 
 class CosineAnnealingLrSchedulerConfig(Config):
@@ -115,11 +136,11 @@ class CosineAnnealingLrSchedulerConfig(Config):
         return CosineAnnealingLrScheduler(self)
 
 
-@answers("LrScheduler")
-class CosineAnnealingLrScheduler:
+class CosineAnnealingLrScheduler(Schedule):
     """min + (initial − min) (1 + cos(π k / n)) / 2, with k = i mod (n + 1)."""
 
-    field = "current_iter"
+    field = "current_iter"  # the place on the curve; before the first step 2⁶⁴ − 1
+    high = BEFORE_FIRST
 
     def __init__(self, config: CosineAnnealingLrSchedulerConfig):
         self.config = config
@@ -137,20 +158,6 @@ class CosineAnnealingLrScheduler:
         self.current_iter = following % (count + 1)
         half = 0.5 * (self.config.initial_lr - low)
         return low + half * (1 + math.cos(math.pi * self.current_iter / count))
-
-    def into_record(self) -> int:
-        """The place on the curve; before the first step 2⁶⁴ − 1."""
-        return self.current_iter
-
-    to_record = into_record
-
-    def load_record(self, record: object) -> Self:
-        """Go on from where a record stands."""
-        self.current_iter = read_place(self, record, 0, BEFORE_FIRST)
-        return self
-
-    def __repr__(self) -> str:
-        return _shown(self)
 
 
 class ExponentialLrSchedulerConfig(Config):
@@ -177,8 +184,7 @@ class ExponentialLrSchedulerConfig(Config):
         return ExponentialLrScheduler(self)
 
 
-@answers("LrScheduler")
-class ExponentialLrScheduler:
+class ExponentialLrScheduler(Schedule):
     """initial · γⁱ, each rate made from the one before."""
 
     field = "previous_lr"
@@ -187,24 +193,14 @@ class ExponentialLrScheduler:
         self.config = config
         self.previous_lr = config.initial_lr / config.gamma
 
+    def read(self, record: object) -> float:
+        """The last rate."""
+        return float(read_number(self, record))
+
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         self.previous_lr *= self.config.gamma
         return self.previous_lr
-
-    def into_record(self) -> float:
-        """The last rate."""
-        return self.previous_lr
-
-    to_record = into_record
-
-    def load_record(self, record: object) -> Self:
-        """Go on from where a record stands."""
-        self.previous_lr = float(read_number(self, record))
-        return self
-
-    def __repr__(self) -> str:
-        return _shown(self)
 
 
 class NoamLrSchedulerConfig(Config):
@@ -240,11 +236,10 @@ class NoamLrSchedulerConfig(Config):
         return NoamLrScheduler(self)
 
 
-@answers("LrScheduler")
-class NoamLrScheduler:
+class NoamLrScheduler(Schedule):
     """init · model_size^−½ · min(s^−½, s · warmup^−³ᐟ²), with s = i + 1."""
 
-    field = "step"
+    field, held = "step", "steps"
 
     def __init__(self, config: NoamLrSchedulerConfig):
         self.config = config
@@ -255,20 +250,6 @@ class NoamLrScheduler:
         self.steps += 1
         down, up = self.steps**-0.5, self.steps * self.config.warmup_steps**-1.5
         return self.config.init_lr * self.config.model_size**-0.5 * min(down, up)
-
-    def into_record(self) -> int:
-        """How many steps were made."""
-        return self.steps
-
-    to_record = into_record
-
-    def load_record(self, record: object) -> Self:
-        """Go on from where a record stands."""
-        self.steps = read_place(self, record, 0, MOST)
-        return self
-
-    def __repr__(self) -> str:
-        return _shown(self)
 
 
 class StepLrSchedulerConfig(Config):
@@ -303,11 +284,11 @@ class StepLrSchedulerConfig(Config):
         return StepLrScheduler(self)
 
 
-@answers("LrScheduler")
-class StepLrScheduler:
+class StepLrScheduler(Schedule):
     """initial · γ^⌊i / step_size⌋: the same rate for step_size batches, then less."""
 
-    field = "iter_idx"
+    field = "iter_idx"  # the number of the last step; before the first −1
+    low, high = -1, 2**31 - 1
 
     def __init__(self, config: StepLrSchedulerConfig):
         self.config = config
@@ -319,20 +300,6 @@ class StepLrScheduler:
         decays = self.iter_idx // self.config.step_size
         return self.config.initial_lr * self.config.gamma**decays
 
-    def into_record(self) -> int:
-        """The number of the last step; before the first −1."""
-        return self.iter_idx
-
-    to_record = into_record
-
-    def load_record(self, record: object) -> Self:
-        """Go on from where a record stands."""
-        self.iter_idx = read_place(self, record, -1, 2**31 - 1)
-        return self
-
-    def __repr__(self) -> str:
-        return _shown(self)
-
 
 def _rate(config: Config, **values: float) -> None:
     """Raise a ConfigError for the first of these that is not in (0, 1]."""
@@ -340,9 +307,3 @@ def _rate(config: Config, **values: float) -> None:
         if not 0.0 < value <= 1.0:
             what = f"{name} is {value}, not in (0, 1]"
             raise ConfigError(type(config).__name__, what)
-
-
-def _shown(scheduler: Any) -> str:
-    """The name of a scheduler with what its config says."""
-    fields = repr(scheduler.config).partition("(")[2]
-    return f"{type(scheduler).__name__}({fields}"

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.errors import ConfigError
 from burnbook.core.op import normal, op, truths
 from burnbook.ops.random import Key, dropout
 from burnbook.ops.reduce import sum_to
 from burnbook.ops.softmax import softmax
 
-Shape = tuple[int, ...]
 HEADS = "[batch, heads, sequence, size]"
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import above, normal, op, positive
 from burnbook.ops.norm import (
     BLOCK,
@@ -19,9 +19,7 @@ from burnbook.ops.norm import (
 from burnbook.ops.reduce import count, sum_to
 
 
-def _some(
-    x: tuple[int, ...], gamma: tuple[int, ...], beta: tuple[int, ...]
-) -> str | None:
+def _some(x: Shape, gamma: Shape, beta: Shape) -> str | None:
     """Why a batch has no moments, or does not fit the channels; None if it does."""
     return channels_fit(x, gamma, beta) or (
         None if x[0] else "a batch of no examples has no mean"
@@ -102,18 +100,12 @@ def _channel_by_channel(
     )
 
 
-def _shapes(x: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _shapes(x: Shape) -> tuple[Shape, Shape]:
     """x as [n, c, places], and what γ stretches over that."""
     return (*x[:2], count(x[2:])), (x[1], 1)
 
 
-def _known(
-    x: tuple[int, ...],
-    gamma: tuple[int, ...],
-    beta: tuple[int, ...],
-    mean: tuple[int, ...],
-    var: tuple[int, ...],
-) -> str | None:
+def _known(x: Shape, gamma: Shape, beta: Shape, mean: Shape, var: Shape) -> str | None:
     """Why known moments do not fit, or None if they do."""
     if mean != gamma or var != gamma:
         return "the mean and the variance must have the shape of gamma"
@@ -200,7 +192,7 @@ batch_norm_known.examples(
 )
 
 
-def _around(x: tuple[int, ...], before: int, after: int) -> str | None:
+def _around(x: Shape, before: int, after: int) -> str | None:
     """Why a window of channels cannot be summed, or None if it can."""
     if len(x) < 2:
         return f"x must be [n, c, ...], with at least two dims, not {len(x)}"
@@ -246,5 +238,5 @@ def _per_channel(xp: ArrayNamespace, g: Array) -> Any:
     return sum_to(xp, g, shape=_line_shape(g)).reshape((-1,))
 
 
-def _line_shape(x: Array) -> tuple[int, ...]:
+def _line_shape(x: Array) -> Shape:
     return (x.shape[1], *(1,) * (x.ndim - 2))

@@ -7,12 +7,11 @@ the whole memory again; done block by block, a block stays in the cache.
 from collections.abc import Callable
 from typing import Any
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 
 BLOCK = 1 << 17  # elements; with fewer, Python takes longer than NumPy
 SHARED = 1 << 18  # elements that are worth another thread
 GRAIN = 1 << 12
-Shape = tuple[int, ...]
 
 
 def same_shapes(*shapes: Shape) -> str | None:

@@ -1,10 +1,9 @@
 """Looking rows up by number, and giving gradients back."""
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import indices as whole_numbers, normal, op
 from burnbook.ops.index import inside
 
-Shape = tuple[int, ...]
 BLOCK = 1 << 18  # elements whose places are laid out at a time
 
 

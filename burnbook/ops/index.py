@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.errors import DimError
 from burnbook.core.op import indices, normal, op, truths
 from burnbook.ops.elementwise import broadcast
@@ -22,7 +22,7 @@ def inside(where: str, picked: Array, size: int) -> None:
         )
 
 
-def gather_fits(x: tuple[int, ...], indices: tuple[int, ...], dim: int) -> Any:
+def gather_fits(x: Shape, indices: Shape, dim: int) -> Any:
     """Why indices do not fit a tensor, or None if they do."""
     wrong = dim_inside(x, dim)
     if wrong:
@@ -45,9 +45,7 @@ def gather(xp: ArrayNamespace, x: Array, indices: Array, *, dim: int) -> Array:
     return xp.take_along_axis(x, indices, axis=dim)
 
 
-def scatter_fits(
-    x: tuple[int, ...], indices: tuple[int, ...], values: tuple[int, ...], dim: int
-) -> Any:
+def scatter_fits(x: Shape, indices: Shape, values: Shape, dim: int) -> Any:
     """Why indices and values do not fit a tensor, or None if they do."""
     wrong = gather_fits(x, indices, dim)
     if wrong is None and indices != values:
@@ -78,7 +76,7 @@ def scatter(
 
 
 def gather_x(
-    xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...], indices: Array, dim: int
+    xp: ArrayNamespace, g: Array, x_shape: Shape, indices: Array, dim: int
 ) -> Any:
     """Put every gradient back where its value was picked."""
     return scatter(xp, xp.zeros(x_shape, g.dtype), indices, g, dim=dim)
@@ -131,7 +129,7 @@ def select_assign(
 
 
 def select_x(
-    xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...], indices: Array, dim: int
+    xp: ArrayNamespace, g: Array, x_shape: Shape, indices: Array, dim: int
 ) -> Any:
     """Put every slice of the gradient back where it was picked."""
     return select_assign(xp, xp.zeros(x_shape, g.dtype), indices, g, dim=dim)
@@ -150,7 +148,7 @@ select_assign.examples(
 )
 
 
-def mask_fits(x: tuple[int, ...], mask: tuple[int, ...]) -> str | None:
+def mask_fits(x: Shape, mask: Shape) -> str | None:
     """Why a mask does not fit, or None if it does."""
     return broadcast(x, mask)
 
@@ -228,7 +226,7 @@ def select_put(xp: ArrayNamespace, x: Array, indices: Array, values: Array) -> A
 
 
 def select_put_x(
-    xp: ArrayNamespace, g: Array, values_shape: tuple[int, ...], indices: Array
+    xp: ArrayNamespace, g: Array, values_shape: Shape, indices: Array
 ) -> Any:
     """The gradient of what was not replaced."""
     return select_put(xp, g, indices, xp.zeros(values_shape, g.dtype))

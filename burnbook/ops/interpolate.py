@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
-from burnbook.ops.conv.windows import LETTERS, Shape, Sizes
+from burnbook.ops.conv.windows import LETTERS, Sizes
 from burnbook.ops.resample import Taps, apply_all
 
 

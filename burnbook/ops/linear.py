@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
 from burnbook.ops.reduce import count, sum_to
 
 
-def inner_sizes(x: tuple[int, ...], y: tuple[int, ...]) -> str | None:
+def inner_sizes(x: Shape, y: Shape) -> str | None:
     """Why two matrices cannot be multiplied, or None if they can."""
     if len(x) < 2:
         return "a matrix has at least two dims; use unsqueeze to add one"
@@ -53,9 +53,7 @@ matmul.examples(
 )
 
 
-def linear_fits(
-    x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...] | None
-) -> str | None:
+def linear_fits(x: Shape, weight: Shape, bias: Shape | None) -> str | None:
     """Why a weight or bias does not fit, or None if both do."""
     if len(weight) != 2:
         return f"a weight has two dims [d_input, d_output], not {len(weight)}"

@@ -8,28 +8,25 @@ it found, so its gradients are formulas of these and the input. Where steps are 
 
 from typing import Any
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
 from burnbook.ops.reduce import count, share, sum_to
 
-Axes = tuple[int, ...]
+Axes = Shape
+ParamShape = Shape | None  # of a scale or shift that may be missing
 Needs = tuple[bool, ...]
 FLOOR = 1e-12  # a smaller standard deviation counts as this one where it divides
 BLOCK = 1 << 17  # elements; what lies between the steps of more goes through the memory
 
 
-def _last_dim(
-    x: tuple[int, ...], gamma: tuple[int, ...] | None, beta: tuple[int, ...] | None
-) -> str | None:
+def _last_dim(x: Shape, gamma: ParamShape, beta: ParamShape) -> str | None:
     """Why a scale or shift does not fit the last dim, or None if both do."""
     if not x or x[-1] == 0:
         return "there is nothing along the last dim to normalize"
     return _fits(x[-1], "the last dim of x", gamma, beta)
 
 
-def channels_fit(
-    x: tuple[int, ...], gamma: tuple[int, ...] | None, beta: tuple[int, ...] | None
-) -> str | None:
+def channels_fit(x: Shape, gamma: ParamShape, beta: ParamShape) -> str | None:
     """Why a scale or shift does not fit the channels, or None if both do."""
     if len(x) < 2:
         return f"x must be [n, c, ...], with at least two dims, not {len(x)}"
@@ -38,9 +35,7 @@ def channels_fit(
     return _fits(x[1], "the channels of x, dim 1,", gamma, beta)
 
 
-def _fits(
-    size: int, where: str, gamma: tuple[int, ...] | None, beta: tuple[int, ...] | None
-) -> str | None:
+def _fits(size: int, where: str, gamma: ParamShape, beta: ParamShape) -> str | None:
     for name, held in (("gamma", gamma), ("beta", beta)):
         if held is not None and len(held) != 1:
             return f"{name} must have one dim, not {len(held)}"
@@ -153,12 +148,7 @@ rms_norm.examples(
 )
 
 
-def _groups(
-    x: tuple[int, ...],
-    gamma: tuple[int, ...] | None,
-    beta: tuple[int, ...] | None,
-    groups: int,
-) -> str | None:
+def _groups(x: Shape, gamma: ParamShape, beta: ParamShape, groups: int) -> str | None:
     """Why channels cannot be normalized in groups, or None if they can."""
     if len(x) > 1 and (groups < 1 or x[1] % groups):
         return f"{x[1]} channels do not make {groups} groups"
@@ -234,9 +224,7 @@ group_norm.examples(
 )
 
 
-def _group_shapes(
-    x: tuple[int, ...], groups: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _group_shapes(x: Shape, groups: int) -> tuple[Shape, Shape]:
     """x as [n, groups, channels of a group, places], and γ as it stretches over that."""
     each = x[1] // groups
     return (x[0], groups, each, count(x[2:])), (groups, each, 1)
@@ -304,7 +292,7 @@ def answer(
     dx: Array,
     along: Array,
     slope: Array | None,
-    line: tuple[int, ...],
+    line: Shape,
     needs: Needs,
 ) -> tuple[Any, ...]:
     """The gradients that are needed: ∂x, and sums for γ and β, each in its shape."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal as sample, op
 
 Key = tuple[int, int]
@@ -23,7 +23,7 @@ CHANCES = 1 << 16  # dropout decides by 16 random bits
 def uniform(
     xp: ArrayNamespace,
     *,
-    shape: tuple[int, ...],
+    shape: Shape,
     low: float = 0.0,
     high: float = 1.0,
     key: Key,
@@ -46,7 +46,7 @@ uniform.examples(samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32}
 def bernoulli(
     xp: ArrayNamespace,
     *,
-    shape: tuple[int, ...],
+    shape: Shape,
     prob: float = 0.5,
     key: Key,
     dtype: np.dtype[Any],
@@ -68,7 +68,7 @@ bernoulli.examples(samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float3
 def normal(
     xp: ArrayNamespace,
     *,
-    shape: tuple[int, ...],
+    shape: Shape,
     mean: float = 0.0,
     std: float = 1.0,
     key: Key,
@@ -95,7 +95,7 @@ normal.examples(samples=[({"shape": (2, 3), "key": (1, 2), "dtype": np.float32},
 def orthogonal(
     xp: ArrayNamespace,
     *,
-    shape: tuple[int, ...],
+    shape: Shape,
     gain: float,
     key: Key,
     dtype: np.dtype[Any],

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op, unit
-
-Shape = tuple[int, ...]
 
 
 def _turns_fit(x: Shape, turns: Shape) -> str | None:

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.errors import DimError
 from burnbook.core.op import normal, op
 from burnbook.ops.reduce import count, dim_inside, sum_to
 
 
-def same_count(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
+def same_count(x: Shape, shape: Shape) -> str | None:
     """Why a tensor cannot be reshaped so, or None if it can."""
     if count(x) != count(shape):
         return (
@@ -21,7 +21,7 @@ def same_count(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
 
 
 @op("F>F I>I B>B", reason=same_count, method=False)
-def reshape(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
+def reshape(xp: ArrayNamespace, x: Array, *, shape: Shape) -> Array:
     """The same elements, row by row, in another shape.
 
     Shapes: x [...] -> shape
@@ -37,7 +37,7 @@ reshape.examples(
 )
 
 
-def two_dims(x: tuple[int, ...], dim1: int, dim2: int) -> Any:
+def two_dims(x: Shape, dim1: int, dim2: int) -> Any:
     """Why two dims cannot be swapped, or None if they can."""
     return dim_inside(x, dim1) or dim_inside(x, dim2)
 
@@ -59,7 +59,7 @@ swap_dims.examples(
 )
 
 
-def is_order(x: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def is_order(x: Shape, axes: Shape) -> Any:
     """Why a list of dims is not an order of all dims, or None if it is."""
     for axis in axes:
         wrong = dim_inside(x, axis)
@@ -71,7 +71,7 @@ def is_order(x: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 
 
 @op("F>F I>I B>B", check=is_order, method=False)
-def permute(xp: ArrayNamespace, x: Array, *, axes: tuple[int, ...]) -> Array:
+def permute(xp: ArrayNamespace, x: Array, *, axes: Shape) -> Array:
     """Reorder the dims: dim i of the output is dim axes[i] of x.
 
     Shapes: x [...] -> [...]
@@ -79,7 +79,7 @@ def permute(xp: ArrayNamespace, x: Array, *, axes: tuple[int, ...]) -> Array:
     return xp.transpose(x, axes)
 
 
-def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+def inverse(axes: Shape) -> Shape:
     """The order that undoes an order of dims."""
     places = [axis % len(axes) for axis in axes]
     return tuple(places.index(i) for i in range(len(axes)))
@@ -93,7 +93,7 @@ permute.examples(
 )
 
 
-def can_expand(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
+def can_expand(x: Shape, shape: Shape) -> str | None:
     """Why a tensor cannot be stretched to a shape, or None if it can."""
     if len(shape) < len(x):
         return f"shape {list(shape)} has fewer dims than the tensor, which has {len(x)}"
@@ -104,7 +104,7 @@ def can_expand(x: tuple[int, ...], shape: tuple[int, ...]) -> str | None:
 
 
 @op("F>F I>I B>B", check=can_expand, method=False)
-def expand(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
+def expand(xp: ArrayNamespace, x: Array, *, shape: Shape) -> Array:
     """Stretch dims of size 1 (and new leading dims) to a shape.
 
     Shapes: x [...] -> shape
@@ -112,7 +112,7 @@ def expand(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
     return xp.broadcast_to(x, shape)
 
 
-def sum_back(xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...]) -> Any:
+def sum_back(xp: ArrayNamespace, g: Array, x_shape: Shape) -> Any:
     """The gradient of a stretched input: the sum over what was stretched."""
     return sum_to(xp, g, shape=tuple(x_shape))
 
@@ -126,7 +126,7 @@ expand.examples(
 
 
 @op("F>F I>I B>B", method=False)
-def flip(xp: ArrayNamespace, x: Array, *, axes: tuple[int, ...]) -> Array:
+def flip(xp: ArrayNamespace, x: Array, *, axes: Shape) -> Array:
     """Reverse the order of the elements along some dims.
 
     Shapes: x [...] -> [...]
@@ -156,7 +156,7 @@ roll.examples(
 )
 
 
-def slides(x: tuple[int, ...], dim: int, size: int, step: int) -> Any:
+def slides(x: Shape, dim: int, size: int, step: int) -> Any:
     """Why no window slides along a dim, or None if one does."""
     wrong = dim_inside(x, dim)
     if wrong is None and not (step >= 1 <= size <= x[dim]):
@@ -184,7 +184,7 @@ def slide_back(
     xp: ArrayNamespace,
     x: Array,
     *,
-    shape: tuple[int, ...],
+    shape: Shape,
     dim: int,
     size: int,
     step: int,
@@ -217,7 +217,7 @@ slide_back.grad(x=lambda xp, g, shape, **windows: slide(xp, g, **windows))
 slide_back.examples(samples=[(normal(2, 3, 3, 3), {**SLIDE, "shape": (2, 7, 3)})])
 
 
-def cat_fits(xs: list[tuple[int, ...]], dim: int) -> Any:
+def cat_fits(xs: list[Shape], dim: int) -> Any:
     """Why tensors cannot be joined along a dim, or None if they can."""
     wrong = dim_inside(xs[0], dim)
     if wrong:
@@ -256,7 +256,7 @@ cat.examples(
 )
 
 
-def slice_fits(x: tuple[int, ...], index: tuple[slice, ...]) -> Any:
+def slice_fits(x: Shape, index: tuple[slice, ...]) -> Any:
     """Why a slice lies outside a tensor, or None if it does not."""
     if len(index) > len(x):
         return DimError, f"{len(index)} ranges for a tensor of rank {len(x)}"
@@ -274,7 +274,7 @@ def slice_(xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...]) -> Array:
 
 @op("F>F", method=False)
 def slice_spread(
-    xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...], shape: tuple[int, ...]
+    xp: ArrayNamespace, x: Array, *, index: tuple[slice, ...], shape: Shape
 ) -> Array:
     """Put a block into zeros: the opposite of cutting it out.
 
@@ -286,7 +286,7 @@ def slice_spread(
 
 
 def slice_x(
-    xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...], index: tuple[slice, ...]
+    xp: ArrayNamespace, g: Array, x_shape: Shape, index: tuple[slice, ...]
 ) -> Any:
     """The gradient of a slice: zero outside it."""
     return slice_spread(xp, g, index=index, shape=tuple(x_shape))
@@ -304,9 +304,7 @@ slice_spread.examples(
 )
 
 
-def assign_fits(
-    x: tuple[int, ...], values: tuple[int, ...], index: tuple[slice, ...]
-) -> Any:
+def assign_fits(x: Shape, values: Shape, index: tuple[slice, ...]) -> Any:
     """Why values do not fit the region they shall replace, or None if they do."""
     wrong = slice_fits(x, index)
     if wrong:
@@ -334,7 +332,7 @@ def slice_assign(
 def slice_assign_x(
     xp: ArrayNamespace,
     g: Array,
-    values_shape: tuple[int, ...],
+    values_shape: Shape,
     index: tuple[slice, ...],
 ) -> Any:
     """The gradient of what was not replaced."""
@@ -363,7 +361,7 @@ cast.grad(x=lambda g: g)
 cast.examples(samples=[(normal(2, 3), {"dtype": np.float64})])
 
 
-def pads_fit(x: tuple[int, ...], widths: Array) -> str | None:
+def pads_fit(x: Shape, widths: Array) -> str | None:
     """Why a tensor cannot be padded so, or None if it can."""
     if len(widths) != len(x):
         return f"{len(widths)} pairs of widths for a tensor of rank {len(x)}"
@@ -383,7 +381,7 @@ def pad(
     return xp.pad(x, widths, constant_values=value)
 
 
-def pad_x(xp: ArrayNamespace, g: Array, x_shape: tuple[int, ...], widths: Array) -> Any:
+def pad_x(xp: ArrayNamespace, g: Array, x_shape: Shape, widths: Array) -> Any:
     """The gradient of what lies inside."""
     where = [slice(a, a + n) for (a, _), n in zip(widths, x_shape, strict=True)]
     return g[tuple(where)]

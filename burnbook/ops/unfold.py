@@ -2,9 +2,9 @@
 
 import math
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
-from burnbook.ops.conv.windows import Pair, Shape, Windows, fits_inside, window_options
+from burnbook.ops.conv.windows import Pair, Windows, fits_inside, window_options
 
 
 def _fits(

@@ -2,11 +2,10 @@
 
 import dataclasses
 
-from burnbook.config import Config
 from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
 from burnbook.ops.optimizer_steps import adagrad_step
-from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.adaptor import OptimizerConfig
 from burnbook.optim.rule import (
     WeightDecayConfig,
     from_config,
@@ -17,7 +16,7 @@ from burnbook.optim.rule import (
 from burnbook.tensor import Tensor
 
 
-class AdaGradConfig(Config):
+class AdaGradConfig(OptimizerConfig):
     """How to make an AdaGrad optimizer (Duchi, Hazan & Singer, 2011).
 
     lr_decay: the learning rate of step t is lr / (1 + (t − 1) lr_decay), at least 0
@@ -43,10 +42,6 @@ class AdaGradConfig(Config):
     def build(self) -> "AdaGrad":
         """The rule for one tensor."""
         return AdaGrad(self)
-
-    def init(self) -> OptimizerAdaptor:
-        """The optimizer; the learning rate is given to each step."""
-        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,11 +8,10 @@ parameters with small gradients move as fast as those with large ones.
 import dataclasses
 from typing import Any
 
-from burnbook.config import Config
 from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
 from burnbook.ops.optimizer_steps import adam_step, amsgrad_step
-from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.adaptor import OptimizerConfig
 from burnbook.optim.rule import (
     WeightDecayConfig,
     fractions,
@@ -25,7 +24,7 @@ from burnbook.optim.state import LATER
 from burnbook.tensor import Tensor
 
 
-class AdamConfig(Config):
+class AdamConfig(OptimizerConfig):
     """How to make an Adam optimizer (Kingma & Ba, 2015).
 
     beta_1: decay rate of the average of gradients, in [0, 1) (default 0.9).
@@ -62,10 +61,6 @@ class AdamConfig(Config):
         """The rule for one tensor."""
         return Adam(self)
 
-    def init(self) -> OptimizerAdaptor:
-        """The optimizer; the learning rate is given to each step."""
-        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
-
 
 @dataclasses.dataclass(frozen=True)
 class AdaptiveMomentumState:
@@ -84,15 +79,48 @@ class AdamState:
     momentum: AdaptiveMomentumState
 
 
+class AdaptiveMomentum:
+    """The step that Adam and AdamW share; they differ in how weights decay."""
+
+    state_type: type[Any]
+    reuses = True
+    config: Any
+    attrs: dict[str, Any]
+
+    def step(
+        self,
+        lr: float,
+        tensor: Tensor,
+        grad: Tensor,
+        state: Any | None,
+        reuse: bool = False,
+    ) -> tuple[Tensor, Any]:
+        """One step of one parameter."""
+        if state is None:
+            blank = zeros(tensor)
+            old = AdaptiveMomentumState(0, blank, blank)
+        else:
+            old = state.momentum
+        time, inputs = old.time + 1, (grad, old.moment_1, old.moment_2)
+        attrs = {**self.attrs, "lr": lr, "reuse": reuse, "time": time}
+        if not self.config.amsgrad:
+            made, *averages = update(adam_step, tensor, inputs, attrs)
+        else:
+            top = old.max_moment_2
+            if top is None:  # amsgrad begins here
+                top, attrs["reuse"] = old.moment_2, False
+            made, *averages = update(amsgrad_step, tensor, (*inputs, top), attrs)
+        return made, self.state_type(AdaptiveMomentumState(time, *averages))
+
+
 @from_config
-class Adam:
+class Adam(AdaptiveMomentum):
     """w ← w − lr m̂ / (√v̂ + ε): m and v average the gradient and its square.
 
     m ← β₁ m + (1 − β₁) g, m̂ = m / (1 − β₁ᵗ); v ← β₂ v + (1 − β₂) g², v̂ = v / (1 − β₂ᵗ)
     """
 
     state_type = AdamState
-    reuses = True
 
     def __init__(self, config: AdamConfig):
         self.config = config
@@ -102,41 +130,3 @@ class Adam:
             "epsilon": config.epsilon,
             "penalty": penalty_of(config.weight_decay),
         }
-
-    def step(
-        self,
-        lr: float,
-        tensor: Tensor,
-        grad: Tensor,
-        state: AdamState | None,
-        reuse: bool = False,
-    ) -> tuple[Tensor, AdamState]:
-        """One step of one parameter."""
-        old = None if state is None else state.momentum
-        attrs = {**self.attrs, "lr": lr, "reuse": reuse}
-        amsgrad = self.config.amsgrad
-        tensor, momentum = adaptive_step(tensor, grad, old, attrs, amsgrad)
-        return tensor, AdamState(momentum)
-
-
-def adaptive_step(
-    tensor: Tensor,
-    grad: Tensor,
-    old: AdaptiveMomentumState | None,
-    attrs: dict[str, Any],
-    amsgrad: bool,
-) -> tuple[Tensor, AdaptiveMomentumState]:
-    """The step that Adam and AdamW share; they differ in how weights decay."""
-    if old is None:
-        blank = zeros(tensor)
-        old = AdaptiveMomentumState(0, blank, blank)
-    time = attrs["time"] = old.time + 1
-    inputs = (grad, old.moment_1, old.moment_2)
-    if not amsgrad:
-        made, m, v = update(adam_step, tensor, inputs, attrs)
-        return made, AdaptiveMomentumState(time, m, v)
-    top = old.max_moment_2
-    if top is None:  # amsgrad begins here
-        top, attrs["reuse"] = old.moment_2, False
-    made, m, v, top = update(amsgrad_step, tensor, (*inputs, top), attrs)
-    return made, AdaptiveMomentumState(time, m, v, top)

@@ -2,16 +2,14 @@
 
 import dataclasses
 
-from burnbook.config import Config
 from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
-from burnbook.optim.adam import AdaptiveMomentumState, adaptive_step
-from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.adam import AdaptiveMomentum, AdaptiveMomentumState
+from burnbook.optim.adaptor import OptimizerConfig
 from burnbook.optim.rule import fractions, from_config
-from burnbook.tensor import Tensor
 
 
-class AdamWConfig(Config):
+class AdamWConfig(OptimizerConfig):
     """How to make an AdamW optimizer (Loshchilov & Hutter, 2019).
 
     beta_1: decay rate of the average of gradients, in [0, 1) (default 0.9).
@@ -51,10 +49,6 @@ class AdamWConfig(Config):
         """The rule for one tensor."""
         return AdamW(self)
 
-    def init(self) -> OptimizerAdaptor:
-        """The optimizer; the learning rate is given to each step."""
-        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
-
 
 @dataclasses.dataclass(frozen=True)
 class AdamWState:
@@ -64,7 +58,7 @@ class AdamWState:
 
 
 @from_config
-class AdamW:
+class AdamW(AdaptiveMomentum):
     """Adam whose weights decay beside the step: w ← (1 − lr λ) w − lr m̂ / (√v̂ + ε).
 
     Why: L2 decay in the gradient would be divided by √v̂ too, so that weights with large
@@ -72,7 +66,6 @@ class AdamW:
     """
 
     state_type = AdamWState
-    reuses = True
 
     def __init__(self, config: AdamWConfig):
         self.config = config
@@ -83,18 +76,3 @@ class AdamW:
             "decay": config.weight_decay,
             "cautious": config.cautious_weight_decay,
         }
-
-    def step(
-        self,
-        lr: float,
-        tensor: Tensor,
-        grad: Tensor,
-        state: AdamWState | None,
-        reuse: bool = False,
-    ) -> tuple[Tensor, AdamWState]:
-        """One step of one parameter."""
-        old = None if state is None else state.momentum
-        attrs = {**self.attrs, "lr": lr, "reuse": reuse}
-        amsgrad = self.config.amsgrad
-        tensor, momentum = adaptive_step(tensor, grad, old, attrs, amsgrad)
-        return tensor, AdamWState(momentum)

@@ -2,16 +2,15 @@
 
 import dataclasses
 
-from burnbook.config import Config
 from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
 from burnbook.ops.optimizer_steps import adan_step
-from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.adaptor import OptimizerConfig
 from burnbook.optim.rule import fractions, from_config, update, zeros
 from burnbook.tensor import Tensor
 
 
-class AdanConfig(Config):
+class AdanConfig(OptimizerConfig):
     """How to make an Adan optimizer (Xie et al., 2022).
 
     beta_1: decay rate of the average of gradients, in [0, 1) (default 0.98).
@@ -45,10 +44,6 @@ class AdanConfig(Config):
     def build(self) -> "Adan":
         """The rule for one tensor."""
         return Adan(self)
-
-    def init(self) -> OptimizerAdaptor:
-        """The optimizer; the learning rate is given to each step."""
-        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
 
 
 @dataclasses.dataclass(frozen=True)

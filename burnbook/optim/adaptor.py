@@ -10,6 +10,7 @@ import sys
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from burnbook.backend.base import Backend
+from burnbook.config import Config
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
@@ -288,6 +289,18 @@ def _rule_of(where: str, optim: Any) -> SimpleOptimizer:
 
 
 ModuleOptimizer = OptimizerAdaptor  # newer Burn's name
+
+
+class OptimizerConfig(Config):
+    """What the configs of optimizers do alike."""
+
+    def build(self) -> SimpleOptimizer:
+        """The rule for one tensor."""
+        raise TypeError(f"{type(self).__name__} does not say which rule it makes")
+
+    def init(self) -> OptimizerAdaptor:
+        """The optimizer; the learning rate is given to each step."""
+        return OptimizerAdaptor.of(self.build(), getattr(self, "grad_clipping", None))
 
 
 class _Step:

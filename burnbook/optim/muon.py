@@ -9,11 +9,11 @@ another parameter group.
 import dataclasses
 import math
 
-from burnbook.config import Config, ConfigEnum, unit
+from burnbook.config import ConfigEnum, unit
 from burnbook.core.errors import ShapeError
 from burnbook.nn.shared import at_least
 from burnbook.ops.lbfgs import newton_schulz
-from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.adaptor import OptimizerConfig
 from burnbook.optim.rule import (
     MomentumConfig,
     WeightDecayConfig,
@@ -42,7 +42,7 @@ class AdjustLrFn(ConfigEnum):
         return 0.2 * math.sqrt(max(rows, cols))
 
 
-class MuonConfig(Config):
+class MuonConfig(OptimizerConfig):
     """How to make a Muon optimizer (Jordan et al., 2024).
 
     weight_decay: decoupled weight decay; None, the default: no decay.
@@ -78,10 +78,6 @@ class MuonConfig(Config):
     def build(self) -> "Muon":
         """The rule for one tensor."""
         return Muon(self)
-
-    def init(self) -> OptimizerAdaptor:
-        """The optimizer; the learning rate is given to each step."""
-        return OptimizerAdaptor.of(self.build(), None)
 
 
 @dataclasses.dataclass(frozen=True)

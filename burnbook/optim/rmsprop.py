@@ -5,7 +5,6 @@ The name stands for the root of the mean of the squares, which divides the gradi
 
 import dataclasses
 
-from burnbook.config import Config
 from burnbook.core.errors import ConfigError
 from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
@@ -14,7 +13,7 @@ from burnbook.ops.optimizer_steps import (
     rmsprop_momentum_step,
     rmsprop_step,
 )
-from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.adaptor import OptimizerConfig
 from burnbook.optim.rule import (
     WeightDecayConfig,
     from_config,
@@ -25,7 +24,7 @@ from burnbook.optim.rule import (
 from burnbook.tensor import Tensor
 
 
-class RmsPropConfig(Config):
+class RmsPropConfig(OptimizerConfig):
     """How to make an RmsProp optimizer (Tieleman & Hinton, 2012).
 
     alpha: decay rate of the average of squared gradients, in [0, 1] (default 0.99).
@@ -60,10 +59,6 @@ class RmsPropConfig(Config):
     def build(self) -> "RmsProp":
         """The rule for one tensor."""
         return RmsProp(self)
-
-    def init(self) -> OptimizerAdaptor:
-        """The optimizer; the learning rate is given to each step."""
-        return OptimizerAdaptor.of(self.build(), self.grad_clipping)
 
 
 @dataclasses.dataclass(frozen=True)

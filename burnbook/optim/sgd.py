@@ -2,10 +2,9 @@
 
 import dataclasses
 
-from burnbook.config import Config
 from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.ops.optimizer_steps import momentum_step, sgd_step
-from burnbook.optim.adaptor import OptimizerAdaptor
+from burnbook.optim.adaptor import OptimizerAdaptor, OptimizerConfig
 from burnbook.optim.rule import (
     MomentumConfig,
     WeightDecayConfig,
@@ -17,7 +16,7 @@ from burnbook.optim.rule import (
 from burnbook.tensor import Tensor
 
 
-class SgdConfig(Config):
+class SgdConfig(OptimizerConfig):
     """How to make an optimizer that steps along the negative gradient.
 
     weight_decay: L2 penalty, added to the gradient; None, the default: no decay.

@@ -11,11 +11,11 @@ What `load` gives is still sealed: bincode has no names, so the record opens onl
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from burnbook.core.files import PathLike
 from burnbook.module import Module
 from burnbook.module.records import ModuleRecord
 from burnbook.record import packing
@@ -154,7 +154,7 @@ class BinFileRecorder(Bincode, FileRecorder):
     written = "BinFileRecorder"
     extension = "bin"
 
-    def load(self, path: str | os.PathLike[str], device: Any = None) -> SealedRecord:
+    def load(self, path: PathLike, device: Any = None) -> SealedRecord:
         """Read a record; it opens, and is converted, in `model.load_record`."""
         path = self.find(path)
         where = f"load {path}"

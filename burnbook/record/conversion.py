@@ -11,13 +11,13 @@ names.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from burnbook.core.errors import RecordError
+from burnbook.core.files import PathLike
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.record.binary import BinFileRecorder, SealedRecord
 from burnbook.record.burnpack import NamedTensorRecorder
@@ -39,8 +39,8 @@ PRECISIONS: dict[str, Settings] = {
 
 
 def convert(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    source: PathLike,
+    target: PathLike,
     *,
     precision: Settings | None = None,
     module: Any = None,

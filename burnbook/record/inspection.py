@@ -5,12 +5,12 @@ print(describe("checkpoint/model-3.mpk"))
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import RecordError
+from burnbook.core.files import PathLike
 from burnbook.module.param import ParamRecord
 from burnbook.record.binary import BinFileRecorder, BinGzFileRecorder, SealedRecord
 from burnbook.record.burnpack import BurnpackRecorder
@@ -78,7 +78,7 @@ class RecordSummary:
         return "\n".join(lines)
 
 
-def describe(path: str | os.PathLike[str]) -> RecordSummary:
+def describe(path: PathLike) -> RecordSummary:
     """List what a record file holds, whatever its precision and kind.
 
     Iterating gives rows that unpack as (name, shape, dtype). Bincode has no names:

@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import RecordError
-from burnbook.core.files import atomic_write, look_around, read_whole, within_memory
+from burnbook.core.files import (
+    PathLike,
+    atomic_write,
+    look_around,
+    read_whole,
+    within_memory,
+)
 from burnbook.record import json_text, mpk, packing
 from burnbook.record.foreign import guess
 from burnbook.record.layout import Lowering, Pieces, envelope, lift
@@ -95,7 +101,7 @@ class Recorder(ABC):
 class FileRecorder(Recorder):
     """A recorder into files; it adds its extension to a path that has none."""
 
-    def record(self, record: object, path: str | os.PathLike[str]) -> Path:
+    def record(self, record: object, path: PathLike) -> Path:
         """Write a record with the precision of the settings; returns the file's path.
 
         `record` is a tree, or anything with into_record(). The file, that of
@@ -107,7 +113,7 @@ class FileRecorder(Recorder):
         """
         return self._save(BurnRecord(self.metadata, record), path, self.settings)
 
-    def load(self, path: str | os.PathLike[str], device: Any = None) -> Any:
+    def load(self, path: PathLike, device: Any = None) -> Any:
         """Read a record and convert it: to the settings, then to the device's types.
 
         The file is that of `find(path)`.
@@ -126,18 +132,18 @@ class FileRecorder(Recorder):
     def accept(self, record: BurnRecord, where: str) -> None:
         """Raise if a module should not load this record as it is."""
 
-    def write(self, record: BurnRecord, path: str | os.PathLike[str]) -> Path:
+    def write(self, record: BurnRecord, path: PathLike) -> Path:
         """Write a record as it is: with its own metadata and element types."""
         return self._save(record, path, None)
 
-    def read(self, path: str | os.PathLike[str]) -> BurnRecord:
+    def read(self, path: PathLike) -> BurnRecord:
         """Read a record as it is, with its metadata."""
         target = self.find(path)
         where = f"read {target}"
         with within_memory(where, RecordError):
             return _decoded(self, read_whole(target, RecordError), where)
 
-    def path(self, path: str | os.PathLike[str]) -> Path:
+    def path(self, path: PathLike) -> Path:
         """The file to write for `path`: "a/model" is a/model.mpk.
 
         The extension of another recorder is replaced, anything else after a dot stays:
@@ -155,7 +161,7 @@ class FileRecorder(Recorder):
                 return named.with_name(f"{stem}.{self.extension}")
         return named.with_name(f"{named.name}.{self.extension}")
 
-    def find(self, path: str | os.PathLike[str]) -> Path:
+    def find(self, path: PathLike) -> Path:
         """The file to read for `path`: that of `path()`, or else one that is there.
 
         Then "model_0.15" may also be model_0.mpk, as Burn and version 0.8 wrote it, or
@@ -173,9 +179,7 @@ class FileRecorder(Recorder):
         facts = [("looked for", looked), *look_around(first)]
         raise RecordError(f"read {first}", "there is no such file", facts)
 
-    def _save(
-        self, record: BurnRecord, path: str | os.PathLike[str], settings: Any
-    ) -> Path:
+    def _save(self, record: BurnRecord, path: PathLike, settings: Any) -> Path:
         target = self.path(path)
         try:
             with atomic_write(target, RecordError) as file:

@@ -8,11 +8,11 @@ loads such a file keeps its own.
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from typing import Any
 
 from burnbook.core.errors import RecordError
+from burnbook.core.files import PathLike
 from burnbook.record import json_text
 from burnbook.record.burnpack import NamedMetadata, NamedTensorRecorder
 from burnbook.record.flat import NO_TREE, Named, Slot, flatten, nest, read_slots
@@ -81,7 +81,7 @@ class SafetensorsRecorder(NamedTensorRecorder):
             raise RecordError("SafetensorsRecorder", what, cure=" or ".join(LAYOUTS))
         self.layout = layout
 
-    def load(self, path: str | os.PathLike[str], device: Any = None) -> Any:
+    def load(self, path: PathLike, device: Any = None) -> Any:
         """Read a record and convert it: to the settings, then to the device's types.
 
         Of a file in PyTorch's layout it is a record for a module to load.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.backend.base import Backend
+from burnbook.backend.base import Attrs, Backend
 from burnbook.core import op as ops_table
 from burnbook.core.cures import REDUCED, cure_of, for_argument, for_ranks
 from burnbook.core.dtypes import Bool, Float, Int, KindType
@@ -33,6 +33,7 @@ from burnbook.tensor.facts import facts_of
 NO_ATTRS: dict[str, Any] = {}
 new = object.__new__
 NUMBERS = (int, float, bool, np.number, np.bool_)
+Tensors = tuple[Any, ...]  # the inputs of an op; an optional one may be None
 FRACTIONS = (float, np.floating)
 OPERATORS = {
     "+": ("__add__", "__radd__"),
@@ -108,7 +109,7 @@ def apply_with_extras(op: Op, *tensors: Any, **attrs: Any) -> tuple[Any, ...]:
     return tuple(make(value, kind, backend, len(value.shape)) for value in out)
 
 
-def _run(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, Any]:
+def _run(op: Op, tensors: Tensors, attrs: Attrs) -> tuple[Any, Any]:
     """The kind of the result, and what the backend gave."""
     try:
         kind = _kind_of_result(op, tensors)
@@ -132,7 +133,7 @@ def _run(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, 
         raise explained(op, tensors, attrs, error) from None
 
 
-def _kind_of_result(op: Op, tensors: tuple[Any, ...]) -> Any:
+def _kind_of_result(op: Op, tensors: Tensors) -> Any:
     """The kind that the inputs give, or None if they do not go together."""
     first = tensors[0]
     if len(tensors) == 1:
@@ -149,7 +150,7 @@ def _kind_of_result(op: Op, tensors: tuple[Any, ...]) -> Any:
     return op.kinds.get(tuple(kinds))
 
 
-def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Exception:
+def complaint(op: Op, tensors: Tensors, attrs: Attrs) -> Exception:
     """The error for inputs that an op cannot take: backend, kind, rank, then shape."""
     given = [t for t in tensors if isinstance(t, Methods)]
     names = [name for name, t in named(op, tensors) if isinstance(t, Methods)]
@@ -180,9 +181,7 @@ def complaint(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Except
     )
 
 
-def explained(
-    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], error: Exception
-) -> Exception:
+def explained(op: Op, tensors: Tensors, attrs: Attrs, error: Exception) -> Exception:
     """Replace an error by an explanation, but only one that the op confirms."""
     if isinstance(error, BurnbookError):
         if error.where == op.name and not error.facts:
@@ -201,7 +200,7 @@ def explained(
 
 
 def _wrong_argument(
-    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], error: Exception
+    op: Op, tensors: Tensors, attrs: Attrs, error: Exception
 ) -> Exception | None:
     """An argument that the op does not take, or that is of a wrong type."""
     wrong = _odd_argument(op, tensors, attrs)
@@ -220,9 +219,7 @@ def _wrong_argument(
     return ArgumentError(op.name, what, facts(op, tensors), cure)
 
 
-def _odd_argument(
-    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]
-) -> ArgumentError | None:
+def _odd_argument(op: Op, tensors: Tensors, attrs: Attrs) -> ArgumentError | None:
     """The error for an argument that an op does not know, or that is missing."""
     for name in attrs:
         if name not in op.attrs:
@@ -270,7 +267,7 @@ def _move(names: list[str], given: list[Any]) -> str:
     return to
 
 
-def _no_tensor(op: Op, tensors: tuple[Any, ...]) -> KindError:
+def _no_tensor(op: Op, tensors: Tensors) -> KindError:
     given = [(name, t) for name, t in named(op, tensors) if t is not None]
     rest = [pair for pair in given if not isinstance(pair[1], Methods)]
     if not rest:
@@ -300,7 +297,7 @@ def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str
     return " and ".join(min((t for t in tries if t), key=len, default=[])) or None
 
 
-def named(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, Any]]:
+def named(op: Op, tensors: Tensors) -> list[tuple[str, Any]]:
     """The inputs with their names."""
     names = op.inputs
     if op.many:
@@ -308,9 +305,7 @@ def named(op: Op, tensors: tuple[Any, ...]) -> list[tuple[str, Any]]:
     return list(zip(names, tensors, strict=False))
 
 
-def facts(
-    op: Op, tensors: tuple[Any, ...], ways: bool = False
-) -> list[tuple[str, str]]:
+def facts(op: Op, tensors: Tensors, ways: bool = False) -> list[tuple[str, str]]:
     """One line per input: its name, kind, shape and backend.
 
     With `ways`, also the ops that its shape came from, where there is a graph.
@@ -525,7 +520,7 @@ def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return compare
 
 
-def _is_invalid(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> bool:
+def _is_invalid(op: Op, tensors: Tensors, attrs: Attrs) -> bool:
     """Whether the check of an op has something to say."""
     try:
         return op.validator(tensors, attrs) is not None  # type: ignore[misc] # asked before
@@ -533,9 +528,7 @@ def _is_invalid(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> bool
         return True  # an attribute is missing, as the slow way will say
 
 
-def _explanation(
-    op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any], ask: Any
-) -> Exception | None:
+def _explanation(op: Op, tensors: Tensors, attrs: Attrs, ask: Any) -> Exception | None:
     """What a reason or check says about a failure, as an error with the facts."""
     if ask is None:
         return None

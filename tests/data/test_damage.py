@@ -8,7 +8,7 @@ import threading
 import time
 import tracemalloc
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 
 import msgpack
 import numpy as np
@@ -224,6 +224,15 @@ def test_a_json_row_names_the_field_that_does_not_fit(tmp_path, row, why):
     path.write_text(json.dumps(OBJECT) + "\n" + json.dumps({**OBJECT, **row}))
     with pytest.raises(DataError, match=f"rows.jsonl, line 2 does not fit: {why}"):
         InMemDataset.from_json_rows(path, Row)
+
+
+@cases("text kind", ("old", "int"), ("1_0", "float"), ("maybe", "bool"))
+def test_a_field_that_may_be_missing_says_so(tmp_path, text, kind):
+    path, given = tmp_path / "t.csv", {"int": int, "float": float, "bool": bool}[kind]
+    item = make_dataclass("Aged", [("age", given | None)])
+    path.write_text(f'age\n""\n{text}\n')
+    with pytest.raises(DataError, match=rf"age: '{text}' is not {kind} \| None$"):
+        InMemDataset.from_csv(path, item)
 
 
 def test_a_reader_waits_for_no_writer(tmp_path):

@@ -25,10 +25,18 @@ from burnbook.backend.autodiff.checkpointing import (
 from burnbook.backend.autodiff.errors import cut_or_tracked, remembering_places
 from burnbook.backend.autodiff.gradients import Gradients
 from burnbook.backend.autodiff.graph import HookedGradients
-from burnbook.backend.autodiff.tape import Node, Tracked, next_number
+from burnbook.backend.autodiff.tape import Node, Parents, Tracked, next_number
 from burnbook.backend.autodiff.traced_namespace import TrackedSpace
 from burnbook.backend.autodiff.transfer import move, run_at_home
-from burnbook.backend.base import Backend, BackendWrapper, Value, Watch
+from burnbook.backend.base import (
+    AnyOp,
+    Attrs,
+    Backend,
+    BackendWrapper,
+    Value,
+    Values,
+    Watch,
+)
 from burnbook.backend.numpy import (
     Numpy,
     ignoring_errors,
@@ -37,7 +45,7 @@ from burnbook.backend.numpy import (
     set_errstate,
 )
 from burnbook.core.errors import GraphError
-from burnbook.core.op import BackwardOp, Op, keep_inputs
+from burnbook.core.op import BackwardOp, keep_inputs
 
 NO_ATTRS: dict[str, Any] = {}
 new = object.__new__
@@ -68,7 +76,7 @@ class Autodiff(BackendWrapper):
         self.tracked = _tracked_type(Tracked, self.depth)
         self.bare = type(inner) is Numpy
         self.array_space = inner.xp
-        self.plain_below: dict[Op | BackwardOp, float] = {}  # see _note_limit
+        self.plain_below: dict[AnyOp, float] = {}  # see _note_limit
         self.space = TrackedSpace(self)
         self.hooked: WeakSet[Node] = WeakSet()
         self.homes: dict[type, Autodiff] = {}  # whose values came here, by their type
@@ -82,9 +90,7 @@ class Autodiff(BackendWrapper):
         if self.wants_places:
             self.run = remembering_places(self.run, self.tracked)
 
-    def run(  # noqa: C901, PLR0915 - hot
-        self, op: Op | BackwardOp, values: tuple[Value, ...], attrs: dict[str, Any]
-    ) -> Value:
+    def run(self, op: AnyOp, values: Values, attrs: Attrs) -> Value:  # noqa: C901, PLR0915 - hot
         tracked = self.tracked
         if len(values) == 2:
             x, y = values
@@ -141,11 +147,7 @@ class Autodiff(BackendWrapper):
         return (made, *out[1:])
 
     def _run_unknown(
-        self,
-        op: Op | BackwardOp,
-        values: tuple[Value, ...],
-        parents: tuple[Node | None, ...],
-        attrs: dict[str, Any],
+        self, op: AnyOp, values: Values, parents: Parents, attrs: Attrs
     ) -> Value:
         """An op without rules; a gradient op is differentiated through its code."""
         if isinstance(op, BackwardOp):
@@ -153,7 +155,7 @@ class Autodiff(BackendWrapper):
         out = self._inner.run(op, values, attrs)
         return cut_or_tracked(op, out, parents, attrs, self.tracked)
 
-    def _note_limit(self, op: Op | BackwardOp) -> float:
+    def _note_limit(self, op: AnyOp) -> float:
         """Below how many elements the backend below runs an op's plain code at once."""
         below = self._inner
         limit: float = 0
@@ -225,7 +227,7 @@ def _as_it_is(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _watched(run: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
-    def run_and_show(op: Any, values: tuple[Value, ...], attrs: dict[str, Any]) -> Any:
+    def run_and_show(op: Any, values: Values, attrs: Attrs) -> Any:
         out = run(op, values, attrs)
         watch(op, values, attrs, out)
         return out

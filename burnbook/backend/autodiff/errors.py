@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from burnbook.backend.autodiff.tape import Node, note, notes_of
+from burnbook.backend.autodiff.tape import Node, Parents, note, notes_of
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import BurnbookError, GraphError
 
@@ -18,11 +18,7 @@ MOST_NODES = 10_000  # how far back the nearest parameter is looked for
 
 
 def cut_or_tracked(
-    op: Any,
-    out: Any,
-    parents: tuple[Node | None, ...],
-    attrs: dict[str, Any],
-    tracked: Any,
+    op: Any, out: Any, parents: Parents, attrs: dict[str, Any], tracked: Any
 ) -> Any:
     """The result of an op without gradient: whole numbers and truth values are free.
 
@@ -36,7 +32,7 @@ def cut_or_tracked(
     return tracked(out, Node(op, parents, (), attrs, out.shape))
 
 
-def no_rule(op: Any, parents: tuple[Node | None, ...], parts: tuple[Any, ...]) -> None:
+def no_rule(op: Any, parents: Parents, parts: tuple[Any, ...]) -> None:
     """Complain about an input that wants a gradient and has no rule for one."""
     for i, (parent, part) in enumerate(zip(parents, parts, strict=True)):
         name = op.inputs[0 if op.many else i]

@@ -39,6 +39,9 @@ class Node:
         return f"Node({self.op.name if self.op else 'leaf'} {list(self.shape)})"
 
 
+Parents = tuple[Node | None, ...]  # the nodes of the inputs that are tracked
+
+
 def notes_of(node: Node) -> dict[str, Any]:
     """What was noted about a node: hooks, where it was made; mostly nothing."""
     return getattr(node, "notes", None) or {}

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from numpy.typing import DTypeLike
 
-from burnbook.backend.autodiff.tape import Node
+from burnbook.backend.autodiff.tape import Parents
+from burnbook.backend.base import Attrs, Values
 from burnbook.core.arrays import Array
 from burnbook.core.errors import GraphError
 from burnbook.core.op import BackwardOp, Op
@@ -31,11 +32,7 @@ class TrackedSpace:
         self.plain = backend.inner.xp
 
     def trace(
-        self,
-        op: BackwardOp,
-        values: tuple[Any, ...],
-        parents: tuple[Node | None, ...],
-        attrs: dict[str, Any],
+        self, op: BackwardOp, values: Values, parents: Parents, attrs: Attrs
     ) -> tuple[Any, ...]:
         """Run the rules of an op so that their own steps are remembered."""
         tracked = self.backend.tracked
@@ -57,11 +54,11 @@ class TrackedSpace:
         """Run an op on wrapped values and wrap what comes out."""
         return OpArray(self, self.run_raw(op, tuple(map(unwrap, values)), attrs))
 
-    def run_raw(self, op: Op, values: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    def run_raw(self, op: Op, values: Values, attrs: Attrs) -> Any:
         out = self.backend.run(op, values, attrs)
         return out[0] if op.extras else out
 
-    def run_op(self, op: Op, values: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    def run_op(self, op: Op, values: Values, attrs: Attrs) -> Any:
         """An op called by name inside a rule."""
         out = self.run(op, *values, **attrs)
         return (out,) if op.extras else out

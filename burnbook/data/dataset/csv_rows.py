@@ -16,11 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import open_regular, printable, read_whole, within_memory
+from burnbook.core.files import (
+    PathLike,
+    open_regular,
+    printable,
+    read_whole,
+    within_memory,
+)
 from burnbook.data.dataset.base import Dataset
 from burnbook.data.formats.idx import GZIP, unpacked
 
-PathLike = str | os.PathLike[str]
 CHUNK = 1 << 22
 LONGEST_ROW = 1 << 26
 MOST_UNPACKED = 1 << 30  # bytes of a .gz, which must be held in memory

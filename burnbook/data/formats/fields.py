@@ -240,6 +240,8 @@ def first_of(
 ) -> Converter:
     """Return the converter of a union: the first type that takes the value."""
     optional, only = spec.optional, len(options) == 1
+    if only and optional:  # a plain type's own error does not say that None is allowed
+        only = not (spec.meant[0].kind in _PLAIN or spec.meant[0].of_class(np.number))
 
     def convert(value: object) -> Any:
         if optional and is_nothing(value):

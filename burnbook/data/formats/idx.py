@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import open_regular, printable, within_memory
+from burnbook.core.files import PathLike, open_regular, printable, within_memory
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 GZIP = b"\x1f\x8b"
@@ -31,9 +31,7 @@ MOST, SMALL, PACKING = 1 << 30, 32 << 20, 64  # bytes that a file may unpack to
 AGAIN = "downloading or copying the file again"
 
 
-def read_idx(
-    path: str | os.PathLike[str], max_bytes: int | None = None
-) -> NDArray[Any]:
+def read_idx(path: PathLike, max_bytes: int | None = None) -> NDArray[Any]:
     """Read an IDX file, gzipped or not, whose elements take at most `max_bytes`.
 
     Without `max_bytes`, a file may hold up to 1 GB, and a gzipped one not more than

@@ -20,7 +20,7 @@ import numpy as np
 
 from burnbook.core.converters import TypeSpec, type_spec
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.core.files import open_regular, printable, within_memory
+from burnbook.core.files import PathLike, open_regular, printable, within_memory
 from burnbook.data.formats.fields import (
     Converter,
     Field,
@@ -34,7 +34,6 @@ from burnbook.data.formats.fields import (
 )
 from burnbook.data.formats.idx import GZIP, Inflate
 
-PathLike = str | os.PathLike[str]
 LONGEST_LINE = 1 << 24  # characters
 SMALL, PACKING = 64 << 20, 100  # how far a gzipped table may unpack
 WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

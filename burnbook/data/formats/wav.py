@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import wave
 from typing import Any
 
@@ -11,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import printable, read_whole, within_memory
+from burnbook.core.files import PathLike, printable, read_whole, within_memory
 
 CURE = "another copy of the file, or saving it as PCM with 8, 16, 24 or 32 bits"
 
 
-def read_wav(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
+def read_wav(path: PathLike) -> tuple[NDArray[np.float32], int]:
     """Read a WAV file: samples as floats from −1 to 1, and the sample rate.
 
     Shapes: the file -> [samples], or [samples, channels] if there are several

@@ -11,10 +11,10 @@ laid out for a few rows of a few images at a time, so that they stay in the cach
 from functools import lru_cache
 from typing import Any
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.im2col import Block, Plan
-from burnbook.ops.conv.windows import LETTERS, Pair, Shape, Shape4, Sizes, fits_inside
+from burnbook.ops.conv.windows import LETTERS, Pair, Shape4, Sizes, fits_inside
 
 
 def expected_shapes(dims: int, channels: str) -> str:

@@ -6,7 +6,7 @@ forward code is the gradient of a convolution, and the gradients are convolution
 
 from typing import Any
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.conv import (
     conv_options,
@@ -16,7 +16,7 @@ from burnbook.ops.conv.conv import (
     expected_shapes,
     sum_to_channels,
 )
-from burnbook.ops.conv.windows import DIMS, LETTERS, Shape, Sizes, refuse
+from burnbook.ops.conv.windows import DIMS, LETTERS, Sizes, refuse
 
 
 def transposed_size(

@@ -7,11 +7,10 @@ convolution is one matrix product.
 
 import numpy as np
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.windows import (
     Pair,
-    Shape,
     Shape4,
     Windows,
     fits_inside,

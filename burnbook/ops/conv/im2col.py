@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.ops.blocked import on_threads
-from burnbook.ops.conv.windows import Shape, Sizes, Windows
+from burnbook.ops.conv.windows import Sizes, Windows
 
 Result = TypeVar("Result")
 

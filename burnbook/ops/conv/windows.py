@@ -14,7 +14,6 @@ import numpy as np
 from burnbook.core.arrays import Array, ArrayNamespace
 
 Sizes = tuple[int, ...]
-Shape = tuple[int, ...]
 Pair = tuple[int, int]
 Shape4 = tuple[int, int, int, int]
 

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import distinct, normal, op
 from burnbook.ops.blocked import BLOCK, SHARED, on_threads
 from burnbook.ops.conv.windows import (
     LETTERS,
     Pair,
-    Shape,
     Shape4,
     Sizes,
     Windows,

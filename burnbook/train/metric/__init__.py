@@ -1,5 +1,6 @@
 """What is measured while a model trains."""
 
+from burnbook.train.metric import vision as vision
 from burnbook.train.metric.accuracy import AccuracyMetric, TopKAccuracyMetric
 from burnbook.train.metric.base import (
     FormatOptions,
@@ -75,8 +76,6 @@ __all__ = [
     "CudaMetric",
     "DecisionRule",
     "DiceInput",
-    "DiceMetric",
-    "DiceMetricConfig",
     "FBetaScoreMetric",
     "FormatOptions",
     "GpuTemperature",
@@ -91,8 +90,6 @@ __all__ = [
     "MetricMetadata",
     "MetricState",
     "MsSsimInput",
-    "MsSsimMetric",
-    "MsSsimMetricConfig",
     "NumericEntry",
     "NumericMetric",
     "NumericMetricState",
@@ -100,17 +97,14 @@ __all__ = [
     "PerplexityMetric",
     "PrecisionMetric",
     "PsnrInput",
-    "PsnrMetric",
-    "PsnrMetricConfig",
     "RecallMetric",
     "RougeLInput",
     "RougeLScore",
     "SsimInput",
-    "SsimMetric",
-    "SsimMetricConfig",
     "TopKAccuracyInput",
     "TopKAccuracyMetric",
     "WerInput",
     "WordErrorRate",
     "metric_name",
 ]
+__all__ += vision.__all__

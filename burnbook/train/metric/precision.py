@@ -15,6 +15,7 @@ class PrecisionMetric(RatioMetric):
 
     Shapes: predictions [n, classes]; targets [n, classes]
     Example:
+        >>> from burnbook.train.metric import ClassReduction
         >>> PrecisionMetric.multiclass(1, ClassReduction.Macro).name
         'Precision @ TopK(1) [Macro]'
 

@@ -15,6 +15,7 @@ class RecallMetric(RatioMetric):
 
     Shapes: predictions [n, classes]; targets [n, classes]
     Example:
+        >>> from burnbook.train.metric import ClassReduction
         >>> RecallMetric.multilabel(0.3, ClassReduction.Micro)
         RecallMetric(Threshold(0.3), Micro)
     """

@@ -7,10 +7,11 @@ P. Warden, "Speech Commands: a dataset for limited-vocabulary speech recognition
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from burnbook.data.dataset.source.download import (
     default_report,
     obtain_folder,
 )
+from burnbook.data.dataset.source.downloaded import Checksums
 from burnbook.data.dataset.split import SplitDataset
 from burnbook.data.dataset.transform.transform import Mapper, MapperDataset
 from burnbook.data.formats.archive import Bounds
@@ -181,11 +183,7 @@ class SpeechCommandsDataset(SplitDataset[SpeechItem]):
     classes = tuple(one.name for one in SpeechCommandClass)
 
     @classmethod
-    def train(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> SpeechCommandsDataset:
+    def train(cls, progress: Report | None = None, checksums: Checksums = None) -> Self:
         """Return what is in neither list of the archive."""
         folder = _folder("train", progress, checksums)
         held = {*_listed(folder, "validation"), *_listed(folder, "testing")}
@@ -194,10 +192,8 @@ class SpeechCommandsDataset(SplitDataset[SpeechItem]):
 
     @classmethod
     def validation(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> SpeechCommandsDataset:
+        cls, progress: Report | None = None, checksums: Checksums = None
+    ) -> Self:
         """Return what the archive lists for validation, and one piece of noise."""
         folder = _folder("train", progress, checksums)
         held = set(_listed(folder, "validation"))
@@ -205,23 +201,19 @@ class SpeechCommandsDataset(SplitDataset[SpeechItem]):
         return cls._of(folder, chosen, "validation")
 
     @classmethod
-    def test(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> SpeechCommandsDataset:
+    def test(cls, progress: Report | None = None, checksums: Checksums = None) -> Self:
         """Return the test set, which is an archive of its own."""
         folder = _folder("test", progress, checksums)
         return cls._of(folder, list(_names(folder)), "test")
 
     @classmethod
-    def from_folder(cls, root: str | Path) -> SpeechCommandsDataset:
+    def from_folder(cls, root: str | Path) -> Self:
         """Take every recording `root/<word>/<name>.wav`."""
         folder = Path(root)
         return cls._of(folder, list(_names(folder)), folder.name)
 
     @classmethod
-    def _of(cls, folder: Path, names: list[str], split: str) -> SpeechCommandsDataset:
+    def _of(cls, folder: Path, names: list[str], split: str) -> Self:
         if not names:
             what = f"there are no recordings of known words for {split} in {folder}"
             raise DataError("speech commands", what, cure=AGAIN)
@@ -229,9 +221,7 @@ class SpeechCommandsDataset(SplitDataset[SpeechItem]):
         return cls(MapperDataset(Recordings(files), ConvertSamples()), split)
 
 
-def _folder(
-    split: str, progress: Report | None, checksums: Mapping[str, str] | None
-) -> Path:
+def _folder(split: str, progress: Report | None, checksums: Checksums) -> Path:
     """Fetch and unpack the archive of one part."""
     known = KNOWN[split]
     own = dict(checksums or {})

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import printable, read_whole, within_memory
+from burnbook.core.files import PathLike, printable, read_whole, within_memory
 from burnbook.data.dataset.base import Dataset
 from burnbook.data.dataset.vision.image_folder import files_below
 
-PathLike = str | os.PathLike[str]
 EXTENSIONS = ("txt",)
 MARKS = {  # how a file begins that says its encoding
     b"\xef\xbb\xbf": "utf-8",

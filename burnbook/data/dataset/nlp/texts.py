@@ -13,13 +13,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 from burnbook.core.errors import DataError
+from burnbook.core.files import PathLike
 from burnbook.data.dataset.csv_rows import LabeledTexts
 from burnbook.data.dataset.source.download import Archive, Mirror, RemoteFile, Report
-from burnbook.data.dataset.source.downloaded import DownloadedDataset, Source
+from burnbook.data.dataset.source.downloaded import (
+    Checksums,
+    DownloadedDataset,
+    Source,
+)
 from burnbook.data.dataset.transform.transform import Mapper, MapperDataset
 
 Item = TypeVar("Item")
-PathLike = str | os.PathLike[str]
 Row = tuple[int, str, str]  # label, title, content
 AG_NEWS_MIRRORS: list[Mirror] = [
     "https://raw.githubusercontent.com/mhjabreel/CharCnn_Keras/master/data/ag_news_csv/",
@@ -134,9 +138,7 @@ class CsvTexts(DownloadedDataset[Item]):
         return cls(MapperDataset(rows, cls.mapper), os.path.basename(path))
 
     @classmethod
-    def _load(
-        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
-    ) -> Self:
+    def _load(cls, split: str, progress: Report | None, checksums: Checksums) -> Self:
         ((_, path),) = cls.source().obtain(split, progress, checksums)
         rows = _all(LabeledTexts(path, len(cls.classes)), cls.counts, split, checksums)
         return cls(MapperDataset(rows, cls.mapper), split)
@@ -201,10 +203,7 @@ class DbPediaDataset(CsvTexts[DbPediaItem]):
 
 
 def _all(
-    rows: LabeledTexts,
-    counts: Mapping[str, int],
-    split: str,
-    checksums: Mapping[str, str] | None,
+    rows: LabeledTexts, counts: Mapping[str, int], split: str, checksums: Checksums
 ) -> LabeledTexts:
     """Return the rows if none is missing; files of one's own may have any number."""
     if not checksums and len(rows) != counts[split]:

@@ -22,6 +22,7 @@ from burnbook.data.dataset.source.download import (
 from burnbook.data.dataset.split import SplitDataset
 
 Item = TypeVar("Item")
+Checksums = Mapping[str, str] | None  # of the reader's own files, by name
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,7 @@ class Source:
         return mirrors_of(self.variable, self.mirrors)
 
     def obtain(
-        self,
-        split: str,
-        progress: Report | None,
-        checksums: Mapping[str, str] | None = None,
+        self, split: str, progress: Report | None, checksums: Checksums = None
     ) -> list[tuple[str, Path]]:
         """Return name and place of each file of one part, fetched if need be.
 
@@ -89,11 +87,7 @@ class DownloadedDataset(SplitDataset[Item]):
     """One part of a dataset whose files are downloaded and checked when first used."""
 
     @classmethod
-    def train(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> Self:
+    def train(cls, progress: Report | None = None, checksums: Checksums = None) -> Self:
         """Return the training part; calls `progress(file, received, total)` meanwhile.
 
         checksums: SHA-256 or MD5 of files that are not the original ones, by name.
@@ -105,11 +99,7 @@ class DownloadedDataset(SplitDataset[Item]):
         return cls._load("train", progress, checksums)
 
     @classmethod
-    def test(
-        cls,
-        progress: Report | None = None,
-        checksums: Mapping[str, str] | None = None,
-    ) -> Self:
+    def test(cls, progress: Report | None = None, checksums: Checksums = None) -> Self:
         """Return the test part; arguments and errors are those of `train`."""
         return cls._load("test", progress, checksums)
 
@@ -120,7 +110,5 @@ class DownloadedDataset(SplitDataset[Item]):
 
     @classmethod
     @abstractmethod
-    def _load(
-        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
-    ) -> Self:
+    def _load(cls, split: str, progress: Report | None, checksums: Checksums) -> Self:
         """Fetch the files of one part and read them."""

@@ -8,7 +8,7 @@ green and blue for every image. (The other forms are pickles, which run code.)
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +20,11 @@ from burnbook.core.errors import DataError
 from burnbook.core.files import read_whole
 from burnbook.data.dataset.base import Dataset
 from burnbook.data.dataset.source.download import Archive, RemoteFile, Report
-from burnbook.data.dataset.source.downloaded import DownloadedDataset, Source
+from burnbook.data.dataset.source.downloaded import (
+    Checksums,
+    DownloadedDataset,
+    Source,
+)
 from burnbook.data.dataset.vision.image import ImageDatasetItem, Label
 from burnbook.data.formats.idx import AGAIN
 
@@ -143,9 +147,7 @@ class Cifar10Dataset(DownloadedDataset[ImageDatasetItem]):
     )
 
     @classmethod
-    def _load(
-        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
-    ) -> Self:
+    def _load(cls, split: str, progress: Report | None, checksums: Checksums) -> Self:
         files = cls.source().obtain(split, progress, checksums)
         return cls(_joined(files, 1, 10), split)
 
@@ -178,9 +180,7 @@ class Cifar100Dataset(DownloadedDataset[ImageDatasetItem]):
     """.split()  # noqa: SIM905 (a hundred lines otherwise)
 
     @classmethod
-    def _load(
-        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
-    ) -> Self:
+    def _load(cls, split: str, progress: Report | None, checksums: Checksums) -> Self:
         files = cls.source().obtain(split, progress, checksums)
         return cls(_joined(files, 2, 100), split)
 

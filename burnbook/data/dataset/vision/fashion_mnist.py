@@ -6,11 +6,14 @@ was written for digits runs on it unchanged; it is only harder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Self
 
 from burnbook.data.dataset.source.download import RemoteFile, Report
-from burnbook.data.dataset.source.downloaded import DownloadedDataset, Source
+from burnbook.data.dataset.source.downloaded import (
+    Checksums,
+    DownloadedDataset,
+    Source,
+)
 from burnbook.data.dataset.vision.mnist import MnistItem, labeled_images
 
 VARIABLE = "BURNBOOK_FASHION_MNIST_MIRROR"
@@ -75,9 +78,7 @@ class FashionMnistDataset(DownloadedDataset[MnistItem]):
     )
 
     @classmethod
-    def _load(
-        cls, split: str, progress: Report | None, checksums: Mapping[str, str] | None
-    ) -> Self:
+    def _load(cls, split: str, progress: Report | None, checksums: Checksums) -> Self:
         files = cls.source().obtain(split, progress, checksums)
         return cls(labeled_images(files), split)
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import printable, read_whole, within_memory
+from burnbook.core.files import PathLike, printable, read_whole, within_memory
 from burnbook.data.formats.png import deep_png
 
 MOST_PIXELS = 89_478_485  # what Pillow takes for a decompression bomb
@@ -119,7 +119,7 @@ class ImageDatasetItem:
         return f"ImageDatasetItem(image={size} {self.image.dtype}, {self.annotation})"
 
 
-def read_image(path: str | os.PathLike[str]) -> NDArray[Any]:
+def read_image(path: PathLike) -> NDArray[Any]:
     """Read an image file as bytes, 16-bit whole numbers or floats, as the file has it.
 
     Shapes: the file -> [height, width, channels]
@@ -137,7 +137,7 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[Any]:
     return array[:, :, None] if array.ndim == 2 else array
 
 
-def read_mask(path: str | os.PathLike[str]) -> NDArray[np.int64]:
+def read_mask(path: PathLike) -> NDArray[np.int64]:
     """Read an image whose pixels are classes: palette indices, or the first channel.
 
     Shapes: the file -> [height, width]

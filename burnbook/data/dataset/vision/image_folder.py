@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import DataError
-from burnbook.core.files import printable, read_whole, within_memory
+from burnbook.core.files import PathLike, printable, read_whole, within_memory
 from burnbook.data.dataset.base import Dataset
 from burnbook.data.dataset.vision.image import (
     Annotation,
@@ -31,7 +31,6 @@ from burnbook.data.dataset.vision.image import (
 )
 from burnbook.data.formats.fields import shown
 
-PathLike = str | os.PathLike[str]
 EXTENSIONS = ("bmp", "jpg", "jpeg", "png")
 READABLE = (*EXTENSIONS, "gif", "pgm", "ppm", "tif", "tiff", "webp")
 
