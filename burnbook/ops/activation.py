@@ -13,7 +13,7 @@ SMOOTH = [(normal(2, 3),)]
 
 @op("F>F", method=False)
 def gelu(xp: ArrayNamespace, x: Array) -> Array:
-    """Keep x as often as a normal number lies below it: out = x (1 + erf(x/√2)) / 2.
+    """Multiply x by the normal distribution function at x: out = x (1 + erf(x/√2)) / 2.
 
     Shapes: x [...] -> [...]
     """

@@ -74,7 +74,7 @@ def normal(
     key: Key,
     dtype: np.dtype[Any],
 ) -> Array:
-    """Draw from the bell curve: out = mean + std √(−2 ln u) cos 2πv, u, v uniform.
+    """Draw normal numbers: out = mean + std √(−2 ln u) cos 2πv, u, v uniform.
 
     Shapes: -> shape
     Why: each pair (u, v) gives two values, one with cos and one with sin.
