@@ -129,7 +129,10 @@ def test_a_dataset_that_says_nothing_is_told_what_to_say():
     class Silent(Dataset):
         pass
 
-    told = ("does not say get(index)", "try: define get(index) and __len__() in Silent")
+    told = (
+        "does not define get(index)",
+        "try: define get(index) and __len__() in Silent",
+    )
     refused(DataError, lambda: Silent().get(0), "Silent: ", *told)
 
 

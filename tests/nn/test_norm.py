@@ -437,9 +437,9 @@ def test_the_ops_stay_off_the_tensor(name):
 
 def test_a_batch_of_one_value_per_channel_cannot_be_trained_with():
     layer = nn.BatchNormConfig(3).init(AD)
-    with pytest.raises(ShapeError, match="one value for each channel"):
+    with pytest.raises(ShapeError, match="one value per channel"):
         layer.forward(Tensor.ones([1, 3], AD))
-    with pytest.raises(ShapeError, match="one value for each channel"):
+    with pytest.raises(ShapeError, match="one value per channel"):
         layer.forward(Tensor.ones([1, 3, 1, 1], AD))
     assert not np.asarray(layer.running_mean.val()).any()
     layer.forward(Tensor.ones([1, 3, 2], AD))

@@ -303,7 +303,7 @@ def test_an_early_stopping_strategy_of_ones_own(tmp_path):
     _, result = fit(builder(tmp_path, 9).early_stopping(Third()))
     assert result.interrupted == "stopped early: Third"
     assert seen == [(1, True), (2, True), (3, True)]
-    with pytest.raises(TypeError, match="EarlyStoppingStrategy does not say when"):
+    with pytest.raises(TypeError, match="EarlyStoppingStrategy does not define when"):
         train.EarlyStoppingStrategy().should_stop(1, None)
 
 
