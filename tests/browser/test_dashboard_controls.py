@@ -155,7 +155,7 @@ def click_buttons(book):
         page.keyboard.press("Enter")
     assert found.value.suggested_filename == "now.html"
     exported = Path(found.value.path()).read_text(encoding="utf-8")
-    for part in ("<title>Training now</title>", "<svg", "valid Loss", "Norms at"):
+    for part in ("<title>Training now</title>", "<svg", "valid Loss", "Norms when"):
         assert part in exported
     wait_until(lambda: "goes to your downloads" in text_of(book, ".bb-live"))
 
