@@ -117,10 +117,15 @@ def _run(op: Op, tensors: Tensors, attrs: Attrs) -> tuple[Any, Any]:
         raise _no_tensor(op, tensors) from None
     if kind is None:
         raise complaint(op, tensors, attrs)
-    if op.validator is not None and _is_invalid(op, tensors, attrs):
-        wrong = _explanation(op, tensors, attrs, op.check)
-        if wrong is not None:
-            raise wrong
+    if op.validator is not None:
+        try:
+            is_valid = op.validator(tensors, attrs) is None
+        except KeyError:  # an attribute is missing, as the slow way will say
+            is_valid = False
+        if not is_valid:
+            wrong = _explanation(op, tensors, attrs, op.check)
+            if wrong is not None:
+                raise wrong
     if len(tensors) == 1:
         values = (tensors[0].value,)
     else:
@@ -518,14 +523,6 @@ def _only_tensors(method: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         return NotImplemented
 
     return compare
-
-
-def _is_invalid(op: Op, tensors: Tensors, attrs: Attrs) -> bool:
-    """Whether the check of an op has something to say."""
-    try:
-        return op.validator(tensors, attrs) is not None  # type: ignore[misc] # asked before
-    except KeyError:
-        return True  # an attribute is missing, as the slow way will say
 
 
 def _explanation(op: Op, tensors: Tensors, attrs: Attrs, ask: Any) -> Exception | None:

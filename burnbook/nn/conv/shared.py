@@ -11,9 +11,6 @@ from burnbook.nn.shared import (
     Windowed,
     at_least,
     divide_into,
-    sizes_of,
-    tensor_of,
-    zeros_around,
 )
 from burnbook.tensor import Tensor, apply
 
@@ -62,13 +59,17 @@ def parameters(
 
 def convolve(op: Op, layer: ConvLayer, x: Tensor) -> Tensor:
     """Apply an op to x [n, c, ...] with the parameters and sizes of a layer."""
+    kernel, stride, dilation = layer.kernel_size, layer.stride, layer.dilation
+    if isinstance(kernel, int):
+        kernel, stride, dilation = (kernel,), (stride,), (dilation,)
+    bias = layer.bias
     return apply(
         op,
         x,
         layer.weight.val(),
-        tensor_of(layer.bias),
-        stride=sizes_of(layer.stride),
-        padding=zeros_around(layer, x),
-        dilation=sizes_of(layer.dilation),
+        None if bias is None else bias.val(),
+        stride=stride,
+        padding=layer.padding.calculate(x.value.shape[2:], kernel, stride),
+        dilation=dilation,
         groups=layer.groups,
     )

@@ -61,6 +61,10 @@ def adaptive_avg_pool2d(xp: ArrayNamespace, x: Array, *, output_size: Pair) -> A
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
     """
+    _, _, h, w = x.shape
+    high, wide = output_size
+    if h % high == 0 == w % wide:  # hot: most networks pool like this
+        return _average_evenly(xp, x, output_size)
     return _average_to(xp, x, output_size)
 
 
