@@ -12,7 +12,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Python compiles a file when it is first imported; most files of a package never are.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 KERNELS := $(shell find burnbook/backend/compiled -name "*.py")
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
          --nbval-cell-timeout 60 -p no:randomly -p no:cacheprovider
@@ -23,10 +24,10 @@ NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cf
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
-lab: $(VENV)/warm
+lab: $(VENV)/lab
 	$(BIN)/burnbook lab
 
-guide: $(VENV)/warm
+guide: $(VENV)/guide
 	$(BIN)/burnbook guide
 
 test: $(VENV)/test $(VENV)/warm
@@ -55,6 +56,10 @@ $(VENV)/python:
 	  echo "$(PYTHON) cannot make virtual environments: its venv package is missing."; \
 	  echo "Try: apt install python3-venv   (Debian, Ubuntu)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/guide: pyproject.toml | $(VENV)/python
+	$(PIP) --editable '.[fast]' scikit-learn
 	@touch $@
 
 $(VENV)/lab: pyproject.toml | $(VENV)/python

@@ -73,9 +73,9 @@ def travel():
 
 def warm():
     """Whether the kernels of postBuild are still the ones that would be used."""
-    from burnbook.backend.compiled.runtime import cache
+    from burnbook.backend.compiled.compile_ahead import missing
 
-    return [] if cache.is_warm() else ["the kernels of postBuild are stale"]
+    return ["the kernels of postBuild are stale"] if missing() else []
 
 
 def kernels():

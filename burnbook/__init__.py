@@ -9,12 +9,8 @@ print(x + Tensor.ones_like(x))
 
 from typing import TYPE_CHECKING
 
-from burnbook.core import threads
-
-threads.configure()  # before anything imports NumPy
-
-from burnbook.core.other_names import module_answers  # noqa: E402 - see above
-from burnbook.core.rng import seed  # noqa: E402 - see above
+from burnbook.core.other_names import module_answers
+from burnbook.core.rng import seed
 
 __version__ = "0.9.0"
 __all__ = ["__version__", "seed"]

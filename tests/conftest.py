@@ -17,6 +17,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"  # data beside the repos
 # What is shown is text; compiled kernels are those of the person who runs the tests,
 # downloads are not.
 os.environ["BURNBOOK_DISPLAY"] = "static"
+os.environ["BURNBOOK_WARMUP"] = "off"
 os.environ["NUMBA_CACHE_DIR"] = str(cache.folder().parent)
 os.environ["BURNBOOK_CACHE"] = tempfile.mkdtemp(prefix="burnbook-tests-")
 os.environ.pop("BURNBOOK_MNIST_MIRROR", None)

@@ -11,6 +11,7 @@ from burnbook.backend.base import AnyOp, Attrs, Backend, Value, Values
 from burnbook.backend.compiled import kernels_for, limits_for
 from burnbook.backend.compiled.runtime.buffers import buffers
 from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.products import dot, matmul
 
 # What `numpy.errstate(all="ignore")` does, at a sixth of its price; a NumPy that keeps
 # its error state elsewhere gets the dear way.
@@ -52,14 +53,8 @@ def empty_array(shape: Any, dtype: Any = numpy.float64) -> numpy.ndarray:
 def share(
     work: Callable[..., Any], args: tuple[Any, ...], total: int, grain: int = 1
 ) -> None:
-    """Have all threads call work(*args, start, stop); NumPy does not warn in any."""
-    threads.run(run_part, (work, *args), total, grain)
-
-
-def run_part(work: Callable[..., Any], *args: Any) -> None:
-    """One such call."""
-    with ignoring_errors():
-        work(*args)
+    """Have all threads call work(*args, start, stop)."""
+    threads.run(work, args, total, grain)
 
 
 def ones_like(x: numpy.ndarray) -> numpy.ndarray:
@@ -136,6 +131,7 @@ class Numpy(Backend):
         space = self.xp
         space.empty, space.share = empty_array, share
         space.ones_like, space.maximum = ones_like, maximum
+        space.dot, space.matmul = dot, matmul
         if float == "f32":
             self.kernels = kernels_for(compiled)
         self.limits = limits_for(self.kernels)

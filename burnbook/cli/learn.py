@@ -65,12 +65,21 @@ def run_lab(options: argparse.Namespace) -> int:
         raise ConfigError(
             "lab", "JupyterLab is not installed", cure="pip install 'burnbook[lab]'"
         )
+    _compile_beside()
     page = f"--LabApp.default_url=/lab/tree/{chapters[0].name}"
     start = [sys.executable, "-m", "jupyterlab", page]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         start.append("--allow-root")  # as in a container, where there is nobody else
     with _without_news() as variables:
         return _serve([*start, *options.behind], folder, variables)
+
+
+def _compile_beside() -> None:
+    """Begin to compile kernels for the chapters, without keeping JupyterLab waiting."""
+    from burnbook.backend.compiled import compile_ahead
+
+    if compile_ahead.missing():
+        compile_ahead.start_in_background()
 
 
 def _serve(command: list[str], folder: Path, variables: dict[str, str]) -> int:
@@ -203,7 +212,9 @@ def run_datasets(options: argparse.Namespace) -> int:
 
 
 def _add_warmup(commands: Subcommands) -> None:
-    about = "Compile the fast kernels once, so that the first training starts at once."
+    about = (
+        "Compile the fast kernels now, with all cores, and wait until they are ready."
+    )
     command(commands, "warmup", run_warmup, about, "burnbook warmup")
 
 

@@ -26,6 +26,11 @@ from burnbook.core.errors import BurnbookError, DataError
 
 PathLike = str | os.PathLike[str]
 ErrorClass = type[BurnbookError]
+_TAKEN = (
+    (errno.EACCES, errno.EDEADLK)
+    if os.name == "nt"
+    else (errno.EWOULDBLOCK, errno.EAGAIN)
+)
 TEMPORARY = (".burnbook-", ".tmp")  # how our temporary files start and end
 
 
@@ -372,3 +377,26 @@ def cache_dir() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
     return base / "burnbook"
+
+
+def lock_file(file: int) -> bool | None:
+    """Lock an open file: True, False when somebody else has, None: there are no locks.
+
+    Why: a lock of the open file, not of the process (as lockf would be), which is
+    released as soon as the process closes any copy of the file it has locked.
+    """
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            os.lseek(file, 1 << 30, os.SEEK_SET)  # beyond the text, which others read
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore] # Windows only
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        return None
+    except OSError as trouble:
+        return False if trouble.errno in _TAKEN else None
+    return True

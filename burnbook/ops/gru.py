@@ -76,7 +76,7 @@ def gru(
             new = r * held
         else:
             held = r * hidden
-            new = held.dot(recurrent[:, 2 * n :])
+            new = xp.dot(held, recurrent[:, 2 * n :])
             if recurrent_bias is not None:
                 new += recurrent_bias[2 * n :]
         new += gates[:, t, 2 * n :]
@@ -135,10 +135,10 @@ def gru_weights(
     if needs[2]:
         across = rows_of(found).swapaxes(0, 1)
         if reset_after:
-            drecurrent = across.dot(side)
+            drecurrent = xp.dot(across, side)
         else:
-            late = rows_of(inner).swapaxes(0, 1).dot(d[:, 2 * n :])
-            drecurrent = xp.concatenate([across.dot(d[:, : 2 * n]), late], axis=1)
+            late = xp.dot(rows_of(inner).swapaxes(0, 1), d[:, 2 * n :])
+            drecurrent = xp.concatenate([xp.dot(across, d[:, : 2 * n]), late], axis=1)
     dx, dweight, _, dbias = from_gates(
         xp, d, x, weight, found, (needs[0], needs[1], False, needs[3])
     )
@@ -169,12 +169,12 @@ def gru_steps(
         if reset_after:
             dinner = dnew * r
             dr = dinner * step(inner, t) * (1 - r)
-            back = xp.concatenate([dz, dr, dinner], axis=1).dot(across) + kept
+            back = xp.dot(xp.concatenate([dz, dr, dinner], axis=1), across) + kept
         else:
-            dinner = dnew.dot(across[2 * n :])
+            dinner = xp.dot(dnew, across[2 * n :])
             reached = dinner * r
             dr = reached * held * (1 - r)
-            back = xp.concatenate([dz, dr], axis=1).dot(across[: 2 * n])
+            back = xp.dot(xp.concatenate([dz, dr], axis=1), across[: 2 * n])
             back = back + kept + reached
         steps.put(t, xp.concatenate([dz, dr, dnew], axis=1))
         inners.put(t, dinner)

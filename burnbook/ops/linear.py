@@ -29,7 +29,7 @@ def matmul(xp: ArrayNamespace, x: Array, y: Array) -> Array:
     Shapes: x [..., m, k], y [..., k, n] -> [..., m, n]
     """
     if x.ndim == 2:
-        return x.dot(y)  # the same, and twice as quick for small matrices
+        return xp.dot(x, y)  # the same, and twice as quick for small matrices
     if x.ndim < 2:
         raise ValueError("NumPy would multiply vectors as well")
     return xp.matmul(x, y)
@@ -37,12 +37,12 @@ def matmul(xp: ArrayNamespace, x: Array, y: Array) -> Array:
 
 def matmul_x(xp: ArrayNamespace, g: Array, y: Array) -> Any:
     """∂x = g · yᵀ."""
-    return g.dot(y.T) if y.ndim == 2 else xp.matmul(g, y.swapaxes(-1, -2))
+    return xp.dot(g, y.T) if y.ndim == 2 else xp.matmul(g, y.swapaxes(-1, -2))
 
 
 def matmul_y(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     """∂y = xᵀ · g."""
-    return x.T.dot(g) if x.ndim == 2 else xp.matmul(x.swapaxes(-1, -2), g)
+    return xp.dot(x.T, g) if x.ndim == 2 else xp.matmul(x.swapaxes(-1, -2), g)
 
 
 matmul.grad(x=matmul_x, y=matmul_y)
@@ -76,7 +76,7 @@ def linear(
         rows = x.reshape(count(x.shape[:-1]), x.shape[-1])
         out = linear.forward(xp, rows, weight, bias)
         return out.reshape(*x.shape[:-1], weight.shape[1])
-    out = x.dot(weight)
+    out = xp.dot(x, weight)
     if bias is None:
         return out
     out += bias
@@ -86,7 +86,7 @@ def linear(
 def linear_weight(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     """All examples at once: ∂weight = xᵀ · g over rows."""
     if x.ndim == 2:
-        return x.swapaxes(0, 1).dot(g)
+        return xp.dot(x.swapaxes(0, 1), g)
     rows, slopes = (xp.reshape(a, (count(a.shape[:-1]), a.shape[-1])) for a in (x, g))
     return xp.matmul(rows.swapaxes(-1, -2), slopes)
 

@@ -62,7 +62,7 @@ def lstm(
         z = (
             gates[:, t].copy()
             if hidden is None
-            else hidden.dot(recurrent) + gates[:, t]
+            else xp.dot(hidden, recurrent) + gates[:, t]
         )
         sigmoid_and_tanh(xp, z, *form)
         memory = z[:, n : 2 * n] * memory
@@ -125,7 +125,7 @@ def lstm_steps(
         hard = dc * i * (1 - new * new)
         d = xp.concatenate([soft * slope, hard], axis=1)
         steps.put(t, d)
-        back = d.dot(across)
+        back = xp.dot(d, across)
         dc = dc * z[:, n : 2 * n]
     return steps.rows(), dc, back
 

@@ -120,9 +120,9 @@ def from_gates(
 ) -> tuple[Any, ...]:
     """∂ of x, weight, recurrent and bias; d, in rows, is that of all gates."""
     return (
-        d.dot(weight.swapaxes(0, 1)).reshape(x.shape) if needs[0] else None,
-        rows_of(x).swapaxes(0, 1).dot(d) if needs[1] else None,
-        rows_of(found).swapaxes(0, 1).dot(d) if needs[2] else None,
+        xp.dot(d, weight.swapaxes(0, 1)).reshape(x.shape) if needs[0] else None,
+        xp.dot(rows_of(x).swapaxes(0, 1), d) if needs[1] else None,
+        xp.dot(rows_of(found).swapaxes(0, 1), d) if needs[2] else None,
         sum_to(xp, d, shape=d.shape[1:]) if needs[3] else None,
     )
 

@@ -45,7 +45,7 @@ def rnn(
     out = linear.forward(xp, rows_of(x), weight, bias).reshape(shape)
     for t in order(x.shape[1], reverse):
         if hidden is not None:
-            out[:, t] += hidden.dot(recurrent)
+            out[:, t] += xp.dot(hidden, recurrent)
         hidden = xp.tanh(out[:, t])
         out[:, t] = hidden
     return out
@@ -71,7 +71,7 @@ def rnn_all(
         dh = step(g, t) if back is None else step(g, t) + back
         d = dh * (1 - held * held)
         steps.put(t, d)
-        back = d.dot(across)
+        back = xp.dot(d, across)
     weights = from_gates(xp, steps.rows(), x, weight, found, needs)
     return (*weights, back if needs[4] else None)
 

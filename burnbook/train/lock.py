@@ -11,7 +11,6 @@ such file can be written, training goes on without.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import platform
@@ -24,14 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.core.errors import TrainingError
+from burnbook.core.files import lock_file
 
 FILE = "training-lock.json"
 SILENT_SECONDS = 120.0  # a run on another host that wrote nothing for so long is over
-_TAKEN = (
-    (errno.EACCES, errno.EDEADLK)
-    if os.name == "nt"
-    else (errno.EWOULDBLOCK, errno.EAGAIN)
-)
 _LARGEST = 4096  # bytes that are read of a lock
 _held: weakref.WeakSet[FolderLock] = weakref.WeakSet()  # by this process
 
@@ -179,7 +174,7 @@ class FolderLock:
 
     def _take(self, file: int, replace: bool) -> bool:
         """Lock the open file and sign it; False when it has been removed meanwhile."""
-        held = _lock(file)
+        held = lock_file(file)
         before = Holder.read(_content(file))
         if held is False:
             raise (before or Holder("", 0, "", "")).refuse(self.directory)
@@ -212,29 +207,6 @@ class FolderLock:
             with contextlib.suppress(OSError):
                 times.append(path.lstat().st_mtime)
         return time.time() - max(times)
-
-
-def _lock(file: int) -> bool | None:
-    """Lock an open file: True, False when somebody else has, None: there are no locks.
-
-    Why: a lock of the open file, not of the process (as lockf would be), which is
-    released as soon as the process closes any copy of the file it has locked.
-    """
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            os.lseek(file, 1 << 30, os.SEEK_SET)  # beyond the text, which others read
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore] # Windows only
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
-        return None
-    except OSError as trouble:
-        return False if trouble.errno in _TAKEN else None
-    return True
 
 
 def _content(file: int) -> bytes:

@@ -124,7 +124,7 @@ def test_a_bias_has_its_gradient_though_the_kernel_kept_no_weights():
 def test_long_sequences_need_no_matrix_of_weights(kernels):
     """2000 queries and keys: the weights alone would take 32 MB for two heads."""
     x = by_position(1, 2, 2000, 32)
-    compiled._load("attention")
+    compiled.load("attention")
     tracemalloc.start()
     made, _ = kernels[attention](x, x, x, scale=0.2, causal=True)
     attrs = {"scale": 0.2, **REST, "causal": True, "needs": (True, True, True, False)}

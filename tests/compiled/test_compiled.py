@@ -45,7 +45,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_list_names_every_kernel():
-    loaded = [compiled._load(name) for name in compiled.FAMILIES]
+    loaded = [compiled.load(name) for name in compiled.FAMILIES]
     assert set(FAMILY_OF) == set(loaded[-1])
 
 

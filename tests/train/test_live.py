@@ -300,7 +300,7 @@ def test_a_child_that_outlives_a_killed_training_blocks_no_resume(tmp_path):
 
 @pytest.fixture
 def no_locks(monkeypatch):
-    monkeypatch.setattr("burnbook.train.lock._lock", lambda file: None)
+    monkeypatch.setattr("burnbook.train.lock.lock_file", lambda file: None)
 
 
 def signed(folder, **changes):

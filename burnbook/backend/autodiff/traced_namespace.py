@@ -172,9 +172,6 @@ class OpArray:
             wanted = tuple(rest if n == -1 else n for n in wanted)
         return self.space.run(shape.reshape, self, shape=wanted)
 
-    def dot(self, other: object) -> "OpArray":
-        return self.space.matmul(self, other)
-
     def swapaxes(self, a: int, b: int) -> "OpArray":
         return self.space.swapaxes(self, a, b)
 
@@ -223,6 +220,7 @@ SAME_OP: dict[str, Op] = {
     "maximum": elementwise.max_pair,
     "minimum": elementwise.min_pair,
     "matmul": matmul,
+    "dot": matmul,
 }
 CONSTANT = {
     *("sign", "floor", "ceil", "rint", "arange", "argmax", "argmin", "isnan"),

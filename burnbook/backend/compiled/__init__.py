@@ -1,29 +1,34 @@
 """Compiled kernels, for the few ops where they were measured.
 
 `Numpy()` starts with a stub for each op of `families.py`. The first value that is
-large enough decides, once for the process: when all kernels were compiled before (by
-`burnbook warmup`), the file with the kernel is loaded; when not, the plain code runs
-and one notice says so. numba itself is imported by the first kernel that runs.
+large enough decides, once for the process: the files of the families that have been
+compiled before are loaded when they are needed; for the others the plain code runs, and
+a process in the background compiles them for the next start (`compile_ahead.py`). numba
+itself is imported by the first kernel that runs.
 """
 
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
-from importlib import import_module
 from math import prod
-from typing import Any, TextIO
+from typing import Any
 
+from burnbook.backend.compiled.compile_ahead import start_in_background, warm_up
 from burnbook.backend.compiled.families import FAMILIES
+from burnbook.backend.compiled.loading import load
 from burnbook.backend.compiled.runtime import cache
 from burnbook.core.op import Op
 
 Kernel = Callable[..., Any]
 
-NOTICE = (
-    "burnbook: the fast kernels are not compiled on this machine yet, so plain NumPy "
-    "runs. Compile them once, in one to three minutes: burnbook warmup\n"
+IN_BACKGROUND = (
+    "burnbook: plain NumPy runs while the fast kernels are compiled in the background, "
+    "which takes one to three minutes once{some}. The next start of Python uses them\n"
+)
+BY_HAND = (
+    "burnbook: the fast kernels are not compiled on this machine yet{some}, so plain "
+    "NumPy runs. Compile them once, in one to three minutes: burnbook warmup\n"
 )
 
 
@@ -51,33 +56,6 @@ def limits_for(kernels: dict[Any, Kernel]) -> dict[Any, int]:
     }
 
 
-def warm_up(stream: TextIO | None = None) -> bool:
-    """Compile every kernel, unless that was done before; False without numba."""
-    if not cache.has_numba():
-        return False
-    _say(stream, cache.notice())
-    if cache.is_warm():
-        return True
-    started = time.perf_counter()
-    for number, family in enumerate(FAMILIES, 1):
-        _say(stream, f"compiling kernels {number}/{len(FAMILIES)}: {family}\n")
-        _load(family)
-    cache.write_note()
-    _say(stream, f"kernels compiled in {time.perf_counter() - started:.0f} s\n")
-    return True
-
-
-def in_use() -> bool | None:
-    """Whether this process runs compiled kernels; None before that was decided."""
-    return _decided
-
-
-def _say(stream: TextIO | None, text: str) -> None:
-    if stream is not None:
-        stream.write(text)
-        stream.flush()
-
-
 def _stub(op: Any, family: str, kernels: dict[Any, Kernel], always: bool) -> Kernel:
     """Stand in for a kernel until it is needed, and ask for the size."""
     from_size = FAMILIES[family][op]
@@ -94,9 +72,9 @@ def _stub(op: Any, family: str, kernels: dict[Any, Kernel], always: bool) -> Ker
         except AttributeError:  # a Python number
             return None
         if kernel is None:
-            if not always and not _decide():
+            if not always and family not in usable():
                 return None
-            kernel = _load(family)[op]
+            kernel = load(family)[op]
             if bare and len(op.inputs) in (1, 2):
                 kernels[op] = _of_one_or_two(kernel, smallest, len(op.inputs))
         return kernel(*values, **attrs)
@@ -121,15 +99,30 @@ def _of_one_or_two(kernel: Kernel, smallest: int, inputs: int) -> Kernel:
     return one if inputs == 1 else two
 
 
-def _decide() -> bool:
-    """Once for the process, so that results do not change in the middle of a run."""
-    global _decided
+def usable() -> frozenset[str]:
+    """The families that this process runs: those that were ready when it first asked.
+
+    Once for the process, so that results do not change in the middle of a run.
+    """
+    global _usable
+    if _usable is not None:
+        return _usable
     with _lock:
-        if _decided is None:
-            _decided = cache.is_warm()
+        if _usable is None:
+            ready = cache.ready()
             if not _is_compared():
-                _say(sys.stderr, cache.notice() + ("" if _decided else NOTICE))
-    return _decided
+                sys.stderr.write(cache.notice() + _notice(ready))
+                sys.stderr.flush()
+            _usable = ready
+    return _usable
+
+
+def _notice(ready: frozenset[str]) -> str:
+    """What to tell about kernels that are not compiled yet; has them compiled."""
+    if ready.issuperset(FAMILIES):
+        return ""
+    some = f" ({len(ready)} of {len(FAMILIES)} families are ready)" if ready else ""
+    return (IN_BACKGROUND if start_in_background() else BY_HAND).format(some=some)
 
 
 def _is_compared() -> bool:
@@ -138,14 +131,5 @@ def _is_compared() -> bool:
     return still or "PYTEST_CURRENT_TEST" in os.environ
 
 
-def _load(family: str) -> dict[Any, Kernel]:
-    """Import the file of a family; numba compiles what its cache does not have."""
-    with _lock, cache.keeping_code():
-        import_module(f"{__name__}.runtime.spin_wait")
-        import_module(f"{__name__}.{family}")
-        registry = import_module(f"{__name__}.runtime.registry")
-    return registry.KERNELS
-
-
-_decided: bool | None = None
-_lock = threading.RLock()
+_usable: frozenset[str] | None = None
+_lock = threading.Lock()

@@ -29,6 +29,7 @@ from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.conv.windows import Pair, output_size
 
 ENOUGH = 4  # input channels for which it pays to mix rows
+FEW_PLACES = 128  # kernels for each place of the output that are too many
 SHARES = 16  # into how many sums the gradient of the weights is split, always
 
 
@@ -250,11 +251,14 @@ def conv2d_backward(
     g, x, weight, x_shape, weight_shape, *, needs, stride, padding, dilation, groups
 ):
     """The gradients of conv2d, one region of work over shares of the samples."""
+    g = np.ascontiguousarray(g)  # that of a sum is one number, seen many times
     spans = [dilation[d] * (weight.shape[2 + d] - 1) for d in (0, 1)]
     around = (spans[0] - padding[0], spans[1] - padding[1])
     if not (served(x, weight, stride) and plain_f32(g)) or min(around) < 0:
         return None
     o, c = weight.shape[:2]
+    if o * c >= FEW_PLACES * g.shape[2] * g.shape[3]:
+        return None  # more sums than the cache holds, and little to add to each
     rows = o // groups
     each = -(-rows // SUMS) * SUMS
     shares = min(SHARES, x.shape[0])

@@ -24,6 +24,7 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.products import dot, xp
 from burnbook.ops.gru import gru, gru_weights
 from burnbook.ops.recurrent import rows_of
 
@@ -171,7 +172,7 @@ def gru_kernel(
         return None
     (b, s, _), n = x.shape, recurrent.shape[0]
     gates, inner, out = empty((b, s, 3 * n)), empty((b, s, n)), empty((b, s, n))
-    np.dot(rows_of(x), weight, out=rows_of(gates))
+    dot(rows_of(x), weight, out=rows_of(gates))
     lines = [zeros_for(held, (3 * n,)) for held in (bias, recurrent_bias)]
     args = (gates, recurrent, *lines, zeros_for(hidden, (b, n)), inner, out)
     threads.run(gru_range, (*args, reset_after, reverse), b, GROUP)
@@ -206,6 +207,6 @@ def gru_backward(
     threads.run(gru_back_range, args, b, GROUP)
     d, dinner = rows_of(d), rows_of(dinner)
     return (
-        *gru_weights(np, d, dinner, x, weight, found, inner, reset_after, needs),
+        *gru_weights(xp, d, dinner, x, weight, found, inner, reset_after, needs),
         dhidden if needs[5] else None,
     )

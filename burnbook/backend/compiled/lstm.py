@@ -28,6 +28,7 @@ from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.products import dot, xp
 from burnbook.ops.lstm import lstm
 from burnbook.ops.recurrent import from_gates, rows_of
 
@@ -146,7 +147,7 @@ def lstm_kernel(x, weight, recurrent, bias=None, cell=None, hidden=None, *, reve
     (b, s, _), n = x.shape, recurrent.shape[0]
     gates, cells = empty((b, s, 4 * n)), empty((b, s, n))
     out = empty((b * s + b, n))
-    np.dot(rows_of(x), weight, out=rows_of(gates))
+    dot(rows_of(x), weight, out=rows_of(gates))
     start = [zeros_for(held, (b, n)) for held in (cell, hidden)]
     args = (gates, recurrent, zeros_for(bias, (4 * n,)), *start, cells, out, reverse)
     threads.run(lstm_range, args, b, GROUP)
@@ -167,4 +168,7 @@ def lstm_backward(
     args = (g, gates, cells, recurrent, *start, out, d, found, dcell, dhidden, reverse)
     threads.run(lstm_back_range, args, b, GROUP)
     states = (dcell if needs[4] else None, dhidden if needs[5] else None)
-    return (*from_gates(np, rows_of(d), x, weight, found, needs), *states)
+    return (
+        *from_gates(xp, rows_of(d), x, weight, found, needs),
+        *states,
+    )

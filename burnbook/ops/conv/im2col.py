@@ -187,7 +187,7 @@ class Block:
             columns = self.columns(xp, padded)
         if self.shape[:2] == (1, 1):  # quicker for a small image than a stack of one
             matrix, columns = kernel.reshape(kernel.shape[1:]), columns[0, 0]
-            found = matrix.dot(columns)
+            found = xp.dot(matrix, columns)
         else:
             found = xp.matmul(kernel, columns)
         return view_of(xp, found, *self._crop)

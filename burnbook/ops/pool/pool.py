@@ -176,7 +176,7 @@ def _average_evenly(xp: ArrayNamespace, x: Array, output_size: Sizes) -> Array:
     some = max(1, BLOCK // max(rows * w, 1)) if xp.__name__ == "numpy" else len(lines)
     if len(lines) <= some:
         cells = _sum_of_rows(xp, lines).reshape(-1, cols)
-        return cells.dot(shares).reshape(n, c, high, wide)
+        return xp.dot(cells, shares).reshape(n, c, high, wide)
     out = xp.empty((n, c, high, wide), dtype=x.dtype)
     averages = out.reshape(len(lines), wide)
     add_up = _sum_of_neighbors if 2 <= rows <= 4 and w <= SHORT else _sum_of_rows

@@ -2,8 +2,8 @@
 
 Numba keeps compiled code in files. They go to the user's cache folder, one folder for
 each version of numba, of Python and of this folder's code, and each kind of processor.
-A note is left there when all kernels are done, so that a process can decide whether to
-use kernels without importing numba.
+A note is left there for each family that is done, so that a process can decide which
+kernels to use without importing numba.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from burnbook.core.files import cache_dir
 
-NOTE = "complete"
+READY = ".ready"  # how the note about a family ends
 _UNKNOWN = 65534  # "nobody": in a container, the owner of what lies outside it
 _HERE = Path(__file__).parents[1]
 
@@ -58,7 +58,7 @@ def _found() -> tuple[Path, Path | None]:
     made, refused = _base() / f"kernels-{name}", None
     with suppress(OSError):
         _make(made)
-        if os.access(made, os.W_OK) or (made / NOTE).exists():
+        if os.access(made, os.W_OK) or any(made.glob(f"*{READY}")):
             if is_ours_alone(made):
                 return made, None
             refused = made
@@ -67,14 +67,16 @@ def _found() -> tuple[Path, Path | None]:
     return made, refused
 
 
-def is_warm() -> bool:
-    """Whether every kernel has been compiled for this machine already."""
-    return has_numba() and (folder() / NOTE).exists()
+def ready() -> frozenset[str]:
+    """The families that have been compiled for this machine already."""
+    if not has_numba():
+        return frozenset()
+    return frozenset(path.stem for path in folder().glob(f"*{READY}"))
 
 
-def write_note() -> None:
-    """Remember that every kernel has been compiled."""
-    (folder() / NOTE).touch()
+def write_note(family: str) -> None:
+    """Remember that a family has been compiled."""
+    (folder() / f"{family}{READY}").touch()
 
 
 @contextmanager

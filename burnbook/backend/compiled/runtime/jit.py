@@ -4,6 +4,7 @@ Sums may be reordered, so that they run in vector registers. NaN and inf are res
 a loss that becomes NaN must be seen. Python's lock is released while a kernel runs.
 """
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,17 +21,55 @@ _FLAGS: dict[str, Any] = {
 }
 
 
-def kernel_code(signature: str) -> Callable[..., Any]:
-    """Compile for one signature, now or from the cache."""
-    return njit(signature, cache=True, **_FLAGS)
-
-
 exact_flags = {**_FLAGS, "fastmath": False}
+_lock = threading.RLock()
+_waiting: list[Callable[[], None]] = []  # what compiles each kernel not called yet
+
+
+def kernel_code(signature: str) -> Callable[..., Any]:
+    """Compile for one signature, or take it from the cache, at the first call."""
+    return _at_first_call(signature, _FLAGS)
 
 
 def exact_code(signature: str) -> Callable[..., Any]:
     """The same without reordering: for results that are equal bit for bit."""
-    return njit(signature, cache=True, **exact_flags)
+    return _at_first_call(signature, exact_flags)
+
+
+def compile_waiting() -> None:
+    """Compile every kernel of the files imported so far, so that all are kept."""
+    while _waiting:
+        _waiting.pop()()
+
+
+def _at_first_call(signature: str, flags: dict[str, Any]) -> Callable[..., Any]:
+    """The decorator for both.
+
+    Why: a step of training calls few kernels of a file, and each that is loaded costs
+    milliseconds and memory. Numba would compile for whatever types come first, so the
+    place where it does is taken by a compilation for the types that are declared; after
+    it a call costs nothing more.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        code: Any = njit(cache=True, **flags)(function)
+
+        def compile_() -> None:
+            with _lock:
+                if not code.signatures:
+                    code.compile(signature)
+                    code.disable_compile()
+                    del code._compile_for_args
+
+        def instead(*args: Any) -> Any:
+            compile_()
+            return code  # numba calls it now
+
+        code._compile_for_args = instead
+        _waiting.append(compile_)
+        return code
+
+    return decorate
 
 
 part = njit(**_FLAGS)  # a function that kernels of the same file are made of

@@ -6,7 +6,9 @@ looks at a flag for a while, without Python's lock, before it sleeps.
 """
 
 import platform
+from typing import Any
 
+from llvmlite import ir
 from numba import types
 from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
@@ -19,17 +21,30 @@ PAUSE = dict.fromkeys(("x86_64", "AMD64", "i686"), "llvm.x86.sse2.pause")
 
 
 @intrinsic
+def pause(typing):
+    """Tell the processor that a loop only waits."""
+
+    def build(context, builder, signature, args):
+        _build_pause(builder)
+        return context.get_dummy_value()
+
+    return types.void(), build
+
+
+def _build_pause(builder: Any) -> None:
+    name = PAUSE.get(platform.machine())
+    if name is not None:
+        kind = ir.FunctionType(ir.VoidType(), [])
+        builder.call(get_or_insert_function(builder.module, kind, name), [])
+
+
+@intrinsic
 def load_flag(typing, flag):
     """The first byte of an array as it is now, after a pause."""
 
     def build(context, builder, signature, args):
-        from llvmlite import ir
-
         place = context.make_array(signature.args[0])(context, builder, args[0]).data
-        name = PAUSE.get(platform.machine())
-        if name is not None:
-            kind = ir.FunctionType(ir.VoidType(), [])
-            builder.call(get_or_insert_function(builder.module, kind, name), [])
+        _build_pause(builder)
         return builder.load_atomic(place, "acquire", 1)
 
     return types.uint8(flag), build

@@ -19,6 +19,7 @@ import numpy as np
 from burnbook.backend.compiled.runtime.gil import is_gil_enabled
 
 SPINS = 2000  # looks at a flag before a thread that waits sleeps: some 80 µs
+LOOKS = 8000  # looks at the board before a thread without work sleeps: some 300 µs
 PARTS_EACH = 1  # more only cost: each part ends with a wait for Python's lock
 
 
@@ -38,6 +39,17 @@ def cores() -> int:
 
 
 _MOST = 16
+
+# Places on the board that threads share without Python's lock, in lines of the cache of
+# their own: a job of shared_product.py, and how many threads look out for one.
+TICKET, DONE, LOCK, AWAKE, CALLED, JOB = (8 * k for k in range(6))
+BOARD = 8 * 8
+
+
+def make_board() -> np.ndarray:
+    """An empty board, at the beginning of a line of the cache."""
+    memory = np.zeros(BOARD + 8, np.int64)
+    return memory[-memory.ctypes.data % 64 // 8 :][:BOARD]
 
 
 class Locked:
@@ -95,17 +107,56 @@ class Job:
                 self.flag[0] = 1
 
 
+class Call:
+    """What only calls threads, to look at the board."""
+
+    def take_parts(self, size: int, total: int) -> None:
+        """Nothing is to be done here."""
+
+
+CALL = Call()
+
+
+class _Here(threading.local):
+    """Whether this thread is at work on a part; what it calls is not shared again."""
+
+    is_inside = False
+
+
 class ThreadPool:
     """Threads that wait for jobs; they are started by the first job that wants them.
 
-    spin: waits for a flag without Python's lock, once numba is here: spin_wait.py.
+    Once numba is here, they can do more without Python's lock. spin: waits for a flag
+    (spin_wait.py). multiply: a matrix product in parts, which threads take that `serve`
+    (shared_product.py).
     """
 
     spin: ClassVar[Callable[[np.ndarray, int], None] | None] = None
+    serve: ClassVar[Callable[[np.ndarray, int], None] | None] = None
+    multiply: ClassVar[Callable[..., bool] | None] = None
 
     def __init__(self) -> None:
-        self.jobs: SimpleQueue[tuple[Job, int, int]] = SimpleQueue()
+        self.jobs: SimpleQueue[tuple[Job | Call, int, int]] = SimpleQueue()
         self.size = 0
+        self.board = make_board()
+
+    def product(self, address: int, x: Any, y: Any, out: Any, form: int) -> bool:
+        """out = x · y by all threads; False where it cannot be shared out now.
+
+        address, form: see `multiply` in shared_product.py.
+        """
+        if self.size == 0:
+            self.start(cores())
+        if self.size == 1 or self.multiply is None or _here.is_inside:
+            return False
+        if not self.board[AWAKE] and self.jobs.empty():
+            for _ in range(self.size - 1):
+                self.jobs.put((CALL, 0, 0))
+        total = out.shape[0 if form & 4 else 1]
+        size = -(-total // (self.size * 16)) * 16
+        return self.multiply(
+            self.board, address, x, y, out, form, size, -(-total // size)
+        )
 
     def run(
         self,
@@ -124,16 +175,21 @@ class ThreadPool:
         if self.size == 0:
             self.start(cores())
         grains = -(-total // grain)
-        if self.size == 1 or grains < 2:
+        if self.size == 1 or grains < 2 or _here.is_inside:
             kernel(*args, 0, total)
             return
         head_start = head_start // grain * grain if 2 * head_start < total else 0
         grains = -(-(total - head_start) // grain)
         size = -(-grains // (self.size * PARTS_EACH)) * grain
         job = Job(kernel, args, range(0, total - head_start + size, size), head_start)
+        self.board[CALLED] = 1
         for _ in range(self.size - 1 - self.jobs.qsize()):
             self.jobs.put((job, size, total))
-        job.take_parts(size, total)
+        _here.is_inside = True
+        try:
+            job.take_parts(size, total)
+        finally:
+            _here.is_inside = False
         if not job.done.acquire(False):
             if self.spin is not None:
                 self.spin(job.flag, SPINS)
@@ -155,11 +211,16 @@ class ThreadPool:
             self.size = size
 
     def _work(self) -> None:
+        np.seterr(all="ignore")  # a backend does so for the caller
+        _here.is_inside = True
         jobs = self.jobs
         while True:
             job, size, total = jobs.get()
             job.take_parts(size, total)
             del job
+            if self.serve is not None and jobs.empty():
+                self.board[CALLED] = 0
+                self.serve(self.board, LOOKS)
 
 
 def _after_fork() -> None:
@@ -168,8 +229,10 @@ def _after_fork() -> None:
     _starting = threading.Lock()
     threads.jobs = SimpleQueue()
     threads.size = 0
+    threads.board = make_board()
 
 
+_here = _Here()
 _starting = threading.Lock()
 threads = ThreadPool()
 if hasattr(os, "register_at_fork"):

@@ -1,0 +1,161 @@
+"""A matrix product that several threads compute without Python's lock.
+
+The parts of a product stand on a board of whole numbers. Whoever calls puts its job
+there and takes parts; so do threads of the pool that have just been at work and still
+look at the board (`serve`), within a microsecond. Nobody is waited for who has not
+taken a part. After some 300 µs without work a thread goes back to sleep in the pool's
+queue, from where the next product calls it.
+
+How a part is taken: the ticket on the board says the number of the job, how many parts
+it has, and which is next. A thread reads it, reads what the job is, and moves the
+ticket on, if it is still the same. A job is written only when all parts of the one
+before are done, so what was read belongs to the ticket.
+"""
+
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
+from burnbook.backend.compiled.runtime.blas import sgemm
+from burnbook.backend.compiled.runtime.jit import kernel_code, part
+from burnbook.backend.compiled.runtime.spin_wait import pause
+from burnbook.backend.compiled.runtime.thread_pool import (
+    AWAKE,
+    CALLED,
+    DONE,
+    JOB,
+    LOCK,
+    TICKET,
+    ThreadPool,
+)
+
+ADDRESS, A, B, C, ROWS, COLUMNS, DEPTH, A_STEP, B_STEP, C_STEP, FORM, SIZE = range(
+    JOB, JOB + 12
+)
+BITS = 16  # of a ticket for the next part, and as many above them for their count
+PART = (1 << BITS) - 1
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    return builder.gep(array.data, [args[1]])
+
+
+@intrinsic
+def look(typing, numbers, i):
+    """A number of the board as it is now."""
+
+    def build(context, builder, signature, args):
+        return builder.load_atomic(
+            _place(context, builder, signature, args), "acquire", 8
+        )
+
+    return types.int64(numbers, types.int64), build
+
+
+@intrinsic
+def put(typing, numbers, i, value):
+    """Write a number for all to see, after everything written before."""
+
+    def build(context, builder, signature, args):
+        place = _place(context, builder, signature, args)
+        builder.store_atomic(args[2], place, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(numbers, types.int64, types.int64), build
+
+
+@intrinsic
+def add(typing, numbers, i, value):
+    """Add to a number in one step."""
+
+    def build(context, builder, signature, args):
+        place = _place(context, builder, signature, args)
+        return builder.atomic_rmw("add", place, args[2], "seq_cst")
+
+    return types.int64(numbers, types.int64, types.int64), build
+
+
+@intrinsic
+def swap(typing, numbers, i, old, new):
+    """Replace a number if it is still the old one, in one step; whether it was."""
+
+    def build(context, builder, signature, args):
+        place = _place(context, builder, signature, args)
+        found = builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    number = types.int64
+    return types.boolean(numbers, number, number, number), build
+
+
+@part
+def take_part(b):
+    """Take a part of the job on the board and compute it; False where none is left."""
+    ticket = look(b, TICKET)
+    index = ticket & PART
+    if index >= (ticket >> BITS) & PART:
+        return False
+    address, a, x, c = b[ADDRESS], b[A], b[B], b[C]
+    rows, columns, depth, size = b[ROWS], b[COLUMNS], b[DEPTH], b[SIZE]
+    a_step, b_step, c_step, form = b[A_STEP], b[B_STEP], b[C_STEP], b[FORM]
+    if not swap(b, TICKET, ticket, ticket + 1):
+        return True  # somebody else was first; look again
+    first = index * size
+    if form & 4:  # parts are rows
+        rows = min(size, rows - first)
+        a += 4 * first * (1 if form & 1 else a_step)
+        c += 4 * first * c_step
+    else:
+        columns = min(size, columns - first)
+        x += 4 * first * (b_step if form & 2 else 1)
+        c += 4 * first
+    steps = (a_step, b_step, c_step)
+    sgemm(address, form & 3, (rows, columns, depth), steps, (a, x, c))
+    add(b, DONE, 1)
+    return True
+
+
+@kernel_code("void(i8[::1], i8)")
+def serve(b, most):
+    """Take parts as they come, until there was none for so many looks, or on a call."""
+    add(b, AWAKE, 1)
+    looks = 0
+    while looks < most and not look(b, CALLED):
+        looks = 0 if take_part(b) else looks + 1
+        pause()
+    add(b, AWAKE, -1)
+
+
+@kernel_code("b1(i8[::1], i8, f4[:,:], f4[:,:], f4[:,::1], i8, i8, i8)")
+def multiply(b, address, x, y, out, form, size, parts):
+    """out = x · y, in parts of so many rows or columns; False if the board is in use.
+
+    form: 1 where x is transposed in memory, 2 where y is, 4 where parts are rows.
+    """
+    if not swap(b, LOCK, 0, 1):
+        return False
+    b[ADDRESS], b[A], b[B], b[C] = (
+        address,
+        x.ctypes.data,
+        y.ctypes.data,
+        out.ctypes.data,
+    )
+    b[ROWS], b[COLUMNS], b[DEPTH] = x.shape[0], y.shape[1], x.shape[1]
+    b[A_STEP] = x.strides[1 if form & 1 else 0] // 4
+    b[B_STEP] = y.strides[1 if form & 2 else 0] // 4
+    b[C_STEP], b[FORM], b[SIZE] = out.strides[0] // 4, form, size
+    put(b, DONE, 0)
+    number = (look(b, TICKET) >> (2 * BITS)) + 1
+    put(b, TICKET, (number << (2 * BITS)) | (parts << BITS))
+    while take_part(b):
+        pass
+    while look(b, DONE) < parts:
+        pause()
+    put(b, LOCK, 0)
+    return True
+
+
+ThreadPool.serve = staticmethod(serve)
+ThreadPool.multiply = staticmethod(multiply)
