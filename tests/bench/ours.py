@@ -14,9 +14,18 @@ from burnbook.data.dataset.vision.mnist import BytesToImage, LabeledImages
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import Module
-from burnbook.nn import CrossEntropyLossConfig, Linear, LinearConfig, LstmConfig
+from burnbook.nn import (
+    BatchNorm,
+    BatchNormConfig,
+    CrossEntropyLossConfig,
+    Linear,
+    LinearConfig,
+    LstmConfig,
+)
+from burnbook.nn.conv import Conv2d, Conv2dConfig
 from burnbook.nn.transformer import TransformerEncoderConfig, TransformerEncoderInput
 from burnbook.optim import AdamConfig, GradientsParams
+from burnbook.nn import PaddingConfig2d
 from burnbook.prelude import Autodiff, Int, Numpy, Tensor
 from burnbook.train import LearnerBuilder
 
@@ -104,6 +113,101 @@ def w4(compiled):
     def step():
         output, _ = layer.forward(x)
         GradientsParams.from_grads(output.sum().backward(), layer)
+
+    return step
+
+
+class Block(Module):
+    """Two convolutions of 3 × 3 around which the input goes; strided, by 1 × 1."""
+
+    conv1: Conv2d
+    norm1: BatchNorm
+    conv2: Conv2d
+    norm2: BatchNorm
+    around: Conv2d | None
+
+    @classmethod
+    def of(cls, inputs, channels, stride, device):
+        around = None
+        if stride > 1 or inputs != channels:
+            config = Conv2dConfig([inputs, channels], [1, 1])
+            around = config.with_stride([stride, stride]).with_bias(False).init(device)
+        return cls(
+            convolution(inputs, channels, stride, device),
+            BatchNormConfig(channels).init(device),
+            convolution(channels, channels, 1, device),
+            BatchNormConfig(channels).init(device),
+            around,
+        )
+
+    def forward(self, x):
+        out = self.norm1.forward(self.conv1.forward(x)).relu()
+        out = self.norm2.forward(self.conv2.forward(out))
+        return (out + (x if self.around is None else self.around.forward(x))).relu()
+
+
+def convolution(inputs, channels, stride, device):
+    config = Conv2dConfig([inputs, channels], [3, 3]).with_stride([stride, stride])
+    config = config.with_padding(PaddingConfig2d.Explicit(1, 1)).with_bias(False)
+    return config.init(device)
+
+
+class ResNet(Module):
+    """Three stages of 16, 32 and 64 channels: eight layers, as for CIFAR-10.
+
+    Source: He and others, "Deep residual learning for image recognition", 2015, with
+    one block a stage.
+    """
+
+    conv: Conv2d
+    norm: BatchNorm
+    blocks: list[Block]
+    linear: Linear
+
+    def forward(self, x):
+        x = self.norm.forward(self.conv.forward(x)).relu()
+        for block in self.blocks:
+            x = block.forward(x)
+        return self.linear.forward(x.mean_dim(3).mean_dim(2).reshape([0, 64]))
+
+
+def w6(compiled):
+    """A training step of a small residual network, 64 images of 3 × 32 × 32."""
+    device = Autodiff(Numpy(compiled=compiled))
+    stages = [(16, 16, 1), (16, 32, 2), (32, 64, 2)]
+    model = ResNet(
+        convolution(3, 16, 1, device),
+        BatchNormConfig(16).init(device),
+        [Block.of(*stage, device) for stage in stages],
+        LinearConfig(64, 10).init(device),
+    )
+    optim, loss_of = AdamConfig().init(), CrossEntropyLossConfig().init(device)
+    rng = np.random.default_rng(0)
+    x = Tensor.from_numpy(rng.standard_normal((64, 3, 32, 32), np.float32), device)
+    y = Tensor.from_numpy(rng.integers(0, 10, 64), device)
+
+    def step():
+        nonlocal model
+        loss = loss_of.forward(model.forward(x), y)
+        grads = GradientsParams.from_grads(loss.backward(), model)
+        model = optim.step(1e-3, model, grads)
+
+    return step
+
+
+def conv(compiled, inputs, channels, size, kernel, stride):
+    """One convolution of 64 images, forward and back, as a residual network has it."""
+    device = Autodiff(Numpy(compiled=compiled))
+    edge = kernel // 2
+    config = Conv2dConfig([inputs, channels], [kernel, kernel]).with_bias(False)
+    config = config.with_stride([stride, stride])
+    layer = config.with_padding(PaddingConfig2d.Explicit(edge, edge)).init(device)
+    rng = np.random.default_rng(0)
+    shape = (64, inputs, size, size)
+    x = Tensor.from_numpy(rng.standard_normal(shape, np.float32), device).require_grad()
+
+    def step():
+        GradientsParams.from_grads(layer.forward(x).sum().backward(), layer)
 
     return step
 

@@ -20,12 +20,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Contender:
-    """One implementation of a workload: "module:function", and its environment."""
+    """One implementation of a workload: "module:function", and its environment.
+
+    command: a program that speaks the protocol of worker.py, in place of Python.
+    """
 
     name: str
     make: str
     args: tuple = ()
     env: dict[str, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
 
 
 @dataclass
@@ -48,7 +52,8 @@ class Process:
         self.slices: list[float] = []
         paths = [str(ROOT), str(ROOT / "widgets"), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
-            [
+            contender.command
+            or [
                 *(sys.executable, "-m", "tests.bench.worker"),
                 *(contender.make, json.dumps(contender.args)),
             ],

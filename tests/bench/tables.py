@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.bench import burn
 from tests.bench.optimizers import table_optim
 from tests.bench.rounds import ROOT, Contender, compare
 
 BUDGETS = json.loads((Path(__file__).parent / "budgets.json").read_text())
+NUMPY_FIRST = {"BENCH_NUMPY_FIRST": "1"}
 TRAINING = ("eager", "fused Adam", "compile")
 VARIANTS = ("fused Adam", "channels-last", "avgpool", "compile")
 
@@ -36,8 +38,10 @@ def table_w1(rounds: int) -> Iterator[tuple]:
             "W1 compiled, NumPy imported first",
             ours,
             (True,),
-            {"BENCH_NUMPY_FIRST": "1"},
+            NUMPY_FIRST,
         ),
+        Contender("W1 plain, NumPy imported first", ours, (False,), NUMPY_FIRST),
+        *burn.contenders("w1"),
     ]
     results = yield from show(contenders, rounds)
     torch, mine = results.get("torch eager"), results.get("W1 compiled")
@@ -57,6 +61,7 @@ def table_inference(rounds: int, batch: int) -> Iterator[tuple]:
         Contender("ONNX Runtime", "tests.bench.theirs:onnx_inference", (batch,)),
         Contender(f"inference {batch} compiled", ours, (True, batch)),
         Contender(f"inference {batch} plain", ours, (False, batch)),
+        *burn.contenders(f"inference{batch}"),
     ]
     yield from show(contenders, rounds)
 
@@ -66,11 +71,13 @@ def table_work(
 ) -> Iterator[tuple]:
     """A workload in PyTorch's forms and ours, and the peaks of the processes."""
     work = name.split(",")[0].lower()
+    in_burn = "w2large" if args == (1024,) else work
     make, ours = f"tests.bench.theirs:{work}", f"tests.bench.ours:{work}"
     contenders = [
         *(Contender(f"torch {v}", make, (v, *args)) for v in variants),
         Contender(f"{name} compiled", ours, (True, *args)),
         Contender(f"{name} plain", ours, (False, *args)),
+        *(burn.contenders(in_burn) if work != "w6" else ()),
     ]
     results = yield from show(contenders, rounds)
     torch = results.get("torch eager")
@@ -79,6 +86,28 @@ def table_work(
         if torch and mine:
             note = f"{mine.peak_mb:.0f} MB, torch {torch.peak_mb:.0f} MB"
             yield f"{name} peak memory, {kind}", mine.peak_mb / torch.peak_mb, note
+
+
+# (channels in, channels out, size of the image, size of the kernel, stride)
+CONVOLUTIONS = [
+    *((3, 16, 32, 3, 1), (16, 16, 32, 3, 1), (16, 32, 32, 3, 2), (32, 32, 16, 3, 1)),
+    *((32, 64, 16, 3, 2), (64, 64, 8, 3, 1), (128, 128, 4, 3, 1), (16, 32, 32, 1, 2)),
+]
+
+
+def table_convolutions(rounds: int) -> Iterator[tuple]:
+    """Each convolution of residual networks alone, 64 images, forward and back."""
+    ours, theirs = "tests.bench.ours:conv", "tests.bench.theirs:conv"
+    for sizes in CONVOLUTIONS:
+        inputs, channels, size, kernel, stride = sizes
+        name = f"conv {inputs}→{channels}, {kernel}×{kernel} on {size}×{size}"
+        name += f", stride {stride}"
+        contenders = [
+            Contender(f"{name}, torch", theirs, sizes),
+            Contender(f"{name}, compiled", ours, (True, *sizes)),
+            Contender(f"{name}, plain", ours, (False, *sizes)),
+        ]
+        yield from show(contenders, max(rounds // 2, 5))
 
 
 def table_w5(rounds: int) -> Iterator[tuple]:
@@ -219,6 +248,10 @@ TABLES: dict[str, Callable[[int], Iterator[tuple]]] = {
         rounds, "W4", ("eager", "sequence first", "compile")
     ),
     "w5": table_w5,
+    "w6": lambda rounds: table_work(
+        rounds, "W6", ("eager", "fused Adam", "channels-last", "compile")
+    ),
+    "convolutions": table_convolutions,
     "learner": table_learner,
     "ops": table_ops,
     "optim": table_optim,

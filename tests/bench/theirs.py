@@ -118,6 +118,62 @@ def w4(variant):
     return step
 
 
+def resnet(torch):
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, inputs, channels, stride):
+            super().__init__()
+            self.conv1 = nn.Conv2d(inputs, channels, 3, stride, 1, bias=False)
+            self.norm1 = nn.BatchNorm2d(channels)
+            self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+            self.norm2 = nn.BatchNorm2d(channels)
+            self.around = nn.Identity()
+            if stride > 1 or inputs != channels:
+                self.around = nn.Conv2d(inputs, channels, 1, stride, bias=False)
+
+        def forward(self, x):
+            out = torch.relu(self.norm1(self.conv1(x)))
+            return torch.relu(self.norm2(self.conv2(out)) + self.around(x))
+
+    class Mean(nn.Module):
+        def forward(self, x):
+            return x.mean((2, 3))
+
+    return nn.Sequential(
+        *(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU()),
+        *(Block(16, 16, 1), Block(16, 32, 2), Block(32, 64, 2)),
+        *(Mean(), nn.Linear(64, 10)),
+    )
+
+
+def w6(variant):
+    torch = _torch()
+    model = resnet(torch)
+    x, y = torch.randn(64, 3, 32, 32), torch.randint(0, 10, (64,))
+    if variant == "channels-last":
+        model = model.to(memory_format=torch.channels_last)
+        x = x.to(memory_format=torch.channels_last)
+
+    def loss_of(x):
+        return torch.nn.functional.cross_entropy(model(x), y)
+
+    return _training(torch, variant, model, loss_of, x)
+
+
+def conv(inputs, channels, size, kernel, stride):
+    torch = _torch()
+    edge = kernel // 2
+    layer = torch.nn.Conv2d(inputs, channels, kernel, stride, edge, bias=False)
+    x = torch.randn(64, inputs, size, size).requires_grad_()
+
+    def step():
+        layer.weight.grad = x.grad = None
+        layer(x).sum().backward()
+
+    return step
+
+
 def inference(variant, batch):
     torch = _torch()
     model = guide(torch, "plain" if variant == "avgpool" else "adaptive").eval()
