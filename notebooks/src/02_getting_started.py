@@ -37,7 +37,7 @@ burnbook.seed(0)
 # | `cd my_burn_app` | enter it |
 # | `python -m compileall -q .` | checks it quickly: can Python read every file? Nothing runs |
 # | `python main.py` | runs it: trains, then predicts |
-# | `burnbook warmup` | compiles the fast kernels once, so that no run waits for them |
+# | `burnbook warmup` | compiles the fast kernels now, with all cores; otherwise a process in the background does it, once |
 #
 # The backend is chosen at install time and in one line of code: `Numpy()` is always
 # there and runs on the processor, `Cupy(0)` is the first GPU
