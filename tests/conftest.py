@@ -11,6 +11,7 @@ import burnbook
 from burnbook.backend.base import Interned
 from burnbook.backend.compiled.runtime import cache
 from burnbook.core.rng import Stream
+from tests.support import checked_kernels
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"  # data beside the repository
 
@@ -21,6 +22,7 @@ os.environ["BURNBOOK_WARMUP"] = "off"
 os.environ["NUMBA_CACHE_DIR"] = str(cache.folder().parent)
 os.environ["BURNBOOK_CACHE"] = tempfile.mkdtemp(prefix="burnbook-tests-")
 os.environ.pop("BURNBOOK_MNIST_MIRROR", None)
+checked_kernels.check_all()
 
 
 @pytest.fixture(autouse=True)

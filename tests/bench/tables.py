@@ -217,6 +217,7 @@ def table_start(rounds: int) -> Iterator[tuple]:
         env = dict(os.environ, PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT / 'widgets'}")
         if cache:
             env |= {"BURNBOOK_CACHE": cache, "NUMBA_CACHE_DIR": cache}
+            env |= {"BURNBOOK_WARMUP": "off"}
         name = "cold" if cache else "warm"
         firsts = [fresh(STEP, env)[1] for _ in range(3)]
         yield f"first step {name}, s", statistics.median(firsts), "a fresh process"

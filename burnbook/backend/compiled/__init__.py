@@ -4,7 +4,7 @@
 large enough decides, once for the process: the files of the families that have been
 compiled before are loaded when they are needed; for the others the plain code runs, and
 a process in the background compiles them for the next start (`compile_ahead.py`). numba
-itself is imported by the first kernel that runs.
+itself is imported only by a process that compiles (`runtime/machine_code.py`).
 """
 
 import os

@@ -143,14 +143,15 @@ def compile_in_background() -> None:
 
 def compile_families() -> None:
     """Compile the families whose names come in, and say each name when it is done."""
-    from burnbook.backend.compiled.runtime.jit import compile_waiting
+    from burnbook.backend.compiled.runtime import jit
 
+    jit.uses_kept_code = False  # kernels of one family are parts of another's
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print goes elsewhere
     for line in sys.stdin:
         family = line.strip()
         load(family)
-        compile_waiting()
+        jit.compile_waiting()
         cache.write_note(family)
         answers.write(f"{family}\n")
         answers.flush()

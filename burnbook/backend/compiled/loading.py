@@ -5,17 +5,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from burnbook.backend.compiled.runtime import cache
-
 PACKAGE = __name__.rpartition(".")[0]
 
 
 def load(family: str) -> dict[Any, Callable[..., Any]]:
-    """Import the file of a family; numba compiles what its cache does not have.
+    """Import the file of a family; gives the kernels of all imported so far, by op.
 
-    Gives the kernels of all families that have been imported so far, by their op.
+    A kernel that has not been compiled before is compiled at its first call.
     """
-    with _lock, cache.keeping_code():
+    with _lock:
         import_module(f"{PACKAGE}.runtime.spin_wait")
         import_module(f"{PACKAGE}.runtime.shared_product")
         import_module(f"{PACKAGE}.{family}")

@@ -12,11 +12,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from burnbook.backend.compiled.dropout import draw
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.jit import exact_flags, f32
+from burnbook.backend.compiled.runtime.jit import (
+    exact_flags,
+    f32,
+    kernel_with,
+    part_with,
+)
 from burnbook.backend.compiled.runtime.registry import F32, flat, kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.ops.random import normal
@@ -36,7 +40,7 @@ C2, C4, C6, C8, C10, C12, C14, C16 = [
 ]
 
 
-@njit(**FLAGS)
+@part_with(**FLAGS)
 def radii(words, out, std):
     """out = std √(−2 ln(1 − u)), where u are the fractions that the words stand for.
 
@@ -54,7 +58,7 @@ def radii(words, out, std):
         out[i] = math.sqrt(-2.0 * (k * LN2 + 2.0 * (s + s * p))) * std
 
 
-@njit(**FLAGS)
+@part_with(**FLAGS)
 def box_muller(words, radius, first, second, mean):
     """first = mean + r cos 2πv, second = mean + r sin 2πv, from a quarter at a time."""
     for i in range(first.size):
@@ -76,7 +80,7 @@ def box_muller(words, radius, first, second, mean):
         second[i] = f32(radius[i] * b + mean)
 
 
-@njit("void(f4[::1], u8, u8, f8, f8, i8, i8)", cache=True, **FLAGS)
+@kernel_with("void(f4[::1], u8, u8, f8, f8, i8, i8)", **FLAGS)
 def draw_normal(out, key_0, key_1, mean, std, start, stop):
     """Some pairs: one number in the first half of out, one in the second."""
     half = (out.size + 1) // 2

@@ -6,9 +6,7 @@ compiled code is kept in files.
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from burnbook.backend.compiled.runtime.jit import intrinsic, ir, types
 
 ROW_MAJOR, AS_IT_IS, TRANSPOSED = 101, 111, 112  # what cblas.h calls these
 

@@ -1,9 +1,10 @@
 """Where compiled kernels are kept, and whether they are ready.
 
-Numba keeps compiled code in files. They go to the user's cache folder, one folder for
-each version of numba, of Python and of this folder's code, and each kind of processor.
-A note is left there for each family that is done, so that a process can decide which
-kernels to use without importing numba.
+What numba has compiled is kept in files: the machine code of each kernel, or numba's
+own cache where that cannot be loaded without it. They go to the user's cache folder,
+one folder for each version of numba, of Python and of this folder's code, and each kind
+of processor. A note is left there for each family that is done, so that a process can
+decide which kernels to use without importing numba.
 """
 
 import hashlib

@@ -9,14 +9,17 @@ laid out in panels of 32 columns before: then every load is the next one in memo
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from burnbook.backend.compiled.runtime.jit import f32, part
+from burnbook.backend.compiled.runtime.jit import (
+    LANES,
+    cgutils,
+    f32,
+    intrinsic,
+    ir,
+    part,
+    types,
+)
 
-LANES = 16  # floats of a vector register
 ROWS = 4  # rows of a tile
 WIDTH = 32  # columns of a tile
 

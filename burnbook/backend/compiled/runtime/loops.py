@@ -23,9 +23,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.jit import kernel_with
 from burnbook.backend.compiled.runtime.registry import flat
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.runtime.vector_math import FLAGS
@@ -58,7 +58,7 @@ def compile_loops(
     """One function with a loop for each of some functions of float32 numbers.
 
     inputs: how many arrays they take; numbers: how many more arguments that stay the
-    same. file and name tell numba where to keep the code.
+    same. file and name tell where the code is kept.
     """
     arrays = [f"x{i}" for i in range(inputs)]
     extras = [f"a{i}" for i in range(numbers)]
@@ -126,7 +126,7 @@ def _compiled(
     scope: dict[str, Any] = {f"f{i}": f for i, f in enumerate(functions)}
     scope |= {"__name__": __name__, "full": np.full}
     exec(compile(text, file, "exec"), scope)
-    return njit(signature, cache=True, **FLAGS)(scope[name])
+    return kernel_with(signature, **FLAGS)(scope[name])
 
 
 def run_loop(loops: Any, code: int, arrays: tuple[Any, ...], *numbers: Any) -> Any:

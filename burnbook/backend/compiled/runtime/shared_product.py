@@ -14,11 +14,13 @@ before are done, so what was read belongs to the ticket.
 
 from typing import Any
 
-from numba import types
-from numba.extending import intrinsic
-
 from burnbook.backend.compiled.runtime.blas import sgemm
-from burnbook.backend.compiled.runtime.jit import kernel_code, part
+from burnbook.backend.compiled.runtime.jit import (
+    intrinsic,
+    kernel_code,
+    part,
+    types,
+)
 from burnbook.backend.compiled.runtime.spin_wait import pause
 from burnbook.backend.compiled.runtime.thread_pool import (
     AWAKE,
@@ -128,7 +130,10 @@ def serve(b, most):
     add(b, AWAKE, -1)
 
 
-@kernel_code("b1(i8[::1], i8, f4[:,:], f4[:,:], f4[:,::1], i8, i8, i8)")
+FACTOR = "Array(f4, 2, 'A', True)"  # True: it may be one that cannot be written to
+
+
+@kernel_code(f"b1(i8[::1], i8, {FACTOR}, {FACTOR}, f4[:,::1], i8, i8, i8)")
 def multiply(b, address, x, y, out, form, size, parts):
     """out = x · y, in parts of so many rows or columns; False if the board is in use.
 

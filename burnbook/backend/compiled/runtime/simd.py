@@ -5,64 +5,24 @@ not overlap, and works on one number after the other. Code that says "these sixt
 no such doubt. A processor with shorter registers takes two or four of its own for one.
 """
 
-import operator
-from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
+from burnbook.backend.compiled.runtime.jit import (
+    LANES,
+    Compiler,
+    cgutils,
+    intrinsic,
+    ir,
+    types,
+)
 
-LANES = 16
-LLVM_VECTOR = ir.VectorType(ir.FloatType(), LANES)
-FLAGS = ("contract", "reassoc", "nsz")
-
-
-class Sixteen(types.Type):
-    """The type of sixteen floats side by side, as numba's compiler knows it."""
-
-    def __init__(self) -> None:
-        super().__init__("sixteen floats")
-
-
-sixteen = Sixteen()
-
-
-@register_model(Sixteen)
-class SixteenModel(models.PrimitiveModel):
-    """How LLVM holds them: in a vector register."""
-
-    def __init__(self, manager: Any, kind: Any):
-        super().__init__(manager, kind, LLVM_VECTOR)
-
-
-def _operator(function: Callable[..., Any], name: str) -> None:
-    """Let `a + b` and the like work on two vectors."""
-
-    class Template(ConcreteTemplate):
-        cases = [signature(sixteen, sixteen, sixteen)]  # noqa: RUF012 - numba reads it
-
-    infer_global(function)(Template)  # pyright: ignore[reportOptionalCall] - see numba
-
-    @lower_builtin(function, sixteen, sixteen)
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return getattr(builder, name)(*args, flags=FLAGS)
-
-
-for _function, _name in {
-    operator.add: "fadd",
-    operator.sub: "fsub",
-    operator.mul: "fmul",
-}.items():
-    _operator(_function, _name)
+vectors: Any = Compiler("burnbook.backend.compiled.runtime.vectors")
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
     """The address of sixteen numbers of an array of one dim."""
     data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [at]), LLVM_VECTOR.as_pointer())
+    return builder.bitcast(builder.gep(data, [at]), vectors.FLOATS.as_pointer())
 
 
 @intrinsic
@@ -73,7 +33,7 @@ def load(typing, array, at):
         place = _address(context, builder, signature.args[0], *args)
         return builder.load(place, align=4)
 
-    return sixteen(array, types.int64), build
+    return vectors.sixteen(array, types.int64), build
 
 
 @intrinsic
@@ -85,7 +45,7 @@ def store(typing, array, at, value):
         builder.store(args[2], place, align=4)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, sixteen), build
+    return types.void(array, types.int64, vectors.sixteen), build
 
 
 @intrinsic
@@ -93,26 +53,26 @@ def broadcast(typing, value):
     """One number, sixteen times."""
 
     def build(context, builder, signature, args):
-        nothing = ir.Constant(LLVM_VECTOR, ir.Undefined)
+        nothing = ir.Constant(vectors.FLOATS, ir.Undefined)
         first = builder.insert_element(nothing, args[0], ir.Constant(ir.IntType(32), 0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
         return builder.shuffle_vector(first, nothing, zeros)
 
-    return sixteen(types.float32), build
+    return vectors.sixteen(types.float32), build
 
 
 @intrinsic
 def total(typing, value):
-    """The sum of the sixteen, in whatever order is quickest."""
+    """The sum of the vectors.sixteen, in whatever order is quickest."""
 
     def build(context, builder, signature, args):
         number = ir.FloatType()
-        kind = ir.FunctionType(number, (number, LLVM_VECTOR))
+        kind = ir.FunctionType(number, (number, vectors.FLOATS))
         name = f"llvm.vector.reduce.fadd.v{LANES}f32"
         add_up = cgutils.get_or_insert_function(builder.module, kind, name)
-        return builder.call(add_up, (number(0), args[0]), fastmath=FLAGS)
+        return builder.call(add_up, (number(0), args[0]), fastmath=vectors.FLAGS)
 
-    return types.float32(sixteen), build
+    return types.float32(vectors.sixteen), build
 
 
 @intrinsic

@@ -8,12 +8,13 @@ looks at a flag for a while, without Python's lock, before it sleeps.
 import platform
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.core.cgutils import get_or_insert_function
-from numba.extending import intrinsic
-
-from burnbook.backend.compiled.runtime.jit import kernel_code
+from burnbook.backend.compiled.runtime.jit import (
+    cgutils,
+    intrinsic,
+    ir,
+    kernel_code,
+    types,
+)
 from burnbook.backend.compiled.runtime.thread_pool import ThreadPool
 
 # What tells a processor that a loop only waits, so that a sister thread may go first.
@@ -35,7 +36,7 @@ def _build_pause(builder: Any) -> None:
     name = PAUSE.get(platform.machine())
     if name is not None:
         kind = ir.FunctionType(ir.VoidType(), [])
-        builder.call(get_or_insert_function(builder.module, kind, name), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [])
 
 
 @intrinsic

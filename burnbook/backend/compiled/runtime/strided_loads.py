@@ -6,14 +6,8 @@ line. Here vectors are gathered that way, compared, and the places of winners wr
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-from burnbook.backend.compiled.runtime.simd import LANES, LLVM_VECTOR, sixteen
-
-NUMBER = ir.IntType(32)
-NUMBERS = ir.VectorType(NUMBER, LANES)
+from burnbook.backend.compiled.runtime.jit import LANES, intrinsic, ir, types
+from burnbook.backend.compiled.runtime.simd import vectors
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
@@ -32,14 +26,14 @@ def load_even(typing, array, at):
         first = _place(context, builder, signature.args[0], *args)
         later = builder.gep(first, [ir.IntType(64)(LANES - 1)])
         low, high = (
-            builder.load(builder.bitcast(place, LLVM_VECTOR.as_pointer()), align=4)
+            builder.load(builder.bitcast(place, vectors.FLOATS.as_pointer()), align=4)
             for place in (first, later)
         )
         even = list(range(0, LANES, 2))
         places = even + [LANES + 1 + j for j in even]
-        return builder.shuffle_vector(low, high, ir.Constant(NUMBERS, places))
+        return builder.shuffle_vector(low, high, ir.Constant(vectors.NUMBERS, places))
 
-    return sixteen(array, types.int64), build
+    return vectors.sixteen(array, types.int64), build
 
 
 @intrinsic
@@ -48,13 +42,15 @@ def load_every(typing, array, at, step):
 
     def build(context, builder, signature, args):
         place = _place(context, builder, signature.args[0], *args[:2])
-        vector = ir.Constant(LLVM_VECTOR, ir.Undefined)
+        vector = ir.Constant(vectors.FLOATS, ir.Undefined)
         for j in range(LANES):
             place = builder.gep(place, [args[2]]) if j else place
-            vector = builder.insert_element(vector, builder.load(place), NUMBER(j))
+            vector = builder.insert_element(
+                vector, builder.load(place), vectors.NUMBER(j)
+            )
         return vector
 
-    return sixteen(array, types.int64, types.int64), build
+    return vectors.sixteen(array, types.int64, types.int64), build
 
 
 @intrinsic
@@ -67,6 +63,7 @@ def where_larger(typing, a, b, x, y):
         nothing = builder.fcmp_unordered("uno", b, b)
         return builder.select(builder.or_(larger, nothing), y, x)
 
+    sixteen = vectors.sixteen
     return sixteen(sixteen, sixteen, sixteen, sixteen), build
 
 
@@ -76,21 +73,21 @@ def store_places(typing, array, at, offsets, first, step):
 
     def build(context, builder, signature, args):
         array, at, offsets, first, step = args
-        nothing = ir.Constant(NUMBERS, ir.Undefined)
+        nothing = ir.Constant(vectors.NUMBERS, ir.Undefined)
 
         def everywhere(number: Any) -> Any:
-            number = builder.trunc(number, NUMBER)
-            one = builder.insert_element(nothing, number, NUMBER(0))
-            zeros = ir.Constant(NUMBERS, [0] * LANES)
+            number = builder.trunc(number, vectors.NUMBER)
+            one = builder.insert_element(nothing, number, vectors.NUMBER(0))
+            zeros = ir.Constant(vectors.NUMBERS, [0] * LANES)
             return builder.shuffle_vector(one, nothing, zeros)
 
-        lanes = ir.Constant(NUMBERS, list(range(LANES)))
+        lanes = ir.Constant(vectors.NUMBERS, list(range(LANES)))
         places = builder.add(everywhere(first), builder.mul(everywhere(step), lanes))
-        places = builder.add(places, builder.fptosi(offsets, NUMBERS))
+        places = builder.add(places, builder.fptosi(offsets, vectors.NUMBERS))
         target = _place(context, builder, signature.args[0], array, at)
-        target = builder.bitcast(target, NUMBERS.as_pointer())
+        target = builder.bitcast(target, vectors.NUMBERS.as_pointer())
         builder.store(places, target, align=4)
         return context.get_dummy_value()
 
     number = types.int64
-    return types.void(array, number, sixteen, number, number), build
+    return types.void(array, number, vectors.sixteen, number, number), build

@@ -8,9 +8,8 @@ NaN, and what e^x makes smaller than 1.2e-38 is zero.
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
 
+from burnbook.backend.compiled.runtime.jit import intrinsic, ir, part_with, types
 from burnbook.ops.erf import ERF_SHORT_P, ERF_SHORT_Q
 
 f32, i32 = np.float32, np.int32
@@ -21,7 +20,7 @@ FLAGS: dict[str, Any] = {
     "fastmath": {"contract"},
 }
 # A function of one number, without a branch, so that loops over it vectorize.
-vectorizable = njit(forceinline=True, **FLAGS)
+vectorizable = part_with(forceinline=True, **FLAGS)
 
 ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)
 LOWEST = f32(-87.33)  # e to this is the smallest number that is not subnormal
@@ -45,8 +44,6 @@ def bits_of(typing, x):
     """The 32 bits of a float as a whole number."""
 
     def build(context, builder, signature, args):
-        from llvmlite import ir
-
         return builder.bitcast(args[0], ir.IntType(32))
 
     return types.int32(types.float32), build
@@ -57,8 +54,6 @@ def float_of(typing, x):
     """The float that 32 bits mean."""
 
     def build(context, builder, signature, args):
-        from llvmlite import ir
-
         return builder.bitcast(args[0], ir.FloatType())
 
     return types.float32(types.int32), build
