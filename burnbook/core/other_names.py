@@ -59,6 +59,9 @@ def unknown(
     """The error for a name that is not there: what it is here, or what is near it."""
     at = f"{where}.{name}"
     advice = tables()[of].get(name)
+    if advice is None and of.startswith("burnbook") and (home := home_of(name)):
+        cure = f"from {home} import {name}"
+        return UnknownNameError(at, "it is in another place", cure=cure)
     if advice is None:
         near = closest(name, known)
         cure = f"{where}.{near}" if near else None
@@ -72,6 +75,22 @@ def unknown(
     what = f"in burnbook this is {shown}"
     facts = [advice.remark] if advice.remark else []
     return UnknownNameError(at, what, facts + imports_of(advice.code), advice.code)
+
+
+def home_of(name: str) -> str | None:
+    """The package that has a public name; the outermost, if there are several.
+
+    Example:
+        >>> home_of("AdamConfig"), home_of("nothing_of_ours")
+        ('burnbook.optim', None)
+    """
+    root = Path(__file__).parents[1]
+    found = []
+    for path in root.rglob("__init__.py"):
+        names = re.search(r"^__all__ = \[(.*?)\]", path.read_text("utf-8"), re.M | re.S)
+        if names and f'"{name}"' in names[1]:
+            found.append(".".join(path.parent.relative_to(root.parent).parts))
+    return min(found, key=lambda home: (home.count("."), home), default=None)
 
 
 def imports_of(code: str) -> list[str]:
