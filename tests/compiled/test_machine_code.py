@@ -20,7 +20,9 @@ pytestmark = pytest.mark.skipif(
 def object_file(kernels):
     """One file of the cache, whose kernel is compiled."""
     kernels[ops.embedding_weight]
-    return next(cache.folder().glob("embedding.add_rows.*.o"))
+    for path in cache.folder().glob("embedding.add_rows.*.o"):
+        return path
+    pytest.skip("kernels are not compiled on this machine yet: burnbook warmup")
 
 
 def fresh(code, **variables):
@@ -79,6 +81,9 @@ for family in FAMILIES:
 def test_every_kernel_has_a_file_of_its_own():
     places = fresh(PLACES).split()
     assert len(places) == len(set(places)) > len(FAMILIES)
+    if not compile_ahead.missing():
+        kept = {path.name for path in cache.folder().glob("*.o")}
+        assert set(places) - kept == set()
 
 
 def test_what_is_written_is_read(object_file):

@@ -49,6 +49,7 @@ class Compiler:
 types: Any = Compiler("numba.core.types")
 cgutils: Any = Compiler("numba.core.cgutils")
 ir: Any = Compiler("llvmlite.ir")
+sigutils: Any = Compiler("numba.core.sigutils")
 
 
 class Part:
@@ -150,21 +151,27 @@ def _at_first_call(
     nothing more.
     """
     numba_keeps = not machine_code.is_supported()
+    is_done = False
     with cache.keeping_code():
         code: Any = import_module("numba").njit(cache=numba_keeps, **flags)(
             _in_scope(function)
         )
 
     def compile_() -> None:
+        nonlocal is_done
         with _lock:
-            if code.signatures:
+            if is_done:
                 return
             _fill_scopes()
-            code.compile(signature)
+            code.compile(signature)  # unless it was compiled as a part of another
             code.disable_compile()
             del code._compile_for_args
+            is_done = True
             if not numba_keeps:
-                machine_code.write(_place_of(function, signature), code)
+                place = _place_of(function, signature)
+                machine_code.write(
+                    place, code, sigutils.normalize_signature(signature)[0]
+                )
 
     def instead(*args: Any) -> Any:
         with suppress(DataError):  # the next process compiles it again

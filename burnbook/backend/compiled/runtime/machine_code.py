@@ -49,13 +49,13 @@ def is_supported() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64"
 
 
-def write(path: Path, code: Any) -> None:
-    """Keep what numba has compiled, for the one signature that it has.
+def write(path: Path, code: Any, arguments: Any) -> None:
+    """Keep what numba has compiled for these types of arguments.
 
     Raises:
         DataError: it could not be written.
     """
-    (compiled,) = code.overloads.values()
+    compiled = code.overloads[arguments]
     names = (compiled.fndesc.llvm_cpython_wrapper_name, compiled.fndesc.env_name)
     content = compiled.library._get_compiled_object()
     lines = [str(zlib.crc32(content)), *names, ""]
