@@ -47,9 +47,10 @@ def dot(x: Any, y: Any, out: Any = None) -> Any:
     thin = not both or x.shape[0] == 1 or y.shape[1] == 1
     if work <= ALONE and not thin:
         return np.dot(x, y, out)
+    shared = QUICK if threads.multiply is not None else SHARED
     one_thread.enter()
     try:
-        if not both or thin or work < QUICK:
+        if not both or thin or work < shared or threads.size == 1:
             return np.dot(x, y, out)
         return _shared(x, y, out)
     finally:
