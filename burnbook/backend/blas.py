@@ -89,39 +89,41 @@ def _places() -> Generator[Path]:
 class OneThread:
     """The block in which BLAS has one thread; any number of threads may be inside.
 
-    Why counted: the number belongs to the whole process. The first who comes sets it,
-    the last who leaves puts back what was there.
+    The number of threads of BLAS belongs to the whole process. The first who comes sets
+    it, the last who leaves puts back what was there. Each step may be interrupted
+    (Ctrl-C): then the next `leave`, or the next product of the same thread, mends it.
     """
 
     def __init__(self, control: ThreadControl | None):
         self.control = control
         self.sgemm = control.sgemm if control else 0
         self.lock = threading.Lock()
-        self.inside = 0
+        self.inside: set[int] = set()  # the threads that are
         self.before = 1
 
     def enter(self) -> None:
         if self.control is not None:
             with self.lock:
-                if self.inside == 0:
+                if not self.inside:
                     self.before = self.control.get()
-                    if self.before != 1:
-                        self.control.set(1)
-                self.inside += 1
+                self.inside.add(threading.get_ident())
+                if self.before != 1:
+                    self.control.set(1)
 
     def leave(self) -> None:
         if self.control is not None:
             with self.lock:
-                self.inside -= 1
-                if self.inside == 0 and self.before != 1:
+                me = threading.get_ident()
+                if self.before != 1 and self.inside == {me}:
                     self.control.set(self.before)
+                self.inside.discard(me)
 
     def after_fork(self) -> None:
         """In the child only one thread goes on, and it is outside."""
         self.lock = threading.Lock()
         if self.inside and self.control is not None:
             self.control.set(self.before)
-        self.inside = 0
+        self.inside = set()
 
 
 one_thread = OneThread(find())

@@ -40,6 +40,8 @@ def dot(x: Any, y: Any, out: Any = None) -> Any:
     """
     if x.size <= SMALL >= y.size and out is None:  # hot
         return x.dot(y)
+    if not y.ndim:  # a number
+        return np.dot(x, y, out)
     work = x.size * y.shape[-1]
     if x.dtype.kind != "f" or one_thread.control is None:
         return np.dot(x, y, out)
@@ -48,8 +50,8 @@ def dot(x: Any, y: Any, out: Any = None) -> Any:
     if work <= ALONE and not thin:
         return np.dot(x, y, out)
     shared = QUICK if threads.multiply is not None else SHARED
-    one_thread.enter()
     try:
+        one_thread.enter()
         if not both or thin or work < shared or threads.size == 1:
             return np.dot(x, y, out)
         return _shared(x, y, out)
@@ -101,8 +103,8 @@ def matmul(x: Any, y: Any, **options: Any) -> Any:
     each = rows * depth * columns
     if max(x.size * columns, y.size * rows) < SHARED and each <= ALONE:
         return np.matmul(x, y)
-    one_thread.enter()
     try:
+        one_thread.enter()
         return _stacked(x, y, each)
     finally:
         one_thread.leave()
@@ -154,7 +156,9 @@ def _readable(a: ndarray) -> ndarray:
     fits = (column == size and row >= size * a.shape[-1]) or (
         row == size and column >= size * a.shape[-2]
     )
-    return a if fits else np.ascontiguousarray(a)
+    if fits and row % size == column % size == 0:
+        return a
+    return a.copy("C")  # ascontiguousarray keeps the strides of a dim of size one
 
 
 xp: Any = ModuleType("numpy")

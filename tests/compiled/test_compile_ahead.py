@@ -139,3 +139,36 @@ def test_the_table_is_compiled_in_the_order_of_the_guide():
         *("conv", "dropout", "activation", "pool", "linear", "loss"),
         "optimizer_steps",
     ]
+
+
+WARM_UP = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started this
+from burnbook.cli import main
+sys.exit(main(["warmup"]))
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_compilation_and_keeps_what_is_done(tmp_path):
+    env = programs.environment(NUMBA_CACHE_DIR=str(tmp_path))
+    order = [sys.executable, "-c", WARM_UP]
+    running = subprocess.Popen(
+        order,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    for line in running.stdout:
+        if "compiling kernels 3/" in line:
+            break
+    os.killpg(running.pid, signal.SIGINT)
+    said = running.communicate(timeout=30)[0]
+    assert running.returncode != 0
+    assert "Traceback" not in said
+    with pytest.raises(ProcessLookupError):
+        os.killpg(running.pid, 0)  # nobody of the group is left
+    (made,) = tmp_path.glob("kernels-*")
+    assert list(made.glob("*.ready"))

@@ -18,13 +18,15 @@ from burnbook.backend.compiled.compile_ahead import start_in_background, warm_up
 from burnbook.backend.compiled.families import FAMILIES
 from burnbook.backend.compiled.loading import load
 from burnbook.backend.compiled.runtime import cache
+from burnbook.backend.compiled.runtime.locks import held_in_forks
 from burnbook.core.op import Op
 
 Kernel = Callable[..., Any]
 
 IN_BACKGROUND = (
-    "burnbook: plain NumPy runs while the fast kernels are compiled in the background, "
-    "which takes one to three minutes once{some}. The next start of Python uses them\n"
+    "burnbook: plain NumPy runs this time{some}: the fast kernels are being compiled "
+    "in the background, which takes one to three minutes once. The next start of "
+    "Python uses them\n"
 )
 BY_HAND = (
     "burnbook: the fast kernels are not compiled on this machine yet{some}, so plain "
@@ -122,7 +124,9 @@ def _notice(ready: frozenset[str]) -> str:
     if ready.issuperset(FAMILIES):
         return ""
     some = f" ({len(ready)} of {len(FAMILIES)} families are ready)" if ready else ""
-    return (IN_BACKGROUND if start_in_background() else BY_HAND).format(some=some)
+    if not start_in_background():
+        return BY_HAND.format(some=some)
+    return IN_BACKGROUND.format(some=some and f" for what is missing{some}")
 
 
 def _is_compared() -> bool:
@@ -132,4 +136,4 @@ def _is_compared() -> bool:
 
 
 _usable: frozenset[str] | None = None
-_lock = threading.Lock()
+_lock = held_in_forks(threading.Lock())

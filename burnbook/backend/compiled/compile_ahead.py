@@ -8,6 +8,7 @@ families that were ready when it first looked, so results do not change in mid-r
 """
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -52,17 +53,30 @@ def warm_up(stream: TextIO | None = None) -> bool:
 
 
 def compile_all(todo: list[str], workers: int, stream: TextIO | None) -> list[str]:
-    """Compile families in so many processes; gives those that did not succeed."""
+    """Compile families in so many processes; gives those that did not succeed.
+
+    Ctrl-C ends the processes; what they had finished is kept.
+    """
     left: Iterator[int] = Locked(range(len(todo)))
     failed: list[str] = []
+    running: list[subprocess.Popen[str]] = []
     helpers = [
-        threading.Thread(target=_feed, args=(left, todo, failed, stream))
+        threading.Thread(target=_feed, args=(left, todo, failed, running, stream))
         for _ in range(workers)
     ]
     for helper in helpers:
         helper.start()
-    for helper in helpers:
-        helper.join()
+    try:
+        for helper in helpers:
+            helper.join()
+    except BaseException:
+        while next(left, None) is not None:  # nothing is begun any more
+            pass
+        while any(helper.is_alive() for helper in helpers):
+            for worker in list(running):
+                worker.kill()
+            time.sleep(0.05)
+        raise
     return failed
 
 
@@ -70,6 +84,7 @@ def _feed(
     left: Iterator[int],
     todo: list[str],
     failed: list[str],
+    running: list[subprocess.Popen[str]],
     stream: TextIO | None,
 ) -> None:
     """Give families to a process of its own, one after the other."""
@@ -77,7 +92,9 @@ def _feed(
     for number in left:
         family = todo[number]
         _say(stream, f"compiling kernels {number + 1}/{len(todo)}: {family}\n")
-        worker = worker or _start("compile_families", stdin=subprocess.PIPE)
+        if worker is None:
+            worker = _start("compile_families", stdin=subprocess.PIPE)
+            running.append(worker)
         try:
             worker.stdin.write(f"{family}\n")
             worker.stdin.flush()
@@ -124,7 +141,7 @@ def stop_background() -> None:
         file = os.open(path, os.O_RDWR)
         try:
             if lock_file(file) is False and os.name != "nt":
-                os.killpg(int(os.read(file, 32)), 15)
+                os.killpg(int(os.read(file, 32)), signal.SIGTERM)
         finally:
             os.close(file)
 
@@ -146,6 +163,7 @@ def compile_families() -> None:
     from burnbook.backend.compiled.runtime import jit
 
     jit.uses_kept_code = False  # kernels of one family are parts of another's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever has started this ends it
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print goes elsewhere
     for line in sys.stdin:

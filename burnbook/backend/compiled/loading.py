@@ -5,6 +5,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from burnbook.backend.compiled.runtime.locks import held_in_forks
+
 PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -21,4 +23,4 @@ def load(family: str) -> dict[Any, Callable[..., Any]]:
     return registry.KERNELS
 
 
-_lock = threading.RLock()
+_lock = held_in_forks(threading.RLock())

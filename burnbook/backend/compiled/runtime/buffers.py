@@ -16,6 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from burnbook.backend.compiled.runtime.gil import is_gil_enabled
+from burnbook.backend.compiled.runtime.locks import held_in_forks
 
 SMALLEST = 1 << 16  # bytes; below, a plain allocation is as fast
 LINE = 64  # bytes of a cache line, where results begin: registers are as long
@@ -82,4 +83,5 @@ class Buffers:
 
 
 buffers = Buffers()
+held_in_forks(buffers.lock)
 empty = buffers.empty

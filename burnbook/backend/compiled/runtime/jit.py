@@ -20,6 +20,7 @@ from zlib import crc32
 import numpy as np
 
 from burnbook.backend.compiled.runtime import cache, machine_code
+from burnbook.backend.compiled.runtime.locks import held_in_forks
 from burnbook.core.errors import DataError
 
 f32 = np.float32
@@ -32,7 +33,7 @@ FLAGS: dict[str, Any] = {
 }
 exact_flags = {**FLAGS, "fastmath": False}
 
-_lock = threading.RLock()
+_lock = held_in_forks(threading.RLock())
 _waiting: list[Callable[[], None]] = []  # what compiles each kernel not called yet
 
 

@@ -58,17 +58,18 @@ def write(path: Path, code: Any, arguments: Any) -> None:
     compiled = code.overloads[arguments]
     names = (compiled.fndesc.llvm_cpython_wrapper_name, compiled.fndesc.env_name)
     content = compiled.library._get_compiled_object()
-    lines = [str(zlib.crc32(content)), *names, ""]
+    found = "\n".join([*names, ""]).encode() + content
     with atomic_write(path) as file:
-        file.write("\n".join(lines).encode() + content)
+        file.write(f"{_checksum(path, found)}\n".encode() + found)
 
 
 def read(path: Path) -> Any:
     """The function that is kept in a file; None where it cannot be had this way."""
     try:
-        check, caller, environment, content = path.read_bytes().split(b"\n", 3)
-        if int(check) != zlib.crc32(content):
+        check, found = path.read_bytes().split(b"\n", 1)
+        if int(check) != _checksum(path, found):
             return None
+        caller, environment, content = found.split(b"\n", 2)
         memory, symbols = ObjectFile(content).load()
         place = symbols[environment.decode()]
         helper = _helpers()["numba._dynfunc"]
@@ -80,6 +81,11 @@ def read(path: Path) -> Any:
         return None
     module = sys.modules[__name__]
     return helper.make_function(module, path.stem, "", function, owner, (owner,))
+
+
+def _checksum(path: Path, content: bytes) -> int:
+    """What tells that a file is as it was written, and under its own name."""
+    return zlib.crc32(content, zlib.crc32(path.name.encode()))
 
 
 class Section(NamedTuple):

@@ -185,8 +185,8 @@ class ThreadPool:
         self.board[CALLED] = 1
         for _ in range(self.size - 1 - self.jobs.qsize()):
             self.jobs.put((job, size, total))
-        _here.is_inside = True
         try:
+            _here.is_inside = True
             job.take_parts(size, total)
         finally:
             _here.is_inside = False
