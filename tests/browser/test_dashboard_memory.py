@@ -24,7 +24,7 @@ pytestmark = pytest.mark.browser
 EPOCH = 1000  # steps
 STEPS = int(os.environ.get("BURNBOOK_MEMORY_STEPS", "4000"))
 MOST_GROWTH = 5e6  # bytes, in the page and in the kernel each, after the first thousand
-MOST_SHARE = 0.03  # of the time of training
+MOST_SHARE = 0.03  # of the time of training, with steps of some three milliseconds
 TRAINING = """
 import gc, tempfile, time
 import numpy as np, psutil
@@ -100,8 +100,8 @@ learner = (
     LearnerBuilder(tempfile.mkdtemp())
     .metrics([AccuracyMetric(), LossMetric()])
     .renderer(board).devices([device]).num_epochs(EPOCHS)
-    .build(Mlp(nn.LinearConfig(784, 128).init(device),
-               nn.LinearConfig(128, 10).init(device)), AdamConfig().init(), 1e-4)
+    .build(Mlp(nn.LinearConfig(784, 768).init(device),
+               nn.LinearConfig(768, 10).init(device)), AdamConfig().init(), 1e-4)
 )
 """
 RUN = """
