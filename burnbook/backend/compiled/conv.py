@@ -7,6 +7,7 @@ what was read, and three neighbouring taps share what was added up.
 Measured by W1, inference and the family conv, of tests/bench.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,80 @@ from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.conv.windows import Pair, output_size
 
 ENOUGH = 4  # input channels for which it pays to mix rows
-FEW_PLACES = 128  # kernels for each place of the output that are too many
+SMALL_PLANE = 128  # numbers of an image with its padding that is too short a stretch
+NEAREST = 8192  # numbers in the cache that is read in one step
+MANY_KERNELS = 256  # for which small images are taken side by side
+FEW_PLACES = 1024  # kernels for each place of the output that are too many
 SHARES = 16  # into how many sums the gradient of the weights is split, always
+FEW_SHARES = 8  # the same for small images: more of them side by side
 
 
 @part
 def is_three_high(weight, how):
     """Whether kernels have three rows without a gap."""
     return weight.shape[2] == 3 and how[2] == 1
+
+
+@part
+def images_at_a_time(samples, plane, weight, room):
+    """How many small images stand side by side, so that a stretch is long enough.
+
+    room: for how many numbers of a plane of each channel there is room.
+    """
+    if plane > SMALL_PLANE or weight.shape[0] * weight.shape[1] < MANY_KERNELS:
+        return 1
+    return max(1, min(samples, min(room, REACH) // plane))
+
+
+@part
+def side_by_side(planes, begin, skips, source, at, strides, shape, many, plane):
+    """Copy images into planes that hold `many` of each channel, side by side."""
+    for m in range(many):
+        to, place = begin + m * plane, at + m * shape[0] * strides[0]
+        copy_blocks(planes, to, skips, source, place, strides, shape)
+
+
+@part
+def correlate_small(x, weight, bias, out, how, many, start, stop):
+    """What `correlate_taps` does, for small images, `many` at a time."""
+    top, left, down, right, groups, rows = how
+    c_all, height, width = x.shape[1:]
+    o_all, h, n = out.shape[1:]
+    filters, c_each, kernel_rows, kernel_cols = weight.shape
+    o_each = filters // groups
+    padded = width + 2 * left
+    plane = (height + 2 * top) * padded
+    apart = many * plane
+    reach = whole_steps(apart - plane + (h - 1) * padded + n)
+    planes = np.zeros(c_all * apart + LANES, f32)
+    t = np.empty(SUMS * reach, f32)
+    places = np.empty(c_each * kernel_rows * kernel_cols, np.int64)
+    w = np.empty((1, filters // SUMS, places.size, SUMS), f32)
+    k = 0
+    for c in range(c_each):
+        for a in range(kernel_rows):
+            for b in range(kernel_cols):
+                places[k] = c * apart + a * down * padded + b * right
+                for o in range(filters):
+                    w[0, o // SUMS, k, o % SUMS] = weight[o, c, a, b]
+                k += 1
+    begin = bias.reshape(1, filters // SUMS, SUMS)
+    from_x, to_out = x.reshape(x.size), out.reshape(out.size)
+    skips, strides = (apart, padded), (height * width, width)
+    shape = (c_all, height, width)
+    for i in range(start, stop, many):
+        count = min(many, stop - i)
+        at, to = i * c_all * height * width, top * padded + left
+        side_by_side(planes, to, skips, from_x, at, strides, shape, count, plane)
+        size = whole_steps((count - 1) * plane + (h - 1) * padded + n)
+        for block in range(filters // SUMS):
+            group, first = divmod(block * SUMS, o_each)
+            at, kept = group * c_each * apart, min(SUMS, rows - first)
+            shifted_sums(planes, at, 0, places, w, begin, block, t, size)
+            for m in range(count):
+                to = (((i + m) * o_all + group * rows + first) * h) * n
+                skip, step = (h * n, n), (size, padded)
+                copy_blocks(to_out, to, skip, t, m * plane, step, (kept, h, n))
 
 
 @part
@@ -95,6 +162,11 @@ def correlate(x, weight, bias, out, how, start, stop):
         and out.shape[3] >= LANES
     ):
         correlate_pairs(x, weight, bias, out, how, start, stop)
+        return
+    plane = (x.shape[2] + 2 * how[0]) * (x.shape[3] + 2 * how[1])
+    many = images_at_a_time(stop - start, plane, weight, NEAREST // x.shape[1])
+    if many > 1:
+        correlate_small(x, weight, bias, out, how, many, start, stop)
     else:
         correlate_taps(x, weight, bias, out, how, start, stop)
 
@@ -160,6 +232,30 @@ def dot_row(g, n, x, at, size, sums, to, step):
 
 
 @part
+def dot_all(g, n, x, at, size, sums, to):
+    """Add how four gradient planes meet the taps of all channels.
+
+    size: how many channels, rows and columns, and how far apart, each.
+    """
+    channels, apart, rows, down, columns, right = size
+    step = channels * rows * columns * LANES
+    for c in range(channels):
+        for a in range(rows):
+            place = at + c * apart + a * down
+            dot_row(g, n, x, place, (columns, right), sums, to, step)
+            to += columns * LANES
+
+
+@part
+def add_up(added, totals, each, rows):
+    """The sums of vectors, for those rows of each group that count."""
+    for o in range(added.size // LANES):
+        group, row = divmod(o, each)
+        if row < rows:
+            totals[group * rows + row] = total(load(added, o * LANES))
+
+
+@part
 def add_all(g, n, sums, to):
     """Add four gradient planes to a vector for each."""
     for k in range(SUMS):
@@ -180,41 +276,43 @@ def weight_sums(x, g, sums, totals, how, start, stop):
     shares, filters, c_each, kernel_rows, kernel_cols = sums.shape
     padded = width + 2 * left
     plane = (height + 2 * top) * padded
-    reach = whole_steps((h - 1) * padded + n)
-    planes = np.zeros(c_all * plane + LANES + 2, f32)
+    many = images_at_a_time((samples + shares - 1) // shares, plane, sums[0], REACH)
+    apart = many * plane
+    reach = whole_steps(apart - plane + (h - 1) * padded + n)
+    planes = np.zeros(c_all * apart + LANES + 2, f32)
     wide = np.zeros(SUMS * reach, f32)
     taps = c_each * kernel_rows * kernel_cols
     found = np.empty(filters * taps * LANES, f32)  # a vector for each sum
     added = np.empty(filters * LANES, f32)
     from_x, from_g = x.reshape(x.size), g.reshape(g.size)
-    skips, strides = (plane, padded), (height * width, width)
+    skips, strides = (apart, padded), (height * width, width)
+    shape = (c_all, height, width)
     for share in range(start, stop):
         found[:], added[:] = f32(0), f32(0)
-        for i in range(share * samples // shares, (share + 1) * samples // shares):
-            at, shape = i * c_all * height * width, (c_all, height, width)
-            copy_blocks(planes, top * padded + left, skips, from_x, at, strides, shape)
+        last = (share + 1) * samples // shares
+        for i in range(share * samples // shares, last, many):
+            count = min(many, last - i)
+            if count < many:
+                planes[:], wide[:] = f32(0), f32(0)
+            at, to = i * c_all * height * width, top * padded + left
+            side_by_side(planes, to, skips, from_x, at, strides, shape, count, plane)
             for block in range(0, filters, SUMS):
                 group, first = divmod(block, filters // groups)
-                at = (i * o_all + group * rows + first) * h * n
-                shape = (min(SUMS, rows - first), h, n)
-                if shape[0] < SUMS:
-                    wide[shape[0] * reach :] = f32(0)
-                copy_blocks(wide, 0, (reach, padded), from_g, at, (h * n, n), shape)
+                kept = min(SUMS, rows - first)
+                if kept < SUMS:
+                    wide[kept * reach :] = f32(0)
+                for m in range(count):
+                    at = ((i + m) * o_all + group * rows + first) * h * n
+                    skip, step = (reach, padded), (h * n, n)
+                    copy_blocks(wide, m * plane, skip, from_g, at, step, (kept, h, n))
                 add_all(wide, reach, added, block * LANES)
-                to, step = block * taps * LANES, taps * LANES
-                for c in range(c_each):
-                    for a in range(kernel_rows):
-                        at = (group * c_each + c) * plane + a * down * padded
-                        size = (kernel_cols, right)
-                        dot_row(wide, reach, planes, at, size, found, to, step)
-                        to += kernel_cols * LANES
+                at = group * c_each * apart
+                size = (c_each, apart, kernel_rows, down * padded, kernel_cols, right)
+                dot_all(wide, reach, planes, at, size, found, block * taps * LANES)
         flat = sums[share].reshape(filters * taps)
         for k in range(flat.size):
             flat[k] = total(load(found, k * LANES))
-        for o in range(filters):
-            group, row = divmod(o, filters // groups)
-            if row < rows:
-                totals[share, group * rows + row] = total(load(added, o * LANES))
+        add_up(added, totals[share], filters // groups, rows)
 
 
 @kernel_code(
@@ -261,7 +359,9 @@ def conv2d_backward(
         return None  # more sums than the cache holds, and little to add to each
     rows = o // groups
     each = -(-rows // SUMS) * SUMS
-    shares = min(SHARES, x.shape[0])
+    plane = math.prod(n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True))
+    long = plane > SMALL_PLANE or o * weight.shape[1] < MANY_KERNELS
+    shares = min(SHARES if long else FEW_SHARES, x.shape[0])
     sums = np.empty((shares, groups * each, *weight.shape[1:]), f32)
     totals = np.empty((shares, o), f32)
     how = np.array([*padding, *dilation, groups, rows])
