@@ -64,12 +64,32 @@ def side_by_side(planes, begin, skips, source, at, strides, shape, many, plane):
 
 
 @part
+def taps_of(weight, plane, row, column):
+    """Where each tap of the kernels reads, and the weights as `shifted_sums` has them.
+
+    Planes, rows and columns of taps stand so far apart.
+    """
+    filters, channels, rows, columns = weight.shape
+    places = np.empty(channels * rows * columns, np.int64)
+    w = np.empty((1, filters // SUMS, places.size, SUMS), f32)
+    k = 0
+    for c in range(channels):
+        for a in range(rows):
+            for b in range(columns):
+                places[k] = c * plane + a * row + b * column
+                for o in range(filters):
+                    w[0, o // SUMS, k, o % SUMS] = weight[o, c, a, b]
+                k += 1
+    return places, w
+
+
+@part
 def correlate_small(x, weight, bias, out, how, many, start, stop):
     """What `correlate_taps` does, for small images, `many` at a time."""
     top, left, down, right, groups, rows = how
     c_all, height, width = x.shape[1:]
     o_all, h, n = out.shape[1:]
-    filters, c_each, kernel_rows, kernel_cols = weight.shape
+    filters, c_each = weight.shape[:2]
     o_each = filters // groups
     padded = width + 2 * left
     plane = (height + 2 * top) * padded
@@ -77,16 +97,7 @@ def correlate_small(x, weight, bias, out, how, many, start, stop):
     reach = whole_steps(apart - plane + (h - 1) * padded + n)
     planes = np.zeros(c_all * apart + LANES, f32)
     t = np.empty(SUMS * reach, f32)
-    places = np.empty(c_each * kernel_rows * kernel_cols, np.int64)
-    w = np.empty((1, filters // SUMS, places.size, SUMS), f32)
-    k = 0
-    for c in range(c_each):
-        for a in range(kernel_rows):
-            for b in range(kernel_cols):
-                places[k] = c * apart + a * down * padded + b * right
-                for o in range(filters):
-                    w[0, o // SUMS, k, o % SUMS] = weight[o, c, a, b]
-                k += 1
+    places, w = taps_of(weight, apart, down * padded, right)
     begin = bias.reshape(1, filters // SUMS, SUMS)
     from_x, to_out = x.reshape(x.size), out.reshape(out.size)
     skips, strides = (apart, padded), (height * width, width)
@@ -101,7 +112,7 @@ def correlate_small(x, weight, bias, out, how, many, start, stop):
             at, kept = group * c_each * apart, min(SUMS, rows - first)
             shifted_sums(planes, at, 0, places, w, begin, block, t, size)
             for m in range(count):
-                to = (((i + m) * o_all + group * rows + first) * h) * n
+                to = ((i + m) * o_all + group * rows + first) * h * n
                 skip, step = (h * n, n), (size, padded)
                 copy_blocks(to_out, to, skip, t, m * plane, step, (kept, h, n))
 
@@ -112,23 +123,14 @@ def correlate_taps(x, weight, bias, out, how, start, stop):
     top, left, down, right, groups, rows = how
     c_all, height, width = x.shape[1:]
     o_all, h, n = out.shape[1:]
-    filters, c_each, kernel_rows, kernel_cols = weight.shape
+    filters, c_each = weight.shape[:2]
     o_each = filters // groups
     padded = width + 2 * left
     plane = (height + 2 * top) * padded
     some = min(max((REACH - n) // padded + 1, 1), h)  # rows at a time
     planes = np.zeros(c_all * plane + LANES, f32)
     t = np.empty(SUMS * whole_steps(some * padded), f32)
-    places = np.empty(c_each * kernel_rows * kernel_cols, np.int64)
-    w = np.empty((1, filters // SUMS, places.size, SUMS), f32)
-    k = 0
-    for c in range(c_each):
-        for a in range(kernel_rows):
-            for b in range(kernel_cols):
-                places[k] = c * plane + a * down * padded + b * right
-                for o in range(filters):
-                    w[0, o // SUMS, k, o % SUMS] = weight[o, c, a, b]
-                k += 1
+    places, w = taps_of(weight, plane, down * padded, right)
     begin = bias.reshape(1, filters // SUMS, SUMS)
     from_x, to_out = x.reshape(x.size), out.reshape(out.size)
     skips, strides = (plane, padded), (height * width, width)
