@@ -66,15 +66,12 @@ class Mlp(Module):
         return self.third.forward(self.second.forward(x).relu())
 
 
-def w2(compiled, batch):
-    """A training step of an MLP."""
-    device = Autodiff(Numpy(compiled=compiled))
-    sizes = [(784, 256), (256, 256), (256, 10)]
-    model = Mlp(*[LinearConfig(*size).init(device) for size in sizes])
+def classifier_step(model, shape, device):
+    """A training step with Adam and cross entropy on random inputs of ten classes."""
     optim, loss_of = AdamConfig().init(), CrossEntropyLossConfig().init(device)
     rng = np.random.default_rng(0)
-    x = Tensor.from_numpy(rng.standard_normal((batch, 784), np.float32), device)
-    y = Tensor.from_numpy(rng.integers(0, 10, batch), device)
+    x = Tensor.from_numpy(rng.standard_normal(shape, np.float32), device)
+    y = Tensor.from_numpy(rng.integers(0, 10, shape[0]), device)
 
     def step():
         nonlocal model
@@ -83,6 +80,14 @@ def w2(compiled, batch):
         model = optim.step(1e-3, model, grads)
 
     return step
+
+
+def w2(compiled, batch):
+    """A training step of an MLP."""
+    device = Autodiff(Numpy(compiled=compiled))
+    sizes = [(784, 256), (256, 256), (256, 10)]
+    model = Mlp(*[LinearConfig(*size).init(device) for size in sizes])
+    return classifier_step(model, [batch, 784], device)
 
 
 def w3(compiled):
@@ -181,18 +186,7 @@ def w6(compiled):
         [Block.of(*stage, device) for stage in stages],
         LinearConfig(64, 10).init(device),
     )
-    optim, loss_of = AdamConfig().init(), CrossEntropyLossConfig().init(device)
-    rng = np.random.default_rng(0)
-    x = Tensor.from_numpy(rng.standard_normal((64, 3, 32, 32), np.float32), device)
-    y = Tensor.from_numpy(rng.integers(0, 10, 64), device)
-
-    def step():
-        nonlocal model
-        loss = loss_of.forward(model.forward(x), y)
-        grads = GradientsParams.from_grads(loss.backward(), model)
-        model = optim.step(1e-3, model, grads)
-
-    return step
+    return classifier_step(model, [64, 3, 32, 32], device)
 
 
 def conv(compiled, inputs, channels, size, kernel, stride):
