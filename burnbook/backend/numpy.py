@@ -1,6 +1,6 @@
 """NumPy on the CPU, with a few compiled kernels."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -48,13 +48,6 @@ def empty_array(shape: Any, dtype: Any = numpy.float64) -> numpy.ndarray:
     """`numpy.empty`, in memory that is used again once nobody holds it."""
     sizes = shape if isinstance(shape, tuple) else tuple(numpy.atleast_1d(shape))
     return buffers.empty(sizes, numpy.dtype(dtype))
-
-
-def share(
-    work: Callable[..., Any], args: tuple[Any, ...], total: int, grain: int = 1
-) -> None:
-    """Have all threads call work(*args, start, stop)."""
-    threads.run(work, args, total, grain)
 
 
 def ones_like(x: numpy.ndarray) -> numpy.ndarray:
@@ -129,7 +122,7 @@ class Numpy(Backend):
         super().__init__(numpy, float, int)
         self.compiled = compiled
         space = self.xp
-        space.empty, space.share = empty_array, share
+        space.empty, space.share = empty_array, threads.run
         space.ones_like, space.maximum = ones_like, maximum
         space.dot, space.matmul = dot, matmul
         if float == "f32":

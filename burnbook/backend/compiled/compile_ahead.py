@@ -151,7 +151,7 @@ def compile_in_background() -> None:
     if hasattr(os, "nice"):
         os.nice(NICE)
     file = os.open(cache.folder() / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    if not lock_file(file):
+    if lock_file(file) is False:  # None: there are no locks here
         return
     os.truncate(file, 0)
     os.write(file, str(os.getpid()).encode())
