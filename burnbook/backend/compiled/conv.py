@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.backend.compiled.conv_blocked import blocked_conv2d, blocked_gradients
 from burnbook.backend.compiled.conv_microkernel import (
     REACH,
     SUMS,
@@ -30,37 +31,10 @@ from burnbook.ops.conv.conv import conv2d
 from burnbook.ops.conv.windows import Pair, output_size
 
 ENOUGH = 4  # input channels for which it pays to mix rows
-SMALL_PLANE = 128  # numbers of an image with its padding that is too short a stretch
-NEAREST = 8192  # numbers in the cache that is read in one step
-MANY_KERNELS = 256  # for which small images are taken side by side
-FEW_PLACES = 1024  # kernels for each place of the output that are too many
+FEW_PLACES = 128  # kernels for each place of the output that are too many
 SHARES = 16  # into how many sums the gradient of the weights is split, always
-FEW_SHARES = 8  # the same for small images: more of them side by side
-
-
-@part
-def is_three_high(weight, how):
-    """Whether kernels have three rows without a gap."""
-    return weight.shape[2] == 3 and how[2] == 1
-
-
-@part
-def images_at_a_time(samples, plane, weight, room):
-    """How many small images stand side by side, so that a stretch is long enough.
-
-    room: for how many numbers of a plane of each channel there is room.
-    """
-    if plane > SMALL_PLANE or weight.shape[0] * weight.shape[1] < MANY_KERNELS:
-        return 1
-    return max(1, min(samples, min(room, REACH) // plane))
-
-
-@part
-def side_by_side(planes, begin, skips, source, at, strides, shape, many, plane):
-    """Copy images into planes that hold `many` of each channel, side by side."""
-    for m in range(many):
-        to, place = begin + m * plane, at + m * shape[0] * strides[0]
-        copy_blocks(planes, to, skips, source, place, strides, shape)
+MANY_CHANNELS = 16  # for which they are taken in blocks
+FEW_KERNELS = 256  # for which rows of 16 and more are quicker in pairs
 
 
 @part
@@ -81,40 +55,6 @@ def taps_of(weight, plane, row, column):
                     w[0, o // SUMS, k, o % SUMS] = weight[o, c, a, b]
                 k += 1
     return places, w
-
-
-@part
-def correlate_small(x, weight, bias, out, how, many, start, stop):
-    """What `correlate_taps` does, for small images, `many` at a time."""
-    top, left, down, right, groups, rows = how
-    c_all, height, width = x.shape[1:]
-    o_all, h, n = out.shape[1:]
-    filters, c_each = weight.shape[:2]
-    o_each = filters // groups
-    padded = width + 2 * left
-    plane = (height + 2 * top) * padded
-    apart = many * plane
-    reach = whole_steps(apart - plane + (h - 1) * padded + n)
-    planes = np.zeros(c_all * apart + LANES, f32)
-    t = np.empty(SUMS * reach, f32)
-    places, w = taps_of(weight, apart, down * padded, right)
-    begin = bias.reshape(1, filters // SUMS, SUMS)
-    from_x, to_out = x.reshape(x.size), out.reshape(out.size)
-    skips, strides = (apart, padded), (height * width, width)
-    shape = (c_all, height, width)
-    for i in range(start, stop, many):
-        count = min(many, stop - i)
-        at, to = i * c_all * height * width, top * padded + left
-        side_by_side(planes, to, skips, from_x, at, strides, shape, count, plane)
-        size = whole_steps((count - 1) * plane + (h - 1) * padded + n)
-        for block in range(filters // SUMS):
-            group, first = divmod(block * SUMS, o_each)
-            at, kept = group * c_each * apart, min(SUMS, rows - first)
-            shifted_sums(planes, at, 0, places, w, begin, block, t, size)
-            for m in range(count):
-                to = ((i + m) * o_all + group * rows + first) * h * n
-                skip, step = (h * n, n), (size, padded)
-                copy_blocks(to_out, to, skip, t, m * plane, step, (kept, h, n))
 
 
 @part
@@ -158,17 +98,9 @@ def correlate(x, weight, bias, out, how, start, stop):
     how: padding rows, padding cols, dilation rows, dilation cols, groups, rows per
     group that count.
     """
-    if (
-        weight.shape[1] >= ENOUGH
-        and is_three_high(weight, how)
-        and out.shape[3] >= LANES
-    ):
+    is_three_high = weight.shape[2] == 3 and how[2] == 1
+    if weight.shape[1] >= ENOUGH and is_three_high and out.shape[3] >= LANES:
         correlate_pairs(x, weight, bias, out, how, start, stop)
-        return
-    plane = (x.shape[2] + 2 * how[0]) * (x.shape[3] + 2 * how[1])
-    many = images_at_a_time(stop - start, plane, weight, NEAREST // x.shape[1])
-    if many > 1:
-        correlate_small(x, weight, bias, out, how, many, start, stop)
     else:
         correlate_taps(x, weight, bias, out, how, start, stop)
 
@@ -278,38 +210,31 @@ def weight_sums(x, g, sums, totals, how, start, stop):
     shares, filters, c_each, kernel_rows, kernel_cols = sums.shape
     padded = width + 2 * left
     plane = (height + 2 * top) * padded
-    many = images_at_a_time((samples + shares - 1) // shares, plane, sums[0], REACH)
-    apart = many * plane
-    reach = whole_steps(apart - plane + (h - 1) * padded + n)
-    planes = np.zeros(c_all * apart + LANES + 2, f32)
+    reach = whole_steps((h - 1) * padded + n)
+    planes = np.zeros(c_all * plane + LANES + 2, f32)
     wide = np.zeros(SUMS * reach, f32)
     taps = c_each * kernel_rows * kernel_cols
     found = np.empty(filters * taps * LANES, f32)  # a vector for each sum
     added = np.empty(filters * LANES, f32)
     from_x, from_g = x.reshape(x.size), g.reshape(g.size)
-    skips, strides = (apart, padded), (height * width, width)
+    skips, strides = (plane, padded), (height * width, width)
     shape = (c_all, height, width)
     for share in range(start, stop):
         found[:], added[:] = f32(0), f32(0)
-        last = (share + 1) * samples // shares
-        for i in range(share * samples // shares, last, many):
-            count = min(many, last - i)
-            if count < many:
-                planes[:], wide[:] = f32(0), f32(0)
-            at, to = i * c_all * height * width, top * padded + left
-            side_by_side(planes, to, skips, from_x, at, strides, shape, count, plane)
+        for i in range(share * samples // shares, (share + 1) * samples // shares):
+            at = i * c_all * height * width
+            copy_blocks(planes, top * padded + left, skips, from_x, at, strides, shape)
             for block in range(0, filters, SUMS):
                 group, first = divmod(block, filters // groups)
                 kept = min(SUMS, rows - first)
                 if kept < SUMS:
                     wide[kept * reach :] = f32(0)
-                for m in range(count):
-                    at = ((i + m) * o_all + group * rows + first) * h * n
-                    skip, step = (reach, padded), (h * n, n)
-                    copy_blocks(wide, m * plane, skip, from_g, at, step, (kept, h, n))
+                at = (i * o_all + group * rows + first) * h * n
+                skip, step = (reach, padded), (h * n, n)
+                copy_blocks(wide, 0, skip, from_g, at, step, (kept, h, n))
                 add_all(wide, reach, added, block * LANES)
-                at = group * c_each * apart
-                size = (c_each, apart, kernel_rows, down * padded, kernel_cols, right)
+                at = group * c_each * plane
+                size = (c_each, plane, kernel_rows, down * padded, kernel_cols, right)
                 dot_all(wide, reach, planes, at, size, found, block * taps * LANES)
         flat = sums[share].reshape(filters * taps)
         for k in range(flat.size):
@@ -335,11 +260,16 @@ def all_gradients(
 @kernel(conv2d)
 def conv2d_kernel(x, weight, bias=None, *, stride, padding, dilation, groups):
     """conv2d, one region of work over the samples."""
+    o, _, *taps = weight.shape
+    sizes = list(zip(x.shape[2:], taps, stride, padding, dilation, strict=True))
+    stops = [output_size(*size) for size in sizes]
+    if in_blocks(x, weight, stops, stride, dilation, groups):
+        out = empty((x.shape[0], o, *stops))
+        blocked_conv2d(x, weight, bias, with_stops(sizes, stops), out)
+        return out
     if not served(x, weight, stride):
         return None
-    o, _, *taps = weight.shape
-    sizes = zip(x.shape[2:], taps, stride, padding, dilation, strict=True)
-    out = empty((x.shape[0], o, *[output_size(*size) for size in sizes]))
+    out = empty((x.shape[0], o, *stops))
     kernels, offsets = in_fours(weight, bias, groups)
     how = np.array([*padding, *dilation, groups, o // groups])
     threads.run(correlate, (x, kernels, offsets, out, how), x.shape[0])
@@ -352,18 +282,21 @@ def conv2d_backward(
 ):
     """The gradients of conv2d, one region of work over shares of the samples."""
     g = np.ascontiguousarray(g)  # that of a sum is one number, seen many times
+    stops, taps = g.shape[2:], weight.shape[2:]
+    if in_blocks(x, weight, stops, stride, dilation, groups) and plain_f32(g):
+        sizes = zip(x.shape[2:], taps, stride, padding, dilation, strict=True)
+        sizes = with_stops(sizes, stops)
+        return needed(blocked_gradients(g, x, weight, sizes, needs), needs)
     spans = [dilation[d] * (weight.shape[2 + d] - 1) for d in (0, 1)]
     around = (spans[0] - padding[0], spans[1] - padding[1])
     if not (served(x, weight, stride) and plain_f32(g)) or min(around) < 0:
         return None
     o, c = weight.shape[:2]
-    if o * c >= FEW_PLACES * g.shape[2] * g.shape[3]:
+    if o * c >= FEW_PLACES * math.prod(stops):
         return None  # more sums than the cache holds, and little to add to each
     rows = o // groups
     each = -(-rows // SUMS) * SUMS
-    plane = math.prod(n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True))
-    long = plane > SMALL_PLANE or o * weight.shape[1] < MANY_KERNELS
-    shares = min(SHARES if long else FEW_SHARES, x.shape[0])
+    shares = min(SHARES, x.shape[0])
     sums = np.empty((shares, groups * each, *weight.shape[1:]), f32)
     totals = np.empty((shares, o), f32)
     how = np.array([*padding, *dilation, groups, rows])
@@ -388,6 +321,24 @@ def served(x: Any, weight: Any, stride: Pair) -> bool:
         and plain_f32(x)
         and plain_f32(weight)
     )
+
+
+def in_blocks(
+    x: Any, weight: Any, stops: Any, stride: Pair, dilation: Pair, groups: int
+) -> bool:
+    """Whether channels are taken in blocks: several taps, and channels enough."""
+    o, c, rows, columns = weight.shape
+    if groups > 1 or min(o, c) < MANY_CHANNELS or rows * columns == 1:
+        return False
+    in_pairs = tuple(stride) == (1, 1) and rows == 3 and dilation[0] == 1
+    if in_pairs and stops[1] >= LANES and o * c <= FEW_KERNELS:
+        return False
+    return x.size > 0 and plain_f32(x) and plain_f32(weight)
+
+
+def with_stops(sizes: Any, stops: Any) -> Any:
+    """Sizes of each dim, as conv_plan.py has them."""
+    return tuple((n, m, *rest) for (n, *rest), m in zip(sizes, stops, strict=True))
 
 
 def in_fours(weight: Any, bias: Any, groups: int) -> tuple[Any, Any]:

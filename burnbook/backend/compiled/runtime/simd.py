@@ -62,6 +62,21 @@ def broadcast(typing, value):
 
 
 @intrinsic
+def repeat(typing, array, at):
+    """The number at a place of an array of one dim, sixteen times."""
+
+    def build(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        one = builder.load(builder.gep(data, [args[1]]))
+        nothing = ir.Constant(vectors.FLOATS, ir.Undefined)
+        first = builder.insert_element(nothing, one, ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        return builder.shuffle_vector(first, nothing, zeros)
+
+    return vectors.sixteen(array, types.int64), build
+
+
+@intrinsic
 def total(typing, value):
     """The sum of the vectors.sixteen, in whatever order is quickest."""
 
