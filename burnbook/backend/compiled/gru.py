@@ -1,4 +1,4 @@
-"""Whole sequences of gru, four at a time, as those of lstm.
+"""Whole sequences of gru, as those of lstm.
 
 Measured by the family gru, of tests/bench.
 """
@@ -8,19 +8,26 @@ import numpy as np
 from burnbook.backend.compiled.recurrent import (
     BLOCKS,
     GROUP,
+    LEAST,
     LINE,
     ONE,
     ROWS,
-    add_product,
     add_vectors,
     copy,
-    product_transposed,
     served,
     sigmoids,
     tanhs,
     zeros_for,
 )
 from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.gemm import (
+    ROWS as ROWS_OF_TILE,
+    WIDTH,
+    lay_panels,
+    lay_transposed,
+    multiply,
+    whole,
+)
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
@@ -37,7 +44,7 @@ def gru_state(new, z, h):
 
 
 @part
-def multiply(target, a, b):
+def multiply_vectors(target, a, b):
     for j in range(target.size):
         target[j] = a[j] * b[j]
 
@@ -48,34 +55,44 @@ def gru_range(
 ):
     """All steps of some sequences; `gates` holds x · weight and becomes the gates."""
     _, steps, n = inner.shape
+    wide = whole(n, WIDTH)
+    panels = np.empty((3, n * wide), f32)
+    for k in range(3):
+        lay_panels(recurrent.reshape(n, 3, n), k, panels[k])
     both = bias[: 2 * n] + more[: 2 * n]
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
-        h, a = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
-        soft, late = np.zeros((GROUP, 2 * n), f32), np.zeros((GROUP, n), f32)
-        new = np.empty(n, f32)
+        used = whole(rows, ROWS_OF_TILE)
+        h, a = np.zeros((used, n), f32), np.zeros((used, n), f32)
+        update, reset = np.zeros((used, wide), f32), np.zeros((used, wide), f32)
+        late, new = np.zeros((used, wide), f32), np.empty(n, f32)
         for r in range(rows):
             copy(h[r], hidden[first + r])
         for k in range(steps):
             t = steps - 1 - k if reverse else k
             for r in range(rows):
-                add_vectors(soft[r], gates[first + r, t, : 2 * n], both)
-                copy(late[r], more[2 * n :])
-            add_product(h, recurrent, 0, soft)
+                gate = gates[first + r, t]
+                add_vectors(update[r, :n], gate[:n], both[:n])
+                add_vectors(reset[r, :n], gate[n : 2 * n], both[n:])
+                copy(late[r, :n], more[2 * n :])
+            multiply(h, False, panels[0], n, n, update, wide, True)
+            multiply(h, False, panels[1], n, n, reset, wide, True)
             for r in range(rows):
-                sigmoids(soft[r])
-                multiply(a[r], soft[r, n:], h[r])
-            add_product(h if reset_after else a, recurrent, 2 * n, late)
+                sigmoids(update[r, :n])
+                sigmoids(reset[r, :n])
+                multiply_vectors(a[r], reset[r, :n], h[r])
+            multiply(h if reset_after else a, False, panels[2], n, n, late, wide, True)
             for r in range(rows):
                 gate = gates[first + r, t]
-                copy(inner[first + r, t], late[r] if reset_after else a[r])
+                copy(inner[first + r, t], late[r, :n] if reset_after else a[r])
                 if reset_after:
-                    multiply(late[r], late[r], soft[r, n:])
+                    multiply_vectors(late[r, :n], late[r, :n], reset[r, :n])
                 add_vectors(new, gate[2 * n :], bias[2 * n :])
-                add_vectors(new, new, late[r])
+                add_vectors(new, new, late[r, :n])
                 tanhs(new, new)
-                gru_state(new, soft[r, :n], h[r])
-                copy(gate[: 2 * n], soft[r])
+                gru_state(new, update[r, :n], h[r])
+                copy(gate[:n], update[r, :n])
+                copy(gate[n : 2 * n], reset[r, :n])
                 copy(gate[2 * n :], new)
                 copy(out[first + r, t], h[r])
 
@@ -121,10 +138,16 @@ def gru_back_range(
 ):
     """The gradients of all gates of some sequences, and the states that they found."""
     _, steps, n = inner.shape
+    wide = whole(n, WIDTH)
+    panels = np.empty((3, n * wide), f32)
+    for k in range(3):
+        lay_transposed(recurrent.reshape(n, 3, n), k, panels[k])
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
-        dh, back = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
-        side, late = np.zeros((GROUP, 2 * n), f32), np.zeros((GROUP, n), f32)
+        used = whole(rows, ROWS_OF_TILE)
+        dh, back = np.zeros((used, n), f32), np.zeros((used, wide), f32)
+        update, reset = np.zeros((used, n), f32), np.zeros((used, n), f32)
+        late = np.zeros((used, n), f32)
         for k in range(steps):
             t = k if reverse else steps - 1 - k
             before = t + 1 if reverse else t - 1
@@ -135,23 +158,26 @@ def gru_back_range(
                 gru_slopes(gates[b, t], held, g[b, t], dh[r], d[b, t])
                 copy(late[r], d[b, t, 2 * n :])
                 if reset_after:
-                    multiply(late[r], late[r], gates[b, t, n : 2 * n])
-            product_transposed(late, recurrent, 2 * n, back)
+                    multiply_vectors(late[r], late[r], gates[b, t, n : 2 * n])
+            multiply(late, False, panels[2], n, n, back, wide, False)
             for r in range(rows):
                 b = first + r
-                reset, dr = gates[b, t, n : 2 * n], d[b, t, n : 2 * n]
+                gate, dr = gates[b, t, n : 2 * n], d[b, t, n : 2 * n]
+                part_of_h = back[r, :n]
                 if reset_after:
                     copy(dinner[b, t], late[r])
-                    reset_slope(dr, late[r], inner[b, t], reset)
+                    reset_slope(dr, late[r], inner[b, t], gate)
                 else:
-                    copy(dinner[b, t], back[r])
-                    multiply(back[r], back[r], reset)
-                    reset_slope(dr, back[r], found[b, t], reset)
-                copy(side[r], d[b, t, : 2 * n])
-                add_vectors(dh[r], dh[r], back[r])
-            product_transposed(side, recurrent, 0, back)
+                    copy(dinner[b, t], part_of_h)
+                    multiply_vectors(part_of_h, part_of_h, gate)
+                    reset_slope(dr, part_of_h, found[b, t], gate)
+                copy(update[r], d[b, t, :n])
+                copy(reset[r], dr)
+                add_vectors(dh[r], dh[r], part_of_h)
+            multiply(update, False, panels[0], n, n, back, wide, False)
+            multiply(reset, False, panels[1], n, n, back, wide, True)
             for r in range(rows):
-                add_vectors(dh[r], dh[r], back[r])
+                add_vectors(dh[r], dh[r], back[r, :n])
         for r in range(rows):
             copy(dhidden[first + r], dh[r])
 
@@ -175,7 +201,7 @@ def gru_kernel(
     dot(rows_of(x), weight, out=rows_of(gates))
     lines = [zeros_for(held, (3 * n,)) for held in (bias, recurrent_bias)]
     args = (gates, recurrent, *lines, zeros_for(hidden, (b, n)), inner, out)
-    threads.run(gru_range, (*args, reset_after, reverse), b, GROUP)
+    threads.run(gru_range, (*args, reset_after, reverse), b, LEAST)
     return out, gates, inner
 
 
@@ -204,7 +230,7 @@ def gru_backward(
     dhidden = np.empty((b, n), f32)
     args = (g, gates, inner, recurrent, zeros_for(hidden, (b, n)), out)
     args += (d, dinner, found, dhidden, reset_after, reverse)
-    threads.run(gru_back_range, args, b, GROUP)
+    threads.run(gru_back_range, args, b, LEAST)
     d, dinner = rows_of(d), rows_of(dinner)
     return (
         *gru_weights(xp, d, dinner, x, weight, found, inner, reset_after, needs),

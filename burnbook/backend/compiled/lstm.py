@@ -1,8 +1,8 @@
-"""Whole sequences of lstm, four at a time.
+"""Whole sequences of lstm, sixteen at a time.
 
 No sequence needs another one, so each thread carries its own from the first step to the
 last without waiting for anybody. Per step a thread reads the recurrent weight once from
-the second cache; states, sums and gates of four sequences stay in the first.
+the second cache, as panels (runtime/gemm.py); states and sums stay in the first.
 
 Measured by W4 and the family lstm, of tests/bench.
 """
@@ -12,19 +12,26 @@ import numpy as np
 from burnbook.backend.compiled.recurrent import (
     BLOCKS,
     GROUP,
+    LEAST,
     LINE,
     ONE,
     ROWS,
-    add_product,
     add_vectors,
     copy,
-    product_transposed,
     served,
     sigmoids,
     tanhs,
     zeros_for,
 )
 from burnbook.backend.compiled.runtime.buffers import empty
+from burnbook.backend.compiled.runtime.gemm import (
+    ROWS as ROWS_OF_TILE,
+    WIDTH,
+    lay_panels,
+    lay_transposed,
+    multiply,
+    whole,
+)
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
@@ -52,21 +59,24 @@ def lstm_cell(z, c, h):
 def lstm_range(gates, recurrent, bias, cell, hidden, cells, out, reverse, start, stop):
     """All steps of some sequences; `gates` holds x · weight and becomes the gates."""
     count, steps, n = cells.shape
+    panels = np.empty(n * whole(4 * n, WIDTH), f32)
+    lay_panels(recurrent.reshape(n, 1, 4 * n), 0, panels)
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
-        h, c = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
-        z = np.zeros((GROUP, 4 * n), f32)
+        used = whole(rows, ROWS_OF_TILE)
+        h, c = np.zeros((used, n), f32), np.zeros((used, n), f32)
+        z = np.zeros((used, whole(4 * n, WIDTH)), f32)
         for r in range(rows):
             copy(h[r], hidden[first + r])
             copy(c[r], cell[first + r])
         for k in range(steps):
             t = steps - 1 - k if reverse else k
             for r in range(rows):
-                add_vectors(z[r], gates[first + r, t], bias)
-            add_product(h, recurrent, 0, z)
+                add_vectors(z[r, : 4 * n], gates[first + r, t], bias)
+            multiply(h, False, panels, n, n, z, z.shape[1], True)
             for r in range(rows):
-                lstm_cell(z[r], c[r], h[r])
-                copy(gates[first + r, t], z[r])
+                lstm_cell(z[r, : 4 * n], c[r], h[r])
+                copy(gates[first + r, t], z[r, : 4 * n])
                 copy(cells[first + r, t], c[r])
                 copy(out[(first + r) * steps + t], h[r])
         for r in range(rows):
@@ -114,10 +124,13 @@ def lstm_back_range(
 ):
     """The gradients of all gates of some sequences, and the states that they found."""
     count, steps, n = cells.shape
+    panels = np.empty(4 * n * whole(n, WIDTH), f32)
+    lay_transposed(recurrent.reshape(n, 1, 4 * n), 0, panels)
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
-        dh, dc = np.zeros((GROUP, n), f32), np.zeros((GROUP, n), f32)
-        dz, top = np.zeros((GROUP, 4 * n), f32), np.empty(n, f32)
+        used = whole(rows, ROWS_OF_TILE)
+        dh, dc = np.zeros((used, whole(n, WIDTH)), f32), np.zeros((used, n), f32)
+        dz, top = np.zeros((used, 4 * n), f32), np.empty(n, f32)
         for r in range(rows):
             copy(dc[r], g[count * steps + first + r])
         for k in range(steps):
@@ -130,14 +143,14 @@ def lstm_back_range(
                 if k < steps - 1:
                     past, held = cells[b, before], out[b * steps + before]
                 lstm_slopes(
-                    gates[b, t], past, top, g[b * steps + t], dh[r], dc[r], dz[r]
+                    gates[b, t], past, top, g[b * steps + t], dh[r, :n], dc[r], dz[r]
                 )
                 copy(d[b, t], dz[r])
                 copy(found[b, t], held)
-            product_transposed(dz, recurrent, 0, dh)
+            multiply(dz, False, panels, 4 * n, 4 * n, dh, dh.shape[1], False)
         for r in range(rows):
             copy(dcell[first + r], dc[r])
-            copy(dhidden[first + r], dh[r])
+            copy(dhidden[first + r], dh[r, :n])
 
 
 @kernel(lstm)
@@ -150,7 +163,7 @@ def lstm_kernel(x, weight, recurrent, bias=None, cell=None, hidden=None, *, reve
     dot(rows_of(x), weight, out=rows_of(gates))
     start = [zeros_for(held, (b, n)) for held in (cell, hidden)]
     args = (gates, recurrent, zeros_for(bias, (4 * n,)), *start, cells, out, reverse)
-    threads.run(lstm_range, args, b, GROUP)
+    threads.run(lstm_range, args, b, LEAST)
     return out, gates, cells
 
 
@@ -166,7 +179,7 @@ def lstm_backward(
     dcell, dhidden = np.empty((2, b, n), f32)
     start = [zeros_for(held, (b, n)) for held in (cell, hidden)]
     args = (g, gates, cells, recurrent, *start, out, d, found, dcell, dhidden, reverse)
-    threads.run(lstm_back_range, args, b, GROUP)
+    threads.run(lstm_back_range, args, b, LEAST)
     states = (dcell if needs[4] else None, dhidden if needs[5] else None)
     return (
         *from_gates(xp, rows_of(d), x, weight, found, needs),

@@ -1,11 +1,13 @@
 """Matrix products, tile by tile, with sums held in registers.
 
-A tile is four rows and 32 columns of the result. Its sums fill the vector registers and
-leave them only when they are complete; a compiler that is given three plain loops does
-not see that, so the tile is written in the compiler's own terms. The right factor is
-laid out in panels of 32 columns before: then every load is the next one in memory.
+A tile is eight rows and 32 columns of the result, or four rows at its end. Its sums
+stay in vector registers and leave them only when they are complete; a compiler that is
+given three plain loops does not see that, so the tile is written in the compiler's own
+terms. The right factor is laid out in panels of 32 columns before: then every load is
+the next one in memory.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,9 @@ from burnbook.backend.compiled.runtime.jit import (
     part,
     types,
 )
+from burnbook.backend.compiled.runtime.simd import transpose
 
-ROWS = 4  # rows of a tile
+ROWS = 4  # of which a matrix has a multiple; a tile has twice as many where it can
 WIDTH = 32  # columns of a tile
 
 
@@ -33,10 +36,20 @@ def make_tile(typing, start, start_row, a, a_row, a_col, panel, depth, c, c_row)
     """
     size = types.intp
     signature = types.void(start, size, a, size, size, panel, size, c, size)
-    return signature, _build_tile
+    return signature, partial(_build_tile, ROWS)
 
 
-def _build_tile(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+@intrinsic
+def make_high_tile(typing, start, start_row, a, a_row, a_col, panel, depth, c, c_row):
+    """The same for twice as many rows."""
+    size = types.intp
+    signature = types.void(start, size, a, size, size, panel, size, c, size)
+    return signature, partial(_build_tile, 2 * ROWS)
+
+
+def _build_tile(
+    rows: int, context: Any, builder: Any, signature: Any, args: Any
+) -> Any:
     """The same as a program for LLVM."""
     start, a, panel, c = (
         context.make_array(signature.args[i])(context, builder, args[i]).data
@@ -56,17 +69,17 @@ def _build_tile(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return [builder.bitcast(place, vector.as_pointer()) for place in places]
 
     def line_by_line(place: Any, step: Any) -> list[Any]:
-        lines = [shifted(place, step, number(i)) for i in range(ROWS)]
+        lines = [shifted(place, step, number(i)) for i in range(rows)]
         return [place for line in lines for place in registers(line)]
 
-    sums = [cgutils.alloca_once(builder, vector) for _ in range(ROWS * WIDTH // LANES)]
+    sums = [cgutils.alloca_once(builder, vector) for _ in range(rows * WIDTH // LANES)]
     for total, place in zip(sums, line_by_line(start, start_row), strict=True):
         builder.store(builder.load(place, align=4), total)
-    lines = [shifted(a, a_row, number(i)) for i in range(ROWS)]
+    lines = [shifted(a, a_row, number(i)) for i in range(rows)]
     with cgutils.for_range(builder, depth) as loop:
         line = shifted(panel, number(WIDTH), loop.index)
         right = [builder.load(place, align=4) for place in registers(line)]
-        for i in range(ROWS):
+        for i in range(rows):
             left = builder.load(shifted(lines[i], a_col, loop.index))
             left = builder.insert_element(nothing, left, ir.IntType(32)(0))
             left = builder.shuffle_vector(left, nothing, first)
@@ -104,17 +117,22 @@ def lay_panels(b, h, panels):
 @part
 def lay_transposed(b, h, panels):
     """The same for b[:, h] turned: its rows become the columns of the panels."""
-    cols, depth = b.shape[0], b.shape[2]
+    cols, among, depth = b.shape
+    flat, stride = b.reshape(b.size), among * depth
     for j in range(0, cols, WIDTH):
         panel = panels[j * depth : (j + WIDTH) * depth]
-        for q in range(WIDTH):
-            if j + q < cols:
-                row = b[j + q, h]
-                for k in range(depth):
-                    panel[k * WIDTH + q] = row[k]
-            else:
-                for k in range(depth):
-                    panel[k * WIDTH + q] = f32(0)
+        for q in range(0, WIDTH, LANES):
+            found, done = min(max(cols - j - q, 0), LANES), 0
+            at = (j + q) * stride + h * depth
+            if found == LANES:
+                done = depth // LANES * LANES
+            for k in range(0, done, LANES):
+                transpose(flat, at + k, stride, panel, k * WIDTH + q, WIDTH)
+            for k in range(done, depth):
+                for i in range(found):
+                    panel[k * WIDTH + q + i] = flat[at + i * stride + k]
+                for i in range(found, LANES):
+                    panel[k * WIDTH + q + i] = f32(0)
 
 
 @part
@@ -130,7 +148,15 @@ def multiply(a, transposed, panels, laid, depth, c, cols, more):
     left, out, nothing = a.reshape(-1), c.reshape(-1), np.zeros(WIDTH, f32)
     for j in range(0, cols, WIDTH):
         panel = panels[j * laid :]
-        for i in range(0, rows, ROWS):
+        i = 0
+        while i < rows:
             line, here = left[i * a_row :], out[i * stride + j :]
             start, step = (here, stride) if more else (nothing, 0)
-            make_tile(start, step, line, a_row, a_col, panel, depth, here, stride)
+            if i + 2 * ROWS <= rows:
+                make_high_tile(
+                    start, step, line, a_row, a_col, panel, depth, here, stride
+                )
+                i += 2 * ROWS
+            else:
+                make_tile(start, step, line, a_row, a_col, panel, depth, here, stride)
+                i += ROWS

@@ -57,9 +57,9 @@ def exp_and_sum(x, peak):
     Why: in place, because a loop that reads and writes the same memory under two names
     runs one by one.
     """
-    for c in range(x.size):
-        x[c] = exp_below(x[c] - peak)
     total = f32(0)
     for c in range(x.size):
-        total += x[c]
+        y = exp_below(x[c] - peak)
+        x[c] = y
+        total += y
     return total
