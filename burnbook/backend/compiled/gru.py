@@ -16,7 +16,7 @@ from burnbook.backend.compiled.recurrent import (
     copy,
     served,
     sigmoids,
-    tanhs,
+    tanhs_in_place,
     zeros_for,
 )
 from burnbook.backend.compiled.runtime.buffers import empty
@@ -47,6 +47,18 @@ def gru_state(new, z, h):
 def multiply_vectors(target, a, b):
     for j in range(target.size):
         target[j] = a[j] * b[j]
+
+
+@part
+def multiply_by(target, a):
+    for j in range(target.size):
+        target[j] *= a[j]
+
+
+@part
+def add(target, a):
+    for j in range(target.size):
+        target[j] += a[j]
 
 
 @kernel_code(f"void({BLOCKS}{ROWS}{LINE * 2}{ROWS}{BLOCKS * 2}b1, b1, i8, i8)")
@@ -86,10 +98,10 @@ def gru_range(
                 gate = gates[first + r, t]
                 copy(inner[first + r, t], late[r, :n] if reset_after else a[r])
                 if reset_after:
-                    multiply_vectors(late[r, :n], late[r, :n], reset[r, :n])
+                    multiply_by(late[r, :n], reset[r, :n])
                 add_vectors(new, gate[2 * n :], bias[2 * n :])
-                add_vectors(new, new, late[r, :n])
-                tanhs(new, new)
+                add(new, late[r, :n])
+                tanhs_in_place(new)
                 gru_state(new, update[r, :n], h[r])
                 copy(gate[:n], update[r, :n])
                 copy(gate[n : 2 * n], reset[r, :n])
@@ -158,7 +170,7 @@ def gru_back_range(
                 gru_slopes(gates[b, t], held, g[b, t], dh[r], d[b, t])
                 copy(late[r], d[b, t, 2 * n :])
                 if reset_after:
-                    multiply_vectors(late[r], late[r], gates[b, t, n : 2 * n])
+                    multiply_by(late[r], gates[b, t, n : 2 * n])
             multiply(late, False, panels[2], n, n, back, wide, False)
             for r in range(rows):
                 b = first + r
@@ -169,15 +181,15 @@ def gru_back_range(
                     reset_slope(dr, late[r], inner[b, t], gate)
                 else:
                     copy(dinner[b, t], part_of_h)
-                    multiply_vectors(part_of_h, part_of_h, gate)
+                    multiply_by(part_of_h, gate)
                     reset_slope(dr, part_of_h, found[b, t], gate)
                 copy(update[r], d[b, t, :n])
                 copy(reset[r], dr)
-                add_vectors(dh[r], dh[r], part_of_h)
+                add(dh[r], part_of_h)
             multiply(update, False, panels[0], n, n, back, wide, False)
             multiply(reset, False, panels[1], n, n, back, wide, True)
             for r in range(rows):
-                add_vectors(dh[r], dh[r], back[r, :n])
+                add(dh[r], back[r, :n])
         for r in range(rows):
             copy(dhidden[first + r], dh[r])
 

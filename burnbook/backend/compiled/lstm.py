@@ -21,6 +21,7 @@ from burnbook.backend.compiled.recurrent import (
     served,
     sigmoids,
     tanhs,
+    tanhs_in_place,
     zeros_for,
 )
 from burnbook.backend.compiled.runtime.buffers import empty
@@ -34,6 +35,7 @@ from burnbook.backend.compiled.runtime.gemm import (
 )
 from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
 from burnbook.backend.compiled.runtime.registry import kernel
+from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.products import dot, xp
 from burnbook.ops.lstm import lstm
@@ -46,7 +48,7 @@ def lstm_cell(z, c, h):
     n = c.size
     sigmoids(z[: 3 * n])
     new = z[3 * n :]
-    tanhs(new, new)
+    tanhs_in_place(new)
     i, f, o = z[:n], z[n : 2 * n], z[2 * n : 3 * n]
     for j in range(n):
         c[j] = f[j] * c[j] + i[j] * new[j]
@@ -87,22 +89,25 @@ def lstm_range(gates, recurrent, bias, cell, hidden, cells, out, reverse, start,
 def lstm_slopes(z, past, top, g, dh, dc, d):
     """The gradients of one sequence's gates at one step; top = tanh of its memory."""
     n = dc.size
-    i, f, o, new = z[:n], z[n : 2 * n], z[2 * n : 3 * n], z[3 * n :]
-    di, df, do, dnew = d[:n], d[n : 2 * n], d[2 * n : 3 * n], d[3 * n :]
-    for j in range(n):
-        dh[j] += g[j]
-    for j in range(n):
-        do[j] = dh[j] * top[j] * o[j] * (ONE - o[j])
-    for j in range(n):
-        dc[j] += dh[j] * o[j] * (ONE - top[j] * top[j])
-    for j in range(n):
-        di[j] = dc[j] * new[j] * i[j] * (ONE - i[j])
-    for j in range(n):
-        dnew[j] = dc[j] * i[j] * (ONE - new[j] * new[j])
-    for j in range(n):
-        df[j] = dc[j] * past[j] * f[j] * (ONE - f[j])
-    for j in range(n):
-        dc[j] *= f[j]
+    full, one = n // LANES * LANES, broadcast(ONE)
+    for j in range(0, full, LANES):
+        i, f, o = load(z, j), load(z, n + j), load(z, 2 * n + j)
+        new, above, slope = load(z, 3 * n + j), load(top, j), load(dh, j) + load(g, j)
+        memory = load(dc, j) + slope * o * (one - above * above)
+        store(d, j, memory * new * i * (one - i))
+        store(d, n + j, memory * load(past, j) * f * (one - f))
+        store(d, 2 * n + j, slope * above * o * (one - o))
+        store(d, 3 * n + j, memory * i * (one - new * new))
+        store(dc, j, memory * f)
+    for j in range(full, n):
+        i, f, o, new = z[j], z[n + j], z[2 * n + j], z[3 * n + j]
+        slope = dh[j] + g[j]
+        memory = dc[j] + slope * o * (ONE - top[j] * top[j])
+        d[j] = memory * new * i * (ONE - i)
+        d[n + j] = memory * past[j] * f * (ONE - f)
+        d[2 * n + j] = slope * top[j] * o * (ONE - o)
+        d[3 * n + j] = memory * i * (ONE - new * new)
+        dc[j] = memory * f
 
 
 @kernel_code(f"void({ROWS}{BLOCKS * 2}{ROWS * 4}{BLOCKS * 2}{ROWS * 2}b1, i8, i8)")

@@ -46,15 +46,31 @@ def sigmoids(z):
 
 
 @part
+def tanh(x):
+    """tanh x = m / (m + 2), where m = e²ˣ − 1; exact near 0 too."""
+    u = x + x
+    u = MOST_TANH if u > MOST_TANH else u
+    u = -MOST_TANH if u < -MOST_TANH else u
+    s, p = exponential(u)
+    m = s * p + (s - ONE)
+    return m / (m + ONE + ONE)
+
+
+@part
 def tanhs(z, out):
-    """out = tanh z = m / (m + 2), where m = e²ᶻ − 1; exact near 0 too."""
+    """out = tanh z, for two arrays.
+
+    Why: a loop that reads and writes one memory under two names runs one by one.
+    """
     for j in range(z.size):
-        u = z[j] + z[j]
-        u = MOST_TANH if u > MOST_TANH else u
-        u = -MOST_TANH if u < -MOST_TANH else u
-        s, p = exponential(u)
-        m = s * p + (s - ONE)
-        out[j] = m / (m + ONE + ONE)
+        out[j] = tanh(z[j])
+
+
+@part
+def tanhs_in_place(z):
+    """z = tanh z."""
+    for j in range(z.size):
+        z[j] = tanh(z[j])
 
 
 @part
