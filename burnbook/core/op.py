@@ -44,7 +44,8 @@ class Op:
     """
 
     def __init__(self, forward: Callable[..., Any], kinds: str, **declared: Any):
-        self.forward = forward
+        through = declared.get("through")
+        self.forward = forward if through is None else through(forward)
         self.name = forward.__name__.rstrip("_")
         self.__doc__ = forward.__doc__
         self.__name__ = forward.__name__
@@ -190,6 +191,7 @@ def op(
     extra: str | None = None,
     same_rank: bool = False,
     method: bool = True,
+    through: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Declare an op; the decorated function is its forward code, with `xp` first.
 
@@ -202,6 +204,7 @@ def op(
     extra: names of further outputs that only gradient rules see.
     same_rank: the inputs must have equal ranks (sizes of 1 stretch, ranks never do).
     method: False keeps the op off Tensor.
+    through: what carries the forward code out, on large arrays.
     """
 
     def declare(forward: Callable[..., Any]) -> Op:
@@ -214,6 +217,7 @@ def op(
             extra=extra,
             same_rank=same_rank,
             method=method,
+            through=through,
         )
         OPS[made.name] = made
         for hook in on_declare:

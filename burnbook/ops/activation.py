@@ -5,13 +5,14 @@ from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import distinct, normal, op
+from burnbook.ops.blocked import blockwise
 from burnbook.ops.elementwise import sigmoid
 from burnbook.ops.erf import erf
 
 SMOOTH = [(normal(2, 3),)]
 
 
-@op("F>F", method=False)
+@op("F>F", method=False, through=blockwise)
 def gelu(xp: ArrayNamespace, x: Array) -> Array:
     """Multiply x by the normal distribution function at x: out = x (1 + erf(x/√2)) / 2.
 
@@ -30,12 +31,12 @@ def gelu_x(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     return g * (below + x * xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi)))
 
 
-gelu.grad(x=gelu_x)
+gelu.grad(x=blockwise(gelu_x))
 
 gelu.examples(samples=SMOOTH)
 
 
-@op("F>F", method=False)
+@op("F>F", method=False, through=blockwise)
 def silu(xp: ArrayNamespace, x: Array) -> Array:
     """x, gated by its own sigmoid: out = x σ(x).
 
@@ -52,7 +53,7 @@ def silu_x(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     return g * (gate * (1 + x * (1 - gate)))
 
 
-silu.grad(x=silu_x)
+silu.grad(x=blockwise(silu_x))
 
 silu.examples(samples=SMOOTH)
 
@@ -97,7 +98,7 @@ log_sigmoid.grad(x=lambda xp, g, x: g * sigmoid(xp, -x))
 log_sigmoid.examples(samples=SMOOTH)
 
 
-@op("F>F", method=False)
+@op("F>F", method=False, through=blockwise)
 def mish(xp: ArrayNamespace, x: Array) -> Array:
     """x, gated by the tanh of its softplus: out = x tanh(ln(1 + eˣ)).
 
@@ -115,7 +116,7 @@ def mish_x(xp: ArrayNamespace, g: Array, x: Array) -> Any:
     return g * (gate + x * sigmoid(xp, x) * (1 - gate * gate))
 
 
-mish.grad(x=mish_x)
+mish.grad(x=blockwise(mish_x))
 
 mish.examples(samples=SMOOTH)
 

@@ -6,6 +6,7 @@ be seen is hidden before: its score becomes `hidden`, and its share nothing.
 """
 
 import math
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.errors import ConfigError
 from burnbook.core.op import normal, op, truths
+from burnbook.ops.blocked import SHARED, on_threads
 from burnbook.ops.random import Key, dropout
 from burnbook.ops.reduce import sum_to
 from burnbook.ops.softmax import softmax
@@ -53,7 +55,50 @@ def attention_fits(
     return None
 
 
-@op("FFF>F FFFB>F FFFF>F", check=attention_fits, extra="weights", method=False)
+def sample_by_sample(forward: Any) -> Any:
+    """A decorator for `attention`: on all threads, what a sample makes in the cache."""
+
+    @wraps(forward)
+    def run(
+        xp: ArrayNamespace,
+        query: Array,
+        key: Array,
+        value: Array,
+        mask: Array | None = None,
+        **attrs: Any,
+    ) -> Any:
+        n, h, s, _ = query.shape
+        size = n * h * s * key.shape[2]
+        if xp.__name__ != "numpy" or n < 2 or size < SHARED or attrs.get("prob"):
+            return forward(xp, query, key, value, mask, **attrs)
+        out = xp.empty((n, h, s, value.shape[3]), dtype=value.dtype)
+        weights = xp.empty((n, h, s, key.shape[2]), dtype=query.dtype)
+
+        def work(start: int, stop: int) -> None:
+            for i in range(start, stop):
+                one = slice(i, i + 1)
+                seen = _of_sample(mask, one)
+                out[one], weights[one] = forward(
+                    xp, query[one], key[one], value[one], seen, **attrs
+                )
+
+        on_threads(xp, work, n, True)
+        return out, weights
+
+    return run
+
+
+def _of_sample(mask: Array | None, one: slice) -> Array | None:
+    return mask if mask is None or mask.shape[0] == 1 else mask[one]
+
+
+@op(
+    "FFF>F FFFB>F FFFF>F",
+    check=attention_fits,
+    extra="weights",
+    method=False,
+    through=sample_by_sample,
+)
 def attention(
     xp: ArrayNamespace,
     query: Array,
@@ -139,7 +184,56 @@ def attention_all(
     )
 
 
-attention.grad(**dict.fromkeys(attention.inputs, attention_all))
+def attention_gradients(
+    xp: ArrayNamespace,
+    g: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None,
+    weights: Array | None,
+    needs: tuple[bool, ...],
+    scale: float,
+    hidden: float,
+    causal: bool,
+    quiet: bool,
+    softcap: float | None,
+    prob: float,
+    noise: Key,
+    drop_weights: bool,
+) -> tuple[Any, ...]:
+    """What `attention_all` gives; on all threads, as `sample_by_sample` says."""
+    attrs = scale, hidden, causal, quiet, softcap, prob, noise, drop_weights
+    n, h, s, _ = query.shape
+    size, given = n * h * s * key.shape[2], (g, query, key, value)
+    is_small = xp.__name__ != "numpy" or n < 2 or size < SHARED
+    if is_small or prob or needs[3]:
+        return attention_all(xp, *given, mask, weights, needs, *attrs)
+    found = [
+        xp.empty(x.shape, dtype=x.dtype) if needed else None
+        for x, needed in zip(given[1:], needs[:3], strict=True)
+    ]
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            one = slice(i, i + 1)
+            parts = attention_all(
+                xp,
+                *(x[one] for x in given),
+                _of_sample(mask, one),
+                None if weights is None else weights[one],
+                needs,
+                *attrs,
+            )
+            for out, made in zip(found, parts[:3], strict=True):
+                if out is not None:
+                    out[one] = made
+
+    on_threads(xp, work, n, True)
+    return *found, None
+
+
+attention.grad(**dict.fromkeys(attention.inputs, attention_gradients))
 
 attention.examples(
     samples=[

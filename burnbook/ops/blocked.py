@@ -5,11 +5,13 @@ the whole memory again; done block by block, a block stays in the cache.
 """
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace, Shape
 
 BLOCK = 1 << 17  # elements; with fewer, Python takes longer than NumPy
+NEAR = 1 << 15  # elements of which the second cache holds several arrays
 SHARED = 1 << 18  # elements that are worth another thread
 GRAIN = 1 << 12
 
@@ -84,6 +86,35 @@ def on_threads(
         work(0, total)
     else:
         share(work, (), total, grain)
+
+
+def blockwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator for functions (xp, arrays …) that go number by number, in many steps.
+
+    Large arrays of one shape are taken block by block, and on all threads: whatever the
+    steps make stays in the cache.
+    """
+
+    @wraps(function)
+    def run(xp: ArrayNamespace, *arrays: Any) -> Any:
+        first = arrays[0]
+        if xp.__name__ != "numpy" or first.size < 2 * NEAR:
+            return function(xp, *arrays)
+        alike = {(a.shape, a.dtype, a.flags.c_contiguous) for a in arrays}
+        if alike != {(first.shape, first.dtype, True)}:
+            return function(xp, *arrays)
+        out = xp.empty(first.shape, dtype=first.dtype)
+        flat, flats = out.reshape(-1), [a.reshape(-1) for a in arrays]
+
+        def walk(start: int, stop: int) -> None:
+            for at in range(start, stop, NEAR):
+                part = slice(at, min(at + NEAR, stop))
+                flat[part] = function(xp, *[a[part] for a in flats])
+
+        on_threads(xp, walk, first.size, first.size >= SHARED, GRAIN)
+        return out
+
+    return run
 
 
 def add_penalty(

@@ -5,9 +5,10 @@ from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import op, unit
+from burnbook.ops.blocked import blockwise
 
 
-@op("F>F")
+@op("F>F", through=blockwise)
 def erf(xp: ArrayNamespace, x: Array) -> Array:
     """The error function: out = 2/√π ∫₀ˣ e^(−t²) dt.
 

@@ -9,7 +9,14 @@ from burnbook.ops.lstm import lstm
 from tests.support.kernel_checks import agree, normal
 
 # b, s, i, h
-SIZES = [(1, 1, 1, 4), (4, 3, 5, 8), (6, 2, 3, 7), (17, 2, 3, 33), (9, 11, 7, 20), (32, 4, 64, 128)]
+SIZES = [
+    (1, 1, 1, 4),
+    (4, 3, 5, 8),
+    (6, 2, 3, 7),
+    (17, 2, 3, 33),
+    (9, 11, 7, 20),
+    (32, 4, 64, 128),
+]
 
 
 def inputs(sizes, gates):
