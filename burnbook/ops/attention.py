@@ -205,13 +205,13 @@ def attention_gradients(
     """What `attention_all` gives; on all threads, as `sample_by_sample` says."""
     attrs = scale, hidden, causal, quiet, softcap, prob, noise, drop_weights
     n, h, s, _ = query.shape
-    size, given = n * h * s * key.shape[2], (g, query, key, value)
+    size = n * h * s * key.shape[2]
     is_small = xp.__name__ != "numpy" or n < 2 or size < SHARED
     if is_small or prob or needs[3]:
-        return attention_all(xp, *given, mask, weights, needs, *attrs)
+        return attention_all(xp, g, query, key, value, mask, weights, needs, *attrs)
     found = [
         xp.empty(x.shape, dtype=x.dtype) if needed else None
-        for x, needed in zip(given[1:], needs[:3], strict=True)
+        for x, needed in zip((query, key, value), needs[:3], strict=True)
     ]
 
     def work(start: int, stop: int) -> None:
@@ -219,7 +219,10 @@ def attention_gradients(
             one = slice(i, i + 1)
             parts = attention_all(
                 xp,
-                *(x[one] for x in given),
+                g[one],
+                query[one],
+                key[one],
+                value[one],
                 _of_sample(mask, one),
                 None if weights is None else weights[one],
                 needs,
