@@ -68,7 +68,7 @@ def test_every_kind_of_field_prints_as_in_burn():
         "  0: 1\n"
         "  1: 2\n"
         " }\n"
-        " odd: (int, str) {\n"
+        " odd: (L0, L1) {\n"
         "  0: 1\n"
         "  1: a\n"
         " }\n"
