@@ -33,12 +33,15 @@ from tests.oracle.burn.layers import LAYERS, layer, params_in_order, run_layer
 from tests.oracle.burn.texts import TEXTS, as_burn
 
 Adapter = Callable[[Case, Backend], Any]
-MADE = "zeros ones full empty eye arange arange_step cartesian_grid from_ints one_hot "
-MADE += "triu_mask tril_mask diag_mask"
+WITH_KIND = ("zeros", "ones", "full", "empty", "eye")
+MADE = (
+    *WITH_KIND,
+    *("arange", "arange_step", "cartesian_grid", "from_ints", "one_hot"),
+    *("triu_mask", "tril_mask", "diag_mask"),
+)
 SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 SIGNS["%"] = operator.mod
 INFIX = re.compile(r"x ([-+*/%]) \w")
-WITH_KIND = ("zeros", "ones", "full", "empty", "eye")
 
 
 def answer(case: Case, device: Backend) -> list[Any]:
@@ -68,7 +71,7 @@ def _by_rule(case: Case, operands: Sequence[Any], device: Backend) -> Any:
     sign = INFIX.fullmatch(case.call.strip())
     if sign:
         return SIGNS[sign[1]](*operands)
-    if case.op in MADE.split() and not case.inputs:
+    if case.op in MADE and not case.inputs:
         kind = {"kind": case.kind_of_output()} if case.op in WITH_KIND else {}
         return getattr(Tensor, case.op)(*operands, device, **kind)
     if case.call.lstrip().startswith(("functional", "burn::tensor::module")):
@@ -96,11 +99,6 @@ def _joined(function: Callable[..., Tensor]) -> Adapter:
     return row
 
 
-def _method(change: Callable[..., Any]) -> Adapter:
-    """A row that is given the operands."""
-    return lambda case, device: change(*case.operands(device))
-
-
 def _from_data(case: Case, device: Backend) -> Tensor:
     (one,) = case.inputs
     kind = case.kind_of_output()
@@ -119,18 +117,9 @@ def _one_hot(case: Case, device: Backend) -> Tensor:
 
 def _indexed(case: Case, device: Backend) -> Any:
     """A method whose indices stand among the arguments."""
-    operands = [
-        Tensor.from_ints(one, device) if name == "indices" else one
-        for name, one in zip(_order(case), case.operands(device), strict=True)
-    ]
-    return _by_rule(case, operands, device)
-
-
-def _order(case: Case) -> list[str]:
-    names = [one["name"] for one in case.inputs] + list(case.values())
-    return sorted(
-        names, key=lambda n: re.search(rf"\b{n}\b(?!\s*:)", case.call).start()
-    )
+    found = tensors(case.inputs, device) | case.values()
+    found["indices"] = Tensor.from_ints(found["indices"], device)
+    return _by_rule(case, case.in_order(found), device)
 
 
 def _is_close(case: Case, device: Backend) -> Any:
@@ -197,12 +186,6 @@ def _quantized(case: Case, device: Backend) -> Any:
     op = case.op.removeprefix("quantized_")
     out = parts[0] if op == "dequantize" else getattr(parts[0], op)(*parts[1:])
     return out.dequantize()
-
-
-def _convolved(case: Case, device: Backend) -> Any:
-    """conv1d to deform_conv2d, as functions."""
-    found = tensors(case.inputs, device)
-    return _conv(case, found)
 
 
 def _conv(case: Case, found: dict[str, Tensor]) -> Any:
@@ -287,19 +270,7 @@ def _tracked(case: Case, found: dict[str, Tensor], device: Backend) -> Tensor:
         return GRADIENT_ROWS[case.op](case, found)
     if case.group == "chain":
         return CHAINS[case.op](**found)
-    values = case.values()
-    operands = [(found | values)[name] for name in _order_of(case, found, values)]
-    return _by_rule(case, operands, device)
-
-
-def _order_of(case: Case, *named: dict[str, Any]) -> list[str]:
-    names = [name for group in named for name in group]
-
-    def place(name: str) -> int:
-        seen = re.search(rf"\b{name}\b(?!\s*:)", case.call)
-        return seen.start() if seen else len(case.call)
-
-    return sorted(names, key=place)
+    return _by_rule(case, case.in_order(found | case.values()), device)
 
 
 def _loss(case: Case, found: dict[str, Tensor]) -> Tensor:

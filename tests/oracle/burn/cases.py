@@ -62,7 +62,10 @@ class Case:
 
     def operands(self, device: Backend) -> list[Any]:
         """Inputs and arguments in the order in which the call names them."""
-        found = tensors(self.inputs, device) | self.values()
+        return self.in_order(tensors(self.inputs, device) | self.values())
+
+    def in_order(self, found: dict[str, Any]) -> list[Any]:
+        """What the call names, in this order."""
 
         def place(name: str) -> int:
             named = re.search(rf"\b{name}\b(?!\s*:)", self.call)

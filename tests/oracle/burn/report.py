@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from burnbook.backend import Numpy
 from burnbook.backend.base import Backend
+from burnbook.reference.differences import explain_difference
 from tests.oracle.burn.calls import answer
 from tests.oracle.burn.cases import Case, all_cases
 from tests.oracle.burn.compare import disagreement
@@ -34,7 +35,10 @@ def _printed(case: Case, device: Backend) -> str | None:
 
 
 def main(wanted: Sequence[str]) -> None:
-    """Print what disagrees on each backend, and how many do."""
+    """Print what disagrees without a reason on each backend, and how many do.
+
+    With the start of an id, also what disagrees for a reason, and the reason.
+    """
     warnings.simplefilter("ignore")
     for name, device in BACKENDS.items():
         count: Counter[str] = Counter()
@@ -42,7 +46,9 @@ def main(wanted: Sequence[str]) -> None:
             if wanted and not case.id.startswith(tuple(wanted)):
                 continue
             told = difference(case, device)
-            count["agree" if told is None else "other"] += 1
-            if told is not None:
-                print(f"{case.id}  {told}")
+            row = None if told is None else explain_difference(case)
+            state = "agree" if told is None else "deliberate" if row else "other"
+            count[state] += 1
+            if state == "other" or (wanted and row):
+                print(f"{case.id}  [{row.name if row else 'no reason'}]  {told}")
         print(name, dict(count))
