@@ -9,7 +9,6 @@ it is about: their names in Burn, and what their inputs must be like. Its exampl
 by the tests, and by appendix A2.
 """
 
-import math
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -102,34 +101,6 @@ def differences(section: str) -> Differences:
         raise ConfigError("differences", what, cure=", ".join(SECTIONS))
     rows = tuple(row for row in DIFFERENCES if row.section == section)
     return Differences(SECTIONS[section], rows)
-
-
-def try_out(example: str) -> str:
-    """What an example of a row prints, or the first line of its error."""
-    from burnbook import nn, optim, prelude
-    from burnbook.tensor import (
-        Tensor,
-        TensorData,
-        activation,
-        check_closeness,
-        module,
-    )
-    from burnbook.tensor.quantization import QuantizationScheme
-
-    names: dict[str, Any] = {name: getattr(prelude, name) for name in prelude.__all__}
-    names |= {"nn": nn, "optim": optim, "activation": activation, "module": module}
-    names |= {"inf": math.inf, "nan": math.nan, "TensorData": TensorData}
-    names |= {"QuantizationScheme": QuantizationScheme}
-    names |= {"check_closeness": check_closeness}
-    try:
-        found = eval(example, names)
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
-    if isinstance(found, Tensor):
-        found = found.inner().to_data() if found.backend.ad_enabled else found.to_data()
-        numbers = found.to_numpy()
-        found = (numbers if numbers.dtype.kind != "f" else numbers.round(4)).tolist()
-    return str(found)
 
 
 def _line(row: Difference) -> str:

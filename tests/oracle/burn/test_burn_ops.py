@@ -1,25 +1,52 @@
 """Every call that Burn 0.15.0 answered: burnbook agrees, or a row says why not."""
 
+import math
 from html import escape
 from pathlib import Path
 
 import pytest
 
+from burnbook import optim, prelude
 from burnbook.reference.differences import (
     DIFFERENCES,
     SECTIONS,
     differences,
     explain_difference,
-    try_out,
 )
+from burnbook.tensor import Tensor, activation, check_closeness, module
+from burnbook.tensor.quantization import QuantizationScheme
 from tests.oracle.burn.cases import PATH, all_cases
 from tests.oracle.burn.report import BACKENDS, difference
 
+#: What an example may use beside the prelude.
+NAMES = {
+    "inf": math.inf,
+    "nan": math.nan,
+    "optim": optim,
+    "activation": activation,
+    "module": module,
+    "QuantizationScheme": QuantizationScheme,
+    "check_closeness": check_closeness,
+}
 ROOT = Path(__file__).resolve().parents[3]
 needs_cases = pytest.mark.skipif(
     not PATH.is_file(), reason="no cases: shared/burn lies not beside the project"
 )
 GROUPS = sorted({case.group for case in all_cases()})
+
+
+def try_out(example):
+    """What an example of a row prints, or the first line of its error."""
+    names = {name: getattr(prelude, name) for name in prelude.__all__} | NAMES
+    try:
+        found = eval(example, names)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    if isinstance(found, Tensor):
+        found = found.inner().to_data() if found.backend.ad_enabled else found.to_data()
+        numbers = found.to_numpy()
+        found = (numbers if numbers.dtype.kind != "f" else numbers.round(4)).tolist()
+    return str(found)
 
 
 @needs_cases
