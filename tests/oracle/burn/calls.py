@@ -28,7 +28,7 @@ from burnbook.tensor.quantization import (
     QuantizationScheme,
     QuantizedTensor,
 )
-from tests.oracle.burn.cases import Case, Listed, data_of, read, tensors
+from tests.oracle.burn.cases import NUMPY, Case, Listed, data_of, read, tensors
 from tests.oracle.burn.layers import LAYERS, layer, params_in_order, run_layer
 from tests.oracle.burn.texts import TEXTS, as_burn
 
@@ -228,11 +228,9 @@ def _interpolate(case: Case, found: dict[str, Tensor]) -> Any:
 
 
 def _elem(case: Case, _: Backend) -> Any:
-    """One number; a whole one of an Int type is written with .0 in the file."""
-    value, to = read(case.args["value"]), case.args["to"]
-    if case.args["from"].startswith(("i", "u")) and not isinstance(value, bool):
-        value = int(value)
-    return ElementConversion.elem(value, to)
+    """One number of its type; a whole one is written with .0 in the file."""
+    value, given = read(case.args["value"]), NUMPY[case.args["from"]]
+    return ElementConversion.elem(given(value), case.args["to"])
 
 
 def _convert(case: Case, _: Backend) -> Any:
