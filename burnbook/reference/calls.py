@@ -84,7 +84,7 @@ def float_for_int(call: Call) -> bool:
 def fraction_for_int(call: Call) -> bool:
     """Whether an Int tensor meets a number with a fraction."""
     numbers = [v for v in call.args.values() if isinstance(v, float)]
-    return is_int(call) and any(v != int(v) for v in numbers)
+    return is_int(call) and not all(map(float.is_integer, numbers))
 
 
 def near_the_limits(call: Call) -> bool:

@@ -45,7 +45,9 @@ def try_out(example):
     if isinstance(found, Tensor):
         found = found.inner().to_data() if found.backend.ad_enabled else found.to_data()
         numbers = found.to_numpy()
-        found = (numbers if numbers.dtype.kind != "f" else numbers.round(4)).tolist()
+        if numbers.dtype.kind == "f":
+            numbers = numbers.astype(float).round(4)
+        found = numbers.tolist()
     return str(found)
 
 
