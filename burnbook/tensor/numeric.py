@@ -122,6 +122,14 @@ class Numeric(Methods):
             return self.powf_scalar(other)
         return self.powf(other)
 
+    def __mod__(self, other: Any) -> Self:
+        out = self.remainder(other)
+        number = self.kind is Float and isinstance(other, NUMBERS)
+        if not number or not math.isfinite(other):  # type: ignore[arg-type] # a number
+            return out
+        # −1e-8 % 1 is 1 − 1e-8, which rounds to 1: there it is 0.
+        return out.mask_where(out.equal(other), out - other)
+
     def equal_elem(self, value: float) -> Self:
         """True where an element equals a number."""
         return self.equal(value)
