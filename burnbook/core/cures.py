@@ -141,9 +141,22 @@ def for_reshape(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
 
 
 def for_mask(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
-    """A mask: the shape of what it masks."""
-    names = list(shapes)
-    return f"mask.expand({list(shapes[names[0]])})" if "mask" in names else None
+    """A mask: the shape of what it masks, by stretching one of the two if that does."""
+    x, mask = next(iter(shapes.values())), shapes.get("mask")
+    if mask is None:
+        return None
+    if _expands(mask, x):
+        return f"mask.expand({list(x)})"
+    both = [max(pair) for pair in zip(x, mask, strict=False)]
+    if len(x) == len(mask) and _expands(x, both) and _expands(mask, both):
+        return f"x.expand({both})"
+    return f"a mask of shape {list(x)}, or with sizes of 1"
+
+
+def _expands(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether a tensor expands to these sizes: from the right, equal sizes or 1."""
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(a in (1, b) for a, b in pairs)
 
 
 def for_indices(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:

@@ -109,7 +109,7 @@ class Content:
                 name, compute = entry
                 self.add(name, compute(module))
         for name, usual in unless:
-            if (held := getattr(module, name)) != usual:
+            if not is_usual(held := getattr(module, name), usual):
                 self.add(name, held)
         return self
 
@@ -134,6 +134,18 @@ class Content:
         return self
 
 
+def is_usual(held: object, usual: object) -> bool:
+    """Whether a field has its usual value; that of a module is how it prints."""
+    return held == usual or (isinstance(usual, str) and str(held) == usual)
+
+
+@dataclass(frozen=True)
+class Present:
+    """What a field `A | None` holds: Burn indents what is in an Option once more."""
+
+    value: Any
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The module that a field `A | B` holds: shown as Burn shows an enum."""
@@ -150,6 +162,8 @@ def describe(value: Any, settings: DisplaySettings, level: int = 1) -> str:
         return _param(value, settings)
     if isinstance(value, Tensor):
         return f"Tensor {{rank: {len(value.shape)}, shape: {list(value.shape)}}}"
+    if isinstance(value, Present):
+        return describe(value.value, settings, level + 1)
     if isinstance(value, Chosen):
         inside = [("_0", describe(value.module, settings, level + 1))]
         count = value.module.num_params()
@@ -200,11 +214,10 @@ def _container(value: Any, settings: DisplaySettings, level: int) -> str:
         rows, name = list(value.items()), f"Map<0..{len(value)}>"
     else:
         rows = list(enumerate(value))
-        types = [type(held) for held in value]
         if isinstance(value, list):
             name = f"Vec<0..{len(value)}>"
-        elif len(set(types)) > 1:
-            name = f"({', '.join(t.__name__ for t in types)})"
+        elif len({type(held) for held in value}) > 1:
+            name = f"({', '.join(f'L{i}' for i in range(len(value)))})"
         else:
             name = f"[0..{len(value)}]"
     if not rows:

@@ -35,7 +35,9 @@ from burnbook.module.display import (
     Chosen,
     Content,
     DisplaySettings,
+    Present,
     Shown,
+    is_usual,
     layout,
 )
 from burnbook.module.fields import (
@@ -100,6 +102,9 @@ class Module(Tree):
     shown: ClassVar[Shown | None] = None
     #: (field, value): fields that follow, each only where it has another value.
     shown_unless: ClassVar[tuple[tuple[str, object], ...]] = ()
+    #: (field, value): fields that Burn 0.15 does not have, left out among all
+    #: attributes where they have this value; that of a module is its text.
+    newer_fields: ClassVar[tuple[tuple[str, object], ...]] = ()
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -461,10 +466,15 @@ class Module(Tree):
 
     def _all_fields(self, content: Content) -> Content:
         specs = {spelled(name): h for name, h in field_specs(type(self)).items()}
+        unless = dict(self.newer_fields)
         for name, value in children(self):
+            if name in unless and is_usual(value, unless[name]):
+                continue
             spec = specs[name]
             if spec.choice and isinstance(value, Module):
                 value = Chosen(value, spec.variant(type(value)))
+            if spec.optional and value is not None:
+                value = Present(value)
             content.add(name, value)
         return content
 

@@ -65,6 +65,8 @@ class Interpolate1dConfig(Config):
         Interpolate1d {mode: Nearest, output_size: Some(20), scale_factor: None}
     """
 
+    newer = ("align_corners",)
+
     output_size: int | None
     scale_factor: float | None
     mode: InterpolateMode = InterpolateMode.Nearest
@@ -95,6 +97,7 @@ class Interpolate1d(Module):
     align_corners: bool
     shown = SHOWN
     shown_unless = (("align_corners", True),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
@@ -120,6 +123,8 @@ class Interpolate2dConfig(Config):
         >>> Interpolate2dConfig().with_output_size([20, 20]).init().output_size
         (20, 20)
     """
+
+    newer = ("align_corners",)
 
     output_size: Pair | None
     scale_factor: Scales | None
@@ -151,6 +156,7 @@ class Interpolate2d(Module):
     align_corners: bool
     shown = SHOWN
     shown_unless = (("align_corners", True),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""

@@ -127,7 +127,7 @@ def leaky_relu(xp: ArrayNamespace, x: Array, *, negative_slope: float) -> Array:
 
     Shapes: x [...] -> [...]
     """
-    if 0 <= negative_slope <= 1:  # one pass less, and the same
+    if 0 < x.dtype.type(negative_slope) <= 1:  # one pass less, and the same; 0 · ∞ not
         return xp.maximum(x, x * negative_slope)
     return xp.where(x < 0, x * negative_slope, x)
 

@@ -7,6 +7,8 @@ engine sums a gradient back to the shape of its input.
 import math
 from typing import Any
 
+import numpy as np
+
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.errors import DataError
 from burnbook.core.op import distinct, normal, op, positive, unit
@@ -137,6 +139,23 @@ def powf_y(xp: ArrayNamespace, g: Array, x: Array, y: Array, out: Array) -> Any:
 
 
 powf.grad(x=powf_x, y=powf_y)
+
+
+@op("F>F", method=False)
+def half_power(xp: ArrayNamespace, x: Array) -> Array:
+    """Raise to the power ½: out = √x, but ∞ for −∞ and 0 for −0.
+
+    Shapes: x [...] -> [...]
+    Why: that is what a power is by IEEE 754. NumPy takes the root, which is NaN and −0.
+    """
+    out = xp.sqrt(x)
+    out += 0.0
+    return xp.where(x == -np.inf, np.inf, out)
+
+
+half_power.grad(x=lambda g, out: g * (0.5 / out))
+
+half_power.examples(samples=[(positive(2, 3),)])
 
 powf.examples(samples=[(positive(2, 3), normal(2, 3)), (positive(2, 3), normal(1, 3))])
 

@@ -5,7 +5,6 @@ from typing import Any
 from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.errors import DimError
 from burnbook.core.op import indices, normal, op, truths
-from burnbook.ops.elementwise import broadcast
 from burnbook.ops.reduce import dim_inside
 
 HOT = {"size": 3, "on": 2, "off": -1}
@@ -53,7 +52,7 @@ def scatter_fits(x: Shape, indices: Shape, values: Shape, dim: int) -> Any:
     return wrong
 
 
-@op("FIF>F III>I", reason=scatter_fits, method=False)
+@op("FIF>F III>I", check=scatter_fits, method=False)
 def scatter(
     xp: ArrayNamespace, x: Array, indices: Array, values: Array, *, dim: int
 ) -> Array:
@@ -95,7 +94,10 @@ scatter.grad(
 
 scatter.examples(
     samples=[(normal(3, 4), indices(4, 3, 2), normal(3, 2), {"dim": 1})],
-    rejects=[(normal(3, 4), indices(4, 3), normal(3), {"dim": 1})],
+    rejects=[
+        (normal(3, 4), indices(4, 3), normal(3), {"dim": 1}),
+        (normal(3, 4), indices(4, 3, 2), normal(1, 2), {"dim": 1}),
+    ],
 )
 
 
@@ -109,7 +111,21 @@ def select(xp: ArrayNamespace, x: Array, indices: Array, *, dim: int) -> Array:
     return xp.take(x, indices, axis=dim)
 
 
-@op("FIF>F III>I", method=False)
+def slices_fit(x: Shape, indices: Shape, values: Shape, dim: int) -> Any:
+    """Why slices do not fit a tensor, one for each index, or None if they do."""
+    wrong = dim_inside(x, dim)
+    if wrong:
+        return wrong
+    if len(indices) != 1:
+        return f"indices have rank {len(indices)}, not 1"
+    line = list(x)
+    line[dim] = indices[0]
+    if tuple(values) != tuple(line):
+        return f"values must be {line}: one slice of x for each index"
+    return None
+
+
+@op("FIF>F III>I", check=slices_fit, method=False)
 def select_assign(
     xp: ArrayNamespace, x: Array, indices: Array, values: Array, *, dim: int
 ) -> Array:
@@ -144,16 +160,29 @@ select_assign.grad(
 )
 
 select_assign.examples(
-    samples=[(normal(3, 4), indices(3, 5), normal(5, 4), {"dim": 0})]
+    samples=[(normal(3, 4), indices(3, 5), normal(5, 4), {"dim": 0})],
+    rejects=[(normal(3, 4), indices(3, 2), normal(1, 4), {"dim": 0})],
 )
 
 
 def mask_fits(x: Shape, mask: Shape) -> str | None:
-    """Why a mask does not fit, or None if it does."""
-    return broadcast(x, mask)
+    """Why a mask does not fit, or None if it does: it may stretch, x may not."""
+    for d, (size, own) in enumerate(zip(x, mask, strict=False)):
+        if own not in (1, size):
+            return f"{size} ≠ {own} at dim {d}: a mask has the sizes of x, or 1"
+    return None
 
 
-@op("FBF>F IBI>I BBB>B", same_rank=True)
+def three_fit(x: Shape, mask: Shape, values: Shape) -> str | None:
+    """Why x, mask and values do not stretch to one shape, or None if they do."""
+    for d, sizes in enumerate(zip(x, mask, values, strict=False)):
+        if len({size for size in sizes if size != 1}) > 1:
+            told = ", ".join(map(str, sizes))
+            return f"x, mask and values have {told} at dim {d}: equal sizes, or 1"
+    return None
+
+
+@op("FBF>F IBI>I BBB>B", same_rank=True, reason=three_fit)
 def mask_where(xp: ArrayNamespace, x: Array, mask: Array, values: Array) -> Array:
     """Replace elements where the mask is true: out = values there, x elsewhere.
 
@@ -167,10 +196,13 @@ mask_where.grad(
     values=lambda xp, g, mask: xp.where(mask, g, 0.0),
 )
 
-mask_where.examples(samples=[(normal(2, 3), truths(2, 3), normal(1, 3))])
+mask_where.examples(
+    samples=[(normal(2, 3), truths(2, 3), normal(1, 3))],
+    rejects=[(normal(2, 3), truths(2, 2), normal(2, 3))],
+)
 
 
-@op("FB>F IB>I BB>B", same_rank=True, reason=mask_fits, method=False)
+@op("FB>F IB>I BB>B", same_rank=True, check=mask_fits, method=False)
 def mask_fill(xp: ArrayNamespace, x: Array, mask: Array, *, value: float) -> Array:
     """Fill with one value where the mask is true.
 
@@ -181,7 +213,13 @@ def mask_fill(xp: ArrayNamespace, x: Array, mask: Array, *, value: float) -> Arr
 
 mask_fill.grad(x=lambda xp, g, mask: xp.where(mask, 0.0, g))
 
-mask_fill.examples(samples=[(normal(2, 3), truths(2, 3), {"value": 7.0})])
+mask_fill.examples(
+    samples=[
+        (normal(2, 3), truths(2, 3), {"value": 7.0}),
+        (normal(2, 3), truths(1, 3), {"value": 7.0}),
+    ],
+    rejects=[(normal(1, 3), truths(2, 3), {"value": 7.0})],
+)
 
 
 @op("F>F I>I", method=False)

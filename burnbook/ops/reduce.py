@@ -305,6 +305,9 @@ def whole_mean(total: Array, n: int, xp: ArrayNamespace) -> Any:
 
     Why: Burn cuts the fraction off, so that the share of true answers would be 0.
     """
+    if n == 0:
+        what = "whole numbers that are not there have no mean"
+        raise DataError("mean", what, cure="x.float().mean(), which is NaN")
     if xp.any(xp.fmod(total, n)):
         what = "the mean of these whole numbers is not a whole number"
         raise DataError("mean", what, cure="x.float().mean()")

@@ -21,7 +21,7 @@ NO_DIM = [(distinct(2, 3), {"dim": 2})]
 def enough(x: tuple[int, ...], k: int, dim: int) -> Any:
     """Why there are no k elements along a dim, or None if there are."""
     wrong = dim_inside(x, dim)
-    if wrong is None and not 1 <= k <= x[dim]:
+    if wrong is None and not 0 <= k <= x[dim]:
         return f"{k} elements of dim {dim}, which has {x[dim]}"
     return wrong
 
@@ -78,7 +78,10 @@ def argtopk(xp: ArrayNamespace, x: Array, *, k: int, dim: int) -> Array:
 
 
 argtopk.examples(
-    samples=[(distinct(2, 5, 3), {"k": 2, "dim": 1})],
+    samples=[
+        (distinct(2, 5, 3), {"k": 2, "dim": 1}),
+        (distinct(2, 5), {"k": 0, "dim": 1}),
+    ],
     rejects=[(distinct(2, 3), {"k": 4, "dim": 1})],
 )
 

@@ -13,7 +13,7 @@ from burnbook.ops import index as index_ops, shape as shape_ops
 from burnbook.ops.reduce import count
 from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.methods import Methods, apply
-from burnbook.tensor.shape import Sizes, check_dims
+from burnbook.tensor.shape import Shape, Sizes, check_dims
 
 Range = slice | tuple[int, int] | range | int | None
 UPDATES = ("add", "assign")
@@ -35,13 +35,18 @@ class Basic(Methods):
     def reshape(self, shape: Sequence[int] | int, *more: int) -> Self:
         """The same elements in another shape; one −1 is inferred, 0 copies a size.
 
-        The sizes may also stand one by one: reshape(3, 2).
+        The sizes may also stand one by one: reshape(3, 2). A Shape is taken literally:
+        a size of 0 is 0.
 
         Example:
-            >>> from burnbook.tensor import Tensor
+            >>> from burnbook.tensor import Shape, Tensor
             >>> Tensor.zeros([2, 3]).reshape([-1, 2]).shape
             (3, 2)
+            >>> Tensor.zeros([0, 3]).reshape(Shape([3, 0, 2])).shape
+            (3, 0, 2)
         """
+        if isinstance(shape, Shape) and not more:
+            return apply(shape_ops.reshape, self, shape=tuple(shape))
         if more or isinstance(shape, int):
             shape = (shape, *more)  # type: ignore[assignment] # ints
         try:

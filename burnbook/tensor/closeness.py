@@ -284,15 +284,13 @@ def _report(output: np.ndarray, expected: np.ndarray) -> ClosenessReport:
     with np.errstate(invalid="ignore", over="ignore"):
         apart = np.abs(a - b)
         size = np.abs(b)
-        same = a == b  # infinities of one sign are equal, their difference is NaN
+        # NaN and ∞ are close to nothing, not even to themselves, as with `is_close`.
         known = np.isfinite(apart)
-        counts = [
-            np.count_nonzero(same | (known & (apart <= e + e * size))) for e in EPSILONS
-        ]
+        counts = [np.count_nonzero(known & (apart <= e + e * size)) for e in EPSILONS]
     levels = tuple(
         Level(e, int(n), a.size) for e, n in zip(EPSILONS, counts, strict=True)
     )
-    worst = _worst(a, b, np.where(same, 0, apart))
+    worst = _worst(a, b, apart)
     largest, place = (worst[0].apart, worst[0].place) if worst else (0.0, None)
     return ClosenessReport(levels, tuple(a.shape), largest, place, worst)
 

@@ -16,7 +16,7 @@ from burnbook.core.dtypes import Float, Kind, dtype_name, kind_of
 from burnbook.core.errors import DataError, KindError, ShapeError
 from burnbook.core.other_names import answers
 from burnbook.tensor.convert import convert_array, storage, widen
-from burnbook.tensor.display import flat_text, number_text
+from burnbook.tensor.display import flat_text, number_text, plain_text
 from burnbook.tensor.distribution import Bernoulli, Distribution, Normal, Uniform
 from burnbook.tensor.qfloat import QFloat, QuantizationStrategy
 from burnbook.tensor.shape import Shape, check_dims
@@ -232,15 +232,16 @@ class TensorData:
         if kinds[0] != kinds[1]:
             raise AssertionError(f"Quantization differs ({kinds[0]} != {kinds[1]})")
         if strict and self.dtype != other.dtype:
-            raise AssertionError(f"Data types differ ({self.dtype} != {other.dtype})")
-        mine, its = _comparable(self, other)
+            mine, its = (d.dtype.capitalize() for d in (self, other))
+            what = f"Data types differ ({mine} != {its})\n  left: {mine}\n right: {its}"
+            raise AssertionError(f"assertion `left == right` failed: {what}")
+        x, y = _pairs(self, other, self.dtype)
+        unequal = np.asarray(x != y)
+        if x.dtype.kind == "f":
+            unequal &= ~(np.isnan(x) & np.isnan(y))
+            unequal |= (x == 0) & (y == 0) & (np.signbit(x) != np.signbit(y))
         lines = _shape_lines(self, other)
-        if not lines and mine.size:
-            unequal = mine != its
-            if mine.dtype.kind == "f":
-                unequal &= ~(np.isnan(mine) & np.isnan(its))
-                unequal |= (mine == 0) & (np.signbit(mine) != np.signbit(its))
-            lines += _difference_lines(self, other, unequal)
+        lines += _difference_lines(x, y, self.dtype, np.flatnonzero(unequal))
         if lines:
             raise AssertionError("\n".join(["Tensors are not eq:", *lines]))
 
@@ -255,16 +256,15 @@ class TensorData:
             >>> TensorData([1.0]).assert_approx_eq_diff(TensorData([2.0]), 0.5)
             Traceback (most recent call last):
             AssertionError: Tensors are not approx eq:
-              => Position 0: 1.0 != 2.0 | difference 1.0 > tolerance 0.5
+              => Position 0: 1 != 2 | difference 1 > tolerance 0.5
         """
+        x, y = _pairs(self, other, "f64")
+        with np.errstate(invalid="ignore", over="ignore"):
+            gap = np.sqrt((x - y) ** 2)  # as Burn works it out, digit for digit
+            fine = (gap <= tolerance) | (x == y) | (np.isnan(x) & np.isnan(y))
+        places = np.flatnonzero(~fine)
         lines = _shape_lines(self, other)
-        if not lines:
-            mine, its = (d.to_numpy().astype(np.float64) for d in (self, other))
-            with np.errstate(invalid="ignore"):
-                gap = np.abs(mine - its)
-                fine = (gap <= tolerance) | (mine == its)
-                fine |= np.isnan(mine) & np.isnan(its)
-            lines = _difference_lines(self, other, ~fine, gap, tolerance)
+        lines += _difference_lines(x, y, "f64", places, gap, tolerance)
         if lines:
             raise AssertionError("\n".join(["Tensors are not approx eq:", *lines]))
 
@@ -415,12 +415,13 @@ def _strategy_type(dtype: str) -> str:
     return repr(dtype.strategy.scheme) if isinstance(dtype, QFloat) else "none"
 
 
-def _comparable(a: TensorData, b: TensorData) -> tuple[np.ndarray, np.ndarray]:
-    x, y = a.to_numpy(), b.to_numpy()
-    if x.dtype.kind == y.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            y = y.astype(x.dtype)
-    return x, y
+def _pairs(a: TensorData, b: TensorData, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """The elements of both as one type, in a row: as many as there are pairs."""
+    if isinstance(dtype, QFloat):
+        dtype = "i8"
+    rows = [d.convert(dtype).as_slice() for d in (a, b)]
+    count = min(map(len, rows))
+    return rows[0][:count], rows[1][:count]
 
 
 def _shape_lines(a: TensorData, b: TensorData) -> list[str]:
@@ -429,22 +430,25 @@ def _shape_lines(a: TensorData, b: TensorData) -> list[str]:
 
 
 def _difference_lines(
-    a: TensorData,
-    b: TensorData,
-    unequal: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    dtype: str,
+    places: np.ndarray,
     gap: np.ndarray | None = None,
     tolerance: float = 0.0,
 ) -> list[str]:
-    positions = np.flatnonzero(unequal)
-    x, y = a.as_slice(), b.as_slice()
+    """The pairs at these places, a line for each of the first, as Burn writes them."""
+
+    def text(number: object) -> str:
+        return str(number).lower() if dtype == "bool" else plain_text(number, dtype)
+
     lines = []
-    for i in map(int, positions[:LISTED]):
-        pair = f"{number_text(x[i], a.dtype)} != {number_text(y[i], b.dtype)}"
-        line = f"  => Position {i}: {pair}"
+    for i in map(int, places[:LISTED]):
+        line = f"  => Position {i}: {text(x[i])} != {text(y[i])}"
         if gap is not None:
-            size = number_text(gap.reshape(-1)[i], "f64")
-            line += f" | difference {size} > tolerance {tolerance}"
+            limit = plain_text(np.float64(tolerance), "f64")
+            line += f" | difference {text(gap[i])} > tolerance {limit}"
         lines.append(line)
-    if len(positions) > LISTED:
-        lines.append(f"{len(positions) - LISTED} more errors...")
+    if len(places) >= LISTED:
+        lines.append(f"{len(places) - LISTED} more errors...")
     return lines

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, isinf, isnan, prod
+from typing import Any
 
 import numpy as np
 
@@ -147,6 +148,19 @@ def number_text(value: object, dtype: str, precision: int | None = None) -> str:
         return np.format_float_positional(short, unique=True, trim="0")
     text = np.format_float_scientific(short, unique=True, trim="-", exp_digits=1)
     return text.replace("e+", "e")
+
+
+def plain_text(number: Any, dtype: str) -> str:
+    """One number as Rust writes it with `{}`: without an exponent, `1` and not `1.0`.
+
+    Example:
+        >>> [plain_text(np.float32(x), "f32") for x in (1, -0.0, 1e-5, 2.5)]
+        ['1', '-0', '0.00001', '2.5']
+    """
+    if dtype not in _FLOATS or not np.isfinite(widened := float(number)):
+        return number_text(number, dtype)
+    short = _shortest(widened, dtype)
+    return np.format_float_positional(short, unique=True, trim="-")
 
 
 def tensor_line(
@@ -425,11 +439,15 @@ def _block(
     head = range(edge if cut and edge is not None else size)
     tail = range(size - edge, size) if cut and edge is not None else range(0)
     if array.ndim == 1:
-        parts = [text(array[i]) for i in head]
-        parts += ["..."] * cut + [text(array[i]) for i in tail]
-        return "[" + ", ".join(parts) + "]"
-    line = "\n" + " " * (depth + 1)
-    first = ("," + line).join(_block(array[i], depth + 1, edge, text) for i in head)
-    last = ("," + line).join(_block(array[i], depth + 1, edge, text) for i in tail)
-    middle = ("," + line if first else "") + "..." + (line if last else "")
-    return "[" + first + (middle + last if cut else "") + "]"
+        line, gap = " ", ", ..."
+        first, last = ([text(array[i]) for i in part] for part in (head, tail))
+        gap += ", " if last else ""
+    else:
+        line = "\n" + " " * (depth + 1)
+        gap = f",{line}...{line}"  # also where no edge item stands before it
+        first, last = (
+            [_block(array[i], depth + 1, edge, text) for i in part]
+            for part in (head, tail)
+        )
+    between = "," + line
+    return f"[{between.join(first)}{(gap + between.join(last)) if cut else ''}]"

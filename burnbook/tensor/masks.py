@@ -31,15 +31,23 @@ class EitherWay:
 
 
 def one_hot_vector(
-    cls: Any, index: int, num_classes: int, device: Backend | None = None
+    cls: Any, index: int, num_classes: int, device: Backend | None = None, rank: int = 1
 ) -> Any:
-    """A Float vector [num_classes] that is 1 at one index and 0 elsewhere."""
+    """A Float vector [num_classes] that is 1 at one index and 0 elsewhere.
+
+    rank: how many dims it has, those before the last of size 1; `Tensor[2].one_hot`
+    makes one of rank 2.
+
+    Shapes: -> [..., num_classes]
+    """
     if not 0 <= index < num_classes:
         raise DimError("one_hot", f"index {index} is outside [0, {num_classes})")
     backend = device or Numpy()
-    array = np.zeros(num_classes, backend.float_dtype)
-    array[index] = 1
-    return cls(backend.from_numpy(array), Float, backend, 1)
+    if rank < 1:
+        raise ShapeError("one_hot", "a tensor has at least one dim", cure="rank=1")
+    array = np.zeros((*[1] * (rank - 1), num_classes), backend.float_dtype)
+    array[..., index] = 1
+    return cls(backend.from_numpy(array), Float, backend, rank)
 
 
 def one_hot_rows(self: Any, num_classes: int) -> Any:

@@ -4,6 +4,7 @@ Burn's `tensor::module`: what the layers of the same names do, with the weights 
 Sizes may be one number for all dims, or one number per dim.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -273,10 +274,12 @@ def max_pool1d(
 ) -> Tensor:
     """The largest number of every window of a line; the first one wins a tie.
 
+    A window that sees nothing but padding gives −∞.
+
     Shapes: x [n, c, l] -> [n, c, l']
     """
     attrs = _window(1, kernel_size, stride, padding, dilation=dilation)
-    return apply(max_pool, x, **attrs, ceil_mode=ceil_mode)
+    return _max_pool(x, {**attrs, "ceil_mode": ceil_mode})
 
 
 def max_pool2d(
@@ -296,7 +299,7 @@ def max_pool2d(
         [[[[7.0]]]]
     """
     attrs = _window(2, kernel_size, stride, padding, dilation=dilation)
-    return apply(max_pool, x, **attrs, ceil_mode=ceil_mode)
+    return _max_pool(x, {**attrs, "ceil_mode": ceil_mode})
 
 
 def max_pool1d_with_indices(
@@ -309,8 +312,7 @@ def max_pool1d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """The largest number of every window, and where it stands on its line."""
     attrs = _window(1, kernel_size, stride, padding, dilation=dilation)
-    attrs["ceil_mode"] = ceil_mode
-    return apply(max_pool, x, **attrs), apply(max_pool_indices, x, **attrs)
+    return _max_pool_with_indices(x, {**attrs, "ceil_mode": ceil_mode})
 
 
 def max_pool2d_with_indices(
@@ -323,8 +325,7 @@ def max_pool2d_with_indices(
 ) -> tuple[Tensor, Tensor]:
     """The largest number of every window, and where it stands, counted row by row."""
     attrs = _window(2, kernel_size, stride, padding, dilation=dilation)
-    attrs["ceil_mode"] = ceil_mode
-    return apply(max_pool, x, **attrs), apply(max_pool_indices, x, **attrs)
+    return _max_pool_with_indices(x, {**attrs, "ceil_mode": ceil_mode})
 
 
 def avg_pool1d(
@@ -337,9 +338,13 @@ def avg_pool1d(
 ) -> Tensor:
     """The average of every window of a line.
 
+    A window that sees nothing but padding gives 0, or NaN where padding does not count.
+
     Shapes: x [n, c, l] -> [n, c, l']
     """
     attrs = _window(1, kernel_size, stride, padding)
+    if _wide(x, attrs, ceil_mode):
+        return _avg_pool_of_padded(x, attrs, count_include_pad)
     attrs["count_include_pad"] = count_include_pad
     return apply(avg_pool, x, ceil_mode=ceil_mode, **attrs)
 
@@ -354,9 +359,13 @@ def avg_pool2d(
 ) -> Tensor:
     """The average of every window of an image.
 
+    A window that sees nothing but padding gives 0, or NaN where padding does not count.
+
     Shapes: x [n, c, h, w] -> [n, c, h', w']
     """
     attrs = _window(2, kernel_size, stride, padding)
+    if _wide(x, attrs, ceil_mode):
+        return _avg_pool_of_padded(x, attrs, count_include_pad)
     attrs["count_include_pad"] = count_include_pad
     if ceil_mode:
         return apply(avg_pool, x, ceil_mode=True, **attrs)
@@ -439,6 +448,56 @@ def _window(
     dims: int, kernel: Size, stride: Size, padding: Size, **others: Size
 ) -> dict[str, Any]:
     return _attrs(dims, kernel_size=kernel, stride=stride, padding=padding, **others)
+
+
+def _wide(x: Tensor, attrs: dict[str, Any], ceil_mode: bool) -> bool:
+    """Whether a padding is more than half of its window, which the ops do not take.
+
+    `Same` asks for that with strides above 1. Why not always pad beforehand: it costs
+    a copy of x. With ceil_mode, which Burn 0.15 does not have, the ops refuse.
+    """
+    sizes = zip(attrs["kernel_size"], attrs["padding"], strict=False)
+    fits = not ceil_mode and x.rank == len(attrs["padding"]) + 2
+    return fits and any(2 * pad > kernel > 0 for kernel, pad in sizes)
+
+
+def _padded(x: Tensor, attrs: dict[str, Any], value: float) -> Tensor:
+    return x.pad([(pad, pad) for pad in attrs["padding"]], value)
+
+
+def _no_padding(attrs: dict[str, Any]) -> dict[str, Any]:
+    return {**attrs, "padding": (0,) * len(attrs["padding"])}
+
+
+def _max_pool(x: Tensor, attrs: dict[str, Any]) -> Tensor:
+    if _wide(x, attrs, attrs["ceil_mode"]):
+        x, attrs = _padded(x, attrs, -math.inf), _no_padding(attrs)
+    return apply(max_pool, x, **attrs)
+
+
+def _max_pool_with_indices(x: Tensor, attrs: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    if not _wide(x, attrs, attrs["ceil_mode"]):
+        return apply(max_pool, x, **attrs), apply(max_pool_indices, x, **attrs)
+    around, inside = _padded(x, attrs, -math.inf), _no_padding(attrs)
+    at = apply(max_pool_indices, around, **inside)
+    place: Tensor | None = None
+    step = math.prod(around.dims()[2:])
+    rows = zip(x.dims()[2:], around.dims()[2:], attrs["padding"], strict=True)
+    for size, grown, pad in rows:  # the same place, counted without the padding
+        step //= grown
+        along = (at / step % grown - pad).clamp(0, size - 1)
+        place = along if place is None else place * size + along
+    assert place is not None
+    return apply(max_pool, around, **inside), place
+
+
+def _avg_pool_of_padded(x: Tensor, attrs: dict[str, Any], count_pad: bool) -> Tensor:
+    inside = {**_no_padding(attrs), "count_include_pad": True, "ceil_mode": False}
+    means = apply(avg_pool, _padded(x, attrs, 0.0), **inside)
+    if count_pad:
+        return means
+    real = Tensor.ones([1, 1, *x.dims()[2:]], x.device())
+    return means / apply(avg_pool, _padded(real, attrs, 0.0), **inside)
 
 
 def _check_deformed(

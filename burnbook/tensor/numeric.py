@@ -9,7 +9,7 @@ from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.errors import BurnbookError, KindError
 from burnbook.ops import index as index_ops, shape as shape_ops
 from burnbook.ops.compare import to_bool
-from burnbook.ops.elementwise import clamp
+from burnbook.ops.elementwise import clamp, half_power
 from burnbook.ops.rounding import power
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.facts import kind_and_shape
@@ -48,9 +48,11 @@ class Numeric(Methods):
     def powf_scalar(self, value: float) -> Self:
         """out = xᵛ; of Int tensors, v is a whole number ≥ 0."""
         if self.kind is Int:
-            self._int_power("powf_scalar", value)
+            value = self._int_power("powf_scalar", value)
         if value == 2:
             return self.square()
+        if value == 0.5:
+            return apply(half_power, self)
         if 3 <= value <= 32 and value == int(value):
             return apply(power, self, exponent=int(value))
         return self.powf(value)
@@ -77,18 +79,17 @@ class Numeric(Methods):
             what = f"the exponent is {value!r}, not a whole number"
             raise KindError("powi_scalar", what, facts, f"x.powf_scalar({value!r})")
         if self.kind is Int:
-            self._int_power("powi_scalar", value)
+            value = self._int_power("powi_scalar", value)
         return self.powf_scalar(int(value))
 
     def rem(self, other: Any) -> Self:
         """out = x % y, with the sign of y; the book's name of remainder."""
         return self % other
 
-    def _int_power(self, where: str, value: float) -> None:
+    def _int_power(self, where: str, value: float) -> int:
         """Whole numbers have whole powers: refuse 2⁻¹ and √2, which are none."""
-        whole = value == int(value) and not isinstance(value, FRACTIONS)
-        if whole and value >= 0:
-            return
+        if 0 <= value < math.inf and value == int(value):
+            return int(value)
         facts = [("x", f"Int {list(self.value.shape)}")]
         what = f"an Int tensor takes whole exponents ≥ 0, not {value!r}"
         raise KindError(where, what, facts, f"x.float() ** {value!r}")
@@ -120,6 +121,14 @@ class Numeric(Methods):
         if isinstance(other, NUMBERS) and self.kind is not Bool:
             return self.powf_scalar(other)
         return self.powf(other)
+
+    def __mod__(self, other: Any) -> Self:
+        out = self.remainder(other)
+        number = self.kind is Float and isinstance(other, NUMBERS)
+        if not number or not math.isfinite(other):  # type: ignore[arg-type] # a number
+            return out
+        # −1e-8 % 1 is 1 − 1e-8, which rounds to 1: there it is 0.
+        return out.mask_where(out.equal(other), out - other)
 
     def equal_elem(self, value: float) -> Self:
         """True where an element equals a number."""
@@ -231,13 +240,15 @@ class Numeric(Methods):
         return self.is_nan().any()
 
     def is_close(self, other: Self, *, rtol: float = 1e-5, atol: float = 1e-8) -> Self:
-        """True where |x − y| ≤ atol + rtol · |y|; NaN is close to nothing.
+        """True where |x − y| ≤ atol + rtol · |y|; NaN and ∞ are close to nothing.
 
         Of whole numbers both tolerances are whole, as in Burn: fractions are cut off.
         """
+        apart = (self - other).abs()
         if self.kind is Int:
-            rtol, atol = math.trunc(rtol), math.trunc(atol)
-        return (self - other).abs().lower_equal(other.abs() * rtol + atol)
+            return apart.lower_equal(other.abs() * math.trunc(rtol) + math.trunc(atol))
+        close = apart.lower_equal(other.abs() * rtol + atol)
+        return close.bool_and(apart.lower(math.inf))
 
     def all_close(self, other: Self, *, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
         """Whether every element is close."""

@@ -36,6 +36,8 @@ class TensorSpec:
                 self._agree(name, args[at])  # Tensor[2].from_data(x, device, Float)
             elif "kind" in takes and "kind" not in kwargs:
                 kwargs["kind"] = self._kind
+            if "rank" in takes and "rank" not in kwargs and name == "one_hot":
+                kwargs["rank"] = self._rank
             self._place(name, takes, args, kwargs)
             out = found(*args, **kwargs)
             if isinstance(out, self._tensor):

@@ -208,6 +208,7 @@ SaveMyWork()
 # | 6 | [Saving and loading](06_saving_and_loading.ipynb) | files, recorded weights, a model inside a Python file | 20 |
 # | examples | [Text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | 10 |
 # | A1 | [Operations](A1_ops.ipynb) | every tensor function, to look up | – |
+# | A2 | [Differences](A2_differences.ipynb) | where burnbook differs from Burn 0.15, and why | – |
 #
 # Imports, pre-trained models, quantization and the advanced chapters follow in later
 # versions.

@@ -110,4 +110,4 @@ operations("grid")
 # table itself, `burnbook/reference/table.py`, belongs to
 # [chapter 4.2](04_02_tensor.ipynb).
 #
-# This is the last page. Back to [1 · Overview](01_overview.ipynb)
+# Next: [A2 · Where burnbook differs from Burn](A2_differences.ipynb)

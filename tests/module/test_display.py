@@ -2,6 +2,7 @@
 
 import pytest
 
+from burnbook import nn
 from burnbook.core.errors import BurnbookError
 from burnbook.module import Content, DisplaySettings, Module
 from burnbook.nn import Linear, LinearConfig
@@ -68,7 +69,7 @@ def test_every_kind_of_field_prints_as_in_burn():
         "  0: 1\n"
         "  1: 2\n"
         " }\n"
-        " odd: (int, str) {\n"
+        " odd: (L0, L1) {\n"
         "  0: 1\n"
         "  1: a\n"
         " }\n"
@@ -204,3 +205,23 @@ def test_a_union_of_modules_prints_as_an_enum():
         f"    _0: {line}padding: Valid, params: 4}}\n"
         "    params: 4\n  }\n  norm: None\n  params: 4\n}"
     )
+
+
+def test_what_is_in_an_option_is_indented_once_more():
+    class Outer(Module):
+        one: Picture | None
+        other: Picture | None
+
+    text = str(Outer(Picture(), None))
+    assert text == (
+        "Outer {\n  one: Picture {\n      shown: true\n    }\n  other: None\n}"
+    )
+
+
+def test_fields_of_newer_burn_are_shown_where_they_are_set():
+    every = DisplaySettings().with_show_all_attributes(True)
+    usual = nn.GruConfig(1, 2, False).init(PLAIN).format(every)
+    other = nn.GruConfig(1, 2, False).with_reverse(True).init(PLAIN).format(every)
+    assert "reverse" not in usual
+    assert "reverse: true" in other
+    assert str(nn.Gelu().format(every)) == "Gelu"

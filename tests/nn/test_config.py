@@ -64,7 +64,7 @@ CONFIGS = {
     "smoothing: 0.5, logits: true}": nn.CrossEntropyLossConfig(
         weights=[1.0, 2.0, 3.0], smoothing=0.5
     ),
-    "CrossEntropyLoss {pad_tokens: Vec<0..2> {0: 1, 1: 4}, weights: None, "
+    "CrossEntropyLoss {pad_tokens: Vec<0..2>, weights: None, "
     "smoothing: None, logits: false}": nn.CrossEntropyLossConfig(
         pad_tokens=[1, 4], logits=False
     ),

@@ -444,3 +444,13 @@ def test_a_batch_of_one_value_per_channel_cannot_be_trained_with():
     assert not np.asarray(layer.running_mean.val()).any()
     layer.forward(Tensor.ones([1, 3, 2], AD))
     assert layer.valid().forward(Tensor.ones([1, 3], AD.inner)).dims() == (1, 3)
+
+
+def test_a_layer_that_was_told_its_rank_refuses_another():
+    layer = nn.BatchNormConfig(3).init(PLAIN, dims=2)
+    assert layer.forward(Tensor.ones([2, 3, 4, 4], PLAIN)).dims() == (2, 3, 4, 4)
+    for same in (layer, layer.no_grad(), pickle.loads(pickle.dumps(layer))):
+        with pytest.raises(ShapeError, match="rank 4, not 3"):
+            same.forward(Tensor.ones([2, 3, 4], PLAIN))
+    record = nn.BatchNormConfig(3).init(PLAIN).into_record()
+    assert list(layer.into_record()) == list(record)

@@ -7,6 +7,7 @@ from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.nn import InterpolateMode, PaddingConfig1d
 from burnbook.tensor import Tensor
+from burnbook.tensor.module import max_pool2d, max_pool2d_with_indices
 
 PLAIN = Numpy(float="f64")
 AD = Autodiff(PLAIN)
@@ -90,3 +91,49 @@ def test_fold_sums_what_unfold_laid_out():
     folded = np.asarray(nn.Fold4dConfig([3, 3], [2, 2]).init().forward(columns))
     times = np.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]])
     assert np.array_equal(folded, np.asarray(image(1, 2, 3, 3)) * times)
+
+
+def by_hand(x, kernel, stride, pad, reduce):
+    """Pool a line window by window, of the places that lie on it."""
+    stops = (len(x) + 2 * pad - kernel) // stride + 1
+    starts = [i * stride - pad for i in range(stops)]
+    return [reduce(x[max(s, 0) : max(s + kernel, 0)]) for s in starts]
+
+
+def known(reduce, nothing):
+    return lambda part: reduce(part) if len(part) else nothing
+
+
+@pytest.mark.parametrize("device", [PLAIN, Numpy(compiled=False), Numpy()])
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 2), (2, 3), (4, 2)])
+def test_same_padding_with_strides_goes_beyond_half_a_window(kernel, stride, device):
+    """As in Burn, windows over nothing but padding give −∞, 0, or NaN (not counted)."""
+    x = np.array([3.0, -1.0, 4.0, 1.0, -5.0, 9.0, 2.0])
+    pad = max(0, -(-(stride * (len(x) - 1) - len(x) + kernel) // 2))
+    assert 2 * pad > kernel
+    line = Tensor.from_data(x.reshape(1, 1, -1), device)
+    same = {"stride": stride, "padding": PaddingConfig1d.Same}
+    sizes = (kernel, stride, pad)
+    largest = by_hand(x, *sizes, known(np.max, -np.inf))
+    found = nn.MaxPool1dConfig(kernel, **same).init().forward(line)
+    assert np.array_equal(found, [[largest]])
+    for counts, nothing in ((True, 0.0), (False, np.nan)):
+        size = kernel if counts else None
+        mean = known(lambda part, n=size: part.sum() / (n or len(part)), nothing)
+        config = nn.AvgPool1dConfig(kernel, **same, count_include_pad=counts)
+        found = config.init().forward(line)
+        assert np.allclose(found, [[by_hand(x, *sizes, mean)]], equal_nan=True)
+
+
+def test_wide_padding_has_gradients_and_indices_on_the_image():
+    x = Tensor.from_data([[[[3.0, 1.0], [2.0, 4.0]]]], AD).require_grad()
+    out = max_pool2d(x, 2, 2, (2, 1))
+    nothing = [-np.inf, -np.inf]
+    assert np.array_equal(out.inner(), [[[nothing, [3.0, 4.0], nothing]]])
+    grad = x.grad(out.slice([None, None, (1, 2)]).sum().backward())
+    assert np.array_equal(grad, [[[[1.0, 0.0], [0.0, 1.0]]]])
+    values, places = max_pool2d_with_indices(x.inner(), 2, 2, (2, 1))
+    flat = x.inner().flatten(0, -1)
+    real = values.greater(-np.inf)
+    picked = flat.select(0, places.flatten(0, -1)).reshape(values.dims())
+    assert np.array_equal(np.asarray(picked)[real], np.asarray(values)[real])

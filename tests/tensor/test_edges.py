@@ -1,12 +1,14 @@
 """At the edge: 0 to the power 0, singular matrices, no copies, bf16."""
 
+import math
+
 import numpy as np
 import pytest
 
 from burnbook import ops
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import KindError
-from burnbook.tensor import Int, Tensor, apply, grid, linalg
+from burnbook.core.errors import KindError, ShapeError
+from burnbook.tensor import Int, Shape, Tensor, activation, apply, grid, linalg
 from tests import oracle
 
 DEVICE = Autodiff(Numpy(float="f64"))
@@ -198,3 +200,73 @@ def test_an_empty_dim_is_cut_into_one_piece():
     assert [piece.dims() for piece in x.split(2, 1)] == [(2, 0, 3)]
     assert [piece.dims() for piece in x.chunk(4, 1)] == [(2, 0, 3)]
     assert Tensor.cat(x.split(2, 1), 1).dims() == (2, 0, 3)
+
+
+EDGES = [np.inf, -np.inf, np.nan, 0.0, -0.0, 4.0, -4.0, 1e-40]
+
+
+@pytest.mark.parametrize("device", [Numpy(compiled=False), Numpy()])
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 1.5, 0.0, 2.0, -1.0])
+def test_powers_are_those_of_the_standard(exponent, device):
+    """IEEE 754 says what pow(−∞, ½) is, and Python's math.pow follows it."""
+    with np.errstate(all="ignore"):
+        wanted = [np.float32(power_of(x, exponent)) for x in np.float32(EDGES)]
+    found = np.asarray(Tensor.from_data(EDGES, device).powf_scalar(exponent))
+    assert np.allclose(found, wanted, rtol=1e-6, atol=0, equal_nan=True)
+    assert np.array_equal(np.signbit(found), np.signbit(wanted))
+
+
+def power_of(x, exponent):
+    try:
+        return math.pow(x, exponent)
+    except (ValueError, ZeroDivisionError, OverflowError):  # C gives NaN or ∞
+        return np.power(np.float64(x), exponent)
+
+
+@pytest.mark.parametrize("divisor", [1.0, -1.5, 0.7, 3.0])
+def test_a_remainder_is_never_the_divisor_itself(divisor):
+    small = [1e-40, -1e-40, 1e-8, -1e-8, -0.0, 5.0, -5.0]
+    found = np.asarray(Tensor.from_data(small) % divisor)
+    assert (np.abs(found) < abs(np.float32(divisor))).all()
+    assert ((found == 0) | (np.sign(found) == np.sign(divisor))).all()
+
+
+def test_whole_floats_are_whole_exponents_of_ints():
+    x = Tensor.from_ints([2, -3])
+    assert x.powf_scalar(3.0).to_data().to_list() == [8, -27]
+    assert x.powi_scalar(1.0).to_data().to_list() == [2, -3]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_slope_of_a_leaky_relu_does_not_reach_infinity(compiled):
+    x = Tensor.from_data([np.inf, 2.0, -1.0], Numpy(compiled=compiled or None))
+    for slope in (0.0, 1e-60, 0.5, 1.0, 2.0):
+        found = np.asarray(activation.leaky_relu(x, slope))
+        assert found[:2].tolist() == [np.inf, 2.0]
+        assert np.isclose(found[2], -slope)
+
+
+def test_no_largest_elements_are_none():
+    x = Tensor.from_data([[3.0, 1.0], [2.0, 4.0]])
+    assert x.topk(0, 1).dims() == (2, 0)
+    assert [t.dims() for t in x.topk_with_indices(0, 0)] == [(0, 2), (0, 2)]
+
+
+def test_a_shape_is_taken_literally_and_a_list_is_not():
+    x = Tensor.zeros([0, 3])
+    assert x.reshape(Shape([3, 0, 2])).dims() == (3, 0, 2)
+    assert Tensor.zeros([2, 3]).reshape([0, 3, 1]).dims() == (2, 3, 1)
+    with pytest.raises(ShapeError, match="reshape"):
+        Tensor.zeros([2, 3]).reshape(Shape([0, 3]))
+
+
+def test_one_hot_has_the_rank_that_is_asked_for():
+    assert Tensor[2].one_hot(1, 3).to_data().to_list() == [[0.0, 1.0, 0.0]]
+    assert Tensor.one_hot(1, 3, rank=3).dims() == (1, 1, 3)
+    assert Tensor[1].one_hot(1, 3).dims() == (3,)
+
+
+def test_what_is_infinitely_far_is_not_close():
+    x = Tensor.from_data([1.0, np.inf, np.nan, 1.0])
+    y = Tensor.from_data([np.inf, np.inf, np.nan, 1.0])
+    assert np.asarray(x.is_close(y)).tolist() == [False, False, False, True]

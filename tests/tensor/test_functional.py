@@ -137,7 +137,10 @@ def test_unfold_gives_the_columns_of_a_convolution():
             ),
             "deform_conv2d: 2 ≠ 1 · 1",
         ),
-        (lambda: f.max_pool1d(draw(1, 2, 5), 2, 1, 2), "more than half the window"),
+        (
+            lambda: f.max_pool1d(draw(1, 2, 5), 2, 1, 2, ceil_mode=True),
+            "more than half the window",
+        ),
         (lambda: f.avg_pool1d(draw(1, 2, 5, 5), 2), r"x must be \[n, c, l\]"),
         (lambda: f.adaptive_avg_pool3d(draw(1, 2, 5), 2), r"\[n, c, d, h, w\]"),
         (lambda: f.interpolate(draw(1, 2, 5), 0), "must be at least 1"),

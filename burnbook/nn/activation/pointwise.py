@@ -38,6 +38,7 @@ class Gelu(Module):
     approximate: bool = False
     shown = ()
     shown_unless = (("approximate", False),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""

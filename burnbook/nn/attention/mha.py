@@ -54,6 +54,8 @@ class MultiHeadAttentionConfig(Config):
         4
     """
 
+    newer = ("key_bias", "value_bias", "query_bias", "output_bias")
+
     d_model: int
     n_heads: int
     dropout: float = 0.1

@@ -82,7 +82,12 @@ class CrossEntropyLoss(Module):
     weights: Tensor | None
     smoothing: float | None
     logits: bool
-    shown = ("pad_tokens", "weights", "smoothing", "logits")
+    shown = (
+        ("pad_tokens", lambda loss: _how_many(loss.pad_tokens)),
+        "weights",
+        "smoothing",
+        "logits",
+    )
 
     @classmethod
     def new(
@@ -181,3 +186,8 @@ def _log(x: Tensor) -> Tensor:
     """The logarithm of probabilities, finite where one of them is zero."""
     least = float(np.finfo(x.device().float_dtype).tiny) ** 0.5
     return x.clamp_min(least).log()
+
+
+def _how_many(tokens: list[int] | None) -> str | None:
+    """A list of tokens as the loss shows it: `Vec<0..2>`."""
+    return None if tokens is None else f"Vec<0..{len(tokens)}>"

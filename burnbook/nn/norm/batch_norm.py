@@ -1,10 +1,11 @@
 """BatchNorm: every channel normalized over the batch and the other dims."""
 
 import math
+from typing import ClassVar
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.core.errors import ShapeError
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Module, Param, RunningState
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.shared import at_least, from_zero_to_one
@@ -38,10 +39,19 @@ class BatchNormConfig(Config):
         at_least(self, 0, "epsilon")
         from_zero_to_one(self, "momentum")
 
-    def init(self, device: Backend) -> "BatchNorm":
-        """The layer on a device; inputs may have any number of dims after channels."""
+    def init(self, device: Backend, dims: int | None = None) -> "BatchNorm":
+        """The layer on a device.
+
+        dims: how many dims inputs have after the channels, at least 0: 2 for images.
+            Burn 0.15 always says it, by the type `BatchNorm<B, 2>`; None, the default,
+            takes any number, as newer Burn does.
+        """
+        if dims is not None and dims < 0:
+            raise ConfigError(
+                "BatchNormConfig", f"dims is {dims}, it must be at least 0"
+            )
         size = [self.num_features]
-        return BatchNorm(
+        made = BatchNorm(
             Initializer.Ones.init(size, device),
             Initializer.Zeros.init(size, device),
             RunningState.of(Initializer.Zeros.init(size, device)),
@@ -49,6 +59,9 @@ class BatchNormConfig(Config):
             self.momentum,
             self.epsilon,
         )
+        if dims is not None:
+            vars(made)["dims"] = dims
+        return made
 
 
 class BatchNorm(Module):
@@ -72,6 +85,7 @@ class BatchNorm(Module):
     running_var: RunningState
     momentum: float
     epsilon: float
+    dims: ClassVar[int | None] = None  # of inputs after the channels; a type in Burn
     shown = (
         ("num_features", lambda norm: norm.beta.shape[0]),
         "momentum",
@@ -82,8 +96,13 @@ class BatchNorm(Module):
         """Normalize by the batch under Autodiff, else by the running averages.
 
         Raises:
-            ShapeError: under Autodiff, a batch has one value for each channel.
+            ShapeError: under Autodiff, a batch has one value for each channel; the
+            input has another rank than `init` was told.
         """
+        if self.dims is not None and input.rank != self.dims + 2:
+            what = f"inputs of this layer have rank {self.dims + 2}, not {input.rank}"
+            cure = f"init(device, dims={input.rank - 2})" if input.rank > 1 else None
+            raise ShapeError("batch_norm", what, facts_of(x=input), cure)
         if input.backend.ad_enabled:
             return self.forward_train(input)
         return apply(

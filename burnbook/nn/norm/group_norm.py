@@ -66,6 +66,7 @@ class GroupNorm(Module):
     epsilon_inside = False  # no field: Burn's records have no place for it
     shown = ("num_groups", "num_channels", "epsilon", "affine")
     shown_unless = (("epsilon_inside", False),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of any rank from 2 on."""
@@ -121,6 +122,7 @@ class InstanceNorm(Module):
     epsilon_inside = False  # no field: Burn's records have no place for it
     shown = ("num_channels", "epsilon", "affine")
     shown_unless = (("epsilon_inside", False),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of any rank from 2 on."""

@@ -30,6 +30,8 @@ class AvgPool1dConfig(Config):
         AvgPool1d {kernel_size: 3, stride: 1, padding: Valid, count_include_pad: true}
     """
 
+    newer = ("ceil_mode",)
+
     kernel_size: int
     stride: int = 1
     padding: PaddingConfig1d = PaddingConfig1d.Valid
@@ -61,6 +63,7 @@ class AvgPool1d(Module):
     ceil_mode: bool
     shown = ("kernel_size", "stride", "padding", "count_include_pad")
     shown_unless = (("ceil_mode", False),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
@@ -84,6 +87,8 @@ class AvgPool2dConfig(Config):
         >>> AvgPool2dConfig([2, 2]).with_strides([2, 2]).init().kernel_size
         (2, 2)
     """
+
+    newer = ("ceil_mode",)
 
     kernel_size: Pair
     strides: Pair = (1, 1)
@@ -117,6 +122,7 @@ class AvgPool2d(Module):
     ceil_mode: bool
     shown = ("kernel_size", "stride", "padding", "count_include_pad")
     shown_unless = (("ceil_mode", False),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""

@@ -29,6 +29,8 @@ class MaxPool1dConfig(Config):
         MaxPool1d {kernel_size: 3, stride: 2, padding: Valid, dilation: 1}
     """
 
+    newer = ("ceil_mode",)
+
     kernel_size: int
     stride: int = 1
     padding: PaddingConfig1d = PaddingConfig1d.Valid
@@ -45,7 +47,7 @@ class MaxPool1dConfig(Config):
 
 
 class MaxPool1d(Module):
-    """Take the largest number of every window of a line; NaN is ignored.
+    """Take the largest number of every window of a line; NaN wins.
 
     ceil_mode: a last window may reach beyond the padding.
 
@@ -60,6 +62,7 @@ class MaxPool1d(Module):
     ceil_mode: bool
     shown = ("kernel_size", "stride", "padding", "dilation")
     shown_unless = (("ceil_mode", False),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
@@ -82,6 +85,8 @@ class MaxPool2dConfig(Config):
         (2, 2)
     """
 
+    newer = ("ceil_mode",)
+
     kernel_size: Pair
     strides: Pair = (1, 1)
     padding: PaddingConfig2d = PaddingConfig2d.Valid
@@ -98,7 +103,7 @@ class MaxPool2dConfig(Config):
 
 
 class MaxPool2d(Module):
-    """Take the largest number of every window of an image; NaN is ignored.
+    """Take the largest number of every window of an image; NaN wins.
 
     ceil_mode: a last window may reach beyond the padding.
 
@@ -113,6 +118,7 @@ class MaxPool2d(Module):
     ceil_mode: bool
     shown = ("kernel_size", "stride", "padding", "dilation")
     shown_unless = (("ceil_mode", False),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""

@@ -40,6 +40,15 @@ class BiLstmConfig(RecurrentConfig):
         BiLstm {d_input: 2, d_hidden: 3, bias: true, params: 168}
     """
 
+    newer = (
+        "batch_first",
+        "clip",
+        "input_forget",
+        "gate_activation",
+        "cell_activation",
+        "hidden_activation",
+    )
+
     initializer: Initializer = XAVIER
     batch_first: bool = True
     clip: float | None = None
@@ -68,6 +77,7 @@ class BiLstm(Module):
     d_hidden: int
     batch_first: bool
     shown = shown_of("forward_.input_gate")
+    newer_fields = (("batch_first", True),)
 
     def forward(
         self, input: Tensor, state: LstmState | None = None

@@ -9,6 +9,7 @@ from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
 from burnbook.nn.rnn.shared import (
+    PLAIN,
     XAVIER,
     RecurrentConfig,
     batch_major,
@@ -50,6 +51,8 @@ class GruConfig(RecurrentConfig):
         >>> GruConfig(2, 8, True).init(Numpy())
         Gru {d_input: 2, d_hidden: 8, bias: true, params: 288}
     """
+
+    newer = ("batch_first", "reverse", "clip", "gate_activation", "hidden_activation")
 
     reset_after: bool = True
     initializer: Initializer = XAVIER
@@ -95,6 +98,12 @@ class Gru(Module):
     hidden_activation: Activation
     clip: float | None
     shown = shown_of("update_gate")
+    newer_fields = (
+        ("reset_after", True),
+        *PLAIN,
+        ("gate_activation", "Sigmoid"),
+        ("hidden_activation", "Tanh"),
+    )
 
     def forward(self, input: Tensor, state: Tensor | None = None) -> Tensor:
         """The hidden state after every step; the last one continues the sequence."""

@@ -10,6 +10,7 @@ from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
 from burnbook.nn.rnn.shared import (
+    PLAIN,
     XAVIER,
     RecurrentConfig,
     batch_major,
@@ -77,6 +78,16 @@ class LstmConfig(RecurrentConfig):
         Lstm {d_input: 2, d_hidden: 3, bias: true, params: 84}
     """
 
+    newer = (
+        "batch_first",
+        "reverse",
+        "clip",
+        "input_forget",
+        "gate_activation",
+        "cell_activation",
+        "hidden_activation",
+    )
+
     initializer: Initializer = XAVIER
     batch_first: bool = True
     reverse: bool = False
@@ -122,6 +133,13 @@ class Lstm(Module):
     cell_activation: Activation
     hidden_activation: Activation
     shown = shown_of("input_gate")
+    newer_fields = (
+        *PLAIN,
+        ("input_forget", False),
+        ("gate_activation", "Sigmoid"),
+        ("cell_activation", "Tanh"),
+        ("hidden_activation", "Tanh"),
+    )
 
     def forward(
         self, input: Tensor, state: LstmState | None = None

@@ -27,6 +27,9 @@ from burnbook.tensor.methods import facts
 #: What recurrent layers use unless told otherwise.
 XAVIER = Initializer.XavierNormal(gain=1.0)
 
+#: How a layer reads its input unless told otherwise.
+PLAIN = (("batch_first", True), ("reverse", False), ("clip", None))
+
 M = TypeVar("M", bound=Module)
 
 

@@ -28,6 +28,8 @@ class PositionWiseFeedForwardConfig(Config):
         PositionWiseFeedForward {d_model: 2, d_ff: 4, prob: 0.1, params: 22}
     """
 
+    newer = ("activation",)
+
     d_model: int
     d_ff: int
     dropout: float = 0.1
@@ -69,6 +71,7 @@ class PositionWiseFeedForward(Module):
         ("d_ff", lambda layer: layer.linear_inner.weight.shape[1]),
         ("prob", lambda layer: layer.dropout.prob),
     )
+    newer_fields = (("activation", None),)
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer; the input may have any rank."""

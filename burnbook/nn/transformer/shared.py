@@ -35,6 +35,8 @@ class TransformerConfig(Config):
     layer_norm_eps: epsilon of the layer norms, at least 0 (default 1e-5).
     """
 
+    newer = ("activation", "layer_norm_eps")
+
     d_model: int
     d_ff: int
     n_heads: int
