@@ -10,6 +10,7 @@ from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
+from burnbook.ops.blocked import on_threads
 from burnbook.ops.reduce import count, share, sum_to
 
 Axes = Shape
