@@ -11,7 +11,7 @@ from typing import Any
 from burnbook.core.arrays import Array, ArrayNamespace, Shape
 
 BLOCK = 1 << 17  # elements; with fewer, Python takes longer than NumPy
-NEAR = 1 << 15  # elements of which the second cache holds several arrays
+NEAR = 1 << 17  # elements: less, and threads wait for Python's lock; more, for memory
 SHARED = 1 << 18  # elements that are worth another thread
 GRAIN = 1 << 12
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
+from burnbook.ops.blocked import on_threads
 from burnbook.ops.reduce import count, share, sum_to
 
 Axes = Shape
@@ -326,17 +327,18 @@ def in_blocks(
     Why: a fresh array of some megabytes costs more to map than to fill.
     """
     step = max(1, BLOCK * x.shape[0] // x.size)
-    parts, sums = [], []
-    for first in range(0, x.shape[0], step):
-        block = slice(first, first + step)
-        kept = [m[block] for m in moments]
-        dx, *found = back(xp, g[block], x[block], gamma, *kept, needs, *rest)
-        parts.append(dx)
-        sums.append(found)
-    totals = [
-        None if some[0] is None else sum(some[1:], some[0])
-        for some in zip(*sums, strict=True)
-    ]
+    blocks = [slice(i, i + step) for i in range(0, x.shape[0], step)]
+    found: list[Any] = [None] * len(blocks)
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            block = blocks[i]
+            kept = [m[block] for m in moments]
+            found[i] = back(xp, g[block], x[block], gamma, *kept, needs, *rest)
+
+    on_threads(xp, work, len(blocks), len(blocks) > 1)
+    parts, *sums = zip(*found, strict=True)
+    totals = [None if some[0] is None else sum(some[1:], some[0]) for some in sums]
     return (xp.concatenate(parts) if needs[0] else None, *totals)
 
 

@@ -62,3 +62,23 @@ def test_attention_of_many_samples_is_that_of_each(kind, causal):
     parts = [of(slice(i, i + 1)) for i in range(n)]
     for found, wanted in zip(whole, zip(*parts, strict=True), strict=True):
         np.testing.assert_array_equal(found, np.concatenate(wanted))
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_gradients_of_norms_in_blocks_are_those_of_single_precision(name):
+    op = OPS[name]
+    rng = np.random.default_rng(2)
+    x, g = rng.standard_normal((2, 300, 1024), np.float32)
+    gamma = rng.standard_normal(1024).astype(np.float32)
+    lines = (gamma, gamma) if name == "layer_norm" else (gamma,)
+    found = []
+    for device, kind in ((DEVICE, np.float32), (Numpy("f64", compiled=False), float)):
+        given = tuple(a.astype(kind) for a in (x, *lines))
+        attrs = {"epsilon": 1e-5}
+        out = op.forward(device.xp, *given, **attrs)
+        kept = op.keep(given, out)
+        needs = (True,) * len(given)
+        values = (g.astype(kind), *kept)
+        found.append(device.run(op.backward, values, {"needs": needs, **attrs}))
+    for single, double in zip(*found, strict=True):
+        np.testing.assert_allclose(single, double, rtol=1e-3, atol=1e-3)
