@@ -18,9 +18,10 @@ from typing import Any
 from burnbook.core.files import PathLike
 from burnbook.module import Module
 from burnbook.module.records import ModuleRecord
+from burnbook.module.schema import schema
 from burnbook.record import packing
 from burnbook.record.bincode import Reader, Writer
-from burnbook.record.bincode_state import read_state, write_state
+from burnbook.record.bincode_state import is_state, read_state, write_state
 from burnbook.record.layout import Lowering, Pieces, lift
 from burnbook.record.precision import to_device
 from burnbook.record.recorder import (
@@ -29,11 +30,10 @@ from burnbook.record.recorder import (
     FileRecorder,
     Recorder,
 )
-from burnbook.record.schema import schema
 from burnbook.record.settings import FullPrecisionSettings, HalfPrecisionSettings
 from burnbook.record.tree import BurnRecord, Convert, Metadata, Trouble, map_tensors
 
-BY_MODULE = "model.load_record(record), then model.into_record()"
+BY_PART = "load_record(record) of the model, optimizer or schedule, then into_record()"
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,6 +45,11 @@ class SealedRecord:
     metadata: Metadata
     where: str = "load bytes"
     convert: Convert | None = None
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The release of Burn that wrote it: (0, 15, 0)."""
+        return self.metadata.release
 
     def for_module(self, module: Any) -> Any:
         """The tree of the record, for a module, an optimizer or a schedule like it."""
@@ -61,7 +66,7 @@ class SealedRecord:
         """The same; what is wrong comes as Trouble."""
         reader = self.reader()
         if isinstance(module, Module):
-            plain = reader.item(schema(module), ("item",))
+            plain = reader.item(schema(module, release=self.release), ("item",))
         else:
             plain = read_state(reader, module)
         reader.end()
@@ -88,24 +93,31 @@ class SealedRecord:
 
 def _encode(record: BurnRecord, lower: Lowering) -> Iterator[Any]:
     item: Any = record.item
+    sealed: Any = item
     writer = Writer(record.metadata, lower)
-    if type(item) is SealedRecord and item.metadata == record.metadata:
-        yield item.data
+    if type(sealed) is SealedRecord and sealed.metadata == record.metadata:
+        yield sealed.data
         return
-    if isinstance(item, Module):
+    given: Any = item
+    if hasattr(item, "into_record"):  # a module, an optimizer or a schedule
         item = item.into_record()
-    elif hasattr(item, "into_record"):  # an optimizer or a schedule
+    is_module = isinstance(item, ModuleRecord)
+    if not is_module and is_state(item):
         yield writer.head()
         yield from write_state(writer, item)
         return
-    if item is not None and not isinstance(item, ModuleRecord):
-        what = "bincode needs the record of a module, which says what stands where"
-        raise Trouble(what, "model.into_record()", type(item).__name__, BY_MODULE)
+    if item is not None and not is_module:
+        what = "this record does not say what stands where, which bincode needs"
+        expected = "model.into_record(), optim.into_record() or that of a schedule"
+        raise Trouble(what, expected, type(item).__name__, BY_PART)
     yield writer.head()
+    if item is None and given is not None and not isinstance(given, Module):
+        return  # a constant rate
     if item is None:
         yield b"\0"  # a module without parameters
     else:
-        yield from writer.item(schema(item.module), item, ("item",))
+        layout = schema(item.module, release=record.metadata.release)
+        yield from writer.item(layout, item, ("item",))
 
 
 def _decode(data: bytes) -> BurnRecord:
