@@ -86,6 +86,17 @@ class SealedRecord:
             with contextlib.suppress(Trouble):
                 yield lift({"metadata": texts, "item": plain, "_b": []}).item
 
+    def scan_states(self) -> dict[str, Any]:
+        """What can be found of an optimizer's record without the optimizer."""
+        reader, texts = self.reader(), vars(self.metadata)
+        found: dict[str, Any] = {}
+        with contextlib.suppress(Trouble):
+            reader.number(())
+            for name, tensors in reader.scan_states():
+                plain = {"metadata": texts, "item": tensors, "_b": []}
+                found[name] = lift(plain).item
+        return found
+
     def __repr__(self) -> str:
         size = len(self.data) - self.start
         return f"SealedRecord({size} bytes, opens in model.load_record)"

@@ -39,6 +39,8 @@ MAX_RANK = 32
 _NUMBERS = {"f32": "<f", "i8": "b", "u8": "B"}
 # What the elements of a tensor are before Burn 0.14, by what the metadata says.
 _ELEMENTS = {"f32": "<f4", "f64": "<f8", "i16": "i2", "i32": "i4", "i64": "i8"}
+_SIZES = {"F64": 8, "F32": 4, "Flex32": 4, "F16": 2, "BF16": 2}  # of states
+_BETWEEN = 12  # bytes between the tensors of a state, and after the last one
 NEWER = "a newer version= on the recorder, or one for named MessagePack"
 
 
@@ -180,7 +182,7 @@ def _in_form(form: Any, value: Any) -> bytes:
         pairs = zip(form, value, strict=True)
         return b"".join(_in_form(inner, one) for inner, one in pairs)
     if isinstance(form, list):
-        name = value if isinstance(value, str) else next(iter(value))
+        name: Any = value if isinstance(value, str) else next(iter(value))
         names = [variant for variant, _ in form]
         place = names.index(name)
         inner = form[place][1]
@@ -379,6 +381,45 @@ class Reader:
         count, shape = tensor.get("value"), tensor["shape"]
         if count is not None and (prod(shape) != len(count) or not shape):
             raise Trouble("no tensor is here")
+
+    def scan_states(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """Every state of an optimizer with its id: the tensors that stand in it.
+
+        Between them are only numbers and options, of nine bytes at most.
+        """
+        while _ID.match(self.data, self.at):
+            name = self.text(())
+            if self.take(1, ()) != b"\0":
+                return
+            rank, tensors = self.number(()), list[dict[str, Any]]()
+            while (tensor := self._near(rank)) is not None:
+                tensors.append(tensor)
+            yield name, tensors
+            following = _ID.search(self.data, self.at)
+            if following is None or following.start() - self.at > _BETWEEN:
+                return
+            self.at = following.start()
+
+    def _near(self, rank: int) -> dict[str, Any] | None:
+        """The tensor of this rank that begins within a few bytes, if there is one."""
+        start = self.at
+        for at in range(start, min(start + _BETWEEN, len(self.data))):
+            if _ID.match(self.data, at):
+                break
+            self.at = at
+            try:
+                tensor = self.tensor(())
+                self._believable(tensor)
+            except Trouble:
+                continue
+            size = _SIZES.get(tensor.get("dtype", ""), 0)
+            fits = "value" in tensor or prod(tensor["shape"]) * size == len(
+                tensor["bytes"]
+            )
+            if len(tensor["shape"]) == rank and fits:
+                return tensor
+        self.at = start
+        return None
 
 
 def _fitting(numbers: list[int], dtype: str, path: Path) -> np.ndarray:
