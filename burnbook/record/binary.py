@@ -21,7 +21,7 @@ from burnbook.module.records import ModuleRecord
 from burnbook.module.schema import schema
 from burnbook.record import packing
 from burnbook.record.bincode import Reader, Writer
-from burnbook.record.bincode_state import is_state, read_state, write_state
+from burnbook.record.bincode_state import is_state, read_state, refuse, write_state
 from burnbook.record.layout import Lowering, Pieces, lift
 from burnbook.record.precision import to_device
 from burnbook.record.recorder import (
@@ -117,6 +117,8 @@ def _encode(record: BurnRecord, lower: Lowering) -> Iterator[Any]:
         yield writer.head()
         yield from write_state(writer, item)
         return
+    if item is not None and not is_module and given is not item:
+        refuse(type(given).__name__)
     if item is not None and not is_module:
         what = "this record does not say what stands where, which bincode needs"
         expected = "model.into_record(), optim.into_record() or that of a schedule"

@@ -39,7 +39,7 @@ def write_state(writer: Writer, record: Any) -> Iterator[Any]:
             rank, state = _state_in(held, ("item", str(name)))
             kinds.add(state.kind)
             if len(kinds) > 1:
-                _refuse("an optimizer with groups")
+                refuse("an optimizer with groups")
             yield text(name) + b"\0" + whole_number(rank)
             spec = type_spec(state.kind)
             yield from _write(writer, spec, state, ("item", name))
@@ -111,7 +111,7 @@ def state_type(optim: Any) -> Any:
     rules = [optim.optim, *(group.rule for group in optim.groups)]
     kinds = {rule.state_type for rule in rules}
     if len(kinds) != 1:
-        _refuse(type(optim).__name__)
+        refuse(type(optim).__name__)
     return kinds.pop()
 
 
@@ -132,7 +132,7 @@ def _read_schedule(reader: Reader, part: Any, path: Path) -> Any:
 
 def _read_schedules(reader: Reader, part: Any, path: Path) -> dict[str, Any]:
     if not hasattr(part, "config"):
-        _refuse(type(part).__name__)
+        refuse(type(part).__name__)
     own = {"step": reader.number(path)} if hasattr(part, "field") else {}
     count, rows = reader.number(path), []
     if count != len(part.schedulers):
@@ -203,5 +203,6 @@ def _read(reader: Reader, spec: TypeSpec, path: Path) -> Any:
     return struct.unpack("<d", reader.take(8, path))[0]
 
 
-def _refuse(name: str) -> NoReturn:
+def refuse(name: str) -> NoReturn:
+    """Say that a format without names cannot hold this."""
     raise Trouble(f"{name} has parts that only names can tell apart", cure=OTHERWISE)

@@ -117,8 +117,8 @@ def same_values(model, tensors):
     for path, param in found.items():
         given = short[path]
         assert given["id"] == param.id.serialize()
-        value = np.asarray(param.val()).astype(np.float64)
-        np.testing.assert_array_equal(value, numbers(given).astype(np.float64), path)
+        value = np.asarray(param.val()).astype(np.float32)
+        np.testing.assert_array_equal(value, numbers(given).astype(np.float32), path)
 
 
 @pytest.mark.parametrize("precision", SETTINGS)
