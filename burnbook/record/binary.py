@@ -21,7 +21,13 @@ from burnbook.module.records import ModuleRecord
 from burnbook.module.schema import schema
 from burnbook.record import packing
 from burnbook.record.bincode import Reader, Writer
-from burnbook.record.bincode_state import is_state, read_state, refuse, write_state
+from burnbook.record.bincode_state import (
+    is_state,
+    read_state,
+    refuse,
+    state_type,
+    write_state,
+)
 from burnbook.record.layout import Lowering, Pieces, lift
 from burnbook.record.precision import to_device
 from burnbook.record.recorder import (
@@ -112,6 +118,8 @@ def _encode(record: BurnRecord, lower: Lowering) -> Iterator[Any]:
     given: Any = item
     if hasattr(item, "into_record"):  # a module, an optimizer or a schedule
         item = item.into_record()
+    if hasattr(given, "step_multi"):
+        state_type(given)  # one for all parameters, or nobody could read the file
     is_module = isinstance(item, ModuleRecord)
     if not is_module and is_state(item):
         yield writer.head()
