@@ -10,6 +10,10 @@ from burnbook.config import Config
 from burnbook.core.errors import ConfigError, RecordError
 
 
+class Signed(int):
+    """A number in a record that Burn keeps as one that may be below 0."""
+
+
 class LrScheduler(Protocol):
     """What the Learner needs of a scheduler."""
 
@@ -58,6 +62,7 @@ class ConstantLr:
 
     def load_record(self, record: object) -> Self:
         """The scheduler as it is."""
+        record = opened(self, record)
         if record is not None and record != {}:
             raise _of_another(type(self).__name__, record)
         return self
@@ -71,6 +76,12 @@ def as_scheduler(lr: "LrScheduler | float") -> LrScheduler:
     given: Any = lr
     is_config = isinstance(lr, Config)
     return given if hasattr(lr, "step") and not is_config else ConstantLr(given)
+
+
+def opened(scheduler: Any, record: object) -> Any:
+    """The record itself, or what is in one of a format without names."""
+    opens: Any = record
+    return opens.for_module(scheduler) if hasattr(record, "for_module") else record
 
 
 def read_place(scheduler: Any, record: object, low: int, high: int) -> int:
@@ -93,6 +104,21 @@ def read_number(scheduler: Any, record: object) -> float:
     if wrong or not abs(found) < float("inf"):
         raise _of_another(type(scheduler).__name__, record)
     return found
+
+
+def old_numbers(
+    scheduler: Any, record: list[Any] | tuple[Any, ...], kinds: tuple[type, ...]
+) -> list[Any]:
+    """The numbers of a record of Burn 0.13 or 0.14, if they are of these kinds."""
+    if len(record) != len(kinds):
+        raise _of_another(type(scheduler).__name__, record)
+    for kind, number in zip(kinds, record, strict=True):
+        fits = isinstance(number, int | float) and not isinstance(number, bool)
+        if not fits or not abs(number) < float("inf"):
+            raise _of_another(type(scheduler).__name__, record)
+        if kind is int and (number != int(number) or number < 0):
+            raise _of_another(type(scheduler).__name__, record)
+    return [kind(number) for kind, number in zip(kinds, record, strict=True)]
 
 
 def children_of(scheduler: Any, record: object, count: int) -> list[Any]:

@@ -16,6 +16,7 @@ from burnbook.lr_scheduler.base import (
     LrScheduler,
     as_scheduler,
     children_of,
+    opened,
     read_place,
 )
 from burnbook.lr_scheduler.schedules import (
@@ -180,7 +181,7 @@ class ComposedLrScheduler:
 
     def load_record(self, record: object) -> Self:
         """Go on from where a record stands; nothing changes if it is not one."""
-        rows = children_of(self, record, len(self.schedulers))
+        rows = children_of(self, opened(self, record), len(self.schedulers))
         self.schedulers = _loaded(self.config.schedulers, rows)
         return self
 
@@ -215,6 +216,7 @@ class SequentialLrScheduler:
 
     def load_record(self, record: object) -> Self:
         """Go on from where a record stands; nothing changes if it is not one."""
+        record = opened(self, record)
         rest = dict(record) if isinstance(record, dict) else {}
         steps = read_place(self, rest.pop("step", None), 0, MOST)
         rows = children_of(self, rest, len(self.schedulers))
@@ -264,7 +266,7 @@ class ModuleLrScheduler:
 
     def load_record(self, record: object) -> Self:
         """Go on from where a record stands; nothing changes if it is not one."""
-        rows = children_of(self, record, len(self.schedulers))
+        rows = children_of(self, opened(self, record), len(self.schedulers))
         pairs = zip(copy.deepcopy(self.schedulers), rows, strict=True)
         self.schedulers = [part.load_record(row) for part, row in pairs]
         return self

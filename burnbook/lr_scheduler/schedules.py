@@ -5,12 +5,19 @@ of `step()` from 0.
 """
 
 import math
+from dataclasses import replace
 from typing import Any, Self
 
 from burnbook.config import Config
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ConfigError, RecordError
 from burnbook.core.other_names import answers
-from burnbook.lr_scheduler.base import read_number, read_place
+from burnbook.lr_scheduler.base import (
+    Signed,
+    old_numbers,
+    opened,
+    read_number,
+    read_place,
+)
 from burnbook.nn.shared import at_least
 
 MOST = 2**63 - 1
@@ -22,13 +29,15 @@ class Schedule:
     """What all schedules do alike: one number says where each of them stands.
 
     field: the name of the number in a record. held: the attribute that holds it, if it
-    has another name. low and high: its bounds.
+    has another name. low and high: its bounds. before_0_15: what the numbers of older
+    records are, which hold the config, too.
     """
 
     config: Any
     field: str
     held = ""
     low, high = 0, MOST
+    before_0_15: tuple[type, ...] = ()
 
     def into_record(self) -> Any:
         """The number that says where the schedule stands."""
@@ -37,9 +46,31 @@ class Schedule:
     to_record = into_record
 
     def load_record(self, record: object) -> Self:
-        """Go on from where a record stands."""
-        setattr(self, self.held or self.field, self.read(record))
+        """Go on from where a record stands.
+
+        A record of Burn 0.13 or 0.14 brings its config with it, as it does there.
+        """
+        record = opened(self, record)
+        if isinstance(record, list | tuple) and self.before_0_15:
+            self.read_old(old_numbers(self, record, self.before_0_15))
+        else:
+            setattr(self, self.held or self.field, self.read(record))
         return self
+
+    def read_old(self, numbers: list[Any]) -> None:
+        """Take the numbers of a record of Burn 0.13 or 0.14."""
+        raise TypeError(f"{type(self).__name__} must say what {numbers} are")
+
+    def adopt(self, **fields: float) -> None:
+        """Go on with these fields of the config, but for differences by rounding."""
+        own = {name: getattr(self.config, name) for name in fields}
+        if not all(math.isclose(own[n], fields[n], rel_tol=1e-9) for n in fields):
+            try:
+                self.config = replace(self.config, **fields)
+            except ConfigError as cause:
+                raise RecordError(
+                    f"load into {type(self).__name__}", cause.what
+                ) from None
 
     def read(self, record: object) -> float:
         """The number that a record holds."""
@@ -85,10 +116,18 @@ class LinearLrScheduler(Schedule):
     """initial + (final − initial) min(i, n) / n: n + 1 points, then final forever."""
 
     field = "remaining_iters"
+    before_0_15 = (float, float, int)
 
     def __init__(self, config: LinearLrSchedulerConfig):
         self.config = config
         self.remaining_iters = config.num_iters + 1
+
+    def read_old(self, numbers: list[Any]) -> None:
+        """The last rate, how far it goes at each step, and how many steps remain."""
+        previous_lr, step, remaining = numbers
+        last = previous_lr + step * remaining
+        self.adopt(initial_lr=last - step * self.config.num_iters, final_lr=last)
+        self.remaining_iters = remaining
 
     def read(self, record: object) -> int:
         """How many steps remain."""
@@ -141,11 +180,18 @@ class CosineAnnealingLrScheduler(Schedule):
 
     field = "current_iter"  # the place on the curve; before the first step 2⁶⁴ − 1
     high = BEFORE_FIRST
+    before_0_15 = (float, float, float, int, int)
 
     def __init__(self, config: CosineAnnealingLrSchedulerConfig):
         self.config = config
         self.current_iter = BEFORE_FIRST
         self.restarts = 0  # how often it jumped back to the initial rate
+
+    def read_old(self, numbers: list[Any]) -> None:
+        """The last rate, the lowest and the highest, the length, and the place."""
+        _, low, high, num_iters, current_iter = numbers
+        self.adopt(initial_lr=high, num_iters=num_iters, min_lr=low)
+        self.current_iter = current_iter
 
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now.
@@ -188,10 +234,17 @@ class ExponentialLrScheduler(Schedule):
     """initial · γⁱ, each rate made from the one before."""
 
     field = "previous_lr"
+    before_0_15 = (float, float)
 
     def __init__(self, config: ExponentialLrSchedulerConfig):
         self.config = config
         self.previous_lr = config.initial_lr / config.gamma
+
+    def read_old(self, numbers: list[Any]) -> None:
+        """The last rate, and what each is multiplied by."""
+        previous_lr, gamma = numbers
+        self.adopt(gamma=gamma)
+        self.previous_lr = previous_lr
 
     def read(self, record: object) -> float:
         """The last rate."""
@@ -293,6 +346,12 @@ class StepLrScheduler(Schedule):
     def __init__(self, config: StepLrSchedulerConfig):
         self.config = config
         self.iter_idx = -1
+
+    def into_record(self) -> Signed:
+        """The number of the last step."""
+        return Signed(self.iter_idx)
+
+    to_record = into_record
 
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""

@@ -5,6 +5,7 @@ Loading compares everything first; what does not fit is listed in one error, and
 module is never changed but built anew, the old one stays as it was.
 """
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,12 +13,15 @@ from burnbook.core.converters import ANYTHING, TypeSpec
 from burnbook.core.errors import RecordError
 from burnbook.core.tree import Pytree, like
 from burnbook.module.param import Param, ParamId, ParamRecord, leaf
+from burnbook.module.releases import Release, changed_since, unwrapped
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.report import LoadReport
+from burnbook.module.schema import arranged, schema
 from burnbook.module.tree import (
     Tree,
     field_specs,
     is_constant,
+    places,
     spelled,
     walk,
 )
@@ -34,6 +38,21 @@ class ModuleRecord(dict[str, Any]):
     def __init__(self, record: dict[str, Any], module: Tree):
         super().__init__(record)
         self.module = module
+
+    def at_release(self, release: Release) -> Any:
+        """The record with the fields that this release of Burn has, in its order."""
+        return arranged(schema(self.module, release=release), self)
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
+class LoadedRecord(dict[str, Any]):
+    """What a recorder has read: a dict that knows which release of Burn wrote it."""
+
+    def __init__(self, record: dict[str, Any], release: Release):
+        super().__init__(record)
+        self.release = release
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
@@ -62,7 +81,8 @@ def to_record(value: object, spec: TypeSpec = ANYTHING) -> Any:
         return {spec.variant(type(value)): record} if spec.choice else record
     item = spec.item
     if isinstance(value, (list, tuple)):
-        parts = [to_record(part, item) for part in value]
+        specs = places(spec, len(value))
+        parts = [to_record(a, b) for a, b in zip(value, specs, strict=True)]
         return parts if isinstance(value, list) else tuple(parts)
     if isinstance(value, dict):
         return {str(key): to_record(part, item) for key, part in value.items()}
@@ -112,6 +132,7 @@ def load_partial(module: Any, record: object) -> tuple[Any, LoadReport]:
 
 
 def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
+    release = getattr(record, "release", ())
     if hasattr(record, "for_module"):  # of a format without names
         record = record.for_module(module)
     if record is not None and not isinstance(record, (dict, ParamRecord)):
@@ -120,7 +141,7 @@ def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
             f"{_what(record)} is not a record",
             cure="what recorder.load(path, device) or model.into_record() gives",
         )
-    loading = Loading()
+    loading = Loading(release)
     return loading.part(module, record, ANYTHING, ""), loading
 
 
@@ -131,7 +152,8 @@ NOWHERE, UNKNOWN = "not in the record", "not in the module"
 class Loading:
     """One walk over a module and a record, side by side."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: Release = ()) -> None:
+        self.release = release
         self.problems: list[tuple[str, str]] = []
         self.loaded: dict[str, None] = {}  # paths, in order
         self.passed: list[str] = []  # parameters for an option that is None here
@@ -225,6 +247,8 @@ class Loading:
         if not isinstance(record, dict):
             text = f"record {_what(record)}, module {name}"
             return self.note(path or name, text, value, False)
+        record = unwrapped(type(value), record)
+        self.warn(value, record, path)
         made = object.__new__(type(value))
         made.__dict__.update(value.__dict__)
         specs = field_specs(type(value))
@@ -251,16 +275,33 @@ class Loading:
             }
         if isinstance(record, dict) and all(map(str.isdecimal, record)):
             # A flat format names parts by position and leaves constants out.
-            places = [str(place) for place in range(len(value))]
-            for key in sorted(record.keys() - set(places)):
+            names = [str(place) for place in range(len(value))]
+            for key in sorted(record.keys() - set(names)):
                 self.stranger(record[key], f"{path}.{key}")
-            record = [record.get(place, MISSING) for place in places]
+            record = [record.get(name, MISSING) for name in names]
         if not isinstance(record, (list, tuple)) or len(record) != len(value):
             text = f"record {_what(record)}, module {_what(value)}"
             return self.note(path, text, value, False)
-        rows = enumerate(zip(value, record, strict=True))
-        parts = [self.part(a, b, item, f"{path}.{i}") for i, (a, b) in rows]
+        rows = enumerate(zip(value, record, places(spec, len(value)), strict=True))
+        parts = [self.part(a, b, inner, f"{path}.{i}") for i, (a, b, inner) in rows]
         return like(value, parts)
+
+    def warn(self, value: Tree, record: dict[str, Any], path: str) -> None:
+        """Warn where this release of Burn computed otherwise than the layer does."""
+        old = changed_since(value, self.release)
+        if old is None or old.field in record:
+            return
+        name, release = type(value).__name__, ".".join(map(str, self.release[:2]))
+        since = ".".join(map(str, old.until))
+        setting = f"with_{old.field}({old.value})"
+        text = (
+            f"load {path or name}: Burn {release} computes a {name} with "
+            f"{old.field}={old.value}, this one has {old.field}="
+            f"{getattr(value, old.field)}, so with these weights it gives other "
+            f"numbers; try: {name}Config(…).{setting}; for a file that burnbook wrote, "
+            f"version='{since}.0' on its recorder"
+        )
+        warnings.warn(text, stacklevel=2)
 
     def stranger(self, record: object, path: str) -> None:
         """Note the parameters of a part that the module does not have."""

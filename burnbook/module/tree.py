@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from burnbook.core.converters import TypeSpec, look_up, type_spec
+from burnbook.core.converters import ANYTHING, TypeSpec, look_up, type_spec
 from burnbook.core.tree import PLAIN, Go, Kind, Part, Pytree
 from burnbook.module.param import Param
 from burnbook.module.reparameterization import Reparameterized
@@ -48,6 +48,13 @@ def classes_of(spec: TypeSpec) -> tuple[Any, ...]:
         return (spec.annotation if spec.kind is None else spec.kind,)
     parts = spec.meant if spec.form == "union" else spec.parts
     return tuple(cls for part in parts for cls in classes_of(part))
+
+
+def places(spec: TypeSpec, count: int) -> tuple[TypeSpec, ...]:
+    """What the annotation of a list or tuple says about each of its parts."""
+    inner = next((part for part in spec.meant if part.contains), None)
+    found = (ANYTHING,) * count if inner is None else inner.places(count)
+    return found if len(found) == count else (spec.item,) * count
 
 
 def spelled(name: str) -> str:
@@ -186,11 +193,12 @@ def has_place(cls: type) -> bool:
     if cls not in _PLACES:
         _PLACES[cls] = False  # what a class that holds itself sees on the way
         specs = field_specs(cls).values()
-        _PLACES[cls] = any(_is_place(one) for s in specs for one in classes_of(s))
+        _PLACES[cls] = any(is_place(one) for s in specs for one in classes_of(s))
     return _PLACES[cls]
 
 
-def _is_place(leaf: object) -> bool:
+def is_place(leaf: object) -> bool:
+    """Whether a class that an annotation names can hold a tensor."""
     if isinstance(leaf, str):
         return leaf in PLACES
     if isinstance(leaf, type) and issubclass(leaf, Tree):

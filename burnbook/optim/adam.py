@@ -6,7 +6,11 @@ parameters with small gradients move as fast as those with large ones.
 """
 
 import dataclasses
+import functools
+import math
 from typing import Any
+
+import numpy as np
 
 from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
@@ -16,11 +20,13 @@ from burnbook.optim.rule import (
     WeightDecayConfig,
     fractions,
     from_config,
+    in_f32,
+    is_f64,
     penalty_of,
     update,
     zeros,
 )
-from burnbook.optim.state import LATER
+from burnbook.optim.state import SINCE_0_21
 from burnbook.tensor import Tensor
 
 
@@ -69,7 +75,7 @@ class AdaptiveMomentumState:
     time: int
     moment_1: Tensor
     moment_2: Tensor
-    max_moment_2: Tensor | None = dataclasses.field(default=None, metadata=LATER)
+    max_moment_2: Tensor | None = dataclasses.field(default=None, metadata=SINCE_0_21)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +92,7 @@ class AdaptiveMomentum:
     reuses = True
     config: Any
     attrs: dict[str, Any]
+    rounded: dict[str, Any]  # the same with betas of f32
 
     def step(
         self,
@@ -102,7 +109,8 @@ class AdaptiveMomentum:
         else:
             old = state.momentum
         time, inputs = old.time + 1, (grad, old.moment_1, old.moment_2)
-        attrs = {**self.attrs, "lr": lr, "reuse": reuse, "time": time}
+        attrs = self.numbers(lr, time, is_f64(tensor))
+        attrs["reuse"] = reuse
         if not self.config.amsgrad:
             made, *averages = update(adam_step, tensor, inputs, attrs)
         else:
@@ -111,6 +119,39 @@ class AdaptiveMomentum:
                 top, attrs["reuse"] = old.moment_2, False
             made, *averages = update(amsgrad_step, tensor, (*inputs, top), attrs)
         return made, self.state_type(AdaptiveMomentumState(time, *averages))
+
+    def numbers(self, lr: float, time: int, exact: bool) -> dict[str, Any]:
+        """The numbers of a step; unless `exact`, those that Burn has in f32."""
+        if exact:
+            return {**self.attrs, "lr": lr, "time": time}
+        attrs = {**self.rounded, "time": time}
+        rate, root = as_in_burn(attrs["beta_1"], attrs["beta_2"], time)
+        attrs["lr"], attrs["epsilon"] = lr * rate, attrs["epsilon"] * root
+        if "decay" in attrs:
+            attrs["decay"] /= rate
+        return attrs
+
+
+@functools.lru_cache(maxsize=64)
+def as_in_burn(beta_1: float, beta_2: float, time: int) -> tuple[float, float]:
+    """What makes the corrections of a step those of Burn: factors of lr and epsilon.
+
+    Burn takes 1 − βᵗ in f32, which differs in the fifth digit where βᵗ is near 1; the
+    step itself computes it in f64.
+    """
+    exact = 1 - beta_1**time, 1 - beta_2**time
+    first, second = (1 - _power(beta, time) for beta in (beta_1, beta_2))
+    root = math.sqrt(second / exact[1])
+    return exact[0] / first * root, root
+
+
+def _power(beta: float, time: int) -> float:
+    """βᵗ in f32, by squaring."""
+    square, found = np.float32(beta), np.float32(1)
+    while time:
+        found = found * square if time & 1 else found
+        square, time = square * square, time >> 1
+    return float(found)
 
 
 @from_config
@@ -130,3 +171,4 @@ class Adam(AdaptiveMomentum):
             "epsilon": config.epsilon,
             "penalty": penalty_of(config.weight_decay),
         }
+        self.rounded = in_f32(self.attrs, "beta_1", "beta_2")

@@ -6,7 +6,7 @@ from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
 from burnbook.optim.adam import AdaptiveMomentum, AdaptiveMomentumState
 from burnbook.optim.adaptor import OptimizerConfig
-from burnbook.optim.rule import fractions, from_config
+from burnbook.optim.rule import fractions, from_config, in_f32
 
 
 class AdamWConfig(OptimizerConfig):
@@ -76,3 +76,4 @@ class AdamW(AdaptiveMomentum):
             "decay": config.weight_decay,
             "cautious": config.cautious_weight_decay,
         }
+        self.rounded = in_f32(self.attrs, "beta_1", "beta_2")

@@ -6,7 +6,7 @@ from burnbook.grad_clipping.clipping import GradientClippingConfig
 from burnbook.nn.shared import at_least
 from burnbook.ops.optimizer_steps import adan_step
 from burnbook.optim.adaptor import OptimizerConfig
-from burnbook.optim.rule import fractions, from_config, update, zeros
+from burnbook.optim.rule import fractions, from_config, in_f32, is_f64, update, zeros
 from burnbook.tensor import Tensor
 
 
@@ -84,6 +84,7 @@ class Adan:
             "decay": config.weight_decay,
             "no_prox": config.no_prox,
         }
+        self.rounded = in_f32(self.attrs, "beta_1", "beta_2", "beta_3")
 
     def step(
         self,
@@ -101,6 +102,7 @@ class Adan:
             old = state.momentum
         time = old.time + 1
         memories = (old.exp_avg, old.exp_avg_sq, old.exp_avg_diff, old.neg_pre_grad)
-        attrs = {**self.attrs, "lr": lr, "time": time, "reuse": reuse}
+        own = self.attrs if is_f64(tensor) else self.rounded
+        attrs = {**own, "lr": lr, "time": time, "reuse": reuse}
         made, *outputs = update(adan_step, tensor, (grad, *memories), attrs)
         return made, AdanState(AdaptiveNesterovMomentumState(time, *outputs))

@@ -17,10 +17,13 @@ from burnbook.optim.adaptor import OptimizerConfig
 from burnbook.optim.rule import (
     WeightDecayConfig,
     from_config,
+    in_f32,
+    is_f64,
     penalty_of,
     update,
     zeros,
 )
+from burnbook.optim.state import ALWAYS
 from burnbook.tensor import Tensor
 
 
@@ -76,7 +79,7 @@ class CenteredState:
     """
 
     grad_avg: Tensor | None
-    avg: Tensor | None
+    avg: Tensor | None = dataclasses.field(metadata=ALWAYS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +125,7 @@ class RmsProp:
             "epsilon": config.epsilon,
             "penalty": penalty_of(config.weight_decay),
         }
+        self.rounded = in_f32(self.attrs, "alpha")
 
     def step(
         self,
@@ -133,7 +137,8 @@ class RmsProp:
     ) -> tuple[Tensor, RmsPropState]:
         """One step of one parameter."""
         square, buf, mean = self._memory(tensor, state)
-        attrs = {**self.attrs, "lr": lr, "reuse": reuse}
+        own = self.attrs if is_f64(tensor) else self.rounded
+        attrs = {**own, "lr": lr, "reuse": reuse}
         if mean is not None:
             attrs["momentum"] = self.config.momentum
             inputs = (grad, square, zeros(tensor) if buf is None else buf, mean)

@@ -8,6 +8,8 @@ import dataclasses
 import functools
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from burnbook.config import Config
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError
@@ -100,6 +102,28 @@ def fractions(config: Any, **values: float) -> None:
         if not 0.0 <= value < 1.0:
             what = f"{name} is {value}, not in [0, 1)"
             raise ConfigError(type(config).__name__, what)
+
+
+def in_f32(attrs: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The same numbers, these with the digits of f32: 0.999 -> 0.9990000128746033.
+
+    Why: Burn keeps the factors of averages in f32, and 1 − 0.999 has but a thousandth
+    of the digits: in f64 the averages of squares would differ by a hundred thousandth.
+    On a backend of f64 the factors are as the config has them.
+    """
+    return attrs | {name: _single(attrs[name]) for name in names}
+
+
+def _single(number: float) -> float:
+    """A number of f32; below 1 where the number is."""
+    near = np.float32(number)
+    top = np.nextafter(np.float32(1), np.float32(0))
+    return float(min(near, top) if number < 1 else near)
+
+
+def is_f64(tensor: Tensor) -> bool:
+    """Whether a tensor has the digits of f64."""
+    return tensor.value.dtype.itemsize == 8
 
 
 def penalty_of(decay: WeightDecayConfig | None) -> float:

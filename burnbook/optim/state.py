@@ -16,8 +16,38 @@ from burnbook.tensor import Float, Tensor, TensorData
 
 S = TypeVar("S")
 
-#: Of a field that came with a newer Burn: where it is None, no record mentions it.
-LATER = {"later": True}
+#: Of a field that came with Burn 0.21: where it is None, older records leave it out.
+SINCE_0_21 = {"since": (0, 21)}
+#: Of a field that is None in memory alone: records always hold it.
+ALWAYS = {"always": True}
+
+
+class StateRecord(dict[str, Any]):
+    """The record of a state: a dict that knows its type, for formats without names."""
+
+    def __init__(self, record: dict[str, Any], kind: type):
+        super().__init__(record)
+        self.kind = kind
+
+    def at_release(self, release: tuple[int, ...]) -> dict[str, Any]:
+        """The record with every field that this release of Burn has."""
+        names = fields_at(self.kind, release)
+        return {**dict.fromkeys(names), **self}
+
+    def __reduce__(self) -> Any:
+        return StateRecord, (dict(self), self.kind)
+
+
+def fields_at(kind: Any, release: tuple[int, ...]) -> dict[str, TypeSpec]:
+    """The fields that the record of a state has in a release, with their types."""
+    specs, found = type_specs(kind), {}
+    for field in dataclasses.fields(kind):
+        spec = specs[field.name]
+        if "always" in field.metadata:
+            (spec,) = spec.meant
+        if field.metadata.get("since", ()) <= release:
+            found[field.name] = spec
+    return found
 
 
 def _recorded(state: Any) -> list[tuple[str, Any]]:
@@ -27,7 +57,7 @@ def _recorded(state: Any) -> list[tuple[str, Any]]:
     return [
         (field.name, value)
         for field, value in held
-        if value is not None or "later" not in field.metadata
+        if value is not None or "since" not in field.metadata
     ]
 
 
@@ -36,7 +66,9 @@ RECORDS = Pytree(
     {},
     Kind(
         parts=_recorded,
-        map=lambda state, go: {name: go(part) for name, part in _recorded(state)},
+        map=lambda state, go: StateRecord(
+            {name: go(part) for name, part in _recorded(state)}, type(state)
+        ),
         values=lambda state: dict(_recorded(state)).values(),
     ),
 )

@@ -18,9 +18,16 @@ from typing import Any
 from burnbook.core.files import PathLike
 from burnbook.module import Module
 from burnbook.module.records import ModuleRecord
+from burnbook.module.schema import schema
 from burnbook.record import packing
 from burnbook.record.bincode import Reader, Writer
-from burnbook.record.bincode_state import read_state, write_state
+from burnbook.record.bincode_state import (
+    is_state,
+    read_state,
+    refuse,
+    state_type,
+    write_state,
+)
 from burnbook.record.layout import Lowering, Pieces, lift
 from burnbook.record.precision import to_device
 from burnbook.record.recorder import (
@@ -29,11 +36,10 @@ from burnbook.record.recorder import (
     FileRecorder,
     Recorder,
 )
-from burnbook.record.schema import schema
 from burnbook.record.settings import FullPrecisionSettings, HalfPrecisionSettings
 from burnbook.record.tree import BurnRecord, Convert, Metadata, Trouble, map_tensors
 
-BY_MODULE = "model.load_record(record), then model.into_record()"
+BY_PART = "load_record(record) of the model, optimizer or schedule, then into_record()"
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,6 +51,11 @@ class SealedRecord:
     metadata: Metadata
     where: str = "load bytes"
     convert: Convert | None = None
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The release of Burn that wrote it: (0, 15, 0)."""
+        return self.metadata.release
 
     def for_module(self, module: Any) -> Any:
         """The tree of the record, for a module, an optimizer or a schedule like it."""
@@ -61,7 +72,7 @@ class SealedRecord:
         """The same; what is wrong comes as Trouble."""
         reader = self.reader()
         if isinstance(module, Module):
-            plain = reader.item(schema(module), ("item",))
+            plain = reader.item(schema(module, release=self.release), ("item",))
         else:
             plain = read_state(reader, module)
         reader.end()
@@ -81,6 +92,17 @@ class SealedRecord:
             with contextlib.suppress(Trouble):
                 yield lift({"metadata": texts, "item": plain, "_b": []}).item
 
+    def scan_states(self) -> dict[str, Any]:
+        """What can be found of an optimizer's record without the optimizer."""
+        reader, texts = self.reader(), vars(self.metadata)
+        found: dict[str, Any] = {}
+        with contextlib.suppress(Trouble):
+            reader.number(())
+            for name, tensors in reader.scan_states():
+                plain = {"metadata": texts, "item": tensors, "_b": []}
+                found[name] = lift(plain).item
+        return found
+
     def __repr__(self) -> str:
         size = len(self.data) - self.start
         return f"SealedRecord({size} bytes, opens in model.load_record)"
@@ -88,24 +110,35 @@ class SealedRecord:
 
 def _encode(record: BurnRecord, lower: Lowering) -> Iterator[Any]:
     item: Any = record.item
+    sealed: Any = item
     writer = Writer(record.metadata, lower)
-    if type(item) is SealedRecord and item.metadata == record.metadata:
-        yield item.data
+    if type(sealed) is SealedRecord and sealed.metadata == record.metadata:
+        yield sealed.data
         return
-    if isinstance(item, Module):
+    given: Any = item
+    if hasattr(item, "into_record"):  # a module, an optimizer or a schedule
         item = item.into_record()
-    elif hasattr(item, "into_record"):  # an optimizer or a schedule
+    if hasattr(given, "step_multi"):
+        state_type(given)  # one for all parameters, or nobody could read the file
+    is_module = isinstance(item, ModuleRecord)
+    if not is_module and is_state(item):
         yield writer.head()
         yield from write_state(writer, item)
         return
-    if item is not None and not isinstance(item, ModuleRecord):
-        what = "bincode needs the record of a module, which says what stands where"
-        raise Trouble(what, "model.into_record()", type(item).__name__, BY_MODULE)
+    if item is not None and not is_module and given is not item:
+        refuse(type(given).__name__)
+    if item is not None and not is_module:
+        what = "this record does not say what stands where, which bincode needs"
+        expected = "model.into_record(), optim.into_record() or that of a schedule"
+        raise Trouble(what, expected, type(item).__name__, BY_PART)
     yield writer.head()
+    if item is None and given is not None and not isinstance(given, Module):
+        return  # a constant rate
     if item is None:
         yield b"\0"  # a module without parameters
     else:
-        yield from writer.item(schema(item.module), item, ("item",))
+        layout = schema(item.module, release=record.metadata.release)
+        yield from writer.item(layout, item, ("item",))
 
 
 def _decode(data: bytes) -> BurnRecord:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
+import numpy as np
+
+from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.module.param import ParamRecord
-from burnbook.record.layout import FIELDS, Lowering, Pieces, Raw
-from burnbook.record.schema import (
+from burnbook.module.schema import (
     CONSTANT,
     LIST,
     MAP,
@@ -22,15 +25,23 @@ from burnbook.record.schema import (
     STRUCT,
     TUPLE,
     Part,
+    without_place,
 )
+from burnbook.record import quantized
+from burnbook.record.layout import FIELDS, Lowering, Pieces, Raw
 from burnbook.record.tree import Metadata, Path, Trouble, named, short
 
 _DTYPES = "F64 F32 Flex32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 Bool QFloat".split()  # noqa: SIM905
-_STRATEGIES = ["PerTensorAffineInt8", "PerTensorSymmetricInt8"]
 _BOOLS = ["Native", "U8", "U32"]
 _WIDTHS = {251: "<H", 252: "<I", 253: "<Q"}
 MAX_TEXT = 1000
 MAX_RANK = 32
+_NUMBERS = {"f32": "<f", "i8": "b", "u8": "B"}
+# What the elements of a tensor are before Burn 0.14, by what the metadata says.
+_ELEMENTS = {"f32": "<f4", "f64": "<f8", "i16": "i2", "i32": "i4", "i64": "i8"}
+_SIZES = {"F64": 8, "F32": 4, "Flex32": 4, "F16": 2, "BF16": 2}  # of states
+_BETWEEN = 12  # bytes between the tensors of a state, and after the last one
+NEWER = "a newer version= on the recorder, or one for named MessagePack"
 
 
 def dtype_table(metadata: Metadata) -> list[str]:
@@ -40,10 +51,10 @@ def dtype_table(metadata: Metadata) -> list[str]:
     nothing.
     """
     release = metadata.release
-    if release < (0, 14):
+    if not release:
         version = short(metadata.version)
-        what = f"bincode of Burn {version} has another layout"
-        raise Trouble(what, "Burn 0.14 to 0.21", cure="named MessagePack (.mpk)")
+        what = f"{version!r} is not a version of Burn, so its layout is not known"
+        raise Trouble(what, "Burn 0.8 to 0.21", cure="named MessagePack (.mpk)")
     missing = {"Flex32"} if release < (0, 17) else set()
     missing |= {"U16"} if release < (0, 16) else set()
     return [name for name in _DTYPES if name not in missing]
@@ -60,6 +71,11 @@ def whole_number(value: int) -> bytes:
         return bytes([value])
     mark = 251 if value < 2**16 else 252 if value < 2**32 else 253
     return bytes([mark]) + struct.pack(_WIDTHS[mark], value)
+
+
+def signed_number(value: int) -> bytes:
+    """A signed number: 0, -1, 1, -2 … as 0, 1, 2, 3 …"""
+    return whole_number(2 * value if value >= 0 else -2 * value - 1)
 
 
 def text(value: str) -> bytes:
@@ -98,6 +114,8 @@ class Writer:
 
     def _group(self, part: Part, node: object, path: Path) -> Pieces:
         values: Any = node
+        if part.kind == STRUCT and isinstance(node, dict):
+            self._refuse_rest(part, node, path)
         if part.kind in (STRUCT, MAP) and isinstance(node, dict):
             values = [node.get(name) for name, _ in part.parts]
         if not isinstance(values, list | tuple) or len(values) != len(part.parts):
@@ -110,7 +128,18 @@ class Writer:
                 yield text(name)
             yield from self.item(inner, value, (*path, name))
 
+    def _refuse_rest(self, part: Part, node: dict[str, Any], path: Path) -> None:
+        """Raise for parameters that the release has no field for."""
+        for name in without_place(part, node):
+            burn = self.metadata.version
+            what = f"{named((*path, name))} has no place in bincode of Burn {burn}"
+            raise Trouble(what, cure=NEWER)
+
     def _param(self, node: object, path: Path) -> Pieces:
+        if node is None:
+            burn = self.metadata.version
+            what = f"{named(path)} is absent, which Burn {burn} does not allow there"
+            raise Trouble(what, PARAM, cure=NEWER)
         if not isinstance(node, ParamRecord):
             what = f"{named(path)} does not match its module"
             raise Trouble(what, PARAM, type(node).__name__)
@@ -119,6 +148,9 @@ class Writer:
 
     def tensor(self, low: Any, path: Path) -> Pieces:
         """Bytes, shape and element type of a tensor."""
+        if "value" in low:
+            what = f"bincode of Burn {self.metadata.version} is only read"
+            raise Trouble(what, cure="version='0.15.0' on the recorder")
         content = low["bytes"].content if isinstance(low["bytes"], Raw) else b""
         content = memoryview(content).cast("B")
         yield whole_number(len(content))
@@ -128,20 +160,37 @@ class Writer:
         yield self._dtype(low["dtype"], path)
 
     def _dtype(self, dtype: str | dict[str, Any], path: Path) -> bytes:
-        name = dtype if isinstance(dtype, str) else "QFloat"
+        payload: Any = {} if isinstance(dtype, str) else dtype
+        name = dtype if isinstance(dtype, str) else next(iter(payload))
         if name not in self.dtypes:
             what = f"{named(path)} is {name}, which Burn {self.metadata.version} lacks"
             raise Trouble(what, cure="another element type")
         number = whole_number(self.dtypes.index(name))
         if isinstance(dtype, str):
             return number
-        if self.metadata.release >= (0, 16):
-            what = f"{named(path)} is quantized, which is written for Burn 0.15 only"
-            raise Trouble(what, cure="model.map(Dequantize()) before saving")
-        ((strategy, held),) = dtype["QFloat"].items()
-        made = number + whole_number(_STRATEGIES.index(strategy))
-        made += struct.pack("<f", held["scale"])
-        return made + (struct.pack("b", held["offset"]) if "offset" in held else b"")
+        if name == "Bool":
+            return number + whole_number(_BOOLS.index(payload["Bool"]))
+        form = quantized.form(self.metadata.release)
+        return number + _in_form(form, payload["QFloat"])
+
+
+def _in_form(form: Any, value: Any) -> bytes:
+    """The payload of a dtype, see `quantized.form`."""
+    if isinstance(form, dict):
+        return b"".join(_in_form(inner, value[name]) for name, inner in form.items())
+    if isinstance(form, tuple):
+        pairs = zip(form, value, strict=True)
+        return b"".join(_in_form(inner, one) for inner, one in pairs)
+    if isinstance(form, list):
+        name: Any = value if isinstance(value, str) else next(iter(value))
+        names = [variant for variant, _ in form]
+        place = names.index(name)
+        inner = form[place][1]
+        made = whole_number(place)
+        return made if inner is None else made + _in_form(inner, value[name])
+    if form == "usize":
+        return whole_number(value)
+    return struct.pack(_NUMBERS[form], value) if form else b""
 
 
 class Reader:
@@ -173,13 +222,12 @@ class Reader:
         return self._bare(part, path)
 
     def _bare(self, part: Part, path: Path) -> Any:
-        collapsed = part.plain and self.metadata.release >= (0, 21)
-        if part.kind == CONSTANT or collapsed:
+        if part.kind == CONSTANT:
             if self.flag(path):
                 raise Trouble(f"{named(path)} is a constant in the module", "byte 0")
             return None
         if part.kind == PARAM:
-            return {"id": self.text(path), "param": self.tensor(path)}
+            return {"id": self.text(path), "param": self.tensor(path, part.element)}
         if part.kind in (LIST, MAP):
             count = self.number(path)
             if count != len(part.parts):
@@ -193,15 +241,42 @@ class Reader:
             found[key] = self.item(dict(part.parts).get(key, inner), (*path, key))
         return found
 
-    def tensor(self, path: Path) -> dict[str, Any]:
-        """Bytes, shape and element type of a tensor."""
+    def tensor(self, path: Path, kind: Any = Float) -> dict[str, Any]:
+        """Bytes, shape and element type of a tensor.
+
+        kind: what it is in the module, which files before Burn 0.14 do not say.
+        """
+        if self.metadata.is_old:
+            values = self._values(path, kind)
+            return {"value": values, "shape": self._shape(path)}
         content = self.take(self.number(path), path)
+        shape = self._shape(path)
+        return {"bytes": content, "shape": shape, "dtype": self._dtype(path)}
+
+    def _shape(self, path: Path) -> list[int]:
         rank = self.number(path)
         if rank > MAX_RANK:
             what = f"{named(path)} has an impossible shape"
             raise Trouble(what, f"at most {MAX_RANK} sizes", f"{rank}")
-        shape = [self.number(path) for _ in range(rank)]
-        return {"bytes": content, "shape": shape, "dtype": self._dtype(path)}
+        return [self.number(path) for _ in range(rank)]
+
+    def _values(self, path: Path, kind: Any) -> np.ndarray:
+        """The elements of a tensor before Burn 0.14: a list of numbers."""
+        count = self.number(path)
+        if count > len(self.data) - self.at:
+            what = f"the file ends inside {named(path)}"
+            raise Trouble(what, f"{count} elements", f"{len(self.data)} bytes")
+        if kind is Bool:
+            return np.array([self.flag(path) for _ in range(count)], bool)
+        if kind is Int:
+            known = self.metadata.int if self.metadata.int in _ELEMENTS else "i32"
+            numbers = [self.signed(path) for _ in range(count)]
+            return _fitting(numbers, _ELEMENTS[known], path)
+        if "f16" in self.metadata.float:
+            bits = [self.number(path) for _ in range(count)]
+            return _fitting(bits, "u2", path).view(np.float16)
+        element = np.dtype(_ELEMENTS.get(self.metadata.float, "<f4"))
+        return np.frombuffer(self.take(count * element.itemsize, path), element)
 
     def _dtype(self, path: Path) -> Any:
         name = self._choice(self.dtypes, path)
@@ -209,13 +284,25 @@ class Reader:
             return {"Bool": self._choice(_BOOLS, path)}
         if name != "QFloat":
             return name
-        if self.metadata.release >= (0, 16):
-            raise Trouble(f"{named(path)} is quantized in an unknown way")
-        strategy = self._choice(_STRATEGIES, path)
-        held: dict[str, Any] = {"scale": struct.unpack("<f", self.take(4, path))[0]}
-        if strategy == _STRATEGIES[0]:
-            held["offset"] = struct.unpack("b", self.take(1, path))[0]
-        return {"QFloat": {strategy: held}}
+        form = quantized.form(self.metadata.release)
+        return {"QFloat": self._in_form(form, path)}
+
+    def _in_form(self, form: Any, path: Path) -> Any:
+        """The payload of a dtype, see `quantized.form`."""
+        if isinstance(form, dict):
+            return {name: self._in_form(inner, path) for name, inner in form.items()}
+        if isinstance(form, tuple):
+            return [self._in_form(inner, path) for inner in form]
+        if isinstance(form, list):
+            name = self._choice([variant for variant, _ in form], path)
+            inner = dict(form)[name]
+            return name if inner is None else {name: self._in_form(inner, path)}
+        if form == "usize":
+            return self.number(path)
+        if not form:
+            return None
+        size = struct.calcsize(_NUMBERS[form])
+        return struct.unpack(_NUMBERS[form], self.take(size, path))[0]
 
     def _choice(self, names: list[str], path: Path) -> str:
         number = self.number(path)
@@ -240,6 +327,11 @@ class Reader:
             raise Trouble(f"{named(path)} is not a valid number", found=f"{first:#x}")
         form = _WIDTHS[first]
         return struct.unpack(form, self.take(struct.calcsize(form), path))[0]
+
+    def signed(self, path: Path) -> int:
+        """A signed number."""
+        found = self.number(path)
+        return (found >> 1) ^ -(found & 1)
 
     def text(self, path: Path) -> str:
         """A text of moderate length."""
@@ -272,13 +364,69 @@ class Reader:
         """
         start = self.at
         while found := _ID.search(self.data, start):
-            self.at = found.start()
+            for kind in (Float, Int, Bool) if self.metadata.is_old else (Float,):
+                self.at = found.start()
+                try:
+                    number, tensor = self.text(()), self.tensor((), kind)
+                    self._believable(tensor)
+                except Trouble:
+                    start = found.start() + 1
+                else:
+                    start = self.at
+                    yield {"id": number, "param": tensor}
+                    break
+
+    def _believable(self, tensor: dict[str, Any]) -> None:
+        """Raise if a tensor of Burn 0.13 has not as many elements as its shape."""
+        count, shape = tensor.get("value"), tensor["shape"]
+        if count is not None and (prod(shape) != len(count) or not shape):
+            raise Trouble("no tensor is here")
+
+    def scan_states(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """Every state of an optimizer with its id: the tensors that stand in it.
+
+        Between them are only numbers and options, of nine bytes at most.
+        """
+        while _ID.match(self.data, self.at):
+            name = self.text(())
+            if self.take(1, ()) != b"\0":
+                return
+            rank, tensors = self.number(()), list[dict[str, Any]]()
+            while (tensor := self._near(rank)) is not None:
+                tensors.append(tensor)
+            yield name, tensors
+            following = _ID.search(self.data, self.at)
+            if following is None or following.start() - self.at > _BETWEEN:
+                return
+            self.at = following.start()
+
+    def _near(self, rank: int) -> dict[str, Any] | None:
+        """The tensor of this rank that begins within a few bytes, if there is one."""
+        start = self.at
+        for at in range(start, min(start + _BETWEEN, len(self.data))):
+            if _ID.match(self.data, at):
+                break
+            self.at = at
             try:
-                param = {"id": self.text(()), "param": self.tensor(())}
-                start = self.at
-                yield param
+                tensor = self.tensor(())
+                self._believable(tensor)
             except Trouble:
-                start = found.start() + 1
+                continue
+            size = _SIZES.get(tensor.get("dtype", ""), 0)
+            fits = "value" in tensor or prod(tensor["shape"]) * size == len(
+                tensor["bytes"]
+            )
+            if len(tensor["shape"]) == rank and fits:
+                return tensor
+        self.at = start
+        return None
+
+
+def _fitting(numbers: list[int], dtype: str, path: Path) -> np.ndarray:
+    try:
+        return np.array(numbers, dtype)
+    except OverflowError:
+        raise Trouble(f"{named(path)} holds a number that is too large") from None
 
 
 _ID = re.compile(rb"\x24[0-9a-f]{8}-[0-9a-f-]{27}|\x0d[0-9a-v]{13}|\x0a[0-9a-v]{10}")

@@ -2,8 +2,8 @@
 
 An optimizer's record is a map: for each parameter its id, a byte 0 (the version), its
 rank, and the fields of the state back to back. What those fields are follows from the
-state's type, so only the optimizer itself can write and read such a file. A schedule is
-one number, and a constant rate is nothing at all.
+state's type, so only the optimizer itself can read such a file. A schedule is one
+number, and a constant rate is nothing at all.
 """
 
 from __future__ import annotations
@@ -13,34 +13,82 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from burnbook.core.converters import TypeSpec, type_spec, type_specs
-from burnbook.record.bincode import Reader, Writer, text, whole_number
+from burnbook.core.converters import TypeSpec, type_spec
+from burnbook.lr_scheduler.base import Signed
+from burnbook.optim.state import StateRecord, fields_at
+from burnbook.record.bincode import Reader, Writer, signed_number, text, whole_number
 from burnbook.record.tree import Path, Trouble, named
 from burnbook.tensor import Tensor
 
 RANKS = 9  # Rank0 to Rank8
 OTHERWISE = "a recorder for named MessagePack, which holds every record"
+# The schedules inside a composed one, in Burn's order; it has the first four.
+SCHEDULES = (
+    "Linear Cosine Exponential Noam Constant Step Composed Sequential".split()  # noqa: SIM905
+)
 
 
-def write_state(writer: Writer, part: Any) -> Iterator[Any]:
-    """The bytes of an optimizer or a schedule, piece by piece."""
-    record = part.into_record()
-    if hasattr(part, "step_multi"):
-        spec = type_spec(state_type(part))
+def write_state(writer: Writer, record: Any) -> Iterator[Any]:
+    """The bytes of the record of an optimizer or a schedule, piece by piece."""
+    if isinstance(record, dict) and "schedulers" in record:
+        yield from _write_schedules(record)
+    elif isinstance(record, dict):
+        kinds: set[type] = set()
         yield whole_number(len(record))
         for name, held in record.items():
-            ((rank, fields),) = held["V1"].items()
-            yield text(name) + b"\0" + whole_number(int(rank.removeprefix("Rank")))
-            yield from _write(writer, spec, fields, ("item", name))
-    elif isinstance(record, float):
-        yield struct.pack("<d", record)
-    elif isinstance(record, int):
-        yield _signed(record) if _goes_below_0(part) else whole_number(record)
-    elif record is not None:
-        _refuse(part)
+            rank, state = _state_in(held, ("item", str(name)))
+            kinds.add(state.kind)
+            if len(kinds) > 1:
+                refuse("an optimizer with groups")
+            yield text(name) + b"\0" + whole_number(rank)
+            spec = type_spec(state.kind)
+            yield from _write(writer, spec, state, ("item", name))
+    else:
+        yield _number(record)
 
 
-def read_state(reader: Reader, part: object) -> Any:
+def is_state(record: object) -> bool:
+    """Whether something is the record of an optimizer or of a schedule."""
+    if isinstance(record, dict):
+        return "schedulers" in record or all(
+            isinstance(held, dict) and list(held) == ["V1"] for held in record.values()
+        )
+    return isinstance(record, int | float) and not isinstance(record, bool)
+
+
+def _state_in(held: Any, path: Path) -> tuple[int, StateRecord]:
+    """The rank and the state in {"V1": {"Rank2": state}}."""
+    inner = held.get("V1") if isinstance(held, dict) else None
+    rank, state = next(iter(inner.items())) if isinstance(inner, dict) else ("", None)
+    if not isinstance(state, StateRecord):
+        what = f"{named(path)} does not say of which optimizer it is"
+        cure = "optim.load_record(record), then optim.into_record()"
+        raise Trouble(what, "optim.into_record()", type(state).__name__, cure)
+    return int(rank.removeprefix("Rank")), state
+
+
+def _write_schedules(record: dict[str, Any]) -> Iterator[bytes]:
+    if "step" in record:
+        yield whole_number(record["step"])
+    yield whole_number(len(record["schedulers"]))
+    for row in record["schedulers"]:
+        ((name, held),) = row.items()
+        yield whole_number(SCHEDULES.index(name))
+        if isinstance(held, dict):
+            yield from _write_schedules(held)
+        else:
+            yield _number(held)
+
+
+def _number(held: Any) -> bytes:
+    if isinstance(held, float):
+        return struct.pack("<d", held)
+    if isinstance(held, Signed):
+        return signed_number(held)
+    return b"" if held is None else whole_number(held)
+
+
+def read_state(reader: Reader, part: Any) -> Any:
     """What `write_state` wrote for such an optimizer or schedule."""
     path: Path = ("item",)
     if not hasattr(part, "step_multi"):
@@ -63,20 +111,48 @@ def state_type(optim: Any) -> Any:
     rules = [optim.optim, *(group.rule for group in optim.groups)]
     kinds = {rule.state_type for rule in rules}
     if len(kinds) != 1:
-        _refuse(optim)
+        refuse(type(optim).__name__)
     return kinds.pop()
 
 
 def _read_schedule(reader: Reader, part: Any, path: Path) -> Any:
+    inside = getattr(part, "schedulers", None)
+    if isinstance(inside, list):
+        return _read_schedules(reader, part, path)
+    before = getattr(part, "before_0_15", ())
+    if before and reader.metadata.release < (0, 15):
+        return [_read_number(reader, kind, path) for kind in before]
     example = part.into_record()
-    if isinstance(example, float):
+    if example is None:  # a constant; as the record of a module it is one byte
+        if reader.data[reader.at :] == b"\0":
+            reader.take(1, path)
+        return None
+    return _read_number(reader, type(example), path)
+
+
+def _read_schedules(reader: Reader, part: Any, path: Path) -> dict[str, Any]:
+    if not hasattr(part, "config"):
+        refuse(type(part).__name__)
+    own = {"step": reader.number(path)} if hasattr(part, "field") else {}
+    count, rows = reader.number(path), []
+    if count != len(part.schedulers):
+        what = f"{named(path)} has another number of schedules"
+        raise Trouble(what, f"{len(part.schedulers)}", f"{count}")
+    for each in part.schedulers:
+        place = reader.number(path)
+        if place >= len(SCHEDULES):
+            raise Trouble(f"{named(path)} holds an unknown schedule", found=f"{place}")
+        held = (
+            None if each.into_record() is None else _read_schedule(reader, each, path)
+        )
+        rows.append({SCHEDULES[place]: held})
+    return {**own, "schedulers": rows}
+
+
+def _read_number(reader: Reader, kind: type, path: Path) -> Any:
+    if issubclass(kind, float):
         return struct.unpack("<d", reader.take(8, path))[0]
-    if isinstance(example, int):
-        number = reader.number(path)
-        return (number >> 1) ^ -(number & 1) if _goes_below_0(part) else number
-    if example is not None:
-        _refuse(part)
-    return None
+    return reader.signed(path) if issubclass(kind, Signed) else reader.number(path)
 
 
 def _write(
@@ -88,15 +164,22 @@ def _write(
             return
     kind = spec.meant[0].kind
     if dataclasses.is_dataclass(kind):
-        for name, inner in _fields(kind).items():
+        known = fields_at(kind, writer.metadata.release)
+        for name, inner in known.items():
             yield from _write(writer, inner, node.get(name), (*path, name))
-        newer = sorted(set(node) - set(_fields(kind)))
+        newer = sorted(set(node) - set(known))
         if newer:
             what = f"{named((*path, newer[0]))} came with a newer Burn than bincode's"
-            raise Trouble(what, cure=OTHERWISE)
+            raise Trouble(
+                what, cure=f"version='0.21.0' on the recorder, or {OTHERWISE}"
+            )
     elif kind is Tensor:
         low = writer.lower(node, path)
         yield from writer.tensor(low, path)
+    elif kind is list:
+        yield whole_number(len(node))
+        for i, one in enumerate(node):
+            yield from _write(writer, spec.item, one, (*path, str(i)))
     elif kind is int:
         yield whole_number(node)
     else:
@@ -108,30 +191,18 @@ def _read(reader: Reader, spec: TypeSpec, path: Path) -> Any:
         return None
     kind = spec.meant[0].kind
     if dataclasses.is_dataclass(kind):
-        fields = _fields(kind).items()
+        fields = fields_at(kind, reader.metadata.release).items()
         return {name: _read(reader, inner, (*path, name)) for name, inner in fields}
     if kind is Tensor:
         return reader.tensor(path)
+    if kind is list:
+        count = reader.number(path)
+        return [_read(reader, spec.item, (*path, str(i))) for i in range(count)]
     if kind is int:
         return reader.number(path)
     return struct.unpack("<d", reader.take(8, path))[0]
 
 
-def _fields(kind: Any) -> dict[str, TypeSpec]:
-    """The fields that Burn 0.15 has, with their types."""
-    known = (f.name for f in dataclasses.fields(kind) if "later" not in f.metadata)
-    return {name: type_specs(kind)[name] for name in known}
-
-
-def _goes_below_0(schedule: Any) -> bool:
-    """Whether Burn keeps the schedule's number as a signed one."""
-    return getattr(schedule, "field", "") == "iter_idx"
-
-
-def _signed(value: int) -> bytes:
-    return whole_number(2 * value if value >= 0 else -2 * value - 1)
-
-
-def _refuse(part: object) -> NoReturn:
-    what = f"{type(part).__name__} has parts that only names can tell apart"
-    raise Trouble(what, cure=OTHERWISE)
+def refuse(name: str) -> NoReturn:
+    """Say that a format without names cannot hold this."""
+    raise Trouble(f"{name} has parts that only names can tell apart", cure=OTHERWISE)

@@ -49,6 +49,7 @@ class RecordSummary:
     path: Path
     metadata: Metadata
     entries: tuple[Entry, ...]
+    note: str = ""  # what a format without names leaves open
 
     @property
     def num_elements(self) -> int:
@@ -75,6 +76,7 @@ class RecordSummary:
         lines += [f"  {n:<{wide[0]}}  {s:<{wide[1]}}  {d}" for n, s, d in rows]
         tensors = sum(not e.value for e in self.entries)
         lines.append(f"  {tensors} tensors, {self.num_elements} elements")
+        lines += [f"  {self.note}"] if self.note else []
         return "\n".join(lines)
 
 
@@ -82,14 +84,29 @@ def describe(path: PathLike) -> RecordSummary:
     """List what a record file holds, whatever its precision and kind.
 
     Iterating gives rows that unpack as (name, shape, dtype). Bincode has no names:
-    there the parameters are numbered.
+    there parameters are numbered, and so are the tensors of each state.
     """
     recorder = recorder_for(Path(path), f"describe {path}")
     record = recorder.read(path)
     item = record.item
+    note = ""
     if isinstance(item, SealedRecord):
-        item = list(item.scan())
-    return RecordSummary(Path(path), record.metadata, tuple(_entries(item, "")))
+        sealed, item = item, list(item.scan())
+        if not item:
+            item = sealed.scan_states()
+            note = OPTIMIZER if item else UNKNOWN
+    entries = tuple(_entries(item, ""))
+    return RecordSummary(Path(path), record.metadata, entries, note)
+
+
+OPTIMIZER = (
+    "the states of an optimizer by the ids of its parameters; bincode has no names, "
+    "and numbers such as the steps made are seen in the optimizer alone"
+)
+UNKNOWN = (
+    "no parameter is found: a schedule or a module without parameters; bincode has no "
+    "names, so it opens where it was made"
+)
 
 
 _RECORDERS: list[type[FileRecorder]] = [

@@ -15,7 +15,6 @@ import numpy as np
 from burnbook.record.layout import Lowering, Raw
 from burnbook.record.mpk import container_room
 from burnbook.record.tree import Marker, Path, Single, Trouble, named, short
-from burnbook.tensor.display import number_text
 
 
 def encode(top: Any, lower: Lowering, indent: int = 0) -> Iterator[bytes]:
@@ -34,8 +33,9 @@ def _pieces(node: object, lower: Lowering, indent: int, path: Path) -> Iterator[
         end = "\n" + " " * (indent * len(path))
         comma = "," + end + " " * indent
     if isinstance(node, Raw):
-        numbers = np.asarray(node.content).reshape(-1).tolist()
-        yield _list(map(repr, numbers), comma, end) if numbers else "[]"
+        array = np.asarray(node.content).reshape(-1)
+        texts = map(_number, array if array.dtype.kind == "f" else array.tolist())
+        yield _list(texts, comma, end) if array.size else "[]"
     elif isinstance(node, dict | list) and node:
         is_dict = isinstance(node, dict)
         pairs = node.items() if is_dict else enumerate(node)
@@ -64,8 +64,29 @@ def _scalar(node: object, path: Path) -> str:
         what = f"{named(path)} is {node}, which JSON cannot hold"
         raise Trouble(what, cure="a recorder for named MessagePack")
     if isinstance(node, Single):
-        return number_text(np.float32(node), "f32")
+        return _number(np.float32(node))
+    if isinstance(node, float):
+        return _number(np.float64(node))
     return json.dumps(node, ensure_ascii=False)
+
+
+def _number(value: object) -> str:
+    """A number as Burn's JSON has it: the fewest digits of its type, 1e-6, 0.00001.
+
+    Example:
+        >>> _number(np.float32(0.1)), _number(np.float64(1e-5))
+        ('0.1', '0.00001')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, np.floating):
+        return repr(value)
+    if not np.isfinite(value):
+        return "null"
+    digits, _, power = np.format_float_scientific(value, trim="-").partition("e")
+    if -6 < int(power) < 16:
+        return np.format_float_positional(value, trim="0")
+    return f"{digits}e{int(power)}"
 
 
 def decode(data: bytes) -> Any:

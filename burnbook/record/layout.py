@@ -17,7 +17,8 @@ import numpy as np
 
 from burnbook.core.errors import DataError, RecordError
 from burnbook.module.param import ParamId, ParamRecord
-from burnbook.record.quantized import as_burn_has_it, read_qfloat
+from burnbook.module.releases import Release
+from burnbook.record import quantized
 from burnbook.record.tree import (
     MAX_DEPTH,
     BurnRecord,
@@ -70,13 +71,15 @@ def envelope(record: BurnRecord) -> dict[str, Any]:
 class Lowering:
     """Turns one node of a tree into what the formats write; `convert` sets precision.
 
-    The result is a dict, a list, a scalar, Raw or Marker. Before Burn 0.14 a tensor was
+    The result is a dict, a list, a scalar, Raw or Marker. A record of a module or a
+    state gets the fields that this release of Burn has. Before Burn 0.14 a tensor was
     the list of its elements, so there Raw holds an array.
     """
 
-    def __init__(self, convert: Convert | None = None, is_old: bool = False) -> None:
+    def __init__(self, convert: Convert | None = None, release: Release = ()) -> None:
         self.convert = convert
-        self.is_old = is_old
+        self.release = release
+        self.is_old = () < release < (0, 14)
 
     def __call__(self, node: object, path: Path) -> Any:
         """Lower `node`, which stands at `path`; its children stay as they are."""
@@ -87,7 +90,10 @@ class Lowering:
         if isinstance(node, ParamRecord):
             return {"id": node.id, "param": node.param}
         if isinstance(node, dict):
-            return _with_text_keys(node, path)
+            known: Any = node
+            if self.release and hasattr(known, "at_release"):
+                known = known.at_release(self.release)
+            return _with_text_keys(known, path)
         if isinstance(node, list):
             return node
         if isinstance(node, np.generic):
@@ -108,9 +114,12 @@ class Lowering:
         if self.is_old:
             bits = data.array.view(np.uint16) if data.dtype == "f16" else data.array
             return {"value": Raw(bits.reshape(-1)), "shape": shape}
-        dtype: Any = DTYPES.get(data.dtype)
         if isinstance(data.dtype, QFloat):
-            data, dtype = as_burn_has_it(data, path)
+            content, dtype = quantized.lowered(data, self.release, path)
+            return {"bytes": Raw(content), "shape": shape, "dtype": dtype}
+        dtype: Any = DTYPES.get(data.dtype)
+        if dtype == "Bool" and self.release >= (0, 21):
+            dtype = {"Bool": "Native"}
         content = data.as_bytes() if data.num_elements() else memoryview(b"")
         return {"bytes": Raw(content), "shape": shape, "dtype": dtype}
 
@@ -131,7 +140,7 @@ def _from_object(node: Any, path: Path) -> Any:
         return node.into_record()
     if hasattr(node, "for_module"):
         what = f"{named(path)} is still sealed: bincode opens only in its module"
-        raise Trouble(what, cure="model.load_record(record), then model.into_record()")
+        raise Trouble(what, cure="load_record(record) there, then into_record()")
     if hasattr(node, "into_data"):
         return node.into_data()
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
@@ -224,6 +233,8 @@ class _Lifting:
     def _old_tensor(self, values: Any, shape: Any, path: Path) -> TensorData:
         """A tensor of Burn 0.13 and before: a list of elements, f16 as its bits."""
         dims = read_dims(shape, path)
+        if isinstance(values, np.ndarray) and len(values) == prod(dims):  # bincode
+            return TensorData.of(values.reshape(dims))
         numbers = isinstance(values, list) and all(map(_is_number, values))
         if not numbers or len(values) != prod(dims):
             what = f"{named(path)} does not fit its shape"
@@ -231,7 +242,7 @@ class _Lifting:
             raise Trouble(what, f"{prod(dims)} numbers for {list(dims)}", found)
         return TensorData.of(self._old_array(values, path).reshape(dims))
 
-    def _old_array(self, values: list[Any], path: Path) -> np.ndarray:
+    def _old_array(self, values: Any, path: Path) -> np.ndarray:
         types = set(map(type, values)) or {float}
         if types == {bool}:
             return np.array(values, bool)
@@ -270,8 +281,10 @@ def _is_tensor(node: object) -> bool:
 
 
 def _tensor(content: object, shape: Any, dtype: Any, path: Path) -> TensorData:
-    dims, name = read_dims(shape, path), _dtype(dtype, path)
-    content = _as_bytes(content, path)
+    dims, content = read_dims(shape, path), _as_bytes(content, path)
+    if isinstance(dtype, dict) and list(dtype) == ["QFloat"]:
+        return quantized.read(content, dims, dtype["QFloat"], path)
+    name = _dtype(dtype, path)
     size = storage(name).itemsize
     if isinstance(dtype, dict) and dtype.get("Bool") == "U32":
         size = 4
@@ -314,11 +327,8 @@ def read_dims(shape: Any, path: Path) -> tuple[int, ...]:
 def _dtype(plain: object, path: Path) -> str:
     if isinstance(plain, str) and plain in _OURS:
         return _OURS[plain]
-    if isinstance(plain, dict) and len(plain) == 1:
-        if plain.get("Bool") in ("Native", "U8", "U32"):
-            return "bool"
-        if "QFloat" in plain:
-            return read_qfloat(plain["QFloat"], path)
+    if isinstance(plain, dict) and plain.get("Bool") in ("Native", "U8", "U32"):
+        return "bool"
     found = short(repr(plain)) if isinstance(plain, str) else _kind(plain)
     raise Trouble(f"{named(path)} has an unknown element type", _NAMES, found)
 

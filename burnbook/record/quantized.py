@@ -1,14 +1,19 @@
-"""Quantized tensors in a record, as Burn 0.15 has them.
+"""Quantized tensors in a record, as each release of Burn has them.
 
-The bytes are the codes, one each; what they stand for is inside the dtype:
-{QFloat: {PerTensorAffineInt8: {scale, offset, _a}}}, or PerTensorSymmetricInt8.
+Until Burn 0.15 the bytes are the codes, one each, and what they stand for is inside the
+dtype: {QFloat: {PerTensorAffineInt8: {scale, offset, _a}}}. Since 0.16 the dtype has
+the scheme alone, and offset and scales follow the codes.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
-from burnbook.core.errors import DataError
+import numpy as np
+
+from burnbook.core.errors import BurnbookError, DataError
+from burnbook.module.releases import Release
 from burnbook.record.tree import Marker, Path, Single, Trouble, named, short
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.qfloat import (
@@ -18,31 +23,144 @@ from burnbook.tensor.qfloat import (
     QuantizationStrategy,
     SchemeStrategy,
 )
-from burnbook.tensor.quantization_scheme import QuantValue, ScaleDtype
+from burnbook.tensor.quantization_scheme import (
+    QuantScheme,
+    QuantStore,
+    QuantValue,
+    ScaleDtype,
+)
 
 AFFINE, SYMMETRIC = "PerTensorAffineInt8", "PerTensorSymmetricInt8"
+AFTER = {"PerTensorAffine": AFFINE, "PerTensorSymmetric": SYMMETRIC}  # Burn 0.16
+BLOCK_DIMS = 5  # sizes that a block has room for
+DEQUANTIZE = "model.map(Dequantize()) before saving"
+
+# --- what the payload of the dtype is: fields and variants in their order -------------
+
+Form = str | list[Any] | tuple[Any, ...] | dict[str, Any]
+_INT8: list[Any] = [("QInt8", None)]
+_MODE: list[Any] = [("Symmetric", None)]
+_BLOCK = {"storage": ("u8",) * BLOCK_DIMS, "len": "u8"}
+_VALUES = [
+    (name, None)
+    for name in ("Q8F", "E5M2", "E4M3", "Q4F", "E2M1", "Q2F", "Q8S", "Q4S", "Q2S")
+]
+_SCALES = [(name, None) for name in ("F32", "F16", "BF16", "UE8M0", "UE4M3")]
 
 
-def as_burn_has_it(data: TensorData, path: Path) -> tuple[TensorData, Any]:
-    """The codes as plain i8, and the dtype that says what they stand for."""
+def form(release: Release) -> Form:
+    """How bincode of a release writes the payload.
+
+    A dict is a struct, a tuple a tuple, a list of pairs an enum: each variant with what
+    it holds; "f32", "i8", "u8", "usize" is a number, "" nothing.
+    """
+    if release < (0, 16):
+        affine = {"scale": "f32", "offset": "i8", "_a": ""}
+        return [(AFFINE, affine), (SYMMETRIC, {"scale": "f32", "_q": ""})]
+    if release < (0, 17):
+        return [(name, _INT8) for name in AFTER]
+    if release < (0, 18):
+        return [("PerTensor", (_MODE, _INT8))]
+    if release < (0, 19):
+        return {
+            "level": [("Tensor", None)],
+            "mode": _MODE,
+            "q_type": _INT8,
+            "acc_precision": [("Full", None), ("Half", None)],
+            "propagation": [("Propagate", None), ("Inhibit", None)],
+        }
+    stores = [("Native", None), ("U32", None)]
+    if release >= (0, 20):
+        stores = [("Native", None), ("PackedNative", "usize"), ("PackedU32", "usize")]
+    return {
+        "value": _VALUES,
+        "param": _SCALES,
+        "store": stores,
+        "level": [("Tensor", None), ("Block", _BLOCK)],
+        "mode": _MODE,
+    }
+
+
+# --- writing --------------------------------------------------------------------------
+
+
+def lowered(
+    data: TensorData, release: Release, path: Path
+) -> tuple[memoryview, dict[str, Any]]:
+    """The bytes of quantized data, and the dtype that says what they stand for."""
     known = getattr(data.dtype, "strategy", None)
+    codes = np.ascontiguousarray(data.array, np.int8)
+    if release >= (0, 19):
+        return _as_scheme(known, codes, release, path)
     strategy = _int8(known)
-    codes = TensorData.of(data.array, "i8")
-    if isinstance(strategy, PerTensorAffineInt8):
-        held = {"scale": Single(strategy.scale), "offset": strategy.offset}
-        return codes, {"QFloat": {AFFINE: {**held, "_a": Marker}}}
-    if isinstance(strategy, PerTensorSymmetricInt8):
-        held = {"scale": Single(strategy.scale), "_q": Marker}
-        return codes, {"QFloat": {SYMMETRIC: held}}
-    raise Trouble(
-        f"{named(path)} is quantized in a way that records of Burn 0.15 cannot hold",
-        "PerTensorAffine, PerTensorSymmetric, or Q8S with one F32 scale",
-        short(repr(known)),
-        "model.map(Dequantize()) before saving",
-    )
+    affine = isinstance(strategy, PerTensorAffineInt8)
+    if strategy is None or (affine and release >= (0, 17)):
+        burn = ".".join(map(str, release[:2] or (0, 15)))
+        raise _unknown(path, known, f"records of Burn {burn} cannot hold")
+    if release < (0, 16):
+        held = {"scale": Single(strategy.scale)}
+        held |= {"offset": strategy.offset, "_a": Marker} if affine else {"_q": Marker}
+        return _bytes(codes), {"QFloat": {AFFINE if affine else SYMMETRIC: held}}
+    offset = np.array([strategy.offset], "<i4").tobytes() if affine else b""
+    content = codes.tobytes() + offset + np.array([strategy.scale], "<f4").tobytes()
+    payload: Any = {"PerTensorAffine" if affine else "PerTensorSymmetric": "QInt8"}
+    if release >= (0, 17):
+        payload = {"PerTensor": ["Symmetric", "QInt8"]}
+    if release >= (0, 18):
+        payload = {
+            "level": "Tensor",
+            "mode": "Symmetric",
+            "q_type": "QInt8",
+            "acc_precision": "Full",
+            "propagation": "Inhibit",
+        }
+    return memoryview(content), {"QFloat": payload}
 
 
-def _int8(strategy: QuantizationStrategy | None) -> QuantizationStrategy | None:
+def _as_scheme(
+    known: Any, codes: np.ndarray, release: Release, path: Path
+) -> tuple[memoryview, dict[str, Any]]:
+    if isinstance(known, PerTensorSymmetricInt8):
+        scheme = QuantScheme(QuantValue.Q8S, QuantStore.Native).per_tensor()
+        known = SchemeStrategy(scheme, known.scale)
+    if not isinstance(known, SchemeStrategy) or known.scheme.has_global:
+        burn = ".".join(map(str, release[:2]))
+        raise _unknown(path, known, f"records of Burn {burn} cannot hold")
+    scheme, level = known.scheme, "Tensor"
+    if scheme.block_size is not None:
+        size = list(scheme.block_size)
+        if len(size) > BLOCK_DIMS:
+            raise _unknown(path, known, f"has blocks of {len(size)} dims")
+        storage = size + [1] * (BLOCK_DIMS - len(size))
+        level = {"Block": {"storage": storage, "len": len(size)}}
+    store: Any = scheme.store.name
+    if scheme.store.word and release >= (0, 20):
+        store = {store: scheme.store.dim}
+    elif scheme.store.word:
+        if (store, scheme.store.dim) != ("PackedU32", 0):
+            raise _unknown(path, known, "Burn 0.19 cannot hold")
+        store = "U32"
+    payload = {
+        "value": scheme.value.name,
+        "param": scheme.scale_dtype.name,
+        "store": store,
+        "level": level,
+        "mode": "Symmetric",
+    }
+    return known.write(codes), {"QFloat": payload}
+
+
+def _bytes(codes: np.ndarray) -> memoryview:
+    return codes.reshape(-1).view(np.uint8).data
+
+
+def _unknown(path: Path, strategy: object, why: str) -> Trouble:
+    what = f"{named(path)} is quantized in a way that {why}"
+    expected = "PerTensorAffine (Burn 0.15 and 0.16), PerTensorSymmetric, or Q8S"
+    return Trouble(what, expected, short(repr(strategy)), DEQUANTIZE)
+
+
+def _int8(strategy: QuantizationStrategy | None) -> Any:
     """A strategy of Burn 0.15: itself, or the one that says the same as a newer one."""
     if not isinstance(strategy, SchemeStrategy):
         return strategy
@@ -53,25 +171,96 @@ def _int8(strategy: QuantizationStrategy | None) -> QuantizationStrategy | None:
     return PerTensorSymmetricInt8(float(strategy.params().scales[0]))
 
 
-def read_qfloat(plain: object, path: Path) -> QFloat:
-    """The element type of codes, from the payload of their dtype."""
-    name, held = "", plain
-    if isinstance(plain, dict) and len(plain) == 1:
-        ((name, held),) = plain.items()
+# --- reading --------------------------------------------------------------------------
+
+
+def read(content: bytes, dims: tuple[int, ...], plain: Any, path: Path) -> TensorData:
+    """The data behind the bytes of a file and the payload of their dtype."""
+    try:
+        strategy, after = _strategy(content, dims, plain)
+        if strategy is not None:
+            data = memoryview(content)[: len(content) - after]
+            return TensorData.from_bytes(data, dims, QFloat(strategy))
+    except (BurnbookError, OverflowError) as cause:
+        raise Trouble(f"{named(path)}: {getattr(cause, 'what', cause)}") from None
+    name = next(iter(plain), "") if isinstance(plain, dict) else plain
+    raise Trouble(
+        f"{named(path)} is quantized in an unknown way",
+        f"{AFFINE} or {SYMMETRIC} with their numbers, or a scheme of Burn 0.16 to 0.21",
+        short(name) if name else "",
+        "dequantize the module in Burn before saving it",
+    )
+
+
+def _strategy(
+    content: bytes, dims: tuple[int, ...], plain: Any
+) -> tuple[QuantizationStrategy | None, int]:
+    """What a payload says, and how many bytes after the codes belong to it."""
+    if not isinstance(plain, dict) or not plain:
+        return None, 0
+    if {"value", "param", "store", "level"} <= plain.keys():
+        return _scheme(plain), 0
+    ((name, held), *others) = plain.items()
+    if name in (AFFINE, SYMMETRIC):
+        return _with_numbers(name, held), 0
+    symmetric = name == "PerTensor" and held == ["Symmetric", "QInt8"]
+    if plain.get("q_type") == "QInt8" and plain.get("level") == "Tensor":
+        symmetric = plain.get("mode") == "Symmetric"  # Burn 0.18
+    elif others or not (symmetric or (name in AFTER and held == "QInt8")):
+        return None, 0
+    tail = 8 if name == "PerTensorAffine" else 4
+    if len(content) != prod(dims) + tail:
+        expected = f"{prod(dims)} codes and {tail} bytes of parameters"
+        raise DataError("read", f"{len(content)} bytes instead of {expected}")
+    scale = float(np.frombuffer(content[-4:], "<f4")[0])
+    if name == "PerTensorAffine":
+        offset = int(np.frombuffer(content[-8:-4], "<i4")[0])
+        return PerTensorAffineInt8(scale, offset), tail
+    return PerTensorSymmetricInt8(scale), tail
+
+
+def _with_numbers(name: str, held: Any) -> QuantizationStrategy | None:
+    """A strategy of Burn 0.15, with its numbers in the payload."""
     if isinstance(held, list):  # a struct written by position
         held = dict(zip(("scale", "offset"), held, strict=False))
     held = held if isinstance(held, dict) else {}
     scale, offset = held.get("scale"), held.get("offset")
-    try:
-        if isinstance(scale, float | int) and name == SYMMETRIC:
-            return QFloat(PerTensorSymmetricInt8(scale))
-        if isinstance(scale, float | int) and name == AFFINE and type(offset) is int:
-            return QFloat(PerTensorAffineInt8(scale, offset))
-    except (DataError, OverflowError) as cause:
-        raise Trouble(f"{named(path)}: {getattr(cause, 'what', cause)}") from None
-    raise Trouble(
-        f"{named(path)} is quantized in an unknown way",
-        f"{AFFINE} or {SYMMETRIC} with their numbers",
-        short(name) if name else "",
-        "dequantize the module in Burn before saving it",
-    )
+    if not isinstance(scale, float | int):
+        return None
+    if name == SYMMETRIC:
+        return PerTensorSymmetricInt8(scale)
+    return PerTensorAffineInt8(scale, offset) if type(offset) is int else None
+
+
+def _scheme(plain: dict[str, Any]) -> SchemeStrategy | None:
+    """A scheme of Burn 0.19 to 0.21; its numbers stand behind the codes."""
+    value, param = plain["value"], plain["param"]
+    store, level = plain["store"], plain["level"]
+    known = value in QuantValue.__members__ and param in ScaleDtype.__members__
+    if not known or plain.get("mode", "Symmetric") != "Symmetric":
+        return None
+    kept = _store(store)
+    if kept is None:
+        return None
+    scheme, scale = QuantScheme(QuantValue[value], kept), ScaleDtype[param]
+    if level == "Tensor":
+        return SchemeStrategy(scheme.per_tensor(scale))
+    block = level.get("Block") if isinstance(level, dict) else None
+    sizes = block.get("storage") if isinstance(block, dict) else None
+    count = block.get("len") if isinstance(block, dict) else None
+    if not isinstance(sizes, list) or type(count) is not int:
+        return None
+    if not all(type(n) is int and 1 <= n <= 255 for n in sizes):
+        return None
+    return SchemeStrategy(scheme.per_block(sizes[:count], scale))
+
+
+def _store(plain: Any) -> QuantStore | None:
+    if plain in ("Native", "U32"):
+        return QuantStore.Native if plain == "Native" else QuantStore.PackedU32(0)
+    name, dim = "", -1
+    if isinstance(plain, dict) and len(plain) == 1:
+        ((name, dim),) = plain.items()
+    if name not in ("PackedNative", "PackedU32") or type(dim) is not int or dim < 0:
+        return None
+    return getattr(QuantStore, name)(dim)

@@ -23,6 +23,7 @@ from burnbook.core.files import (
     read_whole,
     within_memory,
 )
+from burnbook.module.records import LoadedRecord
 from burnbook.record import json_text, mpk, packing
 from burnbook.record.foreign import guess
 from burnbook.record.layout import Lowering, Pieces, envelope, lift
@@ -60,7 +61,8 @@ class Recorder(ABC):
     ) -> None:
         """Choose the precision.
 
-        `version` is the Burn release (0.15 to 0.20, one layout) to name in the file.
+        `version` is the Burn release, 0.15 to 0.21, that is to read the file: it says
+        which fields modules and optimizers have there.
         `max_bytes` is how far a compressed file may unpack.
         """
         self.settings = settings if isinstance(settings, type) else type(settings)
@@ -75,11 +77,11 @@ class Recorder(ABC):
             version=version,
             settings=self.settings.__name__,
         )
-        if not (0, 15) <= self.metadata.release < (0, 21):
+        if not (0, 15) <= self.metadata.release < (0, 22):
             raise RecordError(
                 repr(self),
                 f"version {version!r} cannot be written",
-                [("expected", "0.15.0 to 0.20.x, which share one layout")],
+                [("expected", "0.15.0 to 0.21.x")],
             )
 
     @abstractmethod
@@ -362,7 +364,7 @@ def _encoded(
     recorder: Recorder, record: BurnRecord, settings: Settings | None
 ) -> Pieces:
     convert = to_settings(settings) if settings else None
-    return recorder.encode(record, Lowering(convert, record.metadata.is_old))
+    return recorder.encode(record, Lowering(convert, record.metadata.release))
 
 
 def _decoded(recorder: Recorder, data: bytes, where: str) -> BurnRecord:
@@ -380,7 +382,9 @@ def _decoded(recorder: Recorder, data: bytes, where: str) -> BurnRecord:
 
 def _converted(record: BurnRecord, settings: Settings, device: Any, where: str) -> Any:
     try:
-        return map_tensors(record.item, to_device(settings, device))
+        item = map_tensors(record.item, to_device(settings, device))
+        release = record.metadata.release
+        return LoadedRecord(item, release) if type(item) is dict and release else item
     except Trouble as trouble:
         raise trouble.explain(where, [], "another precision") from None
 

@@ -74,7 +74,8 @@ class FileCheckpointer:
         for part in parts:
             record = BurnRecord(self.recorder.metadata, self._recordable(part))
             try:
-                for _ in self.recorder.encode(record, Lowering()):
+                lower = Lowering(release=record.metadata.release)
+                for _ in self.recorder.encode(record, lower):
                     pass
             except Trouble as trouble:
                 where = f"save {type(part).__name__} as {self.recorder.kind}"

@@ -242,8 +242,8 @@ print(back["epoch"], back["names"], resumed)
 # ## What Rust wrote
 #
 # The layout of a tensor changed with Burn 0.14, ids changed twice, element types were
-# added. All of these can be read; here is a file as Burn 0.13 wrote it. For writing, name
-# the release: 0.15 to 0.20 share a layout; `BurnpackRecorder` is for later ones.
+# added, layers got fields. All of these can be read; here is a file as Burn 0.13 wrote it.
+# For writing, name the release, 0.15 to 0.21; `BurnpackRecorder` is for later ones.
 
 
 # %% tags=["run-me"]

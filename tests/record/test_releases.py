@@ -97,6 +97,6 @@ def test_keys_in_another_order_and_unknown_keys_at_the_top_do_no_harm():
 def test_another_release_can_be_named_and_the_unreadable_ones_cannot():
     recorder = NamedMpkBytesRecorder(version="0.16.1")
     assert recorder.read(recorder.record(None)).metadata.version == "0.16.1"
-    for version in ("0.13.0", "0.21.0", "0.x", "", "1"):
+    for version in ("0.13.0", "0.22.0", "0.x", "", "1"):
         with pytest.raises(RecordError, match="cannot be written"):
             NamedMpkBytesRecorder(version=version)

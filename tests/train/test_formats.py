@@ -243,8 +243,10 @@ def test_bincode_refuses_at_once_what_only_names_tell_apart(tmp_path):
     text = refused(tmp_path, BinFileRecorder(), optim=groups)
     told = ("only names can tell apart\n", "try: a recorder for named MessagePack")
     refusals.tells(text, "save OptimizerAdaptor as bincode: ", *told)
-    text = refused(tmp_path, BinFileRecorder(), schedule=COMPOSED.init())
-    assert text.startswith("save ComposedLrScheduler as bincode: ")
+    text = refused(
+        tmp_path, BinFileRecorder(), schedule=lr_scheduler.ModuleLrScheduler(0.01)
+    )
+    assert text.startswith("save ModuleLrScheduler as bincode: ")
 
 
 def test_bincode_refuses_a_state_that_burn_015_does_not_know(tmp_path):

@@ -17,7 +17,7 @@ from burnbook.record import (
     PrettyJsonFileRecorder,
     describe,
 )
-from burnbook.record.quantized import read_qfloat
+from burnbook.record import quantized
 from burnbook.record.tree import Trouble
 from burnbook.tensor import Tensor, TensorData
 from burnbook.tensor.quantization import (
@@ -199,7 +199,8 @@ def test_the_bytes_of_a_record_are_those_of_burn(strategy, dtype):
     ],
 )
 def test_structs_by_position_and_in_any_order_are_read(payload):
-    strategy = read_qfloat(payload, ("weight",)).strategy
+    data = quantized.read(bytes(6), (2, 3), payload, ("weight",))
+    strategy = data.dtype.strategy
     assert strategy.scale == 0.5
     assert getattr(strategy, "offset", 7) == 7
 
@@ -222,7 +223,7 @@ def test_structs_by_position_and_in_any_order_are_read(payload):
 )
 def test_damaged_parameters_are_told(payload):
     with pytest.raises(Trouble, match="weight"):
-        read_qfloat(payload, ("weight",))
+        quantized.read(bytes(6), (2, 3), payload, ("weight",))
 
 
 @pytest.mark.parametrize("name", ["blocks", "ternary", "levels", "newer"])
