@@ -10,7 +10,12 @@ from typing import Any, Self
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError
 from burnbook.core.other_names import answers
-from burnbook.lr_scheduler.base import read_number, read_place
+from burnbook.lr_scheduler.base import (
+    RealPlace,
+    WholePlace,
+    read_number,
+    read_place,
+)
 from burnbook.nn.shared import at_least
 
 MOST = 2**63 - 1
@@ -22,17 +27,21 @@ class Schedule:
     """What all schedules do alike: one number says where each of them stands.
 
     field: the name of the number in a record. held: the attribute that holds it, if it
-    has another name. low and high: its bounds.
+    has another name. scalar: its type in newer Burn. low and high: its bounds.
     """
 
     config: Any
     field: str
     held = ""
+    scalar = "UInt"
     low, high = 0, MOST
 
-    def into_record(self) -> Any:
+    def into_record(self) -> WholePlace | RealPlace:
         """The number that says where the schedule stands."""
-        return getattr(self, self.held or self.field)
+        value = getattr(self, self.held or self.field)
+        if isinstance(value, float):
+            return RealPlace(value, self.field)
+        return WholePlace(value, self.field, self.scalar)
 
     to_record = into_record
 
@@ -239,7 +248,7 @@ class NoamLrSchedulerConfig(Config):
 class NoamLrScheduler(Schedule):
     """init · model_size^−½ · min(s^−½, s · warmup^−³ᐟ²), with s = i + 1."""
 
-    field, held = "step", "steps"
+    field, held, scalar = "step", "steps", "Float"
 
     def __init__(self, config: NoamLrSchedulerConfig):
         self.config = config
@@ -288,6 +297,7 @@ class StepLrScheduler(Schedule):
     """initial · γ^⌊i / step_size⌋: the same rate for step_size batches, then less."""
 
     field = "iter_idx"  # the number of the last step; before the first −1
+    scalar = "Int"
     low, high = -1, 2**31 - 1
 
     def __init__(self, config: StepLrSchedulerConfig):
