@@ -485,8 +485,9 @@ def _settle(
     state = held.state
     if held.rule is not None and held.rule is not rule:
         return None
+    known = rule.shapes(dims) if hasattr(rule, "shapes") else {dims}  # type: ignore[attr-defined] # asked for just before
     for tensor in state_tensors(state):
-        if tuple(tensor.shape) != dims:
+        if tuple(tensor.shape) not in known:
             raise ShapeError(
                 "step",
                 "the state of the optimizer belongs to another shape",

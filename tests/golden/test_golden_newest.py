@@ -216,7 +216,9 @@ def test_an_optimizer_takes_the_step_that_burn_took(name):
     after = dict(train_step(module, optim).named_params())
     for row in run["after_third_step"]:
         path = row["path"]
-        if "running" not in path:  # they move in `forward`
+        # The running statistics move in `forward`; and the batch norm takes the bias
+        # before it away again, whose gradient is only what rounding leaves.
+        if "running" not in path and path != "conv.bias":
             found = np.asarray(after[path].val())
             assert np.abs(found - values_of(row)).max() < 2e-5, path
 
