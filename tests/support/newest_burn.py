@@ -7,10 +7,12 @@ import numpy as np
 
 from burnbook import nn
 from burnbook.module import Module, Param, ParamId
+from burnbook.module.param import ParamRecord
 from burnbook.nn.conv import Conv2d, Conv2dConfig
 from burnbook.nn.norm import BatchNorm, BatchNormConfig, LayerNorm, LayerNormConfig
 from burnbook.optim import GradientsParams
-from burnbook.tensor import Bool, Int, Tensor
+from burnbook.record.flat import nest
+from burnbook.tensor import Bool, Float, Int, Tensor, TensorData
 
 RATE = 0.015625
 
@@ -19,19 +21,6 @@ def given(*dims, seed=0):
     """The inputs that Burn's programs used: ((7 i + seed) mod 16) / 8 − 1."""
     count = int(np.prod(dims))
     return ((7 * np.arange(count) + seed) % 16 / 8 - 1).astype(np.float32).reshape(dims)
-
-
-def ramps(module, first):
-    """The module whose kth parameter has the id first + k and a ramp of its own."""
-
-    def filled(path, param, number):
-        count = int(np.prod(param.shape))
-        values = ((8 * number + np.arange(count)) % 64 + 1) / 128
-        array = values.astype(np.float32).reshape(tuple(param.shape))
-        return {"id": first + number, "array": array}
-
-    rows = [(p, m) for p, m in module.named_params() if m.kind.__name__ == "Float"]
-    return {p: filled(p, m, i) for i, (p, m) in enumerate(rows, 1)}
 
 
 class Small(Module):
@@ -172,3 +161,16 @@ def expected(path):
 def values_of(row):
     """The numbers that a row of expectations has, in its shape."""
     return np.array(row["values"], np.float64).reshape(row["shape"])
+
+
+def filled(module, first):
+    """The module with ramps as values, and the ids first + 1, first + 2, … ."""
+    held, number = {}, 0
+    for path, param in module.named_params():
+        if param.kind is Float:
+            number += 1
+            count = int(np.prod(param.shape))
+            values = ((8 * number + np.arange(count)) % 64 + 1) / 128
+            data = TensorData.of(values.astype(np.float32).reshape(param.shape))
+            held[path] = ParamRecord(ParamId(first + number).serialize(), data)
+    return module.load_record(nest(held, 10**6), partial=True)
