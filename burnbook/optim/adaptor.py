@@ -434,7 +434,7 @@ class _Step:
         if outer.ad_enabled:
             leaf = outer.leaf(made.value) if flag else made.value
             made = Tensor(leaf, Float, outer, len(dims))
-        return Param(param.id, made, require_grad=flag)
+        return type(param)(param.id, made, require_grad=flag)
 
     def overwritten(self) -> dict[ParamId, Held]:
         """The states of a step that failed whose predecessors are gone."""
