@@ -137,15 +137,21 @@ def padded(
 
 
 def without_end(layer: Windowed, x: Tensor, out: Tensor) -> Tensor:
-    """The output without windows that begin in the padding at the end of x.
+    """The output without a last window that begins in the padding at the end of x.
 
     Why: so `ceil_mode` has it, and the op does it for paddings that it knows of.
     """
-    pairs = zip(layer.padding.pairs(), sizes_of(layer.stride), strict=True)
-    for dim, ((before, _), stride) in enumerate(pairs, 2):
-        size = out.dims()[dim]
-        if size > 1 and (size - 1) * stride >= x.dims()[dim] + before:
-            out = out.narrow(dim, 0, size - 1)
+    kernel, dilation = sizes_of(layer.kernel_size), getattr(layer, "dilation", 1)
+    reach = [k - 1 for k in kernel]
+    if dilation != 1:
+        reach = [d * r for d, r in zip(sizes_of(dilation), reach, strict=True)]
+    rows = zip(layer.padding.pairs(), sizes_of(layer.stride), reach, strict=True)
+    for dim, ((before, behind), stride, r) in enumerate(rows, 2):
+        inside = x.dims()[dim] + before
+        count = -(-(inside + behind - r - 1) // stride) + 1
+        count -= count > 1 and (count - 1) * stride >= inside
+        if out.dims()[dim] > count:
+            out = out.narrow(dim, 0, count)
     return out
 
 

@@ -37,7 +37,7 @@ from burnbook.optim import (
 from burnbook.record import BurnpackRecorder, SafetensorsRecorder
 from burnbook.record.flat import nest
 from burnbook.record.tree import tensors
-from burnbook.tensor import Tensor, TensorData
+from burnbook.tensor import Int, Tensor, TensorData
 from tests.golden.shared import BURN, needs_burn
 from tests.support.newest_burn import (
     Container,
@@ -161,6 +161,85 @@ def test_a_group_of_parameters_is_loaded_alone():
     rows = expected(FOLDER / "small.expect.json")
     weight = np.asarray(module.linear.weight.val())
     assert np.array_equal(weight, values_of(rows["linear.weight"]))
+
+
+# Layers: what they compute with Burn's weights
+
+COLUMNS = nn.LinearLayout.Col
+SIDES = nn.PaddingConfig2d.Explicit(1, 0, 1, 0)
+FORWARD = {
+    "linear": nn.LinearConfig(4, 3),
+    "linear_col": nn.LinearConfig(4, 3, layout=COLUMNS),
+    "linear_plain": nn.LinearConfig(4, 3, bias=False),
+    "conv1": nn.Conv1dConfig(2, 4, 3, groups=2),
+    "conv2": nn.Conv2dConfig([2, 3], [3, 2], padding=SIDES),
+    "conv3": nn.Conv3dConfig([1, 2], [2, 2, 2]),
+    "conv_t1": nn.ConvTranspose1dConfig([2, 3], 3, stride=2),
+    "conv_t2": nn.ConvTranspose2dConfig([2, 3], [2, 2], stride=[2, 2]),
+    "conv_t3": nn.ConvTranspose3dConfig([2, 1], [2, 2, 2]),
+    "deform": nn.DeformConv2dConfig([2, 3], [2, 2]),
+    "batch": nn.BatchNormConfig(3),
+    "layer": nn.LayerNormConfig(4),
+    "layer_plain": nn.LayerNormConfig(4, bias=False),
+    "group": nn.GroupNormConfig(2, 4),
+    "instance": nn.InstanceNormConfig(3),
+    "rms": nn.RmsNormConfig(4),
+    "lstm": nn.LstmConfig(3, 2, True),
+    "lstm_coupled": nn.LstmConfig(3, 2, True, input_forget=True),
+    "bilstm": nn.BiLstmConfig(3, 2, True),
+    "gru": nn.GruConfig(3, 2, True),
+    "gru_before": nn.GruConfig(3, 2, True, reset_after=False),
+    "bigru": nn.BiGruConfig(3, 2, True),
+    "rnn": nn.RnnConfig(3, 2, True),
+    "birnn": nn.BiRnnConfig(3, 2, True),
+    "mha": nn.MultiHeadAttentionConfig(4, 2),
+    "cross": nn.CrossAttentionConfig(4, 6, 2, 1, 2),
+    "encoder": nn.TransformerEncoderConfig(4, 6, 2, 2),
+    "decoder": nn.TransformerDecoderConfig(4, 6, 2, 1, norm_first=True),
+    "pwff": nn.PositionWiseFeedForwardConfig(4, 6),
+    "swiglu": nn.SwiGluConfig(4, 3, bias=True),
+    "prelu": nn.PReluConfig(num_parameters=3),
+    "prelu_one": nn.PReluConfig(),
+    "embedding": nn.EmbeddingConfig(5, 4),
+}
+CALLS = {
+    "mha": lambda layer, x: layer.forward(nn.MhaInput.self_attn(x)).context,
+    "encoder": lambda layer, x: layer.forward(nn.TransformerEncoderInput(x)),
+    "decoder": lambda layer, *x: layer.forward(nn.TransformerDecoderInput(*x)),
+}
+
+
+@pytest.mark.parametrize("file", ["everything.bpk", "everything.safetensors"])
+@pytest.mark.parametrize("name", FORWARD)
+def test_a_layer_computes_what_burn_computed(name, file):
+    run, device = facts("everything")["forward"][name], Numpy()
+    item = recorder_of(file).load(FOLDER / file, device)
+    layer = FORWARD[name].init(device).load_record(item[name])
+    if "tokens" in run:
+        inputs = [Tensor.from_data(run["tokens"], device, Int)]
+    else:
+        arrays = [values_of(row).astype(np.float32) for row in run["inputs"]]
+        inputs = [Tensor.from_numpy(array, device) for array in arrays]
+    call = CALLS.get(name, lambda layer, *x: layer.forward(*x))
+    found = call(layer, *inputs)
+    found = found[0] if isinstance(found, tuple) else found  # without the state
+    wanted = values_of(run["output"])
+    assert found.shape == wanted.shape
+    assert np.abs(np.asarray(found) - wanted).max() < 5e-6
+
+
+@pytest.mark.parametrize("file", ["everything.bpk", "everything.safetensors"])
+def test_a_layer_is_written_as_burn_wrote_it(file, tmp_path):
+    """All layers that have parameters, in their order: the names are Burn's, too."""
+    recorder, device = recorder_of(file), Numpy()
+    item = recorder.load(FOLDER / file, device)
+    for name, config in FORWARD.items():
+        layer = config.init(device).load_record(item[name])
+        path = recorder.record({name: layer}, tmp_path / "again")
+        found = {p: data for p, _, data in leaves_of(recorder.load(path))}
+        theirs = {p: data for p, _, data in leaves_of({name: item[name]})}
+        assert found == theirs
+        assert list(found) == list(theirs)
 
 
 # Optimizers: the state after two steps, and the third
