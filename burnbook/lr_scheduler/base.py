@@ -49,8 +49,8 @@ class WholePlace(int):
         made.name, made.scalar = name, scalar
         return made
 
-    def __getnewargs__(self) -> tuple[int, str, str]:
-        return int(self), self.name, self.scalar
+    def __reduce__(self) -> Any:
+        return type(self), (int(self), self.name, self.scalar)
 
 
 class RealPlace(float):
@@ -65,8 +65,8 @@ class RealPlace(float):
         made.name = name
         return made
 
-    def __getnewargs__(self) -> tuple[float, str]:
-        return float(self), self.name
+    def __reduce__(self) -> Any:
+        return type(self), (float(self), self.name)
 
 
 class ConstantLr:
@@ -129,9 +129,9 @@ def read_place(scheduler: Any, record: object, low: int, high: int) -> int:
 
 def read_number(scheduler: Any, record: object) -> float:
     """The number that a scheduler's record is, plain or under its name."""
-    found: Any = of_first_group(record)
-    if isinstance(found, dict) and list(found) == [scheduler.field]:
-        found = found[scheduler.field]
+    inner: Any = of_first_group(record)
+    named = isinstance(inner, dict) and list(inner) == [scheduler.field]
+    found: Any = inner[scheduler.field] if named else inner
     wrong = isinstance(found, bool) or not isinstance(found, int | float)
     if wrong or not abs(found) < float("inf"):
         raise _of_another(type(scheduler).__name__, record)

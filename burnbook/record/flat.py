@@ -51,7 +51,7 @@ def flatten(item: object, lower: Lowering) -> Iterator[Named | tuple[str, Any]]:
         yield leaf._replace(name=name) if isinstance(leaf, Named) else (name, leaf)
 
 
-def _leaves(node: object, lower: Lowering, path: Path) -> Iterator[tuple[Path, Any]]:
+def _leaves(node: Any, lower: Lowering, path: Path) -> Iterator[tuple[Path, Any]]:
     if isinstance(node, ParamRecord):
         ((_, leaf),) = _leaves(node.param, lower, path)
         yield path, leaf._replace(id=node.id)

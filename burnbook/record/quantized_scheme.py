@@ -6,7 +6,7 @@ is the scheme alone: {QFloat: {value, store, mode, tensor, block}}.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -31,7 +31,7 @@ MOST_DIMS = 5  # of a block
 CURE = "model.map(Dequantize()) before saving"
 
 
-def is_scheme(plain: object) -> bool:
+def is_scheme(plain: object) -> TypeGuard[dict[str, Any]]:
     """Whether the payload of an element type is a scheme of Burn 0.22."""
     return isinstance(plain, dict) and plain.keys() == set(FIELDS)
 
