@@ -5,12 +5,14 @@ still up to date. CARGO_BUILD_JOBS says on how many cores.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -35,7 +37,7 @@ def built(folder: str, program: str) -> Path:
         pytest.skip("no cargo here, which builds Burn")
     if not (SOURCES / "crates.tar.xz").exists():
         pytest.skip("no sources of Burn: shared/burn lies not beside the project")
-    place = cache_dir() / "burn"
+    place = _users_cache() / "burn"
     _unpack_crates(place)
     at = place / folder
     shutil.copytree(SOURCES / folder, at, dirs_exist_ok=True)
@@ -45,6 +47,13 @@ def built(folder: str, program: str) -> Path:
     done = subprocess.run(command, cwd=at, capture_output=True, text=True)
     assert done.returncode == 0, f"{folder} was not built: {done.stderr[-2000:]}"
     return at / "target/debug" / program
+
+
+def _users_cache() -> Path:
+    """The cache folder of the user: the tests have one of their own, for one run."""
+    others = {k: v for k, v in os.environ.items() if k != "BURNBOOK_CACHE"}
+    with patch.dict(os.environ, others, clear=True):
+        return cache_dir()
 
 
 def _unpack_crates(place: Path) -> None:
