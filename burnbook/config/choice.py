@@ -98,6 +98,10 @@ class unit:  # noqa: N801 - reads as a word of the declaration
     names: tuple[str, ...] = ()
     types: tuple[Any, ...] = ()
 
+    def form(self, count: int) -> tuple[Any, ...]:
+        """The types of its values: none."""
+        return ()
+
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
@@ -110,11 +114,24 @@ class unit:  # noqa: N801 - reads as a word of the declaration
 
 
 class holding:  # noqa: N801 - reads as a word of the declaration
-    """Declare a variant with values: `holding(int, int)` or `holding(gain=float)`."""
+    """Declare a variant with values: `holding(int, int)` or `holding(gain=float)`.
+
+    `holding(int).also(int, int)` takes one value or two.
+    """
 
     def __init__(self, *types: Any, **named: object):
         self.names = tuple(named)
         self.types = types or tuple(named.values())
+        self.forms = (self.types,)
+
+    def also(self, *types: Any) -> "holding":
+        """The same variant, which may hold so many values, too."""
+        self.forms = (*self.forms, types)
+        return self
+
+    def form(self, count: int) -> tuple[Any, ...]:
+        """The types of so many values; else those of its first form."""
+        return next((types for types in self.forms if len(types) == count), self.types)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -126,31 +143,34 @@ class holding:  # noqa: N801 - reads as a word of the declaration
         values = dict(zip(self.names, args, strict=False)) | named
         given = tuple(values.values()) if self.names else args
         wrong_names = self.names and tuple(sorted(values)) != tuple(sorted(self.names))
-        if len(given) != len(self.types) or wrong_names:
+        types = self.form(len(given))
+        if len(given) != len(types) or wrong_names:
             count, wrong = len(args) + len(named), sorted(set(named) - set(self.names))
-            what = f"{len(self.types)} values are needed, not {count}"
+            needed = " or ".join(str(len(form)) for form in self.forms)
+            what = f"{needed} values are needed, not {count}"
             if wrong and self.names:
                 what = f"{wrong[0]} is not one of its values"
             raise ConfigError(
                 f"{owner.__name__}.{self.name}",
                 what,
-                cure=f"{owner.__name__}.{self.name}({self.signature()})",
+                cure=f"{owner.__name__}.{self.name}({self.signature(') or (')})",
             )
         if self.names:
             given = tuple(values[name] for name in self.names)
         reader = Reader(parsed=False)
         labels = self.names or tuple(f"value {i}" for i in range(len(given)))
-        checked = tuple(map(reader.read, given, map(type_spec, self.types), labels))
+        checked = tuple(map(reader.read, given, map(type_spec, types), labels))
         if reader.problems:
             raise explain(f"{owner.__name__}.{self.name}", "", reader.problems)
         made = owner.make(self.name, checked)
         made.validate()
         return made
 
-    def signature(self) -> str:
+    def signature(self, between: str = " or ") -> str:
         """What the call takes, for errors: "gain=float, fan_out_only=bool"."""
-        texts = map(type_text, map(type_spec, self.types))
         if not self.names:
-            return ", ".join(texts)
+            rows = [map(type_text, map(type_spec, types)) for types in self.forms]
+            return between.join(", ".join(row) for row in rows)
+        texts = map(type_text, map(type_spec, self.types))
         pairs = zip(self.names, texts, strict=True)
         return ", ".join(f"{name}={text}" for name, text in pairs)

@@ -264,7 +264,8 @@ class Reader:
             return self._unknown(name, cls.variants, cls.__name__, path)
         if not variant.types and held is None:
             return cls.make(name)
-        specs = tuple(map(type_spec, variant.types))
+        types = variant.form(len(held) if isinstance(held, list) else 1)
+        specs = tuple(map(type_spec, types))
         parts = _parts(held, variant.names, specs, isinstance(tree, dict))
         if parts is None:
             takes = variant.signature() or "nothing"

@@ -9,9 +9,7 @@ from typing import Any, Protocol, Self
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError, RecordError
 
-
-class Signed(int):
-    """A number in a record that Burn keeps as one that may be below 0."""
+NUMBER = "value"  # the name of a number that has none: of a schedule of one's own
 
 
 class LrScheduler(Protocol):
@@ -28,6 +26,47 @@ class LrScheduler(Protocol):
     def load_record(self, record: object) -> Self:
         """Go on from where a record stands."""
         ...
+
+
+class WholePlace(int):
+    """Where a schedule stands, a whole number.
+
+    name: of the number in the records of newer Burn. scalar: its type: UInt, Int, which
+    may be below 0, or Float.
+
+    Example:
+        >>> place = WholePlace(3, "current_iter")
+        >>> place + 1, place.name
+        (4, 'current_iter')
+    """
+
+    name: str
+    scalar: str
+
+    def __new__(cls, value: int, name: str, scalar: str = "UInt") -> Self:
+        """The number with its name and type."""
+        made = super().__new__(cls, value)
+        made.name, made.scalar = name, scalar
+        return made
+
+    def __reduce__(self) -> Any:
+        return type(self), (int(self), self.name, self.scalar)
+
+
+class RealPlace(float):
+    """Where a schedule stands, a number with a point; otherwise as `WholePlace`."""
+
+    name: str
+    scalar = "Float"
+
+    def __new__(cls, value: float, name: str) -> Self:
+        """The number with its name."""
+        made = super().__new__(cls, value)
+        made.name = name
+        return made
+
+    def __reduce__(self) -> Any:
+        return type(self), (float(self), self.name)
 
 
 class ConstantLr:
@@ -97,9 +136,9 @@ def read_place(scheduler: Any, record: object, low: int, high: int) -> int:
 
 def read_number(scheduler: Any, record: object) -> float:
     """The number that a scheduler's record is, plain or under its name."""
-    found: Any = record
-    if isinstance(record, dict) and list(record) == [scheduler.field]:
-        found = record[scheduler.field]
+    inner: Any = of_first_group(record)
+    named = isinstance(inner, dict) and list(inner) == [scheduler.field]
+    found: Any = inner[scheduler.field] if named else inner
     wrong = isinstance(found, bool) or not isinstance(found, int | float)
     if wrong or not abs(found) < float("inf"):
         raise _of_another(type(scheduler).__name__, record)
@@ -119,6 +158,13 @@ def old_numbers(
         if kind is int and (number != int(number) or number < 0):
             raise _of_another(type(scheduler).__name__, record)
     return [kind(number) for kind, number in zip(kinds, record, strict=True)]
+
+
+def of_first_group(record: object) -> Any:
+    """The record inside {"0": …}: newer Burn has one for each group of parameters."""
+    if isinstance(record, dict) and list(record) == ["0"]:
+        return record["0"]
+    return record
 
 
 def children_of(scheduler: Any, record: object, count: int) -> list[Any]:

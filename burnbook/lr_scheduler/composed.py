@@ -12,11 +12,14 @@ from typing import Any, Self
 from burnbook.config import Config, ConfigEnum, holding, unit
 from burnbook.core.errors import ConfigError
 from burnbook.lr_scheduler.base import (
+    NUMBER,
     ConstantLr,
     LrScheduler,
+    WholePlace,
     as_scheduler,
     children_of,
     opened,
+    of_first_group,
     read_place,
 )
 from burnbook.lr_scheduler.schedules import (
@@ -181,7 +184,14 @@ class ComposedLrScheduler:
 
     def load_record(self, record: object) -> Self:
         """Go on from where a record stands; nothing changes if it is not one."""
-        rows = children_of(self, opened(self, record), len(self.schedulers))
+        record = opened(self, record)
+        inner = of_first_group(record)
+        wrapped = isinstance(inner, dict) and all(map(str.isdecimal, inner))
+        return self.load_inner(inner if wrapped else record)
+
+    def load_inner(self, record: object) -> Self:
+        """Load the record that this schedule has inside another one."""
+        rows = children_of(self, record, len(self.schedulers))
         self.schedulers = _loaded(self.config.schedulers, rows)
         return self
 
@@ -210,13 +220,16 @@ class SequentialLrScheduler:
     def into_record(self) -> dict[str, Any]:
         """How many steps were made, and where each schedule stands."""
         rows = _records(self.config.schedulers, self.schedulers)
-        return {"step": self.steps, "schedulers": rows}
+        return {"step": WholePlace(self.steps, "step"), "schedulers": rows}
 
     to_record = into_record
 
     def load_record(self, record: object) -> Self:
         """Go on from where a record stands; nothing changes if it is not one."""
-        record = opened(self, record)
+        return self.load_inner(of_first_group(opened(self, record)))
+
+    def load_inner(self, record: object) -> Self:
+        """Load the record that this schedule has inside another one."""
         rest = dict(record) if isinstance(record, dict) else {}
         steps = read_place(self, rest.pop("step", None), 0, MOST)
         rows = children_of(self, rest, len(self.schedulers))
@@ -268,7 +281,7 @@ class ModuleLrScheduler:
         """Go on from where a record stands; nothing changes if it is not one."""
         rows = children_of(self, opened(self, record), len(self.schedulers))
         pairs = zip(copy.deepcopy(self.schedulers), rows, strict=True)
-        self.schedulers = [part.load_record(row) for part, row in pairs]
+        self.schedulers = [_load(part, row) for part, row in pairs]
         return self
 
     def __repr__(self) -> str:
@@ -293,4 +306,11 @@ def _records(
 def _loaded(choices: Iterable[LrSchedulerConfig], rows: list[Any]) -> list[LrScheduler]:
     """New schedulers that stand where their records say."""
     pairs = zip(choices, rows, strict=True)
-    return [choice.init().load_record(row) for choice, row in pairs]
+    return [_load(choice.init(), row) for choice, row in pairs]
+
+
+def _load(part: Any, row: Any) -> LrScheduler:
+    """A schedule inside another one with its own part of the record."""
+    if isinstance(row, dict) and list(row) == [NUMBER]:
+        row = row[NUMBER]
+    return getattr(part, "load_inner", part.load_record)(row)

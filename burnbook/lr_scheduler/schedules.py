@@ -12,7 +12,8 @@ from burnbook.config import Config
 from burnbook.core.errors import ConfigError, RecordError
 from burnbook.core.other_names import answers
 from burnbook.lr_scheduler.base import (
-    Signed,
+    RealPlace,
+    WholePlace,
     old_numbers,
     opened,
     read_number,
@@ -29,19 +30,23 @@ class Schedule:
     """What all schedules do alike: one number says where each of them stands.
 
     field: the name of the number in a record. held: the attribute that holds it, if it
-    has another name. low and high: its bounds. before_0_15: what the numbers of older
-    records are, which hold the config, too.
+    has another name. scalar: its type in newer Burn. low and high: its bounds.
+    before_0_15: what the numbers of older records are, which hold the config, too.
     """
 
     config: Any
     field: str
     held = ""
+    scalar = "UInt"
     low, high = 0, MOST
     before_0_15: tuple[type, ...] = ()
 
-    def into_record(self) -> Any:
+    def into_record(self) -> WholePlace | RealPlace:
         """The number that says where the schedule stands."""
-        return getattr(self, self.held or self.field)
+        value = getattr(self, self.held or self.field)
+        if isinstance(value, float):
+            return RealPlace(value, self.field)
+        return WholePlace(value, self.field, self.scalar)
 
     to_record = into_record
 
@@ -292,7 +297,7 @@ class NoamLrSchedulerConfig(Config):
 class NoamLrScheduler(Schedule):
     """init · model_size^−½ · min(s^−½, s · warmup^−³ᐟ²), with s = i + 1."""
 
-    field, held = "step", "steps"
+    field, held, scalar = "step", "steps", "Float"
 
     def __init__(self, config: NoamLrSchedulerConfig):
         self.config = config
@@ -341,17 +346,12 @@ class StepLrScheduler(Schedule):
     """initial · γ^⌊i / step_size⌋: the same rate for step_size batches, then less."""
 
     field = "iter_idx"  # the number of the last step; before the first −1
+    scalar = "Int"
     low, high = -1, 2**31 - 1
 
     def __init__(self, config: StepLrSchedulerConfig):
         self.config = config
         self.iter_idx = -1
-
-    def into_record(self) -> Signed:
-        """The number of the last step."""
-        return Signed(self.iter_idx)
-
-    to_record = into_record
 
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""

@@ -536,8 +536,8 @@ def _folded(param: Reparameterized) -> Param:
     """A plain parameter with the value that the attached module makes."""
     value = param.val()
     plain = _strip(value, value.backend) if value.backend.ad_enabled else value
-    learned = param.is_trainable
-    return Param(param.id, plain, require_grad=False, trainable=learned)
+    learned, kind = param.is_trainable, type(param.stored)
+    return kind(param.id, plain, require_grad=False, trainable=learned)
 
 
 def _nested(param: Reparameterized) -> Param:

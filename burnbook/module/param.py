@@ -337,6 +337,19 @@ class Param:
             return self._shape
         return self.val().shape
 
+    @property
+    def saved_shape(self) -> Shape:
+        """The sizes that the parameter has in a record."""
+        return self.shape
+
+    def to_saved(self) -> TensorData:
+        """The elements for a record."""
+        return self.val().to_data()
+
+    def from_saved(self, value: Tensor) -> Tensor:
+        """The value, from the one that a record holds."""
+        return value
+
     def _materialize(self) -> Tensor:
         with _MAKING:
             if self._value is None:
@@ -356,6 +369,42 @@ class Param:
         flags = self._require_grad, self._trainable
         parts = (value.to_data(), value.backend, self.kind, *flags)
         return _rebuild, (type(self), int(self.id), *parts)
+
+
+class TransposedParam(Param):
+    """A matrix that records hold the other way round, as Burn does with some of them.
+
+    Everybody else sees it as it is: what `val()` gives has the shape of the parameter.
+
+    Example:
+        >>> from burnbook.backend.numpy import Numpy
+        >>> weight = TransposedParam.of(Param.from_data([[1.0, 2.0]], Numpy()))
+        >>> weight.shape, weight.to_saved().shape
+        ((1, 2), (2, 1))
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, param: Param) -> Self:
+        """The same parameter, recorded the other way round; stays lazy."""
+        made = object.__new__(cls)
+        for name in Param.__slots__:
+            setattr(made, name, getattr(param, name))
+        return made
+
+    @property
+    def saved_shape(self) -> Shape:
+        """The sizes in a record: [n, m] for [m, n]."""
+        return Shape(reversed(self.shape))
+
+    def to_saved(self) -> TensorData:
+        """The elements for a record."""
+        return self.val().set_require_grad(False).transpose().to_data()
+
+    def from_saved(self, value: Tensor) -> Tensor:
+        """The value, from the one that a record holds."""
+        return value.transpose()
 
 
 def _made(device: Backend, require_grad: bool) -> Tensor:

@@ -70,7 +70,7 @@ def to_record(value: object, spec: TypeSpec = ANYTHING) -> Any:
         name, parts = value.attached.NAME, to_record(value.attached)
         return {"base": to_record(value.stored), name: parts}
     if isinstance(value, Param):
-        return ParamRecord(value.id.serialize(), value.val().to_data())
+        return ParamRecord(value.id.serialize(), value.to_saved())
     if isinstance(value, Tree):
         record = None
         if not is_constant(value):
@@ -198,7 +198,7 @@ class Loading:
         data: Any = record.param
         if not isinstance(data, TensorData):
             return self.note(path, f"record {_what(data)}, module a tensor", param)
-        ours, theirs = list(param.shape), list(data.shape)
+        ours, theirs = list(param.saved_shape), list(data.shape)
         if ours != theirs:
             turned = TURNED if theirs == ours[::-1] and len(ours) == 2 else ""
             return self.note(path, f"record {theirs}, module {ours}{turned}", param)
@@ -210,6 +210,7 @@ class Loading:
         except (RecordError, TypeError, AttributeError):
             return self.note(path, f"its id is {str(record.id)[:40]!r}", param)
         value = Tensor.from_data(data, param.device, param.kind)
+        value = param.from_saved(value)
         flag = param.is_require_grad and not isinstance(data.dtype, QFloat)
         made = type(param)(
             number,

@@ -14,7 +14,7 @@ Release = tuple[int, ...]  # (0, 15, 0); () where it is not known
 Fields = str | dict[str, str] | None
 
 _CONV_TRANSPOSE = "weight bias stride kernel_size dilation groups padding padding_out"
-_LSTM = "input_gate forget_gate output_gate cell_gate d_hidden"
+_LSTM = "input_gate forget_gate! output_gate cell_gate d_hidden"
 _GRU = "update_gate reset_gate new_gate d_hidden"
 _MHA = "query key value output dropout activation"
 _GROUP_NORM = "num_groups num_channels gamma beta epsilon affine"

@@ -116,7 +116,8 @@ class Reparameterized(Param):
         """A plain parameter with what a mapper made of the value."""
         check_mapped(made, self.stored.val(), where)
         flag = self.is_trainable
-        return Param(self.id, leaf(made, flag), require_grad=flag)
+        kind = type(self.stored)
+        return kind(self.id, leaf(made, flag), require_grad=flag)
 
     def rooted(self) -> Param:
         """The same with the stored parameter cut from the graph."""

@@ -121,7 +121,7 @@ from burnbook.nn.interpolate import (
     Interpolate2dConfig,
     InterpolateMode,
 )
-from burnbook.nn.linear import Linear, LinearConfig
+from burnbook.nn.linear import Linear, LinearConfig, LinearLayout
 from burnbook.nn.loss import (
     BinaryCrossEntropyLoss,
     BinaryCrossEntropyLossConfig,
@@ -260,6 +260,7 @@ __all__ = [
     "InterpolateMode",
     "Linear",
     "LinearConfig",
+    "LinearLayout",
     "ModuleReport",
     "PaddingConfig1d",
     "PaddingConfig2d",

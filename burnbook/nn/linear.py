@@ -1,12 +1,24 @@
 """Linear: every output is a weighted sum of all inputs."""
 
 from burnbook.backend.base import Backend
-from burnbook.config import Config
+from burnbook.config import Config, ConfigEnum, unit
 from burnbook.module import Module, Param
+from burnbook.module.param import TransposedParam
 from burnbook.nn.initializer import KAIMING, Initializer
 from burnbook.nn.shared import at_least
 from burnbook.ops.linear import linear
 from burnbook.tensor import Tensor, apply
+
+
+class LinearLayout(ConfigEnum):
+    """How records hold the weight of a Linear: Row [d_input, d_output], Col turned.
+
+    Why: newer Burn lets a weight be kept by columns, and saves it so. What the layer
+    computes, and its `weight`, are the same.
+    """
+
+    Row = unit()
+    Col = unit()
 
 
 class LinearConfig(Config):
@@ -18,6 +30,7 @@ class LinearConfig(Config):
     initializer: draws the weight and, as in Burn, the bias (default KaimingUniform with
         gain 1/√3). For another bias:
         `layer.replace(bias=Initializer.Zeros.init([d_output], device))`.
+    layout: how records hold the weight: Row or Col (default Row).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -25,10 +38,13 @@ class LinearConfig(Config):
         Linear {d_input: 3, d_output: 5, bias: true, params: 20}
     """
 
+    newer = ("layout",)
+
     d_input: int
     d_output: int
     bias: bool = True
     initializer: Initializer = KAIMING
+    layout: LinearLayout = LinearLayout.Row
 
     def validate(self) -> None:
         """Refuse layers without inputs or outputs."""
@@ -38,6 +54,8 @@ class LinearConfig(Config):
         """The layer on a device; its numbers are drawn at the first use."""
         fans = (self.d_input, self.d_output)
         weight = self.initializer.init_with(list(fans), *fans, device)
+        if self.layout == LinearLayout.Col:
+            weight = TransposedParam.of(weight)
         bias = None
         if self.bias:
             bias = self.initializer.init_bias(self.d_output, *fans, device)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from burnbook.config import Config, ConfigEnum, holding, unit
 from burnbook.core.errors import ConfigError
@@ -20,19 +20,42 @@ M = TypeVar("M", bound=Module | Config)
 
 
 class _Padding(ConfigEnum):
-    """What the paddings for lines, images and volumes do alike."""
+    """What the paddings for lines, images and volumes do alike.
+
+    rank: how many dims they surround.
+    """
+
+    rank: ClassVar[int]
 
     def validate(self) -> None:
         """Refuse a padding below zero."""
         if self.values and min(self.values) < 0:
             raise ConfigError(repr(self), f"a padding is {min(self.values)}, below 0")
 
+    @property
+    def is_asymmetric(self) -> bool:
+        """Whether the two ends of a dim have different paddings."""
+        values, rank = self.values, self.rank
+        return len(values) > rank and values[:rank] != values[rank:]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The zeros before and behind each dim, of an Explicit padding."""
+        first, last = self.values[: self.rank], self.values[-self.rank :]
+        return list(zip(first, last, strict=True))
+
     def calculate(
         self, size: Sequence[int], kernel: Sequence[int], stride: Sequence[int]
     ) -> tuple[int, ...]:
-        """The zeros at each end of every dim, for inputs of this size."""
+        """The zeros at each end of every dim, for inputs of this size.
+
+        Raises:
+            ConfigError: the padding is asymmetric; `pairs` has both its sides.
+        """
+        if self.is_asymmetric:
+            cure = "padding.pairs(), for x.pad(…)"
+            raise ConfigError(repr(self), "its two sides differ", cure=cure)
         if self.variant == "Explicit":
-            return self.values
+            return self.values[: self.rank]
         if self.variant == "Valid" or len(size) != len(kernel):  # the op explains those
             return (0,) * len(kernel)
         rows = zip(size, kernel, stride, strict=True)
@@ -40,27 +63,33 @@ class _Padding(ConfigEnum):
 
 
 class PaddingConfig1d(_Padding):
-    """How many zeros surround a line: Valid none, Explicit(l), or Same.
+    """How many zeros surround a line: Valid none, Explicit(l) at each end, or Same.
 
-    Same: p = max(0, ⌈(stride · (size − 1) − size + kernel) / 2⌉) at both ends, so for
-    an odd kernel the line keeps its length.
+    Explicit(left, right) has a number for each end. Same: p = max(0, ⌈(stride ·
+    (size − 1) − size + kernel) / 2⌉) at both ends, so for an odd kernel the line keeps
+    its length.
     """
+
+    rank = 1
 
     Same = unit()
     Valid = unit()
-    Explicit = holding(int)
+    Explicit = holding(int).also(int, int)
 
 
 class PaddingConfig2d(_Padding):
     """How many zeros surround an image: Valid none, Explicit(h, w), or Same.
 
-    Same: p = max(0, ⌈(stride · (size − 1) − size + kernel) / 2⌉) on both sides, so for
-    an odd kernel the image keeps its size.
+    Explicit(top, left, bottom, right) has a number for each side. Same: p = max(0,
+    ⌈(stride · (size − 1) − size + kernel) / 2⌉) on both sides, so for an odd kernel the
+    image keeps its size.
     """
+
+    rank = 2
 
     Same = unit()
     Valid = unit()
-    Explicit = holding(int, int)
+    Explicit = holding(int, int).also(int, int, int, int)
 
 
 class PaddingConfig3d(_Padding):
@@ -69,6 +98,8 @@ class PaddingConfig3d(_Padding):
     Same: p = max(0, ⌈(stride · (size − 1) − size + kernel) / 2⌉) on both sides, so for
     an odd kernel the volume keeps its size.
     """
+
+    rank = 3
 
     Same = unit()
     Valid = unit()
@@ -88,10 +119,40 @@ def sizes_of(size: int | Sequence[int]) -> Sequence[int]:
     return (size,) if isinstance(size, int) else size
 
 
-def zeros_around(layer: Windowed, x: Tensor) -> tuple[int, ...]:
-    """The padding of a layer for this input [n, c, ...], one number for each dim."""
+def padded(
+    layer: Windowed, x: Tensor, value: float = 0.0
+) -> tuple[Tensor, tuple[int, ...]]:
+    """The input [n, c, ...] of a layer, and what its op pads, a number for each dim.
+
+    Where the two sides of a padding differ, the input has it already and the op has
+    none. value: what is around it then.
+    """
+    padding = layer.padding
+    if padding.is_asymmetric:
+        fits = x.rank == padding.rank + 2  # else the op explains it
+        x = x.pad(padding.pairs(), value) if fits else x
+        return x, (0,) * padding.rank
     kernel, stride = sizes_of(layer.kernel_size), sizes_of(layer.stride)
-    return layer.padding.calculate(x.dims()[2:], kernel, stride)
+    return x, padding.calculate(x.value.shape[2:], kernel, stride)
+
+
+def without_end(layer: Windowed, x: Tensor, out: Tensor) -> Tensor:
+    """The output without a last window that begins in the padding at the end of x.
+
+    Why: so `ceil_mode` has it, and the op does it for paddings that it knows of.
+    """
+    kernel, dilation = sizes_of(layer.kernel_size), getattr(layer, "dilation", 1)
+    reach = [k - 1 for k in kernel]
+    if dilation != 1:
+        reach = [d * r for d, r in zip(sizes_of(dilation), reach, strict=True)]
+    rows = zip(layer.padding.pairs(), sizes_of(layer.stride), reach, strict=True)
+    for dim, ((before, behind), stride, r) in enumerate(rows, 2):
+        inside = x.dims()[dim] + before
+        count = -(-(inside + behind - r - 1) // stride) + 1
+        count -= count > 1 and (count - 1) * stride >= inside
+        if out.dims()[dim] > count:
+            out = out.narrow(dim, 0, count)
+    return out
 
 
 def build(made: type[M], config: Config, **parts: object) -> M:

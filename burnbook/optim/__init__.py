@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from burnbook.core.other_names import module_answers
+from burnbook.optim.adafactor import Adafactor, AdafactorConfig, AdafactorState
 from burnbook.optim.adagrad import AdaGrad, AdaGradConfig, AdaGradState, LrDecayState
 from burnbook.optim.adam import Adam, AdamConfig, AdamState, AdaptiveMomentumState
 from burnbook.optim.adamw import AdamW, AdamWConfig, AdamWState
@@ -19,7 +20,9 @@ from burnbook.optim.grads import (
     MultiGradientsParams,
 )
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
+from burnbook.optim.lamb import Lamb, LambConfig, LambState
 from burnbook.optim.lbfgs import LBFGS, LBFGSConfig, LBFGSState, LineSearchFn
+from burnbook.optim.lion import Lion, LionConfig, LionState
 from burnbook.optim.muon import AdjustLrFn, Muon, MuonConfig, MuonState
 from burnbook.optim.rmsprop import (
     CenteredState,
@@ -37,6 +40,9 @@ __all__ = [
     "AdaGrad",
     "AdaGradConfig",
     "AdaGradState",
+    "Adafactor",
+    "AdafactorConfig",
+    "AdafactorState",
     "Adam",
     "AdamConfig",
     "AdamState",
@@ -54,7 +60,13 @@ __all__ = [
     "GradientsParams",
     "LBFGSConfig",
     "LBFGSState",
+    "Lamb",
+    "LambConfig",
+    "LambState",
     "LineSearchFn",
+    "Lion",
+    "LionConfig",
+    "LionState",
     "LrDecayState",
     "ModuleLearningRate",
     "ModuleOptimizer",

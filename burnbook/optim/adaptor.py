@@ -38,7 +38,14 @@ from burnbook.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
 
-_HELD = ("optim", "grad_clipping", "groups", "met", "_states")  # by an optimizer
+_HELD = (
+    "optim",
+    "grad_clipping",
+    "groups",
+    "met",
+    "_paths",
+    "_states",
+)  # in an optimizer
 
 MAX_RANK = 8  # of a parameter, in Burn's record
 
@@ -81,6 +88,22 @@ class Group(NamedTuple):
     grad_clipping: GradientClipping | None
 
 
+class OptimizerRecord(dict[str, Any]):
+    """The record of an optimizer, which remembers where its parameters stood.
+
+    paths: "encoder.layers.0.weight" by the id of a parameter; newest Burn asks for them
+    to find the group that a state belongs to. It is a dict, and only that when it is
+    copied or pickled.
+    """
+
+    def __init__(self, record: dict[str, Any], paths: dict[str, str]):
+        super().__init__(record)
+        self.paths = paths
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
 @answers("Optimizer")
 class OptimizerAdaptor:
     """An optimizer of modules made from a rule for tensors, or from the rule's config.
@@ -97,6 +120,7 @@ class OptimizerAdaptor:
         self.groups: list[Group] = []
         self.met: set[ParamGroup] = set()  # groups that some parameter belongs to
         self._states: dict[ParamId, Held] = {}
+        self._paths: dict[ParamId, str] = {}  # where the parameters of states stand
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what an optimizer does not have: nobody would ever read it."""
@@ -178,6 +202,8 @@ class OptimizerAdaptor:
             self._states.update(work.overwritten())
             raise
         self._states.update(work.states)
+        if not work.states.keys() <= self._paths.keys():
+            self._paths.update({p.id: path for path, p in module.named_params()})
         return made
 
     def step_multi(self, lr: float, module: M, grads: MultiGradientsParams) -> M:
@@ -199,7 +225,9 @@ class OptimizerAdaptor:
                 )
             held = {"V1": {f"Rank{rank}": state_to_record(state)}}
             record[number.serialize()] = held
-        return record
+        rows = self._paths.items()
+        paths = {n.serialize(): path for n, path in rows if n in self._states}
+        return OptimizerRecord(record, paths)
 
     to_record = into_record
 
@@ -237,6 +265,8 @@ class OptimizerAdaptor:
                 problems,
                 f"the record of {name}, not of a model or another optimizer",
             )
+        known = getattr(record, "paths", {}).items()
+        self._paths = {ParamId.deserialize(text): path for text, path in known}
         self._states = states
         return self
 
@@ -404,7 +434,7 @@ class _Step:
         if outer.ad_enabled:
             leaf = outer.leaf(made.value) if flag else made.value
             made = Tensor(leaf, Float, outer, len(dims))
-        return Param(param.id, made, require_grad=flag)
+        return type(param)(param.id, made, require_grad=flag)
 
     def overwritten(self) -> dict[ParamId, Held]:
         """The states of a step that failed whose predecessors are gone."""
@@ -455,8 +485,9 @@ def _settle(
     state = held.state
     if held.rule is not None and held.rule is not rule:
         return None
+    known = rule.shapes(dims) if hasattr(rule, "shapes") else {dims}  # type: ignore[attr-defined] # asked for just before
     for tensor in state_tensors(state):
-        if tuple(tensor.shape) != dims:
+        if tuple(tensor.shape) not in known:
             raise ShapeError(
                 "step",
                 "the state of the optimizer belongs to another shape",

@@ -77,7 +77,7 @@ class FlatModule:
             if outer.ad_enabled:
                 new = Tensor.from_inner(new, outer)
                 new = new.require_grad() if flag else new
-            made[param] = Param(param.id, new, require_grad=flag)
+            made[param] = type(param)(param.id, new, require_grad=flag)
             start = end
         return rebuild(self.module, lambda p: made.get(p, p), lambda t: t)
 

@@ -23,7 +23,8 @@ class SimpleOptimizer(Protocol):
 
     state_type: the dataclass of the state, which is what its record is read with. A
     rule may have `check(shape)`, which raises for a parameter that it cannot update;
-    and `reuses = True`: its step takes `reuse`, True where nobody else holds the state,
+    `shapes(shape)`, the shapes of its state where they are not the parameter's; and
+    `reuses = True`: its step takes `reuse`, True where nobody else holds the state,
     so that the new one may take its place in memory.
     """
 
@@ -129,6 +130,41 @@ def is_f64(tensor: Tensor) -> bool:
 def penalty_of(decay: WeightDecayConfig | None) -> float:
     """The penalty, or none."""
     return 0.0 if decay is None else decay.penalty
+
+
+def as_f32(value: float) -> float:
+    """A number of a config as Burn holds it: with 32 bits."""
+    return float(np.float32(value))
+
+
+def one_minus(beta: float) -> float:
+    """1 − beta, computed with 32 bits."""
+    return float(np.float32(1) - np.float32(beta))
+
+
+def corrected(beta: float, time: int) -> float:
+    """1 − betaᵗ, computed with 32 bits by repeated squares, as Rust's `powi` does.
+
+    Example:
+        >>> round(corrected(0.9, 2), 6)
+        0.19
+    """
+    power, base, count = np.float32(1), np.float32(beta), time
+    with np.errstate(under="ignore"):
+        while count:
+            power = power * base if count % 2 else power
+            base, count = base * base, count // 2
+    return float(np.float32(1) - power)
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """The tensor in single precision where it is in half, whose squares soon vanish."""
+    return tensor.cast("f32") if tensor.value.dtype.itemsize == 2 else tensor
+
+
+def narrowed(made: Tensor, like: Tensor) -> Tensor:
+    """What was computed from `widened` tensors, in the precision of one of them."""
+    return made.cast(like.dtype) if made.value.dtype != like.value.dtype else made
 
 
 def update(

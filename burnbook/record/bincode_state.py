@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from burnbook.core.converters import TypeSpec, type_spec
-from burnbook.lr_scheduler.base import Signed
+from burnbook.lr_scheduler.base import WholePlace
 from burnbook.optim.state import StateRecord, fields_at
 from burnbook.record.bincode import Reader, Writer, signed_number, text, whole_number
 from burnbook.record.tree import Path, Trouble, named
@@ -83,7 +83,7 @@ def _write_schedules(record: dict[str, Any]) -> Iterator[bytes]:
 def _number(held: Any) -> bytes:
     if isinstance(held, float):
         return struct.pack("<d", held)
-    if isinstance(held, Signed):
+    if _is_signed(held):
         return signed_number(held)
     return b"" if held is None else whole_number(held)
 
@@ -127,6 +127,8 @@ def _read_schedule(reader: Reader, part: Any, path: Path) -> Any:
         if reader.data[reader.at :] == b"\0":
             reader.take(1, path)
         return None
+    if _is_signed(example):
+        return reader.signed(path)
     return _read_number(reader, type(example), path)
 
 
@@ -152,7 +154,12 @@ def _read_schedules(reader: Reader, part: Any, path: Path) -> dict[str, Any]:
 def _read_number(reader: Reader, kind: type, path: Path) -> Any:
     if issubclass(kind, float):
         return struct.unpack("<d", reader.take(8, path))[0]
-    return reader.signed(path) if issubclass(kind, Signed) else reader.number(path)
+    return reader.number(path)
+
+
+def _is_signed(place: object) -> bool:
+    """Whether Burn keeps this number of a schedule as one that may be below 0."""
+    return isinstance(place, WholePlace) and place.scalar == "Int"
 
 
 def _write(

@@ -1,8 +1,9 @@
-"""Burnpack (.bpk): the format of Burn since 0.19.
+"""Burnpack (.bpk): the format of Burn since 0.19, and its only one since 0.22.
 
 Ten bytes (a marker, the version, the length of what follows), then names, shapes and
 ids as CBOR, zeros, and the elements: each tensor starts at a multiple of 256, so that a
-file can be mapped into memory.
+file can be mapped into memory. What is written, Burn 0.22 reads: modules, optimizers
+and schedules.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 
 from burnbook.core.errors import RecordError
 from burnbook.module.param import ParamId
-from burnbook.record.flat import Named, Slot, flatten, is_span, nest, read_slots
+from burnbook.record import cbor
+from burnbook.record.burnpack_states import named_parts, paths_of, record_of
+from burnbook.record.flat import Named, Slot, is_span, read_slots
 from burnbook.record.layout import Lowering, Pieces
 from burnbook.record.mpk import container_room
 from burnbook.record.recorder import FileRecorder
@@ -29,14 +32,25 @@ MAGIC = 0x4255524E
 VERSION = 1
 ALIGNMENT = 256
 MAX_TENSORS = 100_000
-MAX_DEPTH = 8  # of the CBOR; four levels are needed
+MAX_DEPTH = 8  # of the CBOR; a quantized tensor in blocks needs them all
+BOOL = {"Bool": "Native"}  # the element type; a text before Burn 0.21
 
 
 @dataclass(frozen=True)
 class NamedMetadata(Metadata):
-    """The metadata of a file that only names tensors; `texts` are its free ones."""
+    """The metadata of a file that only names tensors; `texts` are its free ones.
+
+    old_bool: whether the element type of a Bool is a text, as before Burn 0.21.
+    """
 
     texts: dict[str, str] = field(default_factory=dict)
+    old_bool: bool = False
+
+
+class Signed(int):
+    """A whole number of a file that may be below zero; written, it is one again."""
+
+    scalar = "Int"
 
 
 class NamedTensorRecorder(FileRecorder):
@@ -67,7 +81,8 @@ class NamedTensorRecorder(FileRecorder):
 class BurnpackRecorder(NamedTensorRecorder):
     """Burnpack in a file: tensors by name, with the ids of parameters, and numbers.
 
-    Needs the package cbor2. Two tensors never share bytes.
+    Modules, optimizers and schedules are written as Burn 0.22 writes them. Needs the
+    package cbor2. Two tensors never share bytes.
 
     Example:
         >>> import tempfile
@@ -87,24 +102,33 @@ class BurnpackRecorder(NamedTensorRecorder):
 
     def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as burnpack; the elements follow in the order of the tree."""
-        cbor2 = _cbor2("write")
+        _cbor2("write")  # without it nobody here could read the file again
+        item: Any = record.item
+        item = item.into_record() if hasattr(item, "into_record") else item
         tensors: dict[str, Any] = {}
         scalars: dict[str, Any] = {}
         contents: list[memoryview] = []
         end = 0
-        for part in flatten(record.item, lower):
+        old_bool = getattr(record.metadata, "old_bool", False)
+        for part in named_parts(item, lower):
             if not isinstance(part, Named):
+                if not part[0]:
+                    what = "a number alone has no name, which burnpack needs"
+                    raise Trouble(what, cure='{"step": 3}, or the schedule itself')
                 scalars[part[0]] = _scalar(part[1])
                 continue
             start = _aligned(end)
             end = start + len(part.content)
             contents.append(part.content)
-            tensors[part.name] = _about(part, start, end)
-        top: dict[str, Any] = {"tensors": tensors} if tensors else {}
-        top |= {"metadata": dict(self.texts(record))} if self.texts(record) else {}
+            tensors[part.name] = _about(part, start, end, old_bool)
+        texts = {**self.texts(record), **paths_of(item)}
+        top: dict[str, Any] = {
+            "tensors": tensors
+        }  # Burn misses it, even if it is empty
+        top |= {"metadata": texts} if texts else {}
         top |= {"scalars": scalars} if scalars else {}
         ordered = {key: dict(sorted(held.items())) for key, held in top.items()}
-        text = cbor2.dumps(ordered)
+        text = cbor.encode(ordered)
         head = HEAD.pack(MAGIC, VERSION, len(text)) + text
         yield head + bytes(_aligned(len(head)) - len(head))
         end = 0
@@ -140,16 +164,18 @@ class BurnpackRecorder(NamedTensorRecorder):
         leaves |= {name: _number(name, held) for name, held in parts[2].items()}
         if not all(isinstance(text, str) for text in parts[1].values()):
             raise Trouble("the metadata of the file is not text", "names and texts")
-        metadata = NamedMetadata("", "", self.written, "", "", parts[1])
-        return BurnRecord(metadata, nest(leaves, len(data)))
+        old_bool = any(slot.dtype == "Bool" for slot in slots)
+        metadata = NamedMetadata("", "", self.written, "", "", parts[1], old_bool)
+        return BurnRecord(metadata, record_of(leaves, len(data)))
 
 
 def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
-def _about(part: Named, start: int, end: int) -> dict[str, Any]:
-    about: dict[str, Any] = {"dtype": part.dtype, "shape": part.shape}
+def _about(part: Named, start: int, end: int, old_bool: bool) -> dict[str, Any]:
+    dtype = BOOL if part.dtype == "Bool" and not old_bool else part.dtype
+    about: dict[str, Any] = {"dtype": dtype, "shape": part.shape}
     about["data_offsets"] = [start, end]
     if part.id:
         about["param_id"] = int(ParamId.deserialize(part.id))
@@ -157,6 +183,9 @@ def _about(part: Named, start: int, end: int) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> dict[str, Any]:
+    kind = getattr(value, "scalar", None)
+    if kind is not None:
+        return {kind: float(value) if kind == "Float" else int(value)}
     if isinstance(value, bool):
         return {"Bool": value}
     if isinstance(value, int):
@@ -169,7 +198,7 @@ def _number(name: str, held: object) -> Any:
     if isinstance(held, dict) and len(held) == 1:
         ((kind, value),) = held.items()
         if kind in kinds and type(value) is kinds[kind]:
-            return value
+            return Signed(value) if kind == "Int" else value
     raise Trouble(f"{short(name)} is not a number", "Int, UInt, Float or Bool")
 
 
@@ -278,7 +307,7 @@ class _Walk:
 
 
 def _cbor2(verb: str) -> Any:
-    """The package that reads and writes CBOR, asked for only here."""
+    """The package that reads CBOR, asked for only here."""
     try:
         import cbor2
     except ImportError:

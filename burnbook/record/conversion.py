@@ -21,6 +21,7 @@ from burnbook.core.files import PathLike
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.record.binary import BinFileRecorder, SealedRecord
 from burnbook.record.burnpack import NamedTensorRecorder
+from burnbook.record.burnpack_states import is_optimizer
 from burnbook.record.inspection import recorder_for
 from burnbook.record.settings import (
     DoublePrecisionSettings,
@@ -84,7 +85,8 @@ def convert(
         writer = writer_type(settings, texts)
     else:
         writer = writer_type(settings)
-        if isinstance(reader, NamedTensorRecorder) and module is None:
+        flat = isinstance(reader, NamedTensorRecorder) and module is None
+        if flat and not is_optimizer(item):
             item = _with_lists_and_ids(item)
     if precision is None and module is None:
         return writer.write(BurnRecord(writer.metadata, item), target)

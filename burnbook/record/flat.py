@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 from burnbook.core.errors import DataError
 from burnbook.module.param import ParamRecord
-from burnbook.record.layout import DTYPES, Lowering, Raw, read_dims
+from burnbook.record.layout import DTYPES, Lowering, Raw, read_dims, read_tensor
 from burnbook.record.mpk import container_room
+from burnbook.record.quantized_scheme import is_scheme, read_scheme, write_scheme
 from burnbook.record.tree import MAX_DEPTH, Marker, Path, Trouble, named, short
 from burnbook.tensor.convert import storage
 from burnbook.tensor.data import TensorData
+from burnbook.tensor.qfloat import QFloat
 
 ATTACHED = "lora"  # what stands beside the stored weight: {base, lora}
 OURS = {theirs: ours for ours, theirs in DTYPES.items()}
@@ -28,7 +30,7 @@ class Named(NamedTuple):
     """One tensor with its name, ready to write."""
 
     name: str
-    dtype: str  # in Burn's words: "F32"
+    dtype: Any  # in Burn's words: "F32"; of codes, their scheme
     shape: list[int]
     content: memoryview
     id: str = ""  # of a parameter
@@ -49,10 +51,15 @@ def flatten(item: object, lower: Lowering) -> Iterator[Named | tuple[str, Any]]:
         yield leaf._replace(name=name) if isinstance(leaf, Named) else (name, leaf)
 
 
-def _leaves(node: object, lower: Lowering, path: Path) -> Iterator[tuple[Path, Any]]:
+def _leaves(node: Any, lower: Lowering, path: Path) -> Iterator[tuple[Path, Any]]:
     if isinstance(node, ParamRecord):
         ((_, leaf),) = _leaves(node.param, lower, path)
         yield path, leaf._replace(id=node.id)
+        return
+    node = node.into_data() if hasattr(node, "into_data") else node
+    if isinstance(node, TensorData) and isinstance(node.dtype, QFloat):
+        dtype, content = write_scheme(node, path)
+        yield path, Named("", dtype, list(node.shape), content)
         return
     low = lower(node, path)
     if isinstance(node, TensorData) or _lowered_tensor(low):
@@ -77,11 +84,8 @@ def _lowered_tensor(low: Any) -> bool:
 
 
 def _named(low: dict[str, Any], path: Path) -> Named:
-    dtype, content = low["dtype"], low["bytes"].content
-    if not isinstance(dtype, str):
-        what = f"{named(path)} is quantized, which this format cannot say"
-        raise Trouble(what, cure="model.map(Dequantize()) before saving")
-    return Named("", dtype, low["shape"], memoryview(content).cast("B"))
+    content = low["bytes"].content
+    return Named("", low["dtype"], low["shape"], memoryview(content).cast("B"))
 
 
 class Slot(NamedTuple):
@@ -136,10 +140,16 @@ def is_span(offsets: Any) -> bool:
 def _tensor(slot: Slot, content: memoryview) -> TensorData:
     path = (slot.name,)
     dims = read_dims(slot.shape, path)
-    if not isinstance(slot.dtype, str) or slot.dtype not in OURS:
+    payload = slot.dtype.get("QFloat") if isinstance(slot.dtype, dict) else None
+    if is_scheme(payload):
+        return read_scheme(payload, content, dims, path)
+    if isinstance(slot.dtype, dict):  # a Bool of newer Burn, or codes of an older one
+        return read_tensor(bytes(content), slot.shape, slot.dtype, path)
+    dtype = slot.dtype
+    if not isinstance(dtype, str) or dtype not in OURS:
         what = f"{named(path)} has an unknown element type"
         raise Trouble(what, ", ".join(OURS), short(repr(slot.dtype)))
-    name = OURS[slot.dtype]
+    name = OURS[dtype]
     wanted = prod(dims) * storage(name).itemsize
     if wanted != len(content):
         expected = f"{wanted} bytes for {name} {list(dims)}"

@@ -200,7 +200,7 @@ class _Lifting:
     def _from_dict(self, node: dict[str, Any], path: Path) -> Any:
         keys = node.keys()
         if keys == {"bytes", "shape", "dtype"}:
-            return _tensor(node["bytes"], node["shape"], node["dtype"], path)
+            return read_tensor(node["bytes"], node["shape"], node["dtype"], path)
         if self.is_old and keys == {"value", "shape"}:
             return self._old_tensor(node["value"], node["shape"], path)
         if keys == {"id", "param"}:
@@ -214,7 +214,7 @@ class _Lifting:
 
     def _from_list(self, node: list[Any], path: Path) -> Any:
         if _is_tensor(node):
-            return _tensor(node[0], node[1], node[2], path)
+            return read_tensor(node[0], node[1], node[2], path)
         if len(node) == 2 and isinstance(node[0], str) and _is_tensor(node[1]):
             return self._param(node[0], node[1], path)
         return [self(value, (*path, str(i))) for i, value in enumerate(node)]
@@ -280,7 +280,8 @@ def _is_tensor(node: object) -> bool:
     return fits and isinstance(dtype, str) and dtype in _OURS
 
 
-def _tensor(content: object, shape: Any, dtype: Any, path: Path) -> TensorData:
+def read_tensor(content: object, shape: Any, dtype: Any, path: Path) -> TensorData:
+    """The tensor of these bytes, sizes and element type, which may be a payload."""
     dims, content = read_dims(shape, path), _as_bytes(content, path)
     if isinstance(dtype, dict) and list(dtype) == ["QFloat"]:
         return quantized.read(content, dims, dtype["QFloat"], path)

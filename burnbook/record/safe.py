@@ -114,6 +114,9 @@ class SafetensorsRecorder(NamedTensorRecorder):
                 raise Trouble(what, cure=NO_TREE)
             if part.name == TEXTS:
                 raise Trouble(f"{TEXTS} is not the name of a tensor", "another name")
+            if not isinstance(part.dtype, str):
+                what = f"{short(part.name)} is quantized, which this format cannot say"
+                raise Trouble(what, cure="model.map(Dequantize()) before saving")
             parts.append(part._replace(dtype=part.dtype.upper()))
         parts.sort(key=lambda part: (ORDER[part.dtype], part.name))
         top: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import RecordError
-from burnbook.module.param import ParamRecord
+from burnbook.module.param import ParamRecord, TransposedParam
 from burnbook.module.tree import Tree, children
 from burnbook.nn import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, Linear, RmsNorm
 from burnbook.tensor.data import TensorData
@@ -36,6 +36,8 @@ def _ours(part: object, record: object) -> Any:
     if not isinstance(record, dict):
         return record
     if isinstance(part, Linear):
+        if isinstance(part.weight, TransposedParam):  # as PyTorch has it
+            return record
         return {name: _turned(name, held) for name, held in record.items()}
     if isinstance(part, NORMS):
         names = {"weight": "gamma", "bias": "beta"}

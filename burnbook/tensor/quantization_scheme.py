@@ -68,6 +68,7 @@ class ScaleDtype(Enum):
     F32 = "f32"
     F16 = "f16"
     BF16 = "bf16"
+    UE8M0 = "ue8m0"
     UE4M3 = "ue4m3"
 
     def max_representable(self) -> float:
@@ -87,7 +88,10 @@ class ScaleDtype(Enum):
             return wide.astype(np.float32)
         power = np.maximum(np.frexp(wide)[1] - digits, lowest)
         step = np.ldexp(1.0, power)
-        return np.minimum(np.ceil(wide / step) * step, top).astype(np.float32)
+        rounded = np.minimum(np.ceil(wide / step) * step, top).astype(np.float32)
+        if self is ScaleDtype.UE8M0:  # it has no 0
+            return np.maximum(rounded, np.ldexp(np.float32(1), lowest))
+        return rounded
 
     def __repr__(self) -> str:
         return f"ScaleDtype.{self.name}"
@@ -98,6 +102,7 @@ _GRIDS: dict[ScaleDtype, tuple[float, int, int]] = {
     ScaleDtype.F32: (float(np.finfo(np.float32).max), 24, -149),
     ScaleDtype.F16: (65504.0, 11, -24),
     ScaleDtype.BF16: (float.fromhex("0x1.fep127"), 8, -133),
+    ScaleDtype.UE8M0: (2.0**127, 1, -127),
     ScaleDtype.UE4M3: (448.0, 4, -9),
 }
 
@@ -106,7 +111,8 @@ _GRIDS: dict[ScaleDtype, tuple[float, int, int]] = {
 class QuantStore:
     """How codes are kept: one each, or several in a word of `word` bits along a dim.
 
-    dim: counted from the last one. A word holds whole codes of 2, 4 or 8 bits.
+    dim: counted from the last one. A word holds whole codes of 2, 4 or 8 bits. Native:
+    each code has a byte of its own, whatever its bits.
     """
 
     name: str
@@ -325,8 +331,8 @@ class QuantScheme(Scheme):
         """Say which parts of the scheme do not go together."""
         bits, store = self.value.size_bits(), self.store
         shown = [("scheme", repr(self))]
-        if store.name == "Native" and bits < 8:
-            what = f"codes of {bits} bits must be packed into words"
+        if store.name == "Native" and bits < 8 and self.value.type.exponent:
+            what = f"floats of {bits} bits must be packed into words"
             raise ConfigError(where, what, shown, "with_store(QuantStore.PackedU32(0))")
         if not self.has_global:
             return

@@ -44,7 +44,7 @@ def same_in_blocks(scales: np.ndarray, scheme: Scheme) -> np.ndarray | None:
 def packed(xp: Any, codes: Any, scheme: Scheme) -> Any:
     """Codes as they are kept: bytes as they are, fewer bits together in words."""
     bits, store = scheme.value.size_bits(), scheme.store
-    if bits == 8:
+    if bits == 8 or not store.word:
         return codes
     turned = codes.swapaxes(-1, axis_of(store, codes.ndim))
     return pack(xp, turned, bits=bits, word=store.word)
@@ -53,7 +53,7 @@ def packed(xp: Any, codes: Any, scheme: Scheme) -> Any:
 def unpacked(xp: Any, kept: Any, shape: Shape, scheme: Scheme) -> Any:
     """The codes of a tensor of a shape, each in an i8 of its own."""
     bits, store = scheme.value.size_bits(), scheme.store
-    if bits == 8:
+    if bits == 8 or not store.word:
         return kept
     axis = axis_of(store, len(shape))
     signed = not scheme.value.type.exponent
@@ -65,7 +65,7 @@ def unpacked(xp: Any, kept: Any, shape: Shape, scheme: Scheme) -> Any:
 def kept_as(shape: Shape, scheme: Scheme) -> tuple[Shape, np.dtype]:
     """The shape and the element type of what holds the codes."""
     bits, store = scheme.value.size_bits(), scheme.store
-    if bits == 8:
+    if bits == 8 or not store.word:
         return tuple(shape), np.dtype(np.int8)
     axis, sizes = axis_of(store, len(shape)), list(shape)
     sizes[axis], sizes[-1] = sizes[-1], -(-sizes[axis] * bits // store.word)
@@ -84,6 +84,7 @@ SCALE_TYPES = {
     ScaleDtype.F32: np.dtype("<f4"),
     ScaleDtype.F16: np.dtype("<f2"),
     ScaleDtype.BF16: np.dtype("<u2"),
+    ScaleDtype.UE8M0: np.dtype("u1"),
     ScaleDtype.UE4M3: np.dtype("u1"),
 }
 
@@ -95,6 +96,8 @@ def narrow_scales(scales: np.ndarray, dtype: ScaleDtype) -> np.ndarray:
         return to_codes(np, scales, one, value="E4M3").view(np.uint8)
     if dtype is ScaleDtype.BF16:
         return (scales.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    if dtype is ScaleDtype.UE8M0:  # the exponent alone
+        return (scales.view(np.uint32) >> np.uint32(23)).astype(np.uint8)
     return scales.astype(SCALE_TYPES[dtype])
 
 
@@ -104,4 +107,8 @@ def wide_scales(xp: Any, kept: Any, dtype: ScaleDtype) -> Any:
         return from_codes(xp, kept, xp.ones(1, dtype=xp.float32), value="E4M3")
     if dtype is ScaleDtype.BF16:
         return (kept.astype(xp.uint32) << 16).view(xp.float32)
+    if dtype is ScaleDtype.UE8M0:
+        bits = kept.astype(xp.uint32)
+        lowest = xp.uint32(1 << 22)  # 2⁻¹²⁷, which f32 has no exponent for
+        return xp.where(bits == 0, lowest, bits << 23).view(xp.float32)
     return kept.astype(xp.float32)

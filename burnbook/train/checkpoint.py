@@ -19,6 +19,7 @@ from burnbook.backend import Backend
 from burnbook.core.errors import TrainingError
 from burnbook.core.files import remove_leftovers, sync_folder
 from burnbook.lr_scheduler import LrScheduler
+from burnbook.lr_scheduler.base import NUMBER
 from burnbook.record import (
     BinFileRecorder,
     BurnpackRecorder,
@@ -41,7 +42,6 @@ RECORDERS = {  # one for each kind of file
     "bin.gz": "BinGzFileRecorder",
     "bpk": "BurnpackRecorder",
 }
-NUMBER = "value"  # the name of a number that has none
 
 
 class FileCheckpointer:
@@ -215,18 +215,17 @@ def named_record(schedule: LrScheduler) -> Any:
     """The record of a schedule with a name for every number, as burnpack needs it.
 
     Example:
-        >>> from burnbook.lr_scheduler import LinearLrSchedulerConfig
-        >>> named_record(LinearLrSchedulerConfig(0.1, 0.01, 10).init())
-        {'remaining_iters': 11}
+        >>> class Mine:
+        ...     def into_record(self):
+        ...         return 11
+        >>> named_record(Mine())
+        {'value': 11}
 
-    Why: so does the newest Burn. An optimizer has names already.
+    Why: the library's own numbers know their names; those of one's own schedule do not.
     """
-    record, name = schedule.into_record(), getattr(schedule, "field", NUMBER)
-    inside = getattr(schedule, "schedulers", None)
-    if isinstance(inside, list):
-        own = {name: record[name]} if name in record else {}
-        return {str(i): named_record(each) for i, each in enumerate(inside)} | own
-    return {name: record} if isinstance(record, int | float) else record
+    record = schedule.into_record()
+    plain = isinstance(record, int | float) and not hasattr(record, "scalar")
+    return {NUMBER: record} if plain else record
 
 
 def opened(record: object, schedule: LrScheduler) -> Any:

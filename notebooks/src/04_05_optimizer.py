@@ -132,6 +132,9 @@ Lines(compared, "Loss of 60 steps")
 # | `RmsPropConfig` | a running mean of squares | objectives that change during training |
 # | `AdamConfig`, `AdamWConfig` | running means of gradient and square | nearly everything; try it first |
 # | `AdanConfig` | these, and how the gradient changes | large models, many steps |
+# | `LionConfig` | a running mean of gradients | large models; a tenth of Adam's rate |
+# | `LambConfig` | as Adam | very large batches |
+# | `AdafactorConfig` | means of rows and columns of squares | little memory |
 # | `MuonConfig` | a velocity | the matrices inside a network |
 # | `LBFGSConfig` | the last steps | small problems, all data at once |
 
@@ -147,6 +150,9 @@ configs = {
     "amsgrad": (optim.AdamConfig().with_amsgrad(True), 0.1),
     "AdamW": (optim.AdamWConfig(), 0.1),
     "Adan": (optim.AdanConfig(), 0.1),
+    "Lion": (optim.LionConfig(), 0.03),
+    "Lamb": (optim.LambConfig(), 0.03),
+    "Adafactor": (optim.AdafactorConfig(), 0.1),
     "Muon": (optim.MuonConfig(), 0.04),
 }
 
@@ -472,6 +478,7 @@ check("4.5.4", answer)
 # | `optimizer.into_record()` | `optim.to_record()` | the same |
 # | a rule with `step` and `state_type` | `impl SimpleOptimizer<B>` | the same, without `B` |
 # | `AdanConfig`, `MuonConfig`, `LBFGSConfig` | – | the same |
+# | `LionConfig`, `LambConfig`, `AdafactorConfig` | – | the same |
 # | `with_group(ParamGroup.…, config)` | – | `with_group(ParamGroup::…, optim, clipping)` |
 #
 # Next: [4.6 · Learner](04_06_learner.ipynb)

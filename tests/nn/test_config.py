@@ -25,7 +25,7 @@ AD = Autodiff(PLAIN)
 
 RECURRENT = {
     "Lstm {d_input: 2, d_hidden: 3, bias: true, params: 84}": nn.LstmConfig(2, 3, True),
-    "Lstm {d_input: 2, d_hidden: 3, bias: false, params: 60}": nn.LstmConfig(
+    "Lstm {d_input: 2, d_hidden: 3, bias: false, params: 45}": nn.LstmConfig(
         2, 3, False, reverse=True, clip=0.5, input_forget=True
     ),
     "BiLstm {d_input: 2, d_hidden: 3, bias: true, params: 168}": nn.BiLstmConfig(

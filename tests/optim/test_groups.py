@@ -12,11 +12,14 @@ from burnbook.core.errors import ConfigError, GraphError, RecordError, ShapeErro
 from burnbook.grad_clipping import GradientClippingConfig
 from burnbook.module import Lora, Module, Param, ParamId
 from burnbook.optim import (
+    AdafactorConfig,
     AdaGradConfig,
     AdamConfig,
     AdamWConfig,
     AdanConfig,
     GradientsParams,
+    LambConfig,
+    LionConfig,
     ModuleLearningRate,
     ModuleOptimizer,
     MomentumConfig,
@@ -305,7 +308,7 @@ def test_what_is_given_is_never_written_to(name):
         views += [
             value.array
             for part in next(iter(record.values()))["V1"]["Rank2"].values()
-            for value in (part or {}).values()
+            for value in (part.values() if isinstance(part, dict) else [part])
             if hasattr(value, "array")
         ]
     copies = [view.copy() for view in views]
@@ -385,6 +388,13 @@ def test_gradients_of_several_devices_are_added_where_the_id_says():
     (lambda: RmsPropConfig(alpha=1.1), r"alpha is 1.1, not in \[0, 1\]"),
     (lambda: RmsPropConfig(momentum=-0.1), "momentum is -0.1"),
     (lambda: MuonConfig(ns_steps=0), "ns_steps is 0"),
+    (lambda: LionConfig(beta_2=1.0), r"beta_2 is 1.0, not in \[0, 1\)"),
+    (lambda: LionConfig(weight_decay=-0.1), "weight_decay is -0.1"),
+    (lambda: LambConfig(epsilon=-1.0), "epsilon is -1.0"),
+    (lambda: AdafactorConfig(epsilon_1=0.0), "epsilon_1 is 0.0, not above 0"),
+    (lambda: AdafactorConfig(clip_threshold=float("inf")), "clip_threshold is inf"),
+    (lambda: AdafactorConfig(decay_rate=0.0), "decay_rate is 0.0, not below 0"),
+    (lambda: AdafactorConfig(weight_decay=-1.0), "weight_decay is -1.0"),
 )
 def test_what_cannot_be_is_refused(build, text):
     with pytest.raises(ConfigError, match=text):

@@ -9,10 +9,13 @@ import pytest
 from burnbook.config import Config
 from burnbook.core.errors import RecordError, ShapeError
 from burnbook.optim import (
+    AdafactorConfig,
     AdaGradConfig,
     AdamConfig,
     AdamWConfig,
     AdanConfig,
+    LambConfig,
+    LionConfig,
     MomentumConfig,
     MuonConfig,
     RmsPropConfig,
@@ -61,6 +64,12 @@ KINDS = {
         },
     ),
     "Muon": (MuonConfig(), {"momentum": {"velocity"}}),
+    "Lamb": (LambConfig(), {"time": 2, "moment_1": ..., "moment_2": ...}),
+    "Lion": (LionConfig(), {"momentum": ...}),
+    "Adafactor": (
+        AdafactorConfig(),
+        {"time": 2, "second_moment": "rows", "column_second_moment": "columns"},
+    ),
 }
 
 
@@ -77,8 +86,13 @@ def test_the_record_has_burns_names(name):
         assert (version, rank) == ("V1", "Rank2")
         assert list(state) == list(wanted)
         for field, parts in wanted.items():
-            if parts is None:
-                assert state[field] is None
+            if parts is None or isinstance(parts, int):
+                assert state[field] == parts
+                continue
+            if not isinstance(parts, set):
+                rows, columns = param.shape
+                factors = {"rows": (rows, 1), "columns": (1, columns)}
+                assert state[field].shape == factors.get(parts, param.shape)
                 continue
             assert set(state[field]) == parts
             for part, value in state[field].items():

@@ -6,11 +6,14 @@ import pytest
 from burnbook.backend import Autodiff, Numpy
 from burnbook.module import Module, Param
 from burnbook.optim import (
+    AdafactorConfig,
     AdaGradConfig,
     AdamConfig,
     AdamWConfig,
     AdanConfig,
     GradientsParams,
+    LambConfig,
+    LionConfig,
     MomentumConfig,
     MuonConfig,
     ParamGroup,
@@ -33,6 +36,9 @@ EVERY = {
     "RmsProp": RmsPropConfig(),
     "RmsProp, centered": RmsPropConfig(centered=True, momentum=0.0),
     "Adan": AdanConfig(weight_decay=0.1),
+    "Lamb": LambConfig(weight_decay=0.1),
+    "Lion": LionConfig(weight_decay=0.1),
+    "Adafactor": AdafactorConfig(weight_decay=0.1, scale_parameter=False),
     "Muon": MuonConfig(weight_decay=WeightDecayConfig(0.1)),
 }
 every = pytest.mark.parametrize("name", EVERY)

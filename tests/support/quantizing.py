@@ -30,6 +30,10 @@ SCHEMES = {
     "blocks": Q8S.per_block([4], ScaleDtype.F16),
     "squares": QuantScheme().with_value(QuantValue.Q4F).per_block([2, 4]),
     "levels": QuantScheme().per_block([2], ScaleDtype.UE4M3).per_tensor(),
+    "native ternary": QuantScheme()
+    .with_value(QuantValue.Q2S)
+    .with_store(QuantStore.Native)
+    .per_block([4], ScaleDtype.UE8M0),
     "ternary": QuantScheme().with_value(QuantValue.Q2S),
     "bytes": QuantScheme()
     .with_value(QuantValue.E2M1)

@@ -28,7 +28,6 @@ from burnbook.record import (
     SafetensorsRecorder,
 )
 from burnbook.tensor import Tensor
-from burnbook.train.checkpoint import named_record
 from tests.support import refusals
 from tests.support.cases import cases
 from tests.support.dying_training import RECORDERS
@@ -92,22 +91,88 @@ def test_every_optimizer_has_its_place_in_bincode_and_burnpack(tmp_path, kind, o
     assert resumes(tmp_path, kind, optim=optim)
 
 
-def test_burnpack_gives_every_number_a_name(tmp_path):
+def head_of(path):
+    """What a burnpack file says ahead of its elements."""
+    data = path.read_bytes()
+    (length,) = struct.unpack_from("<I", data, 6)
+    return cbor2.loads(data[10 : 10 + length])
+
+
+def test_burnpack_gives_every_number_the_name_that_burn_gives_it(tmp_path):
     recorder = BurnpackRecorder()
     exponential = lr_scheduler.ExponentialLrSchedulerConfig(0.1, 0.9)
-    schedule = COMPOSED.exponential(exponential).init()
+    config = COMPOSED.exponential(exponential)
+    schedule = config.init()
     schedule.step()
-    record = named_record(schedule)
-    assert record == {"0": {"remaining_iters": 3}, "1": {"previous_lr": 0.1}}
-    path = recorder.record(record, tmp_path / "scheduler-1")
-    again = schedule.load_record(recorder.load(path))
-    assert named_record(again) == record
+    path = recorder.record(schedule.into_record(), tmp_path / "scheduler-1")
+    numbers = {
+        "0.0.remaining_iters": {"UInt": 3},
+        "0.1.previous_lr": {"Float": 0.1},
+    }
+    assert head_of(path) == {"tensors": {}, "scalars": numbers}
+    again = config.init().load_record(recorder.load(path))
+    assert again.into_record() == schedule.into_record()
 
     train(tmp_path, 1, recorder, schedule="cosine")
-    data = (tmp_path / "checkpoint" / "scheduler-1.bpk").read_bytes()
-    (length,) = struct.unpack_from("<I", data, 6)
-    head = cbor2.loads(data[10 : 10 + length])
-    assert head == {"scalars": {"current_iter": {"UInt": 2}}}
+    path = tmp_path / "checkpoint" / "scheduler-1.bpk"
+    numbers = {"0.current_iter": {"UInt": 2}}
+    assert head_of(path) == {"tensors": {}, "scalars": numbers}
+
+
+NESTED = lr_scheduler.ComposedLrSchedulerConfig().composed(COMPOSED).constant(0.5)
+SEVERAL = {
+    "composed": COMPOSED.init,
+    "nested": NESTED.init,
+    "constants": lr_scheduler.ComposedLrSchedulerConfig().constant(0.5).init,
+    "sequential": lr_scheduler.SequentialLrSchedulerConfig(
+        [
+            lr_scheduler.LrSchedulerConfig.Composed(COMPOSED),
+            lr_scheduler.LrSchedulerConfig.Constant(0.1),
+        ],
+        [2],
+    ).init,
+    "module": lambda: lr_scheduler.ModuleLrScheduler(COMPOSED).with_group(
+        ParamGroup.from_predicate("bias"), SCHEDULES["noam"]()
+    ),
+    "module of one": lambda: lr_scheduler.ModuleLrScheduler(SCHEDULES["step"]()),
+} | {name: make for name, make in SCHEDULES.items() if name != "constant"}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_every_schedule_goes_on_from_burnpack(tmp_path, name, steps):
+    schedule, recorder = SEVERAL[name](), BurnpackRecorder()
+    for _ in range(steps):
+        schedule.step()
+    for record in (schedule, schedule.into_record()):
+        path = recorder.record(record, tmp_path / "schedule")
+        again = SEVERAL[name]().load_record(recorder.load(path))
+        assert again.into_record() == schedule.into_record()
+    assert [again.step() for _ in range(4)] == [schedule.step() for _ in range(4)]
+
+
+def test_what_older_versions_saved_is_still_read(tmp_path):
+    """Without the group, as burnbook wrote it before."""
+    recorder, cosine = BurnpackRecorder(), SCHEDULES["cosine"]()
+    path = recorder.record({"current_iter": 2}, tmp_path / "scheduler")
+    assert cosine.load_record(recorder.load(path)).into_record() == 2
+    both = {"0": {"remaining_iters": 3}, "1": {"previous_lr": 0.1}}
+    exponential = lr_scheduler.ExponentialLrSchedulerConfig(0.1, 0.9)
+    composed = COMPOSED.exponential(exponential).init()
+    path = recorder.record(both, tmp_path / "scheduler")
+    found = composed.load_record(recorder.load(path)).into_record()
+    assert found == {"schedulers": [{"Linear": 3}, {"Exponential": 0.1}]}
+    optim = adam_after_one_step()
+    old = {name: {"V1": held["V1"]} for name, held in optim.into_record().items()}
+    flat = {f"{name}.V1": held["V1"] for name, held in old.items()}
+    path = recorder.record(flat, tmp_path / "optim")
+    again = AdamConfig().init().load_record(recorder.load(path))
+    assert again.into_record() == optim.into_record()
+
+
+def test_a_number_without_a_name_is_refused(tmp_path):
+    with pytest.raises(RecordError, match="a number alone has no name"):
+        BurnpackRecorder().record(3, tmp_path / "number")
 
 
 class Halving:

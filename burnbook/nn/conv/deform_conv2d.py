@@ -11,8 +11,8 @@ from burnbook.nn.shared import (
     at_least,
     build,
     divide_into,
+    padded,
     tensor_of,
-    zeros_around,
 )
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import DeformConvOptions, deform_conv2d
@@ -88,12 +88,13 @@ class DeformConv2d(Module):
         self, input: Tensor, offset: Tensor, mask: Tensor | None = None
     ) -> Tensor:
         """Apply the layer to images; offsets are (dy, dx) for each weight."""
+        x, padding = padded(self, input)
         options = DeformConvOptions(
             self.stride,
-            zeros_around(self, input),
+            padding,
             self.dilation,
             self.weight_groups,
             self.offset_groups,
         )
         weight, bias = self.weight.val(), tensor_of(self.bias)
-        return deform_conv2d(input, offset, weight, mask, bias, options)
+        return deform_conv2d(x, offset, weight, mask, bias, options)

@@ -11,6 +11,8 @@ from burnbook.nn.shared import (
     Windowed,
     at_least,
     divide_into,
+    padded,
+    sizes_of,
 )
 from burnbook.tensor import Tensor, apply
 
@@ -59,17 +61,16 @@ def parameters(
 
 def convolve(op: Op, layer: ConvLayer, x: Tensor) -> Tensor:
     """Apply an op to x [n, c, ...] with the parameters and sizes of a layer."""
-    kernel, stride, dilation = layer.kernel_size, layer.stride, layer.dilation
-    if isinstance(kernel, int):
-        kernel, stride, dilation = (kernel,), (stride,), (dilation,)
+    stride, dilation = sizes_of(layer.stride), sizes_of(layer.dilation)
     bias = layer.bias
+    x, padding = padded(layer, x)
     return apply(
         op,
         x,
         layer.weight.val(),
         None if bias is None else bias.val(),
         stride=stride,
-        padding=layer.padding.calculate(x.value.shape[2:], kernel, stride),
+        padding=padding,
         dilation=dilation,
         groups=layer.groups,
     )

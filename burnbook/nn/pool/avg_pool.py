@@ -1,14 +1,19 @@
 """AvgPool1d and AvgPool2d: the average of every window."""
 
+from collections.abc import Callable
+from typing import Protocol
+
 from burnbook.config import Config
 from burnbook.module import Module
 from burnbook.nn.shared import (
     PaddingConfig1d,
     PaddingConfig2d,
     Pair,
+    Windowed,
     at_least,
     build,
-    zeros_around,
+    padded,
+    without_end,
 )
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import avg_pool1d, avg_pool2d
@@ -67,9 +72,7 @@ class AvgPool1d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
-        padding = zeros_around(self, input)
-        options = (padding, self.count_include_pad, self.ceil_mode)
-        return avg_pool1d(input, self.kernel_size, self.stride, *options)
+        return _averages(avg_pool1d, self, input)
 
 
 class AvgPool2dConfig(Config):
@@ -126,6 +129,29 @@ class AvgPool2d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
-        padding = zeros_around(self, input)
-        options = (padding, self.count_include_pad, self.ceil_mode)
-        return avg_pool2d(input, self.kernel_size, self.stride, *options)
+        return _averages(avg_pool2d, self, input)
+
+
+class _Averaging(Windowed, Protocol):
+    """A layer that averages windows."""
+
+    count_include_pad: bool
+    ceil_mode: bool
+
+
+def _averages(pool: Callable[..., Tensor], layer: _Averaging, input: Tensor) -> Tensor:
+    """The averages of windows, whoever pads them."""
+
+    def pooled(x: Tensor, padding: tuple[int, ...]) -> Tensor:
+        options = (padding, layer.count_include_pad, layer.ceil_mode)
+        return pool(x, layer.kernel_size, layer.stride, *options)
+
+    x, padding = padded(layer, input)
+    out = pooled(x, padding)
+    if x is input:
+        return out
+    if not layer.count_include_pad:  # the share of each window that lies in the input
+        ones = Tensor.ones([1, 1, *input.dims()[2:]], input.device())
+        share = pooled(padded(layer, ones)[0], padding)
+        out = out / share.mask_fill(share.equal(0.0), 1.0)
+    return without_end(layer, input, out) if layer.ceil_mode else out

@@ -1,5 +1,7 @@
 """MaxPool1d and MaxPool2d: the largest of every window."""
 
+import math
+
 from burnbook.config import Config
 from burnbook.module import Module
 from burnbook.nn.shared import (
@@ -8,7 +10,8 @@ from burnbook.nn.shared import (
     Pair,
     at_least,
     build,
-    zeros_around,
+    padded,
+    without_end,
 )
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import max_pool1d, max_pool2d
@@ -66,8 +69,12 @@ class MaxPool1d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of lines."""
-        options = (zeros_around(self, input), self.dilation, self.ceil_mode)
-        return max_pool1d(input, self.kernel_size, self.stride, *options)
+        x, padding = padded(self, input, -math.inf)
+        options = (padding, self.dilation, self.ceil_mode)
+        out = max_pool1d(x, self.kernel_size, self.stride, *options)
+        return (
+            without_end(self, input, out) if x is not input and self.ceil_mode else out
+        )
 
 
 class MaxPool2dConfig(Config):
@@ -122,5 +129,9 @@ class MaxPool2d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the layer to a batch of images."""
-        options = (zeros_around(self, input), self.dilation, self.ceil_mode)
-        return max_pool2d(input, self.kernel_size, self.stride, *options)
+        x, padding = padded(self, input, -math.inf)
+        options = (padding, self.dilation, self.ceil_mode)
+        out = max_pool2d(x, self.kernel_size, self.stride, *options)
+        return (
+            without_end(self, input, out) if x is not input and self.ceil_mode else out
+        )

@@ -27,7 +27,8 @@ class BiLstmConfig(RecurrentConfig):
     batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
     clip: bound of the cell state at every step, ± clip, at least 0; None, the default:
         no bound.
-    input_forget: whether input and forget gate are coupled, f = 1 − i (default False).
+    input_forget: whether input and forget gate are coupled, f = 1 − i; then there is no
+        forget gate (default False).
     gate_activation: activation of the gates (default Sigmoid).
     cell_activation: activation of the candidate that is added to the cell state
         (default Tanh).

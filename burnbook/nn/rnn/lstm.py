@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from burnbook.backend.base import Backend
+from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
@@ -65,7 +66,8 @@ class LstmConfig(RecurrentConfig):
     reverse: whether to read from the last step to the first (default False).
     clip: bound of the cell state at every step, ± clip, at least 0; None, the default:
         no bound.
-    input_forget: whether input and forget gate are coupled, f = 1 − i (default False).
+    input_forget: whether input and forget gate are coupled, f = 1 − i; then there is no
+        forget gate, and a quarter of the parameters less (default False).
     gate_activation: activation of the gates (default Sigmoid).
     cell_activation: activation of the candidate that is added to the cell state
         (default Tanh).
@@ -100,13 +102,18 @@ class LstmConfig(RecurrentConfig):
     def init(self, device: Backend) -> "Lstm":
         """The layer on a device; its numbers are drawn at the first use."""
         gates = ["input_gate", "forget_gate", "output_gate", "cell_gate"]
-        return build_gated(Lstm, self, gates, device)
+        if not self.input_forget:
+            return build_gated(Lstm, self, gates, device)
+        gates.remove("forget_gate")
+        return build_gated(Lstm, self, gates, device, forget_gate=None)
 
 
 class Lstm(Module):
     """A long short-term memory: c = f c + i g, h = o tanh(c).
 
-    i, f, o = σ(x W + b + h U + b′) and g = tanh(…), each with weights of its own.
+    i, f, o = σ(x W + b + h U + b′) and g = tanh(…), each with weights of its own; with
+    input_forget f = 1 − i. Records of older Burn have weights for that f, too: they are
+    left out.
 
     Shapes: x [b, s, d_input], state [b, d_hidden] -> [b, s, d_hidden], state
     Example:
@@ -121,7 +128,7 @@ class Lstm(Module):
     """
 
     input_gate: GateController
-    forget_gate: GateController
+    forget_gate: GateController | None
     output_gate: GateController
     cell_gate: GateController
     d_hidden: int
@@ -160,6 +167,10 @@ class Lstm(Module):
         check_state(state, LstmState)
         cell, hidden = (None, None) if state is None else state.unpack()
         forget = self.input_gate if self.input_forget else self.forget_gate
+        if forget is None:
+            what = "there is no forget gate, which only input_forget does without"
+            cure = "LstmConfig(…).with_input_forget(True)"
+            raise ConfigError("Lstm", what, cure=cure)
         gates = (self.input_gate, forget, self.output_gate, self.cell_gate)
         given = (x, *weights(gates), bias_sum(gates), cell, hidden)
         if not self._standard():

@@ -51,10 +51,16 @@ class RecurrentConfig(Config):
         at_least(self, 0, "clip")
 
 
-def build_gated(made: type[M], config: Any, gates: Sequence[str], device: Backend) -> M:
-    """A layer on a device, with new gates, and with activations as its config says."""
+def build_gated(
+    made: type[M], config: Any, gates: Sequence[str], device: Backend, **others: None
+) -> M:
+    """A layer on a device, with new gates, and with activations as its config says.
+
+    others: the gates that it does without.
+    """
     sizes = (config.d_input, config.d_hidden, config.bias, config.initializer)
-    parts: dict[str, Module] = {g: GateController.new(*sizes, device) for g in gates}
+    parts: dict[str, Module | None] = {**others}
+    parts |= {g: GateController.new(*sizes, device) for g in gates}
     for field in fields(config):
         held = getattr(config, field.name)
         if isinstance(held, ActivationConfig):

@@ -451,7 +451,7 @@ def test_refusals():
     with pytest.raises(DataError, match="without elements"):
         Tensor.zeros([0]).quantize_dynamic(AFFINE)
     for scheme in (
-        QuantScheme().with_value(QuantValue.Q4S).with_store(QuantStore.Native),
+        QuantScheme().with_value(QuantValue.E2M1).with_store(QuantStore.Native),
         SCHEMES["levels"].per_tensor(ScaleDtype.F16),
         QuantScheme().per_block([2], ScaleDtype.F32).per_tensor(),
     ):
