@@ -1,0 +1,77 @@
+"""Rust programs of shared/burn, built without a network and kept in the cache folder.
+
+The first build of a program takes some minutes; later ones only look whether it is
+still up to date. CARGO_BUILD_JOBS says on how many cores.
+"""
+
+import json
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from burnbook.core.files import cache_dir
+
+SOURCES = Path(__file__).resolve().parents[3] / "shared/burn"
+VENDORED = """[source.crates-io]
+replace-with = "vendored"
+[source.vendored]
+directory = "../crates"
+"""
+
+
+@cache
+def built(folder: str, program: str) -> Path:
+    """The program of one folder, such as "check-0.15"; skips where it cannot be built.
+
+    Raises:
+        AssertionError: the build failed; the message ends as cargo's did.
+    """
+    if shutil.which("cargo") is None:
+        pytest.skip("no cargo here, which builds Burn")
+    if not (SOURCES / "crates.tar.xz").exists():
+        pytest.skip("no sources of Burn: shared/burn lies not beside the project")
+    place = cache_dir() / "burn"
+    _unpack_crates(place)
+    at = place / folder
+    shutil.copytree(SOURCES / folder, at, dirs_exist_ok=True)
+    (at / ".cargo").mkdir(exist_ok=True)
+    (at / ".cargo/config.toml").write_text(VENDORED)
+    command = ["cargo", "build", "--locked", "--offline"]
+    done = subprocess.run(command, cwd=at, capture_output=True, text=True)
+    assert done.returncode == 0, f"{folder} was not built: {done.stderr[-2000:]}"
+    return at / "target/debug" / program
+
+
+def _unpack_crates(place: Path) -> None:
+    """All crates beside the programs; they appear as a whole or not at all."""
+    crates = place / "crates"
+    if crates.exists():
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        with tarfile.open(SOURCES / "crates.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
+        try:
+            (Path(folder) / "crates").rename(crates)
+        except OSError:  # another process was first
+            assert crates.exists()
+
+
+def lines_of(program: Path, *arguments: object) -> list[dict]:
+    """What a program prints: one line of JSON for each file it was given."""
+    command = [str(program), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout, f"{program.name} said nothing but {done.stderr[-500:]}"
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+if __name__ == "__main__":  # build before the tests do: python -m tests.support.cargo
+    import sys
+
+    folder, program = sys.argv[1:]
+    print(built(folder, program))
