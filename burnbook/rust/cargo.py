@@ -90,11 +90,15 @@ class Project:
         _write(settings, replaced + vendored)
 
     @contextmanager
-    def locked(self) -> Generator[None, None, None]:
+    def locked(self, say: Say) -> Generator[None, None, None]:
         """Keep the project for oneself, so that two notebooks never mix cells."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / "cell.lock", "a+b") as file:
+            waiting = False
             while lock_file(file.fileno()) is False:
+                if not waiting:
+                    say("progress", "Another notebook is compiling; its turn first.\n")
+                waiting = True
                 time.sleep(0.1)
             yield
 

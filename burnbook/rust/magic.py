@@ -88,7 +88,7 @@ def run(
         given = values.give(inputs, place)
         program = cell.program(code, given, outputs)
         project = Project(crates)
-        with project.locked():
+        with project.locked(say):
             project.write(program.text, values.backend_in_rust(device))
             built, messages = project.build(say, optimized)
             if built is None:

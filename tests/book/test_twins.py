@@ -24,7 +24,7 @@ import nbformat
 
 from burnbook_widgets import build
 from burnbook_widgets.chapters import twins
-from tests.support import burn_crates, cargo
+from tests.support import burn_crates
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks"
@@ -239,7 +239,7 @@ def folder_of_programs() -> Path:
     left = shutil.ignore_patterns("target", ".cargo")
     shutil.copytree(PROJECT, at, ignore=left)  # with its times: old ones are not built
     (at / ".cargo").mkdir()
-    (at / ".cargo/config.toml").write_text(cargo.VENDORED)
+    (at / ".cargo/config.toml").write_text(burn_crates.settings())
     command = ["cargo", "build", "--locked", "--offline"]
     there = {**os.environ, "CARGO_TARGET_DIR": str(place / "target")}
     done = subprocess.run(command, cwd=at, env=there, capture_output=True, text=True)

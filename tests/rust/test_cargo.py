@@ -161,6 +161,25 @@ def test_files_that_stay_the_same_are_not_written_again(tmp_path):
     assert (tmp_path / "src/cell.rs").read_text() == "fn main() { }"
 
 
+def test_two_notebooks_take_turns(tmp_path):
+    said, order = [], []
+    first, second = Project(folder=tmp_path), Project(folder=tmp_path)
+
+    def other() -> None:
+        with second.locked(lambda _, text: said.append(text)):
+            order.append("second")
+
+    with first.locked(lambda _, text: said.append(text)):
+        waiting = threading.Thread(target=other)
+        waiting.start()
+        while not said:
+            time.sleep(0.01)
+        order.append("first")
+    waiting.join()
+    assert order == ["first", "second"]
+    assert said == ["Another notebook is compiling; its turn first.\n"]
+
+
 # A process, its lines, its end.
 
 SPEAKS = """

@@ -4,6 +4,7 @@ Both are kept in the cache folder of whoever runs the tests, not in that of one 
 the first build takes some minutes, later ones seconds.
 """
 
+import json
 import os
 import shutil
 from functools import cache
@@ -28,3 +29,8 @@ def place() -> Path:
     folder = Path(os.environ["NUMBA_CACHE_DIR"]) / "burn"  # the user's, see conftest
     cargo._unpack_crates(folder)
     return folder
+
+
+def settings() -> str:
+    """Cargo's settings with the path that `%%rust` writes: what it builds is shared."""
+    return cargo.VENDORED.replace('"../crates"', json.dumps(str(place() / "crates")))
