@@ -44,6 +44,14 @@ class RustError(BurnbookError, RuntimeError):
         return [*colored, *(["", self.text.rstrip()] if self.text else [])]
 
 
+class Interrupted(KeyboardInterrupt):
+    """The kernel was interrupted while a cell was compiled or ran."""
+
+    def _render_traceback_(self) -> list[str]:
+        """One line: where cargo was waited for says nothing about the cell."""
+        return [f"KeyboardInterrupt: {WHERE}: interrupted, and ended"]
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which lines of the compiled file are the cell's, and which are its outputs'.

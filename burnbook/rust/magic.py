@@ -16,6 +16,7 @@ from burnbook.rust.errors import (
     ANSI,
     PANIC,
     WHERE,
+    Interrupted,
     RustError,
     does_not_compile,
     line_of,
@@ -45,13 +46,14 @@ def load_ipython_extension(shell: Shell) -> None:
     def rust(line: str, cell_text: str) -> None:
         given = cell.parse(line)
         inputs = cell.look_up(given.inputs, shell.user_ns)
-        found = run(
-            cell_text,
-            inputs,
-            given.outputs,
-            optimized=given.optimized,
-            crates=given.crates,
-        )
+        options: dict[str, Any] = {
+            "optimized": given.optimized,
+            "crates": given.crates,
+        }
+        try:
+            found = run(cell_text, inputs, given.outputs, **options)
+        except KeyboardInterrupt:
+            raise Interrupted from None
         if found:
             shell.push(found)
 

@@ -69,6 +69,17 @@ def test_a_notebook_without_cargo_gets_one_line(monkeypatch):
     assert "install Rust from https://rustup.rs" in line
 
 
+def test_an_interrupt_is_one_line(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("burnbook.rust.magic.run", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        shell_with().rust("", "loop {}")
+    (line,) = caught.value._render_traceback_()
+    assert "interrupted" in line
+
+
 # With cargo.
 
 
