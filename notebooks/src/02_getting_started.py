@@ -10,7 +10,7 @@
 #
 # About 15 minutes. You should have read [chapter 1](01_overview.ipynb).
 
-# %% tags=["setup", "cell:use-short"]
+# %% tags=["setup", "cell:use-short", "rust:setup"]
 import numpy as np
 
 import burnbook
@@ -49,7 +49,7 @@ burnbook.seed(0)
 # Two tensors of the same shape, and their sum. `ones_like` makes a tensor of ones with
 # the shape, kind and device of the first.
 
-# %% tags=["run-me", "cell:first-program"]
+# %% tags=["run-me", "cell:first-program", "rust:first-program"]
 device = Numpy()
 
 tensor_1 = Tensor[2].from_data([[2.0, 3.0], [4.0, 5.0]], device)
@@ -87,7 +87,7 @@ same(by_hand, tensor_1 + tensor_2)
 # shape, and they follow from the data. The second word in the brackets is the kind of
 # the elements; `Float` may be left out.
 
-# %% tags=["run-me", "cell:kinds"]
+# %% tags=["run-me", "cell:kinds", "rust:kinds"]
 floats = Tensor[1].from_floats([1.0, 2.0, 3.0], device)
 ints = Tensor[1, Int].from_ints([1, 2, 3], device)
 truths = Tensor[1, Bool].from_data([True, False, True], device)
@@ -99,7 +99,7 @@ for tensor in (floats, ints, truths):
 # Kinds never change silently: an `Int` becomes a `Float` only when you call `.float()`.
 # A dimension of size 1 stretches to match a larger one (*broadcasting*), as in NumPy.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:broadcasting"]
 column = Tensor[2].from_floats([[10.0], [20.0]], device)  # [2, 1]
 row = Tensor[2].from_floats([[1.0, 2.0, 3.0]], device)  # [1, 3]
 print((column + row).to_data().to_list())
@@ -139,7 +139,7 @@ Tensor[2].from_floats([1.0, 2.0, 3.0], device)
 # %% tags=["raises-exception"]
 floats + ints
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:convert-kind"]
 print((floats + ints.float()).to_data().to_list())
 
 # %% [markdown] tags=["cell:prelude-long"]

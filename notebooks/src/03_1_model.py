@@ -10,7 +10,7 @@
 #
 # About 25 minutes. You should have read [chapter 2](02_getting_started.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import numpy as np
 
 import burnbook
@@ -44,7 +44,7 @@ burnbook.seed(0)
 # The finished model is an example of the library. It knows ten classes, has 512 hidden
 # neurons, and takes an image:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:try-it"]
 from burnbook.examples.guide.model import ModelConfig as GuideConfig
 
 device = Numpy()
@@ -109,7 +109,7 @@ same(convolve(x, weight, bias), out.reshape([3, 3]))
 # linear maps in a row are again one linear map, so two such layers can do no more than
 # one:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:two-linears"]
 first = LinearConfig(3, 4).init(device)
 second = LinearConfig(4, 2).init(device)
 some = Tensor[2].random([5, 3], Distribution.Default, device)
@@ -124,7 +124,7 @@ same(second.forward(first.forward(some)), some @ weight + bias)
 # space and off in the rest, and together they can draw curved boundaries. You have seen
 # it in the playground of [chapter 1](01_overview.ipynb).
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:relu"]
 points = Tensor[1].from_floats([-2.0, -0.5, 0.0, 1.0, 3.0], device)
 print(Relu().forward(points).to_data().to_list())
 
@@ -140,7 +140,7 @@ print(Relu().forward(points).to_data().to_list())
 # rest: printing, counting, saving, loading, moving to a device.
 
 
-# %% tags=["run-me", "cell:model-struct"]
+# %% tags=["run-me", "cell:model-struct", "rust:model-struct"]
 class Model(Module):
     """Two convolutions, pooling, two linear layers."""
 
@@ -161,7 +161,7 @@ list(Model.__annotations__)
 # order of the fields.
 
 
-# %% tags=["run-me", "cell:model-config"]
+# %% tags=["run-me", "cell:model-config", "rust:model-config"]
 class ModelConfig(Config):
     num_classes: int
     hidden_size: int
@@ -179,11 +179,11 @@ class ModelConfig(Config):
         )
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:use-config"]
 config = ModelConfig(10, hidden_size=512)
 print(config)
 
-# %% tags=["run-me", "cell:print-model"]
+# %% tags=["run-me", "cell:print-model", "rust:print-model"]
 model = config.init(device)
 print(model)
 
@@ -194,7 +194,7 @@ print(model)
 #
 # A config is never changed in place; `with_…` gives a new one:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:with-dropout"]
 config.with_dropout(0.2)
 
 # %% [markdown]
@@ -205,7 +205,7 @@ config.with_dropout(0.2)
 # it would be part of it. The comments give the shape after each line.
 
 
-# %% tags=["run-me", "cell:forward"]
+# %% tags=["run-me", "cell:forward", "rust:forward"]
 def forward(self, images: Tensor[3]) -> Tensor[2]:
     batch, height, width = images.dims()
     x = images.reshape([batch, 1, height, width])  # one channel: grey

@@ -11,7 +11,7 @@
 # This page [in Chinese, 中文版](zh/03_3_training.ipynb), and
 # [in four versions](03_3_training_versions.ipynb), for older and newer Burn.
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import shutil
 from pathlib import Path
 
@@ -84,7 +84,7 @@ print(f"{by_hand:.4f}")
 # %% [markdown]
 # ## In burnbook
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:cross-entropy"]
 z = Tensor[2].from_numpy(logits, device).require_grad()
 targets = Tensor[1, Int].from_numpy(classes, device)
 loss = cross_entropy.forward(z, targets)
@@ -95,7 +95,7 @@ same([by_hand], loss)
 # nothing needs to be set to zero between two steps. The gradient of this loss has a
 # simple form: the probabilities, minus 1 at the true class, divided by the batch size.
 
-# %% tags=["run-me", "cell:gradients"]
+# %% tags=["run-me", "cell:gradients", "rust:gradients"]
 softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
 softmax[[0, 1], classes] -= 1
 same(softmax / 2, z.grad(loss.backward()))
@@ -153,7 +153,7 @@ model.train_step(batch)
 # One config holds every setting of a run, and it is saved beside the results.
 
 
-# %% tags=["run-me", "cell:training-config"]
+# %% tags=["run-me", "cell:training-config", "rust:training-config"]
 class TrainingConfig(Config):
     model: ModelConfig
     optimizer: AdamConfig
@@ -172,7 +172,7 @@ print(config.num_epochs, "epochs at", config.learning_rate)
 # Results go to a folder, the *artifact directory*. It is emptied first, so that
 # everything in it comes from one run.
 
-# %% tags=["run-me", "cell:artifact-dir"]
+# %% tags=["run-me", "cell:artifact-dir", "rust:artifact-dir"]
 artifacts = Path("artifacts/training")
 shutil.rmtree(artifacts, ignore_errors=True)
 artifacts.mkdir(parents=True)

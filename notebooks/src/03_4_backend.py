@@ -9,7 +9,7 @@
 #
 # About 15 minutes. You should have read [chapter 3.3](03_3_training.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import numpy as np
 
 import burnbook
@@ -33,7 +33,7 @@ burnbook.seed(0)
 # on two backends: the second uses 64 bits per number.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:third"]
 def third(device):
     return Tensor[1].from_floats([1.0], device) / 3.0
 
@@ -65,7 +65,7 @@ print(by_hand)
 # A backend object also plays the role of what the book calls a device: tensors are
 # created on it.
 
-# %% tags=["run-me", "cell:ones"]
+# %% tags=["run-me", "cell:ones", "rust:ones"]
 device = Numpy()
 threes = Tensor[2].eye(2, device) * 3.0
 same(by_hand, threes @ Tensor[2].ones([2, 2], device))
@@ -89,7 +89,7 @@ print(Numpy() is Numpy(), Numpy() is Numpy(float="f64"))
 # `Autodiff` wraps another backend. It forwards every operation to the one inside and
 # records what the backward pass will need. Unwrapping costs nothing.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:decorated"]
 training = Autodiff(Numpy())
 print(training, "·", training.inner, "·", Numpy().autodiff() is training)
 
@@ -98,7 +98,7 @@ print(training, "·", training.inner, "·", Numpy().autodiff() is training)
 # needs less memory, and dropout is off. `model.valid()` moves a model from the wrapped
 # backend to the inner one.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:valid"]
 model = ModelConfig(10, 64).init(training)
 print(model.devices()[0], "→", model.valid().devices()[0])
 

@@ -9,7 +9,7 @@
 #
 # About 15 minutes. You should have read [chapter 3.4](03_4_backend.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +67,7 @@ Images(test_set.get(42).image.reshape(1, 28, 28), zoom=6)
 #
 # First the config: it says how the model was built.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:load-config"]
 config = TrainingConfig.load(artifacts / "config.json")
 print(config.model)
 
@@ -76,7 +76,7 @@ print(config.model)
 # random numbers here: parameters are created when they are first used, and by then the
 # record has filled them.
 
-# %% tags=["run-me", "cell:infer"]
+# %% tags=["run-me", "cell:infer", "rust:infer"]
 record = CompactRecorder().load(artifacts / "model", device)
 model = config.model.init(device).load_record(record)
 print(model)
@@ -108,7 +108,7 @@ print(f"they sum to {by_hand.sum():.3f}, the largest is {by_hand.argmax()}")
 # %% [markdown]
 # ## In burnbook
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:softmax"]
 probabilities = softmax(output, 1)
 same([by_hand], probabilities)
 

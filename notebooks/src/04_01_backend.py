@@ -9,7 +9,7 @@
 #
 # About 25 minutes. You should have read [chapter 3.4](03_4_backend.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import pickle
 
 import numpy as np
@@ -43,7 +43,7 @@ burnbook.seed(0)
 # The same sum, computed in two ways: with tensors, and directly by the backend that does
 # the work.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:add"]
 device = Numpy()
 x = Tensor[1].from_floats([1.0, 2.0], device)
 print((x + x).to_data())
@@ -146,7 +146,7 @@ print(stack.name)
 # and the layer it was called in.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:net"]
 class Net(Module):
     first: Linear
     second: Linear
@@ -195,7 +195,7 @@ Bars(sizes, "Elements in the result of each step")
 # at the operation where the first one appears, and shows its inputs. It reads every
 # result, which takes time, so use it to find an error, not to train.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:not-a-number"]
 t = Tensor[1].from_floats([0.5, -1.0, 2.0], Numpy())
 print((t.log() * 0.0 + 1.0).to_data())  # NaN, but where from?
 
@@ -215,7 +215,7 @@ t.require_grad().sqrt().backward()
 # A backend has one element type for Float and one for Int, used by all its tensors. More
 # bits are more precise; fewer take less memory and, on a GPU, are faster.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:precision"]
 for backend in (Numpy("f16"), Numpy(), Numpy("f64", int="i32")):
     third = Tensor[1].from_floats([1.0], backend) / 3.0
     whole = Tensor[1, Int].from_ints([7], backend)
@@ -245,7 +245,7 @@ print("two counters     ", Counting(Numpy()) is Counting(Numpy()))
 # draws came before, not on the machine or on the number of threads.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:seed"]
 def draw(device):
     return Tensor[1].random([1000], Distribution.Default, device)
 

@@ -10,7 +10,7 @@
 # About 45 minutes. You should have read [chapter 2](02_getting_started.ipynb); what
 # computes is the subject of [chapter 4.1](04_01_backend.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,7 @@ burnbook.seed(0)
 # a helper of this page: only the elements, on one line.
 
 
-# %% tags=["run-me", "cell:from_floats"]
+# %% tags=["run-me", "cell:from_floats", "rust:from_floats"]
 def show(digits=None, **tensors):
     for name, tensor in tensors.items():
         text = array_text(np.asarray(tensor), tensor.dtype, digits)
@@ -86,7 +86,7 @@ print(by_hand, turned, sep="\n")
 #
 # ## In burnbook
 
-# %% tags=["run-me", "cell:reshape"]
+# %% tags=["run-me", "cell:reshape", "rust:reshape"]
 row = Tensor[1].from_floats(flat, device)
 same(by_hand, row.reshape([3, 2]))
 same(turned, row.reshape([3, 2]).transpose())
@@ -113,7 +113,7 @@ print(isinstance(marks, Tensor[2]), isinstance(marks, Tensor[2, Int]))
 # Five numbers in a row are a tensor of rank 1 and shape [5]. Rank 5 would be five dims,
 # and that is checked:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:rank"]
 floats = [1.0, 2.0, 3.0, 4.0, 5.0]
 tensor_1 = Tensor[1].from_floats(floats, device)
 print(repr(tensor_1))
@@ -128,7 +128,7 @@ Tensor[5].from_floats(floats, device)
 # element type, not yet on any device. Lists, ranges and NumPy arrays are converted to
 # one. `from_floats` and `from_ints` also fix the kind.
 
-# %% tags=["run-me", "cell:from-data"]
+# %% tags=["run-me", "cell:from-data", "rust:from-data"]
 array = [1, 2, 3, 4, 5, 6]
 part = TensorData(array[0:3])
 tensor_1 = Tensor[1].from_data([1.0, 2.0, 3.0], device)
@@ -144,7 +144,7 @@ show(one=tensor_1, two=tensor_2, three=tensor_3, four=tensor_4)
 # For a type of your own, put its numbers in a list.
 
 
-# %% tags=["run-me", "cell:from-struct"]
+# %% tags=["run-me", "cell:from-struct", "rust:from-struct"]
 @dataclass
 class BodyMetrics:
     age: int
@@ -164,7 +164,7 @@ show(bmi=tensor_5)
 # nothing is consumed. It can be read in several ways, but never written to: instead of
 # Burn's `as_mut_slice`, `np.array(data)` makes a copy that can be changed.
 
-# %% tags=["run-me", "cell:data-readers"]
+# %% tags=["run-me", "cell:data-readers", "rust:data-readers"]
 data = marks.to_data()
 print(data.shape, data.dtype, len(data.bytes), "bytes")
 print("flat     ", data.to_vec(), list(data.iter("i64")))
@@ -193,7 +193,7 @@ show(mine=Tensor.from_numpy(mine, device), marks=marks)
 # rejects any further use. The book's solution is `.clone()`. Here the plain version
 # works:
 
-# %% tags=["run-me", "cell:normalize-moved"]
+# %% tags=["run-me", "cell:normalize-moved", "rust:normalize-moved"]
 values = Tensor[1].from_floats([1.0, 2.0, 3.0, 4.0], device)
 low = values.min()
 high = values.max()
@@ -233,7 +233,7 @@ show(values=values, before=before)
 # of them is 1. That one stretches. Missing dims are not added silently as in NumPy: [3]
 # and [2, 3] do not fit until you call `unsqueeze()`.
 
-# %% tags=["run-me", "cell:unsqueeze"]
+# %% tags=["run-me", "cell:unsqueeze", "rust:unsqueeze"]
 column = Tensor[2].from_floats([[10.0], [20.0]], device)  # [2, 1]
 line = Tensor[1].from_floats([1.0, 2.0, 3.0], device)  # [3]
 show(sum=column + line.unsqueeze())  # [2, 1] + [1, 3] -> [2, 3]
@@ -266,7 +266,7 @@ TensorView(times * apart.unsqueeze_dim(0), index={0: 5})
 # are Python's form of the same. Negative numbers count from the end, and an end beyond
 # the size is clamped to it.
 
-# %% tags=["run-me", "cell:slice"]
+# %% tags=["run-me", "cell:slice", "rust:slice"]
 table = Tensor[1, Int].arange(0, 6, device).reshape([2, 3])
 show(
     table=table,
@@ -288,7 +288,7 @@ table[:, 2:1]
 # %% [markdown]
 # A tensor cannot be changed, so `slice_assign` returns a new one:
 
-# %% tags=["run-me", "cell:slice_assign"]
+# %% tags=["run-me", "cell:slice_assign", "rust:slice_assign"]
 nines = Tensor[2, Int].full([2, 1], 9, device)
 show(assigned=table.slice_assign([(0, 2), (0, 1)], nines), table=table)
 
@@ -310,7 +310,7 @@ show(assigned=table.slice_assign([(0, 2), (0, 1)], nines), table=table)
 #
 # Join and split:
 
-# %% tags=["run-me", "cell:cat"]
+# %% tags=["run-me", "cell:cat", "rust:cat"]
 pair = Tensor[2, Int].from_ints([[1, 2], [3, 4]], device)
 first, second = pair.chunk(2, 0)
 show(
@@ -327,7 +327,7 @@ show(
 # %% [markdown]
 # Other shapes, the same elements:
 
-# %% tags=["run-me", "cell:dims"]
+# %% tags=["run-me", "cell:dims", "rust:dims"]
 cube = Tensor[1, Int].arange(0, 24, device).reshape([2, 3, -1])  # [2, 3, 4]
 print("reshape      ", cube.dims(), cube.shape, cube.shape.num_elements())
 print("permute      ", cube.permute([2, 0, 1]).dims())
@@ -343,7 +343,7 @@ print("unsqueeze_dim", cube.unsqueeze_dim(1).dims())
 # Conditions on all elements, and moving between devices. `empty` has a shape, but
 # arbitrary elements; a *primitive* is the bare array of the backend.
 
-# %% tags=["run-me", "cell:empty"]
+# %% tags=["run-me", "cell:empty", "rust:equal"]
 other = Tensor[2, Int].from_ints([[1, 0], [3, 0]], device)
 show(
     equal=pair.equal(other),
@@ -363,7 +363,7 @@ print(pair.equal(again).all().into_scalar())
 #
 # Making them:
 
-# %% tags=["run-me", "cell:eye"]
+# %% tags=["run-me", "cell:eye", "rust:eye"]
 show(
     eye=Tensor[2].eye(2, device),
     full=Tensor[1].full([3], 7.0, device),
@@ -380,14 +380,14 @@ show(
 # zero, and `x + 1.7` is an error that asks for `x.float()`. `%` takes the sign of the
 # divisor, as in Python.
 
-# %% tags=["run-me", "cell:abs"]
+# %% tags=["run-me", "cell:abs", "rust:abs"]
 x = Tensor[1, Int].from_ints([-7, 4], device)
 y = Tensor[1, Int].from_ints([2, 3], device)
 show(add=x + y, sub=x - y, mul=x * y, div=x / y, rem=x % y, neg=-x)
 show(add_scalar=x + 1, sub_scalar=x - 1, mul_scalar=x * 2, div_scalar=x / 2)
 show(methods=x.add(y).sub_scalar(1).mul(y), abs=x.abs(), sign=x.sign())
 
-# %% tags=["run-me", "cell:clamp"]
+# %% tags=["run-me", "cell:clamp", "rust:clamp"]
 a = Tensor[1].from_floats([1.0, 4.0, 9.0], device)
 b = Tensor[1].from_floats([2.0, 2.0, 0.5], device)
 whole = Tensor[1].from_floats([0.0, 1.0, 2.0], device)
@@ -408,7 +408,7 @@ show(
 # |x − y| ≤ atol + rtol · |y|. The two tolerances are named arguments, because the book
 # and Burn's source order them differently.
 
-# %% tags=["run-me", "cell:equal_elem"]
+# %% tags=["run-me", "cell:equal_elem", "rust:equal_elem"]
 show(
     greater=a.greater(b),
     greater_equal=a.greater_equal(b),
@@ -422,7 +422,7 @@ show(
     not_equal_elem=a.not_equal_elem(4.0),
 )
 
-# %% tags=["run-me", "cell:all_close"]
+# %% tags=["run-me", "cell:all_close", "rust:all_close"]
 odd = Tensor[1].from_floats([1.0, float("nan"), 0.0], device)
 near = odd + 0.001
 show(
@@ -436,7 +436,7 @@ print("all_close       ", a.all_close(a * 1.001, rtol=0.01, atol=0.0))
 # %% [markdown]
 # Reductions, of everything and along a dim:
 
-# %% tags=["run-me", "cell:argmax"]
+# %% tags=["run-me", "cell:argmax", "rust:argmax"]
 best, where_best = marks.max_dim_with_indices(0)
 worst, where_worst = marks.min_dim_with_indices(0)
 show(sum=marks.sum(), mean=marks.mean(), prod=marks.prod())
@@ -449,7 +449,7 @@ show(best=best, where_best=where_best, worst=worst, where_worst=where_worst)
 # %% [markdown]
 # Sorting is stable: equal elements keep their order.
 
-# %% tags=["run-me", "cell:argsort"]
+# %% tags=["run-me", "cell:argsort", "rust:argsort"]
 s = Tensor[1].from_floats([3.0, 1.0, 2.0], device)
 up, up_from = s.sort_with_indices(0)
 down, down_from = s.sort_descending_with_indices(0)
@@ -464,7 +464,7 @@ show(down=down, down_from=down_from, top=top, top_from=top_from)
 # columns; `scatter` and `select_assign` are their inverses, and *add* to what is there. A
 # mask replaces elements.
 
-# %% tags=["run-me", "cell:gather"]
+# %% tags=["run-me", "cell:gather", "rust:gather"]
 index = Tensor[2, Int].from_ints([[0], [1], [0]], device)
 rows_2 = Tensor[1, Int].from_ints([2, 0], device)
 ones = Tensor[2].ones([3, 1], device)
@@ -478,7 +478,7 @@ show(
     mask_where=marks.mask_where(marks.greater_elem(8.0), -marks),
 )
 
-# %% tags=["run-me", "cell:pad"]
+# %% tags=["run-me", "cell:pad", "rust:pad"]
 show(
     tril=square.tril(0),
     triu=square.triu(0),
@@ -490,7 +490,7 @@ show(
 #
 # Rounding (halves to even), functions, and the matrix product. `int()` truncates.
 
-# %% tags=["run-me", "cell:one_hot"]
+# %% tags=["run-me", "cell:one_hot", "rust:one_hot"]
 h = Tensor[1].from_floats([-1.5, 0.5, 2.5], device)
 show(ceil=h.ceil(), floor=h.floor(), round=h.round(), int=h.int())
 p = Tensor[1].from_floats([0.5, 1.0, 2.0], device)
@@ -503,7 +503,7 @@ show(transpose=marks.transpose(), one_hot=Tensor[1].one_hot(2, 4, device))
 # `var` divides by n − 1, `var_bias` by n; with the suffix `_mean`, the mean is returned
 # as well.
 
-# %% tags=["run-me", "cell:var"]
+# %% tags=["run-me", "cell:var", "rust:var"]
 var_mean, mean = marks.var_mean(0)
 var_mean_bias, _ = marks.var_mean_bias(0)
 show(2, var=marks.var(0), var_bias=marks.var_bias(0))
@@ -514,7 +514,7 @@ show(2, var_mean=var_mean, mean=mean, var_mean_bias=var_mean_bias)
 # backend with 16-bit floats can be converted to 32 bits, for the steps that need the
 # precision:
 
-# %% tags=["run-me", "cell:from_full_precision"]
+# %% tags=["run-me", "cell:from_full_precision", "rust:random"]
 drawn = Tensor[2].random([2, 2], Distribution.Uniform(0.0, 10.0), device)
 again = drawn.random_like(Distribution.Bernoulli(0.5))
 show(2, random=drawn, random_like=again)
@@ -528,7 +528,7 @@ print(full.dtype, half.from_full_precision(full * full).dtype)
 #
 # Ranges, which exclude their end; the coordinates of a grid; one-hot rows for classes.
 
-# %% tags=["run-me", "cell:arange"]
+# %% tags=["run-me", "cell:arange", "rust:arange"]
 dice = Distribution.Uniform(1, 7)
 show(
     arange=Tensor[1, Int].arange(5, 10, device),
@@ -545,7 +545,7 @@ show(
 #
 # The three masks say what to mask out: `tril_mask` is *false* where `tril` keeps.
 
-# %% tags=["run-me", "cell:diag_mask"]
+# %% tags=["run-me", "cell:diag_mask", "rust:diag_mask"]
 mask = Tensor[2, Bool].tril_mask([2, 2], 0, device)
 show(
     tril_mask=mask,
@@ -565,7 +565,7 @@ print([places.to_data().to_list() for places in mask.bool_not().nonzero()])
 #
 # The nonlinear functions between layers are in `activation` and take a tensor first.
 
-# %% tags=["run-me", "cell:gelu"]
+# %% tags=["run-me", "cell:gelu", "rust:gelu"]
 z = Tensor[1].from_floats([-2.0, 0.0, 2.0], device)
 slope = Tensor[1].from_floats([0.25], device)
 show(
@@ -579,7 +579,7 @@ show(
     softplus=activation.softplus(z, 1.0),
 )
 
-# %% tags=["run-me", "cell:hard_sigmoid"]
+# %% tags=["run-me", "cell:hard_sigmoid", "rust:hard_sigmoid"]
 show(
     3,
     sigmoid=activation.sigmoid(z),
@@ -622,7 +622,7 @@ for row in book:
 # `ElementConversion` follow Burn's rules: fractions are truncated, and a number that
 # does not fit is an error.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:convert"]
 print(
     TensorData([2.9, -2.9]).convert("i32"), ElementConversion.elem(2.9, "i32")
 )
@@ -640,14 +640,14 @@ TensorData([1.0, 300.0]).convert("u8")
 # is the third view. Numbers have the fewest digits that still identify the same 32-bit
 # number.
 
-# %% tags=["run-me", "cell:print"]
+# %% tags=["run-me", "cell:print", "rust:print"]
 tensor = Tensor[2].full([2, 3], 0.123456789, device)
 print(tensor)
 
 # %% [markdown]
 # The format after the colon chooses the decimals, for this print only:
 
-# %% tags=["run-me", "cell:precision"]
+# %% tags=["run-me", "cell:precision", "rust:precision"]
 print(f"{tensor:.2}")
 
 # %% [markdown] tags=["cell:option-threshold"]
@@ -655,7 +655,7 @@ print(f"{tensor:.2}")
 # restores the defaults. If there are more elements than `threshold`, only `edge_items`
 # at either end of a long dim are shown.
 
-# %% tags=["run-me", "cell:options"]
+# %% tags=["run-me", "cell:options", "rust:options"]
 long = Tensor[1, Int].arange(0, 2000, device)
 show(default=long.float())
 set_print_options(PrintOptions(precision=2, threshold=100, edge_items=2))
@@ -670,7 +670,7 @@ show(default_again=long.float())
 # counts the elements that agree at eight tolerances: green when all do, yellow from 90 %
 # on, red below (in color on a terminal; NO_COLOR turns that off).
 
-# %% tags=["run-me", "cell:closeness"]
+# %% tags=["run-me", "cell:closeness", "rust:closeness"]
 tensor1 = Tensor[1].from_floats(
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.001, 7.002, 8.003, 9.004, 10.1], device
 )

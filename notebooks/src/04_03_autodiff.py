@@ -10,7 +10,7 @@
 # About 30 minutes. You should have read [chapter 3.3](03_3_training.ipynb) and
 # [chapter 4.1](04_01_backend.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import threading
 
 import numpy as np
@@ -35,7 +35,7 @@ burnbook.seed(0)
 # In which direction does a sum of squares grow? Say which tensor the question is about
 # (`require_grad`), compute, call `backward`, and look up the answer.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:backward"]
 device = Autodiff(Numpy())
 x = Tensor[2].from_data([[1.0, 2.0], [3.0, 4.0]], device).require_grad()
 gradients = (x * x).backward()
@@ -49,7 +49,7 @@ print(np.asarray(x.grad(gradients)))
 # to its own gradient: `grad` reads it, `grad_remove` takes it out.
 
 
-# %% tags=["run-me", "cell:gradients"]
+# %% tags=["run-me", "cell:gradients", "rust:gradients"]
 def calculate_gradients(tensor):
     gradients = tensor.backward()
     print("grad        ", tensor.grad(gradients).to_data())
@@ -119,7 +119,7 @@ print(by_hand[a], by_hand[b])
 #
 # The same function, with the library:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:two-leaves"]
 s = Tensor[1].from_floats([1.0, 2.0], device).require_grad()
 t = Tensor[1].from_floats([3.0, 5.0], device).require_grad()
 gradients = (s * t * s + t).backward()
@@ -148,7 +148,7 @@ peek(ops.mul)
 # A *leaf* is a tensor whose gradient was asked for. Results computed from leaves are
 # tracked, but are not leaves themselves.
 
-# %% tags=["run-me", "cell:is_require_grad"]
+# %% tags=["run-me", "cell:is_require_grad", "rust:is_require_grad"]
 square = s * s
 asked = [s, square, square.detach(), s.set_require_grad(False)]
 [tensor.is_require_grad() for tensor in asked]
@@ -158,7 +158,7 @@ asked = [s, square, square.detach(), s.set_require_grad(False)]
 # constant. Compare the slope of $s \cdot s$ with that of $s$ times a number that happens to
 # be equal.
 
-# %% tags=["run-me", "cell:detach"]
+# %% tags=["run-me", "cell:detach", "rust:detach"]
 print(s.grad((s * s).backward()).to_data())
 print(s.grad((s * s.detach()).backward()).to_data())
 
@@ -185,7 +185,7 @@ print(plain.require_grad() is plain, plain.require_grad().is_require_grad())
 # `inner()`.
 
 
-# %% tags=["run-me", "cell:inner"]
+# %% tags=["run-me", "cell:inner", "rust:inner"]
 def example_validation(tensor):  # on Autodiff(B)
     return tensor.inner() + 5.0
 
@@ -201,7 +201,7 @@ for result in (example_validation(s), example_inference(plain)):
 # `from_inner` goes the other way. A gradient is on the inner backend, too: an optimizer
 # computes with it there, so its steps are not recorded.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:from_inner"]
 up = Tensor[1].from_inner(s.inner())
 print(up.backend, up.is_require_grad(), "·", s.grad(gradients).backend)
 
@@ -221,7 +221,7 @@ for found in (one, two, one + two):
 # %% [markdown]
 # A container is not tied to a thread, so another thread may work with it:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:thread"]
 heard = []
 worker = threading.Thread(target=lambda: heard.append(s.grad(two).to_data()))
 worker.start()
@@ -235,7 +235,7 @@ print(heard[0])
 # depend on that tensor. That is not zero: an optimizer leaves such a parameter alone. A
 # comparison has no slope, so no gradient flows through `>`.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:mask"]
 square = s * s
 mask = (s > 1.5).float()
 gradients = (square * mask).backward()
@@ -293,7 +293,7 @@ for step, g in loss.graph().gradients():
 # one as it passes. If it returns a tensor, that tensor is used in its place.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:loss"]
 def show(g):
     print("at y:", np.asarray(g).ravel().round(3))
 
@@ -405,7 +405,7 @@ print(np.array_equal(np.asarray(expected), np.asarray(found)))
 # several devices, are combined. More in [chapter 4.5](04_05_optimizer.ipynb) and
 # [chapter 5](05_custom_training_loop.ipynb).
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:linear"]
 model = LinearConfig(2, 1).init(device)
 gradients = model.forward(Tensor[2].ones([4, 2], device)).backward()
 by_id = GradientsParams.from_grads(gradients, model)
@@ -423,7 +423,7 @@ shared = s.exp()
 (shared * 2.0).backward()
 (shared * 3.0).backward()
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:shared"]
 shared = s.exp()
 same(s.grad((shared * 2.0 + shared * 3.0).backward()), np.exp([1, 2]) * 5)
 

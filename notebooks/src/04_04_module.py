@@ -10,7 +10,7 @@
 # About 30 minutes. You should have read [3.1](03_1_model.ipynb) and
 # [4.3](04_03_autodiff.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import numpy as np
 
 import burnbook
@@ -44,7 +44,7 @@ burnbook.seed(0)
 # between them, applied to each position of a sequence separately.
 
 
-# %% tags=["run-me", "cell:feed-forward"]
+# %% tags=["run-me", "cell:feed-forward", "rust:feed-forward"]
 class PositionWiseFeedForward(Module):
     linear_inner: nn.Linear
     linear_outer: nn.Linear
@@ -56,7 +56,7 @@ class PositionWiseFeedForward(Module):
         return self.linear_outer.forward(self.dropout.forward(x))
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:make"]
 device = Autodiff(Numpy())
 block = PositionWiseFeedForward(
     linear_inner=nn.LinearConfig(4, 8).init(device),
@@ -67,7 +67,7 @@ block = PositionWiseFeedForward(
 x = Tensor[3].from_floats([[[0.5, -1.0, 2.0, 0.0]]], device)
 block.forward(x).shape
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:print"]
 print(block)
 
 # %% [markdown]
@@ -94,7 +94,7 @@ tree = {"inner": {"weight": np.ones((4, 8)), "bias": np.zeros(8)}}
 # %% [markdown]
 # ## In burnbook
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:shapes"]
 for path, param in block.named_params():
     print(f"{path:22} {tuple(param.shape)}")
 
@@ -111,7 +111,7 @@ for path, param in block.named_params():
 # | `Tensor` | no | no | constants that `init` can make again |
 
 
-# %% tags=["run-me", "cell:param"]
+# %% tags=["run-me", "cell:param", "rust:param"]
 class Scaled(Module):
     gain: Param
     offset: Param
@@ -128,7 +128,7 @@ scaled = Scaled(
     table=ones * 3.0,
 )
 
-# %% tags=["run-me", "cell:into_record"]
+# %% tags=["run-me", "cell:into_record", "rust:into_record"]
 grads = scaled.forward(ones).sum().backward()
 print("gain:  ", scaled.gain.val().grad(grads))
 print("offset:", scaled.offset.val().grad(grads))
@@ -152,7 +152,7 @@ print(ours == theirs, moved.devices())
 # as it was. For other changes there is `block.replace(field=…)`, a copy with another value
 # in one of its fields.
 
-# %% tags=["run-me", "cell:fork"]
+# %% tags=["run-me", "cell:fork", "rust:fork"]
 frozen = block.no_grad()  # no parameter is trained
 valid = block.valid()  # the same without autodiff: dropout is off
 copy = block.fork(device)  # on a device, detached from the graph behind it
@@ -179,7 +179,7 @@ same(valid.forward(x.inner()), block.valid().forward(x.inner()))
 # handle all kinds.
 
 
-# %% tags=["run-me", "cell:visitor"]
+# %% tags=["run-me", "cell:visitor", "rust:visitor"]
 class Largest(ModuleVisitor):
     def __init__(self):
         self.found = 0.0
@@ -194,7 +194,7 @@ class Clip(ModuleMapper):
         return tensor.clamp(-0.1, 0.1)
 
 
-# %% tags=["run-me", "cell:visit"]
+# %% tags=["run-me", "cell:visit", "rust:visit"]
 before, after = Largest(), Largest()
 clipped = block.map(Clip())
 block.visit(before)
@@ -216,7 +216,7 @@ print(len(reached), "parameters;", reached.count(None), "without a gradient")
 # record says which one it was.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:enum-module"]
 class Head(Module):
     layer: nn.Linear | nn.Conv1d
 
@@ -262,7 +262,7 @@ explorer
 # `custom_content` what is shown.
 
 
-# %% tags=["run-me", "cell:display"]
+# %% tags=["run-me", "cell:display", "rust:display"]
 class Shown(PositionWiseFeedForward):
     def custom_settings(self):
         return (
@@ -280,7 +280,7 @@ class Shown(PositionWiseFeedForward):
         return content.add("anything", "anything_else")
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:display-use"]
 parts = block.linear_inner, block.linear_outer, block.dropout, block.gelu
 print(Shown(*parts))
 

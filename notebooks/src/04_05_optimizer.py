@@ -10,7 +10,7 @@
 # About 30 minutes. You should have read [chapter 4.3](04_03_autodiff.ipynb) and
 # [chapter 4.4](04_04_module.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ burnbook.seed(0)
 #
 # A loss like a narrow valley: steep across, almost flat along. Its minimum is at 0, 0.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:valley"]
 device = Autodiff(Numpy())
 
 
@@ -54,7 +54,7 @@ valley.forward().into_scalar()
 # parameter. It returns a new module; the given one stays as it was.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:adam"]
 def slopes(model):
     return GradientsParams.from_grads(model.forward().backward(), model)
 
@@ -89,7 +89,7 @@ for t in range(1, 31):
 # ## In burnbook
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:walk"]
 def walk(optimizer, lr, steps, model=valley):
     losses = []
     for _ in range(steps):
@@ -156,7 +156,7 @@ configs = {
     "Muon": (optim.MuonConfig(), 0.04),
 }
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:all"]
 for name, (config, lr) in configs.items():
     found, _ = walk(config.init(), lr, 300)
     good = found.forward().into_scalar() < 0.1
@@ -196,7 +196,7 @@ print(f"one step: {loss:.2f} → {found.forward().into_scalar():.5f}")
 # A parameter that the loss does not depend on keeps its value and its state. A frozen
 # one has no gradient, either.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:from_params"]
 two = nn.LinearConfig(2, 2).init(device)
 x = Tensor[2].from_floats([[1.0, -2.0]], device)
 grads = two.forward(x).backward()
@@ -227,7 +227,7 @@ print(np.asarray(found.place.val()).round(4))
 # Clipping bounds the gradient of each parameter separately: every element (`Value`), or
 # its L2 norm (`Norm`). Clipping comes first, decay second.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:clipping"]
 gradient = Tensor[1].from_floats([3.0, -4.0], Numpy())
 for config in (
     grad_clipping.GradientClippingConfig.Value(3.5),
@@ -236,7 +236,7 @@ for config in (
     clipped = config.init().clip_gradient(gradient)
     print(config, np.asarray(clipped).round(4))
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:with-options"]
 config = optim.AdamConfig().with_weight_decay(optim.WeightDecayConfig(5e-5))
 clipping = grad_clipping.GradientClippingConfig.Norm(1.0)
 print(config.with_grad_clipping(clipping).init())
@@ -284,7 +284,7 @@ print(mixed.groups[0].rule, mixed.groups[0].members)
 # loaded, training resumes exactly, to the last bit; without it Adam would start again
 # with empty averages.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:record"]
 steady = optim.AdamConfig().init()
 half, _ = walk(steady, 0.1, 10)
 record = steady.into_record()
@@ -309,7 +309,7 @@ print(list(held["V1"]["Rank2"]["momentum"]))
 # Lion, which uses the sign of a running average.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:lion"]
 @dataclass(frozen=True)
 class LionState:
     average: Tensor
@@ -324,7 +324,7 @@ class Lion:
         return tensor - direction * lr, LionState(old * 0.99 + grad * 0.01)
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:lion-use"]
 lion = optim.OptimizerAdaptor(Lion())
 found, _ = walk(lion, 0.04, 300)
 found, _ = walk(lion, 0.004, 300, found)

@@ -9,7 +9,7 @@
 #
 # About 20 minutes. You should have read [chapter 4.5](04_05_optimizer.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import shutil
 from pathlib import Path
 
@@ -38,7 +38,7 @@ burnbook.seed(0)
 # A scheduler has one method. Each `step()` advances it by one batch and returns the
 # learning rate to use now.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:linear"]
 schedule = lr_scheduler.LinearLrSchedulerConfig(0.9, 0.5, 4).init()
 [round(schedule.step(), 4) for _ in range(6)]
 
@@ -60,7 +60,7 @@ by_hand = 0.1 + 0.5 * (0.8 - 0.1) * (1 + np.cos(np.pi * k / 50))
 # ## In burnbook
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:rates"]
 def rates(scheduler, count):
     return np.array([scheduler.step() for _ in range(count)])
 
@@ -91,7 +91,7 @@ Lines({name: rates(c.init(), 100) for name, c in down.items()}, "Decay")
 # | `StepLrSchedulerConfig(initial, size)` | initial · γ^⌊i / size⌋: step decay, a staircase |
 # | `NoamLrSchedulerConfig(init)` | up in a straight line, then down with 1/√i |
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:exponential"]
 halving = lr_scheduler.ExponentialLrSchedulerConfig(0.8, 0.5)
 stairs = lr_scheduler.StepLrSchedulerConfig(0.8, 2).with_gamma(0.5)
 for config in (halving, stairs):
@@ -102,7 +102,7 @@ for config in (halving, stairs):
 # running averages of an optimizer are still unreliable, so these steps are kept small.
 # Its rate is scaled by the size of the model, and highest at the end of the warm-up.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:noam"]
 config = lr_scheduler.NoamLrSchedulerConfig(1.0).with_model_size(64)
 noam = rates(config.with_warmup_steps(20).init(), 100)
 print(int(noam.argmax()) + 1, f"{noam.max():.4f}")
@@ -258,7 +258,7 @@ same([-1.4], layer.bias.val())  # 0.8 + 0.4 + 0.2
 # The position of a schedule is a number or two, and that is its record. The learner's
 # checkpoints keep it beside model and optimizer.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:record"]
 schedule = usual.init()
 rates(schedule, 30)
 record = schedule.into_record()
@@ -289,7 +289,7 @@ class Counted:
 # This one goes up and down in straight lines, a triangle wave:
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:triangle"]
 class Triangle(Counted):
     def __init__(self, low, high, flank):
         self.low, self.high, self.flank = low, high, flank

@@ -9,7 +9,7 @@
 #
 # About 20 minutes. You should have read [chapter 3.1](03_1_model.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import dataclasses
 import enum
 import json
@@ -37,14 +37,14 @@ shutil.rmtree(folder, ignore_errors=True)
 # Two numbers that must be given, and one with a default.
 
 
-# %% tags=["run-me", "cell:declare"]
+# %% tags=["run-me", "cell:declare", "rust:declare"]
 class MyModuleConfig(Config):
     d_model: int
     d_ff: int
     dropout: float = 0.1
 
 
-# %% tags=["run-me", "cell:use"]
+# %% tags=["run-me", "cell:use", "rust:use"]
 config = MyModuleConfig(512, 2048)
 print(config.d_model)
 print(config.d_ff)
@@ -80,7 +80,7 @@ same(Plain(**json.loads(text)) == plain, True)
 # %% [markdown]
 # ## In burnbook
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:load"]
 same((folder / "config.json").read_text(), text)
 print(MyModuleConfig.load(folder / "config.json"))
 
@@ -94,7 +94,7 @@ print(MyModuleConfig.load(folder / "config.json"))
 # make the module.
 
 
-# %% tags=["run-me", "cell:init"]
+# %% tags=["run-me", "cell:init", "rust:init"]
 class MyModule(Module):
     linear: nn.Linear
     dropout: nn.Dropout
@@ -109,7 +109,7 @@ def init(self, device):
 
 MyModuleConfig.init = init  # in a program: a method of the class
 
-# %% tags=["run-me", "cell:init-use"]
+# %% tags=["run-me", "cell:init-use", "rust:init-use"]
 device = Numpy()
 my_module = config.init(device)
 print(my_module)
@@ -146,7 +146,7 @@ Bars(params, "Parameters, in thousands")
 # So a config holds configs: those of layers, of models, of optimizers.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:run-config"]
 class Schedule(enum.Enum):
     CONSTANT = 1
     NOAM = 2
@@ -162,7 +162,7 @@ class RunConfig(Config):
     learning_rate: float = 1e-5
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:run-config-use"]
 adam = AdamConfig().with_weight_decay(WeightDecayConfig(5e-5))
 adam = adam.with_grad_clipping(GradientClippingConfig.Norm(1.0))
 run = RunConfig(config, adam, {0: "cat", 1: "dog"})
@@ -186,7 +186,7 @@ run.optimizer
 # to declare one; layers use them for padding and initializers.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:pooling"]
 class Pooling(ConfigEnum):
     Mean = unit()
     Window = holding(int, int)
@@ -197,7 +197,7 @@ class HeadConfig(Config):
     pooling: Pooling = Pooling.Mean
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:pooling-use"]
 for choice in (
     Pooling.Mean,
     Pooling.Window(2, 3),
@@ -216,7 +216,7 @@ print(choice.variant, choice.heads, choice.values)
 #
 # This is from the `config.json` of an optimizer that Burn 0.15 saved:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:from-json"]
 from_burn = """{"weight_decay": {"penalty": 0.00005},
  "grad_clipping": null, "beta_1": 0.9, "beta_2": 0.999,
  "epsilon": 0.00001}"""
@@ -237,7 +237,7 @@ MyModuleConfig.from_json('{"d_model": 8, "d_ff": 32}')
 # exists is valid.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:heads"]
 class AttentionConfig(Config):
     d_model: int
     n_heads: int = 4

@@ -10,7 +10,7 @@
 # About 25 minutes. You should have read [chapter 4.4](04_04_module.ipynb) and
 # [chapter 4.9](04_09_config.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import gzip
 import json
 import shutil
@@ -46,7 +46,7 @@ shutil.rmtree(folder, ignore_errors=True)
 # A layer with numbers that are easy to recognize, and with fixed ids. Its record is
 # written to a file, and read back.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:save"]
 device = Numpy()
 weight = Tensor[2].from_floats([[1, 2, 3], [4, 5, 6]], device)
 bias = Tensor[1].from_floats([0.5, -1.5, 1 / 3], device)
@@ -58,7 +58,7 @@ recorder = NamedMpkFileRecorder(FullPrecisionSettings)
 path = recorder.record(layer.into_record(), folder / "layer")
 print(path.name, path.stat().st_size, "bytes")
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:load"]
 fresh = nn.LinearConfig(2, 3).init(device)
 loaded = fresh.load_record(recorder.load(folder / "layer", device))
 same(loaded.weight.val(), weight)
@@ -110,7 +110,7 @@ print(record.describe(path))
 # | `BurnpackRecorder` | `.bpk` | – | Burn since 0.19 |
 # | `SafetensorsRecorder` | `.safetensors` | – | Hugging Face, burn-store |
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:recorders"]
 recorders = [
     record.NamedMpkFileRecorder,
     record.NamedMpkGzFileRecorder,
@@ -142,7 +142,7 @@ for kind in recorders:
 # | `FullPrecisionSettings` | f32 | i32 |
 # | `HalfPrecisionSettings` | f16: three digits, at most 65,504 | i16 |
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:precision"]
 for settings in (
     record.DoublePrecisionSettings,
     record.FullPrecisionSettings,
@@ -186,7 +186,7 @@ Bars(sizes, "The same model in kB")
 # Bincode has no names at all. A number gives the length of the next string or list, and
 # only the module knows what it means. This is all of our layer:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:binary"]
 binary = (folder / "a.bin").read_bytes()
 print(len(binary), "bytes, the metadata:", binary[:8])
 item = binary[130:]
@@ -222,7 +222,7 @@ print((folder / "a.bpk").read_bytes()[:4])
 # optimizer has counts, a schedule has a step, and you may have anything. Whatever has
 # `into_record`, and any tree or dataclass, can be recorded.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:optimizer"]
 trained = layer.train()
 loss = trained.forward(Tensor[2].ones([1, 2], Autodiff(device))).sum()
 grads = GradientsParams.from_grads(loss.backward(), trained)
@@ -233,7 +233,7 @@ state = {"optimizer": adam, "epoch": 3, "best": 0.25, "names": ["cat", "dog"]}
 recorder.record(state, folder / "state")
 print(record.describe(folder / "state.mpk"))
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:resume"]
 back = recorder.load(folder / "state", device)
 resumed = optim.AdamConfig().init().load_record(back["optimizer"])
 print(back["epoch"], back["names"], resumed)

@@ -10,7 +10,7 @@
 # About 25 minutes. You should have read [chapter 3.3](03_3_training.ipynb) and
 # [chapter 4.3](04_03_autodiff.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -43,7 +43,7 @@ burnbook.seed(0)
 #
 # A line through four points: forward, backward, step, repeat.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:try-it"]
 device = Autodiff(Numpy())
 x = Tensor[2].from_data([[0.0], [1.0], [2.0], [3.0]], device)
 y = x * 2.0 + 1.0
@@ -77,7 +77,7 @@ for _ in range(20):
 # %% [markdown]
 # ## In burnbook
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:by-hand"]
 same([[w]], model.weight.val())
 same([b], model.bias.val())
 
@@ -88,7 +88,7 @@ same([b], model.bias.val())
 # loaders are those of chapter 3.3: only the loop is new.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:config"]
 class MnistTrainingConfig(Config):
     model: ModelConfig
     optimizer: AdamConfig
@@ -128,7 +128,7 @@ dataloader_test = loader(DigitsDataset.test(), device.inner)
 # validation.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:evaluate"]
 def accuracy(output, targets):
     predictions = output.argmax(1).squeeze(1)
     correct = predictions.equal(targets).int().sum().into_scalar()
@@ -211,7 +211,7 @@ Lines({"loss": losses}, "Three epochs, batch by batch")
 # gradients; `grads()` returns the sums and starts again. First the parts, with a model
 # without dropout so that we can compare:
 
-# %% tags=["run-me", "cell:accumulate"]
+# %% tags=["run-me", "cell:accumulate", "rust:accumulate"]
 calm = ModelConfig(10, 16).with_dropout(0.0).init(device)
 items = [DigitsDataset.train().get(i) for i in range(64)]
 batcher = MnistBatcher(device)
@@ -231,7 +231,7 @@ print(sums, accumulator)
 # the same step. (Dividing the *learning rate* instead is right for plain SGD only. Adam
 # rescales gradients, so its step would be four times too short.)
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:accumulated"]
 loss, _ = evaluate(calm, batcher.batch(items))
 whole = GradientsParams.from_grads(loss.backward(), calm)
 name = calm.conv1.weight.id
@@ -244,7 +244,7 @@ same(sums.get(name) / 4.0, whole.get(name))
 # the parameters that it has gradients for. `from_module` and `from_params` take theirs
 # out; `from_grads` gets the rest.
 
-# %% tags=["run-me", "cell:several-optimizers"]
+# %% tags=["run-me", "cell:several-optimizers", "rust:several-optimizers"]
 loss, _ = evaluate(calm, batcher.batch(items))
 grads = loss.backward()
 grads_conv1 = GradientsParams.from_module(grads, calm.conv1)
@@ -259,7 +259,7 @@ for part in (grads_conv1, grads_conv2, grads_bias, rest):
 # Each part steps at its own rate, or with another optimizer. A step gives a new model, but
 # the ids of the parameters stay, so the gradients of the next part still match.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:two-rules"]
 plain, adam = SgdConfig().init(), AdamConfig().init()
 stepped = plain.step(0.1 * 2.0, calm, grads_conv1)
 stepped = plain.step(0.1 * 4.0, stepped, grads_conv2)
@@ -307,7 +307,7 @@ print(learner.step(1e-3, batcher.batch(items)).shape, learner.optim)
 # The next one is for any model and any optimizer. Type variables say which is which; they
 # help readers and type checkers, but Python does not need them.
 
-# %% tags=["run-me", "cell:learner-model"]
+# %% tags=["run-me", "cell:learner-model", "rust:learner-model"]
 M = TypeVar("M", bound=Module)
 O = TypeVar("O", bound=Optimizer)  # noqa: E741
 
@@ -324,7 +324,7 @@ class Learner(Generic[M, O]):
         return loss.into_scalar()
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:learner-use"]
 def off_the_line(model):
     return mse.forward(model.forward(x), y, nn.Reduction.Mean)
 
@@ -340,7 +340,7 @@ same([[w]], learner.model.weight.val())
 # device on which batches are made. You can add whatever else your training needs. This
 # learner accumulates gradients and steps after every few parts.
 
-# %% tags=["run-me", "cell:learner-phantom"]
+# %% tags=["run-me", "cell:learner-phantom", "rust:learner-phantom"]
 B = TypeVar("B", bound=Backend)
 
 
@@ -355,7 +355,7 @@ class PatientLearner(Generic[B, M, O]):
         self.accumulator, self.waiting = GradientsAccumulator(), 0
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:add"]
 def add(self, lr, items):
     batch = MnistBatcher(self.device).batch(items)
     loss, _ = evaluate(self.model, batch)
@@ -373,7 +373,7 @@ PatientLearner.add = add
 # %% [markdown]
 # With any optimizer and an unchanged rate it takes the step of the whole batch:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:patient"]
 for rule, lr in ((SgdConfig(), 0.1), (AdamConfig(), 1e-3)):
     patient = PatientLearner(device, calm, rule.init())
     for first in range(0, 64, 16):

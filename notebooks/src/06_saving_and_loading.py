@@ -10,7 +10,7 @@
 #
 # About 20 minutes. You should have read [chapter 4.10](04_10_record.ipynb).
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import base64
 import os
 import shutil
@@ -54,7 +54,7 @@ shutil.rmtree(folder, ignore_errors=True)
 # A small network for digits, trained for two seconds. We want to keep it.
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:digits"]
 class Digits(Module):
     hidden: Linear
     output: Linear
@@ -64,7 +64,7 @@ class Digits(Module):
         return self.output.forward(x)
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:digits-config"]
 class DigitsConfig(Config):
     hidden_size: int = 16
 
@@ -103,7 +103,7 @@ trained = model.valid()
 right = (guesses(trained) == [item.label for item in test_set]).mean()
 print("right on more than 9 of 10 digits:", right > 0.9)
 
-# %% tags=["run-me", "cell:save"]
+# %% tags=["run-me", "cell:save", "rust:save"]
 recorder = NamedMpkFileRecorder(FullPrecisionSettings)
 model_path = folder / "model"
 trained.save_file(model_path, recorder)
@@ -111,7 +111,7 @@ trained.save_file(model_path, recorder)
 # %% [markdown]
 # Loading is as short. The model that you load into is not changed: a new one is returned.
 
-# %% tags=["run-me", "cell:load"]
+# %% tags=["run-me", "cell:load", "rust:load"]
 model = DigitsConfig().init(device)
 model = model.load_file(model_path, recorder, device)
 same(guesses(model), guesses(trained))
@@ -212,7 +212,7 @@ print(packed.name)
 # only to be thrown away? No. Parameters are *lazy*: until they are used, they have only
 # a shape.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:lazy"]
 model = DigitsConfig().init(device)
 print(model.hidden.weight.is_initialized, model.hidden.weight.shape)
 record = recorder.load(model_path, device)
@@ -225,7 +225,7 @@ print(loaded.hidden.weight.is_initialized)
 # experiments can start from the same weights. To load them, use
 # `DigitsConfig().init(device)` followed by `load_record`:
 
-# %% tags=["run-me", "cell:init-save"]
+# %% tags=["run-me", "cell:init-save", "rust:init-save"]
 start = DigitsConfig().init(device)
 start.save_file(folder / "start", recorder)
 record = recorder.load(folder / "start", device)
@@ -236,7 +236,7 @@ same(start.hidden.weight.val(), again.hidden.weight.val())
 # What sizes did the model have? The record does not say how to make it, so keep the config
 # beside it. Both together are the model:
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:open-model"]
 DigitsConfig(hidden_size=16).save(folder / "config.json")
 
 
@@ -252,7 +252,7 @@ same(guesses(open_model(folder, device)), guesses(trained))
 # To continue training, load on a device with autodiff, and save the optimizer as well.
 # The [learner](03_3_training.ipynb) does all this after every epoch.
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:resume"]
 recorder.record(optim.into_record(), folder / "optim")
 model = open_model(folder, ad)
 optim = AdamConfig().init().load_record(recorder.load(folder / "optim", ad))
@@ -265,7 +265,7 @@ print(model.hidden.weight.is_require_grad, optim)
 # load from. Then the model becomes part of the program. Save it as bincode, which is
 # small, and write its bytes into a Python file.
 
-# %% tags=["run-me", "cell:bytes-save"]
+# %% tags=["run-me", "cell:bytes-save", "rust:bytes-save"]
 half = BinFileRecorder(HalfPrecisionSettings)
 model.save_file(folder / "model", half)
 model_bytes = (folder / "model.bin").read_bytes()
@@ -303,7 +303,7 @@ record = BinBytesRecorder(HalfPrecisionSettings).load(MODEL_BYTES, device)
 print(model.load_record(record))
 """
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:bytes-load"]
 run = [sys.executable, "-c", user]
 done = subprocess.run(run, cwd=folder, capture_output=True, text=True)
 print(done.stdout or done.stderr)

@@ -29,7 +29,7 @@ lr_scheduler
 data
 record
 train
-importers exporters examples
+importers exporters examples rust
 reference
 prelude
 __init__

@@ -30,6 +30,7 @@ def committed(folder: str, *kinds: str) -> set[str]:
 def test_it_holds_both_packages_whole(wheel):
     names = set(wheel.namelist())
     assert committed("burnbook", "py", "pyi") | {"burnbook/py.typed"} <= names
+    assert committed("burnbook/rust/project", "rs", "toml", "lock") <= names
     widgets = committed("widgets", "py", "js", "css")
     assert {name.removeprefix("widgets/") for name in widgets} <= names
 

@@ -37,8 +37,8 @@ def built(folder: str, program: str) -> Path:
         pytest.skip("no cargo here, which builds Burn")
     if not (SOURCES / "crates.tar.xz").exists():
         pytest.skip("no sources of Burn: shared/burn lies not beside the project")
-    place = _users_cache() / "burn"
-    _unpack_crates(place)
+    place = users_cache() / "burn"
+    unpack_crates(place)
     at = place / folder
     shutil.copytree(SOURCES / folder, at, dirs_exist_ok=True)
     (at / ".cargo").mkdir(exist_ok=True)
@@ -49,14 +49,14 @@ def built(folder: str, program: str) -> Path:
     return at / "target/debug" / program
 
 
-def _users_cache() -> Path:
+def users_cache() -> Path:
     """The cache folder of the user: the tests have one of their own, for one run."""
     others = {k: v for k, v in os.environ.items() if k != "BURNBOOK_CACHE"}
     with patch.dict(os.environ, others, clear=True):
         return cache_dir()
 
 
-def _unpack_crates(place: Path) -> None:
+def unpack_crates(place: Path) -> None:
     """All crates beside the programs; they appear as a whole or not at all."""
     crates = place / "crates"
     if crates.exists():

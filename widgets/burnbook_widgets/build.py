@@ -2,7 +2,8 @@
 
 A chapter is written in `notebooks/src/NAME.py` (jupytext's percent format: plain text
 that diffs and reviews well) and committed executed as `notebooks/NAME.ipynb`; examples
-and translations likewise, in folders `examples` and `zh` of both.
+and translations likewise, in folders `examples` and `zh` of both. What a cell shows of
+Rust ("The same in Rust") comes from the programs in `notebooks/rust`.
 
     python -m burnbook_widgets.build notebooks            run the chapters that changed
     python -m burnbook_widgets.build notebooks --all      run every chapter
@@ -26,6 +27,7 @@ from nbformat import NotebookNode
 from burnbook_widgets.chapters import contents
 from burnbook_widgets.chapters.solutions import WORDS, solutions_last
 from burnbook_widgets.chapters.tidy import tidy
+from burnbook_widgets.chapters.twins import program_of, with_twins
 
 SECONDS_PER_CELL = 60
 SHELVES = ("examples", "zh")
@@ -38,6 +40,7 @@ def read_source(source: Path) -> NotebookNode:
     text = source.read_text(encoding="utf-8")
     notebook = jupytext.reads(text, fmt="py:percent")
     language = source.parent.name if source.parent.name in WORDS else "en"
+    notebook = with_twins(notebook, program_of(source), language)
     return tidy(solutions_last(notebook, language))
 
 

@@ -10,7 +10,7 @@
 # 大约需要 30 分钟。请先读[第 3.2 章](../03_2_data.ipynb)（英文）。
 # 本页另有[英文版](../03_3_training.ipynb)，以及[适用于新旧各版 Burn 的四个版本](../03_3_training_versions.ipynb)（英文）。
 
-# %% tags=["setup"]
+# %% tags=["setup", "rust:setup"]
 import shutil
 from pathlib import Path
 
@@ -77,7 +77,7 @@ print(f"{by_hand:.4f}")
 # %% [markdown]
 # ## 用 burnbook 计算
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:cross-entropy"]
 z = Tensor[2].from_numpy(logits, device).require_grad()
 targets = Tensor[1, Int].from_numpy(classes, device)
 loss = cross_entropy.forward(z, targets)
@@ -86,7 +86,7 @@ same([by_hand], loss)
 # %% [markdown]
 # `backward()` 返回一个装着梯度的容器，张量从容器里取出自己的那一份。所以两步之间不需要把梯度清零。这个损失的梯度形式很简单：概率，在真实类别处减 1，再除以批次大小。
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:gradients"]
 softmax = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
 softmax[[0, 1], classes] -= 1
 same(softmax / 2, z.grad(loss.backward()))
@@ -138,7 +138,7 @@ model.train_step(batch)
 # 一个配置包含一次训练的全部设置，并和结果保存在一起。
 
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:training-config"]
 class TrainingConfig(Config):
     model: ModelConfig
     optimizer: AdamConfig
@@ -156,7 +156,7 @@ print(config.num_epochs, "轮，学习率", config.learning_rate)
 # %% [markdown]
 # 结果放进一个文件夹，称为*产物目录*（artifact directory）。开始之前先清空它，这样里面的东西都来自同一次训练。
 
-# %% tags=["run-me"]
+# %% tags=["run-me", "rust:artifact-dir"]
 artifacts = Path("artifacts/training")
 shutil.rmtree(artifacts, ignore_errors=True)
 artifacts.mkdir(parents=True)
