@@ -18,8 +18,8 @@ from burnbook.lr_scheduler.base import (
     WholePlace,
     as_scheduler,
     children_of,
-    opened,
     of_first_group,
+    opened,
     read_place,
 )
 from burnbook.lr_scheduler.schedules import (

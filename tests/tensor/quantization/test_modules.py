@@ -16,8 +16,8 @@ from burnbook.record import (
     NamedMpkGzFileRecorder,
     PrettyJsonFileRecorder,
     describe,
+    quantized,
 )
-from burnbook.record import quantized
 from burnbook.record.tree import Trouble
 from burnbook.tensor import Tensor, TensorData
 from burnbook.tensor.quantization import (
