@@ -6,8 +6,8 @@ Nobody waits for a thread that is late, because the caller goes on taking parts 
 none is left. So a busy machine slows a kernel down and never stops it; any number of
 threads may call at once; and after a fork, the child starts a pool of its own.
 
-A call of threads does not say for which job: a thread that wakes up late for one that is
-done finds the one that is open by then.
+A call of threads does not say for which job: a thread that wakes up late, for one that
+is done, finds the one that is open by then.
 """
 
 import os
@@ -219,7 +219,7 @@ class ThreadPool:
         calls = self.calls
         while True:
             calls.get()
-            while any([job.take_parts() for job in self.open[:]]):
+            while any(job.take_parts() for job in self.open[:]):
                 pass  # other jobs may have come
             self.board[CALLED] = (
                 0  # before looking for calls: a later one sets it again
