@@ -41,7 +41,7 @@ _NUMBERS = {"f32": "<f", "i8": "b", "u8": "B"}
 _ELEMENTS = {"f32": "<f4", "f64": "<f8", "i16": "i2", "i32": "i4", "i64": "i8"}
 _SIZES = {"F64": 8, "F32": 4, "Flex32": 4, "F16": 2, "BF16": 2}  # of states
 _BETWEEN = 12  # bytes between the tensors of a state, and after the last one
-NEWER = f"BurnpackRecorder, for Burn 0.22, or {OTHERWISE}"
+NEWER = f"BurnpackRecorder, or {OTHERWISE}"
 
 
 def dtype_table(metadata: Metadata) -> list[str]:
