@@ -193,8 +193,10 @@ def _number(name: str, held: object) -> Any:
     if isinstance(held, dict) and len(held) == 1:
         ((kind, value),) = held.items()
         if kind in kinds and type(value) is kinds[kind]:
+            if kind != "Int":
+                return value
             last = name.rpartition(".")[2]  # the type is kept, to be written again
-            return WholePlace(value, last, kind) if kind == "Int" else value
+            return WholePlace(int(value), last, kind)
     raise Trouble(f"{short(name)} is not a number", "Int, UInt, Float or Bool")
 
 

@@ -127,12 +127,12 @@ def lowered(
 def _plain(scheme: QuantScheme, release: Release) -> dict[str, Any] | None:
     """The payload of a scheme since Burn 0.19; None where the release has none."""
     store, size = _plain_store(scheme.store, release), None
-    if scheme.block_size is not None:
-        count = len(scheme.block_size)
-        storage = [*scheme.block_size, *[1] * (BLOCK_DIMS - count)]
-        size = {"storage": storage, "len": count}
-    if store is None or (size is not None and size["len"] > BLOCK_DIMS):
+    dims = len(scheme.block_size or ())
+    if store is None or dims > BLOCK_DIMS:
         return None
+    if scheme.block_size is not None:
+        storage = [*scheme.block_size, *[1] * (BLOCK_DIMS - dims)]
+        size = {"storage": storage, "len": dims}
     value, mode = scheme.value.name, scheme.mode.name
     if release >= BURNPACK:
         tensor, block = scheme.tensor_scale, None
