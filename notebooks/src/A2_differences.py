@@ -96,7 +96,8 @@ try:
     BinBytesRecorder(version="0.19.1").record(norm)
 except BurnbookError as error:
     print(error)
-print(len(BinBytesRecorder(version="0.20.1").record(norm)), "bytes for Burn 0.20")
+newer = BinBytesRecorder(version="0.20.1").record(norm)
+print(len(newer), "bytes for Burn 0.20")
 
 # %% tags=["run-me"]
 differences("records")
