@@ -110,6 +110,7 @@ same(w, found.place.val())
 
 # %% tags=["widget"]
 momentum = optim.MomentumConfig()
+nesterov = momentum.with_nesterov(True)
 compared = {
     "Sgd": walk(optim.SgdConfig().init(), 0.02, 60)[1],
     "with momentum": walk(
@@ -139,7 +140,6 @@ Lines(compared, "Loss of 60 steps")
 # | `LBFGSConfig` | the last steps | small problems, all data at once |
 
 # %% tags=["run-me"]
-nesterov = optim.MomentumConfig().with_nesterov(True)
 configs = {
     "Sgd": (optim.SgdConfig(), 0.03),
     "momentum": (optim.SgdConfig().with_momentum(momentum), 0.01),

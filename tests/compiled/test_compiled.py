@@ -293,6 +293,23 @@ def test_every_part_is_done_once(total, grain):
     assert (counts == 20).all()
 
 
+def test_a_thread_that_was_called_for_a_job_that_is_done_takes_the_next():
+    threads, came = ThreadPool(), threading.Event()
+    threads.size = 2  # its second thread comes below: so late that one job is done
+    threads.run(lambda start, stop: None, (), 2)
+    caller = threading.get_ident()
+
+    def wait_for_the_other(start, stop):
+        if threading.get_ident() != caller:
+            came.set()
+        elif not came.is_set():
+            threading.Thread(target=threads._work, daemon=True).start()
+            assert came.wait(10)
+
+    threads.run(wait_for_the_other, (), 2)
+    assert came.is_set()
+
+
 def test_a_buffer_is_used_again_only_when_nobody_holds_it():
     pool = Buffers()
     shape = (200, 300)

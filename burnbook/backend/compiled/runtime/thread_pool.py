@@ -5,6 +5,9 @@ starts on the first part at once; threads of the pool wake up and take the next 
 Nobody waits for a thread that is late, because the caller goes on taking parts until
 none is left. So a busy machine slows a kernel down and never stops it; any number of
 threads may call at once; and after a fork, the child starts a pool of its own.
+
+A call of threads does not say for which job: a thread that wakes up late, for one that
+is done, finds the one that is open by then.
 """
 
 import os
@@ -75,17 +78,20 @@ class Job:
 
     __slots__ = (
         *("args", "done", "error", "finished", "flag", "kernel"),
-        *("head_start", "last", "parts"),
+        *("head_start", "last", "parts", "size", "total"),
     )
 
     def __init__(
         self,
         kernel: Callable[..., Any],
         args: tuple[Any, ...],
-        ends: range,
+        size: int,
+        total: int,
         head_start: int,
     ):
         self.kernel, self.args, self.head_start = kernel, args, head_start
+        self.size, self.total = size, total
+        ends = range(0, total - head_start + size, size)
         self.parts, self.finished = atomic(ends[:-1]), atomic(count(1))
         self.last = len(ends) - 1
         self.done = threading.Lock()
@@ -93,9 +99,12 @@ class Job:
         self.flag = np.zeros(1, np.uint8)  # set where done is released
         self.error: BaseException | None = None
 
-    def take_parts(self, size: int, total: int) -> None:
-        """Take parts until none is left."""
+    def take_parts(self) -> bool:
+        """Take parts until none is left; False where there was none."""
+        size, total = self.size, self.total
+        took = False
         for start in self.parts:
+            took = True
             stop = min(start + self.head_start + size, total)
             start += self.head_start if start else 0
             try:
@@ -105,16 +114,7 @@ class Job:
             if next(self.finished) == self.last:
                 self.done.release()
                 self.flag[0] = 1
-
-
-class Call:
-    """What only calls threads, to look at the board."""
-
-    def take_parts(self, size: int, total: int) -> None:
-        """Nothing is to be done here."""
-
-
-CALL = Call()
+        return took
 
 
 class _Here(threading.local):
@@ -136,7 +136,8 @@ class ThreadPool:
     multiply: ClassVar[Callable[..., bool] | None] = None
 
     def __init__(self) -> None:
-        self.jobs: SimpleQueue[tuple[Job | Call, int, int]] = SimpleQueue()
+        self.calls: SimpleQueue[None] = SimpleQueue()
+        self.open: list[Job] = []  # jobs that may have parts to take
         self.size = 0
         self.board = make_board()
 
@@ -149,9 +150,9 @@ class ThreadPool:
             self.start(cores())
         if self.size == 1 or self.multiply is None or _here.is_inside:
             return False
-        if not self.board[AWAKE] and self.jobs.empty():
+        if not self.board[AWAKE] and self.calls.empty():
             for _ in range(self.size - 1):
-                self.jobs.put((CALL, 0, 0))
+                self.calls.put(None)
         total = out.shape[0 if form & 4 else 1]
         size = -(-total // (self.size * 16)) * 16
         return self.multiply(
@@ -181,15 +182,17 @@ class ThreadPool:
         head_start = head_start // grain * grain if 2 * head_start < total else 0
         grains = -(-(total - head_start) // grain)
         size = -(-grains // (self.size * PARTS_EACH)) * grain
-        job = Job(kernel, args, range(0, total - head_start + size, size), head_start)
-        self.board[CALLED] = 1
-        for _ in range(self.size - 1 - self.jobs.qsize()):
-            self.jobs.put((job, size, total))
+        job = Job(kernel, args, size, total, head_start)
+        self.open.append(job)
+        for _ in range(self.size - 1 - self.calls.qsize()):
+            self.calls.put(None)
+        self.board[CALLED] = 1  # after the call, so that whoever sees it finds the call
         try:
             _here.is_inside = True
-            job.take_parts(size, total)
+            job.take_parts()
         finally:
             _here.is_inside = False
+            self.open.remove(job)
         if not job.done.acquire(False):
             if self.spin is not None:
                 self.spin(job.flag, SPINS)
@@ -213,13 +216,15 @@ class ThreadPool:
     def _work(self) -> None:
         np.seterr(all="ignore")  # a backend does so for the caller
         _here.is_inside = True
-        jobs = self.jobs
+        calls = self.calls
         while True:
-            job, size, total = jobs.get()
-            job.take_parts(size, total)
-            del job
-            if self.serve is not None and jobs.empty():
-                self.board[CALLED] = 0
+            calls.get()
+            while any(job.take_parts() for job in self.open[:]):
+                pass  # other jobs may have come
+            self.board[CALLED] = (
+                0  # before looking for calls: a later one sets it again
+            )
+            if self.serve is not None and calls.empty():
                 self.serve(self.board, LOOKS)
 
 
@@ -227,7 +232,7 @@ def _after_fork() -> None:
     """Threads do not survive a fork; the child starts its own when it needs them."""
     global _starting
     _starting = threading.Lock()
-    threads.jobs = SimpleQueue()
+    threads.calls, threads.open = SimpleQueue(), []
     threads.size = 0
     threads.board = make_board()
 
