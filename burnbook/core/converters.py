@@ -108,11 +108,22 @@ class TypeSpec:
         """Whether the values are of one of these classes, or of a class below it."""
         return isinstance(self.kind, type) and issubclass(self.kind, kinds)
 
+    def arm(self, cls: type) -> TypeSpec | None:
+        """The type of a union that a value of this class has.
+
+        It may be a union with a name: Annotated[A | B, "Inner"].
+        """
+        for part in self.meant:
+            if part.kind is cls:
+                return part
+        inner = (part for part in self.meant if part.choice and part.notes)
+        return next((part for part in inner if part.arm(cls)), None)
+
     def variant(self, cls: type) -> str:
         """What a union calls a value of this class."""
-        for part in (self, *self.meant):
-            if part.kind is cls and part.notes and isinstance(part.notes[0], str):
-                return part.notes[0]
+        arm = self.arm(cls)
+        if arm is not None and arm.notes and isinstance(arm.notes[0], str):
+            return arm.notes[0]
         return cls.__name__
 
     def text(self, either: str = " | ") -> str:

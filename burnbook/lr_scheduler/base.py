@@ -29,10 +29,10 @@ class LrScheduler(Protocol):
 
 
 class WholePlace(int):
-    """Where a schedule stands, a whole number.
+    """A whole number of a record of newer Burn, such as where a schedule stands.
 
-    name: of the number in the records of newer Burn. scalar: its type: UInt, Int, which
-    may be below 0, or Float.
+    name: of the number in the record. scalar: its type: UInt, Int, which may be below
+    0, or Float.
 
     Example:
         >>> place = WholePlace(3, "current_iter")

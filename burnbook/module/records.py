@@ -78,7 +78,7 @@ def to_record(value: object, spec: TypeSpec = ANYTHING) -> Any:
             record = {
                 spelled(name): to_record(getattr(value, name), h) for name, h in specs
             }
-        return {spec.variant(type(value)): record} if spec.choice else record
+        return _chosen(record, type(value), spec)
     item = spec.item
     if isinstance(value, (list, tuple)):
         specs = places(spec, len(value))
@@ -87,6 +87,15 @@ def to_record(value: object, spec: TypeSpec = ANYTHING) -> Any:
     if isinstance(value, dict):
         return {str(key): to_record(part, item) for key, part in value.items()}
     return None
+
+
+def _chosen(record: Any, cls: type, spec: TypeSpec) -> Any:
+    """The record of a module below the name that a union has for it."""
+    if not spec.choice:
+        return record
+    arm = spec.arm(cls)
+    inner = record if arm is None else _chosen(record, cls, arm)
+    return {spec.variant(cls): inner}
 
 
 def load_record(module: Any, record: object, partial: bool) -> Any:
@@ -241,6 +250,9 @@ class Loading:
         name = spec.variant(type(value))
         if spec.choice and isinstance(record, dict) and len(record) == 1:
             ((variant, held),) = record.items()
+            arm = spec.arm(type(value))
+            if variant == name and arm is not None and arm.choice:
+                return self.module(value, held, arm, path)
             if variant == name:
                 record = held
             elif variant not in map(spelled, field_specs(type(value))):

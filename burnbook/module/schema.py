@@ -32,7 +32,7 @@ from burnbook.module.tree import (
 )
 from burnbook.tensor import TensorData
 
-CONSTANT, PARAM, STRUCT = "constant", "parameter", "struct"
+CONSTANT, PARAM, STRUCT, CHOICE = "constant", "parameter", "struct", "choice"
 LIST, TUPLE, MAP = "list", "tuple", "map"
 
 
@@ -51,12 +51,17 @@ class Part(NamedTuple):
 
 def schema(value: object, spec: TypeSpec = ANYTHING, release: Release = ()) -> Part:
     """The schema of a module or of a part of one, in a release of Burn."""
-    made = _inside(value, spec, release)
     if spec.choice and isinstance(value, Tree):
+        arm = spec.arm(type(value)) or ANYTHING
+        made = _inside(value, spec, release)
+        if arm.choice:  # one enum holds another
+            made = Part(CHOICE, (("", schema(value, arm, release)),))
         names = [_variant(spec, part) for part in spec.meant]
         name = spec.variant(type(value))
         position = variants_of(names, release).index(name)
         made = made._replace(variant=(position, name))
+    else:
+        made = _inside(value, spec, release)
     return made._replace(optional=spec.optional, present=value is not None)
 
 
@@ -70,6 +75,8 @@ def arranged(part: Part, node: Any) -> Any:
     if part.variant:
         inner = node.get(part.variant[1]) if isinstance(node, dict) else None
         return {part.variant[1]: arranged(part._replace(variant=None), inner)}
+    if part.kind == CHOICE:
+        return arranged(part.parts[0][1], node)
     if part.kind == STRUCT and isinstance(node, dict):
         found = {
             name: arranged(inner, node if inner.of_outer else node.get(name))
@@ -144,8 +151,10 @@ def _struct(value: Tree, release: Release) -> Part:
         held = getattr(value, name)
         if release >= (0, 21) and is_constant(held) and not _on_backend(spec):
             return Part()  # Burn 0.21 writes one nothing, however large the field
-        part = schema(held, spec, release)
-        return part._replace(optional=False) if field.always else part
+        if not field.always:
+            return schema(held, spec, release)
+        example = _beside(value, spec) if held is None else held
+        return schema(example, spec, release)._replace(optional=False)
 
     if not known:
         return Part()
@@ -154,14 +163,22 @@ def _struct(value: Tree, release: Release) -> Part:
     return Part(STRUCT, parts, newer=old.field if old else "")
 
 
+def _beside(value: Tree, spec: TypeSpec) -> object:
+    """What stands in another field of the same type; None if nothing does."""
+    types = tuple(cls for cls in classes_of(spec) if isinstance(cls, type))
+    held = (getattr(value, name) for name in field_specs(type(value)))
+    return next((one for one in held if isinstance(one, types)), None)
+
+
 def _on_backend(spec: TypeSpec) -> bool:
     """Whether a type of Burn would name the backend."""
     return any(map(is_place, classes_of(spec)))
 
 
 def _variant(spec: TypeSpec, part: TypeSpec) -> str:
-    is_class = isinstance(part.kind, type)
-    return spec.variant(part.kind) if is_class else str(part.annotation)
+    if isinstance(part.kind, type):
+        return spec.variant(part.kind)
+    return str(part.notes[0] if part.notes else part.annotation)
 
 
 def _is_param(leaf: object) -> bool:

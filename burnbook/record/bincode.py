@@ -18,6 +18,7 @@ import numpy as np
 from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.module.param import ParamRecord
 from burnbook.module.schema import (
+    CHOICE,
     CONSTANT,
     LIST,
     MAP,
@@ -28,20 +29,19 @@ from burnbook.module.schema import (
     without_place,
 )
 from burnbook.record import quantized
-from burnbook.record.layout import FIELDS, Lowering, Pieces, Raw
-from burnbook.record.tree import Metadata, Path, Trouble, named, short
+from burnbook.record.layout import FIELDS, MAX_RANK, Lowering, Pieces, Raw
+from burnbook.record.tree import OTHERWISE, Metadata, Path, Trouble, named, short
 
 _DTYPES = "F64 F32 Flex32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 Bool QFloat".split()  # noqa: SIM905
 _BOOLS = ["Native", "U8", "U32"]
 _WIDTHS = {251: "<H", 252: "<I", 253: "<Q"}
 MAX_TEXT = 1000
-MAX_RANK = 32
 _NUMBERS = {"f32": "<f", "i8": "b", "u8": "B"}
 # What the elements of a tensor are before Burn 0.14, by what the metadata says.
 _ELEMENTS = {"f32": "<f4", "f64": "<f8", "i16": "i2", "i32": "i4", "i64": "i8"}
 _SIZES = {"F64": 8, "F32": 4, "Flex32": 4, "F16": 2, "BF16": 2}  # of states
 _BETWEEN = 12  # bytes between the tensors of a state, and after the last one
-NEWER = "a newer version= on the recorder, or one for named MessagePack"
+NEWER = f"BurnpackRecorder, or {OTHERWISE}"
 
 
 def dtype_table(metadata: Metadata) -> list[str]:
@@ -109,11 +109,15 @@ class Writer:
             yield b"\0"
         elif part.kind == PARAM:
             yield from self._param(node, path)
+        elif part.kind == CHOICE:
+            yield from self.item(part.parts[0][1], node, path)
         else:
             yield from self._group(part, node, path)
 
     def _group(self, part: Part, node: object, path: Path) -> Pieces:
         values: Any = node
+        if node is None:
+            raise self._absent(part, path)
         if part.kind == STRUCT and isinstance(node, dict):
             self._refuse_rest(part, node, path)
         if part.kind in (STRUCT, MAP) and isinstance(node, dict):
@@ -135,11 +139,15 @@ class Writer:
             what = f"{named((*path, name))} has no place in bincode of Burn {burn}"
             raise Trouble(what, cure=NEWER)
 
+    def _absent(self, part: Part, path: Path) -> Trouble:
+        """What to say of a part that the release always has."""
+        burn = self.metadata.version
+        what = f"{named(path)} is absent, which Burn {burn} does not allow there"
+        return Trouble(what, part.kind, cure=NEWER)
+
     def _param(self, node: object, path: Path) -> Pieces:
         if node is None:
-            burn = self.metadata.version
-            what = f"{named(path)} is absent, which Burn {burn} does not allow there"
-            raise Trouble(what, PARAM, cure=NEWER)
+            raise self._absent(Part(PARAM), path)
         if not isinstance(node, ParamRecord):
             what = f"{named(path)} does not match its module"
             raise Trouble(what, PARAM, type(node).__name__)
@@ -226,6 +234,8 @@ class Reader:
             if self.flag(path):
                 raise Trouble(f"{named(path)} is a constant in the module", "byte 0")
             return None
+        if part.kind == CHOICE:
+            return self.item(part.parts[0][1], path)
         if part.kind == PARAM:
             return {"id": self.text(path), "param": self.tensor(path, part.element)}
         if part.kind in (LIST, MAP):

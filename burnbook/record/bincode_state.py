@@ -17,11 +17,10 @@ from burnbook.core.converters import TypeSpec, type_spec
 from burnbook.lr_scheduler.base import WholePlace
 from burnbook.optim.state import StateRecord, fields_at
 from burnbook.record.bincode import Reader, Writer, signed_number, text, whole_number
-from burnbook.record.tree import Path, Trouble, named
+from burnbook.record.tree import OTHERWISE, Path, Trouble, named
 from burnbook.tensor import Tensor
 
 RANKS = 9  # Rank0 to Rank8
-OTHERWISE = "a recorder for named MessagePack, which holds every record"
 # The schedules inside a composed one, in Burn's order; it has the first four.
 SCHEDULES = (
     "Linear Cosine Exponential Noam Constant Step Composed Sequential".split()  # noqa: SIM905

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from burnbook.core.errors import RecordError
+from burnbook.lr_scheduler.base import WholePlace
 from burnbook.module.param import ParamId
 from burnbook.record import cbor
 from burnbook.record.burnpack_states import named_parts, paths_of, record_of
@@ -45,12 +46,6 @@ class NamedMetadata(Metadata):
 
     texts: dict[str, str] = field(default_factory=dict)
     old_bool: bool = False
-
-
-class Signed(int):
-    """A whole number of a file that may be below zero; written, it is one again."""
-
-    scalar = "Int"
 
 
 class NamedTensorRecorder(FileRecorder):
@@ -198,7 +193,10 @@ def _number(name: str, held: object) -> Any:
     if isinstance(held, dict) and len(held) == 1:
         ((kind, value),) = held.items()
         if kind in kinds and type(value) is kinds[kind]:
-            return Signed(value) if kind == "Int" else value
+            if kind != "Int":
+                return value
+            last = name.rpartition(".")[2]  # the type is kept, to be written again
+            return WholePlace(int(value), last, kind)
     raise Trouble(f"{short(name)} is not a number", "Int, UInt, Float or Bool")
 
 

@@ -134,10 +134,22 @@ def _schedule(item: Any) -> Any:
 
 
 def _has_place(item: Any) -> bool:
-    """Whether somewhere in a record a number says where a schedule stands."""
-    if isinstance(item, dict | list):
-        return any(map(_has_place, item.values() if isinstance(item, dict) else item))
+    """Whether somewhere in a record a number says where a schedule stands.
+
+    A number that stands under its name already came from a file and stays there.
+    """
+    if isinstance(item, list):
+        return any(map(_has_place, item))
+    if isinstance(item, dict):
+        of_file = PARTS not in item
+        rows = item.items()
+        return any(_has_place(n) for name, n in rows if not (of_file and _is(n, name)))
     return isinstance(item, WholePlace | RealPlace)
+
+
+def _is(item: Any, name: str) -> bool:
+    """Whether a record is a number with this name."""
+    return isinstance(item, WholePlace | RealPlace) and item.name == name
 
 
 def _below(item: Any) -> Any:

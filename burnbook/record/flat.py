@@ -8,22 +8,25 @@ parts become dicts; a module takes "0", "1", … for the parts of its lists.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 from typing import Any, NamedTuple
 
-from burnbook.core.errors import DataError
 from burnbook.module.param import ParamRecord
-from burnbook.record.layout import DTYPES, Lowering, Raw, read_dims, read_tensor
+from burnbook.record import quantized
+from burnbook.record.layout import Lowering, Raw, read_tensor
 from burnbook.record.mpk import container_room
-from burnbook.record.quantized_scheme import is_scheme, read_scheme, write_scheme
-from burnbook.record.tree import MAX_DEPTH, Marker, Path, Trouble, named, short
-from burnbook.tensor.convert import storage
+from burnbook.record.tree import (
+    MAX_DEPTH,
+    OTHERWISE,
+    Marker,
+    Path,
+    Trouble,
+    named,
+    short,
+)
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.qfloat import QFloat
 
 ATTACHED = "lora"  # what stands beside the stored weight: {base, lora}
-OURS = {theirs: ours for ours, theirs in DTYPES.items()}
-NO_TREE = "a recorder for named MessagePack, which holds every record"
 
 
 class Named(NamedTuple):
@@ -58,7 +61,7 @@ def _leaves(node: Any, lower: Lowering, path: Path) -> Iterator[tuple[Path, Any]
         return
     node = node.into_data() if hasattr(node, "into_data") else node
     if isinstance(node, TensorData) and isinstance(node.dtype, QFloat):
-        dtype, content = write_scheme(node, path)
+        content, dtype = quantized.lowered(node, quantized.BURNPACK, path)
         yield path, Named("", dtype, list(node.shape), content)
         return
     low = lower(node, path)
@@ -73,7 +76,7 @@ def _leaves(node: Any, lower: Lowering, path: Path) -> Iterator[tuple[Path, Any]
             yield from _leaves(value, lower, (*path, str(key)))
     elif isinstance(low, str):
         what = f"{named(path)} is text; only tensors fit here"
-        raise Trouble(what, cure=NO_TREE)
+        raise Trouble(what, cure=OTHERWISE)
     elif low is not None and low is not Marker:
         yield path, low
 
@@ -124,7 +127,7 @@ def read_slots(
             what = f"{start - before} bytes belong to no tensor"
             raise Trouble(what, "none", f"before {short(slot.name)}")
         before = end
-        tensor = _tensor(slot, data[start:end])
+        tensor = read_tensor(data[start:end], slot.shape, slot.dtype, (slot.name,))
         found[slot.name] = ParamRecord(slot.id, tensor) if slot.id else tensor
     if before != len(data):
         raise Trouble(f"{len(data) - before} bytes belong to no tensor", "none")
@@ -135,30 +138,6 @@ def is_span(offsets: Any) -> bool:
     """Whether offsets are a start and an end."""
     whole = isinstance(offsets, list) and all(type(n) is int for n in offsets)
     return whole and len(offsets) == 2 and 0 <= offsets[0] <= offsets[1] < 2**62
-
-
-def _tensor(slot: Slot, content: memoryview) -> TensorData:
-    path = (slot.name,)
-    dims = read_dims(slot.shape, path)
-    payload = slot.dtype.get("QFloat") if isinstance(slot.dtype, dict) else None
-    if is_scheme(payload):
-        return read_scheme(payload, content, dims, path)
-    if isinstance(slot.dtype, dict):  # a Bool of newer Burn, or codes of an older one
-        return read_tensor(bytes(content), slot.shape, slot.dtype, path)
-    dtype = slot.dtype
-    if not isinstance(dtype, str) or dtype not in OURS:
-        what = f"{named(path)} has an unknown element type"
-        raise Trouble(what, ", ".join(OURS), short(repr(slot.dtype)))
-    name = OURS[dtype]
-    wanted = prod(dims) * storage(name).itemsize
-    if wanted != len(content):
-        expected = f"{wanted} bytes for {name} {list(dims)}"
-        what = f"{named(path)} does not fit its shape"
-        raise Trouble(what, expected, f"{len(content)} bytes")
-    try:
-        return TensorData.from_bytes(content, dims, name)
-    except DataError as cause:
-        raise Trouble(f"{named(path)}: {cause.what}") from None
 
 
 def nest(leaves: dict[str, Any], size: int) -> dict[str, Any]:

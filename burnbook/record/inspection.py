@@ -6,6 +6,7 @@ print(describe("checkpoint/model-3.mpk"))
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class RecordSummary:
     @property
     def num_elements(self) -> int:
         """How many numbers all tensors hold together."""
-        return sum(_product(e.shape) for e in self.entries if not e.value)
+        return sum(prod(e.shape) for e in self.entries if not e.value)
 
     def __iter__(self) -> Any:
         return iter(self.entries)
@@ -173,10 +174,3 @@ def _name_of(data: TensorData) -> str:
     """The element type; of codes the scheme, without the numbers."""
     dtype = data.dtype
     return repr(dtype.strategy.scheme) if isinstance(dtype, QFloat) else dtype
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    total = 1
-    for size in shape:
-        total *= size
-    return total

@@ -110,7 +110,7 @@ class Lowering:
         shape = [int(size) for size in data.shape]
         if self.is_old and isinstance(data.dtype, QFloat):
             what = f"{named(path)} is quantized, which Burn 0.13 does not know"
-            raise Trouble(what, cure="model.map(Dequantize()) before saving")
+            raise Trouble(what, cure=quantized.DEQUANTIZE)
         if self.is_old:
             bits = data.array.view(np.uint16) if data.dtype == "f16" else data.array
             return {"value": Raw(bits.reshape(-1)), "shape": shape}
@@ -303,8 +303,8 @@ def read_tensor(content: object, shape: Any, dtype: Any, path: Path) -> TensorDa
         raise Trouble(f"{named(path)}: {cause.what}") from None
 
 
-def _as_bytes(content: object, path: Path) -> bytes:
-    if isinstance(content, bytes):
+def _as_bytes(content: object, path: Path) -> bytes | memoryview:
+    if isinstance(content, bytes | memoryview):
         return content
     try:
         if isinstance(content, list) and all(type(n) is int for n in content):

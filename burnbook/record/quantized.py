@@ -2,7 +2,9 @@
 
 Until Burn 0.15 the bytes are the codes, one each, and what they stand for is inside the
 dtype: {QFloat: {PerTensorAffineInt8: {scale, offset, _a}}}. Since 0.16 the dtype has
-the scheme alone, and offset and scales follow the codes.
+the scheme alone, and offset and scales follow the codes. Burn 0.19 has schemes with
+smaller codes and blocks, {value, param, store, level, mode}; 0.22, which writes
+burnpack alone, has {value, store, mode, tensor, block}: two levels of scales.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from burnbook.tensor.qfloat import (
     SchemeStrategy,
 )
 from burnbook.tensor.quantization_scheme import (
+    QuantMode,
     QuantScheme,
     QuantStore,
     QuantValue,
@@ -32,6 +35,7 @@ from burnbook.tensor.quantization_scheme import (
 
 AFFINE, SYMMETRIC = "PerTensorAffineInt8", "PerTensorSymmetricInt8"
 AFTER = {"PerTensorAffine": AFFINE, "PerTensorSymmetric": SYMMETRIC}  # Burn 0.16
+BURNPACK = (0, 22)  # the release that wrote it first as its only format
 BLOCK_DIMS = 5  # sizes that a block has room for
 DEQUANTIZE = "model.map(Dequantize()) before saving"
 
@@ -91,12 +95,15 @@ def lowered(
     known = getattr(data.dtype, "strategy", None)
     codes = np.ascontiguousarray(data.array, np.int8)
     if release >= (0, 19):
-        return _as_scheme(known, codes, release, path)
+        newer = _with_scheme(known)
+        plain = newer and _plain(newer.scheme, release)
+        if newer is None or plain is None:
+            raise _unknown(path, known, release)
+        return newer.write(codes), {"QFloat": plain}
     strategy = _int8(known)
     affine = isinstance(strategy, PerTensorAffineInt8)
     if strategy is None or (affine and release >= (0, 17)):
-        burn = ".".join(map(str, release[:2] or (0, 15)))
-        raise _unknown(path, known, f"records of Burn {burn} cannot hold")
+        raise _unknown(path, known, release)
     if release < (0, 16):
         held = {"scale": Single(strategy.scale)}
         held |= {"offset": strategy.offset, "_a": Marker} if affine else {"_q": Marker}
@@ -117,47 +124,60 @@ def lowered(
     return memoryview(content), {"QFloat": payload}
 
 
-def _as_scheme(
-    known: Any, codes: np.ndarray, release: Release, path: Path
-) -> tuple[memoryview, dict[str, Any]]:
-    if isinstance(known, PerTensorSymmetricInt8):
-        scheme = QuantScheme(QuantValue.Q8S, QuantStore.Native).per_tensor()
-        known = SchemeStrategy(scheme, known.scale)
-    if not isinstance(known, SchemeStrategy) or known.scheme.has_global:
-        burn = ".".join(map(str, release[:2]))
-        raise _unknown(path, known, f"records of Burn {burn} cannot hold")
-    scheme, level = known.scheme, "Tensor"
+def _plain(scheme: QuantScheme, release: Release) -> dict[str, Any] | None:
+    """The payload of a scheme since Burn 0.19; None where the release has none."""
+    store, size = _plain_store(scheme.store, release), None
+    dims = len(scheme.block_size or ())
+    if store is None or dims > BLOCK_DIMS:
+        return None
     if scheme.block_size is not None:
-        size = list(scheme.block_size)
-        if len(size) > BLOCK_DIMS:
-            raise _unknown(path, known, f"has blocks of {len(size)} dims")
-        storage = size + [1] * (BLOCK_DIMS - len(size))
-        level = {"Block": {"storage": storage, "len": len(size)}}
-    store: Any = scheme.store.name
-    if scheme.store.word and release >= (0, 20):
-        store = {store: scheme.store.dim}
-    elif scheme.store.word:
-        if (store, scheme.store.dim) != ("PackedU32", 0):
-            raise _unknown(path, known, "Burn 0.19 cannot hold")
-        store = "U32"
-    payload = {
-        "value": scheme.value.name,
-        "param": scheme.scale_dtype.name,
-        "store": store,
-        "level": level,
-        "mode": "Symmetric",
-    }
-    return known.write(codes), {"QFloat": payload}
+        storage = [*scheme.block_size, *[1] * (BLOCK_DIMS - dims)]
+        size = {"storage": storage, "len": dims}
+    value, mode = scheme.value.name, scheme.mode.name
+    if release >= BURNPACK:
+        tensor, block = scheme.tensor_scale, None
+        if size is not None:
+            block = {"size": size, "dtype": scheme.scale_dtype.name}
+        whole = tensor.name if tensor else None
+        names = {"value": value, "store": store, "mode": mode}
+        return names | {"tensor": whole, "block": block}
+    if scheme.has_global:
+        return None
+    level = "Tensor" if size is None else {"Block": size}
+    names = {"value": value, "param": scheme.scale_dtype.name, "store": store}
+    return names | {"level": level, "mode": mode}
+
+
+def _plain_store(store: QuantStore, release: Release) -> Any:
+    if not store.word:
+        return store.name
+    if release >= (0, 20):
+        return {store.name: store.dim}
+    return "U32" if (store.name, store.dim) == ("PackedU32", 0) else None
 
 
 def _bytes(codes: np.ndarray) -> memoryview:
     return codes.reshape(-1).view(np.uint8).data
 
 
-def _unknown(path: Path, strategy: object, why: str) -> Trouble:
-    what = f"{named(path)} is quantized in a way that {why}"
+def _unknown(path: Path, strategy: object, release: Release) -> Trouble:
+    burn = ".".join(map(str, release[:2] or (0, 15)))
+    what = (
+        f"{named(path)} is quantized in a way that records of Burn {burn} cannot hold"
+    )
     expected = "PerTensorAffine (Burn 0.15 and 0.16), PerTensorSymmetric, or Q8S"
+    if release >= (0, 19):
+        expected = "codes without an offset"
+        expected += "" if release >= BURNPACK else ", scales on one level"
     return Trouble(what, expected, short(repr(strategy)), DEQUANTIZE)
+
+
+def _with_scheme(strategy: QuantizationStrategy | None) -> SchemeStrategy | None:
+    """A strategy of newer Burn: itself, or what says the same as Burn 0.15's."""
+    if isinstance(strategy, PerTensorSymmetricInt8):
+        scheme = QuantScheme(QuantValue.Q8S, QuantStore.Native).per_tensor()
+        return SchemeStrategy(scheme, strategy.scale)
+    return strategy if isinstance(strategy, SchemeStrategy) else None
 
 
 def _int8(strategy: QuantizationStrategy | None) -> Any:
@@ -174,7 +194,9 @@ def _int8(strategy: QuantizationStrategy | None) -> Any:
 # --- reading --------------------------------------------------------------------------
 
 
-def read(content: bytes, dims: tuple[int, ...], plain: Any, path: Path) -> TensorData:
+def read(
+    content: bytes | memoryview, dims: tuple[int, ...], plain: Any, path: Path
+) -> TensorData:
     """The data behind the bytes of a file and the payload of their dtype."""
     try:
         strategy, after = _strategy(content, dims, plain)
@@ -186,19 +208,19 @@ def read(content: bytes, dims: tuple[int, ...], plain: Any, path: Path) -> Tenso
     name = next(iter(plain), "") if isinstance(plain, dict) else plain
     raise Trouble(
         f"{named(path)} is quantized in an unknown way",
-        f"{AFFINE} or {SYMMETRIC} with their numbers, or a scheme of Burn 0.16 to 0.21",
+        f"{AFFINE} or {SYMMETRIC} with their numbers, or a scheme of Burn 0.16 to 0.22",
         short(name) if name else "",
         "dequantize the module in Burn before saving it",
     )
 
 
 def _strategy(
-    content: bytes, dims: tuple[int, ...], plain: Any
+    content: bytes | memoryview, dims: tuple[int, ...], plain: Any
 ) -> tuple[QuantizationStrategy | None, int]:
     """What a payload says, and how many bytes after the codes belong to it."""
     if not isinstance(plain, dict) or not plain:
         return None, 0
-    if {"value", "param", "store", "level"} <= plain.keys():
+    if {"value", "store"} <= plain.keys():
         return _scheme(plain), 0
     ((name, held), *others) = plain.items()
     if name in (AFFINE, SYMMETRIC):
@@ -233,34 +255,46 @@ def _with_numbers(name: str, held: Any) -> QuantizationStrategy | None:
 
 
 def _scheme(plain: dict[str, Any]) -> SchemeStrategy | None:
-    """A scheme of Burn 0.19 to 0.21; its numbers stand behind the codes."""
-    value, param = plain["value"], plain["param"]
-    store, level = plain["store"], plain["level"]
-    known = value in QuantValue.__members__ and param in ScaleDtype.__members__
-    if not known or plain.get("mode", "Symmetric") != "Symmetric":
+    """A scheme since Burn 0.19; its numbers stand behind the codes."""
+    try:
+        value, mode = plain["value"], plain.get("mode", "Symmetric")
+        scheme = QuantScheme(QuantValue[value], _store(plain["store"]), QuantMode[mode])
+        if "level" in plain:  # until Burn 0.21: one level of scales
+            tensor, level = plain["param"], plain["level"]
+            block = None
+            if level != "Tensor":
+                tensor, block = None, {"size": level["Block"], "dtype": tensor}
+        else:
+            tensor, block = plain["tensor"], plain["block"]
+        if tensor is not None:
+            scheme = scheme.per_tensor(ScaleDtype[tensor])
+        if block is not None:
+            size = _block_size(block["size"])
+            scheme = scheme.per_block(size, ScaleDtype[block["dtype"]])
+        return SchemeStrategy(scheme)
+    except (KeyError, TypeError, ValueError):
         return None
-    kept = _store(store)
-    if kept is None:
-        return None
-    scheme, scale = QuantScheme(QuantValue[value], kept), ScaleDtype[param]
-    if level == "Tensor":
-        return SchemeStrategy(scheme.per_tensor(scale))
-    block = level.get("Block") if isinstance(level, dict) else None
-    sizes = block.get("storage") if isinstance(block, dict) else None
-    count = block.get("len") if isinstance(block, dict) else None
-    if not isinstance(sizes, list) or type(count) is not int:
-        return None
-    if not all(type(n) is int and 1 <= n <= 255 for n in sizes):
-        return None
-    return SchemeStrategy(scheme.per_block(sizes[:count], scale))
 
 
-def _store(plain: Any) -> QuantStore | None:
-    if plain in ("Native", "U32"):
-        return QuantStore.Native if plain == "Native" else QuantStore.PackedU32(0)
-    name, dim = "", -1
+def _block_size(plain: dict[str, Any]) -> list[int]:
+    storage, count = plain["storage"], plain["len"]
+    whole = isinstance(storage, list) and all(type(n) is int for n in storage)
+    if not whole or type(count) is not int or not 0 <= count <= len(storage):
+        raise ValueError("sizes of blocks are whole numbers")
+    return storage[:count]
+
+
+def _store(plain: object) -> QuantStore:
+    if plain == "U32":  # Burn 0.19
+        return QuantStore.PackedU32(0)
+    if plain == "Native":
+        return QuantStore.Native
     if isinstance(plain, dict) and len(plain) == 1:
         ((name, dim),) = plain.items()
-    if name not in ("PackedNative", "PackedU32") or type(dim) is not int or dim < 0:
-        return None
-    return getattr(QuantStore, name)(dim)
+        makers = {
+            maker.__name__: maker
+            for maker in (QuantStore.PackedNative, QuantStore.PackedU32)
+        }
+        if type(dim) is int and dim >= 0:
+            return makers[name](dim)
+    raise ValueError(f"codes are not stored as {plain!r}")

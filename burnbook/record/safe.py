@@ -15,8 +15,9 @@ from burnbook.core.errors import RecordError
 from burnbook.core.files import PathLike
 from burnbook.record import json_text
 from burnbook.record.burnpack import NamedMetadata, NamedTensorRecorder
-from burnbook.record.flat import NO_TREE, Named, Slot, flatten, nest, read_slots
+from burnbook.record.flat import Named, Slot, flatten, nest, read_slots
 from burnbook.record.layout import Lowering, Pieces
+from burnbook.record.quantized import DEQUANTIZE
 from burnbook.record.settings import (
     FullPrecisionSettings,
     PrecisionSettings,
@@ -29,7 +30,7 @@ from burnbook.record.torch_layout import (
     foreign,
     layout_of,
 )
-from burnbook.record.tree import BurnRecord, Trouble, short
+from burnbook.record.tree import OTHERWISE, BurnRecord, Trouble, short
 
 HEAD = 8
 TEXTS = "__metadata__"
@@ -111,12 +112,12 @@ class SafetensorsRecorder(NamedTensorRecorder):
         for part in flatten(record.item, lower):
             if not isinstance(part, Named):
                 what = f"{short(part[0])} is a number; only tensors fit here"
-                raise Trouble(what, cure=NO_TREE)
+                raise Trouble(what, cure=OTHERWISE)
             if part.name == TEXTS:
                 raise Trouble(f"{TEXTS} is not the name of a tensor", "another name")
             if not isinstance(part.dtype, str):
                 what = f"{short(part.name)} is quantized, which this format cannot say"
-                raise Trouble(what, cure="model.map(Dequantize()) before saving")
+                raise Trouble(what, cure=DEQUANTIZE)
             parts.append(part._replace(dtype=part.dtype.upper()))
         parts.sort(key=lambda part: (ORDER[part.dtype], part.name))
         top: dict[str, Any] = {}

@@ -20,6 +20,7 @@ from burnbook.tensor.data import TensorData
 T = TypeVar("T")
 Convert = Callable[[TensorData, Path], TensorData]
 MAX_DEPTH = 100  # levels; the deepest modules have some twenty
+OTHERWISE = "a recorder for named MessagePack, which holds every record"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Where burnbook answers otherwise than Burn 0.15, on purpose: one row for each.
 
+The rows about records and files speak of every release, and say of which.
+
     differences("numbers")
     explain_difference(call)    the row that explains a call, or None
 
@@ -42,6 +44,7 @@ SECTIONS = {
     "shapes": "Shapes",
     "gradients": "Gradients",
     "layers": "Layers, losses and metrics",
+    "records": "Records and files",
     "python": "Python's ways",
 }
 
@@ -76,9 +79,12 @@ def explain_difference(call: Call) -> Difference | None:
 class Differences:
     """Some rows, to be looked at."""
 
-    def __init__(self, title: str, rows: tuple[Difference, ...]):
+    def __init__(
+        self, title: str, rows: tuple[Difference, ...], burn: str = "Burn 0.15"
+    ):
         self.title = title
         self.rows = rows
+        self.burn = burn
 
     def __repr__(self) -> str:
         count = len(self.rows)
@@ -86,7 +92,7 @@ class Differences:
 
     def _repr_html_(self) -> str:
         head = '<th style="text-align:left;width:{}%">{}</th>'
-        heads = [head.format(32, self.title), head.format(30, "in Burn 0.15")]
+        heads = [head.format(32, self.title), head.format(30, f"in {self.burn}")]
         heads.append(head.format(38, "here, and why"))
         return (
             f'<table style="width:100%"><thead><tr>{"".join(heads)}</tr></thead>'
@@ -100,7 +106,8 @@ def differences(section: str) -> Differences:
         what = f"there is no section {section!r}"
         raise ConfigError("differences", what, cure=", ".join(SECTIONS))
     rows = tuple(row for row in DIFFERENCES if row.section == section)
-    return Differences(SECTIONS[section], rows)
+    burn = "Burn, release by release" if section == "records" else "Burn 0.15"
+    return Differences(SECTIONS[section], rows, burn)
 
 
 def _line(row: Difference) -> str:
@@ -729,6 +736,117 @@ DIFFERENCES: tuple[Difference, ...] = (
         gives="[0.0, 0.0, 0.0]",
         ops="quantize_dynamic compute_q_params dequantize quantize",
         when=lambda call: not some(lambda x: x != 0)(call),
+    ),
+    _row(
+        "records",
+        "a Gru from before Burn 0.17",
+        "loads it, and newer Burn computes other numbers with its weights",
+        "loads it, and warns where reset_after is True",
+        "until 0.16 the reset gate acts before the product; the version is in the file",
+        proof="tests/record/test_older_fields.py::"
+        "test_a_gru_that_burn_computed_otherwise_warns_with_a_cure_that_works",
+    ),
+    _row(
+        "records",
+        "a Gru for Burn before 0.17",
+        "has no field reset_after until 0.16, and leaves an unknown key out",
+        "named records have the key reset_after where it is True; Bin has no room",
+        "so that burnbook's own files are told from those of older Burn",
+        proof="tests/record/test_older_fields.py::"
+        "test_a_gru_for_older_burn_has_one_key_more_in_named_records",
+    ),
+    _row(
+        "records",
+        "a layer norm without bias, coupled gates",
+        "have always a bias until 0.19, and a forget gate until 0.21",
+        "a LayerNorm without bias is refused in Bin for Burn before 0.20, an Lstm with "
+        "input_forget in every Bin; what older files have too much is left out",
+        "without names every later byte would be read as something else",
+        example="BinBytesRecorder().record("
+        "nn.LayerNormConfig(2, bias=False).init(Numpy()))",
+        gives="RecordError: write bytes: beta is absent, which Burn 0.15.0 does not "
+        "allow there",
+    ),
+    _row(
+        "records",
+        "parameters that a release has no field for",
+        "keeps no activation of a feed-forward, and of an Lstm none until 0.19",
+        "they stand at the end of named records, where Burn leaves them out and "
+        "burnbook reads them; Bin refuses them, and Burn 0.22 a .bpk with them unless "
+        "allow_unused(true)",
+        "nothing that was learned is lost without a word",
+        proof="tests/record/test_older_fields.py::"
+        "test_parameters_without_a_field_stay_at_the_end_of_named_records",
+    ),
+    _row(
+        "records",
+        "records of optimizers and schedules that do not fit",
+        "0.22 passes over states of other parameters and over other groups in silence",
+        "is an error when the record is loaded, or at the next step",
+        "a wrong file would look like a right one",
+        proof="tests/optim/test_groups.py::"
+        "test_a_record_of_other_groups_is_refused_at_the_step",
+    ),
+    _row(
+        "records",
+        "a cosine in a composed schedule",
+        'is filed under "Linear" by 0.19 and 0.20, whose own loader refuses it',
+        'is filed under "Cosine"; both are read',
+        "mended in 0.21",
+        example="lr_scheduler.ComposedLrSchedulerConfig().cosine("
+        "lr_scheduler.CosineAnnealingLrSchedulerConfig(0.5, 4)).init().into_record()",
+        gives="{'schedulers': [{'Cosine': 18446744073709551615}]}",
+    ),
+    _row(
+        "records",
+        "the record of a constant rate in Bin",
+        "is nothing at all",
+        "is nothing if the schedule is recorded, and one byte 0 if into_record() is",
+        "into_record() of a constant rate is None, as is that of a module without "
+        "parameters; both are read",
+        proof="tests/record/test_bincode.py::"
+        "test_a_constant_rate_is_nothing_and_its_bare_record_one_byte",
+    ),
+    _row(
+        "records",
+        "codes with an offset in burnpack",
+        "0.22 has symmetric schemes alone",
+        "PerTensorAffine is refused in .bpk; records for Burn 0.15 and 0.16 hold it",
+        "without the offset the codes would stand for other numbers",
+        proof="tests/record/test_burnpack.py::test_an_offset_has_no_place",
+    ),
+    _row(
+        "records",
+        "factors of averages in f64",
+        "β of Adam and its kin are f32, whatever the backend is",
+        "are f32 as in Burn, but on a backend of f64 as the config has them",
+        "f64 is chosen for its digits; 1 − 0.999 in f32 has four right ones",
+        proof="tests/optim/test_records.py::"
+        "test_the_factors_of_adam_have_the_digits_of_the_backend",
+    ),
+    _row(
+        "records",
+        "half precision in Lion and Lamb",
+        "0.22 computes a step in the precision of the weights; Adafactor's in single",
+        "computes and remembers all three in single, and rounds the weights",
+        "squares of small gradients are 0 in half precision",
+        proof="tests/optim/test_newer_rules.py::test_half_precision_follows_single",
+    ),
+    _row(
+        "records",
+        "LinearLayout.Col draws as Row does",
+        "0.22 swaps the fans of a weight stored by columns",
+        "both layouts begin with the same numbers",
+        "a layout says how a record is stored, not what the layer is",
+        proof="tests/nn/test_layout.py::test_both_layouts_compute_and_print_the_same",
+    ),
+    _row(
+        "records",
+        "deformable convolution with unequal paddings",
+        "0.22 panics where the sides of a dim differ",
+        "pads each side as it is told",
+        "every other convolution does, there too",
+        proof="tests/nn/test_padding.py::test_a_deformable_convolution_is_padded_too",
     ),
     _row(
         "python",

@@ -12,6 +12,7 @@ from math import nan
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import BurnbookError
 from burnbook.prelude import *
+from burnbook.record import BinBytesRecorder
 from burnbook.reference.differences import differences
 from burnbook.tensor import activation
 
@@ -80,6 +81,26 @@ print(gru.forward(Tensor.ones([1, 4, 2])).dims())
 
 # %% tags=["run-me"]
 differences("layers")
+
+# %% [markdown]
+# ## Records and files
+#
+# Layers, optimizers and schedules have changed their fields from release to release of
+# Burn. A recorder writes those of the release that its `version` names, Burn 0.15's
+# unless told otherwise; what a file of that release has no room for is refused where
+# leaving it out would harm:
+
+# %% tags=["run-me"]
+norm = nn.LayerNormConfig(2, bias=False).init(Numpy())
+try:
+    BinBytesRecorder(version="0.19.1").record(norm)
+except BurnbookError as error:
+    print(error)
+newer = BinBytesRecorder(version="0.20.1").record(norm)
+print(len(newer), "bytes for Burn 0.20")
+
+# %% tags=["run-me"]
+differences("records")
 
 # %% [markdown]
 # ## Python's ways

@@ -1,12 +1,15 @@
 """Records of modules: what is in them, and what loading one does."""
 
+from typing import Annotated
+
 import numpy as np
 import pytest
 
 from burnbook.backend import Numpy
 from burnbook.core.errors import RecordError
 from burnbook.module import Module, ParamId, ParamRecord, list_param_ids
-from burnbook.nn import Linear, LinearConfig
+from burnbook.nn import LayerNorm, LayerNormConfig, Linear, LinearConfig, Relu
+from burnbook.record import BinBytesRecorder, NamedMpkBytesRecorder
 from burnbook.tensor import TensorData
 from tests.support.modules import (
     AD,
@@ -30,6 +33,32 @@ def test_a_union_of_modules_is_recorded_as_an_enum():
     fact = "conv  record Conv2d, module DwsConv"
     load = block(dws=True).load_record
     refused(RecordError, lambda: load(record), "load into Block: ", fact)
+
+
+class Nested(Module):
+    first: Annotated[Linear | LayerNorm, "Plain"] | Annotated[Relu, "Act"]
+    second: Annotated[Linear | LayerNorm, "Plain"] | Annotated[Relu, "Act"] | None
+
+
+def nested(first, second=None):
+    return Nested(first, second)
+
+
+@pytest.mark.parametrize("recorder", [BinBytesRecorder(), NamedMpkBytesRecorder()])
+def test_a_union_in_a_union_is_an_enum_in_an_enum(recorder):
+    linear = LinearConfig(2, 3).init(PLAIN)
+    model = nested(linear, Relu())
+    record = model.into_record()
+    assert record == {
+        "first": {"Plain": {"Linear": linear.into_record()}},
+        "second": {"Act": None},
+    }
+    other = nested(LinearConfig(2, 3).init(PLAIN), Relu())
+    loaded = other.load_record(recorder.load(recorder.record(record)))
+    assert same_values(loaded, model)
+    norm = nested(LayerNormConfig(3).init(PLAIN), Relu())
+    with pytest.raises(RecordError, match="first"):
+        norm.load_record(recorder.load(recorder.record(record)))
 
 
 # Records

@@ -30,7 +30,7 @@ from burnbook.record import (
 )
 from burnbook.tensor import TensorData
 from tests.support.modules import same_values
-from tests.support.optimizers_tried import PLAIN, WIDE, steps, two
+from tests.support.optimizers_tried import PLAIN, WIDE, drawn, steps, two
 from tests.support.recorders import every_recorder
 
 ADAM = {"momentum": {"time", "moment_1", "moment_2"}}
@@ -213,3 +213,15 @@ def test_amsgrad_goes_on_from_a_record_of_plain_adam():
     module = steps(plain, module, range(2))
     again = AdamConfig(amsgrad=True).init().load_record(plain.into_record())
     assert not np.array_equal(steps(again, module, [2]).first.val(), module.first.val())
+
+
+@pytest.mark.parametrize("plain", [PLAIN, WIDE], ids=["f32", "f64"])
+def test_the_factors_of_adam_have_the_digits_of_the_backend(plain):
+    optim, module = AdamConfig().init(), two(plain)
+    steps(optim, module, [0])
+    beta = 0.999 if plain is WIDE else float(np.float32(0.999))
+    grads, record = drawn(module, 0), optim.into_record()
+    for _, param in module.named_params():
+        state = record[param.id.serialize()]["V1"]["Rank2"]["momentum"]
+        wanted = (1 - beta) * np.asarray(grads.get(param.id)).astype(np.float64) ** 2
+        np.testing.assert_allclose(state["moment_2"].array, wanted, 1e-6)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from burnbook.backend.numpy import Numpy
+from burnbook.lr_scheduler import ConstantLr
 from burnbook.module import Module, Param
 from burnbook.module.param import ParamId
 from burnbook.nn import Linear, LinearConfig, Relu
@@ -160,6 +161,16 @@ def test_the_other_names_of_the_recorders(tmp_path):
     assert b"memory::BinBytesRecorder<" in data
     found = linear().load_record(NoStdInferenceRecorder().load(data))
     assert found.into_record() == model.into_record()
+
+
+def test_a_constant_rate_is_nothing_and_its_bare_record_one_byte():
+    schedule = ConstantLr(0.5)
+    nothing = BinBytesRecorder().record(schedule)
+    byte = BinBytesRecorder().record(schedule.into_record())
+    assert byte == nothing + b"\0"
+    for data in (nothing, byte):
+        again = ConstantLr(0.5).load_record(BinBytesRecorder().load(data))
+        assert again.step() == 0.5
 
 
 def test_a_copy_of_a_record_is_a_plain_dict():

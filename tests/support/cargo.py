@@ -18,17 +18,20 @@ import pytest
 
 from burnbook.core.files import cache_dir
 
+RUST = Path(__file__).with_name("rust")  # programs of the tests' own
 SOURCES = Path(__file__).resolve().parents[3] / "shared/burn"
 VENDORED = """[source.crates-io]
 replace-with = "vendored"
 [source.vendored]
-directory = "../crates"
-"""
+directory = "{}/../crates"
+"""  # with this path in full: programs of one folder share what they are built of
 
 
 @cache
-def built(folder: str, program: str) -> Path:
+def built(folder: str, program: str, source: str = "") -> Path:
     """The program of one folder, such as "check-0.15"; skips where it cannot be built.
+
+    source: of another program, beside this file, that is built with what is there.
 
     Raises:
         AssertionError: the build failed; the message ends as cargo's did.
@@ -39,14 +42,19 @@ def built(folder: str, program: str) -> Path:
         pytest.skip("no sources of Burn: shared/burn lies not beside the project")
     place = users_cache() / "burn"
     unpack_crates(place)
-    at = place / folder
+    at = place / f"{folder} {program}" if source else place / folder
     shutil.copytree(SOURCES / folder, at, dirs_exist_ok=True)
+    if source:
+        (at / "src/bin").mkdir(exist_ok=True)
+        shutil.copy2(RUST / source, at / f"src/bin/{program}.rs")
     (at / ".cargo").mkdir(exist_ok=True)
-    (at / ".cargo/config.toml").write_text(VENDORED)
-    command = ["cargo", "build", "--locked", "--offline"]
+    (at / ".cargo/config.toml").write_text(VENDORED.format(place / folder))
+    command = ["cargo", "build", "--locked", "--offline", "--bin", program]
+    target = place / folder / "target"  # what all programs of a folder share
+    command += ["--target-dir", str(target)]
     done = subprocess.run(command, cwd=at, capture_output=True, text=True)
     assert done.returncode == 0, f"{folder} was not built: {done.stderr[-2000:]}"
-    return at / "target/debug" / program
+    return target / "debug" / program
 
 
 def users_cache() -> Path:
@@ -82,5 +90,4 @@ def lines_of(program: Path, *arguments: object) -> list[dict]:
 if __name__ == "__main__":  # build before the tests do: python -m tests.support.cargo
     import sys
 
-    folder, program = sys.argv[1:]
-    print(built(folder, program))
+    print(built(*sys.argv[1:]))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from burnbook import optim, prelude
+from burnbook import lr_scheduler, optim, prelude
+from burnbook.record import BinBytesRecorder
 from burnbook.reference.differences import (
     DIFFERENCES,
     SECTIONS,
@@ -23,6 +24,8 @@ NAMES = {
     "inf": math.inf,
     "nan": math.nan,
     "optim": optim,
+    "lr_scheduler": lr_scheduler,
+    "BinBytesRecorder": BinBytesRecorder,
     "activation": activation,
     "module": module,
     "QuantizationScheme": QuantizationScheme,
