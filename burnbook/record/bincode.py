@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Iterator
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class Writer:
     def _group(self, part: Part, node: object, path: Path) -> Pieces:
         values: Any = node
         if node is None:
-            raise self._absent(part, path)
+            self._absent(part, path)
         if part.kind == STRUCT and isinstance(node, dict):
             self._refuse_rest(part, node, path)
         if part.kind in (STRUCT, MAP) and isinstance(node, dict):
@@ -139,15 +139,15 @@ class Writer:
             what = f"{named((*path, name))} has no place in bincode of Burn {burn}"
             raise Trouble(what, cure=NEWER)
 
-    def _absent(self, part: Part, path: Path) -> Trouble:
-        """What to say of a part that the release always has."""
+    def _absent(self, part: Part, path: Path) -> NoReturn:
+        """Refuse to leave out a part that the release always has."""
         burn = self.metadata.version
         what = f"{named(path)} is absent, which Burn {burn} does not allow there"
-        return Trouble(what, part.kind, cure=NEWER)
+        raise Trouble(what, part.kind, cure=NEWER)
 
     def _param(self, node: object, path: Path) -> Pieces:
         if node is None:
-            raise self._absent(Part(PARAM), path)
+            self._absent(Part(PARAM), path)
         if not isinstance(node, ParamRecord):
             what = f"{named(path)} does not match its module"
             raise Trouble(what, PARAM, type(node).__name__)

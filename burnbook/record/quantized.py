@@ -10,11 +10,11 @@ burnpack alone, has {value, store, mode, tensor, block}: two levels of scales.
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from burnbook.core.errors import BurnbookError, DataError
+from burnbook.core.errors import BurnbookError
 from burnbook.module.releases import Release
 from burnbook.record.tree import Marker, Path, Single, Trouble, named, short
 from burnbook.tensor.data import TensorData
@@ -98,12 +98,12 @@ def lowered(
         newer = _with_scheme(known)
         plain = newer and _plain(newer.scheme, release)
         if newer is None or plain is None:
-            raise _unknown(path, known, release)
+            _refuse(path, known, release)
         return newer.write(codes), {"QFloat": plain}
     strategy = _int8(known)
     affine = isinstance(strategy, PerTensorAffineInt8)
     if strategy is None or (affine and release >= (0, 17)):
-        raise _unknown(path, known, release)
+        _refuse(path, known, release)
     if release < (0, 16):
         held = {"scale": Single(strategy.scale)}
         held |= {"offset": strategy.offset, "_a": Marker} if affine else {"_q": Marker}
@@ -160,7 +160,7 @@ def _bytes(codes: np.ndarray) -> memoryview:
     return codes.reshape(-1).view(np.uint8).data
 
 
-def _unknown(path: Path, strategy: object, release: Release) -> Trouble:
+def _refuse(path: Path, strategy: object, release: Release) -> NoReturn:
     burn = ".".join(map(str, release[:2] or (0, 15)))
     what = (
         f"{named(path)} is quantized in a way that records of Burn {burn} cannot hold"
@@ -169,7 +169,7 @@ def _unknown(path: Path, strategy: object, release: Release) -> Trouble:
     if release >= (0, 19):
         expected = "codes without an offset"
         expected += "" if release >= BURNPACK else ", scales on one level"
-    return Trouble(what, expected, short(repr(strategy)), DEQUANTIZE)
+    raise Trouble(what, expected, short(repr(strategy)), DEQUANTIZE)
 
 
 def _with_scheme(strategy: QuantizationStrategy | None) -> SchemeStrategy | None:
@@ -199,7 +199,7 @@ def read(
 ) -> TensorData:
     """The data behind the bytes of a file and the payload of their dtype."""
     try:
-        strategy, after = _strategy(content, dims, plain)
+        strategy, after = _strategy(content, dims, plain, path)
         if strategy is not None:
             data = memoryview(content)[: len(content) - after]
             return TensorData.from_bytes(data, dims, QFloat(strategy))
@@ -215,7 +215,7 @@ def read(
 
 
 def _strategy(
-    content: bytes | memoryview, dims: tuple[int, ...], plain: Any
+    content: bytes | memoryview, dims: tuple[int, ...], plain: Any, path: Path
 ) -> tuple[QuantizationStrategy | None, int]:
     """What a payload says, and how many bytes after the codes belong to it."""
     if not isinstance(plain, dict) or not plain:
@@ -233,7 +233,8 @@ def _strategy(
     tail = 8 if name == "PerTensorAffine" else 4
     if len(content) != prod(dims) + tail:
         expected = f"{prod(dims)} codes and {tail} bytes of parameters"
-        raise DataError("read", f"{len(content)} bytes instead of {expected}")
+        what = f"{named(path)} does not fit its shape"
+        raise Trouble(what, expected, f"{len(content)} bytes")
     scale = float(np.frombuffer(content[-4:], "<f4")[0])
     if name == "PerTensorAffine":
         offset = int(np.frombuffer(content[-8:-4], "<i4")[0])
