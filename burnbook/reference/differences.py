@@ -45,7 +45,7 @@ SECTIONS = {
     "layers": "Layers, losses and metrics",
     "python": "Python's ways",
 }
-PLACES = re.compile(r"(?<=[(\[_])|(?=\.[a-zA-Z])|(?<=[a-z0-9])(?=[A-Z])")
+PLACES = re.compile(r"(?<=[(\[_])(?![)\]])|(?=\.[a-zA-Z])|(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
