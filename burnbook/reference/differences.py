@@ -11,6 +11,7 @@ it is about: their names in Burn, and what their inputs must be like. Its exampl
 by the tests, and by appendix A2.
 """
 
+import re
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -47,6 +48,7 @@ SECTIONS = {
     "records": "Records and files",
     "python": "Python's ways",
 }
+PLACES = re.compile(r"(?<=[(\[_])(?![)\]])|(?=\.[a-zA-Z])|(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,18 @@ def _line(row: Difference) -> str:
     text = escape
     tried = ""
     if row.example:
-        shown = f"{text(row.example)}<br>→ {text(row.gives)}"
-        tried = f'<br><small><tt style="overflow-wrap:anywhere">{shown}</tt></small>'
+        shown = f"{_breakable(row.example)}<br>→ {_breakable(row.gives)}"
+        tried = f"<br><small><tt>{shown}</tt></small>"
     return (
         f"<tr><td {left}><b>{text(row.name)}</b>{tried}</td>"
         f"<td {left}>{text(row.burn)}</td>"
         f"<td {left}>{text(row.here)}<br><small>{text(row.why)}</small></td></tr>"
     )
+
+
+def _breakable(code: str) -> str:
+    """Code as HTML that may be broken into lines: JupyterLab drops `overflow-wrap`."""
+    return PLACES.sub("<wbr>", escape(code))
 
 
 def _row(section: str, name: str, burn: str, here: str, why: str, **more: Any) -> Any:

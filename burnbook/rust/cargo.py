@@ -21,7 +21,10 @@ from burnbook.rust.errors import WHERE, RustError
 
 SWITCH = "BURNBOOK_CRATES"  # a folder of vendored crates, instead of crates.io
 SOURCES = Path(__file__).with_name("project")
-INSTALL = "cargo is not on the PATH: install Rust from https://rustup.rs"
+INSTALL = (
+    "Rust is not installed (there is no cargo on the PATH or in {}): "
+    "install it from https://rustup.rs, then run the cell again"
+)
 OFFLINE = (
     "failed to download", "could not resolve host", "download of config.json failed",
     "spurious network error", "network failure", "failed to get",
@@ -32,8 +35,10 @@ VENDOR = (
 )
 FIRST = (
     "Burn 0.15 and the crates it needs ({}) are compiled, once. That takes one to five "
-    "minutes; later cells take seconds.\n"
+    "minutes; later cells take seconds. If you interrupt it or reload the page, run "
+    "the cell again: what is compiled is kept.\n"
 )
+DOWNLOAD = "Burn 0.15 and the crates it needs are downloaded, once.\n"
 NOT_SAID = ("Compiling", "Finished", "Downloaded", "Downloading", "Blocking", "Locking")
 GRACE = 2.0  # seconds between asking a process to end and ending it
 
@@ -41,14 +46,20 @@ Say = Callable[[str, str], None]  # the stream ("stdout", "stderr") and a line
 
 
 def cargo() -> str:
-    """Where cargo is.
+    """Where cargo is: on the PATH, or where rustup puts it.
+
+    Why: a notebook server that was started before Rust was installed, or not from a
+    shell, does not have rustup's folder on its PATH.
 
     Raises:
         RustError: it is not there; one line says what to install.
     """
-    found = shutil.which("cargo")
+    place = os.path.join(os.environ.get("CARGO_HOME") or "~/.cargo", "bin")
+    found = shutil.which("cargo") or shutil.which(
+        "cargo", path=os.path.expanduser(place)
+    )
     if found is None:
-        raise RustError(WHERE, INSTALL)
+        raise RustError(WHERE, INSTALL.format(place))
     return found
 
 
@@ -113,7 +124,7 @@ class Project:
         Raises:
             RustError: cargo cannot download, or says something that is no cell's fault.
         """
-        command = [cargo(), "build", "--locked", "--bin", "cell"]
+        command = ["build", "--locked", "--bin", "cell"]
         command += ["--message-format=json-diagnostic-rendered-ansi"]
         command += ["--offline"] if self.crates else []
         progress = Progress(self, say)
@@ -121,9 +132,10 @@ class Project:
         program: Path | None = None
         errors: list[str] = []
         level = {"CARGO_PROFILE_DEV_OPT_LEVEL": "2"} if optimized else {}
-        running = Running(command, self.folder, level)
+        running = self._started(command, level)
         for stream, line in running:
             if stream == "stderr":
+                progress.hear(line)
                 if not line.strip().startswith(NOT_SAID):
                     errors.append(line)
                 continue
@@ -144,10 +156,10 @@ class Project:
 
     def crate_names(self) -> list[str]:
         """The crates that are compiled on this machine, Burn among them."""
-        command = [cargo(), "tree", "--locked", "--edges", "normal,build"]
+        command = ["tree", "--locked", "--edges", "normal,build"]
         command += ["--prefix", "none", "--format", "{p}"]
         command += ["--offline"] if self.crates else []
-        running = Running(command, self.folder)
+        running = self._started(command)
         lines = list(running)
         if running.code != 0:
             raise _not_built(
@@ -156,15 +168,37 @@ class Project:
         names = {" ".join(x.split()[:2]) for stream, x in lines if stream == "stdout"}
         return sorted(name for name in names if name and not name.startswith("cell "))
 
+    def _started(
+        self, command: Sequence[str], more: Mapping[str, str] | None = None
+    ) -> Running:
+        """Cargo with a command, in the project's folder.
+
+        Cargo's own folder comes last on the PATH, because rustc is there, too.
+        """
+        program = cargo()
+        places = (os.environ.get("PATH"), os.path.dirname(program))
+        path = os.pathsep.join(place for place in places if place)
+        return Running([program, *command], self.folder, {"PATH": path, **(more or {})})
+
 
 class Progress:
-    """Says how far the crates are, if any has to be compiled."""
+    """Says how far the crates are, if any has to be downloaded or compiled."""
 
     def __init__(self, project: Project, say: Say) -> None:
         self.project, self.say = project, say
         self.done: set[str] = set()
         self.total = 0
         self.start: float | None = None  # since when crates are compiled
+        self.downloaded = 0
+
+    def hear(self, line: str) -> None:
+        """Cargo has said something, perhaps that a crate is downloaded."""
+        if not line.strip().startswith("Downloaded "):
+            return
+        if not self.downloaded:
+            self.say("progress", DOWNLOAD)
+        self.downloaded += 1
+        self.say("progress", f"\r{f'{self.downloaded} crates downloaded':<50}")
 
     def note(self, artifact: Mapping[str, Any]) -> None:
         """One more part of a crate is ready; `fresh` if it was before."""
@@ -176,7 +210,8 @@ class Progress:
         if self.start is None:
             self.start = time.perf_counter()
             self.total = len(self.project.crate_names())
-            self.say("progress", FIRST.format(self.total))
+            start = "\n" if self.downloaded else ""
+            self.say("progress", start + FIRST.format(self.total))
         text = f"{len(self.done)} of {self.total} crates: {artifact['target']['name']}"
         self.say("progress", f"\r{text:<50}")
 

@@ -149,7 +149,8 @@ def program(
         return Program(f"{text}\n", layout)
     lets = " ".join(f"let {name} = {value};" for name, value in inputs.items())
     first = f"#![allow(dead_code)] {ours} fn main() {{ {lets}".rstrip()
-    given = [f'crate::burnbook::output("{name}", &{name});' for name in outputs]
+    # The ; ends a last line that has none, as in Python.
+    given = [f';crate::burnbook::output("{name}", &{name});' for name in outputs]
     return Program("\n".join([first, *lines, *given, "}"]) + "\n", layout)
 
 

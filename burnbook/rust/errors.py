@@ -9,6 +9,7 @@ from burnbook.core.errors import BurnbookError, Fact
 
 WHERE = "%%rust"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+COLOR = re.compile(r"\x1b\[[0-9;]*[2-9;][0-9;]*m")  # neither plain (0) nor bold (1)
 PANIC = re.compile(r"thread '.*' (?:\(\d+\) )?panicked at (.*):(\d+):\d+:$")
 AFTER_PANIC = ("stack backtrace:", "note: run with", "note: Some details")
 END = re.compile(r"\s*((?:\x1b\[[0-9;]*m)*)\s*\Z")
@@ -17,6 +18,11 @@ BRACKETS = {  # their places would lie in the lines around the cell
     "unexpected closing delimiter": "it has a closing bracket too many",
 }
 IN_CELL = re.compile(r"src[/\\]cell\.rs:(\d+)")
+NUMBERED = re.compile(r"\s*(\d+) [|+~-]")  # a line of code in a message
+BESIDE = re.compile(r"\s*\|")  # what stands below such a line
+PLACE = re.compile(r"\s*(?:-->|:::) ")
+NO_VALUE = "expected `()` because of default return type"
+SHOW = 'println!("{}", …) shows a value, and a ; behind it drops it'
 
 
 class RustError(BurnbookError, RuntimeError):
@@ -38,10 +44,17 @@ class RustError(BurnbookError, RuntimeError):
         return f"{super().__str__()}\n\n{said}" if said else super().__str__()
 
     def _render_traceback_(self) -> list[str]:
-        """The message alone, colored: the lines of Python say nothing about Rust."""
+        """The message alone, in bold where rustc has it.
+
+        Why: the lines of Python say nothing about Rust, and JupyterLab shows rustc's
+        colors on red, where in one of its themes they cannot be read.
+        """
         first, *rest = super().__str__().splitlines()
         colored = [f"\x1b[31m{type(self).__name__}\x1b[0m: {first}", *rest]
-        return [*colored, *(["", self.text.rstrip()] if self.text else [])]
+        return [
+            *colored,
+            *(["", COLOR.sub("", self.text).rstrip()] if self.text else []),
+        ]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -74,13 +87,14 @@ def does_not_compile(messages: Sequence[dict[str, Any]], layout: Layout) -> Rust
     for message in errors:
         name = layout.output_at(line_of(message))
         if name is not None:
-            return _wrong_output(name, message)
+            return _wrong_output(name, message, layout)
     others = [m for m in messages if m.get("level") == "error"]
     for message in errors:
         for part, what in BRACKETS.items():
             if part in message["message"] and line_of(message) > layout.lines:
                 return RustError(WHERE, f"the cell does not compile: {what}")
-    text = "\n".join(rendered(m) for m in sorted(errors or others, key=line_of))
+    shown = sorted(errors or others, key=line_of)
+    text = "\n".join(rendered(m, layout) for m in shown)
     lines = sorted({line_of(m) for m in errors if 1 < line_of(m) <= layout.lines})
     count = f"{len(errors)} errors" if len(errors) > 1 else "1 error"
     places = f", line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
@@ -88,6 +102,8 @@ def does_not_compile(messages: Sequence[dict[str, Any]], layout: Layout) -> Rust
     cure = None
     if re.search(r"linker `?\w+`? not found", ANSI.sub("", text)):
         cure = "a linker, for instance: apt install gcc"
+    elif any(NO_VALUE in (m.get("rendered") or "") for m in errors):
+        cure = SHOW
     return RustError(WHERE, what, cure=cure, text=text)
 
 
@@ -99,23 +115,47 @@ def line_of(message: dict[str, Any]) -> int:
     return 0
 
 
-def rendered(message: dict[str, Any]) -> str:
+def rendered(message: dict[str, Any], layout: Layout) -> str:
     """A message as rustc prints it, with the place in the cell."""
     text = message.get("rendered") or message["message"]
-    return END.sub(r"\1\n", IN_CELL.sub(r"cell:\1", text), count=1)
+    text = _without_ours(IN_CELL.sub(r"cell:\1", text), layout)
+    return END.sub(r"\1\n", text, count=1)
 
 
-def _wrong_output(name: str, message: dict[str, Any]) -> RustError:
+def _without_ours(text: str, layout: Layout) -> str:
+    """A message without the code around the cell, which nobody has written.
+
+    What rustc says about it stays, as a remark: where an input was moved, for instance.
+    """
+    lines: list[str] = []
+    elsewhere = ours = False  # in a file of Burn's; at a line that is not of the cell
+    for line in text.splitlines():
+        plain = ANSI.sub("", line)
+        numbered = NUMBERED.match(plain)
+        if numbered:
+            ours = not (elsewhere or 1 < int(numbered[1]) <= layout.lines)
+        elif not BESIDE.match(plain):
+            ours = False
+            elsewhere = bool(PLACE.match(plain)) and " cell:" not in plain
+        remark = "" if numbered else plain.strip(" |-^~+_")
+        if not ours:
+            lines.append(line)
+        elif remark and remark != NO_VALUE:
+            lines.append(f"  = {remark}")
+    return "\n".join(lines)
+
+
+def _wrong_output(name: str, message: dict[str, Any], layout: Layout) -> RustError:
     code = (message.get("code") or {}).get("code")
     where = f"{WHERE} -o {name}"
     if code == "E0425":
         return RustError(where, f"the cell has no variable {name} at its end")
     if code in ("E0382", "E0505"):
         cure = f"use {name}.clone() where it is consumed"
-        text = rendered(message)
+        text = rendered(message, layout)
         return RustError(where, f"{name} was moved in the cell", cure=cure, text=text)
     what = f"{name} is neither a tensor nor a number"
-    return RustError(where, what, text=rendered(message))
+    return RustError(where, what, text=rendered(message, layout))
 
 
 def panicked(lines: Sequence[str]) -> RustError | None:

@@ -110,7 +110,7 @@ def _warn(messages: Sequence[dict[str, Any]], program: cell.Program, say: Say) -
     """Show rustc's warnings about the cell, and none about the lines around it."""
     for message in messages:
         if 1 < line_of(message) <= program.layout.lines:
-            say("stderr", ANSI.sub("", rendered(message)) + "\n")
+            say("stderr", ANSI.sub("", rendered(message, program.layout)) + "\n")
 
 
 def _run(binary: Path, place: Path, say: Say) -> None:

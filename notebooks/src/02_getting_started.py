@@ -186,6 +186,24 @@ print((floats + ints.float()).to_data().to_list())
 # to its file, in the examples as in the library; all others may be imported.
 
 # %% [markdown]
+# ## A cell of Rust
+#
+# Below many cells of this book stands **🦀 The same in Rust**, folded, for readers who go
+# on to Burn itself. You need none of it here. But if you have
+# [Rust installed](https://rustup.rs), a cell of yours may be Rust, too: write
+# `%load_ext burnbook.rust` into a new cell, and into the next one
+#
+# ```rust
+# %%rust -i tensor_1 -o total
+# let total = tensor_1.clone() + tensor_1.ones_like();
+# println!("{total}");
+# ```
+#
+# `-i` names what the cell gets from Python, `-o` what Python gets back: afterwards
+# `same(tensor_1 + tensor_2, total)` compares the two. The first such cell downloads Burn
+# and compiles it, which takes some minutes; later ones take seconds. `%%rust?` says more.
+
+# %% [markdown]
 # ## Exercises
 #
 # The [solutions](#Solutions) are at the end of the page; try first.

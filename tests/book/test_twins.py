@@ -135,6 +135,14 @@ def test_a_translation_has_the_twins_of_the_chapter_it_translates():
     assert all(twins.WORDS["zh"][0] in text for text in found)
 
 
+def test_the_first_twin_leads_to_a_heading_that_is_there():
+    page = (FOLDER / "src/02_getting_started.py").read_text(encoding="utf-8")
+    heads = re.findall(r"(?m)^# #+ (.*)$", page)
+    for _, note in twins.WORDS.values():
+        (place,) = re.findall(r"02_getting_started\.ipynb#([\w-]+)\)", note)
+        assert place.replace("-", " ") in heads
+
+
 def test_a_missing_twin_is_named(tmp_path):
     program = tmp_path / "page.rs"
     program.write_text(PROGRAM.replace("add\n", "sum\n"), encoding="utf-8")
@@ -238,13 +246,33 @@ def folder_of_programs() -> Path:
     shutil.rmtree(at, ignore_errors=True)
     left = shutil.ignore_patterns("target", ".cargo")
     shutil.copytree(PROJECT, at, ignore=left)  # with its times: old ones are not built
+    _write_shown(at / "examples")
     (at / ".cargo").mkdir()
     (at / ".cargo/config.toml").write_text(burn_crates.settings())
-    command = ["cargo", "build", "--locked", "--offline"]
-    there = {**os.environ, "CARGO_TARGET_DIR": str(place / "target")}
-    done = subprocess.run(command, cwd=at, env=there, capture_output=True, text=True)
+    done = build_in(at)
     assert done.returncode == 0, done.stderr[-3000:]
     return place / "target/debug"
+
+
+def build_in(at: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    command = ["cargo", "build", "--locked", "--offline", *more]
+    there = {**os.environ, "CARGO_TARGET_DIR": str(burn_crates.place() / "target")}
+    return subprocess.run(command, cwd=at, env=there, capture_output=True, text=True)
+
+
+def _write_shown(folder: Path) -> None:
+    """What the pages show, a program each: in their order, as the inside of `main`."""
+    folder.mkdir()
+    for source, page in PAGES.items():
+        if page.parent != FOLDER:
+            continue  # a translation
+        program = twins.program_of(source)
+        parts = shown(program)
+        inside = "\n".join(parts[name] for name in asked(source))
+        text = f"#![allow(warnings)]\nfn main() {{\n{inside}\n}}\n"
+        path = folder / f"shown_{program.name}"
+        path.write_text(text, encoding="utf-8")
+        shutil.copystat(program, path)  # its time, too: an old one is not built
 
 
 def outputs(program: Path) -> dict[str, str]:
@@ -267,6 +295,14 @@ def test_a_twin_prints_what_its_cell_prints(program):
         assert name in python, f"{name} prints, but is not shown"
         missing = first_missing(list(tokens(text)), list(tokens(python[name])))
         assert missing is None, f"{name}: {missing}\n{text}\nbeside\n{python[name]}"
+
+
+@pytest.mark.slow
+def test_the_twins_of_a_chapter_compile_one_after_the_other():
+    """As the first of each chapter says, and as in one cell of `%%rust`."""
+    folder_of_programs()
+    done = build_in(burn_crates.place() / "book", "--examples")
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 @pytest.mark.slow

@@ -11,9 +11,14 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[2]
 # The Python whose JupyterLab and kernel are tried: this one, or that of another
@@ -98,12 +103,15 @@ class Server:
                 time.sleep(0.25)
         pytest.fail(f"JupyterLab did not start:\n{self.log.read_text()[-2000:]}")
 
-    def write(self, name: str, cells: list[str]) -> Path:
-        """Write a notebook of code cells."""
+    def write(self, name: str, cells: Sequence[str | NotebookNode]) -> Path:
+        """Write a notebook of cells; a text is one of code."""
         import nbformat
 
         book = nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
+            cells=[
+                nbformat.v4.new_code_cell(cell) if isinstance(cell, str) else cell
+                for cell in cells
+            ],
             metadata={
                 "kernelspec": {
                     "name": "python3",
@@ -277,7 +285,7 @@ def open_book(server, browser):
     """A function that writes a notebook and opens it."""
     books = []
 
-    def open_book(name: str, cells: list[str]) -> Book:
+    def open_book(name: str, cells: Sequence[str | NotebookNode]) -> Book:
         context = browser.new_context(viewport={"width": 1180, "height": 960})
         page = context.new_page()
         page.set_default_timeout(30_000)

@@ -51,13 +51,28 @@ def stand_in(tmp_path, monkeypatch):
 
 def test_without_cargo_one_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CARGO_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("BURNBOOK_CACHE", str(tmp_path))
     with pytest.raises(RustError) as caught:
         run("let x = 1;")
-    assert str(caught.value) == (
-        "%%rust: cargo is not on the PATH: install Rust from https://rustup.rs"
-    )
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith("%%rust: Rust is not installed")
+    assert "https://rustup.rs" in line
+    assert str(tmp_path) not in line
     assert list(tmp_path.iterdir()) == []  # nothing was begun
+
+
+@needs_scripts
+def test_cargo_is_found_where_rustup_puts_it(stand_in, tmp_path, monkeypatch):
+    """A server that was started before Rust was installed has an older PATH."""
+    path = stand_in("sys.stderr.write(os.environ['PATH']); sys.exit(1)\n")
+    monkeypatch.setenv("PATH", "/first")
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path))
+    with pytest.raises(RustError) as caught:
+        run("let x = 1;")
+    assert caught.value.text == f"/first:{path.parent}"  # rustc is there, too
 
 
 def test_the_cells_are_built_as_the_twins_of_the_chapters_are():
@@ -99,6 +114,27 @@ def test_the_first_build_says_how_far_it_is(stand_in):
         "1 of 3 crates: libm", "2 of 3 crates: serde", "3 of 3 crates: burn",
     ]  # fmt: skip
     assert texts[4].startswith("3 crates compiled in ")
+
+
+@needs_scripts
+def test_a_download_says_how_far_it_is(stand_in):
+    lines = [artifact("serde"), artifact("cell", "bin")]
+    stand_in(
+        f"if asked == 'tree': print({TREE!r}); sys.exit()\n"
+        "print(' Downloading crates ...', file=sys.stderr)\n"
+        "print('  Downloaded serde v1.0.1', file=sys.stderr)\n"
+        "print('  Downloaded burn v0.15.0', file=sys.stderr, flush=True)\n"
+        "time.sleep(0.5)\n"  # so that the other stream comes later
+        f"print({chr(10).join(lines)!r})\n"
+    )
+    said = []
+    project = Project()
+    project.write("fn main() {}", "i32")
+    project.build(lambda _, text: said.append(text.rstrip(" ")))
+    assert "downloaded, once" in said[0]
+    assert said[1:3] == ["\r1 crates downloaded", "\r2 crates downloaded"]
+    assert said[3].startswith("\nBurn 0.15")  # on a line of its own
+    assert said[4] == "\r1 of 3 crates: serde"
 
 
 @needs_scripts

@@ -45,9 +45,14 @@ def test_errors_are_shown_in_the_order_of_the_lines():
     assert str(one).startswith("%%rust: the cell does not compile: 1 error, line 3\n")
 
 
-def test_in_a_notebook_the_message_stands_alone_and_is_colored():
-    shown = "\n".join(does_not_compile([message(3)], LAYOUT)._render_traceback_())
-    assert "\x1b[1merror[E0308]" in shown
+def test_in_a_notebook_the_message_stands_alone_and_has_no_colors():
+    """JupyterLab would show them on red."""
+    colored = (
+        "\x1b[1m\x1b[38;5;9merror[E0308]\x1b[0m\x1b[1m: no\x1b[0m \x1b[92m+\x1b[0m"
+    )
+    error = does_not_compile([message(3) | {"rendered": colored}], LAYOUT)
+    shown = "\n".join(error._render_traceback_())
+    assert "\x1b[1merror[E0308]\x1b[0m\x1b[1m: no\x1b[0m +\x1b[0m" in shown
     assert "Traceback" not in shown
     assert "magic" not in shown
 
@@ -64,6 +69,56 @@ def test_a_wrong_output_is_explained(code, first):
     error = does_not_compile([message(6, code=code)], LAYOUT)
     assert str(error).splitlines()[0] == first
     assert ("try: use z.clone()" in str(error)) == (code == "E0382")
+
+
+MOVED = """\
+error[E0382]: use of moved value: `x`
+ --> src/cell.rs:3:13
+  |
+1 | mod burnbook; fn main() { let x = crate::burnbook::input("x"...
+  |                               - move occurs because `x` has type `Tensor`
+2 | let y = x * 2.0;
+  |         ------- `x` moved due to usage in operator
+3 | let z = y + x;
+  |             ^ value used here after move
+  |
+note: calling this operator moves the left-hand side
+ --> /rustc/5980/library/core/src/ops/arith.rs:91:11
+   |
+91 |     fn add(self);
+   |            ^^^^
+help: consider cloning the value
+  |
+2 | let y = x.clone() * 2.0;
+  |          ++++++++
+"""
+BARE = """\
+error[E0308]: mismatched types
+ --> src/cell.rs:2:1
+  |
+1 | mod burnbook; fn main() { let x = 3_i64;
+  |                         - expected `()` because of default return type
+2 | x
+  | ^ expected `()`, found `i64`
+"""
+
+
+def test_lines_around_the_cell_are_not_shown_but_what_is_said_about_them():
+    said = str(does_not_compile([message(3) | {"rendered": MOVED}], LAYOUT))
+    _, _, text = said.partition("\n\n")
+    _, first, rest = MOVED.partition("1 | mod")
+    _, _, rest = rest.partition("`Tensor`\n")
+    before = MOVED[: MOVED.index(first)].replace("src/cell.rs", "cell")
+    remark = "  = move occurs because `x` has type `Tensor`\n"
+    assert text == (before + remark + rest).rstrip()
+
+
+def test_a_value_at_the_end_of_a_cell_has_a_cure():
+    error = does_not_compile([message(2) | {"rendered": BARE}], LAYOUT)
+    assert "println!" in error.cure
+    assert "mod burnbook" not in str(error)
+    assert "default return type" not in str(error)
+    assert str(error).endswith("2 | x\n  | ^ expected `()`, found `i64`")
 
 
 def test_a_bracket_that_is_never_closed_is_not_sought_around_the_cell():

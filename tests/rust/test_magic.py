@@ -1,6 +1,7 @@
 """`%%rust`, in a shell that stands in for IPython's, with real cargo where it is."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,12 +62,13 @@ def test_a_notebook_without_cargo_gets_one_line(monkeypatch):
         "IPython.core.interactiveshell", reason="the lines of IPython need IPython"
     )
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CARGO_HOME", "nowhere")
     shell = interactive.InteractiveShell()
     shell.run_line_magic("load_ext", "burnbook.rust")
     with pytest.raises(RustError) as caught:
         shell.run_cell_magic("rust", "", "let x = 1;")
     (line,) = caught.value._render_traceback_()
-    assert "install Rust from https://rustup.rs" in line
+    assert "install it from https://rustup.rs" in line
 
 
 def test_an_interrupt_is_one_line(monkeypatch):
@@ -81,6 +83,9 @@ def test_an_interrupt_is_one_line(monkeypatch):
 
 
 # With cargo.
+
+CHAPTER = Path(__file__).resolve().parents[2] / "notebooks/src/02_getting_started.py"
+INVITED = re.compile(r"# ```rust\n# %%rust (.*)\n((?:# .*\n)+?)# ```\n")
 
 
 @pytest.fixture
@@ -134,6 +139,16 @@ def test_tensors_go_over_and_come_back(cargo, capsys):
     out, err = capsys.readouterr()
     assert out == f"{expected.to_data()}\n"
     assert err == "aside\n"
+
+
+@pytest.mark.slow
+def test_the_cell_that_chapter_2_invites_to_gives_what_the_chapter_has(cargo, capsys):
+    (line, lines) = INVITED.findall(CHAPTER.read_text(encoding="utf-8"))[0]
+    shell = shell_with(tensor_1=floats([2.0, 3.0], [4.0, 5.0]))
+    shell.rust(line, re.sub("(?m)^# ", "", lines))
+    expected = shell.user_ns["tensor_1"] + 1.0
+    assert shell.user_ns["total"].to_data().to_list() == expected.to_data().to_list()
+    assert "[[3.0, 4.0]," in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -193,6 +208,16 @@ def test_the_compilers_errors_name_the_lines_of_the_cell(cargo):
     assert "unclosed" not in text
     assert "is never closed" in refused("let y = {\n  1;")
     assert "a closing bracket too many" in refused("let y = 1; }")
+
+
+@pytest.mark.slow
+def test_errors_about_inputs_show_no_code_that_nobody_wrote(cargo):
+    x = {"x": floats([1.0])}
+    for code in ("let y = x * 2.0;\nlet z = y + x;", "x", "x = x + 1.0;"):
+        text = refused(code, x)
+        assert "burnbook" not in text, text
+    assert "try: println!" in refused("x", x)
+    assert run("let y = x.clone() + 1.0\n", x, ["y"])["y"].into_scalar() == 2.0
 
 
 @pytest.mark.slow

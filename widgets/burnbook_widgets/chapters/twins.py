@@ -22,23 +22,25 @@ SETUP = "setup"  # the twin with the `use` lines, which says where the rest is
 WORDS = {
     "en": (
         "The same in Rust",
-        "With these lines the parts below compile, one after the other; the whole "
-        "program is `notebooks/{program}`. Such lines also run in a cell of a "
-        "notebook: `%load_ext burnbook.rust`, then `%%rust`.",
+        "For readers who go on to Rust; the chapter does not need it. With these lines "
+        "the parts further down compile, one after the other; in burnbook's repository "
+        "`notebooks/{program}` is the whole program. How to run Rust in a cell: "
+        "[chapter 2](02_getting_started.ipynb#A-cell-of-Rust).",
     ),
     "zh": (
         "用 Rust 写同样的内容",
-        "有了这几行，下面各段依次都能编译；完整的程序是 `notebooks/{program}`。"
-        "这样的代码也能在笔记本的单元格里运行："
-        "先 `%load_ext burnbook.rust`，再 `%%rust`。",
+        "写给想继续学 Rust 的读者，读本章不需要它。有了这几行，后面各段依次都能编译；"
+        "完整的程序是 burnbook 仓库里的 `notebooks/{program}`。"
+        "怎样在单元格里运行 Rust，"
+        "见[第 2 章](../02_getting_started.ipynb#A-cell-of-Rust)（英文）。",
     ),
 }
 CELL = """<details><summary><b>🦀 {title}</b></summary>
-
+{note}
 ```rust
 {lines}
 ```
-{note}
+
 </details>"""
 
 

@@ -67,10 +67,9 @@ impl<B: Backend> Model<B> {
 
 // ANCHOR_END: forward
 fn main() {
-    let device = Default::default();
-
     twin("try-it");
     // ANCHOR: try-it
+    let device = Default::default();
     let model = ModelConfig::new(10, 512).init::<MyBackend>(&device);
     let image = Tensor::random([1, 28, 28], Distribution::Default, &device);
     println!("{:?}", model.forward(image).dims());

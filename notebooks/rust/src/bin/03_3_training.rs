@@ -37,10 +37,9 @@ pub struct TrainingConfig {
 
 // ANCHOR_END: training-config
 fn main() {
-    let device = Default::default();
-
     twin("cross-entropy");
     // ANCHOR: cross-entropy
+    let device = Default::default();
     let logits = [[2.0, 1.0, 0.1], [0.5, 2.5, 0.0]];
     let z = Tensor::<B, 2>::from_floats(logits, &device).require_grad();
     let targets = Tensor::<B, 1, Int>::from_ints([0, 2], &device);

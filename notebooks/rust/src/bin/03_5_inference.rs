@@ -12,9 +12,11 @@ type MyBackend = NdArray;
 // ANCHOR_END: setup
 
 fn main() {
+    // ANCHOR: load-config
     let artifacts = std::env::temp_dir().join("burn-book-inference");
-    std::fs::create_dir_all(&artifacts).unwrap();
     let device = Default::default();
+    // ANCHOR_END: load-config
+    std::fs::create_dir_all(&artifacts).unwrap();
     let config = ModelConfig::new(10, 64);
     config.save(artifacts.join("config.json")).unwrap();
     config
@@ -37,11 +39,11 @@ fn main() {
     let model = config.init::<MyBackend>(&device).load_record(record);
     println!("{model}");
     // ANCHOR_END: infer
-    let images = Tensor::<MyBackend, 3>::ones([1, 28, 28], &device);
-    let output = model.forward(images);
 
     twin("softmax");
     // ANCHOR: softmax
+    let images = Tensor::<MyBackend, 3>::ones([1, 28, 28], &device);
+    let output = model.forward(images);
     let exp = output.clone().exp();
     let by_hand = exp.clone() / exp.sum_dim(1);
     let probabilities = softmax(output, 1);

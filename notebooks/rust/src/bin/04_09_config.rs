@@ -101,12 +101,12 @@ impl AttentionConfig {
 
 // ANCHOR_END: heads
 fn main() {
+    twin("use");
+    // ANCHOR: use
     let folder = std::env::temp_dir().join("burn-book-config");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("config.json");
 
-    twin("use");
-    // ANCHOR: use
     let config = MyModuleConfig::new(512, 2048);
     println!("{}", config.d_model);
     println!("{}", config.d_ff);

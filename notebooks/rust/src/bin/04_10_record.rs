@@ -25,11 +25,10 @@ fn round_trip<R: FileRecorder<B>>(recorder: R, layer: &nn::Linear<B>) {
 
 // ANCHOR_END: recorders
 fn main() {
-    let folder = std::env::temp_dir().join("burn-book-record");
-    std::fs::create_dir_all(&folder).unwrap();
-
     twin("save");
     // ANCHOR: save
+    let folder = std::env::temp_dir().join("burn-book-record");
+    std::fs::create_dir_all(&folder).unwrap();
     let device = Default::default();
     let weight = [[1., 2., 3.], [4., 5., 6.]];
     let weight = Tensor::<B, 2>::from_floats(weight, &device);

@@ -119,6 +119,7 @@ where
 }
 // ANCHOR_END: add
 
+// ANCHOR: accumulate
 /// Two layers, so that each can have its own optimizer.
 #[derive(Module, Debug)]
 struct TwoLayers<B: Backend> {
@@ -126,6 +127,7 @@ struct TwoLayers<B: Backend> {
     linear1: nn::Linear<B>,
 }
 
+// ANCHOR_END: accumulate
 fn main() {
     twin("try-it");
     // ANCHOR: try-it
@@ -149,6 +151,9 @@ fn main() {
     }
     println!("loss after 20 steps: {last:.3}");
     // ANCHOR_END: try-it
+
+    twin("by-hand");
+    // ANCHOR: by-hand
     let [xs, ys] = [[0.0f64, 1.0, 2.0, 3.0], [1.0, 3.0, 5.0, 7.0]];
     let (mut w, mut b) = (0.0f64, 0.0);
     for _ in 0..20 {
@@ -157,8 +162,6 @@ fn main() {
         (w, b) = (w - 0.1 * slope, b - 0.05 * error.iter().sum::<f64>());
     }
 
-    twin("by-hand");
-    // ANCHOR: by-hand
     for (param, by_hand) in [
         (model.weight.val().reshape([1]), w),
         (model.bias.as_ref().unwrap().val(), b),
@@ -188,6 +191,8 @@ fn main() {
     let (loss, right) = evaluate(&layer, eye, targets);
     assert_eq!((loss.dims(), right), ([1], 50.0));
 
+    twin("accumulate");
+    // ANCHOR: accumulate
     let two = TwoLayers::<MyBackend> {
         conv1: nn::conv::Conv2dConfig::new([1, 8], [3, 3]).init(&device),
         linear1: nn::LinearConfig::new(8, 4).init(&device),
@@ -198,9 +203,28 @@ fn main() {
         two.linear1.forward(x).sum()
     };
 
+    let mut accumulator = GradientsAccumulator::new();
+    for _ in 0..4 {
+        let grads = loss(&two).backward();
+        let grads = GradientsParams::from_grads(grads, &two);
+        accumulator.accumulate(&two, grads);
+    }
+    let sums = accumulator.grads();
+    assert_eq!(sums.len(), 4);
+    // ANCHOR_END: accumulate
+
+    twin("accumulated");
+    // ANCHOR: accumulated
+    let whole = GradientsParams::from_grads(loss(&two).backward(), &two);
+    let name = two.conv1.weight.id;
+    let sum = sums.get::<NdArray, 4>(name).unwrap();
+    let whole = whole.get::<NdArray, 4>(name).unwrap();
+    let close = (sum.clone() / 4.0).all_close(whole, None, Some(1e-5));
+    println!("{close}: shape {:?}", sum.dims());
+    // ANCHOR_END: accumulated
+
     twin("several-optimizers");
     // ANCHOR: several-optimizers
-    // `two` is a module with the fields conv1 and linear1
     let mut grads = loss(&two).backward();
     let grads_conv1 = GradientsParams::from_module(&mut grads, &two.conv1);
     let bias = two.linear1.bias.as_ref().unwrap();
@@ -221,28 +245,6 @@ fn main() {
     let stepped = adam.step(1e-3, stepped, rest);
     println!("shape {:?}", stepped.conv1.weight.dims());
     // ANCHOR_END: two-rules
-
-    twin("accumulate");
-    // ANCHOR: accumulate
-    let mut accumulator = GradientsAccumulator::new();
-    for _ in 0..4 {
-        let grads = loss(&two).backward();
-        let grads = GradientsParams::from_grads(grads, &two);
-        accumulator.accumulate(&two, grads);
-    }
-    let sums = accumulator.grads();
-    assert_eq!(sums.len(), 4);
-    // ANCHOR_END: accumulate
-
-    twin("accumulated");
-    // ANCHOR: accumulated
-    let whole = GradientsParams::from_grads(loss(&two).backward(), &two);
-    let name = two.conv1.weight.id;
-    let sum = sums.get::<NdArray, 4>(name).unwrap();
-    let whole = whole.get::<NdArray, 4>(name).unwrap();
-    let close = (sum.clone() / 4.0).all_close(whole, None, Some(1e-5));
-    println!("{close}: shape {:?}", sum.dims());
-    // ANCHOR_END: accumulated
 
     twin("learner-use");
     // ANCHOR: learner-use

@@ -58,19 +58,13 @@ fn open_model(folder: &std::path::Path) -> Digits<B> {
 
 // ANCHOR_END: open-model
 fn main() {
+    twin("save");
+    // ANCHOR: save
     let folder = std::env::temp_dir().join("burn-book-saving");
     std::fs::create_dir_all(&folder).unwrap();
     let device = Default::default();
-    let trained = DigitsConfig::new().init::<B>(&device);
-    let images = Tensor::<B, 3>::ones([359, 28, 28], &device);
-    let guesses = |model: &Digits<B>| {
-        let found: Tensor<B, 1, Int> =
-            model.forward(images.clone()).argmax(1).squeeze(1);
-        found
-    };
+    let trained = DigitsConfig::new().init::<B>(&device); // not trained here
 
-    twin("save");
-    // ANCHOR: save
     let recorder = NamedMpkFileRecorder::<FullPrecisionSettings>::new();
     let model_path = folder.join("model");
     trained.clone().save_file(&model_path, &recorder).unwrap();
@@ -78,6 +72,13 @@ fn main() {
 
     twin("load");
     // ANCHOR: load
+    let images = Tensor::<B, 3>::ones([359, 28, 28], &device);
+    let guesses = |model: &Digits<B>| {
+        let found: Tensor<B, 1, Int> =
+            model.forward(images.clone()).argmax(1).squeeze(1);
+        found
+    };
+
     let model = DigitsConfig::new().init::<B>(&device);
     let model = model.load_file(&model_path, &recorder, &device).unwrap();
     let (found, expected) = (guesses(&model), guesses(&trained));
