@@ -48,7 +48,9 @@ SECTIONS = {
     "records": "Records and files",
     "python": "Python's ways",
 }
-PLACES = re.compile(r"(?<=[(\[_])(?![)\]])|(?=\.[a-zA-Z])|(?<=[a-z0-9])(?=[A-Z])")
+PLACES = re.compile(
+    r"(?<=[(\[_])(?![)\]])|(?=\.[a-zA-Z])|(?<=[a-z0-9])(?=[A-Z])|(?<=\d)(?=\})"
+)
 
 
 @dataclass(frozen=True)

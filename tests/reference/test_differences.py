@@ -7,7 +7,7 @@ import pytest
 
 from burnbook.reference.differences import DIFFERENCES, SECTIONS, differences
 
-WIDEST = 21  # letters of code: an i64, and what a window of 768 pixels has room for
+WIDEST = 21  # letters of code: a u64, and what a window of 768 pixels has room for
 
 
 @pytest.mark.parametrize("section", SECTIONS)
