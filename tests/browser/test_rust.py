@@ -66,8 +66,9 @@ def test_a_fold_opens_and_its_code_looks_like_other_code(open_book):
     for theme in ("Light", "Dark"):
         book.theme(theme)
         book.picture(f"fold_{theme.lower()}")
-        words = code.evaluate(WORDS)
-        python = page.locator(".jp-CodeCell .cm-content").evaluate(WORDS)
+        words, cell = code.evaluate(WORDS), page.locator(".jp-CodeCell .cm-content")
+        wait_until(lambda: "class" in [w for w, *_ in cell.evaluate(WORDS)])  # noqa: B023
+        python = cell.evaluate(WORDS)
         paper = numbers(code.evaluate(PAPER))
         letters = [numbers(color) for word, color, *_ in words if word[:1].isalpha()]
         assert min(contrast(color, paper) for color in letters) > 3
