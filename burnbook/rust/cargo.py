@@ -25,6 +25,11 @@ INSTALL = (
     "Rust is not installed (there is no cargo on the PATH or in {}): "
     "install it from https://rustup.rs, then run the cell again"
 )
+NO_TOOLCHAIN = "no default is configured"  # rustup says so for a cargo without Rust
+CHOOSE = (
+    "rustup is there, but no Rust is installed with it: run `rustup default stable` in "
+    "a terminal, then run the cell again"
+)
 OFFLINE = (
     "failed to download", "could not resolve host", "download of config.json failed",
     "spurious network error", "network failure", "failed to get",
@@ -311,6 +316,8 @@ def _write(path: Path, text: str) -> None:
 def _not_built(errors: Sequence[str], project: Project) -> RustError:
     """The error for what cargo says when it does not come to the cell."""
     said = "\n".join(errors)
+    if NO_TOOLCHAIN in said:
+        return RustError(WHERE, CHOOSE)
     text = re.sub(r"^\s*Updating .*\n?", "", said, flags=re.MULTILINE)
     if not project.crates and any(word in text.lower() for word in OFFLINE):
         what = "the crates of Burn cannot be downloaded"

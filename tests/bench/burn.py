@@ -14,6 +14,7 @@ from pathlib import Path
 
 from burnbook.core.files import cache_dir
 from tests.bench.rounds import ROOT, Contender
+from tests.support.cargo import at_hand
 
 SOURCES = ROOT.parent / "shared/burn"
 # folder -> (the program, its backend, what the column is called)
@@ -43,7 +44,7 @@ def contenders(workload: str) -> list[Contender]:
 def built(folder: str) -> Path | None:
     """The program of one version of Burn; None where it cannot be built."""
     archive = SOURCES / "crates.tar.xz"
-    if shutil.which("cargo") is None or not archive.exists():
+    if not at_hand("cargo") or not archive.exists():
         return None
     place = cache_dir() / "bench-burn"
     program = place / "speed" / folder / "target/release" / VERSIONS[folder][0]

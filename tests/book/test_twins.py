@@ -24,7 +24,7 @@ import nbformat
 
 from burnbook_widgets import build
 from burnbook_widgets.chapters import twins
-from tests.support import burn_crates
+from tests.support import burn_crates, cargo
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks"
@@ -101,11 +101,11 @@ def test_a_twin_is_short_and_fits_beside_its_cell(program):
 
 @programs
 def test_a_program_is_formatted(program):
-    if shutil.which("rustfmt") is None:
+    if not cargo.at_hand("rustfmt"):
         pytest.skip("no rustfmt here")
     command = ["rustfmt", "--check", "--edition", "2021", program]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_twin_stands_below_its_cell(tmp_path):

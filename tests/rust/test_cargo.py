@@ -65,6 +65,20 @@ def test_without_cargo_one_line_says_what_to_install(monkeypatch, tmp_path):
 
 
 @needs_scripts
+def test_with_rustup_alone_one_line_says_how_to_install_rust(stand_in):
+    said = "error: rustup could not choose a version of cargo to run, because one "
+    said += "wasn't specified explicitly, and no default is configured."
+    stand_in(
+        f"print({said!r}, 'Stack backtrace:', sep=chr(10), file=sys.stderr)\n"
+        "sys.exit(1)"
+    )
+    with pytest.raises(RustError) as caught:
+        run("let x = 1;")
+    (line,) = str(caught.value).splitlines()
+    assert "rustup default stable" in line
+
+
+@needs_scripts
 def test_cargo_is_found_where_rustup_puts_it(stand_in, tmp_path, monkeypatch):
     """A server that was started before Rust was installed has an older PATH."""
     path = stand_in("sys.stderr.write(os.environ['PATH']); sys.exit(1)\n")

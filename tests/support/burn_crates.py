@@ -5,7 +5,6 @@ the first build takes some minutes, later ones seconds.
 """
 
 import json
-import shutil
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +20,7 @@ def place() -> Path:
     A test that needs it is skipped where there is no cargo, or where shared/burn with
     the crates does not lie beside the project.
     """
-    if shutil.which("cargo") is None:
+    if not cargo.at_hand("cargo"):
         pytest.skip("no cargo here, which builds Burn")
     if not (cargo.SOURCES / "crates.tar.xz").exists():
         pytest.skip("no crates of Burn: shared/burn lies not beside the project")

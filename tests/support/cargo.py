@@ -36,7 +36,7 @@ def built(folder: str, program: str, source: str = "") -> Path:
     Raises:
         AssertionError: the build failed; the message ends as cargo's did.
     """
-    if shutil.which("cargo") is None:
+    if not at_hand("cargo"):
         pytest.skip("no cargo here, which builds Burn")
     if not (SOURCES / "crates.tar.xz").exists():
         pytest.skip("no sources of Burn: shared/burn lies not beside the project")
@@ -55,6 +55,15 @@ def built(folder: str, program: str, source: str = "") -> Path:
     done = subprocess.run(command, cwd=at, capture_output=True, text=True)
     assert done.returncode == 0, f"{folder} was not built: {done.stderr[-2000:]}"
     return target / "debug" / program
+
+
+@cache
+def at_hand(program: str) -> bool:
+    """Whether cargo or rustfmt runs: rustup alone puts names there that do not."""
+    if shutil.which(program) is None:
+        return False
+    done = subprocess.run([program, "--version"], capture_output=True, check=False)
+    return done.returncode == 0
 
 
 def users_cache() -> Path:
