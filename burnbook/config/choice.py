@@ -51,6 +51,10 @@ class ConfigEnum(Choices):
     def validate(self) -> None:
         """Raise a ConfigError for values that fit their types but not the choice."""
 
+    def values_in(self, release: tuple[int, ...]) -> tuple[Any, ...]:
+        """The values as a release of Burn has them in its JSON."""
+        return self.values
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the values; empty when they have only positions."""

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from burnbook.config.fields import Reader, cut, explain
-from burnbook.config.text import decode, encode
+from burnbook.config.text import Place, decode, encode
 from burnbook.core.converters import (
     TypeSpec,
     remember_scope,
@@ -47,6 +47,7 @@ from burnbook.core.files import (
     within_memory,
 )
 from burnbook.core.other_names import answers, closest, tables, unknown
+from burnbook.core.versions import VERSION, release_of
 
 LONGEST = 64 << 20  # bytes of a file; a config is a page
 
@@ -72,6 +73,10 @@ class Config:
 
     #: Fields that Burn 0.15 does not know; the JSON has them only where they are set.
     newer: ClassVar[tuple[str, ...]] = ()
+    #: What newer Burn calls a field: {name in 0.15: name since}.
+    renamed: ClassVar[dict[str, str]] = {}
+    #: What Burn's JSON has in place of null, where None is a choice: {field: its name}.
+    absent: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -115,14 +120,17 @@ class Config:
     def validate(self) -> None:
         """Raise a ConfigError for values that fit their types but not each other."""
 
-    def save(self, path: PathLike) -> None:
+    def save(self, path: PathLike, *, version: str = VERSION) -> None:
         """Write the config as JSON: the whole file, or none of it.
 
+        version: the release of Burn that is to read it, 0.15 to 0.22; the newer ones
+        want every field that they have.
+
         Raises:
-            ConfigError: the file cannot be written, or JSON cannot hold one of its
-            values.
+            ConfigError: the file cannot be written, JSON cannot hold one of its values,
+            or there is no such version.
         """
-        text = self.to_json()
+        text = self.to_json(version=version)
         with atomic_write(path, ConfigError) as file:
             file.write(text.encode())
 
@@ -143,9 +151,17 @@ class Config:
             text = read_whole(path, ConfigError, most=LONGEST)
             return cls._parse(text, where)
 
-    def to_json(self) -> str:
-        """The config as JSON text, two spaces per level; `str(config)` is the same."""
-        return encode(self)
+    def to_json(self, *, version: str = VERSION) -> str:
+        """The config as JSON text, two spaces per level; `str(config)` is the same.
+
+        version: as in `save`.
+        """
+        release = release_of(version)
+        if not (0, 15) <= release < (0, 23):
+            what = f"version {version!r} cannot be written"
+            facts = [("expected", "0.15 to 0.22")]
+            raise ConfigError(f"{type(self).__name__}.to_json", what, facts)
+        return encode(self, Place(release=release))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -177,7 +193,8 @@ class Config:
         """
         specs, groups = _specs(cls), ([], [], [])
         for field in dataclasses.fields(cls):  # type: ignore[arg-type] # a dataclass
-            group = 0 if not _has_default(field) else 1 if field.default is None else 2
+            is_null = field.default is None and field.name not in cls.absent
+            group = 0 if not _has_default(field) else 1 if is_null else 2
             hint = specs[field.name].annotation
             row = (field.name.rstrip("_"), hint, _default(field))
             groups[group].append(row)

@@ -228,6 +228,7 @@ class Reader:
         cls, at, before = spec.kind, f"{path}." if path else "", len(self.problems)
         rows = _dataclass_fields(cls)
         names = tuple(name for name, _, _ in rows)
+        tree = _as_ours(cls, tree)
         for name in tree:
             if name not in names:
                 text = f"{at}{cut(name)} is not a field of {cls.__name__}"
@@ -285,6 +286,20 @@ class Reader:
     def _unknown(self, name: str, known: Iterable[str], kind: str, path: str) -> None:
         text = f"{path}: {kind} has no {cut(name)!r}"
         self.note(text, closest(name, known), known, "known")
+
+
+def _as_ours(cls: Any, tree: dict[str, Any]) -> dict[str, Any]:
+    """What newer Burn has written, by the names of 0.15; both names may be there."""
+    if not hasattr(cls, "renamed"):
+        return tree
+    for name, nothing in cls.absent.items():
+        if tree.get(name) == nothing:
+            tree = tree | {name: None}
+    for name, later in cls.renamed.items():
+        if later in tree and tree.get(name, tree[later]) == tree[later]:
+            value = tree[later]
+            tree = {k: v for k, v in tree.items() if k != later} | {name: value}
+    return tree
 
 
 def explain(where: str, cls: str, problems: list[Problem]) -> ConfigError:

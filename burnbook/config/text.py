@@ -10,7 +10,7 @@ import json
 import math
 import pathlib
 from collections.abc import Callable, Mapping, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,31 @@ from burnbook.config.fields import (
     has_half,
 )
 from burnbook.core.errors import ConfigError
+from burnbook.core.versions import VERSION, release_of
 
 MAX_DEPTH = 100  # levels; Rust reads 127
 MAX_BYTES = 2**24
+OURS = release_of(VERSION)
 
 
-def encode(value: object, indent: int = 0, path: str = "") -> str:
+class Place(NamedTuple):
+    """Where a value stands in a text, and which release of Burn is to read it."""
+
+    path: str = ""
+    indent: int = 0
+    release: tuple[int, ...] = OURS
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether that Burn wants every field that came after 0.15."""
+        return self.release >= (0, 16)
+
+    def inside(self, path: str) -> "Place":
+        """One level deeper."""
+        return Place(path, self.indent + 1, self.release)
+
+
+def encode(value: object, at: Place = Place()) -> str:  # noqa: B008 - it never changes
     """The JSON text of a value; two spaces per level.
 
     Example:
@@ -43,18 +62,18 @@ def encode(value: object, indent: int = 0, path: str = "") -> str:
           "note": null
         }
     """
-    if indent > MAX_DEPTH:
-        raise ConfigError(cut(path), f"it nests deeper than {MAX_DEPTH} levels")
+    if at.indent > MAX_DEPTH:
+        raise ConfigError(cut(at.path), f"it nests deeper than {MAX_DEPTH} levels")
     if isinstance(value, np.generic):
         value = value.item()
     for kinds, write in _WRITERS:
         if isinstance(value, kinds):
-            return write(value, indent, path)
+            return write(value, at)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _dataclass(value, indent, path)
+        return _dataclass(value, at)
     what = f"{type(value).__name__} has no place in JSON"
     cure = "numbers, texts, lists, dicts, enums, dataclasses and configs"
-    raise ConfigError(path or "config", what, cure=cure)
+    raise ConfigError(at.path or "config", what, cure=cure)
 
 
 def decode(text: str | bytes, where: str) -> Any:
@@ -94,82 +113,93 @@ def float_text(x: float, path: str = "") -> str:
     return f"{digits}e{power}"
 
 
-def _whole(value: int, indent: int, path: str) -> str:
+def _whole(value: int, at: Place) -> str:
     if SMALLEST <= value <= LARGEST:
         return str(int(value))
-    raise ConfigError(path or "config", "a whole number has 64 bits at most")
+    raise ConfigError(at.path or "config", "a whole number has 64 bits at most")
 
 
-def _member(value: enum.Enum, indent: int, path: str) -> str:
+def _member(value: enum.Enum, at: Place) -> str:
     if value.name not in type(value).__members__:
         what = f"{value!r} is not one member but a combination of several"
-        raise ConfigError(path or "config", what, cure="one member, or a list of them")
-    return _quoted(value.name, indent, path)
+        raise ConfigError(
+            at.path or "config", what, cure="one member, or a list of them"
+        )
+    return _quoted(value.name, at)
 
 
-def _quoted(value: object, indent: int, path: str) -> str:
+def _quoted(value: object, at: Place) -> str:
     text = str(value)
     if has_half(text):
         what = f"{cut(repr(text))} holds an unpaired surrogate"
-        raise ConfigError(path or "config", what, cure="a text that UTF-8 can hold")
+        raise ConfigError(at.path or "config", what, cure="a text that UTF-8 can hold")
     return json.dumps(text, ensure_ascii=False)
 
 
-def _list(value: Any, indent: int, path: str) -> str:
-    rows = [encode(v, indent + 1, f"{path}[{i}]") for i, v in enumerate(value)]
-    return _block("[", rows, "]", indent)
+def _list(value: Any, at: Place) -> str:
+    rows = [encode(v, at.inside(f"{at.path}[{i}]")) for i, v in enumerate(value)]
+    return _block("[", rows, "]", at.indent)
 
 
-def _set(value: Set[Any], indent: int, path: str) -> str:
+def _set(value: Set[Any], at: Place) -> str:
     try:
         ordered = sorted(value)
     except TypeError:
         ordered = sorted(value, key=encode)
-    return _list(ordered, indent, path)
+    return _list(ordered, at)
 
 
-def _dict(value: Mapping[Any, Any], indent: int, path: str) -> str:
+def _dict(value: Mapping[Any, Any], at: Place) -> str:
     rows = []
     for key, held in value.items():
         name = key.name if isinstance(key, enum.Enum) else key
         if isinstance(name, bool) or not isinstance(name, (str, int)):
             what = f"{cut(repr(key))} cannot be a key in JSON"
-            raise ConfigError(path or "config", what, cure="texts or whole numbers")
-        at = f"{path}.{name}" if path else str(name)
-        text = _quoted(name, indent, at)
-        rows.append(f"{text}: {encode(held, indent + 1, at)}")
-    return _block("{", rows, "}", indent)
+            raise ConfigError(at.path or "config", what, cure="texts or whole numbers")
+        inner = at.inside(f"{at.path}.{name}" if at.path else str(name))
+        rows.append(f"{_quoted(name, inner)}: {encode(held, inner)}")
+    return _block("{", rows, "}", at.indent)
 
 
-def _dataclass(value: object, indent: int, path: str) -> str:
+def _dataclass(value: object, at: Place) -> str:
     """The fields of a config in the order of its JSON, or those of a dataclass."""
     cls: Any = type(value)
     if not hasattr(cls, "json_fields"):
         names = [field.name for field in dataclasses.fields(cls) if field.init]
-        return _dict({name: getattr(value, name) for name in names}, indent, path)
+        return _dict({name: getattr(value, name) for name in names}, at)
     rows = cls.json_fields()
     held = {n: (getattr(value, attribute(cls, n)), was) for n, _, was in rows}
-    shown = {n: x for n, (x, was) in held.items() if n not in cls.newer or x != was}
-    return _dict(shown, indent, path)
+    shown = {
+        n: x
+        for n, (x, was) in held.items()
+        if at.is_newer or n not in cls.newer or x != was
+    }
+    for name, nothing in cls.absent.items():
+        shown[name] = nothing if shown[name] is None else shown[name]
+    if at.is_newer:  # both names: Burn passes over one that it does not know
+        shown |= {later: shown[name] for name, later in cls.renamed.items()}
+    return _dict(shown, at)
 
 
-def _choice(value: Any, indent: int, path: str) -> str:
+def _choice(value: Any, at: Place) -> str:
     name = json.dumps(value.variant)
     if not value.values:
         return name
+    values = value.values_in(at.release)
     if value.names:
-        held: Any = dict(zip(value.names, value.values, strict=True))
+        held: Any = dict(zip(value.names, values, strict=True))
     else:
-        held = value.values[0] if len(value.values) == 1 else value.values
-    return _block("{", [f"{name}: {encode(held, indent + 1, path)}"], "}", indent)
+        held = values[0] if len(values) == 1 else values
+    inner = at.inside(at.path)
+    return _block("{", [f"{name}: {encode(held, inner)}"], "}", at.indent)
 
 
-_WRITERS: list[tuple[Any, Callable[[Any, int, str], str]]] = [
-    (type(None), lambda value, indent, path: "null"),
-    (bool, lambda value, indent, path: "true" if value else "false"),
+_WRITERS: list[tuple[Any, Callable[[Any, Place], str]]] = [
+    (type(None), lambda value, at: "null"),
+    (bool, lambda value, at: "true" if value else "false"),
     (enum.Enum, _member),
     (int, _whole),
-    (float, lambda value, indent, path: float_text(float(value), path)),
+    (float, lambda value, at: float_text(float(value), at.path)),
     (Choices, _choice),
     ((list, tuple), _list),
     (Set, _set),

@@ -6,7 +6,7 @@ of `step()` from 0.
 
 import math
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError, RecordError
@@ -264,7 +264,7 @@ class ExponentialLrScheduler(Schedule):
 class NoamLrSchedulerConfig(Config):
     """How to make the schedule of the first Transformer: up in a line, down as 1/√s.
 
-    init_lr: the factor of the whole schedule, above 0.
+    init_lr: the factor of the whole schedule, above 0; `factor` in newer Burn.
     warmup_steps: for how many steps the learning rate rises, at least 1 (default 4000).
     model_size: the width of the model; learning rates are divided by its root, at least
         1 (default 512).
@@ -277,6 +277,8 @@ class NoamLrSchedulerConfig(Config):
         >>> [round(schedule.step(), 3) for _ in range(4)]
         [0.177, 0.354, 0.289, 0.25]
     """
+
+    renamed: ClassVar = {"init_lr": "factor"}
 
     init_lr: float
     warmup_steps: int = 4000

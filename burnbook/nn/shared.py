@@ -32,6 +32,13 @@ class _Padding(ConfigEnum):
         if self.values and min(self.values) < 0:
             raise ConfigError(repr(self), f"a padding is {min(self.values)}, below 0")
 
+    def values_in(self, release: tuple[int, ...]) -> tuple[int, ...]:
+        """The values as a release has them: since 0.21 one for each side of a dim."""
+        sides = self.variants[self.variant].form(2 * self.rank)
+        if release >= (0, 21) and len(self.values) < len(sides):
+            return self.values * 2
+        return self.values
+
     @property
     def is_asymmetric(self) -> bool:
         """Whether the two ends of a dim have different paddings."""

@@ -13,7 +13,7 @@ in a step, so it is not an Optimizer for the Learner but takes a closure.
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config, ConfigEnum, unit
@@ -64,6 +64,8 @@ class LBFGSConfig(Config):
         >>> LBFGSConfig().with_history_size(10).init()
         LBFGS(max_iter=20, history_size=10, 0 iterations)
     """
+
+    absent: ClassVar = {"line_search_fn": "None"}
 
     max_iter: int = 20
     history_size: int = 100

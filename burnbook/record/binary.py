@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from burnbook.core.files import PathLike
+from burnbook.core.versions import VERSION
 from burnbook.module import Module
 from burnbook.module.records import ModuleRecord
 from burnbook.module.schema import schema
@@ -31,7 +32,6 @@ from burnbook.record.bincode_state import (
 from burnbook.record.layout import Lowering, Pieces, lift
 from burnbook.record.precision import to_device
 from burnbook.record.recorder import (
-    VERSION,
     BytesRecorder,
     FileRecorder,
     Recorder,

@@ -23,6 +23,7 @@ from burnbook.core.files import (
     read_whole,
     within_memory,
 )
+from burnbook.core.versions import VERSION
 from burnbook.module.records import LoadedRecord
 from burnbook.record import json_text, mpk, packing
 from burnbook.record.foreign import guess
@@ -36,7 +37,6 @@ from burnbook.record.settings import (
 )
 from burnbook.record.tree import BurnRecord, Metadata, Trouble, map_tensors
 
-VERSION = "0.15.0"  # of Burn, whose layout is written
 READABLE = "the file as it was written: copy or download it again"
 EXTENSIONS = (  # of all recorders, the longer first
     *("mpk.gz", "json.gz", "bin.gz"),
@@ -82,6 +82,9 @@ class Recorder(ABC):
                 repr(self),
                 f"version {version!r} cannot be written",
                 [("expected", "0.15.0 to 0.21.x")],
+                "BurnpackRecorder() for 0.22"
+                if self.metadata.release >= (0, 22)
+                else None,
             )
 
     @abstractmethod

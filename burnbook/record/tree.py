@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from burnbook.core.errors import RecordError
 from burnbook.core.tree import Kind, Path, Pytree
+from burnbook.core.versions import release_of
 from burnbook.module.param import ParamRecord
 from burnbook.tensor.data import TensorData
 
@@ -36,9 +37,7 @@ class Metadata:
     @property
     def release(self) -> tuple[int, ...]:
         """The version as numbers: "0.15.0" -> (0, 15, 0); () when it is none."""
-        parts = self.version.split("-")[0].split(".")
-        plain = all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts)
-        return tuple(map(int, parts)) if plain else ()
+        return release_of(self.version)
 
     @property
     def is_old(self) -> bool:

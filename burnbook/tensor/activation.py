@@ -90,6 +90,11 @@ def softplus(x: Tensor, beta: float) -> Tensor:
     return apply(activation.softplus, x, beta=beta)
 
 
+def softplus_with_threshold(x: Tensor, beta: float, threshold: float) -> Tensor:
+    """The softplus of x; where βx is above the threshold, x itself."""
+    return softplus(x, beta).mask_where(x * beta > threshold, x)
+
+
 def mish(x: Tensor) -> Tensor:
     """x, gated by the tanh of its softplus: out = x tanh(softplus(x))."""
     return apply(activation.mish, x)

@@ -124,6 +124,7 @@ EVERY: list[tuple[Any, ...]] = [
     (nn.HardShrinkConfig(), [4, 6]),
     (nn.SoftShrinkConfig(), [4, 6]),
     (nn.SwiGluConfig(3, 5), [4, 3]),
+    (nn.SwiGluConfig(3, 5, layout=nn.LinearLayout.Col), [4, 3]),
     (nn.ActivationConfig.SwiGlu(nn.SwiGluConfig(3, 5)), [4, 3]),
     (nn.ActivationConfig.Gelu, [4, 3]),
     # convolutions

@@ -188,6 +188,10 @@ ACTIVATIONS = {
         lambda x: F.hardtanh(x, -0.5, 2.0),
     ),
     "softplus": (nn.SoftplusConfig(beta=2.0), lambda x: F.softplus(x, 2.0, 1e9)),
+    "softplus, threshold": (
+        nn.SoftplusConfig(beta=2.0, threshold=0.5),
+        lambda x: F.softplus(x, 2.0, 0.5),
+    ),
     "hard shrink": (nn.HardShrinkConfig(), F.hardshrink),
     "soft shrink": (nn.SoftShrinkConfig(), F.softshrink),
     "softmax": (nn.Softmax(1), lambda x: torch.softmax(x, 1)),

@@ -4,7 +4,7 @@ from burnbook.backend.base import Backend
 from burnbook.config import Config
 from burnbook.module import Module
 from burnbook.nn.initializer import KAIMING, Initializer
-from burnbook.nn.linear import Linear, LinearConfig
+from burnbook.nn.linear import Linear, LinearConfig, LinearLayout
 from burnbook.nn.shared import at_least
 from burnbook.tensor import Tensor, activation
 
@@ -38,6 +38,7 @@ class SwiGluConfig(Config):
     bias: whether both linear layers have a bias (default False).
     initializer: how weights and biases are drawn (default KaimingUniform with gain
         1/√3).
+    layout: how records hold both weights: Row or Col (default Row).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -45,10 +46,13 @@ class SwiGluConfig(Config):
         SwiGlu {d_input: 3, d_output: 5, bias: false, params: 30}
     """
 
+    newer = ("layout",)
+
     d_input: int
     d_output: int
     bias: bool = False
     initializer: Initializer = KAIMING
+    layout: LinearLayout = LinearLayout.Row
 
     def validate(self) -> None:
         """Refuse layers without inputs or outputs."""
@@ -57,7 +61,11 @@ class SwiGluConfig(Config):
     def init(self, device: Backend) -> "SwiGlu":
         """The layer on a device; its numbers are drawn at the first use."""
         linear = LinearConfig(
-            self.d_input, self.d_output, bias=self.bias, initializer=self.initializer
+            self.d_input,
+            self.d_output,
+            bias=self.bias,
+            initializer=self.initializer,
+            layout=self.layout,
         )
         return SwiGlu(linear.init(device), linear.init(device))
 

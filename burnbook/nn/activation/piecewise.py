@@ -5,6 +5,8 @@ from burnbook.core.errors import ConfigError
 from burnbook.module import Module
 from burnbook.tensor import Tensor, activation
 
+SOFTPLUS_THRESHOLD = 20.0  # e^−20 is nothing beside it in float32
+
 
 class HardSigmoidConfig(Config):
     """How to make a HardSigmoid.
@@ -81,16 +83,20 @@ class Hardtanh(Module):
 
 
 class SoftplusConfig(Config):
-    """How to make a Softplus: beta, how sharp its edge is.
+    """How to make a Softplus: how sharp its edge is, and where it ends.
 
     beta: how sharp the bend at 0 is; larger is closer to Relu, not 0 (default 1.0).
+    threshold: where β · x is above it, the result is x itself (default 20.0).
 
     Example:
         >>> SoftplusConfig().init()
         Softplus {beta: 1}
     """
 
+    newer = ("threshold",)
+
     beta: float = 1.0
+    threshold: float = SOFTPLUS_THRESHOLD
 
     def validate(self) -> None:
         """Refuse a beta that the result cannot be divided by."""
@@ -100,21 +106,26 @@ class SoftplusConfig(Config):
 
     def init(self) -> "Softplus":
         """The layer; it has no parameters, so it needs no device."""
-        return Softplus(self.beta)
+        return Softplus(self.beta, self.threshold)
 
 
 class Softplus(Module):
-    """A smooth relu: out = ln(1 + e^(βx)) / β, without overflow.
+    """A smooth relu: out = ln(1 + e^(βx)) / β, and x where βx is above a threshold.
 
     Shapes: x [...] -> [...]
     """
 
     beta: float
+    threshold: float = SOFTPLUS_THRESHOLD
     shown = ("beta",)
+    shown_unless = (("threshold", SOFTPLUS_THRESHOLD),)
+    newer_fields = shown_unless
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
-        return activation.softplus(input, self.beta)
+        if self.threshold == SOFTPLUS_THRESHOLD:  # in float32 it changes nothing
+            return activation.softplus(input, self.beta)
+        return activation.softplus_with_threshold(input, self.beta, self.threshold)
 
 
 class ShrinkConfig(Config):
