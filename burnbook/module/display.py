@@ -148,10 +148,11 @@ class Present:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The module that a field `A | B` holds: shown as Burn shows an enum."""
+    """What a field `A | B` holds, a module mostly: shown as Burn shows an enum."""
 
-    module: Any
+    value: Any
     name: str
+    num_params: int
 
 
 def describe(value: Any, settings: DisplaySettings, level: int = 1) -> str:
@@ -165,9 +166,8 @@ def describe(value: Any, settings: DisplaySettings, level: int = 1) -> str:
     if isinstance(value, Present):
         return describe(value.value, settings, level + 1)
     if isinstance(value, Chosen):
-        inside = [("_0", describe(value.module, settings, level + 1))]
-        count = value.module.num_params()
-        return layout(value.name, inside, count, settings, level)
+        inside = [("_0", describe(value.value, settings, level + 1))]
+        return layout(value.name, inside, value.num_params, settings, level)
     if hasattr(value, "custom_content"):
         return value.format(settings, level)
     if isinstance(value, (bool, np.bool_)):

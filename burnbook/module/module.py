@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from burnbook.backend.base import Backend
-from burnbook.core.converters import remember_scope
+from burnbook.core.converters import TypeSpec, remember_scope
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
@@ -29,6 +29,7 @@ from burnbook.core.errors import (
     explain_fields,
 )
 from burnbook.core.other_names import answers
+from burnbook.core.tree import like
 from burnbook.module import records
 from burnbook.module.display import (
     ONE_LINE,
@@ -59,7 +60,9 @@ from burnbook.module.tree import (
     Tree,
     children,
     field_specs,
+    named_arm,
     params_of,
+    places,
     rebuild,
     spelled,
     walk,
@@ -470,12 +473,7 @@ class Module(Tree):
         for name, value in children(self):
             if name in unless and is_usual(value, unless[name]):
                 continue
-            spec = specs[name]
-            if spec.choice and isinstance(value, Module):
-                value = Chosen(value, spec.variant(type(value)))
-            if spec.optional and value is not None:
-                value = Present(value)
-            content.add(name, value)
+            content.add(name, _as_enums(value, specs[name]))
         return content
 
     def __str__(self) -> str:
@@ -483,6 +481,27 @@ class Module(Tree):
 
     def __repr__(self) -> str:
         return self.format()
+
+
+def _as_enums(value: Any, spec: TypeSpec) -> Any:
+    """What a field holds, with the variants and options of Rust that it stands for."""
+    arm, name = spec, None
+    if spec.choice and isinstance(value, Module):
+        arm, name = spec.arm(type(value)) or spec, spec.variant(type(value))
+    elif (variant := named_arm(value, spec)) is not None:
+        name, arm = variant
+    inner = value
+    if arm.choice and arm is not spec:  # one enum holds another
+        inner = _as_enums(value, arm)
+    elif isinstance(value, (list, tuple)):
+        rows = zip(value, places(arm, len(value)), strict=True)
+        inner = like(value, [_as_enums(held, held_spec) for held, held_spec in rows])
+    elif isinstance(value, dict):
+        inner = {key: _as_enums(held, arm.item) for key, held in value.items()}
+    if name is not None:
+        count = sum(map(_count, {p.id: p for p in params_of(value)}.values()))
+        inner = Chosen(inner, name, count)
+    return Present(inner) if spec.optional and value is not None else inner
 
 
 def list_param_ids(module: Module) -> list[ParamId]:

@@ -21,6 +21,7 @@ from burnbook.module.tree import (
     Tree,
     field_specs,
     is_constant,
+    named_arm,
     places,
     spelled,
     walk,
@@ -66,6 +67,9 @@ def module_record(module: Tree) -> Any:
 
 def to_record(value: object, spec: TypeSpec = ANYTHING) -> Any:
     """The record of a module or of a part of one."""
+    if (variant := named_arm(value, spec)) is not None:
+        name, arm = variant
+        return {name: to_record(value, arm)}
     if isinstance(value, Reparameterized):
         name, parts = value.attached.NAME, to_record(value.attached)
         return {"base": to_record(value.stored), name: parts}
@@ -171,6 +175,8 @@ class Loading:
 
     def part(self, value: object, record: object, spec: TypeSpec, path: str) -> Any:
         """The part of the module with what its part of the record holds."""
+        if (variant := named_arm(value, spec)) is not None and isinstance(record, dict):
+            return self.variant(value, record, *variant, path)
         if isinstance(value, Reparameterized):
             return self.attached(value, record, spec, path)
         if isinstance(value, Param):
@@ -189,6 +195,17 @@ class Loading:
         if isinstance(value, Tree):
             return self.module(value, record, spec, path)
         return self.container(value, record, spec, path)
+
+    def variant(
+        self, value: Any, record: dict[str, Any], name: str, spec: TypeSpec, path: str
+    ) -> Any:
+        """A list or a parameter that a union has a name for; the record may lack it."""
+        if len(record) != 1:
+            return self.part(value, record, spec, path)
+        ((theirs, held),) = record.items()
+        if theirs != name:
+            return self.note(path, f"record {theirs}, module {name}", value, False)
+        return self.part(value, held, spec, path)
 
     def param(
         self, param: Param, record: object, spec: TypeSpec, path: str

@@ -27,6 +27,7 @@ from burnbook.module.tree import (
     field_specs,
     is_constant,
     is_place,
+    named_arm,
     places,
     spelled,
 )
@@ -60,6 +61,11 @@ def schema(value: object, spec: TypeSpec = ANYTHING, release: Release = ()) -> P
         name = spec.variant(type(value))
         position = variants_of(names, release).index(name)
         made = made._replace(variant=(position, name))
+    elif (variant := named_arm(value, spec)) is not None:
+        name, arm = variant
+        names = variants_of([_variant(spec, part) for part in spec.meant], release)
+        made = _inside(value, arm, release)
+        made = made._replace(variant=(names.index(name), name))
     else:
         made = _inside(value, spec, release)
     return made._replace(optional=spec.optional, present=value is not None)
@@ -176,9 +182,11 @@ def _on_backend(spec: TypeSpec) -> bool:
 
 
 def _variant(spec: TypeSpec, part: TypeSpec) -> str:
+    if part.notes:
+        return str(part.notes[0])
     if isinstance(part.kind, type):
         return spec.variant(part.kind)
-    return str(part.notes[0] if part.notes else part.annotation)
+    return str(part.annotation)
 
 
 def _is_param(leaf: object) -> bool:

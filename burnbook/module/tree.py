@@ -57,6 +57,32 @@ def places(spec: TypeSpec, count: int) -> tuple[TypeSpec, ...]:
     return found if len(found) == count else (spec.item,) * count
 
 
+def named_arm(value: object, spec: TypeSpec) -> tuple[str, TypeSpec] | None:
+    """The variant of a union that a list, a parameter or a number is, and its type.
+
+    Only one with a name: Annotated[list[Linear], "Many"]. Modules have their class's.
+    """
+    if not spec.choice or isinstance(value, Tree):
+        return None
+    for part in spec.meant:
+        name = part.notes[0] if part.notes else None
+        fits = isinstance(part.kind, type) and isinstance(value, part.kind)
+        if isinstance(name, str) and fits and _may_hold(part, value):
+            return name, part
+    return None
+
+
+def _may_hold(spec: TypeSpec, value: object) -> bool:
+    """Whether the first of what a container holds is of its type."""
+    if not isinstance(value, (list, tuple)) or not value or not spec.contains:
+        return True
+    inner, first = spec.places(len(value))[0], value[0]
+    if isinstance(first, (list, tuple)):
+        return inner.contains and _may_hold(inner, first)
+    known = tuple(cls for cls in classes_of(inner) if isinstance(cls, type))
+    return not (inner.contains or known) or isinstance(first, known)
+
+
 def spelled(name: str) -> str:
     """The name of a field in records and paths: that of `forward_` is "forward".
 

@@ -86,6 +86,21 @@ class Choices(Module):
     pair: tuple[Choice, Choice]
 
 
+Wide = (
+    Annotated[list[nn.Linear], "Many"]
+    | Annotated[list[tuple[nn.Linear, nn.Dropout]], "Pairs"]
+    | Annotated[tuple[nn.Linear, nn.Linear], "Two"]
+    | Annotated[Param, "Gain"]
+    | Annotated[int, "Size"]
+)
+
+
+class Wides(Module):
+    list: "list[Wide]"
+    some: Wide | None
+    none: Wide | None
+
+
 class Params(Module):
     some: Param | None
     none: Param | None
@@ -166,6 +181,14 @@ def choices():
     )
 
 
+def wides():
+    def pairs():
+        return [(linear(bias), nn.DropoutConfig(0.5).init()) for bias in (False, True)]
+
+    many, two = [linear(), linear(False)], (linear(), linear(False))
+    return Wides([many, pairs(), two, gain(), 3], pairs(), None)
+
+
 def params():
     device = Numpy()
     return Params(
@@ -182,7 +205,13 @@ def params():
     )
 
 
-CONTAINERS = {"lists": lists, "tuples": tuples, "choices": choices, "params": params}
+CONTAINERS = {
+    "lists": lists,
+    "tuples": tuples,
+    "choices": choices,
+    "params": params,
+    "wides": wides,
+}
 BOTH = {
     "conv_transpose3d": ConvTranspose3dConfig([2, 6], [2, 1, 2]).with_groups(2),
     "conv3d": Conv3dConfig([2, 4], [1, 2, 2]).with_groups(2),

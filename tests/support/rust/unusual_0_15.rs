@@ -109,6 +109,22 @@ pub struct Choices<B: Backend> {
 }
 
 #[derive(Module, Debug)]
+pub enum Wide<B: Backend> {
+    Many(Vec<Linear<B>>),
+    Pairs(Vec<(Linear<B>, Dropout)>),
+    Two((Linear<B>, Linear<B>)),
+    Gain(Param<Tensor<B, 1>>),
+    Size(usize),
+}
+
+#[derive(Module, Debug)]
+pub struct Wides<B: Backend> {
+    list: Vec<Wide<B>>,
+    some: Option<Wide<B>>,
+    none: Option<Wide<B>>,
+}
+
+#[derive(Module, Debug)]
 pub struct Params<B: Backend> {
     some: Option<Param<Tensor<B, 2>>>,
     none: Option<Param<Tensor<B, 2>>>,
@@ -195,6 +211,21 @@ fn choices() -> Choices<Plain> {
     }
 }
 
+fn wides() -> Wides<Plain> {
+    let pairs = || Wide::Pairs(vec![(linear(false), dropout()), (linear(true), dropout())]);
+    Wides {
+        list: vec![
+            Wide::Many(vec![linear(true), linear(false)]),
+            pairs(),
+            Wide::Two((linear(true), linear(false))),
+            Wide::Gain(gain()),
+            Wide::Size(3),
+        ],
+        some: Some(pairs()),
+        none: None,
+    }
+}
+
 fn params() -> Params<Plain> {
     let d = Default::default();
     let ints = Tensor::<Plain, 1, Int>::from_ints([1, 2, 3], &d);
@@ -236,11 +267,13 @@ fn save<B: Backend, R: Record<B>>(record: R, path: PathBuf, format: &str) {
 struct Source<'a>(&'a Path, &'a str);
 
 impl Source<'_> {
-    fn part<M: Module<Plain>>(&self, module: M) -> Value {
+    fn part<M: Module<Plain> + ToString>(&self, module: M) -> Value {
         let record = load::<Plain, M::Record>(self.0, self.1);
         let module = module.map(&mut Ramp(40)).load_record(record);
         let name = self.0.file_name().unwrap().to_string_lossy();
         let again = self.0.with_file_name(format!("{name}_again"));
+        let text = self.0.with_file_name(format!("{name}_text"));
+        std::fs::write(text, module.to_string()).unwrap();
         save::<Plain, _>(module.clone().into_record(), again, self.1);
         Value::Object(flatten(&item::<Plain, Full, _>(module.into_record())))
     }
@@ -275,6 +308,7 @@ impl Source<'_> {
             "tuples" => self.part(tuples()),
             "choices" => self.part(choices()),
             "params" => self.part(params()),
+            "wides" => self.part(wides()),
             "bi_lstm" => self.part(BiLstmConfig::new(3, 2, false).init::<Plain>(&d)),
             "conv1d" => self.part(
                 Conv1dConfig::new(4, 4, 3)

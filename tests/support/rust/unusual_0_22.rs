@@ -104,6 +104,22 @@ pub struct Choices {
 }
 
 #[derive(Module, Debug)]
+pub enum Wide {
+    Many(Vec<Linear>),
+    Pairs(Vec<(Linear, Dropout)>),
+    Two((Linear, Linear)),
+    Gain(Param<Tensor<1>>),
+    Size(usize),
+}
+
+#[derive(Module, Debug)]
+pub struct Wides {
+    list: Vec<Wide>,
+    some: Option<Wide>,
+    none: Option<Wide>,
+}
+
+#[derive(Module, Debug)]
 pub struct Params {
     some: Option<Param<Tensor<2>>>,
     none: Option<Param<Tensor<2>>>,
@@ -180,6 +196,21 @@ fn choices() -> Choices {
             Some(Deep::One(Choice::Nothing(dropout()))),
         ],
         pair: [Choice::Nothing(dropout()), dense()],
+    }
+}
+
+fn wides() -> Wides {
+    let pairs = || Wide::Pairs(vec![(linear(false), dropout()), (linear(true), dropout())]);
+    Wides {
+        list: vec![
+            Wide::Many(vec![linear(true), linear(false)]),
+            pairs(),
+            Wide::Two((linear(true), linear(false))),
+            Wide::Gain(gain()),
+            Wide::Size(3),
+        ],
+        some: Some(pairs()),
+        none: None,
     }
 }
 
@@ -262,6 +293,7 @@ fn check(name: &str, file: &Path) -> Value {
         "tuples" => part(tuples(), file),
         "choices" => part(choices(), file),
         "params" => part(params(), file),
+        "wides" => part(wides(), file),
         "bi_lstm" => part(BiLstmConfig::new(3, 2, false).with_input_forget(true).init(&d), file),
         "lstm" => part(LstmConfig::new(3, 2, true).with_cell_activation(prelu()).init(&d), file),
         "feed_forward" => part(
