@@ -1,5 +1,7 @@
 """HuberLoss: quadratic for small errors, linear for large ones."""
 
+import numpy as np
+
 from burnbook.config import Config
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import ElementwiseLoss
@@ -25,7 +27,9 @@ class HuberLossConfig(Config):
 
     def init(self) -> "HuberLoss":
         """The loss."""
-        return HuberLoss(self.delta, self.delta * self.delta * 0.5)
+        delta = np.float32(self.delta)
+        lin_bias = delta * delta * np.float32(0.5)
+        return HuberLoss(self.delta, float(str(lin_bias)))
 
 
 class HuberLoss(ElementwiseLoss):
