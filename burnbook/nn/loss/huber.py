@@ -28,7 +28,7 @@ class HuberLossConfig(Config):
     def init(self) -> "HuberLoss":
         """The loss."""
         delta = np.float32(self.delta)
-        lin_bias = delta * delta * np.float32(0.5)
+        lin_bias = delta * delta * np.float32(0.5)  # Burn's, for display
         return HuberLoss(self.delta, float(str(lin_bias)))
 
 
@@ -62,6 +62,6 @@ class HuberLoss(ElementwiseLoss):
         Shapes: residuals [...] -> [...]
         """
         size = residuals.abs()
-        outside = size * self.delta - self.lin_bias
+        outside = size * self.delta - self.delta * self.delta * 0.5
         inside = residuals.square() * 0.5
         return inside.mask_where(size.greater_elem(self.delta), outside)
