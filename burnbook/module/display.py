@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from burnbook.core.decimals import positional_text
 from burnbook.core.dtypes import Kind
 from burnbook.core.errors import ConfigError
 from burnbook.module.param import Param
@@ -173,7 +174,7 @@ def describe(value: Any, settings: DisplaySettings, level: int = 1) -> str:
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
     if isinstance(value, (float, np.floating)):
-        return str(np.format_float_positional(value, trim="-"))
+        return positional_text(value) if np.isfinite(value) else str(value)
     if isinstance(value, (list, tuple, dict)):
         return _container(value, settings, level)
     return str(value)

@@ -1,12 +1,12 @@
 """Interpolate1d and Interpolate2d: lines and images resized."""
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from burnbook.config import Config, ConfigEnum, unit
 from burnbook.core.errors import ConfigError
 from burnbook.module import Module
+from burnbook.module.display import Present
 from burnbook.nn.shared import Pair, at_least, build
 from burnbook.tensor import Tensor
 from burnbook.tensor.module import InterpolateOptions, interpolate
@@ -44,7 +44,7 @@ def _some_size(layer: Any) -> str:
 SHOWN = (
     "mode",
     ("output_size", _some_size),
-    ("scale_factor", attrgetter("scale_factor")),
+    ("scale_factor", lambda layer: Present(layer.scale_factor)),
 )
 
 

@@ -11,7 +11,9 @@ it is about: their names in Burn, and what their inputs must be like. Its exampl
 by the tests, and by appendix A2.
 """
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -33,6 +35,7 @@ from burnbook.reference.calls import (
     near_the_limits,
     not_last,
     not_square,
+    settings,
     shapes,
     shapes_differ,
     some,
@@ -76,8 +79,9 @@ class Difference:
 
 def explain_difference(call: Call) -> Difference | None:
     """The first row that a call of Burn falls under."""
-    rows = (row for row in DIFFERENCES if call.op in row.ops.split() and row.when(call))
-    return next(rows, None)
+    names = {call.op, call.args.get("module")}  # a layer, or how it is printed
+    rows = (row for row in DIFFERENCES if names & {*row.ops.split()})
+    return next((row for row in rows if row.when(call)), None)
 
 
 class Differences:
@@ -141,15 +145,59 @@ def _large(limit: float) -> When:
     return some(lambda x: np.abs(np.nan_to_num(x, nan=0.0)) > limit)
 
 
+def _argument(test: Callable[[float], bool]) -> When:
+    """Whether it holds for a number among the arguments."""
+
+    def when(call: Call) -> bool:
+        return any(test(float(value)) for value in call.args.values())
+
+    return when
+
+
+def _pads_too_much(call: Call) -> bool:
+    """Whether padding_out is as large as the stride, along some dim."""
+    given = settings(call)
+    pairs = np.broadcast_arrays(given["padding_out"], given["stride"])
+    return call.tracked is not None and bool(np.any(pairs[0] >= pairs[1]))
+
+
+def _nothing_left(call: Call) -> bool:
+    """Whether the padding of a transposed convolution takes all along some dim."""
+    given = settings(call)
+    kernel = given.get("kernel_size") or call.arrays()["weight"].shape[2:]
+    names = ("stride", "dilation", "padding", "padding_out")
+    stride, dilation, padding, more = (np.asarray(given[name]) for name in names)
+    span = dilation * (np.asarray(kernel) - 1) + 1 + more - 2 * padding
+    sizes = np.asarray(shapes(call)[0][2:])
+    return bool(np.any((sizes - 1) * stride + span <= 0))
+
+
+def _lonely(call: Call) -> bool:
+    """Whether a group of channels has one value in all."""
+    given, shape = settings(call), shapes(call)[0]
+    groups = given.get("num_groups", given["num_channels"])
+    return bool(np.prod(shape[1:]) == groups)
+
+
+def _single(call: Call) -> bool:
+    """Whether a batch has one value for each channel."""
+    return all(np.prod(s) == s[1] for s in shapes(call))
+
+
 def _not_positive(call: Call) -> bool:
     return call.kind == "Float" and some(lambda x: x <= 0)(call)
 
 
 def _power_is_none(call: Call) -> bool:
     """Whether a whole number is raised to a power that is not whole, or below 0."""
-    given = list(call.args.values()) + list(call.arrays().values())[1:]
-    powers = [np.asarray(value, np.float64) for value in given]
+    powers = _powers(call)
     return is_int(call) and any(np.any((p < 0) | (p != np.trunc(p))) for p in powers)
+
+
+def _powers(call: Call) -> list[np.ndarray]:
+    """The exponents: an argument, or a tensor."""
+    given = list(call.args.values()) + list(call.arrays().values())[1:]
+    return [np.asarray(value, np.float64) for value in given]
 
 
 def _sign_of_nan(call: Call) -> bool:
@@ -203,7 +251,41 @@ DIFFERENCES: tuple[Difference, ...] = (
         example="Tensor.from_floats([0.0, 5.0]).clamp(3.0, 1.0)",
         gives="[1.0, 1.0]",
         ops="clamp",
-        when=lambda call: call.args["min"] > call.args["max"],
+        when=lambda call: float(call.args["min"]) > float(call.args["max"]),
+    ),
+    _row(
+        "numbers",
+        "clamp with a bound of NaN",
+        "leaves every element as it is",
+        "gives NaN: min(max(x, min), max)",
+        "as in NumPy and PyTorch",
+        example="Tensor.from_floats([1.0]).clamp_min(nan)",
+        gives="[nan]",
+        ops="clamp clamp_min clamp_max",
+        when=_argument(math.isnan),
+    ),
+    _row(
+        "numbers",
+        "the rest of a division by infinity",
+        "is NaN",
+        "is x, or the infinity where x has the other sign",
+        "as in Python, NumPy and PyTorch: x − y ⌊x / y⌋",
+        example="Tensor.from_floats([1.5, -1.5]) % inf",
+        gives="[1.5, inf]",
+        ops="remainder_scalar",
+        when=_argument(math.isinf),
+    ),
+    _row(
+        "numbers",
+        "windows of −∞ alone",
+        "the index of their largest element is 0",
+        "is that of an element of the window",
+        "as in PyTorch; the gradient goes where the window is",
+        example="module.max_pool1d_with_indices("
+        "Tensor.from_floats([[[1.0, -inf, -inf]]]), 2, 1)[1]",
+        gives="[[[0, 1]]]",
+        ops="max_pool1d_with_indices max_pool2d_with_indices",
+        when=some(np.isneginf),
     ),
     _row(
         "numbers",
@@ -251,6 +333,19 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _row(
         "numbers",
+        "infinities beside what is selected",
+        "unfolding multiplies by 0 and 1, resizing by weights of which some are 0, so "
+        "that an infinity or a NaN is spread as NaN",
+        "unfolding copies; in resizing it reaches only what it has a weight in",
+        "0 · ∞ is not meant",
+        example="module.interpolate(Tensor.from_floats([[[1.0, inf]]]), 3, "
+        'module.InterpolateOptions("Bilinear"))',
+        gives="[[[1.0, inf, inf]]]",
+        ops="Unfold4d unfold4d Interpolate1d Interpolate2d interpolate",
+        when=some(lambda x: ~np.isfinite(x)),
+    ),
+    _row(
+        "numbers",
         "large inputs of activations",
         "softplus is ∞ above 88, gelu(3e38) is ∞, log_sigmoid(−∞) is NaN",
         "softplus, gelu and log_sigmoid are exact as long as β · x is finite",
@@ -289,7 +384,8 @@ DIFFERENCES: tuple[Difference, ...] = (
         "as in NumPy and PyTorch",
         example="Tensor.zeros([0]).mean()",
         gives="[nan]",
-        ops="mean mean_dim var var_bias var_mean var_mean_bias cov",
+        ops="mean mean_dim var var_bias var_mean var_mean_bias cov "
+        "cross_entropy_with_logits",
         when=is_empty,
     ),
     _row(
@@ -355,6 +451,17 @@ DIFFERENCES: tuple[Difference, ...] = (
         gives="KindError: powf_scalar: an Int tensor takes whole exponents ≥ 0, not -1",
         ops="powf powi powf_scalar powi_scalar",
         when=_power_is_none,
+    ),
+    _row(
+        "integers",
+        "huge exponents of whole numbers",
+        "an exponent from 2³² on panics",
+        "wraps round, as every other overflow of Int tensors",
+        "one rule for all operations, as in NumPy",
+        example="Tensor.from_ints([3]).powi(Tensor.from_ints([2**32]))",
+        gives="[2491309678558969857]",
+        ops="powf powi powf_scalar powi_scalar",
+        when=lambda call: is_int(call) and max(map(np.max, _powers(call))) >= 1 << 32,
     ),
     _row(
         "integers",
@@ -442,7 +549,53 @@ DIFFERENCES: tuple[Difference, ...] = (
         example="[part.dims() for part in Tensor.zeros([9]).chunk(4, 0)]",
         gives="[(3,), (3,), (3,)]",
         ops="chunk",
-        when=lambda call: call.args["chunks"] > 1,
+        when=lambda call: call.args["chunks"] > 1 or is_empty(call),
+    ),
+    _row(
+        "shapes",
+        "choosing along a dim of size 0",
+        "gives a tensor without elements where another size is 0, too; else it panics",
+        "is an error",
+        "there is no element to choose from",
+        example="Tensor.zeros([0, 0]).max_dim(1)",
+        gives="ShapeError: max_dim: dim 1 has size 0: there is no element to choose "
+        "from",
+        ops="max_dim min_dim argmax argmin max_dim_with_indices min_dim_with_indices "
+        "softmax log_softmax softmin quiet_softmax",
+        when=is_empty,
+    ),
+    _row(
+        "shapes",
+        "expanding a dim of size 0",
+        "panics",
+        "keeps it",
+        "repeat does, there too",
+        example="Tensor.zeros([1, 0]).expand([3, 0]).dims()",
+        gives="(3, 0)",
+        ops="expand",
+        when=is_empty,
+    ),
+    _row(
+        "shapes",
+        "pieces of a tensor without elements",
+        "iter_dim panics",
+        "gives pieces without elements",
+        "narrow and select do, there too",
+        example="[x.dims() for x in Tensor.zeros([2, 0]).iter_dim(0)]",
+        gives="[(1, 0), (1, 0)]",
+        ops="iter_dim",
+        when=is_empty,
+    ),
+    _row(
+        "shapes",
+        "the dim of a sort",
+        "sort and sort_descending of a tensor with one dim pass over it",
+        "must exist, as for every other operation",
+        "a defect of 0.15: argsort asks for it",
+        example="Tensor.from_ints([2, 1]).sort(1)",
+        gives="DimError: sort: dim 1 does not exist: the tensor has rank 1",
+        ops="sort sort_descending",
+        when=lambda call: call.args["dim"] >= len(shapes(call)[0]),
     ),
     _row(
         "shapes",
@@ -457,14 +610,14 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _row(
         "shapes",
-        "unsqueeze_dims with equal axes",
-        "panics, against its documentation",
-        "inserts several dims at one place",
+        "unsqueeze_dims with several axes",
+        "panics where two are equal, and where two are not at the end",
+        "inserts dims wherever they are wanted, also several at one place",
         "a defect of 0.15",
         example="Tensor.zeros([3, 4]).unsqueeze_dims([0, -1, -1]).dims()",
         gives="(1, 3, 4, 1, 1)",
         ops="unsqueeze_dims",
-        when=lambda call: len(call.args["dims"]) > len(set(call.args["dims"])),
+        when=lambda call: len(call.args["dims"]) > 1,
     ),
     _row(
         "shapes",
@@ -503,6 +656,19 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _row(
         "shapes",
+        "transposed convolutions of which nothing is left",
+        "gives a tensor without elements where the padding takes all",
+        "is an error",
+        "a padding that large is a mistake; as in PyTorch",
+        example="module.conv_transpose1d(Tensor.ones([1, 1, 2]), "
+        "Tensor.ones([1, 1, 1]), None, module.ConvTransposeOptions(1, 1))",
+        gives="ShapeError: conv_transpose: a padding of 1 leaves nothing of the length",
+        ops="ConvTranspose1d ConvTranspose2d ConvTranspose3d conv_transpose1d "
+        "conv_transpose2d conv_transpose3d",
+        when=_nothing_left,
+    ),
+    _row(
+        "shapes",
         "RotaryEncoding of three dims",
         "takes four dims only",
         "takes any number of dims before the last two",
@@ -511,7 +677,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Tensor.ones([2, 3, 4])).dims()",
         gives="(2, 3, 4)",
         ops="RotaryEncoding",
-        when=lambda call: len(shapes(call)[0]) != 4,
+        when=lambda call: any(len(shape) != 4 for shape in shapes(call)),
     ),
     _row(
         "gradients",
@@ -562,6 +728,50 @@ DIFFERENCES: tuple[Difference, ...] = (
         gives="[1.0, 1.0]",
         ops="scatter",
         when=lambda call: call.tracked is not None,
+    ),
+    _row(
+        "gradients",
+        "strides that leave a rest",
+        "the gradient of x in convolutions and unfold4d has too few elements where a "
+        "stride from 3 on leaves two or more of them out",
+        "has the shape of x",
+        "a defect of 0.15",
+        example="(lambda x: x.grad(module.conv1d(x, Tensor.ones([1, 1, 1], x.device()),"
+        " None, module.ConvOptions(3)).backward()))("
+        "Tensor.ones([1, 1, 3], Autodiff(Numpy())).require_grad())",
+        gives="[[[1.0, 0.0, 0.0]]]",
+        ops="conv1d conv2d conv3d Conv1d Conv2d Conv3d unfold4d",
+        when=lambda call: (
+            call.tracked is not None and bool(np.max(settings(call)["stride"]) > 2)
+        ),
+    ),
+    _row(
+        "gradients",
+        "padding_out as large as the stride",
+        "the gradient of x in transposed convolutions has too many elements",
+        "has the shape of x",
+        "a defect of 0.15",
+        example="(lambda x: x.grad(module.conv_transpose1d(x, "
+        "Tensor.ones([1, 1, 1], x.device()), None, "
+        "module.ConvTransposeOptions(1, 0, 1)).backward()))("
+        "Tensor.ones([1, 1, 2], Autodiff(Numpy())).require_grad()).dims()",
+        gives="(1, 1, 2)",
+        ops="ConvTranspose1d ConvTranspose2d ConvTranspose3d conv_transpose1d "
+        "conv_transpose2d conv_transpose3d",
+        when=_pads_too_much,
+    ),
+    _row(
+        "gradients",
+        "norms of one value",
+        "the gradient of GroupNorm and InstanceNorm is NaN where a group has one value",
+        "is 0",
+        "the output does not depend on x",
+        example="(lambda x: x.grad(nn.InstanceNormConfig(2).init(x.device())"
+        ".forward(x).backward()))("
+        "Tensor.ones([1, 2], Autodiff(Numpy())).require_grad())",
+        gives="[[0.0, 0.0]]",
+        ops="GroupNorm InstanceNorm",
+        when=lambda call: call.tracked is not None and _lonely(call),
     ),
     _row(
         "gradients",
@@ -644,6 +854,20 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _row(
         "layers",
+        "offset_groups of a DeformConv2d",
+        "the config's offset_groups is passed over: the layer takes weight_groups",
+        "is heeded",
+        "a defect of 0.15",
+        example="nn.DeformConv2dConfig([4, 4], [3, 3]).with_offset_groups(2)"
+        ".init(Numpy()).offset_groups",
+        gives="2",
+        ops="DeformConv2d",
+        when=lambda call: (
+            settings(call)["offset_groups"] != settings(call)["weight_groups"]
+        ),
+    ),
+    _row(
+        "layers",
         "attention with quiet_softmax",
         "see quiet_softmax: the 1 is not scaled",
         "exp(x) / (1 + Σ exp(x))",
@@ -721,8 +945,8 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Tensor.ones([1, 3], Autodiff(Numpy())))",
         gives="ShapeError: BatchNorm: batch_norm: one value per channel has no "
         "variance to train with",
-        ops="BatchNormTraining",
-        when=lambda call: all(np.prod(s) == s[1] for s in shapes(call)),
+        ops="BatchNormTraining BatchNorm",
+        when=_single,
     ),
     _row(
         "layers",
@@ -743,8 +967,8 @@ DIFFERENCES: tuple[Difference, ...] = (
         example="Tensor.zeros([3]).quantize_dynamic("
         "QuantizationScheme.PerTensorAffine()).dequantize()",
         gives="[0.0, 0.0, 0.0]",
-        ops="quantize_dynamic compute_q_params dequantize quantize",
-        when=lambda call: not some(lambda x: x != 0)(call),
+        ops="quantize_dynamic compute_q_params dequantize quantize quantized_matmul",
+        when=lambda call: any(not np.any(x) for x in call.arrays().values()),
     ),
     _row(
         "records",

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.decimals import positional_text, scientific_text
 from burnbook.core.errors import ConfigError
 from burnbook.text.png import png
 
@@ -145,9 +146,9 @@ def number_text(value: object, dtype: str, precision: int | None = None) -> str:
     low, high = _FLOATS[dtype]
     short = _shortest(number, dtype)
     if number == 0 or low <= abs(number) < high:
-        return np.format_float_positional(short, unique=True, trim="0")
-    text = np.format_float_scientific(short, unique=True, trim="-", exp_digits=1)
-    return text.replace("e+", "e")
+        text = positional_text(short)
+        return text if "." in text else f"{text}.0"
+    return scientific_text(short)
 
 
 def plain_text(number: Any, dtype: str) -> str:
@@ -159,8 +160,7 @@ def plain_text(number: Any, dtype: str) -> str:
     """
     if dtype not in _FLOATS or not np.isfinite(widened := float(number)):
         return number_text(number, dtype)
-    short = _shortest(widened, dtype)
-    return np.format_float_positional(short, unique=True, trim="-")
+    return positional_text(_shortest(widened, dtype))
 
 
 def tensor_line(

@@ -7,7 +7,8 @@ the shortest decimal that gives the number back, never an exponent, no ".0" at t
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+
+from burnbook.core.decimals import positional_text
 
 
 def plain_float(value: float) -> str:
@@ -21,10 +22,7 @@ def plain_float(value: float) -> str:
     """
     if math.isnan(value):
         return "NaN"
-    text = repr(float(value))
-    if "e" in text:
-        text = format(Decimal(text), "f")
-    return text.removesuffix(".0")
+    return positional_text(value) if math.isfinite(value) else repr(float(value))
 
 
 def fixed_float(value: float, precision: int) -> str:

@@ -31,7 +31,8 @@ directory = "{}/../crates"
 def built(folder: str, program: str, source: str = "") -> Path:
     """The program of one folder, such as "check-0.15"; skips where it cannot be built.
 
-    source: of another program, beside this file, that is built with what is there.
+    source: of another program, a file or folder in `rust` beside this file, that is
+        built with what is there.
 
     Raises:
         AssertionError: the build failed; the message ends as cargo's did.
@@ -46,7 +47,12 @@ def built(folder: str, program: str, source: str = "") -> Path:
     shutil.copytree(SOURCES / folder, at, dirs_exist_ok=True)
     if source:
         (at / "src/bin").mkdir(exist_ok=True)
-        shutil.copy2(RUST / source, at / f"src/bin/{program}.rs")
+        if (RUST / source).is_dir():
+            shutil.copytree(
+                RUST / source, at / f"src/bin/{program}", dirs_exist_ok=True
+            )
+        else:
+            shutil.copy2(RUST / source, at / f"src/bin/{program}.rs")
     (at / ".cargo").mkdir(exist_ok=True)
     (at / ".cargo/config.toml").write_text(VENDORED.format(place / folder))
     command = ["cargo", "build", "--locked", "--offline", "--bin", program]

@@ -270,3 +270,8 @@ def test_what_is_infinitely_far_is_not_close():
     x = Tensor.from_data([1.0, np.inf, np.nan, 1.0])
     y = Tensor.from_data([np.inf, np.inf, np.nan, 1.0])
     assert np.asarray(x.is_close(y)).tolist() == [False, False, False, True]
+
+
+def test_nothing_can_be_divided_by_zero():
+    nothing = Tensor.zeros([2, 0], kind=Int)
+    assert (nothing / 0).dims() == (nothing % 0).dims() == (2, 0)

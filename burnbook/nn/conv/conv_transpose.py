@@ -82,13 +82,13 @@ class ConvTranspose1d(Module):
 
     weight: Param
     bias: Param | None
-    channels: Pair
     stride: int
     kernel_size: int
     dilation: int
     groups: int
     padding: int
     padding_out: int
+    channels: Pair
     shown = FIELDS
 
     def forward(self, input: Tensor) -> Tensor:
@@ -144,13 +144,13 @@ class ConvTranspose2d(Module):
 
     weight: Param
     bias: Param | None
-    channels: Pair
     stride: Pair
     kernel_size: Pair
     dilation: Pair
     groups: int
     padding: Pair
     padding_out: Pair
+    channels: Pair
     shown = FIELDS
 
     def forward(self, input: Tensor) -> Tensor:
@@ -206,13 +206,13 @@ class ConvTranspose3d(Module):
 
     weight: Param
     bias: Param | None
-    channels: Pair
     stride: Triple
     kernel_size: Triple
     dilation: Triple
     groups: int
     padding: Triple
     padding_out: Triple
+    channels: Pair
     shown = FIELDS
 
     def forward(self, input: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """HuberLoss: quadratic for small errors, linear for large ones."""
 
+import numpy as np
+
 from burnbook.config import Config
 from burnbook.nn.loss.checks import fit_one_shape
 from burnbook.nn.loss.reduction import ElementwiseLoss
@@ -25,7 +27,9 @@ class HuberLossConfig(Config):
 
     def init(self) -> "HuberLoss":
         """The loss."""
-        return HuberLoss(self.delta, self.delta * self.delta * 0.5)
+        delta = np.float32(self.delta)
+        lin_bias = delta * delta * np.float32(0.5)  # Burn's, for display
+        return HuberLoss(self.delta, float(str(lin_bias)))
 
 
 class HuberLoss(ElementwiseLoss):
@@ -58,6 +62,6 @@ class HuberLoss(ElementwiseLoss):
         Shapes: residuals [...] -> [...]
         """
         size = residuals.abs()
-        outside = size * self.delta - self.lin_bias
+        outside = size * self.delta - self.delta * self.delta * 0.5
         inside = residuals.square() * 0.5
         return inside.mask_where(size.greater_elem(self.delta), outside)

@@ -61,8 +61,8 @@ class AvgPool1d(Module):
     Shapes: x [n, c, l] -> [n, c, l']; l' = ⌊(l + 2 padding − kernel) / stride⌋ + 1
     """
 
-    kernel_size: int
     stride: int
+    kernel_size: int
     padding: PaddingConfig1d
     count_include_pad: bool
     ceil_mode: bool
@@ -118,8 +118,8 @@ class AvgPool2d(Module):
         h' = ⌊(h + 2 padding − kernel) / stride⌋ + 1
     """
 
-    kernel_size: Pair
     stride: Pair
+    kernel_size: Pair
     padding: PaddingConfig2d
     count_include_pad: bool
     ceil_mode: bool

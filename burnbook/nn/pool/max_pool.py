@@ -58,8 +58,8 @@ class MaxPool1d(Module):
         l' = ⌊(l + 2 padding − dilation (kernel − 1) − 1) / stride⌋ + 1
     """
 
-    kernel_size: int
     stride: int
+    kernel_size: int
     padding: PaddingConfig1d
     dilation: int
     ceil_mode: bool
@@ -118,8 +118,8 @@ class MaxPool2d(Module):
         h' = ⌊(h + 2 padding − dilation (kernel − 1) − 1) / stride⌋ + 1
     """
 
-    kernel_size: Pair
     stride: Pair
+    kernel_size: Pair
     padding: PaddingConfig2d
     dilation: Pair
     ceil_mode: bool

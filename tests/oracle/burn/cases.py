@@ -102,8 +102,11 @@ def tensors(found: list[dict[str, Any]], device: Backend) -> dict[str, Tensor]:
 
 
 @cache
-def all_cases() -> tuple[Case, ...]:
+def all_cases(path: Path = PATH) -> tuple[Case, ...]:
     """Every case of the file; none where it is absent."""
-    if not PATH.is_file():
-        return ()
-    return tuple(Case(**one) for one in json.loads(PATH.read_text())["cases"])
+    return cases_of(path.read_text()) if path.is_file() else ()
+
+
+def cases_of(text: str) -> tuple[Case, ...]:
+    """The cases of a text that is laid out as the file is."""
+    return tuple(Case(**one) for one in json.loads(text)["cases"])

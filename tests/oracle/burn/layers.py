@@ -170,7 +170,10 @@ def _lstm(case: Case, found: dict[str, Tensor], made: Any) -> Any:
 
 def _gru(case: Case, found: dict[str, Tensor], made: Any) -> Any:
     """Burn 0.15's Gru takes a state for every step, [b, s, h], and uses them all."""
-    return made.forward(found["x"], found.get("state"))
+    state = found.get("state")
+    if state is not None and state.dims()[1] == 1:  # one step: the state is its own
+        state = state.squeeze(1)
+    return made.forward(found["x"], state)
 
 
 def _train_norm(case: Case, found: dict[str, Tensor], made: Any) -> Any:
@@ -186,7 +189,9 @@ def _train_norm(case: Case, found: dict[str, Tensor], made: Any) -> Any:
 
 
 def _rotary(case: Case, found: dict[str, Tensor], made: Any) -> Any:
-    return made.apply(found["x"], case.args["start"])
+    if "start" in case.args:
+        return made.apply(found["x"], case.args["start"])
+    return made.forward(found["x"])
 
 
 def _no_config(case: Case, device: Backend) -> Any:
@@ -247,9 +252,9 @@ LAYERS: dict[str, Callable[[Case, Backend], Any]] = {
     ).forward(*tensors(case.inputs, device).values()),
     "generate_padding_mask": _padding,
     "generate_autoregressive_mask": lambda case, device: (
-        nn.generate_autoregressive_mask(*case.args.values(), device)
+        nn.generate_autoregressive_mask(*case.in_order(case.values()), device)
     ),
     "generate_sinusoids": lambda case, device: nn.generate_sinusoids(
-        *case.args.values(), device
+        *case.in_order(case.values()), device
     ),
 }

@@ -21,7 +21,7 @@ from burnbook.train import metric as metrics
 from burnbook.train.metric.base import MetricMetadata
 from burnbook.train.numbers import format_float
 from tests.oracle.burn.cases import Case, Listed, array_of, data_of, read, tensors
-from tests.oracle.burn.layers import init
+from tests.oracle.burn.layers import config_of, init
 
 NAMES = re.compile(r'backend:  "(autodiff<)?numpy')
 
@@ -54,7 +54,7 @@ def _display_options(case: Case, device: Backend) -> str:
 
 def _assertion(case: Case, _: Backend) -> Any:
     mine, *others = map(data_of, case.inputs)
-    getattr(mine, case.op)(*others, *case.values().values())
+    getattr(mine, case.op)(*others, *case.in_order(case.values()))
     return []
 
 
@@ -167,6 +167,8 @@ def _module(case: Case, device: Backend) -> str:
     name = case.args["module"]
     if name == "net":
         made = net(device)
+    elif case.config is not None:
+        made = init(config_of(name, case.config), device)
     elif name == "guide":
         made = ModelConfig(10, 512).init(device)
     elif name in MADE:
