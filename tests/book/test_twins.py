@@ -24,7 +24,7 @@ import nbformat
 
 from burnbook_widgets import build
 from burnbook_widgets.chapters import twins
-from tests.support import burn_crates, cargo
+from tests.support import cargo
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "notebooks"
@@ -241,14 +241,14 @@ def _texts(cell: nbformat.NotebookNode) -> Iterator[str]:
 @cache
 def folder_of_programs() -> Path:
     """The folder of the built programs; skips where they cannot be built."""
-    place = burn_crates.place()
+    place = cargo.folder_of_crates()
     at = place / "book"
     shutil.rmtree(at, ignore_errors=True)
     left = shutil.ignore_patterns("target", ".cargo")
     shutil.copytree(PROJECT, at, ignore=left)  # with its times: old ones are not built
     _write_shown(at / "examples")
     (at / ".cargo").mkdir()
-    (at / ".cargo/config.toml").write_text(burn_crates.settings())
+    (at / ".cargo/config.toml").write_text(cargo.settings())
     done = build_in(at)
     assert done.returncode == 0, done.stderr[-3000:]
     return place / "target/debug"
@@ -256,7 +256,7 @@ def folder_of_programs() -> Path:
 
 def build_in(at: Path, *more: str) -> subprocess.CompletedProcess[str]:
     command = ["cargo", "build", "--locked", "--offline", *more]
-    there = {**os.environ, "CARGO_TARGET_DIR": str(burn_crates.place() / "target")}
+    there = {**os.environ, "CARGO_TARGET_DIR": str(cargo.folder_of_crates() / "target")}
     return subprocess.run(command, cwd=at, env=there, capture_output=True, text=True)
 
 
@@ -301,7 +301,7 @@ def test_a_twin_prints_what_its_cell_prints(program):
 def test_the_twins_of_a_chapter_compile_one_after_the_other():
     """As the first of each chapter says, and as in one cell of `%%rust`."""
     folder_of_programs()
-    done = build_in(burn_crates.place() / "book", "--examples")
+    done = build_in(cargo.folder_of_crates() / "book", "--examples")
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import burn_crates
+from tests.support import cargo
 from tests.support.contrast import contrast
 from tests.support.waiting import wait_until
 
@@ -79,7 +79,7 @@ def test_a_fold_opens_and_its_code_looks_like_other_code(open_book):
 
 
 def test_a_cell_of_rust_prints_and_gives(open_book):
-    place = burn_crates.place()
+    place = cargo.folder_of_crates()
     there = {
         "HOME": str(Path.home()),  # where rustup has its compilers
         "PATH": os.environ["PATH"],

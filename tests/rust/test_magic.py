@@ -12,7 +12,7 @@ import pytest
 from burnbook.backend import Autodiff, Numpy
 from burnbook.rust import RustError, load_ipython_extension, run
 from burnbook.tensor import Bool, Int, Tensor
-from tests.support import burn_crates
+from tests.support.cargo import folder_of_crates
 
 DEVICE = Numpy()
 
@@ -91,7 +91,7 @@ INVITED = re.compile(r"# ```rust\n# %%rust (.*)\n((?:# .*\n)+?)# ```\n")
 @pytest.fixture
 def cargo(monkeypatch):
     """Real cargo, with the crates and the builds that all tests share."""
-    place = burn_crates.place()
+    place = folder_of_crates()
     monkeypatch.setenv("BURNBOOK_CACHE", str(place / "cells of tests"))
     monkeypatch.setenv("BURNBOOK_CRATES", str(place / "crates"))
     monkeypatch.setenv("CARGO_TARGET_DIR", str(place / "target"))

@@ -23,8 +23,8 @@ SOURCES = Path(__file__).resolve().parents[3] / "shared/burn"
 VENDORED = """[source.crates-io]
 replace-with = "vendored"
 [source.vendored]
-directory = "{}/../crates"
-"""  # with this path in full: programs of one folder share what they are built of
+directory = {}
+"""
 
 
 @cache
@@ -37,12 +37,7 @@ def built(folder: str, program: str, source: str = "") -> Path:
     Raises:
         AssertionError: the build failed; the message ends as cargo's did.
     """
-    if not at_hand("cargo"):
-        pytest.skip("no cargo here, which builds Burn")
-    if not (SOURCES / "crates.tar.xz").exists():
-        pytest.skip("no sources of Burn: shared/burn lies not beside the project")
-    place = users_cache() / "burn"
-    unpack_crates(place)
+    place = folder_of_crates()
     at = place / f"{folder} {program}" if source else place / folder
     shutil.copytree(SOURCES / folder, at, dirs_exist_ok=True)
     if source:
@@ -54,7 +49,7 @@ def built(folder: str, program: str, source: str = "") -> Path:
         else:
             shutil.copy2(RUST / source, at / f"src/bin/{program}.rs")
     (at / ".cargo").mkdir(exist_ok=True)
-    (at / ".cargo/config.toml").write_text(VENDORED.format(place / folder))
+    (at / ".cargo/config.toml").write_text(settings())
     command = ["cargo", "build", "--locked", "--offline", "--bin", program]
     target = place / folder / "target"  # what all programs of a folder share
     command += ["--target-dir", str(target)]
@@ -72,11 +67,32 @@ def at_hand(program: str) -> bool:
     return done.returncode == 0
 
 
+@cache
+def folder_of_crates() -> Path:
+    """The folder with `crates`, the vendored crates of Burn, and all that is built.
+
+    It lies in the cache of whoever runs the tests, not in that of one run. A test that
+    needs it is skipped where there is no cargo, or where shared/burn is absent.
+    """
+    if not at_hand("cargo"):
+        pytest.skip("no cargo here, which builds Burn")
+    if not (SOURCES / "crates.tar.xz").exists():
+        pytest.skip("no crates of Burn: shared/burn lies not beside the project")
+    place = users_cache() / "burn"
+    unpack_crates(place)
+    return place
+
+
 def users_cache() -> Path:
     """The cache folder of the user: the tests have one of their own, for one run."""
     others = {k: v for k, v in os.environ.items() if k != "BURNBOOK_CACHE"}
     with patch.dict(os.environ, others, clear=True):
         return cache_dir()
+
+
+def settings() -> str:
+    """Cargo's settings, as `%%rust` writes them, too: what is built is shared."""
+    return VENDORED.format(json.dumps(str(folder_of_crates() / "crates")))
 
 
 def unpack_crates(place: Path) -> None:
