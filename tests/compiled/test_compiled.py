@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import platform
 import stat
 import subprocess
 import sys
@@ -362,6 +363,42 @@ def test_buffers_out_of_use_are_let_go():
     for _ in range(3 * 512):
         pool.empty((200, 200))
     assert len(pool.by_size) == 1
+
+
+LARGE_AND_SMALL = """
+import numpy as np
+from burnbook.backend.compiled.runtime.buffers import Buffers
+pool = Buffers()
+def kept():  # bytes of memory that this process has
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+def step(rows):
+    for array in [pool.empty((rows, 1000)) for _ in range(8)]:
+        array[...] = 0
+large = np.ones(10 << 20, np.uint8)
+del large  # from now on arrays of that size lie in the heap,
+for _ in range(3):
+    step(20)
+before = kept()
+for _ in range(3):
+    step(2000)
+behind = np.ones(100_000)  # and this is where it ends
+most = kept()
+for _ in range(200):
+    step(20)
+print(most - before, kept() - before)
+"""
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="other C libraries decide by themselves"
+)
+def test_the_system_has_the_memory_of_a_larger_step_again():
+    command = [sys.executable, "-c", LARGE_AND_SMALL]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=True)
+    most, left = map(int, done.stdout.split())
+    assert most > 60e6
+    assert left < 10e6
 
 
 COLD = """

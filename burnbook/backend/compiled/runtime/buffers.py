@@ -6,8 +6,10 @@ it, a memoryview or an array of another library made from it, holds a reference 
 buffer; a buffer with no reference but ours is free for the next result.
 """
 
+import ctypes
 import sys
 import threading
+from contextlib import suppress
 from math import prod
 from sys import getrefcount
 from typing import Any
@@ -21,6 +23,7 @@ from burnbook.backend.compiled.runtime.locks import held_in_forks
 SMALLEST = 1 << 16  # bytes; below, a plain allocation is as fast
 LINE = 64  # bytes of a cache line, where results begin: registers are as long
 CHECK_EVERY = 512  # results between two looks for buffers that went out of use
+MUCH = 1 << 24  # bytes that are worth a word to the system when they are let go
 F32 = np.dtype(np.float32)
 
 
@@ -60,8 +63,8 @@ class Buffers:
             return np.empty(shape, dtype)
         with self.lock:
             self.given += 1
-            if self.given % CHECK_EVERY == 0:
-                self._let_go()
+            if self.given % CHECK_EVERY == 0 and self._let_go() >= MUCH:
+                _give_back()
             for entry in self.by_size.get(size, ()):
                 if getrefcount(entry[0]) == self.unshared:
                     entry[1] = 0
@@ -71,15 +74,28 @@ class Buffers:
             self.by_size.setdefault(size, []).append([memory, 0, start])
             return ndarray(shape, dtype, memory, start)
 
-    def _let_go(self) -> None:
+    def _let_go(self) -> int:
+        """Drop what is out of use; how many bytes that were."""
+        gone = 0
         for size, entries in list(self.by_size.items()):
             for entry in entries:
                 entry[1] += 1
             held = [e for e in entries if e[1] < 2 or getrefcount(e[0]) > self.unshared]
+            gone += size * (len(entries) - len(held))
             if held:
                 self.by_size[size] = held
             else:
                 del self.by_size[size]
+        return gone
+
+
+def _give_back() -> None:
+    """Let glibc give the system what is free; other C libraries decide by themselves.
+
+    Why: it keeps even large stretches, once one of that size has been freed.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # of what has no malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 buffers = Buffers()
