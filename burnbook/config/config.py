@@ -159,8 +159,8 @@ class Config:
         release = release_of(version)
         if not (0, 15) <= release < (0, 23):
             what = f"version {version!r} cannot be written"
-            facts = [("expected", "0.15 to 0.22")]
-            raise ConfigError(f"{type(self).__name__}.to_json", what, facts)
+            facts = [("expected", "'0.15' to '0.22'")]
+            raise ConfigError(type(self).__name__, what, facts)
         return encode(self, Place(release=release))
 
     @classmethod

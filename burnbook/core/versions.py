@@ -10,6 +10,8 @@ def release_of(version: str) -> tuple[int, ...]:
         >>> release_of("0.15.0"), release_of("0.22.0-pre.1"), release_of("newest")
         ((0, 15, 0), (0, 22, 0), ())
     """
+    if not isinstance(version, str):  # 0.20 would be 0.2
+        return ()
     parts = version.split("-")[0].split(".")
     plain = all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts)
     return tuple(map(int, parts)) if plain else ()

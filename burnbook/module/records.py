@@ -200,9 +200,11 @@ class Loading:
         self, value: Any, record: dict[str, Any], name: str, spec: TypeSpec, path: str
     ) -> Any:
         """A list or a parameter that a union has a name for; the record may lack it."""
-        if len(record) != 1:
+        theirs, held = next(iter(record.items()), (name, None))
+        if (
+            len(record) != 1 or theirs.isdecimal()
+        ):  # a list of a format without variants
             return self.part(value, record, spec, path)
-        ((theirs, held),) = record.items()
         if theirs != name:
             return self.note(path, f"record {theirs}, module {name}", value, False)
         return self.part(value, held, spec, path)

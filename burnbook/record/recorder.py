@@ -81,7 +81,7 @@ class Recorder(ABC):
             raise RecordError(
                 repr(self),
                 f"version {version!r} cannot be written",
-                [("expected", "0.15.0 to 0.21.x")],
+                [("expected", "'0.15' to '0.21'")],
                 "BurnpackRecorder() for 0.22"
                 if self.metadata.release >= (0, 22)
                 else None,

@@ -8,13 +8,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from functools import cache
 from pathlib import Path
 
 from burnbook.core.files import cache_dir
 from tests.bench.rounds import ROOT, Contender
-from tests.support.cargo import at_hand
+from tests.support.cargo import at_hand, unpack_crates
 
 SOURCES = ROOT.parent / "shared/burn"
 # folder -> (the program, its backend, what the column is called)
@@ -51,10 +50,7 @@ def built(folder: str) -> Path | None:
     if program.exists():
         return program
     print(f"building {folder} of Burn, once: some minutes", file=sys.stderr, flush=True)
-    if not (place / "crates").exists():
-        place.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(archive) as crates:
-            crates.extractall(place, filter="data")
+    unpack_crates(place)
     shutil.copytree(SOURCES / "speed", place / "speed", dirs_exist_ok=True)
     at = place / "speed" / folder
     (at / ".cargo").mkdir(exist_ok=True)

@@ -132,7 +132,7 @@ def test_a_padding_has_a_number_for_each_side_since_0_21():
         assert tree["padding"] == {"Explicit": wanted}
 
 
-@pytest.mark.parametrize("version", ["0.14", "0.23", "1", "newest"])
+@pytest.mark.parametrize("version", ["0.14", "0.23", "1", "newest", 0.22])
 def test_other_versions_are_refused(version, tmp_path):
     with pytest.raises(ConfigError, match="cannot be written"):
         nn.LinearConfig(1, 2).save(tmp_path / "config.json", version=version)

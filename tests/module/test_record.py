@@ -231,3 +231,24 @@ def test_save_file_and_load_file_use_the_recorder():
     assert same_values(net(AD).load_file("model", recorder, AD), model)
     net(AD).load_file("model", recorder)
     assert recorder.device is AD
+
+
+class Wide(Module):
+    part: Annotated[list[Linear], "Many"] | Annotated[Linear, "One"]
+
+
+def wide(count):
+    return Wide([LinearConfig(2, 2).init(PLAIN) for _ in range(count)])
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_list_in_a_union_has_a_variant_that_a_flat_format_may_lack(count):
+    module = wide(count)
+    held = module.into_record()["part"]["Many"]
+    by_place = {str(place): part for place, part in enumerate(held)}
+    for record in ({"Many": held}, held, by_place):
+        loaded = wide(count).load_record({"part": record})
+        assert list_param_ids(loaded) == list_param_ids(module)
+    with pytest.raises(RecordError) as caught:
+        module.load_record({"part": {"One": held[0]}})
+    assert "record One, module Many" in str(caught.value)

@@ -221,9 +221,8 @@ class ThreadPool:
             calls.get()
             while any(job.take_parts() for job in self.open[:]):
                 pass  # other jobs may have come
-            self.board[CALLED] = (
-                0  # before looking for calls: a later one sets it again
-            )
+            # Before looking for calls: a later one sets it again.
+            self.board[CALLED] = 0
             if self.serve is not None and calls.empty():
                 self.serve(self.board, LOOKS)
 
