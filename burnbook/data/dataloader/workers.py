@@ -328,23 +328,29 @@ class ProcessPool:
                 future.cancel()
 
     def close(self, seconds: float = PATIENCE) -> None:
-        """End the processes: those still at work after so many seconds are killed."""
+        """End the processes: those still at work after so many seconds are killed.
+
+        Why: the pool's own thread waits for the processes, and a second waiter would
+        see one as alive that the first has just met.
+        """
         pool, self.pool = self.pool, None
         if pool is None:
             return
         processes = list((getattr(pool, "_processes", None) or {}).values())
+        waiter = getattr(pool, "_executor_manager_thread", None)
         pool.shutdown(wait=False, cancel_futures=True)
-        until = time.monotonic() + seconds
+        if waiter is threading.current_thread():  # where the loader was collected
+            waiter = None
         try:
-            for process in processes:
-                process.join(max(0.0, until - time.monotonic()))
+            if waiter is not None:
+                waiter.join(seconds)
         finally:
             for process in processes:
                 with contextlib.suppress(ValueError, OSError, AttributeError):
                     if process.is_alive():  # it hangs, or takes too long
                         process.kill()
-                        process.join(PATIENCE)
-        pool.shutdown(wait=True)
+            if waiter is not None:
+                waiter.join(PATIENCE)
         if self.reader is not None:
             self.reader.close()  # which ends the thread that still sends, if any
 
