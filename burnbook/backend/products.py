@@ -27,6 +27,7 @@ ALONE = 1 << 18  # the same where neither factor is a vector
 SHARED = 1 << 25  # multiplications that are worth waking another thread for
 QUICK = 1 << 20  # the same where it looks out for them: see shared_product.py
 F32 = np.dtype(np.float32)
+NO_LINE = np.empty(0, F32)
 ROWS, COLUMNS = 16, 64  # what a part is a multiple of: what BLAS has in its registers
 
 
@@ -65,10 +66,9 @@ def _shared(x: ndarray, y: ndarray, out: ndarray | None) -> ndarray:
         out = buffers.empty((x.shape[0], y.shape[1]), x.dtype)
     rows, columns = out.shape
     x, y = _readable(x), _readable(y)
-    if x.dtype is F32 and one_thread.sgemm and out.flags.c_contiguous:
-        form = _is_transposed(x) | _is_transposed(y) << 1 | (rows >= columns) << 2
-        if threads.product(one_thread.sgemm, x, y, out, form):
-            return out
+    readable = x.dtype is F32 and one_thread.sgemm and out.flags.c_contiguous
+    if readable and threads.product(one_thread.sgemm, x, y, NO_LINE, out, _form(x, y)):
+        return out
     if x.size * columns < SHARED:
         return np.dot(x, y, out)
     if rows >= columns:
@@ -76,6 +76,32 @@ def _shared(x: ndarray, y: ndarray, out: ndarray | None) -> ndarray:
     else:
         threads.run(_columns, (x, y, out), columns, COLUMNS)
     return out
+
+
+def dot_plus(x: ndarray, y: ndarray, line: ndarray) -> ndarray | None:
+    """Two matrices multiplied, with a line added to each row in the same pass.
+
+    None where that is not quicker than one after the other. For F32 alone.
+    """
+    work = x.size * y.shape[1]
+    if threads.multiply is None or work < QUICK or x.shape[0] == 1 or y.shape[1] == 1:
+        return None
+    if one_thread.control is None or not one_thread.sgemm:
+        return None
+    try:
+        one_thread.enter()
+        out = buffers.empty((x.shape[0], y.shape[1]), F32)
+        x, y = _readable(x), _readable(y)
+        done = threads.product(one_thread.sgemm, x, y, line, out, _form(x, y))
+        return out if done else None
+    finally:
+        one_thread.leave()
+
+
+def _form(x: ndarray, y: ndarray) -> int:
+    """How two matrices are multiplied in parts: see `multiply` in shared_product.py."""
+    by_rows = x.shape[0] >= y.shape[1]
+    return _is_transposed(x) | _is_transposed(y) << 1 | by_rows << 2
 
 
 def _is_transposed(a: ndarray) -> bool:

@@ -22,7 +22,12 @@ from burnbook.backend.compiled.runtime.gemm import (
     multiply,
     whole,
 )
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.jit import (
+    f32,
+    inlined_part,
+    kernel_code,
+    part,
+)
 from burnbook.backend.compiled.runtime.registry import F32, kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.runtime.vector_rows import (
@@ -58,7 +63,7 @@ def store_rows(x, scale, out, h):
             line[q] = row[q] * scale
 
 
-@part
+@inlined_part
 def mask_row(held, first, i):
     """The row of a mask for query first + i; a mask of one row serves all."""
     return held[first + i] if held.shape[0] > 1 else held[0]
@@ -124,7 +129,7 @@ def add(row, bias):
         row[c] += bias[c]
 
 
-@part
+@inlined_part
 def of_head(held, plane, heads):
     """The mask of one head of one batch; dims of size 1 serve all."""
     return held[plane // heads % held.shape[0], plane % heads % held.shape[1]]

@@ -21,7 +21,12 @@ from burnbook.backend.compiled.conv_microkernel import (
     whole_steps,
 )
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.jit import (
+    counting_part,
+    f32,
+    kernel_code,
+    part,
+)
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store, total
 from burnbook.backend.compiled.runtime.thread_pool import threads
@@ -37,7 +42,7 @@ MANY_CHANNELS = 16  # for which they are taken in blocks
 FEW_KERNELS = 256  # for which rows of 16 and more are quicker in pairs
 
 
-@part
+@counting_part
 def taps_of(weight, plane, row, column):
     """Where each tap of the kernels reads, and the weights as `shifted_sums` has them.
 
@@ -57,7 +62,7 @@ def taps_of(weight, plane, row, column):
     return places, w
 
 
-@part
+@counting_part
 def correlate_taps(x, weight, bias, out, how, start, stop):
     """What `correlate` does, tap by tap, for kernels of any size."""
     top, left, down, right, groups, rows = how

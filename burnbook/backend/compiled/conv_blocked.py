@@ -23,7 +23,12 @@ from burnbook.backend.compiled.conv_plan import (
     plan_of,
 )
 from burnbook.backend.compiled.runtime.buffers import LINE, empty
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.jit import (
+    counting_part,
+    f32,
+    kernel_code,
+    part,
+)
 from burnbook.backend.compiled.runtime.simd import (
     LANES,
     load,
@@ -187,7 +192,7 @@ def lay_image(x, image, planes, first, apart, inside, spare):
         scatter_columns(source, at, pixels, rows, pixels, planes, to, inside, spare)
 
 
-@part
+@counting_part
 def correlate(x, w, bias, out, plan, images, filters):
     """Sums of products for some samples and some blocks of output channels."""
     inside, places, targets, phases, steps, plane, many = plan

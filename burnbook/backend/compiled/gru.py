@@ -61,52 +61,70 @@ def add(target, a):
         target[j] += a[j]
 
 
+@part
+def gru_steps(panels, sources, results, lines, states, first, rows, how):
+    """All steps of a group of sequences, from `first` on; states: h and room.
+
+    A part, which does not count references to the rows of what its caller has made.
+    """
+    gates, hidden = sources
+    inner, out = results
+    bias, more, both = lines
+    h, a, update, reset, late, new = states
+    reset_after, reverse = how
+    _, steps, n = inner.shape
+    wide = whole(n, WIDTH)
+    for r in range(rows):
+        copy(h[r], hidden[first + r])
+    for k in range(steps):
+        t = steps - 1 - k if reverse else k
+        for r in range(rows):
+            gate = gates[first + r, t]
+            add_vectors(update[r, :n], gate[:n], both[:n])
+            add_vectors(reset[r, :n], gate[n : 2 * n], both[n:])
+            copy(late[r, :n], more[2 * n :])
+        multiply(h, False, panels[0], n, n, update, wide, True)
+        multiply(h, False, panels[1], n, n, reset, wide, True)
+        for r in range(rows):
+            sigmoids(update[r, :n])
+            sigmoids(reset[r, :n])
+            multiply_vectors(a[r], reset[r, :n], h[r])
+        multiply(h if reset_after else a, False, panels[2], n, n, late, wide, True)
+        for r in range(rows):
+            gate = gates[first + r, t]
+            copy(inner[first + r, t], late[r, :n] if reset_after else a[r])
+            if reset_after:
+                multiply_by(late[r, :n], reset[r, :n])
+            add_vectors(new, gate[2 * n :], bias[2 * n :])
+            add(new, late[r, :n])
+            tanhs_in_place(new)
+            gru_state(new, update[r, :n], h[r])
+            copy(gate[:n], update[r, :n])
+            copy(gate[n : 2 * n], reset[r, :n])
+            copy(gate[2 * n :], new)
+            copy(out[first + r, t], h[r])
+
+
 @kernel_code(f"void({BLOCKS}{ROWS}{LINE * 2}{ROWS}{BLOCKS * 2}b1, b1, i8, i8)")
 def gru_range(
     gates, recurrent, bias, more, hidden, inner, out, reset_after, reverse, start, stop
 ):
     """All steps of some sequences; `gates` holds x · weight and becomes the gates."""
-    _, steps, n = inner.shape
+    n = inner.shape[2]
     wide = whole(n, WIDTH)
     panels = np.empty((3, n * wide), f32)
     for k in range(3):
         lay_panels(recurrent.reshape(n, 3, n), k, panels[k])
-    both = bias[: 2 * n] + more[: 2 * n]
+    lines = bias, more, bias[: 2 * n] + more[: 2 * n]
+    sources, results, how = (gates, hidden), (inner, out), (reset_after, reverse)
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
         used = whole(rows, ROWS_OF_TILE)
         h, a = np.zeros((used, n), f32), np.zeros((used, n), f32)
         update, reset = np.zeros((used, wide), f32), np.zeros((used, wide), f32)
         late, new = np.zeros((used, wide), f32), np.empty(n, f32)
-        for r in range(rows):
-            copy(h[r], hidden[first + r])
-        for k in range(steps):
-            t = steps - 1 - k if reverse else k
-            for r in range(rows):
-                gate = gates[first + r, t]
-                add_vectors(update[r, :n], gate[:n], both[:n])
-                add_vectors(reset[r, :n], gate[n : 2 * n], both[n:])
-                copy(late[r, :n], more[2 * n :])
-            multiply(h, False, panels[0], n, n, update, wide, True)
-            multiply(h, False, panels[1], n, n, reset, wide, True)
-            for r in range(rows):
-                sigmoids(update[r, :n])
-                sigmoids(reset[r, :n])
-                multiply_vectors(a[r], reset[r, :n], h[r])
-            multiply(h if reset_after else a, False, panels[2], n, n, late, wide, True)
-            for r in range(rows):
-                gate = gates[first + r, t]
-                copy(inner[first + r, t], late[r, :n] if reset_after else a[r])
-                if reset_after:
-                    multiply_by(late[r, :n], reset[r, :n])
-                add_vectors(new, gate[2 * n :], bias[2 * n :])
-                add(new, late[r, :n])
-                tanhs_in_place(new)
-                gru_state(new, update[r, :n], h[r])
-                copy(gate[:n], update[r, :n])
-                copy(gate[n : 2 * n], reset[r, :n])
-                copy(gate[2 * n :], new)
-                copy(out[first + r, t], h[r])
+        states = h, a, update, reset, late, new
+        gru_steps(panels, sources, results, lines, states, first, rows, how)
 
 
 @part
@@ -131,6 +149,49 @@ def reset_slope(dr, dinner, other, r):
         dr[j] = dinner[j] * other[j] * (ONE - r[j])
 
 
+@part
+def gru_steps_back(panels, sources, results, states, first, rows, how):
+    """The gradients of all gates of a group of sequences; states: dh and room."""
+    g, gates, inner, hidden, out = sources
+    d, dinner, found, dhidden = results
+    dh, back, update, reset, late = states
+    reset_after, reverse = how
+    _, steps, n = inner.shape
+    wide = whole(n, WIDTH)
+    for k in range(steps):
+        t = k if reverse else steps - 1 - k
+        before = t + 1 if reverse else t - 1
+        for r in range(rows):
+            b = first + r
+            held = out[b, before] if k < steps - 1 else hidden[b]
+            copy(found[b, t], held)
+            gru_slopes(gates[b, t], held, g[b, t], dh[r], d[b, t])
+            copy(late[r], d[b, t, 2 * n :])
+            if reset_after:
+                multiply_by(late[r], gates[b, t, n : 2 * n])
+        multiply(late, False, panels[2], n, n, back, wide, False)
+        for r in range(rows):
+            b = first + r
+            gate, dr = gates[b, t, n : 2 * n], d[b, t, n : 2 * n]
+            part_of_h = back[r, :n]
+            if reset_after:
+                copy(dinner[b, t], late[r])
+                reset_slope(dr, late[r], inner[b, t], gate)
+            else:
+                copy(dinner[b, t], part_of_h)
+                multiply_by(part_of_h, gate)
+                reset_slope(dr, part_of_h, found[b, t], gate)
+            copy(update[r], d[b, t, :n])
+            copy(reset[r], dr)
+            add(dh[r], part_of_h)
+        multiply(update, False, panels[0], n, n, back, wide, False)
+        multiply(reset, False, panels[1], n, n, back, wide, True)
+        for r in range(rows):
+            add(dh[r], back[r, :n])
+    for r in range(rows):
+        copy(dhidden[first + r], dh[r])
+
+
 @kernel_code(f"void({BLOCKS * 3}{ROWS * 2}{BLOCKS * 4}{ROWS}b1, b1, i8, i8)")
 def gru_back_range(
     g,
@@ -149,49 +210,20 @@ def gru_back_range(
     stop,
 ):
     """The gradients of all gates of some sequences, and the states that they found."""
-    _, steps, n = inner.shape
+    n = inner.shape[2]
     wide = whole(n, WIDTH)
     panels = np.empty((3, n * wide), f32)
     for k in range(3):
         lay_transposed(recurrent.reshape(n, 3, n), k, panels[k])
+    sources, how = (g, gates, inner, hidden, out), (reset_after, reverse)
+    results = d, dinner, found, dhidden
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
         used = whole(rows, ROWS_OF_TILE)
         dh, back = np.zeros((used, n), f32), np.zeros((used, wide), f32)
         update, reset = np.zeros((used, n), f32), np.zeros((used, n), f32)
-        late = np.zeros((used, n), f32)
-        for k in range(steps):
-            t = k if reverse else steps - 1 - k
-            before = t + 1 if reverse else t - 1
-            for r in range(rows):
-                b = first + r
-                held = out[b, before] if k < steps - 1 else hidden[b]
-                copy(found[b, t], held)
-                gru_slopes(gates[b, t], held, g[b, t], dh[r], d[b, t])
-                copy(late[r], d[b, t, 2 * n :])
-                if reset_after:
-                    multiply_by(late[r], gates[b, t, n : 2 * n])
-            multiply(late, False, panels[2], n, n, back, wide, False)
-            for r in range(rows):
-                b = first + r
-                gate, dr = gates[b, t, n : 2 * n], d[b, t, n : 2 * n]
-                part_of_h = back[r, :n]
-                if reset_after:
-                    copy(dinner[b, t], late[r])
-                    reset_slope(dr, late[r], inner[b, t], gate)
-                else:
-                    copy(dinner[b, t], part_of_h)
-                    multiply_by(part_of_h, gate)
-                    reset_slope(dr, part_of_h, found[b, t], gate)
-                copy(update[r], d[b, t, :n])
-                copy(reset[r], dr)
-                add(dh[r], part_of_h)
-            multiply(update, False, panels[0], n, n, back, wide, False)
-            multiply(reset, False, panels[1], n, n, back, wide, True)
-            for r in range(rows):
-                add(dh[r], back[r, :n])
-        for r in range(rows):
-            copy(dhidden[first + r], dh[r])
+        states = dh, back, update, reset, np.zeros((used, n), f32)
+        gru_steps_back(panels, sources, results, states, first, rows, how)
 
 
 @kernel(gru)

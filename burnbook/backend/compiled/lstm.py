@@ -57,32 +57,46 @@ def lstm_cell(z, c, h):
         h[j] *= o[j]
 
 
+@part
+def lstm_steps(panels, sources, results, bias, states, first, rows, reverse):
+    """All steps of a group of sequences, from `first` on; states: h, c and room for z.
+
+    A part, which does not count references to the rows of what its caller has made.
+    """
+    gates, cell, hidden = sources
+    cells, out = results
+    h, c, z = states
+    count, steps, n = cells.shape
+    for r in range(rows):
+        copy(h[r], hidden[first + r])
+        copy(c[r], cell[first + r])
+    for k in range(steps):
+        t = steps - 1 - k if reverse else k
+        for r in range(rows):
+            add_vectors(z[r, : 4 * n], gates[first + r, t], bias)
+        multiply(h, False, panels, n, n, z, z.shape[1], True)
+        for r in range(rows):
+            lstm_cell(z[r, : 4 * n], c[r], h[r])
+            copy(gates[first + r, t], z[r, : 4 * n])
+            copy(cells[first + r, t], c[r])
+            copy(out[(first + r) * steps + t], h[r])
+    for r in range(rows):
+        copy(out[count * steps + first + r], c[r])
+
+
 @kernel_code(f"void({BLOCKS}{ROWS}{LINE}{ROWS * 2}{BLOCKS}{ROWS}b1, i8, i8)")
 def lstm_range(gates, recurrent, bias, cell, hidden, cells, out, reverse, start, stop):
     """All steps of some sequences; `gates` holds x · weight and becomes the gates."""
-    count, steps, n = cells.shape
+    n = cells.shape[2]
     panels = np.empty(n * whole(4 * n, WIDTH), f32)
     lay_panels(recurrent.reshape(n, 1, 4 * n), 0, panels)
+    sources, results = (gates, cell, hidden), (cells, out)
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
         used = whole(rows, ROWS_OF_TILE)
         h, c = np.zeros((used, n), f32), np.zeros((used, n), f32)
-        z = np.zeros((used, whole(4 * n, WIDTH)), f32)
-        for r in range(rows):
-            copy(h[r], hidden[first + r])
-            copy(c[r], cell[first + r])
-        for k in range(steps):
-            t = steps - 1 - k if reverse else k
-            for r in range(rows):
-                add_vectors(z[r, : 4 * n], gates[first + r, t], bias)
-            multiply(h, False, panels, n, n, z, z.shape[1], True)
-            for r in range(rows):
-                lstm_cell(z[r, : 4 * n], c[r], h[r])
-                copy(gates[first + r, t], z[r, : 4 * n])
-                copy(cells[first + r, t], c[r])
-                copy(out[(first + r) * steps + t], h[r])
-        for r in range(rows):
-            copy(out[count * steps + first + r], c[r])
+        states = h, c, np.zeros((used, whole(4 * n, WIDTH)), f32)
+        lstm_steps(panels, sources, results, bias, states, first, rows, reverse)
 
 
 @part
@@ -110,6 +124,35 @@ def lstm_slopes(z, past, top, g, dh, dc, d):
         dc[j] = memory * f
 
 
+@part
+def lstm_steps_back(panels, sources, results, states, first, rows, reverse):
+    """The gradients of all gates of a group of sequences; states: dh, dc and room."""
+    g, gates, cells, cell, hidden, out = sources
+    d, found, dcell, dhidden = results
+    dh, dc, dz, top = states
+    count, steps, n = cells.shape
+    for r in range(rows):
+        copy(dc[r], g[count * steps + first + r])
+    for k in range(steps):
+        t = k if reverse else steps - 1 - k
+        before = t + 1 if reverse else t - 1
+        for r in range(rows):
+            b = first + r
+            tanhs(cells[b, t], top)
+            past, held = cell[b], hidden[b]
+            if k < steps - 1:
+                past, held = cells[b, before], out[b * steps + before]
+            lstm_slopes(
+                gates[b, t], past, top, g[b * steps + t], dh[r, :n], dc[r], dz[r]
+            )
+            copy(d[b, t], dz[r])
+            copy(found[b, t], held)
+        multiply(dz, False, panels, 4 * n, 4 * n, dh, dh.shape[1], False)
+    for r in range(rows):
+        copy(dcell[first + r], dc[r])
+        copy(dhidden[first + r], dh[r, :n])
+
+
 @kernel_code(f"void({ROWS}{BLOCKS * 2}{ROWS * 4}{BLOCKS * 2}{ROWS * 2}b1, i8, i8)")
 def lstm_back_range(
     g,
@@ -128,34 +171,17 @@ def lstm_back_range(
     stop,
 ):
     """The gradients of all gates of some sequences, and the states that they found."""
-    count, steps, n = cells.shape
+    n = cells.shape[2]
     panels = np.empty(4 * n * whole(n, WIDTH), f32)
     lay_transposed(recurrent.reshape(n, 1, 4 * n), 0, panels)
+    sources = g, gates, cells, cell, hidden, out
+    results = d, found, dcell, dhidden
     for first in range(start, stop, GROUP):
         rows = min(GROUP, stop - first)
         used = whole(rows, ROWS_OF_TILE)
         dh, dc = np.zeros((used, whole(n, WIDTH)), f32), np.zeros((used, n), f32)
-        dz, top = np.zeros((used, 4 * n), f32), np.empty(n, f32)
-        for r in range(rows):
-            copy(dc[r], g[count * steps + first + r])
-        for k in range(steps):
-            t = k if reverse else steps - 1 - k
-            before = t + 1 if reverse else t - 1
-            for r in range(rows):
-                b = first + r
-                tanhs(cells[b, t], top)
-                past, held = cell[b], hidden[b]
-                if k < steps - 1:
-                    past, held = cells[b, before], out[b * steps + before]
-                lstm_slopes(
-                    gates[b, t], past, top, g[b * steps + t], dh[r, :n], dc[r], dz[r]
-                )
-                copy(d[b, t], dz[r])
-                copy(found[b, t], held)
-            multiply(dz, False, panels, 4 * n, 4 * n, dh, dh.shape[1], False)
-        for r in range(rows):
-            copy(dcell[first + r], dc[r])
-            copy(dhidden[first + r], dh[r, :n])
+        states = dh, dc, np.zeros((used, 4 * n), f32), np.empty(n, f32)
+        lstm_steps_back(panels, sources, results, states, first, rows, reverse)
 
 
 @kernel(lstm)

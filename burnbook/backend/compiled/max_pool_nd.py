@@ -17,6 +17,7 @@ import numpy as np
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import (
     exact_code,
+    exact_counting_part,
     exact_part,
     f32,
     inlined_part,
@@ -125,7 +126,7 @@ def _rows(read: Callable[..., Any]) -> Callable[..., Any]:
     """The code for whole rows of windows, for one way to read sixteen places."""
     windows = _windows(read)
 
-    @exact_part
+    @exact_counting_part
     def rows(x, out, winner, how, start, stop):
         image, w = how[0, 0] * how[0, 1] * how[0, 2], how[0, 2]
         each, cols = how[1, 0] * how[1, 1], how[1, 2]

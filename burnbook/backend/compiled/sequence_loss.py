@@ -15,7 +15,12 @@ import numpy as np
 
 from burnbook.backend.compiled.recurrent import exponential
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.jit import (
+    counting_part,
+    f32,
+    kernel_code,
+    part,
+)
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.runtime.vector_math import float_of
@@ -142,7 +147,7 @@ def ctc_share(row, b, a, shift, g, y, blank, out):
         out[y[k]] -= v[k + 1] * share
 
 
-@part
+@counting_part
 def ctc_sweep(x, i, y, frames, blank, rows, moved):
     """Fill the rows of alpha, one before the first frame, and add up the ends."""
     s = y.size

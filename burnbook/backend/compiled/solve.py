@@ -14,7 +14,12 @@ import numpy as np
 
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.gemm import ROWS, WIDTH, make_tile
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.jit import (
+    counting_part,
+    f32,
+    kernel_code,
+    part,
+)
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.simd import LANES, broadcast, load, store
 from burnbook.backend.compiled.runtime.thread_pool import threads
@@ -148,7 +153,7 @@ def inverse_range(x, out, cofactors, factors, growth, start, stop):
         growth[m] = size * largest
 
 
-@part
+@counting_part
 def eliminate_columns(w, n, k, stride):
     """Eliminate in columns k to k + 15; gives the sign of the order, 0 if it fails.
 
@@ -197,7 +202,7 @@ def eliminate_rows(w, n, k, stride, panels):
         for i in range(first, n, ROWS):
             here = w[i * stride + q :]
             left = w[i * stride + k :]
-            make_tile(here, stride, left, stride, 1, panels, LANES, here, stride)
+            make_tile(left, stride, 1, panels, LANES, here, stride, True)
 
 
 @kernel_code("void(f4[:,:,::1], f8[::1], i8, i8)")

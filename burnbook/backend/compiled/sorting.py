@@ -13,7 +13,11 @@ import numpy as np
 from burnbook.backend.compiled.index import scattered
 from burnbook.backend.compiled.runtime.axis_views import I64, as_lines, blocks
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.jit import exact_code, exact_part
+from burnbook.backend.compiled.runtime.jit import (
+    exact_code,
+    exact_counting_part,
+    exact_part,
+)
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.backend.compiled.shape import whole, zeros
@@ -113,7 +117,7 @@ def swap_in(keys, places, new, at):
         at[j] = i if less else k
 
 
-@exact_part
+@exact_counting_part
 def few_lines(x, o, low, keys, places, new):
     """The smallest keys of neighbouring lines, and their places: sorted, line by line.
 

@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.jit import f32, kernel_code, part
+from burnbook.backend.compiled.runtime.jit import (
+    counting_part,
+    f32,
+    kernel_code,
+    part,
+)
 from burnbook.backend.compiled.runtime.registry import kernel
 from burnbook.backend.compiled.runtime.simd import (
     LANES,
@@ -79,7 +84,7 @@ def step_of_two(z, half):
         store(z, at + half, a - b)
 
 
-@part
+@counting_part
 def transform(z, other, n, cos, sin, by):
     """The transform of n complex numbers of sixteen rows; it is in z or in the other.
 

@@ -23,11 +23,15 @@ from burnbook.backend.compiled.conv_microkernel import (
     shifted_sums,
     whole_steps,
 )
-from burnbook.backend.compiled.runtime.jit import f32, part
+from burnbook.backend.compiled.runtime.jit import (
+    counting_part,
+    f32,
+    part,
+)
 from burnbook.backend.compiled.runtime.simd import LANES, load, store
 
 
-@part
+@counting_part
 def rearranged_weights(weight):
     """[4, o / SUMS, taps, SUMS]: what the four products take of a kernel's rows."""
     filters, channels, _, columns = weight.shape
@@ -88,7 +92,7 @@ def mix_sums(out, to, high, n, t, reach, width, rows, count):
                 j += LANES
 
 
-@part
+@counting_part
 def correlate_pairs(x, weight, bias, out, how, start, stop):
     """What `conv.correlate` does, for kernels of three rows side by side.
 

@@ -10,8 +10,6 @@ the next one in memory.
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from burnbook.backend.compiled.runtime.jit import (
     LANES,
     cgutils,
@@ -28,22 +26,22 @@ WIDTH = 32  # columns of a tile
 
 
 @intrinsic
-def make_tile(typing, start, start_row, a, a_row, a_col, panel, depth, c, c_row):
-    """c = start + a · panel, for ROWS rows and WIDTH columns.
+def make_tile(typing, a, a_row, a_col, panel, depth, c, c_row, more):
+    """c = a · panel, or with more c += a · panel, for ROWS rows and WIDTH columns.
 
-    Element i, j of start stands at start_row · i + j and of c at c_row · i + j; element
-    i, k of a at a_row · i + a_col · k, k below depth. Nothing is checked.
+    Element i, j of c stands at c_row · i + j; element i, k of a at a_row · i +
+    a_col · k, k below depth. Nothing is checked.
     """
     size = types.intp
-    signature = types.void(start, size, a, size, size, panel, size, c, size)
+    signature = types.void(a, size, size, panel, size, c, size, types.boolean)
     return signature, partial(_build_tile, ROWS)
 
 
 @intrinsic
-def make_high_tile(typing, start, start_row, a, a_row, a_col, panel, depth, c, c_row):
+def make_high_tile(typing, a, a_row, a_col, panel, depth, c, c_row, more):
     """The same for twice as many rows."""
     size = types.intp
-    signature = types.void(start, size, a, size, size, panel, size, c, size)
+    signature = types.void(a, size, size, panel, size, c, size, types.boolean)
     return signature, partial(_build_tile, 2 * ROWS)
 
 
@@ -51,11 +49,11 @@ def _build_tile(
     rows: int, context: Any, builder: Any, signature: Any, args: Any
 ) -> Any:
     """The same as a program for LLVM."""
-    start, a, panel, c = (
+    a, panel, c = (
         context.make_array(signature.args[i])(context, builder, args[i]).data
-        for i in (0, 2, 5, 7)
+        for i in (0, 3, 5)
     )
-    start_row, a_row, a_col, depth, c_row = (args[i] for i in (1, 3, 4, 6, 8))
+    a_row, a_col, depth, c_row, more = (args[i] for i in (1, 2, 4, 6, 7))
     number = ir.IntType(64)
     vector = ir.VectorType(ir.FloatType(), LANES)
     first = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -73,8 +71,12 @@ def _build_tile(
         return [place for line in lines for place in registers(line)]
 
     sums = [cgutils.alloca_once(builder, vector) for _ in range(rows * WIDTH // LANES)]
-    for total, place in zip(sums, line_by_line(start, start_row), strict=True):
-        builder.store(builder.load(place, align=4), total)
+    results = line_by_line(c, c_row)
+    for total in sums:
+        builder.store(ir.Constant(vector, None), total)
+    with builder.if_then(more):
+        for total, place in zip(sums, results, strict=True):
+            builder.store(builder.load(place, align=4), total)
     lines = [shifted(a, a_row, number(i)) for i in range(rows)]
     with cgutils.for_range(builder, depth) as loop:
         line = shifted(panel, number(WIDTH), loop.index)
@@ -88,7 +90,7 @@ def _build_tile(
                 product = builder.fmul(left, other, flags=["contract"])
                 more = builder.fadd(builder.load(total), product, flags=["contract"])
                 builder.store(more, total)
-    for total, place in zip(sums, line_by_line(c, c_row), strict=True):
+    for total, place in zip(sums, results, strict=True):
         builder.store(builder.load(total), place, align=4)
     return context.get_dummy_value()
 
@@ -145,18 +147,15 @@ def multiply(a, transposed, panels, laid, depth, c, cols, more):
     rows, stride = c.shape
     width = a.shape[a.ndim - 1]
     a_row, a_col = (1, width) if transposed else (width, 1)
-    left, out, nothing = a.reshape(-1), c.reshape(-1), np.zeros(WIDTH, f32)
+    left, out = a.reshape(-1), c.reshape(-1)
     for j in range(0, cols, WIDTH):
         panel = panels[j * laid :]
         i = 0
         while i < rows:
             line, here = left[i * a_row :], out[i * stride + j :]
-            start, step = (here, stride) if more else (nothing, 0)
             if i + 2 * ROWS <= rows:
-                make_high_tile(
-                    start, step, line, a_row, a_col, panel, depth, here, stride
-                )
+                make_high_tile(line, a_row, a_col, panel, depth, here, stride, more)
                 i += 2 * ROWS
             else:
-                make_tile(start, step, line, a_row, a_col, panel, depth, here, stride)
+                make_tile(line, a_row, a_col, panel, depth, here, stride, more)
                 i += ROWS

@@ -32,6 +32,10 @@ FLAGS: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
 exact_flags = {**FLAGS, "fastmath": False}
+# Parts borrow the arrays they are given: to count references at every slice took a
+# fifth of attention's time. So a part neither makes arrays nor gives one; what does is
+# a counting part, or an inlined one, which counts where its caller does.
+BORROWS: dict[str, Any] = {"_nrt": False}
 
 _lock = held_in_forks(threading.RLock())
 _waiting: list[Callable[[], None]] = []  # what compiles each kernel not called yet
@@ -81,13 +85,32 @@ def part_with(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
     """A decorator for functions that kernels are made of, compiled in this way."""
 
     def make(function: Callable[..., Any]) -> Any:
-        return import_module("numba").njit(**flags)(_in_scope(function))
+        code = import_module("numba").njit(**flags)(_in_scope(function))
+        if not flags.get("_nrt", True):
+            _borrowing.append(code)
+        return code
 
     return lambda function: Part(function, make)
 
 
-part = part_with(**FLAGS)
-exact_part = part_with(**exact_flags)
+_borrowing: list[Any] = []
+
+
+def _check_borrowing() -> None:
+    """Refuse a part that borrows and gives an array, which its caller would free."""
+    for code in _borrowing:
+        for signature in code.nopython_signatures:
+            result = signature.return_type
+            given = result.types if isinstance(result, types.BaseTuple) else [result]
+            if any(isinstance(kind, types.Array) for kind in given):
+                what = f"{code.py_func.__qualname__} gives an array"
+                raise TypeError(f"{what}: it has to be a counting or an inlined part")
+
+
+part = part_with(**FLAGS, **BORROWS)
+exact_part = part_with(**exact_flags, **BORROWS)
+counting_part = part_with(**FLAGS)
+exact_counting_part = part_with(**exact_flags)
 inlined_part = part_with(inline="always", **exact_flags)  # where a call costs too much
 
 
@@ -165,6 +188,7 @@ def _at_first_call(
                 return
             _fill_scopes()
             code.compile(signature)  # unless it was compiled as a part of another
+            _check_borrowing()
             code.disable_compile()
             del code._compile_for_args
             is_done = True

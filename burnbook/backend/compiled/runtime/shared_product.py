@@ -16,7 +16,9 @@ from typing import Any
 
 from burnbook.backend.compiled.runtime.blas import sgemm
 from burnbook.backend.compiled.runtime.jit import (
+    cgutils,
     intrinsic,
+    ir,
     kernel_code,
     part,
     types,
@@ -32,8 +34,8 @@ from burnbook.backend.compiled.runtime.thread_pool import (
     ThreadPool,
 )
 
-ADDRESS, A, B, C, ROWS, COLUMNS, DEPTH, A_STEP, B_STEP, C_STEP, FORM, SIZE = range(
-    JOB, JOB + 12
+ADDRESS, A, B, C, ROWS, COLUMNS, DEPTH, A_STEP, B_STEP, C_STEP, FORM, SIZE, LINE = (
+    range(JOB, JOB + 13)
 )
 BITS = 16  # of a ticket for the next part, and as many above them for their count
 PART = (1 << BITS) - 1
@@ -92,6 +94,19 @@ def swap(typing, numbers, i, old, new):
     return types.boolean(numbers, number, number, number), build
 
 
+@intrinsic
+def copy_floats(typing, source, target, size):
+    """Copy so many floats from one address to another."""
+
+    def build(context, builder, signature, args):
+        pointer = ir.FloatType().as_pointer()
+        start, end = (builder.inttoptr(place, pointer) for place in args[:2])
+        cgutils.raw_memcpy(builder, end, start, args[2], 4)
+        return context.get_dummy_value()
+
+    return types.void(source, target, size), build
+
+
 @part
 def take_part(b):
     """Take a part of the job on the board and compute it; False where none is left."""
@@ -102,6 +117,7 @@ def take_part(b):
     address, a, x, c = b[ADDRESS], b[A], b[B], b[C]
     rows, columns, depth, size = b[ROWS], b[COLUMNS], b[DEPTH], b[SIZE]
     a_step, b_step, c_step, form = b[A_STEP], b[B_STEP], b[C_STEP], b[FORM]
+    line = b[LINE]
     if not swap(b, TICKET, ticket, ticket + 1):
         return True  # somebody else was first; look again
     first = index * size
@@ -113,8 +129,12 @@ def take_part(b):
         columns = min(size, columns - first)
         x += 4 * first * (b_step if form & 2 else 1)
         c += 4 * first
+        line += 4 * first if line else 0
+    if line:  # where BLAS would write zeros first
+        for i in range(rows):
+            copy_floats(line, c + 4 * i * c_step, columns)
     steps = (a_step, b_step, c_step)
-    sgemm(address, form & 3, (rows, columns, depth), steps, (a, x, c))
+    sgemm(address, form & 3, line != 0, (rows, columns, depth), steps, (a, x, c))
     add(b, DONE, 1)
     return True
 
@@ -131,13 +151,15 @@ def serve(b, most):
 
 
 FACTOR = "Array(f4, 2, 'A', True)"  # True: it may be one that cannot be written to
+ADDED = "Array(f4, 1, 'C', True)"
 
 
-@kernel_code(f"b1(i8[::1], i8, {FACTOR}, {FACTOR}, f4[:,::1], i8, i8, i8)")
-def multiply(b, address, x, y, out, form, size, parts):
-    """out = x · y, in parts of so many rows or columns; False if the board is in use.
+@kernel_code(f"b1(i8[::1], i8, {FACTOR}, {FACTOR}, {ADDED}, f4[:,::1], i8, i8, i8)")
+def multiply(b, address, x, y, line, out, form, size, parts):
+    """out = x · y + line, in parts of so many rows or columns; False if it is in use.
 
-    form: 1 where x is transposed in memory, 2 where y is, 4 where parts are rows.
+    line: added to each row of the product; an empty one is none. form: 1 where x is
+    transposed in memory, 2 where y is, 4 where parts are rows.
     """
     if not swap(b, LOCK, 0, 1):
         return False
@@ -151,6 +173,7 @@ def multiply(b, address, x, y, out, form, size, parts):
     b[A_STEP] = x.strides[1 if form & 1 else 0] // 4
     b[B_STEP] = y.strides[1 if form & 2 else 0] // 4
     b[C_STEP], b[FORM], b[SIZE] = out.strides[0] // 4, form, size
+    b[LINE] = line.ctypes.data if line.size else 0
     put(b, DONE, 0)
     number = (look(b, TICKET) >> (2 * BITS)) + 1
     put(b, TICKET, (number << (2 * BITS)) | (parts << BITS))

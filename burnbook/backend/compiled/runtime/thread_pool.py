@@ -141,14 +141,18 @@ class ThreadPool:
         self.size = 0
         self.board = make_board()
 
-    def product(self, address: int, x: Any, y: Any, out: Any, form: int) -> bool:
-        """out = x · y by all threads; False where it cannot be shared out now.
+    def product(
+        self, address: int, x: Any, y: Any, line: Any, out: Any, form: int
+    ) -> bool:
+        """out = x · y + line by all threads; False where it cannot be shared out now.
 
-        address, form: see `multiply` in shared_product.py.
+        address, line, form: see `multiply` in shared_product.py.
         """
         if self.size == 0:
             self.start(cores())
-        if self.size == 1 or self.multiply is None or _here.is_inside:
+        if self.multiply is None or _here.is_inside:
+            return False
+        if self.size == 1 and not line.size:
             return False
         if not self.board[AWAKE] and self.calls.empty():
             for _ in range(self.size - 1):
@@ -156,7 +160,7 @@ class ThreadPool:
         total = out.shape[0 if form & 4 else 1]
         size = -(-total // (self.size * 16)) * 16
         return self.multiply(
-            self.board, address, x, y, out, form, size, -(-total // size)
+            self.board, address, x, y, line, out, form, size, -(-total // size)
         )
 
     def run(
