@@ -10,7 +10,7 @@ from burnbook import ops
 from burnbook.backend import blas, products
 from burnbook.backend.blas import OneThread, ThreadControl, one_thread
 from burnbook.backend.compiled.runtime.thread_pool import LOCK, ThreadPool
-from burnbook.backend.products import dot, matmul
+from burnbook.backend.products import dot, dot_plus, matmul
 from tests.support import programs
 
 
@@ -213,6 +213,37 @@ def test_parts_taken_without_the_lock_by_few_and_many(kernels, monkeypatch, size
         assert dot(x, y, out) is out
         np.testing.assert_allclose(out, np.matmul(x, y), 1e-4, 1e-4)
     assert not pool.board[LOCK]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_line_is_added_to_each_row_of_the_product(kernels, monkeypatch, size):
+    kernels[ops.relu]
+    if not one_thread.sgemm:
+        pytest.skip("NumPy multiplies with another library here")
+    pool = ThreadPool()
+    pool.start(size)
+    monkeypatch.setattr(products, "threads", pool)
+    rng = np.random.default_rng(size)
+    for _ in range(100):
+        m, n = rng.integers(2, 90, 2)
+        layouts = rng.choice(["plain", "turned", "stepped", "repeated"], 2)
+        x, y = drawn((m, rng.integers(1, 90)), layouts[0]), drawn((1, n), "plain")[0]
+        weight = drawn((x.shape[1], n), layouts[1])
+        found = dot_plus(x, weight, y)
+        np.testing.assert_allclose(found, np.matmul(x, weight) + y, 1e-4, 1e-4)
+    assert not pool.board[LOCK]
+
+
+def test_a_line_with_nan_and_infinity_and_one_for_nothing(kernels):
+    kernels[ops.relu]
+    if not one_thread.sgemm:
+        pytest.skip("NumPy multiplies with another library here")
+    x, weight = np.ones((4, 3), np.float32), np.ones((3, 2), np.float32)
+    line = np.array([np.nan, np.inf], np.float32)
+    found = dot_plus(x, weight, line)
+    assert np.isnan(found[:, 0]).all()
+    assert (found[:, 1] == np.inf).all()
+    assert dot_plus(x[:1], weight, line) is None  # a vector has its own kernel
 
 
 def test_callers_at_once_do_not_take_each_others_parts(kernels):

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from burnbook.backend import Autodiff, Numpy, compiled
+from burnbook.backend.compiled.runtime import jit
 from burnbook.backend.compiled.runtime.buffers import Buffers
 from burnbook.backend.compiled.runtime.thread_pool import Locked, ThreadPool
 from burnbook.core.rng import Stream, use_stream
@@ -267,6 +268,23 @@ if __name__ == "__main__":
     assert done.stdout.split("\n")[0] == str([expected[0]] * 2)
 
 
+def first_two(x):
+    return x[:2]
+
+
+def first_two_and_one(x):
+    return x[:2], 1
+
+
+@pytest.mark.parametrize("function", [first_two, first_two_and_one])
+def test_a_part_that_borrows_gives_no_array(monkeypatch, function):
+    pytest.importorskip("numba", reason="compiles")
+    monkeypatch.setattr(jit, "_borrowing", [])
+    jit.part(function).ready().compile("(f4[::1],)")
+    with pytest.raises(TypeError, match=r"gives an array: .* a counting or an inlined"):
+        jit._check_borrowing()
+
+
 def test_an_error_in_a_part_reaches_the_caller():
     threads = ThreadPool()
     threads.start(3)
@@ -367,6 +385,7 @@ def test_buffers_out_of_use_are_let_go():
 
 LARGE_AND_SMALL = """
 import numpy as np
+from burnbook.backend.compiled.runtime import jit
 from burnbook.backend.compiled.runtime.buffers import Buffers
 pool = Buffers()
 def kept():  # bytes of memory that this process has
