@@ -97,7 +97,10 @@ _borrowing: list[Any] = []
 
 
 def _check_borrowing() -> None:
-    """Refuse a part that borrows and gives an array, which its caller would free."""
+    """Refuse a part that borrows and gives an array, which its caller would free.
+
+    Why: the compiler refuses an array by itself, but not one in a tuple.
+    """
     for code in _borrowing:
         for signature in code.nopython_signatures:
             result = signature.return_type
