@@ -50,6 +50,10 @@ class Schedule:
 
     to_record = into_record
 
+    def length(self) -> int | None:
+        """For how many steps it is made; None where any number is well."""
+        return None
+
     def load_record(self, record: object) -> Self:
         """Go on from where a record stands.
 
@@ -145,6 +149,11 @@ class LinearLrScheduler(Schedule):
         step = (last - first) / self.config.num_iters
         return last - step * self.remaining_iters
 
+    def length(self) -> int | None:
+        """num_iters + 1 steps; None where it rises, as a warm-up that stays."""
+        falls = self.config.final_lr < self.config.initial_lr
+        return self.config.num_iters + 1 if falls else None
+
 
 class CosineAnnealingLrSchedulerConfig(Config):
     """How to make a schedule that goes down like half a cosine, again and again.
@@ -209,6 +218,10 @@ class CosineAnnealingLrScheduler(Schedule):
         self.current_iter = following % (count + 1)
         half = 0.5 * (self.config.initial_lr - low)
         return low + half * (1 + math.cos(math.pi * self.current_iter / count))
+
+    def length(self) -> int:
+        """num_iters + 1 steps; then it starts again at the initial rate."""
+        return self.config.num_iters + 1
 
 
 class ExponentialLrSchedulerConfig(Config):

@@ -54,4 +54,4 @@ class LearnerBuilder(TrainingOptions):
         check_model("LearnerBuilder.build", model)
         check_optimizer("LearnerBuilder.build", optim)
         rate = check_rate("LearnerBuilder.build", lr_scheduler)
-        return Learner(model, optim, rate, self._ready())
+        return Learner(model, optim, rate, self._ready("build", rate))

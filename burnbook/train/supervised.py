@@ -64,7 +64,7 @@ class SupervisedTraining(TrainingOptions):
             )
         check_model("SupervisedTraining.launch", learner.model)
         check_optimizer("SupervisedTraining.launch", learner.optim)
-        plan = self._ready()
+        plan = self._ready("launch", learner.lr_scheduler)
         made = Learner(learner.model, learner.optim, learner.lr_scheduler, plan)
         model = made.fit(self._train, self._valid, replace=replace)
         assert made.result is not None
