@@ -40,7 +40,7 @@ class PolynomialLrSchedulerConfig(Config):
 
     initial_lr: the learning rate of the first step, above 0.
     num_iters: how many steps the way takes, at least 1.
-    power: of the share of the way that is left, above 0; 1, the default, is a line.
+    power: of the share of the way that is left, above 0; 1 is a line (default 1.0).
     final_lr: the learning rate from step num_iters on, at least 0 (default 0.0).
 
     Example:
@@ -162,8 +162,8 @@ class OneCycleLrSchedulerConfig(Config):
         (default 10000.0).
     three_phase: whether it falls to the first rate in as many steps as it rose, and
         only then to the last one (default False).
-    linear: whether the rate goes straight instead of like half a cosine (default
-        False).
+    linear: whether the rate goes straight instead of like half a cosine
+        (default False).
 
     Example:
         >>> schedule = OneCycleLrSchedulerConfig(1.0, 5).with_pct_start(0.6).init()
