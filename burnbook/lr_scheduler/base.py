@@ -152,9 +152,15 @@ def length_of(scheduler: object) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def shortest(schedulers: Iterable[object]) -> int | None:
-    """The least length of schedules that run side by side, if one of them has any."""
-    return min(filter(None, map(length_of, schedulers)), default=None)
+def left_of(scheduler: object) -> int | None:
+    """How many steps of its length a scheduler has left; None where it has no end."""
+    found = getattr(scheduler, "steps_left", None)
+    return found if isinstance(found, int) else None
+
+
+def least(counts: Iterable[int | None]) -> int | None:
+    """The least of some numbers of steps, if there is any."""
+    return min((count for count in counts if count is not None), default=None)
 
 
 def observers(scheduler: object, *, now: bool = True) -> list[Any]:

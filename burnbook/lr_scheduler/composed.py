@@ -18,12 +18,13 @@ from burnbook.lr_scheduler.base import (
     WholePlace,
     as_scheduler,
     children_of,
+    least,
+    left_of,
     length_of,
     observers,
     of_first_group,
     opened,
     read_place,
-    shortest,
 )
 from burnbook.lr_scheduler.curves import (
     OneCycleLrSchedulerConfig,
@@ -214,7 +215,12 @@ class ComposedLrScheduler:
 
     def length(self) -> int | None:
         """The least number of steps that one of its schedules is made for."""
-        return shortest(self.schedulers)
+        return least(map(length_of, self.schedulers))
+
+    @property
+    def steps_left(self) -> int | None:
+        """The least number of steps that one of its schedules has left."""
+        return least(map(left_of, self.schedulers))
 
     def into_record(self) -> dict[str, Any]:
         """Where each schedule stands: {"schedulers": [{"Linear": 3}, …]}."""
@@ -269,6 +275,12 @@ class SequentialLrScheduler:
         """The steps up to the last milestone, and those of the schedule behind it."""
         last = length_of(self.schedulers[-1])
         return None if last is None else sum(self.config.milestones[-1:]) + last
+
+    @property
+    def steps_left(self) -> int | None:
+        """The steps up to its length; None where any number is well."""
+        count = self.length()
+        return None if count is None else max(count - self.steps, 0)
 
     def into_record(self) -> dict[str, Any]:
         """How many steps were made, and where each schedule stands."""
@@ -330,7 +342,12 @@ class ModuleLrScheduler:
 
     def length(self) -> int | None:
         """The least number of steps that one of its schedules is made for."""
-        return shortest(self.schedulers)
+        return least(map(length_of, self.schedulers))
+
+    @property
+    def steps_left(self) -> int | None:
+        """The least number of steps that one of its schedules has left."""
+        return least(map(left_of, self.schedulers))
 
     def into_record(self) -> dict[str, Any]:
         """Where each schedule stands, by number: the first is the base."""

@@ -34,6 +34,12 @@ class Curve(Schedule):
         self.iter_idx = min(self.iter_idx + 1, self.high)
         return self.rate(self.iter_idx)
 
+    @property
+    def steps_left(self) -> int | None:
+        """The steps up to its length; None where any number is well."""
+        count = self.length()
+        return None if count is None else max(count - self.iter_idx - 1, 0)
+
 
 class PolynomialLrSchedulerConfig(Config):
     """How to make a schedule that falls from one rate to another by a power.

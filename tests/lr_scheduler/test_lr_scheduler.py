@@ -29,6 +29,7 @@ from burnbook.lr_scheduler import (
     length_of,
     observers,
 )
+from burnbook.lr_scheduler.base import left_of
 from burnbook.module import ParamId
 from burnbook.optim import AdamConfig, ModuleLearningRate, ParamGroup
 from burnbook.record import (
@@ -410,8 +411,10 @@ def test_a_schedule_knows_for_how_many_steps_it_is_made(name):
     config, wanted = LENGTHS[name]
     schedule = made(config)
     assert schedule.length() == length_of(schedule) == wanted
+    assert left_of(schedule) == wanted
     take(schedule, 3)
     assert schedule.length() == wanted, "wherever it stands"
+    assert left_of(schedule) == (None if wanted is None else wanted - 3)
 
 
 ALONE = [n for n, (_, count) in LENGTHS.items() if count and "product" not in n]
