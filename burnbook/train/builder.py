@@ -55,4 +55,5 @@ class LearnerBuilder(TrainingOptions):
         check_model("LearnerBuilder.build", model)
         check_optimizer("LearnerBuilder.build", optim)
         rate = check_rate("LearnerBuilder.build", lr_scheduler)
-        return Learner(model, optim, rate, self._ready("build", rate))
+        self._watch("build", rate)
+        return Learner(model, optim, rate, self._ready())

@@ -31,13 +31,7 @@ from burnbook.train.metric import Metric
 from burnbook.train.plan import Measured, Resume, TrainingPlan
 from burnbook.train.renderer import MetricsRenderer
 from burnbook.train.training_strategy import LearningParadigm, TrainingStrategy
-from burnbook.train.validation import (
-    add_metric,
-    check_followed,
-    check_watched,
-    count,
-    needs,
-)
+from burnbook.train.validation import add_metric, check_watched, count, needs
 
 
 class TrainingOptions:
@@ -250,11 +244,8 @@ class TrainingOptions:
         self._watching = [*others, (option, strategy)]
         return self
 
-    def _ready(self, option: str, scheduler: object) -> TrainingPlan:
-        """The plan with its loggers, once it is clear that they can write.
-
-        scheduler: whose metric must be measured; option: the method that was given it.
-        """
+    def _ready(self) -> TrainingPlan:
+        """The plan with its loggers, once it is clear that they can write."""
         measured = {
             Split.Train: [metric for metric, _ in self._plan.train_metrics],
             Split.Valid: [metric for metric, _ in self._plan.valid_metrics],
@@ -263,8 +254,6 @@ class TrainingOptions:
         for option, strategy in self._watching:
             where = f"{type(self).__name__}.{option}"
             check_watched(where, strategy, measured, loggers)
-        where = f"{type(self).__name__}.{option}"
-        check_followed(where, scheduler, measured, loggers)
         plan, folder = self._plan, self._plan.directory
         writes_logs = self._log is not None or plan.train_metrics or plan.valid_metrics
         if plan.recorder or (writes_logs and not self._loggers[0]):

@@ -62,9 +62,10 @@ class SupervisedTraining(TrainingOptions):
                 f"{type(learner).__name__} is not a learner",
                 cure="launch(Learner(model, optim, 1e-4))",
             )
+        self._watch("launch", learner.lr_scheduler)
         check_model("SupervisedTraining.launch", learner.model)
         check_optimizer("SupervisedTraining.launch", learner.optim)
-        plan = self._ready("launch", learner.lr_scheduler)
+        plan = self._ready()
         made = Learner(learner.model, learner.optim, learner.lr_scheduler, plan)
         model = made.fit(self._train, self._valid, replace=replace)
         assert made.result is not None

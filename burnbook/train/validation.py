@@ -94,26 +94,20 @@ def check_watched(
     measured: dict[Split, list[Metric]],
     loggers: dict[Split, list[MetricLogger]],
 ) -> None:
-    """Refuse a strategy that needs a metric which is not measured or cannot be read."""
+    """Refuse a strategy that needs a metric which is not measured or cannot be read.
+
+    strategy: of stopping or keeping checkpoints, or a schedule of learning rates.
+    """
     for inner in getattr(strategy, "strategies", ()):
         check_watched(where, inner, measured, loggers)
+    for part in observers(strategy, now=False):
+        kind = type(part).__name__
+        _check_measured(where, kind, followed(part), measured, loggers)
     name, split = getattr(strategy, "metric", None), getattr(strategy, "split", None)
     if isinstance(name, str) and split in measured:
         _check_measured(
             where, type(strategy).__name__, (name, split), measured, loggers
         )
-
-
-def check_followed(
-    where: str,
-    scheduler: object,
-    measured: dict[Split, list[Metric]],
-    loggers: dict[Split, list[MetricLogger]],
-) -> None:
-    """Refuse a schedule that follows a metric which is not measured."""
-    for part in observers(scheduler, now=False):
-        kind = type(part).__name__
-        _check_measured(where, kind, followed(part), measured, loggers)
 
 
 def followed(part: Any) -> tuple[str, Split]:
