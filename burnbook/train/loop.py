@@ -205,6 +205,14 @@ class Fit:
                     break
         monitor.end_epoch(epoch, Split.Train)
 
+    def _observe(self, epoch: int) -> None:
+        """Tell a schedule what has become of the metric that it follows."""
+        for part in observers(self.scheduler):
+            name, split = followed(part)
+            value = self.monitor.store.find_metric(name, epoch, split=split)
+            if value is not None:
+                part.observe(value)
+
     def _rate(self, epoch: int, iteration: int) -> float:
         """The learning rate of this step; warns once if the schedule starts again."""
         before = getattr(self.scheduler, "restarts", 0)
@@ -216,14 +224,6 @@ class Fit:
             self.plan.log.warn(SOURCE, text)
             warnings.warn(text, stacklevel=2)
         return lr
-
-    def _observe(self, epoch: int) -> None:
-        """Tell a schedule what has become of the metric that it follows."""
-        for part in observers(self.scheduler):
-            name, split = followed(part)
-            value = self.monitor.store.find_metric(name, epoch, split=split)
-            if value is not None:
-                part.observe(value)
 
     def _valid(self, epoch: int, loader: DataLoader[Any]) -> None:
         """All batches of the validation split, without gradients and dropout."""
