@@ -73,6 +73,8 @@ class Config:
 
     #: Fields that Burn 0.15 does not know; the JSON has them only where they are set.
     newer: ClassVar[tuple[str, ...]] = ()
+    #: Fields that no Burn knows; every JSON has them only where they are set.
+    ours: ClassVar[tuple[str, ...]] = ()
     #: What newer Burn calls a field: {name in 0.15: name since}.
     renamed: ClassVar[dict[str, str]] = {}
     #: What Burn's JSON has in place of null, where None is a choice: {field: its name}.

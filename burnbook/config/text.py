@@ -169,11 +169,8 @@ def _dataclass(value: object, at: Place) -> str:
         return _dict({name: getattr(value, name) for name in names}, at)
     rows = cls.json_fields()
     held = {n: (getattr(value, attribute(cls, n)), was) for n, _, was in rows}
-    shown = {
-        n: x
-        for n, (x, was) in held.items()
-        if at.is_newer or n not in cls.newer or x != was
-    }
+    unknown = cls.ours if at.is_newer else (*cls.ours, *cls.newer)
+    shown = {n: x for n, (x, was) in held.items() if n not in unknown or x != was}
     for name, nothing in cls.absent.items():
         shown[name] = nothing if shown[name] is None else shown[name]
     if at.is_newer:  # both names: Burn passes over one that it does not know

@@ -3,7 +3,13 @@
 from typing import TYPE_CHECKING
 
 from burnbook.core.other_names import module_answers
-from burnbook.lr_scheduler.base import ConstantLr, LrScheduler, as_scheduler
+from burnbook.lr_scheduler.base import (
+    ConstantLr,
+    LrScheduler,
+    as_scheduler,
+    length_of,
+    observers,
+)
 from burnbook.lr_scheduler.composed import (
     ComposedLrScheduler,
     ComposedLrSchedulerConfig,
@@ -12,6 +18,19 @@ from burnbook.lr_scheduler.composed import (
     SchedulerReduction,
     SequentialLrScheduler,
     SequentialLrSchedulerConfig,
+)
+from burnbook.lr_scheduler.curves import (
+    LambdaLrScheduler,
+    OneCycleLrScheduler,
+    OneCycleLrSchedulerConfig,
+    PolynomialLrScheduler,
+    PolynomialLrSchedulerConfig,
+    WarmupCosineLrScheduler,
+    WarmupCosineLrSchedulerConfig,
+)
+from burnbook.lr_scheduler.plateau import (
+    ReduceOnPlateauLrScheduler,
+    ReduceOnPlateauLrSchedulerConfig,
 )
 from burnbook.lr_scheduler.schedules import (
     CosineAnnealingLrScheduler,
@@ -34,6 +53,7 @@ __all__ = [
     "CosineAnnealingLrSchedulerConfig",
     "ExponentialLrScheduler",
     "ExponentialLrSchedulerConfig",
+    "LambdaLrScheduler",
     "LinearLrScheduler",
     "LinearLrSchedulerConfig",
     "LrScheduler",
@@ -41,12 +61,22 @@ __all__ = [
     "ModuleLrScheduler",
     "NoamLrScheduler",
     "NoamLrSchedulerConfig",
+    "OneCycleLrScheduler",
+    "OneCycleLrSchedulerConfig",
+    "PolynomialLrScheduler",
+    "PolynomialLrSchedulerConfig",
+    "ReduceOnPlateauLrScheduler",
+    "ReduceOnPlateauLrSchedulerConfig",
     "SchedulerReduction",
     "SequentialLrScheduler",
     "SequentialLrSchedulerConfig",
     "StepLrScheduler",
     "StepLrSchedulerConfig",
+    "WarmupCosineLrScheduler",
+    "WarmupCosineLrSchedulerConfig",
     "as_scheduler",
+    "length_of",
+    "observers",
 ]
 
 if not TYPE_CHECKING:

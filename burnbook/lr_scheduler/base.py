@@ -1,9 +1,11 @@
 """Which learning rate the next step uses.
 
 A scheduler is asked once per batch, before the batch is computed. A plain number is a
-scheduler too: the same rate forever.
+scheduler too: the same rate forever. One that follows a metric is told its value by
+`observe`. `length()` of a scheduler is for how many steps it is made.
 """
 
+from collections.abc import Iterable
 from typing import Any, Protocol, Self
 
 from burnbook.config import Config
@@ -13,7 +15,12 @@ NUMBER = "value"  # the name of a number that has none: of a schedule of one's o
 
 
 class LrScheduler(Protocol):
-    """What the Learner needs of a scheduler."""
+    """What the Learner needs of a scheduler.
+
+    One may have more: `length()` gives for how many steps it is made, or None for any
+    number; `observe(value)` takes a metric, of the name `metric` ("Loss" where it has
+    no such attribute) and the split `split` ("valid").
+    """
 
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
@@ -69,6 +76,15 @@ class RealPlace(float):
         return type(self), (float(self), self.name)
 
 
+class Numbers(dict[str, WholePlace | RealPlace]):
+    """The record of a schedule that needs several numbers, each with its name.
+
+    Example:
+        >>> Numbers(bad_epochs=WholePlace(2, "bad_epochs"))
+        {'bad_epochs': 2}
+    """
+
+
 class ConstantLr:
     """The same learning rate at every step.
 
@@ -93,6 +109,10 @@ class ConstantLr:
         """The learning rate."""
         return self.lr
 
+    def length(self) -> None:
+        """None: it goes on for any number of steps."""
+        return
+
     def into_record(self) -> None:
         """Nothing: a constant has no place to remember."""
         return
@@ -115,6 +135,49 @@ def as_scheduler(lr: "LrScheduler | float") -> LrScheduler:
     given: Any = lr
     is_config = isinstance(lr, Config)
     return given if hasattr(lr, "step") and not is_config else ConstantLr(given)
+
+
+def length_of(scheduler: object) -> int | None:
+    """For how many steps a scheduler is made; None where any number is well.
+
+    Past them it starts again, or stays where it has come to. A scheduler of one's own
+    says so by a method `length`, or has none.
+
+    Example:
+        >>> length_of(ConstantLr(0.1)) is None
+        True
+    """
+    ask = getattr(scheduler, "length", None)
+    found = ask() if callable(ask) else None
+    return found if isinstance(found, int) else None
+
+
+def left_of(scheduler: object) -> int | None:
+    """How many steps of its length a scheduler has left; None where it has no end."""
+    found = getattr(scheduler, "steps_left", None)
+    return found if isinstance(found, int) else None
+
+
+def least(counts: Iterable[int | None]) -> int | None:
+    """The least of some numbers of steps, if there is any."""
+    return min((count for count in counts if count is not None), default=None)
+
+
+def observers(scheduler: object, *, now: bool = True) -> list[Any]:
+    """The schedules that follow a metric: this one, or those inside of it.
+
+    now: only those whose turn it is, as in a sequence; else all of them.
+
+    Example:
+        >>> observers(ConstantLr(0.1))
+        []
+    """
+    parts: Any = getattr(scheduler, "schedulers", None)
+    if isinstance(parts, list):
+        turn: Any = getattr(scheduler, "current", None)
+        parts = [turn()] if now and turn else parts
+        return [one for part in parts for one in observers(part, now=now)]
+    return [scheduler] if hasattr(scheduler, "observe") else []
 
 
 def opened(scheduler: Any, record: object) -> Any:
@@ -143,6 +206,19 @@ def read_number(scheduler: Any, record: object) -> float:
     if wrong or not abs(found) < float("inf"):
         raise _of_another(type(scheduler).__name__, record)
     return found
+
+
+def read_numbers(scheduler: Any, record: object) -> dict[str, int | float]:
+    """The numbers of a record that has several, as the scheduler has them now."""
+    wanted: Numbers = scheduler.into_record()
+    found: Any = record
+    if not isinstance(found, dict) or found.keys() != wanted.keys():
+        raise _of_another(type(scheduler).__name__, record)
+    read: dict[str, int | float] = {}
+    for name, place in wanted.items():
+        kind = float if isinstance(place, float) else int
+        (read[name],) = old_numbers(scheduler, [found[name]], (kind,))
+    return read
 
 
 def old_numbers(

@@ -18,10 +18,20 @@ from burnbook.lr_scheduler.base import (
     WholePlace,
     as_scheduler,
     children_of,
+    least,
+    left_of,
+    length_of,
+    observers,
     of_first_group,
     opened,
     read_place,
 )
+from burnbook.lr_scheduler.curves import (
+    OneCycleLrSchedulerConfig,
+    PolynomialLrSchedulerConfig,
+    WarmupCosineLrSchedulerConfig,
+)
+from burnbook.lr_scheduler.plateau import ReduceOnPlateauLrSchedulerConfig
 from burnbook.lr_scheduler.schedules import (
     MOST,
     CosineAnnealingLrSchedulerConfig,
@@ -91,6 +101,22 @@ class ComposedLrSchedulerConfig(Config):
         """The config with a step decay beside the others."""
         return self._with(LrSchedulerConfig.Step(config))
 
+    def polynomial(self, config: PolynomialLrSchedulerConfig) -> Self:
+        """The config with a polynomial decay beside the others."""
+        return self._with(LrSchedulerConfig.Polynomial(config))
+
+    def warmup_cosine(self, config: WarmupCosineLrSchedulerConfig) -> Self:
+        """The config with a warm-up and a cosine beside the others."""
+        return self._with(LrSchedulerConfig.WarmupCosine(config))
+
+    def one_cycle(self, config: OneCycleLrSchedulerConfig) -> Self:
+        """The config with one cycle beside the others."""
+        return self._with(LrSchedulerConfig.OneCycle(config))
+
+    def reduce_on_plateau(self, config: ReduceOnPlateauLrSchedulerConfig) -> Self:
+        """The config with a schedule that follows a metric beside the others."""
+        return self._with(LrSchedulerConfig.ReduceOnPlateau(config))
+
     def composed(self, config: "ComposedLrSchedulerConfig") -> Self:
         """The config with another composed schedule beside the others."""
         return self._with(LrSchedulerConfig.Composed(config))
@@ -148,7 +174,10 @@ class SequentialLrSchedulerConfig(Config):
 
 
 class LrSchedulerConfig(ConfigEnum):
-    """The config of any schedule, as one of the schedules inside another one."""
+    """The config of any schedule, as one of the schedules inside another one.
+
+    Burn does not know the last four.
+    """
 
     Constant = holding(float)
     Linear = holding(LinearLrSchedulerConfig)
@@ -158,6 +187,10 @@ class LrSchedulerConfig(ConfigEnum):
     Step = holding(StepLrSchedulerConfig)
     Composed = holding(ComposedLrSchedulerConfig)
     Sequential = holding(SequentialLrSchedulerConfig)
+    Polynomial = holding(PolynomialLrSchedulerConfig)
+    WarmupCosine = holding(WarmupCosineLrSchedulerConfig)
+    OneCycle = holding(OneCycleLrSchedulerConfig)
+    ReduceOnPlateau = holding(ReduceOnPlateauLrSchedulerConfig)
 
     def init(self) -> LrScheduler:
         """The schedule, at its start."""
@@ -175,6 +208,19 @@ class ComposedLrScheduler:
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
         return self.config.reduction.reduce([part.step() for part in self.schedulers])
+
+    def observe(self, value: float) -> None:
+        """Hand a metric to those schedules inside that follow one."""
+        _observe(self, value)
+
+    def length(self) -> int | None:
+        """The least number of steps that one of its schedules is made for."""
+        return least(map(length_of, self.schedulers))
+
+    @property
+    def steps_left(self) -> int | None:
+        """The least number of steps that one of its schedules has left."""
+        return least(map(left_of, self.schedulers))
 
     def into_record(self) -> dict[str, Any]:
         """Where each schedule stands: {"schedulers": [{"Linear": 3}, …]}."""
@@ -213,9 +259,28 @@ class SequentialLrScheduler:
 
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now."""
-        turn = sum(mark <= self.steps for mark in self.config.milestones)
         self.steps += 1
-        return self.schedulers[turn].step()
+        return self.current().step()
+
+    def current(self) -> LrScheduler:
+        """The schedule whose turn it was at the last step; at first the first one."""
+        last = max(self.steps - 1, 0)
+        return self.schedulers[sum(mark <= last for mark in self.config.milestones)]
+
+    def observe(self, value: float) -> None:
+        """Hand a metric to the schedule whose turn it is, if it follows one."""
+        _observe(self, value)
+
+    def length(self) -> int | None:
+        """The steps up to the last milestone, and those of the schedule behind it."""
+        last = length_of(self.schedulers[-1])
+        return None if last is None else sum(self.config.milestones[-1:]) + last
+
+    @property
+    def steps_left(self) -> int | None:
+        """The steps up to its length; None where any number is well."""
+        count = self.length()
+        return None if count is None else max(count - self.steps, 0)
 
     def into_record(self) -> dict[str, Any]:
         """How many steps were made, and where each schedule stands."""
@@ -271,6 +336,19 @@ class ModuleLrScheduler:
         first, *others = [part.step() for part in self.schedulers]
         return ModuleLearningRate(first, tuple(zip(self.groups, others, strict=True)))
 
+    def observe(self, value: float) -> None:
+        """Hand a metric to those schedules inside that follow one."""
+        _observe(self, value)
+
+    def length(self) -> int | None:
+        """The least number of steps that one of its schedules is made for."""
+        return least(map(length_of, self.schedulers))
+
+    @property
+    def steps_left(self) -> int | None:
+        """The least number of steps that one of its schedules has left."""
+        return least(map(left_of, self.schedulers))
+
     def into_record(self) -> dict[str, Any]:
         """Where each schedule stands, by number: the first is the base."""
         return {str(i): part.into_record() for i, part in enumerate(self.schedulers)}
@@ -293,6 +371,12 @@ class ModuleLrScheduler:
 def _made(scheduler: Any) -> LrScheduler:
     """A scheduler from itself, its config or a plain number."""
     return scheduler.init() if hasattr(scheduler, "init") else as_scheduler(scheduler)
+
+
+def _observe(scheduler: object, value: float) -> None:
+    """Hand a metric to the schedules inside that follow one."""
+    for part in observers(scheduler):
+        part.observe(value)
 
 
 def _records(

@@ -41,6 +41,14 @@ class Schedule:
     low, high = 0, MOST
     before_0_15: tuple[type, ...] = ()
 
+    @property
+    def steps_left(self) -> int | None:
+        """How many more steps it describes before it repeats itself or comes to rest.
+
+        None where it goes on forever, or where coming to rest is the aim.
+        """
+        return None
+
     def into_record(self) -> WholePlace | RealPlace:
         """The number that says where the schedule stands."""
         value = getattr(self, self.held or self.field)
@@ -49,6 +57,10 @@ class Schedule:
         return WholePlace(value, self.field, self.scalar)
 
     to_record = into_record
+
+    def length(self) -> int | None:
+        """For how many steps it is made; None where any number is well."""
+        return None
 
     def load_record(self, record: object) -> Self:
         """Go on from where a record stands.
@@ -134,6 +146,12 @@ class LinearLrScheduler(Schedule):
         self.adopt(initial_lr=last - step * self.config.num_iters, final_lr=last)
         self.remaining_iters = remaining
 
+    @property
+    def steps_left(self) -> int | None:
+        """The steps down to the last rate; None on a way up, as of a warm-up."""
+        falls = self.config.final_lr < self.config.initial_lr
+        return self.remaining_iters if falls else None
+
     def read(self, record: object) -> int:
         """How many steps remain."""
         return read_place(self, record, 0, self.config.num_iters + 1)
@@ -144,6 +162,11 @@ class LinearLrScheduler(Schedule):
         first, last = self.config.initial_lr, self.config.final_lr
         step = (last - first) / self.config.num_iters
         return last - step * self.remaining_iters
+
+    def length(self) -> int | None:
+        """num_iters + 1 steps; None where it rises, as a warm-up that stays."""
+        falls = self.config.final_lr < self.config.initial_lr
+        return self.config.num_iters + 1 if falls else None
 
 
 class CosineAnnealingLrSchedulerConfig(Config):
@@ -198,6 +221,12 @@ class CosineAnnealingLrScheduler(Schedule):
         self.adopt(initial_lr=high, num_iters=num_iters, min_lr=low)
         self.current_iter = current_iter
 
+    @property
+    def steps_left(self) -> int:
+        """The steps down to the lowest rate."""
+        before_first = self.current_iter == BEFORE_FIRST
+        return self.config.num_iters - (-1 if before_first else self.current_iter)
+
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now.
 
@@ -209,6 +238,10 @@ class CosineAnnealingLrScheduler(Schedule):
         self.current_iter = following % (count + 1)
         half = 0.5 * (self.config.initial_lr - low)
         return low + half * (1 + math.cos(math.pi * self.current_iter / count))
+
+    def length(self) -> int:
+        """num_iters + 1 steps; then it starts again at the initial rate."""
+        return self.config.num_iters + 1
 
 
 class ExponentialLrSchedulerConfig(Config):

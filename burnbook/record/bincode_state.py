@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from burnbook.core.converters import TypeSpec, type_spec
-from burnbook.lr_scheduler.base import WholePlace
+from burnbook.lr_scheduler.base import Numbers, WholePlace
 from burnbook.optim.state import StateRecord, fields_at
 from burnbook.record.bincode import Reader, Writer, signed_number, text, whole_number
 from burnbook.record.tree import OTHERWISE, Path, Trouble, named
@@ -23,7 +23,8 @@ from burnbook.tensor import Tensor
 RANKS = 9  # Rank0 to Rank8
 # The schedules inside a composed one, in Burn's order; it has the first four.
 SCHEDULES = (
-    "Linear Cosine Exponential Noam Constant Step Composed Sequential".split()  # noqa: SIM905
+    "Linear Cosine Exponential Noam Constant Step Composed Sequential "  # noqa: SIM905
+    "Polynomial WarmupCosine OneCycle ReduceOnPlateau".split()
 )
 
 
@@ -31,6 +32,8 @@ def write_state(writer: Writer, record: Any) -> Iterator[Any]:
     """The bytes of the record of an optimizer or a schedule, piece by piece."""
     if isinstance(record, dict) and "schedulers" in record:
         yield from _write_schedules(record)
+    elif isinstance(record, Numbers):
+        yield from map(_number, record.values())
     elif isinstance(record, dict):
         kinds: set[type] = set()
         yield whole_number(len(record))
@@ -48,6 +51,8 @@ def write_state(writer: Writer, record: Any) -> Iterator[Any]:
 
 def is_state(record: object) -> bool:
     """Whether something is the record of an optimizer or of a schedule."""
+    if isinstance(record, Numbers):
+        return True
     if isinstance(record, dict):
         return "schedulers" in record or all(
             isinstance(held, dict) and list(held) == ["V1"] for held in record.values()
@@ -73,7 +78,9 @@ def _write_schedules(record: dict[str, Any]) -> Iterator[bytes]:
     for row in record["schedulers"]:
         ((name, held),) = row.items()
         yield whole_number(SCHEDULES.index(name))
-        if isinstance(held, dict):
+        if isinstance(held, Numbers):
+            yield from map(_number, held.values())
+        elif isinstance(held, dict):
             yield from _write_schedules(held)
         else:
             yield _number(held)
@@ -126,6 +133,9 @@ def _read_schedule(reader: Reader, part: Any, path: Path) -> Any:
         if reader.data[reader.at :] == b"\0":
             reader.take(1, path)
         return None
+    if isinstance(example, Numbers):
+        rows = example.items()
+        return {name: _read_number(reader, type(held), path) for name, held in rows}
     if _is_signed(example):
         return reader.signed(path)
     return _read_number(reader, type(example), path)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from burnbook.lr_scheduler.base import NUMBER, RealPlace, WholePlace
+from burnbook.lr_scheduler.base import NUMBER, Numbers, RealPlace, WholePlace
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.record.flat import Named, flatten, nest
 from burnbook.record.layout import Lowering
@@ -138,6 +138,8 @@ def _has_place(item: Any) -> bool:
 
     A number that stands under its name already came from a file and stays there.
     """
+    if isinstance(item, Numbers):
+        return True
     if isinstance(item, list):
         return any(map(_has_place, item))
     if isinstance(item, dict):
@@ -154,6 +156,8 @@ def _is(item: Any, name: str) -> bool:
 
 def _below(item: Any) -> Any:
     """The numbers of a schedule by name."""
+    if isinstance(item, Numbers):
+        return dict(item)
     if isinstance(item, WholePlace | RealPlace):
         return {item.name: item}
     if isinstance(item, int | float):  # of a schedule of one's own

@@ -360,7 +360,7 @@ def _data_of(values: Any, backend: Backend, kind: KindType | None) -> TensorData
         odd = array[np.isfinite(array) & (array != np.trunc(array))]
         if odd.size:
             what = f"an Int tensor cannot hold {odd.reshape(-1)[0]}"
-            cure = "from_floats(…), and .int() to drop the fraction"
+            cure = "from_floats(…), which keeps the fraction"
             raise KindError("from_data", what, cure=cure)
     return data
 

@@ -171,7 +171,15 @@ def complaint(op: Op, tensors: Tensors, attrs: Attrs) -> Exception:
         if len({kind for row in rows for kind in row}) == 1:
             texts = [rows[0][0].__name__]
         what = f"takes {', or '.join(texts)}"
-        return KindError(op.name, what, facts(op, tensors), _cast(names, kinds, rows))
+        cure = _cast(names, kinds, rows)
+        cut = [
+            t
+            for name, t in zip(names, given, strict=True)
+            if t.kind is Float and f"{name}.int()" in (cure or "").split(" and ")
+        ]
+        if any(map(_has_fractions, cut)):
+            cure = "whole numbers, such as Tensor.from_ints(…, device)"
+        return KindError(op.name, what, facts(op, tensors), cure)
     if op.same_rank and len({t.rank for t in given}) > 1:
         ranks = " and ".join(str(t.rank) for t in given)
         shapes = [tuple(t.value.shape) for t in given]
@@ -300,6 +308,12 @@ def _cast(names: list[str], kinds: tuple[KindType, ...], rows: list[Any]) -> str
     if len(kinds) == 2 and kinds not in rows and kinds[::-1] in rows:
         return f"{names[0]} first, then {names[1]}: the two are swapped"
     return " and ".join(min((t for t in tries if t), key=len, default=[])) or None
+
+
+def _has_fractions(tensor: Any) -> bool:
+    """Whether a Float tensor holds what `.int()` would cut off."""
+    values = np.asarray(tensor)
+    return bool((values != np.trunc(values)).any())
 
 
 def named(op: Op, tensors: Tensors) -> list[tuple[str, Any]]:

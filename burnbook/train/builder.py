@@ -49,9 +49,11 @@ class LearnerBuilder(TrainingOptions):
         Raises:
             ConfigError: what could not be trained: a model without parameters or steps,
                 something that is not an optimizer, no learning rate or a negative one,
-                or early stopping by a metric that is not measured.
+                early stopping by a metric that is not measured, or a schedule that
+                follows one.
         """
         check_model("LearnerBuilder.build", model)
         check_optimizer("LearnerBuilder.build", optim)
         rate = check_rate("LearnerBuilder.build", lr_scheduler)
+        self._watch("build", rate)
         return Learner(model, optim, rate, self._ready())

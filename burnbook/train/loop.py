@@ -26,7 +26,7 @@ from burnbook.core.errors import DataError, TrainingError
 from burnbook.core.rng import use_stream
 from burnbook.data import DataLoader, Dataset, Progress
 from burnbook.data.dataloader.workers import PATIENCE
-from burnbook.lr_scheduler import LrScheduler
+from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
 from burnbook.optim import GradientsAccumulator, GradientsParams, Optimizer
 from burnbook.train.checkpoint import opened
@@ -41,7 +41,7 @@ from burnbook.train.parallel import Devices
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
 from burnbook.train.run_status import NAME, STATUS, began, ended
-from burnbook.train.validation import no_rate, restarted
+from burnbook.train.validation import followed, no_rate, restarted
 
 SOURCE = "burn_train::learner::epoch"
 INFINITE = float("inf")
@@ -164,6 +164,7 @@ class Fit:
             self._valid(epoch, valid)
         if self.control.should_stop():
             return False
+        self._observe(epoch)
         self.checkpoints.after(epoch, self.model, self.optim, self.scheduler)
         self.epochs_done = epoch
         self.plan.log.flush()
@@ -203,6 +204,14 @@ class Fit:
                 if self._stopped():
                     break
         monitor.end_epoch(epoch, Split.Train)
+
+    def _observe(self, epoch: int) -> None:
+        """Tell a schedule what has become of the metric that it follows."""
+        for part in observers(self.scheduler):
+            name, split = followed(part)
+            value = self.monitor.store.find_metric(name, epoch, split=split)
+            if value is not None:
+                part.observe(value)
 
     def _rate(self, epoch: int, iteration: int) -> float:
         """The learning rate of this step; warns once if the schedule starts again."""

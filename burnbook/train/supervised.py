@@ -62,6 +62,7 @@ class SupervisedTraining(TrainingOptions):
                 f"{type(learner).__name__} is not a learner",
                 cure="launch(Learner(model, optim, 1e-4))",
             )
+        self._watch("launch", learner.lr_scheduler)
         check_model("SupervisedTraining.launch", learner.model)
         check_optimizer("SupervisedTraining.launch", learner.optim)
         plan = self._ready()

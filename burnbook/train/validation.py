@@ -6,12 +6,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from burnbook.core.errors import ConfigError, TrainingError
-from burnbook.lr_scheduler import LrScheduler
+from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
 from burnbook.optim import Optimizer
 from burnbook.train.events import Split
 from burnbook.train.logger import MetricLogger
-from burnbook.train.metric import Metric
+from burnbook.train.metric import Metric, metric_name
 from burnbook.train.metric.naming import check_name
 from burnbook.train.plan import Measured
 
@@ -94,12 +94,37 @@ def check_watched(
     measured: dict[Split, list[Metric]],
     loggers: dict[Split, list[MetricLogger]],
 ) -> None:
-    """Refuse a strategy that needs a metric which is not measured or cannot be read."""
+    """Refuse a strategy that needs a metric which is not measured or cannot be read.
+
+    strategy: of stopping or keeping checkpoints, or a schedule of learning rates.
+    """
     for inner in getattr(strategy, "strategies", ()):
         check_watched(where, inner, measured, loggers)
+    for part in observers(strategy, now=False):
+        kind = type(part).__name__
+        _check_measured(where, kind, followed(part), measured, loggers)
     name, split = getattr(strategy, "metric", None), getattr(strategy, "split", None)
-    if not isinstance(name, str) or split not in measured:
-        return
+    if isinstance(name, str) and split in measured:
+        _check_measured(
+            where, type(strategy).__name__, (name, split), measured, loggers
+        )
+
+
+def followed(part: Any) -> tuple[str, Split]:
+    """The metric that a schedule with `observe` follows, and of which split."""
+    name, split = getattr(part, "metric", "Loss"), getattr(part, "split", "valid")
+    return metric_name(name), Split(split)
+
+
+def _check_measured(
+    where: str,
+    kind: str,
+    asked: tuple[str, Split],
+    measured: dict[Split, list[Metric]],
+    loggers: dict[Split, list[MetricLogger]],
+) -> None:
+    """Refuse what a class asks for, a metric of a split, if nobody can tell it."""
+    name, split = asked
     if any(name == metric.name and metric.numeric for metric in measured[split]):
         kinds = [type(logger) for logger in loggers[split]]
         if kinds and all(k.read_numeric is MetricLogger.read_numeric for k in kinds):
@@ -114,7 +139,7 @@ def check_watched(
         where,
         f"{name!r} is not measured in {WORDS[split]}",
         [
-            ("strategy", type(strategy).__name__),
+            ("strategy", kind),
             *((WORDS[each], _named(metrics)) for each, metrics in measured.items()),
         ],
         _cure(name, split, measured),

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 
 import numpy as np
 import pytest
@@ -13,14 +14,22 @@ from burnbook.lr_scheduler import (
     ConstantLr,
     CosineAnnealingLrSchedulerConfig as Cosine,
     ExponentialLrSchedulerConfig as Exponential,
+    LambdaLrScheduler,
     LinearLrSchedulerConfig as Linear,
     LrSchedulerConfig,
     ModuleLrScheduler,
     NoamLrSchedulerConfig as Noam,
+    OneCycleLrSchedulerConfig as OneCycle,
+    PolynomialLrSchedulerConfig as Polynomial,
+    ReduceOnPlateauLrSchedulerConfig as Plateau,
     SchedulerReduction,
     SequentialLrSchedulerConfig as Sequential,
     StepLrSchedulerConfig as Step,
+    WarmupCosineLrSchedulerConfig as WarmupCosine,
+    length_of,
+    observers,
 )
+from burnbook.lr_scheduler.base import left_of
 from burnbook.module import ParamId
 from burnbook.optim import AdamConfig, ModuleLearningRate, ParamGroup
 from burnbook.record import (
@@ -77,6 +86,33 @@ VALUES = {
     ),
     "step": (Step(0.5, 3, gamma=0.1), [0.5, 0.5, 0.5, 0.05, 0.05, 0.05, 0.005]),
     "step by default": (Step(1.0, 2), [1.0, 1.0, 0.1, 0.1, 0.01]),
+    "polynomial": (Polynomial(0.8, 4, power=2.0), [0.8, 0.45, 0.2, 0.05, 0.0, 0.0]),
+    "polynomial with a floor": (
+        Polynomial(0.5, 2, final_lr=0.1),
+        [0.5, 0.3, 0.1, 0.1, 0.1],
+    ),
+    "warm-up and cosine": (
+        WarmupCosine(0.4, 2, 6, start_lr=0.2),
+        [0.2, 0.3, *[cosine(i, 0.4) for i in range(5)], 0.0, 0.0],
+    ),
+    "one cycle": (OneCycle(1.0, 5, pct_start=0.6), [0.04, 0.52, 1.0, 0.500002, 4e-6]),
+    "plateau": (Plateau(0.3), [0.3] * 5),
+    "product with a plateau": (
+        Composed()
+        .warmup_cosine(WarmupCosine(1.0, 2, 4))
+        .reduce_on_plateau(Plateau(0.5)),
+        [0.0, 0.25, 0.5, 0.25, 0.0, 0.0],
+    ),
+    "sequence to a plateau": (
+        Sequential(
+            [
+                LrSchedulerConfig.Polynomial(Polynomial(0.1, 2, final_lr=0.3)),
+                LrSchedulerConfig.ReduceOnPlateau(Plateau(0.3)),
+            ],
+            [2],
+        ),
+        [0.1, 0.2, 0.3, 0.3],
+    ),
     "product": (
         Composed().constant(0.5).linear(Linear(1.0, 0.2, 4)),
         [0.5, 0.4, 0.3, 0.2, 0.1, 0.1],
@@ -119,6 +155,14 @@ def made(config):
     return config if isinstance(config, ConstantLr) else config.init()
 
 
+def told(schedule, seed=0):
+    """The schedule after some metrics, if it follows one."""
+    if observers(schedule):
+        for value in np.random.default_rng(seed).random(3):
+            schedule.observe(value)
+    return schedule
+
+
 @pytest.mark.parametrize("name", VALUES)
 def test_the_value_of_every_call(name):
     config, wanted = VALUES[name]
@@ -132,10 +176,23 @@ def test_a_record_goes_on_with_exactly_the_same_rates(name, steps, kind, tmp_pat
     config, _ = VALUES[name]
     schedule = made(config)
     take(schedule, steps)
+    told(schedule)
     file = kind(HalfPrecisionSettings)  # numbers are not rounded with the tensors
     file.record(schedule, tmp_path / "scheduler")
     again = made(config).load_record(file.load(tmp_path / "scheduler"))
+    assert again.into_record() == schedule.into_record()
     assert take(again, 8) == take(schedule, 8)
+
+
+def test_a_record_of_any_function_goes_on(tmp_path):
+    def schedule():
+        return LambdaLrScheduler(0.5, lambda i: 1 / (1 + i))
+
+    one = schedule()
+    take(one, 3)
+    file = NamedMpkBytesRecorder(FullPrecisionSettings)
+    again = schedule().load_record(file.load(file.record(one)))
+    assert take(again, 4) == take(one, 4) == pytest.approx([1 / 8, 0.1, 1 / 12, 1 / 14])
 
 
 @pytest.mark.parametrize("name", [name for name in VALUES if name != "constant"])
@@ -153,6 +210,9 @@ RECORDS = {
     "exponential": (8.0, 0.8, 0.008),
     "noam": (0, 1, 3),
     "step": (-1, 0, 2),
+    "polynomial": (-1, 0, 2),
+    "warm-up and cosine": (-1, 0, 2),
+    "one cycle": (-1, 0, 2),
     "product": (
         {"schedulers": [{"Constant": None}, {"Linear": 5}]},
         {"schedulers": [{"Constant": None}, {"Linear": 4}]},
@@ -182,6 +242,9 @@ NAMED = {
     "exponential": "previous_lr",
     "noam": "step",
     "step": "iter_idx",
+    "polynomial": "iter_idx",
+    "warm-up and cosine": "iter_idx",
+    "one cycle": "iter_idx",
 }
 
 
@@ -219,6 +282,13 @@ BAD_RECORDS = [
     ("noam", True),
     ("step", -2),
     ("step", [1]),
+    ("one cycle", -2),
+    ("plateau", 3),
+    ("plateau", {"current_lr": 0.5}),
+    ("plateau", {"current_lr": "x", "best": 1.0, "bad_epochs": 0, "cooldown": 0}),
+    ("plateau", {"current_lr": 0.5, "best": 1.0, "bad_epochs": -1, "cooldown": 0}),
+    ("plateau", {"current_lr": 0.5, "best": math.inf, "bad_epochs": 0, "cooldown": 0}),
+    ("sequence to a plateau", {"step": 1, "schedulers": [{"Polynomial": 0}]}),
     ("product", 3),
     ("product", {"schedulers": [{"Linear": 3}]}),
     ("product", {"schedulers": [{"Constant": None}, {"Linear": "x"}]}),
@@ -257,7 +327,7 @@ def test_schedules_say_what_they_are():
 def test_every_kind_of_schedule_can_stand_inside_another():
     names = {name for name in dir(Composed) if name.islower()}
     for variant in LrSchedulerConfig.variants:
-        assert variant.lower() in names
+        assert re.sub(r"(?<=[a-z])(?=[A-Z])", "_", variant).lower() in names
     assert issubclass(LrSchedulerConfig, ConfigEnum)
 
 
@@ -301,6 +371,88 @@ def test_rates_of_groups_survive_copies():
     again = copy.deepcopy(rate)
     assert (again, again.of(ParamId(1), "bias")) == (0.1, 0.2)
     assert repr(rate) == "ModuleLearningRate(0.1, ParamGroup(path with 'bias'): 0.2)"
+
+
+# How long it is made for
+
+UP, DOWN, CURVE = Linear(0.1, 0.5, 3), Linear(0.5, 0.1, 3), Cosine(1.0, 4)
+LENGTHS = {
+    "constant": (ConstantLr(0.3), None),
+    "linear down": (DOWN, 4),
+    "a warm-up that stays": (UP, None),
+    "cosine": (CURVE, 5),
+    "exponential": (Exponential(0.8, 0.1), None),
+    "noam": (Noam(0.01), None),
+    "step": (Step(0.5, 3), None),
+    "polynomial": (Polynomial(0.8, 4), 5),
+    "polynomial up": (Polynomial(0.1, 4, final_lr=0.2), None),
+    "warm-up and cosine": (WarmupCosine(0.4, 2, 6), 7),
+    "one cycle": (OneCycle(1.0, 9), 9),
+    "plateau": (Plateau(0.3), None),
+    "the shortest of a product": (Composed().linear(UP).cosine(CURVE).linear(DOWN), 4),
+    "a product without end": (Composed().linear(UP).constant(0.5), None),
+    "a sequence": (
+        Sequential(
+            [LrSchedulerConfig.Linear(UP), LrSchedulerConfig.Cosine(CURVE)], [3]
+        ),
+        8,
+    ),
+    "a sequence without end": (
+        Sequential(
+            [LrSchedulerConfig.Cosine(CURVE), LrSchedulerConfig.Constant(0.1)], [5]
+        ),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_a_schedule_knows_for_how_many_steps_it_is_made(name):
+    config, wanted = LENGTHS[name]
+    schedule = made(config)
+    assert schedule.length() == length_of(schedule) == wanted
+    assert left_of(schedule) == wanted
+    take(schedule, 3)
+    assert schedule.length() == wanted, "wherever it stands"
+    assert left_of(schedule) == (None if wanted is None else wanted - 3)
+
+
+ALONE = [n for n, (_, count) in LENGTHS.items() if count and "product" not in n]
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_past_its_length_a_schedule_stays_or_starts_again(name):
+    config, count = LENGTHS[name]
+    rates = take(made(config), count + 2)
+    if "cosine" in repr(config).lower() and "Warmup" not in repr(config):
+        assert rates[count] > rates[count - 1]
+    else:
+        assert rates[count - 1] == rates[count] == rates[count + 1]
+
+
+def test_groups_are_as_long_as_the_shortest_of_them():
+    groups = ModuleLrScheduler(0.1).with_group(BIASES, CURVE)
+    assert groups.length() == 5
+    assert ModuleLrScheduler(0.1).length() is None
+    assert ModuleLrScheduler(OneCycle(1.0, 3)).with_group(BIASES, CURVE).length() == 3
+
+
+def test_any_function_says_how_long_it_is_meant_for():
+    assert LambdaLrScheduler(0.1, lambda i: 1.0).length() is None
+    assert LambdaLrScheduler(0.1, lambda i: 1.0, 7).length() == 7
+
+
+def test_a_schedule_of_ones_own_may_have_a_length_or_not():
+    class Mine:
+        def step(self):
+            return 0.1
+
+    class Long(Mine):
+        def length(self):
+            return 3
+
+    assert (length_of(Mine()), length_of(Long())) == (None, 3)
+    assert ModuleLrScheduler(Long()).with_group(BIASES, Mine()).length() == 3
 
 
 # In the Learner

@@ -331,18 +331,32 @@ def test_the_cures_for_wrong_targets_give_the_right_loss():
     scores = Tensor.from_numpy(np.random.default_rng(0).normal(size=(4, 3)), PLAIN)
     classes = Tensor.from_ints([0, 2, 1, 2], PLAIN)
     wanted = loss.forward(scores, classes).into_scalar()
-    hot = classes.one_hot(3).float()
+    hot = classes.one_hot(3)
     with pytest.raises(KindError, match=r"one-hot.*[^$]*argmax\(1\)\.squeeze_dim\(1\)"):
         loss.forward(scores, hot)
     assert loss.forward(scores, hot.argmax(1).squeeze_dim(1)).into_scalar() == wanted
-    soft = hot * 0.9 + 0.1 / 3
-    with pytest.raises(KindError, match=r"cross_entropy_with_logits\(logits, targets"):
-        loss.forward(scores, soft)
+    margin = nn.MultiMarginLossConfig().init()
+    soft = hot.float() * 0.9 + 0.1 / 3
+    cure = r"CrossEntropyLossConfig\(\)\.init\(device\)\.forward\(input, target"
+    with pytest.raises(KindError, match=cure):
+        margin.forward(scores, soft)
     smooth = nn.CrossEntropyLossConfig().with_smoothing(0.1).init(PLAIN)
     assert np.isclose(
-        cross_entropy_with_logits(scores, soft).into_scalar(),
+        loss.forward(scores, soft).into_scalar(),
         smooth.forward(scores, classes).into_scalar(),
     )
+    assert np.isclose(
+        cross_entropy_with_logits(scores, soft).into_scalar(),
+        loss.forward(scores, soft).into_scalar(),
+    )
+    many = Tensor.from_data([[1.0, 1.0, 0.0]] * 4, PLAIN)
+    with pytest.raises(KindError, match=r"targets / targets\.sum_dim\(1\)\.clamp_min"):
+        loss.forward(scores, many)
+    loss.forward(scores, many / many.sum_dim(1).clamp_min(1.0))
+    teacher = scores * 2.0
+    with pytest.raises(DataError, match=r"targets\.softmax\(1\)"):
+        loss.forward(scores, teacher)
+    loss.forward(scores, teacher.softmax(1))
     images = scores.reshape([1, 2, 2, 3]).permute([0, 3, 1, 2])
     with pytest.raises(ShapeError, match=r"permute\(\[0, 2, 3, 1\]\)\.reshape"):
         loss.forward(images, classes.reshape([1, 2, 2]))
@@ -356,15 +370,22 @@ def test_the_cures_for_wrong_targets_give_the_right_loss():
 )
 def test_no_advice_makes_a_fraction_zero(config):
     scores = Tensor.zeros([2, 3], PLAIN)
-    for values in ([0.3, 1.0], [[0.3, 0.7, 0.0], [0.0, 0.0, 1.0]]):
-        with pytest.raises(KindError) as caught:
-            config.init(PLAIN).forward(scores, Tensor.from_data(values, PLAIN))
-        assert "targets.int()" not in str(caught.value)
+    with pytest.raises(KindError) as caught:
+        config.init(PLAIN).forward(scores, Tensor.from_data([0.3, 1.0], PLAIN))
+    assert ".int()" not in str(caught.value)
+    frames = Tensor.zeros([4, 2, 3], PLAIN)
+    labels, two = (
+        Tensor.from_data([[0.5], [1.0]], PLAIN),
+        Tensor.from_ints([2, 2], PLAIN),
+    )
+    with pytest.raises(KindError) as caught:
+        nn.CTCLossConfig().init().forward(frames, labels, two, two)
+    assert ".int()" not in str(caught.value)
     binary = nn.BinaryCrossEntropyLossConfig().init(PLAIN)
     halves = Tensor.from_data([0.5, 0.5], PLAIN)
-    with pytest.raises(KindError) as caught:
-        binary.forward(halves, Tensor.from_data([0.3, 1.0], PLAIN))
-    assert "targets.int()" not in str(caught.value)
+    with pytest.raises(DataError, match="not a probability from 0 to 1") as caught:
+        binary.forward(halves, Tensor.from_data([127.0, 1.0], PLAIN))
+    assert ".int()" not in str(caught.value)
 
 
 def test_a_softmax_before_cross_entropy_is_refused():
@@ -391,8 +412,75 @@ def test_binary_cross_entropy_takes_no_scores_for_probabilities():
     assert np.isclose(cured.forward(scores, classes).into_scalar(), wanted)
 
 
+# Every loss alike
+
+FRAMES, LENGTHS = RNG.normal(size=(5, 4, 3)), np.array([5, 4, 5, 3])
+LABELS, ONES = np.array([[1], [2], [1], [2]]), np.array([1, 1, 1, 1])
+EACH = {  # every loss of the package, and what it takes: four rows
+    **{name: (LOSSES[name], CASES[name][2]) for name in CASES},
+    "cross_entropy": (nn.CrossEntropyLossConfig().init(PLAIN), XC),
+    "cross_entropy-shares": (
+        nn.CrossEntropyLossConfig(smoothing=0.1).init(PLAIN),
+        (X, SHARES),
+    ),
+    "binary": (nn.BinaryCrossEntropyLossConfig(logits=True).init(PLAIN), (X, P)),
+    "ctc": (nn.CTCLossConfig().init(), (FRAMES, LABELS, LENGTHS, ONES)),
+    "rnnt": (
+        nn.RNNTLossConfig().init(),
+        (RNG.normal(size=(4, 5, 2, 3)), LABELS, LENGTHS, ONES),
+    ),
+}
+
+
+def test_no_loss_is_left_out():
+    tried = {type(loss) for loss, _ in EACH.values()} | {nn.GramMatrixLoss}
+    named = {getattr(nn.loss, name) for name in nn.loss.__all__ if name[-4:] == "Loss"}
+    assert tried == named
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_every_loss_takes_a_reduction_and_gives_each_loss_without(name):
+    loss, arrays = EACH[name]
+    tensors = [Tensor.from_numpy(a, PLAIN) for a in arrays]
+    each = loss.forward_no_reduction(*tensors)
+    assert each.dims()[0] == 4
+    for reduction in (nn.Reduction.Sum, nn.Reduction.BatchMean, nn.Reduction.Mean):
+        out = loss.forward(*tensors, reduction)
+        assert out.dims() == (1,)
+        if (name, reduction) != ("ctc", nn.Reduction.Mean):  # by length
+            assert np.allclose(out, REDUCED[reduction](np.asarray(each)))
+
+
+@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("word", ["mean", "sum", "none"])
+def test_pytorchs_words_for_a_reduction_have_a_cure(name, word):
+    loss, arrays = EACH[name]
+    tensors = [Tensor.from_numpy(a, PLAIN) for a in arrays]
+    cure = "forward_no_reduction" if word == "none" else "Reduction.Mean or"
+    with pytest.raises(ConfigError, match=cure):
+        loss.forward(*tensors, word)
+
+
 def test_smooth_l1_takes_a_reduction():
     x, y = Tensor.from_data([1.0, 2.0]), Tensor.from_data([1.5, 5.0])
     loss = nn.SmoothL1LossConfig().init()
     assert loss.forward(x, y, nn.Reduction.Mean).to_data().to_list() == [1.3125]
     assert loss.forward(x, y, nn.Reduction.Sum).to_data().to_list() == [2.625]
+    assert loss.forward(x, y).to_data().to_list() == [0.125, 2.5], "as in Burn"
+
+
+def test_pads_count_stands_in_no_json_where_it_is_as_in_burn():
+    config = nn.CrossEntropyLossConfig().with_pad_tokens([0])
+    for version in ("0.15", "0.22"):
+        assert "pads_count" not in config.to_json(version=version)
+        text = config.with_pads_count(False).to_json(version=version)
+        assert nn.CrossEntropyLossConfig.from_json(text).pads_count is False
+
+
+def test_a_loss_whose_pads_do_not_count_stays_so_in_every_copy():
+    loss = nn.CrossEntropyLossConfig(pad_tokens=[0], pads_count=False).init(AD)
+    record = nn.CrossEntropyLossConfig(pad_tokens=[0]).init(AD).into_record()
+    assert loss.into_record() == record, "Burn's record has no place for it"
+    copies = [loss.valid(), loss.clone(), loss.no_grad(), loss.load_record(record)]
+    assert not any(copy.pads_count for copy in [*copies, loss.to_device(PLAIN)])
+    assert str(loss).endswith("logits: true, pads_count: false}")

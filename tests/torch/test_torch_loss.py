@@ -105,6 +105,55 @@ def test_a_loss_and_its_slopes(name, reduction):
     compare(lambda *tensors: ours.forward(*tensors, reduction), theirs, arrays)
 
 
+EACH = CASES | {
+    "smooth_l1": (SmoothL1LossConfig(beta=0.6), "SmoothL1Loss", {"beta": 0.6}, XY),
+    "cosine": (
+        *(CosineEmbeddingLossConfig(margin=0.3), "CosineEmbeddingLoss"),
+        *({"margin": 0.3}, (X, Y, ROW_SIGNS)),
+    ),
+}
+HUGE = {"mse", "l1", "huber", "smooth_l1", "hinge", "ranking"}
+DEVICES = {"plain": Numpy(compiled=False), "as it comes": Numpy(), "exact": F64.inner}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rows", [6, 1, 0, "huge"])
+@pytest.mark.parametrize("name", EACH)
+def test_each_loss_and_its_slope_without_a_reduction(name, rows, device):
+    """A whole batch, a batch of one, of none, and of numbers of any size."""
+    made, theirs, options, arrays = EACH[name]
+    if rows == "huge":
+        if name not in HUGE and "multi_margin" not in name:
+            pytest.skip(
+                "its loss of large numbers is infinite there, or its inputs are small"
+            )
+        arrays = [a * 1e4 if a is X or a is Y else a for a in arrays]
+    else:
+        arrays = [a[:rows] for a in arrays]
+    if not rows and (name.startswith("multi_margin") or name == "cosine"):
+        pytest.skip("PyTorch refuses a batch of none")
+    outer = Autodiff(DEVICES[device])
+    exact, dtype = device == "exact", outer.float_dtype
+    arrays = [a.astype(dtype) if a.dtype.kind == "f" else a for a in arrays]
+    loss = made.init() if isinstance(made, Config) else made
+    mine = [Tensor.from_numpy(a, outer) for a in arrays]
+    others = [torch.from_numpy(a.copy()) for a in arrays]
+    x, y = mine[0].require_grad(), others[0].requires_grad_()
+    out = loss.forward_no_reduction(x, *mine[1:])
+    wanted = getattr(torch.nn, theirs)(reduction="none", **options)(y, *others[1:])
+    assert out.dims() == tuple(wanted.shape)
+    near = 1e-9 if exact else 3e-5
+    near = {"rtol": near, "atol": near}
+    np.testing.assert_allclose(np.asarray(out), wanted.detach().numpy(), **near)
+    slope = x.grad(out.sum().backward())
+    wanted.sum().backward()
+    np.testing.assert_allclose(np.asarray(slope), y.grad.numpy(), **near)
+    total = loss.forward(*mine, Reduction.Sum).into_scalar()
+    assert np.isclose(total, wanted.sum().item(), rtol=1e-5)
+    mean = loss.forward(*mine, Reduction.Mean).into_scalar()
+    assert np.isclose(mean, wanted.mean().item(), rtol=1e-5, equal_nan=True)
+
+
 def test_the_divergence_over_the_batch():
     theirs = torch.nn.KLDivLoss(reduction="batchmean")
     compare(KLDivLossConfig().init().forward, theirs, (X, SHARES))

@@ -2,10 +2,16 @@
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
-from burnbook.core.dtypes import Int
-from burnbook.core.errors import ConfigError, DataError, ShapeError
+from burnbook.core.dtypes import Float, Int
+from burnbook.core.errors import ConfigError, ShapeError
 from burnbook.module import Module
-from burnbook.nn.loss.checks import extremes, fit_one_shape, one_of
+from burnbook.nn.loss.checks import (
+    all_tensors,
+    fit_one_shape,
+    one_of,
+    probabilities,
+)
+from burnbook.nn.loss.reduction import Reduction, reduced
 from burnbook.nn.shared import from_zero_to_one
 from burnbook.tensor import Tensor
 from burnbook.tensor.activation import log_sigmoid
@@ -52,8 +58,11 @@ class BinaryCrossEntropyLossConfig(Config):
 class BinaryCrossEntropyLoss(Module):
     """Mean negative log-likelihood: loss = −mean (y log p + (1 − y) log(1 − p)).
 
-    With smoothing a, y becomes y (1 − a) + a/c; c is the number of labels, or 2 for
-    inputs of rank 1. With weights each element counts as its label says.
+    Targets y are the labels 0 and 1 as Int, or Float probabilities from 0 to 1: shares
+    of mixed examples, answers of a teacher, gray pixels. With smoothing a, y becomes
+    y (1 − a) + a/c; c is the number of labels, or 2 for inputs of rank 1. With weights
+    each element counts as its label says; a target between 0 and 1 has y times the loss
+    of the label 1 and 1 − y times that of the label 0.
 
     Shapes: logits [n] or [..., c], targets the same -> [1]
     Example:
@@ -64,6 +73,10 @@ class BinaryCrossEntropyLoss(Module):
         >>> value = loss.forward(scores, Tensor.from_ints([0, 1], device))
         >>> round(value.into_scalar(), 4)
         0.6931
+        >>> shares = Tensor.from_floats([0.25, 1.0], device)
+        >>> each = loss.forward_no_reduction(scores, shares)
+        >>> [round(x, 4) for x in each.to_data().to_list()]
+        [0.6931, 0.6931]
 
     Why: log 0 counts as −100, so that one wrong certainty does not make the whole batch
     infinite; its gradient counts as 0.
@@ -74,35 +87,76 @@ class BinaryCrossEntropyLoss(Module):
     logits: bool
     shown = ("weights", "smoothing", "logits")
 
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The loss of logits, or of probabilities if `logits` is False.
+    def forward(
+        self, logits: Tensor, targets: Tensor, reduction: Reduction = Reduction.Auto
+    ) -> Tensor:
+        """The loss of logits, or of probabilities if `logits` is False, as one number.
 
         Raises:
-            DataError: a probability is outside [0, 1], or a target is neither 0 nor 1.
+            DataError: a probability is outside [0, 1], or an Int target is neither 0
+                nor 1.
             ShapeError: the shapes of logits and targets differ, or there is not one
                 weight for each label.
         """
-        given = {"logits": logits, "targets": targets}
-        fit_one_shape("binary_cross_entropy", given, targets=Int)
-        one_of("binary_cross_entropy", given, "targets", (0, 1), "0 nor 1")
-        weight = self._weight(given)
-        y = targets.float()
-        if self.smoothing is not None:
-            count = logits.dims()[-1] if logits.rank > 1 else 2
-            y = y * (1.0 - self.smoothing) + self.smoothing / count
-        if not self.logits:
-            _probabilities(given)
-        if self.logits:
-            losses = (1.0 - y) * logits - log_sigmoid(logits)
-        else:
-            losses = -(y * _log(logits) + (1.0 - y) * _log_rest(logits))
-        return (losses if weight is None else losses * weight).mean()
+        return reduced(self.forward_no_reduction(logits, targets), reduction)
 
-    def _weight(self, given: dict[str, Tensor]) -> Tensor | None:
-        """How much each element counts."""
+    def forward_no_reduction(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each element; it raises what `forward` raises.
+
+        Shapes: logits [n] or [..., c], targets the same -> the same
+        """
+        given = {"logits": logits, "targets": targets}
+        all_tensors("binary_cross_entropy", given)
+        self._check(given)
+        if not self.logits:
+            cure = (
+                "BinaryCrossEntropyLossConfig().with_logits(True), which takes scores"
+            )
+            probabilities("binary_cross_entropy", given, "logits", cure)
+        y, weights = targets.float(), self.weights
+        if weights is None:
+            y = self._smoothed(y)
+            return self._mixed(logits, y, 1.0 - y)
+        if logits.rank > 1:
+            y = self._smoothed(y)
+            shape = [1] * (targets.rank - 1) + [weights.dims()[0]]
+            return self._mixed(logits, y, 1.0 - y) * weights.reshape(shape)
+        of_zero = weights.narrow(0, 0, 1) * (1.0 - y)
+        of_one = weights.narrow(0, 1, 1) * y
+        share = (self.smoothing or 0.0) / 2
+        yes = of_one * (1.0 - share) + of_zero * share
+        no = of_zero * (1.0 - share) + of_one * share
+        return self._mixed(logits, yes, no, yes + no)
+
+    def _mixed(
+        self, logits: Tensor, yes: Tensor, no: Tensor, both: Tensor | None = None
+    ) -> Tensor:
+        """−yes log p − no log(1 − p); both: yes + no, where that is not 1."""
+        if not self.logits:
+            return -(yes * _log(logits) + no * _log_rest(logits))
+        logs = log_sigmoid(logits)
+        return no * logits - (logs if both is None else both * logs)
+
+    def _smoothed(self, y: Tensor) -> Tensor:
+        """The targets after label smoothing."""
+        if self.smoothing is None:
+            return y
+        count = y.dims()[-1] if y.rank > 1 else 2
+        return y * (1.0 - self.smoothing) + self.smoothing / count
+
+    def _check(self, given: dict[str, Tensor]) -> None:
+        """Refuse what does not fit, and targets that are no labels or shares."""
+        shares = all(t.kind is Float for t in given.values())
+        kind = Float if shares else Int
+        fit_one_shape("binary_cross_entropy", given, targets=kind)
+        if shares:
+            cure = "targets from 0 to 1: gray pixels / 255; MseLoss takes any number"
+            probabilities("binary_cross_entropy", given, "targets", cure, near=1e-3)
+        else:
+            one_of("binary_cross_entropy", given, "targets", (0, 1), "0 nor 1")
         weights, targets = self.weights, given["targets"]
         if weights is None:
-            return None
+            return
         count = weights.dims()[0]
         wanted = targets.dims()[-1] if targets.rank > 1 else 2
         if count != wanted:
@@ -110,19 +164,6 @@ class BinaryCrossEntropyLoss(Module):
             what = f"{count} ≠ {wanted}: one weight is needed for each {each}"
             shown = facts_of(**given, weights=weights)
             raise ShapeError("binary_cross_entropy", what, shown)
-        if targets.rank == 1:
-            return weights.select(0, targets)
-        return weights.reshape([1] * (targets.rank - 1) + [count])
-
-
-def _probabilities(given: dict[str, Tensor]) -> None:
-    """Refuse scores where probabilities are wanted: their logarithm would be NaN."""
-    low, high = extremes(given["logits"])
-    if low < 0 or high > 1:
-        wrong = low if low < 0 else high
-        what = f"an element of logits is {wrong:.4g}, not a probability from 0 to 1"
-        cure = "BinaryCrossEntropyLossConfig().with_logits(True), which takes scores"
-        raise DataError("binary_cross_entropy", what, facts_of(**given), cure)
 
 
 def _log(x: Tensor) -> Tensor:

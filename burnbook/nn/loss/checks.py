@@ -15,6 +15,8 @@ from burnbook.core.errors import (
 from burnbook.tensor import Tensor
 from burnbook.tensor.facts import facts_of
 
+INTS = "whole numbers: Tensor.from_ints(…, device)"
+
 
 def fit(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
     """Refuse inputs that are no tensors, of another kind, or on several backends.
@@ -29,7 +31,7 @@ def fit(where: str, given: dict[str, Tensor], **kinds: Kind) -> None:
             what = f"{name} must be {kind.__name__}"
             cure = f"{name}.{kind.__name__.lower()}()"
             if kind is Int and t.kind is Float:
-                raise not_whole(where, given, name) or KindError(
+                raise not_whole(where, given, name, INTS) or KindError(
                     where, what, facts_of(**given), cure
                 )
             raise KindError(where, what, facts_of(**given), cure)
@@ -68,14 +70,15 @@ def refuse_swapped(
         raise KindError(where, what, facts_of(**given), cure)
 
 
-def not_whole(where: str, given: dict[str, Tensor], name: str) -> KindError | None:
+def not_whole(
+    where: str, given: dict[str, Tensor], name: str, cure: str
+) -> KindError | None:
     """The error for Float targets that no Int could hold; None if all are whole."""
     values = np.asarray(given[name])
     odd = values[values != np.round(values)]
     if not odd.size:
         return None
     what = f"{name} must be Int, and {odd.flat[0]:.4g} is no whole number"
-    cure = f"{name}.round().int() if rounding is meant; MseLoss takes any number"
     return KindError(where, what, facts_of(**given), cure)
 
 
@@ -90,7 +93,8 @@ def refuse_classes(where: str, given: dict[str, Tensor]) -> None:
     if targets.dims() == x.dims() and x.rank == 2 and targets.kind is not Bool:
         _refuse_rows(where, given)
     if targets.kind is Float:
-        error = not_whole(where, given, name)
+        cure = f"CrossEntropyLoss with {name} [n, c], the probability of each class"
+        error = not_whole(where, given, name, f"{cure}; MseLoss takes any number")
         what, cure = f"{name} must be Int", f"{name}.int()"
         raise error or KindError(where, what, facts_of(**given), cure)
     if targets.kind is not Int:
@@ -135,7 +139,7 @@ def _refuse_rows(where: str, given: dict[str, Tensor]) -> None:
         cure = f"{name}.argmax(1).squeeze_dim(1)"
     else:
         what = f"{name} are probabilities, not one class per row"
-        cure = f"burnbook.tensor.activation.cross_entropy_with_logits({scores}, {name})"
+        cure = f"CrossEntropyLossConfig().init(device).forward({scores}, {name})"
     raise KindError(where, what, facts_of(**given), cure)
 
 
@@ -190,6 +194,20 @@ def one_of(
     if odd.size:
         what = f"an element of {name} is {odd.flat[0]:g}, neither {text}"
         raise DataError(where, what, facts_of(**given))
+
+
+def probabilities(
+    where: str, given: dict[str, Tensor], name: str, cure: str, near: float = 0.0
+) -> None:
+    """Refuse elements outside [0, 1] in one of the inputs.
+
+    near: how far outside they may be by rounding.
+    """
+    low, high = extremes(given[name])
+    if low < -near or high > 1 + near:
+        wrong = low if low < -near else high
+        what = f"an element of {name} is {wrong:.4g}, not a probability from 0 to 1"
+        raise DataError(where, what, facts_of(**given), cure)
 
 
 def not_below_zero(where: str, given: dict[str, Tensor], name: str) -> None:

@@ -48,10 +48,19 @@ class CosineEmbeddingLoss(Module):
     reduction: Reduction = Reduction.Mean
     shown = ("margin", "reduction")
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """The loss of all pairs as one number, reduced as the config says."""
+    def forward(
+        self,
+        input1: Tensor,
+        input2: Tensor,
+        target: Tensor,
+        reduction: Reduction | None = None,
+    ) -> Tensor:
+        """The loss of all pairs as one number.
+
+        reduction: how they become one; None, the default: as the config says.
+        """
         losses = self.forward_no_reduction(input1, input2, target)
-        return reduced(losses, self.reduction)
+        return reduced(losses, self.reduction if reduction is None else reduction)
 
     def forward_no_reduction(
         self, input1: Tensor, input2: Tensor, target: Tensor

@@ -4,15 +4,25 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.config import Config
+from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError, DimError, KindError, ShapeError
 from burnbook.module import Module
-from burnbook.nn.loss.checks import all_tensors, refuse_classes
+from burnbook.nn.loss.checks import (
+    all_tensors,
+    fit_one_shape,
+    probabilities,
+    refuse_classes,
+)
+from burnbook.nn.loss.reduction import Reduction, check_reduction, reduced
 from burnbook.nn.shared import from_zero_to_one
 from burnbook.ops.index import mask_fill
 from burnbook.ops.loss import cross_entropy
 from burnbook.ops.softmax import softmax
 from burnbook.tensor import Tensor, apply
+from burnbook.tensor.facts import facts_of
 from burnbook.tensor.methods import facts
+
+MEANS = (Reduction.Auto, Reduction.Mean)
 
 
 class CrossEntropyLossConfig(Config):
@@ -25,6 +35,8 @@ class CrossEntropyLossConfig(Config):
         evenly over all classes, in [0, 1]; None, the default: no smoothing.
     logits: whether the input holds logits, to which log softmax is still applied,
         instead of probabilities (default True).
+    pads_count: whether rows whose target is a pad token count in the mean, as in Burn;
+        False leaves them out, as PyTorch's ignore_index does (default True).
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -36,6 +48,8 @@ class CrossEntropyLossConfig(Config):
     weights: list[float] | None = None
     smoothing: float | None = None
     logits: bool = True
+    pads_count: bool = True
+    ours = ("pads_count",)
 
     def validate(self) -> None:
         """Refuse an empty list, a weight that is not positive, a smoothing beyond 1."""
@@ -56,7 +70,9 @@ class CrossEntropyLossConfig(Config):
         weights = None
         if self.weights is not None:
             weights = Tensor.from_floats(self.weights, device)
-        return CrossEntropyLoss(self.pad_tokens, weights, self.smoothing, self.logits)
+        loss = CrossEntropyLoss(self.pad_tokens, weights, self.smoothing, self.logits)
+        object.__setattr__(loss, "pads_count", self.pads_count)
+        return loss
 
 
 class CrossEntropyLoss(Module):
@@ -65,9 +81,14 @@ class CrossEntropyLoss(Module):
     With weights the mean is −Σ wₜ log softmax(x)ₜ / Σ wₜ. With smoothing a, the right
     class counts 1 − a + a/c and each other one a/c. Rows whose target is a pad token
     add nothing to the sum, but count in the mean, as in Burn; in a weighted mean they
-    count with the weight of their class, if they are one.
+    count with the weight of their class, if they are one. With `pads_count` False the
+    mean is that of the other rows; of pads alone it is NaN, as in PyTorch.
 
-    Shapes: logits [n, c], targets [n] -> [1]
+    Targets are a class for each row, Int [n], or Float [n, c], the probability y of
+    each class: mixed examples (mixup), answers of a teacher (distillation). Then
+    loss = −mean Σ y w log softmax(x); weights w are not divided by, as in PyTorch.
+
+    Shapes: logits [n, c], targets [n] or [n, c] -> [1]
     Example:
         >>> from burnbook.backend.numpy import Numpy
         >>> device = Numpy()
@@ -76,18 +97,25 @@ class CrossEntropyLoss(Module):
         >>> value = loss.forward(scores, Tensor.from_ints([0, 1], device))
         >>> round(value.into_scalar(), 4)
         0.6931
+        >>> mixed = Tensor.from_data([[0.3, 0.7], [0.0, 1.0]], device)
+        >>> each = loss.forward_no_reduction(scores, mixed)
+        >>> [round(x, 4) for x in each.to_data().to_list()]
+        [0.6931, 0.6931]
     """
 
     pad_tokens: list[int] | None
     weights: Tensor | None
     smoothing: float | None
     logits: bool
+    pads_count = True  # no field: Burn's records have no place for it
     shown = (
         ("pad_tokens", lambda loss: _how_many(loss.pad_tokens)),
         "weights",
         "smoothing",
         "logits",
     )
+    shown_unless = (("pads_count", True),)
+    newer_fields = shown_unless
 
     @classmethod
     def new(
@@ -100,38 +128,90 @@ class CrossEntropyLoss(Module):
         pad_tokens = None if pad_index is None else [pad_index]
         return cls(pad_tokens, weights=None, smoothing=None, logits=True)
 
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+    def forward(
+        self, logits: Tensor, targets: Tensor, reduction: Reduction = Reduction.Auto
+    ) -> Tensor:
         """The loss of a batch of logits, or of probabilities if `logits` is False.
 
+        reduction: how the losses become one number; Sum adds them, with their weights,
+            and BatchMean divides the sum by n.
+
         Raises:
-            ConfigError: the logits are the output of a softmax.
+            ConfigError: the logits are the output of a softmax, or there are pad tokens
+                and the targets are probabilities.
+            DataError: an element of targets is no probability.
             DimError: a target is not one of the classes.
-            KindError: the targets are not Int.
-            ShapeError: logits are not [n, c], or targets not [n].
+            KindError: the targets are neither classes nor probabilities.
+            ShapeError: logits are not [n, c], or targets neither [n] nor [n, c].
         """
-        if not isinstance(logits, Tensor):
-            all_tensors("cross_entropy", {"logits": logits, "targets": targets})
         if self.logits:
             _refuse_softmax(logits)
+        if _are_shares(logits, targets):
+            check_reduction(reduction)
+            losses = self._of_shares(logits, targets)
+            if reduction in MEANS and 0 in logits.dims():
+                raise _nothing(logits, targets)
+            return reduced(losses, reduction)
         options = (self.pad_tokens, self.weights, self.smoothing)
-        if self.logits and options == (None, None, None):
+        if self.logits and options == (None, None, None) and reduction in MEANS:
             try:
                 return apply(cross_entropy, logits, targets)
             except (KindError, ShapeError) as error:
                 failed = error
             if not isinstance(failed, DimError):
-                refuse_classes("cross_entropy", {"logits": logits, "targets": targets})
+                _refuse(logits, targets)
             raise failed
-        self._check(logits, targets)
+        check_reduction(reduction)
+        losses, mask = self._of_classes(logits, targets)
+        if reduction not in MEANS:
+            return reduced(losses, reduction)
+        if 0 in logits.dims():
+            raise _nothing(logits, targets)
+        total = self._total(targets, mask)
+        return losses.mean() if total is None else losses.sum() / total
+
+    def forward_no_reduction(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each row, with its weight; 0 where the target is a pad token.
+
+        It raises what `forward` raises.
+
+        Shapes: logits [n, c], targets [n] or [n, c] -> [n]
+        """
+        if self.logits:
+            _refuse_softmax(logits)
+        if _are_shares(logits, targets):
+            return self._of_shares(logits, targets)
+        return self._of_classes(logits, targets)[0]
+
+    def _of_classes(
+        self, logits: Tensor, targets: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """The loss of each row whose target is a class, and where the pads are. [n]"""
+        _refuse(logits, targets)
+        self._check_weights(logits, facts(cross_entropy, (logits, targets)))
         mask = self._padding(targets)
         row = targets if mask is None else apply(mask_fill, targets, mask, value=0)
         logs = logits.log_softmax(dim=1) if self.logits else _log(logits)
-        score, weight = self._scores(logs, row.reshape([-1, 1])), None
+        score = self._scores(logs, row.reshape([-1, 1])).squeeze(1)
+        return -(score if mask is None else score.mask_fill(mask, 0.0)), mask
+
+    def _of_shares(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each row whose target is the probability of each class. [n]"""
+        given = {"logits": logits, "targets": targets}
+        fit_one_shape("cross_entropy", given)
+        if self.pad_tokens is not None:
+            what = "pad_tokens are classes, and the targets are probabilities"
+            cure = "a config without pad_tokens; a row of zeros adds nothing"
+            raise ConfigError("cross_entropy", what, facts_of(**given), cure)
+        self._check_weights(logits, facts_of(**given))
+        _refuse_no_shares(given)
+        y = targets
+        if self.smoothing is not None:
+            y = y * (1.0 - self.smoothing) + self.smoothing / logits.dims()[1]
         if self.weights is not None:
-            weight = self._weight(targets, mask)
-        if mask is not None:
-            score = score.mask_fill(mask.reshape([-1, 1]), 0.0)
-        return -score.mean() if weight is None else -(score.sum() / weight)
+            y = y * self.weights.reshape([1, -1])
+        logs = logits.log_softmax(dim=1) if self.logits else _log(logits)
+        return -(logs * y).sum_dim(dim=1).squeeze(1)
 
     def _scores(self, logs: Tensor, column: Tensor) -> Tensor:
         """What each row adds: its weighted log probability, smoothed. [n, 1]"""
@@ -144,16 +224,22 @@ class CrossEntropyLoss(Module):
         share = self.smoothing / logs.dims()[1]
         return score * (1.0 - self.smoothing) + logs.sum_dim(dim=1) * share
 
-    def _weight(self, targets: Tensor, mask: Tensor | None) -> Tensor:
-        """The weights of all targets, pad tokens that are classes included. [1]"""
-        assert self.weights is not None
+    def _total(self, targets: Tensor, mask: Tensor | None) -> Tensor | None:
+        """What the mean divides by, [1]; None: the number of rows."""
+        if self.weights is None:
+            if mask is None or self.pads_count:
+                return None
+            return mask.bool_not().float().sum()
         if mask is None:
             return self.weights.select(0, targets).sum()
-        strange = targets.lower_elem(0)
-        strange = strange.bool_or(targets.greater_equal_elem(self.weights.dims()[0]))
-        strange = strange.bool_and(mask)
-        row = targets.mask_fill(strange, 0)
-        return self.weights.select(0, row).mask_fill(strange, 0.0).sum()
+        left_out = mask
+        if self.pads_count:  # those pad tokens that are classes
+            strange = targets.lower_elem(0)
+            count = self.weights.dims()[0]
+            strange = strange.bool_or(targets.greater_equal_elem(count))
+            left_out = strange.bool_and(mask)
+        row = targets.mask_fill(left_out, 0)
+        return self.weights.select(0, row).mask_fill(left_out, 0.0).sum()
 
     def _padding(self, targets: Tensor) -> Tensor | None:
         """Where the targets are pad tokens. [n]"""
@@ -163,9 +249,7 @@ class CrossEntropyLoss(Module):
             mask = here if mask is None else mask.bool_or(here)
         return mask
 
-    def _check(self, logits: Tensor, targets: Tensor) -> None:
-        refuse_classes("cross_entropy", {"logits": logits, "targets": targets})
-        rows = facts(cross_entropy, (logits, targets))
+    def _check_weights(self, logits: Tensor, rows: list[tuple[str, str]]) -> None:
         if self.weights is not None and self.weights.dims() != logits.dims()[1:]:
             count = self.weights.dims()[0]
             what = f"{count} ≠ {logits.dims()[1]}: one weight is needed for each class"
@@ -173,8 +257,54 @@ class CrossEntropyLoss(Module):
             raise ShapeError("cross_entropy", what, [*rows, shown])
 
 
+def _are_shares(logits: Tensor, targets: Tensor) -> bool:
+    """Whether targets are the probability of each class, as kind and shape show."""
+    found = isinstance(targets, Tensor) and isinstance(logits, Tensor)
+    if not found or targets.kind is not Float or logits.kind is not Float:
+        return False
+    return logits.rank == 2 and targets.dims() == logits.dims()
+
+
+def _refuse(logits: Tensor, targets: Tensor) -> None:
+    """Raise what is wrong with targets that are no probabilities, if it is known."""
+    given = {"logits": logits, "targets": targets}
+    all_tensors("cross_entropy", given)
+    floats = targets.kind is Float and logits.kind is Float
+    if floats and targets.rank == logits.rank:
+        wide = logits.rank > 2 and targets.dims() == logits.dims()
+        what = "logits and targets that are probabilities must be [n, c]"
+        cure = None
+        if wide:
+            c = logits.dims()[-1]
+            cure = f"logits.reshape([-1, {c}]) and targets.reshape([-1, {c}])"
+            cure += ", if classes come last"
+        raise ShapeError("cross_entropy", what, facts_of(**given), cure)
+    refuse_classes("cross_entropy", given)
+
+
+def _nothing(logits: Tensor, targets: Tensor) -> ShapeError:
+    """The error for the mean of a batch without elements."""
+    shown = facts_of(logits=logits, targets=targets)
+    return ShapeError("cross_entropy", "there is nothing to average", shown)
+
+
+def _refuse_no_shares(given: dict[str, Tensor]) -> None:
+    """Refuse scores, and yes or no for each class, where shares of 1 are wanted."""
+    cure = "targets.softmax(1), if they are scores"
+    probabilities("cross_entropy", given, "targets", cure, near=1e-3)
+    values = np.asarray(given["targets"])
+    yes = values == 1
+    if (yes.sum(1) > 1).any() and (yes | (values == 0)).all():
+        what = "targets are yes or no for each class, not shares of one probability"
+        cure = "BinaryCrossEntropyLossConfig().with_logits(True), or shares: "
+        cure += "targets / targets.sum_dim(1).clamp_min(1.0)"
+        raise KindError("cross_entropy", what, facts_of(**given), cure)
+
+
 def _refuse_softmax(logits: Tensor) -> None:
     """Refuse logits that are the output of a softmax, as their graph shows."""
+    if not isinstance(logits, Tensor):
+        all_tensors("cross_entropy", {"logits": logits})
     node = getattr(logits.value, "node", None)
     if node is not None and node.op is softmax:
         what = "logits have been through a softmax, which this loss applies itself"

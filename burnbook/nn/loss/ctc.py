@@ -4,7 +4,7 @@ from burnbook.config import Config
 from burnbook.core.dtypes import Int
 from burnbook.module import Module
 from burnbook.nn.loss.checks import fit, lengths_of
-from burnbook.nn.loss.reduction import Reduction, reduced
+from burnbook.nn.loss.reduction import Reduction, check_reduction, reduced
 from burnbook.nn.shared import at_least
 from burnbook.ops.sequence_loss import ctc_loss
 from burnbook.tensor import Tensor, apply
@@ -65,8 +65,28 @@ class CTCLoss(Module):
         targets: Tensor,
         input_lengths: Tensor,
         target_lengths: Tensor,
+        reduction: Reduction | None = None,
     ) -> Tensor:
-        """The loss of each sequence; log_probs are logarithms of probabilities."""
+        """The loss of each sequence; with a reduction, that of all as one number.
+
+        The rest is that of `forward_with_reduction`.
+        """
+        given = (log_probs, targets, input_lengths, target_lengths)
+        if reduction is None:
+            return self.forward_no_reduction(*given)
+        return self.forward_with_reduction(*given, reduction)
+
+    def forward_no_reduction(
+        self,
+        log_probs: Tensor,
+        targets: Tensor,
+        input_lengths: Tensor,
+        target_lengths: Tensor,
+    ) -> Tensor:
+        """The loss of each sequence; log_probs are logarithms of probabilities.
+
+        Shapes: log_probs [t, n, c], targets [n, s], lengths [n] -> [n]
+        """
         given = {
             "log_probs": log_probs,
             "targets": targets,
@@ -96,7 +116,10 @@ class CTCLoss(Module):
 
         Shapes: log_probs [t, n, c], targets [n, s], lengths [n] -> [1]
         """
-        losses = self.forward(log_probs, targets, input_lengths, target_lengths)
+        losses = self.forward_no_reduction(
+            log_probs, targets, input_lengths, target_lengths
+        )
+        check_reduction(reduction)
         if reduction in (Reduction.Mean, Reduction.Auto):
             losses = losses / target_lengths.clamp_min(1).float()
         return reduced(losses, reduction)

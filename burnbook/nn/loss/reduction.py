@@ -11,6 +11,7 @@ class Reduction(ConfigEnum):
 
     Mean: their mean. Sum: their sum. BatchMean: their sum over the size of the first
     dim. Auto: the mean that fits the loss; BatchMean for KLDivLoss, Mean for others.
+    Every loss takes one of them; its `forward_no_reduction` keeps each loss apart.
 
     Example:
         >>> Reduction.BatchMean
@@ -28,17 +29,27 @@ def reduced(losses: Tensor, reduction: Reduction) -> Tensor:
 
     Shapes: losses [n, ...] -> [1]
     """
-    if not isinstance(reduction, Reduction):
-        raise ConfigError(
-            "reduction",
-            f"{reduction!r} is not a Reduction",
-            cure=" or ".join(f"Reduction.{name}" for name in Reduction.variants),
-        )
+    check_reduction(reduction)
     if reduction == Reduction.Sum:
         return losses.sum()
     if reduction == Reduction.BatchMean:
         return losses.sum() / losses.dims()[0]
     return losses.mean()
+
+
+def check_reduction(reduction: object) -> None:
+    """Refuse what is no Reduction: a text, as in PyTorch, or None.
+
+    Raises:
+        ConfigError: it is no Reduction.
+    """
+    if isinstance(reduction, Reduction):
+        return
+    cure = " or ".join(f"Reduction.{name}" for name in Reduction.variants)
+    if reduction is None or str(reduction).lower() == "none":
+        cure = "loss.forward_no_reduction(…), which keeps the loss of each element"
+    what = f"{reduction!r} is not a Reduction"
+    raise ConfigError("reduction", what, cure=cure)
 
 
 class ElementwiseLoss(Module):

@@ -62,8 +62,28 @@ class RNNTLoss(Module):
         targets: Tensor,
         logit_lengths: Tensor,
         target_lengths: Tensor,
+        reduction: Reduction | None = None,
     ) -> Tensor:
-        """The loss of each sequence."""
+        """The loss of each sequence; with a reduction, that of all as one number.
+
+        The rest is that of `forward_with_reduction`.
+        """
+        given = (logits, targets, logit_lengths, target_lengths)
+        if reduction is None:
+            return self.forward_no_reduction(*given)
+        return self.forward_with_reduction(*given, reduction)
+
+    def forward_no_reduction(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        logit_lengths: Tensor,
+        target_lengths: Tensor,
+    ) -> Tensor:
+        """The loss of each sequence.
+
+        Shapes: logits [n, t, u + 1, c], targets [n, u], lengths [n] -> [n]
+        """
         given = {
             "logits": logits,
             "targets": targets,
@@ -98,7 +118,9 @@ class RNNTLoss(Module):
 
         Shapes: logits [n, t, u + 1, c], targets [n, u], lengths [n] -> [1]
         """
-        losses = self.forward(logits, targets, logit_lengths, target_lengths)
+        losses = self.forward_no_reduction(
+            logits, targets, logit_lengths, target_lengths
+        )
         return reduced(losses, reduction)
 
     @staticmethod

@@ -55,8 +55,14 @@ class SmoothL1Loss(Module):
         reduction: Reduction | None = None,
     ) -> Tensor:
         """The loss of each element; with a reduction, that of all as one number."""
-        if reduction is not None:
-            return reduced(self.forward(predictions, targets), reduction)
+        losses = self.forward_no_reduction(predictions, targets)
+        return losses if reduction is None else reduced(losses, reduction)
+
+    def forward_no_reduction(self, predictions: Tensor, targets: Tensor) -> Tensor:
+        """The loss of each element.
+
+        Shapes: predictions [...], targets [...] -> [...]
+        """
         fit_one_shape("smooth_l1", {"predictions": predictions, "targets": targets})
         error = predictions - targets
         size = error.abs()
@@ -74,7 +80,8 @@ class SmoothL1Loss(Module):
 
         Shapes: predictions [...], targets [...] -> [1]
         """
-        return self.forward(predictions, targets, reduction)
+        losses = self.forward_no_reduction(predictions, targets)
+        return reduced(losses, reduction)
 
     def forward_reduce_dims(
         self, predictions: Tensor, targets: Tensor, dims: Sequence[int]
@@ -83,4 +90,4 @@ class SmoothL1Loss(Module):
 
         Shapes: predictions [...], targets [...] -> [...]
         """
-        return self.forward(predictions, targets).mean_dims(dims)
+        return self.forward_no_reduction(predictions, targets).mean_dims(dims)
