@@ -35,6 +35,8 @@ class DisplaySettings:
     show_num_parameters: bool | None = None
     indentation_size: int | None = None
     show_param_id: bool | None = None
+    show_mode: bool | None = None
+    around_in_eval: bool | None = None  # the mode of the module above
 
     def with_show_all_attributes(self, flag: bool) -> Self:
         """Every field of the struct, whatever the module prefers (default: no)."""
@@ -55,6 +57,10 @@ class DisplaySettings:
     def with_show_param_id(self, flag: bool) -> Self:
         """Show the ids of parameters (default: no)."""
         return replace(self, show_param_id=flag)
+
+    def with_show_mode(self, flag: bool) -> Self:
+        """Say where `mode: eval` begins, and where it ends inside (default: yes)."""
+        return replace(self, show_mode=flag)
 
     def optional(self) -> Self:
         """The settings; Burn wraps them in an option here."""

@@ -30,7 +30,7 @@ from burnbook.core.errors import (
 )
 from burnbook.core.other_names import answers
 from burnbook.core.tree import like
-from burnbook.module import records
+from burnbook.module import modes, records
 from burnbook.module.display import (
     ONE_LINE,
     Chosen,
@@ -226,7 +226,11 @@ class Module(Tree):
 
     @result_matters("model = model.no_grad()")
     def no_grad(self) -> Self:
-        """The module with its Float parameters left alone by gradients."""
+        """The module with its Float parameters left alone by gradients.
+
+        No forward pass moves its running statistics either. BatchNorm normalizes by the
+        batch as before, and Dropout drops values: see `eval` for both.
+        """
         return rebuild(self, _frozen, _same)
 
     @result_matters("model = model.freeze_group(group)")
@@ -342,7 +346,8 @@ class Module(Tree):
     def valid(self) -> Self:
         """The module on the backend below Autodiff: no gradients, no dropout.
 
-        What is attached to a parameter, such as a LoRA adapter, becomes part of it.
+        What is attached to a parameter, such as a LoRA adapter, becomes part of it. For
+        gradients of a model that is not in training see `eval`.
         """
 
         def strip(param: Param) -> Param:
@@ -354,10 +359,15 @@ class Module(Tree):
         return rebuild(self, strip, lambda t: _strip(t, t.backend), fold=_folded)
 
     @result_matters("model = model.train()")
-    def train(self) -> Self:
+    def train(self, *paths: str) -> Self:
         """The module under Autodiff, with its parameters to be learned.
 
-        What was frozen before `valid()` stays frozen: see `unfreeze_group`.
+        It takes back `valid()`, and `eval()` of every part or of those at these paths.
+        What was frozen before stays frozen: see `unfreeze_group`. A device that tracks
+        already stays as it is.
+
+        Raises:
+            ConfigError: the model has no part at a path.
         """
 
         def lift(param: Param) -> Param:
@@ -365,7 +375,54 @@ class Module(Tree):
             change = _lift_leaf if learned else _lift
             return param.derive(change, _above(param.device), learned)
 
-        return rebuild(self, lift, lambda t: _lift(t, _above(t.backend)))
+        made = rebuild(self, lift, lambda t: _lift(t, _above(t.backend)))
+        return made._with_mode("train", paths, in_eval=False)
+
+    @result_matters("model = model.eval()")
+    def eval(self, *paths: str) -> Self:
+        """A copy that is not in training and stays differentiable, on the same device.
+
+        BatchNorm uses its running statistics and leaves them as they are, Dropout keeps
+        every value. Parameters learn as before, so one may train with a part in eval
+        mode: `model.eval("backbone")`, the same as `model.replace(backbone=
+        model.backbone.eval())`. The mode stays through steps of an optimizer, `map`,
+        `fork` and so on; records do not hold it, and `train()` takes it back.
+
+        paths: the parts that change; without any the whole module.
+
+        Example:
+            >>> from burnbook.backend import Autodiff, Numpy
+            >>> from burnbook.nn import DropoutConfig
+            >>> layer = DropoutConfig(0.5).init()
+            >>> x = Tensor.ones([4], Autodiff(Numpy())).require_grad()
+            >>> layer.eval().forward(x).to_data().to_list()
+            [1.0, 1.0, 1.0, 1.0]
+
+        Raises:
+            ConfigError: the model has no part at a path.
+        """
+        return self.clone()._with_mode("eval", paths, in_eval=True)
+
+    @property
+    def in_eval(self) -> bool:
+        """Whether the module is in eval mode; what `eval` does, `train` takes back."""
+        return modes.IN_EVAL in self.__dict__
+
+    def is_training(self, x: Tensor) -> bool:
+        """Whether to do with this input what a layer does in training alone.
+
+        So it is under Autodiff, unless the module is in eval mode. A layer of your own
+        that works otherwise in training asks this in its `forward`.
+        """
+        return x.backend.ad_enabled and modes.IN_EVAL not in self.__dict__
+
+    def _with_mode(self, where: str, paths: Sequence[str], in_eval: bool) -> Self:
+        """This module, which nobody else has seen, with the mode of some parts set."""
+        if paths:
+            modes.put_parts(where, self, paths, in_eval)
+        else:
+            modes.put(self, in_eval)
+        return self
 
     # Records
 
@@ -455,6 +512,8 @@ class Module(Tree):
         settings = settings or DisplaySettings()
         own = self.custom_settings()
         settings = own.inherit(settings) if own else settings
+        above, shown = bool(settings.around_in_eval), settings.show_mode is not False
+        settings = dataclasses.replace(settings, around_in_eval=self.in_eval or None)
         content = None
         if not settings.show_all_attributes:
             content = self.custom_content(Content(settings, level + 1))
@@ -463,9 +522,15 @@ class Module(Tree):
         if content.single is not None:
             return content.single
         name = content.top_level_type or type(self).__name__
-        if not content.attributes:
+        rows = content.attributes
+        if shown and self.in_eval is not above:
+            mode = "eval" if self.in_eval else "train"
+            if not rows:
+                return f"{name} {{mode: {mode}}}"
+            rows = [*rows, ("mode", mode)]
+        if not rows:
             return name
-        return layout(name, content.attributes, self.num_params(), settings, level)
+        return layout(name, rows, self.num_params(), settings, level)
 
     def _all_fields(self, content: Content) -> Content:
         specs = {spelled(name): h for name, h in field_specs(type(self)).items()}

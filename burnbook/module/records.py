@@ -16,6 +16,7 @@ from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.releases import Release, changed_since, unwrapped
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.report import LoadReport
+from burnbook.module.running import RunningState
 from burnbook.module.schema import arranged, schema
 from burnbook.module.tree import (
     Tree,
@@ -240,12 +241,7 @@ class Loading:
         value = Tensor.from_data(data, param.device, param.kind)
         value = param.from_saved(value)
         flag = param.is_require_grad and not isinstance(data.dtype, QFloat)
-        made = type(param)(
-            number,
-            leaf(value, flag),
-            require_grad=flag,
-            trainable=param.is_trainable,
-        )
+        made = _with_value(param, number, leaf(value, flag), flag)
         self.loaded[path] = None
         return self.done.setdefault(param, made)
 
@@ -352,6 +348,15 @@ class _Missing:
 
 
 MISSING = _Missing()
+
+
+def _with_value(param: Param, number: ParamId, value: Tensor, flag: bool) -> Param:
+    """The parameter with the id and the value of a record."""
+    trainable = param.is_trainable
+    made = type(param)(number, value, require_grad=flag, trainable=trainable)
+    if isinstance(param, RunningState):
+        made.is_frozen = param.is_frozen  # type: ignore[attr-defined] # of the same class
+    return made
 
 
 def _leaves(record: object, path: str) -> Iterator[tuple[str, Any]]:
