@@ -347,7 +347,8 @@ class Module(Tree):
         """The module on the backend below Autodiff: no gradients, no dropout.
 
         What is attached to a parameter, such as a LoRA adapter, becomes part of it. For
-        gradients of a model that is not in training see `eval`.
+        gradients of a model that is not in training see `eval`; what comes from
+        Autodiff around Autodiff, so that it is on Autodiff still, is in that mode.
         """
 
         def strip(param: Param) -> Param:
@@ -356,7 +357,10 @@ class Module(Tree):
                 return param
             return param.derive(_strip, inner, require_grad=False)
 
-        return rebuild(self, strip, lambda t: _strip(t, t.backend), fold=_folded)
+        made = rebuild(self, strip, lambda t: _strip(t, t.backend), fold=_folded)
+        if any(device.ad_enabled for device in made.devices()):  # Autodiff in Autodiff
+            modes.put(made, in_eval=True)
+        return made
 
     @result_matters("model = model.train()")
     def train(self, *paths: str) -> Self:
@@ -664,8 +668,9 @@ def _lift(tensor: Tensor, device: Backend) -> Tensor:
 
 
 def _lift_leaf(tensor: Tensor, device: Backend) -> Tensor:
-    return _lift(tensor, device).require_grad()
+    return leaf(_lift(tensor, device), required=True)
 
 
 def _strip(tensor: Tensor, device: Backend) -> Tensor:
-    return tensor.inner() if tensor.backend.ad_enabled else tensor
+    below = tensor.inner() if tensor.backend.ad_enabled else tensor
+    return leaf(below, required=False)
