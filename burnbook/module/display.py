@@ -6,8 +6,10 @@ line or many, indentation, …) and `custom_content` (which attributes); setting
 parent sets win over those of its children.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Self
 
 import numpy as np
@@ -183,7 +185,18 @@ def describe(value: Any, settings: DisplaySettings, level: int = 1) -> str:
         return positional_text(value) if np.isfinite(value) else str(value)
     if isinstance(value, (list, tuple, dict)):
         return _container(value, settings, level)
-    return str(value)
+    return function_text(value) if isinstance(value, FUNCTIONS) else str(value)
+
+
+FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial)
+
+
+def function_text(function: Any) -> str:
+    """A function as people say it: its name, without an address."""
+    if isinstance(function, functools.partial):
+        return f"{function_text(function.func)}(…)"
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return "lambda" if name == "<lambda>" else name
 
 
 def layout(

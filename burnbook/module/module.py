@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from burnbook.backend.base import Backend
-from burnbook.core.converters import TypeSpec, remember_scope
+from burnbook.core.converters import ANYTHING, TypeSpec, remember_scope
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
@@ -542,7 +542,7 @@ class Module(Tree):
         for name, value in children(self):
             if name in unless and is_usual(value, unless[name]):
                 continue
-            content.add(name, _as_enums(value, specs[name]))
+            content.add(name, _as_enums(value, specs.get(name, ANYTHING)))
         return content
 
     def __str__(self) -> str:
