@@ -65,10 +65,12 @@ def no_part(where: str, path: object, parts: list[str]) -> ConfigError:
         what = f"{type(path).__name__} is not the path of a part"
         first = parts[0] if parts else "backbone"
         return ConfigError(where, what, cure=f'a text, such as "{first}"')
-    near = difflib.get_close_matches(path, parts, 3, 0.5)
+    near = [name for name in parts if path and f"{name}.".startswith(f"{path}.")]
+    near = near[:3] or [name for name in parts if path.startswith(f"{name}.")][-1:]
+    near += difflib.get_close_matches(path, parts, 3, 0.5)
     last = {name.rpartition(".")[2]: name for name in reversed(parts)}
     ends = difflib.get_close_matches(path.rpartition(".")[2], last, 3, 0.6)
-    near = list(dict.fromkeys([*near, *(last[end] for end in ends)]))
+    near = list(dict.fromkeys([*near, *(last[end] for end in ends)]))[:4]
     facts = [("near", ", ".join(near))] if near else []
     more = f", … ({len(parts)})" if len(parts) > MOST_PATHS else ""
     facts.append(("parts", (", ".join(parts[:MOST_PATHS]) or "none") + more))

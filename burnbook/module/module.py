@@ -13,6 +13,7 @@ between devices, `valid()`, and the text that `print(model)` shows.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -41,6 +42,7 @@ from burnbook.module.display import (
     is_usual,
     layout,
 )
+from burnbook.module.features import Features, features
 from burnbook.module.fields import (
     check_fields,
     guard_constructor,
@@ -112,6 +114,7 @@ class Module(Tree):
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         remember_scope(cls)
+        _let_fields_hide_methods(cls)
         dataclasses.dataclass(eq=False, repr=False)(cls)
         explain_fields(cls)
         guard_constructor(cls)
@@ -161,6 +164,40 @@ class Module(Tree):
         made.__dict__.update({known[name]: held for name, held in fields.items()})
         check_fields(made)
         return made
+
+    def features(
+        self,
+        *inputs: Any,
+        at: str | Sequence[str],
+        method: str = "forward",
+        **named: Any,
+    ) -> Features:
+        """What the layers at some paths return while the model runs on these inputs.
+
+        `found["conv1"]` is what that layer returned, `found.calls("conv1")` all of it
+        where it ran several times, `found.output` what the model returned. After a
+        backward pass `found.grad("conv1")` is the gradient there. The model stays as it
+        is, its running statistics too; a functional layer of a Sequential has a path as
+        well. Where a field is called features: `Module.features(model, x, at=…)`.
+
+        at: one path or several, "blocks.2.conv". method: another one than forward.
+
+        Example:
+            >>> from burnbook.backend import Autodiff, Numpy
+            >>> from burnbook.nn import LinearConfig, Sequential, Tanh
+            >>> device = Autodiff(Numpy())
+            >>> model = Sequential(fc=LinearConfig(2, 3).init(device), act=Tanh())
+            >>> found = model.features(Tensor.ones([1, 2], device), at="fc")
+            >>> found["fc"].shape, found.output.shape
+            ((1, 3), (1, 3))
+            >>> grads = found.output.sum().backward()
+            >>> found.grad("fc").shape
+            (1, 3)
+
+        Raises:
+            ConfigError: the model has no layer at a path, or no such method.
+        """
+        return features(self, at, method, inputs, named)
 
     # Parameters
 
@@ -550,6 +587,16 @@ class Module(Tree):
 
     def __repr__(self) -> str:
         return self.format()
+
+
+def _let_fields_hide_methods(cls: type) -> None:
+    """Let a field of a class have the name of a method of Module, such as features.
+
+    Why: a dataclass would take the method that it inherits for the default.
+    """
+    for name in inspect.get_annotations(cls):
+        if name not in vars(cls) and inspect.isfunction(getattr(Module, name, None)):
+            setattr(cls, name, dataclasses.field())
 
 
 def _as_enums(value: Any, spec: TypeSpec) -> Any:

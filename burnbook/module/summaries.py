@@ -17,11 +17,11 @@ from typing import Any
 from burnbook.backend.base import Backend, Decorator, Value
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError
-from burnbook.core.tree import Path
 from burnbook.module.flops import flops
+from burnbook.module.layers import layers_of, listen
 from burnbook.module.module import Module
 from burnbook.module.param import Param
-from burnbook.module.tree import PARTS, params_of, rebuild
+from burnbook.module.tree import params_of, rebuild
 from burnbook.tensor import Tensor
 
 
@@ -267,24 +267,6 @@ class Noting(Decorator):
 
     def __repr__(self) -> str:
         return repr(self.inner)  # errors name the device of the reader
-
-
-def listen(layer: Module, wrap: Callable[[Callable[..., Any]], Any]) -> None:
-    """Put `wrap(method)` in the place of each `forward…` of this one layer."""
-    for name in dir(type(layer)):
-        if name.startswith("forward") and callable(getattr(layer, name)):
-            layer.__dict__[name] = wrap(getattr(layer, name))
-
-
-def layers_of(model: Module) -> Iterator[tuple[str, Module, int]]:
-    """Every module of a tree with its path and depth, the outermost first."""
-    above: list[Path] = []
-    for path, held in PARTS.nodes(model):
-        if isinstance(held, Module):
-            while above and path[: len(above[-1])] != above[-1]:
-                above.pop()
-            yield ".".join(path), held, len(above)
-            above.append(path)
 
 
 def _rows(model: Module) -> list[LayerSummary]:
