@@ -15,11 +15,11 @@ import itertools
 import numbers
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from burnbook.core.converters import TypeSpec
-from burnbook.core.errors import FieldError, FrozenError
+from burnbook.core.errors import ConfigError, FieldError, FrozenError
 from burnbook.core.other_names import unknown
 from burnbook.module.param import Param
 from burnbook.module.tree import Tree, field_specs, has_place, spelled
@@ -233,6 +233,41 @@ def known_fields(module: Any, names: collections.abc.Iterable[str]) -> dict[str,
             what = f"{name} is not one of its fields"
             raise FieldError(f"{cls.__name__}.replace", what, facts, cure)
     return known
+
+
+def check_settings(before: Any, after: Any, names: Iterable[str]) -> None:
+    """Raise for a setting that the config of a layer refuses: `replace(prob=1.5)`.
+
+    names: the fields that `after` has anew. The config is one of the same name as the
+    class; what it refuses in `before` already is not asked again.
+    """
+    config = config_of(type(before))
+    if config is None or not set(names) & {f.name for f in dataclasses.fields(config)}:
+        return
+    refused = _refusal(config, after)
+    if refused is not None and str(refused) != str(_refusal(config, before)):
+        refused.where = f"{type(before).__name__}.replace"
+        raise refused from None
+
+
+def _refusal(config: type, module: Any) -> ConfigError | None:
+    """What a config says about the settings of a layer that it could have made."""
+    made = object.__new__(config)
+    rows = getattr(type(module), "shown", None)
+    computed = dict(row for row in rows or () if isinstance(row, tuple))
+    for field in dataclasses.fields(config):  # type: ignore[arg-type] # a dataclass
+        held = module.__dict__.get(field.name)
+        if isinstance(held, (Tree, Param, Tensor)) or field.name not in module.__dict__:
+            given = None if field.default is dataclasses.MISSING else field.default
+            held = computed.get(field.name, lambda _, given=given: given)(module)
+        object.__setattr__(made, field.name, held)
+    try:
+        made.validate()
+    except ConfigError as error:
+        return error
+    except Exception:  # a setting that the layer does not keep: nothing is known
+        return None
+    return None
 
 
 def _never_set(cls: type, name: str) -> FieldError:

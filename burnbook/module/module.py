@@ -45,6 +45,7 @@ from burnbook.module.display import (
 from burnbook.module.features import Features, features
 from burnbook.module.fields import (
     check_fields,
+    check_settings,
     guard_constructor,
     known_fields,
     refuse_change,
@@ -148,7 +149,8 @@ class Module(Tree):
     def replace(self, **fields: object) -> Self:
         """A copy with other values in some fields; the module itself stays as it was.
 
-        The values are checked like those of the constructor. Of a part inside a part:
+        The values are checked like those of the constructor, and settings as the config
+        of the layer checks them. Of a part inside a part:
         `model.replace(block=model.block.replace(norm=…))`.
 
         Example:
@@ -163,6 +165,7 @@ class Module(Tree):
         made.__dict__.update(self.__dict__)
         made.__dict__.update({known[name]: held for name, held in fields.items()})
         check_fields(made)
+        check_settings(self, made, known)
         return made
 
     def features(
