@@ -38,6 +38,7 @@ class DisplaySettings:
     indentation_size: int | None = None
     show_param_id: bool | None = None
     show_mode: bool | None = None
+    show_param_kinds: bool | None = None
     around_in_eval: bool | None = None  # the mode of the module above
 
     def with_show_all_attributes(self, flag: bool) -> Self:
@@ -63,6 +64,10 @@ class DisplaySettings:
     def with_show_mode(self, flag: bool) -> Self:
         """Say where `mode: eval` begins, and where it ends inside (default: yes)."""
         return replace(self, show_mode=flag)
+
+    def with_show_param_kinds(self, flag: bool) -> Self:
+        """Show how many numbers are trainable, frozen or statistics (default: no)."""
+        return replace(self, show_param_kinds=flag)
 
     def optional(self) -> Self:
         """The settings; Burn wraps them in an option here."""

@@ -15,7 +15,7 @@ import itertools
 import numbers
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from burnbook.core.converters import TypeSpec
@@ -235,14 +235,14 @@ def known_fields(module: Any, names: collections.abc.Iterable[str]) -> dict[str,
     return known
 
 
-def check_settings(before: Any, after: Any, names: Iterable[str]) -> None:
+def check_settings(before: Any, after: Any) -> None:
     """Raise for a setting that the config of a layer refuses: `replace(prob=1.5)`.
 
-    names: the fields that `after` has anew. The config is one of the same name as the
-    class; what it refuses in `before` already is not asked again.
+    The config is the one of the same name as the class; what it refuses in `before`
+    already is not asked again.
     """
     config = config_of(type(before))
-    if config is None or not set(names) & {f.name for f in dataclasses.fields(config)}:
+    if config is None or not hasattr(config, "__dataclass_fields__"):
         return
     refused = _refusal(config, after)
     if refused is not None and str(refused) != str(_refusal(config, before)):
@@ -256,8 +256,9 @@ def _refusal(config: type, module: Any) -> ConfigError | None:
     rows = getattr(type(module), "shown", None)
     computed = dict(row for row in rows or () if isinstance(row, tuple))
     for field in dataclasses.fields(config):  # type: ignore[arg-type] # a dataclass
-        held = module.__dict__.get(field.name)
-        if isinstance(held, (Tree, Param, Tensor)) or field.name not in module.__dict__:
+        known = (field.name, field.name.removesuffix("s"))  # strides: stride
+        held = next((module.__dict__[n] for n in known if n in module.__dict__), None)
+        if held is None or isinstance(held, (Tree, Param, Tensor)):
             given = None if field.default is dataclasses.MISSING else field.default
             held = computed.get(field.name, lambda _, given=given: given)(module)
         object.__setattr__(made, field.name, held)

@@ -165,7 +165,7 @@ class Module(Tree):
         made.__dict__.update(self.__dict__)
         made.__dict__.update({known[name]: held for name, held in fields.items()})
         check_fields(made)
-        check_settings(self, made, known)
+        check_settings(self, made)
         return made
 
     def features(
@@ -234,8 +234,8 @@ class Module(Tree):
     def num_params(self) -> int:
         """The elements of all Float parameters; what is tied counts once.
 
-        As in Burn, running statistics and what is frozen count too: see
-        `num_trainable_params`.
+        As in Burn, running statistics and what is frozen count too: it is the sum of
+        `num_trainable_params`, `num_frozen_params` and `num_statistics`.
         """
         return sum(_count(param) for param in self._distinct_params())
 
@@ -251,6 +251,27 @@ class Module(Tree):
         """
         params = self._distinct_params()
         return sum(_count(param) for param in params if param.is_trainable)
+
+    def num_frozen_params(self) -> int:
+        """How many numbers `no_grad` or `freeze_group` keeps from being learned.
+
+        Running statistics are not among them: nobody learns these.
+        """
+        every = self.num_params() - self.num_statistics()
+        return every - self.num_trainable_params()
+
+    def num_statistics(self) -> int:
+        """How many numbers forward passes keep up to date, as BatchNorm's means.
+
+        Example:
+            >>> from burnbook.backend.numpy import Numpy
+            >>> from burnbook.nn import BatchNormConfig
+            >>> norm = BatchNormConfig(8).init(Numpy()).no_grad()
+            >>> norm.num_statistics(), norm.num_frozen_params()
+            (16, 16)
+        """
+        params = self._distinct_params()
+        return sum(_count(param) for param in params if isinstance(param, RunningState))
 
     def _distinct_params(self) -> list[Param]:
         """Every parameter once, wherever it is used."""
@@ -574,7 +595,19 @@ class Module(Tree):
             rows = [*rows, ("mode", mode)]
         if not rows:
             return name
-        return layout(name, rows, self.num_params(), settings, level)
+        made = self._kinds_of_params(settings)
+        return layout(name, [*rows, *made], self.num_params(), settings, level)
+
+    def _kinds_of_params(self, settings: DisplaySettings) -> list[tuple[str, str]]:
+        """How many are learned, frozen and statistics, where settings ask for it."""
+        if not settings.show_param_kinds or not self.num_params():
+            return []
+        rows = [
+            ("trainable", self.num_trainable_params()),
+            ("frozen", self.num_frozen_params()),
+            ("statistics", self.num_statistics()),
+        ]
+        return [(name, str(count)) for name, count in rows if count]
 
     def _all_fields(self, content: Content) -> Content:
         specs = {spelled(name): h for name, h in field_specs(type(self)).items()}
