@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self
 
 from burnbook.config import Config
 from burnbook.core.errors import ConfigError, RecordError
+from burnbook.optim.groups import ModuleLearningRate
 
 NUMBER = "value"  # the name of a number that has none: of a schedule of one's own
 
@@ -103,7 +104,7 @@ class ConstantLr:
                 name = type(lr).__name__
                 what, cure = f"{name} is only a config", f"{name}(...).init()"
             raise ConfigError("ConstantLr", what, cure=cure)
-        self.lr = float(lr)
+        self.lr = lr if isinstance(lr, ModuleLearningRate) else float(lr)
 
     def step(self) -> float:
         """The learning rate."""

@@ -1,6 +1,7 @@
 """What modules are made of."""
 
 from burnbook.module.display import Content, DisplaySettings
+from burnbook.module.features import Features
 from burnbook.module.lora import Lora, LoraAdapter, QLora
 from burnbook.module.module import Module, list_param_ids
 from burnbook.module.param import Param, ParamId, ParamRecord
@@ -16,6 +17,7 @@ __all__ = [
     "Content",
     "Dequantize",
     "DisplaySettings",
+    "Features",
     "LayerProfile",
     "LayerSummary",
     "LoadReport",

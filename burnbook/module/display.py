@@ -6,8 +6,10 @@ line or many, indentation, …) and `custom_content` (which attributes); setting
 parent sets win over those of its children.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +37,9 @@ class DisplaySettings:
     show_num_parameters: bool | None = None
     indentation_size: int | None = None
     show_param_id: bool | None = None
+    show_mode: bool | None = None
+    show_param_kinds: bool | None = None
+    around_in_eval: bool | None = None  # the mode of the module above
 
     def with_show_all_attributes(self, flag: bool) -> Self:
         """Every field of the struct, whatever the module prefers (default: no)."""
@@ -55,6 +60,14 @@ class DisplaySettings:
     def with_show_param_id(self, flag: bool) -> Self:
         """Show the ids of parameters (default: no)."""
         return replace(self, show_param_id=flag)
+
+    def with_show_mode(self, flag: bool) -> Self:
+        """Say where `mode: eval` begins, and where it ends inside (default: yes)."""
+        return replace(self, show_mode=flag)
+
+    def with_show_param_kinds(self, flag: bool) -> Self:
+        """Show how many numbers are trainable, frozen or statistics (default: no)."""
+        return replace(self, show_param_kinds=flag)
 
     def optional(self) -> Self:
         """The settings; Burn wraps them in an option here."""
@@ -177,7 +190,18 @@ def describe(value: Any, settings: DisplaySettings, level: int = 1) -> str:
         return positional_text(value) if np.isfinite(value) else str(value)
     if isinstance(value, (list, tuple, dict)):
         return _container(value, settings, level)
-    return str(value)
+    return function_text(value) if isinstance(value, FUNCTIONS) else str(value)
+
+
+FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, functools.partial)
+
+
+def function_text(function: Any) -> str:
+    """A function as people say it: its name, without an address."""
+    if isinstance(function, functools.partial):
+        return f"{function_text(function.func)}(…)"
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return "lambda" if name == "<lambda>" else name
 
 
 def layout(

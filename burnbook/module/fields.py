@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from burnbook.core.converters import TypeSpec
-from burnbook.core.errors import FieldError, FrozenError
+from burnbook.core.errors import ConfigError, FieldError, FrozenError
 from burnbook.core.other_names import unknown
 from burnbook.module.param import Param
 from burnbook.module.tree import Tree, field_specs, has_place, spelled
@@ -233,6 +233,42 @@ def known_fields(module: Any, names: collections.abc.Iterable[str]) -> dict[str,
             what = f"{name} is not one of its fields"
             raise FieldError(f"{cls.__name__}.replace", what, facts, cure)
     return known
+
+
+def check_settings(before: Any, after: Any) -> None:
+    """Raise for a setting that the config of a layer refuses: `replace(prob=1.5)`.
+
+    The config is the one of the same name as the class; what it refuses in `before`
+    already is not asked again.
+    """
+    config = config_of(type(before))
+    if config is None or not hasattr(config, "__dataclass_fields__"):
+        return
+    refused = _refusal(config, after)
+    if refused is not None and str(refused) != str(_refusal(config, before)):
+        refused.where = f"{type(before).__name__}.replace"
+        raise refused from None
+
+
+def _refusal(config: type, module: Any) -> ConfigError | None:
+    """What a config says about the settings of a layer that it could have made."""
+    made = object.__new__(config)
+    rows = getattr(type(module), "shown", None)
+    computed = dict(row for row in rows or () if isinstance(row, tuple))
+    for field in dataclasses.fields(config):  # type: ignore[arg-type] # a dataclass
+        known = (field.name, field.name.removesuffix("s"))  # strides: stride
+        held = next((module.__dict__[n] for n in known if n in module.__dict__), None)
+        if held is None or isinstance(held, (Tree, Param, Tensor)):
+            given = None if field.default is dataclasses.MISSING else field.default
+            held = computed.get(field.name, lambda _, given=given: given)(module)
+        object.__setattr__(made, field.name, held)
+    try:
+        made.validate()
+    except ConfigError as error:
+        return error
+    except Exception:  # a setting that the layer does not keep: nothing is known
+        return None
+    return None
 
 
 def _never_set(cls: type, name: str) -> FieldError:

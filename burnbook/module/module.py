@@ -13,12 +13,13 @@ between devices, `valid()`, and the text that `print(model)` shows.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from burnbook.backend.base import Backend
-from burnbook.core.converters import TypeSpec, remember_scope
+from burnbook.core.converters import ANYTHING, TypeSpec, remember_scope
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
@@ -30,7 +31,7 @@ from burnbook.core.errors import (
 )
 from burnbook.core.other_names import answers
 from burnbook.core.tree import like
-from burnbook.module import records
+from burnbook.module import modes, records
 from burnbook.module.display import (
     ONE_LINE,
     Chosen,
@@ -41,8 +42,10 @@ from burnbook.module.display import (
     is_usual,
     layout,
 )
+from burnbook.module.features import Features, features
 from burnbook.module.fields import (
     check_fields,
+    check_settings,
     guard_constructor,
     known_fields,
     refuse_change,
@@ -112,6 +115,7 @@ class Module(Tree):
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         remember_scope(cls)
+        _let_fields_hide_methods(cls)
         dataclasses.dataclass(eq=False, repr=False)(cls)
         explain_fields(cls)
         guard_constructor(cls)
@@ -145,7 +149,8 @@ class Module(Tree):
     def replace(self, **fields: object) -> Self:
         """A copy with other values in some fields; the module itself stays as it was.
 
-        The values are checked like those of the constructor. Of a part inside a part:
+        The values are checked like those of the constructor, and settings as the config
+        of the layer checks them. Of a part inside a part:
         `model.replace(block=model.block.replace(norm=…))`.
 
         Example:
@@ -160,7 +165,42 @@ class Module(Tree):
         made.__dict__.update(self.__dict__)
         made.__dict__.update({known[name]: held for name, held in fields.items()})
         check_fields(made)
+        check_settings(self, made)
         return made
+
+    def features(
+        self,
+        *inputs: Any,
+        at: str | Sequence[str],
+        method: str = "forward",
+        **named: Any,
+    ) -> Features:
+        """What the layers at some paths return while the model runs on these inputs.
+
+        `found["conv1"]` is what that layer returned, `found.calls("conv1")` all of it
+        where it ran several times, `found.output` what the model returned. After a
+        backward pass `found.grad("conv1")` is the gradient there. The model stays as it
+        is, its running statistics too; a functional layer of a Sequential has a path as
+        well. Where a field is called features: `Module.features(model, x, at=…)`.
+
+        at: one path or several, "blocks.2.conv". method: another one than forward.
+
+        Example:
+            >>> from burnbook.backend import Autodiff, Numpy
+            >>> from burnbook.nn import LinearConfig, Sequential, Tanh
+            >>> device = Autodiff(Numpy())
+            >>> model = Sequential(fc=LinearConfig(2, 3).init(device), act=Tanh())
+            >>> found = model.features(Tensor.ones([1, 2], device), at="fc")
+            >>> found["fc"].shape, found.output.shape
+            ((1, 3), (1, 3))
+            >>> grads = found.output.sum().backward()
+            >>> found.grad("fc").shape
+            (1, 3)
+
+        Raises:
+            ConfigError: the model has no layer at a path, or no such method.
+        """
+        return features(self, at, method, inputs, named)
 
     # Parameters
 
@@ -194,8 +234,8 @@ class Module(Tree):
     def num_params(self) -> int:
         """The elements of all Float parameters; what is tied counts once.
 
-        As in Burn, running statistics and what is frozen count too: see
-        `num_trainable_params`.
+        As in Burn, running statistics and what is frozen count too: it is the sum of
+        `num_trainable_params`, `num_frozen_params` and `num_statistics`.
         """
         return sum(_count(param) for param in self._distinct_params())
 
@@ -212,6 +252,27 @@ class Module(Tree):
         params = self._distinct_params()
         return sum(_count(param) for param in params if param.is_trainable)
 
+    def num_frozen_params(self) -> int:
+        """How many numbers `no_grad` or `freeze_group` keeps from being learned.
+
+        Running statistics are not among them: nobody learns these.
+        """
+        every = self.num_params() - self.num_statistics()
+        return every - self.num_trainable_params()
+
+    def num_statistics(self) -> int:
+        """How many numbers forward passes keep up to date, as BatchNorm's means.
+
+        Example:
+            >>> from burnbook.backend.numpy import Numpy
+            >>> from burnbook.nn import BatchNormConfig
+            >>> norm = BatchNormConfig(8).init(Numpy()).no_grad()
+            >>> norm.num_statistics(), norm.num_frozen_params()
+            (16, 16)
+        """
+        params = self._distinct_params()
+        return sum(_count(param) for param in params if isinstance(param, RunningState))
+
     def _distinct_params(self) -> list[Param]:
         """Every parameter once, wherever it is used."""
         found: dict[ParamId, Param] = {}
@@ -226,7 +287,11 @@ class Module(Tree):
 
     @result_matters("model = model.no_grad()")
     def no_grad(self) -> Self:
-        """The module with its Float parameters left alone by gradients."""
+        """The module with its Float parameters left alone by gradients.
+
+        No forward pass moves its running statistics either. BatchNorm normalizes by the
+        batch as before, and Dropout drops values: see `eval` for both.
+        """
         return rebuild(self, _frozen, _same)
 
     @result_matters("model = model.freeze_group(group)")
@@ -342,7 +407,9 @@ class Module(Tree):
     def valid(self) -> Self:
         """The module on the backend below Autodiff: no gradients, no dropout.
 
-        What is attached to a parameter, such as a LoRA adapter, becomes part of it.
+        What is attached to a parameter, such as a LoRA adapter, becomes part of it. For
+        gradients of a model that is not in training see `eval`; what comes from
+        Autodiff around Autodiff, so that it is on Autodiff still, is in that mode.
         """
 
         def strip(param: Param) -> Param:
@@ -351,13 +418,21 @@ class Module(Tree):
                 return param
             return param.derive(_strip, inner, require_grad=False)
 
-        return rebuild(self, strip, lambda t: _strip(t, t.backend), fold=_folded)
+        made = rebuild(self, strip, lambda t: _strip(t, t.backend), fold=_folded)
+        if any(device.ad_enabled for device in made.devices()):  # Autodiff in Autodiff
+            modes.put(made, in_eval=True)
+        return made
 
     @result_matters("model = model.train()")
-    def train(self) -> Self:
+    def train(self, *paths: str) -> Self:
         """The module under Autodiff, with its parameters to be learned.
 
-        What was frozen before `valid()` stays frozen: see `unfreeze_group`.
+        It takes back `valid()`, and `eval()` of every part or of those at these paths.
+        What was frozen before stays frozen: see `unfreeze_group`. A device that tracks
+        already stays as it is.
+
+        Raises:
+            ConfigError: the model has no part at a path.
         """
 
         def lift(param: Param) -> Param:
@@ -365,7 +440,54 @@ class Module(Tree):
             change = _lift_leaf if learned else _lift
             return param.derive(change, _above(param.device), learned)
 
-        return rebuild(self, lift, lambda t: _lift(t, _above(t.backend)))
+        made = rebuild(self, lift, lambda t: _lift(t, _above(t.backend)))
+        return made._with_mode("train", paths, in_eval=False)
+
+    @result_matters("model = model.eval()")
+    def eval(self, *paths: str) -> Self:
+        """A copy that is not in training and stays differentiable, on the same device.
+
+        BatchNorm uses its running statistics and leaves them as they are, Dropout keeps
+        every value. Parameters learn as before, so one may train with a part in eval
+        mode: `model.eval("backbone")`, the same as `model.replace(backbone=
+        model.backbone.eval())`. The mode stays through steps of an optimizer, `map`,
+        `fork` and so on; records do not hold it, and `train()` takes it back.
+
+        paths: the parts that change; without any the whole module.
+
+        Example:
+            >>> from burnbook.backend import Autodiff, Numpy
+            >>> from burnbook.nn import DropoutConfig
+            >>> layer = DropoutConfig(0.5).init()
+            >>> x = Tensor.ones([4], Autodiff(Numpy())).require_grad()
+            >>> layer.eval().forward(x).to_data().to_list()
+            [1.0, 1.0, 1.0, 1.0]
+
+        Raises:
+            ConfigError: the model has no part at a path.
+        """
+        return self.clone()._with_mode("eval", paths, in_eval=True)
+
+    @property
+    def in_eval(self) -> bool:
+        """Whether the module is in eval mode; what `eval` does, `train` takes back."""
+        return modes.IN_EVAL in self.__dict__
+
+    def is_training(self, x: Tensor) -> bool:
+        """Whether to do with this input what a layer does in training alone.
+
+        So it is under Autodiff, unless the module is in eval mode. A layer of your own
+        that works otherwise in training asks this in its `forward`.
+        """
+        return x.backend.ad_enabled and modes.IN_EVAL not in self.__dict__
+
+    def _with_mode(self, where: str, paths: Sequence[str], in_eval: bool) -> Self:
+        """This module, which nobody else has seen, with the mode of some parts set."""
+        if paths:
+            modes.put_parts(where, self, paths, in_eval)
+        else:
+            modes.put(self, in_eval)
+        return self
 
     # Records
 
@@ -455,6 +577,8 @@ class Module(Tree):
         settings = settings or DisplaySettings()
         own = self.custom_settings()
         settings = own.inherit(settings) if own else settings
+        above, shown = bool(settings.around_in_eval), settings.show_mode is not False
+        settings = dataclasses.replace(settings, around_in_eval=self.in_eval or None)
         content = None
         if not settings.show_all_attributes:
             content = self.custom_content(Content(settings, level + 1))
@@ -463,9 +587,27 @@ class Module(Tree):
         if content.single is not None:
             return content.single
         name = content.top_level_type or type(self).__name__
-        if not content.attributes:
+        rows = content.attributes
+        if shown and self.in_eval is not above:
+            mode = "eval" if self.in_eval else "train"
+            if not rows:
+                return f"{name} {{mode: {mode}}}"
+            rows = [*rows, ("mode", mode)]
+        if not rows:
             return name
-        return layout(name, content.attributes, self.num_params(), settings, level)
+        made = self._kinds_of_params(settings)
+        return layout(name, [*rows, *made], self.num_params(), settings, level)
+
+    def _kinds_of_params(self, settings: DisplaySettings) -> list[tuple[str, str]]:
+        """How many are learned, frozen and statistics, where settings ask for it."""
+        if not settings.show_param_kinds or not self.num_params():
+            return []
+        rows = [
+            ("trainable", self.num_trainable_params()),
+            ("frozen", self.num_frozen_params()),
+            ("statistics", self.num_statistics()),
+        ]
+        return [(name, str(count)) for name, count in rows if count]
 
     def _all_fields(self, content: Content) -> Content:
         specs = {spelled(name): h for name, h in field_specs(type(self)).items()}
@@ -473,7 +615,7 @@ class Module(Tree):
         for name, value in children(self):
             if name in unless and is_usual(value, unless[name]):
                 continue
-            content.add(name, _as_enums(value, specs[name]))
+            content.add(name, _as_enums(value, specs.get(name, ANYTHING)))
         return content
 
     def __str__(self) -> str:
@@ -481,6 +623,16 @@ class Module(Tree):
 
     def __repr__(self) -> str:
         return self.format()
+
+
+def _let_fields_hide_methods(cls: type) -> None:
+    """Let a field of a class have the name of a method of Module, such as features.
+
+    Why: a dataclass would take the method that it inherits for the default.
+    """
+    for name in inspect.get_annotations(cls):
+        if name not in vars(cls) and inspect.isfunction(getattr(Module, name, None)):
+            setattr(cls, name, dataclasses.field())
 
 
 def _as_enums(value: Any, spec: TypeSpec) -> Any:
@@ -599,8 +751,9 @@ def _lift(tensor: Tensor, device: Backend) -> Tensor:
 
 
 def _lift_leaf(tensor: Tensor, device: Backend) -> Tensor:
-    return _lift(tensor, device).require_grad()
+    return leaf(_lift(tensor, device), required=True)
 
 
 def _strip(tensor: Tensor, device: Backend) -> Tensor:
-    return tensor.inner() if tensor.backend.ad_enabled else tensor
+    below = tensor.inner() if tensor.backend.ad_enabled else tensor
+    return leaf(below, required=False)

@@ -353,8 +353,10 @@ class Param:
     def _materialize(self) -> Tensor:
         with _MAKING:
             if self._value is None:
-                self._value = self._init(self.device, self._require_grad)
-                self._init = _made
+                value = self._init(self.device, self._require_grad)
+                if self._require_grad and not is_rooted(value):
+                    value = leaf(value, required=True)
+                self._value, self._init = value, _made
             return self._value
 
     def __str__(self) -> str:
@@ -432,9 +434,25 @@ def _rebuild(
 
 
 def leaf(value: Tensor, required: bool) -> Tensor:
-    """The tensor cut from its graph; gradients reach it again if that is required."""
+    """The tensor cut from its graph; gradients reach it again if that is required.
+
+    Where Autodiff is around Autodiff that holds for every level, so a model learns from
+    a loss that is made of gradients.
+    """
     plain = value.set_require_grad(False)
+    if hasattr(plain.value, "node"):
+        plain = Tensor.from_inner(leaf(plain.inner(), required=False), value.backend)
     return plain.require_grad() if required else plain
+
+
+def is_rooted(value: Tensor) -> bool:
+    """Whether gradients of every level reach a tensor that is to be learned."""
+    raw, depth = value.value, getattr(value.backend, "depth", 0)
+    for _ in range(depth + 1):
+        if not hasattr(raw, "node"):
+            return False
+        raw = raw.value
+    return True
 
 
 def check_mapped(made: object, value: Tensor, where: str) -> None:

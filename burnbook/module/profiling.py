@@ -20,15 +20,10 @@ from burnbook.backend.base import Backend, Decorator, Value
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError
 from burnbook.core.rng import use_stream
+from burnbook.module.layers import layers_of, listen
 from burnbook.module.module import Module
 from burnbook.module.param import Param, leaf
-from burnbook.module.summaries import (
-    argument,
-    layers_of,
-    listen,
-    size_text,
-    unique_params,
-)
+from burnbook.module.summaries import argument, size_text, unique_params
 from burnbook.module.tree import rebuild
 from burnbook.tensor import Tensor
 from burnbook.text.table import ShownAsTable, TextTable

@@ -16,6 +16,7 @@ from burnbook.module.param import Param, ParamId, ParamRecord, leaf
 from burnbook.module.releases import Release, changed_since, unwrapped
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.report import LoadReport
+from burnbook.module.running import RunningState
 from burnbook.module.schema import arranged, schema
 from burnbook.module.tree import (
     Tree,
@@ -77,7 +78,9 @@ def to_record(value: object, spec: TypeSpec = ANYTHING) -> Any:
         return ParamRecord(value.id.serialize(), value.to_saved())
     if isinstance(value, Tree):
         record = None
-        if not is_constant(value):
+        if value.spread:
+            record = None if is_constant(value) else to_record(parts_of(value))
+        elif not is_constant(value):
             specs = field_specs(type(value)).items()
             record = {
                 spelled(name): to_record(getattr(value, name), h) for name, h in specs
@@ -240,12 +243,7 @@ class Loading:
         value = Tensor.from_data(data, param.device, param.kind)
         value = param.from_saved(value)
         flag = param.is_require_grad and not isinstance(data.dtype, QFloat)
-        made = type(param)(
-            number,
-            leaf(value, flag),
-            require_grad=flag,
-            trainable=param.is_trainable,
-        )
+        made = _with_value(param, number, leaf(value, flag), flag)
         self.loaded[path] = None
         return self.done.setdefault(param, made)
 
@@ -276,6 +274,8 @@ class Loading:
                 record = held
             elif variant not in map(spelled, field_specs(type(value))):
                 return self.note(path, f"record {variant}, module {name}", value, False)
+        if value.spread:
+            return self.spread(value, record, path)
         if not isinstance(record, dict):
             text = f"record {_what(record)}, module {name}"
             return self.note(path or name, text, value, False)
@@ -292,6 +292,26 @@ class Loading:
         for field in record:
             if field not in map(spelled, specs):
                 self.stranger(record[field], f"{path}.{field}" if path else str(field))
+        return made
+
+    def spread(self, value: Tree, record: object, path: str) -> Any:
+        """A module whose parts are those of a field, such as Sequential."""
+        parts = parts_of(value)
+        if isinstance(record, (list, tuple)):  # as a list of layers is recorded
+            record = {str(i): held for i, held in enumerate(record)}
+        if not isinstance(record, dict):
+            text = f"record {_what(record)}, module {type(value).__name__}"
+            return self.note(path or type(value).__name__, text, value, False)
+        made = object.__new__(type(value))
+        made.__dict__.update(value.__dict__)
+        at = f"{path}." if path else ""
+        made.__dict__[value.spread] = {
+            name: self.part(held, record.get(name, MISSING), ANYTHING, at + name)
+            for name, held in parts.items()
+        }
+        for name, held in record.items():
+            if name not in parts:
+                self.stranger(held, f"{at}{name}")
         return made
 
     def container(self, value: Any, record: Any, spec: TypeSpec, path: str) -> Any:
@@ -352,6 +372,20 @@ class _Missing:
 
 
 MISSING = _Missing()
+
+
+def parts_of(value: Tree) -> dict[str, Any]:
+    """The parts of a module that has those of one field."""
+    return getattr(value, value.spread)
+
+
+def _with_value(param: Param, number: ParamId, value: Tensor, flag: bool) -> Param:
+    """The parameter with the id and the value of a record."""
+    trainable = param.is_trainable
+    made = type(param)(number, value, require_grad=flag, trainable=trainable)
+    if isinstance(param, RunningState):
+        made.is_frozen = param.is_frozen  # type: ignore[attr-defined] # of the same class
+    return made
 
 
 def _leaves(record: object, path: str) -> Iterator[tuple[str, Any]]:

@@ -7,9 +7,10 @@ place, because a forward pass updates it and returns something else.
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Self
+from typing import Any, Self
 
 from burnbook.backend.base import Backend
+from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float, Kind
 from burnbook.module.param import Init, Param, ParamId, leaf
 from burnbook.module.tree import MODULES, Tree
@@ -30,7 +31,7 @@ class RunningState(Param):
     until `value_sync` (or saving, moving, visiting) puts their average in its place.
     """
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_waiting", "is_frozen")
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class RunningState(Param):
             kind=kind,
         )
         self._waiting: dict[int, Tensor] = {}
+        self.is_frozen = False  # so that no update moves it, see set_require_grad
 
     @classmethod
     def of(cls, param: Param) -> Self:
@@ -88,7 +90,12 @@ class RunningState(Param):
         return super().val()
 
     def update(self, value: Tensor) -> None:
-        """Set the value; it waits until somebody asks, and an older one moves up."""
+        """Set the value; it waits until somebody asks, and an older one moves up.
+
+        One that is frozen, as `Module.no_grad` does it, stays as it is.
+        """
+        if self.is_frozen:
+            return
         self.value_sync()
         with _LOCK:
             self._waiting[threading.get_ident()] = leaf(value, required=False)
@@ -102,7 +109,16 @@ class RunningState(Param):
     ) -> Param:
         """A state of its own that starts from the value of this one."""
         self.val()
-        return super().derive(change, device, require_grad=False)
+        made = super().derive(change, device, require_grad=False)
+        made.is_frozen = self.is_frozen  # type: ignore[attr-defined] # of the same class
+        return made
+
+    @result_matters("model = model.no_grad()")
+    def set_require_grad(self, require_grad: bool) -> Param:
+        """A state of its own that forward passes move (True) or leave alone (False)."""
+        made = self.unshared()
+        made.is_frozen = not require_grad  # type: ignore[attr-defined] # of the same class
+        return made
 
     def unshared(self) -> Param:
         """A state of its own for another module, whose forward passes move it alone."""
@@ -110,6 +126,9 @@ class RunningState(Param):
 
     def __repr__(self) -> str:
         return super().__repr__().replace("Param", "RunningState", 1)
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (*super().__reduce__(), self.is_frozen)
 
 
 def average_running_states(module: Tree, replicas: Sequence[Tree]) -> None:
@@ -121,8 +140,18 @@ def average_running_states(module: Tree, replicas: Sequence[Tree]) -> None:
     trees = (module, *replicas)
     states = [MODULES.collect(tree, RunningState, []) for tree in trees]
     for own, *others in zip(*states, strict=True):
+        if own.is_frozen:
+            continue
         device = own.device
         own.update(_average([state.val().to_device(device) for state in others]))
+
+
+def _rebuild(
+    make: Callable[..., RunningState], parts: tuple[Any, ...], is_frozen: bool
+) -> RunningState:
+    made = make(*parts)
+    made.is_frozen = is_frozen
+    return made
 
 
 def _average(values: Sequence[Tensor]) -> Tensor:

@@ -125,8 +125,10 @@ def _inside(value: object, spec: TypeSpec, release: Release) -> Part:
         return Part(PARAM, element=value.kind)
     if value is None and any(map(_is_param, classes_of(spec))):
         return Part(PARAM)
-    if isinstance(value, Tree):
+    if isinstance(value, Tree) and not value.spread:
         return _struct(value, release)
+    if isinstance(value, Tree):
+        return Part() if is_constant(value) else _spread(value, release)
     if isinstance(value, dict):
         item = spec.item
         pairs = [(str(k), schema(held, item, release)) for k, held in value.items()]
@@ -137,6 +139,13 @@ def _inside(value: object, spec: TypeSpec, release: Release) -> Part:
         pairs = [(str(i), part) for i, part in enumerate(made)]
         return Part(LIST if isinstance(value, list) else TUPLE, tuple(pairs))
     return Part()
+
+
+def _spread(value: Tree, release: Release) -> Part:
+    parts = getattr(value, value.spread).items()
+    return Part(
+        STRUCT, tuple((name, schema(held, ANYTHING, release)) for name, held in parts)
+    )
 
 
 def _struct(value: Tree, release: Release) -> Part:

@@ -17,11 +17,12 @@ from typing import Any
 from burnbook.backend.base import Backend, Decorator, Value
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import ConfigError
-from burnbook.core.tree import Path
 from burnbook.module.flops import flops
+from burnbook.module.layers import layers_of, listen
 from burnbook.module.module import Module
 from burnbook.module.param import Param
-from burnbook.module.tree import PARTS, params_of, rebuild
+from burnbook.module.running import RunningState
+from burnbook.module.tree import params_of, rebuild
 from burnbook.tensor import Tensor
 
 
@@ -30,8 +31,10 @@ class LayerSummary:
     """One layer of a summary.
 
     path: where it is in the model, "" for the model itself. params, flops: those of its
-    own and of all layers in it. calls: how often it ran. fused: it did not run, but the
-    layer around it used its parameters, as an Lstm uses those of its gates.
+    own and of all layers in it. trainable, statistics: how many of the params are
+    learned, and how many forward passes keep up to date. calls: how often it ran.
+    fused: it did not run, but the layer around it used its parameters, as an Lstm uses
+    those of its gates.
     """
 
     path: str
@@ -41,6 +44,7 @@ class LayerSummary:
     outputs: Any = None
     params: int = 0
     trainable: int = 0
+    statistics: int = 0
     flops: int = 0
     calls: int = 0
     fused: bool = False
@@ -64,8 +68,13 @@ class ModuleSummary:
 
     @property
     def params(self) -> int:
-        """How many numbers the model holds to learn from."""
+        """How many numbers its parameters have, with running statistics, as in Burn."""
         return self.rows[0].params
+
+    @property
+    def statistics(self) -> int:
+        """How many of them forward passes keep up to date, as BatchNorm's means."""
+        return self.rows[0].statistics
 
     @property
     def trainable(self) -> int:
@@ -94,6 +103,7 @@ class ModuleSummary:
             "layers": layers,
             "params": self.params,
             "trainable": self.trainable,
+            "statistics": self.statistics,
             "param_bytes": self.param_bytes,
             "flops": self.flops,
         }
@@ -135,8 +145,9 @@ class ModuleSummary:
             )
 
     def _totals(self) -> list[str]:
-        frozen = self.params - self.trainable
+        frozen = self.params - self.trainable - self.statistics
         kept = f", {frozen:,} of them frozen" if frozen else ""
+        kept += f", {self.statistics:,} running statistics" if self.statistics else ""
         return [
             f"parameters: {self.params:,}{kept} ({size_text(self.param_bytes)})",
             f"FLOPs of one forward pass: {self.flops:,}",
@@ -269,35 +280,16 @@ class Noting(Decorator):
         return repr(self.inner)  # errors name the device of the reader
 
 
-def listen(layer: Module, wrap: Callable[[Callable[..., Any]], Any]) -> None:
-    """Put `wrap(method)` in the place of each `forward…` of this one layer."""
-    for name in dir(type(layer)):
-        if name.startswith("forward") and callable(getattr(layer, name)):
-            layer.__dict__[name] = wrap(getattr(layer, name))
-
-
-def layers_of(model: Module) -> Iterator[tuple[str, Module, int]]:
-    """Every module of a tree with its path and depth, the outermost first."""
-    above: list[Path] = []
-    for path, held in PARTS.nodes(model):
-        if isinstance(held, Module):
-            while above and path[: len(above[-1])] != above[-1]:
-                above.pop()
-            yield ".".join(path), held, len(above)
-            above.append(path)
-
-
 def _rows(model: Module) -> list[LayerSummary]:
     rows: list[LayerSummary] = []
     for path, layer, depth in layers_of(model):
-        sizes: list[tuple[int, bool]] = []
+        row = LayerSummary(path, type(layer).__name__, depth)
         for param in unique_params(layer):
-            if param.kind is Float:
-                sizes.append((prod(param.shape), param.is_require_grad))
-        every = sum(size for size, _ in sizes)
-        learned = sum(size for size, flag in sizes if flag)
-        name = type(layer).__name__
-        rows.append(LayerSummary(path, name, depth, params=every, trainable=learned))
+            size = prod(param.shape) if param.kind is Float else 0
+            row.params += size
+            row.trainable += size if param.is_require_grad else 0
+            row.statistics += size if isinstance(param, RunningState) else 0
+        rows.append(row)
     return rows
 
 

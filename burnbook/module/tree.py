@@ -10,7 +10,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from burnbook.core.converters import ANYTHING, TypeSpec, look_up, type_spec
 from burnbook.core.tree import PLAIN, Go, Kind, Part, Pytree
@@ -23,6 +23,10 @@ T = TypeVar("T")
 
 class Tree:
     """What Module is for the functions of this folder: something with fields."""
+
+    #: A field whose parts are parts of the module itself: in paths and records their
+    #: names come without that of the field.
+    spread: ClassVar[str] = ""
 
     def find_part(self, part: object) -> str | None:
         """The path to a module or parameter inside this one: "layers.0"; or None."""
@@ -176,10 +180,14 @@ def _getter(cls: type) -> Callable[[dict[str, Any]], Iterable[Any]]:
     return lambda held: [held[name] for name in names]
 
 
+def _named_parts(value: Tree) -> Iterable[Part]:
+    if value.spread:
+        return list(getattr(value, value.spread).items())
+    return [(spelled(n), getattr(value, n)) for n in field_specs(type(value))]
+
+
 FIELDS = Kind(
-    parts=lambda value: [
-        (spelled(n), getattr(value, n)) for n in field_specs(type(value))
-    ],
+    parts=_named_parts,
     map=_map_fields,
     values=_field_values,
 )

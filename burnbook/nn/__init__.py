@@ -221,6 +221,7 @@ from burnbook.nn.rnn import (
     RnnState,
 )
 from burnbook.nn.rope_encoding import RotaryEncoding, RotaryEncodingConfig
+from burnbook.nn.sequential import Sequential
 from burnbook.nn.shared import PaddingConfig1d, PaddingConfig2d, PaddingConfig3d
 from burnbook.nn.transformer import (
     PositionWiseFeedForward,
@@ -275,6 +276,7 @@ __all__ = [
     "PositionalEncodingConfig",
     "RotaryEncoding",
     "RotaryEncodingConfig",
+    "Sequential",
     "TensorCache",
     "Unfold4d",
     "Unfold4dConfig",

@@ -36,7 +36,8 @@ class Dropout(Module):
 
     Shapes: x [...] -> [...]
     Why: it acts only under Autodiff, which is where training happens; `model.valid()`
-    is on the backend below and keeps every value, so there is no training flag.
+    is on the backend below and keeps every value, so there is no training flag, as in
+    Burn. `model.eval()` stays under Autodiff and keeps every value, too.
     """
 
     prob: float
@@ -49,11 +50,10 @@ class Dropout(Module):
             raise ConfigError("prob", what, cure="Dropout(0.5), to drop half")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop values under Autodiff, else return the input."""
-        backend = input.backend
-        if not backend.ad_enabled or self.prob == 0.0:
+        """Drop values in training, else return the input."""
+        if self.prob == 0.0 or not self.is_training(input):
             return input
-        return apply(dropout, input, prob=self.prob, key=backend.next_key())
+        return apply(dropout, input, prob=self.prob, key=input.backend.next_key())
 
 
 def _is_probability(prob: float) -> bool:

@@ -9,7 +9,7 @@ key at once and draws its numbers at the first use, so the order of use changes 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from burnbook.backend.base import Backend
 from burnbook.config import ConfigEnum, holding, unit
@@ -29,6 +29,7 @@ class Initializer(ConfigEnum):
     XavierUniform: U(−a, a), a = √3 · gain · √(2 / (fan_in + fan_out)). XavierNormal:
     std = gain · √(2 / (fan_in + fan_out)). Orthogonal: rows (or columns, if there are
     more rows) at right angles, of length gain; Saxe et al., 2013 (arXiv 1312.6120).
+    Separate(weight=…, bias=…), which `with_bias` makes: another rule for biases.
 
     Example:
         >>> from burnbook.backend.numpy import Numpy
@@ -46,6 +47,7 @@ class Initializer(ConfigEnum):
     XavierUniform = holding(gain=float)
     XavierNormal = holding(gain=float)
     Orthogonal = holding(gain=float)
+    Separate: ClassVar[Any]  # holds two of these, so it is declared below
 
     def validate(self) -> None:
         """Refuse an empty range and a negative standard deviation."""
@@ -55,6 +57,35 @@ class Initializer(ConfigEnum):
             )
         if self.variant == "Normal" and not self.std >= 0:
             raise ConfigError("Initializer.Normal", f"std is {self.std}, below 0")
+        if self.variant == "Separate":
+            for name, rule in zip(self.names, self.values, strict=True):
+                unfit = (
+                    ("Separate",) if name == "weight" else ("Separate", "Orthogonal")
+                )
+                if rule.variant in unfit:
+                    what = f"{rule.variant} is no rule for a {name}"
+                    cure = "Initializer.Zeros, or another rule for one parameter"
+                    raise ConfigError("Initializer.Separate", what, cure=cure)
+
+    def with_bias(self, bias: "Initializer | None" = None) -> "Initializer":
+        """The same rule for weights, with another one for biases.
+
+        bias: their rule; None leaves them as they are in a layer without an
+            initializer, U(−1/√fan_in, 1/√fan_in).
+
+        Example:
+            >>> from burnbook.backend.numpy import Numpy
+            >>> rule = Initializer.Ones.with_bias(Initializer.Zeros)
+            >>> rule.init_bias(2, None, None, Numpy()).val().to_data().to_list()
+            [0.0, 0.0]
+
+        Raises:
+            ConfigError: `bias` is Orthogonal, which needs rows.
+        """
+        weight = self.weight if self.variant == "Separate" else self
+        return type(self).Separate(
+            weight=weight, bias=KAIMING if bias is None else bias
+        )
 
     def init(self, shape: Sequence[int], device: Backend) -> Param:
         """A lazy parameter of this shape; for the rules that need no fan."""
@@ -68,6 +99,8 @@ class Initializer(ConfigEnum):
         device: Backend,
     ) -> Param:
         """A lazy parameter of this shape, for a layer with these fans."""
+        if self.variant == "Separate":
+            return self.weight.init_with(shape, fan_in, fan_out, device)
         dims = check_dims(f"Initializer.{self.variant}", shape)
         device = some_device("init", device)
         key = device.next_key() if self.variant in _RANDOM else None
@@ -81,10 +114,12 @@ class Initializer(ConfigEnum):
     ) -> Param:
         """The bias of a layer whose weight this rule draws: as in Burn, by the same.
 
-        Only Orthogonal needs rows, which a bias has not: then it is drawn as in a layer
-        with the default initializer, from U(−1/√fan_in, 1/√fan_in).
+        Unless `with_bias` says otherwise. Only Orthogonal needs rows, which a bias has
+        not: then it is drawn as in a layer with the default initializer, from
+        U(−1/√fan_in, 1/√fan_in).
         """
         rule = KAIMING if self.variant == "Orthogonal" else self
+        rule = self.bias if self.variant == "Separate" else rule
         return rule.init_with([size], fan_in, fan_out, device)
 
     def limits(self, fan_in: int | None, fan_out: int | None) -> tuple[float, float]:
@@ -112,8 +147,12 @@ class Initializer(ConfigEnum):
         return max(fan_in, 1), max(fan_out, 1)
 
 
+_SEPARATE = holding(weight=Initializer, bias=Initializer)
+_SEPARATE.__set_name__(Initializer, "Separate")
+Initializer.Separate = Initializer.variants["Separate"] = _SEPARATE
+
 _FILL = {"Ones": 1.0, "Zeros": 0.0}
-_RANDOM = set(Initializer.variants) - {"Constant", *_FILL}
+_RANDOM = set(Initializer.variants) - {"Constant", "Separate", *_FILL}
 
 
 @dataclass(frozen=True)

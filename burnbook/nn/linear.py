@@ -28,8 +28,7 @@ class LinearConfig(Config):
     d_output: size of the last dim of the output, at least 1.
     bias: whether b is added (default True).
     initializer: draws the weight and, as in Burn, the bias (default KaimingUniform with
-        gain 1/√3). For another bias:
-        `layer.replace(bias=Initializer.Zeros.init([d_output], device))`.
+        gain 1/√3). For another bias: `initializer.with_bias(Initializer.Zeros)`.
     layout: how records hold the weight: Row or Col (default Row).
 
     Example:

@@ -31,14 +31,14 @@ class GaussianNoise(Module):
     """Add normally distributed noise: out = x + std · z, z ~ N(0, 1).
 
     Shapes: x [...] -> [...]
-    Why: like Dropout it acts only under Autodiff, which is where training happens.
+    Why: like Dropout it acts only in training, so under Autodiff and before `eval()`.
     """
 
     std: float
     shown = ("std",)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Add noise under Autodiff, else return the input."""
-        if not input.backend.ad_enabled or self.std == 0.0:
+        """Add noise in training, else return the input."""
+        if self.std == 0.0 or not self.is_training(input):
             return input
         return input + input.random_like(Distribution.Normal(0.0, self.std))

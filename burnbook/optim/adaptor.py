@@ -25,7 +25,7 @@ from burnbook.grad_clipping.clipping import GradientClipping, GradientClippingCo
 from burnbook.module import Module, Param, ParamId
 from burnbook.module.reparameterization import no_member
 from burnbook.module.tree import params_of, rebuild
-from burnbook.optim.grads import GradientsParams, MultiGradientsParams, spend
+from burnbook.optim.grads import GradientsParams, MultiGradientsParams, lowest, spend
 from burnbook.optim.groups import ModuleLearningRate, ParamGroup
 from burnbook.optim.rule import SimpleOptimizer
 from burnbook.optim.state import (
@@ -387,7 +387,7 @@ class _Step:
         Why a bare tuple: there is one for each parameter in each step.
         """
         value = param.val()
-        inner = value.inner() if value.backend.ad_enabled else value
+        inner, grad = lowest(value), lowest(grad)
         device, dims = inner.backend, inner.value.shape
         if grad.backend is not device:
             grad = grad.to_device(device)
@@ -432,8 +432,12 @@ class _Step:
             self.states[param.id] = held
         outer, flag = param.val().backend, param.is_require_grad
         if outer.ad_enabled:
-            leaf = outer.leaf(made.value) if flag else made.value
-            made = Tensor(leaf, Float, outer, len(dims))
+            raw = made.value
+            if flag and getattr(outer, "depth", 0):
+                raw = Tensor(raw, Float, outer, len(dims)).require_grad().value
+            elif flag:
+                raw = outer.leaf(raw)
+            made = Tensor(raw, Float, outer, len(dims))
         return type(param)(param.id, made, require_grad=flag)
 
     def overwritten(self) -> dict[ParamId, Held]:

@@ -7,7 +7,7 @@ from burnbook.core.errors import ShapeError
 from burnbook.module import Module, Param, RunningState
 from burnbook.module.tree import params_of, rebuild
 from burnbook.ops.shape import cat
-from burnbook.optim.grads import GradientsParams
+from burnbook.optim.grads import GradientsParams, lowest
 from burnbook.tensor import Tensor
 
 
@@ -32,13 +32,13 @@ class FlatModule:
         if not self.params:
             name = type(module).__name__
             raise ShapeError("step", f"{name} has no Float parameter")
-        self.near = _inner(self.params[0].val()).backend
-        self.device = _wide(_inner(self.params[0].val())).backend
+        self.near = lowest(self.params[0].val()).backend
+        self.device = _wide(lowest(self.params[0].val())).backend
         self.size = sum(param.shape.num_elements() for param in self.params)
 
     def values(self) -> Tensor:
         """The parameters now."""
-        return self._joined([_inner(param.val()) for param in self.params])
+        return self._joined([lowest(param.val()) for param in self.params])
 
     def gradients(self, grads: GradientsParams) -> Tensor:
         """The gradients; zeros for parameters that have none."""
@@ -46,7 +46,7 @@ class FlatModule:
         for param in self.params:
             grad = grads.get(param.id)
             if grad is None:
-                grad = _inner(param.val()).zeros_like()
+                grad = lowest(param.val()).zeros_like()
             elif grad.dims() != tuple(param.shape):
                 path = self.module.find_part(param)
                 raise ShapeError(
@@ -55,7 +55,7 @@ class FlatModule:
                     [("param", str(list(param.shape))), ("grad", str([*grad.dims()]))],
                     "GradientsParams.from_grads(loss.backward(), model)",
                 )
-            rows.append(grad)
+            rows.append(lowest(grad))
         return self._joined(rows)
 
     def spread(self, vector: Tensor) -> Any:
@@ -73,7 +73,7 @@ class FlatModule:
             if vector.backend is not self.near:
                 piece = piece.to_device(self.near)
             outer = value.backend
-            new = piece.to_device(_inner(value).backend)
+            new = piece.to_device(lowest(value).backend)
             if outer.ad_enabled:
                 new = Tensor.from_inner(new, outer)
                 new = new.require_grad() if flag else new
@@ -104,10 +104,6 @@ def total(a: Tensor) -> float:
     """Σ |aᵢ|."""
     device = a.backend
     return float(device.to_numpy(device.xp.abs(a.value).sum()))
-
-
-def _inner(value: Tensor) -> Tensor:
-    return value.inner() if value.backend.ad_enabled else value
 
 
 def _wide(value: Tensor) -> Tensor:

@@ -212,6 +212,13 @@ class GradientsAccumulator:
         return f"GradientsAccumulator({len(self._sum)} gradients)"
 
 
+def lowest(tensor: Tensor) -> Tensor:
+    """The numbers of a tensor on the backend that no Autodiff is around."""
+    while tensor.backend.ad_enabled:
+        tensor = tensor.inner()
+    return tensor
+
+
 def spend(where: str, grads: Any, module: Module, taken: Collection[ParamId]) -> None:
     """Remember whose gradients were taken out; raise if that had happened before.
 

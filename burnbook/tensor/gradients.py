@@ -1,6 +1,6 @@
 """What a tensor says about gradients."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Self
 
@@ -23,7 +23,11 @@ class Tracking(Methods):
 
     @result_matters("x = x.require_grad()")
     def require_grad(self) -> Self:
-        """Ask for the gradient of this tensor; it becomes a leaf of the graph."""
+        """Ask for the gradient of this tensor; it becomes a leaf of the graph.
+
+        On Autodiff around Autodiff it becomes one at every level where it was nothing
+        before, so that its gradient can be differentiated again.
+        """
         backend = self.backend
         if not backend.ad_enabled:
             return self
@@ -35,7 +39,10 @@ class Tracking(Methods):
             )
         node = getattr(self.value, "node", None) if self._tracked() else None
         if node is None:
-            return self._same(backend.leaf(self.value))
+            value = self.value
+            if getattr(backend, "depth", 0) and not hasattr(value, "node"):
+                value = self.inner().require_grad().value
+            return self._same(backend.leaf(value))
         if node.op is None:
             return self
         raise GraphError(
@@ -69,30 +76,39 @@ class Tracking(Methods):
     def grad(self, gradients: Any = None) -> Self | None:
         """This tensor's gradient on the inner backend; None if it was not reached.
 
-        gradients: what `loss.backward()` returned. The result of an op keeps none.
+        gradients: what `loss.backward()` returned; the loss may be on an inner backend,
+        being made of gradients itself. The result of an op keeps none.
         """
         if gradients is None or not hasattr(gradients, "get"):
             what = "gradients are what backward() returns, not a part of the tensor"
             cure = "gradients = loss.backward(); x.grad(gradients)"
             raise GraphError("grad", what, cure=cure)
+        for node, below in self._nodes():
+            found = gradients.get(node)
+            if found is not None:
+                return type(self)(found, self.kind, below, self.rank)
         node = self.value.node if self._tracked() else None
-        found = None if node is None else gradients.get(node)
-        if found is None and node is not None and node.op is not None:
+        if node is not None and node.op is not None:
             what = f"this tensor is the result of {node.op.name}, which keeps none"
             cure = "x = x.detach().require_grad() before it is used, or x.hook(print)"
             raise GraphError("grad", what, cure=cure)
-        return self._below(found)
+        return None
 
     def grad_remove(self, gradients: Any) -> Self | None:
         """As grad, and take it out of the container."""
-        found = gradients.remove(self.value.node) if self._tracked() else None
-        return self._below(found)
+        for node, below in self._nodes():
+            found = gradients.remove(node)
+            if found is not None:
+                return type(self)(found, self.kind, below, self.rank)
+        return None
 
     def grad_replace(self, gradients: Any, gradient: Self) -> None:
         """Put another gradient in the place of this tensor's."""
         if not self._tracked():
             raise GraphError("grad_replace", "this tensor is not tracked")
-        gradients.replace(self.value.node, gradient.value)
+        nodes = [node for node, _ in self._nodes()]
+        known = [node for node in nodes if gradients.get(node) is not None]
+        gradients.replace((known or nodes)[0], gradient.value)
 
     def hook(self, act: Callable[[Self], Self | None]) -> Hook:
         """Let a function see the gradient of this tensor on its way back.
@@ -143,10 +159,14 @@ class Tracking(Methods):
     def _same(self, value: Any) -> Self:
         return type(self)(value, self.kind, self.backend, self.rank)
 
-    def _below(self, value: Any) -> Self | None:
-        if value is None:
-            return None
-        return type(self)(value, self.kind, self.backend.inner, self.rank)
+    def _nodes(self) -> Iterator[tuple[Any, Backend]]:
+        """The node of each level that tracks this tensor, and the backend below it."""
+        value, backend = self.value, self.backend
+        while hasattr(value, "node"):
+            if type(value) is getattr(backend, "tracked", None):
+                yield value.node, backend.inner
+                value = value.value
+            backend = backend.inner
 
 
 def _wrapped(make: type[Tracking], below: Backend, value: Any) -> Any:

@@ -11,7 +11,7 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.core.errors import ShapeError
 from burnbook.core.op import OPS, draw, split_sample
 from burnbook.examples.guide.model import ModelConfig
-from burnbook.module import Lora, Module, Param, flops, summary
+from burnbook.module import DisplaySettings, Lora, Module, Param, flops, summary
 from burnbook.tensor import Tensor
 from tests.support.refusals import refused
 
@@ -198,6 +198,7 @@ def test_the_data_is_plain():
         "outputs": [3, 4],
         "params": 16,
         "trainable": 16,
+        "statistics": 0,
         "flops": 96,
         "calls": 1,
         "fused": False,
@@ -285,3 +286,36 @@ def test_recurrent_layers_count_both_products_of_every_step():
 def test_every_name_of_the_tables_is_an_op():
     names = {*flops.MOVES, *flops.REDUCTIONS, *flops.PASSES, *flops.WINDOWS}
     assert names | set(flops.GATES) | set(flops.PRODUCTS) <= set(OPS)
+
+
+def test_counts_tell_what_is_learned_from_statistics_and_count_tied_once():
+    class Tied(Module):
+        first: nn.Linear
+        again: nn.Linear
+        norm: nn.BatchNorm
+        last: nn.Linear
+
+        def forward(self, x):
+            return self.last(self.norm(self.again(self.first(x))))
+
+    device = Autodiff(Numpy(compiled=False))
+    shared = nn.LinearConfig(4, 4).init(device)
+    last = nn.LinearConfig(4, 2).init(device).no_grad()
+    model = Tied(shared, shared, nn.BatchNormConfig(4).init(device), last)
+    learned, frozen, statistics = 20 + 8, 10, 8
+    assert model.num_trainable_params() == learned
+    assert model.num_frozen_params() == frozen
+    assert model.num_statistics() == statistics
+    assert model.num_params() == learned + frozen + statistics
+    found = summary(model, [3, 4])
+    assert (found.trainable, found.statistics) == (learned, statistics)
+    assert found["norm"].statistics == 8
+    assert found.to_dict()["statistics"] == statistics
+    assert "parameters: 46, 10 of them frozen, 8 running statistics" in str(found)
+    text = model.format(DisplaySettings().with_show_param_kinds(True))
+    assert "  trainable: 28\n  frozen: 10\n  statistics: 8\n  params: 46\n" in text
+    assert "epsilon: 0.00001, trainable: 8, statistics: 8, params: 16}" in text
+    assert "trainable" not in str(model)
+    for made in (model.eval(), model.valid().train()):
+        assert made.num_statistics() == statistics
+        assert made.num_trainable_params() == learned

@@ -18,7 +18,7 @@ from burnbook.config import Config
 from burnbook.module import Module, Param
 from burnbook.nn.check import check_module
 from burnbook.nn.initializer import KAIMING
-from burnbook.tensor import Tensor
+from burnbook.tensor import Tensor, activation
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,6 +81,7 @@ EVERY: list[tuple[Any, ...]] = [
     (nn.DropoutConfig(0.5), [4, 6], More(differs=True)),
     (nn.GaussianNoiseConfig(0.5), [4, 6], More(differs=True)),
     (nn.Identity(), [2, 3]),
+    (nn.Sequential(nn.Tanh(), activation.relu), [2, 3]),
     (nn.PixelShuffleConfig(2), IMAGES),
     (nn.PixelUnshuffleConfig(2), [2, 3, 4, 6]),
     (nn.CosineSimilarityConfig(), [4, 3], [4, 3]),

@@ -58,7 +58,23 @@ class Autodiff(BackendWrapper):
     """Decorate a backend so that it can differentiate: `Autodiff(Numpy())`.
 
     Values that need no gradient are plain values of the backend below; the others are
-    `Tracked`. `Autodiff(Autodiff(B))` differentiates twice.
+    `Tracked`. `Autodiff(Autodiff(B))` differentiates twice: one Autodiff for each
+    derivative of an input, and one more to train with a loss that is made of these. A
+    model on such a device, by `init`, `to_device` or `fork`, learns from such a loss as
+    from any other, in a loop of one's own and in the Learner.
+
+    Example:
+        >>> from burnbook.nn import LinearConfig
+        >>> from burnbook.optim import GradientsParams
+        >>> from burnbook.tensor import Tensor
+        >>> model = LinearConfig(1, 1).init(Autodiff(Autodiff(Autodiff(Numpy()))))
+        >>> x = Tensor.ones([5, 1], model.devices()[0]).require_grad()
+        >>> u = model.forward(x).tanh()
+        >>> slope = x.grad(u.sum().backward())  # on Autodiff(Autodiff(Numpy()))
+        >>> bend = x.grad(slope.sum().backward())  # on Autodiff(Numpy())
+        >>> loss = (bend + u.inner().inner()).square().mean()
+        >>> GradientsParams.from_grads(loss.backward(), model)
+        GradientsParams(2 gradients)
 
     checkpointing: what the tape keeps and what it computes again;
     `BalancedCheckpointing()` saves memory for a little time.

@@ -62,7 +62,12 @@ class Gradients:
 
     def __contains__(self, tensor: Any) -> bool:
         """Whether the pass reached a tensor: `weight in gradients`."""
-        return getattr(tensor.value, "node", None) in self._by_node
+        value = tensor.value
+        while hasattr(value, "node"):  # one for each Autodiff around another
+            if value.node in self._by_node:
+                return True
+            value = value.value
+        return False
 
     def __len__(self) -> int:
         return len(self._by_node)

@@ -111,8 +111,8 @@ class RReluConfig(Config):
 class RRelu(Module):
     """A leaky relu with random slopes: out = a x below zero, a from [lower, upper).
 
-    Under Autodiff a slope is drawn for every element; on any other backend it is the
-    mean of both bounds.
+    In training (under Autodiff) a slope is drawn for every element; on any other
+    backend, and after `model.eval()`, it is the mean of both bounds.
 
     Shapes: x [...] -> [...]
     Source: Xu, Wang, Chen, Li, "Empirical evaluation of rectified activations in
@@ -125,7 +125,7 @@ class RRelu(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function to every element."""
-        if not input.backend.ad_enabled or self.lower == self.upper:
+        if self.lower == self.upper or not self.is_training(input):
             return activation.leaky_relu(input, (self.lower + self.upper) / 2)
         slopes = input.random_like(Distribution.Uniform(self.lower, self.upper))
         return input.mask_where(input.lower(0), input * slopes)

@@ -167,9 +167,9 @@ class CrossAttention(Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> Tensor:
         times = self.n_heads // self.n_heads_kv
-        backend, drop = query.backend, {}
-        if backend.ad_enabled and self.dropout.prob > 0.0:
-            drop = {"prob": self.dropout.prob, "noise": backend.next_key()}
+        drop = {}
+        if self.dropout.prob > 0.0 and self.dropout.is_training(query):
+            drop = {"prob": self.dropout.prob, "noise": query.backend.next_key()}
         mixed = apply(
             attention,
             split_heads(self.query.forward(query), self.n_heads),

@@ -274,9 +274,8 @@ class MultiHeadAttention(Module):
 
     def _noise(self, query: Tensor) -> Key | None:
         """The random key of dropout; None outside of training."""
-        backend = query.backend
-        training = backend.ad_enabled and self.dropout.prob > 0.0
-        return backend.next_key() if training else None
+        drops = self.dropout.prob > 0.0 and self.dropout.is_training(query)
+        return query.backend.next_key() if drops else None
 
     def _mix(
         self,

@@ -67,10 +67,11 @@ class BatchNormConfig(Config):
 class BatchNorm(Module):
     """Normalize channels to mean 0 and variance 1: out = γ (x − μ) / √(σ² + ε) + β.
 
-    Under Autodiff μ and σ² are those of the batch, and update the running averages:
-    running ← (1 − momentum) · running + momentum · batch. On any other backend the
-    running averages are used, so the output for an example does not depend on the
-    others.
+    In training (under Autodiff) μ and σ² are those of the batch, and update the running
+    averages: running ← (1 − momentum) · running + momentum · batch. On any other
+    backend, and after `model.eval()`, the running averages are used, so the output for
+    an example does not depend on the others. After `model.no_grad()` they stay as they
+    are, and the batch normalizes.
 
     Shapes: x [n, c, ...] -> [n, c, ...]; gamma [c], beta [c], running_mean [c],
         running_var [c]
@@ -93,17 +94,17 @@ class BatchNorm(Module):
     )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize by the batch under Autodiff, else by the running averages.
+        """Normalize by the batch in training, else by the running averages.
 
         Raises:
-            ShapeError: under Autodiff, a batch has one value for each channel; the
+            ShapeError: in training, a batch has one value for each channel; the
             input has another rank than `init` was told.
         """
         if self.dims is not None and input.rank != self.dims + 2:
             what = f"inputs of this layer have rank {self.dims + 2}, not {input.rank}"
             cure = f"init(device, dims={input.rank - 2})" if input.rank > 1 else None
             raise ShapeError("batch_norm", what, facts_of(x=input), cure)
-        if input.backend.ad_enabled:
+        if self.is_training(input):
             return self.forward_train(input)
         return apply(
             batch_norm_known,

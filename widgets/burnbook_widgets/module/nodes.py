@@ -9,7 +9,8 @@ from typing import Any
 
 from burnbook.core.dtypes import Float
 from burnbook.module import LayerSummary, Module, Param
-from burnbook.module.summaries import layers_of, size_text
+from burnbook.module.layers import layers_of
+from burnbook.module.summaries import size_text
 
 STATES = {"learns": "●", "partly": "◐", "frozen": "○", "": ""}
 
