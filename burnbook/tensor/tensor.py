@@ -18,12 +18,12 @@ from burnbook.core.other_names import Listed, answers
 from burnbook.tensor import display
 from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
+from burnbook.tensor.einsum import Einsum
 from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
 from burnbook.tensor.protocol import Protocol
 from burnbook.tensor.quantizing import Quantizing
-from burnbook.tensor.reductions import Reductions
 from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
@@ -36,7 +36,7 @@ class Tensor(
     Masks,
     Sorting,
     Sampling,
-    Reductions,
+    Einsum,
     Precision,
     Quantizing,
     metaclass=Listed,
