@@ -333,7 +333,7 @@ def _indices(x: Methods, part: Any) -> Any:
             facts = [("tensor", kind_and_shape(x)), ("indices", kind_and_shape(part))]
             what = f"the indices are {part.kind.__name__}, not Int or Bool"
             raise KindError("index", what, facts, "indices.int()")
-        return _Indices([array_of(part.value).astype(np.int64)], None)
+        return _Indices([array_of(part.value).astype(np.int64, copy=False)], None)
     if not isinstance(part, list | np.ndarray):
         return part
     array = _array(part)
@@ -344,7 +344,7 @@ def _indices(x: Methods, part: Any) -> Any:
         raise DimError("index", what, cure=PICKS)
     if array.ndim == 0:
         return int(array)
-    return _Indices([x.backend.from_numpy(array.astype(np.int64))], None)
+    return _Indices([x.backend.from_numpy(array.astype(np.int64, copy=False))], None)
 
 
 def _array(part: Any) -> np.ndarray[Any, Any]:

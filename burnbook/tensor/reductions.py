@@ -103,14 +103,14 @@ class Reductions(Layout):
         return line.reduced(_var_bias(line))
 
     @explains_arguments("var_mean")
-    def var_mean(self, dim: int) -> tuple[Self, Self]:
+    def var_mean(self, dim: Dims = None) -> tuple[Self, Self]:
         """The variance (divided by n − 1) and the mean along a dim."""
-        return self.var(dim), self.mean_dim(dim)
+        return self.var(dim), self._mean("var_mean", dim)
 
     @explains_arguments("var_mean_bias")
-    def var_mean_bias(self, dim: int) -> tuple[Self, Self]:
+    def var_mean_bias(self, dim: Dims = None) -> tuple[Self, Self]:
         """The variance (divided by n) and the mean along a dim."""
-        return self.var_bias(dim), self.mean_dim(dim)
+        return self.var_bias(dim), self._mean("var_mean_bias", dim)
 
     @explains_arguments("std")
     def std(self, dim: Dims = None) -> Self:
@@ -225,6 +225,10 @@ class Reductions(Layout):
             facts = [("x", kind_and_shape(self))]
             raise KindError(where, "takes Float", facts, f"x.float().{where}(…)")
         return along(where, self, dim)
+
+    def _mean(self, where: str, dim: Dims) -> Any:
+        line = self._line(where, dim)
+        return line.reduced(line.tensor.mean_dim(line.dim))
 
     def _each(self, dims: Sequence[int], step: Callable[[Any, int], Any]) -> Self:
         out = self

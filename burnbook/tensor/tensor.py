@@ -16,9 +16,9 @@ from burnbook.core.dtypes import dtype_name
 from burnbook.core.errors import ShapeError
 from burnbook.core.other_names import Listed, answers
 from burnbook.tensor import display
+from burnbook.tensor.contraction import Contraction
 from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
-from burnbook.tensor.einsum import Einsum
 from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
@@ -36,7 +36,7 @@ class Tensor(
     Masks,
     Sorting,
     Sampling,
-    Einsum,
+    Contraction,
     Precision,
     Quantizing,
     metaclass=Listed,
@@ -239,9 +239,10 @@ def _known_as_tensor() -> None:
     """Let Python's own errors say Tensor.zeros, not the name of the part it is in."""
     for part in Tensor.__mro__[1:-1]:
         for name, held in vars(part).items():
-            function = getattr(held, "__func__", held)
-            if hasattr(function, "__code__"):
+            function: Any = getattr(held, "__func__", held)
+            while hasattr(function, "__code__"):
                 function.__qualname__ = f"Tensor.{name}"
+                function = getattr(function, "__wrapped__", None)
 
 
 _known_as_tensor()

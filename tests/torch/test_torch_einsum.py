@@ -13,7 +13,7 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.backend.base import Decorator
 from burnbook.core.dtypes import Int
 from burnbook.tensor import Tensor, linalg
-from burnbook.tensor.einsum import _path
+from burnbook.tensor.contraction import _path
 from tests.torch.shared import torch
 
 PLAIN = Autodiff(Numpy(float="f64", compiled=False))

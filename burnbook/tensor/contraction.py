@@ -71,7 +71,7 @@ class Labelled(NamedTuple):
         return self.tensor if axes == sorted(axes) else self.tensor.permute(axes)
 
 
-class Einsum(Reductions):
+class Contraction(Reductions):
     """Sums of products, by an equation."""
 
     __slots__ = ()
