@@ -334,6 +334,10 @@ def _indices(x: Methods, part: Any) -> Any:
             what = f"the indices are {part.kind.__name__}, not Int or Bool"
             raise KindError("index", what, facts, "indices.int()")
         return _Indices([array_of(part.value).astype(np.int64, copy=False)], None)
+    if isinstance(part, tuple):
+        what = f"{part} could be a range, or indices"
+        ends = ":".join(map(str, part[:3]))
+        raise DimError("index", what, cure=f"x[{ends}] or x[{list(part)}]")
     if not isinstance(part, list | np.ndarray):
         return part
     array = _array(part)

@@ -242,7 +242,9 @@ def _known_as_tensor() -> None:
             function: Any = getattr(held, "__func__", held)
             while hasattr(function, "__code__"):
                 function.__qualname__ = f"Tensor.{name}"
-                function = getattr(function, "__wrapped__", None)
+                inner = getattr(function, "__wrapped__", None)  # an op's is its formula
+                own = getattr(inner, "__module__", "").startswith("burnbook.tensor.")
+                function = inner if own else None
 
 
 _known_as_tensor()

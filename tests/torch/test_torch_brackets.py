@@ -232,6 +232,38 @@ def test_steps_below_zero_go_backward_as_in_numpy(device):
         assert np.array_equal(np.asarray(x.at[mixed].set(7.0)), changed)
 
 
+@pytest.mark.parametrize("compiled", [False, None], ids=["plain", "compiled"])
+def test_large_tensors_are_picked_from_and_changed_alike(compiled):
+    device = Autodiff(Numpy(compiled=compiled))
+    rng = np.random.default_rng(0)
+    array = rng.standard_normal((700, 300)).astype(np.float32)
+    rows, columns = rng.integers(-700, 700, 2000), rng.integers(300, size=2000)
+    mask = array > 0.5
+    for parts in (
+        (rows,),
+        (slice(None), columns),
+        (rows, columns),
+        (mask,),
+        (slice(5, None, 3), slice(1, 290, 2)),
+        (slice(3, 600), columns),
+    ):
+        x = Tensor.from_numpy(array, device).require_grad()
+        other = torch.tensor(array, requires_grad=True)
+        out, wanted = x[ours(parts, device, 1)], other[theirs(parts)]
+        close(out, wanted)
+        new = rng.standard_normal(out.dims()).astype(np.float32)
+        y = Tensor.from_numpy(new, device).require_grad()
+        z = torch.tensor(new, requires_grad=True)
+        more = x.at[ours(parts, device, 2)].add(y)
+        grads = ((out * y).sum() + (more * more).sum()).backward()
+        ((wanted * z).sum() + (added(other, parts, z) ** 2).sum()).backward()
+        close(x.grad(grads), other.grad, 1e-3)
+        close(y.grad(grads), z.grad, 1e-3)
+        filled = torch.tensor(array)
+        filled[theirs(parts)] = 1.5
+        close(x.at[ours(parts, device, 3)].set(1.5), filled)
+
+
 def test_pairs_reach_every_row_whatever_whole_numbers_the_device_has():
     device = Numpy(int="i8")
     array = np.arange(400.0, dtype=np.float32).reshape(20, 20)
