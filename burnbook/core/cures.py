@@ -14,6 +14,7 @@ from burnbook.core.errors import ArgumentError
 from burnbook.core.other_names import tables
 
 Shape = Sequence[int]
+REDUCED_DIMS = ("sum", "mean", "prod", "max", "min", "max_abs")
 Cure = Callable[[dict[str, Shape], dict[str, Any]], str | None]
 
 
@@ -166,7 +167,18 @@ def for_indices(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
     return " and ".join(f"{name}.unsqueeze_dim({dim})" for name in short) or None
 
 
+def for_dims(method: str) -> Cure:
+    """A reduction along one dim that was given several: the one for several."""
+
+    def look(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
+        dims = attrs["dim"]
+        return f"x.{method}({list(dims)})" if isinstance(dims, list | tuple) else None
+
+    return look
+
+
 CURES: dict[str, Cure] = {
+    **{f"{name}_dim": for_dims(f"{name}_dims") for name in REDUCED_DIMS},
     "gather": for_indices,
     "scatter": for_indices,
     "linear": for_linear,

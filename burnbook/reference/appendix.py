@@ -118,7 +118,7 @@ def called(row: Row) -> str:
 
 def _line(row: Row) -> str:
     """One line of the table: what the function does, and the facts beside it."""
-    old = "" if row.edition == "newer" else row.burn
+    old = row.burn if row.edition in ("book", "source") else ""
     texts = [
         called(row),
         takes(row.kinds),

@@ -30,6 +30,7 @@ flatten               F I B     +  x [..., a, …, b, ...] -> [..., a · … · 
 into_data             F I B     .  -> TensorData [...]
 into_primitive        F I B     .  -> an array [...]
 into_scalar           F I B     .  x with one element -> a number
+at                    F I B     .  x [...] -> what waits for brackets
 narrow                F I B     +  x [..., d, ...] -> [..., length, ...]
 movedim               F I B     +  x [..., a, ...] -> [..., a, ...]
 repeat_dim            F I B     +  x [..., d, ...] -> [..., times · d, ...]
@@ -65,6 +66,7 @@ squeeze_dim           F I B     +  x [..., 1, ...] -> [...]
 equal_scalar          F I B > B -  {SAME}
 not_equal_scalar      F I B > B -  {SAME}
 
+einsum                F I       +  tensors, a letter for each dim -> a dim for each
 eye                   > F I     .  -> [size, size]
 full                  > F I B   .  -> shape
 ones                  > F I B   .  -> shape
@@ -126,6 +128,9 @@ float.int             F > I     -  {SAME}
 random                > F I     .  -> shape
 random_like           F I       .  {SAME}
 to_full_precision     F         +  {SAME}
+std                   F         +  {KEPT}
+std_bias              F         +  {KEPT}
+logsumexp             F         +  {KEPT}
 var                   F         +  {KEPT}
 var_bias              F         +  {KEPT}
 var_mean              F         +  x [..., d, ...] -> [..., 1, ...], [..., 1, ...]

@@ -116,6 +116,12 @@ NEWER = {
         hann_window:hann_window""",
     "grid": "affine_grid_2d:affine_grid meshgrid: meshgrid_stack",
 }
+# What Burn has not, under the name of the field.
+OURS = {
+    "basic": "at:index_put",
+    "numeric": "einsum:einsum",
+    "float": "logsumexp:logsumexp std:std std_bias:std",
+}
 # What newest Burn calls those of 0.15 that have another name there.
 RENAMED = {
     "rem": "remainder",
@@ -145,9 +151,9 @@ HOMES: dict[str, Any] = {
 class Row:
     """One function of Burn, and what there is of it here."""
 
-    edition: str  # "book", "source" (0.15, not in the book), "newer"
+    edition: str  # "book", "source" (0.15, not in the book), "newer", "ours"
     section: str
-    burn: str
+    burn: str  # "" of "ours"
     name: str
     torch: str
     present: bool
@@ -164,10 +170,11 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Every function of Burn, in the order of the book."""
+    """Every function of Burn, in the order of the book, and what Burn has not."""
+    editions = {"book": BOOK, "source": SOURCE, "newer": NEWER, "ours": OURS}
     return [
         _row(edition, section, entry)
-        for edition, table in (("book", BOOK), ("source", SOURCE), ("newer", NEWER))
+        for edition, table in editions.items()
         for section, text in table.items()
         for entry in text.split()
     ]
@@ -212,6 +219,7 @@ def _row(edition: str, section: str, entry: str) -> Row:
         help_text = "The number of dims."
     summary = " ".join(help_text.split("\n\n")[0].split())
     about = (kinds, gradient, shapes, summary, op is not None)
+    burn = "" if edition == "ours" else burn
     return Row(edition, section, burn, name, torch, present, *about)
 
 

@@ -2,22 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from operator import index
-from types import EllipsisType
 from typing import Any, Self
 
 import numpy as np
 
-from burnbook.core.dtypes import Bool, Int, KindType
+from burnbook.core.dtypes import Int
 from burnbook.core.errors import ArgumentError, DimError, KindError, ShapeError
 from burnbook.ops import index as index_ops, shape as shape_ops
 from burnbook.ops.reduce import count
+from burnbook.tensor.brackets import At, Range, code_of, pick, ranges_of
 from burnbook.tensor.facts import kind_and_shape
-from burnbook.tensor.methods import Methods, apply
+from burnbook.tensor.methods import NUMBERS, Methods, apply
 from burnbook.tensor.shape import Shape, Sizes, check_dims
 
-Range = slice | tuple[int, int] | range | int | None
 UPDATES = ("add", "assign")
-Picked = slice | int | None | EllipsisType
 
 
 class Basic(Methods):
@@ -237,7 +235,9 @@ class Basic(Methods):
         """Cut out a block: one range per dim, missing ones take the whole dim.
 
         Ends are clamped to the size; negative numbers count from the end. An empty
-        range is an error, as is one that starts before the first element.
+        range is an error, as is one that starts before the first element. A range may
+        have a step, and below 0 it goes backward: (0, 3, -1) are the first three from
+        the last to the first, as Burn's s![0..3;-1].
 
         Example:
             >>> from burnbook.tensor import Tensor
@@ -250,12 +250,11 @@ class Basic(Methods):
             ends = ", ".join(map(repr, (ranges, *more)))
             pair = f"({ends})" if len(more) == 1 else "(0, 1)"
             raise ArgumentError("slice", what, cure=f"x.slice([{pair}])")
-        return apply(shape_ops.slice_, self, index=self._ranges("slice", ranges))
+        return ranges_of("slice", self, ranges).cut(self)
 
     def slice_assign(self, ranges: Sequence[Range], values: Self) -> Self:
         """A copy with a block replaced by `values`."""
-        index = self._ranges("slice_assign", ranges)
-        return apply(shape_ops.slice_assign, self, values, index=index)
+        return ranges_of("slice_assign", self, ranges).put(self, values)
 
     def gather(self, dim: int, indices: Self) -> Self:
         """Pick along a dim: out[i][j] = self[i][indices[i][j]] for dim 1."""
@@ -319,56 +318,45 @@ class Basic(Methods):
             yield self.narrow(dim, i, 1)
 
     def __getitem__(self, picked: Any) -> Self:
-        """Pick by ints, slices, `None` and `...`, as in NumPy; steps are 1 or more.
+        """Pick by ints, slices, `None` and `...`, by indices and by masks, as in NumPy.
 
-        An int drops its dim, but the last dim of a tensor stays, with size 1. An Int
-        tensor picks slices of its dim (`take`), a Bool tensor of the same shape picks
-        elements (`mask_select`).
+        An int drops its dim, but the last dim of a tensor stays, with size 1. A step
+        below 0 goes backward. A list or an Int tensor of indices picks slices of its
+        dim; several of them, which stretch to one shape, pick the elements that they
+        name together. A Bool tensor picks where it is true. Negative indices count
+        from the end. Gradients of what is picked twice add up.
+
+        Example:
+            >>> from burnbook.tensor import Tensor
+            >>> x = Tensor.from_ints([[0, 1, 2], [3, 4, 5]])
+            >>> x[:, ::-1].into_data().to_list()
+            [[2, 1, 0], [5, 4, 3]]
+            >>> x[[0, 1], [2, 0]].into_data().to_list()
+            [2, 3]
+            >>> x[x > 3].into_data().to_list()
+            [4, 5]
         """
-        parts = list(picked) if isinstance(picked, tuple) else [picked]
-        if len(parts) == 1 and _is_tensor(parts[0], Bool):
-            return self._masked(parts[0])
-        places: list[slice] = []
-        shape: list[int] = []
-        dims = _spread(parts, self.rank)
-        sizes = iter(enumerate(self.value.shape))
-        taken: list[tuple[int, Any]] = []
-        for part in dims:
-            if part is None:
-                shape.append(1)
-                continue
-            dim, size = next(sizes)
-            if _is_tensor(part, Int):
-                taken.append((len(shape), part))
-                part = slice(None) if size else slice(0, 0)
-            if isinstance(part, (int, np.integer)) and not isinstance(part, bool):
-                places.append(_one(int(part), dim, size))
-                continue
-            places.append(_range("index", part, dim, size))
-            shape.append(len(range(*places[-1].indices(size))))
-        cut = apply(shape_ops.slice_, self, index=tuple(places))
-        out = apply(shape_ops.reshape, cut, shape=tuple(shape) or (1,))
-        return _taken(out, taken) if taken else out
+        return pick(self, picked)
 
-    def _masked(self, mask: Any) -> Self:
-        """The elements where a mask of the same shape is true."""
-        shape = tuple(self.value.shape)
-        if tuple(mask.value.shape) != shape:
-            raise ShapeError(
-                "index",
-                "a mask picks single elements, so it has the shape of the tensor",
-                [("tensor", str(list(shape))), ("mask", str(list(mask.value.shape)))],
-                "mask.expand(…), or select with mask.nonzero()",
-            )
-        chosen = apply(shape_ops.reshape, mask, shape=(count(shape),))
-        places = apply(index_ops.argwhere, chosen)
-        spots = apply(shape_ops.reshape, places, shape=(places.value.shape[0],))
-        flat = apply(shape_ops.reshape, self, shape=(count(shape),))
-        return apply(index_ops.select, flat, spots, dim=0)
+    @property
+    def at(self) -> At:
+        """Elements to replace: `x.at[…].set(value)` and `.add(value)` give copies.
+
+        In the brackets stands what picks them; the value is a number, or a tensor that
+        stretches to the place. A tensor itself never changes.
+
+        Example:
+            >>> from burnbook.tensor import Tensor
+            >>> x = Tensor.from_ints([[0, 1, 2], [3, 4, 5]])
+            >>> x.at[0, 1:].set(9).into_data().to_list()
+            [[0, 9, 9], [3, 4, 5]]
+        """
+        return At(self)
 
     def __setitem__(self, picked: Any, value: Any) -> None:
         """Tensors never change: the error says what makes a changed copy."""
-        cure = "x = x.slice_assign([(0, 1)], values), or x.mask_fill(mask, 0.0)"
+        shown = repr(value) if isinstance(value, NUMBERS) else "value"
+        cure = f"x = x.at[{code_of(picked)}].set({shown})"
         raise ArgumentError("x[…] = …", "a tensor never changes", cure=cure)
 
     def _dim(self, where: str, dim: int) -> int:
@@ -384,16 +372,6 @@ class Basic(Methods):
                 [("tensor", str(list(self.value.shape)))],
             )
         return dim % self.rank
-
-    def _ranges(self, where: str, ranges: Sequence[Range]) -> tuple[Any, ...]:
-        shape = self.value.shape
-        if len(ranges) > len(shape):
-            raise DimError(
-                where, f"{len(ranges)} ranges for a tensor of rank {len(shape)}"
-            )
-        return tuple(
-            _range(where, part, dim, shape[dim]) for dim, part in enumerate(ranges)
-        )
 
 
 def _whole_numbers(where: str, given: Any) -> tuple[int, ...]:
@@ -412,69 +390,3 @@ def known_update(where: str, update: str) -> str:
             where, f"there is no update {update!r}", cure=" or ".join(UPDATES)
         )
     return update
-
-
-def _spread(parts: list[Any], rank: int) -> list[Any]:
-    """Replace `...` by as many full slices as are missing."""
-    known = sum(part is not None and part is not Ellipsis for part in parts)
-    dots = sum(part is Ellipsis for part in parts)
-    if known > rank or dots > 1:
-        raise DimError("index", f"{known} places for a tensor of rank {rank}")
-    missing: list[Any] = [slice(None)] * (rank - known)
-    if not dots:
-        return [*parts, *missing]
-    at = next(i for i, part in enumerate(parts) if part is Ellipsis)
-    return [*parts[:at], *missing, *parts[at + 1 :]]
-
-
-def _is_tensor(part: Any, kind: KindType) -> bool:
-    return isinstance(part, Methods) and part.kind is kind
-
-
-def _taken(out: Any, taken: list[tuple[int, Any]]) -> Any:
-    """Pick slices of one dim by a tensor of indices, whose dims take its place."""
-    if len(taken) > 1:
-        raise DimError(
-            "index",
-            f"{len(taken)} tensors of indices: pairs, or all combinations?",
-            cure="gather_nd for pairs, select after select for all combinations",
-        )
-    dim, indices = taken[0]
-    shape, sizes = tuple(out.value.shape), tuple(indices.value.shape)
-    flat = apply(shape_ops.reshape, indices, shape=(count(sizes),))
-    out = apply(index_ops.select, out, flat, dim=dim)
-    return apply(shape_ops.reshape, out, shape=shape[:dim] + sizes + shape[dim + 1 :])
-
-
-def _one(index: int, dim: int, size: int) -> slice:
-    if not -size <= index < size:
-        raise DimError("index", f"index {index} is outside dim {dim} of size {size}")
-    place = index % size
-    return slice(place, place + 1)
-
-
-def _range(where: str, part: Any, dim: int, size: int) -> slice:
-    """One range as a slice with both ends inside the dim."""
-    if part is None:
-        return slice(0, size)
-    if isinstance(part, int) and not isinstance(part, bool):
-        return _one(part, dim, size)
-    if not isinstance(part, slice | range | tuple):
-        raise DimError(
-            where,
-            f"a {type(part).__name__} does not pick elements of dim {dim}",
-            cure="ints, slices, Tensor.from_ints(…), or a Bool tensor of equal shape",
-        )
-    part = slice(*part) if isinstance(part, tuple) else part
-    start, stop, step = part.start, part.stop, part.step
-    if step is not None and step < 1:
-        cure = f"x.flip([{dim}])" if step == -1 else "a step of 1 or more"
-        raise DimError(where, f"the step is {step}, below 1", cure=cure)
-    if step not in (None, 1) and where == "slice_assign":
-        raise DimError(where, f"the step is {step}", cure="a step of 1")
-    low = 0 if start is None else start + size if start < 0 else start
-    high = size if stop is None else stop + size if stop < 0 else min(stop, size)
-    if low < 0 or high < 0 or low >= high:
-        shown = f"{'' if start is None else start}..{'' if stop is None else stop}"
-        raise DimError(where, f"{shown} holds no element of dim {dim} of size {size}")
-    return slice(low, high) if step in (None, 1) else slice(low, high, step)

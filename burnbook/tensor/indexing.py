@@ -2,11 +2,14 @@
 
 from typing import Any, Self
 
+import numpy as np
+
 from burnbook.core.dtypes import Float, Int
 from burnbook.core.errors import DimError, KindError, ShapeError
 from burnbook.ops import index as index_ops
 from burnbook.ops.reduce import count
 from burnbook.tensor.basic import known_update
+from burnbook.tensor.brackets import array_of
 from burnbook.tensor.create import Creation
 from burnbook.tensor.distribution import Distribution
 from burnbook.tensor.gradients import Tracking
@@ -86,10 +89,10 @@ class Indexing(Creation, Layout, Numeric, Tracking):
         shape, k = self.dims(), indices.dims()[-1]
         if not 1 <= k <= self.rank:
             raise DimError(where, f"{k} coordinates for a tensor of rank {self.rank}")
-        rows: Any = None
-        for dim in range(k):
+        rows: Any = 0
+        for dim in range(k):  # in whole numbers of 64 bits, whatever the backend has
             one = indices.narrow(indices.rank - 1, dim, 1).flatten(0, -1)
-            array = self.backend.to_numpy(one.value)
-            index_ops.inside(where, array, shape[dim])
-            rows = one if rows is None else rows * shape[dim] + one
-        return rows, self.reshape_to((count(shape[:k]), *shape[k:]))
+            index_ops.inside(where, self.backend.to_numpy(one.value), shape[dim])
+            rows = rows * shape[dim] + array_of(one.value).astype(np.int64)
+        flat = type(self)(rows, Int, self.backend, 1)
+        return flat, self.reshape_to((count(shape[:k]), *shape[k:]))

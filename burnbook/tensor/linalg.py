@@ -8,18 +8,36 @@ from typing import Any
 
 import numpy as np
 
+from burnbook.core.cures import explains_arguments
 from burnbook.core.dtypes import Float, Int
-from burnbook.core.errors import ShapeError
+from burnbook.core.errors import ArgumentError, ShapeError
 from burnbook.ops.reduce import length_dim
 from burnbook.ops.shape import slice_
 from burnbook.ops.solve import det as det_op
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
+from burnbook.tensor.reductions import Dims, along
 
 
-def vector_norm(x: Tensor, norm: float, dim: int) -> Tensor:
-    """The length of the vectors along a dim, in any norm: 0, 1, 2, p, ∞ or −∞."""
-    return lp_norm(x, norm, dim)
+@explains_arguments("vector_norm")
+def vector_norm(x: Tensor, norm: float = 2.0, dim: Dims = None) -> Tensor:
+    """The length of the vectors along a dim, in any norm: 0, 1, 2, p, ∞ or −∞.
+
+    Along several dims they count as one; without dims all elements are one vector, so
+    that of a matrix it is Frobenius' norm. At zero the gradient is zero.
+
+    Example:
+        >>> x = Tensor.from_data([[3.0, -4.0], [0.0, 0.0]])
+        >>> vector_norm(x).into_data().to_list()
+        [5.0]
+        >>> vector_norm(x, 1, 1).into_data().to_list()
+        [[7.0], [0.0]]
+    """
+    if not isinstance(norm, (int, float, np.number)) or isinstance(norm, bool):
+        what = f"the norm is {norm!r}, not a number"
+        raise ArgumentError("vector_norm", what, cure="2.0, or float('inf')")
+    line = along("vector_norm", x, dim)
+    return line.reduced(lp_norm(line.tensor, float(norm), line.dim))
 
 
 def lp_norm(x: Tensor, p: float, dim: int) -> Tensor:

@@ -292,6 +292,8 @@ def _no_tensor(op: Op, tensors: Tensors) -> KindError:
     known = [repr(t.backend) for _, t in given if isinstance(t, Methods)]
     what = f"{name} is {type(odd).__name__}, not a tensor"
     cure = f"Tensor.from_data(…, {[*known, 'device'][0]})"
+    if op.name == "mask_where" and isinstance(odd, NUMBERS):
+        cure = f"x.mask_fill(mask, {odd!r})"
     return KindError(op.name, what, facts(op, tensors), cure)
 
 

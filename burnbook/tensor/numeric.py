@@ -216,25 +216,6 @@ class Numeric(Methods):
         place = self.argmin(dim)
         return apply(index_ops.gather, self, place, dim=dim), place
 
-    def var(self, dim: int) -> Self:
-        """The variance along a dim, divided by n − 1; NaN for one element."""
-        biased = self.var_bias(dim)
-        n = self.value.shape[dim]
-        return biased * (n / (n - 1) if n > 1 else float("nan"))
-
-    def var_bias(self, dim: int) -> Self:
-        """The variance along a dim, divided by n: out = Σ (x − μ)² / n."""
-        centered = self - self.mean_dim(dim)
-        return (centered * centered).mean_dim(dim)
-
-    def var_mean(self, dim: int) -> tuple[Self, Self]:
-        """The variance (divided by n − 1) and the mean along a dim."""
-        return self.var(dim), self.mean_dim(dim)
-
-    def var_mean_bias(self, dim: int) -> tuple[Self, Self]:
-        """The variance (divided by n) and the mean along a dim."""
-        return self.var_bias(dim), self.mean_dim(dim)
-
     def contains_nan(self) -> Self:
         """Whether some element is not a number, as a Bool tensor [1]."""
         return self.is_nan().any()

@@ -52,6 +52,7 @@ class Sorting(Methods):
             raise ShapeError("topk", wrong)
         return self._at(apply(argtopk, self, k=k, dim=dim), dim)
 
+    @explains_call("median", "x.median(1)")
     def median(self, dim: int) -> Self:
         """The middle element of the sorted order; of two, the lower one."""
         return self.median_with_indices(dim)[0]

@@ -16,6 +16,7 @@ from burnbook.core.dtypes import dtype_name
 from burnbook.core.errors import ShapeError
 from burnbook.core.other_names import Listed, answers
 from burnbook.tensor import display
+from burnbook.tensor.contraction import Contraction
 from burnbook.tensor.create import some_device
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.facts import kind_and_shape
@@ -23,7 +24,6 @@ from burnbook.tensor.masks import Masks
 from burnbook.tensor.precision import Precision
 from burnbook.tensor.protocol import Protocol
 from burnbook.tensor.quantizing import Quantizing
-from burnbook.tensor.reductions import Reductions
 from burnbook.tensor.sampling import Sampling
 from burnbook.tensor.shape import Shape
 from burnbook.tensor.sorting import Sorting
@@ -36,7 +36,7 @@ class Tensor(
     Masks,
     Sorting,
     Sampling,
-    Reductions,
+    Contraction,
     Precision,
     Quantizing,
     metaclass=Listed,
@@ -239,9 +239,12 @@ def _known_as_tensor() -> None:
     """Let Python's own errors say Tensor.zeros, not the name of the part it is in."""
     for part in Tensor.__mro__[1:-1]:
         for name, held in vars(part).items():
-            function = getattr(held, "__func__", held)
-            if hasattr(function, "__code__"):
+            function: Any = getattr(held, "__func__", held)
+            while hasattr(function, "__code__"):
                 function.__qualname__ = f"Tensor.{name}"
+                inner = getattr(function, "__wrapped__", None)  # an op's is its formula
+                own = getattr(inner, "__module__", "").startswith("burnbook.tensor.")
+                function = inner if own else None
 
 
 _known_as_tensor()

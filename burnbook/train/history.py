@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burnbook.train.numbers import format_float
+from burnbook.train.numbers import number_text
 
 POINTS_AT_MOST = 1000
 
@@ -64,9 +64,7 @@ class MetricHistory:
 
     def line(self, split: str) -> str:
         """The last epoch's means in one line, for people."""
-        return "  ".join(
-            f"{k} {format_float(v, 2)}" for k, v in self.last(split).items()
-        )
+        return "  ".join(f"{k} {number_text(v)}" for k, v in self.last(split).items())
 
     def __repr__(self) -> str:
         count = max((len(epochs) for epochs in self._epochs.values()), default=0)

@@ -58,3 +58,13 @@ def format_float(value: float, precision: int) -> str:
     if value <= 0.1 ** (precision - 1):
         return scientific_float(value, precision)
     return fixed_float(value, precision)
+
+
+def number_text(value: float) -> str:
+    """A mean as people read it: two or three decimals, or a power of ten.
+
+    Example:
+        >>> number_text(97.0104), number_text(0.0594), number_text(0.00123)
+        ('97.01', '0.059', '1.230e-3')
+    """
+    return format_float(value, 2 if value >= 10 else 3)

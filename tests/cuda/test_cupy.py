@@ -343,6 +343,53 @@ def test_text_models_never_mix_arrays_of_two_devices(device):
         assert answered >= TEXT_KERNELS, TEXT_KERNELS - answered
 
 
+def slopes_of_brackets(device):
+    """What brackets, sums by equations, deviations and norms give, with a gradient."""
+    from burnbook.tensor import Int, Tensor, linalg
+
+    rng = np.random.default_rng(0)
+    array = rng.standard_normal((3, 4, 5)).astype(np.float32)
+    x = Tensor.from_numpy(array, device).require_grad()
+    rows = Tensor[1, Int].from_ints([0, -1, 0], device)
+    outs = [
+        x[rows, [0, 1, -1]],
+        x[:, ::-2, rows],
+        x[x > 0.1],
+        x[[True, False, True], 1:],
+        x.gather_nd(Tensor.from_ints([[0, 1], [2, 3]], device)),
+        x.at[rows, 1:, None].set(0.5),
+        x.at[..., [0, 2], 1].set(x[:, :2, 0] * 2),
+        x.at[::-2, 0].add(x.mean()),
+        x.at[x > 0.1].add(1.0),
+        x.at[x > 0.1].set(0.0),
+        Tensor.einsum("aij,akj,bij->bk", x, x, x),
+        Tensor.einsum("aij->j", x),
+        x.std((0, 2)),
+        x.logsumexp(),
+        linalg.vector_norm(x, 3, (1, 2)),
+    ]
+    loss = sum((out * out).sum() for out in outs)
+    return [np.asarray(t) for t in (*outs, x.grad(loss.backward()))]
+
+
+def assert_same_brackets(device):
+    expected = slopes_of_brackets(Autodiff(Numpy(compiled=False)))
+    found = slopes_of_brackets(Autodiff(device))
+    for a, b in zip(found, expected, strict=True):
+        assert b.size
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", [Far, Cuda])
+def test_brackets_and_equations_never_mix_arrays_of_two_devices(device):
+    assert_same_brackets(device())
+
+
+@pytest.mark.gpu
+def test_brackets_and_equations_on_the_gpu_agree_with_numpy(gpu):
+    assert_same_brackets(gpu)
+
+
 @pytest.mark.gpu
 def test_the_guides_training_steps_on_the_gpu_agree_with_numpy(gpu):
     assert_same_steps(gpu)

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import DataError, DimError, KindError, ShapeError
+from burnbook.core.errors import (
+    ArgumentError,
+    DataError,
+    DimError,
+    KindError,
+    ResultDropped,
+    ShapeError,
+)
 from burnbook.tensor import Bool, Float, Int, Tensor, linalg, signal
 
 X = Tensor.from_numpy(np.arange(12.0).reshape(3, 4))
@@ -34,21 +41,61 @@ def test_a_mask_picks_elements():
     assert values(X[X.greater(99)]) == []
 
 
-def test_indices_that_could_mean_two_things_are_refused():
+def test_lists_arrays_and_negative_indices_pick_as_in_numpy():
+    array = np.asarray(X)
     picked = Tensor.from_ints([2, 0])
+    assert values(X[[0, -1]]) == array[[0, -1]].tolist()
+    assert values(X[np.array([[0], [1]])]) == array[[[0], [1]]].tolist()
+    assert values(X[Tensor.from_ints([-1])]) == array[[-1]].tolist()
+    assert values(X[picked, picked]) == array[[2, 0], [2, 0]].tolist()
+    assert values(X[[True, False, True], 1]) == array[[0, 2], 1].tolist()
+    assert X[[]].dims() == (0, 4)
+
+
+def test_indices_that_could_mean_two_things_are_refused():
     for wrong, what in (
-        (lambda: X[[0, 1]], "a list does not pick"),
-        (lambda: X[np.array([0, 1])], "a ndarray does not pick"),
         (lambda: X[True], "a bool does not pick"),
         (lambda: X[1.5], "a float does not pick"),
-        (lambda: X[X], "a Tensor does not pick"),
-        (lambda: X[Tensor.from_bool([True] * 3), 0], "a Tensor does not pick"),
-        (lambda: X[picked, picked], "2 tensors of indices"),
-        (lambda: X[Tensor.from_bool([True])], "a mask picks single elements"),
+        (lambda: X[[0.5]], "does not hold whole numbers"),
+        (lambda: X[Tensor.from_bool([True])], r"the mask has shape \[1\]"),
         (lambda: X[Tensor.from_ints([3])], "indices run from 3 to 3"),
-        (lambda: X[Tensor.from_ints([-1])], "indices run from -1 to -1"),
+        (lambda: X[[-4]], "indices run from -4 to -4"),
     ):
         with pytest.raises(ShapeError, match=what):
+            wrong()
+    with pytest.raises(KindError, match="the indices are Float"):
+        _ = X[X]
+
+
+def test_x_at_says_what_it_waits_for():
+    assert repr(X.at) == (
+        "x.at: x.at[…].set(value) and x.at[…].add(value) give changed copies"
+    )
+    assert repr(X.at[0, 1:]) == "x.at[0, 1:] of Float [3, 4]"
+    assert repr(X.at[X.greater(8), ...]) == "x.at[mask, ...] of Float [3, 4]"
+    assert not hasattr(X.at, "set")
+    with pytest.raises(ArgumentError) as caught:
+        X[1, ::2] = 0.5
+    assert caught.value.cure == "x = x.at[1, ::2].set(0.5)"
+
+
+def test_a_changed_copy_that_nobody_keeps_warns():
+    with pytest.warns(ResultDropped, match=r"x = x.at\[…\].set\(value\)"):
+        X.at[0].set(1.0)
+
+
+def test_values_that_are_no_tensors_of_the_kind_are_refused():
+    ints = Tensor.from_ints([1, 2, 3])
+    assert values(ints.at[1:].set(2.0)) == [1, 2, 2]
+    assert values(ints.at[[0, 0]].add(2)) == [5, 2, 3]
+    assert values(ints.greater(1).at[0].set(True)) == [True] * 3
+    for wrong in (
+        lambda: ints.at[0].set(0.5),
+        lambda: ints.at[0].set([1]),
+        lambda: ints.at[0].set(ints.float()),
+        lambda: ints.greater(1).at[0].set(2),
+    ):
+        with pytest.raises(KindError):
             wrong()
 
 

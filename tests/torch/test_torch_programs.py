@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from burnbook.backend import Autodiff, Numpy
-from burnbook.tensor import Int, Tensor, activation, module as functional
+from burnbook.tensor import Int, Tensor, activation, linalg, module as functional
 from tests.torch.shared import torch
 
 F = torch.nn.functional
@@ -73,6 +73,20 @@ def places(rng, shape):
     return (dim, rng.integers(shape[dim], size=int(rng.integers(1, 6))).tolist())
 
 
+def pairs(rng, shape):
+    """Indices into the first dim and the last, some of them negative or repeated."""
+    if len(shape) < 2:
+        return None
+    rows, columns = (
+        rng.integers(-shape[d], shape[d], size=3).tolist() for d in (0, -1)
+    )
+    return rows, columns
+
+
+def a_step(rng, shape):
+    return (int(rng.integers(shape[0])), int(rng.integers(1, 4)))
+
+
 def stretched(rng, x, y):
     """Whether y stretches to x, by NumPy's rules for equal ranks."""
     fits = len(x) == len(y) and all(b in (a, 1) for a, b in zip(x, y, strict=True))
@@ -111,6 +125,17 @@ def filters(rank):
 
 def ints(device, values):
     return Tensor.from_data(np.asarray(values), device, kind=Int)
+
+
+def put(x, where, value):
+    out = x.clone()
+    out[where] = value
+    return out
+
+
+def added_at(x, places, value):
+    spots = torch.tensor(places)
+    return x.index_add(0, spots, value.expand((len(places), *x.shape[1:])))
 
 
 def conv(dims):
@@ -177,6 +202,43 @@ TABLE = {
         places,
         lambda x, d, at: x.select(d, ints(x.device(), at)),
         lambda x, d, at: x.index_select(d, torch.tensor(at)),
+    ),
+    "pairs": (pairs, lambda x, a, b: x[a, ..., b]),
+    "stepped": (a_step, lambda x, start, step: x[start::step]),
+    "turned": (
+        a_step,
+        lambda x, start, step: x[start::-step],
+        lambda x, start, step: x[list(range(x.shape[0]))[start::-step]],
+    ),
+    "set": (
+        a_step,
+        lambda x, start, step: x.at[start::step].set(x[-1].tanh()),
+        lambda x, start, step: put(x, slice(start, None, step), x[-1].tanh()),
+    ),
+    "add at!": (
+        places,
+        lambda x, d, at: x.swap_dims(0, d).at[at].add(x.max()),
+        lambda x, d, at: added_at(x.swapaxes(0, d), at, x.max()),
+    ),
+    "std": (
+        a_dim_of(2),
+        lambda x, d: (x + x.sin() * 3).std(d),
+        lambda x, d: (x + x.sin() * 3).std(d, keepdim=True),
+    ),
+    "logsumexp": (
+        a_dim,
+        lambda x, d: x.logsumexp(d),
+        lambda x, d: x.logsumexp(d, True),
+    ),
+    "norm": (
+        a_dim,
+        lambda x, d: linalg.vector_norm(x + 0.1, 2.0, d),
+        lambda x, d: torch.linalg.vector_norm(x + 0.1, 2.0, d, True),
+    ),
+    "einsum": (
+        a_product,
+        lambda x, y: Tensor.einsum("...ij,...kj->...ik", x, y),
+        lambda x, y: torch.einsum("...ij,...kj->...ik", x, y),
     ),
     "repeat": (
         a_dim,

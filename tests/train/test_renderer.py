@@ -131,8 +131,8 @@ def test_the_plain_renderer_writes_a_line_per_epoch(monkeypatch):
     play(renderer, epochs=1)
     renderer.finish(ended("interrupted", 1))
     assert stream.getvalue() == (
-        "epoch  1/10  train Accuracy 83.29 %  Loss 0.70  ·  "
-        "valid Accuracy 83.29 %  Loss 0.70  ·  0.0 s\n"
+        "epoch  1/10  train Accuracy 83.29 %  Loss 0.700  ·  "
+        "valid Accuracy 83.29 %  Loss 0.700  ·  0.0 s\n"
         "interrupted after 1 epoch; the model so far is kept\n"
     )
 
@@ -142,8 +142,8 @@ def test_the_plain_renderer_writes_a_line_per_epoch(monkeypatch):
 
 @cases(
     "train valid line",
-    ({"Loss": 0.5}, {}, "train Loss 0.50  ·  "),
-    ({}, {"Loss": 0.5}, "valid Loss 0.50  ·  "),
+    ({"Loss": 0.5}, {}, "train Loss 0.500  ·  "),
+    ({}, {"Loss": 0.5}, "valid Loss 0.500  ·  "),
     ({}, {}, ""),
 )
 def test_a_split_without_metrics_has_no_place_in_the_line(train, valid, line):
@@ -260,8 +260,8 @@ def test_the_end_leaves_plots_and_a_line_in_the_shell(monkeypatch):
     lines = renderer.stream.getvalue().splitlines()
     assert len(lines) == 11
     assert lines[-1] == (
-        "trained 2 epochs in 1:15  ·  train Accuracy 83.29 %  Loss 0.70  ·  "
-        "valid Accuracy 83.29 %  Loss 0.70"
+        "trained 2 epochs in 1:15  ·  train Accuracy 83.29 %  Loss 0.700  ·  "
+        "valid Accuracy 83.29 %  Loss 0.700"
     )
 
 

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-from burnbook.train.numbers import format_float
+from burnbook.train.numbers import number_text
 from burnbook.train.renderer.base import MetricsRenderer, RunInfo, TrainingResult
 
 
@@ -16,7 +16,7 @@ class PlainRenderer(MetricsRenderer):
     Example:
         >>> means = {"Loss": 0.61243, "Accuracy": 83.287}
         >>> metrics_line(means, {"Accuracy": "%"})
-        'Loss 0.61  Accuracy 83.29 %'
+        'Loss 0.612  Accuracy 83.29 %'
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -68,7 +68,6 @@ class PlainRenderer(MetricsRenderer):
 def metrics_line(means: dict[str, float], units: dict[str, str]) -> str:
     """The means of an epoch in one line."""
     return "  ".join(
-        f"{name} {format_float(value, 2)}"
-        + (f" {units[name]}" if name in units else "")
+        f"{name} {number_text(value)}" + (f" {units[name]}" if name in units else "")
         for name, value in means.items()
     )

@@ -7,11 +7,11 @@ from typing import Any
 
 from burnbook.text.table import ShownAsTable, TextTable
 from burnbook.train.events import better
+from burnbook.train.numbers import number_text
 from burnbook.train.runs.run import Run, direction_of
 from burnbook.train.runs.show import (
     different_fields,
     moment,
-    number_text,
     split_order,
     value_text,
 )

@@ -13,7 +13,7 @@ from typing import Any
 from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.core.files import atomic_write
 from burnbook.text.table import TextTable, cut
-from burnbook.train.numbers import format_float
+from burnbook.train.numbers import number_text
 from burnbook.train.runs.run import Run
 
 PER = ("run", "epoch", "batch")
@@ -167,16 +167,6 @@ def best_text(run: Run, metric: str, split: str) -> str:
     """The best number as people read it; "–" where there is none."""
     best = run.best(metric, split)
     return number_text(best[1]) if best else "–"
-
-
-def number_text(value: float) -> str:
-    """A number of a metric: two or three decimals, or a power of ten.
-
-    Example:
-        >>> number_text(97.0104), number_text(0.0594), number_text(0.00123)
-        ('97.01', '0.059', '1.230e-3')
-    """
-    return format_float(value, 2 if value >= 10 else 3)
 
 
 def value_text(value: object) -> str:

@@ -26,9 +26,10 @@ from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.core.files import atomic_write
 from burnbook.text.table import ShownAsTable, TextTable
 from burnbook.train.events import Direction, Split
+from burnbook.train.numbers import number_text
 from burnbook.train.runs import Run, RunStore
 from burnbook.train.runs.run import direction_of, split_name
-from burnbook.train.runs.show import number_text, value_text
+from burnbook.train.runs.show import value_text
 from burnbook.train.sweep.halving import next_task, rungs
 from burnbook.train.sweep.space import draw, grid, read_space, with_values
 from burnbook.train.sweep.trial import Trial, load_state, save_state
