@@ -78,6 +78,7 @@ class Monitor:
         """A split of an epoch starts."""
         self.epoch = epoch
         self.store.start_epoch(epoch, split)
+        self.history.start_epoch(epoch, split.value)
         for metric, _ in self.metrics[split]:
             metric.clear()
 
@@ -122,7 +123,8 @@ class Monitor:
             return MetricState(entry)
         value = metric.value()
         if value is not None:
-            self.history.add(metric.name, split.value, value)
+            at = metadata.iteration
+            self.history.add(metric.name, split.value, value, at)
         return MetricState(entry, value)
 
     def end_epoch(self, epoch: int, split: Split) -> None:
@@ -180,6 +182,7 @@ class Monitor:
     def _remember(self, epoch: int) -> None:
         """Put an epoch of an earlier run into the history."""
         for split, metrics in self.metrics.items():
+            self.history.start_epoch(epoch, split.value)
             for metric, plot in metrics:
                 if plot and not metric.whole_epochs_only:
                     entries = self.store.entries(metric.name, epoch, split)
