@@ -41,6 +41,14 @@ class Schedule:
     low, high = 0, MOST
     before_0_15: tuple[type, ...] = ()
 
+    @property
+    def steps_left(self) -> int | None:
+        """How many more steps it describes before it repeats itself or comes to rest.
+
+        None where it goes on forever, or where coming to rest is the aim.
+        """
+        return None
+
     def into_record(self) -> WholePlace | RealPlace:
         """The number that says where the schedule stands."""
         value = getattr(self, self.held or self.field)
@@ -134,6 +142,12 @@ class LinearLrScheduler(Schedule):
         self.adopt(initial_lr=last - step * self.config.num_iters, final_lr=last)
         self.remaining_iters = remaining
 
+    @property
+    def steps_left(self) -> int | None:
+        """The steps down to the last rate; None on a way up, as of a warm-up."""
+        falls = self.config.final_lr < self.config.initial_lr
+        return self.remaining_iters if falls else None
+
     def read(self, record: object) -> int:
         """How many steps remain."""
         return read_place(self, record, 0, self.config.num_iters + 1)
@@ -197,6 +211,12 @@ class CosineAnnealingLrScheduler(Schedule):
         _, low, high, num_iters, current_iter = numbers
         self.adopt(initial_lr=high, num_iters=num_iters, min_lr=low)
         self.current_iter = current_iter
+
+    @property
+    def steps_left(self) -> int:
+        """The steps down to the lowest rate."""
+        before_first = self.current_iter == BEFORE_FIRST
+        return self.config.num_iters - (-1 if before_first else self.current_iter)
 
     def step(self) -> float:
         """Go on by one batch; the learning rate to use now.

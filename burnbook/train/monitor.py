@@ -7,10 +7,12 @@ entry goes to the log, then to the renderer.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from burnbook.core.errors import TrainingError
 from burnbook.data import Progress
+from burnbook.train.callback.runner import Shown
 from burnbook.train.events import EventStore, Split
 from burnbook.train.history import MetricHistory
 from burnbook.train.live import LiveRun, live_runs
@@ -42,12 +44,19 @@ class Monitor:
         self.store = EventStore(plan.train_loggers, plan.valid_loggers)
         self.history = MetricHistory()
         self.epoch = 0
+        self.means: dict[str, dict[str, float]] = {}  # of the last epoch, by split
         self.metrics = {
             Split.Train: sorted(plan.train_metrics, key=_text_first),
             Split.Valid: sorted(plan.valid_metrics, key=_text_first),
         }
 
-    def start(self, start_epoch: int, model_text: str, notice: str = "") -> None:
+    def start(
+        self,
+        start_epoch: int,
+        model_text: str,
+        notice: str = "",
+        callbacks: Sequence[Shown] = (),
+    ) -> None:
         """Training starts at this epoch; earlier epochs are read from the logs."""
         for epoch in range(1, start_epoch):
             self._remember(epoch)
@@ -71,6 +80,7 @@ class Monitor:
                 self.plan.recorder is not None,
                 self.live.name,
                 bool(self.plan.name) or len(live_runs()) > 1,
+                tuple(callbacks),
             )
         )
 
@@ -140,11 +150,13 @@ class Monitor:
                 tell(MetricState(entry))
             metric.clear()
         self.store.end_epoch(epoch, split)
-        means = self._means(epoch, split)
+        means = self.means[split.value] = self._means(epoch, split)
         self.history.end_epoch(epoch, split.value, means)
         self.renderer.end_epoch(epoch, split.value, means)
 
-    def finish(self, result: TrainingResult, model_text: str) -> None:
+    def finish(
+        self, result: TrainingResult, model_text: str, callbacks: Sequence[Shown] = ()
+    ) -> None:
         """Training has ended: show how, and the summary if it was asked for."""
         self.renderer.finish(result)
         names = {
@@ -161,6 +173,7 @@ class Monitor:
                     epochs=last,
                     model=model_text,
                     name=self.plan.name,
+                    callbacks=callbacks,
                 )
             )
 

@@ -76,9 +76,7 @@ def test_the_diary_tells_the_story_in_burns_words(tmp_path):
 
 
 def test_the_same_training_twice_gives_the_same_weights(tmp_path):
-    made = learner(tmp_path / "a")
-    first = made.fit(loader(), loader(1))
-    assert same_weights(first, made.fit(loader(), loader(1)))
+    first = learner(tmp_path / "a").fit(loader(), loader(1))
     assert same_weights(first, learner(tmp_path / "b").fit(loader(), loader(1)))
     threaded = learner(tmp_path / "c").fit(loader(workers=2), loader(1))
     assert same_weights(first, threaded)
