@@ -83,7 +83,7 @@ class Fit:
         self.plan, self.control, self.live = plan, plan.control, live
         self.devices = Devices(plan.devices or model.devices(), plan.checkpointing)
         self.paradigm = plan.paradigm or self.devices
-        self.model = model.fork(self.devices.main)
+        self.model = forked(model, self.devices.main)
         self.optim = copy.deepcopy(optim)  # the next fit starts from the same state
         self.scheduler = copy.deepcopy(scheduler)
         self.began = time.monotonic()
@@ -391,6 +391,18 @@ class Fit:
             self.plan.log.info(SOURCE, "Training interrupted.")
             return True
         return False
+
+
+def forked(model: Module, device: Backend) -> Any:
+    """The model on a device, without the mark of an earlier fit that is its result.
+
+    Why: a copy would take the mark along, and be another model's `.model`.
+    """
+    made = model.fork(device)
+    marked = vars(made).get("model")
+    if isinstance(marked, Module) and vars(marked).get("model") is marked:
+        del vars(made)["model"]
+    return made
 
 
 def too_short(scheduler: Any, loader: Any, done: int, num_epochs: int) -> str:
