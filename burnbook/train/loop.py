@@ -84,7 +84,7 @@ class Fit:
         self.devices = Devices(plan.devices or model.devices(), plan.checkpointing)
         self.paradigm = plan.paradigm or self.devices
         self.model = forked(model, self.devices.main)
-        self.optim = copy.deepcopy(optim)  # the next fit starts from the same state
+        self.optim = copy.deepcopy(optim)  # the one that was given stays as it was
         self.scheduler = copy.deepcopy(scheduler)
         self.began = time.monotonic()
         self.after = after
@@ -147,7 +147,7 @@ class Fit:
     def _fail(self, error: BaseException) -> None:
         """Keep the model so far, and write down what ended the training if possible."""
         name = type(error).__name__
-        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        notes = "".join(f" ({note})" for note in notes_of(error))
         with contextlib.suppress(OSError, TrainingError):
             text = f"PANIC => {name}: {error}{notes}"
             self.plan.log.error("burn_train::learner", text)
@@ -391,6 +391,14 @@ class Fit:
             self.plan.log.info(SOURCE, "Training interrupted.")
             return True
         return False
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """What stands beside the first line of an error: the callback that raised it."""
+    facts: list[Any] = getattr(error, "facts", [])
+    pairs = [fact for fact in facts if isinstance(fact, tuple)]
+    told = [f"in the callback {text}" for name, text in pairs if name == "callback"]
+    return [*told, *getattr(error, "__notes__", ())]
 
 
 def forked(model: Module, device: Backend) -> Any:

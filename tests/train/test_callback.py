@@ -277,8 +277,10 @@ def test_an_error_names_the_callback(tmp_path, event):
 
 def test_an_error_of_ours_has_a_line_with_the_callback(tmp_path):
     made = builder(tmp_path).callback(lambda state: state.model.load_record({}))
+    trained = build(made)
     with pytest.raises(BurnbookError, match=r"callback .*lambda.on_epoch, epoch 1"):
-        fitted(made)
+        trained.fit(loader(), loader(1))
+    assert "in the callback lambda.on_epoch" in trained.result.interrupted
 
 
 @pytest.mark.parametrize("made", [1, "text", {}, nn.LinearConfig(2, 2)])
