@@ -1,25 +1,51 @@
 """Clipping: no gradient larger than this.
 
 One extreme batch can throw a model far away. Clipping bounds the gradient of each
-parameter on its own: every element (Value), or its length (Norm).
+parameter on its own, every element (Value) or its length (Norm); or the length of all
+gradients together (GlobalNorm), which keeps the direction of the step.
 """
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
 from burnbook.config import ConfigEnum, holding
 from burnbook.core.errors import ConfigError
 from burnbook.ops.lbfgs import length
 from burnbook.tensor import Tensor
 
+TINY = 1e-6  # added to the global norm before dividing, as PyTorch does
+
+
+class GradientsById(Protocol):
+    """Gradients of many parameters, as GradientsParams holds them."""
+
+    def items(self) -> Iterator[tuple[Any, Tensor]]:
+        """Ids and gradients."""
+        ...
+
+
+G = TypeVar("G", bound=GradientsById)
+
 
 class GradientClippingConfig(ConfigEnum):
-    """How gradients are bounded: by `Value(threshold)` or by `Norm(threshold)`.
+    """How gradients are bounded: `Value(t)`, `Norm(t)` or `GlobalNorm(t)`.
+
+    `Value` bounds every element, |gᵢ| ≤ t; `Norm` the length of each parameter's
+    gradient, ‖g‖ ≤ t; `GlobalNorm` the length of all gradients of a step taken as one
+    vector, √Σ‖g‖² ≤ t, as PyTorch's `clip_grad_norm_`. The threshold is above 0.
 
     Example:
-        >>> GradientClippingConfig.Norm(1.0)
-        GradientClippingConfig.Norm(1.0)
+        >>> GradientClippingConfig.GlobalNorm(1.0)
+        GradientClippingConfig.GlobalNorm(1.0)
+
+    Raises:
+        ConfigError: the threshold is not above 0.
     """
 
     Value = holding(float)
     Norm = holding(float)
+    GlobalNorm = holding(float)
 
     def validate(self) -> None:
         """Refuse a threshold that would stop or turn every gradient."""
@@ -35,7 +61,7 @@ class GradientClippingConfig(ConfigEnum):
 
 
 class GradientClipping:
-    """Bounds the gradient g of one parameter: |gᵢ| ≤ t, or ‖g‖ ≤ t.
+    """Bounds the gradient g of one parameter, |gᵢ| ≤ t or ‖g‖ ≤ t, or all at once.
 
     Example:
         >>> clip = GradientClippingConfig.Norm(1.0).init()
@@ -54,17 +80,86 @@ class GradientClipping:
 
     @classmethod
     def by_norm(cls, threshold: float) -> "GradientClipping":
-        """Bound the length √Σg²."""
+        """Bound the length √Σg² of each parameter's gradient."""
         return GradientClippingConfig.Norm(threshold).init()
 
+    @classmethod
+    def by_global_norm(cls, threshold: float) -> "GradientClipping":
+        """Bound the length of all gradients together."""
+        return GradientClippingConfig.GlobalNorm(threshold).init()
+
+    @property
+    def is_global(self) -> bool:
+        """Whether it needs the gradients of all parameters at once."""
+        return self.config.variant == "GlobalNorm"
+
     def clip_gradient(self, grad: Tensor) -> Tensor:
-        """The gradient, bounded."""
+        """The gradient of one parameter, bounded.
+
+        Raises:
+            ConfigError: this clips by the global norm, of which one gradient is only a
+                part.
+        """
         threshold = self.config.values[0]
         if self.config.variant == "Value":
             return grad.clamp(min=-threshold, max=threshold)
-        device = grad.backend
-        norm = float(device.to_numpy(device.run(length, (grad.value,), {}))[0])
+        if self.is_global:
+            raise ConfigError(
+                "clip_gradient",
+                "the global norm is that of all gradients, and this is one",
+                cure="clip_gradients(grads) with GradientsParams, or by_norm(…)",
+            )
+        norm = global_norm([grad])
         return grad * (threshold / norm) if norm > threshold else grad
+
+    def clip_gradients(self, grads: G) -> G:
+        """The GradientsParams of a module, bounded; those given stay as they are.
+
+        An optimizer with this clipping does it by itself, in each step.
+
+        Example:
+            >>> from burnbook.module import ParamId
+            >>> from burnbook.optim import GradientsParams
+            >>> grads = GradientsParams()
+            >>> grads.register(ParamId(1), Tensor.from_data([3.0, 0.0]))
+            >>> grads.register(ParamId(2), Tensor.from_data([0.0, 4.0]))
+            >>> clipped = GradientClipping.by_global_norm(1.0).clip_gradients(grads)
+            >>> clipped, round(clipped.norm(), 3)
+            (GradientsParams(2 gradients), 1.0)
+        """
+        found = dict(grads.items())
+        made: Any = type(grads)
+        if not self.is_global:
+            return made(
+                {name: self.clip_gradient(grad) for name, grad in found.items()}
+            )
+        scale = self.scale_of(found.values())
+        if scale is None:
+            return made(found)
+        return made({name: grad * scale for name, grad in found.items()})
+
+    def scale_of(self, grads: Iterable[Tensor]) -> float | None:
+        """What all gradients are multiplied by; None where they stay as they are.
+
+        min(1, t / (n + 10⁻⁶)) for the norm n of them all: PyTorch's formula.
+        """
+        scale = self.config.values[0] / (global_norm(grads) + TINY)
+        return None if scale >= 1.0 else scale
 
     def __repr__(self) -> str:
         return f"GradientClipping({self.config!r})"
+
+
+def global_norm(grads: Iterable[Tensor]) -> float:
+    """The length of all gradients taken as one vector: √Σ‖g‖²; 0 without any.
+
+    Example:
+        >>> global_norm([Tensor.from_data([3.0]), Tensor.from_data([[4.0]])])
+        5.0
+    """
+    total = 0.0
+    for grad in grads:
+        device = grad.backend
+        found = float(device.to_numpy(device.run(length, (grad.value,), {}))[0])
+        total = math.hypot(total, found)
+    return total

@@ -29,7 +29,7 @@ class AdafactorConfig(OptimizerConfig):
     scale_parameter: whether a step is scaled by the root mean square of its parameter
         (default True).
     weight_decay: decoupled weight decay, at least 0 (default 0.0).
-    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    grad_clipping: bound of the gradients; None, the default: no bound.
 
     With the defaults a learning rate of 0.01 is that of the paper; for an absolute one,
     switch off relative_step and scale_parameter.

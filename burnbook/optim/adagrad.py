@@ -23,7 +23,7 @@ class AdaGradConfig(OptimizerConfig):
         (default 0.0).
     epsilon: added to the root in the denominator, at least 0 (default 1e-5).
     weight_decay: L2 penalty, added to the gradient; None, the default: no decay.
-    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    grad_clipping: bound of the gradients; None, the default: no bound.
 
     Example:
         >>> AdaGradConfig().with_lr_decay(0.1).build()

@@ -37,7 +37,7 @@ class AdamConfig(OptimizerConfig):
     beta_2: decay rate of the average of squared gradients, in [0, 1) (default 0.999).
     epsilon: added to the root in the denominator, at least 0 (default 1e-5).
     weight_decay: L2 penalty, added to the gradient; None, the default: no decay.
-    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    grad_clipping: bound of the gradients; None, the default: no bound.
     amsgrad: whether to divide by the largest average of squared gradients so far
         (Reddi, Kale & Kumar, 2018) (default False).
 

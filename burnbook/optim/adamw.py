@@ -19,7 +19,7 @@ class AdamWConfig(OptimizerConfig):
         weight w, at least 0 (default 0.0001).
     cautious_weight_decay: whether only weights decay whose decay and step have the same
         direction (Chen et al., 2025) (default False).
-    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    grad_clipping: bound of the gradients; None, the default: no bound.
     amsgrad: whether to divide by the largest average of squared gradients so far
         (Reddi, Kale & Kumar, 2018) (default False).
 

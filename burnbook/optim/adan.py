@@ -21,7 +21,7 @@ class AdanConfig(OptimizerConfig):
     weight_decay: decoupled weight decay, at least 0 (default 0.0).
     no_prox: whether weights decay before the step, as in AdamW, instead of after it
         (default False).
-    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    grad_clipping: bound of the gradients; None, the default: no bound.
 
     Example:
         >>> AdanConfig().with_weight_decay(0.02).build()

@@ -137,8 +137,16 @@ class OptimizerAdaptor:
         """The optimizer of a rule, with the clipping of a config."""
         return cls(optim, None if config is None else config.init())
 
-    def with_grad_clipping(self, grad_clipping: GradientClipping | None) -> Self:
-        """The optimizer with this clipping in place of any other; not in the groups."""
+    def with_grad_clipping(
+        self, grad_clipping: GradientClipping | GradientClippingConfig | None
+    ) -> Self:
+        """The optimizer with this clipping in place of any other; not in the groups.
+
+        A global norm is that of the parameters that are in none of the groups; a group
+        has the norm of its own parameters.
+        """
+        if isinstance(grad_clipping, GradientClippingConfig):
+            grad_clipping = grad_clipping.init()
         self.grad_clipping = grad_clipping
         return self
 
@@ -193,6 +201,7 @@ class OptimizerAdaptor:
         given = len(grads)
         for param in params_of(module):  # all is checked before anything changes
             work.take(param)
+        work.clip_together()
         spend("step", grads, module, work.rows)
         if given and not work.rows:
             raise _strangers(given, module)
@@ -348,6 +357,7 @@ class _Step:
         self.grads, self.held = grads, held
         self.rows: dict[ParamId, tuple[Any, ...]] = {}  # see _row
         self.states: dict[ParamId, Held] = {}
+        self.scales: dict[int, float | None] = {}  # of each clipping by global norm
         self.reused: list[ParamId] = []
         self.plain = Group(ParamGroup.all(), optim.optim, optim.grad_clipping)
         self.paths: dict[ParamId, str] = {}
@@ -410,6 +420,18 @@ class _Step:
             rule.check(dims)  # type: ignore[attr-defined] # asked for just before
         return inner, grad, lr, rule, clipping, held
 
+    def clip_together(self) -> None:
+        """Find how far each clipping by global norm scales its parameters' gradients.
+
+        The parameters of a group have a norm of their own.
+        """
+        together: dict[int, tuple[GradientClipping, list[Tensor]]] = {}
+        for _, grad, _, _, clipping, _ in self.rows.values():
+            if clipping is not None and clipping.is_global:
+                together.setdefault(id(clipping), (clipping, []))[1].append(grad)
+        for key, (clipping, grads) in together.items():
+            self.scales[key] = clipping.scale_of(grads)
+
     def update(self, param: Param) -> Param:
         """The parameter after the step; without a gradient, the same."""
         row = self.rows.get(param.id)
@@ -417,7 +439,10 @@ class _Step:
             return param.unshared()
         tensor, grad, lr, rule, clipping, held = row
         if clipping is not None:
-            grad = clipping.clip_gradient(grad)
+            if not clipping.is_global:
+                grad = clipping.clip_gradient(grad)
+            elif (scale := self.scales[id(clipping)]) is not None:
+                grad = grad * scale
         device, dims = tensor.backend, tensor.value.shape
         reuses = getattr(rule, "reuses", False) and device.inner is device
         if held is None:

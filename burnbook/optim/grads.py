@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 from burnbook.backend.base import Backend
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import GraphError
+from burnbook.grad_clipping.clipping import global_norm
 from burnbook.module import Module, Param, ParamId, list_param_ids
 from burnbook.module.tree import params_of
 from burnbook.tensor import Tensor
@@ -103,6 +104,16 @@ class GradientsParams:
     def items(self) -> Iterator[tuple[ParamId, Tensor]]:
         """Ids and gradients."""
         return iter(self._by_id.items())
+
+    def norm(self) -> float:
+        """The length of all gradients taken as one vector: √Σ‖g‖²; 0 without any.
+
+        Example:
+            >>> grads = GradientsParams({ParamId(1): Tensor.from_data([3.0, 4.0])})
+            >>> grads.norm()
+            5.0
+        """
+        return global_norm(self._by_id.values())
 
     def is_empty(self) -> bool:
         """Whether there is no gradient."""

@@ -33,7 +33,7 @@ class LambConfig(OptimizerConfig):
         least 0 (default 0.0).
     use_trust_ratio: whether a step is scaled by the norm of its parameter
         (default True).
-    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    grad_clipping: bound of the gradients; None, the default: no bound.
 
     Example:
         >>> LambConfig().with_weight_decay(0.01).with_use_trust_ratio(False).build()

@@ -27,7 +27,7 @@ class LionConfig(OptimizerConfig):
     beta_1: share of the momentum in the direction of a step, in [0, 1) (default 0.9).
     beta_2: decay rate of the momentum, in [0, 1) (default 0.99).
     weight_decay: decoupled weight decay, at least 0 (default 0.0).
-    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    grad_clipping: bound of the gradients; None, the default: no bound.
 
     Example:
         >>> LionConfig().with_weight_decay(0.1).build()

@@ -36,7 +36,7 @@ class RmsPropConfig(OptimizerConfig):
     centered: whether to divide by the standard deviation of gradients instead of the
         root of their mean square (Graves, 2013) (default False).
     weight_decay: L2 penalty, added to the gradient; None, the default: no decay.
-    grad_clipping: bound of the gradient of each parameter; None, the default: no bound.
+    grad_clipping: bound of the gradients; None, the default: no bound.
 
     Example:
         >>> RmsPropConfig().with_momentum(0.0).build()

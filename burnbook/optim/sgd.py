@@ -21,8 +21,7 @@ class SgdConfig(OptimizerConfig):
 
     weight_decay: L2 penalty, added to the gradient; None, the default: no decay.
     momentum: how much of earlier updates goes on; None, the default: nothing.
-    gradient_clipping: bound of the gradient of each parameter; None, the default: no
-        bound.
+    gradient_clipping: bound of the gradients; None, the default: no bound.
 
     Example:
         >>> SgdConfig().with_momentum(MomentumConfig().with_dampening(0.0)).build()

@@ -1050,6 +1050,25 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _row(
         "records",
+        "clipping by the norm of all parameters",
+        "is not there: its Norm is that of each parameter",
+        'is GradientClippingConfig.GlobalNorm(1.0), {"GlobalNorm": 1.0} in a config, '
+        "which Burn does not read",
+        "it is what PyTorch's clip_grad_norm_ does; a config without it stays Burn's",
+        proof="tests/torch/test_torch_optim.py::"
+        "test_clipping_by_global_norm_is_clip_grad_norm",
+    ),
+    _row(
+        "records",
+        "callbacks in a checkpoint",
+        "are not there",
+        "add callbacks-3.mpk to the three files, if there are any with a state",
+        "a resumed run gives what a whole one does; Burn reads the other three",
+        proof="tests/train/test_callback.py::"
+        "test_checkpoints_of_callbacks_come_and_go_with_the_others",
+    ),
+    _row(
+        "records",
         "factors of averages in f64",
         "β of Adam and its kin are f32, whatever the backend is",
         "are f32 as in Burn, but on a backend of f64 as the config has them",
@@ -1160,6 +1179,14 @@ DIFFERENCES: tuple[Difference, ...] = (
         "a notebook shows it as a table, a test asks it",
         example="check_closeness([1.0, 2.0], [1.0, 2.1]).level(0.1).close",
         gives="2",
+    ),
+    _row(
+        "python",
+        "a learner that has trained",
+        "is gone: fit takes it and gives the model",
+        "holds the trained model, optimizer and schedule, and another fit goes on",
+        "a notebook's cell is run again, and names stay",
+        proof="tests/train/test_going_on.py::test_two_fits_are_one_of_as_many_epochs",
     ),
     _row(
         "python",

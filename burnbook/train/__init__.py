@@ -3,8 +3,21 @@
 from typing import TYPE_CHECKING
 
 from burnbook.core.other_names import module_answers
-from burnbook.train import metric as metric, renderer as renderer, runs as runs
+from burnbook.train import (
+    callback as callback,
+    metric as metric,
+    renderer as renderer,
+    runs as runs,
+)
 from burnbook.train.builder import LearnerBuilder
+from burnbook.train.callback import (
+    AveragedWeights,
+    Callback,
+    Ema,
+    FunctionCallback,
+    RestoreBest,
+    TrainingState,
+)
 from burnbook.train.checkpoint import FileCheckpointer
 from burnbook.train.checkpoint_strategy import (
     CheckpointingStrategy,
@@ -128,12 +141,15 @@ from burnbook.train.training_strategy import (
 __all__ = [
     "Adaptor",
     "Aggregate",
+    "AveragedWeights",
+    "Callback",
     "CheckpointingStrategy",
     "Choice",
     "ClassificationOutput",
     "ComposedCheckpointingStrategy",
     "Direction",
     "EarlyStoppingStrategy",
+    "Ema",
     "Evaluation",
     "Evaluator",
     "EvaluatorBuilder",
@@ -141,6 +157,7 @@ __all__ = [
     "FileApplicationLogger",
     "FileCheckpointer",
     "FileMetricLogger",
+    "FunctionCallback",
     "InMemoryMetricLogger",
     "Interrupter",
     "KeepLastNCheckpoints",
@@ -159,6 +176,7 @@ __all__ = [
     "MultiDeviceOptim",
     "MultiLabelClassificationOutput",
     "RegressionOutput",
+    "RestoreBest",
     "SequenceOutput",
     "Split",
     "StoppingCondition",
@@ -167,6 +185,7 @@ __all__ = [
     "TrainOutput",
     "TrainStep",
     "TrainingHandle",
+    "TrainingState",
     "TrainingStrategy",
     "Trial",
     "Uniform",

@@ -2,6 +2,9 @@
 
     <dir>/checkpoint/model-3.mpk  optim-3.mpk  scheduler-3.mpk
 
+Callbacks that have something to remember add `callbacks-3.mpk`, always in named
+MessagePack and in full precision; Burn does not read it, and needs no such file.
+
 Each file is written whole or not at all and forced to the disk, the scheduler last: an
 epoch counts only when all three are there, and an older epoch goes only after that. So
 a crash or a power cut at any moment leaves the previous epoch usable.
@@ -25,6 +28,8 @@ from burnbook.record import (
     BurnpackRecorder,
     BurnRecord,
     FileRecorder,
+    FullPrecisionSettings,
+    NamedMpkFileRecorder,
     SealedRecord,
 )
 from burnbook.record.layout import Lowering
@@ -32,6 +37,7 @@ from burnbook.record.tree import Trouble
 from burnbook.train.logger import FileApplicationLogger
 
 PARTS = ("model", "optim", "scheduler")  # in the order of saving
+CALLBACKS = "callbacks"  # saved before the scheduler, where there are any
 SOURCE = "burn_train::checkpoint::file"
 RECORDERS = {  # one for each kind of file
     "mpk": "CompactRecorder",
@@ -42,6 +48,9 @@ RECORDERS = {  # one for each kind of file
     "bin.gz": "BinGzFileRecorder",
     "bpk": "BurnpackRecorder",
 }
+
+
+OF_CALLBACKS = NamedMpkFileRecorder(FullPrecisionSettings)
 
 
 class FileCheckpointer:
@@ -57,15 +66,24 @@ class FileCheckpointer:
         self.history_is_ours = False
 
     def save(self, epoch: int, records: dict[str, Any]) -> None:
-        """Write the three records of an epoch, given as such or as what they are of."""
+        """Write the three records of an epoch, given as such or as what they are of.
+
+        A fourth one, "callbacks", is written as it is, if it is not None.
+        """
         if not self.history_is_ours:
             with self._explained("make room in"):
                 self._set_aside(self.began_after + 1)
             self.history_is_ours = True
-        for part in PARTS:
+        held = records.get(CALLBACKS)
+        for part in (*PARTS[:-1], CALLBACKS, PARTS[-1]):
+            if part == CALLBACKS and held is None:
+                continue
             path = self._stem(part, epoch)
             self.log.info(SOURCE, f"Saving checkpoint {epoch} to {path}")
-            self.recorder.record(self._recordable(records[part]), path)
+            if part == CALLBACKS:
+                OF_CALLBACKS.write(BurnRecord(OF_CALLBACKS.metadata, held), path)
+            else:
+                self.recorder.record(self._recordable(records[part]), path)
 
     def check(self, parts: list[Any]) -> None:
         """Refuse at once what could not be saved after an epoch of work."""
@@ -82,7 +100,7 @@ class FileCheckpointer:
                 raise trouble.explain(where, [], "CompactRecorder()") from None
 
     def restore(self, epoch: int, device: Backend) -> dict[str, Any]:
-        """Read the three records of an epoch."""
+        """Read the three records of an epoch, and that of the callbacks if there is."""
         missing = [part for part in PARTS if not self.path(part, epoch).is_file()]
         if missing:
             self.check_kind(f"checkpoint({epoch})")
@@ -100,6 +118,10 @@ class FileCheckpointer:
             path = self._stem(part, epoch)
             self.log.info(SOURCE, f"Restoring checkpoint {epoch} from {path}")
             records[part] = self.recorder.load(path, device)
+        path = self._of_callbacks(epoch)
+        if path.is_file():
+            self.log.info(SOURCE, f"Restoring checkpoint {epoch} from {path}")
+            records[CALLBACKS] = OF_CALLBACKS.read(path).item
         return records
 
     @contextlib.contextmanager
@@ -126,8 +148,8 @@ class FileCheckpointer:
 
     def delete(self, epoch: int) -> None:
         """Remove an epoch, the scheduler first, so that it stops counting at once."""
-        for part in reversed(PARTS):
-            path = self.path(part, epoch)
+        paths = [self.path(part, epoch) for part in reversed(PARTS)]
+        for path in (*paths, self._of_callbacks(epoch)):
             if path.exists():
                 self.log.info(SOURCE, f"Removing checkpoint {path}")
                 with self._explained(f"remove {path.name} from"):
@@ -135,7 +157,7 @@ class FileCheckpointer:
 
     def epochs(self) -> list[int]:
         """The epochs that are complete, the newest last."""
-        found = sorted({epoch for epoch, _ in self._files()})
+        found = sorted({epoch for epoch, _ in self._files(PARTS)})
         return [e for e in found if all(self.path(p, e).is_file() for p in PARTS)]
 
     def newest(self) -> int | None:
@@ -150,7 +172,7 @@ class FileCheckpointer:
         if self.epochs():
             return
         kinds: dict[str, dict[int, int]] = {}
-        for epoch, path in self._files():
+        for epoch, path in self._files(PARTS):
             count = kinds.setdefault(path.name.partition(".")[2], {})
             count[epoch] = count.get(epoch, 0) + 1
         for kind, count in sorted(kinds.items()):
@@ -171,10 +193,13 @@ class FileCheckpointer:
     def _stem(self, part: str, epoch: int) -> Path:
         return self.directory / f"{part}-{epoch}"
 
-    def _files(self) -> Iterable[tuple[int, Path]]:
+    def _of_callbacks(self, epoch: int) -> Path:
+        return OF_CALLBACKS.path(self._stem(CALLBACKS, epoch))
+
+    def _files(self, parts: tuple[str, ...]) -> Iterable[tuple[int, Path]]:
         if not self.directory.is_dir():
             return
-        shape = re.compile(rf"(?:{'|'.join(PARTS)})-(\d+)\..+")
+        shape = re.compile(rf"(?:{'|'.join(parts)})-(\d+)\..+")
         for path in self.directory.iterdir():
             match = shape.fullmatch(path.name)
             if match:
@@ -192,7 +217,8 @@ class FileCheckpointer:
             with contextlib.suppress(OSError):  # a folder that cannot be listed
                 sync_folder(folder)
         remove_leftovers(self.directory)
-        older = [path for number, path in self._files() if number >= epoch]
+        every = (CALLBACKS, *PARTS)
+        older = [path for number, path in self._files(every) if number >= epoch]
         if not older:
             return
         number = 1
@@ -202,7 +228,7 @@ class FileCheckpointer:
         aside.mkdir()
         self.log.info(SOURCE, f"Moving checkpoints of an earlier run to {aside}")
         for path in sorted(
-            older, key=lambda path: PARTS.index(path.name.split("-")[0]), reverse=True
+            older, key=lambda path: every.index(path.name.split("-")[0]), reverse=True
         ):
             path.rename(aside / path.name)
         sync_folder(self.directory)

@@ -10,7 +10,7 @@ from burnbook.core.errors import BurnbookError, RecordError, TrainingError
 from burnbook.lr_scheduler import LrScheduler
 from burnbook.module import Module
 from burnbook.optim import Optimizer
-from burnbook.train.checkpoint import SOURCE, FileCheckpointer
+from burnbook.train.checkpoint import CALLBACKS, SOURCE, FileCheckpointer
 from burnbook.train.checkpoint_strategy import Save
 from burnbook.train.events import EventStore
 from burnbook.train.plan import TrainingPlan
@@ -63,6 +63,24 @@ class CheckpointManager:
             raise first
         return 0
 
+    def go_on(self, epoch: int, asked_for: set[int]) -> None:
+        """Go on after this epoch of the same learner, from what is in memory.
+
+        asked_for: the epochs that people want to be kept. A strategy that has ended the
+        training counts anew: whoever fits again wants to train on.
+        """
+        self.plan.strategy.reset()
+        if self.plan.early_stopping is not None:
+            self.plan.early_stopping.reset()
+        self.asked_for = asked_for
+        if self.files is not None:
+            self.files.began_after = epoch
+            self.last = self._kept(epoch) if epoch in self.files.epochs() else ""
+        self._replay(epoch)
+        if self.ended and self.plan.early_stopping is not None:
+            self.plan.early_stopping.reset()
+            self.ended = None
+
     def _epochs_to_try(self) -> list[int]:
         resume = self.plan.resume
         if resume is None:
@@ -113,15 +131,26 @@ class CheckpointManager:
             self.ended = self.reason_to_stop(epoch)
 
     def after(
-        self, epoch: int, model: Module, optim: Optimizer, scheduler: LrScheduler
+        self,
+        epoch: int,
+        model: Module,
+        optim: Optimizer,
+        scheduler: LrScheduler,
+        callbacks: Callable[[], Any] = lambda: None,
     ) -> None:
-        """Save and delete what the strategy says, and save what people asked for."""
+        """Save and delete what the strategy says, and save what people asked for.
+
+        callbacks: gives the record of the callbacks; asked only if it is to be saved.
+        """
         if self.files is None:
             return
         parts = {"model": model, "optim": optim, "scheduler": scheduler}
         actions = self.plan.strategy.checkpointing(epoch, self.store)
         by_strategy = any(isinstance(action, Save) for action in actions)
-        if self.plan.control.checkpoint_wanted:
+        wanted = self.plan.control.checkpoint_wanted
+        if by_strategy or wanted:
+            parts[CALLBACKS] = callbacks()
+        if wanted:
             self.plan.control.checkpoint_wanted = False
             self.asked_for.add(epoch)
             if not by_strategy:

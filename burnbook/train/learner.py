@@ -5,7 +5,8 @@
     handle = learner.start(train, valid)              # trains while you do other things
     model = handle.wait()
 
-All three give the model so far when they are stopped, and leave `learner.result`.
+All three give the model so far when they are stopped, and leave `learner.result`. What
+was trained stays in the learner, so that another fit goes on from there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import dataclasses
 import signal
 import threading
 from collections.abc import Generator
@@ -20,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from burnbook.core.cures import explains_arguments, explains_call
-from burnbook.core.errors import TrainingError
+from burnbook.core.errors import ConfigError, TrainingError
 from burnbook.core.other_names import answers
 from burnbook.data import DataLoader
 from burnbook.data.dataloader.workers import check_main
@@ -29,7 +31,7 @@ from burnbook.module import Module
 from burnbook.optim import Optimizer
 from burnbook.train.interrupter import SECONDS_BETWEEN_LOOKS, Interrupter
 from burnbook.train.live import LiveRun, default_name, registered
-from burnbook.train.loop import Fit
+from burnbook.train.loop import Fit, Reached
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
 
@@ -37,6 +39,18 @@ from burnbook.train.renderer import TrainingResult
 @answers("Learner")
 class Learner:
     """A model with everything that trains it; made by `LearnerBuilder.build`.
+
+    After each fit, however it ended, `model`, `optim` and `lr_scheduler` are those that
+    were trained, `epochs` counts the complete epochs, and `result` says how it ended.
+    The objects that were given to `build` stay as they were.
+
+    Another fit goes on from there: with the epochs that are left, if the training was
+    stopped, or else with as many again. They are counted on, in logs, checkpoints and
+    histories, so that two fits of 5 epochs give what one of 10 does; an epoch that was
+    interrupted is trained again from its first batch. What a callback has made of the
+    result (an average, the best epoch) is in `model`, but not in the way of training
+    on. To go on in another way, change `model`, `optim` or `lr_scheduler` in between;
+    to start over, build another learner.
 
     `Learner(model, optim, 1e-4)` has no plan of its own: `SupervisedTraining` launches
     it.
@@ -51,9 +65,10 @@ class Learner:
     ) -> None:
         self.model = model
         self.optim = optim
-        self.lr_scheduler = as_scheduler(lr_scheduler)
+        self.lr_scheduler: LrScheduler | float = as_scheduler(lr_scheduler)
         self._plan = plan
         self.result: TrainingResult | None = None
+        self._reached: Reached | None = None  # by the last fit
         self._busy = threading.Lock()
 
     @property
@@ -68,6 +83,16 @@ class Learner:
             )
         return self._plan
 
+    def follow(self, plan: TrainingPlan) -> None:
+        """Train by this plan from now on; by another than before, from epoch 1 on."""
+        if self._plan is not plan:
+            self._plan, self._reached = plan, None
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs are complete, those of the run it has resumed included."""
+        return 0 if self._reached is None else self._reached.epochs
+
     @property
     def interrupter(self) -> Interrupter:
         """The handle that stops or pauses the training."""
@@ -76,15 +101,24 @@ class Learner:
     @explains_call("Learner.fit", "fit(train, valid), two loaders of batches")
     @explains_arguments("Learner.fit")
     def fit(
-        self, train: DataLoader[Any], valid: DataLoader[Any], *, replace: bool = False
+        self,
+        train: DataLoader[Any],
+        valid: DataLoader[Any],
+        *,
+        num_epochs: int | None = None,
+        replace: bool = False,
     ) -> Any:
         """Train, and return the model; Ctrl-C stops cleanly, a second one at once.
+
+        num_epochs: train for so many epochs more; by default, those that are left of
+        the builder's num_epochs, and as many again when none is left.
 
         replace: stop what this process already trains into the same folder, and wait
         for its end; otherwise that is a TrainingError. It holds for all three ways to
         train.
 
         Raises:
+            ConfigError: num_epochs is not a whole number of at least 1.
             TrainingError: the learner has no folder and no number of epochs, it or
                 another one already trains there, a checkpoint to resume from is
                 missing, a training step returns no TrainOutput, or a schedule gives
@@ -92,18 +126,25 @@ class Learner:
             DataError: `train` or `valid` is not a loader of batches, or gives none.
             RecordError: a checkpoint to resume from is damaged, or of another model.
         """
+        more = self._checked("fit", num_epochs)
         with self._alone("fit", replace) as run, _interrupt_stops(self.interrupter):
-            return _as_result(self._run(train, valid, run).model)
+            return _as_result(self._run(train, valid, run, more).model)
 
     async def fit_async(
-        self, train: DataLoader[Any], valid: DataLoader[Any], *, replace: bool = False
+        self,
+        train: DataLoader[Any],
+        valid: DataLoader[Any],
+        *,
+        num_epochs: int | None = None,
+        replace: bool = False,
     ) -> Any:
         """Train in a thread while the caller's event loop goes on; canceling stops it.
 
         Why: a canceled fit still returns the model so far, as an interrupted one
         does: hours of training must not vanish in an exception.
         """
-        handle = self._launch(train, valid, "await", replace)
+        more = self._checked("fit_async", num_epochs)
+        handle = self._launch(train, valid, "await", replace, more)
         while not handle.done:
             try:
                 await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
@@ -118,7 +159,12 @@ class Learner:
 
     @explains_call("Learner.start", "start(train, valid), two loaders of batches")
     def start(
-        self, train: DataLoader[Any], valid: DataLoader[Any], *, replace: bool = False
+        self,
+        train: DataLoader[Any],
+        valid: DataLoader[Any],
+        *,
+        num_epochs: int | None = None,
+        replace: bool = False,
     ) -> TrainingHandle:
         """Train in a thread and return at once; `handle.wait()` gives the model.
 
@@ -126,38 +172,73 @@ class Learner:
         when a notebook's cell runs again; otherwise that is a TrainingError.
 
         Raises:
+            ConfigError: num_epochs is not a whole number of at least 1.
             TrainingError: the learner has no folder and no number of epochs, or it or
                 another one already trains there. Other errors are those of `fit`; they
                 come out of `handle.wait()`.
         """
-        return self._launch(train, valid, "thread", replace)
+        more = self._checked("start", num_epochs)
+        return self._launch(train, valid, "thread", replace, more)
 
     def __repr__(self) -> str:
         count = self._plan.num_epochs if self._plan else 0
         epochs = f", {count} epoch{'s' * (count != 1)}" if self._plan else ""
         return f"Learner({type(self.model).__name__}{epochs})"
 
+    def _checked(self, method: str, num_epochs: int | None) -> int | None:
+        """The number of epochs, if it is one."""
+        if num_epochs is None or (type(num_epochs) is int and num_epochs >= 1):
+            return num_epochs
+        what = f"num_epochs is {num_epochs!r}, not a number of at least 1"
+        cure = f"{method}(train, valid, num_epochs=5)"
+        raise ConfigError(f"Learner.{method}", what, cure=cure)
+
     def _launch(
-        self, train: DataLoader[Any], valid: DataLoader[Any], mode: str, replace: bool
+        self,
+        train: DataLoader[Any],
+        valid: DataLoader[Any],
+        mode: str,
+        replace: bool,
+        more: int | None,
     ) -> TrainingHandle:
         alone = self._alone(mode, replace)
         run = alone.__enter__()
 
         def work(here: bool) -> TrainingResult:
             run.mode = "fit" if here else mode
-            return self._run(train, valid, run)
+            return self._run(train, valid, run, more)
 
         return TrainingHandle(work, run, alone)
 
     def _run(
-        self, train: DataLoader[Any], valid: DataLoader[Any], run: LiveRun
+        self,
+        train: DataLoader[Any],
+        valid: DataLoader[Any],
+        run: LiveRun,
+        more: int | None,
     ) -> TrainingResult:
         run.thread = threading.current_thread()
-        fit = Fit(self.plan, self.model, self.optim, self.lr_scheduler, run)
+        after, model = self._reached, self.model
+        if after is not None and model is after.result:
+            model = after.model  # as it was trained, without what on_end made of it
+        plan, done = self.plan, self.epochs
+        left = more or plan.num_epochs - done
+        total = done + (left if left > 0 else plan.num_epochs)
+        scheduler = as_scheduler(self.lr_scheduler)
+        plan = dataclasses.replace(plan, num_epochs=total)
+        fit = Fit(plan, model, self.optim, scheduler, run, after)
         try:
             return fit.run(train, valid)
         finally:
             self.result = run.result = fit.result
+            if fit.started and fit.result is not None:
+                self._hold(fit)
+
+    def _hold(self, fit: Fit) -> None:
+        """Keep what a training has reached, for people and for the next fit."""
+        self._reached = reached = fit.reached()
+        self.model = reached.result
+        self.optim, self.lr_scheduler = fit.optim, fit.scheduler
 
     @contextlib.contextmanager
     def _alone(self, mode: str, replace: bool) -> Generator[LiveRun]:

@@ -15,8 +15,9 @@ import copy
 import math
 import time
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from burnbook.data.dataloader.workers import PATIENCE
 from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
 from burnbook.optim import GradientsAccumulator, GradientsParams, Optimizer
-from burnbook.train.checkpoint import opened
+from burnbook.train.callback import CallbackRunner, TrainingState
+from burnbook.train.checkpoint import CALLBACKS, opened
 from burnbook.train.checkpoint_manager import CheckpointManager
 from burnbook.train.events import Split
 from burnbook.train.interrupter import Interrupter
@@ -41,14 +43,33 @@ from burnbook.train.parallel import Devices
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
 from burnbook.train.run_status import NAME, STATUS, began, ended
-from burnbook.train.validation import followed, no_rate, restarted
+from burnbook.train.validation import followed, no_rate, restarted, short
 
 SOURCE = "burn_train::learner::epoch"
 INFINITE = float("inf")
 
 
+@dataclass
+class Reached:
+    """What a training has reached, for the next fit of the same learner.
+
+    model: as it was trained, before any callback's `on_end`; result: the one that was
+    returned. epochs: complete ones. steps: of the optimizer. asked_for: epochs whose
+    checkpoints people want to be kept.
+    """
+
+    model: Any
+    result: Any
+    epochs: int
+    steps: int
+    asked_for: set[int]
+
+
 class Fit:
-    """One training, from its first epoch to its result."""
+    """One training, from its first epoch to its result.
+
+    after: what an earlier fit of the same learner has reached; this one goes on there.
+    """
 
     def __init__(
         self,
@@ -57,15 +78,22 @@ class Fit:
         optim: Optimizer,
         scheduler: LrScheduler,
         live: LiveRun,
+        after: Reached | None = None,
     ) -> None:
         self.plan, self.control, self.live = plan, plan.control, live
         self.devices = Devices(plan.devices or model.devices(), plan.checkpointing)
         self.paradigm = plan.paradigm or self.devices
-        self.model = model.fork(self.devices.main)
-        self.optim = copy.deepcopy(optim)  # the next fit starts from the same state
+        self.model = forked(model, self.devices.main)
+        self.optim = copy.deepcopy(optim)  # the one that was given stays as it was
         self.scheduler = copy.deepcopy(scheduler)
         self.began = time.monotonic()
-        self.epochs_done = 0
+        self.after = after
+        self.epochs_done = self.steps = 0
+        self.callbacks = CallbackRunner(plan.callbacks)
+        self.at = (0, 0, 0.0)  # epoch, iteration, rate of the last step
+        self.train_batches: Callable[[], Iterator[Any]] = lambda: iter(())
+        self.started = False  # what was to be resumed is loaded
+        self.warned = False  # that the schedule is too short
         self.monitor = Monitor(plan, live)
         self.checkpoints = CheckpointManager(
             plan, self.monitor.store, self.monitor.renderer.saved
@@ -87,17 +115,20 @@ class Fit:
             if self.plan.name:
                 log.info(NAME, self.plan.name)
             start = self._resume()
+            self.started = True
             log.info(STATUS, began(start, self.plan.num_epochs))
             train = on_device(train, self.devices.main)
             valid = on_device(valid, self.devices.main.inner)
-            monitor.start(start, text, self.checkpoints.notice)
+            self.train_batches = lambda: self._batches_again(train)
+            notice = self._notice(train)
+            monitor.start(start, text, notice, self.callbacks.shown())
             if self.checkpoints.ended:
                 self.control.stop(self.checkpoints.ended)
             for epoch in range(start, self.plan.num_epochs + 1):
                 if self.control.should_stop() or not self._epoch(epoch, train, valid):
                     break
             result = self._end()
-            monitor.finish(result, text)
+            monitor.finish(result, text, self.callbacks.shown())
         except BaseException as error:
             failed = error
             self._fail(error)
@@ -116,16 +147,22 @@ class Fit:
     def _fail(self, error: BaseException) -> None:
         """Keep the model so far, and write down what ended the training if possible."""
         name = type(error).__name__
+        notes = "".join(f" ({note})" for note in notes_of(error))
         with contextlib.suppress(OSError, TrainingError):
-            text = f"PANIC => {name}: {error}"
+            text = f"PANIC => {name}: {error}{notes}"
             self.plan.log.error("burn_train::learner", text)
         with contextlib.suppress(OSError, TrainingError):
-            self._end(f"{name}: {str(error).partition(chr(10))[0]}")
+            self._end(f"{name}: {str(error).partition(chr(10))[0]}{notes}")
 
     def _resume(self) -> int:
         """Load the checkpoint to resume from; returns the first epoch to train."""
         if self.checkpoints.files is not None:
             self.checkpoints.files.check([self.optim, self.scheduler])
+        if self.after is not None:
+            self.epochs_done, self.steps = self.after.epochs, self.after.steps
+            self.checkpoints.go_on(self.epochs_done, self.after.asked_for)
+            return self.epochs_done + 1
+        self.callbacks.reset()
         self.epochs_done = self.checkpoints.restore(self.devices.main, self._load)
         return self.epochs_done + 1
 
@@ -136,11 +173,73 @@ class Fit:
         scheduler = self.scheduler.load_record(place)
         self.optim = self.optim.load_record(records["optim"])
         self.model, self.scheduler = model, scheduler
+        self._load_callbacks(records.get(CALLBACKS))
+
+    def _load_callbacks(self, record: Any) -> None:
+        """Take the records of the callbacks; say which of them begin anew."""
+        held = record or {}
+        self.steps = held.get("steps", 0)
+        missing = self.callbacks.load_record(held.get(CALLBACKS), self.model)
+        if missing:
+            names = ", ".join(missing)
+            self.checkpoints.notice = (
+                f"the checkpoint knows nothing of {names}, which begins anew"
+            )
+
+    def _callback_records(self) -> Any:
+        """What a checkpoint holds of the callbacks; None without any."""
+        if not self.callbacks:
+            return None
+        return {"steps": self.steps, CALLBACKS: self.callbacks.into_record() or {}}
+
+    def _notice(self, train: DataLoader[Any]) -> str:
+        """What people should know before it starts."""
+        notices = [self.checkpoints.notice]
+        short = too_short(self.scheduler, train, self.epochs_done, self.plan.num_epochs)
+        if short:
+            self.warned = True
+            self.plan.log.warn(SOURCE, short)
+            warnings.warn(short, stacklevel=2)
+            notices.append(short)
+        return "; ".join(filter(None, notices))
+
+    def _batches_again(self, train: DataLoader[Any]) -> Iterator[Any]:
+        """One more pass over the training data, for a callback."""
+        epoch = max(self.epochs_done, 1)
+        with use_stream(self.devices.main.stream.split("another pass")):
+            batches = batches_of(train, epoch, "training")
+            with closing(batches):
+                for _, batch, _ in batches:
+                    yield batch
+
+    def _state(self, **known: Any) -> TrainingState:
+        """Where the training stands, for callbacks."""
+        epoch, iteration, lr = self.at
+        return TrainingState(
+            known.pop("model", self.model),
+            epoch,
+            self.plan.num_epochs,
+            iteration,
+            self.steps,
+            lr,
+            self.devices.main,
+            self.plan.directory,
+            self.control,
+            batches=self.train_batches,
+            **known,
+        )
 
     def _end(self, failure: str | None = None) -> TrainingResult:
         why = failure or self.control.reason
+        model = self.model
+        if failure is None and self.callbacks:
+            means = self.monitor.means
+            model = self.callbacks.call(
+                "on_end", self._state(metrics=means, interrupted=why)
+            )
+            self.monitor.renderer.update_callbacks(self.callbacks.shown())
         self.result = TrainingResult(
-            self.model,
+            model,
             self.monitor.history,
             why,
             self.epochs_done,
@@ -150,6 +249,13 @@ class Fit:
         )
         self.plan.log.info(STATUS, ended(self.epochs_done, self.plan.num_epochs, why))
         return self.result
+
+    def reached(self) -> Reached:
+        """What the next fit goes on from."""
+        assert self.result is not None
+        asked_for = self.checkpoints.asked_for
+        result = self.result.model
+        return Reached(self.model, result, self.epochs_done, self.steps, asked_for)
 
     def _epoch(
         self, epoch: int, train: DataLoader[Any], valid: DataLoader[Any]
@@ -161,11 +267,16 @@ class Fit:
         if self.control.should_stop():
             return False
         with use_stream(stream.split(f"valid epoch {epoch}")):
-            self._valid(epoch, valid)
+            validated = self._valid(epoch, valid)
         if self.control.should_stop():
             return False
         self._observe(epoch)
-        self.checkpoints.after(epoch, self.model, self.optim, self.scheduler)
+        if self.callbacks:
+            state = self._state(metrics=self.monitor.means, validated=validated)
+            self.model = self.callbacks.call("on_epoch", state)
+            self.monitor.renderer.update_callbacks(self.callbacks.shown())
+        parts = (self.model, self.optim, self.scheduler, self._callback_records)
+        self.checkpoints.after(epoch, *parts)
         self.epochs_done = epoch
         self.plan.log.flush()
         reason = self.checkpoints.reason_to_stop(epoch)
@@ -192,13 +303,14 @@ class Fit:
                         output.item, "train", epoch, iteration, batch, grads, lr
                     )
                 monitor.renderer.inspect(self.model, grads)
+                self.at = (epoch, iteration, lr)
                 if group == 1:
-                    self.model = self._step(lr, grads)
+                    self._take_step(lr, grads, output.item)
                 else:
                     sums.accumulate(self.model, grads)
                     waiting = (waiting + 1) % group
                     if not waiting:
-                        self.model = self._step(lr, sums.grads())
+                        self._take_step(lr, sums.grads(), output.item)
                 monitor.batch(Split.Train, output.item, progress, iteration, lr)
                 del batch, output, grads  # their memory serves the next step
                 if self._stopped():
@@ -219,18 +331,25 @@ class Fit:
         lr = self.scheduler.step()
         if not 0.0 <= lr < INFINITE:
             raise no_rate(self.scheduler, lr, epoch, iteration)
-        if before == 0 and getattr(self.scheduler, "restarts", 0):
+        restarts = before == 0 and getattr(self.scheduler, "restarts", 0)
+        if restarts and not self.warned:
             text = restarted(self.scheduler, epoch, iteration)
             self.plan.log.warn(SOURCE, text)
             warnings.warn(text, stacklevel=2)
         return lr
 
-    def _valid(self, epoch: int, loader: DataLoader[Any]) -> None:
-        """All batches of the validation split, without gradients and dropout."""
+    def _valid(self, epoch: int, loader: DataLoader[Any]) -> Any:
+        """All batches of the validation split, without gradients and dropout.
+
+        Returns the model that was validated, as it is in training.
+        """
         monitor = self.monitor
         self.plan.log.info(SOURCE, f"Executing validation step for epoch {epoch}")
         monitor.start_epoch(epoch, Split.Valid)
-        model: Any = self.model.valid()
+        chosen = self.model
+        if self.callbacks:
+            chosen = self.callbacks.call("on_valid", self._state())
+        model: Any = chosen.valid()
         batches = batches_of(loader, epoch, "validation", self.control)
         with closing(batches):
             for iteration, batch, progress in batches:
@@ -242,6 +361,14 @@ class Fit:
                 if self._stopped():
                     break
         monitor.end_epoch(epoch, Split.Valid)
+        return chosen
+
+    def _take_step(self, lr: float, grads: GradientsParams, item: object) -> None:
+        """One step of the optimizer, and what callbacks make of it."""
+        self.model = self._step(lr, grads)
+        self.steps += 1
+        if self.callbacks:
+            self.model = self.callbacks.call("on_step", self._state(output=item))
 
     def _step(self, lr: float, grads: GradientsParams) -> Any:
         """The model after a step of the optimizer; a model may define its own way."""
@@ -273,6 +400,43 @@ class Fit:
             self.plan.log.info(SOURCE, "Training interrupted.")
             return True
         return False
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """What stands beside the first line of an error: the callback that raised it."""
+    facts: list[Any] = getattr(error, "facts", [])
+    pairs = [fact for fact in facts if isinstance(fact, tuple)]
+    told = [f"in the callback {text}" for name, text in pairs if name == "callback"]
+    return [*told, *getattr(error, "__notes__", ())]
+
+
+def forked(model: Module, device: Backend) -> Any:
+    """The model on a device, without the mark of an earlier fit that is its result.
+
+    Why: a copy would take the mark along, and be another model's `.model`.
+    """
+    made = model.fork(device)
+    marked = vars(made).get("model")
+    if isinstance(marked, Module) and vars(marked).get("model") is marked:
+        del vars(made)["model"]
+    return made
+
+
+def too_short(scheduler: Any, loader: Any, done: int, num_epochs: int) -> str:
+    """The warning for a schedule that is over before the training is; else "".
+
+    It needs a scheduler that says how many steps it has left, and a loader that says
+    how many batches it gives.
+    """
+    left = getattr(scheduler, "steps_left", None)
+    try:
+        batches = len(loader)
+    except TypeError:
+        return ""
+    steps = batches * (num_epochs - done)
+    if left is None or left >= steps:
+        return ""
+    return short(scheduler, left, steps, batches)
 
 
 def on_device(loader: DataLoader[Any], device: Backend) -> Any:

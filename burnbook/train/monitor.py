@@ -7,10 +7,12 @@ entry goes to the log, then to the renderer.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from burnbook.core.errors import TrainingError
 from burnbook.data import Progress
+from burnbook.train.callback.runner import Shown
 from burnbook.train.events import EventStore, Split
 from burnbook.train.history import MetricHistory
 from burnbook.train.live import LiveRun, live_runs
@@ -42,12 +44,19 @@ class Monitor:
         self.store = EventStore(plan.train_loggers, plan.valid_loggers)
         self.history = MetricHistory()
         self.epoch = 0
+        self.means: dict[str, dict[str, float]] = {}  # of the last epoch, by split
         self.metrics = {
             Split.Train: sorted(plan.train_metrics, key=_text_first),
             Split.Valid: sorted(plan.valid_metrics, key=_text_first),
         }
 
-    def start(self, start_epoch: int, model_text: str, notice: str = "") -> None:
+    def start(
+        self,
+        start_epoch: int,
+        model_text: str,
+        notice: str = "",
+        callbacks: Sequence[Shown] = (),
+    ) -> None:
         """Training starts at this epoch; earlier epochs are read from the logs."""
         for epoch in range(1, start_epoch):
             self._remember(epoch)
@@ -71,6 +80,7 @@ class Monitor:
                 self.plan.recorder is not None,
                 self.live.name,
                 bool(self.plan.name) or len(live_runs()) > 1,
+                tuple(callbacks),
             )
         )
 
@@ -78,6 +88,7 @@ class Monitor:
         """A split of an epoch starts."""
         self.epoch = epoch
         self.store.start_epoch(epoch, split)
+        self.history.start_epoch(epoch, split.value)
         for metric, _ in self.metrics[split]:
             metric.clear()
 
@@ -122,7 +133,8 @@ class Monitor:
             return MetricState(entry)
         value = metric.value()
         if value is not None:
-            self.history.add(metric.name, split.value, value)
+            at = metadata.iteration
+            self.history.add(metric.name, split.value, value, at)
         return MetricState(entry, value)
 
     def end_epoch(self, epoch: int, split: Split) -> None:
@@ -138,11 +150,13 @@ class Monitor:
                 tell(MetricState(entry))
             metric.clear()
         self.store.end_epoch(epoch, split)
-        means = self._means(epoch, split)
+        means = self.means[split.value] = self._means(epoch, split)
         self.history.end_epoch(epoch, split.value, means)
         self.renderer.end_epoch(epoch, split.value, means)
 
-    def finish(self, result: TrainingResult, model_text: str) -> None:
+    def finish(
+        self, result: TrainingResult, model_text: str, callbacks: Sequence[Shown] = ()
+    ) -> None:
         """Training has ended: show how, and the summary if it was asked for."""
         self.renderer.finish(result)
         names = {
@@ -159,6 +173,7 @@ class Monitor:
                     epochs=last,
                     model=model_text,
                     name=self.plan.name,
+                    callbacks=callbacks,
                 )
             )
 
@@ -180,6 +195,7 @@ class Monitor:
     def _remember(self, epoch: int) -> None:
         """Put an epoch of an earlier run into the history."""
         for split, metrics in self.metrics.items():
+            self.history.start_epoch(epoch, split.value)
             for metric, plot in metrics:
                 if plot and not metric.whole_epochs_only:
                     entries = self.store.entries(metric.name, epoch, split)

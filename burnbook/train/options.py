@@ -7,7 +7,7 @@ option returns the object it was asked of, so that calls can be chained.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from burnbook.backend import Backend
 from burnbook.core.cures import explains_call
 from burnbook.core.errors import ConfigError
 from burnbook.record import BurnpackRecorder, FileRecorder, SafetensorsRecorder
+from burnbook.train.callback import Callback, FunctionCallback, TrainingState
 from burnbook.train.checkpoint_strategy import CheckpointingStrategy, default_strategy
 from burnbook.train.early_stopping import EarlyStoppingStrategy
 from burnbook.train.events import Split
@@ -41,6 +42,7 @@ class TrainingOptions:
         self._plan = TrainingPlan(Path(directory), strategy=default_strategy())
         self._loggers: tuple[list[MetricLogger], list[MetricLogger]] = ([], [])
         self._watching: list[tuple[str, Any]] = []  # options, and their strategies
+        self._watched_by_callbacks: list[tuple[str, Any]] = []
         self._log: FileApplicationLogger | None = FileApplicationLogger(
             Path(directory) / "experiment.log"
         )
@@ -211,6 +213,44 @@ class TrainingOptions:
         self._plan.early_stopping = strategy
         return self._watch(option, strategy)
 
+    def callback(
+        self,
+        callback: Callback | type[Callback] | Callable[[TrainingState], Any],
+        on: str | None = None,
+    ) -> Self:
+        """Let a callback see the model while it trains, and replace it.
+
+        Several are asked in the order in which they were added. A plain function takes
+        the TrainingState, and gives a model or None; `on` says when it is called: at
+        every "step" of the optimizer, at the end of every "epoch" (default), or at the
+        "end" of the training.
+
+        Example:
+            >>> from burnbook.train import Ema, LearnerBuilder
+            >>> made = LearnerBuilder("guide").callback(Ema(0.99))
+            >>> made.callback(lambda state: print(state.epoch), on="epoch")
+            LearnerBuilder('guide', 1 epoch)
+        """
+        where = f"{type(self).__name__}.callback"
+        made: Any = callback
+        if isinstance(made, type) and issubclass(made, Callback):
+            made = made()
+        if isinstance(made, Callback):
+            if on is not None:
+                what = f"on={on!r} is for plain functions; {made.name} has its methods"
+                raise ConfigError(where, what, cure=f"callback({made.name}(…))")
+        elif callable(made) and not isinstance(made, type):
+            made = FunctionCallback(made, on or "epoch")
+        else:
+            name = made.__name__ if isinstance(made, type) else type(made).__name__
+            cure = "callback(Ema(0.999)), an object of a subclass of Callback, or a "
+            cure += "function of the TrainingState"
+            raise ConfigError(where, f"{name} is not a Callback", cure=cure)
+        self._plan.callbacks.append(made)
+        if hasattr(made, "metric"):
+            self._watched_by_callbacks.append(("callback", made))
+        return self
+
     def with_application_logger(self, logger: FileApplicationLogger | None) -> Self:
         """Log somewhere other than to `experiment.log`; None logs nothing."""
         self._log = logger
@@ -251,7 +291,7 @@ class TrainingOptions:
             Split.Valid: [metric for metric, _ in self._plan.valid_metrics],
         }
         loggers = dict(zip(measured, self._loggers, strict=True))
-        for option, strategy in self._watching:
+        for option, strategy in [*self._watching, *self._watched_by_callbacks]:
             where = f"{type(self).__name__}.{option}"
             check_watched(where, strategy, measured, loggers)
         plan, folder = self._plan, self._plan.directory

@@ -117,12 +117,19 @@ class Adaptor:
             return self
         bases = [base.__dict__.get("adapts", {}) for base in type(self).__mro__]
         known = [kind.__name__ for table in bases for kind in table]
+        name, wanted = type(self).__name__, into.__name__
+        how = f"{{{wanted}: lambda item: {wanted}(...)}}"
+        cure = f"adapts = {how} in {name}, or another metric"
+        if type(self).__module__ == __name__:  # a class of ours, for all to share
+            cure = f"a metric with Input = {name}, which reads the item itself; or "
+            cure += (
+                f"class Mine({name}) with adapts = {how}, given by the model's steps"
+            )
         raise TrainingError(
-            f"{type(self).__name__}.adapt",
-            f"this item cannot become {_article(into.__name__)}",
+            f"{name}.adapt",
+            f"this item cannot become {_article(wanted)}",
             [("it can become", ", ".join(known) or "nothing yet")],
-            f"{type(self).__name__}.adapts[{into.__name__}] = lambda item: "
-            f"{into.__name__}(...), or another metric",
+            cure,
         )
 
 

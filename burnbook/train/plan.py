@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from burnbook.backend import Backend
+from burnbook.train.callback import Callback
 from burnbook.train.checkpoint_strategy import CheckpointingStrategy
 from burnbook.train.early_stopping import EarlyStoppingStrategy
 from burnbook.train.interrupter import Interrupter
@@ -52,6 +53,7 @@ class TrainingPlan:
     resume: Resume | None = None
     recorder: Any = None
     early_stopping: EarlyStoppingStrategy | None = None
+    callbacks: list[Callback] = field(default_factory=list[Callback])
     control: Interrupter = field(default_factory=Interrupter)
     summary: bool = False
 

@@ -41,7 +41,7 @@ class LearnerSummary:
     """The best and worst epoch of every metric.
 
     epochs: limits it to the first epochs: what an older run left there does not count.
-    name: of the run, where it was given one.
+    name: of the run, where it was given one. callbacks: their names and statuses.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class LearnerSummary:
         epochs: int | None = None,
         model: str | None = None,
         name: str = "",
+        callbacks: Sequence[tuple[str, str]] = (),
     ) -> None:
         folder = Path(directory)
         if not folder.is_dir():
@@ -71,6 +72,9 @@ class LearnerSummary:
                 cure="a training with metrics and without metric_loggers of your own",
             )
         self.model, self.name = model, name
+        self.callbacks = [
+            f"{name}: {text}" if text else name for name, text in callbacks
+        ]
         if epochs is None:
             status = read_experiment_log(folder / "experiment.log").status
             logged = loggers["Train"].epochs()
@@ -90,7 +94,10 @@ class LearnerSummary:
             lines.append(f"Run: {self.name}")
         if self.model is not None:
             lines += ["Model:", self.model]
-        lines += [f"Total Epochs: {self.epochs}", "", ""]
+        lines.append(f"Total Epochs: {self.epochs}")
+        if self.callbacks:
+            lines.append(f"Callbacks: {'; '.join(self.callbacks)}")
+        lines += ["", ""]
         width = max([6, *(len(row.metric) for row in self.rows)])
         cells = [HEADER, *(row.cells() for row in self.rows)]
         table = [_line(each, width) for each in cells]
@@ -106,7 +113,8 @@ class LearnerSummary:
         run = f" · {html.escape(self.name)}" if self.name else ""
         title = f"<strong>Learner Summary</strong>{run} · {self.epochs} epochs"
         table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
-        return title + model + table
+        told = f"<p>{html.escape('; '.join(self.callbacks))}</p>" * bool(self.callbacks)
+        return title + model + told + table
 
 
 HEADER = ("Split", "Metric", "Min.", "Epoch", "Max.", "Epoch")

@@ -54,6 +54,9 @@ class SupervisedTraining(TrainingOptions):
     def launch(self, learner: Learner, *, replace: bool = False) -> LearningResult:
         """Train; the result's model is the one for inference, as `model.valid()`.
 
+        The learner then holds what was trained. Launching it again goes on from there;
+        on another training it begins at epoch 1, with that model and optimizer.
+
         replace: stop what this process already trains into the same folder first.
         """
         if not isinstance(learner, Learner):
@@ -66,7 +69,7 @@ class SupervisedTraining(TrainingOptions):
         check_model("SupervisedTraining.launch", learner.model)
         check_optimizer("SupervisedTraining.launch", learner.optim)
         plan = self._ready()
-        made = Learner(learner.model, learner.optim, learner.lr_scheduler, plan)
-        model = made.fit(self._train, self._valid, replace=replace)
-        assert made.result is not None
-        return LearningResult(model.valid(), plan.renderer, made.result)
+        learner.follow(plan)
+        model = learner.fit(self._train, self._valid, replace=replace)
+        assert learner.result is not None
+        return LearningResult(model.valid(), plan.renderer, learner.result)

@@ -197,6 +197,18 @@ def check_optimizer(where: str, optim: Optimizer) -> None:
         )
 
 
+def short(scheduler: Any, left: int, steps: int, batches: int) -> str:
+    """The warning, at its start, for a run that is longer than its schedule."""
+    then = "stays where it ends"
+    if hasattr(scheduler, "restarts"):
+        then = "starts again at the full rate"
+    at = "has ended already" if not left else f"ends after {left} of {steps} steps"
+    return (
+        f"{type(scheduler).__name__} {at}, and then {then}: this training takes "
+        f"{steps} steps, {batches} in an epoch. Let num_iters be those of the whole run"
+    )
+
+
 def restarted(scheduler: Any, epoch: int, iteration: int) -> str:
     """The warning for a run that is longer than its cosine."""
     count = scheduler.config.num_iters + 1

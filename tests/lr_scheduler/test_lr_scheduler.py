@@ -483,7 +483,7 @@ def test_the_learner_asks_once_per_batch_and_shows_the_rate(tmp_path):
     assert schedule.into_record() == 6, "the next fit begins anew"
 
 
-@pytest.mark.filterwarnings("ignore:CosineAnnealingLrScheduler")
+@pytest.mark.filterwarnings("ignore:.*LrScheduler ends after")
 @pytest.mark.parametrize("name", VALUES)
 def test_a_training_resumes_in_the_middle_of_a_schedule(tmp_path, name):
     def schedule():
@@ -513,8 +513,40 @@ def test_a_run_longer_than_its_cosine_says_so_once(tmp_path):
         learner(tmp_path, schedule, epochs=3).fit(loader(), loader(1))
     assert len(caught) == 1
     log = (tmp_path / "experiment.log").read_text()
-    assert (
-        log.count("the 4 steps of the schedule are over at epoch 2, iteration 2") == 1
-    )
+    told = "CosineAnnealingLrScheduler ends after 4 of 9 steps"
+    assert log.count(told) == 1
+    assert log.index(told) < log.index("Executing training step for epoch 1")
     whole = Cosine(0.06, 9).init()
     learner(tmp_path / "whole", whole, epochs=3).fit(loader(), loader(1))
+
+
+def test_where_nobody_knows_how_long_a_run_is_it_says_so_when_it_happens(tmp_path):
+    class Endless:
+        def __iter__(self):
+            return iter(loader())
+
+    schedule = Cosine(0.06, 3).init()
+    with pytest.warns(UserWarning, match="starts again at the full rate") as caught:
+        learner(tmp_path, schedule, epochs=3).fit(Endless(), loader(1))
+    assert len(caught) == 1
+    log = (tmp_path / "experiment.log").read_text()
+    over = "the 4 steps of the schedule are over at epoch 2, iteration 2"
+    assert log.count(over) == 1
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_schedule_knows_how_many_steps_it_has_left(name):
+    schedule = made(VALUES[name][0])
+    left = getattr(schedule, "steps_left", None)
+    if left is None:  # it goes on forever, or comes to rest where it should
+        return
+    rates = take(schedule, left)
+    assert schedule.steps_left == 0
+    assert min(rates) == rates[-1]
+
+
+def test_a_warm_up_may_be_shorter_than_its_run(tmp_path):
+    assert Linear(0.01, 0.04, 3).init().steps_left is None
+    assert Linear(0.04, 0.01, 3).init().steps_left == 4
+    assert Cosine(0.04, 3).init().steps_left == 4
+    learner(tmp_path, Linear(0.001, 0.01, 3).init(), epochs=3).fit(loader(), loader(1))

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import GraphError, RecordError, ShapeError
+from burnbook.core.errors import ConfigError, GraphError, RecordError, ShapeError
 from burnbook.grad_clipping import GradientClipping, GradientClippingConfig
 from burnbook.lr_scheduler import as_scheduler
 from burnbook.module import Module, Param, ParamId
@@ -17,12 +17,14 @@ from burnbook.optim import (
     AdamConfig,
     GradientsAccumulator,
     GradientsParams,
+    ParamGroup,
+    SgdConfig,
     WeightDecayConfig,
 )
 from burnbook.tensor import Tensor, TensorData
 from tests.support.cases import cases
 from tests.support.modules import ids
-from tests.support.optimizers_tried import one, values
+from tests.support.optimizers_tried import one, two, values
 from tests.support.refusals import refused
 
 PLAIN = Numpy(float="f64")
@@ -263,6 +265,74 @@ def test_clipping_can_be_set_on_the_optimizer():
         "OptimizerAdaptor(Adam(beta_1=0.9, beta_2=0.999, epsilon=1e-05), "
         "GradientClipping(GradientClippingConfig.Norm(1.0)), 0 states)"
     )
+
+
+def test_clipping_by_global_norm_scales_all_gradients_alike():
+    three, four = ParamId(1), ParamId(2)
+    rows = {three: [3.0, 0.0], four: [0.0, 4.0]}
+    grads = GradientsParams({n: Tensor.from_data(r, PLAIN) for n, r in rows.items()})
+    clip = GradientClipping.by_global_norm(1.0)
+    clipped = clip.clip_gradients(grads)
+    assert np.allclose(clipped.get(three), [0.6, 0.0], atol=1e-6)
+    assert np.allclose(clipped.get(four), [0.0, 0.8], atol=1e-6)
+    assert np.allclose(grads.get(three), [3.0, 0.0])
+    kept = GradientClipping.by_global_norm(9.0).clip_gradients(grads)
+    assert kept.get(four) is grads.get(four)
+    alone = GradientClipping.by_norm(1.0).clip_gradients(grads)
+    assert np.allclose([alone.get(three), alone.get(four)], [[1, 0], [0, 1]])
+    assert GradientsParams().norm() == 0.0
+
+
+def test_a_single_gradient_has_no_global_norm():
+    refused(
+        ConfigError,
+        lambda: GradientClipping.by_global_norm(1.0).clip_gradient(
+            Tensor.from_data([1.0], PLAIN)
+        ),
+        "clip_gradient",
+        "clip_gradients(grads)",
+    )
+    with pytest.raises(ConfigError, match="not above 0"):
+        GradientClippingConfig.GlobalNorm(0.0)
+
+
+def test_a_group_has_a_global_norm_of_its_own():
+    module = two()
+    first, second = module.first.id, module.second.id
+    rows = {
+        first: np.full(module.first.shape, 3.0),
+        second: np.ones(module.second.shape),
+    }
+
+    def moved(optim):
+        grads = {n: Tensor.from_data(row, PLAIN) for n, row in rows.items()}
+        made = optim.step(1.0, module, GradientsParams(grads))
+        pairs = ((made.first, module.first), (made.second, module.second))
+        return [
+            np.linalg.norm(np.subtract(*(np.asarray(p.val()) for p in pair)))
+            for pair in pairs
+        ]
+
+    both = GradientClippingConfig.GlobalNorm(1.0)
+    together = moved(SgdConfig(gradient_clipping=both).init())
+    assert np.isclose(np.hypot(*together), 1.0, atol=1e-4)
+    group = ParamGroup.from_path("second")
+    apart = (
+        SgdConfig(gradient_clipping=both)
+        .init()
+        .with_group(group, SgdConfig(), GradientClippingConfig.GlobalNorm(0.5))
+    )
+    assert np.allclose(moved(apart), [1.0, 0.5], atol=1e-4)
+    unbound = SgdConfig().init().with_grad_clipping(both).with_group(group, SgdConfig())
+    assert np.allclose(moved(unbound), [1.0, np.linalg.norm(rows[second])], atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["Value", "Norm", "GlobalNorm"])
+def test_a_clipping_is_saved_with_its_config(kind, tmp_path):
+    config = AdamConfig(grad_clipping=getattr(GradientClippingConfig, kind)(1.5))
+    config.save(tmp_path / "adam.json")
+    assert f'"{kind}": 1.5' in (tmp_path / "adam.json").read_text()
+    assert AdamConfig.load(tmp_path / "adam.json") == config
 
 
 # Records

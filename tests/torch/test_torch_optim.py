@@ -18,6 +18,7 @@ from burnbook.optim import (
     AdamConfig,
     AdamWConfig,
     AdjustLrFn,
+    GradientsAccumulator,
     GradientsParams,
     LBFGSConfig,
     LineSearchFn,
@@ -272,3 +273,40 @@ def test_schedules_follow_the_same_curve(name):
     for _ in range(26):
         assert np.isclose(schedule.step(), other.get_last_lr()[0], rtol=1e-12)
         other.step()
+
+
+@pytest.mark.parametrize(
+    ("plain", "tolerance"),
+    [(Numpy(float="f64"), 1e-12), (Numpy(compiled=False), 2e-6)],
+    ids=["f64", "f32"],
+)
+@pytest.mark.parametrize("threshold", [0.5, 2.0, 1e3])
+@pytest.mark.parametrize("batches", [1, 3])
+def test_clipping_by_global_norm_is_clip_grad_norm(
+    plain, tolerance, threshold, batches
+):
+    rng, dtype = np.random.default_rng(4), plain.float_dtype
+    module = pair(plain)
+    clipping = GradientClippingConfig.GlobalNorm(threshold)
+    optim = SgdConfig(gradient_clipping=clipping).init()
+    theirs = [torch.nn.Parameter(torch.from_numpy(w)) for w in starts(dtype)]
+    other = torch.optim.SGD(theirs, lr=0.1)
+    for _ in range(20):
+        sums = GradientsAccumulator()
+        other.zero_grad()
+        for _ in range(batches):
+            grads = [rng.normal(size=tuple(w.shape)).astype(dtype) for w in theirs]
+            held = GradientsParams()
+            for param, grad in zip((module.weight, module.bias), grads, strict=True):
+                held.register(param.id, Tensor.from_numpy(grad, plain))
+            sums.accumulate(module, held)
+            for weight, grad in zip(theirs, grads, strict=True):
+                old = 0.0 if weight.grad is None else weight.grad
+                weight.grad = torch.from_numpy(grad) + old
+        total, held = torch.nn.utils.clip_grad_norm_(theirs, threshold), sums.grads()
+        np.testing.assert_allclose(held.norm(), total.item(), rtol=1e-6)
+        module = optim.step(0.1, module, held)
+        other.step()
+    for param, weight in zip((module.weight, module.bias), theirs, strict=True):
+        wanted = weight.detach().numpy()
+        np.testing.assert_allclose(param.val(), wanted, tolerance, tolerance)

@@ -4,13 +4,16 @@ import io
 import threading
 import weakref
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from burnbook import nn, train
 from burnbook.core.errors import RecordError, TrainingError
+from burnbook.grad_clipping import GradientClippingConfig
 from burnbook.module import Module
+from burnbook.optim import SgdConfig
 from tests.support.refusals import refused
 from tests.support.tiny_training import (
     DEVICE,
@@ -76,9 +79,7 @@ def test_the_diary_tells_the_story_in_burns_words(tmp_path):
 
 
 def test_the_same_training_twice_gives_the_same_weights(tmp_path):
-    made = learner(tmp_path / "a")
-    first = made.fit(loader(), loader(1))
-    assert same_weights(first, made.fit(loader(), loader(1)))
+    first = learner(tmp_path / "a").fit(loader(), loader(1))
     assert same_weights(first, learner(tmp_path / "b").fit(loader(), loader(1)))
     threaded = learner(tmp_path / "c").fit(loader(workers=2), loader(1))
     assert same_weights(first, threaded)
@@ -147,6 +148,23 @@ def test_accumulation_steps_once_per_group_with_the_sum(tmp_path):
     for path, grad in steps[0].items():
         both = singles[0][path] + singles[1][path]
         np.testing.assert_allclose(grad, both, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("option", ["none", "accumulation", "devices"])
+def test_a_step_is_never_longer_than_the_global_norm(tmp_path, option):
+    seen = [tiny()]
+    made = builder(tmp_path, 2).callback(lambda s: seen.append(s.model), on="step")
+    if option == "accumulation":
+        made.grads_accumulation(2)
+    elif option == "devices":
+        made.devices([DEVICE, DEVICE])
+    clipping = GradientClippingConfig.GlobalNorm(0.01)
+    optim = SgdConfig(gradient_clipping=clipping).init()
+    made.build(tiny(), optim, 1.0).fit(loader(), loader(1))
+    assert len(seen) == (7 if option == "none" else 3)
+    for before, after in pairwise(map(weights, seen)):
+        moves = [np.linalg.norm(after[path] - before[path]) for path in before]
+        assert np.linalg.norm(moves) == pytest.approx(0.01, rel=1e-3)
 
 
 def test_two_devices_share_a_step(tmp_path):

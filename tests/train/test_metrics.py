@@ -127,9 +127,21 @@ def test_outputs_adapt_to_what_metrics_want():
 def test_adapting_to_something_else_says_what_is_possible():
     item = train.RegressionOutput(floats([0.5]), floats([[1.0]]), floats([[1.0]]))
     facts = ("cannot become an AccuracyInput\n", "  it can become  LossInput\n")
-    cures = ("try: RegressionOutput.adapts[AccuracyInput] = ", "another metric")
+    cures = ("try: a metric with Input = RegressionOutput", "class Mine(RegressionOut")
     act = partial(item.adapt, train.AccuracyInput)
     refused(TrainingError, act, "RegressionOutput.adapt: ", *facts, *cures)
+
+
+def test_advice_never_patches_a_class_of_the_library():
+    class Mine(train.RegressionOutput):
+        adapts = {train.AccuracyInput: lambda item: "adapted"}  # noqa: RUF012
+
+    item = Mine(floats([0.5]), floats([[1.0]]), floats([[1.0]]))
+    assert item.adapt(train.AccuracyInput) == "adapted"
+    assert item.adapt(train.LossInput).tensor is item.loss
+    act = partial(item.adapt, train.PerplexityInput)
+    cure = "try: adapts = {PerplexityInput: lambda"
+    refused(TrainingError, act, "Mine.adapt: ", cure, "in Mine")
 
 
 def test_a_metric_may_read_the_item_itself(tmp_path):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -27,7 +28,7 @@ from burnbook.train import (
 )
 from burnbook.train.renderer import choose, chooser
 from burnbook.train.renderer.canvas import Canvas, Plot
-from burnbook.train.renderer.dashboard import COLORLESS, Theme
+from burnbook.train.renderer.dashboard import COLORLESS, Theme, draw
 from burnbook.train.renderer.screen import ENTER, LEAVE, Screen
 from tests.support.cases import cases
 from tests.support.programs import environment, start
@@ -291,6 +292,19 @@ def test_what_is_printed_meanwhile_appears_afterwards(monkeypatch):
     screen.leave()
     assert sys.stdout is stream
     assert stream.getvalue().endswith(LEAVE + "a note of the model\n")
+
+
+def test_the_terminal_shows_how_callbacks_stand():
+    renderer = TerminalRenderer(Terminal())
+    run = replace(run_info(), callbacks=(("Ema", "decay 0.9, 0 steps"), ("note", "")))
+    renderer.start(run)
+    play(renderer, epochs=1)
+    renderer.update_callbacks([("Ema", "decay 0.9, 30 steps"), ("note", "")])
+    for size in ((100, 30), (50, 12)):  # the whole dashboard, and the small one
+        lines = "\n".join(draw(renderer.dashboard, *size, COLORLESS))
+        assert "Ema: decay 0.9, 30 steps" in lines
+        assert "note" in lines
+    renderer.close()
 
 
 PROGRAM = """

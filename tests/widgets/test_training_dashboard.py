@@ -338,3 +338,33 @@ def test_the_dashboard_costs_less_than_one_percent_of_three_millisecond_steps():
     dashboard.close()
     print(f"dashboard: {per_step * 1e6:.1f} µs per batch")
     assert per_step < 0.003 * 0.01
+
+
+# ── callbacks ───────────────────────────────────────────────────────────────
+
+
+def test_callbacks_stand_on_the_dashboard_and_in_what_stays(tmp_path):
+    page = Page()
+    callbacks = (("Ema", "decay 0.9, 0 steps"), ("<b>", ""))
+    renderer = started(page=page, callbacks=callbacks)
+    board = renderer.dashboard
+    assert "decay 0.9, 0 steps" in board.chart.report
+    for epoch in (1, 2):
+        renderer.update_train(MetricState(MetricEntry("Loss", "1", ""), 1.0))
+        renderer.render_train(TrainingProgress(Progress(1, 1), epoch, 4, 1))
+        for split in ("train", "valid"):
+            renderer.end_epoch(epoch, split, {"Loss": 1.0, "Accuracy": 50.0})
+        renderer.update_callbacks([("Ema", f"decay 0.9, {epoch} steps"), ("<b>", "")])
+    finish(renderer, MetricHistory(), board.run.control, 2)
+    report = page.places[1][-1]["text/html"]
+    assert "decay 0.9, 2 steps" in report
+    assert "&lt;b&gt;" in report
+    path = board.export(tmp_path / "run.html")
+    assert "<h2>Callbacks</h2>" in path.read_text()
+
+
+def test_a_training_without_callbacks_has_no_table_of_them():
+    page = Page()
+    renderer = NotebookRenderer(page)
+    simulate(renderer)
+    assert "Callbacks" not in page.places[1][-1]["text/html"]

@@ -2,13 +2,15 @@
 
 A renderer shows a training to people. The learner calls it in this order: `start`;
 then per batch `inspect` (in training), `update_*` once per metric and `render_*` once;
-`end_epoch` after each split of each epoch; `saved` after each checkpoint; `finish`,
+`end_epoch` after each split of each epoch; `update_callbacks` after each epoch and at
+the end, if there are any; `saved` after each checkpoint; `finish`,
 unless training failed; and always `close`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +34,8 @@ class RunInfo:
     before it starts, such as a damaged checkpoint. saves: whether there is a
     checkpointer, so that a checkpoint can be asked for. name: of the run; no other that
     trains in this process has it. named: whether the name was given, or several runs
-    train; otherwise it is the folder.
+    train; otherwise it is the folder. callbacks: the name and the status of each, ""
+    where it says nothing.
     """
 
     directory: str
@@ -47,6 +50,7 @@ class RunInfo:
     saves: bool = False
     name: str = ""
     named: bool = False
+    callbacks: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,9 @@ class MetricsRenderer:
 
     def saved(self, epoch: int, path: str, trouble: str = "") -> None:
         """A checkpoint of this epoch is in the folder; or it is not, and why."""
+
+    def update_callbacks(self, callbacks: Sequence[tuple[str, str]]) -> None:
+        """An epoch is complete, or all: the name and the status of each callback."""
 
     def update_test(self, name: str, state: MetricState) -> None:
         """A metric has looked at a batch of the test of this name."""

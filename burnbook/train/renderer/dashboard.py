@@ -102,6 +102,7 @@ class TerminalDashboard:
     speed: float = 0.0
     first: int = 0
     zoomed: bool = False
+    callbacks: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def mode(self) -> str:
         """What is going on."""
@@ -141,12 +142,14 @@ def draw_small(canvas: Canvas, dashboard: TerminalDashboard, theme: Theme) -> No
     for row, (name, texts) in enumerate(dashboard.texts.items(), 3):
         train, valid = texts.get("train", "-"), texts.get("valid", "-")
         canvas.text(0, row, f"{name}: {short(train)} | {short(valid)}")
+    for row, (name, text) in enumerate(dashboard.callbacks, 3 + len(dashboard.texts)):
+        canvas.text(0, row, f"{name}: {text}" if text else name, theme.quiet)
 
 
 def draw_metrics(
     canvas: Canvas, dashboard: TerminalDashboard, theme: Theme, width: int, height: int
 ) -> None:
-    """The running means of every metric, train beside valid."""
+    """The running means of every metric, train beside valid; below them callbacks."""
     title = f"Metrics · {dashboard.run.name}" if dashboard.run.named else "Metrics"
     canvas.box(0, 0, width, height, clip(title, width - 6), theme.frame)
     column = min((width - 17) // 2, 16)
@@ -159,6 +162,11 @@ def draw_metrics(
         for i, split in enumerate(("train", "valid")):
             end = width - 2 - column * (1 - i)
             canvas.right(end, row, clip(short(texts.get(split, "-")), column - 1))
+    for row, (name, text) in enumerate(dashboard.callbacks, 2 + len(dashboard.texts)):
+        if row >= height - 1:
+            break
+        told = f"{name}: {text}" if text else name
+        canvas.text(2, row, clip(told, width - 4), theme.quiet)
 
 
 def draw_status(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
 from burnbook.train.metric import MetricState
@@ -51,6 +52,7 @@ class TerminalRenderer(MetricsRenderer):
         self.dashboard = TerminalDashboard(
             run, curves={name: Curve() for name in run.metrics}
         )
+        self.dashboard.callbacks = list(run.callbacks)
         self.means: dict[str, dict[str, float]] = {}
         self.began = time.monotonic()
         self.drawn = 0.0
@@ -96,6 +98,10 @@ class TerminalRenderer(MetricsRenderer):
         for name, value in means.items():
             curve = self.dashboard.curves.setdefault(name, Curve())
             curve.end_epoch(epoch, split, value)
+
+    def update_callbacks(self, callbacks: Sequence[tuple[str, str]]) -> None:
+        """Show how they stand with the next drawing."""
+        self.dashboard.callbacks = list(callbacks)
 
     def tick(self) -> None:
         """Stay awake while training is paused."""

@@ -92,6 +92,7 @@ class Dashboard:
         self.curves = Curves(run.metrics)
         self.meter = Meter(run.num_epochs, run.start_epoch)
         self.units = dict(run.units)
+        self.callbacks = list(run.callbacks)  # the name and the status of each
         self.state = "training"
         self.line = f"Training {count_text(run.num_epochs, 'epoch')}."
         self.said = self.fault = ""
@@ -468,6 +469,11 @@ class Dashboard:
             self.pause()
         elif not control.paused and self.state == "paused":
             self.resume()
+
+    def update_callbacks(self, callbacks: Iterable[tuple[str, str]]) -> None:
+        """Take in how the callbacks stand; they are shown with the next epoch."""
+        self.callbacks = list(callbacks)
+        self._rows_are_new = True
 
     def saved(self, epoch: int, path: str, trouble: str = "") -> None:
         """A checkpoint was written, or could not be, and why."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,10 @@ class NotebookRenderer(MetricsRenderer):
     def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
         """An epoch of one split has ended."""
         self._call("end_epoch", epoch, split, means)
+
+    def update_callbacks(self, callbacks: Sequence[tuple[str, str]]) -> None:
+        """How the callbacks stand."""
+        self._call("update_callbacks", callbacks)
 
     def saved(self, epoch: int, path: str, trouble: str = "") -> None:
         """A checkpoint was written, or could not be."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,6 +37,7 @@ class ReportedDashboard(Protocol):
     norms: Norms | None
     norms_shown: bool
     chart: Panel | None
+    callbacks: list[tuple[str, str]]
 
     def drawing(self) -> Drawing:
         """The curves as they are to be seen."""
@@ -157,9 +159,10 @@ def picture_bundle(
 
 def report_html(dashboard: ReportedDashboard, last: int | None = None) -> str:
     """The table below the curves; last: only so many of the newest epochs."""
+    callbacks = callbacks_table(dashboard.callbacks)
     if last and not dashboard.curves.rows():
-        return "<p>The epochs appear here, one row each.</p>"
-    rows = epoch_table(dashboard.curves, dashboard.units, last)
+        return f"<p>The epochs appear here, one row each.</p>{callbacks}"
+    rows = epoch_table(dashboard.curves, dashboard.units, last) + callbacks
     return (
         rows if last else rows + norms_table(dashboard.norms_shown and dashboard.norms)
     )
@@ -231,6 +234,17 @@ def ending_of(
     }
 
 
+def callbacks_table(callbacks: Sequence[tuple[str, str]]) -> str:
+    """The callbacks and how they stand, one row each; none where there are none.
+
+    Example:
+        >>> callbacks_table([])
+        ''
+    """
+    rows = [[escape(name), escape(text)] for name, text in callbacks]
+    return table(("callback", "state"), rows, "Callbacks") if rows else ""
+
+
 def norms_table(norms: Norms | bool | None) -> str:
     """The last norms of every layer as a still table; none where they are not shown."""
     if not isinstance(norms, Norms) or not norms.layers:
@@ -273,6 +287,7 @@ def _page(dashboard: ReportedDashboard) -> str:
         [
             ("Curves", f"<p>{escape(line)}</p>\n{dashboard.drawing().svg()}"),
             ("Epochs", epoch_table(dashboard.curves, dashboard.units)),
+            ("Callbacks", callbacks_table(dashboard.callbacks)),
             ("Norms", norms_table(dashboard.norms)),
             ("Config", config_table(Run(run.directory).config)),
             ("Model", model),
