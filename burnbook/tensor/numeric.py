@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from burnbook.core.cures import explains_call
 from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.errors import BurnbookError, KindError
 from burnbook.ops import index as index_ops, shape as shape_ops
@@ -216,12 +217,14 @@ class Numeric(Methods):
         place = self.argmin(dim)
         return apply(index_ops.gather, self, place, dim=dim), place
 
+    @explains_call("var", "x.var(1), or x.flatten().var(0) of all elements")
     def var(self, dim: int) -> Self:
         """The variance along a dim, divided by n − 1; NaN for one element."""
         biased = self.var_bias(dim)
         n = self.value.shape[dim]
         return biased * (n / (n - 1) if n > 1 else float("nan"))
 
+    @explains_call("var_bias", "x.var_bias(1), or x.flatten().var_bias(0) of all")
     def var_bias(self, dim: int) -> Self:
         """The variance along a dim, divided by n: out = Σ (x − μ)² / n."""
         centered = self - self.mean_dim(dim)
