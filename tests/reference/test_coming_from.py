@@ -76,6 +76,7 @@ IMAGES = (
     "AvgPool2d",
     "AdaptiveAvgPool2d",
     "AdaptiveMaxPool2d",
+    "UpsamplingNearest2d",
     "Upsample",
 )
 INPUTS |= dict.fromkeys(IMAGES, (2, 3, 8, 8))
