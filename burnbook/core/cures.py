@@ -8,7 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from burnbook.core.errors import ArgumentError
 from burnbook.core.other_names import tables
@@ -217,18 +217,23 @@ CURES: dict[str, Cure] = {
 
 
 def for_argument(
-    method: str, name: str | None, known: Sequence[str]
+    method: str,
+    name: str | None,
+    known: Sequence[str],
+    dim: object = None,
+    keepdim: object = False,
 ) -> tuple[str, str | None]:
     """What is wrong with an argument of a method, and the cure.
 
-    name: of the argument; None for a positional one too many.
+    name: of the argument; None for a positional one too many. dim and keepdim: what a
+    method that takes all elements was given.
     """
     takes = ", ".join(known) or "nothing"
     if name is None or name in ("dim", "axis", "axes", "dims"):
         other = REDUCED.get(method)
         if other:
             what = f"takes all elements; along a dim it is {other[0]}"
-            return what, other[1]
+            return what, _along(other[1], method, dim, keepdim)
     if name is None:
         return f"more values than it takes: {takes}", f"x.{method}({takes})"
     advice = tables()["arguments"].get(name)
@@ -240,6 +245,15 @@ def for_argument(
         f"there is no {name} here: {advice.remark}",
         f"x.{method}({', '.join(known)})",
     )
+
+
+def _along(cure: str, method: str, dim: object, keepdim: object) -> str:
+    """The cure for a method that takes all elements, with the dim that was meant."""
+    if isinstance(dim, (tuple, list)) and method in ("sum", "mean", "prod"):
+        return f"x.{method}_dims({list(cast(Sequence[int], dim))})"
+    if keepdim is True:
+        cure = f"x.{method}_dim(1)"
+    return cure if type(dim) is not int else cure.replace("(1)", f"({dim})")
 
 
 F = TypeVar("F", bound=Callable[..., Any])

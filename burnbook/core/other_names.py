@@ -10,7 +10,7 @@ import dis
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from opcode import opname
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -36,21 +36,80 @@ class Advice(NamedTuple):
         return start[1] if start else ""
 
 
+class Theirs(NamedTuple):
+    """How another library says what a row is about, in code.
+
+    how: "" where it gives the same values, "random" where it gives the same shape,
+    "differs" where the remark says what is different, "runs" where there is nothing to
+    compare.
+    """
+
+    library: str
+    code: str
+    how: str
+
+
+class Row(NamedTuple):
+    """A line of the tables, and the lines below it.
+
+    names: those that are looked up where they are missing; there may be none.
+    topic: the part of the page that it belongs to; "" for none.
+    """
+
+    section: str
+    topic: str
+    names: tuple[str, ...]
+    advice: Advice
+    theirs: tuple[Theirs, ...]
+
+
 @functools.cache
 def tables() -> dict[str, dict[str, Advice]]:
     """All tables; the top of the package also knows the names of prelude and tensor."""
-    text = Path(__file__).with_suffix(".txt").read_text("utf-8")
     found: dict[str, dict[str, Advice]] = {}
-    parts = re.split(r"^\[([\w.]+)\]$", text, flags=re.MULTILINE)[1:]
-    for title, section in zip(parts[::2], parts[1::2], strict=True):
+    for title, lines in _sections():
         rows = found[title] = {}
-        for line in section.strip().splitlines():
-            names, _, rest = line.partition(": ")
-            code, _, remark = rest.partition("  # ")
-            rows |= dict.fromkeys(names.split(), Advice(code, remark))
+        for line in lines:
+            if line[:1] not in " #:":
+                names, _, rest = line.partition(": ")
+                rows |= dict.fromkeys(names.split(), _advice(rest))
     for part in ("burnbook.prelude", "burnbook.tensor"):
         found["burnbook"] = found[part] | found["burnbook"]
     return found
+
+
+@functools.cache
+def all_rows() -> tuple[Row, ...]:
+    """Every row, with the code of the other libraries: what the page is made of."""
+    found: list[Row] = []
+    for title, lines in _sections():
+        topic = ""
+        for line in lines:
+            if line.startswith("## "):
+                topic = line[3:]
+            elif line.startswith("  "):
+                head, _, code = line.strip().partition(": ")
+                library, _, how = head.partition(" ")
+                theirs = Theirs(library, code, how.strip("()"))
+                found[-1] = found[-1]._replace(theirs=(*found[-1].theirs, theirs))
+            else:
+                names, _, rest = line.partition(": ")
+                row = Row(title, topic, tuple(names.split()), _advice(rest), ())
+                found.append(row)
+    return tuple(found)
+
+
+def _sections() -> Iterator[tuple[str, list[str]]]:
+    """The title and the lines of each section of the file."""
+    text = Path(__file__).with_suffix(".txt").read_text("utf-8")
+    parts = re.split(r"^\[([\w.]+)\]$", text, flags=re.MULTILINE)[1:]
+    for title, section in zip(parts[::2], parts[1::2], strict=True):
+        yield title, [line for line in section.splitlines() if line]
+
+
+def _advice(text: str) -> Advice:
+    code, _, remark = text.partition("  # ")
+    return Advice(code, remark)
 
 
 def unknown(

@@ -8,10 +8,16 @@ from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.other_names import module_answers, unknown
 from burnbook.tensor.backend import Device
 from burnbook.tensor.closeness import ClosenessReport, check_closeness
+from burnbook.tensor.custom_gradient import CustomGradient, custom_gradient
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.display import PrintOptions, set_print_options
 from burnbook.tensor.distribution import Distribution
 from burnbook.tensor.element import ElementConversion
+from burnbook.tensor.gradient_check import (
+    GradientReport,
+    GradientRow,
+    check_gradient,
+)
 from burnbook.tensor.methods import apply, apply_with_extras
 from burnbook.tensor.quantized import QuantizedTensor
 from burnbook.tensor.shape import Shape
@@ -20,10 +26,13 @@ from burnbook.tensor.tensor import Tensor
 __all__ = [
     "Bool",
     "ClosenessReport",
+    "CustomGradient",
     "Device",
     "Distribution",
     "ElementConversion",
     "Float",
+    "GradientReport",
+    "GradientRow",
     "Int",
     "PrintOptions",
     "QuantizedTensor",
@@ -33,6 +42,8 @@ __all__ = [
     "apply",
     "apply_with_extras",
     "check_closeness",
+    "check_gradient",
+    "custom_gradient",
     "set_print_options",
 ]
 

@@ -132,8 +132,13 @@ class Layout(Basic):
             return self
         return apply(shape_ops.roll, self, shift=shift, dim=place)
 
-    def roll(self, shifts: Sequence[int], dims: Sequence[int]) -> Self:
-        """Shift elements along several dims, one after the other."""
+    def roll(self, shifts: Sequence[int] | int, dims: Sequence[int] | int) -> Self:
+        """Shift elements along several dims, one after the other.
+
+        shifts, dims: two lists of equal length, or two numbers for one dim.
+        """
+        shifts = [shifts] if isinstance(shifts, int) else shifts
+        dims = [dims] if isinstance(dims, int) else dims
         if len(shifts) != len(dims):
             raise ShapeError("roll", f"{len(shifts)} shifts for {len(dims)} dims")
         out = self

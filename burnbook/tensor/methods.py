@@ -381,7 +381,7 @@ def _method_of_one(op: Op) -> Callable[..., Any]:
     ) -> Any:
         # as `method`, written out: one call more would show in small sums
         if dim is not None or axis is not None or keepdim is not None:
-            raise _wrong_call(op, self, "dim")
+            raise _wrong_call(op, self, "dim", dim if axis is None else axis, keepdim)
         kind = kinds.get(self.kind)
         if kind is None:
             raise complaint(op, (self,), NO_ATTRS)
@@ -397,9 +397,12 @@ def _method_of_one(op: Op) -> Callable[..., Any]:
     return of_all if op.name in REDUCED else method
 
 
-def _wrong_call(op: Op, self: Methods, name: str | None) -> ArgumentError:
+def _wrong_call(
+    op: Op, self: Methods, name: str | None, dim: object = None, keepdim: object = False
+) -> ArgumentError:
     """The error for an argument that a method does not take."""
-    what, cure = for_argument(op.name, name, [*op.inputs[1:], *op.attrs])
+    takes = [*op.inputs[1:], *op.attrs]
+    what, cure = for_argument(op.name, name, takes, dim, keepdim)
     return ArgumentError(op.name, what, facts(op, (self,)), cure)
 
 

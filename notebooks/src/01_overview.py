@@ -209,6 +209,7 @@ SaveMyWork()
 # | examples | [Text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | 10 |
 # | A1 | [Operations](A1_ops.ipynb) | every tensor function, to look up | – |
 # | A2 | [Differences](A2_differences.ipynb) | where burnbook differs from Burn 0.15, and why | – |
+# | A3 | [Coming from …](A3_coming_from.ipynb) | what you know from PyTorch, Keras, NumPy or Rust, and what it is here | – |
 #
 # Imports, pre-trained models, quantization and the advanced chapters follow in later
 # versions.

@@ -117,4 +117,4 @@ differences("python")
 # **Where this lives.** The rows are in `burnbook/reference/differences.py`; what a call
 # must be like to fall under one is in `burnbook/reference/calls.py`.
 #
-# This is the last page. Back to [1 · Overview](01_overview.ipynb)
+# Next: [A3 · Coming from PyTorch, Keras, NumPy or Rust](A3_coming_from.ipynb)

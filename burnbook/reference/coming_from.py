@@ -1,0 +1,155 @@
+"""What you know, and what it is here: a table for each library that people come from.
+
+    coming_from("PyTorch")                the topics, and how many rows each has
+    coming_from("PyTorch", "shapes")      one topic: theirs, ours, what differs
+    coming_from("PyTorch", find="sum")    the rows with this in them
+
+The rows are those of `burnbook/core/other_names.txt`, which also feed the errors about
+names that are not there. Tests run both columns and compare what they give.
+"""
+
+import re
+from html import escape
+
+from burnbook.core.errors import ConfigError
+from burnbook.core.other_names import Row, Theirs, all_rows
+
+LIBRARIES = {"PyTorch": "torch", "Keras": "keras", "NumPy": "numpy", "Burn": "burn"}
+TOPICS = {
+    "making": "Making tensors",
+    "random": "Random numbers",
+    "facts": "What a tensor is",
+    "shapes": "Shapes",
+    "indexing": "Picking and changing elements",
+    "elementwise": "Element by element",
+    "comparing": "Comparing",
+    "reductions": "Sums, means, largest elements",
+    "matrices": "Matrices",
+    "activations": "Activations",
+    "functions": "Functions of images and losses",
+    "layers": "Layers",
+    "losses": "Losses",
+    "modules": "Models and their parameters",
+    "gradients": "Gradients",
+    "optimizers": "Optimizers",
+    "schedules": "Learning rates",
+    "data": "Data",
+    "training": "Training",
+    "saving": "Saving and loading",
+    "devices": "Devices",
+    "Rust and Burn": "Rust, and Python",
+}
+HOWS = {
+    "random": "other numbers, of the same shape",
+    "differs": "",  # the remark says it
+    "": "",
+    "runs": "",
+}
+# Where code may be broken into lines: JupyterLab drops `overflow-wrap`.
+PLACES = re.compile(
+    r"(?<=[(\[_])(?![)\]])|(?=\.[a-zA-Z])|(?<=[a-z0-9])(?=[A-Z])|(?<=::)|(?<=[=&])"
+)
+
+
+class Pairs:
+    """Some rows of a library, to be looked at."""
+
+    def __init__(self, library: str, title: str, rows: list[tuple[Row, Theirs]]):
+        self.library = library
+        self.title = title
+        self.rows = tuple(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        count = len(self.rows)
+        return f"{self.library}, {self.title}: {count} row{'' if count == 1 else 's'}"
+
+    def _repr_html_(self) -> str:
+        head = '<th style="text-align:left;width:{}%">{}</th>'
+        heads = [
+            head.format(width, text)
+            for width, text in ((37, self.library), (37, "burnbook"), (26, "remarks"))
+        ]
+        return (
+            f'<table style="width:100%"><thead><tr>{"".join(heads)}</tr></thead>'
+            f"<tbody>{''.join(_line(*pair) for pair in self.rows)}</tbody></table>"
+        )
+
+
+class Topics:
+    """The topics of a library, and how many rows each has."""
+
+    def __init__(self, library: str, counts: dict[str, int]):
+        self.library = library
+        self.counts = counts
+
+    def __len__(self) -> int:
+        return sum(self.counts.values())
+
+    def __repr__(self) -> str:
+        lines = [f"{self.library}: {len(self)} rows"]
+        lines += [f"  {name:<14} {count:>3}" for name, count in self.counts.items()]
+        return "\n".join(lines)
+
+
+def coming_from(
+    library: str, topic: str | None = None, *, find: str | None = None
+) -> Pairs | Topics:
+    """What there is for people who know a library: PyTorch, Keras, NumPy or Burn.
+
+    topic: one of the parts that the call without a topic lists. find: only rows with
+    this text in their code, their remark or the names that they answer to.
+
+    Example:
+        >>> coming_from("NumPy", find="concatenate")
+        NumPy, with 'concatenate': 2 rows
+    """
+    where = "coming_from"
+    known = {name.lower(): name for name in LIBRARIES}
+    name = known.get(library.lower())
+    if name is None:
+        what = f"there is no table for {library!r}"
+        raise ConfigError(where, what, cure=", ".join(LIBRARIES))
+    pairs = [
+        (row, theirs)
+        for row in all_rows()
+        for theirs in row.theirs
+        if theirs.library == LIBRARIES[name]
+    ]
+    counts = {key: sum(row.topic == key for row, _ in pairs) for key in TOPICS}
+    counts = {key: count for key, count in counts.items() if count}
+    if find is not None:
+        found = [pair for pair in pairs if find.lower() in _text(*pair)]
+        return Pairs(name, f"with {find!r}", found)
+    if topic is None:
+        return Topics(name, counts)
+    if topic not in counts:
+        what = f"there is no topic {topic!r} for {name}"
+        raise ConfigError(where, what, cure=", ".join(counts))
+    return Pairs(
+        name, TOPICS[topic], [pair for pair in pairs if pair[0].topic == topic]
+    )
+
+
+def _text(row: Row, theirs: Theirs) -> str:
+    words = (theirs.code, *row.names, row.advice.code, row.advice.remark)
+    return " ".join(words).lower()
+
+
+def _line(row: Row, theirs: Theirs) -> str:
+    left = 'style="text-align:left"'  # JupyterLab turns tables to the right
+    code, remark = row.advice
+    ours = _code(code) if code != "-" else "not needed"
+    remarks = "; ".join(filter(None, (remark, HOWS[theirs.how])))
+    cells = [_code(theirs.code), ours, f"<small>{escape(remarks)}</small>"]
+    columns = "".join(f"<td {left}>{cell}</td>" for cell in cells)
+    return f'<tr style="vertical-align:top">{columns}</tr>'
+
+
+def _code(text: str) -> str:
+    """Code in its own letters; what a call has behind a `;` is a line of its own."""
+    lines = [PLACES.sub("\0", line) for line in text.split("; ")]
+    shown = "<br>".join(escape(line).replace("\0", "<wbr>") for line in lines)
+    return f"<tt>{shown}</tt>"
