@@ -24,7 +24,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, wait
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from burnbook.core.errors import DataError
+from burnbook.core.errors import BurnbookError, DataError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.data.dataloader.batcher import bound
 from burnbook.data.dataset.base import Dataset
@@ -77,6 +77,12 @@ class BatchMaker:
         if any(word in str(error).lower() for word in ("shape", "dim", "size")):
             different = different_shapes(indices, items)
         if different is None:
+            if isinstance(error, BurnbookError):  # it knows more than its first line
+                place = getattr(error, "place", None)
+                if place is not None:
+                    facts.append(("wrong", f"item {indices[place]} of the dataset"))
+                facts = [*error.facts, *facts]
+                return DataError("data loader", what, facts, error.cure)
             return DataError("data loader", what, facts)
         kind, one, other = different
         what = f"{name} cannot make batch {number}: the {kind} differ in shape"
