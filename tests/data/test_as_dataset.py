@@ -228,6 +228,7 @@ FRAMELESS = [
     (lambda: as_dataset(np.ma.array([1, 2], mask=[0, 1])), "masked", "filled(0)"),
     (lambda: ArrayDataset(), "by place or by name", "ArrayDataset(x, y)"),
     (lambda: ArrayDataset(X, "abcdef"), "column 1 is str", "try: arrays, lists"),
+    (lambda: data.ComposedDataset((X, Y)), "look like columns", "(X, y)"),
     (lambda: data.DataLoaderBuilder().build({}), "no key", "try: {'image': X"),
 ]
 

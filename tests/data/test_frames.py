@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
 from burnbook.data import (
+    ComposedDataset,
     DataframeDataset,
     DataLoaderBuilder,
     InMemDataset,
@@ -300,6 +301,14 @@ def test_columns_alone_are_columns(pandas):
         assert type(as_dataset(column).get(0)) is int
     refused(DataError, lambda: as_dataset([columns[0], columns[1]]), "dataset: ",
             "look like columns")  # fmt: skip
+
+
+def test_groups_are_no_dataset_and_tables_follow_one_another(pandas):
+    frame = pandas.DataFrame({"x": [1, 2]})
+    told = "DataFrameGroupBy has no items by number"
+    refused(DataError, lambda: as_dataset(frame.groupby("x")), "dataset: ", told)
+    both = ComposedDataset([frame, frame])
+    assert [row["x"] for row in both] == [1, 2, 1, 2]
 
 
 def test_a_double_name_in_arrow_and_decimals(pandas):

@@ -49,6 +49,9 @@ class DefaultBatcher(Batcher[Any, Any]):
         """Return one item whose numbers are tensors on the device."""
         return _stacked(items, device, "")
 
+    def __repr__(self) -> str:
+        return "DefaultBatcher()"
+
 
 def _stacked(items: Sequence[Any], device: Backend | None, path: str) -> Any:
     first = items[0]

@@ -16,7 +16,7 @@ from burnbook.data.dataset.arrays import (
 from burnbook.data.dataset.base import Dataset
 from burnbook.data.dataset.dataframe import DataframeDataset
 from burnbook.data.formats.arrays import is_array
-from burnbook.data.formats.frames import column_library, frame_library
+from burnbook.data.formats.frames import FRAMES, column_library, frame_library
 
 FEW = 8  # arrays in a list that may be meant as columns
 CONVERTERS = ("to_arrow_table", "to_arrow", "to_table", "to_pandas", "to_polars")
@@ -87,15 +87,17 @@ def holds_columns(data: tuple[Any, ...]) -> bool:
     return False
 
 
-def refuse_columns(data: Any) -> None:
+def refuse_columns(data: Any, tables_are_items: bool = False) -> None:
     """Refuse a list that holds columns, which would be taken as its items.
+
+    tables_are_items: it may hold tables, as a list of datasets does.
 
     Raises:
         DataError: it holds tables, or arrays of one length that differ in rank.
     """
     if not isinstance(data, list) or not 2 <= len(data) <= FEW:
         return
-    tables = any(map(is_of_columns, data))
+    tables = any(map(is_of_columns, data)) and not tables_are_items
     arrays = all(map(is_array, data)) and all(len(one.shape) for one in data)
     ranks = {len(one.shape) for one in data} if arrays else set()
     lengths = {one.shape[0] for one in data} if arrays else set()
@@ -129,6 +131,8 @@ def _of_dict(data: Mapping[Any, Any]) -> Dataset[Any]:
 
 def _has_items(data: Any) -> bool:
     if isinstance(data, str | bytes | bytearray) or hasattr(data, "iloc"):
+        return False
+    if type(data).__module__.partition(".")[0] in FRAMES:  # groups, readers, fields
         return False
     by_number = hasattr(data, "__getitem__") and hasattr(data, "__len__")
     return by_number or is_dataset_by_methods(data)

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from burnbook.core.errors import ConfigError
 from burnbook.data.dataset.base import Dataset, check_count, no_item
-from burnbook.data.dataset.convert import as_dataset
+from burnbook.data.dataset.convert import as_dataset, refuse_columns
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
@@ -157,7 +157,9 @@ class ComposedDataset(Dataset[Item]):
     """
 
     def __init__(self, datasets: Iterable[Dataset[Item] | Any]) -> None:
-        self.datasets: list[Dataset[Item]] = list(map(as_dataset, datasets))
+        parts = list(datasets)
+        refuse_columns(parts, tables_are_items=True)
+        self.datasets: list[Dataset[Item]] = list(map(as_dataset, parts))
 
     def get(self, index: int) -> Item | None:
         """Return the item from the dataset in which the index falls."""
