@@ -17,12 +17,6 @@ from burnbook.tensor import Tensor, TensorData
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
-class UnstackableError(DataError):
-    """Items of a batch that do not go together; `place` is that of the first such."""
-
-    place = 0
-
-
 class DefaultBatcher(Batcher[Any, Any]):
     """Stack the items of a batch: n items of one form become one item of tensors.
 
@@ -132,7 +126,7 @@ def _dicts(items: Sequence[Any], device: Backend | None, path: str) -> Any:
     _same_kind(items, path, lambda one: isinstance(one, Mapping))
     for place, one in enumerate(items):
         if one.keys() != first.keys():
-            raise _differs(items, place, path, f"keys {', '.join(map(str, one))}")
+            raise _differs(items, place, path)
     return {
         key: _stacked([one[key] for one in items], device, _below(path, str(key)))
         for key in first
@@ -155,7 +149,7 @@ def _places(items: Sequence[Any], device: Backend | None, path: str) -> list[Any
     _same_kind(items, path, lambda one: type(one) is type(first))
     for place, one in enumerate(items):
         if len(one) != len(first):
-            raise _differs(items, place, path, f"{len(one)} parts")
+            raise _differs(items, place, path)
     columns = zip(*items, strict=True)
     return [
         _stacked(column, device, f"{path}[{place}]")
@@ -171,7 +165,7 @@ def _lists(items: Sequence[Any], device: Backend | None, path: str) -> Any:
     if any(is_array(part) or isinstance(part, Tensor | list) for part in parts):
         if len(lengths) > 1:
             place = [len(one) == len(items[0]) for one in items].index(False)
-            raise _differs(items, place, path, f"{len(items[place])} parts")
+            raise _differs(items, place, path)
         return _places(items, device, path)
     if any(part is None or isinstance(part, NUMBERS) for part in parts):
         gaps = [None in one for one in items]
@@ -186,28 +180,31 @@ def _same_kind(items: Sequence[Any], path: str, fits: Any) -> None:
             raise _differs(items, place, path)
 
 
-def _differs(
-    items: Sequence[Any], place: int, path: str, found: str | None = None
-) -> DataError:
+def _form(item: Any) -> str:
+    """What an item is, with its keys or its length."""
+    name = type(item).__name__
+    if isinstance(item, Mapping):
+        return f"{name} of {', '.join(map(str, item))}"
+    return f"{name} of {len(item)}" if isinstance(item, tuple | list) else name
+
+
+def _differs(items: Sequence[Any], place: int, path: str) -> DataError:
     other = items[place]
     if other is None or items[0] is None:
         return _missing(place if other is None else 0, path)
     what = f"{_named(path)}items of different form cannot be stacked"
-    facts = [
-        (_item(0, path), type(items[0]).__name__),
-        (_item(place, path), found or type(other).__name__),
-    ]
+    facts = [(_item(0, path), _form(items[0])), (_item(place, path), _form(other))]
     cure = "items of one form, or a Batcher of your own"
-    error = UnstackableError("DefaultBatcher", what, facts, cure)
-    error.place = place
+    error = DataError("DefaultBatcher", what, facts, cure)
+    vars(error)["place"] = place  # for the loader, which knows the items' numbers
     return error
 
 
 def _missing(place: int, path: str) -> DataError:
     what = f"{_named(path)}a number is missing (None) in item {place} of the batch"
     cure = "rows without gaps: frame.dropna(), frame.drop_nulls(), or a MapperDataset"
-    error = UnstackableError("DefaultBatcher", what, cure=cure)
-    error.place = place
+    error = DataError("DefaultBatcher", what, cure=cure)
+    vars(error)["place"] = place
     return error
 
 

@@ -70,7 +70,10 @@ class BatchMaker:
         self, number: int, indices: Sequence[int], items: list[Any], error: Exception
     ) -> DataError:
         name = type(self.batcher).__name__
-        what = f"{name} cannot make batch {number}: {described(error)}"
+        why = described(error)
+        if isinstance(error, BurnbookError) and error.where == name:
+            why = error.what
+        what = f"{name} cannot make batch {number}: {why}"
         facts = self._facts(number)
         facts.append(("items", shortened(indices)))
         different = None
