@@ -7,10 +7,8 @@ the other; anything else that is known by its first bytes is refused by its name
 
 from __future__ import annotations
 
-import bz2
 import importlib
 import io
-import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Protocol
@@ -109,13 +107,26 @@ class _Standard:
         return self.inner.unused_data
 
 
+def _module(name: str) -> Any:
+    """A module of the standard library that some Pythons are built without."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        what = f"this Python has no module {name}"
+        raise DataError("csv", what, cure=UNPACK) from None
+
+
+def _bzip2() -> Decompressor:
+    return _Standard(_module("bz2").BZ2Decompressor())
+
+
 def _xz() -> Decompressor:
-    return _Standard(lzma.LZMADecompressor(memlimit=XZ_MEMORY))
+    return _Standard(_module("lzma").LZMADecompressor(memlimit=XZ_MEMORY))
 
 
 FORMATS: dict[bytes, tuple[str, Callable[[], Decompressor]]] = {
     GZIP: ("gzip", _Zlib),
-    b"BZh": ("bzip2", lambda: _Standard(bz2.BZ2Decompressor())),
+    b"BZh": ("bzip2", _bzip2),
     b"\xfd7zXZ\x00": ("xz", _xz),
 }
 
@@ -180,7 +191,7 @@ class _Unpacked(io.RawIOBase):
         while data or not stream.needs_input:
             try:
                 piece = stream.feed(data)
-            except (zlib.error, OSError, EOFError, ValueError, lzma.LZMAError) as error:
+            except Exception as error:  # each module has one of its own
                 raise self._damaged(error) from None
             self.size += len(piece)
             if self.size > self.most:
