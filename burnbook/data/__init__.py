@@ -19,15 +19,19 @@ from burnbook.data.dataloader.dataloader import (
     Progress,
     split_dataloader,
 )
+from burnbook.data.dataloader.stacking import DefaultBatcher
 from burnbook.data.dataloader.strategy import BatchStrategy, FixBatchStrategy
+from burnbook.data.dataset.arrays import ArrayDataset, SequenceDataset
 from burnbook.data.dataset.audio.speech import (
     SpeechCommandClass,
     SpeechCommandsDataset,
     SpeechItem,
 )
-from burnbook.data.dataset.base import Dataset, InMemDataset
+from burnbook.data.dataset.base import Dataset
+from burnbook.data.dataset.convert import as_dataset
 from burnbook.data.dataset.dataframe import DataframeDataset
 from burnbook.data.dataset.fake import FakeDataset
+from burnbook.data.dataset.in_memory import InMemDataset
 from burnbook.data.dataset.nlp.text_folder import TextDatasetItem, TextFolderDataset
 from burnbook.data.dataset.nlp.texts import (
     AgNewsDataset,

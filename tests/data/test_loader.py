@@ -174,8 +174,8 @@ def test_impossible_settings_are_refused(build, where, what, found):
 def test_an_empty_dataset_and_no_dataset_are_refused():
     told = ("empty: InMemDataset(0 items)", "try: a dataset with at least one item")
     refused(DataError, lambda: builder().build(numbers(0)), "data loader: ", *told)
-    told = ("list is not a dataset", "get(i) and len", "try: InMemDataset(items)")
-    refused(DataError, lambda: builder().build([1, 2]), "data loader: ", *told)
+    told = ("int is not a dataset", "a length and items by number", "try: an array")
+    refused(DataError, lambda: builder().build(7), "dataset: ", *told)
 
 
 # Ending early
@@ -372,6 +372,61 @@ def test_a_fixed_strategy_gives_what_is_left_only_when_forced():
     assert strategy.clone_dyn().batch(force=True) is None
     assert strategy.batch(force=True) == [1]
     assert strategy.batch(force=True) is None
+
+
+# Leaving out the last batch
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(("items", "size"), [(20, 8), (16, 8), (8, 8), (9, 1)])
+def test_a_last_batch_that_is_not_full_is_left_out(workers, items, size):
+    loader = builder(size=size, workers=workers).drop_last().build(numbers(items))
+    batches = list(loader)
+    assert {len(batch) for batch in batches} == {size}
+    assert flat(batches) == list(range(items // size * size))
+    assert (len(loader), loader.num_items()) == (items // size, len(flat(batches)))
+    assert loader.progress() == data.Progress(len(flat(batches)), len(flat(batches)))
+
+
+def test_other_items_are_left_out_in_every_epoch():
+    plain = builder().shuffle(42).build(numbers(20))
+    loader = builder().shuffle(42).drop_last().build(numbers(20))
+    for _ in range(2):
+        assert list(loader) == list(plain)[:2]
+    loader.set_epoch(1)
+    first = set(flat(loader))
+    assert first != set(flat(loader))
+    kept = builder().drop_last().drop_last(False).build(numbers(20))
+    assert len(list(kept)) == len(kept) == 3
+
+
+def test_nothing_is_left_of_fewer_items_than_a_batch():
+    assert list(builder().build(numbers(3))) == [[0, 1, 2]]
+    told = ("InMemDataset(3 items), batches of 8", "try: batch_size(3) or less")
+    act = builder().drop_last().build
+    refused(DataError, lambda: act(numbers(3)), "data loader: drop_last()", *told)
+    refused(DataError, lambda: act([]), "data loader: ", "empty", "at least one item")
+    assert list(builder().build([7])) == [[7]]
+    refused(ConfigError, lambda: builder().drop_last(1), "DataLoaderBuilder", "not 1")
+
+
+@pytest.mark.parametrize("items", [16, 19, 24, 3 * 8 + 1])
+def test_devices_share_whole_batches_only(items):
+    loader = builder().drop_last().build(numbers(items))
+    parts = data.split_dataloader(loader, [Numpy()] * 3)
+    assert sorted(flat(b for part in parts for b in part)) == list(
+        range(items // 8 * 8)
+    )
+    assert sum(map(len, parts)) == len(loader)
+
+
+def test_a_strategy_of_ones_own_is_not_forced_to_give_its_rest():
+    weights = [9, 2, 10, 1, 1]
+    steps = data.DataLoaderBuilder(Lists()).batch_strategy(ByWeight()).drop_last()
+    loader = steps.build(data.InMemDataset(weights))
+    assert list(loader) == [[9, 2], [10]]
+    with pytest.raises(TypeError, match="does not say how many batches"):
+        len(loader)
 
 
 # Progress, text

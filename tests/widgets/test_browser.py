@@ -19,7 +19,7 @@ pytest.importorskip("anywidget", reason="the widgets need anywidget")
 
 from burnbook import data
 from burnbook.backend import Numpy
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ConfigError, DataError
 from burnbook.examples.guide.data import MnistBatcher
 from burnbook.tensor import Tensor
 from burnbook_widgets import DatasetBrowser
@@ -210,6 +210,33 @@ def test_before_is_shown_beside_after():
     assert browser.still().count("<img") == 4
 
 
+def test_columns_are_shown_by_their_rows():
+    pixels, labels = np.zeros((6, 8, 8), np.uint8), np.arange(6) % 2
+    for source in ((pixels, labels), {"image": pixels, "label": labels.tolist()}):
+        browser = DatasetBrowser(source, batcher=data.DefaultBatcher())
+        assert (browser.kind, browser.counts) == ("image", {"0": 3, "1": 3})
+        browser.view = "batch"
+        assert "Int [6, 8, 8]" in browser.still()
+    given = DatasetBrowser(pixels, Tensor.from_ints(labels.tolist()))
+    assert given.counts == {"0": 3, "1": 3}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tables_of_other_libraries_are_shown_by_their_rows(library):
+    module = pytest.importorskip(library)
+    make = module.table if library == "pyarrow" else module.DataFrame
+    towns = ["Rome", "Oslo", "Rome"]
+    frame = make({"age": [31, None, 5], "town": towns, "label": [0, 1, 0]})
+    browser = DatasetBrowser(frame)
+    assert (browser.kind, browser.counts) == ("row", {"0": 2, "1": 1})
+    assert browser.statistics["age"]["missing"] == "1"
+    assert browser.statistics["age"]["highest"] in ("31", "31.0")
+    browser.search("rome")
+    assert browser.found == [0, 2]
+    column = frame["town"]
+    assert DatasetBrowser(frame, column).counts == {"Oslo": 1, "Rome": 2}
+
+
 def test_a_batch_shows_what_the_batcher_makes_of_the_page():
     browser = DatasetBrowser(digits(), batcher=MnistBatcher())
     browser.view = "batch"
@@ -297,6 +324,7 @@ def test_many_classes_show_what_was_confused_most():
     (lambda b: DatasetBrowser(b.dataset, predictions=[1]), "do not fit 3 items"),
     (lambda b: DatasetBrowser(b.dataset, [1]), "1 labels for 3 items"),
     (lambda b: DatasetBrowser(7), "int is not a dataset"),
+    (lambda b: DatasetBrowser([np.zeros((3, 2)), np.zeros(3)]), "look like columns"),
     (
         lambda b: DatasetBrowser(b.dataset, classes="ab", predictions=np.zeros((3, 5))),
         "scores of 5 classes, the labels have 2",
@@ -304,7 +332,7 @@ def test_many_classes_show_what_was_confused_most():
 )
 def test_python_hears_of_its_mistakes(act, words):
     browser = DatasetBrowser(data.InMemDataset(NEWS))
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises((ConfigError, DataError)) as caught:
         act(browser)
     assert words in str(caught.value)
 

@@ -8,6 +8,7 @@ from burnbook.data.dataloader.dataloader import (
     Progress,
     split_dataloader,
 )
+from burnbook.data.dataloader.stacking import DefaultBatcher
 from burnbook.data.dataloader.strategy import BatchStrategy, FixBatchStrategy
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "DataLoader",
     "DataLoaderBuilder",
     "DataLoaderIterator",
+    "DefaultBatcher",
     "FixBatchStrategy",
     "Progress",
     "split_dataloader",

@@ -17,6 +17,7 @@ from burnbook.core.dropped import result_matters
 from burnbook.core.errors import ArgumentError, ConfigError, DataError
 from burnbook.core.other_names import answers
 from burnbook.data.dataloader.batcher import bound
+from burnbook.data.dataloader.stacking import DefaultBatcher
 from burnbook.data.dataloader.strategy import BatchStrategy, FixBatchStrategy
 from burnbook.data.dataloader.workers import (
     PATIENCE,
@@ -25,11 +26,14 @@ from burnbook.data.dataloader.workers import (
     Task,
     by_threads,
 )
+from burnbook.data.dataset.arrays import is_dataset_by_methods
 from burnbook.data.dataset.base import check_count, size_of
+from burnbook.data.dataset.convert import as_dataset
 from burnbook.data.dataset.transform.transform import PartialDataset
 from burnbook.data.shuffle import LOAD, check_seed, permutation
 
 Batch = TypeVar("Batch")
+STACKS = DefaultBatcher()
 CHUNK = 64  # items fetched at once for a strategy that decides by the items themselves
 
 
@@ -50,20 +54,27 @@ class LoaderSettings:
     num_workers: int = 0
     start: str | None = None  # how worker processes start; None means threads
     device: Any = None
+    drop_last: bool = False  # whether a last batch that is not full is left out
 
 
 @answers("DataLoaderBuilder")
 class DataLoaderBuilder:
     """Describe a loader step by step; every step gives a new builder.
 
+    batcher: makes a batch of a list of items; without, items are stacked
+        (`DefaultBatcher`)
+
     Example:
         >>> from burnbook.data import InMemDataset
         >>> loader = DataLoaderBuilder(sum).batch_size(2).build(InMemDataset(range(5)))
         >>> list(loader), len(loader)
         ([1, 5, 4], 3)
+        >>> pairs = DataLoaderBuilder().batch_size(2).build(([[1.0], [2.0]], [7, 8]))
+        >>> [(part.kind, part.shape) for part in next(iter(pairs))]
+        [(Float, (2, 1)), (Int, (2,))]
     """
 
-    def __init__(self, batcher: Any) -> None:
+    def __init__(self, batcher: Any = STACKS) -> None:
         bound(batcher, device=0)  # says at once that it is not a batcher
         self.batcher = batcher
         self.settings = LoaderSettings(FixBatchStrategy(1))
@@ -77,6 +88,25 @@ class DataLoaderBuilder:
         """
         size = check_count("DataLoaderBuilder", "batch_size", size, at_least=1)
         return self._with(strategy=FixBatchStrategy(size))
+
+    @result_matters("builder = builder.drop_last()")
+    def drop_last(self, drop: bool = True) -> DataLoaderBuilder:
+        """Leave out the last batch of an epoch if it is not full.
+
+        With `shuffle` these are other items in every epoch.
+
+        Example:
+            >>> builder = DataLoaderBuilder(list).batch_size(2).drop_last()
+            >>> list(builder.build(range(5)))
+            [[0, 1], [2, 3]]
+
+        Raises:
+            ConfigError: `drop` is neither True nor False.
+        """
+        if not isinstance(drop, bool):
+            what = f"drop is True or False, not {drop!r}"
+            raise ConfigError("DataLoaderBuilder", what, cure="drop_last()")
+        return self._with(drop_last=drop)
 
     @result_matters("builder = builder.batch_strategy(strategy)")
     def batch_strategy(self, strategy: BatchStrategy[Any]) -> DataLoaderBuilder:
@@ -120,10 +150,11 @@ class DataLoaderBuilder:
         return self._with(device=device)
 
     def build(self, dataset: Any) -> DataLoader[Any]:
-        """Make the loader of a dataset.
+        """Make the loader of a dataset, or of what `as_dataset` makes one of.
 
         Raises:
-            DataError: `dataset` has no `get` or no length, or holds no item.
+            DataError: `dataset` is no dataset and nothing that becomes one, or holds no
+                item; with `drop_last`, fewer than a batch.
         """
         return DataLoader(dataset, self.batcher, self.settings)
 
@@ -149,9 +180,8 @@ class DataLoader(Generic[Batch]):
             cure = "DataLoaderBuilder(batcher).batch_size(4).shuffle(42).build(dataset)"
             what = "a DataLoaderBuilder makes it, from a batcher and a dataset"
             raise ArgumentError("DataLoader", what, cure=cure)
-        if not (hasattr(dataset, "get") and hasattr(dataset, "__len__")):
-            what = f"{type(dataset).__name__} is not a dataset: it needs get(i) and len"
-            raise DataError("data loader", what, cure="InMemDataset(items)")
+        if not is_dataset_by_methods(dataset):
+            dataset = as_dataset(dataset)
         if not size_of(dataset):
             what = f"the dataset is empty: {dataset!r}"
             raise DataError(
@@ -161,12 +191,17 @@ class DataLoader(Generic[Batch]):
         self.batcher = batcher
         self.settings = settings
         self._epoch = 1
-        self._count = _Count(0, size_of(dataset))
+        if not self.num_items():
+            size = settings.strategy.batch_size()
+            what = f"drop_last() leaves no batch: {dataset!r}, batches of {size}"
+            cure = f"batch_size({len(dataset)}) or less, or no drop_last()"
+            raise DataError("data loader", what, cure=cure)
+        self._count = _Count(0, self.num_items())
         self._pool: ProcessPool | None = None
 
     def __iter__(self) -> DataLoaderIterator[Batch]:
         epoch, self._epoch = self._epoch, self._epoch + 1
-        self._count = _Count(0, len(self.dataset))
+        self._count = _Count(0, self.num_items())
         return DataLoaderIterator(self._batches(epoch, self._count), self._count)
 
     def __len__(self) -> int:
@@ -174,11 +209,18 @@ class DataLoader(Generic[Batch]):
         if size is None:
             name = type(self.settings.strategy).__name__
             raise TypeError(f"{name} does not say how many batches it gives")
-        return -(-len(self.dataset) // size)
+        return -(-self.num_items() // size)
 
     def num_items(self) -> int:
-        """Return the number of items (not batches) in an epoch."""
-        return len(self.dataset)
+        """Return the number of items (not batches) in an epoch.
+
+        Those that `drop_last` leaves out are not counted, where the strategy says how
+        many items a batch has.
+        """
+        total, size = len(self.dataset), self.settings.strategy.batch_size()
+        if not self.settings.drop_last or size is None:
+            return total
+        return total // size * size
 
     def progress(self) -> Progress:
         """Say how far the newest iteration is."""
@@ -227,23 +269,25 @@ class DataLoader(Generic[Batch]):
         strategy = self.settings.strategy
         if type(strategy) is FixBatchStrategy:
             size = strategy.batch_size()
-            tasks = self._plan(epoch, size)
+            tasks = self._plan(epoch, size, self.num_items())
             for batch in self._made(epoch, tasks, self.batcher, count):
                 count.items = min(count.items + size, count.total)
                 yield batch
             return
-        chunks = self._made(epoch, self._plan(epoch, CHUNK), None, count)
+        tasks = self._plan(epoch, CHUNK, len(self.dataset))
+        chunks = self._made(epoch, tasks, None, count)
         make = bound(self.batcher, self.settings.device)
-        for items in _regrouped(chunks, strategy.clone_dyn()):
+        keeps_last = not self.settings.drop_last
+        for items in _regrouped(chunks, strategy.clone_dyn(), keeps_last):
             count.items += len(items)
             yield make(items)
 
-    def _plan(self, epoch: int, size: int) -> Iterator[Task]:
-        """Say which items make which batch."""
+    def _plan(self, epoch: int, size: int, end_of_all: int) -> Iterator[Task]:
+        """Say which items make which batch, of the first so many in their order."""
         total, seed = len(self.dataset), self.settings.seed
         order = None if seed is None else permutation(total, seed, LOAD, epoch)
-        for number, start in enumerate(range(0, total, size)):
-            end = min(start + size, total)
+        for number, start in enumerate(range(0, end_of_all, size)):
+            end = min(start + size, end_of_all)
             part = range(start, end) if order is None else order[start:end].tolist()
             yield number, part
 
@@ -278,6 +322,7 @@ def split_dataloader(
     return [
         loader.slice(part.start, part.end).to_device(device)
         for part, device in zip(parts, devices, strict=False)
+        if not loader.settings.drop_last or len(part) >= size
     ]
 
 
@@ -324,12 +369,14 @@ class _Count:
         return Progress(self.items, self.total)
 
 
-def _regrouped(chunks: Any, strategy: BatchStrategy[Any]) -> Iterator[list[Any]]:
+def _regrouped(
+    chunks: Any, strategy: BatchStrategy[Any], keeps_last: bool
+) -> Iterator[list[Any]]:
     """Let the strategy cut the stream of items into batches."""
     for items in chunks:
         for item in items:
             strategy.add(item)
             if (full := strategy.batch(force=False)) is not None:
                 yield full
-    while rest := strategy.batch(force=True):
+    while keeps_last and (rest := strategy.batch(force=True)):
         yield rest

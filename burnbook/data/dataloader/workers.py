@@ -24,7 +24,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, wait
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from burnbook.core.errors import DataError
+from burnbook.core.errors import BurnbookError, DataError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.data.dataloader.batcher import bound
 from burnbook.data.dataset.base import Dataset
@@ -70,13 +70,22 @@ class BatchMaker:
         self, number: int, indices: Sequence[int], items: list[Any], error: Exception
     ) -> DataError:
         name = type(self.batcher).__name__
-        what = f"{name} cannot make batch {number}: {described(error)}"
+        why = described(error)
+        if isinstance(error, BurnbookError) and error.where == name:
+            why = error.what
+        what = f"{name} cannot make batch {number}: {why}"
         facts = self._facts(number)
         facts.append(("items", shortened(indices)))
         different = None
         if any(word in str(error).lower() for word in ("shape", "dim", "size")):
             different = different_shapes(indices, items)
         if different is None:
+            if isinstance(error, BurnbookError):  # it knows more than its first line
+                place = getattr(error, "place", None)
+                if place is not None:
+                    facts.append(("wrong", f"item {indices[place]} of the dataset"))
+                facts = [*error.facts, *facts]
+                return DataError("data loader", what, facts, error.cure)
             return DataError("data loader", what, facts)
         kind, one, other = different
         what = f"{name} cannot make batch {number}: the {kind} differ in shape"

@@ -1,8 +1,11 @@
 """Datasets: rows by number, from memory, files and tables."""
 
-from burnbook.data.dataset.base import Dataset, InMemDataset
+from burnbook.data.dataset.arrays import ArrayDataset, SequenceDataset
+from burnbook.data.dataset.base import Dataset
+from burnbook.data.dataset.convert import as_dataset
 from burnbook.data.dataset.dataframe import DataframeDataset
 from burnbook.data.dataset.fake import FakeDataset
+from burnbook.data.dataset.in_memory import InMemDataset
 from burnbook.data.dataset.sqlite import SqliteDataset
 from burnbook.data.dataset.sqlite_storage import (
     SqliteDatasetStorage,
@@ -10,11 +13,14 @@ from burnbook.data.dataset.sqlite_storage import (
 )
 
 __all__ = [
+    "ArrayDataset",
     "DataframeDataset",
     "Dataset",
     "FakeDataset",
     "InMemDataset",
+    "SequenceDataset",
     "SqliteDataset",
     "SqliteDatasetStorage",
     "SqliteDatasetWriter",
+    "as_dataset",
 ]

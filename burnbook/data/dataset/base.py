@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from burnbook.core.errors import ConfigError, DataError
 from burnbook.core.other_names import answers
-from burnbook.data.formats.tables import read_csv, read_json_rows
 
 Item = TypeVar("Item")
 
@@ -97,76 +96,6 @@ class Dataset(Generic[Item]):
         if "get" in vars(cls) and "get_many" not in vars(cls):
             # An inherited shortcut must not bypass the new get.
             cls.get_many = Dataset[Item].get_many
-
-
-class InMemDataset(Dataset[Item]):
-    """A dataset that holds its items in a list.
-
-    Example:
-        >>> dataset = InMemDataset(["a", "b"])
-        >>> dataset.get(1), dataset.get(2), len(dataset)
-        ('b', None, 2)
-    """
-
-    def __init__(self, items: Iterable[Item]) -> None:
-        self.items = list(items)
-
-    @classmethod
-    def from_dataset(cls, dataset: Dataset[Item]) -> InMemDataset[Item]:
-        """Keep every item of another dataset, so that transforms run only once."""
-        return cls(dataset.get_many(range(len(dataset))))
-
-    @classmethod
-    def from_json_rows(cls, path: Any, item: type[Any] | None = None) -> Any:
-        """Read one JSON object per line, as dicts or as objects of the class `item`.
-
-        Raises:
-            DataError: the file cannot be read, or a line is no JSON object or does not
-                fit the class.
-        """
-        return cls(read_json_rows(path, item))
-
-    @classmethod
-    def from_csv(
-        cls,
-        path: Any,
-        item: type[Any] | None = None,
-        *,
-        delimiter: str = ",",
-        quote: str | None = '"',
-        has_headers: bool = True,
-        columns: dict[str, str] | None = None,
-    ) -> Any:
-        """Read a table, as dicts of text or as objects of the class `item`.
-
-        A dataclass `item` names the columns by its fields and converts each text to the
-        field's type; `columns` maps a field to a column of another name; a field with
-        a default may have no column. Without headers the columns are taken in the order
-        of the fields. An empty text is None where the annotation allows None.
-
-        Raises:
-            DataError: the file cannot be read, a column is missing or there twice, or a
-                row does not fit the columns or the class.
-            ConfigError: `delimiter` or `quote` is not one character.
-        """
-        rows = read_csv(path, item, delimiter, quote, has_headers, columns or {})
-        return cls(rows)
-
-    def get(self, index: int) -> Item | None:
-        """Return item `index`, or None where there is none."""
-        index = operator.index(index)
-        return self.items[index] if 0 <= index < len(self.items) else None
-
-    def get_many(self, indices: Sequence[int]) -> list[Item]:
-        """Return the items of several indices, in their order."""
-        items, size = self.items, len(self.items)
-        for i in indices:
-            if not 0 <= i < size or items[i] is None:
-                raise no_item(self, i)
-        return [items[i] for i in indices]
-
-    def __len__(self) -> int:
-        return len(self.items)
 
 
 def no_item(dataset: Dataset[Any], index: int) -> DataError:

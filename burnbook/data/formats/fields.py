@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import datetime
+import decimal
 import enum
 import inspect
 import json
@@ -156,6 +157,7 @@ def named(name: str, convert: Converter, value: object) -> Any:
 def shown(value: object) -> str:
     """Show a value in a message, shortened if it is long."""
     text = repr(value[:50] if isinstance(value, str | bytes | list) else value)
+    text = text.partition("\n")[0]  # of an array, the first row
     return text if len(text) <= 40 else text[:39] + "…"
 
 
@@ -207,7 +209,9 @@ def _bool(value: object) -> bool:
 
 
 def _float(value: Any) -> float:
-    return float(value) if type(value) in (float, int) else _refuse(value, float)
+    """A number; tables also have decimal ones."""
+    known = type(value) in (float, int) or isinstance(value, decimal.Decimal)
+    return float(value) if known else _refuse(value, float)
 
 
 def _str(value: object) -> str:
@@ -301,13 +305,28 @@ def _array(spec: TypeSpec) -> Converter:
     def convert(value: object) -> Any:
         if isinstance(value, bytes):
             return np.frombuffer(value, dtype or np.uint8)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+            value = value.tolist()
         value = from_json(value)
-        if not isinstance(value, list) or not _all_numbers(value):
+        if not isinstance(value, np.ndarray):
+            if not isinstance(value, list) or not _all_numbers(value):
+                return _refuse(value, "an array")
+            value = np.array(value)
+        if value.dtype.kind not in "biufc":
             return _refuse(value, "an array")
-        array = np.array(value, dtype)
-        return array if array.dtype.kind in "biufc" else _refuse(value, "an array")
+        return value if dtype is None else _as_type(value, dtype)
 
     return convert
+
+
+def _as_type(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Convert an array; whole numbers that would come out as others are refused."""
+    if dtype.kind not in "iub" or array.dtype == dtype:
+        return array.astype(dtype)
+    with np.errstate(invalid="ignore"):  # NaN, which differs from what becomes of it
+        made = array.astype(dtype)
+    wrong = np.flatnonzero(made != array)
+    return made if not len(wrong) else _refuse(array.reshape(-1)[wrong[0]], dtype.name)
 
 
 def _all_numbers(value: object) -> bool:
@@ -320,6 +339,9 @@ def _clock(spec: TypeSpec) -> Converter:
     kind = spec.kind
 
     def convert(value: object) -> Any:
+        if kind is datetime.date and isinstance(value, datetime.datetime):
+            at_midnight = value.time() == datetime.time()
+            return value.date() if at_midnight else _refuse(value, kind)
         if isinstance(value, kind):
             return value
         return (

@@ -14,13 +14,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from burnbook.core.converters import TypeSpec, type_spec
 from burnbook.core.errors import ConfigError, DataError
 from burnbook.core.files import PathLike, open_regular, printable, within_memory
+from burnbook.data.formats.compressed import opened_text
 from burnbook.data.formats.fields import (
     Converter,
     Field,
@@ -32,10 +33,9 @@ from burnbook.data.formats.fields import (
     of_spec,
     shown,
 )
-from burnbook.data.formats.idx import GZIP, Inflate
 
 LONGEST_LINE = 1 << 24  # characters
-SMALL, PACKING = 64 << 20, 100  # how far a gzipped table may unpack
+SMALL, PACKING = 64 << 20, 100  # how far a compressed table may unpack
 WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -223,16 +223,12 @@ def _word(text: str) -> bool:
 
 @contextmanager
 def _opened(path: PathLike, where: str) -> Generator[Iterator[str], None, None]:
-    """The lines of a text file, gzipped or not, each of at most the allowed length."""
+    """The lines of a text file, compressed or not, none longer than allowed."""
     name = printable(path)
     with ExitStack() as stack:
         file = stack.enter_context(open_regular(path, DataError, f"{where} {name}"))
-        packed = file.read(2) == GZIP
-        file.seek(0)
         size = os.fstat(file.fileno()).st_size
-        plain: Any = file
-        if packed:
-            plain = io.BufferedReader(_Unpacked(file, SMALL + PACKING * size, name))
+        plain: Any = opened_text(file, SMALL + PACKING * size, name, where)
         text = io.TextIOWrapper(plain, encoding="utf-8-sig", newline="")
         try:
             with within_memory(f"{where} {name}"):
@@ -240,35 +236,6 @@ def _opened(path: PathLike, where: str) -> Generator[Iterator[str], None, None]:
         except UnicodeDecodeError as error:
             what = f"{name} is not UTF-8 text: byte {error.start}"
             raise DataError(where, what, cure="saving the table as UTF-8") from None
-
-
-class _Unpacked(io.RawIOBase):
-    """What a gzip file unpacks to, up to a limit."""
-
-    def __init__(self, file: IO[bytes], most: int, name: str) -> None:
-        super().__init__()
-        inflate = Inflate(most, name)
-        self.pieces = self._unpack(file, inflate)
-        self.rest = b""
-
-    def _unpack(self, file: IO[bytes], inflate: Inflate) -> Iterator[bytes]:
-        while packed := file.read(1 << 16):
-            yield from inflate.pieces(packed)
-        yield inflate.end()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, room: Any) -> int:
-        while not self.rest:
-            piece = next(self.pieces, None)
-            if piece is None:
-                return 0
-            self.rest = piece
-        count = min(len(room), len(self.rest))
-        room[:count] = self.rest[:count]
-        self.rest = self.rest[count:]
-        return count
 
 
 def _bounded(text: io.TextIOWrapper, name: str, where: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ import ipywidgets
 import numpy as np
 
 from burnbook.core.errors import ConfigError
+from burnbook.data import as_dataset
 from burnbook_widgets.dataset.cards import (
     LARGE,
     PAGE,
@@ -28,7 +29,7 @@ from burnbook_widgets.dataset.cards import (
 from burnbook_widgets.dataset.columns import Columns
 from burnbook_widgets.dataset.controls import Controls, ItemView
 from burnbook_widgets.dataset.items import label_name, parts_of
-from burnbook_widgets.dataset.labels import STEP, Labels, as_dataset, items_at
+from burnbook_widgets.dataset.labels import STEP, Labels, items_at
 from burnbook_widgets.dataset.pixels import Pack, loud, sound_uri
 from burnbook_widgets.dataset.scores import Scores
 from burnbook_widgets.dataset.still import still_page

@@ -15,42 +15,12 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.data import Dataset
+from burnbook.data import Dataset, as_dataset
 from burnbook_widgets.dataset.items import Key, as_labels, label_reader
 from burnbook_widgets.training.still import ticks
 
 STEP = 256  # items asked for at once
 RANGES = 20  # more different numbers than this may become ranges
-
-
-class Rows(Dataset[Any]):
-    """A list, an array or a tensor as a dataset of its rows."""
-
-    def __init__(self, rows: Any) -> None:
-        self.rows = rows
-
-    def get(self, index: int) -> Any:
-        """Return row `index`, or None where there is none."""
-        return self.rows[index] if 0 <= index < len(self.rows) else None
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-def as_dataset(data: Any) -> Dataset[Any]:
-    """A dataset as it is; lists, arrays and tensors as the dataset of their rows."""
-    if isinstance(data, Dataset):
-        return data
-    shape = getattr(data, "shape", None)
-    if shape:
-        return Rows(data.to_data().to_numpy() if hasattr(data, "to_data") else data)
-    if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
-        return Rows(data)
-    raise ConfigError(
-        "DatasetBrowser",
-        f"{type(data).__name__} is not a dataset",
-        cure="a Dataset, a list of items or an array",
-    )
 
 
 def items_at(dataset: Dataset[Any], indices: Sequence[int]) -> list[Any]:
@@ -71,6 +41,14 @@ def _one(dataset: Dataset[Any], index: int) -> Any:
     return item
 
 
+def listed(labels: Any) -> list[Any]:
+    """Labels that are handed over: of a list, an array, a tensor, a column."""
+    if isinstance(labels, list | tuple):
+        return list(labels)
+    rows = as_dataset(labels)
+    return rows.get_many(range(len(rows)))
+
+
 class Labels:
     """Which classes there are and which items belong to each.
 
@@ -87,10 +65,7 @@ class Labels:
         self.keys: list[tuple[Key, ...]] = []
         given = label is not None and not isinstance(label, str) and not callable(label)
         if given:
-            listed: Any = label
-            if hasattr(listed, "to_data"):  # a tensor
-                listed = listed.to_data().to_numpy()
-            self.keys = [as_labels(one) for one in listed]
+            self.keys = [as_labels(one) for one in listed(label)]
             if len(self.keys) != len(dataset):
                 raise ConfigError(
                     "DatasetBrowser",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
 from burnbook.core.files import PathLike
-from burnbook.data.dataset.base import InMemDataset
+from burnbook.data.dataset.in_memory import InMemDataset
 from burnbook.data.formats.tables import read_csv
 
 COUNT = 442

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from burnbook.core.errors import DataError
 from burnbook.core.files import PathLike
-from burnbook.data.dataset.base import InMemDataset
+from burnbook.data.dataset.in_memory import InMemDataset
 from burnbook.data.dataset.source.huggingface import HuggingfaceDatasetLoader
 from burnbook.data.dataset.split import Part
 from burnbook.data.dataset.transform.transform import MapperDataset

@@ -16,6 +16,7 @@ import numpy as np
 
 from burnbook.core.errors import ConfigError, DataError
 from burnbook.data.dataset.base import Dataset, check_count, no_item
+from burnbook.data.dataset.convert import as_dataset
 from burnbook.data.dataset.transform.transform import PartialDataset, checked
 from burnbook.data.shuffle import (
     SAMPLE,
@@ -40,13 +41,13 @@ class SelectionDataset(Dataset[Item]):
         ['e', 'a', 'e']
     """
 
-    def __init__(self, dataset: Dataset[Item], indices: Iterable[int]) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Dataset[Item] | Any, indices: Iterable[int]) -> None:
+        self.dataset: Dataset[Item] = as_dataset(dataset)
         self.indices: Indices = as_indices(type(self).__name__, indices)
 
     @classmethod
     def from_indices_checked(
-        cls, dataset: Dataset[Item], indices: Iterable[int]
+        cls, dataset: Dataset[Item] | Any, indices: Iterable[int]
     ) -> SelectionDataset[Item]:
         """Select items; every index must exist now.
 
@@ -54,7 +55,7 @@ class SelectionDataset(Dataset[Item]):
             ConfigError: `indices` are not whole numbers.
             DataError: the dataset has no item of one of them.
         """
-        chosen = as_indices(cls.__name__, indices)
+        chosen, dataset = as_indices(cls.__name__, indices), as_dataset(dataset)
         outside = chosen[(chosen < 0) | (chosen >= len(dataset))]
         if len(outside):
             raise no_item(dataset, int(outside[0]))
@@ -62,19 +63,19 @@ class SelectionDataset(Dataset[Item]):
 
     @classmethod
     def from_indices_unchecked(
-        cls, dataset: Dataset[Item], indices: Iterable[int]
+        cls, dataset: Dataset[Item] | Any, indices: Iterable[int]
     ) -> SelectionDataset[Item]:
         """Select items; an index that does not exist gives None when asked for."""
         return cls(dataset, indices)
 
     @classmethod
-    def new_select_all(cls, dataset: Dataset[Item]) -> SelectionDataset[Item]:
+    def new_select_all(cls, dataset: Dataset[Item] | Any) -> SelectionDataset[Item]:
         """Select every item, in order."""
-        return cls(dataset, np.arange(len(dataset)))
+        return cls(dataset := as_dataset(dataset), np.arange(len(dataset)))
 
     @classmethod
     def new_shuffled(
-        cls, dataset: Dataset[Item], seed: int = 0
+        cls, dataset: Dataset[Item] | Any, seed: int = 0
     ) -> SelectionDataset[Item]:
         """Select every item, in an order drawn from the seed."""
         return cls.new_select_all(dataset).shuffle(seed)
@@ -127,12 +128,14 @@ class ShuffledDataset(Dataset[Item]):
         ['d', 'b', 'a', 'e', 'c']
     """
 
-    def __init__(self, dataset: Dataset[Item], seed: int = 0) -> None:
+    def __init__(self, dataset: Dataset[Item] | Any, seed: int = 0) -> None:
         self.seed = check_seed("ShuffledDataset", seed)
         self.selection = SelectionDataset[Item].new_shuffled(dataset, self.seed)
 
     @classmethod
-    def with_seed(cls, dataset: Dataset[Item], seed: int) -> ShuffledDataset[Item]:
+    def with_seed(
+        cls, dataset: Dataset[Item] | Any, seed: int
+    ) -> ShuffledDataset[Item]:
         """Shuffle with this seed."""
         return cls(dataset, seed)
 
@@ -206,8 +209,9 @@ class SamplerDatasetOptions:
         """Draw from this seed."""
         return replace(self, seed=seed)
 
-    def size_of(self, dataset: Dataset[Any]) -> int:
+    def size_of(self, dataset: Dataset[Any] | Any) -> int:
         """Return how many items are drawn from a dataset."""
+        dataset = as_dataset(dataset)
         return int(self.ratio * len(dataset)) if self.size is None else self.size
 
 
@@ -227,17 +231,18 @@ class SamplerDataset(Dataset[Item]):
 
     def __init__(
         self,
-        dataset: Dataset[Item],
+        dataset: Dataset[Item] | Any,
         size: int | SamplerDatasetOptions,
         *,
         replacement: bool = True,
         seed: int = 0,
         epoch: int = 1,
     ) -> None:
+        dataset = as_dataset(dataset)
         if isinstance(size, SamplerDatasetOptions):
             replacement, seed = size.replace_samples, size.seed
             size = size.size_of(dataset)
-        self.dataset = dataset
+        self.dataset: Dataset[Item] = dataset
         self.size = check_count("SamplerDataset", "size", size, at_least=0)
         self.seed = check_seed("SamplerDataset", seed)
         self.replacement = replacement
@@ -249,14 +254,14 @@ class SamplerDataset(Dataset[Item]):
 
     @classmethod
     def with_replacement(
-        cls, dataset: Dataset[Item], size: int, seed: int = 0
+        cls, dataset: Dataset[Item] | Any, size: int, seed: int = 0
     ) -> SamplerDataset[Item]:
         """Draw so that any item may come at any draw."""
         return cls(dataset, size, seed=seed)
 
     @classmethod
     def without_replacement(
-        cls, dataset: Dataset[Item], size: int, seed: int = 0
+        cls, dataset: Dataset[Item] | Any, size: int, seed: int = 0
     ) -> SamplerDataset[Item]:
         """Draw so that no item comes twice before all have come once."""
         return cls(dataset, size, replacement=False, seed=seed)
@@ -297,7 +302,7 @@ class SamplerDataset(Dataset[Item]):
 
 
 def random_split(
-    dataset: Dataset[Item],
+    dataset: Dataset[Item] | Any,
     parts: Sequence[float],
     seed: int = 0,
     *,
@@ -317,7 +322,7 @@ def random_split(
     Raises:
         ConfigError: there is no part, one is negative, or they sum to neither n nor 1.
     """
-    seed = check_seed("random_split", seed)
+    seed, dataset = check_seed("random_split", seed), as_dataset(dataset)
     if key is None:
         groups = [np.arange(len(dataset))]
     else:

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from burnbook.core.errors import ConfigError
 from burnbook.data.dataset.base import Dataset, check_count, no_item
+from burnbook.data.dataset.convert import as_dataset, refuse_columns
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
@@ -51,9 +52,11 @@ class MapperDataset(Dataset[Out]):
     """
 
     def __init__(
-        self, dataset: Dataset[Item], mapper: Mapper[Item, Out] | Callable[[Item], Out]
+        self,
+        dataset: Dataset[Item] | Any,
+        mapper: Mapper[Item, Out] | Callable[[Item], Out],
     ) -> None:
-        self.dataset: Dataset[Any] = dataset
+        self.dataset: Dataset[Any] = as_dataset(dataset)
         self.mapper: Any = mapper
 
     def get(self, index: int) -> Out | None:
@@ -90,22 +93,25 @@ class PartialDataset(Dataset[Item]):
         [['a', 'b'], ['c', 'd'], ['e', 'f', 'g']]
     """
 
-    def __init__(self, dataset: Dataset[Item], start: int, end: int) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Dataset[Item] | Any, start: int, end: int) -> None:
+        self.dataset: Dataset[Item] = as_dataset(dataset)
         self.start = check_count("PartialDataset", "start", start, at_least=0)
         self.end = check_count("PartialDataset", "end", end, at_least=0)
 
     @classmethod
-    def split(cls, dataset: Dataset[Item], num: int) -> list[PartialDataset[Item]]:
+    def split(
+        cls, dataset: Dataset[Item] | Any, num: int
+    ) -> list[PartialDataset[Item]]:
         """Cut into `num` views of ⌊n / num⌋ items; the last one takes the rest."""
         num = check_count("PartialDataset.split", "num", num, at_least=1)
+        dataset = as_dataset(dataset)
         step = len(dataset) // num
         edges = [*(i * step for i in range(num)), len(dataset)]
         return [cls(dataset, a, b) for a, b in pairwise(edges)]
 
     @classmethod
     def split_chunks(
-        cls, dataset: Dataset[Item], num: int, batch_size: int
+        cls, dataset: Dataset[Item] | Any, num: int, batch_size: int
     ) -> list[PartialDataset[Item]]:
         """Cut into at most `num` views of whole batches; earlier views get the extra.
 
@@ -113,6 +119,7 @@ class PartialDataset(Dataset[Item]):
         """
         num = check_count("PartialDataset.split_chunks", "num", num, at_least=1)
         size = check_count("PartialDataset.split_chunks", "batch_size", batch_size, 1)
+        dataset = as_dataset(dataset)
         each, extra = divmod(-(-len(dataset) // size), num)
         counts = [each + (i < extra) for i in range(num)]
         edges = [min(size * end, len(dataset)) for end in accumulate([0, *counts])]
@@ -149,8 +156,10 @@ class ComposedDataset(Dataset[Item]):
         ['a', 'b', 'c']
     """
 
-    def __init__(self, datasets: Iterable[Dataset[Item]]) -> None:
-        self.datasets = list(datasets)
+    def __init__(self, datasets: Iterable[Dataset[Item] | Any]) -> None:
+        parts = list(datasets)
+        refuse_columns(parts, tables_are_items=True)
+        self.datasets: list[Dataset[Item]] = list(map(as_dataset, parts))
 
     def get(self, index: int) -> Item | None:
         """Return the item from the dataset in which the index falls."""
@@ -195,8 +204,8 @@ class WindowsDataset(Dataset[list[Item]]):
         [['a', 'b', 'c'], ['b', 'c', 'd']]
     """
 
-    def __init__(self, dataset: Dataset[Item], size: int) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Dataset[Item] | Any, size: int) -> None:
+        self.dataset: Dataset[Item] = as_dataset(dataset)
         self.size = check_count("WindowsDataset", "window size", size, at_least=1)
 
     def get(self, index: int) -> list[Item] | None:
