@@ -439,10 +439,7 @@ class _Step:
             return param.unshared()
         tensor, grad, lr, rule, clipping, held = row
         if clipping is not None:
-            if not clipping.is_global:
-                grad = clipping.clip_gradient(grad)
-            elif (scale := self.scales[id(clipping)]) is not None:
-                grad = grad * scale
+            grad = self._clipped(grad, clipping)
         device, dims = tensor.backend, tensor.value.shape
         reuses = getattr(rule, "reuses", False) and device.inner is device
         if held is None:
@@ -464,6 +461,13 @@ class _Step:
                 raw = outer.leaf(raw)
             made = Tensor(raw, Float, outer, len(dims))
         return type(param)(param.id, made, require_grad=flag)
+
+    def _clipped(self, grad: Tensor, clipping: GradientClipping) -> Tensor:
+        """The gradient of a parameter, bounded."""
+        if not clipping.is_global:
+            return clipping.clip_gradient(grad)
+        scale = self.scales[id(clipping)]
+        return grad if scale is None else grad * scale
 
     def overwritten(self) -> dict[ParamId, Held]:
         """The states of a step that failed whose predecessors are gone."""

@@ -202,9 +202,9 @@ def short(scheduler: Any, left: int, steps: int, batches: int) -> str:
     then = "stays where it ends"
     if hasattr(scheduler, "restarts"):
         then = "starts again at the full rate"
-    at = "has ended already" if not left else f"ends after {left} of {steps} steps"
+    at = f"ends after {left} of {steps} steps, and then" if left else "has ended, and"
     return (
-        f"{type(scheduler).__name__} {at}, and then {then}: this training takes "
+        f"{type(scheduler).__name__} {at} {then}: this training takes "
         f"{steps} steps, {batches} in an epoch. Let num_iters be those of the whole run"
     )
 

@@ -483,7 +483,7 @@ def test_the_learner_asks_once_per_batch_and_shows_the_rate(tmp_path):
     assert schedule.into_record() == 6, "the next fit begins anew"
 
 
-@pytest.mark.filterwarnings("ignore:.*LrScheduler ends after")
+@pytest.mark.filterwarnings("ignore:.*LrScheduler (ends|has ended)")
 @pytest.mark.parametrize("name", VALUES)
 def test_a_training_resumes_in_the_middle_of_a_schedule(tmp_path, name):
     def schedule():

@@ -85,6 +85,8 @@ def test_a_step_that_breaks_off_leaves_states_that_go_together():
     module = steps(optim, matrices(), range(2))
 
     class Broken:
+        is_global = False
+
         def clip_gradient(self, grad):
             if not seen:
                 seen.append(grad)

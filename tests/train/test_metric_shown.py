@@ -59,7 +59,7 @@ def test_the_plain_renderer_writes_what_there_is():
     stream = io.StringIO()
     tell(train.PlainRenderer(stream), epochs=1)
     line = stream.getvalue().splitlines()[0]
-    assert "Never NaN  Sometimes 1.00  Perplexity inf" in line
+    assert "Never NaN  Sometimes 1.000  Perplexity inf" in line
     assert "Both ends -inf  AUROC [Macro] 51.00" in line
 
 
