@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -232,6 +233,17 @@ class UnknownNameError(BurnbookError, AttributeError):
 
 class FrozenError(BurnbookError, dataclasses.FrozenInstanceError):
     """Something that never changes is assigned to."""
+
+
+def warn_caller(text: str) -> None:
+    """Warn, with the line outside of this library from which the call came.
+
+    In a thread of the library's own there is none; then its first line is named.
+    """
+    level, frame = 0, inspect.currentframe()
+    while frame and frame.f_globals["__name__"].partition(".")[0] == "burnbook":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level + 1)
 
 
 class ResultDropped(UserWarning):

@@ -14,7 +14,6 @@ import contextlib
 import copy
 import math
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend import Backend
-from burnbook.core.errors import DataError, TrainingError
+from burnbook.core.errors import DataError, TrainingError, warn_caller
 from burnbook.core.rng import use_stream
 from burnbook.data import DataLoader, Dataset, Progress
 from burnbook.data.dataloader.workers import PATIENCE
@@ -199,7 +198,7 @@ class Fit:
         if short:
             self.warned = True
             self.plan.log.warn(SOURCE, short)
-            warnings.warn(short, stacklevel=2)
+            warn_caller(short)
             notices.append(short)
         return "; ".join(filter(None, notices))
 
@@ -335,7 +334,7 @@ class Fit:
         if restarts and not self.warned:
             text = restarted(self.scheduler, epoch, iteration)
             self.plan.log.warn(SOURCE, text)
-            warnings.warn(text, stacklevel=2)
+            warn_caller(text)
         return lr
 
     def _valid(self, epoch: int, loader: DataLoader[Any]) -> Any:

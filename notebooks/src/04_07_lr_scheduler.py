@@ -11,6 +11,7 @@
 
 # %% tags=["setup", "rust:setup"]
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -171,14 +172,17 @@ learner = (
     .num_epochs(2)
     .build(model, optim.AdamConfig().init(), one_epoch.init())
 )
-trained = await learner.fit_async(train_loader, valid_loader)
+with warnings.catch_warnings(record=True) as told:
+    trained = await learner.fit_async(train_loader, valid_loader)
+print(told[0].message)
 
 # %% tags=["run-me"]
 for epoch, mean in learner.result.history.epochs("Learning Rate", "train"):
     print(f"epoch {epoch}: mean rate {mean:.4f}")
 
 # %% [markdown]
-# In the first epoch it decreased from 0.01 to 0.001, in the second it stayed there.
+# In the first epoch it decreased from 0.01 to 0.001, in the second it stayed there, as the
+# warning said at the start: it is printed here, otherwise it stands above the dashboard.
 #
 # ## Schedules combined
 #
