@@ -170,8 +170,41 @@ same(valid.forward(x.inner()), block.valid().forward(x.inner()))
 # | `module.visit(visitor)`, `module.map(mapper)` | – |
 # | `module.into_record()`, `module.load_record(record)` | like `state_dict()`, `load_state_dict(…)` |
 # | `module.save_file(path, recorder)`, `module.load_file(path, recorder)` | – |
-# | `module.valid()`, and back with `module.train()` | `module.eval()`, `module.train()` |
+# | `module.valid()`, and back with `module.train()` | `module.eval()` with `no_grad()` |
 #
+# ## Evaluation that keeps its gradients
+#
+# `valid()` leaves autodiff behind. Two uses need the gradients, though dropout should rest
+# and BatchNorm use its running statistics: fine-tuning a part of a model, and asking which
+# inputs decide. `eval()` gives such a copy, of all of it or of the parts that you name;
+# `train()` takes it back. Burn has no counterpart.
+
+# %% tags=["run-me"]
+resting = block.eval()
+same(resting.forward(x), resting.forward(x))
+asked = x.require_grad()
+slopes = asked.grad(resting.forward(asked).sum().backward())
+print("slopes of the inputs:", np.asarray(slopes).round(2))
+print(block.eval("dropout").dropout.in_eval, block.in_eval)
+
+# %% [markdown]
+# `features` gives what layers returned, by their paths, and after a backward pass the
+# gradients of it. The module stays as it is.
+
+# %% tags=["run-me"]
+seen = block.features(x, at=["linear_inner", "gelu"])
+_ = seen.output.sum().backward()
+for path, value in seen.items():
+    print(f"{path:14} {value.dims()}, its slopes {seen.grad(path).dims()}")
+
+# %% [markdown]
+# And a row of layers needs no class of its own; functions stand among the layers:
+
+# %% tags=["run-me"]
+row = nn.Sequential(block.linear_inner, nn.Gelu(), block.linear_outer)
+print(row)
+
+# %% [markdown]
 # ## Visitor and mapper
 #
 # To look at every parameter, write a *visitor*; to make a module with changed ones, a
@@ -484,6 +517,7 @@ check("4.4.4", answer)
 #
 # - A module is a container of parameters, each with a path and an id.
 # - A `Param` is trained, a frozen `Param` is only saved, a `Tensor` is a constant.
+# - `valid()` is without gradients, `eval()` with them; `features` shows what layers give.
 # - Visitors read, mappers make a new module; nothing changes in place.
 # - `print` and `summary` show it, `check_module` tests it, LoRA adapts it.
 #

@@ -225,7 +225,9 @@ print(np.asarray(found.place.val()).round(4))
 # separately, so large gradients cannot mask it.
 #
 # Clipping bounds the gradient of each parameter separately: every element (`Value`), or
-# its L2 norm (`Norm`). Clipping comes first, decay second.
+# its L2 norm (`Norm`). Clipping comes first, decay second. `GlobalNorm` takes the
+# gradients of all parameters as one vector, as PyTorch's `clip_grad_norm_` does, so the
+# step keeps its direction; Burn has only the first two.
 
 # %% tags=["run-me", "rust:clipping"]
 gradient = Tensor[1].from_floats([3.0, -4.0], Numpy())
@@ -240,6 +242,11 @@ for config in (
 config = optim.AdamConfig().with_weight_decay(optim.WeightDecayConfig(5e-5))
 clipping = grad_clipping.GradientClippingConfig.Norm(1.0)
 print(config.with_grad_clipping(clipping).init())
+
+# %% tags=["run-me"]
+together = grad_clipping.GradientClippingConfig.GlobalNorm(1.0)
+grads = GradientsParams.from_grads(two.forward(x).backward(), two)
+print(f"{grads.norm():.3f} {together.init().clip_gradients(grads).norm():.3f}")
 
 # %% [markdown]
 # ## Groups of parameters

@@ -33,6 +33,7 @@ from burnbook.train import (
     ComposedCheckpointingStrategy,
     Direction,
     EarlyStoppingStrategy,
+    Ema,
     EvaluatorBuilder,
     EventStore,
     FileApplicationLogger,
@@ -49,6 +50,7 @@ from burnbook.train import (
     MetricEarlyStoppingStrategy,
     MetricEntry,
     MetricsRenderer,
+    RestoreBest,
     RunStore,
     Split,
     StoppingCondition,
@@ -384,6 +386,35 @@ learner = builder("early").metrics([LossMetric()]).num_epochs(100)
 learner = learner.early_stopping(stopping).build(model, adam, ConstantLr(0))
 _ = learner.fit(train_loader, valid_loader)
 print(learner.result.epochs, "epochs;", learner.result.interrupted)
+
+# %% [markdown]
+# ## Callbacks
+#
+# A callback sees the training after each step or epoch, or at its end, and may return
+# another model. `Ema` keeps a moving average of the weights, `RestoreBest` goes back to
+# the best epoch, `AveragedWeights` averages the last epochs (SWA); a plain function does
+# as well. They run in the order in which they are given, and checkpoints keep their
+# state. Newer Burn has hooks that only look.
+
+
+# %% tags=["run-me"]
+def tell(state):
+    print(f"epoch {state.epoch}: loss {state.metrics['valid']['Loss']:.3f}")
+
+
+learner = builder("callbacks").metrics([LossMetric()]).num_epochs(2)
+learner = learner.callback(Ema(0.9)).callback(RestoreBest("Loss"))
+learner = learner.callback(tell, on="epoch").build(model, adam, 1e-3)
+averaged = learner.fit(train_loader, valid_loader)
+
+# %% [markdown]
+# What `fit` returns is the model for inference; the learner holds what was trained, and
+# `fit` again goes on from there. The history of a run is data like any other:
+
+# %% tags=["run-me"]
+_ = learner.fit(train_loader, valid_loader, num_epochs=1)
+history = learner.result.history.to_dict()
+print(learner.epochs, list(history))
 
 # %% [markdown]
 # ## Several batches per step

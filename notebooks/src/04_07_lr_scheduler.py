@@ -91,6 +91,13 @@ Lines({name: rates(c.init(), 100) for name, c in down.items()}, "Decay")
 # | `ExponentialLrSchedulerConfig(initial, γ)` | initial · γ^i |
 # | `StepLrSchedulerConfig(initial, size)` | initial · γ^⌊i / size⌋: step decay, a staircase |
 # | `NoamLrSchedulerConfig(init)` | up in a straight line, then down with 1/√i |
+# | `PolynomialLrSchedulerConfig(initial, n)` | down to `final_lr` with a power of what is left |
+# | `OneCycleLrSchedulerConfig(highest, n)` | up to the highest rate, then far down |
+# | `WarmupCosineLrSchedulerConfig(highest, w, n)` | w steps up in a straight line, then half a cosine down |
+# | `ReduceOnPlateauLrSchedulerConfig(initial)` | lower whenever a metric has stopped improving |
+# | `LambdaLrScheduler(initial, f)` | initial · f(i), for a function of your own |
+#
+# The last five are not in Burn.
 
 # %% tags=["run-me", "rust:exponential"]
 halving = lr_scheduler.ExponentialLrSchedulerConfig(0.8, 0.5)
@@ -108,6 +115,27 @@ config = lr_scheduler.NoamLrSchedulerConfig(1.0).with_model_size(64)
 noam = rates(config.with_warmup_steps(20).init(), 100)
 print(int(noam.argmax()) + 1, f"{noam.max():.4f}")
 same([64**-0.5 * 20**-0.5], [noam.max()])
+
+# %% tags=["run-me"]
+cycle = lr_scheduler.OneCycleLrSchedulerConfig(0.8, 100)
+warm = lr_scheduler.WarmupCosineLrSchedulerConfig(0.8, 10, 100)
+power = lr_scheduler.PolynomialLrSchedulerConfig(0.8, 100, power=2.0)
+waves = lr_scheduler.LambdaLrScheduler(
+    0.8, lambda i: 0.6 + 0.4 * np.cos(i / 5)
+)
+more = {"one cycle": cycle.init(), "warm-up, cosine": warm.init()}
+more |= {"polynomial": power.init(), "function": waves}
+Lines({name: rates(each, 100) for name, each in more.items()}, "More curves")
+
+# %% [markdown]
+# A plateau is noticed by the validation loss. The learner tells it after each epoch; in a
+# loop of your own you do:
+
+# %% tags=["run-me"]
+plateau = lr_scheduler.ReduceOnPlateauLrSchedulerConfig(0.8, patience=1).init()
+for loss in (1.0, 0.5, 0.5, 0.5, 0.4):
+    plateau.observe(loss)
+    print(f"loss {loss}: rate {plateau.step():.2f}")
 
 # %% tags=["run-me"]
 stairs = lr_scheduler.StepLrSchedulerConfig(0.03, 25).with_gamma(0.5)
@@ -422,7 +450,8 @@ check("4.7.4", answer)
 # ## Summary
 #
 # - `schedule.step()` gives the rate of this batch; `optimizer.step` takes it.
-# - Linear, cosine, exponential, step, Noam; a plain number is a constant schedule.
+# - Linear, cosine, exponential, step, Noam, one cycle, plateau and more; a plain number is
+#   a constant schedule. A learner warns at the start if a run is longer than its schedule.
 # - `Composed` multiplies schedules, `Sequential` runs one after the other,
 #   `ModuleLrScheduler` has one per group. Milestones and lengths must fit together.
 # - The record is the position on the curve; checkpoints keep it.

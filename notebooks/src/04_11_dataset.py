@@ -181,11 +181,23 @@ print(stored.get(1), len(draws))
 print(sorted({city.name for city in draws}))
 
 # %% [markdown]
-# A Polars dataframe can be a dataset, too, and so can a Hugging Face dataset; the first
-# use downloads it and stores it in SQLite:
+# Arrays, tables of pandas, Polars and Arrow, and anything with a length and `[i]`, a
+# PyTorch dataset too, go into a loader as they are. A loader that is given no batcher
+# stacks the items by itself, and `drop_last` leaves out a batch that is not full:
+
+# %% tags=["run-me"]
+pixels, digits = np.random.default_rng(0).random((10, 3)), np.arange(10)
+loader = DataLoaderBuilder().batch_size(4).drop_last().build((pixels, digits))
+for inputs, targets in loader:
+    print(inputs.dims(), targets.into_data().to_list())
+
+# %% [markdown]
+# Burn knows Polars alone; here `DataframeDataset(table, City)` makes typed items of any of
+# the three. A Hugging Face dataset is one, too; the first use downloads it and stores it
+# in SQLite:
 #
 # ```python
-# cities = DataframeDataset(polars.read_parquet("cities.parquet"), City)
+# cities = DataframeDataset(pandas.read_csv("cities.csv"), City)
 #
 # @dataclass
 # class DbPediaItem:
