@@ -207,6 +207,9 @@ SaveMyWork()
 # | 5 | [Custom training loop](05_custom_training_loop.ipynb) | your own loop: several optimizers, accumulation, learner types | 25 |
 # | 6 | [Saving and loading](06_saving_and_loading.ipynb) | files, recorded weights, a model inside a Python file | 20 |
 # | examples | [Text generation](examples/text_generation.ipynb) | an LSTM and a transformer learn to write | 10 |
+# | examples | [Residual network](examples/residual_network.ipynb) | blocks with a way around, mixup, averaged weights | 10 |
+# | examples | [Fine-tuning](examples/fine_tuning.ipynb) | a part is kept, with its statistics; the rest learns from few images | 5 |
+# | examples | [Saliency](examples/saliency.ipynb) | which pixels and which region decide | 5 |
 # | A1 | [Operations](A1_ops.ipynb) | every tensor function, to look up | – |
 # | A2 | [Differences](A2_differences.ipynb) | where burnbook differs from Burn 0.15, and why | – |
 # | A3 | [Coming from …](A3_coming_from.ipynb) | what you know from PyTorch, Keras, NumPy or Rust, and what it is here | – |

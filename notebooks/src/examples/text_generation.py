@@ -184,4 +184,4 @@ print(written, lstm.write(ask, 60), transformer.write(ask, 60), sep="\n\n")
 # - The LSTM keeps a state; the transformer reads the last 48 characters again.
 # - The mask hides the future; `PositionalEncoding` adds the position of a character.
 #
-# Next: [A1 · Operations](../A1_ops.ipynb)
+# Next: [Example · A residual network](residual_network.ipynb)
