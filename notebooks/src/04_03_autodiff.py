@@ -22,7 +22,7 @@ from burnbook.backend import Autodiff
 from burnbook.backend import Numpy
 from burnbook.nn import LinearConfig
 from burnbook.optim import GradientsParams
-from burnbook.tensor import Tensor
+from burnbook.tensor import Tensor, check_gradient, custom_gradient
 from burnbook_widgets import GraphView
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Lines
@@ -316,18 +316,18 @@ print(steep.grad((steep * steep).backward()).to_data())
 # ## The second derivative
 #
 # A gradient is computed by the inner backend. If that one has a tape as well, the
-# gradient can be differentiated again: wrap Autodiff in Autodiff. We need a leaf on the
-# inner backend, and the same values as a leaf on the outer one:
+# gradient can be differentiated again: wrap Autodiff in Autodiff. What requires a
+# gradient there is a leaf on both, parameters of a model too; so a network may learn
+# from a loss that is made of its derivatives.
 
 
 # %% tags=["run-me"]
 def twice(f, points):
-    inner = Autodiff(Numpy(float="f64"))
-    low = Tensor[1].from_numpy(points, inner).require_grad()
-    high = Tensor[1].from_inner(low, Autodiff(inner)).require_grad()
-    out = f(high)
-    first = high.grad(out.backward())  # on `inner`, so tracked there
-    second = low.grad(first.backward())
+    both = Autodiff(Autodiff(Numpy(float="f64")))
+    x = Tensor[1].from_numpy(points, both).require_grad()
+    out = f(x)
+    first = x.grad(out.backward())  # on the inner Autodiff, so tracked there
+    second = x.grad(first.backward())
     found = out.inner().inner(), first.inner(), second
     return [np.asarray(tensor) for tensor in found]
 
@@ -393,11 +393,39 @@ print(f"{kept // 16384} values of 64 × 64 kept, or {fewer // 16384}")
 same(expected, found)
 print(np.array_equal(np.asarray(expected), np.asarray(found)))
 
-# %% [markdown] tags=["cell:optimizers"]
+# %% [markdown]
 # The gradients agree to the last bit: the same operations ran on the same numbers, some
 # of them twice. Which steps are cheap is a list of names that you may shorten, or a
 # class of your own with one method, `recomputes(op)`.
 #
+# ## A gradient of your own
+#
+# The slope of a rounded number is 0 wherever there is one, so nothing behind it learns.
+# Networks that compute with few bits are trained as if rounding had the slope 1:
+
+
+# %% tags=["run-me"]
+@custom_gradient
+def rounded(x):
+    return x.round()
+
+
+@rounded.backward
+def straight_through(g):
+    return g
+
+
+x = Tensor[1].from_floats([0.4, 1.6], device).require_grad()
+print(x.grad((rounded(x) * 3.0).backward()).to_data())
+
+# %% [markdown]
+# The code of the gradient asks by name for what it needs: `g`, the inputs, `out`. Where
+# it should be the true one, `check_gradient` compares it with the slopes found by trying.
+
+# %% tags=["run-me"]
+print(check_gradient(lambda x, y: (x * y).tanh(), [2, 3], [1, 3]))
+
+# %% [markdown] tags=["cell:optimizers"]
 # ## Gradients with optimizers
 #
 # A container is keyed by leaves; an optimizer knows parameters by their id. One step
@@ -546,6 +574,7 @@ check("4.3.5", answer)
 # - `Autodiff(B)` records the operations that B runs, as a graph behind each tensor.
 # - `backward()` returns a container; `grad` reads a gradient, `grad_remove` takes it out.
 # - Only leaves that were reached have a gradient; the graph is used up.
+# - `custom_gradient` gives a function its own gradient, `check_gradient` checks it.
 # - Nesting gives higher derivatives; hooks see the gradients of a backward pass.
 # - Checkpointing recomputes cheap steps, with the same result to the last bit.
 #
