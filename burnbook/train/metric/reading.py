@@ -31,6 +31,8 @@ def scores_of(
     shape, right = tuple(outputs.shape), tuple(targets.shape)
     if len(shape) != 2 or right != shape[:1]:
         wanted = "outputs [n, classes] and targets [n]"
+        if len(shape) == 2 and right == shape:  # a probability for each class
+            wanted += ": targets.argmax(1).squeeze_dim(1), the likeliest classes"
         raise _unfit(where, wanted, outputs, targets)
     check_scores(where, outputs, targets)
     check_best_of(where, k, outputs, targets)
