@@ -63,6 +63,7 @@ def test_a_notebook_without_cargo_gets_one_line(monkeypatch):
     )
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("CARGO_HOME", "nowhere")
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)  # another one warns
     shell = interactive.InteractiveShell()
     shell.run_line_magic("load_ext", "burnbook.rust")
     with pytest.raises(RustError) as caught:
