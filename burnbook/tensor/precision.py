@@ -18,7 +18,7 @@ class Precision(Numeric):
 
     def into_full_precision(self) -> Self:
         """The same values on a sibling of this backend whose floats are f32."""
-        return self._move(_sibling(self.backend, float="f32"))
+        return self._move(sibling(self.backend, float="f32"))
 
     def to_full_precision(self) -> Self:
         """The book's name of into_full_precision."""
@@ -42,7 +42,7 @@ class Precision(Numeric):
         if kind is Bool:
             return same
         word = "float" if kind is Float else "int"
-        return same._move(_sibling(self.backend, **{word: dtype}))
+        return same._move(sibling(self.backend, **{word: dtype}))
 
     @classmethod
     def from_primitive(
@@ -76,10 +76,10 @@ class Precision(Numeric):
         return type(self)(value, self.kind, target, self.rank)
 
 
-def _sibling(backend: Backend, **types: str) -> Backend:
+def sibling(backend: Backend, **types: str) -> Backend:
     """The same backend (and its decorators) with other element types."""
     if backend.inner is not backend:
-        return type(backend)(_sibling(backend.inner, **types), *backend.arguments[1:])
+        return type(backend)(sibling(backend.inner, **types), *backend.arguments[1:])
     names = list(inspect.signature(type(backend).__init__).parameters)[1:]
     given = dict(zip(names, backend.arguments, strict=True))
     return type(backend)(**{**given, **types})

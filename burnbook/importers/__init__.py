@@ -1,0 +1,1 @@
+"""Models that others wrote: PyTorch, safetensors and ONNX files."""

@@ -1,0 +1,18 @@
+"""ONNX files as modules: `load` at once, `ModelGen` as source and record."""
+
+from typing import TYPE_CHECKING, Any
+
+from burnbook.importers.onnx.load import load, source_of
+
+if TYPE_CHECKING:
+    from burnbook.importers.onnx.backend import Backend
+
+__all__ = ["Backend", "load", "source_of"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Backend":  # the package onnx is imported only for it
+        from burnbook.importers.onnx.backend import Backend
+
+        return Backend
+    raise AttributeError(name)

@@ -1,0 +1,61 @@
+"""burnbook as an ONNX backend, for onnx.backend.test and the public scoreboard.
+
+    from burnbook.importers.onnx import Backend
+    Backend.prepare(model).run(arrays)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx.backend.base import Backend as OnnxBackend, BackendRep
+
+from burnbook.backend.numpy import Numpy
+from burnbook.importers.onnx.load import built, source_for
+from burnbook.importers.onnx.values import lifted, lowered
+
+
+class Representation(BackendRep):  # type: ignore[misc] # onnx has no types
+    """A model that is ready to run."""
+
+    def __init__(self, module: Any, device: Any):
+        self.module, self.device = module, device
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Arrays in the graph's order of inputs; arrays in its order of outputs."""
+        given = [lifted(_value(x), self.device) for x in inputs]
+        found = getattr(self.module, "compute", self.module.forward)(*given)
+        found = found if isinstance(found, tuple) else (found,)
+        return tuple(lowered(value) for value in found)
+
+
+def _value(x: Any) -> Any:
+    """What a caller gives: texts as objects, sequences as lists."""
+    if isinstance(x, list):
+        return [_value(part) for part in x]
+    if isinstance(x, np.ndarray) and x.dtype.kind in "US":
+        return x.astype(object)
+    return None if x is None else np.asarray(x)
+
+
+class Backend(OnnxBackend):  # type: ignore[misc] # onnx has no types
+    """ONNX's interface to what runs models."""
+
+    @classmethod
+    def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> Representation:
+        """A model that is ready to run."""
+        return Representation(built(source_for(model), Numpy()), Numpy())
+
+    @classmethod
+    def run_model(
+        cls, model: Any, inputs: Sequence[Any], device: str = "CPU", **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """A model's outputs."""
+        return cls.prepare(model, device).run(inputs)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether there is such a device."""
+        return device == "CPU"

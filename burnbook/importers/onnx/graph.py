@@ -1,0 +1,425 @@
+"""What an ONNX file says, as plain Python: nodes, constants and what is known of values.
+
+Everything that differs between files is settled here: constants lie in one table
+wherever the file keeps them, functions of the file stand in place of their calls, and
+every node knows which version of its operator it follows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from burnbook.core.errors import RecordError
+from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.tensors import Files, array_of, sparse_array
+from burnbook.importers.onnx.values import DTYPES
+
+MOST_NODES = 1_000_000
+MOST_DEPTH = 60  # functions that call functions, graphs in graphs
+CONTROL = frozenset({"If", "Loop", "Scan", "SequenceMap"})  # a graph runs in them
+DOMAINS = {"ai.onnx": ""}
+
+
+@dataclass
+class Fact:
+    """What is known of a value before it runs.
+
+    kind: tensor, sequence, optional or "" (unknown). dtype: NumPy's name. shape: None
+    where not even the rank is known; a size is a number, a name, or None.
+    """
+
+    kind: str = ""
+    dtype: str = ""
+    shape: tuple[int | str | None, ...] | None = None
+
+
+@dataclass
+class Node:
+    """A call of an operator: names of values, and attributes as Python has them."""
+
+    op: str
+    domain: str
+    version: int  # in which its operator was last changed, for this file's opset
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any]
+    name: str = ""
+    scope: tuple[str, ...] = ()  # the functions of the file that it stands in
+
+    @property
+    def label(self) -> str:
+        """How a report names it."""
+        return self.name or next((o for o in self.outputs if o), self.op)
+
+
+@dataclass
+class Graph:
+    """Nodes in order, with the names of what goes in and what comes out."""
+
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    nodes: list[Node] = field(default_factory=list)
+    constants: dict[str, Any] = field(default_factory=dict)
+    trainable: set[str] = field(default_factory=set)  # the file's own initializers
+    facts: dict[str, Fact] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[tuple[Graph, Node]]:
+        """All nodes with their graph, those of inner graphs as well."""
+        for node in self.nodes:
+            yield self, node
+            for inner in node.attributes.values():
+                if isinstance(inner, Graph):
+                    yield from inner.walk()
+
+
+@dataclass
+class Model:
+    """A file: its graph, and what it says of itself."""
+
+    graph: Graph
+    ir_version: int
+    opsets: dict[str, int]
+    producer: str
+    doc: str = ""
+
+
+def read_model(proto: Any, files: Files) -> Model:
+    """The plain form of an onnx.ModelProto."""
+    opsets = {_domain(o.domain): o.version for o in proto.opset_import}
+    opsets.setdefault("", 1)
+    reader = _Reader(proto, opsets, files)
+    producer = f"{proto.producer_name} {proto.producer_version}".strip()
+    graph = reader.graph(proto.graph, opsets, {}, 0)
+    return Model(graph, proto.ir_version, opsets, producer, proto.doc_string)
+
+
+class _Reader:
+    def __init__(self, proto: Any, opsets: dict[str, int], files: Files):
+        self.files, self.count, self.fresh = files, 0, Counter[str]()
+        self.functions = {
+            (_domain(f.domain), f.name, getattr(f, "overload", "")): f
+            for f in proto.functions
+        }
+
+    def graph(
+        self,
+        proto: Any,
+        opsets: Mapping[str, int],
+        facts: Mapping[str, Fact],
+        depth: int,
+    ) -> Graph:
+        """A graph of the file, or of a node in it, which sees what is known outside."""
+        if depth > MOST_DEPTH:
+            raise RecordError("onnx", f"graphs lie {depth} deep in each other")
+        constants = {t.name: array_of(t, self.files) for t in proto.initializer}
+        for sparse in proto.sparse_initializer:
+            constants[sparse.values.name] = sparse_array(sparse, self.files)
+        found = Graph(
+            proto.name,
+            [v.name for v in proto.input if v.name not in constants],
+            [v.name for v in proto.output],
+            constants=constants,
+            trainable=set(constants),
+            facts=dict(facts),
+        )
+        for value in [*proto.input, *proto.value_info, *proto.output]:
+            fact = fact_of(value.type)
+            if fact.kind and not (fact.shape is None and value.name in found.facts):
+                found.facts[value.name] = fact
+        for name, array in constants.items():
+            found.facts[name] = fact_of_array(array)
+        found.nodes = list(self.nodes(proto.node, opsets, found, {}, {}, (), depth))
+        return found
+
+    def nodes(
+        self,
+        protos: Iterable[Any],
+        opsets: Mapping[str, int],
+        graph: Graph,
+        names: dict[str, str],
+        given: Mapping[str, Any],
+        scope: tuple[str, ...],
+        depth: int,
+    ) -> Iterator[Node]:
+        """Nodes in order. names: of values inside a function; given: its attributes."""
+        for proto in protos:
+            self.count += 1
+            if self.count > MOST_NODES:
+                raise RecordError("onnx", f"the file has over {MOST_NODES:,} nodes")
+            node = self.node(proto, opsets, graph, names, given, scope, depth)
+            if node.op in ("Constant", "Identity") and not node.domain:
+                if node.op == "Constant":
+                    array = self.constant(node)
+                    graph.constants[node.outputs[0]] = array
+                    graph.facts[node.outputs[0]] = fact_of_array(array)
+                    continue
+                known = graph.facts.get(node.inputs[0])
+                if known is not None:
+                    graph.facts.setdefault(node.outputs[0], known)
+            body = self.body_of(proto, node, opsets, graph, depth)
+            if body is None:
+                yield node
+                continue
+            yield from self.inlined(body, node, graph, depth)
+
+    def node(
+        self,
+        proto: Any,
+        opsets: Mapping[str, int],
+        graph: Graph,
+        names: dict[str, str],
+        given: Mapping[str, Any],
+        scope: tuple[str, ...],
+        depth: int,
+    ) -> Node:
+        domain = _domain(proto.domain)
+        attributes = {}
+        for a in proto.attribute:
+            if a.ref_attr_name:
+                if a.ref_attr_name in given:
+                    attributes[a.name] = given[a.ref_attr_name]
+                continue
+            attributes[a.name] = self.attribute(a, opsets, graph, names, given, depth)
+        return Node(
+            proto.op_type,
+            domain,
+            version_of(proto.op_type, domain, opsets.get(domain, 1)),
+            [names.get(n, n) for n in proto.input],
+            [names.get(n, n) for n in proto.output],
+            attributes,
+            proto.name,
+            scope,
+        )
+
+    def attribute(
+        self,
+        proto: Any,
+        opsets: Mapping[str, int],
+        graph: Graph,
+        names: dict[str, str],
+        given: Mapping[str, Any],
+        depth: int,
+    ) -> Any:
+        match proto.type:
+            case 1:
+                return float(proto.f)
+            case 2:
+                return int(proto.i)
+            case 3:
+                return _text(proto.s)
+            case 4:
+                return array_of(proto.t, self.files)
+            case 5:
+                return self.inner(proto.g, opsets, graph, names, given, depth)
+            case 6:
+                return [float(n) for n in proto.floats]
+            case 7:
+                return [int(n) for n in proto.ints]
+            case 8:
+                return [_text(s) for s in proto.strings]
+            case 9:
+                return [array_of(t, self.files) for t in proto.tensors]
+            case 11:
+                return sparse_array(proto.sparse_tensor, self.files)
+            case 13:
+                return proto.tp
+            case _:
+                what = f"attribute {proto.name!r} is of a type that no operator has"
+                raise RecordError("onnx", what)
+
+    def inner(
+        self,
+        proto: Any,
+        opsets: Mapping[str, int],
+        graph: Graph,
+        names: dict[str, str],
+        given: Mapping[str, Any],
+        depth: int,
+    ) -> Graph:
+        """A graph in a node: it sees the values around it."""
+        if not names and not given:
+            return self.graph(proto, opsets, graph.facts, depth + 1)
+        copy = type(proto)()
+        copy.CopyFrom(proto)
+        _rename(copy, names, given)
+        return self.graph(copy, opsets, graph.facts, depth + 1)
+
+    def constant(self, node: Node) -> Any:
+        (key, value), *_ = [*node.attributes.items()] or [("", None)]
+        match key:
+            case "value" | "sparse_value":
+                return value
+            case "value_float" | "value_floats":
+                return np.array(value, np.float32)
+            case "value_int" | "value_ints":
+                return np.array(value, np.int64)
+            case "value_string" | "value_strings":
+                return np.array(value, object)
+        raise RecordError("onnx", f"the constant {node.outputs[0]!r} has no value")
+
+    def body_of(
+        self,
+        proto: Any,
+        node: Node,
+        opsets: Mapping[str, int],
+        graph: Graph,
+        depth: int,
+    ) -> Any:
+        """The function that a node calls: of the file, or of the operator's definition.
+
+        Operators that are known here are not taken apart.
+        """
+        own = self.functions.get((node.domain, node.op, getattr(proto, "overload", "")))
+        if own is not None:
+            return own
+        if (node.domain, node.op) in OPERATORS or node.op in CONTROL:
+            return None
+        return definition_of(proto, node, opsets.get(node.domain, 1), graph)
+
+    def inlined(
+        self, body: Any, call: Node, graph: Graph, depth: int
+    ) -> Iterator[Node]:
+        if len(call.scope) > MOST_DEPTH:
+            raise RecordError("onnx", f"functions call each other: {call.op}")
+        self.fresh[body.name] += 1
+        prefix = f"{body.name}_{self.fresh[body.name]}"
+        scope = (*call.scope, prefix)
+        names = {"": ""}
+        for k, name in enumerate(body.input):
+            names[name] = call.inputs[k] if k < len(call.inputs) else ""
+        for k, name in enumerate(body.output):
+            used = call.outputs[k] if k < len(call.outputs) else ""
+            names.setdefault(name, used or f"{prefix}_{name}")
+        for inner in body.node:
+            for name in inner.output:
+                names.setdefault(name, f"{prefix}_{name}")
+        given = dict(call.attributes)
+        for a in body.attribute_proto:
+            if a.name not in given:
+                given[a.name] = self.attribute(a, {}, graph, {}, {}, depth)
+        opsets = {_domain(o.domain): o.version for o in body.opset_import}
+        passed = [n for n in body.output if n in body.input]
+        yield from self.nodes(body.node, opsets, graph, names, given, scope, depth + 1)
+        for name in passed:
+            k = list(body.output).index(name)
+            source, target = names[name], call.outputs[k]
+            yield Node("Identity", "", 1, [source], [target], {}, scope=scope)
+
+
+def definition_of(proto: Any, node: Node, opset: int, graph: Graph) -> Any:
+    """The body that ONNX's definition gives an operator, if it gives one."""
+    import onnx
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(node.op, opset, node.domain)
+    except defs.SchemaError:
+        return None
+    body = onnx.FunctionProto()
+    if schema.has_context_dependent_function:
+        types = [type_of(graph.facts.get(n)).SerializeToString() for n in node.inputs]
+        try:
+            body.ParseFromString(
+                schema.get_context_dependent_function(proto.SerializeToString(), types)
+            )
+        except Exception:
+            return None
+    elif schema.has_function:
+        body.CopyFrom(schema.function_body)
+    if not body.node:
+        return None
+    if not any(_domain(o.domain) == node.domain for o in body.opset_import):
+        body.opset_import.add(domain=node.domain, version=opset)
+    return body
+
+
+def type_of(fact: Fact | None) -> Any:
+    """An onnx.TypeProto that says what is known of a value."""
+    import onnx
+
+    found = onnx.TypeProto()
+    if fact is None or fact.kind != "tensor" or not fact.dtype:
+        return found
+    number = next(k for k, name in DTYPES.items() if name == fact.dtype)
+    found.tensor_type.elem_type = number
+    if fact.shape is not None:
+        found.tensor_type.shape.SetInParent()
+        for size in fact.shape:
+            dim = found.tensor_type.shape.dim.add()
+            if isinstance(size, int):
+                dim.dim_value = size
+            elif size:
+                dim.dim_param = size
+    return found
+
+
+def fact_of(proto: Any) -> Fact:
+    """What an onnx.TypeProto says."""
+    kind = proto.WhichOneof("value") or ""
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        inner = getattr(proto, kind)
+        shape = None
+        if inner.HasField("shape"):
+            shape = tuple(
+                d.dim_value if d.HasField("dim_value") else d.dim_param or None
+                for d in inner.shape.dim
+            )
+        return Fact("tensor", DTYPES.get(inner.elem_type, ""), shape)
+    if kind in ("sequence_type", "optional_type"):
+        return Fact(kind[:-5], fact_of(getattr(proto, kind).elem_type).dtype)
+    return Fact("map" if kind else "")
+
+
+def fact_of_array(array: Any) -> Fact:
+    """What is known of a constant: all."""
+    name = "str" if array.dtype == object else array.dtype.name
+    return Fact("tensor", name, tuple(array.shape))
+
+
+_VERSIONS: dict[tuple[str, str, int], int] = {}
+
+
+def version_of(op: str, domain: str, opset: int) -> int:
+    """In which version an operator was last changed, as of an opset; 0 if unknown."""
+    key = op, domain, opset
+    if key not in _VERSIONS:
+        from onnx import defs
+
+        try:
+            _VERSIONS[key] = defs.get_schema(op, opset, domain).since_version
+        except defs.SchemaError:
+            _VERSIONS[key] = 0
+    return _VERSIONS[key]
+
+
+def _rename(proto: Any, names: Mapping[str, str], given: Mapping[str, Any]) -> None:
+    """Give the names outside to what a graph inside a function takes from there."""
+    for node in proto.node:
+        for k, name in enumerate(node.input):
+            node.input[k] = names.get(name, name)
+        for k, name in enumerate(node.output):
+            node.output[k] = names.get(name, name)
+        for a in node.attribute:
+            if a.HasField("g"):
+                _rename(a.g, names, given)
+            if a.ref_attr_name and a.ref_attr_name in given:
+                import onnx
+
+                made = onnx.helper.make_attribute(a.name, given[a.ref_attr_name])
+                a.CopyFrom(made)
+    for value in proto.output:
+        value.name = names.get(value.name, value.name)
+
+
+def _domain(name: str) -> str:
+    return DOMAINS.get(name, name)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,118 @@
+"""An ONNX file as a module: at once, or as a package of source and record."""
+
+from __future__ import annotations
+
+import linecache
+from itertools import count
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from burnbook.backend.base import Backend
+from burnbook.backend.numpy import Numpy
+from burnbook.core.errors import ArgumentError, RecordError
+from burnbook.importers.onnx.graph import Model, read_model
+from burnbook.importers.onnx.report import OnnxReport, report_of
+from burnbook.importers.onnx.source import Field, Source, write
+from burnbook.importers.onnx.tensors import Files
+from burnbook.importers.onnx.upgrades import upgrade
+from burnbook.module.param import ParamId, ParamRecord
+from burnbook.tensor import TensorData
+
+_numbers = count(1)
+
+
+def load(model: Any, device: Backend | None = None) -> Any:
+    """The module that an ONNX file describes, with its weights, on a device.
+
+    model: a path, the file's bytes, or an onnx.ModelProto. The module's `forward` takes
+    and gives tensors in the graph's order, several results as a tuple; its source is in
+    `source_of(module)`. Needs the package onnx.
+
+    Raises: RecordError for a damaged file; ArgumentError with all operators that are
+    not known, and where they stand.
+    """
+    source = source_for(model)
+    return built(source, device or Numpy())
+
+
+def source_for(model: Any) -> Source:
+    """The source and the values of a file's module."""
+    plain, title = read(model)
+    found = report_of(plain)
+    if found.unsupported:
+        raise found.error()
+    upgrade(plain.graph)
+    return write(plain, title)
+
+
+def read(model: Any) -> tuple[Model, str]:
+    """A file in its plain form, and its name."""
+    try:
+        import onnx
+    except ImportError:
+        what = "reading an .onnx file needs the package onnx"
+        raise ArgumentError("onnx", what, cure="pip install onnx") from None
+    folder, title = None, "a model"
+    if isinstance(model, (str, PathLike)):
+        path = Path(model)
+        folder, title = path.parent, path.name
+        try:
+            model = path.read_bytes()
+        except OSError as error:
+            what = f"{path} cannot be read: {error.strerror}"
+            raise RecordError("onnx", what) from None
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        from google.protobuf.message import DecodeError
+
+        proto = onnx.ModelProto()
+        try:
+            proto.ParseFromString(bytes(model))
+        except (DecodeError, UnicodeDecodeError, RuntimeError, RecursionError):
+            what = f"{title} is no ONNX file, or damaged"
+            raise RecordError("onnx", what) from None
+        model = proto
+    model = inferred(model)
+    return read_model(model, Files(folder)), title
+
+
+def inferred(model: Any) -> Any:
+    """The model with the shapes and types that follow from it, where they do."""
+    from onnx import shape_inference
+
+    try:
+        return shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:  # what does not follow stays unknown
+        return model
+
+
+def built(source: Source, device: Backend) -> Any:
+    """The module that a source describes, with its values."""
+    cls = class_of(source)
+    module = cls.new(device)
+    if not source.fields:
+        return module
+    return module.load_record({f.name: _record(f) for f in source.fields})
+
+
+def class_of(source: Source) -> Any:
+    """The class that a source defines; its lines show in tracebacks."""
+    number = next(_numbers)
+    name = f"<onnx model {number}>"
+    linecache.cache[name] = (len(source.text), None, source.text.splitlines(True), name)
+    module = ModuleType(f"onnx_model_{number}")
+    exec(compile(source.text, name, "exec"), module.__dict__)  # noqa: S102 - our text
+    cls = module.Model
+    cls.source = source.text
+    return cls
+
+
+def source_of(module: Any) -> str:
+    """The Python source that a loaded module was made of."""
+    return type(module).source
+
+
+def _record(f: Field) -> ParamRecord:
+    array = f.array.reshape(f.array.shape or (1,))
+    return ParamRecord(ParamId.new().serialize(), TensorData.of(array))

@@ -1,0 +1,103 @@
+"""If, Loop, Scan and SequenceMap: their graphs come as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnbook.importers.onnx.operators.joining import concat
+from burnbook.importers.onnx.operators.shape import unsqueeze
+from burnbook.importers.onnx.values import Value, as_array, number
+
+Body = Callable[..., tuple[Value, ...]]
+
+
+def if_(cond: Value, then_branch: Body, else_branch: Body) -> tuple[Value, ...]:
+    """One of two graphs, as a truth says."""
+    return then_branch() if number(cond) else else_branch()
+
+
+def loop_(
+    trips: Value, cond: Value, states: Sequence[Value], body: Body, *, scans: int
+) -> tuple[Value, ...]:
+    """A graph again and again; what it yields beside its states is stacked.
+
+    trips: how often at most, or None. cond: whether to begin, or None.
+    """
+    most = None if trips is None else number(trips)
+    going = True if cond is None else bool(number(cond))
+    states, rows = list(states), [[] for _ in range(scans)]
+    step = 0
+    while going and (most is None or step < most):
+        going, *found = body(np.int64(step), np.asarray(going), *states)
+        going = bool(number(going))
+        states, made = found[: len(states)], found[len(states) :]
+        for row, part in zip(rows, made, strict=True):
+            row.append(part)
+        step += 1
+    return (*states, *[stacked(row, 0) for row in rows])
+
+
+def scan_(
+    states: Sequence[Value],
+    sequences: Sequence[Value],
+    body: Body,
+    *,
+    scans: int,
+    scan_input_axes: Sequence[int] = (),
+    scan_input_directions: Sequence[int] = (),
+    scan_output_axes: Sequence[int] = (),
+    scan_output_directions: Sequence[int] = (),
+    directions: Sequence[int] = (),
+    lengths: Value = None,
+) -> tuple[Value, ...]:
+    """A graph for each element of some sequences, with states from one to the next.
+
+    With `directions` or `lengths` (opset 8), every value has a batch in front.
+    """
+    axes = list(scan_input_axes) or [0] * len(sequences)
+    ways = list(scan_input_directions) or [0] * len(sequences)
+    states, rows = list(states), [[] for _ in range(scans)]
+    length = sequences[0].shape[axes[0]]
+    for step in range(length):
+        parts = [
+            taken(x, axis, length - 1 - step if way else step)
+            for x, axis, way in zip(sequences, axes, ways, strict=True)
+        ]
+        found = list(body(*states, *parts))
+        states, made = found[: len(states)], found[len(states) :]
+        for row, part in zip(rows, made, strict=True):
+            row.append(part)
+    axes = list(scan_output_axes) or [0] * scans
+    ways = list(scan_output_directions) or [0] * scans
+    turned = [row[::-1] if way else row for row, way in zip(rows, ways, strict=True)]
+    made = [stacked(row, axis) for row, axis in zip(turned, axes, strict=True)]
+    return (*states, *made)
+
+
+def sequence_map_(inputs: Sequence[Value], body: Body) -> tuple[list[Value], ...]:
+    """A graph for each element of a sequence; what is no sequence is given to all."""
+    length = len(inputs[0])
+    rows = [
+        body(*[x[i] if isinstance(x, list) else x for x in inputs])
+        for i in range(length)
+    ]
+    return tuple(list(column) for column in zip(*rows, strict=True))
+
+
+def taken(x: Value, axis: int, place: int) -> Value:
+    """One element along an axis, which goes."""
+    from burnbook.importers.onnx.operators.indexing import gather
+
+    return gather(x, np.asarray(place), axis=axis)
+
+
+def stacked(parts: Sequence[Value], axis: int) -> Value:
+    """Values of one shape along a new axis."""
+    if not parts:
+        return np.zeros((0,), np.float32)
+    if all(not as_array(part).ndim for part in parts if isinstance(part, np.ndarray)):
+        pass
+    return concat(*[unsqueeze(part, np.array([axis])) for part in parts], axis=axis)

@@ -1,0 +1,118 @@
+"""Which ONNX operator which function is, and in which versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+from burnbook.core.errors import ArgumentError
+from burnbook.importers.onnx.versions import VERSIONS
+from burnbook.importers.onnx.values import (
+    Value,
+    as_array,
+    default_device,
+    device_of,
+    is_float,
+    lifted,
+    lowered,
+)
+from burnbook.tensor import Tensor
+
+Function = Callable[..., Any]
+
+
+class Operator:
+    """A function for an ONNX operator: inputs in ONNX's order, attributes by name.
+
+    It may have two forms. The first takes floats as tensors, so gradients flow; it is
+    used where a float is among the inputs. `host` takes arrays alone. Where only the
+    first is there, other types are refused; where only `host` is, tensors are lowered
+    to arrays and floats of the result lifted again.
+    """
+
+    def __init__(self, name: str, domain: str, versions: tuple[int, ...], many: bool):
+        self.name, self.domain, self.versions, self.many = name, domain, versions, many
+        self.on_tensors: Function | None = None
+        self.on_arrays: Function | None = None
+
+    def host(self, function: Function) -> Operator:
+        """A decorator: the form for arrays."""
+        self.on_arrays = function
+        return self
+
+    def __call__(self, *inputs: Value, outputs: int = 1, **attributes: Any) -> Any:
+        """One result, or with `outputs` > 1 a tuple of so many."""
+        if self.many:
+            attributes["outputs"] = outputs
+        found = self._run(inputs, attributes)
+        if not self.many:
+            return found
+        return found[0] if outputs == 1 else tuple(found[:outputs])
+
+    def _run(self, inputs: tuple[Value, ...], attributes: dict[str, Any]) -> Any:
+        device = device_of(inputs)
+        if self.on_tensors is None:
+            found = self.on_arrays(*[lowered(v) for v in inputs], **attributes)  # type: ignore[misc]
+            if device is None:
+                return found
+            if self.many:
+                return tuple(lifted(v, device) for v in found)
+            return lifted(found, device)
+        if device is None and not any(map(_has_float, inputs)):
+            if self.on_arrays is not None:
+                return self.on_arrays(*[lowered(v) for v in inputs], **attributes)
+            types = [str(as_array(v).dtype) for v in inputs if v is not None]
+            what = f"inputs of type {', '.join(types)} are not known here"
+            raise ArgumentError(f"onnx {self.name}", what)
+        where = device or default_device()
+        found = self.on_tensors(*[lifted(v, where) for v in inputs], **attributes)
+        return found if device is not None else lowered(found)
+
+
+def _has_float(value: Value) -> bool:
+    if value is None or isinstance(value, Tensor):
+        return value is not None
+    if isinstance(value, list) and value and not isinstance(value[0], (int, float)):
+        return any(map(_has_float, value))
+    return is_float(as_array(value))
+
+
+OPERATORS: dict[tuple[str, str], Operator] = {}
+
+
+def _operator(name: str, domain: str, many: bool) -> Operator:
+    made = Operator(name, domain, VERSIONS[domain][name], many)
+    OPERATORS[domain, name] = made
+    return made
+
+
+def operator(
+    name: str, *, domain: str = "", many: bool = False
+) -> Callable[[Function], Operator]:
+    """A decorator for the function of an ONNX operator.
+
+    many: the function takes `outputs`, how many results are wanted, and gives a tuple
+    of at least so many. It follows the newest of the operator's `versions`; older forms
+    are rewritten to that by `upgrades`.
+    """
+
+    def decorate(function: Function) -> Operator:
+        made = _operator(name, domain, many)
+        made.on_tensors = function
+        return update_wrapper(made, function)  # type: ignore[return-value]
+
+    return decorate
+
+
+def host_operator(
+    name: str, *, domain: str = "", many: bool = False
+) -> Callable[[Function], Operator]:
+    """The same for an operator that is computed by NumPy alone, without gradients."""
+
+    def decorate(function: Function) -> Operator:
+        made = _operator(name, domain, many)
+        made.on_arrays = function
+        return update_wrapper(made, function)  # type: ignore[return-value]
+
+    return decorate

@@ -1,0 +1,357 @@
+"""The Python source of an imported graph: one module class that reads like the model.
+
+A constant of a few elements stands where it is used; others become fields, named after
+the file's names, trainable where the file keeps them as initializers of numbers. The
+inner graphs of If, Loop and Scan become functions inside `forward`, which see the names
+around them.
+
+Nothing of a file is taken over as it is: names become identifiers, numbers and texts
+are written by repr, so that no file decides what runs.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from burnbook.core.errors import RecordError
+from burnbook.importers.onnx.graph import CONTROL, Fact, Graph, Model, Node
+from burnbook.importers.onnx.operators.registry import OPERATORS
+
+SHORT = 16  # elements of a constant that stands where it is used
+WIDTH = 88
+FLOATS = ("float32", "float64", "float16")
+TAKEN = {"self", "np", "nn", "ops", "cls", "device", "Module", "Param", "Tensor", "Model"}
+
+
+@dataclass
+class Field:
+    """A constant that the module holds. form: weight, constant or whole."""
+
+    name: str
+    form: str
+    array: Any
+    dtype: str
+
+
+@dataclass
+class Source:
+    """The text of a module, and the values of its fields."""
+
+    text: str
+    fields: list[Field]
+    lines: dict[str, int] = field(default_factory=dict)  # of each node, by its label
+
+
+def write(model: Model, title: str) -> Source:
+    """The source of a model. title: the file's name, for the first line."""
+    return _Writer(model, title).write()
+
+
+class _Writer:
+    def __init__(self, model: Model, title: str):
+        self.model, self.title = model, title
+        self.taken = {*TAKEN, *keyword.kwlist, *keyword.softkwlist}
+        self.names: dict[str, str] = {}  # of values: an expression
+        self.fields: dict[str, Field] = {}
+        self.constants: dict[str, Any] = {}
+        self.trainable: set[str] = set()
+        self.facts: dict[str, Fact] = {}
+        self.counts: dict[str, int] = {}
+
+    def write(self) -> Source:
+        graph = self.model.graph
+        for name in dict.fromkeys((*graph.inputs, *graph.outputs)):
+            self.facts[name] = graph.facts.get(name, Fact())
+        inputs = [self.new_name(n, "input") for n in graph.inputs]
+        body = list(self.body(graph, "        "))
+        outputs = [self.expression(n) for n in graph.outputs]
+        plain = all(self.is_plain(graph.facts.get(n)) for n in graph.inputs)
+        plain = plain and all(self.is_plain(graph.facts.get(n)) for n in graph.outputs)
+        result = ", ".join(outputs)
+        returned = f"        return {result}"
+        text = [self.head(), "", "", "class Model(Module):"]
+        text += [f'    """{_comment(self.title)}, as a module."""', ""]
+        text += [f"    {f.name}: Param[Tensor]" for f in self.fields.values()]
+        text += ["", "    @classmethod", "    def new(cls, device: Backend) -> Model:"]
+        text += ['        """The module before a record is loaded."""']
+        text += ["        return cls("]
+        text += [f"            {f.name}={self.made(f)}," for f in self.fields.values()]
+        text += ["        )", ""]
+        if plain:
+            text += [f"    def forward(self, {', '.join(inputs)}):"]
+            text += [f'        """{self.signature(graph)}"""', *body, returned]
+        else:
+            types = [graph.facts.get(n, Fact()).dtype for n in graph.inputs]
+            given = ", ".join(
+                f"({n}, {t!r})" for n, t in zip(inputs, types, strict=True)
+            )
+            text += [f"    def forward(self, {', '.join(inputs)}):"]
+            text += [f'        """{self.signature(graph)}"""']
+            comma = "," if len(inputs) == 1 else ""
+            text += [f"        values = ops.from_tensors(self, ({given}{comma}))"]
+            text += ["        return ops.to_tensors(self, self.compute(*values))", ""]
+            text += [f"    def compute(self, {', '.join(inputs)}):"]
+            text += ['        """The same with the element types and ranks of ONNX."""']
+            text += [*body, returned]
+        lines = "\n".join(text) + "\n"
+        return Source(lines.replace("(self, )", "(self)"), list(self.fields.values()))
+
+    def head(self) -> str:
+        producer = f", made by {_comment(self.model.producer)}" if self.model.producer else ""
+        return (
+            f'"""Written by burnbook from {_comment(self.title)}{producer}."""\n\n'
+            "from __future__ import annotations\n\n"
+            "import numpy as np\n\n"
+            "from burnbook import nn\n"
+            "from burnbook.backend import Backend\n"
+            "from burnbook.importers.onnx import operators as ops\n"
+            "from burnbook.module import Module, Param\n"
+            "from burnbook.tensor import Tensor"
+        )
+
+    def signature(self, graph: Graph) -> str:
+        def shown(name: str) -> str:
+            return f"{_comment(name)} {self.shape_of(name)}".strip()
+
+        ins = ", ".join(map(shown, graph.inputs))
+        outs = ", ".join(map(shown, graph.outputs))
+        return f"{ins} -> {outs}"
+
+    def is_plain(self, fact: Fact | None) -> bool:
+        """Whether a value is a tensor inside as outside."""
+        if fact is None or fact.kind != "tensor" or fact.dtype != "float32":
+            return False
+        return fact.shape is not None and len(fact.shape) > 0
+
+    def body(self, graph: Graph, indent: str) -> Iterator[str]:
+        self.constants |= graph.constants
+        self.trainable |= graph.trainable
+        self.facts |= graph.facts
+        for node in graph.nodes:
+            yield from self.statement(node, indent)
+
+    def statement(self, node: Node, indent: str) -> Iterator[str]:
+        if node.op == "Identity" and not node.domain:
+            self.names[node.outputs[0]] = self.expression(node.inputs[0])
+            return
+        if node.op in CONTROL and not node.domain:
+            yield from self.control(node, indent)
+            return
+        operator = OPERATORS[node.domain, node.op]
+        inputs = [self.expression(n) for n in node.inputs]
+        while inputs and inputs[-1] == "None":
+            inputs.pop()
+        words = [f"{k}={self.literal(v)}" for k, v in sorted(node.attributes.items())]
+        used = [i for i, n in enumerate(node.outputs) if n]
+        count = used[-1] + 1 if used else 1
+        if operator.many and count > 1:
+            words.append(f"outputs={count}")
+        targets = [self.new_name(n, node.op) if n else "_" for n in node.outputs[:count]]
+        call = f"ops.{operator.__name__}({', '.join([*inputs, *words])})"
+        yield from self.assignment(targets, call, indent, node.outputs[:count])
+
+    def assignment(
+        self, targets: list[str], call: str, indent: str, values: list[str]
+    ) -> Iterator[str]:
+        line = f"{indent}{', '.join(targets)} = {call}"
+        shapes = [self.shape_of(n) for n in values if n]
+        note = ", ".join(s for s in shapes if s)
+        yield f"{line}  # {note}" if note and len(line) + len(note) < WIDTH + 20 else line
+
+    def control(self, node: Node, indent: str) -> Iterator[str]:
+        """If, Loop, Scan, SequenceMap: inner graphs as functions, then a call."""
+        functions = {}
+        for word, inner in node.attributes.items():
+            if isinstance(inner, Graph):
+                functions[word] = self.unused(f"{_snake(node.op)}_{word}")
+                yield from self.function(functions[word], inner, indent)
+        inputs = [self.expression(n) for n in node.inputs]
+        targets = [self.new_name(n, node.op) if n else "_" for n in node.outputs]
+        words = {k: v for k, v in node.attributes.items() if not isinstance(v, Graph)}
+        match node.op:
+            case "If":
+                parts = [inputs[0], functions["then_branch"], functions["else_branch"]]
+            case "Loop":
+                body = node.attributes["body"]
+                trips, cond, *states = [*inputs, "None", "None"][: max(2, len(inputs))]
+                parts = [trips, cond, f"[{', '.join(states)}]", functions["body"]]
+                scans = len(body.outputs) - 1 - len(states)
+                words["scans"] = scans
+            case "Scan":
+                body = node.attributes["body"]
+                if node.version < 9:  # several sequences at once, and their lengths
+                    words["lengths"] = inputs.pop(0)
+                count = words.pop("num_scan_inputs")
+                cut = len(inputs) - count
+                words["scans"] = len(body.outputs) - cut
+                parts = [f"[{', '.join(inputs[:cut])}]"]
+                parts += [f"[{', '.join(inputs[cut:])}]", functions["body"]]
+            case _:
+                parts = [f"[{', '.join(inputs)}]", functions["body"]]
+        said = [
+            f"{k}={v if k == 'lengths' else self.literal(v)}"
+            for k, v in sorted(words.items())
+        ]
+        call = f"ops.{_snake(node.op)}_({', '.join([*parts, *said])})"
+        left = ", ".join(targets) + ("," if len(targets) == 1 else "")
+        yield f"{indent}{left} = {call}"
+
+    def function(self, name: str, graph: Graph, indent: str) -> Iterator[str]:
+        inputs = [self.new_name(n, "input") for n in graph.inputs]
+        yield f"{indent}def {name}({', '.join(inputs)}):"
+        before = dict(self.names)
+        yield from self.body(graph, indent + "    ")
+        outputs = ", ".join(self.expression(n) for n in graph.outputs)
+        yield f"{indent}    return {outputs}{',' if len(graph.outputs) == 1 else ''}"
+        self.names = before | {k: v for k, v in self.names.items() if k in before}
+
+    # Names and constants
+
+    def expression(self, name: str) -> str:
+        """How a value is written: a name, a field, or a short constant."""
+        if not name:
+            return "None"
+        if name in self.names:
+            return self.names[name]
+        if name in self.constants:
+            return self.constant(name, self.constants[name])
+        raise RecordError("onnx", f"a node takes {name!r}, which nothing makes")
+
+    def constant(self, name: str, array: Any) -> str:
+        if array.dtype == object or array.size <= SHORT and not self.is_weight(name):
+            return self.literal(array)
+        dtype = array.dtype.name
+        word = self.unused(_identifier(name) or "constant")
+        if dtype in FLOATS:
+            form = "weight" if name in self.trainable else "constant"
+            self.fields[name] = Field(word, form, array, dtype)
+            text = f"self.{word}.val()"
+            if dtype != "float32":
+                text = f"ops.of_type({text}, {dtype!r})"
+            if not array.ndim:
+                text = f"ops.scalar({text})"
+        else:
+            self.fields[name] = Field(word, "whole", _whole(array), dtype)
+            text = f"ops.array(self.{word}.val(), {dtype!r}, {list(array.shape)})"
+        self.names[name] = text
+        return text
+
+    def is_weight(self, name: str) -> bool:
+        array = self.constants[name]
+        return name in self.trainable and array.ndim > 0 and array.dtype.name == "float32" and array.size > 1
+
+    def made(self, f: Field) -> str:
+        shape = list(f.array.shape) or [1]
+        word = {"weight": "weight", "constant": "frozen", "whole": "whole"}[f.form]
+        kind = f", {f.dtype!r}" if f.dtype in ("float16", "float64") else ""
+        return f"ops.{word}({shape}, device{kind})"
+
+    def literal(self, value: object) -> str:
+        """A constant or attribute as Python writes it."""
+        if isinstance(value, np.ndarray):
+            return _array_literal(value)
+        if isinstance(value, (bool, int, str)) or value is None:
+            return repr(value)
+        if isinstance(value, float):
+            return _number(value)
+        if isinstance(value, list):
+            return f"[{', '.join(map(self.literal, value))}]"
+        raise RecordError("onnx", f"an attribute of type {type(value).__name__}")
+
+    def new_name(self, value: str, op: str) -> str:
+        """An identifier for a value of the file."""
+        made = _identifier(value)
+        if not made:
+            word = _snake(op)
+            self.counts[word] = self.counts.get(word, 0) + 1
+            made = f"{word}{self.counts[word]}"
+        self.names[value] = self.unused(made)
+        return self.names[value]
+
+    def unused(self, word: str) -> str:
+        made, k = word, 1
+        while made in self.taken:
+            k += 1
+            made = f"{word}_{k}"
+        self.taken.add(made)
+        return made
+
+    def shape_of(self, name: str) -> str:
+        fact = self.facts.get(name)
+        if fact is None or fact.shape is None:
+            return ""
+        sizes = (_comment(str(n)) if n is not None else "?" for n in fact.shape)
+        return f"[{', '.join(sizes)}]"
+
+
+def _snake(op: str) -> str:
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", op)
+    return re.sub(r"\W", "_", text, flags=re.ASCII).lower()
+
+
+def _identifier(name: str) -> str:
+    """A name of the file as an identifier, or "" where little is left of it."""
+    word = re.sub(r"[^0-9a-z_]+", "_", _snake(name)).strip("_")[:60]
+    word = re.sub(r"_+", "_", word)
+    if not re.search(r"[a-z]", word):
+        return ""
+    return f"v{word}" if word[0].isdigit() else word
+
+
+def _comment(text: str) -> str:
+    """A text of the file that may stand in a comment or a docstring."""
+    return re.sub(r"[^ !#-\[\]-~]", "?", text)[:80]
+
+
+def _number(value: float) -> str:
+    return repr(value) if np.isfinite(value) else f'float("{value}")'
+
+
+def _array_literal(array: Any) -> str:
+    name = array.dtype.name
+    if array.dtype == object:
+        return f"np.array({array.tolist()!r}, object)"
+    plain = array.astype(np.float32) if array.dtype.kind == "V" else array
+    held = plain.tolist()
+    if name == "float32":
+        held = [float(str(n)) for n in array.reshape(-1)]
+        held = _nested(held, array.shape)
+    text = _written(held)
+    simple = name in ("float32", "int64", "bool") and array.ndim < 2 and array.size
+    if simple or (not array.size and name == "int64" and array.ndim == 1):
+        return text
+    shape = f", {list(array.shape)}" if not array.size else ""
+    return f"ops.const({text}, {name!r}{shape})"
+
+
+def _nested(flat: list[float], shape: Iterable[int]) -> Any:
+    return np.array(flat, object).reshape(tuple(shape)).tolist()
+
+
+def _written(held: Any) -> str:
+    if isinstance(held, list):
+        return f"[{', '.join(map(_written, held))}]"
+    return _number(held) if isinstance(held, float) else repr(held)
+
+
+def _whole(array: Any) -> Any:
+    """Whole numbers, truths, or the bits of a type that tensors do not have."""
+    if array.dtype.kind in "iub" and array.dtype.name in _WHOLE:
+        return array.astype(np.int64)
+    if array.dtype.itemsize == 1 and array.dtype.name.startswith(("int", "uint")):
+        return array.astype(np.int64)  # four bits and less
+    bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+    if array.dtype.kind == "c":
+        return array.view(np.float64 if array.itemsize == 16 else np.float32).astype(
+            np.float64
+        ).view(np.int64)
+    return np.ascontiguousarray(array).view(bits[array.dtype.itemsize]).astype(np.int64).reshape(array.shape)
+
+
+_WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")

@@ -1,0 +1,147 @@
+"""Constants of an ONNX file as NumPy arrays, from the file or files beside it."""
+
+from __future__ import annotations
+
+import os
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from burnbook.core.errors import RecordError
+from burnbook.importers.onnx.values import DTYPES, dtype_of
+
+# The field of a TensorProto where values of a type stand that are not raw bytes.
+_FIELDS = {
+    **dict.fromkeys((1, 14), "float_data"),
+    **dict.fromkeys((11, 15), "double_data"),
+    7: "int64_data",
+    **dict.fromkeys((12, 13), "uint64_data"),
+    8: "string_data",
+}
+_PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}  # bits of what shares a byte
+
+
+class Files:
+    """The folder where a model's external data lies; nothing outside it is read."""
+
+    def __init__(self, folder: Path | None):
+        self.folder = None if folder is None else folder.resolve()
+        self.maps: dict[Path, np.ndarray] = {}
+
+    def read(self, name: str, offset: int, length: int | None, where: str) -> Any:
+        """Bytes of a file beside the model, as a view of the mapped file."""
+        if self.folder is None:
+            what = f"{where} lies in a file of its own, and the model in none"
+            cure = "load the model by its path"
+            raise RecordError("onnx", what, cure=cure)
+        path = Path(os.path.normpath(self.folder / name))
+        inside = path.is_relative_to(self.folder) and not Path(name).is_absolute()
+        if not inside or not path.resolve().is_relative_to(self.folder):
+            what = f"{where} points out of the model's folder: {name!r}"
+            raise RecordError("onnx", what)
+        if path not in self.maps:
+            if not path.is_file():
+                what = f"{where} lies in {name!r}, which is not there"
+                cure = "put the file beside the model"
+                raise RecordError("onnx", what, cure=cure)
+            size = path.stat().st_size
+            self.maps[path] = (
+                np.memmap(path, np.uint8, "r") if size else np.empty(0, np.uint8)
+            )
+        data = self.maps[path]
+        stop = len(data) if length is None else offset + length
+        if offset < 0 or stop < offset or stop > len(data):
+            what = f"{where} should lie at {offset} to {stop} of {name!r}"
+            raise RecordError("onnx", what, [("file", f"{len(data)} bytes")])
+        return data[offset:stop]
+
+
+def array_of(proto: Any, files: Files) -> Any:
+    """A TensorProto's elements; sizes are compared before anything is made."""
+    where = f"the constant {proto.name!r}" if proto.name else "a constant"
+    if proto.data_type not in DTYPES:
+        raise RecordError("onnx", f"{where} has element type {proto.data_type}")
+    if proto.HasField("segment"):
+        raise RecordError("onnx", f"{where} is cut into segments")
+    dtype, shape = dtype_of(proto.data_type), tuple(proto.dims)
+    if any(n < 0 for n in shape):
+        raise RecordError("onnx", f"{where} has the shape {list(shape)}")
+    count = prod(shape)
+    if proto.data_location == 1:
+        about = {entry.key: entry.value for entry in proto.external_data}
+        try:
+            offset = int(about.get("offset", 0))
+            length = int(about["length"]) if "length" in about else None
+        except ValueError:
+            raise RecordError("onnx", f"{where}: offset or length no number") from None
+        data = files.read(about.get("location", ""), offset, length, where)
+        return _from_bytes(data, proto.data_type, dtype, shape, where)
+    if proto.HasField("raw_data"):
+        data = np.frombuffer(proto.raw_data, np.uint8)
+        return _from_bytes(data, proto.data_type, dtype, shape, where)
+    held = getattr(proto, _FIELDS.get(proto.data_type, "int32_data"))
+    if dtype == object:
+        values = np.array([s.decode("utf-8", "replace") for s in held], object)
+    elif proto.data_type in _PACKED:
+        data = np.array(held, np.int32).astype(np.uint8)
+        return _from_bytes(data, proto.data_type, dtype, shape, where)
+    elif proto.data_type in (14, 15):
+        pairs = np.array(held, np.float64).reshape(-1, 2)
+        values = (pairs[:, 0] + 1j * pairs[:, 1]).astype(dtype)
+    elif proto.data_type in (10, 16):
+        values = np.array(held, np.int64).astype(np.uint16).view(dtype)
+    elif dtype.kind == "V" or dtype.name.startswith("float8"):
+        values = np.array(held, np.int64).astype(np.uint8).view(dtype)
+    else:
+        values = np.array(held).astype(dtype)
+    if values.size != count:
+        _wrong_size(where, shape, values.size, "values")
+    return values.reshape(shape)
+
+
+def _from_bytes(
+    data: Any, number: int, dtype: np.dtype[Any], shape: tuple[int, ...], where: str
+) -> Any:
+    count = prod(shape)
+    if number == 8:
+        raise RecordError("onnx", f"{where}: texts do not stand in raw bytes")
+    bits = _PACKED.get(number)
+    wanted = -(-count * bits // 8) if bits else count * dtype.itemsize
+    if len(data) != wanted:
+        _wrong_size(where, shape, len(data), "bytes")
+    if not bits:
+        little = dtype.newbyteorder("<") if dtype.kind in "fiuc" else dtype
+        plain = np.frombuffer(data, little) if dtype.kind != "V" else data.view(dtype)
+        return plain.astype(dtype, copy=False).reshape(shape)
+    parts = np.stack([data >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)])
+    values = parts.T.reshape(-1)[:count]
+    if number in (22, 26):  # signed
+        half = 1 << bits - 1
+        values = values.astype(np.int8)
+        return (np.bitwise_xor(values, half) - half).astype(dtype).reshape(shape)
+    if number == 23:
+        return values.astype(np.uint8).view(dtype).reshape(shape)
+    return values.astype(dtype).reshape(shape)
+
+
+def sparse_array(proto: Any, files: Files) -> Any:
+    """A SparseTensorProto's elements, zeros and all."""
+    values, where = array_of(proto.values, files), array_of(proto.indices, files)
+    shape = tuple(proto.dims)
+    if prod(shape) > 1 << 28:
+        raise RecordError("onnx", f"a sparse constant of shape {list(shape)}")
+    found = np.zeros(shape, values.dtype)
+    try:
+        if where.ndim == 1:
+            found.reshape(-1)[where] = values
+        else:
+            found[tuple(where.T)] = values
+    except (IndexError, ValueError):
+        raise RecordError("onnx", "a sparse constant has odd indices") from None
+    return found
+
+
+def _wrong_size(where: str, shape: tuple[int, ...], found: int, what: str) -> None:
+    raise RecordError("onnx", f"{where} has shape {list(shape)} and {found} {what}")

@@ -1,0 +1,203 @@
+"""Values while an imported graph runs: tensors where gradients matter, arrays elsewhere.
+
+ONNX tells 26 element types and rank 0 apart, a burnbook tensor has a kind, at least one
+dim, and the element type of its backend. So numbers of 16, 32 and 64 bits that came from
+an input or a weight are tensors here (of any rank, on a sibling of their backend for
+another type), and everything else is a NumPy array: shapes, indices, truths, strings,
+quantized numbers, bfloat16. float32 means the float type of the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from burnbook.backend.base import Backend
+from burnbook.backend.numpy import Numpy
+from burnbook.core.dtypes import Bool, Float, Int, dtype_name
+from burnbook.core.errors import ArgumentError
+from burnbook.ops import shape as shape_ops
+from burnbook.tensor import Tensor
+from burnbook.tensor.methods import apply
+from burnbook.tensor.precision import sibling
+
+Value = Any  # a Tensor, an array, a list of values (a sequence) or None
+FLOATS = (np.dtype("float32"), np.dtype("float64"), np.dtype("float16"))
+# ONNX's number of an element type, and NumPy's name for it (ml_dtypes has the rest).
+DTYPES = {
+    1: "float32",
+    2: "uint8",
+    3: "int8",
+    4: "uint16",
+    5: "int16",
+    6: "int32",
+    7: "int64",
+    8: "str",
+    9: "bool",
+    10: "float16",
+    11: "float64",
+    12: "uint32",
+    13: "uint64",
+    14: "complex64",
+    15: "complex128",
+    16: "bfloat16",
+    17: "float8_e4m3fn",
+    18: "float8_e4m3fnuz",
+    19: "float8_e5m2",
+    20: "float8_e5m2fnuz",
+    21: "uint4",
+    22: "int4",
+    23: "float4_e2m1fn",
+    24: "float8_e8m0fnu",
+    25: "uint2",
+    26: "int2",
+}
+
+
+def dtype_of(name: str | int) -> np.dtype[Any]:
+    """An element type by ONNX's number or NumPy's name; strings are objects.
+
+    Example:
+        >>> dtype_of(7), dtype_of("float16")
+        (dtype('int64'), dtype('float16'))
+    """
+    name = DTYPES[name] if isinstance(name, int) else name
+    if name == "str":
+        return np.dtype(object)
+    try:
+        return np.dtype(name)
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+    except ImportError:
+        what = f"{name} needs the package ml_dtypes"
+        raise ArgumentError("onnx", what, cure="pip install ml_dtypes") from None
+    return np.dtype(getattr(ml_dtypes, name))
+
+
+def is_float(value: Value) -> bool:
+    """Whether a value is a tensor, or an array that may become one."""
+    if isinstance(value, np.ndarray):
+        return value.dtype in FLOATS
+    return isinstance(value, (Tensor, float, np.floating))
+
+
+def float_backend(device: Backend, dtype: np.dtype[Any]) -> Backend:
+    """The sibling of a device for floats of a type; float32 is the device's own type."""
+    own = device.dtype(Float)
+    if dtype == own or dtype == np.float32:
+        return device
+    return sibling(device, float=dtype_name(dtype))
+
+
+def as_array(value: Value) -> Any:
+    """A NumPy array of the same rank. Python's numbers are int64, float32 and bool."""
+    if isinstance(value, Tensor):
+        return value.backend.to_numpy(value.value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    array = np.asarray(value)
+    if array.dtype == np.float64:
+        return array.astype(np.float32)
+    if array.dtype.kind in "US":
+        return array.astype(object)
+    if array.size == 0 and isinstance(value, (list, tuple)):
+        return array.astype(np.int64)
+    return array
+
+
+def as_tensor(value: Value, device: Backend) -> Tensor:
+    """A tensor of the same rank on a device: Float on a sibling of its own type."""
+    if isinstance(value, Tensor):
+        return value
+    array = as_array(value)
+    kind = {"f": Float, "b": Bool}.get(array.dtype.kind, Int)
+    if kind is Float:
+        device = float_backend(device, array.dtype)
+    array = np.array(array, device.dtype(kind), copy=None, order="C")
+    return Tensor.of(device.from_numpy(array), kind, device)
+
+
+def device_of(values: Iterable[Value]) -> Backend | None:
+    """The device of the first tensor among values and sequences of them."""
+    for value in values:
+        if isinstance(value, Tensor):
+            return value.backend
+        if isinstance(value, list):
+            found = device_of(value)
+            if found is not None:
+                return found
+    return None
+
+
+def lifted(value: Value, device: Backend) -> Value:
+    """Floats as tensors on a device, in sequences too; everything else as an array."""
+    if value is None or isinstance(value, Tensor):
+        return value
+    if isinstance(value, list) and not _is_literal(value):
+        return [lifted(part, device) for part in value]
+    return as_tensor(value, device) if is_float(as_array(value)) else as_array(value)
+
+
+def lowered(value: Value) -> Value:
+    """Everything as arrays."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)) and not _is_literal(value):
+        return type(value)(lowered(part) for part in value)
+    return as_array(value)
+
+
+def _is_literal(value: Sequence[Any]) -> bool:
+    """Whether a list is numbers, as a short constant is written, and no sequence."""
+    return bool(value) and not any(
+        isinstance(part, (Tensor, np.ndarray)) or part is None for part in value
+    )
+
+
+def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """The same elements in a shape of any rank, rank 0 as well."""
+    if tuple(x.value.shape) == tuple(shape):
+        return x
+    return apply(shape_ops.reshape, x, shape=tuple(int(n) for n in shape))
+
+
+def aligned(*tensors: Tensor) -> list[Tensor]:
+    """Tensors of one rank: the lower ones get leading dims of size 1."""
+    rank = max(len(x.value.shape) for x in tensors)
+    shapes = [tuple(x.value.shape) for x in tensors]
+    return [
+        reshape(x, (1,) * (rank - len(s)) + s)
+        for x, s in zip(tensors, shapes, strict=True)
+    ]
+
+
+def mask_of(array: Any, like: Tensor) -> Tensor:
+    """A Bool tensor where `like` lives."""
+    plain = np.array(array, bool, copy=None, order="C")
+    return Tensor.of(like.backend.from_numpy(plain), Bool, like.backend)
+
+
+def indices_of(array: Any, like: Tensor) -> Tensor:
+    """An Int tensor where `like` lives."""
+    dtype = like.backend.dtype(Int)
+    plain = np.array(array, dtype, copy=None, order="C")
+    return Tensor.of(like.backend.from_numpy(plain), Int, like.backend)
+
+
+def ints(value: Value) -> list[int]:
+    """A shape, axes, pads …: Python's whole numbers, from a value of rank 0 or 1."""
+    return [int(n) for n in as_array(value).reshape(-1)]
+
+
+def number(value: Value) -> Any:
+    """The one element of a value, as a Python number."""
+    return as_array(value).reshape(-1)[0].item()
+
+
+def default_device() -> Backend:
+    """Where constants that meet no tensor are computed."""
+    return Numpy()
