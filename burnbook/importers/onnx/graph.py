@@ -334,6 +334,11 @@ def definition_of(proto: Any, node: Node, opset: int, graph: Graph) -> Any:
         body.CopyFrom(schema.function_body)
     if not body.node:
         return None
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.name and not any(
+            a.name == name for a in body.attribute_proto
+        ):
+            body.attribute_proto.append(attribute.default_value)
     if not any(_domain(o.domain) == node.domain for o in body.opset_import):
         body.opset_import.add(domain=node.domain, version=opset)
     return body

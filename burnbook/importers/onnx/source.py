@@ -26,7 +26,7 @@ from burnbook.importers.onnx.operators.registry import OPERATORS
 SHORT = 16  # elements of a constant that stands where it is used
 WIDTH = 88
 FLOATS = ("float32", "float64", "float16")
-TAKEN = {"self", "np", "nn", "ops", "cls", "device", "Module", "Param", "Tensor", "Model"}
+TAKEN = {"Self", "Backend", "self", "np", "nn", "ops", "cls", "device", "Module", "Param", "Tensor", "Model"}
 
 
 @dataclass
@@ -78,7 +78,7 @@ class _Writer:
         text = [self.head(), "", "", "class Model(Module):"]
         text += [f'    """{_comment(self.title)}, as a module."""', ""]
         text += [f"    {f.name}: Param[Tensor]" for f in self.fields.values()]
-        text += ["", "    @classmethod", "    def new(cls, device: Backend) -> Model:"]
+        text += ["", "    @classmethod", "    def new(cls, device: Backend) -> Self:"]
         text += ['        """The module before a record is loaded."""']
         text += ["        return cls("]
         text += [f"            {f.name}={self.made(f)}," for f in self.fields.values()]
@@ -106,7 +106,7 @@ class _Writer:
         producer = f", made by {_comment(self.model.producer)}" if self.model.producer else ""
         return (
             f'"""Written by burnbook from {_comment(self.title)}{producer}."""\n\n'
-            "from __future__ import annotations\n\n"
+            "from typing import Self\n\n"
             "import numpy as np\n\n"
             "from burnbook import nn\n"
             "from burnbook.backend import Backend\n"
@@ -147,7 +147,8 @@ class _Writer:
         inputs = [self.expression(n) for n in node.inputs]
         while inputs and inputs[-1] == "None":
             inputs.pop()
-        words = [f"{k}={self.literal(v)}" for k, v in sorted(node.attributes.items())]
+        given = sorted(node.attributes.items())
+        words = [f"{k}={self.literal(v)}" for k, v in given if not is_type(v)]
         used = [i for i, n in enumerate(node.outputs) if n]
         count = used[-1] + 1 if used else 1
         if operator.many and count > 1:
@@ -290,6 +291,11 @@ class _Writer:
         return f"[{', '.join(sizes)}]"
 
 
+def is_type(value: object) -> bool:
+    """Whether an attribute is a type, which nothing here needs to be told."""
+    return type(value).__name__ == "TypeProto"
+
+
 def _snake(op: str) -> str:
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", op)
     return re.sub(r"\W", "_", text, flags=re.ASCII).lower()
@@ -323,8 +329,7 @@ def _array_literal(array: Any) -> str:
         held = [float(str(n)) for n in array.reshape(-1)]
         held = _nested(held, array.shape)
     text = _written(held)
-    simple = name in ("float32", "int64", "bool") and array.ndim < 2 and array.size
-    if simple or (not array.size and name == "int64" and array.ndim == 1):
+    if name in ("float32", "int64", "bool") and array.ndim < 2 and array.size:
         return text
     shape = f", {list(array.shape)}" if not array.size else ""
     return f"ops.const({text}, {name!r}{shape})"

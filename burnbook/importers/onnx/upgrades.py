@@ -166,3 +166,10 @@ def resize_of_10(node: Node, graph: Graph) -> None:
 def first_of_equals(node: Node, graph: Graph) -> None:
     """There was no choice among equals."""
     node.attributes.setdefault("select_last_index", 0)
+
+
+@before(21, "GroupNormalization")
+def per_group(node: Node, graph: Graph) -> None:
+    """scale and bias were one number for each group."""
+    node.attributes["per_group"] = 1
+

@@ -4,12 +4,12 @@ ONNX tells 26 element types and rank 0 apart, a burnbook tensor has a kind, at l
 dim, and the element type of its backend. So numbers of 16, 32 and 64 bits that came from
 an input or a weight are tensors here (of any rank, on a sibling of their backend for
 another type), and everything else is a NumPy array: shapes, indices, truths, strings,
-quantized numbers, bfloat16. float32 means the float type of the device.
+quantized numbers, bfloat16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Bool, Float, Int, dtype_name
 from burnbook.core.errors import ArgumentError
-from burnbook.ops import shape as shape_ops
+from burnbook.ops import select, shape as shape_ops
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 from burnbook.tensor.precision import sibling
@@ -86,11 +86,9 @@ def is_float(value: Value) -> bool:
 
 
 def float_backend(device: Backend, dtype: np.dtype[Any]) -> Backend:
-    """The sibling of a device for floats of a type; float32 is the device's own type."""
+    """The sibling of a device for floats of a type."""
     own = device.dtype(Float)
-    if dtype == own or dtype == np.float32:
-        return device
-    return sibling(device, float=dtype_name(dtype))
+    return device if dtype == own else sibling(device, float=dtype_name(dtype))
 
 
 def as_array(value: Value) -> Any:
@@ -137,7 +135,7 @@ def lifted(value: Value, device: Backend) -> Value:
     """Floats as tensors on a device, in sequences too; everything else as an array."""
     if value is None or isinstance(value, Tensor):
         return value
-    if isinstance(value, list) and not _is_literal(value):
+    if isinstance(value, list) and not is_literal(value):
         return [lifted(part, device) for part in value]
     return as_tensor(value, device) if is_float(as_array(value)) else as_array(value)
 
@@ -146,12 +144,12 @@ def lowered(value: Value) -> Value:
     """Everything as arrays."""
     if value is None:
         return None
-    if isinstance(value, (list, tuple)) and not _is_literal(value):
+    if isinstance(value, (list, tuple)) and not is_literal(value):
         return type(value)(lowered(part) for part in value)
     return as_array(value)
 
 
-def _is_literal(value: Sequence[Any]) -> bool:
+def is_literal(value: Sequence[Any]) -> bool:
     """Whether a list is numbers, as a short constant is written, and no sequence."""
     return bool(value) and not any(
         isinstance(part, (Tensor, np.ndarray)) or part is None for part in value
@@ -166,7 +164,14 @@ def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def aligned(*tensors: Tensor) -> list[Tensor]:
-    """Tensors of one rank: the lower ones get leading dims of size 1."""
+    """Tensors of one rank: the lower ones get leading dims of size 1.
+
+    And of one type: where the model's device has another float type than the file, what
+    was cast in the graph meets it here.
+    """
+    if any(x.backend is not tensors[0].backend for x in tensors):
+        wide = max((x.backend for x in tensors), key=lambda b: b.dtype(Float).itemsize)
+        tensors = tuple(x._move(wide) for x in tensors)
     rank = max(len(x.value.shape) for x in tensors)
     shapes = [tuple(x.value.shape) for x in tensors]
     return [
@@ -201,3 +206,16 @@ def number(value: Value) -> Any:
 def default_device() -> Backend:
     """Where constants that meet no tensor are computed."""
     return Numpy()
+
+
+def rearranged(x: Tensor, move: Callable[[Any], Any]) -> Tensor:
+    """Elements of a tensor as a function of arrays arranges their places.
+
+    The function is given where every element stands, in an array of x's shape; what it
+    returns says which element of x stands where. Gradients go back the same way.
+    """
+    shape = tuple(x.value.shape)
+    count = int(np.prod(shape, dtype=np.int64))
+    places = np.asarray(move(np.arange(count).reshape(shape)))
+    flat, order = reshape(x, (count,)), indices_of(places.reshape(-1), x)
+    return reshape(apply(select, flat, order, dim=0), places.shape)

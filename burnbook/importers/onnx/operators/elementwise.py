@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,9 @@ from burnbook.importers.onnx.values import (
     Value,
     aligned,
     as_array,
+    as_tensor,
     mask_of,
+    number,
     reshape,
 )
 from burnbook.tensor import Tensor, activation
@@ -26,16 +29,58 @@ def _unary(name: str, op: Any, host: Callable[..., Any]) -> Any:
     def on_tensor(x: Tensor) -> Tensor:
         return apply(op, x)
 
-    on_tensor.__name__ = name.lower()
+    on_tensor.__name__ = _name(name)
     on_tensor.__doc__ = f"{name}: {(op.__doc__ or '').strip().splitlines()[0]}"
     return operator(name)(on_tensor).host(host)
 
 
-abs_ = _unary("Abs", ops.abs, np.abs)
-neg = _unary("Neg", ops.neg, np.negative)
-exp = _unary("Exp", ops.exp, np.exp)
-log = _unary("Log", ops.log, np.log)
-sqrt = _unary("Sqrt", ops.sqrt, np.sqrt)
+def _name(op: str) -> str:
+    """The function's name for an operator: IsNaN -> is_nan."""
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", op).lower()
+    return {"is_na_n": "is_nan", "erf": "erf"}.get(text, text)
+
+
+def _rounded(x: Any) -> Any:
+    return np.rint(x)
+
+
+for _op, _ours, _theirs in (
+    ("Abs", ops.abs, np.abs),
+    ("Neg", ops.neg, np.negative),
+    ("Exp", ops.exp, np.exp),
+    ("Log", ops.log, np.log),
+    ("Sqrt", ops.sqrt, np.sqrt),
+    ("Reciprocal", ops.recip, np.reciprocal),
+    ("Floor", ops.floor, np.floor),
+    ("Ceil", ops.ceil, np.ceil),
+    ("Round", ops.round, _rounded),
+    ("Sign", ops.sign, np.sign),
+    ("Sin", ops.sin, np.sin),
+    ("Cos", ops.cos, np.cos),
+    ("Tan", ops.tan, np.tan),
+    ("Asin", ops.asin, np.arcsin),
+    ("Acos", ops.acos, np.arccos),
+    ("Atan", ops.atan, np.arctan),
+    ("Sinh", ops.sinh, np.sinh),
+    ("Cosh", ops.cosh, np.cosh),
+    ("Asinh", ops.asinh, np.arcsinh),
+    ("Acosh", ops.acosh, np.arccosh),
+    ("Atanh", ops.atanh, np.arctanh),
+    ("Tanh", ops.tanh, np.tanh),
+):
+    _unary(_op, _ours, _theirs)
+
+
+@operator("Erf")
+def erf(x: Tensor) -> Tensor:
+    """2/√π ∫₀ˣ e^(−t²) dt."""
+    return apply(ops.erf, x)
+
+
+@operator("Sigmoid")
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + e⁻ˣ)."""
+    return activation.sigmoid(x)
 
 
 def _second(y: Value, rank: int, axis: int | None) -> Value:
@@ -78,6 +123,40 @@ mul = _binary("Mul", "mul", ops.mul, np.multiply)
 div = _binary("Div", "div", ops.div, _divided)
 
 
+def _power(x: Any, y: Any) -> Any:
+    return np.power(x.astype(np.result_type(x, y)), y).astype(x.dtype)
+
+
+@operator("Pow")
+def pow_(x: Tensor, y: Tensor, *, axis_of_second: int | None = None) -> Tensor:
+    """x to the power of y, in the type of x."""
+    if not isinstance(x, Tensor):  # a whole number to the power of a float
+        return _power(x, as_array(y))
+    if not isinstance(y, Tensor):
+        y = as_tensor(y.astype(x.value.dtype), x.backend)
+    y = y._move(x.backend)
+    y = _second(y, len(x.value.shape), axis_of_second)
+    return apply(ops.powf, *aligned(x, y))
+
+
+@pow_.host
+def _(x: Any, y: Any, *, axis_of_second: int | None = None) -> Any:
+    with np.errstate(all="ignore"):
+        return _power(x, _second(y, x.ndim, axis_of_second))
+
+
+@operator("Mod")
+def mod(x: Tensor, y: Tensor, *, fmod: int = 0) -> Tensor:
+    """What is left of a division: with the sign of y, or of x with fmod."""
+    return apply(ops.fmod if fmod else ops.remainder, *aligned(x, y))
+
+
+@mod.host
+def _(x: Any, y: Any, *, fmod: int = 0) -> Any:
+    with np.errstate(all="ignore"):
+        return np.fmod(x, y) if fmod else np.mod(x, y)
+
+
 @operator("Relu")
 def relu(x: Tensor) -> Tensor:
     """The larger of x and 0."""
@@ -87,6 +166,208 @@ def relu(x: Tensor) -> Tensor:
 @relu.host
 def _(x: Any) -> Any:
     return np.maximum(x, np.zeros((), x.dtype))
+
+
+@operator("LeakyRelu")
+def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
+    """x, or alpha x below 0."""
+    return activation.leaky_relu(x, alpha)
+
+
+@operator("PRelu")
+def p_relu(x: Tensor, slope: Tensor, *, axis_of_second: int | None = None) -> Tensor:
+    """x, or slope x below 0; the slope broadcasts."""
+    rank = len(x.value.shape)
+    x, slope = aligned(x, _second(slope, rank, axis_of_second))
+    scaled = apply(ops.mul, x, slope)
+    below = as_array(x) < 0
+    return apply(ops.mask_where, x, mask_of(below, x), scaled)
+
+
+@p_relu.host
+def _(x: Any, slope: Any, *, axis_of_second: int | None = None) -> Any:
+    return np.where(x < 0, x * _second(slope, x.ndim, axis_of_second), x)
+
+
+@operator("Elu")
+def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """x, or alpha (eˣ − 1) below 0."""
+    return activation.elu(x, alpha)
+
+
+@operator("Celu")
+def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """x, or alpha (e^(x / alpha) − 1) below 0."""
+    return activation.celu(x, alpha)
+
+
+@operator("Selu")
+def selu(
+    x: Tensor, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875
+) -> Tensor:
+    """gamma times elu."""
+    return activation.elu(x, alpha) * gamma
+
+
+@operator("HardSigmoid")
+def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+    """alpha x + beta, held between 0 and 1."""
+    return activation.hard_sigmoid(x, alpha, beta)
+
+
+@operator("HardSwish")
+def hard_swish(x: Tensor) -> Tensor:
+    """x times hard_sigmoid with 1/6 and 1/2."""
+    return x * activation.hard_sigmoid(x, 1 / 6, 0.5)
+
+
+@operator("Gelu")
+def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
+    """x times the normal distribution at x, exactly or by tanh."""
+    if approximate == "tanh":
+        return activation.gelu_approximate(x)
+    return activation.gelu(x)
+
+
+@operator("Swish")
+def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """x σ(alpha x)."""
+    return x * activation.sigmoid(x * alpha)
+
+
+@operator("Mish")
+def mish(x: Tensor) -> Tensor:
+    """x tanh(softplus(x))."""
+    return activation.mish(x)
+
+
+@operator("Softplus")
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + eˣ)."""
+    return activation.softplus(x, 1.0)
+
+
+@operator("Softsign")
+def softsign(x: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+    return activation.softsign(x)
+
+
+@operator("ThresholdedRelu")
+def thresholded_relu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """x above alpha, 0 elsewhere."""
+    gone = mask_of(~(as_array(x) > alpha), x)
+    return apply(ops.mask_fill, x, gone, value=0.0)
+
+
+@operator("Shrink")
+def shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
+    """Nearer to 0 by bias; 0 between −lambd and lambd."""
+    held = as_array(x)
+    below, above = held < -lambd, held > lambd
+    found = apply(ops.mask_where, x - bias, mask_of(below, x), x + bias)
+    return apply(ops.mask_fill, found, mask_of(~(below | above), x), value=0.0)
+
+
+@shrink.host
+def _(x: Any, *, lambd: float = 0.5, bias: float = 0.0) -> Any:
+    found = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0))
+    return found.astype(x.dtype)
+
+
+@operator("Clip")
+def clip(x: Tensor, low: Value = None, high: Value = None) -> Tensor:
+    """No less than low, then no more than high; either may be absent."""
+    least = -np.inf if low is None else float(number(low))
+    most = np.inf if high is None else float(number(high))
+    if most < least:
+        return x * 0.0 + most
+    return apply(ops.clamp, x, min=least, max=most)
+
+
+@clip.host
+def _(x: Any, low: Value = None, high: Value = None) -> Any:
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def _many(name: str, op: Any, host: Any, mean: bool = False) -> None:
+    """An operator of any number of inputs that broadcast."""
+
+    def on_tensors(*parts: Tensor) -> Tensor:
+        found = parts[0]
+        for part in parts[1:]:
+            found = apply(op, *aligned(found, part))
+        return found * (1 / len(parts)) if mean and len(parts) > 1 else found
+
+    def on_arrays(*parts: Any) -> Any:
+        found = parts[0]
+        for part in parts[1:]:
+            found = host(found, part)
+        return np.asarray(found)
+
+    on_tensors.__name__ = _name(name)
+    on_tensors.__doc__ = f"{name} of any number of inputs, which broadcast."
+    operator(name)(on_tensors).host(on_arrays)
+
+
+_many("Sum", ops.add, np.add)
+_many("Mean", ops.add, np.add, mean=True)
+_many("Max", ops.max_pair, np.maximum)
+_many("Min", ops.min_pair, np.minimum)
+
+
+def _compared(name: str, word: str, function: Any) -> None:
+    """An operator on arrays, of two inputs that broadcast."""
+
+    def on_arrays(x: Any, y: Any, *, axis_of_second: int | None = None) -> Any:
+        return np.asarray(function(x, _second(y, x.ndim, axis_of_second)))
+
+    on_arrays.__name__ = word
+    on_arrays.__doc__ = f"{name} of two inputs, which broadcast."
+    host_operator(name)(on_arrays)
+
+
+_compared("Equal", "equal", np.equal)
+_compared("Greater", "greater", np.greater)
+_compared("GreaterOrEqual", "greater_or_equal", np.greater_equal)
+_compared("Less", "less", np.less)
+_compared("LessOrEqual", "less_or_equal", np.less_equal)
+_compared("And", "and_", np.logical_and)
+_compared("Or", "or_", np.logical_or)
+_compared("Xor", "xor", np.logical_xor)
+_compared("BitwiseAnd", "bitwise_and", np.bitwise_and)
+_compared("BitwiseOr", "bitwise_or", np.bitwise_or)
+_compared("BitwiseXor", "bitwise_xor", np.bitwise_xor)
+
+
+@host_operator("BitShift")
+def bit_shift(x: Any, y: Any, *, direction: str) -> Any:
+    """Bits moved to the LEFT or RIGHT."""
+    return np.left_shift(x, y) if direction == "LEFT" else np.right_shift(x, y)
+
+
+@host_operator("BitwiseNot")
+def bitwise_not(x: Any) -> Any:
+    """Every bit turned."""
+    return np.invert(x)
+
+
+@host_operator("IsNaN")
+def is_nan(x: Any) -> Any:
+    """Where there is no number."""
+    return np.isnan(x.astype(np.float32) if x.dtype.kind == "V" else x)
+
+
+@host_operator("IsInf")
+def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any:
+    """Where a value is infinite, of the signs asked for."""
+    x = x.astype(np.float32) if x.dtype.kind == "V" else x
+    sign = (np.signbit(x) & bool(detect_negative)) | (
+        ~np.signbit(x) & bool(detect_positive)
+    )
+    return np.isinf(x) & sign
 
 
 @operator("Where")

@@ -7,8 +7,17 @@ from typing import Any
 import numpy as np
 
 from burnbook import ops
-from burnbook.importers.onnx.operators.registry import operator
-from burnbook.importers.onnx.values import indices_of, reshape
+from burnbook.importers.onnx.operators.registry import host_operator, operator
+from burnbook.importers.onnx.values import (
+    as_array,
+    as_tensor,
+    indices_of,
+    ints,
+    mask_of,
+    number,
+    rearranged,
+    reshape,
+)
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 
@@ -27,3 +36,236 @@ def gather(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
 @gather.host
 def _(x: Any, indices: Any, *, axis: int = 0) -> Any:
     return np.take(x, indices.astype(np.int64), axis)
+
+
+@operator("GatherElements")
+def gather_elements(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
+    """One element for each index, in the same row of all other dims."""
+    return rearranged(x, lambda at: _elements(at, indices, axis))
+
+
+@gather_elements.host
+def _(x: Any, indices: Any, *, axis: int = 0) -> Any:
+    return _elements(x, indices, axis)
+
+
+def _elements(x: Any, indices: Any, axis: int) -> Any:
+    cut = [slice(0, n) for n in indices.shape]
+    cut[axis] = slice(None)
+    places = np.where(indices < 0, indices + x.shape[axis], indices)
+    return np.take_along_axis(x[tuple(cut)], places, axis)
+
+
+@operator("GatherND")
+def gather_nd(x: Tensor, indices: Any, *, batch_dims: int = 0) -> Tensor:
+    """What stands at places of several dims, which the last dim of indices counts."""
+    return rearranged(x, lambda at: _nd(at, indices, batch_dims))
+
+
+@gather_nd.host
+def _(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
+    return _nd(x, indices, batch_dims)
+
+
+def _nd(x: Any, indices: Any, batch_dims: int) -> Any:
+    batch = indices.shape[:batch_dims]
+    grid = np.ogrid[tuple(slice(0, n) for n in batch)] if batch else []
+    more = indices.ndim - 1 - batch_dims
+    grid = [g.reshape(g.shape + (1,) * more) for g in grid]
+    return x[(*grid, *np.moveaxis(indices, -1, 0))]
+
+
+@operator("Slice")
+def slice_(
+    x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+) -> Tensor:
+    """Stretches along axes; a step below 0 goes backwards."""
+    shape = tuple(x.value.shape)
+    index = _index(shape, starts, ends, axes, steps)
+    if all(part.step > 0 for part in index):
+        return apply(ops.slice_, x, index=index) if shape else x
+    return rearranged(x, lambda at: at[index])
+
+
+@slice_.host
+def _(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+    return x[_index(x.shape, starts, ends, axes, steps)]
+
+
+def _index(
+    shape: tuple[int, ...], starts: Any, ends: Any, axes: Any, steps: Any
+) -> tuple[slice, ...]:
+    begin, end = ints(starts), ints(ends)
+    along = list(range(len(begin))) if axes is None else ints(axes)
+    step = [1] * len(begin) if steps is None else ints(steps)
+    index = [slice(0, n, 1) for n in shape]
+    for a, b, e, s in zip(along, begin, end, step, strict=True):
+        start, stop, by = slice(b, e, s).indices(shape[a])
+        if by > 0:
+            index[a] = slice(start, max(start, stop), by)
+        else:
+            index[a] = slice(start, None if stop < 0 else stop, by)
+    return tuple(index)
+
+
+def _scattered(
+    x: Any, places: Any, values: Any, reduction: str
+) -> Any:
+    """Values put to places of a flat array, one after another."""
+    found = x.reshape(-1).copy()
+    places, values = places.reshape(-1), values.reshape(-1)
+    joined = {
+        "add": np.add,
+        "mul": np.multiply,
+        "max": np.maximum,
+        "min": np.minimum,
+    }
+    if reduction == "none":
+        found[places] = values
+    else:
+        joined[reduction].at(found, places, values)
+    return found.reshape(x.shape)
+
+
+def _scatter(x: Tensor, places: Any, values: Tensor, reduction: str) -> Tensor:
+    """The same with gradients, where values are put or added."""
+    count = int(np.prod(x.value.shape, dtype=np.int64))
+    flat, places = reshape(x, (count,)), places.reshape(-1)
+    values = reshape(values, (places.size,))
+    if reduction == "none":
+        last = np.full(count, -1)
+        last[places] = np.arange(places.size)
+        taken = last >= 0
+        kept = apply(ops.mask_fill, flat, mask_of(taken, x), value=0.0)
+        chosen = last[taken]
+        values = apply(ops.select, values, indices_of(chosen, x), dim=0)
+        order = indices_of(np.flatnonzero(taken), x)
+        found = apply(ops.select_assign, kept, order, values, dim=0)
+    elif reduction == "add":
+        found = apply(
+            ops.select_assign, flat, indices_of(places, x), values, dim=0
+        )
+    else:
+        made = _scattered(as_array(x), places, as_array(values), reduction)
+        return as_tensor(made, x.backend)
+    return reshape(found, tuple(x.value.shape))
+
+
+@operator("ScatterElements")
+def scatter_elements(
+    x: Tensor,
+    indices: Any,
+    updates: Tensor,
+    *,
+    axis: int = 0,
+    reduction: str = "none",
+) -> Tensor:
+    """x with updates put (or added, multiplied …) where indices say, along an axis."""
+    at = np.arange(int(np.prod(x.value.shape))).reshape(tuple(x.value.shape))
+    return _scatter(x, _elements(at, indices, axis), updates, reduction)
+
+
+@scatter_elements.host
+def _(
+    x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none"
+) -> Any:
+    at = np.arange(x.size).reshape(x.shape)
+    return _scattered(x, _elements(at, indices, axis), updates, reduction)
+
+
+@operator("Scatter")
+def scatter(x: Tensor, indices: Any, updates: Tensor, *, axis: int = 0) -> Tensor:
+    """The old name of ScatterElements."""
+    return scatter_elements(x, indices, updates, axis=axis)
+
+
+@scatter.host
+def _(x: Any, indices: Any, updates: Any, *, axis: int = 0) -> Any:
+    return scatter_elements(x, indices, updates, axis=axis)
+
+
+@operator("ScatterND")
+def scatter_nd(
+    x: Tensor, indices: Any, updates: Tensor, *, reduction: str = "none"
+) -> Tensor:
+    """x with slices put (or added …) at places of several dims."""
+    at = np.arange(int(np.prod(x.value.shape))).reshape(tuple(x.value.shape))
+    return _scatter(x, _nd(at, indices, 0), updates, reduction)
+
+
+@scatter_nd.host
+def _(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Any:
+    at = np.arange(x.size).reshape(x.shape)
+    return _scattered(x, _nd(at, indices, 0), updates, reduction)
+
+
+@host_operator("TensorScatter")
+def tensor_scatter(
+    past: Any, update: Any, write_indices: Any = None, *, axis: int = -2, mode: str = "linear"
+) -> Any:
+    """A cache with new entries at a place of each sequence; circular: from the front again."""
+    found = np.moveaxis(past.copy(), axis, 1)
+    new = np.moveaxis(update, axis, 1)
+    length = found.shape[1]
+    for i in range(len(found)):
+        start = 0 if write_indices is None else int(write_indices[i])
+        places = start + np.arange(new.shape[1])
+        found[i, places % length if mode == "circular" else places] = new[i]
+    return np.moveaxis(found, 1, axis)
+
+
+@operator("Compress")
+def compress(x: Tensor, condition: Any, *, axis: int | None = None) -> Tensor:
+    """The slices along an axis for which a truth stands; without one, of all elements."""
+    return rearranged(x, lambda at: _compressed(at, condition, axis))
+
+
+@compress.host
+def _(x: Any, condition: Any, *, axis: int | None = None) -> Any:
+    return _compressed(x, condition, axis)
+
+
+def _compressed(x: Any, condition: Any, axis: int | None) -> Any:
+    return np.compress(condition, x, axis)
+
+
+@host_operator("NonZero")
+def non_zero(x: Any) -> Any:
+    """Where elements are not 0: one row for each dim."""
+    if not x.ndim:
+        return np.zeros((0, int(bool(x))), np.int64)
+    return np.array(np.nonzero(x), np.int64)
+
+
+@host_operator("OneHot")
+def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1) -> Any:
+    """Rows that are `off` but for `on` at each index, which may count from the end."""
+    size = number(depth)
+    size = int(size)
+    places = np.expand_dims(indices.astype(np.int64) % size, axis)
+    inside = (indices >= -size) & (indices < size)
+    shape = [1] * places.ndim
+    shape[axis] = size
+    hot = places == np.arange(size).reshape(shape)
+    hot &= np.expand_dims(inside, axis)
+    return np.where(hot, values[1], values[0]).astype(values.dtype)
+
+
+@operator("ReverseSequence")
+def reverse_sequence(
+    x: Tensor, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0
+) -> Tensor:
+    """Each sequence of a batch backwards, as far as it goes."""
+    return rearranged(x, lambda at: _reversed(at, lengths, batch_axis, time_axis))
+
+
+@reverse_sequence.host
+def _(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
+    return _reversed(x, lengths, batch_axis, time_axis)
+
+
+def _reversed(x: Any, lengths: Any, batch_axis: int, time_axis: int) -> Any:
+    found = np.moveaxis(x, (batch_axis, time_axis), (0, 1)).copy()
+    for row, length in zip(found, lengths, strict=True):
+        row[:length] = row[:length][::-1].copy()
+    return np.moveaxis(found, (0, 1), (batch_axis, time_axis))

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
+import numpy as np
+
 from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.versions import VERSIONS
 from burnbook.importers.onnx.values import (
@@ -13,6 +15,7 @@ from burnbook.importers.onnx.values import (
     as_array,
     default_device,
     device_of,
+    dtype_of,
     is_float,
     lifted,
     lowered,
@@ -62,6 +65,11 @@ class Operator:
         if device is None and not any(map(_has_float, inputs)):
             if self.on_arrays is not None:
                 return self.on_arrays(*[lowered(v) for v in inputs], **attributes)
+            if any(map(_is_short, inputs)):  # through float32 and back
+                found = self._run(tuple(map(_widened, inputs)), attributes)
+                made = found if self.many else (found,)
+                back = tuple(map(_shortened, made))
+                return back if self.many else back[0]
             types = [str(as_array(v).dtype) for v in inputs if v is not None]
             what = f"inputs of type {', '.join(types)} are not known here"
             raise ArgumentError(f"onnx {self.name}", what)
@@ -76,6 +84,19 @@ def _has_float(value: Value) -> bool:
     if isinstance(value, list) and value and not isinstance(value[0], (int, float)):
         return any(map(_has_float, value))
     return is_float(as_array(value))
+
+
+def _is_short(value: Value) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.name == "bfloat16"
+
+
+def _widened(value: Value) -> Value:
+    return value.astype(np.float32) if _is_short(value) else value
+
+
+def _shortened(value: Value) -> Value:
+    is_wide = isinstance(value, np.ndarray) and value.dtype == np.float32
+    return value.astype(dtype_of("bfloat16")) if is_wide else value
 
 
 OPERATORS: dict[tuple[str, str], Operator] = {}

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from burnbook import ops
-from burnbook.importers.onnx.operators.registry import Operator, OPERATORS, operator
+from burnbook.importers.onnx.operators.registry import host_operator, operator
 from burnbook.importers.onnx.values import (
-    FLOATS,
     Value,
     as_array,
-    as_tensor,
     dtype_of,
-    float_backend,
     ints,
+    mask_of,
+    number,
+    rearranged,
     reshape as reshape_tensor,
 )
 from burnbook.tensor import Tensor
@@ -107,22 +107,215 @@ def _(x: Any, *, start: int = 0, end: int | None = None) -> Any:
     return np.array(x.shape[start:end], np.int64)
 
 
-@operator("Cast")
-def cast(
-    x: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up"
-) -> Value:
-    """The same values in another element type."""
-    wanted = dtype_of(to)
-    if wanted in FLOATS:
-        return x._move(float_backend(x.backend, wanted))
-    return _cast(as_array(x), wanted, saturate)
+@operator("Size")
+def size(x: Tensor) -> Any:
+    """How many elements there are."""
+    return np.array(np.prod(tuple(x.value.shape), dtype=np.int64))
 
 
-@cast.host
-def _(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
-    return _cast(x, dtype_of(to), saturate)
+@size.host
+def _(x: Any) -> Any:
+    return np.array(x.size, np.int64)
 
 
-def _cast(x: Any, wanted: np.dtype[Any], saturate: int) -> Any:
-    with np.errstate(all="ignore"):
-        return x.astype(wanted)
+@operator("Flatten")
+def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
+    """A matrix: the dims before an axis, and the rest."""
+    return reshape_tensor(x, _two_dims(tuple(x.value.shape), axis))
+
+
+@flatten.host
+def _(x: Any, *, axis: int = 1) -> Any:
+    return x.reshape(_two_dims(x.shape, axis))
+
+
+def _two_dims(shape: Sequence[int], axis: int) -> list[int]:
+    rows = int(np.prod(shape[:axis], dtype=np.int64))
+    rest = int(np.prod(shape[axis:] if axis else shape, dtype=np.int64))
+    return [rows, rest]
+
+
+@operator("Expand")
+def expand(x: Tensor, shape: Value) -> Tensor:
+    """Sizes of 1 stretched, as broadcasting does."""
+    own = tuple(x.value.shape)
+    wanted = np.broadcast_shapes(own, tuple(ints(shape)))
+    x = reshape_tensor(x, (1,) * (len(wanted) - len(own)) + own)
+    return x if tuple(x.value.shape) == wanted else apply(ops.expand, x, shape=wanted)
+
+
+@expand.host
+def _(x: Any, shape: Value) -> Any:
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(ints(shape)))).copy()
+
+
+@operator("DepthToSpace")
+def depth_to_space(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
+    """Channels as blocks of pixels."""
+    n, c, h, w = tuple(x.value.shape)
+    b = blocksize
+    if mode == "DCR":
+        parts, order = (n, b, b, c // b**2, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        parts, order = (n, c // b**2, b, b, h, w), (0, 1, 4, 2, 5, 3)
+    x = apply(ops.permute, reshape_tensor(x, parts), axes=order)
+    return reshape_tensor(x, (n, c // b**2, h * b, w * b))
+
+
+@operator("SpaceToDepth")
+def space_to_depth(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
+    """Blocks of pixels as channels."""
+    n, c, h, w = tuple(x.value.shape)
+    b = blocksize
+    x = reshape_tensor(x, (n, c, h // b, b, w // b, b))
+    order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    x = apply(ops.permute, x, axes=order)
+    return reshape_tensor(x, (n, c * b**2, h // b, w // b))
+
+
+@operator("Pad")
+def pad(
+    x: Tensor,
+    pads: Value,
+    value: Value = None,
+    axes: Value = None,
+    *,
+    mode: str = "constant",
+) -> Tensor:
+    """More at the edges (less, where a number is below 0): a value, or what is there."""
+    widths = _widths(len(x.value.shape), pads, axes)
+    cut = [
+        slice(max(0, -a), n - max(0, -b))
+        for (a, b), n in zip(widths, x.value.shape, strict=True)
+    ]
+    widths = [(max(0, a), max(0, b)) for a, b in widths]
+    if not widths:
+        return x
+    if mode != "constant":
+        return rearranged(x, lambda at: np.pad(at[tuple(cut)], widths, mode))
+    filled = 0.0 if value is None else number(value)
+    x = apply(ops.slice_, x, index=tuple(cut))
+    return apply(ops.pad, x, widths=tuple(widths), value=filled)
+
+
+@pad.host
+def _(
+    x: Any,
+    pads: Value,
+    value: Value = None,
+    axes: Value = None,
+    *,
+    mode: str = "constant",
+) -> Any:
+    widths = _widths(x.ndim, pads, axes)
+    cut = tuple(
+        slice(max(0, -a), n - max(0, -b))
+        for (a, b), n in zip(widths, x.shape, strict=True)
+    )
+    widths = [(max(0, a), max(0, b)) for a, b in widths]
+    if mode != "constant":
+        return np.pad(x[cut], widths, mode)
+    filled = x.dtype.type(0) if value is None else as_array(value).reshape(-1)[0]
+    return np.pad(x[cut], widths, constant_values=filled)
+
+
+def _widths(rank: int, pads: Value, axes: Value) -> list[tuple[int, int]]:
+    sizes = ints(pads)
+    along = list(range(rank)) if axes is None else [a % rank for a in ints(axes)]
+    found = [(0, 0)] * rank
+    for i, axis in enumerate(along):
+        found[axis] = sizes[i], sizes[i + len(along)]
+    return found
+
+
+@host_operator("ConstantOfShape")
+def constant_of_shape(shape: Any, *, value: Any = None) -> Any:
+    """One value everywhere; float32 zeros where none is given."""
+    filled = np.zeros(1, np.float32) if value is None else as_array(value).reshape(-1)
+    return np.full(tuple(ints(shape)), filled[0], filled.dtype)
+
+
+@host_operator("Range")
+def range_(start: Any, limit: Any, delta: Any) -> Any:
+    """Numbers from start, by delta, before limit."""
+    count = max(0, int(np.ceil((limit - start) / delta)))
+    return (start + np.arange(count) * delta).astype(start.dtype)
+
+
+@host_operator("EyeLike")
+def eye_like(x: Any, *, dtype: int | None = None, k: int = 0) -> Any:
+    """Ones on a diagonal, zeros elsewhere, in the shape of a matrix."""
+    return np.eye(*x.shape, k=k, dtype=x.dtype if dtype is None else dtype_of(dtype))
+
+
+@operator("Trilu")
+def trilu(x: Tensor, k: Value = None, *, upper: int = 1) -> Tensor:
+    """The upper or lower triangle of matrices, with zeros elsewhere."""
+    gone = ~_triangle(tuple(x.value.shape), k, upper)
+    return apply(ops.mask_fill, x, mask_of(gone, x), value=0.0)
+
+
+@trilu.host
+def _(x: Any, k: Value = None, *, upper: int = 1) -> Any:
+    return np.where(_triangle(x.shape, k, upper), x, np.zeros((), x.dtype))
+
+
+def _triangle(shape: tuple[int, ...], k: Value, upper: int) -> Any:
+    shift = 0 if k is None else int(number(k))
+    rows, columns = np.arange(shape[-2])[:, None], np.arange(shape[-1])
+    inside = columns - rows >= shift if upper else columns - rows <= shift
+    return np.broadcast_to(inside, shape)
+
+
+@operator("CenterCropPad")
+def center_crop_pad(x: Tensor, shape: Value, *, axes: Sequence[int] = ()) -> Tensor:
+    """The middle of a value in other sizes, with zeros where there is nothing."""
+    own = tuple(x.value.shape)
+    places = rearranged_or_zero(x, lambda at: _centered(at, shape, axes))
+    return places if own else x
+
+
+@center_crop_pad.host
+def _(x: Any, shape: Value, *, axes: Sequence[int] = ()) -> Any:
+    at = _centered(np.arange(x.size).reshape(x.shape), shape, axes)
+    return np.where(at < 0, np.zeros((), x.dtype), x.reshape(-1)[at])
+
+
+def _centered(at: Any, shape: Value, axes: Sequence[int]) -> Any:
+    along = list(axes) or list(range(at.ndim))
+    for axis, wanted in zip(along, ints(shape), strict=True):
+        have = at.shape[axis]
+        at = np.moveaxis(at, axis, 0)
+        if wanted <= have:
+            start = (have - wanted) // 2
+            at = at[start : start + wanted]
+        else:
+            before = (wanted - have) // 2
+            widths = [(before, wanted - have - before)] + [(0, 0)] * (at.ndim - 1)
+            at = np.pad(at, widths, constant_values=-1)
+        at = np.moveaxis(at, 0, axis)
+    return at
+
+
+def rearranged_or_zero(x: Tensor, move: Any) -> Tensor:
+    """As `rearranged`, with zeros where the function gives −1."""
+    gone: list[Any] = []
+
+    def clean(at: Any) -> Any:
+        places = move(at)
+        gone.append(places < 0)
+        return np.maximum(places, 0)
+
+    found = rearranged(x, clean)
+    return apply(ops.mask_fill, found, mask_of(gone[0], x), value=0.0)
+
+
+@operator("Identity")
+def identity(x: Tensor) -> Tensor:
+    """The value itself."""
+    return x
+
+
+@identity.host
+def _(x: Any) -> Any:
+    return x
