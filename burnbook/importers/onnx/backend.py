@@ -1,7 +1,7 @@
 """burnbook as an ONNX backend, for onnx.backend.test and the public scoreboard.
 
-    from burnbook.importers.onnx import Backend
-    Backend.prepare(model).run(arrays)
+from burnbook.importers.onnx import Backend
+Backend.prepare(model).run(arrays)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an ONNX file says, as plain Python: nodes, constants and what is known of values.
+"""What an ONNX file says, as plain Python: nodes, constants, and facts of values.
 
 Everything that differs between files is settled here: constants lie in one table
 wherever the file keeps them, functions of the file stand in place of their calls, and
@@ -8,7 +8,7 @@ every node knows which version of its operator it follows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -190,8 +190,8 @@ class _Reader:
             proto.op_type,
             domain,
             version_of(proto.op_type, domain, opsets.get(domain, 1)),
-            [names.get(n, n) for n in proto.input],
-            [names.get(n, n) for n in proto.output],
+            [names.get(n, n) for n in map(str, proto.input)],
+            [names.get(n, n) for n in map(str, proto.output)],
             attributes,
             proto.name,
             scope,
@@ -206,32 +206,19 @@ class _Reader:
         given: Mapping[str, Any],
         depth: int,
     ) -> Any:
-        match proto.type:
-            case 1:
-                return float(proto.f)
-            case 2:
-                return int(proto.i)
-            case 3:
-                return _text(proto.s)
-            case 4:
-                return array_of(proto.t, self.files)
-            case 5:
-                return self.inner(proto.g, opsets, graph, names, given, depth)
-            case 6:
-                return [float(n) for n in proto.floats]
-            case 7:
-                return [int(n) for n in proto.ints]
-            case 8:
-                return [_text(s) for s in proto.strings]
-            case 9:
-                return [array_of(t, self.files) for t in proto.tensors]
-            case 11:
-                return sparse_array(proto.sparse_tensor, self.files)
-            case 13:
-                return proto.tp
-            case _:
-                what = f"attribute {proto.name!r} is of a type that no operator has"
-                raise RecordError("onnx", what)
+        kind = proto.type
+        if kind in _PLAIN:
+            return _PLAIN[kind](proto)
+        if kind == _TENSOR:
+            return array_of(proto.t, self.files)
+        if kind == _TENSORS:
+            return [array_of(t, self.files) for t in proto.tensors]
+        if kind == _SPARSE:
+            return sparse_array(proto.sparse_tensor, self.files)
+        if kind == _GRAPH:
+            return self.inner(proto.g, opsets, graph, names, given, depth)
+        what = f"attribute {proto.name!r} is of a type that no operator has"
+        raise RecordError("onnx", what)
 
     def inner(
         self,
@@ -251,16 +238,13 @@ class _Reader:
         return self.graph(copy, opsets, graph.facts, depth + 1)
 
     def constant(self, node: Node) -> Any:
-        (key, value), *_ = [*node.attributes.items()] or [("", None)]
-        match key:
-            case "value" | "sparse_value":
+        kinds: dict[str, Any] = {"float": np.float32, "int": np.int64, "string": object}
+        for key, value in node.attributes.items():
+            if key in ("value", "sparse_value"):
                 return value
-            case "value_float" | "value_floats":
-                return np.array(value, np.float32)
-            case "value_int" | "value_ints":
-                return np.array(value, np.int64)
-            case "value_string" | "value_strings":
-                return np.array(value, object)
+            kind = key.removeprefix("value_").removesuffix("s")
+            if kind in kinds:
+                return np.array(value, kinds[kind])
         raise RecordError("onnx", f"the constant {node.outputs[0]!r} has no value")
 
     def body_of(
@@ -428,3 +412,16 @@ def _domain(name: str) -> str:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
+
+
+# AttributeProto's types, and how those without tensors and graphs become Python's.
+_TENSOR, _GRAPH, _TENSORS, _SPARSE = 4, 5, 9, 11
+_PLAIN: dict[int, Callable[[Any], Any]] = {
+    1: lambda a: float(a.f),
+    2: lambda a: int(a.i),
+    3: lambda a: _text(a.s),
+    6: lambda a: [float(n) for n in a.floats],
+    7: lambda a: [int(n) for n in a.ints],
+    8: lambda a: [_text(s) for s in a.strings],
+    13: lambda a: a.tp,
+}

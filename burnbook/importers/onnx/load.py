@@ -13,7 +13,7 @@ from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.importers.onnx.graph import Model, read_model
-from burnbook.importers.onnx.report import OnnxReport, report_of
+from burnbook.importers.onnx.report import report_of
 from burnbook.importers.onnx.source import Field, Source, write
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade
@@ -102,7 +102,7 @@ def class_of(source: Source) -> Any:
     name = f"<onnx model {number}>"
     linecache.cache[name] = (len(source.text), None, source.text.splitlines(True), name)
     module = ModuleType(f"onnx_model_{number}")
-    exec(compile(source.text, name, "exec"), module.__dict__)  # noqa: S102 - our text
+    exec(compile(source.text, name, "exec", dont_inherit=True), module.__dict__)
     cls = module.Model
     cls.source = source.text
     return cls

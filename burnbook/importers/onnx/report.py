@@ -22,10 +22,12 @@ class Unsupported:
 
     @property
     def name(self) -> str:
+        """With the domain, where that is not ONNX's own."""
         return f"{self.domain}.{self.op}" if self.domain else self.op
 
     @property
     def nearest(self) -> str:
+        """The known operator whose name is most alike, if one is."""
         names = [op for _, op in OPERATORS]
         return next(iter(get_close_matches(self.op, names, 1, 0.6)), "")
 

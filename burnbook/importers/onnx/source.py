@@ -26,7 +26,20 @@ from burnbook.importers.onnx.operators.registry import OPERATORS
 SHORT = 16  # elements of a constant that stands where it is used
 WIDTH = 88
 FLOATS = ("float32", "float64", "float16")
-TAKEN = {"Self", "Backend", "self", "np", "nn", "ops", "cls", "device", "Module", "Param", "Tensor", "Model"}
+TAKEN = {
+    "Self",
+    "Backend",
+    "self",
+    "np",
+    "nn",
+    "ops",
+    "cls",
+    "device",
+    "Module",
+    "Param",
+    "Tensor",
+    "Model",
+}
 
 
 @dataclass
@@ -103,7 +116,9 @@ class _Writer:
         return Source(lines.replace("(self, )", "(self)"), list(self.fields.values()))
 
     def head(self) -> str:
-        producer = f", made by {_comment(self.model.producer)}" if self.model.producer else ""
+        producer = (
+            f", made by {_comment(self.model.producer)}" if self.model.producer else ""
+        )
         return (
             f'"""Written by burnbook from {_comment(self.title)}{producer}."""\n\n'
             "from typing import Self\n\n"
@@ -153,7 +168,9 @@ class _Writer:
         count = used[-1] + 1 if used else 1
         if operator.many and count > 1:
             words.append(f"outputs={count}")
-        targets = [self.new_name(n, node.op) if n else "_" for n in node.outputs[:count]]
+        targets = [
+            self.new_name(n, node.op) if n else "_" for n in node.outputs[:count]
+        ]
         call = f"ops.{operator.__name__}({', '.join([*inputs, *words])})"
         yield from self.assignment(targets, call, indent, node.outputs[:count])
 
@@ -163,7 +180,9 @@ class _Writer:
         line = f"{indent}{', '.join(targets)} = {call}"
         shapes = [self.shape_of(n) for n in values if n]
         note = ", ".join(s for s in shapes if s)
-        yield f"{line}  # {note}" if note and len(line) + len(note) < WIDTH + 20 else line
+        yield (
+            f"{line}  # {note}" if note and len(line) + len(note) < WIDTH + 20 else line
+        )
 
     def control(self, node: Node, indent: str) -> Iterator[str]:
         """If, Loop, Scan, SequenceMap: inner graphs as functions, then a call."""
@@ -187,7 +206,7 @@ class _Writer:
             case "Scan":
                 body = node.attributes["body"]
                 if node.version < 9:  # several sequences at once, and their lengths
-                    words["lengths"] = inputs.pop(0)
+                    words["lengths"], words["batched"] = inputs.pop(0), 1
                 count = words.pop("num_scan_inputs")
                 cut = len(inputs) - count
                 words["scans"] = len(body.outputs) - cut
@@ -225,7 +244,7 @@ class _Writer:
         raise RecordError("onnx", f"a node takes {name!r}, which nothing makes")
 
     def constant(self, name: str, array: Any) -> str:
-        if array.dtype == object or array.size <= SHORT and not self.is_weight(name):
+        if array.dtype == object or (array.size <= SHORT and not self.is_weight(name)):
             return self.literal(array)
         dtype = array.dtype.name
         word = self.unused(_identifier(name) or "constant")
@@ -245,7 +264,12 @@ class _Writer:
 
     def is_weight(self, name: str) -> bool:
         array = self.constants[name]
-        return name in self.trainable and array.ndim > 0 and array.dtype.name == "float32" and array.size > 1
+        return (
+            name in self.trainable
+            and array.ndim > 0
+            and array.dtype.name == "float32"
+            and array.size > 1
+        )
 
     def made(self, f: Field) -> str:
         shape = list(f.array.shape) or [1]
@@ -353,10 +377,27 @@ def _whole(array: Any) -> Any:
         return array.astype(np.int64)  # four bits and less
     bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
     if array.dtype.kind == "c":
-        return array.view(np.float64 if array.itemsize == 16 else np.float32).astype(
-            np.float64
-        ).view(np.int64)
-    return np.ascontiguousarray(array).view(bits[array.dtype.itemsize]).astype(np.int64).reshape(array.shape)
+        return (
+            array.view(np.float64 if array.itemsize == 16 else np.float32)
+            .astype(np.float64)
+            .view(np.int64)
+        )
+    return (
+        np.ascontiguousarray(array)
+        .view(bits[array.dtype.itemsize])
+        .astype(np.int64)
+        .reshape(array.shape)
+    )
 
 
-_WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+_WHOLE = (
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+)

@@ -82,7 +82,7 @@ def array_of(proto: Any, files: Files) -> Any:
         data = np.frombuffer(proto.raw_data, np.uint8)
         return _from_bytes(data, proto.data_type, dtype, shape, where)
     held = getattr(proto, _FIELDS.get(proto.data_type, "int32_data"))
-    if dtype == object:
+    if dtype.kind == "O":
         values = np.array([s.decode("utf-8", "replace") for s in held], object)
     elif proto.data_type in _PACKED:
         data = np.array(held, np.int32).astype(np.uint8)

@@ -135,6 +135,12 @@ def axis_of_second(node: Node, graph: Graph) -> None:
         node.attributes["axis_of_second"] = axis
 
 
+@before(7, "Gemm")
+def broadcasts(node: Node, graph: Graph) -> None:
+    """broadcast said that c is smaller."""
+    node.attributes.pop("broadcast", None)
+
+
 @before(8, "Sum", "Mean", "Max", "Min")
 @before(6, "Relu", "Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Abs", "Neg", "Floor")
 @before(6, "Ceil", "Reciprocal", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "Clip")
@@ -172,4 +178,3 @@ def first_of_equals(node: Node, graph: Graph) -> None:
 def per_group(node: Node, graph: Graph) -> None:
     """scale and bias were one number for each group."""
     node.attributes["per_group"] = 1
-

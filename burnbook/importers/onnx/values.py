@@ -1,4 +1,4 @@
-"""Values while an imported graph runs: tensors where gradients matter, arrays elsewhere.
+"""Values while a graph runs: tensors where gradients matter, arrays elsewhere.
 
 ONNX tells 26 element types and rank 0 apart, a burnbook tensor has a kind, at least one
 dim, and the element type of its backend. So numbers of 16, 32 and 64 bits that came from
@@ -156,6 +156,11 @@ def is_literal(value: Sequence[Any]) -> bool:
     )
 
 
+def moved(x: Tensor, device: Backend) -> Tensor:
+    """A tensor on a sibling of its backend; gradients come back."""
+    return x._move(device)  # pyright: ignore[reportPrivateUsage]
+
+
 def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
     """The same elements in a shape of any rank, rank 0 as well."""
     if tuple(x.value.shape) == tuple(shape):
@@ -171,7 +176,7 @@ def aligned(*tensors: Tensor) -> list[Tensor]:
     """
     if any(x.backend is not tensors[0].backend for x in tensors):
         wide = max((x.backend for x in tensors), key=lambda b: b.dtype(Float).itemsize)
-        tensors = tuple(x._move(wide) for x in tensors)
+        tensors = tuple(moved(x, wide) for x in tensors)
     rank = max(len(x.value.shape) for x in tensors)
     shapes = [tuple(x.value.shape) for x in tensors]
     return [

@@ -1,7 +1,7 @@
-"""Which versions of ONNX's operators there are: those that our functions were written for.
+"""The versions of ONNX's operators that our functions were written for.
 
-A file of a later version is refused by name, not run by an older rule. Compared with the
-package onnx by a test.
+A file of a later version is refused by name, not run by an older rule. A test compares
+them with the package onnx.
 """
 
 VERSIONS: dict[str, dict[str, tuple[int, ...]]] = {

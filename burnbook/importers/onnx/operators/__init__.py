@@ -1,23 +1,6 @@
 """What the source of an imported model calls: the operators of ONNX as functions."""
 
-from burnbook.importers.onnx.operators.constants import (
-    array as array,
-    const as const,
-    from_tensors as from_tensors,
-    frozen as frozen,
-    of_type as of_type,
-    scalar as scalar,
-    to_tensors as to_tensors,
-    weight as weight,
-    whole as whole,
-)
-from burnbook.importers.onnx.operators.control import (
-    if_ as if_,
-    loop_ as loop_,
-    scan_ as scan_,
-    sequence_map_ as sequence_map_,
-)
-from burnbook.importers.onnx.operators import (  # noqa: F401 - each adds its operators
+from burnbook.importers.onnx.operators import (
     attention,
     convolution,
     elementwise,
@@ -40,6 +23,23 @@ from burnbook.importers.onnx.operators import (  # noqa: F401 - each adds its op
     texts,
     training,
     types,
+)
+from burnbook.importers.onnx.operators.constants import (
+    array as array,
+    const as const,
+    from_tensors as from_tensors,
+    frozen as frozen,
+    of_type as of_type,
+    scalar as scalar,
+    to_tensors as to_tensors,
+    weight as weight,
+    whole as whole,
+)
+from burnbook.importers.onnx.operators.control import (
+    if_ as if_,
+    loop_ as loop_,
+    scan_ as scan_,
+    sequence_map_ as sequence_map_,
 )
 from burnbook.importers.onnx.operators.registry import OPERATORS
 

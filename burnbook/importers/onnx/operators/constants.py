@@ -18,6 +18,7 @@ from burnbook.importers.onnx.values import (
     dtype_of,
     float_backend,
     lifted,
+    moved,
     reshape,
 )
 from burnbook.module import Module, Param
@@ -70,7 +71,7 @@ def array(x: Tensor, dtype: str, shape: Sequence[int]) -> Any:
 
 def of_type(x: Tensor, dtype: str) -> Tensor:
     """A tensor in another float type."""
-    return x._move(float_backend(x.backend, dtype_of(dtype)))
+    return moved(x, float_backend(x.backend, dtype_of(dtype)))
 
 
 def scalar(x: Tensor) -> Tensor:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from burnbook.importers.onnx.operators.indexing import gather, slice_
 from burnbook.importers.onnx.operators.joining import concat
-from burnbook.importers.onnx.operators.shape import unsqueeze
-from burnbook.importers.onnx.values import Value, as_array, number
+from burnbook.importers.onnx.operators.shape import pad, unsqueeze
+from burnbook.importers.onnx.values import Value, ints, number
 
 Body = Callable[..., tuple[Value, ...]]
 
@@ -50,13 +50,17 @@ def scan_(
     scan_input_directions: Sequence[int] = (),
     scan_output_axes: Sequence[int] = (),
     scan_output_directions: Sequence[int] = (),
+    batched: int = 0,
     directions: Sequence[int] = (),
     lengths: Value = None,
 ) -> tuple[Value, ...]:
     """A graph for each element of some sequences, with states from one to the next.
 
-    With `directions` or `lengths` (opset 8), every value has a batch in front.
+    batched: every value has a batch in front, whose examples may be of different
+    `lengths` (opset 8).
     """
+    if batched:
+        return _batched(states, sequences, body, scans, directions, lengths)
     axes = list(scan_input_axes) or [0] * len(sequences)
     ways = list(scan_input_directions) or [0] * len(sequences)
     states, rows = list(states), [[] for _ in range(scans)]
@@ -77,6 +81,44 @@ def scan_(
     return (*states, *made)
 
 
+def _batched(
+    states: Sequence[Value],
+    sequences: Sequence[Value],
+    body: Body,
+    scans: int,
+    directions: Sequence[int],
+    lengths: Value,
+) -> tuple[Value, ...]:
+    """A scan for each example of a batch, as long as its sequence is."""
+    count = sequences[0].shape[0]
+    long = sequences[0].shape[1]
+    ends = [long] * count if lengths is None else ints(lengths)
+    columns = []
+    for i in range(count):
+        cut = [_beginning(taken(x, 0, i), ends[i]) for x in sequences]
+        found = scan_(
+            [taken(s, 0, i) for s in states],
+            cut,
+            body,
+            scans=scans,
+            scan_input_directions=directions,
+        )
+        kept = found[: len(states)]
+        rows = [_filled(x, long) for x in found[len(states) :]]
+        columns.append((*kept, *rows))
+    return tuple(stacked(list(column), 0) for column in zip(*columns, strict=True))
+
+
+def _beginning(x: Value, length: int) -> Value:
+    return slice_(x, np.array([0]), np.array([length]))
+
+
+def _filled(x: Value, length: int) -> Value:
+    rank = len(x.shape)
+    more = np.array([0] * rank + [length - x.shape[0]] + [0] * (rank - 1))
+    return pad(x, more)
+
+
 def sequence_map_(inputs: Sequence[Value], body: Body) -> tuple[list[Value], ...]:
     """A graph for each element of a sequence; what is no sequence is given to all."""
     length = len(inputs[0])
@@ -89,8 +131,6 @@ def sequence_map_(inputs: Sequence[Value], body: Body) -> tuple[list[Value], ...
 
 def taken(x: Value, axis: int, place: int) -> Value:
     """One element along an axis, which goes."""
-    from burnbook.importers.onnx.operators.indexing import gather
-
     return gather(x, np.asarray(place), axis=axis)
 
 
@@ -98,6 +138,4 @@ def stacked(parts: Sequence[Value], axis: int) -> Value:
     """Values of one shape along a new axis."""
     if not parts:
         return np.zeros((0,), np.float32)
-    if all(not as_array(part).ndim for part in parts if isinstance(part, np.ndarray)):
-        pass
     return concat(*[unsqueeze(part, np.array([axis])) for part in parts], axis=axis)

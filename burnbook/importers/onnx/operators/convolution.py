@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from burnbook import ops
-from burnbook.ops.conv.conv import conv as conv_nd
 from burnbook.importers.onnx.operators.joining import narrow
 from burnbook.importers.onnx.operators.registry import operator
 from burnbook.importers.onnx.values import as_tensor, reshape
+from burnbook.ops.conv.conv import conv as conv_nd
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 from burnbook.tensor.module import DeformConvOptions, deform_conv2d
@@ -159,7 +159,9 @@ def deform_conv(
     strides: Sizes = (),
 ) -> Tensor:
     """A convolution whose taps wander by offsets."""
-    widths = widths_of(x.value.shape[2:], weight.value.shape[2:], (), (), pads or (0,) * 4, "")
+    widths = widths_of(
+        x.value.shape[2:], weight.value.shape[2:], (), (), pads or (0,) * 4, ""
+    )
     x = padded(x, widths)
     options = DeformConvOptions(
         tuple(strides) or 1, 0, tuple(dilations) or 1, group, offset_group
@@ -167,9 +169,7 @@ def deform_conv(
     return deform_conv2d(x, offset, weight, mask, bias, options)
 
 
-def summed_windows(
-    x: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes
-) -> Tensor:
+def summed_windows(x: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Tensor:
     """The sum of every window of every channel."""
     n, c, *sizes = tuple(x.value.shape)
     ones = np.ones((1, 1, *kernel), np.dtype(x.value.dtype))

@@ -16,6 +16,7 @@ from burnbook.importers.onnx.values import (
     as_array,
     as_tensor,
     mask_of,
+    moved,
     number,
     reshape,
 )
@@ -134,7 +135,7 @@ def pow_(x: Tensor, y: Tensor, *, axis_of_second: int | None = None) -> Tensor:
         return _power(x, as_array(y))
     if not isinstance(y, Tensor):
         y = as_tensor(y.astype(x.value.dtype), x.backend)
-    y = y._move(x.backend)
+    y = moved(y, x.backend)
     y = _second(y, len(x.value.shape), axis_of_second)
     return apply(ops.powf, *aligned(x, y))
 
@@ -203,7 +204,10 @@ def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 @operator("Selu")
 def selu(
-    x: Tensor, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875
+    x: Tensor,
+    *,
+    alpha: float = 1.67326319217681884765625,
+    gamma: float = 1.05070102214813232421875,
 ) -> Tensor:
     """gamma times elu."""
     return activation.elu(x, alpha) * gamma

@@ -98,7 +98,7 @@ def _index(
     begin, end = ints(starts), ints(ends)
     along = list(range(len(begin))) if axes is None else ints(axes)
     step = [1] * len(begin) if steps is None else ints(steps)
-    index = [slice(0, n, 1) for n in shape]
+    index: list[Any] = [slice(0, n, 1) for n in shape]
     for a, b, e, s in zip(along, begin, end, step, strict=True):
         start, stop, by = slice(b, e, s).indices(shape[a])
         if by > 0:
@@ -108,9 +108,7 @@ def _index(
     return tuple(index)
 
 
-def _scattered(
-    x: Any, places: Any, values: Any, reduction: str
-) -> Any:
+def _scattered(x: Any, places: Any, values: Any, reduction: str) -> Any:
     """Values put to places of a flat array, one after another."""
     found = x.reshape(-1).copy()
     places, values = places.reshape(-1), values.reshape(-1)
@@ -142,9 +140,7 @@ def _scatter(x: Tensor, places: Any, values: Tensor, reduction: str) -> Tensor:
         order = indices_of(np.flatnonzero(taken), x)
         found = apply(ops.select_assign, kept, order, values, dim=0)
     elif reduction == "add":
-        found = apply(
-            ops.select_assign, flat, indices_of(places, x), values, dim=0
-        )
+        found = apply(ops.select_assign, flat, indices_of(places, x), values, dim=0)
     else:
         made = _scattered(as_array(x), places, as_array(values), reduction)
         return as_tensor(made, x.backend)
@@ -201,9 +197,14 @@ def _(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Any:
 
 @host_operator("TensorScatter")
 def tensor_scatter(
-    past: Any, update: Any, write_indices: Any = None, *, axis: int = -2, mode: str = "linear"
+    past: Any,
+    update: Any,
+    write_indices: Any = None,
+    *,
+    axis: int = -2,
+    mode: str = "linear",
 ) -> Any:
-    """A cache with new entries at a place of each sequence; circular: from the front again."""
+    """A cache with new entries at a place of each sequence; circular: round again."""
     found = np.moveaxis(past.copy(), axis, 1)
     new = np.moveaxis(update, axis, 1)
     length = found.shape[1]
@@ -216,7 +217,7 @@ def tensor_scatter(
 
 @operator("Compress")
 def compress(x: Tensor, condition: Any, *, axis: int | None = None) -> Tensor:
-    """The slices along an axis for which a truth stands; without one, of all elements."""
+    """Slices along an axis for which a truth stands; without an axis, elements."""
     return rearranged(x, lambda at: _compressed(at, condition, axis))
 
 

@@ -1,1 +1,1 @@
-
+"""ai.onnx.ml: what comes before and after networks, and trees."""

@@ -15,6 +15,7 @@ from burnbook.importers.onnx.values import (
     as_tensor,
     float_backend,
     mask_of,
+    moved,
     number,
     reshape,
 )
@@ -42,7 +43,7 @@ def batch_normalization(
     """
     shape = tuple(x.value.shape)
     device = x.backend
-    scale, bias, mean, var = (p._move(device) for p in (scale, bias, mean, var))
+    scale, bias, mean, var = (moved(p, device) for p in (scale, bias, mean, var))
     if per_element:  # of opset 8 and before: every element is a channel
         flat = reshape(x, (shape[0], int(np.prod(shape[1:]))))
         parts = [reshape(p, (flat.value.shape[1],)) for p in (scale, bias, mean, var)]
@@ -51,25 +52,22 @@ def batch_normalization(
     if not training_mode:
         if len(shape) == 1:
             x = reshape(x, (shape[0], 1))
-        found = apply(
-            ops.batch_norm_known, x, scale, bias, mean, var, epsilon=epsilon
-        )
+        found = apply(ops.batch_norm_known, x, scale, bias, mean, var, epsilon=epsilon)
         return (reshape(found, shape),)
     axes = [i for i in range(len(shape)) if i != 1]
     wide = _full(x)
     now, spread = _moments(wide, axes)
     line = [1, shape[1], *[1] * (len(shape) - 2)]
     centered = apply(ops.sub, *aligned(wide, now))
-    hat = apply(
-        ops.div, *aligned(centered, apply(ops.sqrt, spread + epsilon))
-    )._move(device)
+    hat = apply(ops.div, *aligned(centered, apply(ops.sqrt, spread + epsilon)))
+    hat = moved(hat, device)
     found = apply(ops.mul, *aligned(hat, reshape(scale, line)))
     found = apply(ops.add, *aligned(found, reshape(bias, line)))
     running = [
         apply(
             ops.add,
             old * momentum,
-            reshape(new, (shape[1],))._move(device) * (1 - momentum),
+            moved(reshape(new, (shape[1],)), device) * (1 - momentum),
         )
         for old, new in ((mean, now), (var, spread))
     ]
@@ -92,7 +90,7 @@ def _full(x: Tensor) -> Tensor:
     """At least float32: half precision has too few digits for sums."""
     if np.dtype(x.value.dtype).itemsize >= 4:
         return x
-    return x._move(float_backend(x.backend, np.dtype(np.float32)))
+    return moved(x, float_backend(x.backend, np.dtype(np.float32)))
 
 
 @operator("InstanceNormalization")
@@ -131,7 +129,7 @@ def group_normalization(
             )
             for p in (scale, bias)
         )
-    scale, bias = (p._move(x.backend) for p in (scale, bias))
+    scale, bias = (moved(p, x.backend) for p in (scale, bias))
     return apply(
         ops.group_norm, x, scale, bias, groups=num_groups, epsilon=epsilon, inside=True
     )
@@ -155,16 +153,16 @@ def layer_normalization(
     flat_scale = outputs == 1 and int(np.prod(scale.value.shape)) == inner
     if flat_scale and (bias is None or int(np.prod(bias.value.shape)) == inner):
         rows = reshape(x, (int(np.prod(shape[:axis])), inner))
-        given = [rows, reshape(scale, (inner,))._move(x.backend)]
+        given = [rows, moved(reshape(scale, (inner,)), x.backend)]
         if bias is not None:
-            given.append(reshape(bias, (inner,))._move(x.backend))
+            given.append(moved(reshape(bias, (inner,)), x.backend))
         return (reshape(apply(ops.layer_norm, *given, epsilon=epsilon), shape),)
     axes = list(range(axis, len(shape)))
     wide = _full(x)
     mean, var = _moments(wide, axes)
     inverse = apply(ops.recip, apply(ops.sqrt, var + epsilon))
     hat = apply(ops.sub, *aligned(wide, mean))
-    hat = apply(ops.mul, *aligned(hat, inverse))._move(x.backend)
+    hat = moved(apply(ops.mul, *aligned(hat, inverse)), x.backend)
     found = apply(ops.mul, *aligned(hat, scale))
     found = found if bias is None else apply(ops.add, *aligned(found, bias))
     return found, mean, inverse
@@ -187,8 +185,8 @@ def rms_normalization(
     for place in range(axis, len(shape)):
         power = apply(ops.mean_dim, power, dim=place)
     inverse = apply(ops.recip, apply(ops.sqrt, power + epsilon))
-    hat = apply(ops.mul, *aligned(wide, inverse))._move(x.backend)
-    return apply(ops.mul, *aligned(hat, scale._move(x.backend)))
+    hat = moved(apply(ops.mul, *aligned(wide, inverse)), x.backend)
+    return apply(ops.mul, *aligned(hat, moved(scale, x.backend)))
 
 
 @operator("LpNormalization")

@@ -25,7 +25,13 @@ Widths = list[tuple[int, int]]
 
 
 def _plan(
-    sizes: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, pads: Sizes, auto: str, ceil: int
+    sizes: Sizes,
+    kernel: Sizes,
+    strides: Sizes,
+    dilations: Sizes,
+    pads: Sizes,
+    auto: str,
+    ceil: int,
 ) -> tuple[tuple[int, ...], tuple[int, ...], Widths, Widths]:
     """stride, dilation, the file's widths, and those that the last windows need."""
     dims = len(kernel)
@@ -55,7 +61,8 @@ def _windows(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Any:
 
 def _resized(x: Any, widths: Widths, value: Any) -> Any:
     cut = tuple(
-        slice(max(0, -a), x.shape[i + 2] - max(0, -b)) for i, (a, b) in enumerate(widths)
+        slice(max(0, -a), x.shape[i + 2] - max(0, -b))
+        for i, (a, b) in enumerate(widths)
     )
     x = x[(slice(None), slice(None), *cut)]
     more = [(0, 0), (0, 0), *[(max(0, a), max(0, b)) for a, b in widths]]
@@ -118,13 +125,21 @@ def max_pool(
         sizes, kernel, strides, dilations, pads, auto_pad, ceil_mode
     )
     if outputs == 1 and set(dilation) == {1} and len(kernel) == 2:
-        same = all(a == b and 0 <= a <= k // 2 for (a, b), k in zip(needed, kernel, strict=True))
+        same = all(
+            a == b and 0 <= a <= k // 2
+            for (a, b), k in zip(needed, kernel, strict=True)
+        )
         if not same:
             x, needed = padded(x, needed, -np.inf), [(0, 0)] * 2
         padding = tuple(a for a, _ in needed)
         return (
             apply(
-                ops.max_pool2d, x, kernel_size=kernel, stride=stride, padding=padding, dilation=dilation
+                ops.max_pool2d,
+                x,
+                kernel_size=kernel,
+                stride=stride,
+                padding=padding,
+                dilation=dilation,
             ),
         )
     found: list[Any] = []
@@ -155,9 +170,7 @@ def _(
     stride, dilation, _, needed = _plan(
         x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode
     )
-    values, _, told = _largest(
-        x, kernel_shape, stride, dilation, needed, storage_order
-    )
+    values, _, told = _largest(x, kernel_shape, stride, dilation, needed, storage_order)
     return values, told
 
 

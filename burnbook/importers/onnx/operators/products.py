@@ -32,7 +32,7 @@ def mat_mul(x: Tensor, y: Tensor) -> Tensor:
 
 @mat_mul.host
 def _(x: Any, y: Any) -> Any:
-    return np.matmul(x, y)
+    return np.matmul(x, y).astype(np.result_type(x, y), copy=False)
 
 
 @operator("Gemm")
@@ -43,8 +43,8 @@ def gemm(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,  # noqa: N803 - ONNX's name
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
 ) -> Tensor:
     """alpha a b + beta c; a and b may be turned first, c broadcasts."""
     a = apply(ops.permute, a, axes=(1, 0)) if transA else a
@@ -64,8 +64,8 @@ def _(
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,  # noqa: N803
-    transB: int = 0,  # noqa: N803
+    transA: int = 0,
+    transB: int = 0,
 ) -> Any:
     found = (a.T if transA else a) @ (b.T if transB else b) * alpha
     return (found if c is None else found + c * beta).astype(a.dtype)
@@ -76,7 +76,9 @@ def einsum(*factors: Tensor, equation: str) -> Tensor:
     """Sums of products as the letters of an equation say."""
     equation = equation.replace(" ", "")
     found = Tensor.einsum(equation, *factors)
-    is_number = equation.endswith("->") and tuple(found.value.shape) == (1,)
+    letters = equation.split("->")[0].replace(",", "")
+    implicit = "->" not in equation and all(letters.count(c) > 1 for c in letters)
+    is_number = implicit or equation.endswith("->")
     return reshape(found, ()) if is_number else found
 
 

@@ -1,1 +1,174 @@
+"""Quantized numbers: whole numbers with a scale and a zero point."""
 
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burnbook.importers.onnx.operators.convolution import conv
+from burnbook.importers.onnx.operators.registry import host_operator
+from burnbook.importers.onnx.operators.types import converted
+from burnbook.importers.onnx.values import as_array, dtype_of
+
+
+def _spread(part: Any, x: Any, axis: int, block_size: int) -> Any:
+    """A scale or zero point as it lies against x: one, one per slice, or per block."""
+    if part.ndim == 0 or (part.ndim == 1 and part.size == 1 and not block_size):
+        return part.reshape(())
+    if block_size:
+        wide = np.repeat(part, block_size, axis)
+        return wide[tuple(slice(0, n) for n in x.shape)]
+    shape = [1] * x.ndim
+    shape[axis] = part.size
+    return part.reshape(shape)
+
+
+def _held(x: Any, wanted: np.dtype[Any], saturate: int = 1) -> Any:
+    """Whole numbers within the range of a type."""
+    import ml_dtypes
+
+    name = wanted.name
+    if name.startswith("float"):
+        return converted(x.astype(np.float32), wanted, saturate)
+    info = (
+        ml_dtypes.iinfo(wanted)
+        if "int4" in name or "int2" in name
+        else np.iinfo(wanted)
+    )
+    return np.clip(np.rint(x), int(info.min), int(info.max)).astype(wanted)
+
+
+@host_operator("QuantizeLinear")
+def quantize_linear(
+    x: Any,
+    scale: Any,
+    zero: Any = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> Any:
+    """x / scale + zero point, rounded to even and held in the type's range."""
+    wanted = (
+        zero.dtype
+        if zero is not None
+        else dtype_of(output_dtype)
+        if output_dtype
+        else np.dtype(np.uint8)
+    )
+    wide = dtype_of(precision) if precision else np.dtype(np.float32)
+    s = _spread(scale, x, axis, block_size).astype(wide)
+    found = (x.astype(wide) / s).astype(np.float32)
+    if wanted.name.startswith("float"):
+        return _held(found, wanted, saturate)
+    shift = 0 if zero is None else _spread(zero, x, axis, block_size).astype(np.int64)
+    return _held(np.rint(found) + shift, wanted)
+
+
+@host_operator("DequantizeLinear")
+def dequantize_linear(
+    x: Any,
+    scale: Any,
+    zero: Any = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Any:
+    """(x − zero point) scale, in the scale's type."""
+    wanted = dtype_of(output_dtype) if output_dtype else scale.dtype
+    s = _spread(scale, x, axis, block_size).astype(np.float32)
+    held = (
+        x.astype(np.float32) if x.dtype.name.startswith("float") else x.astype(np.int64)
+    )
+    if zero is not None:
+        held = held - _spread(zero, x, axis, block_size).astype(held.dtype)
+    return (held.astype(np.float32) * s).astype(wanted)
+
+
+@host_operator("DynamicQuantizeLinear", many=True)
+def dynamic_quantize_linear(x: Any, *, outputs: int = 1) -> tuple[Any, ...]:
+    """uint8 over the range of x, which includes 0: numbers, scale and zero point."""
+    low, high = min(0.0, float(x.min(initial=0))), max(0.0, float(x.max(initial=0)))
+    scale = np.float32((np.float32(high) - np.float32(low)) / np.float32(255))
+    if scale == 0:
+        scale = np.float32(1)
+    zero = np.uint8(np.clip(np.rint((0 - np.float32(low)) / scale), 0, 255))
+    found = np.clip(np.rint(x / scale) + int(zero), 0, 255).astype(np.uint8)
+    return found, np.asarray(scale), np.asarray(zero)
+
+
+@host_operator("MatMulInteger")
+def mat_mul_integer(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+    """The product of whole numbers without their zero points, as int32."""
+    return np.matmul(_centered(a, a_zero, -2), _centered(b, b_zero, -1)).astype(
+        np.int32
+    )
+
+
+def _centered(x: Any, zero: Any, axis: int) -> Any:
+    wide = x.astype(np.int64)
+    if zero is None:
+        return wide
+    if zero.ndim == 1 and zero.size > 1:
+        zero = zero[:, None] if axis == -2 else zero[None, :]
+    return wide - zero.astype(np.int64)
+
+
+@host_operator("QLinearMatMul")
+def q_linear_mat_mul(
+    a: Any,
+    a_scale: Any,
+    a_zero: Any,
+    b: Any,
+    b_scale: Any,
+    b_zero: Any,
+    y_scale: Any,
+    y_zero: Any,
+) -> Any:
+    """A product of quantized matrices, quantized again."""
+    exact = np.matmul(_centered(a, a_zero, -2), _centered(b, b_zero, -1))
+    rows = a_scale.astype(np.float64)
+    rows = rows[:, None] if rows.ndim == 1 and rows.size > 1 else rows
+    scale = rows * b_scale.astype(np.float64) / y_scale.astype(np.float64)
+    return _held(np.rint(exact * scale) + y_zero.astype(np.int64), y_zero.dtype)
+
+
+@host_operator("ConvInteger")
+def conv_integer(
+    x: Any, w: Any, x_zero: Any = None, w_zero: Any = None, **how: Any
+) -> Any:
+    """A convolution of whole numbers without their zero points, as int32."""
+    shape = (-1, *[1] * (w.ndim - 1))
+    wide = x.astype(np.float64) - (0 if x_zero is None else x_zero.astype(np.float64))
+    taps = w.astype(np.float64)
+    if w_zero is not None:
+        zero = w_zero.astype(np.float64)
+        taps = taps - (zero.reshape(shape) if zero.size > 1 else zero.reshape(()))
+    return np.rint(as_array(conv(wide, taps, **how))).astype(np.int32)
+
+
+@host_operator("QLinearConv")
+def q_linear_conv(
+    x: Any,
+    x_scale: Any,
+    x_zero: Any,
+    w: Any,
+    w_scale: Any,
+    w_zero: Any,
+    y_scale: Any,
+    y_zero: Any,
+    bias: Any = None,
+    **how: Any,
+) -> Any:
+    """A convolution of quantized numbers, quantized again."""
+    line = (1, -1, *[1] * (w.ndim - 2))
+    exact = conv_integer(x, w, x_zero, w_zero, **how).astype(np.float64)
+    if bias is not None:
+        exact = exact + bias.reshape(line)
+    scale = x_scale.astype(np.float64) * w_scale.astype(np.float64) / y_scale
+    scale = scale.reshape(line) if np.size(scale) > 1 else np.reshape(scale, ())
+    return _held(np.rint(exact * scale) + y_zero.astype(np.int64), y_zero.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,9 @@ def _axes(rank: int, axes: Value | None, noop: int) -> list[int]:
 
 
 def _reduction(
-    name: str, one: OnTensor, host: Callable[[Any, tuple[int, ...]], Any],
+    name: str,
+    one: OnTensor,
+    host: Callable[[Any, tuple[int, ...]], Any],
     first: Callable[[Tensor], Tensor] | None = None,
     last: Callable[[Tensor], Tensor] | None = None,
 ) -> Any:
@@ -99,15 +101,15 @@ def _logsumexp(x: Any, over: tuple[int, ...]) -> Any:
 
 
 def _least(dtype: Any) -> Any:
-    if dtype == bool:
+    if dtype.kind == "b":
         return False
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 def _most(dtype: Any) -> Any:
-    if dtype == bool:
+    if dtype.kind == "b":
         return True
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    return np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
 
 
 _reduction("ReduceSum", _sum, lambda x, a: np.sum(x, a))
@@ -140,9 +142,7 @@ _reduction(
     lambda x, a: np.sum(np.square(x), a),
     first=lambda x: apply(ops.square, x),
 )
-_reduction(
-    "ReduceLogSum", _sum, lambda x, a: np.log(np.sum(x, a)), last=_log
-)
+_reduction("ReduceLogSum", _sum, lambda x, a: np.log(np.sum(x, a)), last=_log)
 
 
 @operator("ReduceLogSumExp")
@@ -158,7 +158,9 @@ def reduce_log_sum_exp(
     over = _axes(len(shape), axes, noop_with_empty_axes) if shape else []
     if any(shape[a] == 0 for a in over) or not over:
         found = reduce_log_sum_exp.on_arrays(  # type: ignore[misc]
-            x.backend.to_numpy(x.value), axes, keepdims=keepdims,
+            x.backend.to_numpy(x.value),
+            axes,
+            keepdims=keepdims,
             noop_with_empty_axes=noop_with_empty_axes,
         )
         return Tensor.of(x.backend.from_numpy(found), x.kind, x.backend)
@@ -173,7 +175,9 @@ def reduce_log_sum_exp(
         total = _sum(total, axis)
     found = apply(ops.add, _log(total), top)
     kept = [1 if i in over else n for i, n in enumerate(shape)]
-    return reshape(found, kept if keepdims else [n for i, n in enumerate(shape) if i not in over])
+    return reshape(
+        found, kept if keepdims else [n for i, n in enumerate(shape) if i not in over]
+    )
 
 
 @reduce_log_sum_exp.host

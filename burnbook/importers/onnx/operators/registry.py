@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import ArgumentError
-from burnbook.importers.onnx.versions import VERSIONS
 from burnbook.importers.onnx.values import (
     Value,
     as_array,
@@ -20,6 +19,7 @@ from burnbook.importers.onnx.values import (
     lifted,
     lowered,
 )
+from burnbook.importers.onnx.versions import VERSIONS
 from burnbook.tensor import Tensor
 
 Function = Callable[..., Any]
@@ -36,6 +36,7 @@ class Operator:
 
     def __init__(self, name: str, domain: str, versions: tuple[int, ...], many: bool):
         self.name, self.domain, self.versions, self.many = name, domain, versions, many
+        self.__name__ = name
         self.on_tensors: Function | None = None
         self.on_arrays: Function | None = None
 

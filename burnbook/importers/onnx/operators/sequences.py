@@ -84,9 +84,7 @@ def sequence_length(parts: list[Value]) -> Any:
 
 
 @_as_it_is("ConcatFromSequence")
-def concat_from_sequence(
-    parts: list[Value], *, axis: int, new_axis: int = 0
-) -> Value:
+def concat_from_sequence(parts: list[Value], *, axis: int, new_axis: int = 0) -> Value:
     """The values of a sequence one after another along an axis, perhaps a new one."""
     if new_axis:
         parts = [unsqueeze(part, np.array([axis])) for part in parts]
@@ -113,7 +111,7 @@ def split_to_sequence(
 
 
 @_as_it_is("Optional")
-def optional(x: Value = None, *, type: Any = None) -> Value:  # noqa: A002 - ONNX's word
+def optional(x: Value = None, *, type: Any = None) -> Value:
     """A value that may not be there."""
     return x
 

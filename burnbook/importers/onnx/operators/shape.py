@@ -182,7 +182,7 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Tensor:
-    """More at the edges (less, where a number is below 0): a value, or what is there."""
+    """More at the edges (less, where a number is below 0): a value, or what is near."""
     widths = _widths(len(x.value.shape), pads, axes)
     cut = [
         slice(max(0, -a), n - max(0, -b))

@@ -13,7 +13,13 @@ from burnbook.tensor import Tensor
 
 @operator("TopK", many=True)
 def top_k(
-    x: Tensor, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1, outputs: int
+    x: Tensor,
+    k: Any,
+    *,
+    axis: int = -1,
+    largest: int = 1,
+    sorted: int = 1,
+    outputs: int,
 ) -> tuple[Any, ...]:
     """The k largest (or least) elements along an axis, and where they stand."""
     order = _order(as_array(x), k, axis, largest)

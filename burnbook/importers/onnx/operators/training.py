@@ -1,1 +1,1 @@
-
+"""ai.onnx.preview.training: steps of optimizers."""

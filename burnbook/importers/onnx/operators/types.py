@@ -14,6 +14,7 @@ from burnbook.importers.onnx.values import (
     as_tensor,
     dtype_of,
     float_backend,
+    moved,
 )
 from burnbook.tensor import Tensor
 
@@ -23,7 +24,7 @@ def cast(x: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Va
     """The same values in another element type."""
     wanted = dtype_of(to)
     if wanted in FLOATS:
-        return x._move(float_backend(x.backend, wanted))
+        return moved(x, float_backend(x.backend, wanted))
     return converted(as_array(x), wanted, saturate, round_mode)
 
 
@@ -39,7 +40,7 @@ def cast_like(
     """The same values in the element type of another value."""
     wanted = np.dtype(like.value.dtype) if isinstance(like, Tensor) else like.dtype
     if isinstance(x, Tensor) and wanted in FLOATS:
-        return x._move(float_backend(x.backend, wanted))
+        return moved(x, float_backend(x.backend, wanted))
     found = converted(as_array(x), wanted, saturate, round_mode)
     return as_tensor(found, like.backend) if isinstance(like, Tensor) else found
 
@@ -54,9 +55,9 @@ def converted(
 ) -> Any:
     """An array in another type: strings read and written, float8 held in its range."""
     name = wanted.name
-    if wanted == object:
+    if wanted.kind == "O":
         return np.vectorize(_text, otypes=[object])(x) if x.size else x.astype(object)
-    if x.dtype == object:
+    if x.dtype.kind == "O":
         x = np.array([float(text) for text in x.reshape(-1)]).reshape(x.shape)
     if name == "float8_e8m0fnu":
         return _power_of_two(x.astype(np.float32), wanted, saturate, round_mode)
@@ -83,10 +84,8 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _power_of_two(
-    x: Any, wanted: np.dtype[Any], saturate: int, round_mode: str
-) -> Any:
-    """Powers of two alone: the exponent of a value, rounded up, down or to the nearest."""
+def _power_of_two(x: Any, wanted: np.dtype[Any], saturate: int, round_mode: str) -> Any:
+    """Powers of two alone: the exponent of a value, rounded as the mode says."""
     part, exponent = np.frexp(np.abs(x))
     exponent = exponent - 1
     exponent = np.where(x == 0, -127, exponent)
