@@ -9,12 +9,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, RecordError
 from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.report import report_of
-from burnbook.importers.onnx.source import Field, Source, write
+from burnbook.importers.onnx.source import Source, write
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade
 from burnbook.module.param import ParamId, ParamRecord
@@ -93,7 +95,7 @@ def built(source: Source, device: Backend) -> Any:
     module = cls.new(device)
     if not source.fields:
         return module
-    return module.load_record({f.name: _record(f) for f in source.fields})
+    return module.load_record(record_of(source))
 
 
 def class_of(source: Source) -> Any:
@@ -113,6 +115,17 @@ def source_of(module: Any) -> str:
     return type(module).source
 
 
-def _record(f: Field) -> ParamRecord:
-    array = f.array.reshape(f.array.shape or (1,))
-    return ParamRecord(ParamId.new().serialize(), TensorData.of(array))
+def record_of(source: Source) -> dict[str, Any]:
+    """The record of a module that a source describes."""
+    found: dict[str, Any] = {}
+    for one in source.fields:
+        if one.layer is None:
+            found[one.name] = _param(one.values[""])
+        else:
+            found[one.name] = {k: _param(array) for k, array in one.values.items()}
+    return found
+
+
+def _param(array: Any) -> ParamRecord:
+    held = np.ascontiguousarray(array.reshape(array.shape or (1,)))
+    return ParamRecord(ParamId.new().serialize(), TensorData.of(held))

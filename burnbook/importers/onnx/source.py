@@ -21,7 +21,10 @@ import numpy as np
 
 from burnbook.core.errors import RecordError
 from burnbook.importers.onnx.graph import CONTROL, Fact, Graph, Model, Node
+from burnbook.importers.onnx.layers import Layer, Layers
 from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.operators.sequences import AsItIs
+from burnbook.module import Module
 
 SHORT = 16  # elements of a constant that stands where it is used
 WIDTH = 88
@@ -44,12 +47,22 @@ TAKEN = {
 
 @dataclass
 class Field:
-    """A constant that the module holds. form: weight, constant or whole."""
+    """A constant or a layer that the module holds.
+
+    form: weight, constant, whole or layer. values: of a layer by their names in it, else
+    below "".
+    """
 
     name: str
     form: str
-    array: Any
-    dtype: str
+    values: dict[str, Any]
+    dtype: str = "float32"
+    layer: Layer | None = None
+
+    @property
+    def annotation(self) -> str:
+        """The type of the field."""
+        return f"nn.{self.layer.kind}" if self.layer else "Param[Tensor]"
 
 
 @dataclass
@@ -69,19 +82,25 @@ def write(model: Model, title: str) -> Source:
 class _Writer:
     def __init__(self, model: Model, title: str):
         self.model, self.title = model, title
-        self.taken = {*TAKEN, *keyword.kwlist, *keyword.softkwlist}
+        words = {*TAKEN, *keyword.kwlist, *keyword.softkwlist}
+        self.taken, self.taken_fields = set(words), words | set(dir(Module))
         self.names: dict[str, str] = {}  # of values: an expression
         self.fields: dict[str, Field] = {}
         self.constants: dict[str, Any] = {}
         self.trainable: set[str] = set()
         self.facts: dict[str, Fact] = {}
         self.counts: dict[str, int] = {}
+        self.layers: Layers | None = None
+        self.replaced: set[str] = set()  # by a layer
+        self.tensors: set[str] = set()  # values that are tensors for certain
 
     def write(self) -> Source:
         graph = self.model.graph
         for name in dict.fromkeys((*graph.inputs, *graph.outputs)):
             self.facts[name] = graph.facts.get(name, Fact())
         inputs = [self.new_name(n, "input") for n in graph.inputs]
+        self.layers = Layers(graph)
+        self.tensors |= {n for n in graph.inputs if self.is_float(n)}
         body = list(self.body(graph, "        "))
         outputs = [self.expression(n) for n in graph.outputs]
         plain = all(self.is_plain(graph.facts.get(n)) for n in graph.inputs)
@@ -90,11 +109,12 @@ class _Writer:
         returned = f"        return {result}"
         text = [self.head(), "", "", "class Model(Module):"]
         text += [f'    """{_comment(self.title)}, as a module."""', ""]
-        text += [f"    {f.name}: Param[Tensor]" for f in self.fields.values()]
+        text += [f"    {f.name}: {f.annotation}" for f in self.fields.values()]
         text += ["", "    @classmethod", "    def new(cls, device: Backend) -> Self:"]
         text += ['        """The module before a record is loaded."""']
         text += ["        return cls("]
-        text += [f"            {f.name}={self.made(f)}," for f in self.fields.values()]
+        for f in self.fields.values():
+            text += self.made_in_lines(f)
         text += ["        )", ""]
         if plain:
             text += [f"    def forward(self, {', '.join(inputs)}):"]
@@ -158,12 +178,29 @@ class _Writer:
         if node.op in CONTROL and not node.domain:
             yield from self.control(node, indent)
             return
+        if node.outputs[0] in self.replaced:
+            return
+        found = self.layers.find(node) if self.layers else None
+        if found is not None:
+            yield from self.layer(found, node, indent)
+            return
         operator = OPERATORS[node.domain, node.op]
+        certain = any(n in self.tensors for n in node.inputs)
+        if certain and not isinstance(operator, AsItIs):
+            self.tensors |= {n for n in node.outputs if self.is_float(n)}
+        short = self.infix(node)
+        if short:
+            target = [self.new_name(node.outputs[0], node.op)]
+            yield from self.assignment(target, short, indent, node.outputs)
+            return
         inputs = [self.expression(n) for n in node.inputs]
         while inputs and inputs[-1] == "None":
             inputs.pop()
-        given = sorted(node.attributes.items())
-        words = [f"{k}={self.literal(v)}" for k, v in given if not is_type(v)]
+        words = [
+            f"{k}={self.literal(v)}"
+            for k, v in sorted(node.attributes.items())
+            if not is_type(v) and not operator.is_usual(k, v)
+        ]
         used = [i for i, n in enumerate(node.outputs) if n]
         count = used[-1] + 1 if used else 1
         if operator.many and count > 1:
@@ -171,18 +208,76 @@ class _Writer:
         targets = [
             self.new_name(n, node.op) if n else "_" for n in node.outputs[:count]
         ]
-        call = f"ops.{operator.__name__}({', '.join([*inputs, *words])})"
-        yield from self.assignment(targets, call, indent, node.outputs[:count])
+        call = f"ops.{operator.__name__}"
+        parts = [*inputs, *words]
+        yield from self.assignment(targets, call, indent, node.outputs[:count], parts)
+
+    def layer(self, found: Layer, node: Node, indent: str) -> Iterator[str]:
+        """A call of a layer of nn, which becomes a field."""
+        word = _layer_name(found, node)
+        if not word:
+            self.counts[found.word] = self.counts.get(found.word, 0) + 1
+            word = f"{found.word}{self.counts[found.word]}"
+        word = self.unused(word, self.taken_fields)
+        self.fields[f"layer {word}"] = Field(word, "layer", found.parts, layer=found)
+        self.replaced |= found.replaced
+        given = self.expression(found.inputs[0])
+        if found.inputs[0] not in self.tensors:
+            given = f"ops.tensor({given}, self)"
+        self.tensors.add(found.output)
+        target = [self.new_name(found.output, node.op)]
+        call = f"self.{word}.forward({given})"
+        yield from self.assignment(target, call, indent, [found.output])
+
+    def infix(self, node: Node) -> str:
+        """Arithmetic as Python writes it, where both sides are tensors of one rank."""
+        sign = SIGNS.get(node.op) if not node.domain and not node.attributes else None
+        if sign is None or len(node.inputs) != 2:
+            return ""
+        texts, shapes = [], []
+        for name in node.inputs:
+            array = self.constants.get(name)
+            if name in self.tensors:
+                fact = self.facts.get(name, Fact())
+                shapes.append(None if fact.shape is None else len(fact.shape))
+                texts.append(self.expression(name))
+            elif array is not None and array.dtype == np.float32 and not array.ndim:
+                texts.append(self.literal(array))
+            else:
+                return ""
+        if not shapes or None in shapes or len(set(shapes)) > 1 or 0 in shapes:
+            return ""
+        if any(c in texts[0] + texts[1] for c in "("):
+            return ""
+        return f"{texts[0]} {sign} {texts[1]}"
+
+    def is_float(self, name: str) -> bool:
+        """Whether a value is known to be a tensor of floats."""
+        fact = self.facts.get(name) or self.model.graph.facts.get(name)
+        return fact is not None and fact.kind == "tensor" and fact.dtype in FLOATS
 
     def assignment(
-        self, targets: list[str], call: str, indent: str, values: list[str]
+        self,
+        targets: list[str],
+        call: str,
+        indent: str,
+        values: list[str],
+        parts: list[str] | None = None,
     ) -> Iterator[str]:
-        line = f"{indent}{', '.join(targets)} = {call}"
-        shapes = [self.shape_of(n) for n in values if n]
-        note = ", ".join(s for s in shapes if s)
-        yield (
-            f"{line}  # {note}" if note and len(line) + len(note) < WIDTH + 20 else line
-        )
+        """A statement with the shapes of what it makes; in several lines if it is long."""
+        start = f"{indent}{', '.join(targets)} = {call}"
+        line = start if parts is None else f"{start}({', '.join(parts)})"
+        note = ", ".join(t for n in values if n and (t := self.shape_of(n)))
+        note = f"  # {note}" if note else ""
+        if parts and len(line) > WIDTH:
+            yield f"{start}({note}"
+            yield from _filled(parts, indent + "    ")
+            yield f"{indent})"
+        elif len(line) + len(note) > WIDTH:
+            yield from ([f"{indent}{note[2:]}"] if note else [])
+            yield line
+        else:
+            yield line + note
 
     def control(self, node: Node, indent: str) -> Iterator[str]:
         """If, Loop, Scan, SequenceMap: inner graphs as functions, then a call."""
@@ -247,17 +342,17 @@ class _Writer:
         if array.dtype == object or (array.size <= SHORT and not self.is_weight(name)):
             return self.literal(array)
         dtype = array.dtype.name
-        word = self.unused(_identifier(name) or "constant")
+        word = self.unused(_identifier(name) or "constant", self.taken_fields)
         if dtype in FLOATS:
             form = "weight" if name in self.trainable else "constant"
-            self.fields[name] = Field(word, form, array, dtype)
+            self.fields[name] = Field(word, form, {"": array}, dtype)
             text = f"self.{word}.val()"
             if dtype != "float32":
                 text = f"ops.of_type({text}, {dtype!r})"
             if not array.ndim:
                 text = f"ops.scalar({text})"
         else:
-            self.fields[name] = Field(word, "whole", _whole(array), dtype)
+            self.fields[name] = Field(word, "whole", {"": _whole(array)}, dtype)
             text = f"ops.array(self.{word}.val(), {dtype!r}, {list(array.shape)})"
         self.names[name] = text
         return text
@@ -271,8 +366,19 @@ class _Writer:
             and array.size > 1
         )
 
+    def made_in_lines(self, f: Field) -> list[str]:
+        """How a field is made, a step of its config in each line where it is long."""
+        line, indent = f"{f.name}={self.made(f)},", " " * 12
+        if len(line) + len(indent) <= WIDTH:
+            return [indent + line]
+        start, *steps = re.split(r"(?=\.with_|\.init\()", self.made(f))
+        inner = [f"{indent}    {start}", *[f"{indent}    {step}" for step in steps]]
+        return [f"{indent}{f.name}=(", *inner, f"{indent}),"]
+
     def made(self, f: Field) -> str:
-        shape = list(f.array.shape) or [1]
+        if f.layer is not None:
+            return f"{f.layer.config}.init({'device' if f.values else ''})"
+        shape = list(f.values[""].shape) or [1]
         word = {"weight": "weight", "constant": "frozen", "whole": "whole"}[f.form]
         kind = f", {f.dtype!r}" if f.dtype in ("float16", "float64") else ""
         return f"ops.{word}({shape}, device{kind})"
@@ -299,12 +405,14 @@ class _Writer:
         self.names[value] = self.unused(made)
         return self.names[value]
 
-    def unused(self, word: str) -> str:
+    def unused(self, word: str, taken: set[str] | None = None) -> str:
+        """A word that no name of the same sort has yet."""
+        taken = self.taken if taken is None else taken
         made, k = word, 1
-        while made in self.taken:
+        while made in taken:
             k += 1
             made = f"{word}_{k}"
-        self.taken.add(made)
+        taken.add(made)
         return made
 
     def shape_of(self, name: str) -> str:
@@ -313,6 +421,18 @@ class _Writer:
             return ""
         sizes = (_comment(str(n)) if n is not None else "?" for n in fact.shape)
         return f"[{', '.join(sizes)}]"
+
+
+SIGNS = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
+
+
+def _layer_name(found: Layer, node: Node) -> str:
+    """What the file calls a layer: before .weight, or as the node's scope."""
+    source, _, last = found.source.rpartition(".")
+    if source and last in ("weight", "gamma", "w", "W", "scale"):
+        return _identifier(source)
+    scope = node.name.strip("/").rpartition("/")[0]
+    return _identifier(scope)
 
 
 def is_type(value: object) -> bool:
@@ -326,12 +446,33 @@ def _snake(op: str) -> str:
 
 
 def _identifier(name: str) -> str:
-    """A name of the file as an identifier, or "" where little is left of it."""
-    word = re.sub(r"[^0-9a-z_]+", "_", _snake(name)).strip("_")[:60]
-    word = re.sub(r"_+", "_", word)
+    """A name of the file as an identifier, or "" where little is left of it.
+
+    Exporters of PyTorch write /layer1/layer1.0/conv1/Conv_output_0: layer1_0_conv1_conv.
+    """
+    parts = [p for p in name.split("/") if p]
+    kept = [
+        p
+        for p, after in zip(parts, [*parts[1:], ""], strict=False)
+        if not after.startswith(f"{p}.")
+    ]
+    text = re.sub(r"_output_0$", "", "_".join(kept)).replace("onnx::", "")
+    word = re.sub(r"[^0-9a-z_]+", "_", _snake(text)).strip("_")
+    word = re.sub(r"_+", "_", word)[:60].strip("_")
     if not re.search(r"[a-z]", word):
         return ""
     return f"v{word}" if word[0].isdigit() else word
+
+
+def _filled(parts: list[str], indent: str) -> Iterator[str]:
+    """Arguments in lines, as many as fit."""
+    line = indent
+    for part in parts:
+        if len(line) + len(part) + 2 > WIDTH and line.strip():
+            yield line.rstrip()
+            line = indent
+        line += f"{part}, "
+    yield line.rstrip()
 
 
 def _comment(text: str) -> str:

@@ -31,6 +31,7 @@ from burnbook.importers.onnx.operators.constants import (
     frozen as frozen,
     of_type as of_type,
     scalar as scalar,
+    tensor as tensor,
     to_tensors as to_tensors,
     weight as weight,
     whole as whole,

@@ -69,6 +69,14 @@ def array(x: Tensor, dtype: str, shape: Sequence[int]) -> Any:
     return held.astype(bits).view(wanted).reshape(tuple(shape))
 
 
+def tensor(x: Value, model: Module) -> Tensor:
+    """A value as a tensor on the model's device, for a layer."""
+    if isinstance(x, Tensor):
+        return x
+    devices = model.devices()
+    return as_tensor(x, devices[0] if devices else default_device())
+
+
 def of_type(x: Tensor, dtype: str) -> Tensor:
     """A tensor in another float type."""
     return moved(x, float_backend(x.backend, dtype_of(dtype)))

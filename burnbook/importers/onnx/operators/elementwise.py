@@ -178,8 +178,7 @@ def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
 @operator("PRelu")
 def p_relu(x: Tensor, slope: Tensor, *, axis_of_second: int | None = None) -> Tensor:
     """x, or slope x below 0; the slope broadcasts."""
-    rank = len(x.value.shape)
-    x, slope = aligned(x, _second(slope, rank, axis_of_second))
+    x, slope = aligned(x, _slope(slope, tuple(x.value.shape), axis_of_second))
     scaled = apply(ops.mul, x, slope)
     below = as_array(x) < 0
     return apply(ops.mask_where, x, mask_of(below, x), scaled)
@@ -188,6 +187,15 @@ def p_relu(x: Tensor, slope: Tensor, *, axis_of_second: int | None = None) -> Te
 @p_relu.host
 def _(x: Any, slope: Any, *, axis_of_second: int | None = None) -> Any:
     return np.where(x < 0, x * _second(slope, x.ndim, axis_of_second), x)
+
+
+def _slope(slope: Tensor, shape: tuple[int, ...], axis: int | None) -> Tensor:
+    """A slope as it lies against x; in opset 6, one for each channel."""
+    size = slope.value.shape[0] if len(slope.value.shape) == 1 else 1
+    last = shape[-1] if shape else 1
+    if axis is None and size > 1 and size != last and len(shape) > 1:
+        axis = 1
+    return _second(slope, len(shape), axis)
 
 
 @operator("Elu")

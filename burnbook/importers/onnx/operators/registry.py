@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,20 @@ class Operator:
         if not self.many:
             return found
         return found[0] if outputs == 1 else tuple(found[:outputs])
+
+    def is_usual(self, name: str, value: Any) -> bool:
+        """Whether an attribute says what would be so without it."""
+        if name in ("strides", "dilations"):
+            return isinstance(value, list) and set(value) == {1}
+        if name == "pads" and isinstance(value, list):
+            return set(value) == {0}
+        if name == "kernel_shape" and self.name in ("Conv", "ConvTranspose"):
+            return True
+        form = self.on_tensors or self.on_arrays
+        usual = signature(form).parameters.get(name) if form is not None else None
+        if usual is None or isinstance(value, np.ndarray):
+            return False
+        return type(usual.default) is type(value) and usual.default == value
 
     def _run(self, inputs: tuple[Value, ...], attributes: dict[str, Any]) -> Any:
         device = device_of(inputs)

@@ -15,7 +15,7 @@ from burnbook.importers.onnx.versions import VERSIONS
 from burnbook.tensor import Tensor
 
 
-class _AsItIs(Operator):
+class AsItIs(Operator):
     """An operator that looks at no element: values pass as they are."""
 
     def _run(self, inputs: tuple[Value, ...], attributes: dict[str, Any]) -> Any:
@@ -30,7 +30,7 @@ def settled(value: Value) -> Value:
 
 def _as_it_is(name: str, many: bool = False) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
-        made = _AsItIs(name, "", (), many)
+        made = AsItIs(name, "", (), many)
         made.versions = VERSIONS[""][name]
         made.on_arrays = function
         made.__name__, made.__doc__ = function.__name__, function.__doc__

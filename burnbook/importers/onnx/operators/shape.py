@@ -238,6 +238,7 @@ def constant_of_shape(shape: Any, *, value: Any = None) -> Any:
 @host_operator("Range")
 def range_(start: Any, limit: Any, delta: Any) -> Any:
     """Numbers from start, by delta, before limit."""
+    start, limit, delta = (part.reshape(()) for part in (start, limit, delta))
     count = max(0, int(np.ceil((limit - start) / delta)))
     return (start + np.arange(count) * delta).astype(start.dtype)
 
