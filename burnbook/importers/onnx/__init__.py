@@ -3,11 +3,21 @@
 from typing import TYPE_CHECKING, Any
 
 from burnbook.importers.onnx.load import load, source_of
+from burnbook.importers.onnx.model_gen import ModelGen, RecordType
+from burnbook.importers.onnx.report import OnnxReport, check
 
 if TYPE_CHECKING:
     from burnbook.importers.onnx.backend import Backend
 
-__all__ = ["Backend", "load", "source_of"]
+__all__ = [
+    "Backend",
+    "ModelGen",
+    "OnnxReport",
+    "RecordType",
+    "check",
+    "load",
+    "source_of",
+]
 
 
 def __getattr__(name: str) -> Any:

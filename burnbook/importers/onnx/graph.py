@@ -179,8 +179,11 @@ class _Reader:
         depth: int,
     ) -> Node:
         domain = _domain(proto.domain)
+        schema = schema_of(proto.op_type, domain, opsets.get(domain, 1))
         attributes = {}
         for a in proto.attribute:
+            if schema is not None and not _fits(a, schema, proto):
+                continue
             if a.ref_attr_name:
                 if a.ref_attr_name in given:
                     attributes[a.name] = given[a.ref_attr_name]
@@ -189,7 +192,7 @@ class _Reader:
         return Node(
             proto.op_type,
             domain,
-            version_of(proto.op_type, domain, opsets.get(domain, 1)),
+            0 if schema is None else schema.since_version,
             [names.get(n, n) for n in map(str, proto.input)],
             [names.get(n, n) for n in map(str, proto.output)],
             attributes,
@@ -371,20 +374,36 @@ def fact_of_array(array: Any) -> Fact:
     return Fact("tensor", name, tuple(array.shape))
 
 
-_VERSIONS: dict[tuple[str, str, int], int] = {}
+_SCHEMAS: dict[tuple[str, str, int], Any] = {}
 
 
-def version_of(op: str, domain: str, opset: int) -> int:
-    """In which version an operator was last changed, as of an opset; 0 if unknown."""
+def schema_of(op: str, domain: str, opset: int) -> Any:
+    """ONNX's definition of an operator as of an opset, or None."""
     key = op, domain, opset
-    if key not in _VERSIONS:
+    if key not in _SCHEMAS:
         from onnx import defs
 
         try:
-            _VERSIONS[key] = defs.get_schema(op, opset, domain).since_version
+            _SCHEMAS[key] = defs.get_schema(op, opset, domain)
         except defs.SchemaError:
-            _VERSIONS[key] = 0
-    return _VERSIONS[key]
+            return None
+    return _SCHEMAS[key]
+
+
+def _fits(attribute: Any, schema: Any, proto: Any) -> bool:
+    """Whether an attribute belongs to an operator; a wrong type is an error.
+
+    Why: names and values of attributes come to stand in source, so they are those of
+    ONNX's definition and nothing else.
+    """
+    known = schema.attributes.get(attribute.name)
+    if known is None:
+        return False
+    if attribute.ref_attr_name or int(known.type) == attribute.type:
+        return True
+    what = f"attribute {attribute.name!r} of {proto.op_type} has a wrong type"
+    where = proto.name or next(iter(proto.output), "")
+    raise RecordError("onnx", what, [("node", where)])
 
 
 def _rename(proto: Any, names: Mapping[str, str], given: Mapping[str, Any]) -> None:

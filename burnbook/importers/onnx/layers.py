@@ -98,7 +98,7 @@ def _conv(node: Node, layers: Layers) -> Layer | None:
     if layers.has(node, 2) and bias is None:
         return None
     dims = taps.ndim - 2
-    groups = about.get("group", 1)
+    groups = int(about.get("group", 1))
     pads = about.get("pads") or [0] * (2 * dims)
     if pads[:dims] != pads[dims:] or min(pads) < 0:
         return None

@@ -41,12 +41,18 @@ def load(model: Any, device: Backend | None = None) -> Any:
 
 def source_for(model: Any) -> Source:
     """The source and the values of a file's module."""
+    plain, title = known(model)
+    return write(plain, title)
+
+
+def known(model: Any) -> tuple[Model, str]:
+    """A file whose operators are all known, in their newest form; and its name."""
     plain, title = read(model)
     found = report_of(plain)
     if found.unsupported:
         raise found.error()
     upgrade(plain.graph)
-    return write(plain, title)
+    return plain, title
 
 
 def read(model: Any) -> tuple[Model, str]:

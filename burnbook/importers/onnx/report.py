@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Any
 
 from burnbook.core.errors import ArgumentError
-from burnbook.importers.onnx.graph import CONTROL, Model
+from burnbook.importers.onnx.graph import CONTROL, Fact, Model
 from burnbook.importers.onnx.operators.registry import OPERATORS
 
 
 @dataclass
 class Unsupported:
-    """An operator that is not known, and the nodes where it stands."""
+    """An operator that is not known, and the nodes where it stands.
+
+    newest: the newest version that is known, where only this one is not.
+    """
 
     op: str
     domain: str
     version: int
+    newest: int = 0
     nodes: list[str] = field(default_factory=list)
 
     @property
@@ -31,30 +36,72 @@ class Unsupported:
         names = [op for _, op in OPERATORS]
         return next(iter(get_close_matches(self.op, names, 1, 0.6)), "")
 
+    @property
+    def why(self) -> str:
+        """Where it stands, and what is known instead."""
+        shown = ", ".join(self.nodes[:3]) + (" …" if len(self.nodes) > 3 else "")
+        if self.newest:
+            return f"at {shown} (version {self.version}; known up to {self.newest})"
+        return f"at {shown}" + (f" (known: {self.nearest})" if self.nearest else "")
+
 
 @dataclass
 class OnnxReport:
     """A file's opsets, inputs, outputs, operators with counts, and what is missing."""
 
+    title: str
+    ir_version: int
+    producer: str
     opsets: dict[str, int]
-    inputs: list[str]
-    outputs: list[str]
+    inputs: list[tuple[str, str]]
+    outputs: list[tuple[str, str]]
     operators: dict[str, int]
+    weights: int
+    numbers: int
     unsupported: list[Unsupported]
+
+    def is_supported(self) -> bool:
+        """Whether everything in the file is known."""
+        return not self.unsupported
 
     def error(self) -> ArgumentError:
         """The error that names everything that is not known."""
-        facts = []
-        for one in self.unsupported:
-            shown = ", ".join(one.nodes[:3]) + (" …" if len(one.nodes) > 3 else "")
-            near = f" (known: {one.nearest})" if one.nearest else ""
-            facts.append((one.name, f"at {shown}{near}"))
+        facts = [(one.name, one.why) for one in self.unsupported]
         count = len(self.unsupported)
         what = f"{count} operator{'s are' if count > 1 else ' is'} not known"
         return ArgumentError("onnx", what, facts)
 
+    def __str__(self) -> str:
+        opsets = ", ".join(f"{name or 'ai.onnx'} {n}" for name, n in self.opsets.items())
+        made = f", made by {self.producer}" if self.producer else ""
+        lines = [f"{self.title}: ONNX, IR {self.ir_version}, opset {opsets}{made}"]
+        for word, values in (("input", self.inputs), ("output", self.outputs)):
+            lines += [f"  {word:8}{name}  {what}" for name, what in values]
+        lines.append(f"  {self.weights} constants with {self.numbers:,} elements")
+        total = sum(self.operators.values())
+        lines.append(f"  {total} nodes of {len(self.operators)} operators:")
+        shown = sorted(self.operators.items(), key=lambda row: (-row[1], row[0]))
+        lines += [f"    {count:6} {op}" for op, count in shown]
+        if self.unsupported:
+            lines.append("  not known:")
+            lines += [f"    {one.name} {one.why}" for one in self.unsupported]
+        else:
+            lines.append("  all operators are known")
+        return "\n".join(lines)
 
-def report_of(model: Model) -> OnnxReport:
+
+def check(model: Any) -> OnnxReport:
+    """What an ONNX file holds, and what of it is not known; nothing is built.
+
+    model: a path, the file's bytes, or an onnx.ModelProto. Needs the package onnx.
+    """
+    from burnbook.importers.onnx.load import read
+
+    plain, title = read(model)
+    return report_of(plain, title)
+
+
+def report_of(model: Model, title: str = "a model") -> OnnxReport:
     """What a model holds."""
     graph = model.graph
     counts = Counter[str]()
@@ -64,13 +111,32 @@ def report_of(model: Model) -> OnnxReport:
         if node.op in CONTROL | {"Identity"} and not node.domain:
             continue
         known = OPERATORS.get((node.domain, node.op))
-        if known is not None and (
-            not known.versions or node.version <= max(known.versions)
-        ):
+        newest = max(known.versions) if known is not None else 0
+        if known is not None and node.version <= newest:
             continue
         key = node.domain, node.op, node.version
-        found = missing.setdefault(key, Unsupported(node.op, node.domain, node.version))
-        found.nodes.append(node.label)
+        made = Unsupported(node.op, node.domain, node.version, newest)
+        missing.setdefault(key, made).nodes.append(node.label)
+    facts = graph.facts
+    arrays = [*graph.constants.values()]
     return OnnxReport(
-        model.opsets, graph.inputs, graph.outputs, dict(counts), [*missing.values()]
+        title,
+        model.ir_version,
+        model.producer,
+        model.opsets,
+        [(n, _shown(facts.get(n))) for n in graph.inputs],
+        [(n, _shown(facts.get(n))) for n in graph.outputs],
+        dict(counts),
+        len(arrays),
+        sum(int(a.size) for a in arrays),
+        [*missing.values()],
     )
+
+
+def _shown(fact: Fact | None) -> str:
+    if fact is None or not fact.kind:
+        return "of unknown type"
+    sizes = "of unknown rank" if fact.shape is None else ""
+    if fact.shape is not None:
+        sizes = f"[{', '.join('?' if n is None else str(n) for n in fact.shape)}]"
+    return f"{fact.kind if fact.kind != 'tensor' else ''} {fact.dtype} {sizes}".strip()

@@ -29,20 +29,7 @@ from burnbook.module import Module
 SHORT = 16  # elements of a constant that stands where it is used
 WIDTH = 88
 FLOATS = ("float32", "float64", "float16")
-TAKEN = {
-    "Self",
-    "Backend",
-    "self",
-    "np",
-    "nn",
-    "ops",
-    "cls",
-    "device",
-    "Module",
-    "Param",
-    "Tensor",
-    "Model",
-}
+TAKEN = {*"self cls np nn ops device values Self Module Param Tensor Model".split(), *"Backend Numpy Path STATES b85decode".split()}
 
 
 @dataclass
@@ -74,14 +61,41 @@ class Source:
     lines: dict[str, int] = field(default_factory=dict)  # of each node, by its label
 
 
-def write(model: Model, title: str) -> Source:
+@dataclass(frozen=True)
+class Loading:
+    """How generated source finds its weights: a file beside it, and what reads that.
+
+    embedded: the bytes stand in the source itself, as text.
+    """
+
+    recorder: str
+    settings: str
+    file: str
+    embedded: bool = False
+
+
+def write(model: Model, title: str, loading: Loading | None = None) -> Source:
     """The source of a model. title: the file's name, for the first line."""
-    return _Writer(model, title).write()
+    return _Writer(model, title, loading).write()
+
+
+def settings_for(fields: list[Field], half: bool) -> str:
+    """The precision that loses nothing of a model's fields, unless half is wanted."""
+    if half:
+        return "HalfPrecisionSettings"
+    for one in fields:
+        for array in one.values.values():
+            if array.dtype == np.float64:
+                return "DoublePrecisionSettings"
+            if array.dtype == np.int64 and array.size:
+                if array.max() >= 1 << 31 or array.min() < -1 << 31:
+                    return "DoublePrecisionSettings"
+    return "FullPrecisionSettings"
 
 
 class _Writer:
-    def __init__(self, model: Model, title: str):
-        self.model, self.title = model, title
+    def __init__(self, model: Model, title: str, loading: Loading | None):
+        self.model, self.title, self.loading = model, title, loading
         words = {*TAKEN, *keyword.kwlist, *keyword.softkwlist}
         self.taken, self.taken_fields = set(words), words | set(dir(Module))
         self.names: dict[str, str] = {}  # of values: an expression
@@ -116,6 +130,7 @@ class _Writer:
         for f in self.fields.values():
             text += self.made_in_lines(f)
         text += ["        )", ""]
+        text += self.loaders()
         if plain:
             text += [f"    def forward(self, {', '.join(inputs)}):"]
             text += [f'        """{self.signature(graph)}"""', *body, returned]
@@ -135,20 +150,67 @@ class _Writer:
         lines = "\n".join(text) + "\n"
         return Source(lines.replace("(self, )", "(self)"), list(self.fields.values()))
 
+    def loaders(self) -> list[str]:
+        """The ways to get the module with its weights."""
+        if self.loading is None:
+            return []
+        how, file = self.loading, self.loading.file
+        text = f"""
+    @classmethod
+    def from_file(cls, path: str | Path, device: Backend) -> Self:
+        \"\"\"With the weights of a record.\"\"\"
+        record = {how.recorder}({how.settings}).load(path, device)
+        return cls.new(device).load_record(record)
+"""
+        default = f"cls.from_file(Path(__file__).with_name({file!r}), Numpy())"
+        if how.embedded:
+            text += f"""
+    @classmethod
+    def from_embedded(cls, device: Backend) -> Self:
+        \"\"\"With the weights that stand in this file.\"\"\"
+        recorder = BinBytesRecorder({how.settings})
+        return cls.new(device).load_record(recorder.load(b85decode(STATES), device))
+"""
+            default = "cls.from_embedded(Numpy())"
+        text += f"""
+    @classmethod
+    def default(cls) -> Self:
+        \"\"\"With its weights, on the processor.\"\"\"
+        return {default}
+"""
+        return text.strip("\n").split("\n") + [""]
+
+    def imports(self) -> str:
+        """What the loaders need, in order."""
+        if self.loading is None:
+            return ""
+        how = self.loading
+        names = {how.recorder, how.settings} | (
+            {"BinBytesRecorder"} if how.embedded else set()
+        )
+        return f"\nfrom burnbook.record import {', '.join(sorted(names))}"
+
     def head(self) -> str:
         producer = (
             f", made by {_comment(self.model.producer)}" if self.model.producer else ""
         )
         return (
             f'"""Written by burnbook from {_comment(self.title)}{producer}."""\n\n'
-            "from typing import Self\n\n"
+            f"{self.standard()}from typing import Self\n\n"
             "import numpy as np\n\n"
             "from burnbook import nn\n"
-            "from burnbook.backend import Backend\n"
+            f"from burnbook.backend import Backend{', Numpy' if self.loading else ''}\n"
             "from burnbook.importers.onnx import operators as ops\n"
-            "from burnbook.module import Module, Param\n"
+            f"from burnbook.module import Module, Param{self.imports()}\n"
             "from burnbook.tensor import Tensor"
         )
+
+    def standard(self) -> str:
+        """Of Python's own library."""
+        if self.loading is None:
+            return ""
+        embedded = "from base64 import b85decode\n" if self.loading.embedded else ""
+        return f"{embedded}from pathlib import Path\n"
 
     def signature(self, graph: Graph) -> str:
         def shown(name: str) -> str:

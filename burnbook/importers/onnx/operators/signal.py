@@ -51,7 +51,7 @@ def dft(
     if inverse and onesided:
         made = np.fft.irfft(_complex(x), count if length is not None else None, dim)
         return made[..., None].astype(x.dtype)
-    wide = _complex(x.astype(np.float64))
+    wide = _complex(x)
     found = (np.fft.ifft if inverse else np.fft.fft)(wide, count, dim)
     if onesided:
         found = np.take(found, np.arange(count // 2 + 1), dim)

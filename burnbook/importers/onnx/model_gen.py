@@ -1,0 +1,151 @@
+"""ONNX files as packages: readable source and a record, as Burn's `ModelGen` makes them."""
+
+from __future__ import annotations
+
+import os
+from base64 import b85encode
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, Self
+
+from burnbook import record as recorders
+from burnbook.backend.numpy import Numpy
+from burnbook.core.errors import ArgumentError, ConfigError
+from burnbook.core.files import atomic_write
+from burnbook.importers.onnx.load import class_of, known, record_of
+from burnbook.importers.onnx.report import report_of
+from burnbook.importers.onnx.source import Loading, settings_for, write
+
+
+class RecordType(Enum):
+    """The format of the weights; the value is the recorder that reads them."""
+
+    NamedMpk = "NamedMpkFileRecorder"
+    NamedMpkGz = "NamedMpkGzFileRecorder"
+    PrettyJson = "PrettyJsonFileRecorder"
+    Bincode = "BinFileRecorder"
+
+
+@dataclass(frozen=True)
+class ModelGen:
+    """Writes a Python module and a record for each ONNX file.
+
+    Example, in a script beside the model:
+        ModelGen().input("model/mnist.onnx").out_dir("model/").run_from_cli()
+
+    The settings are given one by one, each by a method that returns a new ModelGen.
+    What is written needs burnbook to run, and not the package onnx.
+    Source: Burn's `burn_import::onnx::ModelGen`.
+    """
+
+    inputs: tuple[Path, ...] = ()
+    folder: Path | None = None
+    kind: RecordType = RecordType.NamedMpk
+    half: bool = False
+    embedded: bool = False
+    developing: bool = False
+
+    def input(self, path: str | os.PathLike[str]) -> Self:
+        """One ONNX file more."""
+        return replace(self, inputs=(*self.inputs, Path(path)))
+
+    def out_dir(self, path: str | os.PathLike[str]) -> Self:
+        """The folder to write to; it is made where it is missing."""
+        return replace(self, folder=Path(path))
+
+    def record_type(self, kind: RecordType) -> Self:
+        """The format of the weights; at first NamedMpk."""
+        if not isinstance(kind, RecordType):
+            names = ", ".join(f"RecordType.{k.name}" for k in RecordType)
+            raise ConfigError("ModelGen", f"{kind!r} is no RecordType", cure=names)
+        return replace(self, kind=kind)
+
+    def half_precision(self, half: bool) -> Self:
+        """Whether floats are written as f16."""
+        return replace(self, half=bool(half))
+
+    def embed_states(self, embed: bool) -> Self:
+        """Whether the weights stand in the source itself; needs RecordType.Bincode."""
+        return replace(self, embedded=bool(embed))
+
+    def development(self, development: bool) -> Self:
+        """Whether <stem>.graph.txt is written: every node with its version and names."""
+        return replace(self, developing=bool(development))
+
+    def run_from_script(self) -> list[Path]:
+        """Write below the folder that the environment variable OUT_DIR names."""
+        base = os.environ.get("OUT_DIR")
+        if base is None:
+            what = "the environment variable OUT_DIR is not set"
+            cure = "run_from_cli(), which takes out_dir as it is"
+            raise ConfigError("ModelGen", what, cure=cure)
+        return self._run(Path(base) / self._folder())
+
+    def run_from_cli(self) -> list[Path]:
+        """Write to out_dir; returns the paths of the Python files."""
+        return self._run(self._folder())
+
+    def _folder(self) -> Path:
+        if self.folder is None:
+            what = "nothing says where to write"
+            raise ConfigError("ModelGen", what, cure='.out_dir("model/")')
+        return self.folder
+
+    def _run(self, folder: Path) -> list[Path]:
+        if not self.inputs:
+            what = "there is no file to read"
+            raise ConfigError("ModelGen", what, cure='.input("model.onnx")')
+        if self.embedded and self.kind is not RecordType.Bincode:
+            what = "embedded weights are written as Bincode"
+            cure = ".record_type(RecordType.Bincode)"
+            raise ConfigError("ModelGen", what, cure=cure)
+        names = [path.stem for path in self.inputs]
+        for name in names:
+            if names.count(name) > 1:
+                what = f"two files are called {name!r}: one would overwrite the other"
+                raise ArgumentError("ModelGen", what, cure="another out_dir for one")
+        folder.mkdir(parents=True, exist_ok=True)
+        return [self._one(path, folder) for path in self.inputs]
+
+    def _one(self, path: Path, folder: Path) -> Path:
+        model, title = known(path)
+        drawn = write(model, title)
+        settings = settings_for(drawn.fields, self.half)
+        recorder = getattr(recorders, self.kind.value)(getattr(recorders, settings))
+        file = path.stem + "." + recorder.extension
+        how = Loading(self.kind.value, settings, file, self.embedded)
+        model, title = known(path)
+        source = write(model, title, how)
+        module = class_of(source).new(Numpy())
+        if source.fields:
+            module = module.load_record(record_of(source))
+        states = module.save_file(folder / path.stem, recorder)
+        text = source.text
+        if self.embedded:
+            bits = b85encode(states.read_bytes()).decode()
+            rows = [bits[i : i + 80] for i in range(0, len(bits), 80)]
+            lines = "\n".join(f'    "{row}"' for row in rows) or '    ""'
+            text += f"\n\nSTATES = (\n{lines}\n)\n"
+        target = folder / f"{module_name(path.stem)}.py"
+        with atomic_write(target) as file:
+            file.write(text.encode())
+        if self.developing:
+            told = str(report_of(model)) + "\n" + _listing(model)
+            with atomic_write(folder / f"{path.stem}.graph.txt") as file:
+                file.write(told.encode())
+        return target
+
+
+def module_name(stem: str) -> str:
+    """A file's name as Python can import it: my-model.v2 -> my_model_v2."""
+    word = "".join(c if c.isalnum() and c.isascii() else "_" for c in stem)
+    return f"_{word}" if not word or word[0].isdigit() else word
+
+
+def _listing(model: Any) -> str:
+    lines = []
+    for _, node in model.graph.walk():
+        given, made = ", ".join(node.inputs), ", ".join(node.outputs)
+        lines.append(f"{node.op}-{node.version} {node.name!r}: {given} -> {made}")
+    return "\n".join(lines) + "\n"
