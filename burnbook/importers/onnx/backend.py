@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from onnx.backend.base import Backend as OnnxBackend, BackendRep
 
 from burnbook.backend.numpy import Numpy
 from burnbook.importers.onnx.load import built, source_for
-from burnbook.importers.onnx.values import lifted, lowered
+from burnbook.importers.onnx.values import lifted, lowered, settled_input
 
 
 class Representation(BackendRep):  # type: ignore[misc] # onnx has no types
@@ -25,19 +24,10 @@ class Representation(BackendRep):  # type: ignore[misc] # onnx has no types
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Arrays in the graph's order of inputs; arrays in its order of outputs."""
-        given = [lifted(_value(x), self.device) for x in inputs]
+        given = [lifted(settled_input(x), self.device) for x in inputs]
         found = getattr(self.module, "compute", self.module.forward)(*given)
         found = found if isinstance(found, tuple) else (found,)
         return tuple(lowered(value) for value in found)
-
-
-def _value(x: Any) -> Any:
-    """What a caller gives: texts as objects, sequences as lists."""
-    if isinstance(x, list):
-        return [_value(part) for part in x]
-    if isinstance(x, np.ndarray) and x.dtype.kind in "US":
-        return x.astype(object)
-    return None if x is None else np.asarray(x)
 
 
 class Backend(OnnxBackend):  # type: ignore[misc] # onnx has no types

@@ -166,7 +166,7 @@ class _Reader:
             if body is None:
                 yield node
                 continue
-            yield from self.inlined(body, node, graph, depth)
+            yield from self.inlined(body, node, opsets, graph, depth)
 
     def node(
         self,
@@ -270,7 +270,7 @@ class _Reader:
         return definition_of(proto, node, opsets.get(node.domain, 1), graph)
 
     def inlined(
-        self, body: Any, call: Node, graph: Graph, depth: int
+        self, body: Any, call: Node, opsets: Mapping[str, int], graph: Graph, depth: int
     ) -> Iterator[Node]:
         if len(call.scope) > MOST_DEPTH:
             raise RecordError("onnx", f"functions call each other: {call.op}")
@@ -290,7 +290,8 @@ class _Reader:
         for a in body.attribute_proto:
             if a.name not in given:
                 given[a.name] = self.attribute(a, {}, graph, {}, {}, depth)
-        opsets = {_domain(o.domain): o.version for o in body.opset_import}
+        own = {_domain(o.domain): o.version for o in body.opset_import}
+        opsets = {**opsets, **own}
         passed = [n for n in body.output if n in body.input]
         yield from self.nodes(body.node, opsets, graph, names, given, scope, depth + 1)
         for name in passed:

@@ -1,7 +1,7 @@
 """Nodes that are a layer of `nn`: convolution, linear, norms, dropout.
 
-A node is a layer where its weights are constants of the file that nothing else uses, and
-where the layer does what the node does in every case; elsewhere it stays a function.
+A node is a layer where its weights are constants of the file that nothing else uses,
+and where the layer does in every case what the node does; else it stays a function.
 """
 
 from __future__ import annotations
@@ -191,7 +191,12 @@ def _batch_norm(node: Node, layers: Layers) -> Layer | None:
     if any(p is None for p in parts) or about.get("training_mode", 0):
         return None
     fact = layers.graph.facts.get(node.inputs[0])
-    if about.get("per_element") or fact is None or not fact.shape or len(fact.shape) < 2:
+    if (
+        about.get("per_element")
+        or fact is None
+        or not fact.shape
+        or len(fact.shape) < 2
+    ):
         return None
     names = ("gamma", "beta", "running_mean", "running_var")
     config = f"nn.BatchNormConfig({parts[0].size})"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -13,7 +15,7 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
-from burnbook.core.errors import ArgumentError, RecordError
+from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.report import report_of
 from burnbook.importers.onnx.source import Source, write
@@ -42,7 +44,8 @@ def load(model: Any, device: Backend | None = None) -> Any:
 def source_for(model: Any) -> Source:
     """The source and the values of a file's module."""
     plain, title = known(model)
-    return write(plain, title)
+    with as_damage(title):
+        return write(plain, title)
 
 
 def known(model: Any) -> tuple[Model, str]:
@@ -51,8 +54,28 @@ def known(model: Any) -> tuple[Model, str]:
     found = report_of(plain)
     if found.unsupported:
         raise found.error()
-    upgrade(plain.graph)
+    with as_damage(title):
+        upgrade(plain.graph)
     return plain, title
+
+
+@contextmanager
+def as_damage(title: str) -> Generator[None]:
+    """What goes wrong while a file is taken apart is said as a fault of the file."""
+    try:
+        yield
+    except BurnbookError:
+        raise
+    except (
+        *(ArithmeticError, AttributeError, LookupError, MemoryError),
+        *(RecursionError, SyntaxError, TypeError, ValueError),
+    ) as error:
+        told = " ".join(str(error).split())[:200]
+        what = f"{title} does not follow ONNX's rules, or is damaged"
+        facts = [(type(error).__name__, told)]
+        raise RecordError(
+            "onnx", what, facts, "onnx.checker names the fault"
+        ) from error
 
 
 def read(model: Any) -> tuple[Model, str]:
@@ -82,7 +105,8 @@ def read(model: Any) -> tuple[Model, str]:
             raise RecordError("onnx", what) from None
         model = proto
     model = inferred(model)
-    return read_model(model, Files(folder)), title
+    with as_damage(title):
+        return read_model(model, Files(folder)), title
 
 
 def inferred(model: Any) -> Any:
@@ -97,11 +121,11 @@ def inferred(model: Any) -> Any:
 
 def built(source: Source, device: Backend) -> Any:
     """The module that a source describes, with its values."""
-    cls = class_of(source)
-    module = cls.new(device)
-    if not source.fields:
-        return module
-    return module.load_record(record_of(source))
+    with as_damage("the model"):
+        module = class_of(source).new(device)
+        if not source.fields:
+            return module
+        return module.load_record(record_of(source))
 
 
 def class_of(source: Source) -> Any:

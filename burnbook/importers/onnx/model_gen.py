@@ -1,4 +1,4 @@
-"""ONNX files as packages: readable source and a record, as Burn's `ModelGen` makes them."""
+"""ONNX files as readable source and a record, as Burn's `ModelGen` makes them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ModelGen:
         return replace(self, embedded=bool(embed))
 
     def development(self, development: bool) -> Self:
-        """Whether <stem>.graph.txt is written: every node with its version and names."""
+        """Whether <stem>.graph.txt is written: all nodes with versions and names."""
         return replace(self, developing=bool(development))
 
     def run_from_script(self) -> list[Path]:

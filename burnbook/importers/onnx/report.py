@@ -72,7 +72,9 @@ class OnnxReport:
         return ArgumentError("onnx", what, facts)
 
     def __str__(self) -> str:
-        opsets = ", ".join(f"{name or 'ai.onnx'} {n}" for name, n in self.opsets.items())
+        opsets = ", ".join(
+            f"{name or 'ai.onnx'} {n}" for name, n in self.opsets.items()
+        )
         made = f", made by {self.producer}" if self.producer else ""
         lines = [f"{self.title}: ONNX, IR {self.ir_version}, opset {opsets}{made}"]
         for word, values in (("input", self.inputs), ("output", self.outputs)):

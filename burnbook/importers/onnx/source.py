@@ -29,14 +29,15 @@ from burnbook.module import Module
 SHORT = 16  # elements of a constant that stands where it is used
 WIDTH = 88
 FLOATS = ("float32", "float64", "float16")
-TAKEN = {*"self cls np nn ops device values Self Module Param Tensor Model".split(), *"Backend Numpy Path STATES b85decode".split()}
+OURS = "self cls np nn ops device values Self Module Param Tensor Model"
+TAKEN = {*OURS.split(), *["Backend", "Numpy", "Path", "STATES", "b85decode"]}
 
 
 @dataclass
 class Field:
     """A constant or a layer that the module holds.
 
-    form: weight, constant, whole or layer. values: of a layer by their names in it, else
+    form: weight, constant, whole or layer. values: those of a layer by their names, else
     below "".
     """
 
@@ -87,9 +88,9 @@ def settings_for(fields: list[Field], half: bool) -> str:
         for array in one.values.values():
             if array.dtype == np.float64:
                 return "DoublePrecisionSettings"
-            if array.dtype == np.int64 and array.size:
-                if array.max() >= 1 << 31 or array.min() < -1 << 31:
-                    return "DoublePrecisionSettings"
+            wide = array.dtype == np.int64 and array.size
+            if wide and (array.max() >= 1 << 31 or array.min() < -1 << 31):
+                return "DoublePrecisionSettings"
     return "FullPrecisionSettings"
 
 
@@ -119,6 +120,7 @@ class _Writer:
         outputs = [self.expression(n) for n in graph.outputs]
         plain = all(self.is_plain(graph.facts.get(n)) for n in graph.inputs)
         plain = plain and all(self.is_plain(graph.facts.get(n)) for n in graph.outputs)
+        plain = plain and all(n in self.tensors for n in graph.outputs)
         result = ", ".join(outputs)
         returned = f"        return {result}"
         text = [self.head(), "", "", "class Model(Module):"]
@@ -178,7 +180,7 @@ class _Writer:
         \"\"\"With its weights, on the processor.\"\"\"
         return {default}
 """
-        return text.strip("\n").split("\n") + [""]
+        return [*text.strip("\n").split("\n"), ""]
 
     def imports(self) -> str:
         """What the loaders need, in order."""
@@ -236,6 +238,8 @@ class _Writer:
     def statement(self, node: Node, indent: str) -> Iterator[str]:
         if node.op == "Identity" and not node.domain:
             self.names[node.outputs[0]] = self.expression(node.inputs[0])
+            if node.inputs[0] in self.tensors:
+                self.tensors.add(node.outputs[0])
             return
         if node.op in CONTROL and not node.domain:
             yield from self.control(node, indent)
@@ -326,7 +330,7 @@ class _Writer:
         values: list[str],
         parts: list[str] | None = None,
     ) -> Iterator[str]:
-        """A statement with the shapes of what it makes; in several lines if it is long."""
+        """A statement with the shapes of what it makes; a long one in several lines."""
         start = f"{indent}{', '.join(targets)} = {call}"
         line = start if parts is None else f"{start}({', '.join(parts)})"
         note = ", ".join(t for n in values if n and (t := self.shape_of(n)))
@@ -510,7 +514,7 @@ def _snake(op: str) -> str:
 def _identifier(name: str) -> str:
     """A name of the file as an identifier, or "" where little is left of it.
 
-    Exporters of PyTorch write /layer1/layer1.0/conv1/Conv_output_0: layer1_0_conv1_conv.
+    PyTorch writes /layer1/layer1.0/conv1/Conv_output_0, which is layer1_0_conv1_conv.
     """
     parts = [p for p in name.split("/") if p]
     kept = [

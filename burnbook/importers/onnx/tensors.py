@@ -81,24 +81,31 @@ def array_of(proto: Any, files: Files) -> Any:
     if proto.HasField("raw_data"):
         data = np.frombuffer(proto.raw_data, np.uint8)
         return _from_bytes(data, proto.data_type, dtype, shape, where)
-    held = getattr(proto, _FIELDS.get(proto.data_type, "int32_data"))
-    if dtype.kind == "O":
-        values = np.array([s.decode("utf-8", "replace") for s in held], object)
-    elif proto.data_type in _PACKED:
-        data = np.array(held, np.int32).astype(np.uint8)
-        return _from_bytes(data, proto.data_type, dtype, shape, where)
-    elif proto.data_type in (14, 15):
-        pairs = np.array(held, np.float64).reshape(-1, 2)
-        values = (pairs[:, 0] + 1j * pairs[:, 1]).astype(dtype)
-    elif proto.data_type in (10, 16):
-        values = np.array(held, np.int64).astype(np.uint16).view(dtype)
-    elif dtype.kind == "V" or dtype.name.startswith("float8"):
-        values = np.array(held, np.int64).astype(np.uint8).view(dtype)
-    else:
-        values = np.array(held).astype(dtype)
+    values = _from_field(proto, dtype, shape, where)
     if values.size != count:
         _wrong_size(where, shape, values.size, "values")
     return values.reshape(shape)
+
+
+def _from_field(
+    proto: Any, dtype: np.dtype[Any], shape: tuple[int, ...], where: str
+) -> Any:
+    """Elements that stand in a field for values of some types."""
+    number = proto.data_type
+    held = getattr(proto, _FIELDS.get(number, "int32_data"))
+    if dtype.kind == "O":
+        return np.array([s.decode("utf-8", "replace") for s in held], object)
+    if number in _PACKED:
+        data = np.array(held, np.int32).astype(np.uint8)
+        return _from_bytes(data, number, dtype, shape, where)
+    if dtype.kind == "c":
+        pairs = np.array(held, np.float64).reshape(-1, 2)
+        return (pairs[:, 0] + 1j * pairs[:, 1]).astype(dtype)
+    if number in (10, 16):
+        return np.array(held, np.int64).astype(np.uint16).view(dtype)
+    if dtype.kind == "V" or dtype.name.startswith("float8"):
+        return np.array(held, np.int64).astype(np.uint8).view(dtype)
+    return np.array(held).astype(dtype)
 
 
 def _from_bytes(

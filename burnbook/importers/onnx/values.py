@@ -1,7 +1,7 @@
 """Values while a graph runs: tensors where gradients matter, arrays elsewhere.
 
-ONNX tells 26 element types and rank 0 apart, a burnbook tensor has a kind, at least one
-dim, and the element type of its backend. So numbers of 16, 32 and 64 bits that came from
+ONNX has 26 element types and rank 0; a burnbook tensor has a kind, at least one dim,
+and the element type of its backend. So numbers of 16, 32 and 64 bits that came from
 an input or a weight are tensors here (of any rank, on a sibling of their backend for
 another type), and everything else is a NumPy array: shapes, indices, truths, strings,
 quantized numbers, bfloat16.
@@ -147,6 +147,15 @@ def lowered(value: Value) -> Value:
     if isinstance(value, (list, tuple)) and not is_literal(value):
         return type(value)(lowered(part) for part in value)
     return as_array(value)
+
+
+def settled_input(x: Any) -> Value:
+    """What a caller of a graph gives: texts as objects, sequences as lists."""
+    if isinstance(x, list):
+        return [settled_input(part) for part in x]
+    if isinstance(x, np.ndarray) and x.dtype.kind in "US":
+        return x.astype(object)
+    return None if x is None else np.asarray(x)
 
 
 def is_literal(value: Sequence[Any]) -> bool:

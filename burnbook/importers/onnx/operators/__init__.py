@@ -1,7 +1,6 @@
 """What the source of an imported model calls: the operators of ONNX as functions."""
 
 from burnbook.importers.onnx.operators import (
-    attention,
     convolution,
     elementwise,
     indexing,
@@ -43,6 +42,13 @@ from burnbook.importers.onnx.operators.control import (
     sequence_map_ as sequence_map_,
 )
 from burnbook.importers.onnx.operators.registry import OPERATORS
+
+#: The operators by family; importing them has added them to OPERATORS.
+FAMILIES = (
+    *(convolution, elementwise, indexing, joining, losses, ml, norms),
+    *(pooling, products, quantized, random, recurrent, reductions, resize),
+    *(sequences, shape, signal, sorting, texts, training, types),
+)
 
 for _made in OPERATORS.values():
     globals()[_made.__name__] = _made

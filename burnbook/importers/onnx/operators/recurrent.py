@@ -293,10 +293,7 @@ def lstm(
             )
         zi, zo, zf, zc = (narrow(z, 1, k * n, n) for k in range(4))
         i = gate(_held(peep(d, 0, zi, cell), clip))
-        if input_forget:
-            f = 1.0 - i
-        else:
-            f = gate(_held(peep(d, 2, zf, cell), clip))
+        f = 1.0 - i if input_forget else gate(_held(peep(d, 2, zf, cell), clip))
         c = bend(_held(zc, clip))
         cell = _plus(apply(ops.mul, f, cell), apply(ops.mul, i, c))
         o = gate(_held(peep(d, 1, zo, cell), clip))

@@ -192,7 +192,8 @@ def pad(
     if not widths:
         return x
     if mode != "constant":
-        return rearranged(x, lambda at: np.pad(at[tuple(cut)], widths, mode))
+        how: Any = mode
+        return rearranged(x, lambda at: np.pad(at[tuple(cut)], widths, how))
     filled = 0.0 if value is None else number(value)
     x = apply(ops.slice_, x, index=tuple(cut))
     return apply(ops.pad, x, widths=tuple(widths), value=filled)
@@ -214,7 +215,8 @@ def _(
     )
     widths = [(max(0, a), max(0, b)) for a, b in widths]
     if mode != "constant":
-        return np.pad(x[cut], widths, mode)
+        how: Any = mode
+        return np.pad(x[cut], widths, how)
     filled = x.dtype.type(0) if value is None else as_array(value).reshape(-1)[0]
     return np.pad(x[cut], widths, constant_values=filled)
 

@@ -90,15 +90,19 @@ def tf_idf_vectorizer(
     found = np.zeros((len(rows), width), np.float32)
     for row, words in zip(found, rows.tolist(), strict=True):
         for gram, k in grams.items():
-            n = len(gram)
-            gaps = range(1, 2) if n == 1 else range(1, max_skip_count + 2)
-            for gap in gaps:
-                for i in range(len(words) - (n - 1) * gap):
-                    if tuple(words[i : i + n * gap : gap][:n]) == gram:
-                        row[ngram_indexes[k]] += 1
+            row[ngram_indexes[k]] += _occurrences(gram, words, max_skip_count)
     if mode != "TF":
         scale = np.ones(width, np.float32)
         for k, place in enumerate(ngram_indexes):
             scale[place] = weights[k] if weights else 1
         found = scale * (found > 0 if mode == "IDF" else found)
     return found.astype(np.float32)[0] if x.ndim < 2 else found.astype(np.float32)
+
+
+def _occurrences(gram: tuple[Any, ...], words: list[Any], most: int) -> int:
+    """How often words stand one after another, with equal gaps of up to `most`."""
+    n, found = len(gram), 0
+    for gap in range(1, 2 if n == 1 else most + 2):
+        for i in range(len(words) - (n - 1) * gap):
+            found += tuple(words[i : i + n * gap : gap][:n]) == gram
+    return found
