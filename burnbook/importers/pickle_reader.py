@@ -376,10 +376,10 @@ REFUSED = {
     0x97: "NEXT_BUFFER",
     0x98: "READONLY_BUFFER",
 }
-Step = Callable[[PickleReader], None]
+Step = Callable[[PickleReader], object]
 STEPS: dict[int, Step] = {
     0x80: _protocol,
-    0x95: lambda m: m.take(8) and None,  # FRAME
+    0x95: lambda m: m.take(8),  # FRAME
     # Plain values
     ord("N"): lambda m: m.push(None),
     0x88: lambda m: m.push(True),
@@ -423,7 +423,7 @@ STEPS: dict[int, Step] = {
     0x90: lambda m: m.add(m.marked()),
     # The stack and what is remembered
     ord("0"): _pop,
-    ord("1"): lambda m: m.marked() and None,
+    ord("1"): lambda m: m.marked(),
     ord("2"): lambda m: m.push(m.top()),
     ord("q"): lambda m: m.put(m.byte()),
     ord("r"): lambda m: m.put(m.number(4)),
