@@ -123,12 +123,16 @@ class PickleReader:
 
     def line(self) -> str:
         """The text up to the end of the line."""
+        return _text(self.raw_line())
+
+    def raw_line(self) -> bytes:
+        """The bytes up to the end of the line."""
         near = bytes(self.data[self.at : self.at + LONGEST_LINE])
         length = near.find(b"\n")
         if length < 0:
             self.ends()
         self.at += length + 1
-        return _text(near[:length])
+        return near[:length]
 
     def ends(self) -> NoReturn:
         """Raise: the bytes end too early."""
@@ -334,8 +338,8 @@ def _old_text(raw: bytes) -> str:
 
 def _raw_text(machine: PickleReader) -> str:
     try:
-        return machine.line().encode().decode("raw-unicode-escape")
-    except (UnicodeDecodeError, UnicodeEncodeError):
+        return machine.raw_line().decode("raw-unicode-escape")
+    except UnicodeDecodeError:
         raise Trouble("a text in the pickle is not Unicode") from None
 
 

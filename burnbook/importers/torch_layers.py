@@ -25,6 +25,7 @@ from burnbook.importers.lazy_array import LazyArray, joined, zeros_like
 from burnbook.module.param import Param, TransposedParam
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.tree import (
+    MODULES,
     Tree,
     children,
     field_specs,
@@ -412,8 +413,8 @@ def pytorch_arrays(
     found: dict[str, dict[int, LazyArray]] = {}
     counts: dict[str, int] = {}
     counters: dict[str, LazyArray] = {}
+    _check_twins(module)
     for spot in spots(module):
-        _check_twin(spot)
         source = spot.theirs[0]
         array = LazyArray.of(source.name, spot.param.to_saved().dequantize())
         array = array if adapt is None else adapt(array, spot)
@@ -433,8 +434,8 @@ def pytorch_arrays(
     return arrays | counters
 
 
-def _check_twin(spot: Spot) -> None:
-    layer: Any = spot.layer
-    if isinstance(layer, Lstm) and layer.input_forget:
-        what = f"{spot.path}: PyTorch's LSTM has no input_forget"
-        raise RecordError("to PyTorch", what, cure="with_input_forget(False)")
+def _check_twins(module: object) -> None:
+    for path, layer in MODULES.nodes(module):
+        if isinstance(layer, Lstm) and layer.input_forget:
+            what = f"{'.'.join(path) or 'Lstm'}: PyTorch's LSTM has no input_forget"
+            raise RecordError("to PyTorch", what, cure="with_input_forget(False)")
