@@ -16,7 +16,7 @@ from tests.support.mutated_files import outcome, try_many
 PROTO = b"\x80\x02"
 
 
-def refused(data, text=""):
+def refused(data, text=None):
     with pytest.raises(RecordError, match=text) as error:
         load_all(data)
     return str(error.value)
