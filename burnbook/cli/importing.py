@@ -7,7 +7,6 @@ from pathlib import Path
 
 from burnbook.cli.records import make_module
 from burnbook.cli.shared import Subcommands, command, say
-from burnbook.core.errors import RecordError
 
 
 def add_commands(commands: Subcommands) -> None:
@@ -61,9 +60,6 @@ def run_pytorch(options: argparse.Namespace) -> int:
         return 0 if report.fits else 1
     settings = PRECISIONS[options.precision]
     kind = type(recorder_for(options.output, f"write {options.output}"))
-    if issubclass(kind, PyTorchFileRecorder):
-        what = "this format is read here, not written"
-        raise RecordError(f"write {options.output}", what, cure="OUT.mpk")
     args = LoadArgs(options.file, rules, key)
     recorder = PyTorchFileRecorder(settings)
     record = recorder.load(args)

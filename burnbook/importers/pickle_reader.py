@@ -86,20 +86,20 @@ class PickleReader:
                 break
             step = steps.get(code)
             if step is None:
-                raise self.unknown(code)
+                raise Trouble(*self.unknown(code))
             step(self)
         if len(self.stack) != 1 or self.marks:
             raise Trouble("the pickle does not end with one value")
         return self.stack.pop()
 
-    def unknown(self, code: int) -> Trouble:
-        """What is wrong with an instruction."""
+    def unknown(self, code: int) -> tuple[str, str, str]:
+        """What is wrong with an instruction, for Trouble."""
         name = REFUSED.get(code)
         if name:
             what = f"the pickle has the instruction {name}, which data does not need"
-            return Trouble(what)
+            return what, "", ""
         what = f"byte {self.at - 1} is no instruction of a pickle"
-        return Trouble(what, found=f"0x{code:02x}")
+        return what, "", f"0x{code:02x}"
 
     # Bytes
 
@@ -267,11 +267,11 @@ class PlainNames:
 
     def look_up(self, name: str) -> object:
         """Refuse the name."""
-        raise refused(name)
+        raise Trouble(*refused(name))
 
     def call(self, name: Name, args: tuple[Any, ...]) -> object:
         """Refuse the call."""
-        raise refused(name.text)
+        raise Trouble(*refused(name.text))
 
     def build(self, made: object, state: object) -> object:
         """Refuse the state."""
@@ -285,8 +285,8 @@ class PlainNames:
 STATE_DICT = 'torch.save(model.state_dict(), "model.pt") in PyTorch'
 
 
-def refused(name: str) -> Trouble:
-    """The trouble with a name that is not listed."""
+def refused(name: str) -> tuple[str, str, str, str]:
+    """The trouble with a name that is not listed: what it is, and the cure."""
     shown = short(name, 80)
     last = name.rpartition(".")[2]
     if name.startswith("numpy."):
@@ -298,7 +298,7 @@ def refused(name: str) -> Trouble:
     else:
         what = f"it wants to call {shown}, which was not done"
         cure = f"a file that you trust, written by {STATE_DICT}"
-    return Trouble(what, cure=cure)
+    return what, "", "", cure
 
 
 def key_of(value: object) -> Any:

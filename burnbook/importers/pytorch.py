@@ -292,12 +292,6 @@ class PyTorchFileRecorder(FileRecorder):
         """The file itself."""
         return Path(path)
 
-    def accept(self, record: BurnRecord, where: str) -> None:
-        """Raise: without its module, nobody knows the layout that Burn needs."""
-        what = "this is PyTorch's layout, which only a module can turn into Burn's"
-        cure = "burnbook import-pytorch FILE -o OUT.mpk --module package.file:function"
-        raise RecordError(where, what, cure=cure)
-
     def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """Say that this recorder only reads."""
         raise self._only_reads("")

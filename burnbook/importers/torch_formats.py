@@ -179,7 +179,7 @@ def _from_zip(data: memoryview, nested: bool) -> FileContent:
         members.setdefault(member.filename, member)
     roots = [n for n in members if n == "data.pkl" or n.endswith("/data.pkl")]
     if not roots:
-        raise _no_root(members)
+        raise Trouble(*_no_root(members))
     path = min(roots, key=lambda name: (name.count("/"), len(name)))
     root = path.removesuffix("data.pkl")
     scripted = root + SCRIPT_MARK in members
@@ -217,7 +217,10 @@ def _from_zip(data: memoryview, nested: bool) -> FileContent:
     return FileContent("zip", text("version"), big, reader.load(), scripted)
 
 
-def _no_root(members: dict[str, zipfile.ZipInfo]) -> Trouble:
+def _no_root(
+    members: dict[str, zipfile.ZipInfo],
+) -> tuple[str, str, str, str | None]:
+    """What a zip archive is that has no pickle in it."""
     what = "this is a zip archive, but not of PyTorch: it has no data.pkl"
     names = ", ".join(short(name, 30) for name in list(members)[:4])
     cure = None
@@ -226,7 +229,7 @@ def _no_root(members: dict[str, zipfile.ZipInfo]) -> Trouble:
     elif any(name.endswith(("model.json", "models/model.json")) for name in members):
         what = "this is a program that torch.export has saved"
         cure = "torch.save(torch.export.load(path).state_dict, 'model.pt') in PyTorch"
-    return Trouble(what, found=names, cure=cure)
+    return what, "", names, cure
 
 
 def _payload(

@@ -230,7 +230,7 @@ class TorchNames:
         known = name in CALLS or name in TAGS or _is_storage(name) or _is_dtype(name)
         if known or (self.scripted and name.startswith("__torch__.")):
             return Name(name)
-        raise refused(name)
+        raise Trouble(*refused(name))
 
     def call(self, name: Name, args: tuple[Any, ...]) -> object:
         """What PyTorch would make, described."""
@@ -241,7 +241,7 @@ class TorchNames:
             return self.inner(data)
         make = CALLS.get(name.text)
         if make is None:
-            raise refused(name.text)
+            raise Trouble(*refused(name.text))
         return make(self, name, args)
 
     def build(self, made: object, state: object) -> object:
