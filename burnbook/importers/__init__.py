@@ -12,6 +12,13 @@ from burnbook.importers.apply_result import ApplyError, ApplyResult, NotApplied
 from burnbook.importers.key_remap import KeyRemapper
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.path_filter import PathFilter
+from burnbook.importers.pytorch import (
+    LoadArgs,
+    PyTorchFileRecorder,
+    PytorchStore,
+    config_from_file,
+)
+from burnbook.importers.pytorch_reader import PytorchReader
 from burnbook.importers.store import ModuleStore
 from burnbook.importers.torch_layers import pytorch_arrays
 
@@ -25,9 +32,14 @@ __all__ = [
     "IdentityAdapter",
     "KeyRemapper",
     "LazyArray",
+    "LoadArgs",
     "ModuleStore",
     "NotApplied",
     "PathFilter",
+    "PyTorchFileRecorder",
     "PyTorchToBurnAdapter",
+    "PytorchReader",
+    "PytorchStore",
+    "config_from_file",
     "pytorch_arrays",
 ]
