@@ -1137,6 +1137,78 @@ DIFFERENCES: tuple[Difference, ...] = (
         gives="[3.0]",
     ),
     _row(
+        "records",
+        "loading from a store",
+        "load_from changes the module in place and gives an ApplyResult",
+        "gives both: model, result = model.load_from(store)",
+        "modules never change in place; load_partial reads the same way",
+        proof="tests/importers/test_store.py::test_everything_is_applied",
+    ),
+    _row(
+        "records",
+        "shapes in a file of PyTorch",
+        "0.15 takes the shapes of the file",
+        "an array of another shape than the parameter is an error",
+        "as in newer Burn: a wrong file shows at once",
+        proof="tests/importers/test_store.py::"
+        "test_misfits_are_errors_unless_they_are_not_validated",
+    ),
+    _row(
+        "records",
+        "the record of a file of PyTorch",
+        "has Burn's names and layout, as its type says which layers there are",
+        "gets them from the module that loads it; to be saved without one, "
+        "load(path, device, module=model)",
+        "only a module knows whether a matrix is that of a Linear",
+        proof="tests/importers/test_golden_pytorch.py::"
+        "test_a_record_that_needs_its_module_is_not_saved_without",
+    ),
+    _row(
+        "records",
+        "recurrent layers and attention in files of PyTorch",
+        "are not mapped",
+        "nn.LSTM, nn.GRU, nn.RNN, nn.MultiheadAttention and the layers of "
+        "nn.Transformer are, in both directions; InstanceNorm and PRelu as well",
+        "users have asked for it since 2024",
+        proof="tests/importers/test_layers.py::test_recurrent_layers",
+    ),
+    _row(
+        "records",
+        "strides, offsets, complex and quantized tensors in files of PyTorch",
+        "0.15 misreads offsets, newer Burn strides; what is of another type is lost",
+        "views are read as PyTorch reads them; other tensors are listed as skipped, "
+        "each with a cure",
+        "weights that are read wrong look like weights",
+        proof="tests/importers/test_torch_files.py::test_every_file_has_its_tensors",
+    ),
+    _row(
+        "records",
+        "numbers in names of a file of PyTorch",
+        "0.22 renumbers them without gaps before it looks at the module",
+        "closes gaps where the module has a list; a Sequential keeps the numbers of "
+        "its functions, and activations in a list are passed over",
+        "both say 0 and 2 for two layers around an activation",
+        proof="tests/importers/test_store.py::"
+        "test_sequential_keeps_the_numbers_of_its_functions",
+    ),
+    _row(
+        "records",
+        "a config in a file of PyTorch",
+        "0.15 fills fields that are missing with 0, false or nothing",
+        "a missing field keeps its default, or is an error",
+        "as Config.load does, and newer Burn",
+        proof="tests/importers/test_golden_pytorch.py::test_a_config_from_a_file",
+    ),
+    _row(
+        "records",
+        "a regex that is none, in a filter",
+        "is left out in silence",
+        "is an error",
+        "the filter would let other parameters pass than it says",
+        proof="tests/importers/test_store.py::"
+        "test_what_rust_s_patterns_have_not_is_refused",
+    ),
+    _row(
         "python",
         "modules never change",
         "fields of a module are assigned to",

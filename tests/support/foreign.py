@@ -23,6 +23,14 @@ def records(kind):
     return read
 
 
+def pytorch(path):
+    from burnbook.importers.pytorch_reader import PytorchReader
+
+    reader = PytorchReader(path)
+    reader.plain()
+    [reader[name].load() for name in reader]
+
+
 def config(path):
     from burnbook.nn import LinearConfig
 
@@ -165,6 +173,7 @@ READERS = {
     "bin.gz": (records("BinGzFileRecorder"), "a.bin.gz"),
     "safetensors": (records("SafetensorsRecorder"), "a.safetensors"),
     "bpk": (records("BurnpackRecorder"), "a.bpk"),
+    "pt": (pytorch, "a.pt"),
     "config": (config, "config.json"),
     "idx": (idx, "images.idx"),
     "idx.gz": (idx, "images.gz"),

@@ -1,0 +1,44 @@
+"""`burnbook import-onnx`: report, source, record."""
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+from onnx import TensorProto, helper, numpy_helper
+
+from burnbook.cli import main
+
+
+def saved(path, op="Relu"):
+    def value(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3])
+
+    weight = numpy_helper.from_array(np.ones((3, 3), np.float32), "fc.weight")
+    nodes = [
+        helper.make_node("MatMul", ["x", "fc.weight"], ["h"]),
+        helper.make_node(op, ["h"], ["y"], name="last"),
+    ]
+    graph = helper.make_graph(nodes, "g", [value("x")], [value("y")], [weight])
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    return str(path)
+
+
+def test_it_reports_and_writes(tmp_path, capsys):
+    path = saved(tmp_path / "net.onnx")
+    assert main(["import-onnx", path, "--check"]) == 0
+    told = capsys.readouterr().out
+    assert "input   x  float32 [1, 3]" in told
+    assert "all operators are known" in told
+    out = tmp_path / "out"
+    assert main(["import-onnx", path, "-o", str(out), "--half"]) == 0
+    assert sorted(p.name for p in out.iterdir()) == ["net.mpk", "net.py"]
+
+
+def test_unknown_operators_end_with_1_and_write_nothing(tmp_path, capsys):
+    path = saved(tmp_path / "net.onnx", "Relo")
+    assert main(["import-onnx", path]) == 1
+    assert "Relo at last" in capsys.readouterr().out
+    assert main(["import-onnx", path, "-o", str(tmp_path / "out")]) == 1
+    assert not (tmp_path / "out").exists()
+    assert main(["import-onnx", str(tmp_path / "none.onnx")]) == 1
