@@ -37,7 +37,7 @@ TAKEN = {*OURS.split(), *["Backend", "Numpy", "Path", "STATES", "b85decode"]}
 class Field:
     """A constant or a layer that the module holds.
 
-    form: weight, constant, whole or layer. values: those of a layer by their names, else
+    form: weight, constant, whole or layer. values: those of a layer by name, else
     below "".
     """
 
