@@ -16,7 +16,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from burnbook.backend.base import Backend
 from burnbook.core.converters import ANYTHING, TypeSpec, remember_scope
@@ -57,7 +57,7 @@ from burnbook.module.reparameterization import (
     Reparameterizer,
     members,
 )
-from burnbook.module.report import LoadReport
+from burnbook.module.report import LoadReport, Store
 from burnbook.module.running import RunningState
 from burnbook.module.tree import (
     Tree,
@@ -72,6 +72,8 @@ from burnbook.module.tree import (
 )
 from burnbook.module.visitor import Labeled, per_kind, pick
 from burnbook.tensor import Tensor
+
+R = TypeVar("R")  # what a store says about loading
 
 
 @answers("Module")
@@ -525,6 +527,27 @@ class Module(Tree):
             RecordError: `record` is no record.
         """
         return records.load_partial(self, record)
+
+    def load_from(self, store: Store[R]) -> tuple[Self, R]:
+        """The module with the values of a store, and what came of it.
+
+        store: PytorchStore, SafetensorsStore or another one of `burnbook.importers`.
+
+        Why two results: Burn changes the module in place and gives the second alone.
+
+        Raises:
+            RecordError: the file cannot be read, or lacks parameters without
+                `allow_partial`, or has others that do not fit.
+        """
+        return store.load_into(self)
+
+    def save_into(self, store: Store[Any]) -> Any:
+        """Write the parameters into a store; gives what `store.save_from` does.
+
+        Raises:
+            RecordError: the store only reads, or the file cannot be written.
+        """
+        return store.save_from(self)
 
     def save_file(self, path: Any, recorder: Any) -> Path:
         """Write the record to a file; returns its path, with the recorder's extension.

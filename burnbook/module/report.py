@@ -1,6 +1,21 @@
 """What came of loading a record that fits only in part."""
 
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Store(Protocol[R_co]):
+    """Where `load_from` takes values from and `save_into` puts them."""
+
+    def load_into(self, module: Any) -> tuple[Any, R_co]:
+        """The module with the values of the store, and what came of it."""
+        ...
+
+    def save_from(self, module: Any) -> object:
+        """Write the parameters of a module."""
+        ...
 
 
 @dataclass(frozen=True, repr=False)
