@@ -12,6 +12,7 @@ from burnbook.importers.apply_result import ApplyError, ApplyResult, NotApplied
 from burnbook.importers.key_remap import KeyRemapper
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.path_filter import PathFilter
+from burnbook.importers.safetensors import SafetensorsStore
 from burnbook.importers.store import ModuleStore
 from burnbook.importers.torch_layers import pytorch_arrays
 
@@ -29,5 +30,6 @@ __all__ = [
     "NotApplied",
     "PathFilter",
     "PyTorchToBurnAdapter",
+    "SafetensorsStore",
     "pytorch_arrays",
 ]

@@ -392,11 +392,14 @@ def _first_weight(layer: Any) -> Param:
 
 
 def pytorch_arrays(
-    module: object, adapt: Callable[[LazyArray, Spot], LazyArray] | None = None
+    module: object,
+    adapt: Callable[[LazyArray, Spot], LazyArray] | None = None,
+    chosen: Callable[[Spot], bool] | None = None,
 ) -> dict[str, LazyArray]:
     """The state dict of PyTorch's twin of a module: its names and its layout.
 
     adapt: changes each parameter on the way, for example to half precision.
+    chosen: says which parameters to take; by default all.
 
     Example:
         >>> from burnbook.backend import Numpy
@@ -411,9 +414,12 @@ def pytorch_arrays(
     found: dict[str, dict[int, LazyArray]] = {}
     counts: dict[str, int] = {}
     counters: dict[str, LazyArray] = {}
+    taken = {s.theirs[0].name for s in spots(module) if chosen is None or chosen(s)}
     for spot in spots(module):
         _check_twin(spot)
         source = spot.theirs[0]
+        if source.name not in taken:
+            continue
         array = LazyArray.of(source.name, spot.param.to_saved().dequantize())
         array = array if adapt is None else adapt(array, spot)
         found.setdefault(source.name, {})[source.part] = (

@@ -15,7 +15,7 @@ from burnbook.record.burnpack import NamedMetadata, NamedTensorRecorder
 from burnbook.record.flat import Named, flatten, nest
 from burnbook.record.layout import Lowering, Pieces
 from burnbook.record.quantized import DEQUANTIZE
-from burnbook.record.safetensors_format import encode, read_tensors
+from burnbook.record.safetensors_format import Written, encode, read_tensors
 from burnbook.record.settings import (
     FullPrecisionSettings,
     PrecisionSettings,
@@ -107,7 +107,7 @@ class SafetensorsRecorder(NamedTensorRecorder):
         texts = self.texts(record)
         if record.metadata is self.metadata and layout_of(record.item, texts)[0] == "?":
             texts = {"producer": "burnbook"} | texts
-        return encode(parts, texts)
+        return encode(map(Written.of, parts), texts)
 
     def decode(self, data: bytes) -> BurnRecord:
         """Read safetensors; anything incomplete raises Trouble."""

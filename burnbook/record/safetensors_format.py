@@ -8,7 +8,7 @@ before any element is read: what it promises must be exactly what the file has.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -158,11 +158,27 @@ def read_tensors(data: bytes) -> tuple[dict[str, TensorData], dict[str, str]]:
     return found, header.texts
 
 
-def encode(tensors: Iterable[Named], texts: dict[str, str]) -> Pieces:
-    """A whole file, the widest element types first.
+class Written(NamedTuple):
+    """A tensor to write: `content()` gives its bytes when their turn has come.
 
-    The dtype of a Named is the format's own name, as "BF16"; "Bool" is BOOL.
+    dtype: of the format or of a record, "BF16"; "Bool" is BOOL. size: in bytes.
     """
+
+    name: str
+    dtype: str
+    shape: list[int]
+    size: int
+    content: Callable[[], memoryview]
+
+    @classmethod
+    def of(cls, part: Named) -> Written:
+        """A tensor whose bytes are there already."""
+        size = part.content.nbytes
+        return cls(part.name, part.dtype, part.shape, size, lambda: part.content)
+
+
+def encode(tensors: Iterable[Written], texts: dict[str, str]) -> Pieces:
+    """A whole file, the widest element types first."""
     parts = [part._replace(dtype=part.dtype.upper()) for part in tensors]
     parts.sort(key=lambda part: (ORDER[part.dtype], part.name))
     top: dict[str, Any] = {TEXTS: texts} if texts else {}
@@ -170,7 +186,7 @@ def encode(tensors: Iterable[Named], texts: dict[str, str]) -> Pieces:
     for part in parts:
         if part.name == TEXTS:
             raise Trouble(f"{TEXTS} is not the name of a tensor", "another name")
-        span = [end, end := end + len(part.content)]
+        span = [end, end := end + part.size]
         about = {"dtype": part.dtype, "shape": part.shape, "data_offsets": span}
         top[part.name] = about
     try:
@@ -180,4 +196,4 @@ def encode(tensors: Iterable[Named], texts: dict[str, str]) -> Pieces:
     text += b" " * (-len(text) % 8)
     yield len(text).to_bytes(HEAD, "little") + text
     for part in parts:
-        yield part.content
+        yield part.content()

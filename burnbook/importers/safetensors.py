@@ -1,0 +1,228 @@
+"""SafetensorsStore: parameters in the format of Hugging Face, both ways.
+
+    store = SafetensorsStore.from_file("model.safetensors")
+    model, result = model.load_from(store.with_from_adapter(PyTorchToBurnAdapter()))
+    model.save_into(SafetensorsStore.from_file("mine.safetensors"))
+
+A file is mapped into memory, and only what a module takes is read; of a folder with
+shards likewise (`burnbook.record.safetensors_files`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from burnbook.core.errors import ConfigError, RecordError
+from burnbook.core.files import PathLike, atomic_write, printable
+from burnbook.core.versions import VERSION
+from burnbook.importers.adapter import Adapter, IdentityAdapter
+from burnbook.importers.lazy_array import LazyArray
+from burnbook.importers.store import ModuleStore
+from burnbook.module.module import Module
+from burnbook.record.layout import DTYPES
+from burnbook.record.quantized import DEQUANTIZE
+from burnbook.record.safetensors_files import SafetensorsFile
+from burnbook.record.safetensors_format import EIGHT_BITS, Written, encode
+from burnbook.record.tree import Trouble
+from burnbook.tensor.qfloat import QFloat
+
+
+class SafetensorsStore(ModuleStore):
+    """The parameters of a module in a safetensors file, in shards, or in memory.
+
+    By default names and layout are Burn's own. For a file of PyTorch:
+    `with_from_adapter(PyTorchToBurnAdapter())`; to write one,
+    `with_to_adapter(BurnToPyTorchAdapter())`. Each method that changes something gives
+    another store.
+
+    Example:
+        >>> from burnbook.backend import Numpy
+        >>> from burnbook.nn import LinearConfig
+        >>> first, second = (LinearConfig(2, 3).init(Numpy()) for _ in range(2))
+        >>> store = SafetensorsStore.from_bytes(None).metadata("author", "me")
+        >>> saved = first.save_into(store)
+        >>> second, result = second.load_from(SafetensorsStore.from_bytes(saved))
+        >>> result, (second.weight.val() == first.weight.val()).all().into_scalar()
+        (ApplyResult(2 applied), True)
+    """
+
+    def __init__(self, path: Path | None, data: bytes | None = None) -> None:
+        """Use `from_file` or `from_bytes`."""
+        super().__init__()
+        self._path, self._data = path, data
+        self._file: SafetensorsFile | None = None
+        self._to_adapter: Adapter = IdentityAdapter()
+        self._overwrite = False
+        self._texts: dict[str, str] | None = None
+
+    @classmethod
+    def from_file(cls, path: PathLike) -> Self:
+        """A store in this file; to read, also a folder with shards or their index.
+
+        The file need not be there yet; nothing is added to its name.
+        """
+        return cls(Path(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview | None = None) -> Self:
+        """A store in memory; None to save into.
+
+        Raises:
+            ConfigError: `data` is something else, such as a path.
+        """
+        if not isinstance(data, (bytes, bytearray, memoryview, type(None))):
+            what = f"{type(data).__name__} is no file in memory"
+            raise ConfigError("from_bytes", what, cure="from_file(path)")
+        return cls(None, None if data is None else bytes(data))
+
+    @property
+    def source(self) -> str:
+        """The path, or "bytes"."""
+        return "bytes" if self._path is None else printable(self._path)
+
+    # Reading
+
+    def read_arrays(self) -> Mapping[str, LazyArray]:
+        """The arrays of the file or of all shards, by name.
+
+        Raises:
+            RecordError: there is no such file, or it is damaged.
+        """
+        file = self._opened()
+        return {name: _lazy(file, name) for name in file}
+
+    def texts(self) -> dict[str, str]:
+        """The free texts of the file: `format`, `producer` and others."""
+        return dict(self._opened().texts)
+
+    def _opened(self) -> SafetensorsFile:
+        if self._file is None and self._path is not None:
+            self._file = SafetensorsFile(self._path)
+        if self._file is None:
+            if self._data is None:
+                what = "nothing has been saved into this store yet"
+                raise RecordError("read bytes", what, cure="model.save_into(store)")
+            self._file = SafetensorsFile.from_bytes(self._data)
+        return self._file
+
+    # Writing
+
+    def metadata(self, name: str, text: str) -> Self:
+        """With a text to write ahead of the tensors.
+
+        Unless `clear_metadata` comes first, three others are written as well: `format`
+        ("pt" in PyTorch's layout), `producer`, and `version`, that of the
+        Burn whose layers these are.
+        """
+        if not isinstance(name, str) or not isinstance(text, str):
+            what = "metadata are texts"
+            raise ConfigError("metadata", what, cure=f"metadata({name!r}, str(value))")
+        known = self._usual() if self._texts is None else self._texts
+        return self._with(texts=known | {name: text})
+
+    def clear_metadata(self) -> Self:
+        """Without any texts."""
+        return self._with(texts={})
+
+    def overwrite(self, on: bool = True) -> Self:
+        """Whether saving may replace a file; by default that is an error."""
+        return self._with(overwrite=on)
+
+    def with_to_adapter(self, adapter: Adapter) -> Self:
+        """With an adapter for writing, such as BurnToPyTorchAdapter().
+
+        Raises:
+            ConfigError: this is no adapter.
+        """
+        if not isinstance(adapter, Adapter):
+            what = f"{type(adapter).__name__} is no adapter"
+            cure = "BurnToPyTorchAdapter()"
+            raise ConfigError("with_to_adapter", what, cure=cure)
+        return self._with(to_adapter=adapter)
+
+    def save_from(self, module: Module) -> Path | bytes:
+        """Write the parameters that the filter lets pass; gives the path, or the bytes.
+
+        The file appears whole or not at all. Rules for names apply here as well.
+
+        Raises:
+            RecordError: a file is there already, without `overwrite(True)`; a parameter
+                is quantized; two have one name; or the file cannot be written.
+        """
+        where = f"save {self.source}"
+        arrays = self._to_adapter.collect(module, self._skip_variants, self._chosen)
+        parts: dict[str, Written] = {}
+        for old, array in arrays.items():
+            name = self._remapper.renamed(old)
+            if name in parts:
+                what = f"two parameters would have the name {name}"
+                raise RecordError(where, what, cure="other rules for names")
+            if isinstance(array.dtype, QFloat):
+                what = f"{name} is quantized, which this format cannot say"
+                raise RecordError(where, what, cure=DEQUANTIZE)
+            parts[name] = as_written(array, name)
+        texts = self._usual() if self._texts is None else self._texts
+        try:
+            pieces = encode(parts.values(), texts)
+            if self._path is None:
+                self._data = b"".join(pieces)
+            else:
+                self._write(self._path, where, pieces)
+        except Trouble as trouble:
+            raise trouble.explain(where, [], "another name") from None
+        self._file = self._named = None
+        return self._path or self.get_bytes()
+
+    def _write(self, path: Path, where: str, pieces: Any) -> None:
+        if path.exists() and not self._overwrite:
+            cure = "overwrite(True), or another path"
+            raise RecordError(where, "there is such a file already", cure=cure)
+        with atomic_write(path, RecordError) as file:
+            file.writelines(pieces)
+
+    def get_bytes(self) -> bytes:
+        """What was given or saved, as the bytes of a file.
+
+        Raises:
+            RecordError: nothing has been saved yet, or the store is in a file.
+        """
+        if self._data is None:
+            saved = self._path is None
+            what = "nothing has been saved yet" if saved else "the store is in a file"
+            cure = "model.save_into(store)" if saved else "path.read_bytes()"
+            raise RecordError("get_bytes", what, cure=cure)
+        return self._data
+
+    def _usual(self) -> dict[str, str]:
+        """The texts that say who wrote the file, and in whose layout."""
+        kind = "pt" if self._to_adapter.in_pytorch else "safetensors"
+        return {"format": kind, "producer": "burnbook", "version": VERSION}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.source})"
+
+
+def _lazy(file: SafetensorsFile, name: str) -> LazyArray:
+    entry = file.entries[name]
+    dtype = EIGHT_BITS.get(entry.dtype, entry.dtype.lower())
+    return LazyArray(name, entry.shape, dtype, lambda: file[name])
+
+
+def as_written(array: LazyArray, name: str) -> Written:
+    """An array as a safetensors file has it; it is loaded when its turn has come."""
+    dtype = "f32" if array.dtype in EIGHT_BITS.values() else array.dtype
+    count, width = int(np.prod(array.shape, dtype=np.int64)), _WIDTHS[dtype]
+    shape = [int(size) for size in array.shape]
+    content = lambda: array.load().as_bytes()  # noqa: E731 - one line of a table
+    return Written(name, DTYPES[dtype], shape, count * width, content)
+
+
+_WIDTHS = {
+    "bool": 1,
+    "bf16": 2,
+    **{f"{kind}{bits}": bits // 8 for kind in "iuf" for bits in (8, 16, 32, 64)},
+}
