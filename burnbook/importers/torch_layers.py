@@ -175,7 +175,7 @@ class Spot:
     layer: the module that it belongs to.
     own: where a file in Burn's names and layout has it, the likeliest place first.
     theirs: where one in PyTorch's has it.
-    optional: whether the module's type allows to leave it out.
+    optional: the ways through a record to what may be left out, with this inside.
     """
 
     path: str
@@ -185,7 +185,7 @@ class Spot:
     param: Param
     own: tuple[Source, ...]
     theirs: tuple[Source, ...]
-    optional: bool
+    optional: tuple[tuple[str, ...], ...]
 
     @property
     def layer_type(self) -> str:
@@ -217,7 +217,7 @@ class Around:
     own: list[Place]
     theirs: list[Place]
     layer: object = None
-    optional: bool = False
+    optional: tuple[tuple[str, ...], ...] = ()
     rows: dict[str, list[Source]] = field(default_factory=dict)
     renames: dict[str, list[Place]] = field(default_factory=dict)
 
@@ -246,7 +246,8 @@ class _Walk:
 
     def part(self, value: object, spec: TypeSpec, at: Around) -> Iterator[Spot]:
         """The parameters of a part."""
-        at.optional = spec.optional
+        if spec.optional:
+            at.optional += (at.keys,)
         if (variant := named_arm(value, spec)) is not None:
             at = self.chosen(at, variant[0], spec)
             spec = variant[1]
@@ -327,7 +328,7 @@ class _Walk:
         layer, rows = layer or at.layer, at.rows
         keys, around = (*at.keys, name), at.containers
         return Around(
-            path, keys, around, own, theirs, layer, rows=rows, renames=at.renames
+            path, keys, around, own, theirs, layer, at.optional, rows, at.renames
         )
 
     def several(self, value: Any, spec: TypeSpec, at: Around) -> Iterator[Spot]:

@@ -115,7 +115,7 @@ def load_record(module: Any, record: object, partial: bool) -> Any:
         if loading.only_params:
             verb = "do" if count > 1 else "does"
             what = f"{count} of {total} parameters {verb} not match"
-        cure = (
+        cure = getattr(record, "cure", None) or (
             "the config that the record was made with, or "
             "load_record(record, partial=True) to keep the module's own values"
         )
@@ -149,6 +149,7 @@ def load_partial(module: Any, record: object) -> tuple[Any, LoadReport]:
 
 def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
     release = getattr(record, "release", ())
+    given = record
     if hasattr(record, "for_module"):  # of a format without names
         record = record.for_module(module)
     if record is not None and not isinstance(record, (dict, ParamRecord)):
@@ -158,7 +159,15 @@ def _loaded(module: Any, record: Any) -> tuple[Any, "Loading"]:
             cure="what recorder.load(path, device) or model.into_record() gives",
         )
     loading = Loading(release)
-    return loading.part(module, record, ANYTHING, ""), loading
+    made = loading.part(module, record, ANYTHING, "")
+    if hasattr(given, "unused_by"):  # its other names do not matter, but are reported
+        unused = given.unused_by(module)
+        loading.passed += unused
+        loading.problems = [
+            (path, given.meant(path, unused) if text == NOWHERE else text)
+            for path, text in loading.problems
+        ]
+    return made, loading
 
 
 TURNED = ", transposed"

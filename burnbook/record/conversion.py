@@ -87,7 +87,7 @@ def convert(
         writer = writer_type(settings)
         flat = isinstance(reader, NamedTensorRecorder) and module is None
         if flat and not is_optimizer(item):
-            item = _with_lists_and_ids(item)
+            item = with_lists_and_ids(item)
     if precision is None and module is None:
         return writer.write(BurnRecord(writer.metadata, item), target)
     return writer.record(item, target)
@@ -110,13 +110,13 @@ def _settings_of(record: BurnRecord, module: Any) -> Settings:
     return by_size.get(max(sizes, default=4), FullPrecisionSettings)
 
 
-def _with_lists_and_ids(item: object) -> Any:
+def with_lists_and_ids(item: object) -> Any:
     """The tree behind flat names: "0", "1", … are a list, and parameters have ids."""
     if isinstance(item, TensorData):
         return ParamRecord(ParamId.new().serialize(), item)
     if not isinstance(item, dict):
         return item
-    parts = {name: _with_lists_and_ids(part) for name, part in item.items()}
+    parts = {name: with_lists_and_ids(part) for name, part in item.items()}
     places = [str(place) for place in range(len(parts))]
     if parts and sorted(parts) == sorted(places):
         return [parts[place] for place in places]

@@ -116,6 +116,7 @@ class FileRecorder(Recorder):
             RecordError: `path` names no file, the file cannot be written, or the record
                 holds what the format cannot hold.
         """
+        record = _to_save(record)
         return self._save(BurnRecord(self.metadata, record), path, self.settings)
 
     def load(self, path: PathLike, device: Any = None) -> Any:
@@ -290,6 +291,7 @@ class BytesRecorder(Recorder):
             what = f"{type(self).__name__} makes bytes and writes no file"
             cure = "path.write_bytes(recorder.record(record)), or CompactRecorder()"
             raise RecordError("record", what, cure=cure)
+        record = _to_save(record)
         return self._bytes(BurnRecord(self.metadata, record), self.settings)
 
     def load(self, data: bytes, device: Any = None) -> Any:
@@ -354,6 +356,11 @@ class DebugRecordSettings(PrettyJsonFileRecorder):
 
     def __init__(self, *, version: str = VERSION) -> None:
         super().__init__(FullPrecisionSettings, version=version)
+
+
+def _to_save(record: Any) -> Any:
+    """The record as it can be saved, where it is that of another library's file."""
+    return record.to_save() if hasattr(record, "to_save") else record
 
 
 def _is_there(path: Path) -> bool:

@@ -1,0 +1,434 @@
+"""Files of PyTorch: Burn 0.15's recorder, and the store of newer Burn.
+
+    record = PyTorchFileRecorder(FullPrecisionSettings).load("model.pt", device)
+    model = Net.init(device).load_record(record)
+
+    model, result = Net.init(device).load_from(PytorchStore.from_file("model.pt"))
+
+Both read by the same table of PyTorch's names and layouts (`torch_layers`), and nothing
+that a file names is imported or called.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar, overload
+
+from burnbook.backend.base import Backend
+from burnbook.core.errors import RecordError
+from burnbook.core.files import PathLike, printable
+from burnbook.importers.adapter import Adapter, PyTorchToBurnAdapter
+from burnbook.importers.apply_result import ApplyResult
+from burnbook.importers.key_remap import KeyRemapper, contiguous
+from burnbook.importers.lazy_array import LazyArray
+from burnbook.importers.pytorch_reader import Plain, PytorchMetadata, PytorchReader
+from burnbook.importers.store import (
+    ModuleStore,
+    counter_beside,
+    found_among,
+    taken,
+)
+from burnbook.importers.torch_layers import Spot, spots
+from burnbook.module.module import Module
+from burnbook.module.param import ParamId, ParamRecord
+from burnbook.record.conversion import with_lists_and_ids
+from burnbook.record.flat import nest
+from burnbook.record.layout import Lowering, Pieces
+from burnbook.record.precision import to_device
+from burnbook.record.recorder import FileRecorder
+from burnbook.record.settings import (
+    FullPrecisionSettings,
+    PrecisionSettings,
+    Settings,
+)
+from burnbook.record.tree import BurnRecord, Trouble, short
+from burnbook.tensor.data import TensorData
+
+C = TypeVar("C")
+REMAP = "LoadArgs(path).with_key_remap(pattern, replacement) where names differ, "
+
+
+@dataclass(frozen=True)
+class LoadArgs:
+    """What to read of a file of PyTorch, and how; each method gives other arguments.
+
+    file: the path. key_remap: pairs of a pattern of Rust's regex and a replacement.
+    top_level_key: read the part under this key only. debug: print keys and shapes.
+
+    Example:
+        >>> args = LoadArgs("model.pt").with_key_remap(r"conv\\.(.*)", "$1")
+        >>> args.with_top_level_key("state_dict").key_remap
+        (('conv\\\\.(.*)', '$1'),)
+    """
+
+    file: PathLike
+    key_remap: tuple[tuple[str, str], ...] = ()
+    top_level_key: str | None = None
+    debug: bool = False
+
+    @classmethod
+    def new(cls, file: PathLike) -> Self:
+        """The arguments for a file, without rules."""
+        return cls(file)
+
+    def with_key_remap(self, pattern: str, replacement: str) -> Self:
+        """With one more rule: each key is what all rules in their order make of it.
+
+        Raises:
+            ConfigError: `pattern` is none of Rust's regex.
+        """
+        rules = KeyRemapper(self.key_remap).add_pattern(pattern, replacement).rules
+        return replace(self, key_remap=rules)
+
+    def with_top_level_key(self, key: str) -> Self:
+        """Read only what the file has under this key."""
+        return replace(self, top_level_key=key)
+
+    def with_debug_print(self) -> Self:
+        """Print every key, what it is remapped to, its shape and its element type."""
+        return replace(self, debug=True)
+
+
+class PyTorchRecord(dict[str, Any]):
+    """What a file of PyTorch holds, in PyTorch's names and layout, as a tree.
+
+    `module.load_record(record)` takes from it what the module needs, in Burn's layout;
+    other names are left alone. Nested like the names: record["fc"]["weight"].
+    """
+
+    cure = f"{REMAP}or load_partial(record) to keep the module's own values"
+
+    def __init__(
+        self,
+        arrays: Mapping[str, LazyArray],
+        settings: Settings,
+        device: Backend | None,
+        where: str,
+    ) -> None:
+        self.where, self.device = where, device
+        self._convert = to_device(settings, device)
+        self.arrays: dict[str, LazyArray] = {}
+        for name, array in arrays.items():
+            data = array.load()
+            with suppress(Trouble):  # it matters only to a module that needs this one
+                data = self._convert(data, (name,))
+            self.arrays[name] = LazyArray.of(name, data)
+        leaves = {name: array.load() for name, array in self.arrays.items()}
+        try:
+            super().__init__(nest(leaves, max(len(leaves) << 10, 1 << 20)))
+        except Trouble as trouble:
+            raise trouble.explain(where, [], "with_key_remap") from None
+
+    def for_module(self, module: object) -> dict[str, Any]:
+        """The record with the names and the layout of a module."""
+        made: dict[str, Any] = {}
+        absent: dict[tuple[str, ...], bool] = {}
+        for spot in spots(module, self.arrays):
+            data = self._data_for(spot)
+            for way in spot.optional:
+                absent[way] = absent.get(way, True) and data is None
+            if data is not None:
+                record = ParamRecord(ParamId.new().serialize(), data)
+                _put(made, spot.keys, record)
+        for way, is_absent in absent.items():
+            if is_absent:  # what may be left out, is
+                _put(made, way, None)
+        return made
+
+    def _data_for(self, spot: Spot) -> TensorData | None:
+        source = found_among(self.arrays, spot.theirs)
+        if source is None:
+            return None
+        array = taken(self.arrays, source)
+        if isinstance(array, str):
+            raise RecordError(self.where, f"{spot.path} cannot be read: {array}")
+        try:
+            return self._convert(array.load(), (spot.path,))
+        except Trouble as trouble:
+            raise trouble.explain(self.where, [], "another precision") from None
+
+    def unused_by(self, module: object) -> list[str]:
+        """The names that a module has no place for."""
+        used: set[str] = set()
+        for spot in spots(module, self.arrays):
+            source = found_among(self.arrays, spot.theirs)
+            used |= {source.name} if source else set()
+            used |= {counter_beside(each.name) for each in spot.theirs}
+        return sorted(self.arrays.keys() - used)
+
+    def meant(self, path: str, unused: list[str]) -> str:
+        """What to say about a path that is not in the record."""
+        meant = ApplyResult(unused=tuple(unused)).suggestion(path)
+        return f"not in the record{f'; did you mean {meant}?' if meant else ''}"
+
+    def to_save(self) -> Any:
+        """The record for a recorder, if its layout does not depend on a module.
+
+        Raises:
+            RecordError: it holds layers that PyTorch lays out otherwise, or may.
+        """
+        for name, array in self.arrays.items():
+            last = name.rpartition(".")[2]
+            if "weight" in last and len(array.shape) < 3:
+                what = f"only a module knows which layer {short(name)} is of"
+                shown = f"{array.dtype} {list(array.shape)}, as PyTorch lays it out"
+                cure = (
+                    "recorder.load(path, device, module=model), or "
+                    "model.load_record(record).into_record()"
+                )
+                raise RecordError("save", what, [(name, shown)], cure)
+        named = contiguous(self.arrays)
+        leaves = {named[name]: array.load() for name, array in self.arrays.items()}
+        return with_lists_and_ids(nest(leaves, max(len(leaves) << 10, 1 << 20)))
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
+def _put(tree: dict[str, Any], keys: tuple[str, ...], value: object) -> None:
+    for key in keys[:-1]:
+        tree = tree.setdefault(key, {})
+    tree[keys[-1]] = value
+
+
+class PyTorchFileRecorder(FileRecorder):
+    """Loads files of PyTorch; to write one, see `burnbook.exporters`.
+
+    settings: to which precision floats and ints are converted, before the device's.
+
+    Example:
+        >>> PyTorchFileRecorder(FullPrecisionSettings)
+        PyTorchFileRecorder(FullPrecisionSettings)
+    """
+
+    written = "PyTorchFileRecorder"
+    kind = "a file of PyTorch"
+    extension = "pt"
+
+    def __init__(
+        self, settings: Settings | PrecisionSettings = FullPrecisionSettings
+    ) -> None:
+        super().__init__(settings)
+
+    @overload
+    def load(
+        self,
+        path: PathLike | LoadArgs,
+        device: Backend | None = None,
+        module: None = None,
+    ) -> PyTorchRecord: ...
+
+    @overload
+    def load(
+        self, path: PathLike | LoadArgs, device: Backend | None, module: Module
+    ) -> dict[str, Any]: ...
+
+    def load(
+        self,
+        path: PathLike | LoadArgs,
+        device: Backend | None = None,
+        module: Module | None = None,
+    ) -> Any:
+        """Read a file, for `module.load_record`.
+
+        path: a path, with its extension, or LoadArgs. module: with it, the record has
+        the names and layout of that module, and every recorder can save it.
+
+        Raises:
+            RecordError: there is no such file, it is damaged or of another format, it
+                has no such key, or it holds more than tensors and plain data; with
+                `module`, also that the module misses something.
+        """
+        args = path if isinstance(path, LoadArgs) else LoadArgs(path)
+        reader = PytorchReader(args.file, args.top_level_key)
+        remapper = KeyRemapper(args.key_remap)
+        rows = sorted((remapper.renamed(name), name) for name in reader)
+        if args.debug:
+            sys.stdout.write(debug_text(rows, reader))
+        arrays = {remapper.renamed(name): reader[name] for name in reader}
+        where = f"load {printable(args.file)}"
+        record = PyTorchRecord(arrays, self.settings, device, where)
+        if module is None:
+            return record
+        return module.load_record(record).into_record()
+
+    def record(self, record: object, path: PathLike) -> Path:
+        """Say that this recorder only reads.
+
+        Raises:
+            RecordError: always.
+        """
+        raise self._only_reads(path)
+
+    def write(self, record: BurnRecord, path: PathLike) -> Path:
+        """Say that this recorder only reads.
+
+        Raises:
+            RecordError: always.
+        """
+        raise self._only_reads(path)
+
+    def read(self, path: PathLike) -> BurnRecord:
+        """The tensors as they are in the file, nested like their names."""
+        reader = PytorchReader(path)
+        leaves = {name: reader[name].load() for name in reader}
+        try:
+            item = nest(leaves, max(len(leaves) << 10, 1 << 20))
+        except Trouble as trouble:
+            where = f"read {printable(path)}"
+            raise trouble.explain(where, [], "other names") from None
+        return BurnRecord(self.metadata, item)
+
+    def path(self, path: PathLike) -> Path:
+        """The file itself: no extension is added."""
+        return Path(path)
+
+    def find(self, path: PathLike) -> Path:
+        """The file itself."""
+        return Path(path)
+
+    def accept(self, record: BurnRecord, where: str) -> None:
+        """Raise: without its module, nobody knows the layout that Burn needs."""
+        what = "this is PyTorch's layout, which only a module can turn into Burn's"
+        cure = "burnbook import-pytorch FILE -o OUT.mpk --module package.file:function"
+        raise RecordError(where, what, cure=cure)
+
+    def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
+        """Say that this recorder only reads."""
+        raise self._only_reads("")
+
+    def decode(self, data: bytes) -> Any:
+        """The tensors in the bytes of a file by name."""
+        return dict(PytorchReader.from_bytes(data).arrays)
+
+    def _only_reads(self, path: PathLike) -> RecordError:
+        what = "PyTorchFileRecorder only reads"
+        cure = "a recorder of Burn's, or burnbook.exporters for a file of PyTorch"
+        return RecordError(f"write {os.fspath(path)}", what, cure=cure)
+
+
+def debug_text(rows: list[tuple[str, str]], reader: PytorchReader) -> str:
+    """The keys of a file, new and old, with shapes and types, as Burn 0.15 prints them.
+
+    rows: (remapped key, key), sorted.
+    """
+    lines = ["Debug information of keys and tensor shapes:", "---"]
+    for new, old in rows:
+        if new == old:
+            lines.append(f"Key: {old}")
+        else:
+            lines += [f"Original Key: {old}", f"Remapped Key: {new}"]
+        array = reader[old]
+        lines += [f"Shape: {list(array.shape)}", f"Dtype: {array.dtype.upper()}", "---"]
+    return "\n".join(lines) + "\n"
+
+
+@overload
+def config_from_file(
+    path: PathLike, top_level_key: str | None = None, config: None = None
+) -> dict[str, Plain]: ...
+
+
+@overload
+def config_from_file(
+    path: PathLike, top_level_key: str | None, config: type[C]
+) -> C: ...
+
+
+def config_from_file(
+    path: PathLike, top_level_key: str | None = None, config: type[Any] | None = None
+) -> Any:
+    """A config from a file of PyTorch, in which it was saved as a dict.
+
+    config: the Config class; fields that the file lacks keep their defaults, and other
+    names of the file do not matter. Without it, the dict itself is given.
+
+    Raises:
+        ConfigError: a field has no value, or one of another type.
+        RecordError: the file cannot be read, or has no dict there.
+    """
+    reader = PytorchReader(path, top_level_key)
+    if config is not None:
+        return reader.load_config(config)
+    plain = reader.plain()
+    if not isinstance(plain, dict):
+        what = "a config is a map of names and values, and this is none"
+        cure = "the key under which the config was saved"
+        raise RecordError(f"read {printable(path)}", what, cure=cure)
+    return plain
+
+
+def read_pickle_data(path: PathLike, top_level_key: str | None = None) -> Plain | None:
+    """What a file holds besides tensors, as plain data.
+
+    Raises:
+        RecordError: the file cannot be read.
+    """
+    return PytorchReader(path, top_level_key).plain()
+
+
+class PytorchStore(ModuleStore):
+    """A file of PyTorch as a store; it only reads.
+
+    Numbers in names close their gaps, names leave out variants of unions, and the
+    adapter for PyTorch's names and layouts is always on.
+
+    Example:
+        >>> store = PytorchStore.from_file("model.pt").with_top_level_key("state_dict")
+        >>> store = store.with_key_remapping(r"^module\\.", "").allow_partial(True)
+        >>> store
+        PytorchStore('model.pt')
+    """
+
+    enum_variants_skipped: ClassVar[bool] = True
+    indices_contiguous: ClassVar[bool] = True
+
+    def __init__(self, path: PathLike) -> None:
+        """A store of a file, which is opened when it is first needed."""
+        super().__init__(PyTorchToBurnAdapter())
+        self.path = path
+        self._top_level_key: str | None = None
+        self._reader: PytorchReader | None = None
+
+    @classmethod
+    def from_file(cls, path: PathLike) -> Self:
+        """The store of a file."""
+        return cls(path)
+
+    def with_top_level_key(self, key: str) -> Self:
+        """Only what the file has under this key."""
+        return self._with(top_level_key=key, reader=None)
+
+    def with_from_adapter(self, adapter: Adapter) -> Self:
+        """With another adapter behind that for PyTorch's names and layouts."""
+        if isinstance(adapter, Adapter) and not adapter.in_pytorch:
+            adapter = PyTorchToBurnAdapter().chain(adapter)
+        return super().with_from_adapter(adapter)
+
+    @property
+    def reader(self) -> PytorchReader:
+        """The reader of the file."""
+        if self._reader is None:
+            self._reader = PytorchReader(self.path, self._top_level_key)
+        return self._reader
+
+    @property
+    def source(self) -> str:
+        """The path, for errors."""
+        return printable(self.path)
+
+    def read_arrays(self) -> Mapping[str, LazyArray]:
+        """The tensors under their names in the file."""
+        return self.reader.arrays
+
+    def metadata(self) -> PytorchMetadata:
+        """What the file says about itself."""
+        return self.reader.metadata()
+
+    def __repr__(self) -> str:
+        return f"PytorchStore({self.source!r})"

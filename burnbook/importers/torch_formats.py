@@ -1,0 +1,442 @@
+"""The formats in which PyTorch has written files: zip, legacy, tar, and bare pickles.
+
+`open_file` tells them apart and gives the object that was saved, with a description in
+the place of every tensor. The bytes of storages stay in the file, which is mapped into
+memory, until a tensor is read.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import struct
+import tarfile
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from burnbook.core.errors import RecordError
+from burnbook.core.files import PathLike, open_regular
+from burnbook.importers.pickle_reader import PickleReader
+from burnbook.importers.torch_values import (
+    Payload,
+    Storage,
+    TorchNames,
+    item_size,
+    storage_id,
+)
+from burnbook.record.foreign import guess
+from burnbook.record.tree import Trouble, short
+
+Format = Literal["zip", "legacy", "tar", "pickle"]
+MAGIC = 0x1950A86A20F9469CFC6C
+UNPACKED = 64  # how many times its size a compressed pickle may have
+SCRIPT_MARK = "constants.pkl"
+
+
+@dataclass(frozen=True, eq=False)
+class FileContent:
+    """What a file of PyTorch holds.
+
+    root: the object that was saved.
+    version: the text that PyTorch writes into a zip file; that of the protocol else.
+    scripted: whether it is TorchScript, a program with its weights.
+    """
+
+    format: Format
+    version: str
+    big_endian: bool
+    root: Any
+    scripted: bool = False
+
+
+def map_file(path: PathLike, where: str) -> memoryview:
+    """The bytes of a file, mapped into memory: nothing is read before it is used.
+
+    Raises:
+        RecordError: there is no such file, or it cannot be read.
+    """
+    with open_regular(path, RecordError, where) as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            return memoryview(b"")
+        try:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError):  # a file system that cannot
+            return memoryview(file.read())
+
+
+def open_file(data: memoryview, nested: bool = False) -> FileContent:
+    """The content of a file of PyTorch.
+
+    Raises:
+        Trouble: it is none, is damaged, or holds more than tensors and plain data.
+    """
+    try:
+        if bytes(data[:4]) == b"PK\x03\x04":
+            return _from_zip(data, nested)
+        if bytes(data[257:262]) == b"ustar":
+            return _from_tar(data)
+        return _from_pickles(data, nested)
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as cause:
+        raise Trouble(f"the archive is damaged: {short(cause)}") from None
+    except (NotImplementedError, RuntimeError) as cause:  # of zipfile: a password
+        raise Trouble(f"the archive cannot be read: {short(cause)}") from None
+    except (ValueError, OverflowError, OSError, struct.error, KeyError) as cause:
+        raise Trouble(f"the file is damaged: {short(cause)}") from None
+
+
+class View(io.RawIOBase):
+    """Bytes in memory as a file, without a copy."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data, self.at = data, 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a byte."""
+        start = {0: 0, 1: self.at, 2: len(self.data)}[whence]
+        if start + offset < 0:
+            raise ValueError("a position before the file")
+        self.at = start + offset
+        return self.at
+
+    def tell(self) -> int:
+        """Which byte comes next."""
+        return self.at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer."""
+        count = min(len(buffer), max(len(self.data) - self.at, 0))
+        buffer[:count] = self.data[self.at : self.at + count]
+        self.at += count
+        return count
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Bytes that stand in the file as they are."""
+
+    data: memoryview
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return len(self.data)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """A copy of some of them."""
+        return bytes(self.data[start:stop])
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Bytes that are compressed in the file."""
+
+    archive: zipfile.ZipFile
+    member: zipfile.ZipInfo
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are, as the file says."""
+        return self.member.file_size
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Unpack some of them."""
+        try:
+            with self.archive.open(self.member) as file:
+                left = start
+                while left > 0:
+                    left -= len(file.read(min(left, 1 << 20)) or self._cut())
+                found = file.read(stop - start)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as cause:
+            raise Trouble(f"the archive is damaged: {short(cause)}") from None
+        except (ValueError, NotImplementedError, OSError, RuntimeError) as cause:
+            raise Trouble(f"the archive cannot be read: {short(cause)}") from None
+        return found if len(found) == stop - start else self._cut()
+
+    def _cut(self) -> bytes:
+        raise Trouble(f"{short(self.member.filename)} is cut off")
+
+
+# Zip, since PyTorch 1.6
+
+
+def _from_zip(data: memoryview, nested: bool) -> FileContent:
+    archive = zipfile.ZipFile(io.BufferedReader(View(data)))
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        members.setdefault(member.filename, member)
+    roots = [n for n in members if n == "data.pkl" or n.endswith("/data.pkl")]
+    if not roots:
+        raise _no_root(members)
+    path = min(roots, key=lambda name: (name.count("/"), len(name)))
+    root = path.removesuffix("data.pkl")
+    scripted = root + SCRIPT_MARK in members
+
+    def text(name: str) -> str:
+        member = members.get(root + name)
+        if member is None or member.file_size > 100:
+            return ""
+        payload = _payload(data, archive, member)
+        return payload.read(0, payload.size).decode("latin-1").strip()
+
+    big = text("byteorder") == "big"
+
+    def storage(key: object) -> Storage:
+        dtype, name, count, view = storage_id(key)
+        member = members.get(f"{root}data/{name}")
+        if member is None:
+            raise Trouble(f"the storage {short(name)} is not in the file")
+        if name not in known:
+            known[name] = _payload(data, archive, member)
+        if view is not None:
+            raise Trouble("a storage is a view, which zip files do not have")
+        return Storage(dtype, name, count, known[name], big_endian=big)
+
+    known: dict[str, Payload] = {}
+    pickle = _payload(data, archive, members[path])
+    most = UNPACKED * members[path].compress_size + (1 << 20)
+    if pickle.size > most:
+        what = "the pickle unpacks to more than it may"
+        raise Trouble(what, f"at most {most:,} bytes", f"{pickle.size:,}")
+    inner = None if nested else _inner
+    reader = PickleReader(
+        pickle.read(0, pickle.size), TorchNames(storage, scripted, inner)
+    )
+    return FileContent("zip", text("version"), big, reader.load(), scripted)
+
+
+def _no_root(members: dict[str, zipfile.ZipInfo]) -> Trouble:
+    what = "this is a zip archive, but not of PyTorch: it has no data.pkl"
+    names = ", ".join(short(name, 30) for name in list(members)[:4])
+    cure = None
+    if any(name.endswith(".npy") for name in members):
+        what, cure = "this is an archive of NumPy, not of PyTorch", "numpy.load"
+    elif any(name.endswith(("model.json", "models/model.json")) for name in members):
+        what = "this is a program that torch.export has saved"
+        cure = "torch.save(torch.export.load(path).state_dict, 'model.pt') in PyTorch"
+    return Trouble(what, found=names, cure=cure)
+
+
+def _payload(
+    data: memoryview, archive: zipfile.ZipFile, member: zipfile.ZipInfo
+) -> Payload:
+    """Where the bytes of a member are; its own header says how long its name is."""
+    if member.flag_bits & 1:
+        raise Trouble(f"{short(member.filename)} is encrypted")
+    if member.compress_type != zipfile.ZIP_STORED:
+        if member.file_size > 1032 * member.compress_size + 64:  # deflate's limit
+            raise Trouble(f"{short(member.filename)} has an impossible size")
+        return Packed(archive, member)
+    at = member.header_offset
+    head = bytes(data[at : at + 30])
+    if len(head) < 30 or head[:4] != b"PK\x03\x04":
+        raise Trouble(f"the archive is damaged at {short(member.filename)}")
+    name, extra = struct.unpack("<HH", head[26:30])
+    start = at + 30 + name + extra
+    if start + member.file_size > len(data):
+        raise Trouble(f"{short(member.filename)} is cut off")
+    return Stored(data[start : start + member.file_size])
+
+
+def _inner(data: bytes) -> object:
+    """What a file inside the pickle of another one holds."""
+    return open_file(memoryview(data), nested=True).root
+
+
+# Legacy, until PyTorch 1.5: pickles one after the other, then the storages
+
+
+class _Waiting:
+    """Storages by their keys, whose bytes come later in the file."""
+
+    def __init__(self) -> None:
+        self.storages: list[Storage] = []
+        self.dtypes: dict[str, str] = {}
+
+    def storage(self, key: object) -> Storage:
+        """A storage without its bytes."""
+        dtype, name, count, view = storage_id(key)
+        offset = 0
+        if view is not None:
+            part = isinstance(view, tuple) and len(view) == 3
+            if not part or not all(type(n) is int and 0 <= n < 2**48 for n in view[1:]):
+                raise Trouble("a storage is an impossible view")
+            offset, count = view[1:]
+        if self.dtypes.setdefault(name, dtype) != dtype:
+            raise Trouble(f"the storage {short(name)} has two element types")
+        made = Storage(dtype, name, count, offset=offset)
+        self.storages.append(made)
+        return made
+
+    def fill(self, payloads: dict[str, Payload]) -> None:
+        """Give the storages their bytes, now that these are found."""
+        for storage in self.storages:
+            storage.payload = payloads.get(storage.key)
+
+
+def _from_pickles(data: memoryview, nested: bool) -> FileContent:
+    waiting = _Waiting()
+    names = TorchNames(waiting.storage, inner=None if nested else _inner)
+    reader = PickleReader(data, names)
+    if len(data) < 2 or data[0] != 0x80:
+        kind, cure = guess(bytes(data[:64]))
+        if kind:
+            raise Trouble(f"this is {kind}, not a file of PyTorch", cure=cure)
+    try:
+        first = reader.load()
+    except Trouble:
+        if len(data) and data[0] == 0x80:
+            raise
+        what = "this is not a file of PyTorch"
+        expected = "a zip archive, a tar archive, or pickles"
+        raise Trouble(what, expected, short(bytes(data[:8]))) from None
+    if type(first) is not int or first != MAGIC:
+        waiting.fill({})
+        return FileContent("pickle", "", False, first)
+    protocol, about = reader.load(), reader.load()
+    if protocol != 1001 or not isinstance(about, dict):
+        raise Trouble("the head of the file is not PyTorch's")
+    root, keys = reader.load(), reader.load()
+    if not isinstance(keys, list) or not all(isinstance(k, (str, int)) for k in keys):
+        raise Trouble("the file does not list its storages")
+    at, payloads = reader.at, {}
+    for key in map(str, keys):
+        if key not in waiting.dtypes:
+            raise Trouble(f"no tensor has the storage {short(key)}")
+        at, payloads[key] = _counted(data, at, waiting.dtypes[key])
+    waiting.fill(payloads)
+    return FileContent("legacy", str(protocol), False, root)
+
+
+def _counted(data: memoryview, at: int, dtype: str) -> tuple[int, Payload]:
+    """Where a storage ends, and its bytes, behind the count of elements."""
+    count = int.from_bytes(data[at : at + 8], "little", signed=True)
+    start = at + 8
+    end = start + count * item_size(dtype)
+    if count < 0 or start > len(data) or end > len(data):
+        what = "the file ends inside a storage"
+        raise Trouble(what, f"{end} bytes", f"{len(data)} bytes")
+    return end, Stored(data[start:end])
+
+
+# Tar, before PyTorch 0.1.10
+
+
+def _from_tar(data: memoryview) -> FileContent:
+    parts: dict[str, memoryview] = {}
+    with tarfile.open(fileobj=io.BufferedReader(View(data)), mode="r:") as archive:
+        for member in archive:
+            if member.isreg() and not member.issparse():
+                start = member.offset_data
+                if start + member.size > len(data):
+                    raise Trouble(f"{short(member.name)} is cut off")
+                parts[member.name] = data[start : start + member.size]
+    if "pickle" not in parts or "storages" not in parts:
+        found = ", ".join(short(name, 30) for name in list(parts)[:4])
+        raise Trouble("this is a tar archive, but not of PyTorch", found=found)
+    return _TarReader(parts).content()
+
+
+class _TarReader:
+    """Storages by their numbers, views of them, tensors by theirs, and a pickle."""
+
+    def __init__(self, parts: dict[str, memoryview]) -> None:
+        self.parts = parts
+        self.known: dict[str, Any] = {}  # storages and tensors
+
+    def content(self) -> FileContent:
+        """What the archive holds."""
+        self.storages()
+        if "tensors" in self.parts:
+            self.tensors()
+        names = TorchNames(self.storage)
+        names.persistent = self.persistent  # type: ignore[method-assign] # of this kind
+        root = PickleReader(self.parts["pickle"], names).load()
+        return FileContent("tar", "", False, root)
+
+    def persistent(self, key: object) -> Any:
+        """A tensor or storage by its number, alone or first in a tuple."""
+        if isinstance(key, tuple) and key[:1] == ("storage",):
+            return self.storage(key)
+        name = str(key[0] if isinstance(key, tuple) and key else key)[:60]
+        if name not in self.known:
+            raise Trouble(f"the archive has no storage {short(name)}")
+        return self.known[name]
+
+    def storage(self, key: object) -> Storage:
+        """A storage by its id as in newer files."""
+        _, name, _, _ = storage_id(key)
+        found = self.known.get(name)
+        if not isinstance(found, Storage):
+            raise Trouble(f"the archive has no storage {short(name)}")
+        return found
+
+    def rows(self, name: str) -> tuple[PickleReader, int]:
+        """A member, and how many rows it begins to count."""
+        waiting = _Waiting()
+        reader = PickleReader(self.parts[name], TorchNames(waiting.storage))
+        count = reader.load()
+        if type(count) is not int or not 0 <= count <= len(self.parts[name]):
+            raise Trouble(f"the member {name} does not say how much it holds")
+        return reader, count
+
+    def storages(self) -> None:
+        """Read where the bytes of each storage are."""
+        reader, count = self.rows("storages")
+        part = self.parts["storages"]
+        for _ in range(count):
+            row = reader.load()
+            if not isinstance(row, tuple) or len(row) != 3:
+                raise Trouble("a storage of the archive is not described")
+            dtype, name, _, _ = storage_id(("storage", row[2], _plain(row[0]), "", 0))
+            reader.at, payload = _counted(part, reader.at, dtype)
+            numel = payload.size // item_size(dtype)
+            self.known[name] = Storage(dtype, name, numel, payload)
+        if reader.at >= len(part):
+            return
+        views = reader.load()
+        for row in views if isinstance(views, list) else ():
+            if not isinstance(row, tuple) or len(row) != 4:
+                raise Trouble("a view of the archive is not described")
+            root = self.known.get(_plain(row[1]))
+            whole = all(type(n) is int and 0 <= n < 2**48 for n in row[2:])
+            if not isinstance(root, Storage) or not whole:
+                raise Trouble("a view of the archive is impossible")
+            name = _plain(row[0])
+            view = Storage(root.dtype, name, row[3], root.payload, row[2])
+            view.check()
+            self.known[name] = view
+
+    def tensors(self) -> None:
+        """Read the sizes and strides of each tensor."""
+        reader, count = self.rows("tensors")
+        for _ in range(count):
+            row = reader.load()
+            if not isinstance(row, tuple) or len(row) != 3:
+                raise Trouble("a tensor of the archive is not described")
+            rank = int.from_bytes(reader.take(8)[:4], "little")
+            if rank > 64:
+                raise Trouble("a tensor has impossible sizes", found=f"{rank} dims")
+            numbers = struct.unpack(f"<{2 * rank + 1}q", reader.take(16 * rank + 8))
+            args = (numbers[-1], numbers[:rank], numbers[rank : 2 * rank])
+            make = reader.names.look_up("torch._utils._rebuild_tensor")
+            storage = self.known.get(_plain(row[1]))
+            made = reader.names.call(make, (storage, *args))  # type: ignore[arg-type] # a Name
+            self.known[_plain(row[0])] = made
+
+
+def _plain(key: object) -> str:
+    if isinstance(key, (str, int)):
+        return str(key)[:60]
+    raise Trouble("a storage of the archive has no key")
