@@ -25,6 +25,7 @@ from burnbook.importers.lazy_array import LazyArray, joined, zeros_like
 from burnbook.module.param import Param, TransposedParam
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.tree import (
+    MODULES,
     Tree,
     children,
     field_specs,
@@ -415,9 +416,9 @@ def pytorch_arrays(
     found: dict[str, dict[int, LazyArray]] = {}
     counts: dict[str, int] = {}
     counters: dict[str, LazyArray] = {}
+    _check_twins(module)
     taken = {s.theirs[0].name for s in spots(module) if chosen is None or chosen(s)}
     for spot in spots(module):
-        _check_twin(spot)
         source = spot.theirs[0]
         if source.name not in taken:
             continue
@@ -439,8 +440,8 @@ def pytorch_arrays(
     return arrays | counters
 
 
-def _check_twin(spot: Spot) -> None:
-    layer: Any = spot.layer
-    if isinstance(layer, Lstm) and layer.input_forget:
-        what = f"{spot.path}: PyTorch's LSTM has no input_forget"
-        raise RecordError("to PyTorch", what, cure="with_input_forget(False)")
+def _check_twins(module: object) -> None:
+    for path, layer in MODULES.nodes(module):
+        if isinstance(layer, Lstm) and layer.input_forget:
+            what = f"{'.'.join((*path, ''))}input_forget: PyTorch's LSTM has none"
+            raise RecordError("to PyTorch", what, cure="with_input_forget(False)")

@@ -160,7 +160,7 @@ def comes_back(module, blank, path):
     """A blank module that reads the file has every parameter, bit for bit."""
     store = SafetensorsStore.from_file(path.with_suffix(".safetensors"))
     if path.suffix == ".pt":
-        from burnbook.importers import PytorchStore
+        from burnbook.importers.pytorch import PytorchStore
 
         store = PytorchStore.from_file(path)
     else:
@@ -221,7 +221,7 @@ def test_an_encoder_goes_to_pytorch_and_back(norm_first, tmp_path):
     config = nn.TransformerEncoderConfig(8, 16, 2, 3).with_norm_first(norm_first)
     module = drawn(config.init(D))
     layer = torch.nn.TransformerEncoderLayer(
-        8, 16, 2, activation="gelu", batch_first=True, norm_first=norm_first
+        8, 2, 16, activation="gelu", batch_first=True, norm_first=norm_first
     )
     twin = torch.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
     theirs, path = exported(module, twin, tmp_path, ".pt")
@@ -235,7 +235,7 @@ def test_a_decoder_goes_to_pytorch_and_back(norm_first, tmp_path):
     config = nn.TransformerDecoderConfig(8, 16, 2, 2).with_norm_first(norm_first)
     module = drawn(config.init(D))
     layer = torch.nn.TransformerDecoderLayer(
-        8, 16, 2, activation="gelu", batch_first=True, norm_first=norm_first
+        8, 2, 16, activation="gelu", batch_first=True, norm_first=norm_first
     )
     theirs, path = exported(
         module, torch.nn.TransformerDecoder(layer, 2), tmp_path, ".pt"
@@ -263,7 +263,7 @@ class Net(Module):
 
 def net(seed=5):
     conv = nn.Conv2dConfig([1, 4], [3, 3]).init(D)
-    stem = nn.Sequential(conv, nn.Relu(), nn.MaxPool2dConfig([2, 2]).init())
+    stem = nn.Sequential(conv, nn.Relu(), nn.MaxPool2dConfig([2, 2]).with_strides([2, 2]).init())
     sizes = [(36, 12), (12, 5)]
     rows = [nn.LinearConfig(*size).init(D) for size in sizes]
     return drawn(Net(stem, rows, nn.BatchNormConfig(4).init(D)), seed)
@@ -363,8 +363,8 @@ def test_a_state_dict_may_stand_below_a_key(tmp_path):
 
 
 def test_what_pytorch_has_not_is_refused_and_no_file_is_left(tmp_path):
-    coupled = nn.LstmConfig(2, 3, True).with_input_forget(True).init(D)
-    with pytest.raises(RecordError, match="PyTorch's LSTM has no input_forget"):
+    coupled = nn.BiLstmConfig(2, 3, True).with_input_forget(True).init(D)
+    with pytest.raises(RecordError, match="input_forget: PyTorch's LSTM has none"):
         to_pytorch(coupled, tmp_path / "a.pt")
     with pytest.raises(RecordError, match="the ending names no format of PyTorch"):
         to_pytorch(net(), tmp_path / "a.mpk")
