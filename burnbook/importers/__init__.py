@@ -12,12 +12,17 @@ from burnbook.importers.apply_result import ApplyError, ApplyResult, NotApplied
 from burnbook.importers.key_remap import KeyRemapper
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.path_filter import PathFilter
-from burnbook.importers.safetensors import SafetensorsStore
+from burnbook.importers.safetensors import (
+    AdapterType,
+    SafetensorsFileRecorder,
+    SafetensorsStore,
+)
 from burnbook.importers.store import ModuleStore
 from burnbook.importers.torch_layers import pytorch_arrays
 
 __all__ = [
     "Adapter",
+    "AdapterType",
     "ApplyError",
     "ApplyResult",
     "BurnToPyTorchAdapter",
@@ -30,6 +35,7 @@ __all__ = [
     "NotApplied",
     "PathFilter",
     "PyTorchToBurnAdapter",
+    "SafetensorsFileRecorder",
     "SafetensorsStore",
     "pytorch_arrays",
 ]

@@ -1,4 +1,5 @@
-"""SafetensorsStore: parameters in the format of Hugging Face, both ways.
+"""Parameters in the format of Hugging Face: the store of newer Burn, both ways, and the
+recorder of Burn 0.18 to 0.20.
 
     store = SafetensorsStore.from_file("model.safetensors")
     model, result = model.load_from(store.with_from_adapter(PyTorchToBurnAdapter()))
@@ -10,24 +11,36 @@ shards likewise (`burnbook.record.safetensors_files`).
 
 from __future__ import annotations
 
+import enum
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from burnbook.backend.base import Backend
 from burnbook.core.errors import ConfigError, RecordError
 from burnbook.core.files import PathLike, atomic_write, printable
 from burnbook.core.versions import VERSION
 from burnbook.importers.adapter import Adapter, IdentityAdapter
+from burnbook.importers.key_remap import KeyRemapper
 from burnbook.importers.lazy_array import LazyArray
+from burnbook.importers.pytorch import (
+    PyTorchFileRecorder,
+    PyTorchRecord,
+    debug_text,
+)
 from burnbook.importers.store import ModuleStore
+from burnbook.importers.torch_layers import Source, Spot
 from burnbook.module.module import Module
+from burnbook.record.flat import nest
 from burnbook.record.layout import DTYPES
 from burnbook.record.quantized import DEQUANTIZE
 from burnbook.record.safetensors_files import SafetensorsFile
 from burnbook.record.safetensors_format import EIGHT_BITS, Written, encode
-from burnbook.record.tree import Trouble
+from burnbook.record.tree import BurnRecord, Trouble
 from burnbook.tensor.qfloat import QFloat
 
 
@@ -204,6 +217,127 @@ class SafetensorsStore(ModuleStore):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.source})"
+
+
+class AdapterType(enum.Enum):
+    """Whose names and layout a file has: PyTorch's, or the module's own."""
+
+    PyTorch = "PyTorch"
+    NoAdapter = "NoAdapter"
+
+
+@dataclass(frozen=True)
+class LoadArgs:
+    """What to read of a safetensors file, and how; each method gives other arguments.
+
+    file: the path. key_remap: pairs of a pattern of Rust's regex and a replacement.
+    adapter_type: whose names and layout it has (default PyTorch's). debug: print keys
+    and shapes.
+
+    Example:
+        >>> args = LoadArgs("model.safetensors").with_key_remap(r"conv\\.(.*)", "$1")
+        >>> args.with_adapter_type(AdapterType.NoAdapter).adapter_type
+        <AdapterType.NoAdapter: 'NoAdapter'>
+    """
+
+    file: PathLike
+    key_remap: tuple[tuple[str, str], ...] = ()
+    adapter_type: AdapterType = AdapterType.PyTorch
+    debug: bool = False
+
+    @classmethod
+    def new(cls, file: PathLike) -> Self:
+        """The arguments for a file, without rules."""
+        return cls(file)
+
+    def with_key_remap(self, pattern: str, replacement: str) -> Self:
+        """With one more rule: each key is what all rules in their order make of it.
+
+        Raises:
+            ConfigError: `pattern` is none of Rust's regex.
+        """
+        rules = KeyRemapper(self.key_remap).add_pattern(pattern, replacement).rules
+        return replace(self, key_remap=rules)
+
+    def with_adapter_type(self, adapter_type: AdapterType) -> Self:
+        """With the names and the layout that the file has."""
+        return replace(self, adapter_type=AdapterType(adapter_type))
+
+    def with_debug_print(self) -> Self:
+        """Print every key, what it is remapped to, its shape and its element type."""
+        return replace(self, debug=True)
+
+
+class SafetensorsFileRecorder(PyTorchFileRecorder):
+    """Loads safetensors as in Burn 0.18 to 0.20: those of PyTorch, or of Burn.
+
+    settings: to which precision floats and ints are converted, before the device's.
+
+    Why: SafetensorsRecorder writes files too, and reads Burn's own layout.
+
+    Example:
+        >>> from burnbook.record import FullPrecisionSettings
+        >>> SafetensorsFileRecorder(FullPrecisionSettings)
+        SafetensorsFileRecorder(FullPrecisionSettings)
+    """
+
+    written = "SafetensorsFileRecorder"
+    kind = "safetensors"
+    extension = "safetensors"
+
+    def load(  # type: ignore[override] # with LoadArgs of its own, as in Burn
+        self,
+        path: PathLike | LoadArgs,
+        device: Backend | None = None,
+        module: Module | None = None,
+    ) -> Any:
+        """Read a file or the shards of a folder, for `module.load_record`.
+
+        path: a path, with its extension, or LoadArgs. module: with it, the record has
+        the names and layout of that module, and every recorder can save it.
+
+        Raises:
+            RecordError: there is no such file, it is damaged or of another format;
+                with `module`, also that the module misses something.
+        """
+        args = path if isinstance(path, LoadArgs) else LoadArgs(path)
+        remapper = KeyRemapper(args.key_remap)
+        with SafetensorsFile(args.file) as file:
+            found = {name: _lazy(file, name) for name in file}
+            if args.debug:
+                rows = sorted((remapper.renamed(name), name) for name in found)
+                sys.stdout.write(debug_text(rows, found))
+            arrays = {remapper.renamed(name): array for name, array in found.items()}
+            where = f"load {printable(args.file)}"
+            is_own = args.adapter_type is AdapterType.NoAdapter
+            kind = _OwnRecord if is_own else PyTorchRecord
+            record = kind(arrays, self.settings, device, where)
+        if module is None:
+            return record
+        return module.load_record(record).into_record()
+
+    def read(self, path: PathLike) -> BurnRecord:
+        """The tensors as they are in the file, nested like their names."""
+        with SafetensorsFile(path) as file:
+            leaves = {name: file[name] for name in file}
+        try:
+            item = nest(leaves, max(len(leaves) << 10, 1 << 20))
+        except Trouble as trouble:
+            where = f"read {printable(path)}"
+            raise trouble.explain(where, [], "other names") from None
+        return BurnRecord(self.metadata, item)
+
+    def decode(self, data: bytes) -> Any:
+        """The tensors in the bytes of a file by name."""
+        file = SafetensorsFile.from_bytes(data)
+        return {name: file[name] for name in file}
+
+
+class _OwnRecord(PyTorchRecord):
+    """What a file in the names and the layout of a module holds."""
+
+    def sources(self, spot: Spot) -> tuple[Source, ...]:
+        return spot.own
 
 
 def _lazy(file: SafetensorsFile, name: str) -> LazyArray:

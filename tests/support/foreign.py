@@ -23,6 +23,14 @@ def records(kind):
     return read
 
 
+def mapped_safetensors(path):
+    """The names, then every tensor that is in the file."""
+    from burnbook.record.safetensors_files import SafetensorsFile
+
+    file = SafetensorsFile(path)
+    sum(file[name].num_elements() for name in file)
+
+
 def config(path):
     from burnbook.nn import LinearConfig
 
@@ -164,6 +172,8 @@ READERS = {
     "bin": (records("BinFileRecorder"), "a.bin"),
     "bin.gz": (records("BinGzFileRecorder"), "a.bin.gz"),
     "safetensors": (records("SafetensorsRecorder"), "a.safetensors"),
+    "safetensors mapped": (mapped_safetensors, "a.safetensors"),
+    "safetensors index": (mapped_safetensors, "model.safetensors.index.json"),
     "bpk": (records("BurnpackRecorder"), "a.bpk"),
     "config": (config, "config.json"),
     "idx": (idx, "images.idx"),
