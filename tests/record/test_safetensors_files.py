@@ -17,7 +17,7 @@ from burnbook.tensor.float8 import FLOAT8, widen_float8
 from tests.support.cases import cases
 from tests.support.mutation import mutate, mutations
 
-COUNT = mutations(2000)
+COUNT = mutations(4000)
 
 
 def header(rows, size=0, **texts):
