@@ -10,6 +10,7 @@ from typing import Any
 
 from burnbook.cli.shared import Subcommands, command, say
 from burnbook.core.errors import RecordError
+from burnbook.core.files import open_regular
 
 EXAMPLE = "--module my_model:make"
 
@@ -20,7 +21,9 @@ def add_commands(commands: Subcommands) -> None:
     example = "burnbook inspect guide/model.mpk"
     inspect = command(commands, "inspect", run_inspect, about, example)
     inspect.add_argument(
-        "file", type=Path, help="a record, safetensors, or a folder with its shards"
+        "file",
+        type=Path,
+        help="a record, a file of PyTorch, or a folder with safetensors",
     )
     about = "Convert a record to another format, chosen by the new file's extension."
     example = "burnbook convert model.mpk model.safetensors --precision half"
@@ -49,8 +52,24 @@ def run_inspect(options: argparse.Namespace) -> int:
     """Describe a record."""
     from burnbook.record import describe
 
-    say(str(describe(options.file)))
+    if is_of_pytorch(options.file):
+        from burnbook.importers.pytorch_report import inspect_file
+
+        say(str(inspect_file(options.file)))
+    else:
+        say(str(describe(options.file)))
     return 0
+
+
+def is_of_pytorch(path: Path) -> bool:
+    """Whether a file is one of PyTorch, by its name or its first bytes."""
+    if path.name.endswith((".pt", ".pth", ".ckpt", ".pt.tar")):
+        return True
+    if path.suffix != ".bin":  # which is also what others call theirs
+        return False
+    with open_regular(path, RecordError) as file:
+        head = file.read(4)
+    return head == b"PK\x03\x04" or (head[:1] == b"\x80" and head[1:2] < b"\x06")
 
 
 def run_convert(options: argparse.Namespace) -> int:

@@ -64,10 +64,14 @@ class ApplyResult:
     def suggestion(self, path: str) -> str | None:
         """The unused name that is meant by a missing path, if one is near enough.
 
-        It is the path without the variant of a union, or the nearest by Jaro's measure.
+        It is the path without the variant of a union, the same with something before
+        it, or the nearest by Jaro's measure.
         """
         if (plain := _without_variant(path)) in self.unused:
             return plain
+        for name in self.unused:  # with something before it
+            if f".{name}".endswith(f".{path}") or f".{path}".endswith(f".{name}"):
+                return name
         near = [(jaro(path, name), name) for name in self.unused]
         best, name = max(near, key=lambda row: row[0], default=(0.0, ""))
         return name if best >= SIMILAR else None

@@ -123,12 +123,16 @@ class PickleReader:
 
     def line(self) -> str:
         """The text up to the end of the line."""
+        return _text(self.raw_line())
+
+    def raw_line(self) -> bytes:
+        """The bytes up to the end of the line."""
         near = bytes(self.data[self.at : self.at + LONGEST_LINE])
         length = near.find(b"\n")
         if length < 0:
             self.ends()
         self.at += length + 1
-        return _text(near[:length])
+        return near[:length]
 
     def ends(self) -> NoReturn:
         """Raise: the bytes end too early."""
@@ -334,8 +338,8 @@ def _old_text(raw: bytes) -> str:
 
 def _raw_text(machine: PickleReader) -> str:
     try:
-        return machine.line().encode().decode("raw-unicode-escape")
-    except (UnicodeDecodeError, UnicodeEncodeError):
+        return machine.raw_line().decode("raw-unicode-escape")
+    except UnicodeDecodeError:
         raise Trouble("a text in the pickle is not Unicode") from None
 
 
@@ -376,10 +380,10 @@ REFUSED = {
     0x97: "NEXT_BUFFER",
     0x98: "READONLY_BUFFER",
 }
-Step = Callable[[PickleReader], None]
+Step = Callable[[PickleReader], object]
 STEPS: dict[int, Step] = {
     0x80: _protocol,
-    0x95: lambda m: m.take(8) and None,  # FRAME
+    0x95: lambda m: m.take(8),  # FRAME
     # Plain values
     ord("N"): lambda m: m.push(None),
     0x88: lambda m: m.push(True),
@@ -423,7 +427,7 @@ STEPS: dict[int, Step] = {
     0x90: lambda m: m.add(m.marked()),
     # The stack and what is remembered
     ord("0"): _pop,
-    ord("1"): lambda m: m.marked() and None,
+    ord("1"): lambda m: m.marked(),
     ord("2"): lambda m: m.push(m.top()),
     ord("q"): lambda m: m.put(m.byte()),
     ord("r"): lambda m: m.put(m.number(4)),

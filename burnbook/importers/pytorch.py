@@ -183,8 +183,8 @@ class PyTorchRecord(dict[str, Any]):
                 what = f"only a module knows which layer {short(name)} is of"
                 shown = f"{array.dtype} {list(array.shape)}, as PyTorch lays it out"
                 cure = (
-                    "recorder.load(path, device, module=model), or "
-                    "model.load_record(record).into_record()"
+                    "model.load_record(record).into_record(), or --module "
+                    "package.file:function where this is a command"
                 )
                 raise RecordError("save", what, [(name, shown)], cure)
         named = contiguous(self.arrays)

@@ -24,6 +24,7 @@ from burnbook.importers.torch_values import (
     Payload,
     Storage,
     TorchNames,
+    is_count,
     item_size,
     storage_id,
 )
@@ -269,10 +270,7 @@ class _Waiting:
         dtype, name, count, view = storage_id(key)
         offset = 0
         if view is not None:
-            part = isinstance(view, tuple) and len(view) == 3
-            if not part or not all(type(n) is int and 0 <= n < 2**48 for n in view[1:]):
-                raise Trouble("a storage is an impossible view")
-            offset, count = view[1:]
+            offset, count = _view(view)
         if self.dtypes.setdefault(name, dtype) != dtype:
             raise Trouble(f"the storage {short(name)} has two element types")
         made = Storage(dtype, name, count, offset=offset)
@@ -283,6 +281,15 @@ class _Waiting:
         """Give the storages their bytes, now that these are found."""
         for storage in self.storages:
             storage.payload = payloads.get(storage.key)
+
+
+def _view(view: object) -> tuple[int, int]:
+    """Where a view of a storage begins, and how many elements it has."""
+    if isinstance(view, tuple) and len(view) == 3:
+        offset, count = view[1:]
+        if is_count(offset) and is_count(count):
+            return offset, count
+    raise Trouble("a storage is an impossible view")
 
 
 def _from_pickles(data: memoryview, nested: bool) -> FileContent:
@@ -410,7 +417,7 @@ class _TarReader:
             if not isinstance(row, tuple) or len(row) != 4:
                 raise Trouble("a view of the archive is not described")
             root = self.known.get(_plain(row[1]))
-            whole = all(type(n) is int and 0 <= n < 2**48 for n in row[2:])
+            whole = all(map(is_count, row[2:]))
             if not isinstance(root, Storage) or not whole:
                 raise Trouble("a view of the archive is impossible")
             name = _plain(row[0])

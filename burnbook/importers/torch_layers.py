@@ -443,5 +443,5 @@ def pytorch_arrays(
 def _check_twins(module: object) -> None:
     for path, layer in MODULES.nodes(module):
         if isinstance(layer, Lstm) and layer.input_forget:
-            what = f"{'.'.join((*path, ''))}input_forget: PyTorch's LSTM has none"
+            what = f"{'.'.join(path) or 'Lstm'}: PyTorch's LSTM has no input_forget"
             raise RecordError("to PyTorch", what, cure="with_input_forget(False)")

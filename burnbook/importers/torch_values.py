@@ -270,7 +270,7 @@ def storage_id(key: object) -> tuple[str, str, int, object]:
     if not _is_storage(kind):
         raise Trouble("a storage has no known class", found=short(kind))
     plain = isinstance(name, (str, int)) and not isinstance(name, bool)
-    if not plain or not _is_count(count):
+    if not plain or not is_count(count):
         raise Trouble("a storage has no key or no size")
     view = key[5] if len(key) == 6 else None
     return STORAGES[kind.rpartition(".")[2]], str(name), count, view
@@ -286,7 +286,8 @@ def _is_dtype(name: str) -> bool:
     return module == "torch" and last in DTYPES
 
 
-def _is_count(value: object) -> bool:
+def is_count(value: object) -> bool:
+    """Whether it is a size or an offset that a file can have."""
     return type(value) is int and 0 <= value < 2**48
 
 
@@ -298,7 +299,7 @@ def _checked(name: Name, args: tuple[Any, ...], *kinds: Any) -> tuple[Any, ...]:
 
 
 def _sizes(value: object) -> tuple[int, ...]:
-    counts = isinstance(value, (tuple, list)) and all(map(_is_count, value))
+    counts = isinstance(value, (tuple, list)) and all(map(is_count, value))
     if not counts or len(value) > MAX_RANK:  # type: ignore[arg-type] # a tuple
         raise Trouble("a tensor has impossible sizes", f"at most {MAX_RANK} sizes")
     sizes = tuple(value)  # type: ignore[arg-type] # of ints
@@ -319,7 +320,7 @@ def _tensor(names: TorchNames, name: Name, args: tuple[Any, ...]) -> object:
             raise Trouble(f"{name} has other arguments than PyTorch gives it")
         dtype = DTYPES.get(args[6].text.rpartition(".")[2], "")
     shape, strides = _sizes(size), _sizes_of_strides(stride)
-    if not _is_count(offset) or len(shape) != len(strides):
+    if not is_count(offset) or len(shape) != len(strides):
         raise Trouble("a tensor has impossible strides", found=short(list(strides)))
     if not dtype:
         raise Trouble("a tensor has no element type")
@@ -328,7 +329,7 @@ def _tensor(names: TorchNames, name: Name, args: tuple[Any, ...]) -> object:
 
 def _sizes_of_strides(value: Iterable[object]) -> tuple[int, ...]:
     strides = tuple(value)
-    if not all(map(_is_count, strides)) or len(strides) > MAX_RANK:
+    if not all(map(is_count, strides)) or len(strides) > MAX_RANK:
         raise Trouble("a tensor has impossible strides", "whole numbers from 0 up")
     return strides  # type: ignore[return-value] # checked
 
@@ -432,6 +433,7 @@ TAGS = frozenset(
         "torch._tensor.Tensor",
         *(f"builtins.{name}" for name in ("list", "tuple", "int", "float", "bool")),
         *(f"torch.{name}" for name in [*SCHEMES.split(), *LAYOUTS.split()]),
+        *(f"torch.{name.replace('Storage', 'Tensor')}" for name in STORAGES),
     ]
 )
 
@@ -468,9 +470,9 @@ def float8_table(dtype: str) -> np.ndarray:
     """
     codes = np.arange(256)
     if dtype == "f8_e8m0fnu":
-        powers = np.ldexp(np.float32(1), codes - 127).astype(np.float32)
+        powers = np.ldexp(1.0, codes - 127)
         powers[255] = np.nan
-        return powers
+        return powers.astype(np.float32)
     exponent_bits, bits, bias, ending = FLOAT8_KINDS[dtype]
     exponent = (codes >> bits) & ((1 << exponent_bits) - 1)
     mantissa = (codes & ((1 << bits) - 1)).astype(np.float32)

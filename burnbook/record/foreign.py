@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FROM_TORCH = "SafetensorsRecorder, after safetensors.torch.save_file in PyTorch"
+FROM_TORCH = "PyTorchFileRecorder in burnbook.importers.pytorch"
 _SIGNS = [
     (b"\x1f\x8b", "gzip", "NamedMpkGzFileRecorder or JsonGzFileRecorder"),
     (b"NRUB", "burnpack", "BurnpackRecorder"),

@@ -159,7 +159,7 @@ def recorder_for(path: Path, where: str) -> FileRecorder:
             return recorder()
     for ending, (kind, cure) in _FOREIGN.items():
         if path.name.endswith(ending):
-            raise RecordError(where, f"{kind} cannot be read or written yet", cure=cure)
+            raise RecordError(where, kind, cure=cure)
     known = ", ".join(f".{r.extension}" for r in _RECORDERS)
     raise RecordError(
         where,
@@ -170,14 +170,16 @@ def recorder_for(path: Path, where: str) -> FileRecorder:
 
 
 _TORCH = (
-    "a file of PyTorch",
-    "safetensors.torch.save_file(model.state_dict(), 'model.safetensors') in PyTorch",
+    "a file of PyTorch is no record",
+    "burnbook import-pytorch FILE -o OUT.mpk --module package.file:function, "
+    "or PyTorchFileRecorder in burnbook.importers.pytorch",
 )
 _FOREIGN = {
-    ".pt": _TORCH,
-    ".pth": _TORCH,
-    ".ckpt": _TORCH,
-    ".onnx": ("an ONNX model", "its weights as safetensors"),
+    **dict.fromkeys((".pt", ".pth", ".ckpt"), _TORCH),
+    ".onnx": (
+        "an ONNX model cannot be read or written yet",
+        "its weights as safetensors",
+    ),
 }
 
 

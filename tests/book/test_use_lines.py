@@ -16,7 +16,7 @@ WITHOUT = {
     "burn::backend::Wgpu": "Cupy stands in its place",
     "burn::backend::backend::": "a slip of the book: there is one `backend`",
     "burn_ndarray::": "a crate of its own: Numpy stands in its place",
-    "burn_import::": "importing is a chapter that is not written yet",
+    "burn_import::onnx": "importing ONNX is a chapter that is not written yet",
 }
 
 
@@ -51,6 +51,8 @@ def use_lines() -> list[str]:
 def counterpart(path: str) -> object:
     """The module or name of ours that stands where Burn's does."""
     *parts, name = path.split("::")
+    if parts[:1] == ["burn_import"]:  # a crate of its own
+        parts.insert(1, "importers")
     package = ".".join(["burnbook", *parts[1:]])
     if name == "*":
         return importlib.import_module(package)

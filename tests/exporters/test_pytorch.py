@@ -263,7 +263,9 @@ class Net(Module):
 
 def net(seed=5):
     conv = nn.Conv2dConfig([1, 4], [3, 3]).init(D)
-    stem = nn.Sequential(conv, nn.Relu(), nn.MaxPool2dConfig([2, 2]).with_strides([2, 2]).init())
+    stem = nn.Sequential(
+        conv, nn.Relu(), nn.MaxPool2dConfig([2, 2]).with_strides([2, 2]).init()
+    )
     sizes = [(36, 12), (12, 5)]
     rows = [nn.LinearConfig(*size).init(D) for size in sizes]
     return drawn(Net(stem, rows, nn.BatchNormConfig(4).init(D)), seed)
@@ -364,7 +366,7 @@ def test_a_state_dict_may_stand_below_a_key(tmp_path):
 
 def test_what_pytorch_has_not_is_refused_and_no_file_is_left(tmp_path):
     coupled = nn.BiLstmConfig(2, 3, True).with_input_forget(True).init(D)
-    with pytest.raises(RecordError, match="input_forget: PyTorch's LSTM has none"):
+    with pytest.raises(RecordError, match="PyTorch's LSTM has no input_forget"):
         to_pytorch(coupled, tmp_path / "a.pt")
     with pytest.raises(RecordError, match="the ending names no format of PyTorch"):
         to_pytorch(net(), tmp_path / "a.mpk")

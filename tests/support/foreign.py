@@ -31,6 +31,14 @@ def mapped_safetensors(path):
     sum(file[name].num_elements() for name in file)
 
 
+def pytorch(path):
+    from burnbook.importers.pytorch_reader import PytorchReader
+
+    reader = PytorchReader(path)
+    reader.plain()
+    [reader[name].load() for name in reader]
+
+
 def config(path):
     from burnbook.nn import LinearConfig
 
@@ -175,6 +183,7 @@ READERS = {
     "safetensors mapped": (mapped_safetensors, "a.safetensors"),
     "safetensors index": (mapped_safetensors, "model.safetensors.index.json"),
     "bpk": (records("BurnpackRecorder"), "a.bpk"),
+    "pt": (pytorch, "a.pt"),
     "config": (config, "config.json"),
     "idx": (idx, "images.idx"),
     "idx.gz": (idx, "images.gz"),

@@ -1,0 +1,120 @@
+"""What a file of PyTorch holds, and how it fits a module: one report, before loading.
+
+print(inspect_file("model.pt", module=model))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from burnbook.core.files import PathLike
+from burnbook.importers.apply_result import ApplyResult
+from burnbook.importers.key_remap import KeyRemapper
+from burnbook.importers.lazy_array import LazyArray
+from burnbook.importers.pytorch import PytorchStore
+from burnbook.importers.pytorch_reader import PytorchMetadata, PytorchReader
+from burnbook.module.module import Module
+from burnbook.record.tree import short
+
+MOST_SKIPPED = 30  # rows of what is no tensor
+
+
+@dataclass(frozen=True, repr=False)
+class PytorchReport:
+    """What a file of PyTorch holds; prints as a table.
+
+    arrays: the tensors by their remapped names. skipped: everything else, with what it
+    is. module, result: the name of a module's class, and how the file fits it.
+    """
+
+    name: str
+    metadata: PytorchMetadata
+    arrays: dict[str, LazyArray]
+    skipped: dict[str, str]
+    module: str = ""
+    result: ApplyResult | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether every parameter of the module is there and fits."""
+        result = self.result
+        return result is None or not (result.missing or result.errors)
+
+    def __repr__(self) -> str:
+        return f"PytorchReport({self.name}, {len(self.arrays)} tensors)"
+
+    def __str__(self) -> str:
+        about = self.metadata
+        facts = ["a file of PyTorch", about.format_type]
+        facts += [f"version {about.pytorch_version}"] if about.pytorch_version else []
+        facts += ["big-endian"] if about.byte_order == "big" else []
+        lines = [f"{self.name}: {', '.join(facts)}"]
+        rows = [(short(n), str(list(a.shape)), a.dtype) for n, a in self.arrays.items()]
+        lines += _table(rows)
+        count = sum(prod(array.shape) for array in self.arrays.values())
+        lines.append(f"  {len(self.arrays)} tensors, {count} elements")
+        if self.skipped:
+            lines.append("skipped")
+            held = [(short(name), what) for name, what in self.skipped.items()]
+            lines += _table(held[:MOST_SKIPPED])
+            more = len(held) - MOST_SKIPPED
+            lines += [f"  … and {more} more"] if more > 0 else []
+        lines += self._fit()
+        return "\n".join(lines)
+
+    def _fit(self) -> list[str]:
+        result = self.result
+        if result is None:
+            return []
+        total = len(result.applied) + len(result.missing) + len(result.errors)
+        lines = [f"{self.module}: {len(result.applied)} of {total} parameters fit"]
+        rows = [(path, self._meant(path)) for path, _ in result.missing]
+        rows += [(error.path, str(error)) for error in result.errors]
+        rows += [(name, "unused") for name in result.unused]
+        return lines + _table(rows)
+
+    def _meant(self, path: str) -> str:
+        assert self.result is not None
+        meant = self.result.suggestion(path)
+        return f"missing; did you mean {meant}?" if meant else "missing"
+
+
+def inspect_file(
+    path: PathLike,
+    *,
+    top_level_key: str | None = None,
+    remap: Iterable[tuple[str, str]] = (),
+    module: Module | None = None,
+) -> PytorchReport:
+    """What a file of PyTorch holds; no elements are read unless a module is given.
+
+    remap: pairs of a pattern of Rust's regex and a replacement, as for LoadArgs.
+    module: also say how the file fits it.
+
+    Raises:
+        ConfigError: a pattern is none.
+        RecordError: the file cannot be read, or has no such key.
+    """
+    remapper = KeyRemapper.from_patterns(remap)
+    reader = PytorchReader(path, top_level_key)
+    arrays = {remapper.renamed(name): reader[name] for name in reader}
+    name, result = str(path).replace("\\", "/").rpartition("/")[2], None
+    if module is not None:
+        store = PytorchStore.from_file(path).remap(remapper)
+        if top_level_key is not None:
+            store = store.with_top_level_key(top_level_key)
+        _, result = store.apply_to(module)
+    kind = "" if module is None else type(module).__name__
+    return PytorchReport(name, reader.metadata(), arrays, reader.skipped, kind, result)
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    if not rows:
+        return []
+    wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  " + "  ".join(f"{t:<{w}}" for t, w in zip(row, wide, strict=True)).rstrip()
+        for row in rows
+    ]
