@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from burnbook.core.errors import RecordError
+from burnbook.record.tree import short
 from burnbook.tensor.data import TensorData
 
 STORAGES = {
@@ -57,7 +58,8 @@ class _Writer:
     def value(self, value: Any, path: str, depth: int) -> None:
         """Write any value; the reader's stack then has it on top."""
         if depth > MAX_DEPTH:
-            raise RecordError(path, f"it nests deeper than {MAX_DEPTH} levels")
+            what = f"it nests deeper than {MAX_DEPTH} levels"
+            raise RecordError(short(path, 20), what, cure="a flatter dict")
         if isinstance(value, TensorData):
             self.tensor(value, path)
         elif isinstance(value, Mapping):
