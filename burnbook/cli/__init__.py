@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 
 import burnbook
-from burnbook.cli import importing, learn, records, runs, work
+from burnbook.cli import exporting, importing, learn, records, runs, work
 from burnbook.core.errors import BurnbookError
 
-GROUPS = (learn, runs, records, importing, work)
+GROUPS = (learn, runs, records, importing, exporting, work)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

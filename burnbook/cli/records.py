@@ -20,7 +20,11 @@ def add_commands(commands: Subcommands) -> None:
     about = "List what a record holds: names, shapes and element types."
     example = "burnbook inspect guide/model.mpk"
     inspect = command(commands, "inspect", run_inspect, about, example)
-    inspect.add_argument("file", type=Path, help="a record, or a file of PyTorch")
+    inspect.add_argument(
+        "file",
+        type=Path,
+        help="a record, a file of PyTorch, or a folder with safetensors",
+    )
     about = "Convert a record to another format, chosen by the new file's extension."
     example = "burnbook convert model.mpk model.safetensors --precision half"
     convert = command(commands, "convert", run_convert, about, example)

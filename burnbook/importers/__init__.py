@@ -19,11 +19,17 @@ from burnbook.importers.pytorch import (
     config_from_file,
 )
 from burnbook.importers.pytorch_reader import PytorchReader
+from burnbook.importers.safetensors import (
+    AdapterType,
+    SafetensorsFileRecorder,
+    SafetensorsStore,
+)
 from burnbook.importers.store import ModuleStore
 from burnbook.importers.torch_layers import pytorch_arrays
 
 __all__ = [
     "Adapter",
+    "AdapterType",
     "ApplyError",
     "ApplyResult",
     "BurnToPyTorchAdapter",
@@ -41,5 +47,7 @@ __all__ = [
     "PytorchReader",
     "PytorchStore",
     "config_from_file",
+    "SafetensorsFileRecorder",
+    "SafetensorsStore",
     "pytorch_arrays",
 ]

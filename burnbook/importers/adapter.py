@@ -9,6 +9,7 @@ first.chain(second)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -48,12 +49,20 @@ class Adapter:
         return ChainedAdapter(self, following)
 
     def collect(
-        self, module: object, skip_variants: bool = True
+        self,
+        module: object,
+        skip_variants: bool = True,
+        chosen: Callable[[Spot], bool] | None = None,
     ) -> dict[str, LazyArray]:
-        """The arrays of a module under the names that the file is to have."""
+        """The arrays of a module under the names that the file is to have.
+
+        chosen: says which parameters to take. An array in which PyTorch joins several
+        is taken whole, if one of them is chosen.
+        """
         if self.in_pytorch:
-            return pytorch_arrays(module, self.adapt)
+            return pytorch_arrays(module, self.adapt, chosen)
         rows = spots(module, skip_variants=skip_variants)
+        rows = rows if chosen is None else filter(chosen, rows)
         made = (
             self.adapt(LazyArray.of(spot.path, spot.param.to_saved()), spot)
             for spot in rows

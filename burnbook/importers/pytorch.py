@@ -33,7 +33,7 @@ from burnbook.importers.store import (
     found_among,
     taken,
 )
-from burnbook.importers.torch_layers import Spot, spots
+from burnbook.importers.torch_layers import Source, Spot, spots
 from burnbook.module.module import Module
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.record.conversion import with_lists_and_ids
@@ -140,8 +140,12 @@ class PyTorchRecord(dict[str, Any]):
                 _put(made, way, None)
         return made
 
+    def sources(self, spot: Spot) -> tuple[Source, ...]:
+        """Where the file may have a parameter, the likeliest place first."""
+        return spot.theirs
+
     def _data_for(self, spot: Spot) -> TensorData | None:
-        source = found_among(self.arrays, spot.theirs)
+        source = found_among(self.arrays, self.sources(spot))
         if source is None:
             return None
         array = taken(self.arrays, source)
@@ -156,9 +160,10 @@ class PyTorchRecord(dict[str, Any]):
         """The names that a module has no place for."""
         used: set[str] = set()
         for spot in spots(module, self.arrays):
-            source = found_among(self.arrays, spot.theirs)
+            sources = self.sources(spot)
+            source = found_among(self.arrays, sources)
             used |= {source.name} if source else set()
-            used |= {counter_beside(each.name) for each in spot.theirs}
+            used |= {counter_beside(each.name) for each in sources}
         return sorted(self.arrays.keys() - used)
 
     def meant(self, path: str, unused: list[str]) -> str:
@@ -249,7 +254,7 @@ class PyTorchFileRecorder(FileRecorder):
         remapper = KeyRemapper(args.key_remap)
         rows = sorted((remapper.renamed(name), name) for name in reader)
         if args.debug:
-            sys.stdout.write(debug_text(rows, reader))
+            sys.stdout.write(debug_text(rows, reader.arrays))
         arrays = {remapper.renamed(name): reader[name] for name in reader}
         where = f"load {printable(args.file)}"
         record = PyTorchRecord(arrays, self.settings, device, where)
@@ -306,7 +311,7 @@ class PyTorchFileRecorder(FileRecorder):
         return RecordError(f"write {os.fspath(path)}", what, cure=cure)
 
 
-def debug_text(rows: list[tuple[str, str]], reader: PytorchReader) -> str:
+def debug_text(rows: list[tuple[str, str]], arrays: Mapping[str, LazyArray]) -> str:
     """The keys of a file, new and old, with shapes and types, as Burn 0.15 prints them.
 
     rows: (remapped key, key), sorted.
@@ -317,7 +322,7 @@ def debug_text(rows: list[tuple[str, str]], reader: PytorchReader) -> str:
             lines.append(f"Key: {old}")
         else:
             lines += [f"Original Key: {old}", f"Remapped Key: {new}"]
-        array = reader[old]
+        array = arrays[old]
         lines += [f"Shape: {list(array.shape)}", f"Dtype: {array.dtype.upper()}", "---"]
     return "\n".join(lines) + "\n"
 

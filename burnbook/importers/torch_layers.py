@@ -394,11 +394,14 @@ def _first_weight(layer: Any) -> Param:
 
 
 def pytorch_arrays(
-    module: object, adapt: Callable[[LazyArray, Spot], LazyArray] | None = None
+    module: object,
+    adapt: Callable[[LazyArray, Spot], LazyArray] | None = None,
+    chosen: Callable[[Spot], bool] | None = None,
 ) -> dict[str, LazyArray]:
     """The state dict of PyTorch's twin of a module: its names and its layout.
 
     adapt: changes each parameter on the way, for example to half precision.
+    chosen: says which parameters to take; by default all.
 
     Example:
         >>> from burnbook.backend import Numpy
@@ -414,8 +417,11 @@ def pytorch_arrays(
     counts: dict[str, int] = {}
     counters: dict[str, LazyArray] = {}
     _check_twins(module)
+    taken = {s.theirs[0].name for s in spots(module) if chosen is None or chosen(s)}
     for spot in spots(module):
         source = spot.theirs[0]
+        if source.name not in taken:
+            continue
         array = LazyArray.of(source.name, spot.param.to_saved().dequantize())
         array = array if adapt is None else adapt(array, spot)
         found.setdefault(source.name, {})[source.part] = (

@@ -101,14 +101,25 @@ class Slot(NamedTuple):
     id: str = ""
 
 
-def read_slots(
-    slots: list[Slot], data: memoryview, gaps: bool = True
-) -> dict[str, Any]:
-    """The leaves by name, in the order of their bytes; every claim is checked.
+def read_slots(slots: list[Slot], data: memoryview) -> dict[str, Any]:
+    """The leaves by name, in the order of their bytes; zeros may stand between them."""
+    found: dict[str, Any] = {}
+    for slot, start, end in placed(slots, len(data), data):
+        tensor = read_tensor(data[start:end], slot.shape, slot.dtype, (slot.name,))
+        found[slot.name] = ParamRecord(slot.id, tensor) if slot.id else tensor
+    return found
+
+
+def placed(
+    slots: list[Slot], size: int, padded: memoryview | None = None
+) -> Iterator[tuple[Slot, int, int]]:
+    """The slots in the order of their bytes, with start and end; claims are checked.
+
+    size: of all elements together, in bytes. padded: the elements, where zeros may
+    stand between tensors; without, nothing may.
 
     Why: if two tensors could share bytes, a small file could make a large model.
     """
-    found: dict[str, Any] = {}
     before = 0
     for slot in slots:
         if not is_span(slot.offsets):
@@ -117,21 +128,19 @@ def read_slots(
     for slot in sorted(slots, key=lambda slot: tuple(slot.offsets)):
         start, end = slot.offsets
         start, end = (start, end) if start < end else (before, before)
-        if end > len(data):
-            missing = f"{end - len(data)} bytes are missing"
+        if end > size:
+            missing = f"{end - size} bytes are missing"
             what = f"the file ends before {short(slot.name)} does"
             raise Trouble(what, found=missing)
         if start < before:
             raise Trouble(f"{short(slot.name)} lies over another tensor", "one each")
-        if start > before and (not gaps or any(data[before:start])):
+        if start > before and (padded is None or any(padded[before:start])):
             what = f"{start - before} bytes belong to no tensor"
             raise Trouble(what, "none", f"before {short(slot.name)}")
         before = end
-        tensor = read_tensor(data[start:end], slot.shape, slot.dtype, (slot.name,))
-        found[slot.name] = ParamRecord(slot.id, tensor) if slot.id else tensor
-    if before != len(data):
-        raise Trouble(f"{len(data) - before} bytes belong to no tensor", "none")
-    return found
+        yield slot, start, end
+    if before != size:
+        raise Trouble(f"{size - before} bytes belong to no tensor", "none")
 
 
 def is_span(offsets: Any) -> bool:

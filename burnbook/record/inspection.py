@@ -14,7 +14,7 @@ from burnbook.core.errors import RecordError
 from burnbook.core.files import PathLike
 from burnbook.module.param import ParamRecord
 from burnbook.record.binary import BinFileRecorder, BinGzFileRecorder, SealedRecord
-from burnbook.record.burnpack import BurnpackRecorder
+from burnbook.record.burnpack import BurnpackRecorder, NamedMetadata
 from burnbook.record.flat import ATTACHED
 from burnbook.record.recorder import (
     FileRecorder,
@@ -24,6 +24,7 @@ from burnbook.record.recorder import (
     PrettyJsonFileRecorder,
 )
 from burnbook.record.safe import SafetensorsRecorder
+from burnbook.record.safetensors_files import ENDING, INDEX, SafetensorsFile
 from burnbook.record.tree import Metadata, short
 from burnbook.tensor.data import TensorData
 from burnbook.tensor.qfloat import QFloat
@@ -85,8 +86,11 @@ def describe(path: PathLike) -> RecordSummary:
     """List what a record file holds, whatever its precision and kind.
 
     Iterating gives rows that unpack as (name, shape, dtype). Bincode has no names:
-    there parameters are numbered, and so are the tensors of each state.
+    there parameters are numbered, and so are the tensors of each state. Of safetensors
+    only the names are read, also of a folder with shards or of their index.
     """
+    if is_safetensors(Path(path)):
+        return _describe_safetensors(Path(path))
     recorder = recorder_for(Path(path), f"describe {path}")
     record = recorder.read(path)
     item = record.item
@@ -98,6 +102,32 @@ def describe(path: PathLike) -> RecordSummary:
             note = OPTIMIZER if item else UNKNOWN
     entries = tuple(_entries(item, ""))
     return RecordSummary(Path(path), record.metadata, entries, note)
+
+
+def is_safetensors(path: Path) -> bool:
+    """Whether a path is that of safetensors: a file, an index, a folder with some."""
+    if path.name.endswith((ENDING, INDEX)):
+        return True
+    try:
+        return path.is_dir() and any(path.glob(f"*{ENDING}*"))
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def _describe_safetensors(path: Path) -> RecordSummary:
+    """The names of one file or of several shards."""
+    with SafetensorsFile(path) as file:
+        rows = [
+            Entry(short(one.name), one.shape, one.dtype.lower())
+            for one in file.entries.values()
+        ]
+        metadata = NamedMetadata("", "", "SafetensorsRecorder", "", "", file.texts)
+        note = ""
+        if len(file.paths) > 1:
+            names = ", ".join(short(shard.name) for shard in file.paths[:3])
+            more = ", …" if len(file.paths) > 3 else ""
+            note = f"in {len(file.paths)} files: {names}{more}"
+        return RecordSummary(path, metadata, tuple(rows), note)
 
 
 OPTIMIZER = (

@@ -37,6 +37,7 @@ from burnbook.tensor.qfloat import QFloat
 Pieces = Iterator[bytes | memoryview]
 
 MAX_RANK = 32
+MOST = 2**59  # elements, so that their bytes can be counted; where one size is 0, too
 FIELDS = [field.name for field in dataclasses.fields(Metadata)]
 DTYPES = {
     "f64": "F64",
@@ -318,7 +319,7 @@ def _as_bytes(content: object, path: Path) -> bytes | memoryview:
 def read_dims(shape: Any, path: Path) -> tuple[int, ...]:
     """The sizes in a file, if a tensor can have them."""
     whole = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-    if not whole or len(shape) > MAX_RANK or prod(n or 1 for n in shape) >= 2**62:
+    if not whole or len(shape) > MAX_RANK or prod(n or 1 for n in shape) >= MOST:
         found = f"{short(shape)}" if isinstance(shape, list) else _kind(shape)
         expected = f"a list of at most {MAX_RANK} sizes"
         raise Trouble(f"{named(path)} has an impossible shape", expected, found)

@@ -18,8 +18,14 @@ from burnbook import cli
 from burnbook.backend import Numpy
 from burnbook.cli import learn
 from burnbook.nn import LinearConfig
-from burnbook.record import CompactRecorder, NamedMpkFileRecorder, describe
+from burnbook.record import (
+    CompactRecorder,
+    NamedMpkFileRecorder,
+    SafetensorsRecorder,
+    describe,
+)
 from burnbook.record.tree import tensors
+from burnbook.tensor import TensorData
 from burnbook.train import LearnerSummary
 from tests.conftest import SHARED
 from tests.support.programs import python
@@ -27,7 +33,7 @@ from tests.support.refusals import tells
 from tests.support.run_folders import make_run
 
 COMMANDS = ["lab", "guide", "datasets", "warmup", "runs", "inspect", "convert", "new"]
-COMMANDS += ["save", "restore"]
+COMMANDS += ["save", "restore", "import-pytorch", "export-pytorch"]
 
 
 def run(capsys, *arguments):
@@ -86,7 +92,8 @@ def test_help_lists_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     shown = capsys.readouterr().out
-    assert all(f"\n    {command} " in shown for command in COMMANDS)
+    listed = re.findall(r"^    (\S+)", shown, re.MULTILINE)
+    assert set(listed) == set(COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -338,6 +345,49 @@ def test_convert_to_and_from_bincode_needs_the_module(tmp_path, capsys):
     fails(capsys, "convert", *paths[1:])
     assert run(capsys, "convert", *paths[1:], *place)[0] == 0
     assert paths[2].read_bytes() == paths[0].read_bytes()
+
+
+def test_inspect_shows_shards_as_one_file(tmp_path, capsys):
+    for name in ("a", "b"):
+        tree = {name: {"weight": TensorData([[1.0, 2.0]])}}
+        SafetensorsRecorder().record(tree, tmp_path / name)
+    code, out, _ = run(capsys, "inspect", tmp_path)
+    assert code == 0
+    assert "a.weight  [1, 2]  f32\n  b.weight  [1, 2]  f32" in out
+    assert "in 2 files: a.safetensors, b.safetensors" in out
+    index = {"weight_map": {"b.weight": "b.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    for path in (tmp_path, tmp_path / "model.safetensors.index.json"):
+        code, out, _ = run(capsys, "inspect", path)
+        assert (code, "a.weight" in out, "b.weight" in out) == (0, False, True)
+    (tmp_path / "b.safetensors").unlink()
+    assert "no such file" in fails(capsys, "inspect", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["mpk", "bin", "safetensors"])
+def test_export_pytorch_needs_the_record_and_its_module(kind, tmp_path, capsys):
+    torch = pytest.importorskip("torch")
+    model = make_linear()
+    model.save_file(tmp_path / "model", CompactRecorder())
+    place = ["--module", f"{__name__}:make_linear"]
+    sys.modules[__name__].make_linear = make_linear
+    paths = [tmp_path / name for name in ("model.mpk", f"copy.{kind}", "model.pt")]
+    run(capsys, "convert", *paths[:2], *place)
+    code, out, _ = run(capsys, "export-pytorch", *paths[1:], *place)
+    assert code == 0
+    assert out.startswith(f"wrote {paths[2]}, ")
+    twin = torch.nn.Linear(2, 3)
+    twin.load_state_dict(torch.load(paths[2], weights_only=True))
+    half = np.asarray(model.weight.val()).astype(np.float16).astype(np.float32)
+    assert np.array_equal(twin.weight.detach().numpy(), half.T)
+    more = ["--dtype", "bf16", "--top-level-key", "net"]
+    assert run(capsys, "export-pytorch", *paths[1:], *place, *more)[0] == 0
+    found = torch.load(paths[2], weights_only=True)["net"]
+    assert found["bias"].dtype is torch.bfloat16
+    with pytest.raises(SystemExit):
+        run(capsys, "export-pytorch", *paths[1:])
+    err = fails(capsys, "export-pytorch", paths[0], tmp_path / "a.zip", *place)
+    assert "the ending names no format of PyTorch" in err
 
 
 def test_convert_refuses_a_module_that_does_not_fit(tmp_path, capsys):

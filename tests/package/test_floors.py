@@ -29,7 +29,8 @@ lr_scheduler
 data
 record
 train
-importers exporters examples rust
+importers
+exporters examples rust
 reference
 prelude
 __init__

@@ -23,6 +23,14 @@ def records(kind):
     return read
 
 
+def mapped_safetensors(path):
+    """The names, then every tensor that is in the file."""
+    from burnbook.record.safetensors_files import SafetensorsFile
+
+    file = SafetensorsFile(path)
+    sum(file[name].num_elements() for name in file)
+
+
 def pytorch(path):
     from burnbook.importers.pytorch_reader import PytorchReader
 
@@ -172,6 +180,8 @@ READERS = {
     "bin": (records("BinFileRecorder"), "a.bin"),
     "bin.gz": (records("BinGzFileRecorder"), "a.bin.gz"),
     "safetensors": (records("SafetensorsRecorder"), "a.safetensors"),
+    "safetensors mapped": (mapped_safetensors, "a.safetensors"),
+    "safetensors index": (mapped_safetensors, "model.safetensors.index.json"),
     "bpk": (records("BurnpackRecorder"), "a.bpk"),
     "pt": (pytorch, "a.pt"),
     "config": (config, "config.json"),

@@ -448,6 +448,10 @@ PAGE = {
 }
 CONFIG = {"d_input": 2, "d_output": 3, "bias": True, "initializer": {"Zeros": None}}
 
+INDEX = {
+    "metadata": {"total_size": 8},
+    "weight_map": {"x": "a.safetensors", "y": "b.safetensors"},
+}
 MAKERS = {
     "mpk": record("NamedMpkFileRecorder", in_mpk),
     "mpk.gz": record("NamedMpkGzFileRecorder", in_gzip(in_mpk)),
@@ -456,6 +460,8 @@ MAKERS = {
     "bin": record("BinFileRecorder", in_bytes),
     "bin.gz": record("BinGzFileRecorder", in_gzip(in_bytes)),
     "safetensors": record("SafetensorsRecorder", in_safetensors),
+    "safetensors mapped": record("SafetensorsRecorder", in_safetensors),
+    "safetensors index": tree_of(INDEX),
     "config": tree_of(CONFIG),
     "idx": idx,
     "idx.gz": lambda rng, folder: repacked(idx(rng, folder), rng),
@@ -498,6 +504,12 @@ def prepared(name, path):
                 log = other / split / "epoch-1" / "Loss.log"
                 log.parent.mkdir(parents=True, exist_ok=True)
                 log.write_text("0.5,1\n")
+    if name == "safetensors index":
+        about = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+        for tensor, file in INDEX["weight_map"].items():
+            text = json.dumps({tensor: about}).encode()
+            data = len(text).to_bytes(8, "little") + text + bytes(4)
+            (path.parent / file).write_bytes(data)
     if name == "coco":
         (path.parent / "sub").mkdir()
         for image in ("a.png", "sub/b.png", "x"):
