@@ -46,8 +46,8 @@ __all__ = [
     "PyTorchToBurnAdapter",
     "PytorchReader",
     "PytorchStore",
-    "config_from_file",
     "SafetensorsFileRecorder",
     "SafetensorsStore",
+    "config_from_file",
     "pytorch_arrays",
 ]

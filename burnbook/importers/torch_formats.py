@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike, open_regular
+from burnbook.core.files import PathLike, open_regular, read_whole
 from burnbook.importers.pickle_reader import PickleReader
 from burnbook.importers.torch_values import (
     Payload,
@@ -66,7 +66,7 @@ def map_file(path: PathLike, where: str) -> memoryview:
         try:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError):  # a file system that cannot
-            return memoryview(file.read())
+            return memoryview(read_whole(path, error=RecordError, where=where))
 
 
 def open_file(data: memoryview, nested: bool = False) -> FileContent:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from burnbook.importers.onnx.load import load, source_of
+from burnbook.importers.onnx.load import check, load, source_of
 from burnbook.importers.onnx.model_gen import ModelGen, RecordType
-from burnbook.importers.onnx.report import OnnxReport, check
+from burnbook.importers.onnx.report import OnnxReport
 
 if TYPE_CHECKING:
     from burnbook.importers.onnx.backend import Backend

@@ -17,7 +17,7 @@ from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.importers.onnx.graph import Model, read_model
-from burnbook.importers.onnx.report import report_of
+from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.source import Source, write
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade
@@ -39,6 +39,15 @@ def load(model: Any, device: Backend | None = None) -> Any:
     """
     source = source_for(model)
     return built(source, device or Numpy())
+
+
+def check(model: Any) -> OnnxReport:
+    """What an ONNX file holds, and what of it is not known; nothing is built.
+
+    model: a path, the file's bytes, or an onnx.ModelProto. Needs the package onnx.
+    """
+    plain, title = read(model)
+    return report_of(plain, title)
 
 
 def source_for(model: Any) -> Source:

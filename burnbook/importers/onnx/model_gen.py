@@ -105,7 +105,6 @@ class ModelGen:
             if names.count(name) > 1:
                 what = f"two files are called {name!r}: one would overwrite the other"
                 raise ArgumentError("ModelGen", what, cure="another out_dir for one")
-        folder.mkdir(parents=True, exist_ok=True)
         return [self._one(path, folder) for path in self.inputs]
 
     def _one(self, path: Path, folder: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
 
 from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.graph import CONTROL, Fact, Model
@@ -90,17 +89,6 @@ class OnnxReport:
         else:
             lines.append("  all operators are known")
         return "\n".join(lines)
-
-
-def check(model: Any) -> OnnxReport:
-    """What an ONNX file holds, and what of it is not known; nothing is built.
-
-    model: a path, the file's bytes, or an onnx.ModelProto. Needs the package onnx.
-    """
-    from burnbook.importers.onnx.load import read
-
-    plain, title = read(model)
-    return report_of(plain, title)
 
 
 def report_of(model: Model, title: str = "a model") -> OnnxReport:

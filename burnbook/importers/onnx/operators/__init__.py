@@ -14,9 +14,9 @@ from burnbook.importers.onnx.operators import (
     random,
     recurrent,
     reductions,
-    resize,
+    resampling,
     sequences,
-    shape,
+    shapes,
     signal,
     sorting,
     texts,
@@ -46,8 +46,8 @@ from burnbook.importers.onnx.operators.registry import OPERATORS
 #: The operators by family; importing them has added them to OPERATORS.
 FAMILIES = (
     *(convolution, elementwise, indexing, joining, losses, ml, norms),
-    *(pooling, products, quantized, random, recurrent, reductions, resize),
-    *(sequences, shape, signal, sorting, texts, training, types),
+    *(pooling, products, quantized, random, recurrent, reductions, resampling),
+    *(sequences, shapes, signal, sorting, texts, training, types),
 )
 
 for _made in OPERATORS.values():

@@ -50,7 +50,7 @@ def _param(shape: Sequence[int], device: Backend, learns: bool) -> Param:
     return Param.uninitialized(ParamId.new(), init, device, learns, shape)
 
 
-def const(values: Any, dtype: str, shape: Sequence[int] | None = None) -> Any:
+def const(values: Value, dtype: str, shape: Sequence[int] | None = None) -> Any:
     """A short constant of an element type."""
     wide = np.float32 if "float" in dtype and dtype not in ("float64",) else None
     found = np.array(values, wide).astype(dtype_of(dtype))

@@ -8,7 +8,7 @@ import numpy as np
 
 from burnbook.importers.onnx.operators.indexing import gather, slice_
 from burnbook.importers.onnx.operators.joining import concat
-from burnbook.importers.onnx.operators.shape import pad, unsqueeze
+from burnbook.importers.onnx.operators.shapes import pad, unsqueeze
 from burnbook.importers.onnx.values import Value, ints, number
 
 Body = Callable[..., tuple[Value, ...]]

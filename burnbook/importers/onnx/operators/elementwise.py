@@ -24,7 +24,7 @@ from burnbook.tensor import Tensor, activation
 from burnbook.tensor.methods import apply
 
 
-def _unary(name: str, op: Any, host: Callable[..., Any]) -> Any:
+def _unary(name: str, op: Value, host: Callable[..., Any]) -> Any:
     """An operator of one input: a function of tensors, and NumPy's."""
 
     def on_tensor(x: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ def _name(op: str) -> str:
     return {"is_na_n": "is_nan", "erf": "erf"}.get(text, text)
 
 
-def _rounded(x: Any) -> Any:
+def _rounded(x: Value) -> Any:
     return np.rint(x)
 
 
@@ -93,7 +93,7 @@ def _second(y: Value, rank: int, axis: int | None) -> Value:
     return reshape(y, wanted) if isinstance(y, Tensor) else y.reshape(wanted)
 
 
-def _binary(name: str, word: str, op: Any, host: Any) -> Any:
+def _binary(name: str, word: str, op: Value, host: Value) -> Any:
     def on_tensors(x: Tensor, y: Tensor, *, axis_of_second: int | None = None) -> Any:
         y = _second(y, len(x.value.shape), axis_of_second)
         return apply(op, *aligned(x, y))
@@ -102,7 +102,7 @@ def _binary(name: str, word: str, op: Any, host: Any) -> Any:
     on_tensors.__doc__ = f"{name} of two inputs, which broadcast."
     made = operator(name)(on_tensors)
 
-    def on_arrays(x: Any, y: Any, *, axis_of_second: int | None = None) -> Any:
+    def on_arrays(x: Value, y: Value, *, axis_of_second: int | None = None) -> Any:
         y = _second(y, x.ndim, axis_of_second)
         with np.errstate(all="ignore"):
             return np.asarray(host(x, y))
@@ -110,7 +110,7 @@ def _binary(name: str, word: str, op: Any, host: Any) -> Any:
     return made.host(on_arrays)
 
 
-def _divided(x: Any, y: Any) -> Any:
+def _divided(x: Value, y: Value) -> Any:
     """Whole numbers are cut towards zero; NumPy would go down."""
     if x.dtype.kind not in "iu":
         return x / y
@@ -124,7 +124,7 @@ mul = _binary("Mul", "mul", ops.mul, np.multiply)
 div = _binary("Div", "div", ops.div, _divided)
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: Value, y: Value) -> Any:
     return np.power(x.astype(np.result_type(x, y)), y).astype(x.dtype)
 
 
@@ -141,7 +141,7 @@ def pow_(x: Tensor, y: Tensor, *, axis_of_second: int | None = None) -> Tensor:
 
 
 @pow_.host
-def _(x: Any, y: Any, *, axis_of_second: int | None = None) -> Any:
+def _(x: Value, y: Value, *, axis_of_second: int | None = None) -> Any:
     with np.errstate(all="ignore"):
         return _power(x, _second(y, x.ndim, axis_of_second))
 
@@ -153,7 +153,7 @@ def mod(x: Tensor, y: Tensor, *, fmod: int = 0) -> Tensor:
 
 
 @mod.host
-def _(x: Any, y: Any, *, fmod: int = 0) -> Any:
+def _(x: Value, y: Value, *, fmod: int = 0) -> Any:
     with np.errstate(all="ignore"):
         return np.fmod(x, y) if fmod else np.mod(x, y)
 
@@ -165,7 +165,7 @@ def relu(x: Tensor) -> Tensor:
 
 
 @relu.host
-def _(x: Any) -> Any:
+def _(x: Value) -> Any:
     return np.maximum(x, np.zeros((), x.dtype))
 
 
@@ -185,7 +185,7 @@ def p_relu(x: Tensor, slope: Tensor, *, axis_of_second: int | None = None) -> Te
 
 
 @p_relu.host
-def _(x: Any, slope: Any, *, axis_of_second: int | None = None) -> Any:
+def _(x: Value, slope: Value, *, axis_of_second: int | None = None) -> Any:
     return np.where(x < 0, x * _second(slope, x.ndim, axis_of_second), x)
 
 
@@ -282,7 +282,7 @@ def shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
 
 
 @shrink.host
-def _(x: Any, *, lambd: float = 0.5, bias: float = 0.0) -> Any:
+def _(x: Value, *, lambd: float = 0.5, bias: float = 0.0) -> Any:
     found = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0))
     return found.astype(x.dtype)
 
@@ -298,13 +298,13 @@ def clip(x: Tensor, low: Value = None, high: Value = None) -> Tensor:
 
 
 @clip.host
-def _(x: Any, low: Value = None, high: Value = None) -> Any:
+def _(x: Value, low: Value = None, high: Value = None) -> Any:
     if low is not None:
         x = np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
 
 
-def _many(name: str, op: Any, host: Any, mean: bool = False) -> None:
+def _many(name: str, op: Value, host: Value, mean: bool = False) -> None:
     """An operator of any number of inputs that broadcast."""
 
     def on_tensors(*parts: Tensor) -> Tensor:
@@ -313,7 +313,7 @@ def _many(name: str, op: Any, host: Any, mean: bool = False) -> None:
             found = apply(op, *aligned(found, part))
         return found * (1 / len(parts)) if mean and len(parts) > 1 else found
 
-    def on_arrays(*parts: Any) -> Any:
+    def on_arrays(*parts: Value) -> Any:
         found = parts[0]
         for part in parts[1:]:
             found = host(found, part)
@@ -330,10 +330,10 @@ _many("Max", ops.max_pair, np.maximum)
 _many("Min", ops.min_pair, np.minimum)
 
 
-def _compared(name: str, word: str, function: Any) -> None:
+def _compared(name: str, word: str, function: Value) -> None:
     """An operator on arrays, of two inputs that broadcast."""
 
-    def on_arrays(x: Any, y: Any, *, axis_of_second: int | None = None) -> Any:
+    def on_arrays(x: Value, y: Value, *, axis_of_second: int | None = None) -> Any:
         return np.asarray(function(x, _second(y, x.ndim, axis_of_second)))
 
     on_arrays.__name__ = word
@@ -355,25 +355,25 @@ _compared("BitwiseXor", "bitwise_xor", np.bitwise_xor)
 
 
 @host_operator("BitShift")
-def bit_shift(x: Any, y: Any, *, direction: str) -> Any:
+def bit_shift(x: Value, y: Value, *, direction: str) -> Any:
     """Bits moved to the LEFT or RIGHT."""
     return np.left_shift(x, y) if direction == "LEFT" else np.right_shift(x, y)
 
 
 @host_operator("BitwiseNot")
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: Value) -> Any:
     """Every bit turned."""
     return np.invert(x)
 
 
 @host_operator("IsNaN")
-def is_nan(x: Any) -> Any:
+def is_nan(x: Value) -> Any:
     """Where there is no number."""
     return np.isnan(x.astype(np.float32) if x.dtype.kind == "V" else x)
 
 
 @host_operator("IsInf")
-def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any:
+def is_inf(x: Value, *, detect_negative: int = 1, detect_positive: int = 1) -> Any:
     """Where a value is infinite, of the signs asked for."""
     x = x.astype(np.float32) if x.dtype.kind == "V" else x
     sign = (np.signbit(x) & bool(detect_negative)) | (
@@ -383,7 +383,7 @@ def is_inf(x: Any, *, detect_negative: int = 1, detect_positive: int = 1) -> Any
 
 
 @operator("Where")
-def where(cond: Any, x: Tensor, y: Tensor) -> Tensor:
+def where(cond: Value, x: Tensor, y: Tensor) -> Tensor:
     """x where cond is true, y elsewhere; all three broadcast."""
     shape = np.broadcast_shapes(cond.shape, tuple(x.value.shape), tuple(y.value.shape))
     x, y = (_spread(part, shape) for part in (x, y))
@@ -391,7 +391,7 @@ def where(cond: Any, x: Tensor, y: Tensor) -> Tensor:
 
 
 @where.host
-def _(cond: Any, x: Any, y: Any) -> Any:
+def _(cond: Value, x: Value, y: Value) -> Any:
     return np.where(cond, x, y).astype(x.dtype, copy=False)
 
 
@@ -402,6 +402,6 @@ def _spread(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 @host_operator("Not")
-def not_(x: Any) -> Any:
+def not_(x: Value) -> Any:
     """True where x is false."""
     return np.logical_not(x)

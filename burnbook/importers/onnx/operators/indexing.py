@@ -9,6 +9,7 @@ import numpy as np
 from burnbook import ops
 from burnbook.importers.onnx.operators.registry import host_operator, operator
 from burnbook.importers.onnx.values import (
+    Value,
     as_array,
     as_tensor,
     indices_of,
@@ -23,7 +24,7 @@ from burnbook.tensor.methods import apply
 
 
 @operator("Gather")
-def gather(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
+def gather(x: Tensor, indices: Value, *, axis: int = 0) -> Tensor:
     """Slices along an axis, one for each index; the indices' dims take its place."""
     shape = tuple(x.value.shape)
     axis %= len(shape)
@@ -34,22 +35,22 @@ def gather(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
 
 
 @gather.host
-def _(x: Any, indices: Any, *, axis: int = 0) -> Any:
+def _(x: Value, indices: Value, *, axis: int = 0) -> Any:
     return np.take(x, indices.astype(np.int64), axis)
 
 
 @operator("GatherElements")
-def gather_elements(x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
+def gather_elements(x: Tensor, indices: Value, *, axis: int = 0) -> Tensor:
     """One element for each index, in the same row of all other dims."""
     return rearranged(x, lambda at: _elements(at, indices, axis))
 
 
 @gather_elements.host
-def _(x: Any, indices: Any, *, axis: int = 0) -> Any:
+def _(x: Value, indices: Value, *, axis: int = 0) -> Any:
     return _elements(x, indices, axis)
 
 
-def _elements(x: Any, indices: Any, axis: int) -> Any:
+def _elements(x: Value, indices: Value, axis: int) -> Any:
     cut = [slice(0, n) for n in indices.shape]
     cut[axis] = slice(None)
     places = np.where(indices < 0, indices + x.shape[axis], indices)
@@ -57,17 +58,17 @@ def _elements(x: Any, indices: Any, axis: int) -> Any:
 
 
 @operator("GatherND")
-def gather_nd(x: Tensor, indices: Any, *, batch_dims: int = 0) -> Tensor:
+def gather_nd(x: Tensor, indices: Value, *, batch_dims: int = 0) -> Tensor:
     """What stands at places of several dims, which the last dim of indices counts."""
     return rearranged(x, lambda at: _nd(at, indices, batch_dims))
 
 
 @gather_nd.host
-def _(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
+def _(x: Value, indices: Value, *, batch_dims: int = 0) -> Any:
     return _nd(x, indices, batch_dims)
 
 
-def _nd(x: Any, indices: Any, batch_dims: int) -> Any:
+def _nd(x: Value, indices: Value, batch_dims: int) -> Any:
     batch = indices.shape[:batch_dims]
     grid = np.ogrid[tuple(slice(0, n) for n in batch)] if batch else []
     more = indices.ndim - 1 - batch_dims
@@ -77,7 +78,7 @@ def _nd(x: Any, indices: Any, batch_dims: int) -> Any:
 
 @operator("Slice")
 def slice_(
-    x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+    x: Tensor, starts: Value, ends: Value, axes: Value = None, steps: Value = None
 ) -> Tensor:
     """Stretches along axes; a step below 0 goes backwards."""
     shape = tuple(x.value.shape)
@@ -88,12 +89,14 @@ def slice_(
 
 
 @slice_.host
-def _(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+def _(
+    x: Value, starts: Value, ends: Value, axes: Value = None, steps: Value = None
+) -> Any:
     return x[_index(x.shape, starts, ends, axes, steps)]
 
 
 def _index(
-    shape: tuple[int, ...], starts: Any, ends: Any, axes: Any, steps: Any
+    shape: tuple[int, ...], starts: Value, ends: Value, axes: Value, steps: Value
 ) -> tuple[slice, ...]:
     begin, end = ints(starts), ints(ends)
     along = list(range(len(begin))) if axes is None else ints(axes)
@@ -108,7 +111,7 @@ def _index(
     return tuple(index)
 
 
-def _scattered(x: Any, places: Any, values: Any, reduction: str) -> Any:
+def _scattered(x: Value, places: Value, values: Value, reduction: str) -> Any:
     """Values put to places of a flat array, one after another."""
     found = x.reshape(-1).copy()
     places, values = places.reshape(-1), values.reshape(-1)
@@ -125,7 +128,7 @@ def _scattered(x: Any, places: Any, values: Any, reduction: str) -> Any:
     return found.reshape(x.shape)
 
 
-def _scatter(x: Tensor, places: Any, values: Tensor, reduction: str) -> Tensor:
+def _scatter(x: Tensor, places: Value, values: Tensor, reduction: str) -> Tensor:
     """The same with gradients, where values are put or added."""
     count = int(np.prod(x.value.shape, dtype=np.int64))
     flat, places = reshape(x, (count,)), places.reshape(-1)
@@ -150,7 +153,7 @@ def _scatter(x: Tensor, places: Any, values: Tensor, reduction: str) -> Tensor:
 @operator("ScatterElements")
 def scatter_elements(
     x: Tensor,
-    indices: Any,
+    indices: Value,
     updates: Tensor,
     *,
     axis: int = 0,
@@ -163,26 +166,26 @@ def scatter_elements(
 
 @scatter_elements.host
 def _(
-    x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none"
+    x: Value, indices: Value, updates: Value, *, axis: int = 0, reduction: str = "none"
 ) -> Any:
     at = np.arange(x.size).reshape(x.shape)
     return _scattered(x, _elements(at, indices, axis), updates, reduction)
 
 
 @operator("Scatter")
-def scatter(x: Tensor, indices: Any, updates: Tensor, *, axis: int = 0) -> Tensor:
+def scatter(x: Tensor, indices: Value, updates: Tensor, *, axis: int = 0) -> Tensor:
     """The old name of ScatterElements."""
     return scatter_elements(x, indices, updates, axis=axis)
 
 
 @scatter.host
-def _(x: Any, indices: Any, updates: Any, *, axis: int = 0) -> Any:
+def _(x: Value, indices: Value, updates: Value, *, axis: int = 0) -> Any:
     return scatter_elements(x, indices, updates, axis=axis)
 
 
 @operator("ScatterND")
 def scatter_nd(
-    x: Tensor, indices: Any, updates: Tensor, *, reduction: str = "none"
+    x: Tensor, indices: Value, updates: Tensor, *, reduction: str = "none"
 ) -> Tensor:
     """x with slices put (or added …) at places of several dims."""
     at = np.arange(int(np.prod(x.value.shape))).reshape(tuple(x.value.shape))
@@ -190,16 +193,16 @@ def scatter_nd(
 
 
 @scatter_nd.host
-def _(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -> Any:
+def _(x: Value, indices: Value, updates: Value, *, reduction: str = "none") -> Any:
     at = np.arange(x.size).reshape(x.shape)
     return _scattered(x, _nd(at, indices, 0), updates, reduction)
 
 
 @host_operator("TensorScatter")
 def tensor_scatter(
-    past: Any,
-    update: Any,
-    write_indices: Any = None,
+    past: Value,
+    update: Value,
+    write_indices: Value = None,
     *,
     axis: int = -2,
     mode: str = "linear",
@@ -216,22 +219,22 @@ def tensor_scatter(
 
 
 @operator("Compress")
-def compress(x: Tensor, condition: Any, *, axis: int | None = None) -> Tensor:
+def compress(x: Tensor, condition: Value, *, axis: int | None = None) -> Tensor:
     """Slices along an axis for which a truth stands; without an axis, elements."""
     return rearranged(x, lambda at: _compressed(at, condition, axis))
 
 
 @compress.host
-def _(x: Any, condition: Any, *, axis: int | None = None) -> Any:
+def _(x: Value, condition: Value, *, axis: int | None = None) -> Any:
     return _compressed(x, condition, axis)
 
 
-def _compressed(x: Any, condition: Any, axis: int | None) -> Any:
+def _compressed(x: Value, condition: Value, axis: int | None) -> Any:
     return np.compress(condition, x, axis)
 
 
 @host_operator("NonZero")
-def non_zero(x: Any) -> Any:
+def non_zero(x: Value) -> Any:
     """Where elements are not 0: one row for each dim."""
     if not x.ndim:
         return np.zeros((0, int(bool(x))), np.int64)
@@ -239,7 +242,7 @@ def non_zero(x: Any) -> Any:
 
 
 @host_operator("OneHot")
-def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1) -> Any:
+def one_hot(indices: Value, depth: Value, values: Value, *, axis: int = -1) -> Any:
     """Rows that are `off` but for `on` at each index, which may count from the end."""
     size = number(depth)
     size = int(size)
@@ -254,18 +257,18 @@ def one_hot(indices: Any, depth: Any, values: Any, *, axis: int = -1) -> Any:
 
 @operator("ReverseSequence")
 def reverse_sequence(
-    x: Tensor, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0
+    x: Tensor, lengths: Value, *, batch_axis: int = 1, time_axis: int = 0
 ) -> Tensor:
     """Each sequence of a batch backwards, as far as it goes."""
     return rearranged(x, lambda at: _reversed(at, lengths, batch_axis, time_axis))
 
 
 @reverse_sequence.host
-def _(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
+def _(x: Value, lengths: Value, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
     return _reversed(x, lengths, batch_axis, time_axis)
 
 
-def _reversed(x: Any, lengths: Any, batch_axis: int, time_axis: int) -> Any:
+def _reversed(x: Value, lengths: Value, batch_axis: int, time_axis: int) -> Any:
     found = np.moveaxis(x, (batch_axis, time_axis), (0, 1)).copy()
     for row, length in zip(found, lengths, strict=True):
         row[:length] = row[:length][::-1].copy()

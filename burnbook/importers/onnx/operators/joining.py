@@ -8,7 +8,7 @@ import numpy as np
 
 from burnbook import ops
 from burnbook.importers.onnx.operators.registry import operator
-from burnbook.importers.onnx.values import ints
+from burnbook.importers.onnx.values import Value, ints
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 
@@ -22,14 +22,14 @@ def concat(*parts: Tensor, axis: int = 1) -> Tensor:
 
 
 @concat.host
-def _(*parts: Any, axis: int = 1) -> Any:
+def _(*parts: Value, axis: int = 1) -> Any:
     return np.concatenate(parts, axis)
 
 
 @operator("Split", many=True)
 def split(
     x: Tensor,
-    sizes: Any = None,
+    sizes: Value = None,
     *,
     axis: int = 0,
     num_outputs: int | None = None,
@@ -46,8 +46,8 @@ def split(
 
 @split.host
 def _(
-    x: Any,
-    sizes: Any = None,
+    x: Value,
+    sizes: Value = None,
     *,
     axis: int = 0,
     num_outputs: int | None = None,
@@ -57,7 +57,7 @@ def _(
     return tuple(np.split(x, np.cumsum(parts)[:-1], axis))
 
 
-def _sizes(length: int, sizes: Any, count: int) -> list[int]:
+def _sizes(length: int, sizes: Value, count: int) -> list[int]:
     if sizes is not None:
         return ints(sizes)
     each = -(-length // count)
@@ -72,7 +72,7 @@ def narrow(x: Tensor, axis: int, start: int, size: int) -> Tensor:
 
 
 @operator("Tile")
-def tile(x: Tensor, repeats: Any) -> Tensor:
+def tile(x: Tensor, repeats: Value) -> Tensor:
     """The values again and again along each axis."""
     for axis, count in enumerate(ints(repeats)):
         if count == 0:
@@ -83,5 +83,5 @@ def tile(x: Tensor, repeats: Any) -> Tensor:
 
 
 @tile.host
-def _(x: Any, repeats: Any) -> Any:
+def _(x: Value, repeats: Value) -> Any:
     return np.tile(x, ints(repeats))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from burnbook import ops
 from burnbook.importers.onnx.operators.registry import operator
 from burnbook.importers.onnx.values import (
+    Value,
     aligned,
     as_array,
     as_tensor,
@@ -22,7 +21,7 @@ from burnbook.tensor.methods import apply
 @operator("NegativeLogLikelihoodLoss")
 def negative_log_likelihood_loss(
     x: Tensor,
-    target: Any,
+    target: Value,
     weight: Tensor | None = None,
     *,
     ignore_index: int | None = None,
@@ -48,7 +47,7 @@ def negative_log_likelihood_loss(
 @operator("SoftmaxCrossEntropyLoss", many=True)
 def softmax_cross_entropy_loss(
     x: Tensor,
-    target: Any,
+    target: Value,
     weight: Tensor | None = None,
     *,
     ignore_index: int | None = None,

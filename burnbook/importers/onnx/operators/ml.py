@@ -8,25 +8,27 @@ from typing import Any
 import numpy as np
 
 from burnbook.importers.onnx.operators.registry import host_operator
-from burnbook.importers.onnx.values import as_array
+from burnbook.importers.onnx.values import Value, as_array
 
 DOMAIN = "ai.onnx.ml"
 
 
 @host_operator("ArrayFeatureExtractor", domain=DOMAIN)
-def array_feature_extractor(x: Any, places: Any) -> Any:
+def array_feature_extractor(x: Value, places: Value) -> Any:
     """Columns of the last dim."""
     return np.take(x, places.reshape(-1), -1).reshape(*x.shape[:-1], -1)
 
 
 @host_operator("Binarizer", domain=DOMAIN)
-def binarizer(x: Any, *, threshold: float = 0.0) -> Any:
+def binarizer(x: Value, *, threshold: float = 0.0) -> Any:
     """1 above a threshold, 0 elsewhere."""
     return (x > threshold).astype(x.dtype)
 
 
 @host_operator("Scaler", domain=DOMAIN)
-def scaler(x: Any, *, offset: Sequence[float] = (), scale: Sequence[float] = ()) -> Any:
+def scaler(
+    x: Value, *, offset: Sequence[float] = (), scale: Sequence[float] = ()
+) -> Any:
     """(x − offset) scale, by column."""
     wide = x.astype(np.float32)
     wide = wide - np.array(offset or [0.0], np.float32)
@@ -34,7 +36,7 @@ def scaler(x: Any, *, offset: Sequence[float] = (), scale: Sequence[float] = ())
 
 
 @host_operator("Normalizer", domain=DOMAIN)
-def normalizer(x: Any, *, norm: str = "MAX") -> Any:
+def normalizer(x: Value, *, norm: str = "MAX") -> Any:
     """Rows divided by their largest value, sum or length."""
     wide = x.astype(np.float32)
     sizes = {
@@ -47,7 +49,7 @@ def normalizer(x: Any, *, norm: str = "MAX") -> Any:
 
 @host_operator("Imputer", domain=DOMAIN)
 def imputer(
-    x: Any,
+    x: Value,
     *,
     imputed_value_floats: Sequence[float] = (),
     imputed_value_int64s: Sequence[int] = (),
@@ -66,7 +68,7 @@ def imputer(
 
 @host_operator("OneHotEncoder", domain=DOMAIN)
 def one_hot_encoder(
-    x: Any,
+    x: Value,
     *,
     cats_int64s: Sequence[int] = (),
     cats_strings: Sequence[str] = (),
@@ -79,7 +81,7 @@ def one_hot_encoder(
 
 
 @host_operator("FeatureVectorizer", domain=DOMAIN)
-def feature_vectorizer(*parts: Any, inputdimensions: Sequence[int] = ()) -> Any:
+def feature_vectorizer(*parts: Value, inputdimensions: Sequence[int] = ()) -> Any:
     """Columns side by side."""
     wide = [p.reshape(len(p), -1) if p.ndim > 1 else p.reshape(1, -1) for p in parts]
     return np.concatenate(wide, 1).astype(np.float32)
@@ -87,21 +89,21 @@ def feature_vectorizer(*parts: Any, inputdimensions: Sequence[int] = ()) -> Any:
 
 @host_operator("LabelEncoder", domain=DOMAIN)
 def label_encoder(
-    x: Any,
+    x: Value,
     *,
     classes_strings: Sequence[str] = (),
     default_float: float = -0.0,
     default_int64: int = -1,
     default_string: str = "_Unused",
-    default_tensor: Any = None,
+    default_tensor: Value = None,
     keys_floats: Sequence[float] = (),
     keys_int64s: Sequence[int] = (),
     keys_strings: Sequence[str] = (),
-    keys_tensor: Any = None,
+    keys_tensor: Value = None,
     values_floats: Sequence[float] = (),
     values_int64s: Sequence[int] = (),
     values_strings: Sequence[str] = (),
-    values_tensor: Any = None,
+    values_tensor: Value = None,
 ) -> Any:
     """Other values for known ones, a default for the rest."""
     if classes_strings:  # the form of version 1: texts and their numbers
@@ -126,7 +128,7 @@ def label_encoder(
     return np.array(found, values.dtype).reshape(x.shape)
 
 
-def _given(tensor: Any, floats: Any, whole: Any, texts: Any) -> Any:
+def _given(tensor: Value, floats: Value, whole: Value, texts: Value) -> Any:
     if tensor is not None:
         return as_array(tensor)
     if texts:
@@ -134,7 +136,7 @@ def _given(tensor: Any, floats: Any, whole: Any, texts: Any) -> Any:
     return np.array(floats, np.float32) if floats else np.array(whole, np.int64)
 
 
-def _key(value: Any) -> Any:
+def _key(value: Value) -> Any:
     if isinstance(value, (float, np.floating)) and np.isnan(value):
         return "NaN"
     return value if isinstance(value, str) else float(value)
@@ -142,7 +144,7 @@ def _key(value: Any) -> Any:
 
 @host_operator("LinearRegressor", domain=DOMAIN)
 def linear_regressor(
-    x: Any,
+    x: Value,
     *,
     coefficients: Sequence[float] = (),
     intercepts: Sequence[float] = (),
@@ -158,7 +160,7 @@ def linear_regressor(
 
 @host_operator("LinearClassifier", domain=DOMAIN, many=True)
 def linear_classifier(
-    x: Any,
+    x: Value,
     *,
     classlabels_ints: Sequence[int] = (),
     classlabels_strings: Sequence[str] = (),
@@ -181,7 +183,7 @@ def _labels(whole: Sequence[int], texts: Sequence[str]) -> Any:
     return np.array(list(texts), object) if texts else np.array(whole, np.int64)
 
 
-def _decided(scores: Any, labels: Any, post_transform: str) -> tuple[Any, ...]:
+def _decided(scores: Value, labels: Value, post_transform: str) -> tuple[Any, ...]:
     """Labels and scores; one score for two classes is that of the second."""
     if scores.shape[1] == 1 and len(labels) == 2:
         one = _transformed(scores, post_transform)
@@ -194,7 +196,7 @@ def _decided(scores: Any, labels: Any, post_transform: str) -> tuple[Any, ...]:
     return best, _transformed(scores, post_transform)
 
 
-def _transformed(scores: Any, how: str) -> Any:
+def _transformed(scores: Value, how: str) -> Any:
     if how == "LOGISTIC":
         found = 1 / (1 + np.exp(-scores))
     elif how in ("SOFTMAX", "SOFTMAX_ZERO"):
@@ -228,7 +230,7 @@ class _Trees:
         self.roots = list(first.values())
         self.about, self.trees = about, ids
 
-    def leaves(self, x: Any) -> list[Any]:
+    def leaves(self, x: Value) -> list[Any]:
         """For each tree, which node each row ends in."""
         about = self.about
         features = np.array(about["nodes_featureids"])
@@ -259,7 +261,7 @@ class _Trees:
         pairs = zip(self.trees, self.about[word], strict=True)
         return np.array([self.at.get(pair, 0) for pair in pairs])
 
-    def scores(self, x: Any, word: str, count: int) -> Any:
+    def scores(self, x: Value, word: str, count: int) -> Any:
         """[rows, trees, count]: what the leaves give to each target or class."""
         about = self.about
         values = about.get(f"{word}_weights_as_tensor")
@@ -275,29 +277,29 @@ class _Trees:
 
 @host_operator("TreeEnsembleRegressor", domain=DOMAIN)
 def tree_ensemble_regressor(
-    x: Any,
+    x: Value,
     *,
     aggregate_function: str = "SUM",
     base_values: Sequence[float] = (),
     n_targets: int = 1,
     post_transform: str = "NONE",
-    base_values_as_tensor: Any = None,
+    base_values_as_tensor: Value = None,
     nodes_falsenodeids: Sequence[int] = (),
     nodes_featureids: Sequence[int] = (),
     nodes_hitrates: Sequence[float] = (),
-    nodes_hitrates_as_tensor: Any = None,
+    nodes_hitrates_as_tensor: Value = None,
     nodes_missing_value_tracks_true: Sequence[int] = (),
     nodes_modes: Sequence[str] = (),
     nodes_nodeids: Sequence[int] = (),
     nodes_treeids: Sequence[int] = (),
     nodes_truenodeids: Sequence[int] = (),
     nodes_values: Sequence[float] = (),
-    nodes_values_as_tensor: Any = None,
+    nodes_values_as_tensor: Value = None,
     target_ids: Sequence[int] = (),
     target_nodeids: Sequence[int] = (),
     target_treeids: Sequence[int] = (),
     target_weights: Sequence[float] = (),
-    target_weights_as_tensor: Any = None,
+    target_weights_as_tensor: Value = None,
 ) -> Any:
     """What trees give each row, added up (or the mean, least, largest)."""
     scores = _Trees(dict(locals())).scores(x, "target", n_targets)
@@ -311,29 +313,29 @@ def tree_ensemble_regressor(
 
 @host_operator("TreeEnsembleClassifier", domain=DOMAIN, many=True)
 def tree_ensemble_classifier(
-    x: Any,
+    x: Value,
     *,
     base_values: Sequence[float] = (),
     class_ids: Sequence[int] = (),
     class_nodeids: Sequence[int] = (),
     class_treeids: Sequence[int] = (),
     class_weights: Sequence[float] = (),
-    class_weights_as_tensor: Any = None,
+    class_weights_as_tensor: Value = None,
     classlabels_int64s: Sequence[int] = (),
     classlabels_strings: Sequence[str] = (),
     post_transform: str = "NONE",
-    base_values_as_tensor: Any = None,
+    base_values_as_tensor: Value = None,
     nodes_falsenodeids: Sequence[int] = (),
     nodes_featureids: Sequence[int] = (),
     nodes_hitrates: Sequence[float] = (),
-    nodes_hitrates_as_tensor: Any = None,
+    nodes_hitrates_as_tensor: Value = None,
     nodes_missing_value_tracks_true: Sequence[int] = (),
     nodes_modes: Sequence[str] = (),
     nodes_nodeids: Sequence[int] = (),
     nodes_treeids: Sequence[int] = (),
     nodes_truenodeids: Sequence[int] = (),
     nodes_values: Sequence[float] = (),
-    nodes_values_as_tensor: Any = None,
+    nodes_values_as_tensor: Value = None,
     outputs: int = 1,
 ) -> tuple[Any, ...]:
     """The class that trees vote for in each row, and the votes."""
@@ -358,20 +360,20 @@ def tree_ensemble_classifier(
 
 @host_operator("TreeEnsemble", domain=DOMAIN)
 def tree_ensemble(
-    x: Any,
+    x: Value,
     *,
     aggregate_function: int = 1,
     leaf_targetids: Sequence[int],
-    leaf_weights: Any,
-    membership_values: Any = None,
+    leaf_weights: Value,
+    membership_values: Value = None,
     n_targets: int = 1,
     nodes_falseleafs: Sequence[int],
     nodes_falsenodeids: Sequence[int],
     nodes_featureids: Sequence[int],
-    nodes_hitrates: Any = None,
+    nodes_hitrates: Value = None,
     nodes_missing_value_tracks_true: Sequence[int] = (),
-    nodes_modes: Any,
-    nodes_splits: Any,
+    nodes_modes: Value,
+    nodes_splits: Value,
     nodes_trueleafs: Sequence[int],
     nodes_truenodeids: Sequence[int],
     post_transform: int = 0,
@@ -405,7 +407,7 @@ def tree_ensemble(
 
 
 def _aggregated(
-    found: Any, touched: Any, how: int, post_transform: int, dtype: Any
+    found: Value, touched: Value, how: int, post_transform: int, dtype: Value
 ) -> Any:
     if how in (2, 3):  # the least or largest of the trees that say something
         empty = np.inf if how == 2 else -np.inf
@@ -418,7 +420,7 @@ def _aggregated(
     return _transformed(made, names.get(post_transform, "NONE")).astype(dtype)
 
 
-def _member_sets(modes: Any, values: Any) -> dict[int, set[float]]:
+def _member_sets(modes: Value, values: Value) -> dict[int, set[float]]:
     """The sets of the nodes that ask for membership; NaN ends each."""
     found: dict[int, set[float]] = {}
     if values is None:
@@ -436,7 +438,7 @@ def _member_sets(modes: Any, values: Any) -> dict[int, set[float]]:
 
 @host_operator("ZipMap", domain=DOMAIN)
 def zip_map(
-    x: Any,
+    x: Value,
     *,
     classlabels_int64s: Sequence[int] = (),
     classlabels_strings: Sequence[str] = (),

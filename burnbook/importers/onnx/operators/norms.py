@@ -271,7 +271,7 @@ def dropout(
 
 @dropout.host
 def _(
-    x: Any,
+    x: Value,
     ratio: Value = None,
     training_mode: Value = None,
     *,

@@ -16,7 +16,13 @@ from burnbook.importers.onnx.operators.convolution import (
     window_counts,
 )
 from burnbook.importers.onnx.operators.registry import host_operator, operator
-from burnbook.importers.onnx.values import as_array, as_tensor, rearranged, reshape
+from burnbook.importers.onnx.values import (
+    Value,
+    as_array,
+    as_tensor,
+    rearranged,
+    reshape,
+)
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 
@@ -49,7 +55,7 @@ def _plan(
     return stride, dilation, widths, needed
 
 
-def _windows(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Any:
+def _windows(x: Value, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Any:
     """[n, c, *out, *kernel], a view."""
     dims = len(kernel)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
@@ -59,7 +65,7 @@ def _windows(x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Any:
     return view[(slice(None), slice(None), *steps, *taps)]
 
 
-def _resized(x: Any, widths: Widths, value: Any) -> Any:
+def _resized(x: Value, widths: Widths, value: Value) -> Any:
     cut = tuple(
         slice(max(0, -a), x.shape[i + 2] - max(0, -b))
         for i, (a, b) in enumerate(widths)
@@ -69,12 +75,12 @@ def _resized(x: Any, widths: Widths, value: Any) -> Any:
     return np.pad(x, more, constant_values=value)
 
 
-def _least(dtype: Any) -> Any:
+def _least(dtype: Value) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
 def _largest(
-    x: Any,
+    x: Value,
     kernel: Sizes,
     stride: Sizes,
     dilation: Sizes,
@@ -144,7 +150,7 @@ def max_pool(
         )
     found: list[Any] = []
 
-    def places(at: Any) -> Any:
+    def places(at: Value) -> Any:
         _, where, told = _largest(
             as_array(x), kernel, stride, dilation, needed, storage_order
         )
@@ -156,7 +162,7 @@ def max_pool(
 
 @max_pool.host
 def _(
-    x: Any,
+    x: Value,
     *,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
@@ -254,9 +260,9 @@ def global_lp_pool(x: Tensor, *, p: int = 2) -> Tensor:
 
 @host_operator("MaxUnpool")
 def max_unpool(
-    x: Any,
-    indices: Any,
-    output_shape: Any = None,
+    x: Value,
+    indices: Value,
+    output_shape: Value = None,
     *,
     kernel_shape: Sizes,
     pads: Sizes = (),

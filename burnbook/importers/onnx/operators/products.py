@@ -8,7 +8,7 @@ import numpy as np
 
 from burnbook import ops
 from burnbook.importers.onnx.operators.registry import operator
-from burnbook.importers.onnx.values import aligned, reshape
+from burnbook.importers.onnx.values import Value, aligned, reshape
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 
@@ -31,7 +31,7 @@ def mat_mul(x: Tensor, y: Tensor) -> Tensor:
 
 
 @mat_mul.host
-def _(x: Any, y: Any) -> Any:
+def _(x: Value, y: Value) -> Any:
     return np.matmul(x, y).astype(np.result_type(x, y), copy=False)
 
 
@@ -58,9 +58,9 @@ def gemm(
 
 @gemm.host
 def _(
-    a: Any,
-    b: Any,
-    c: Any = None,
+    a: Value,
+    b: Value,
+    c: Value = None,
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
@@ -83,7 +83,7 @@ def einsum(*factors: Tensor, equation: str) -> Tensor:
 
 
 @einsum.host
-def _(*factors: Any, equation: str) -> Any:
+def _(*factors: Value, equation: str) -> Any:
     if factors[0].dtype.kind == "V" or factors[0].dtype.name == "bfloat16":
         wide = [factor.astype(np.float32) for factor in factors]
         return np.asarray(np.einsum(equation, *wide)).astype(factors[0].dtype)

@@ -9,10 +9,10 @@ import numpy as np
 from burnbook.importers.onnx.operators.convolution import conv
 from burnbook.importers.onnx.operators.registry import host_operator
 from burnbook.importers.onnx.operators.types import converted
-from burnbook.importers.onnx.values import as_array, dtype_of
+from burnbook.importers.onnx.values import Value, as_array, dtype_of
 
 
-def _spread(part: Any, x: Any, axis: int, block_size: int) -> Any:
+def _spread(part: Value, x: Value, axis: int, block_size: int) -> Any:
     """A scale or zero point as it lies against x: one, one per slice, or per block."""
     if part.ndim == 0 or (part.ndim == 1 and part.size == 1 and not block_size):
         return part.reshape(())
@@ -24,7 +24,7 @@ def _spread(part: Any, x: Any, axis: int, block_size: int) -> Any:
     return part.reshape(shape)
 
 
-def _held(x: Any, wanted: np.dtype[Any], saturate: int = 1) -> Any:
+def _held(x: Value, wanted: np.dtype[Any], saturate: int = 1) -> Any:
     """Whole numbers within the range of a type."""
     import ml_dtypes
 
@@ -41,9 +41,9 @@ def _held(x: Any, wanted: np.dtype[Any], saturate: int = 1) -> Any:
 
 @host_operator("QuantizeLinear")
 def quantize_linear(
-    x: Any,
-    scale: Any,
-    zero: Any = None,
+    x: Value,
+    scale: Value,
+    zero: Value = None,
     *,
     axis: int = 1,
     block_size: int = 0,
@@ -70,9 +70,9 @@ def quantize_linear(
 
 @host_operator("DequantizeLinear")
 def dequantize_linear(
-    x: Any,
-    scale: Any,
-    zero: Any = None,
+    x: Value,
+    scale: Value,
+    zero: Value = None,
     *,
     axis: int = 1,
     block_size: int = 0,
@@ -90,7 +90,7 @@ def dequantize_linear(
 
 
 @host_operator("DynamicQuantizeLinear", many=True)
-def dynamic_quantize_linear(x: Any, *, outputs: int = 1) -> tuple[Any, ...]:
+def dynamic_quantize_linear(x: Value, *, outputs: int = 1) -> tuple[Any, ...]:
     """uint8 over the range of x, which includes 0: numbers, scale and zero point."""
     low, high = min(0.0, float(x.min(initial=0))), max(0.0, float(x.max(initial=0)))
     scale = np.float32((np.float32(high) - np.float32(low)) / np.float32(255))
@@ -102,14 +102,16 @@ def dynamic_quantize_linear(x: Any, *, outputs: int = 1) -> tuple[Any, ...]:
 
 
 @host_operator("MatMulInteger")
-def mat_mul_integer(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+def mat_mul_integer(
+    a: Value, b: Value, a_zero: Value = None, b_zero: Value = None
+) -> Any:
     """The product of whole numbers without their zero points, as int32."""
     return np.matmul(_centered(a, a_zero, -2), _centered(b, b_zero, -1)).astype(
         np.int32
     )
 
 
-def _centered(x: Any, zero: Any, axis: int) -> Any:
+def _centered(x: Value, zero: Value, axis: int) -> Any:
     wide = x.astype(np.int64)
     if zero is None:
         return wide
@@ -120,14 +122,14 @@ def _centered(x: Any, zero: Any, axis: int) -> Any:
 
 @host_operator("QLinearMatMul")
 def q_linear_mat_mul(
-    a: Any,
-    a_scale: Any,
-    a_zero: Any,
-    b: Any,
-    b_scale: Any,
-    b_zero: Any,
-    y_scale: Any,
-    y_zero: Any,
+    a: Value,
+    a_scale: Value,
+    a_zero: Value,
+    b: Value,
+    b_scale: Value,
+    b_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
 ) -> Any:
     """A product of quantized matrices, quantized again."""
     exact = np.matmul(_centered(a, a_zero, -2), _centered(b, b_zero, -1))
@@ -139,7 +141,7 @@ def q_linear_mat_mul(
 
 @host_operator("ConvInteger")
 def conv_integer(
-    x: Any, w: Any, x_zero: Any = None, w_zero: Any = None, **how: Any
+    x: Value, w: Value, x_zero: Value = None, w_zero: Value = None, **how: Value
 ) -> Any:
     """A convolution of whole numbers without their zero points, as int32."""
     shape = (-1, *[1] * (w.ndim - 1))
@@ -153,16 +155,16 @@ def conv_integer(
 
 @host_operator("QLinearConv")
 def q_linear_conv(
-    x: Any,
-    x_scale: Any,
-    x_zero: Any,
-    w: Any,
-    w_scale: Any,
-    w_zero: Any,
-    y_scale: Any,
-    y_zero: Any,
-    bias: Any = None,
-    **how: Any,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
+    bias: Value = None,
+    **how: Value,
 ) -> Any:
     """A convolution of quantized numbers, quantized again."""
     line = (1, -1, *[1] * (w.ndim - 2))

@@ -9,7 +9,7 @@ import numpy as np
 
 from burnbook.backend.numpy import Numpy
 from burnbook.importers.onnx.operators.registry import host_operator
-from burnbook.importers.onnx.values import dtype_of
+from burnbook.importers.onnx.values import Value, dtype_of
 from burnbook.tensor import Distribution, Tensor
 
 
@@ -39,7 +39,7 @@ def random_normal(
 
 @host_operator("RandomNormalLike")
 def random_normal_like(
-    x: Any,
+    x: Value,
     *,
     dtype: int | None = None,
     mean: float = 0.0,
@@ -66,7 +66,7 @@ def random_uniform(
 
 @host_operator("RandomUniformLike")
 def random_uniform_like(
-    x: Any,
+    x: Value,
     *,
     dtype: int | None = None,
     high: float = 1.0,
@@ -79,7 +79,7 @@ def random_uniform_like(
 
 
 @host_operator("Bernoulli")
-def bernoulli(x: Any, *, dtype: int | None = None, seed: float | None = None) -> Any:
+def bernoulli(x: Value, *, dtype: int | None = None, seed: float | None = None) -> Any:
     """1 with the chance that x is, else 0."""
     drawn = _generator(seed).uniform(0, 1, x.shape) < x
     return drawn.astype(x.dtype if dtype is None else dtype_of(dtype))
@@ -87,7 +87,7 @@ def bernoulli(x: Any, *, dtype: int | None = None, seed: float | None = None) ->
 
 @host_operator("Multinomial")
 def multinomial(
-    x: Any, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None
+    x: Value, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None
 ) -> Any:
     """Classes drawn from rows of logits."""
     chances = np.exp(x - x.max(1, keepdims=True)).astype(np.float64)

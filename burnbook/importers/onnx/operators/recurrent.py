@@ -12,6 +12,7 @@ from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.operators.joining import concat, narrow
 from burnbook.importers.onnx.operators.registry import operator
 from burnbook.importers.onnx.values import (
+    Value,
     aligned,
     as_array,
     as_tensor,
@@ -108,7 +109,7 @@ def _zeros(shape: Sequence[int], like: Tensor) -> Tensor:
 
 def _stepped(
     x: Tensor,
-    lengths: Any,
+    lengths: Value,
     direction: str,
     layout: int,
     starts: list[Tensor | None],
@@ -171,7 +172,7 @@ def rnn(
     w: Tensor,
     r: Tensor,
     b: Tensor | None = None,
-    sequence_lens: Any = None,
+    sequence_lens: Value = None,
     initial_h: Tensor | None = None,
     *,
     activation_alpha: Sequence[float] = (),
@@ -207,7 +208,7 @@ def gru(
     w: Tensor,
     r: Tensor,
     b: Tensor | None = None,
-    sequence_lens: Any = None,
+    sequence_lens: Value = None,
     initial_h: Tensor | None = None,
     *,
     activation_alpha: Sequence[float] = (),
@@ -253,7 +254,7 @@ def lstm(
     w: Tensor,
     r: Tensor,
     b: Tensor | None = None,
-    sequence_lens: Any = None,
+    sequence_lens: Value = None,
     initial_h: Tensor | None = None,
     initial_c: Tensor | None = None,
     p: Tensor | None = None,

@@ -54,7 +54,7 @@ def _reduction(
         return reshape(x, kept)
 
     def on_array(
-        x: Any,
+        x: Value,
         axes: Value | None = None,
         *,
         keepdims: int = 1,
@@ -94,19 +94,19 @@ def _log(x: Tensor) -> Tensor:
     return apply(ops.log, x)
 
 
-def _logsumexp(x: Any, over: tuple[int, ...]) -> Any:
+def _logsumexp(x: Value, over: tuple[int, ...]) -> Any:
     top = np.max(x, over, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     return np.log(np.sum(np.exp(x - top), over)) + np.squeeze(top, over)
 
 
-def _least(dtype: Any) -> Any:
+def _least(dtype: Value) -> Any:
     if dtype.kind == "b":
         return False
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
-def _most(dtype: Any) -> Any:
+def _most(dtype: Value) -> Any:
     if dtype.kind == "b":
         return True
     return np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
@@ -182,7 +182,7 @@ def reduce_log_sum_exp(
 
 @reduce_log_sum_exp.host
 def _(
-    x: Any,
+    x: Value,
     axes: Value | None = None,
     *,
     keepdims: int = 1,
@@ -196,7 +196,7 @@ def _(
 
 def _extreme(name: str, find: Callable[..., Any]) -> None:
     def on_array(
-        x: Any, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+        x: Value, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
     ) -> Any:
         if x.dtype.kind == "V":
             x = x.astype(np.float32)
@@ -230,7 +230,7 @@ def cum_sum(x: Tensor, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> 
 
 
 @cum_sum.host
-def _(x: Any, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Any:
+def _(x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Any:
     (dim,) = ints(axis)
     x = np.flip(x, dim) if reverse else x
     found = np.cumsum(x, dim, dtype=x.dtype)
@@ -240,7 +240,7 @@ def _(x: Any, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Any:
 
 
 @host_operator("CumProd")
-def cum_prod(x: Any, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Any:
+def cum_prod(x: Value, axis: Value, *, exclusive: int = 0, reverse: int = 0) -> Any:
     """Products of all elements up to each along an axis."""
     (dim,) = ints(axis)
     x = np.moveaxis(np.flip(x, dim) if reverse else x, dim, 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from burnbook.importers.onnx.operators.joining import concat, split
 from burnbook.importers.onnx.operators.registry import OPERATORS, Operator
-from burnbook.importers.onnx.operators.shape import squeeze, unsqueeze
+from burnbook.importers.onnx.operators.shapes import squeeze, unsqueeze
 from burnbook.importers.onnx.values import Value, as_array, ints, is_literal, number
 from burnbook.importers.onnx.versions import VERSIONS
 from burnbook.tensor import Tensor
@@ -111,7 +111,7 @@ def split_to_sequence(
 
 
 @_as_it_is("Optional")
-def optional(x: Value = None, *, type: Any = None) -> Value:
+def optional(x: Value = None, *, type: Value = None) -> Value:
     """A value that may not be there."""
     return x
 

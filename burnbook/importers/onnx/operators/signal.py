@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from burnbook.importers.onnx.operators.registry import host_operator
-from burnbook.importers.onnx.values import dtype_of, ints, number
+from burnbook.importers.onnx.values import Value, dtype_of, ints, number
 
 
 def _window(name: str, word: str, parts: tuple[float, ...]) -> None:
-    def on_array(size: Any, *, output_datatype: int = 1, periodic: int = 1) -> Any:
+    def on_array(size: Value, *, output_datatype: int = 1, periodic: int = 1) -> Any:
         count = int(number(size))
         angle = 2 * np.pi * np.arange(count) / (count if periodic else count - 1)
         found = sum((-1) ** k * a * np.cos(k * angle) for k, a in enumerate(parts))
@@ -27,19 +27,19 @@ _window("HammingWindow", "hamming_window", (25 / 46, 21 / 46))
 _window("BlackmanWindow", "blackman_window", (0.42, 0.5, 0.08))
 
 
-def _complex(x: Any) -> Any:
+def _complex(x: Value) -> Any:
     return x[..., 0] + 1j * x[..., 1] if x.shape[-1] == 2 else x[..., 0]
 
 
-def _pairs(x: Any, dtype: Any) -> Any:
+def _pairs(x: Value, dtype: Value) -> Any:
     return np.stack([x.real, x.imag], -1).astype(dtype)
 
 
 @host_operator("DFT")
 def dft(
-    x: Any,
-    length: Any = None,
-    axis: Any = None,
+    x: Value,
+    length: Value = None,
+    axis: Value = None,
     *,
     inverse: int = 0,
     onesided: int = 0,
@@ -60,7 +60,12 @@ def dft(
 
 @host_operator("STFT")
 def stft(
-    signal: Any, step: Any, window: Any = None, length: Any = None, *, onesided: int = 1
+    signal: Value,
+    step: Value,
+    window: Value = None,
+    length: Value = None,
+    *,
+    onesided: int = 1,
 ) -> Any:
     """The spectrum of each frame of a signal, seen through a window."""
     size = len(window) if length is None else int(number(length))
@@ -80,7 +85,13 @@ def stft(
 
 @host_operator("MelWeightMatrix")
 def mel_weight_matrix(
-    bins: Any, length: Any, rate: Any, low: Any, high: Any, *, output_datatype: int = 1
+    bins: Value,
+    length: Value,
+    rate: Value,
+    low: Value,
+    high: Value,
+    *,
+    output_datatype: int = 1,
 ) -> Any:
     """How much of each frequency each band of the mel scale takes."""
     count, size = int(number(bins)), int(number(length))

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from burnbook.importers.onnx.operators.registry import host_operator, operator
-from burnbook.importers.onnx.values import as_array, number, rearranged
+from burnbook.importers.onnx.values import Value, as_array, number, rearranged
 from burnbook.tensor import Tensor
 
 
 @operator("TopK", many=True)
 def top_k(
     x: Tensor,
-    k: Any,
+    k: Value,
     *,
     axis: int = -1,
     largest: int = 1,
@@ -29,13 +29,19 @@ def top_k(
 
 @top_k.host
 def _(
-    x: Any, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1, outputs: int
+    x: Value,
+    k: Value,
+    *,
+    axis: int = -1,
+    largest: int = 1,
+    sorted: int = 1,
+    outputs: int,
 ) -> tuple[Any, ...]:
     order = _order(x, k, axis, largest)
     return np.take_along_axis(x, order, axis), order
 
 
-def _order(x: Any, k: Any, axis: int, largest: int) -> Any:
+def _order(x: Value, k: Value, axis: int, largest: int) -> Any:
     if largest:  # of equals, the first comes first
         order = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
         order = x.shape[axis] - 1 - order
@@ -46,7 +52,7 @@ def _order(x: Any, k: Any, axis: int, largest: int) -> Any:
 
 @host_operator("Unique", many=True)
 def unique(
-    x: Any, *, axis: int | None = None, sorted: int = 1, outputs: int
+    x: Value, *, axis: int | None = None, sorted: int = 1, outputs: int
 ) -> tuple[Any, ...]:
     """What there is at least once: values, first places, back again, and how often."""
     values, first, back, counts = np.unique(
@@ -64,11 +70,11 @@ def unique(
 
 @host_operator("NonMaxSuppression")
 def non_max_suppression(
-    boxes: Any,
-    scores: Any,
-    most: Any = None,
-    iou_threshold: Any = None,
-    score_threshold: Any = None,
+    boxes: Value,
+    scores: Value,
+    most: Value = None,
+    iou_threshold: Value = None,
+    score_threshold: Value = None,
     *,
     center_point_box: int = 0,
 ) -> Any:
@@ -103,7 +109,7 @@ def non_max_suppression(
     return np.array(found, np.int64).reshape(-1, 3)
 
 
-def _overlap(a: Any, b: Any) -> float:
+def _overlap(a: Value, b: Value) -> float:
     """The area two boxes share, of the area they cover."""
     low, high = np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])
     shared = np.prod(np.maximum(high - low, 0))

@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from burnbook.importers.onnx.operators.registry import host_operator
+from burnbook.importers.onnx.values import Value
 
 
 @host_operator("StringConcat")
-def string_concat(x: Any, y: Any) -> Any:
+def string_concat(x: Value, y: Value) -> Any:
     """Texts put together; shapes broadcast."""
     return np.asarray(np.add(x, y), object)
 
 
 @host_operator("StringSplit", many=True)
 def string_split(
-    x: Any, *, delimiter: str = "", maxsplit: int | None = None, outputs: int = 1
+    x: Value, *, delimiter: str = "", maxsplit: int | None = None, outputs: int = 1
 ) -> tuple[Any, ...]:
     """The parts of each text, filled up with empty ones; and how many there are."""
     most = -1 if maxsplit is None else maxsplit
@@ -34,7 +35,7 @@ def string_split(
 
 @host_operator("StringNormalizer")
 def string_normalizer(
-    x: Any,
+    x: Value,
     *,
     case_change_action: str = "NONE",
     is_case_sensitive: int = 0,
@@ -54,7 +55,7 @@ def string_normalizer(
 
 
 @host_operator("RegexFullMatch")
-def regex_full_match(x: Any, *, pattern: str = "") -> Any:
+def regex_full_match(x: Value, *, pattern: str = "") -> Any:
     """Whether each text as a whole fits a pattern."""
     rule = re.compile(pattern)
     found = [rule.fullmatch(text) is not None for text in x.reshape(-1)]
@@ -63,7 +64,7 @@ def regex_full_match(x: Any, *, pattern: str = "") -> Any:
 
 @host_operator("TfIdfVectorizer")
 def tf_idf_vectorizer(
-    x: Any,
+    x: Value,
     *,
     max_gram_length: int,
     max_skip_count: int,

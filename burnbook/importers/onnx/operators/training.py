@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.importers.onnx.operators.registry import host_operator
-from burnbook.importers.onnx.values import number
+from burnbook.importers.onnx.values import Value, number
 
 DOMAIN = "ai.onnx.preview.training"
 
@@ -24,9 +24,9 @@ def _joined(results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 @host_operator("Adagrad", domain=DOMAIN, many=True)
 def adagrad(
-    rate: Any,
-    step: Any,
-    *inputs: Any,
+    rate: Value,
+    step: Value,
+    *inputs: Value,
     decay_factor: float = 0.0,
     epsilon: float = 0.0,
     norm_coefficient: float = 0.0,
@@ -35,7 +35,7 @@ def adagrad(
     """A step of Adagrad: new values, then new sums of squares."""
     r = number(rate) / (1 + number(step) * decay_factor)
 
-    def one(x: Any, g: Any, h: Any) -> tuple[Any, ...]:
+    def one(x: Value, g: Value, h: Value) -> tuple[Any, ...]:
         g = norm_coefficient * x + g
         h = h + g * g
         return (x - r * g / (np.sqrt(h) + epsilon)).astype(x.dtype), h.astype(x.dtype)
@@ -45,9 +45,9 @@ def adagrad(
 
 @host_operator("Adam", domain=DOMAIN, many=True)
 def adam(
-    rate: Any,
-    step: Any,
-    *inputs: Any,
+    rate: Value,
+    step: Value,
+    *inputs: Value,
     alpha: float = 0.9,
     beta: float = 0.999,
     epsilon: float = 0.0,
@@ -60,7 +60,7 @@ def adam(
     if t > 0:
         r = r * np.sqrt(1 - beta**t) / (1 - alpha**t)
 
-    def one(x: Any, g: Any, v: Any, h: Any) -> tuple[Any, ...]:
+    def one(x: Value, g: Value, v: Value, h: Value) -> tuple[Any, ...]:
         g = norm_coefficient * x + g
         v = alpha * v + (1 - alpha) * g
         h = beta * h + (1 - beta) * g * g
@@ -72,9 +72,9 @@ def adam(
 
 @host_operator("Momentum", domain=DOMAIN, many=True)
 def momentum(
-    rate: Any,
-    step: Any,
-    *inputs: Any,
+    rate: Value,
+    step: Value,
+    *inputs: Value,
     alpha: float,
     beta: float,
     mode: str,
@@ -84,7 +84,7 @@ def momentum(
     """A step with momentum, perhaps Nesterov's: new values, then new momenta."""
     r, share = number(rate), beta if number(step) > 0 else 1.0
 
-    def one(x: Any, g: Any, v: Any) -> tuple[Any, ...]:
+    def one(x: Value, g: Value, v: Value) -> tuple[Any, ...]:
         g = norm_coefficient * x + g
         v = alpha * v + share * g
         change = g + alpha * v if mode == "nesterov" else v

@@ -29,7 +29,7 @@ def cast(x: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Va
 
 
 @cast.host
-def _(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
+def _(x: Value, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
     return converted(x, dtype_of(to), saturate, round_mode)
 
 
@@ -46,12 +46,12 @@ def cast_like(
 
 
 @cast_like.host
-def _(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -> Any:
+def _(x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Any:
     return converted(x, like.dtype, saturate, round_mode)
 
 
 def converted(
-    x: Any, wanted: np.dtype[Any], saturate: int = 1, round_mode: str = "up"
+    x: Value, wanted: np.dtype[Any], saturate: int = 1, round_mode: str = "up"
 ) -> Any:
     """An array in another type: strings read and written, float8 held in its range."""
     name = wanted.name
@@ -72,7 +72,7 @@ def converted(
         return x.astype(wanted)
 
 
-def _text(value: Any) -> str:
+def _text(value: Value) -> str:
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
     if isinstance(value, (float, np.floating)):
@@ -84,7 +84,9 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _power_of_two(x: Any, wanted: np.dtype[Any], saturate: int, round_mode: str) -> Any:
+def _power_of_two(
+    x: Value, wanted: np.dtype[Any], saturate: int, round_mode: str
+) -> Any:
     """Powers of two alone: the exponent of a value, rounded as the mode says."""
     part, exponent = np.frexp(np.abs(x))
     exponent = exponent - 1
@@ -102,6 +104,6 @@ def _power_of_two(x: Any, wanted: np.dtype[Any], saturate: int, round_mode: str)
 
 
 @host_operator("BitCast")
-def bit_cast(x: Any, *, to: int) -> Any:
+def bit_cast(x: Value, *, to: int) -> Any:
     """The same bits as another element type."""
     return np.asarray(x).reshape(x.shape or (1,)).view(dtype_of(to)).reshape(x.shape)

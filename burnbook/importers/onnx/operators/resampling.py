@@ -26,7 +26,7 @@ from burnbook.tensor.methods import apply
 
 def _place(
     mode: str,
-    out: Any,
+    out: Value,
     scale: float,
     size: int,
     new: int,
@@ -57,7 +57,7 @@ def _place(
             return (out + 0.5) / scale - 0.5
 
 
-def _nearest(place: Any, mode: str) -> Any:
+def _nearest(place: Value, mode: str) -> Any:
     match mode:
         case "round_prefer_ceil":
             return np.floor(place + 0.5)
@@ -69,12 +69,12 @@ def _nearest(place: Any, mode: str) -> Any:
             return np.ceil(place - 0.5)
 
 
-def _linear(distance: Any) -> Any:
+def _linear(distance: Value) -> Any:
     return np.maximum(0, 1 - np.abs(distance))
 
 
 def _cubic(a: float) -> Callable[[Any], Any]:
-    def weight(distance: Any) -> Any:
+    def weight(distance: Value) -> Any:
         d = np.abs(distance)
         near = (a + 2) * d**3 - (a + 3) * d**2 + 1
         far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
@@ -212,7 +212,7 @@ def resize(
 
 
 @resize.host
-def _(x: Any, *inputs: Any, **how: Any) -> Any:
+def _(x: Value, *inputs: Value, **how: Value) -> Any:
     found = resize(x.astype(np.float64), *inputs, **how)
     if x.dtype.kind in "iu":
         info = np.iinfo(x.dtype)
@@ -220,7 +220,7 @@ def _(x: Any, *inputs: Any, **how: Any) -> Any:
     return found.astype(x.dtype)
 
 
-def _along(x: Tensor, matrix: Any, axis: int, picks: bool) -> Tensor:
+def _along(x: Tensor, matrix: Value, axis: int, picks: bool) -> Tensor:
     """A matrix times one dim of a tensor."""
     rank = len(x.value.shape)
     if picks:
@@ -306,7 +306,7 @@ def grid_sample(
     return reshape(total, (n, c, *out))  # type: ignore[arg-type] # one tap at least
 
 
-def _of_samples(flat: Tensor, index: Any) -> Tensor:
+def _of_samples(flat: Tensor, index: Value) -> Tensor:
     """[n, c, p] at index [n, q] -> [n, c, q]"""
     return rearranged(
         flat,
@@ -316,13 +316,13 @@ def _of_samples(flat: Tensor, index: Any) -> Tensor:
     )
 
 
-def _pixel(place: Any, size: int, align_corners: int) -> Any:
+def _pixel(place: Value, size: int, align_corners: int) -> Any:
     if align_corners:
         return (place + 1) / 2 * (size - 1)
     return ((place + 1) * size - 1) / 2
 
 
-def _mirrored(place: Any, size: int, align_corners: int) -> Any:
+def _mirrored(place: Value, size: int, align_corners: int) -> Any:
     low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
     span = high - low
     if span <= 0:
@@ -391,9 +391,9 @@ def col2_im(
 
 @host_operator("RoiAlign")
 def roi_align(
-    x: Any,
-    rois: Any,
-    batches: Any,
+    x: Value,
+    rois: Value,
+    batches: Value,
     *,
     coordinate_transformation_mode: str = "half_pixel",
     mode: str = "avg",
@@ -427,7 +427,7 @@ def roi_align(
     return found
 
 
-def _corners(image: Any, ys: Any, xs: Any, height: int, width: int) -> Any:
+def _corners(image: Value, ys: Value, xs: Value, height: int, width: int) -> Any:
     """[4, c, y, x]: the four pixels around each sample, weighted."""
     gone = ((ys < -1) | (ys > height))[:, None] | ((xs < -1) | (xs > width))[None]
     ys, xs = np.maximum(ys, 0), np.maximum(xs, 0)

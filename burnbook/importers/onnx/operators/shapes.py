@@ -41,7 +41,7 @@ def reshape(x: Tensor, shape: Value, *, allowzero: int = 0) -> Tensor:
 
 
 @reshape.host
-def _(x: Any, shape: Value, *, allowzero: int = 0) -> Any:
+def _(x: Value, shape: Value, *, allowzero: int = 0) -> Any:
     return x.reshape(_wanted(x.shape, shape, allowzero))
 
 
@@ -54,7 +54,7 @@ def transpose(x: Tensor, *, perm: Sequence[int] | None = None) -> Tensor:
 
 
 @transpose.host
-def _(x: Any, *, perm: Sequence[int] | None = None) -> Any:
+def _(x: Value, *, perm: Sequence[int] | None = None) -> Any:
     return np.transpose(x, perm)
 
 
@@ -73,7 +73,7 @@ def unsqueeze(x: Tensor, axes: Value) -> Tensor:
 
 
 @unsqueeze.host
-def _(x: Any, axes: Value) -> Any:
+def _(x: Value, axes: Value) -> Any:
     return x.reshape(_with_ones(x.shape, axes))
 
 
@@ -92,7 +92,7 @@ def squeeze(x: Tensor, axes: Value | None = None) -> Tensor:
 
 
 @squeeze.host
-def _(x: Any, axes: Value | None = None) -> Any:
+def _(x: Value, axes: Value | None = None) -> Any:
     return x.reshape(_without_ones(x.shape, axes))
 
 
@@ -103,7 +103,7 @@ def shape(x: Tensor, *, start: int = 0, end: int | None = None) -> Any:
 
 
 @shape.host
-def _(x: Any, *, start: int = 0, end: int | None = None) -> Any:
+def _(x: Value, *, start: int = 0, end: int | None = None) -> Any:
     return np.array(x.shape[start:end], np.int64)
 
 
@@ -114,7 +114,7 @@ def size(x: Tensor) -> Any:
 
 
 @size.host
-def _(x: Any) -> Any:
+def _(x: Value) -> Any:
     return np.array(x.size, np.int64)
 
 
@@ -125,7 +125,7 @@ def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
 
 
 @flatten.host
-def _(x: Any, *, axis: int = 1) -> Any:
+def _(x: Value, *, axis: int = 1) -> Any:
     return x.reshape(_two_dims(x.shape, axis))
 
 
@@ -145,7 +145,7 @@ def expand(x: Tensor, shape: Value) -> Tensor:
 
 
 @expand.host
-def _(x: Any, shape: Value) -> Any:
+def _(x: Value, shape: Value) -> Any:
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(ints(shape)))).copy()
 
 
@@ -201,7 +201,7 @@ def pad(
 
 @pad.host
 def _(
-    x: Any,
+    x: Value,
     pads: Value,
     value: Value = None,
     axes: Value = None,
@@ -231,14 +231,14 @@ def _widths(rank: int, pads: Value, axes: Value) -> list[tuple[int, int]]:
 
 
 @host_operator("ConstantOfShape")
-def constant_of_shape(shape: Any, *, value: Any = None) -> Any:
+def constant_of_shape(shape: Value, *, value: Value = None) -> Any:
     """One value everywhere; float32 zeros where none is given."""
     filled = np.zeros(1, np.float32) if value is None else as_array(value).reshape(-1)
     return np.full(tuple(ints(shape)), filled[0], filled.dtype)
 
 
 @host_operator("Range")
-def range_(start: Any, limit: Any, delta: Any) -> Any:
+def range_(start: Value, limit: Value, delta: Value) -> Any:
     """Numbers from start, by delta, before limit."""
     start, limit, delta = (part.reshape(()) for part in (start, limit, delta))
     count = max(0, int(np.ceil((limit - start) / delta)))
@@ -246,7 +246,7 @@ def range_(start: Any, limit: Any, delta: Any) -> Any:
 
 
 @host_operator("EyeLike")
-def eye_like(x: Any, *, dtype: int | None = None, k: int = 0) -> Any:
+def eye_like(x: Value, *, dtype: int | None = None, k: int = 0) -> Any:
     """Ones on a diagonal, zeros elsewhere, in the shape of a matrix."""
     return np.eye(*x.shape, k=k, dtype=x.dtype if dtype is None else dtype_of(dtype))
 
@@ -259,7 +259,7 @@ def trilu(x: Tensor, k: Value = None, *, upper: int = 1) -> Tensor:
 
 
 @trilu.host
-def _(x: Any, k: Value = None, *, upper: int = 1) -> Any:
+def _(x: Value, k: Value = None, *, upper: int = 1) -> Any:
     return np.where(_triangle(x.shape, k, upper), x, np.zeros((), x.dtype))
 
 
@@ -279,12 +279,12 @@ def center_crop_pad(x: Tensor, shape: Value, *, axes: Sequence[int] = ()) -> Ten
 
 
 @center_crop_pad.host
-def _(x: Any, shape: Value, *, axes: Sequence[int] = ()) -> Any:
+def _(x: Value, shape: Value, *, axes: Sequence[int] = ()) -> Any:
     at = _centered(np.arange(x.size).reshape(x.shape), shape, axes)
     return np.where(at < 0, np.zeros((), x.dtype), x.reshape(-1)[at])
 
 
-def _centered(at: Any, shape: Value, axes: Sequence[int]) -> Any:
+def _centered(at: Value, shape: Value, axes: Sequence[int]) -> Any:
     along = list(axes) or list(range(at.ndim))
     for axis, wanted in zip(along, ints(shape), strict=True):
         have = at.shape[axis]
@@ -300,11 +300,11 @@ def _centered(at: Any, shape: Value, axes: Sequence[int]) -> Any:
     return at
 
 
-def rearranged_or_zero(x: Tensor, move: Any) -> Tensor:
+def rearranged_or_zero(x: Tensor, move: Value) -> Tensor:
     """As `rearranged`, with zeros where the function gives −1."""
     gone: list[Any] = []
 
-    def clean(at: Any) -> Any:
+    def clean(at: Value) -> Any:
         places = move(at)
         gone.append(places < 0)
         return np.maximum(places, 0)
@@ -320,5 +320,5 @@ def identity(x: Tensor) -> Tensor:
 
 
 @identity.host
-def _(x: Any) -> Any:
+def _(x: Value) -> Any:
     return x
