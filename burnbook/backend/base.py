@@ -123,10 +123,13 @@ class Backend(metaclass=Interned):
         """A value that gradients are collected for; without autodiff, the value."""
         return value
 
-    def backward(self, root: Value, watch: Watch | None = None) -> Any:
+    def backward(
+        self, root: Value, watch: Watch | None = None, keep_graph: bool = False
+    ) -> Any:
         """Gradients for every leaf behind a value; only `Autodiff` has them.
 
         watch: sees every gradient op that runs: (op, values, attrs, result).
+        keep_graph: leave the graph as it is, for another backward.
         """
         raise BackendError(
             "backward",
@@ -200,8 +203,10 @@ class BackendWrapper(Backend):
     def leaf(self, value: Value) -> Value:
         return self._inner.leaf(value)
 
-    def backward(self, root: Value, watch: Watch | None = None) -> Any:
-        return self._inner.backward(root, watch)
+    def backward(
+        self, root: Value, watch: Watch | None = None, keep_graph: bool = False
+    ) -> Any:
+        return self._inner.backward(root, watch, keep_graph)
 
     def from_numpy(self, array: np.ndarray) -> Value:
         return self._inner.from_numpy(array)
