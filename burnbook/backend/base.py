@@ -134,7 +134,8 @@ class Backend(metaclass=Interned):
         raise BackendError(
             "backward",
             f"{self!r} does not remember its operations",
-            cure=f"Autodiff({self!r}) as the device, or the model before valid()",
+            cure=f"Autodiff({self!r}) as the device, or the model before valid(); "
+            f"for the derivative of a gradient Autodiff(Autodiff({self!r}))",
         )
 
     def from_numpy(self, array: np.ndarray) -> Value:

@@ -6,8 +6,8 @@
     handle = learner.start(train, valid)              # trains while you do other things
     model = handle.wait()
 
-All of them give the model so far when they are stopped, and leave `learner.result`. What
-was trained stays in the learner, so that another fit goes on from there.
+All of them give the model so far when they are stopped, and leave `learner.result`.
+What was trained stays in the learner, so that another fit goes on from there.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ import numpy as np
 from burnbook.backend import Backend
 from burnbook.core.errors import DataError, TrainingError, warn_caller
 from burnbook.core.rng import use_stream
-from burnbook.data import DataLoader, Dataset, Progress
+from burnbook.data import DataLoader, Progress
 from burnbook.data.dataloader.workers import PATIENCE
 from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
@@ -42,7 +42,13 @@ from burnbook.train.parallel import Devices
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
 from burnbook.train.run_status import NAME, STATUS, began, ended
-from burnbook.train.validation import followed, no_rate, restarted, short
+from burnbook.train.validation import (
+    check_loader,
+    followed,
+    no_rate,
+    restarted,
+    short,
+)
 
 SOURCE = "burn_train::learner::epoch"
 INFINITE = float("inf")
@@ -471,10 +477,7 @@ def batches_of(
 
     It ends when it is stopped while workers make the next batch, even if they hang.
     """
-    if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
-        what = f"{type(loader).__name__} is not a loader of batches"
-        cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
-        raise DataError(f"{name} data", what, cure=cure)
+    check_loader(name, loader)
     set_epoch = getattr(loader, "set_epoch", None)
     if set_epoch is not None:
         set_epoch(epoch)

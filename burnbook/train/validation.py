@@ -130,7 +130,7 @@ def check_not_validated(watched: list[tuple[str, Any]]) -> None:
 
 def _not_validated(where: str, part: Any, name: str, other: str) -> ConfigError:
     kind = type(part).__name__
-    what = f"{kind} asks for {name!r} of validation, and there is no validation data"
+    what = f"{kind} needs {name!r} of validation, without such data"
     return ConfigError(where, what, cure=f"{FIT}; or {kind} with {other}")
 
 
@@ -143,10 +143,7 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
     for name, loader in (("training", train), ("validation", valid)):
         if loader is None and name == "validation":
             continue
-        if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
-            what = f"{type(loader).__name__} is not a loader of batches"
-            cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
-            raise DataError(f"{name} data", what, cure=cure)
+        check_loader(name, loader)
         try:
             empty = len(loader) == 0
         except TypeError:  # it has no length
@@ -161,6 +158,14 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
                 [("loader", type(loader).__name__)],
                 cure,
             )
+
+
+def check_loader(name: str, loader: Any) -> None:
+    """Refuse what does not give batches; name: of the data."""
+    if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
+        what = f"{type(loader).__name__} is not a loader of batches"
+        cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
+        raise DataError(f"{name} data", what, cure=cure)
 
 
 def followed(part: Any) -> tuple[str, Split]:

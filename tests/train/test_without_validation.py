@@ -176,10 +176,10 @@ def test_empty_data_are_refused_before_the_first_batch(tmp_path, method, empty):
         made = getattr(trained, method)(*data)
         return asyncio.run(made) if method == "fit_async" else made
 
-    with pytest.raises(DataError, match="validation data: .* no batch") as caught:
+    with pytest.raises(DataError, match=r"validation data: .* no batch") as caught:
         call(loader(), empty)
     assert f"{method}(train), to train without" in str(caught.value)
-    with pytest.raises(DataError, match="training data: .* no batch"):
+    with pytest.raises(DataError, match=r"training data: .* no batch"):
         call(empty, loader())
     with pytest.raises(DataError, match="validation data: int is not a loader"):
         call(loader(), 5)
