@@ -8,6 +8,7 @@ backend that holds another one and forwards `run`; decorators stack.
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -36,7 +37,11 @@ class Interned(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not cls.interned:
             return super().__call__(*args, **kwargs)
-        known = inspect.signature(cls.__init__)
+        if not (args or kwargs):  # the most frequent call, and quick
+            made = Interned._made.get((cls,))
+            if made is not None:
+                return made
+        known = _signature(cls)
         try:
             bound = known.bind(None, *args, **kwargs)
         except TypeError as error:
@@ -52,7 +57,15 @@ class Interned(type):
         if made is None:
             made = Interned._made.setdefault(key, super().__call__(*args, **kwargs))
             made.arguments = key[1:]
+        if not (args or kwargs):
+            Interned._made[cls,] = made
         return made
+
+
+@cache
+def _signature(cls: type) -> inspect.Signature:
+    """What a class of backends takes; reading it is slow."""
+    return inspect.signature(cls.__init__)
 
 
 @answers("Backend")
