@@ -140,9 +140,10 @@ def check_loaders(where: str, train: Any, valid: Any) -> None:
     valid: None where there is no validation. An iterable without a length may still
     turn out to be empty.
     """
-    for name, loader in (("training", train), ("validation", valid)):
-        if loader is None and name == "validation":
-            continue
+    named = {"training": train}
+    if valid is not None:
+        named["validation"] = valid
+    for name, loader in named.items():
         check_loader(name, loader)
         try:
             empty = len(loader) == 0
