@@ -8,6 +8,7 @@ backend that holds another one and forwards `run`; decorators stack.
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -36,7 +37,11 @@ class Interned(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not cls.interned:
             return super().__call__(*args, **kwargs)
-        known = inspect.signature(cls.__init__)
+        if not (args or kwargs):  # the most frequent call, and quick
+            made = Interned._made.get((cls,))
+            if made is not None:
+                return made
+        known = _signature(cls)
         try:
             bound = known.bind(None, *args, **kwargs)
         except TypeError as error:
@@ -52,7 +57,15 @@ class Interned(type):
         if made is None:
             made = Interned._made.setdefault(key, super().__call__(*args, **kwargs))
             made.arguments = key[1:]
+        if not (args or kwargs):
+            Interned._made[cls,] = made
         return made
+
+
+@cache
+def _signature(cls: type) -> inspect.Signature:
+    """What a class of backends takes; reading it is slow."""
+    return inspect.signature(cls.__init__)
 
 
 @answers("Backend")
@@ -123,15 +136,19 @@ class Backend(metaclass=Interned):
         """A value that gradients are collected for; without autodiff, the value."""
         return value
 
-    def backward(self, root: Value, watch: Watch | None = None) -> Any:
+    def backward(
+        self, root: Value, watch: Watch | None = None, keep_graph: bool = False
+    ) -> Any:
         """Gradients for every leaf behind a value; only `Autodiff` has them.
 
         watch: sees every gradient op that runs: (op, values, attrs, result).
+        keep_graph: leave the graph as it is, for another backward.
         """
         raise BackendError(
             "backward",
             f"{self!r} does not remember its operations",
-            cure=f"Autodiff({self!r}) as the device, or the model before valid()",
+            cure=f"Autodiff({self!r}) as the device, or the model before valid(); "
+            f"for the derivative of a gradient Autodiff(Autodiff({self!r}))",
         )
 
     def from_numpy(self, array: np.ndarray) -> Value:
@@ -200,8 +217,10 @@ class BackendWrapper(Backend):
     def leaf(self, value: Value) -> Value:
         return self._inner.leaf(value)
 
-    def backward(self, root: Value, watch: Watch | None = None) -> Any:
-        return self._inner.backward(root, watch)
+    def backward(
+        self, root: Value, watch: Watch | None = None, keep_graph: bool = False
+    ) -> Any:
+        return self._inner.backward(root, watch, keep_graph)
 
     def from_numpy(self, array: np.ndarray) -> Value:
         return self._inner.from_numpy(array)

@@ -64,13 +64,15 @@ class Watching(Decorator):
         self.look(op, values, attrs, out)
         return out
 
-    def backward(self, root: Value, watch: Watch | None = None) -> Any:
+    def backward(
+        self, root: Value, watch: Watch | None = None, keep_graph: bool = False
+    ) -> Any:
         def look(op: AnyOp, values: Values, attrs: Attrs, out: Value) -> None:
             self.look(op, values, attrs, out)
             if watch is not None:
                 watch(op, values, attrs, out)
 
-        return self.inner.backward(root, look)
+        return self.inner.backward(root, look, keep_graph)
 
 
 @dataclass(frozen=True)

@@ -222,11 +222,13 @@ def for_argument(
     known: Sequence[str],
     dim: object = None,
     keepdim: object = False,
+    shown: Sequence[str] | None = None,
 ) -> tuple[str, str | None]:
     """What is wrong with an argument of a method, and the cure.
 
     name: of the argument; None for a positional one too many. dim and keepdim: what a
-    method that takes all elements was given.
+    method that takes all elements was given. shown: the arguments that the cure shows,
+    by default all that are known.
     """
     takes = ", ".join(known) or "nothing"
     if name is None or name in ("dim", "axis", "axes", "dims"):
@@ -243,7 +245,7 @@ def for_argument(
         return f"{name} is not one of its arguments: {takes}", f"{advice.code}=…"
     return (
         f"there is no {name} here: {advice.remark}",
-        f"x.{method}({', '.join(known)})",
+        f"x.{method}({', '.join(known if shown is None else shown)})",
     )
 
 
@@ -257,13 +259,15 @@ def _along(cure: str, method: str, dim: object, keepdim: object) -> str:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 
 def explains_arguments(where: str) -> Callable[[F], F]:
     """Let a function say what is wrong with its arguments, and what they are here."""
 
     def wrap(function: F) -> F:
-        known = list(inspect.signature(function).parameters)
+        parameters = inspect.signature(function).parameters
+        known = list(parameters)
 
         @functools.wraps(function)
         def call(*args: Any, **named: Any) -> Any:
@@ -282,7 +286,8 @@ def explains_arguments(where: str) -> Callable[[F], F]:
                 ):
                     raise
             takes = [name for name in known if name not in ("self", "cls")]
-            what, cure = for_argument(where, odd[0], takes)
+            shown = [n for n in takes if parameters[n].kind is not KEYWORD_ONLY]
+            what, cure = for_argument(where, odd[0], takes, shown=shown)
             raise ArgumentError(where, what, cure=cure and cure.removeprefix("x."))
 
         return call  # type: ignore[return-value] # the same signature

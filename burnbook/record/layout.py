@@ -144,11 +144,13 @@ def _from_object(node: Any, path: Path) -> Any:
         raise Trouble(what, cure="load_record(record) there, then into_record()")
     if hasattr(node, "into_data"):
         return node.into_data()
+    if isinstance(node, np.ndarray) and node.dtype.kind in "fiub":
+        return TensorData(node)
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
         return {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}
     raise Trouble(
         f"{named(path)} holds {type(node).__name__}, which no record can hold",
-        "numbers, text, None, lists, dicts, tensors, dataclasses",
+        "numbers, text, None, lists, dicts, tensors, arrays, dataclasses",
         cure="give the class into_record() and load_record()",
     )
 

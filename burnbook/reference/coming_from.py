@@ -66,6 +66,15 @@ class Pairs:
         count = len(self.rows)
         return f"{self.library}, {self.title}: {count} row{'' if count == 1 else 's'}"
 
+    def __str__(self) -> str:
+        """All rows: theirs, and below it ours with what differs."""
+        lines = [repr(self)]
+        for row, theirs in self.rows:
+            code, remark = _ours(row, theirs)
+            told = "".join(f"\n    # {remark}" for remark in [remark] if remark)
+            lines.append(f"  {theirs.code}\n    {code}{told}")
+        return "\n".join(lines)
+
     def _repr_html_(self) -> str:
         head = '<th style="text-align:left;width:{}%">{}</th>'
         heads = [
@@ -105,6 +114,10 @@ def coming_from(
     Example:
         >>> coming_from("NumPy", find="concatenate")
         NumPy, with 'concatenate': 2 rows
+        >>> print(coming_from("PyTorch", find="grad_fn"))
+        PyTorch, with 'grad_fn': 1 row
+          loss.grad_fn
+            loss.graph()
     """
     where = "coming_from"
     known = {name.lower(): name for name in LIBRARIES}
@@ -138,11 +151,17 @@ def _text(row: Row, theirs: Theirs) -> str:
     return " ".join(words).lower()
 
 
+def _ours(row: Row, theirs: Theirs) -> tuple[str, str]:
+    """The code here, and what is to be said about it."""
+    code, remark = row.advice
+    remarks = "; ".join(filter(None, (remark, HOWS[theirs.how])))
+    return (code if code != "-" else "not needed"), remarks
+
+
 def _line(row: Row, theirs: Theirs) -> str:
     left = 'style="text-align:left"'  # JupyterLab turns tables to the right
-    code, remark = row.advice
-    ours = _code(code) if code != "-" else "not needed"
-    remarks = "; ".join(filter(None, (remark, HOWS[theirs.how])))
+    code, remarks = _ours(row, theirs)
+    ours = _code(code) if row.advice.code != "-" else code
     cells = [_code(theirs.code), ours, f"<small>{escape(remarks)}</small>"]
     columns = "".join(f"<td {left}>{cell}</td>" for cell in cells)
     return f'<tr style="vertical-align:top">{columns}</tr>'

@@ -1262,6 +1262,15 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _row(
         "python",
+        "training without validation",
+        "fit wants both loaders",
+        "fit(train) trains without; what asks for a metric of validation is refused",
+        "generative models, and fields fitted to one image, have no validation data",
+        proof="tests/train/test_without_validation.py::"
+        "test_the_weights_are_those_of_a_training_with_validation",
+    ),
+    _row(
+        "python",
         "one training per folder",
         "two trainings may write into one folder",
         "the second is refused while the first runs",

@@ -15,6 +15,7 @@ from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Bool, Int, KindType
 from burnbook.core.errors import (
     BackendError,
+    BurnbookError,
     DimError,
     KindError,
     ShapeError,
@@ -24,6 +25,7 @@ from burnbook.ops import index as index_ops, shape as shape_ops
 from burnbook.tensor.facts import kind_and_shape
 from burnbook.tensor.methods import NUMBERS, Methods, apply
 
+PLAIN = (int, slice)  # the types of brackets that cut without further ado
 Range = slice | tuple[int, ...] | range | int | None
 PICKS = "ints, slices, a list or an Int tensor of indices, or a Bool tensor"
 
@@ -102,6 +104,11 @@ def pick(x: Any, brackets: Any) -> Any:
     """The elements of a tensor that stand in brackets."""
     if is_whole_mask(x, brackets):
         return _masked(x, brackets)
+    if _is_tensor(brackets, Int) and brackets.rank == 1:
+        try:
+            return apply(index_ops.select, x, brackets, dim=0)
+        except BurnbookError:  # negative indices, or wrong ones, as is said below
+            pass
     block, shape, taken = read(x, brackets)
     out = apply(shape_ops.reshape, block.cut(x), shape=shape or (1,))
     if not taken:
@@ -204,9 +211,15 @@ def read(x: Methods, brackets: Any) -> Picked:
     shape: list[int] = []
     taken: list[tuple[int, Array]] = []
     sizes = iter(enumerate(x.value.shape))
-    for part in _spread([_indices(x, part) for part in parts], x):
+    if len(parts) != x.rank or any(type(p) not in PLAIN for p in parts):
+        parts = _spread([_indices(x, part) for part in parts], x)
+    for part in parts:
         if part is None:
             shape.append(1)
+            continue
+        if type(part) is int:
+            dim, size = next(sizes)
+            index.append(_one(part, dim, size))
             continue
         for place, places in enumerate(getattr(part, "columns", [None])):
             dim, size = next(sizes)

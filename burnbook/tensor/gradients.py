@@ -65,12 +65,28 @@ class Tracking(Methods):
         return plain.require_grad() if self.is_require_grad() else plain
 
     @explains_arguments("backward")
-    def backward(self) -> Any:
+    def backward(self, *, keep_graph: bool = False) -> Any:
         """Gradients of the sum of this tensor for every leaf behind it.
 
         The graph behind it is used up: a second backward that meets a part of it is an
         error that names the op there. Returns a `Gradients` container.
+
+        keep_graph: leave the graph for another backward, which may start at another
+        tensor; the last one goes without, and frees the memory.
+
+        Example:
+            >>> from burnbook.backend import Autodiff, Numpy
+            >>> from burnbook.tensor import Tensor
+            >>> x = Tensor.from_floats([1.0, 2.0], Autodiff(Numpy())).require_grad()
+            >>> y = x * x
+            >>> once = y.backward(keep_graph=True)
+            >>> x.grad(once).into_data().to_list()
+            [2.0, 4.0]
+            >>> x.grad((y * y).backward()).into_data().to_list()
+            [4.0, 32.0]
         """
+        if keep_graph:
+            return self.backend.backward(self.value, keep_graph=True)
         return self.backend.backward(self.value)
 
     def grad(self, gradients: Any = None) -> Self | None:

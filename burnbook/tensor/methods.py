@@ -35,6 +35,10 @@ new = object.__new__
 NUMBERS = (int, float, bool, np.number, np.bool_)
 Tensors = tuple[Any, ...]  # the inputs of an op; an optional one may be None
 FRACTIONS = (float, np.floating)
+NO_RESULT = (  # the cure for None
+    "`return` in the function that should have made it; "
+    "where it is a gradient, x = x.require_grad() before x is used"
+)
 OPERATORS = {
     "+": ("__add__", "__radd__"),
     "-": ("__sub__", "__rsub__"),
@@ -286,7 +290,7 @@ def _no_tensor(op: Op, tensors: Tensors) -> KindError:
     if not rest:
         name = next((n for n, t in named(op, tensors) if t is None), op.inputs[0])
         what = f"{name} is None, not a tensor"
-        cure = "`return` in the function that should have made it"
+        cure = NO_RESULT
         return KindError(op.name, what, facts(op, tensors), cure)
     name, odd = rest[0]
     known = [repr(t.backend) for _, t in given if isinstance(t, Methods)]
@@ -484,7 +488,7 @@ def _no_operand(op: Op, tensor: Methods, other: object) -> KindError:
     if hasattr(other, "val"):  # a Param
         cure = "param.val(), which is its tensor"
     elif other is None:
-        cure = "`return` in the function that should have made it"
+        cure = NO_RESULT
     what = f"the other side is {type(other).__name__}, not a tensor or a number"
     return KindError(op.name, what, facts(op, (tensor,)), cure)
 

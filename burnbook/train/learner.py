@@ -1,12 +1,13 @@
 """The learner: fit a model, now, awaited, or in a thread.
 
     model = learner.fit(train, valid)                 # blocks; Ctrl-C stops cleanly
+    model = learner.fit(train)                        # without validation
     model = await learner.fit_async(train, valid)     # a notebook's buttons stay alive
     handle = learner.start(train, valid)              # trains while you do other things
     model = handle.wait()
 
-All three give the model so far when they are stopped, and leave `learner.result`. What
-was trained stays in the learner, so that another fit goes on from there.
+All of them give the model so far when they are stopped, and leave `learner.result`.
+What was trained stays in the learner, so that another fit goes on from there.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from burnbook.train.live import LiveRun, default_name, registered
 from burnbook.train.loop import Fit, Reached
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
+from burnbook.train.validation import check_loaders, check_not_validated
 
 
 @answers("Learner")
@@ -98,17 +100,22 @@ class Learner:
         """The handle that stops or pauses the training."""
         return self.plan.control
 
-    @explains_call("Learner.fit", "fit(train, valid), two loaders of batches")
+    @explains_call(
+        "Learner.fit", "fit(train, valid), loaders of batches, or fit(train)"
+    )
     @explains_arguments("Learner.fit")
     def fit(
         self,
         train: DataLoader[Any],
-        valid: DataLoader[Any],
+        valid: DataLoader[Any] | None = None,
         *,
         num_epochs: int | None = None,
         replace: bool = False,
     ) -> Any:
         """Train, and return the model; Ctrl-C stops cleanly, a second one at once.
+
+        valid: without it, or with None, epochs have no validation: its metrics are not
+        measured, and nothing may ask for one.
 
         num_epochs: train for so many epochs more; by default, those that are left of
         the builder's num_epochs, and as many again when none is left.
@@ -118,7 +125,8 @@ class Learner:
         train.
 
         Raises:
-            ConfigError: num_epochs is not a whole number of at least 1.
+            ConfigError: num_epochs is not a whole number of at least 1, or without
+                `valid` something asks for a metric of validation.
             TrainingError: the learner has no folder and no number of epochs, it or
                 another one already trains there, a checkpoint to resume from is
                 missing, a training step returns no TrainOutput, or a schedule gives
@@ -126,14 +134,14 @@ class Learner:
             DataError: `train` or `valid` is not a loader of batches, or gives none.
             RecordError: a checkpoint to resume from is damaged, or of another model.
         """
-        more = self._checked("fit", num_epochs)
+        more = self._checked("fit", num_epochs, train, valid)
         with self._alone("fit", replace) as run, _interrupt_stops(self.interrupter):
             return _as_result(self._run(train, valid, run, more).model)
 
     async def fit_async(
         self,
         train: DataLoader[Any],
-        valid: DataLoader[Any],
+        valid: DataLoader[Any] | None = None,
         *,
         num_epochs: int | None = None,
         replace: bool = False,
@@ -143,7 +151,7 @@ class Learner:
         Why: a canceled fit still returns the model so far, as an interrupted one
         does: hours of training must not vanish in an exception.
         """
-        more = self._checked("fit_async", num_epochs)
+        more = self._checked("fit_async", num_epochs, train, valid)
         handle = self._launch(train, valid, "await", replace, more)
         while not handle.done:
             try:
@@ -157,11 +165,13 @@ class Learner:
                     task.uncancel()
         return handle.wait()
 
-    @explains_call("Learner.start", "start(train, valid), two loaders of batches")
+    @explains_call(
+        "Learner.start", "start(train, valid), loaders of batches, or start(train)"
+    )
     def start(
         self,
         train: DataLoader[Any],
-        valid: DataLoader[Any],
+        valid: DataLoader[Any] | None = None,
         *,
         num_epochs: int | None = None,
         replace: bool = False,
@@ -172,12 +182,14 @@ class Learner:
         when a notebook's cell runs again; otherwise that is a TrainingError.
 
         Raises:
-            ConfigError: num_epochs is not a whole number of at least 1.
+            ConfigError: num_epochs is not a whole number of at least 1, or without
+                `valid` something asks for a metric of validation.
+            DataError: `train` or `valid` is not a loader of batches, or is empty.
             TrainingError: the learner has no folder and no number of epochs, or it or
                 another one already trains there. Other errors are those of `fit`; they
                 come out of `handle.wait()`.
         """
-        more = self._checked("start", num_epochs)
+        more = self._checked("start", num_epochs, train, valid)
         return self._launch(train, valid, "thread", replace, more)
 
     def __repr__(self) -> str:
@@ -185,9 +197,14 @@ class Learner:
         epochs = f", {count} epoch{'s' * (count != 1)}" if self._plan else ""
         return f"Learner({type(self.model).__name__}{epochs})"
 
-    def _checked(self, method: str, num_epochs: int | None) -> int | None:
-        """The number of epochs, if it is one."""
+    def _checked(
+        self, method: str, num_epochs: int | None, train: Any, valid: Any
+    ) -> int | None:
+        """The number of epochs, if it is one, and if the data can be trained on."""
         if num_epochs is None or (type(num_epochs) is int and num_epochs >= 1):
+            check_loaders(method, train, valid)
+            if valid is None:
+                check_not_validated(self.plan.watched)
             return num_epochs
         what = f"num_epochs is {num_epochs!r}, not a number of at least 1"
         cure = f"{method}(train, valid, num_epochs=5)"
@@ -196,7 +213,7 @@ class Learner:
     def _launch(
         self,
         train: DataLoader[Any],
-        valid: DataLoader[Any],
+        valid: DataLoader[Any] | None,
         mode: str,
         replace: bool,
         more: int | None,
@@ -213,7 +230,7 @@ class Learner:
     def _run(
         self,
         train: DataLoader[Any],
-        valid: DataLoader[Any],
+        valid: DataLoader[Any] | None,
         run: LiveRun,
         more: int | None,
     ) -> TrainingResult:
@@ -226,6 +243,8 @@ class Learner:
         total = done + (left if left > 0 else plan.num_epochs)
         scheduler = as_scheduler(self.lr_scheduler)
         plan = dataclasses.replace(plan, num_epochs=total)
+        if valid is None:
+            plan = plan.without_validation()
         fit = Fit(plan, model, self.optim, scheduler, run, after)
         try:
             return fit.run(train, valid)

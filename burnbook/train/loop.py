@@ -2,7 +2,7 @@
 
     for every epoch:
         for every batch of train:   step, gradients, optimizer, metrics
-        for every batch of valid:   step, metrics
+        for every batch of valid:   step, metrics        (where there is one)
         keep a checkpoint?  stop early?
 
 What measures and shows is in `monitor.py`, what saves in `checkpoint_manager.py`.
@@ -24,7 +24,7 @@ import numpy as np
 from burnbook.backend import Backend
 from burnbook.core.errors import DataError, TrainingError, warn_caller
 from burnbook.core.rng import use_stream
-from burnbook.data import DataLoader, Dataset, Progress
+from burnbook.data import DataLoader, Progress
 from burnbook.data.dataloader.workers import PATIENCE
 from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
@@ -42,7 +42,13 @@ from burnbook.train.parallel import Devices
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import TrainingResult
 from burnbook.train.run_status import NAME, STATUS, began, ended
-from burnbook.train.validation import followed, no_rate, restarted, short
+from burnbook.train.validation import (
+    check_loader,
+    followed,
+    no_rate,
+    restarted,
+    short,
+)
 
 SOURCE = "burn_train::learner::epoch"
 INFINITE = float("inf")
@@ -99,12 +105,16 @@ class Fit:
         )
         self.result: TrainingResult | None = None
 
-    def run(self, train: DataLoader[Any], valid: DataLoader[Any]) -> TrainingResult:
+    def run(
+        self, train: DataLoader[Any], valid: DataLoader[Any] | None
+    ) -> TrainingResult:
         """Train until the last epoch, or until somebody or something says stop."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self._run(train, valid)  # a loss that breaks is explained below
 
-    def _run(self, train: DataLoader[Any], valid: DataLoader[Any]) -> TrainingResult:
+    def _run(
+        self, train: DataLoader[Any], valid: DataLoader[Any] | None
+    ) -> TrainingResult:
         monitor, log = self.monitor, self.plan.log
         text = str(self.model)
         failed: BaseException | None = None
@@ -117,7 +127,8 @@ class Fit:
             self.started = True
             log.info(STATUS, began(start, self.plan.num_epochs))
             train = on_device(train, self.devices.main)
-            valid = on_device(valid, self.devices.main.inner)
+            if valid is not None:
+                valid = on_device(valid, self.devices.main.inner)
             self.train_batches = lambda: self._batches_again(train)
             notice = self._notice(train)
             monitor.start(start, text, notice, self.callbacks.shown())
@@ -257,7 +268,7 @@ class Fit:
         return Reached(self.model, result, self.epochs_done, self.steps, asked_for)
 
     def _epoch(
-        self, epoch: int, train: DataLoader[Any], valid: DataLoader[Any]
+        self, epoch: int, train: DataLoader[Any], valid: DataLoader[Any] | None
     ) -> bool:
         """One epoch of both splits; False when training is over."""
         stream = self.devices.main.stream
@@ -265,10 +276,12 @@ class Fit:
             self._train(epoch, train)
         if self.control.should_stop():
             return False
-        with use_stream(stream.split(f"valid epoch {epoch}")):
-            validated = self._valid(epoch, valid)
-        if self.control.should_stop():
-            return False
+        validated = self.model
+        if valid is not None:
+            with use_stream(stream.split(f"valid epoch {epoch}")):
+                validated = self._valid(epoch, valid)
+            if self.control.should_stop():
+                return False
         self._observe(epoch)
         if self.callbacks:
             state = self._state(metrics=self.monitor.means, validated=validated)
@@ -464,10 +477,7 @@ def batches_of(
 
     It ends when it is stopped while workers make the next batch, even if they hang.
     """
-    if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
-        what = f"{type(loader).__name__} is not a loader of batches"
-        cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
-        raise DataError(f"{name} data", what, cure=cure)
+    check_loader(name, loader)
     set_epoch = getattr(loader, "set_epoch", None)
     if set_epoch is not None:
         set_epoch(epoch)

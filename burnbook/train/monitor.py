@@ -41,10 +41,12 @@ class Monitor:
         self.plan, self.live = plan, live
         self.renderer: MetricsRenderer = plan.renderer or choose()
         live.renderer = self.renderer
-        self.store = EventStore(plan.train_loggers, plan.valid_loggers)
+        valid_loggers = plan.valid_loggers if plan.validates else []
+        self.store = EventStore(plan.train_loggers, valid_loggers)
         self.history = MetricHistory()
         self.epoch = 0
         self.means: dict[str, dict[str, float]] = {}  # of the last epoch, by split
+        self.splits = tuple(Split)[: 2 if plan.validates else 1]
         self.metrics = {
             Split.Train: sorted(plan.train_metrics, key=_text_first),
             Split.Valid: sorted(plan.valid_metrics, key=_text_first),
@@ -81,6 +83,7 @@ class Monitor:
                 self.live.name,
                 bool(self.plan.name) or len(live_runs()) > 1,
                 tuple(callbacks),
+                self.plan.validates,
             )
         )
 
@@ -162,7 +165,7 @@ class Monitor:
         names = {
             m.name for metrics in self.metrics.values() for m, plot in metrics if plot
         }
-        logged = any((self.plan.directory / s.value).is_dir() for s in self.metrics)
+        logged = any((self.plan.directory / s.value).is_dir() for s in self.splits)
         quiet = os.environ.get("BURNBOOK_DISPLAY") in ("static", "none")
         if self.plan.summary and logged and not quiet:
             last = self.store.last_epoch
@@ -174,6 +177,7 @@ class Monitor:
                     model=model_text,
                     name=self.plan.name,
                     callbacks=callbacks,
+                    splits=[split.name for split in self.splits],
                 )
             )
 
@@ -194,7 +198,8 @@ class Monitor:
 
     def _remember(self, epoch: int) -> None:
         """Put an epoch of an earlier run into the history."""
-        for split, metrics in self.metrics.items():
+        for split in self.splits:
+            metrics = self.metrics[split]
             self.history.start_epoch(epoch, split.value)
             for metric, plot in metrics:
                 if plot and not metric.whole_epochs_only:

@@ -291,10 +291,13 @@ class TrainingOptions:
             Split.Valid: [metric for metric, _ in self._plan.valid_metrics],
         }
         loggers = dict(zip(measured, self._loggers, strict=True))
-        for option, strategy in [*self._watching, *self._watched_by_callbacks]:
-            where = f"{type(self).__name__}.{option}"
-            check_watched(where, strategy, measured, loggers)
         plan, folder = self._plan, self._plan.directory
+        plan.watched = [
+            (f"{type(self).__name__}.{option}", strategy)
+            for option, strategy in [*self._watching, *self._watched_by_callbacks]
+        ]
+        for where, strategy in plan.watched:
+            check_watched(where, strategy, measured, loggers)
         writes_logs = self._log is not None or plan.train_metrics or plan.valid_metrics
         if plan.recorder or (writes_logs and not self._loggers[0]):
             check_folder(folder)

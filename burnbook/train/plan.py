@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,12 @@ class TrainingPlan:
     callbacks: list[Callback] = field(default_factory=list[Callback])
     control: Interrupter = field(default_factory=Interrupter)
     summary: bool = False
+    watched: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    validates: bool = True  # whether epochs have a validation phase
+
+    def without_validation(self) -> TrainingPlan:
+        """The same training with nothing to measure in validation."""
+        return dataclasses.replace(self, valid_metrics=[], validates=False)
 
     @property
     def writes(self) -> bool:

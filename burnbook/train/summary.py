@@ -42,6 +42,7 @@ class LearnerSummary:
 
     epochs: limits it to the first epochs: what an older run left there does not count.
     name: of the run, where it was given one. callbacks: their names and statuses.
+    splits: those that the run had; logs of another are of an older run.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class LearnerSummary:
         model: str | None = None,
         name: str = "",
         callbacks: Sequence[tuple[str, str]] = (),
+        splits: Sequence[str] = ("Train", "Valid"),
     ) -> None:
         folder = Path(directory)
         if not folder.is_dir():
@@ -61,10 +63,7 @@ class LearnerSummary:
                 f"Artifact directory does not exist at: {folder}",
                 cure="the folder that was given to LearnerBuilder",
             )
-        loggers = {
-            split: FileMetricLogger(folder / split.lower())
-            for split in ("Train", "Valid")
-        }
+        loggers = {split: FileMetricLogger(folder / split.lower()) for split in splits}
         if not any(logger.directory.is_dir() for logger in loggers.values()):
             raise TrainingError(
                 "LearnerSummary",

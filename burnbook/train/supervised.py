@@ -39,6 +39,8 @@ class LearningResult:
 class SupervisedTraining(TrainingOptions):
     """Describe a training on these data; `launch` trains a learner.
 
+    valid: None trains without validation.
+
     Example:
         >>> SupervisedTraining("guide", [], []).num_epochs(10)
         SupervisedTraining('guide', 10 epochs)
@@ -46,7 +48,10 @@ class SupervisedTraining(TrainingOptions):
 
     @explains_call("SupervisedTraining", 'SupervisedTraining("guide", train, valid)')
     def __init__(
-        self, directory: str | Path, train: DataLoader[Any], valid: DataLoader[Any]
+        self,
+        directory: str | Path,
+        train: DataLoader[Any],
+        valid: DataLoader[Any] | None = None,
     ) -> None:
         super().__init__(directory)
         self._train, self._valid = train, valid

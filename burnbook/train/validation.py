@@ -5,7 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from burnbook.core.errors import ConfigError, TrainingError
+from burnbook.core.errors import ConfigError, DataError, TrainingError
+from burnbook.data import Dataset
 from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
 from burnbook.optim import Optimizer
@@ -16,6 +17,7 @@ from burnbook.train.metric.naming import check_name
 from burnbook.train.plan import Measured
 
 WORDS = {Split.Train: "training", Split.Valid: "validation"}
+FIT = "fit(train, valid), where valid is a loader of validation batches"
 
 
 def needs(owner: Any, option: str, value: object, name: str, cure: str) -> None:
@@ -108,6 +110,63 @@ def check_watched(
         _check_measured(
             where, type(strategy).__name__, (name, split), measured, loggers
         )
+
+
+def check_not_validated(watched: list[tuple[str, Any]]) -> None:
+    """Refuse what asks for a metric of validation, where there is no validation.
+
+    watched: where each strategy, callback or schedule was given, and itself.
+    """
+    for where, strategy in watched:
+        check_not_validated([(where, s) for s in getattr(strategy, "strategies", ())])
+        for part in observers(strategy, now=False):
+            name, split = followed(part)
+            if split is Split.Valid:
+                raise _not_validated(where, part, name, 'split="train"')
+        name, split = getattr(strategy, "metric", None), getattr(strategy, "split", "")
+        if isinstance(name, str) and split is Split.Valid:
+            raise _not_validated(where, strategy, name, "Split.Train")
+
+
+def _not_validated(where: str, part: Any, name: str, other: str) -> ConfigError:
+    kind = type(part).__name__
+    what = f"{kind} needs {name!r} of validation, without such data"
+    return ConfigError(where, what, cure=f"{FIT}; or {kind} with {other}")
+
+
+def check_loaders(where: str, train: Any, valid: Any) -> None:
+    """Refuse what cannot give a batch, before the first one.
+
+    valid: None where there is no validation. An iterable without a length may still
+    turn out to be empty.
+    """
+    named = {"training": train}
+    if valid is not None:
+        named["validation"] = valid
+    for name, loader in named.items():
+        check_loader(name, loader)
+        try:
+            empty = len(loader) == 0
+        except TypeError:  # it has no length
+            continue
+        if empty:
+            cure = "a dataset that is not empty"
+            if name == "validation":
+                cure += f"; or {where}(train), to train without validation"
+            raise DataError(
+                f"{name} data",
+                "the loader has no batch",
+                [("loader", type(loader).__name__)],
+                cure,
+            )
+
+
+def check_loader(name: str, loader: Any) -> None:
+    """Refuse what does not give batches; name: of the data."""
+    if isinstance(loader, Dataset) or not hasattr(loader, "__iter__"):
+        what = f"{type(loader).__name__} is not a loader of batches"
+        cure = "DataLoaderBuilder(batcher).batch_size(64).build(dataset)"
+        raise DataError(f"{name} data", what, cure=cure)
 
 
 def followed(part: Any) -> tuple[str, Split]:

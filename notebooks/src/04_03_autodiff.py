@@ -338,6 +338,22 @@ same(slope, 1 - np.tanh(points) ** 2)
 same(bend, -2 * np.tanh(points) * (1 - np.tanh(points) ** 2))
 
 # %% [markdown]
+# A Laplacian adds up several second derivatives of one first gradient, so its graph is
+# walked several times. A backward pass with `keep_graph=True` leaves the graph for the
+# next one; the last pass goes without, and frees the memory.
+
+# %% tags=["run-me"]
+both = Autodiff(Autodiff(Numpy(float="f64")))
+xy = Tensor[2].from_floats([[1.0, 2.0], [3.0, 4.0]], both).require_grad()
+slopes = xy.grad((xy**3).sum_dim(1).square().backward())  # of (x³ + y³)²
+bends = [
+    xy.grad(slopes[:, i].backward(keep_graph=i == 0))[:, i] for i in (0, 1)
+]
+xs, ys = np.array([1.0, 3.0]), np.array([2.0, 4.0])
+exact = 18 * (xs**4 + ys**4) + 12 * (xs + ys) * (xs**3 + ys**3)
+same(bends[0] + bends[1], exact)
+
+# %% [markdown]
 # ## See it
 #
 # tanh is steepest in the middle; there its slope has its maximum, so the second
@@ -444,7 +460,8 @@ print(len(by_id), by_id.get(model.weight.id).to_data().to_list())
 #
 # A graph can be used for one backward pass: on the way, each step releases what it kept.
 # A second pass that meets a used step raises an error that names it; half a gradient
-# would be worse. Compute again, or add the losses first. Leaves are never used up.
+# would be worse. Add the losses first, or let all passes but the last keep the graph.
+# Leaves are never used up.
 
 # %% tags=["raises-exception"]
 shared = s.exp()

@@ -28,6 +28,7 @@ from burnbook.lr_scheduler import ConstantLr
 from burnbook.train import (
     AccuracyMetric,
     Aggregate,
+    Callback,
     CheckpointingStrategy,
     ClassificationOutput,
     ComposedCheckpointingStrategy,
@@ -408,6 +409,41 @@ learner = learner.callback(tell, on="epoch").build(model, adam, 1e-3)
 averaged = learner.fit(train_loader, valid_loader)
 
 # %% [markdown]
+# What a callback collects is part of a checkpoint if it gives it as `into_record`
+# (numbers, texts, lists, dicts, tensors, arrays); `load_record` takes it back when a
+# training resumes, arrays and tensors as `TensorData`.
+
+
+# %% tags=["run-me"]
+class Gains(Callback):
+    def reset(self):
+        self.means = []
+
+    def on_epoch(self, state):
+        self.means.append(state.metrics["train"]["Loss"])
+
+    def into_record(self):
+        return {"means": np.array(self.means)}
+
+    def load_record(self, record, model):
+        self.means = list(np.asarray(record["means"]))
+
+
+# %% tags=["run-me"]
+gains_folder = Path("artifacts/learner/gains")
+shutil.rmtree(gains_folder, ignore_errors=True)
+for epochs in (1, 2):
+    gains = Gains()
+    made = LearnerBuilder(gains_folder).renderer(None)
+    made = made.metrics([LossMetric()]).callback(gains).num_epochs(epochs)
+    made = made.with_file_checkpointer(record.CompactRecorder()).checkpoint()
+    _ = made.build(model, adam, 1e-3).fit(train_loader)  # without validation
+    print(epochs, len(gains.means))
+
+# %% [markdown]
+# `fit(train)` leaves validation out: its metrics are not measured, and early stopping
+# or a callback that asks for one is refused before the first batch.
+#
 # What `fit` returns is the model for inference; the learner holds what was trained, and
 # `fit` again goes on from there. The history of a run is data like any other:
 

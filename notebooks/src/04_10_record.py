@@ -304,6 +304,31 @@ _, report = classifier(20).load_partial(tree)
 print(report.complete, repr(report))
 
 # %% [markdown]
+# ## Weights from PyTorch
+#
+# There, `safetensors.torch.save_file(model.state_dict(), path)`; here, a recorder with
+# `layout="pytorch"`. It turns the weights of Linear and renames those of norms when a
+# module loads them. Where the names of parts differ, rename them in the tree: here
+# PyTorch's `Sequential` is called `net`, and its parts are numbers.
+
+
+# %% tags=["run-me"]
+class Body(Module):
+    body: nn.Linear
+
+
+# %% tags=["run-me"]
+rows = np.arange(12.0, dtype=np.float32).reshape(3, 4)  # [out, in]
+first = {"weight": rows, "bias": np.zeros(3, np.float32)}
+as_torch = record.SafetensorsRecorder(metadata={"format": "pt"})
+file = as_torch.record({"net": {"0": first}}, folder / "theirs")
+
+tree = record.SafetensorsRecorder(layout="pytorch").load(file)
+tree["body"] = tree.pop("net").pop("0")  # net.0 is our body
+small = Body(nn.LinearConfig(4, 3).init(device)).load_record(tree)
+same(small.body.weight.val(), rows.T)
+
+# %% [markdown]
 # ## Damage
 #
 # Gzip has a checksum, so a changed byte in a compressed file is noticed. In the others a

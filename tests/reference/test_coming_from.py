@@ -327,3 +327,13 @@ def test_the_committed_page_is_what_the_rows_say():
     assert not stale, "python -m burnbook_widgets.build notebooks A3_coming_from"
     wanted = {(name, key) for name in LIBRARIES for key in coming_from(name).counts}
     assert shown == wanted
+
+
+def test_print_shows_every_row_and_repr_counts_them():
+    found = coming_from("PyTorch", "gradients")
+    text = str(found)
+    assert text.startswith(repr(found))
+    for row, theirs in found.rows:
+        assert f"\n  {theirs.code}\n    " in text
+        assert row.advice.remark in text
+    assert len(repr(found).splitlines()) == 1

@@ -100,7 +100,14 @@ def save_all(made, folder):
     made["model"].save_file(folder / "saved", recorder)
     recorder.record(made["optim"].into_record(), folder / "states")
     made["config"].save(folder / "config.json")
-    return {**made, "path": str(folder / "saved")}
+    theirs = {}
+    for path, param in made["model"].named_params():  # as PyTorch has them
+        value = np.asarray(param.val())
+        theirs[path] = TensorData(value.T.copy() if value.ndim == 2 else value)
+    metadata = {"format": "pt"}
+    record.SafetensorsRecorder(metadata=metadata).record(theirs, folder / "theirs")
+    weights = str(folder / "theirs.safetensors")
+    return {**made, "path": str(folder / "saved"), "weights": weights}
 
 
 def fresh(names, section, code):

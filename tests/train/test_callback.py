@@ -8,6 +8,7 @@ import pytest
 from burnbook import nn, train
 from burnbook.core.errors import BurnbookError, ConfigError, TrainingError
 from burnbook.module import Module, ModuleMapper
+from burnbook.tensor import Tensor
 from burnbook.train import (
     AveragedWeights,
     Callback,
@@ -20,6 +21,7 @@ from burnbook.train import (
 )
 from tests.support.tiny_training import (
     DEVICE,
+    PLAIN,
     Probe,
     Tiny,
     build,
@@ -553,3 +555,36 @@ def test_the_summary_has_a_line_for_callbacks(tmp_path, monkeypatch, capsys):
     fitted(made.callback(Ema(0.9)).callback(print_nothing))
     shown = capsys.readouterr().out
     assert "Callbacks: Ema: decay 0.9, 6 steps; print_nothing\n" in shown
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.bool_])
+def test_a_callback_keeps_arrays_and_tensors(tmp_path, kind):
+    class Frames(Callback):
+        def __init__(self):
+            self.reset()
+
+        def reset(self):
+            self.frames = []
+
+        def on_epoch(self, state):
+            self.frames.append(np.full([2, state.epoch], state.epoch).astype(kind))
+
+        def into_record(self):
+            tensors = [Tensor.from_data([1.0], PLAIN)] * len(self.frames)
+            return {"frames": self.frames, "tensors": tensors}
+
+        def load_record(self, record, model):
+            self.frames = [np.asarray(frame) for frame in record["frames"]]
+            assert [np.asarray(one).tolist() for one in record["tensors"]] == [
+                [1.0]
+            ] * len(self.frames)
+
+    build(checkpointed(tmp_path, 2).callback(Frames())).fit(loader(), loader(1))
+    again = Frames()
+    made = checkpointed(tmp_path, 3).checkpoint().callback(again)
+    build(made).fit(loader(), loader(1))
+    for epoch, frame in enumerate(again.frames, 1):
+        expected = np.full([2, epoch], epoch).astype(kind)
+        np.testing.assert_array_equal(frame, expected)
+        assert frame.dtype == kind
+    assert len(again.frames) == 3

@@ -137,7 +137,7 @@ def test_live_runs_are_found_by_name_and_leave_at_their_end(tmp_path):
 
 def test_a_run_that_fails_leaves_too(tmp_path):
     with pytest.raises(Exception, match="no batch"):
-        build(builder(tmp_path)).fit([], loader(1))
+        build(builder(tmp_path)).fit(iter([]), loader(1))
     assert live_runs() == {}
     assert not (tmp_path / FILE).exists()
 

@@ -120,7 +120,7 @@ def test_one_learner_trains_one_model_at_a_time(tmp_path):
 
 
 def test_a_thread_hands_its_error_to_whoever_waits(tmp_path):
-    handle = build(builder(tmp_path)).start([], loader(1))
+    handle = build(builder(tmp_path)).start(iter([]), loader(1))
     with pytest.raises(DataError, match="the loader gave no batch"):
         handle.wait()
 

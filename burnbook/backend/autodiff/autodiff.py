@@ -24,7 +24,7 @@ from burnbook.backend.autodiff.checkpointing import (
 )
 from burnbook.backend.autodiff.errors import cut_or_tracked, remembering_places
 from burnbook.backend.autodiff.gradients import Gradients
-from burnbook.backend.autodiff.graph import HookedGradients
+from burnbook.backend.autodiff.graph import HookedGradients, recipes_behind
 from burnbook.backend.autodiff.tape import Node, Parents, Tracked, next_number
 from burnbook.backend.autodiff.traced_namespace import TrackedSpace
 from burnbook.backend.autodiff.transfer import move, run_at_home
@@ -190,12 +190,15 @@ class Autodiff(BackendWrapper):
             source = source.inner
         return move(value, source, self, self.float_dtype)
 
-    def backward(self, root: Value, watch: Watch | None = None) -> Gradients:
+    def backward(
+        self, root: Value, watch: Watch | None = None, keep_graph: bool = False
+    ) -> Gradients:
         """Collect the gradient of the sum of `root` for every leaf behind it.
 
-        The graph behind `root` is used up: what it kept is freed on the way. Where it
-        meets a part that an earlier backward used up, it stops with an error that names
-        the op there. `watch` sees each gradient op: (op, values, attrs, result).
+        The graph behind `root` is used up: what it kept is freed on the way, unless it
+        is to stay for another backward. Where it meets a part that an earlier backward
+        used up, it stops with an error that names the op there. `watch` sees each
+        gradient op: (op, values, attrs, result).
         """
         if type(root) is not self.tracked:
             raise GraphError(
@@ -211,15 +214,21 @@ class Autodiff(BackendWrapper):
         plain = self.prepare is _as_it_is and watch is None
         if isinstance(self._inner, Numpy) and plain and not (hooked or self.arrived):
             with ignoring_errors():
-                return Gradients(walk_arrays(root.node, seed, self._inner), self._inner)
+                found = walk_arrays(root.node, seed, self._inner, keep_graph)
+            return Gradients(found, self._inner)
         run = self._inner.run
         if self.arrived:
             run = run_at_home(run, self.homes, type(root.value))
         run = self.prepare(run if watch is None else _watched(run, watch))
         grads = {root.node: seed}
+        waiting = keep_graph and self.prepare is with_values
+        recipes = recipes_behind(root.node) if waiting else ()
         with ignoring_errors():  # 1/0 is inf in a gradient, as it is forward
             grads = HookedGradients(grads) if hooked else grads
-            return Gradients(walk(root.node, grads, run), self._inner)
+            found = walk(root.node, grads, run, keep_graph)
+        for recipe in recipes:
+            recipe.value = None  # computed again by the next backward
+        return Gradients(found, self._inner)
 
     def __repr__(self) -> str:
         if self.checkpointing == NO_CHECKPOINTING:

@@ -19,11 +19,15 @@ NO_ATTRS: dict[str, Any] = {}
 
 
 def walk(  # noqa: C901 - one loop
-    node: Node, grads: dict[Node, Any], run: Callable[..., Any]
+    node: Node,
+    grads: dict[Node, Any],
+    run: Callable[..., Any],
+    keep_graph: bool = False,
 ) -> dict[Node, Any]:
     """The gradients of the leaves behind `node`, whose own gradient is in `grads`.
 
     Where nodes have hooks, `grads` is a dict that calls them when a gradient is whole.
+    keep_graph: leave what the nodes keep for another pass.
     """
     leaves: dict[Node, Any] = {}
     pending = [(node.number, node)]
@@ -37,7 +41,8 @@ def walk(  # noqa: C901 - one loop
                 continue
             if kept is None:
                 raise used_up(op)
-            node.kept = None
+            if not keep_graph:
+                node.kept = None
             parts = run(op.backward, (g, *kept), _attrs(node, parents))
             for parent, part in zip(parents, parts):  # noqa: B905 - equal, and hot
                 if parent is None:
@@ -62,7 +67,7 @@ def walk(  # noqa: C901 - one loop
 
 
 def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
-    node: Node, g: Any, device: Numpy
+    node: Node, g: Any, device: Numpy, keep_graph: bool = False
 ) -> dict[Node, Any]:
     """The same for arrays: `g` is the gradient of `node`.
 
@@ -102,7 +107,8 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
             op, kept, parents = node.op, node.kept, node.parents
             if kept is None:
                 raise used_up(op)
-            node.kept = None
+            if not keep_graph:
+                node.kept = None
             following: Node | None = None
             back = op.backward
             if op.fast_path and (back not in kernels or g.size < limits.get(back, 0)):

@@ -49,7 +49,8 @@ def used_up(op: Any) -> GraphError:
     return GraphError(
         op.name,
         "the graph behind this tensor was used up by an earlier backward",
-        cure="compute the tensor again, or add the losses first",
+        cure="backward(keep_graph=True) but for the last one, or add the losses "
+        "first, or compute the tensor again",
     )
 
 

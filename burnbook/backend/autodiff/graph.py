@@ -214,7 +214,7 @@ class Graph:
         """
         found: list[tuple[GraphNode, Any]] = []
         kept = [(node, node.kept) for node in self._nodes]
-        recipes = _not_computed([held for _, held in kept])
+        recipes = recipes_behind(self._root)
         backend = self.backend
         nothing = backend.inner.from_numpy(np.zeros(self._root.shape, self._dtype))
         hooked = set(backend.hooked)
@@ -266,8 +266,9 @@ def _newest_first(root: Node) -> list[Node]:
     return sorted(found, key=lambda node: node.number)
 
 
-def _not_computed(pending: list[Any]) -> list[Recipe]:
-    """The recipes among what is kept that have not been carried out."""
+def recipes_behind(root: Node) -> list[Recipe]:
+    """The recipes behind a node that have not been carried out."""
+    pending: list[Any] = [node.kept for node in _newest_first(root)]
     found: dict[int, Recipe] = {}
     while pending:
         held = pending.pop()

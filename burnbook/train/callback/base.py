@@ -73,8 +73,9 @@ class Callback:
     before has made of the model.
 
     What it has to remember beyond a checkpoint it gives as `into_record` (numbers,
-    text, lists, dicts, TensorData, records), and takes back in `load_record`. An error
-    that it raises ends the training, and says which callback raised it.
+    text, lists, dicts, tensors, NumPy arrays, records), and takes back in
+    `load_record`, where tensors and arrays are TensorData. An error that it raises ends
+    the training, and says which callback raised it.
 
     Example:
         >>> class Steps(Callback):

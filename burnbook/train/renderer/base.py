@@ -35,7 +35,8 @@ class RunInfo:
     checkpointer, so that a checkpoint can be asked for. name: of the run; no other that
     trains in this process has it. named: whether the name was given, or several runs
     train; otherwise it is the folder. callbacks: the name and the status of each, ""
-    where it says nothing.
+    where it says nothing. validates: whether epochs have a validation phase; without
+    one, no method with "valid" in its name is called.
     """
 
     directory: str
@@ -51,6 +52,7 @@ class RunInfo:
     name: str = ""
     named: bool = False
     callbacks: tuple[tuple[str, str], ...] = ()
+    validates: bool = True
 
 
 @dataclass(frozen=True, slots=True)

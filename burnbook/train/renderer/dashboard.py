@@ -153,14 +153,15 @@ def draw_metrics(
     title = f"Metrics · {dashboard.run.name}" if dashboard.run.named else "Metrics"
     canvas.box(0, 0, width, height, clip(title, width - 6), theme.frame)
     column = min((width - 17) // 2, 16)
-    canvas.right(width - 2 - column, 1, "train", theme.train)
-    canvas.right(width - 2, 1, "valid", theme.valid)
+    splits = ("train", "valid") if dashboard.run.validates else ("train",)
+    for i, split in enumerate(reversed(splits)):
+        canvas.right(width - 2 - column * i, 1, split, getattr(theme, split))
     for row, (name, texts) in enumerate(dashboard.texts.items(), 2):
         if row >= height - 1:
             break
-        canvas.text(2, row, clip(name, width - 4 - 2 * column))
-        for i, split in enumerate(("train", "valid")):
-            end = width - 2 - column * (1 - i)
+        canvas.text(2, row, clip(name, width - 4 - len(splits) * column))
+        for i, split in enumerate(reversed(splits)):
+            end = width - 2 - column * i
             canvas.right(end, row, clip(short(texts.get(split, "-")), column - 1))
     for row, (name, text) in enumerate(dashboard.callbacks, 2 + len(dashboard.texts)):
         if row >= height - 1:
@@ -248,8 +249,11 @@ def draw_plot(
     title = f"{name} · recent" if dashboard.zoomed else name
     canvas.box(x, y, width, height, title, theme.frame)
     if width > 30 + len(title):
-        canvas.right(x + width - 11, y, " ━ train", theme.train)
-        canvas.right(x + width - 2, y, " + valid ", theme.valid)
+        end = x + width - 2
+        if dashboard.run.validates:
+            canvas.right(end, y, " + valid ", theme.valid)
+            end -= 9
+        canvas.right(end, y, " ━ train", theme.train)
     curve = dashboard.curves.get(name, Curve())
     columns, rows = width - 11, height - 2
     raw, valid, unit = curve.lines(dashboard.zoomed)

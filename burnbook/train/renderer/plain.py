@@ -33,9 +33,9 @@ class PlainRenderer(MetricsRenderer):
             self._write(run.notice)
 
     def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
-        """Write the line when both splits are known."""
+        """Write the line when all splits are known."""
         self.means[split] = metrics_line(means, self.run.units)
-        if split == "valid":
+        if split == "valid" or not self.run.validates:
             total = self.run.num_epochs
             seconds = time.monotonic() - self.began
             told = [

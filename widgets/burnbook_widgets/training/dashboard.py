@@ -90,7 +90,7 @@ class Dashboard:
         self.run = run
         self.name, self._live = run_name(run), live
         self.curves = Curves(run.metrics)
-        self.meter = Meter(run.num_epochs, run.start_epoch)
+        self.meter = Meter(run.num_epochs, run.start_epoch, validates=run.validates)
         self.units = dict(run.units)
         self.callbacks = list(run.callbacks)  # the name and the status of each
         self.state = "training"
@@ -104,7 +104,7 @@ class Dashboard:
         self.others: list[OtherRun] = []
         self.checkpoints: list[int] = []  # epochs that were saved while we looked on
         self._kept = ""  # where the newest of them is
-        self._options = ChartOptions()
+        self._options = ChartOptions(splits=("train", "valid")[: 1 + run.validates])
         self._points = Points(run.directory)
         self._ended: float | None = None  # when, by the system's clock
         self._pages, self._open_again = PAGES.count, 0.0
@@ -495,7 +495,8 @@ class Dashboard:
         now = time.monotonic()
         if self.chart is None or self._report is None:
             return
-        if split == "valid" and now >= self._next_table:
+        last = "valid" if self.run.validates else "train"
+        if split == last and now >= self._next_table:
             began = time.thread_time()
             self._report.replace(so_far(self), picture_mark(self.chart.key))
             self._next_table = now + _pause_after(began)

@@ -25,13 +25,14 @@ class Meter:
         num_epochs: int,
         start_epoch: int = 1,
         clock: Callable[[], float] = time.monotonic,
+        validates: bool = True,
     ):
         self.num_epochs, self.start_epoch, self.clock = num_epochs, start_epoch, clock
         self.split = "train"
         self.epoch, self.iteration = start_epoch, 0
         self.items = self.total = 0
         self.lr: float | None = None
-        self._share = FIRST_GUESS
+        self._share = FIRST_GUESS if validates else 1.0
         self._began = clock()
         self._epoch_began = self._valid_began = self._began
         self._first_items = 0

@@ -79,7 +79,7 @@ def sum_up(dashboard: ReportedDashboard, result: TrainingResult | None) -> str:
     last = [
         f"{name} {figure(value)}{_unit(dashboard, name)}"
         for name, value in (rows[-1].items() if rows else ())
-        if name.startswith("valid")
+        if name.startswith("valid" if dashboard.run.validates else "train")
     ]
     text = f"Trained {count_text(whole, 'epoch')} in {took}. " + ", ".join(last)
     return text.rstrip()
@@ -94,7 +94,8 @@ def end_line(dashboard: ReportedDashboard, result: TrainingResult) -> str:
     if not count:
         return nothing_left(result)
     names = " and ".join(dashboard.run.metrics) or "no metric"
-    return f"Trained {count_text(count, 'epoch')}: {names}, train and valid."
+    splits = "train and valid" if dashboard.run.validates else "train"
+    return f"Trained {count_text(count, 'epoch')}: {names}, {splits}."
 
 
 def _why(reason: str, form: str) -> str:
