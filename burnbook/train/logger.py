@@ -6,12 +6,14 @@
 
 The layout is Burn's, so its tools read our runs and we read its runs. Lines are
 buffered and reach the disk every half second: a killed run loses no more than that.
-Epochs that are complete are forced to the disk, so they outlive a power cut too.
+Epochs that are complete are forced to the disk every few seconds, and before each
+checkpoint, so whatever a run resumes from outlives a power cut too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from datetime import UTC, datetime
@@ -24,6 +26,8 @@ from burnbook.train.metric import MetricEntry, NumericEntry
 from burnbook.train.metric.naming import log_file
 
 SECONDS_BETWEEN_FLUSHES = 0.5
+SECONDS_BETWEEN_SYNCS = 5.0  # a power cut takes no more of a run without checkpoints
+MOST_FILES = 16  # more are not forced to the disk one by one
 
 
 class MetricLogger:
@@ -37,6 +41,9 @@ class MetricLogger:
 
     def end_epoch(self, epoch: int) -> None:
         """The epoch is complete: everything logged can be read from now on."""
+
+    def sync(self) -> None:
+        """Force the complete epochs to the disk: a checkpoint is made that needs them."""
 
     def close(self) -> None:
         """Training is over."""
@@ -84,17 +91,24 @@ class InMemoryMetricLogger(MetricLogger):
 
 
 class FileMetricLogger(MetricLogger):
-    """Write `<dir>/epoch-<e>/<Metric_name>.log`, one line per batch."""
+    """Write `<dir>/epoch-<e>/<Metric_name>.log`, one line per batch.
+
+    Why: forcing files to the disk takes longer than a short epoch. A process that is
+    killed loses nothing that was written; a power cut may take what was logged in the
+    last five seconds, except of epochs with a checkpoint, which `sync` waits for.
+    """
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
         self.epoch = 1
         self.files: dict[str, IO[str]] = {}
         self.flushed = time.monotonic()
+        self.synced = -math.inf  # the first epoch is forced to the disk at once
+        self.unsynced: list[Path] = []
 
     def start_epoch(self, epoch: int) -> None:
         """The entries that follow belong to this epoch."""
-        self.close()
+        self._close_files()
         self.epoch = epoch
 
     def log(self, entry: MetricEntry) -> None:
@@ -119,22 +133,46 @@ class FileMetricLogger(MetricLogger):
         return self.files[name]
 
     def end_epoch(self, epoch: int) -> None:
-        """Force every line to the disk: a power cut leaves the whole epoch."""
+        """Write every line, and force it to the disk if that was not done lately."""
         path = self.directory / f"epoch-{epoch}"
         try:
             for name, file in self.files.items():
                 path = self.path(name, epoch)
                 file.flush()
-                os.fsync(file.fileno())
-            if self.files:
-                path = path.parent
-                sync_folder(path)
-                sync_folder(self.directory)
+                self.unsynced.append(path)
         except OSError as cause:
             raise _cannot_log(path, cause) from None
-        self.close()
+        if time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS:
+            self.sync()
+        self._close_files()
+
+    def sync(self) -> None:
+        """Force the complete epochs to the disk: a power cut leaves all their lines."""
+        paths, self.unsynced = self.unsynced, []
+        self.synced = time.monotonic()
+        if len(paths) > MOST_FILES and hasattr(os, "sync"):
+            os.sync()  # once for all files and their folders
+            return
+        folders = dict.fromkeys(path.parent for path in paths)
+        if paths:
+            folders[self.directory] = None
+        for path, force in [
+            *((path, _sync_file) for path in paths),
+            *((folder, sync_folder) for folder in folders),
+        ]:
+            try:
+                force(path)
+            except FileNotFoundError:  # somebody has removed the run
+                continue
+            except OSError as cause:
+                raise _cannot_log(path, cause) from None
 
     def close(self) -> None:
+        """Close all files, and force them to the disk."""
+        self._close_files()
+        self.sync()
+
+    def _close_files(self) -> None:
         """Close all files, even if the disk is full for one of them."""
         files, self.files = self.files, {}
         trouble: TrainingError | None = None
@@ -176,6 +214,12 @@ class FileMetricLogger(MetricLogger):
     def path(self, name: str, epoch: int) -> Path:
         """The file of a metric in an epoch."""
         return self.directory / f"epoch-{epoch}" / log_file(name)
+
+
+def _sync_file(path: Path) -> None:
+    """Force a file to the disk that was written and closed."""
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
 
 
 class FileApplicationLogger:
