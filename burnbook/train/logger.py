@@ -43,7 +43,7 @@ class MetricLogger:
         """The epoch is complete: everything logged can be read from now on."""
 
     def sync(self) -> None:
-        """Force the complete epochs to the disk: a checkpoint is made that needs them."""
+        """Force complete epochs to the disk: a checkpoint is made that needs them."""
 
     def close(self) -> None:
         """Training is over."""
@@ -134,17 +134,10 @@ class FileMetricLogger(MetricLogger):
 
     def end_epoch(self, epoch: int) -> None:
         """Write every line, and force it to the disk if that was not done lately."""
-        path = self.directory / f"epoch-{epoch}"
-        try:
-            for name, file in self.files.items():
-                path = self.path(name, epoch)
-                file.flush()
-                self.unsynced.append(path)
-        except OSError as cause:
-            raise _cannot_log(path, cause) from None
+        self.unsynced += [self.path(name, epoch) for name in self.files]
+        self._close_files()
         if time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS:
             self.sync()
-        self._close_files()
 
     def sync(self) -> None:
         """Force the complete epochs to the disk: a power cut leaves all their lines."""
