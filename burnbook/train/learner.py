@@ -110,6 +110,9 @@ class Learner:
     ) -> Any:
         """Train, and return the model; Ctrl-C stops cleanly, a second one at once.
 
+        The model can be trained on: it is on Autodiff, and dropout is at work. For
+        inference take `learner.fit(train, valid).valid()`.
+
         num_epochs: train for so many epochs more; by default, those that are left of
         the builder's num_epochs, and as many again when none is left.
 
@@ -139,6 +142,8 @@ class Learner:
         replace: bool = False,
     ) -> Any:
         """Train in a thread while the caller's event loop goes on; canceling stops it.
+
+        As `fit`, it returns a model that can be trained on: `valid()` is for inference.
 
         Why: a canceled fit still returns the model so far, as an interrupted one
         does: hours of training must not vanish in an exception.
