@@ -16,6 +16,7 @@ import contextlib
 import math
 import os
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -134,8 +135,11 @@ class FileMetricLogger(MetricLogger):
 
     def end_epoch(self, epoch: int) -> None:
         """Write every line, and force it to the disk if that was not done lately."""
-        self.unsynced += [self.path(name, epoch) for name in self.files]
+        paths = [self.path(name, epoch) for name in self.files]
         self._close_files()
+        self.unsynced += paths
+        for path in paths:
+            _on_disk(path, Path.stat)  # somebody may have removed the run
         if time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS:
             self.sync()
 
@@ -143,22 +147,17 @@ class FileMetricLogger(MetricLogger):
         """Force the complete epochs to the disk: a power cut leaves all their lines."""
         paths, self.unsynced = self.unsynced, []
         self.synced = time.monotonic()
-        if len(paths) > MOST_FILES and hasattr(os, "sync"):
-            os.sync()  # once for all files and their folders
-            return
         folders = dict.fromkeys(path.parent for path in paths)
         if paths:
             folders[self.directory] = None
+        if len(paths) > MOST_FILES and hasattr(os, "sync"):
+            os.sync()  # once for all files and folders; the last may be gone by now
+            paths, folders = paths[-1:], {self.directory: None}
         for path, force in [
             *((path, _sync_file) for path in paths),
             *((folder, sync_folder) for folder in folders),
         ]:
-            try:
-                force(path)
-            except FileNotFoundError:  # somebody has removed the run
-                continue
-            except OSError as cause:
-                raise _cannot_log(path, cause) from None
+            _on_disk(path, force)
 
     def close(self) -> None:
         """Close all files, and force them to the disk."""
@@ -207,6 +206,14 @@ class FileMetricLogger(MetricLogger):
     def path(self, name: str, epoch: int) -> Path:
         """The file of a metric in an epoch."""
         return self.directory / f"epoch-{epoch}" / log_file(name)
+
+
+def _on_disk(path: Path, act: Callable[[Path], object]) -> None:
+    """Do something with a log; what the disk refuses is a TrainingError."""
+    try:
+        act(path)
+    except OSError as cause:
+        raise _cannot_log(path, cause) from None
 
 
 def _sync_file(path: Path) -> None:

@@ -13,6 +13,7 @@ from itertools import count
 
 import pytest
 
+from burnbook.core.errors import TrainingError
 from burnbook.train import FileMetricLogger, KeepLastNCheckpoints, MetricEntry
 from tests.support.tiny_training import build, builder, checkpointed, learner, loader
 
@@ -190,9 +191,12 @@ def test_a_run_without_checkpoints_waits_for_the_disk_a_few_times(
     assert 0 < called["fsync"] + called["sync"] < 30
 
 
-def test_a_removed_run_ends_without_an_error(tmp_path):
+@pytest.mark.parametrize("epochs", [2, 40])
+def test_logs_that_somebody_removed_are_an_error_at_the_end(tmp_path, epochs):
     logger = FileMetricLogger(tmp_path / "train")
-    entries(logger, 1)
-    entries(logger, 2)
+    for epoch in range(1, epochs + 1):
+        entries(logger, epoch)
     shutil.rmtree(tmp_path / "train")
+    with pytest.raises(TrainingError, match="No such file"):
+        logger.close()
     logger.close()
