@@ -326,9 +326,10 @@ def check_inputs(
     """
     try:
         signature = inspect.signature(forward)
-        signature.bind(*[None] * count)
     except ValueError:  # a builtin may have no signature
         return
+    try:
+        signature.bind(*[None] * count)
     except TypeError:
         takes = [p for p in signature.parameters.values() if p.kind in PLACES]
         least = sum(p.default is p.empty for p in takes)
