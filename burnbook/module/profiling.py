@@ -23,7 +23,7 @@ from burnbook.core.rng import use_stream
 from burnbook.module.layers import layers_of, listen
 from burnbook.module.module import Module
 from burnbook.module.param import Param, leaf
-from burnbook.module.summaries import argument, size_text, unique_params
+from burnbook.module.summaries import argument, check_inputs, size_text, unique_params
 from burnbook.module.tree import rebuild
 from burnbook.tensor import Tensor
 from burnbook.text.table import ShownAsTable, TextTable
@@ -184,6 +184,7 @@ class Ways:
         made = rebuild(self.model, move_param, move)
         for row, (_, layer, _) in zip(self.clock.rows, layers_of(made), strict=True):
             listen(layer, lambda run, row=row: self.clock.timing(run, row))
+        check_inputs("profile", getattr(made, self.method), len(self.inputs))
         given = [
             argument(move, value, [device], place, "profile")
             for place, value in enumerate(self.inputs)

@@ -8,6 +8,7 @@ changes.
 """
 
 import copy
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -16,7 +17,7 @@ from typing import Any
 
 from burnbook.backend.base import Backend, Decorator, Value
 from burnbook.core.dtypes import Float
-from burnbook.core.errors import ConfigError
+from burnbook.core.errors import ArgumentError, ConfigError
 from burnbook.module.flops import flops
 from burnbook.module.layers import layers_of, listen
 from burnbook.module.module import Module
@@ -188,6 +189,7 @@ def summary(
     rows = _rows(model)
     traced = trace.copy(model.valid(), rows)
     devices = traced.devices()
+    check_inputs("summary", getattr(model, method), len(inputs))
     given = [argument(trace.tensor, v, devices, i) for i, v in enumerate(inputs)]
     getattr(traced, method)(*given)
     for row, (_, layer, _) in zip(rows, layers_of(traced), strict=True):
@@ -307,6 +309,46 @@ def _add_up(rows: list[LayerSummary]) -> None:
 def unique_params(module: Module) -> Iterable[Param]:
     """The parameters of a module, those in several places once."""
     return dict.fromkeys(params_of(module))
+
+
+def check_inputs(
+    where: str,
+    forward: Callable[..., Any],
+    count: int,
+    kinds: str = "shape or tensor",
+) -> None:
+    """Refuse too few or too many inputs for a forward.
+
+    kinds: what may stand for an argument.
+
+    Raises:
+        ArgumentError: `forward` cannot be called with so many positional arguments.
+    """
+    try:
+        signature = inspect.signature(forward)
+    except ValueError:  # a builtin may have no signature
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        takes = [p for p in signature.parameters.values() if p.kind in PLACES]
+        least = sum(p.default is p.empty for p in takes)
+        if least <= count <= len(takes):  # it is a named argument that is missing
+            return
+        missing = [p.name for p in takes[count:] if p.default is p.empty]
+        name = getattr(forward, "__name__", "forward")
+        what = f"{name} takes {len(takes)} arguments, {count} are given"
+        if missing:
+            what = f"no input for {', '.join(missing)} of {name}"
+        facts = [("arguments", ", ".join(p.name for p in takes) or "none")]
+        cure = f"one {kinds} for each argument"
+        raise ArgumentError(where, what, facts, cure) from None
+
+
+PLACES = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
 
 
 def argument(

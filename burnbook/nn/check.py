@@ -20,8 +20,10 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.dtypes import Float
 from burnbook.core.rng import Stream, use_stream
 from burnbook.module import Module, Param, list_param_ids
+from burnbook.module.summaries import check_inputs
 from burnbook.tensor import Tensor
 
+INPUTS = "shape, tensor or function"  # what may stand for an argument
 STEP = 1e-6  # how far a numeric slope looks to both sides
 Outputs = list[Tensor]
 
@@ -88,6 +90,9 @@ def check_module(
     """
     trial = Trial(subject, inputs, device or Autodiff(Numpy(float="f64")), forward)
     trial.differs, trial.unreached = differs, set(unreached)
+    run = forward or getattr(trial.make(), "forward", None)
+    if run is not None:
+        check_inputs("check_module", run, len(inputs) + bool(forward), INPUTS)
     rows = [(name, _trouble(check, trial)) for name, check in PROMISES.items()]
     return ModuleReport(" ".join(str(trial.make()).split()), tuple(rows))
 

@@ -44,7 +44,7 @@ class GradientsParams:
         """Take the gradients of a module's parameters out of what backward() gave.
 
         It is an error when there are gradients, but none of this module: another model
-        made the loss, or an older copy of this one.
+        made the loss, an older copy of this one, or one that is frozen.
         """
         if not hasattr(grads, "remove"):
             what = f"{type(grads).__name__} is not what backward() returns"
@@ -52,18 +52,13 @@ class GradientsParams:
             raise GraphError("from_grads", what, cure=cure)
         found = cls.from_module(grads, module)
         if found.is_empty() and len(grads):
-            name = type(module).__name__
             taken = getattr(grads, "taken", ())
             if any(number in taken for number in list_param_ids(module)):
+                name = type(module).__name__
                 what = f"an earlier call took the gradients of {name} out"
                 cure = "call from_grads once for each backward(), and keep its result"
                 raise GraphError("from_grads", what, cure=cure)
-            raise GraphError(
-                "from_grads",
-                f"none of the {len(grads)} gradients is that of a parameter of {name}",
-                cure="the very model that computed the loss, not an older or newer "
-                "copy; from_module for a part that may have no gradient",
-            )
+            raise _of_others(grads, module)
         return found
 
     @classmethod
@@ -134,6 +129,34 @@ class GradientsParams:
 
     def __repr__(self) -> str:
         return f"GradientsParams({len(self)} gradients)"
+
+
+def _of_others(grads: Any, module: Module) -> GraphError:
+    """The error for gradients of which none is that of a parameter of a module."""
+    name = type(module).__name__
+    params = [p for p in params_of(module) if p.kind is Float]
+    shapes = grads.shapes() if hasattr(grads, "shapes") else []
+    known = {tuple(param.shape) for param in params}
+    facts = [("gradients", ", ".join(str(list(shape)) for shape in shapes[:4]))]
+    if not any(param.is_require_grad for param in params):
+        what = f"all parameters of {name} are frozen, so none has a gradient"
+        cure = "model.unfreeze_group(ParamGroup.all()) before the forward"
+        return GraphError("from_grads", what, facts, f"{cure}; {_OF_INPUTS}")
+    if shapes and known.isdisjoint(shapes):  # those of inputs
+        what = (
+            f"the loss reaches no parameter of {name}: they were frozen in the forward"
+        )
+        cure = "model.forward(x), without no_grad() and valid()"
+        return GraphError("from_grads", what, facts, f"{cure}; {_OF_INPUTS}")
+    return GraphError(
+        "from_grads",
+        f"none of the {len(grads)} gradients is that of a parameter of {name}",
+        cure="the very model that computed the loss, not an older or newer copy, nor a "
+        "frozen one; from_module for a part that may have no gradient",
+    )
+
+
+_OF_INPUTS = "x.grad(grads) for the gradient of an input"
 
 
 class MultiGradientsParams:

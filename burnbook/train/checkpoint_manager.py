@@ -163,6 +163,7 @@ class CheckpointManager:
 
     def _save(self, epoch: int, parts: dict[str, Any]) -> None:
         assert self.files is not None
+        self.store.sync()  # a run that resumes there asks for the logs
         self.files.save(epoch, parts)
         self.last = self._kept(epoch)
         self.tell(epoch, str(self.files.directory), "")

@@ -107,6 +107,12 @@ class EventStore:
         for logger in self.loggers[split]:
             logger.start_epoch(epoch)
 
+    def sync(self) -> None:
+        """Force the complete epochs to the disk."""
+        for loggers in self.loggers.values():
+            for logger in loggers:
+                logger.sync()
+
     def end_epoch(self, epoch: int, split: Split) -> None:
         """The epoch is complete."""
         for logger in self.loggers[split]:

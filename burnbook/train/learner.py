@@ -114,6 +114,9 @@ class Learner:
     ) -> Any:
         """Train, and return the model; Ctrl-C stops cleanly, a second one at once.
 
+        The model can be trained on: it is on Autodiff, and dropout is at work. For
+        inference take `learner.fit(train, valid).valid()`.
+
         valid: without it, or with None, epochs have no validation: its metrics are not
         measured, and nothing may ask for one.
 
@@ -147,6 +150,8 @@ class Learner:
         replace: bool = False,
     ) -> Any:
         """Train in a thread while the caller's event loop goes on; canceling stops it.
+
+        As `fit`, it returns a model that can be trained on: `valid()` is for inference.
 
         Why: a canceled fit still returns the model so far, as an interrupted one
         does: hours of training must not vanish in an exception.

@@ -6,14 +6,17 @@
 
 The layout is Burn's, so its tools read our runs and we read its runs. Lines are
 buffered and reach the disk every half second: a killed run loses no more than that.
-Epochs that are complete are forced to the disk, so they outlive a power cut too.
+Epochs that are complete are forced to the disk every few seconds, and before each
+checkpoint, so whatever a run resumes from outlives a power cut too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -24,6 +27,8 @@ from burnbook.train.metric import MetricEntry, NumericEntry
 from burnbook.train.metric.naming import log_file
 
 SECONDS_BETWEEN_FLUSHES = 0.5
+SECONDS_BETWEEN_SYNCS = 5.0  # a power cut takes no more of a run without checkpoints
+MOST_FILES = 16  # more are not forced to the disk one by one
 
 
 class MetricLogger:
@@ -37,6 +42,9 @@ class MetricLogger:
 
     def end_epoch(self, epoch: int) -> None:
         """The epoch is complete: everything logged can be read from now on."""
+
+    def sync(self) -> None:
+        """Force complete epochs to the disk: a checkpoint is made that needs them."""
 
     def close(self) -> None:
         """Training is over."""
@@ -84,17 +92,24 @@ class InMemoryMetricLogger(MetricLogger):
 
 
 class FileMetricLogger(MetricLogger):
-    """Write `<dir>/epoch-<e>/<Metric_name>.log`, one line per batch."""
+    """Write `<dir>/epoch-<e>/<Metric_name>.log`, one line per batch.
+
+    Why: forcing files to the disk takes longer than a short epoch. A process that is
+    killed loses nothing that was written; a power cut may take what was logged in the
+    last five seconds, except of epochs with a checkpoint, which `sync` waits for.
+    """
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
         self.epoch = 1
         self.files: dict[str, IO[str]] = {}
         self.flushed = time.monotonic()
+        self.synced = -math.inf  # the first epoch is forced to the disk at once
+        self.unsynced: list[Path] = []
 
     def start_epoch(self, epoch: int) -> None:
         """The entries that follow belong to this epoch."""
-        self.close()
+        self._close_files()
         self.epoch = epoch
 
     def log(self, entry: MetricEntry) -> None:
@@ -119,22 +134,37 @@ class FileMetricLogger(MetricLogger):
         return self.files[name]
 
     def end_epoch(self, epoch: int) -> None:
-        """Force every line to the disk: a power cut leaves the whole epoch."""
-        path = self.directory / f"epoch-{epoch}"
-        try:
-            for name, file in self.files.items():
-                path = self.path(name, epoch)
-                file.flush()
-                os.fsync(file.fileno())
-            if self.files:
-                path = path.parent
-                sync_folder(path)
-                sync_folder(self.directory)
-        except OSError as cause:
-            raise _cannot_log(path, cause) from None
-        self.close()
+        """Write every line, and force it to the disk if that was not done lately."""
+        paths = [self.path(name, epoch) for name in self.files]
+        self._close_files()
+        self.unsynced += paths
+        for path in paths:
+            _on_disk(path, Path.stat)  # somebody may have removed the run
+        if time.monotonic() - self.synced > SECONDS_BETWEEN_SYNCS:
+            self.sync()
+
+    def sync(self) -> None:
+        """Force the complete epochs to the disk: a power cut leaves all their lines."""
+        paths, self.unsynced = self.unsynced, []
+        self.synced = time.monotonic()
+        folders = dict.fromkeys(path.parent for path in paths)
+        if paths:
+            folders[self.directory] = None
+        if len(paths) > MOST_FILES and hasattr(os, "sync"):
+            os.sync()  # once for all files and folders; the last may be gone by now
+            paths, folders = paths[-1:], {self.directory: None}
+        for path, force in [
+            *((path, _sync_file) for path in paths),
+            *((folder, sync_folder) for folder in folders),
+        ]:
+            _on_disk(path, force)
 
     def close(self) -> None:
+        """Close all files, and force them to the disk."""
+        self._close_files()
+        self.sync()
+
+    def _close_files(self) -> None:
         """Close all files, even if the disk is full for one of them."""
         files, self.files = self.files, {}
         trouble: TrainingError | None = None
@@ -176,6 +206,20 @@ class FileMetricLogger(MetricLogger):
     def path(self, name: str, epoch: int) -> Path:
         """The file of a metric in an epoch."""
         return self.directory / f"epoch-{epoch}" / log_file(name)
+
+
+def _on_disk(path: Path, act: Callable[[Path], object]) -> None:
+    """Do something with a log; what the disk refuses is a TrainingError."""
+    try:
+        act(path)
+    except OSError as cause:
+        raise _cannot_log(path, cause) from None
+
+
+def _sync_file(path: Path) -> None:
+    """Force a file to the disk that was written and closed."""
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
 
 
 class FileApplicationLogger:

@@ -444,8 +444,10 @@ for epochs in (1, 2):
 # `fit(train)` leaves validation out: its metrics are not measured, and early stopping
 # or a callback that asks for one is refused before the first batch.
 #
-# What `fit` returns is the model for inference; the learner holds what was trained, and
-# `fit` again goes on from there. The history of a run is data like any other:
+# What `fit` returns is the best average; the learner holds what was trained, and `fit`
+# again goes on from there. Both can be trained on: they have gradients, and dropout is at
+# work. For inference there is `averaged.valid()`. The history of a run is data like any
+# other:
 
 # %% tags=["run-me"]
 _ = learner.fit(train_loader, valid_loader, num_epochs=1)
@@ -682,7 +684,8 @@ print(len(tried.runs), "runs; done:", tried.done)
 # ## The form of newer Burn
 #
 # From Burn 0.20 on the data come first, and a `Learner` is only model, optimizer and
-# rate. The result holds the model for inference. An *evaluator* measures it on data of
+# rate. The result holds the model for inference, `valid()` already called, where `fit`
+# returns one to train on. An *evaluator* measures it on data of
 # your choice (in serious work a third set; here there are only two).
 
 # %% tags=["run-me"]

@@ -181,6 +181,15 @@ print(stored.get(1), len(draws))
 print(sorted({city.name for city in draws}))
 
 # %% [markdown]
+# A whole graph, or a physical system, is one item, and each step takes all of it. A
+# sampler says how many steps an epoch has; the batcher hands out what is already made:
+
+# %% tags=["run-me"]
+whole = Tensor.ones([4, 3], Numpy())
+steps = DataLoaderBuilder(lambda items: items[0]).build(SamplerDataset([whole], 200))
+print(len(steps), all(batch is whole for batch in steps))
+
+# %% [markdown]
 # Arrays, tables of pandas, Polars and Arrow, and anything with a length and `[i]`, a
 # PyTorch dataset too, go into a loader as they are. A loader that is given no batcher
 # stacks the items by itself, and `drop_last` leaves out a batch that is not full:

@@ -11,8 +11,9 @@ import pytest
 from burnbook import ops
 from burnbook.backend import Autodiff, Numpy
 from burnbook.backend.compiled.families import FAMILIES
+from burnbook.backend.compiled.runtime.thread_pool import threads
 from burnbook.core.op import BackwardOp, split_sample
-from burnbook.tensor import Tensor, apply
+from burnbook.tensor import Tensor, activation, apply
 from tests.support.kernel_checks import normal
 
 SPECIAL = np.array(
@@ -224,3 +225,35 @@ def test_many_threads_at_once_get_what_one_gets(kernels):
 def test_a_number_divided_by_a_tensor(kernels):
     x = Tensor.from_numpy(normal(400, 400) + 9, Numpy())
     assert np.array_equal(np.asarray(1 / x), 1 / np.asarray(x))
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype", "few", "many"),
+    [
+        (lambda x: x + x, "f4", (500, 1000), (1100, 500)),
+        (lambda x: x + x, "i8", (250, 1000), None),
+        (lambda x: x * 2.0, "f4", (500, 1000), None),
+        (lambda x: x + x[:1], "f4", (500, 1000), (1100, 500)),
+        (lambda x: x.exp(), "f4", (500, 1000), (1100, 500)),
+        (lambda x: x.bitwise_and(x), "i8", (250, 1000), (550, 500)),
+        (lambda x: x.greater(x), "f4", (500, 1000), (1100, 500)),
+        (lambda x: activation.relu(x), "f4", (500, 1000), (1100, 500)),
+        (lambda x: activation.mish(x), "f4", (250, 1000), (300, 1000)),
+        (lambda x: x.fmod(x), "f4", (250, 1000), (300, 1000)),
+        (lambda x: x.asinh(), "f4", (250, 1000), (300, 1000)),
+    ],
+)
+def test_threads_share_what_takes_one_of_them_long(monkeypatch, call, dtype, few, many):
+    shared, run = [], threads.run
+
+    def noted(*given):
+        shared.append(given)
+        run(*given)
+
+    monkeypatch.setattr(threads, "run", noted)
+    device = Numpy(float="f64") if dtype == "f8" else Numpy()
+    for shape, wanted in ((few, False), (many, True)):
+        if shape is not None:
+            shared.clear()
+            call(Tensor.from_numpy(np.ones(shape, dtype), device))
+            assert bool(shared) is wanted

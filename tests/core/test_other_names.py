@@ -121,3 +121,18 @@ def test_every_name_of_pytorch_in_the_appendix_is_one_of_ours_or_has_code():
     homes = ("activation", "linalg", "signal", "grid")
     elsewhere = {row.torch for row in rows() if row.section in homes}
     assert {name for name in missing - elsewhere if not hasattr(Tensor, name)} == set()
+
+
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [
+        *((Tensor.ones([2, 2]), name) for name in ("to_sparse", "spmm", "coo")),
+        (Tensor, "sparse_coo_tensor"),
+        (import_module("burnbook"), "sparse"),
+        (import_module("burnbook.tensor"), "spmm"),
+    ],
+)
+def test_a_sparse_matrix_is_answered_with_select_and_select_assign(of, name):
+    with pytest.raises(UnknownNameError) as caught:
+        getattr(of, name)
+    assert "select_assign(0, index, x.select(0, index)" in caught.value.cure

@@ -8,10 +8,11 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import ShapeError
+from burnbook.core.errors import ArgumentError, ShapeError
 from burnbook.core.op import OPS, draw, split_sample
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.module import DisplaySettings, Lora, Module, Param, flops, summary
+from burnbook.nn.check import check_module
 from burnbook.tensor import Tensor
 from tests.support.refusals import refused
 
@@ -319,3 +320,32 @@ def test_counts_tell_what_is_learned_from_statistics_and_count_tied_once():
     for made in (model.eval(), model.valid().train()):
         assert made.num_statistics() == statistics
         assert made.num_trainable_params() == learned
+
+
+class Product(Module):
+    first: nn.Linear
+
+    def forward(self, x: Tensor, graph: Tensor, scale: float = 1.0) -> Tensor:
+        return graph.matmul(self.first.forward(x)) * scale
+
+
+@pytest.mark.parametrize(
+    ("inputs", "what"),
+    [
+        ([[4, 3]], "no input for graph of forward"),
+        ([], "no input for x, graph of forward"),
+        ([[4, 3], [4, 4], 2.0, 1.0], "forward takes 3 arguments, 4 are given"),
+    ],
+)
+def test_a_missing_input_is_named(inputs, what):
+    model = Product(nn.LinearConfig(3, 2).init(PLAIN))
+    with pytest.raises(ArgumentError, match=what) as caught:
+        summary(model, *inputs)
+    assert caught.value.cure == "one shape or tensor for each argument"
+    with pytest.raises(ArgumentError, match=what) as caught:
+        check_module(model, *inputs)
+    assert caught.value.cure == "one shape, tensor or function for each argument"
+    assert summary(model, [4, 3], [4, 4])["first"].outputs == [4, 2]
+    assert check_module(model, [4, 3], [4, 4]).passed
+    two = check_module(model, [4, 3], forward=lambda m, x: m.first.forward(x))
+    assert two.passed

@@ -7,12 +7,15 @@ removals may have come through.
 """
 
 import os
+import shutil
+from collections import Counter
 from itertools import count
 
 import pytest
 
-from burnbook.train import KeepLastNCheckpoints
-from tests.support.tiny_training import build, checkpointed, learner, loader
+from burnbook.core.errors import TrainingError
+from burnbook.train import FileMetricLogger, KeepLastNCheckpoints, MetricEntry
+from tests.support.tiny_training import build, builder, checkpointed, learner, loader
 
 PARTS = ("model", "optim", "scheduler")
 
@@ -137,3 +140,63 @@ def test_a_fresh_run_in_an_old_folder_never_mixes_two_runs(tmp_path, monkeypatch
     learner(tmp_path, 3, lr=0.05).fit(loader(), loader(1))
     assert mixed == []
     assert len(list((folder / "earlier-1").iterdir())) == len(first)
+
+
+def entries(logger, epoch):
+    logger.start_epoch(epoch)
+    logger.log(MetricEntry("Loss", "", f"{epoch},1"))
+    logger.end_epoch(epoch)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_short_epochs_are_forced_to_the_disk_together(tmp_path, monkeypatch):
+    disk, logger = Disk(monkeypatch), FileMetricLogger(tmp_path)
+    logs = [tmp_path / f"epoch-{epoch}" / "Loss.log" for epoch in (1, 2, 3, 4)]
+
+    def forced():
+        return [
+            disk.forced.get(disk.now(log)) == log.read_bytes()
+            for log in logs
+            if log.exists()
+        ]
+
+    entries(logger, 1)
+    assert forced() == [True]
+    entries(logger, 2)
+    entries(logger, 3)
+    assert forced() == [True, False, False]
+    logger.sync()
+    assert forced() == [True, True, True]
+    entries(logger, 4)
+    logger.close()
+    assert forced() == [True, True, True, True]
+
+
+@pytest.mark.skipif(not hasattr(os, "sync"), reason="needs os.sync")
+def test_a_run_without_checkpoints_waits_for_the_disk_a_few_times(
+    tmp_path, monkeypatch
+):
+    called = Counter()
+    for name in ("fsync", "sync"):
+        real = getattr(os, name)
+
+        def noted(*given, name=name, real=real):
+            called[name] += 1
+            return real(*given)
+
+        monkeypatch.setattr(os, name, noted)
+    monkeypatch.setattr("burnbook.train.logger.SECONDS_BETWEEN_SYNCS", 1e9)
+    build(builder(tmp_path, 30), lr=0.05).fit(loader(), loader(1))
+    assert len(list((tmp_path / "valid").iterdir())) == 30
+    assert 0 < called["fsync"] + called["sync"] < 30
+
+
+@pytest.mark.parametrize("epochs", [2, 40])
+def test_logs_that_somebody_removed_are_an_error_at_the_end(tmp_path, epochs):
+    logger = FileMetricLogger(tmp_path / "train")
+    for epoch in range(1, epochs + 1):
+        entries(logger, epoch)
+    shutil.rmtree(tmp_path / "train")
+    with pytest.raises(TrainingError, match="No such file"):
+        logger.close()
+    logger.close()

@@ -53,6 +53,10 @@ class Gradients:
             sum(float((g.astype("f8") ** 2).sum()) for g in self._arrays())
         )
 
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shape of each gradient."""
+        return [tuple(node.shape) for node in self._by_node]
+
     def is_finite(self) -> bool:
         """Whether no gradient holds NaN or infinity."""
         return all(math.isfinite(float(abs(g).sum(dtype="f8"))) for g in self._arrays())

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.loops import GRAIN, compile_loops, run_loop
+from burnbook.backend.compiled.runtime.loops import compile_loops, run_loop
 from burnbook.backend.compiled.runtime.registry import kernel, plain_f32
+from burnbook.backend.compiled.runtime.thread_pool import ALONE, SLOW_ALONE
 from burnbook.backend.compiled.runtime.vector_math import (
     HALF,
     INV_SQRT_2PI,
@@ -132,6 +133,7 @@ SLOPES_BY_NUMBER: Table = {
     softplus: vectorizable(lambda g, x, a, b: g * sigmoid_of(x * a)),
     clamp: vectorizable(lambda g, x, a, b: g * (ONE if (x >= a) & (x <= b) else ZERO)),
 }
+SLOW = {mish, log_sigmoid, softplus}  # shared out where there is less of it
 OPEN = {"min": -np.inf, "max": np.inf}  # bounds that are not given
 
 
@@ -141,22 +143,22 @@ def register(table: Table, name: str, arrays: int, numbers: int) -> None:
     for code, op in enumerate(table):
         names = [*op.attrs, "", ""][:numbers]
         if arrays == 1:
-            kernel(op)(_value(loops, code, names))
+            kernel(op)(_value(loops, code, names, SLOW_ALONE if op in SLOW else ALONE))
         else:
             kernel(op.backward)(_slope(loops, code, names))
 
 
-def _value(loops: Any, code: int, names: list[str]) -> Callable[..., Any]:
+def _value(loops: Any, code: int, names: list[str], alone: int) -> Callable[..., Any]:
     def value(x: Any, **attrs: Any) -> Any:
         if not plain_f32(x):
             return None
-        return run_loop(loops, code, (x,), *numbers_of(names, attrs))
+        return run_loop(loops, code, (x,), *numbers_of(names, attrs), alone=alone)
 
     def bare_value(x: Any) -> Any:
         if not plain_f32(x):
             return None
-        if x.size >= 2 * GRAIN:
-            return run_loop(loops, code, (x,))
+        if x.nbytes >= alone:
+            return run_loop(loops, code, (x,), alone=alone)
         out = empty(x.shape)  # quickly
         loops(code, x.reshape(-1), out.reshape(-1), 0, x.size)
         return out

@@ -10,8 +10,9 @@ import numpy as np
 from numpy import ndarray
 
 from burnbook.backend.compiled.runtime.buffers import empty
-from burnbook.backend.compiled.runtime.loops import GRAIN, compile_rows, run_rows
+from burnbook.backend.compiled.runtime.loops import compile_rows, run_rows
 from burnbook.backend.compiled.runtime.registry import F32, kernel
+from burnbook.backend.compiled.runtime.thread_pool import ALONE, SLOW_ALONE
 from burnbook.backend.compiled.runtime.vector_math import (
     ONE,
     ZERO,
@@ -126,19 +127,21 @@ def register(table: Table, name: str, dtype: np.dtype, whole: bool = False) -> N
     functions = list(table.values())
     loops = compile_rows(__file__, name, functions, dtype.str[1:], whole)
     for code, op in enumerate(table):
-        pair = kernels_of_pairs[op] = _pair(loops, code, op, dtype)
+        pair = kernels_of_pairs[op] = _pair(loops, code, op, dtype, whole)
         kernel(op)(pair)
 
 
-def _pair(loops: Any, code: int, op: Any, dtype: np.dtype) -> Pair:
+def _pair(loops: Any, code: int, op: Any, dtype: np.dtype, slow: bool) -> Pair:
     ufunc, turned = NUMPY.get(op), op in COMMUTATIVE
+    alone = SLOW_ALONE if slow else ALONE
+    few = alone // dtype.itemsize
 
     def pair(x: Any, y: Any) -> Any:
         if (
             type(x) is type(y) is ndarray
             and x.dtype is y.dtype is dtype
             and x.shape == y.shape
-            and x.size < 2 * GRAIN
+            and x.size < few
         ):  # quickly, as one row
             if not (x.flags.carray and y.flags.carray):
                 return None
@@ -153,16 +156,16 @@ def _pair(loops: Any, code: int, op: Any, dtype: np.dtype) -> Pair:
         if x.size < y.size and turned:
             x, y = y, x
         one = y.size == 1 and y.ndim == x.ndim
-        if one and ufunc is not None and x.size < 2 * GRAIN:
+        if one and ufunc is not None and x.size < few:
             return ufunc(x, y, out=empty(x.shape))
-        if x.size < 2 * GRAIN and x.ndim == 2:  # quickly, without a look at layouts
+        if x.size < few and x.ndim == 2:  # quickly, without a look at layouts
             (rows, length), (y_rows, y_length) = x.shape, y.shape
             same = y_length == length
             if y_rows in (1, rows) and (same or y_length == 1):
                 out = empty(x.shape, dtype)
                 loops(code, x, y, out, 0, rows)
                 return out
-        return run_rows(loops, code, x, y)
+        return run_rows(loops, code, x, y, alone=alone)
 
     return pair
 

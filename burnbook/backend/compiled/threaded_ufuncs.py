@@ -15,12 +15,16 @@ import numpy as np
 
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.registry import kernel
-from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.compiled.runtime.thread_pool import (
+    ALONE,
+    SLOW_ALONE,
+    threads,
+)
 from burnbook.ops import compare, elementwise, rounding as rounded, trigonometry
 from burnbook.ops.bits import bitwise_not
 
 Call = Callable[..., Any]
-GRAIN = 1 << 16
+GRAIN = 1 << 16  # elements of a part
 BLOCK = 1 << 15  # elements that stay in the cache from one call to the next
 BOOL = np.dtype(bool)
 
@@ -117,8 +121,20 @@ SLOPES: dict[Any, Call] = {
 }
 
 
-def in_ranges(call: Call, inputs: tuple[Any, ...], dtype: np.dtype) -> Any:
-    """Run a call on ranges of its inputs; numbers among them are the same for all."""
+# what is shared out already where there is less of it
+SLOW = {
+    *(elementwise.powf, trigonometry.atan2, trigonometry.asinh),
+    *(trigonometry.acosh, trigonometry.atanh),
+}
+
+
+def in_ranges(
+    call: Call, inputs: tuple[Any, ...], dtype: np.dtype, alone: int = ALONE
+) -> Any:
+    """Run a call on ranges of its inputs; numbers among them are the same for all.
+
+    alone: bytes of the largest array below which one thread does it.
+    """
     arrays = [v for v in inputs if isinstance(v, np.ndarray)]
     shape = arrays[0].shape
     if all(v.shape == shape and v.flags.c_contiguous for v in arrays):
@@ -138,7 +154,10 @@ def in_ranges(call: Call, inputs: tuple[Any, ...], dtype: np.dtype) -> Any:
         with np.errstate(all="ignore"):
             call(*pieces, out=target[at])
 
-    threads.run(part, (), len(target), max(1, GRAIN // each))
+    if max(out.nbytes, *(v.nbytes for v in arrays)) < alone:
+        part(0, len(target))
+    else:
+        threads.run(part, (), len(target), max(1, GRAIN // each))
     return out
 
 
@@ -151,11 +170,13 @@ def serve(*inputs: Any) -> np.dtype | None:
 def register(op: Any, call: Call, truth: bool) -> None:
     """Make a call the kernel of an op."""
 
+    alone = SLOW_ALONE if op in SLOW else ALONE
+
     def run(*inputs: Any) -> Any:
         dtype = serve(*inputs)
         if dtype is None or (op is elementwise.powf and dtype.kind != "f"):
             return None
-        return in_ranges(call, inputs, BOOL if truth else dtype)
+        return in_ranges(call, inputs, BOOL if truth else dtype, alone)
 
     kernel(op)(run)
 

@@ -34,5 +34,5 @@ class MseLoss(Module):
 
         Shapes: logits [...], targets [...] -> [...]
         """
-        fit_one_shape("mse", {"logits": logits, "targets": targets})
+        fit_one_shape("mse", {"predictions": logits, "targets": targets})
         return (logits - targets).square()

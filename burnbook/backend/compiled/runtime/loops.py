@@ -27,13 +27,13 @@ import numpy as np
 from burnbook.backend.compiled.runtime.buffers import empty
 from burnbook.backend.compiled.runtime.jit import kernel_with
 from burnbook.backend.compiled.runtime.registry import flat
-from burnbook.backend.compiled.runtime.thread_pool import threads
+from burnbook.backend.compiled.runtime.thread_pool import ALONE, threads
 from burnbook.backend.compiled.runtime.vector_math import FLAGS
 from burnbook.backend.compiled.shape import stretched
 
 Function = Callable[..., Any]
 Shape = tuple[int, ...]
-GRAIN = 1 << 16  # elements: with fewer for each, a second thread comes too late
+GRAIN = 1 << 16  # elements of a part
 LINE = 4096  # elements of a row, where nothing stretches
 SHORTEST = 16  # elements of a row that is worth a loop
 
@@ -129,11 +129,20 @@ def _compiled(
     return kernel_with(signature, **FLAGS)(scope[name])
 
 
-def run_loop(loops: Any, code: int, arrays: tuple[Any, ...], *numbers: Any) -> Any:
-    """Run one of the loops over whole arrays, in parts where there are enough."""
+def run_loop(
+    loops: Any,
+    code: int,
+    arrays: tuple[Any, ...],
+    *numbers: Any,
+    alone: int = ALONE,
+) -> Any:
+    """Run one of the loops over whole arrays, in parts where there are enough.
+
+    alone: bytes of an array below which one thread does it.
+    """
     out = empty(arrays[0].shape)
     size = out.size
-    if size >= 2 * GRAIN:
+    if out.nbytes >= alone:
         args = (code, *map(flat, arrays), flat(out), *numbers)
         threads.run(loops, args, size, GRAIN)
     elif len(arrays) == 1:
@@ -143,10 +152,13 @@ def run_loop(loops: Any, code: int, arrays: tuple[Any, ...], *numbers: Any) -> A
     return out
 
 
-def run_rows(loops: Any, code: Any, *arrays: Any, head_start: int = 0) -> Any:
+def run_rows(
+    loops: Any, code: Any, *arrays: Any, head_start: int = 0, alone: int = ALONE
+) -> Any:
     """Run one of the loops over rows; None where the shapes are no table of rows.
 
     A number is an array with one element. head_start: as the pool has it, in elements.
+    alone: bytes of the result below which one thread does it.
     """
     table = layout(*[v.shape for v in arrays])
     if table is None:
@@ -154,7 +166,7 @@ def run_rows(loops: Any, code: Any, *arrays: Any, head_start: int = 0) -> Any:
     shape, rows, length, sizes, rest = table
     if sizes[0][1] < length:  # the loops know of numbers in the second place only
         arrays = (stretched(arrays[0], shape), *arrays[1:])
-        return run_rows(loops, code, *arrays, head_start=head_start)
+        return run_rows(loops, code, *arrays, head_start=head_start, alone=alone)
     out = empty(shape, arrays[-1].dtype)
     if rest:
         lines = [flat(v) for v in (*arrays, out)]
@@ -166,7 +178,7 @@ def run_rows(loops: Any, code: Any, *arrays: Any, head_start: int = 0) -> Any:
     else:
         lines = [*arrays, out]
     tables = [v.reshape(size) for v, size in zip(lines, sizes, strict=True)]
-    if out.size < 2 * GRAIN:
+    if out.nbytes < alone:
         loops(code, *tables, 0, rows)
     else:
         grain = max(1, GRAIN // length)

@@ -25,6 +25,12 @@ SPINS = 2000  # looks at a flag before a thread that waits sleeps: some 80 µs
 LOOKS = 8000  # looks at the board before a thread without work sleeps: some 300 µs
 PARTS_EACH = 1  # more only cost: each part ends with a wait for Python's lock
 
+# Bytes of the largest array of an element-wise op. With fewer, one thread is done
+# before another helps, which takes some 200 µs. Measured at once and after pauses of
+# 1 ms, where threads have cores of their own and where they wake up on one core.
+ALONE = 1 << 21
+SLOW_ALONE = 1 << 20  # the same for functions that take 0.6 ns and more for an element
+
 
 def cores() -> int:
     """How many threads may work: BURNBOOK_THREADS, or the cores this process has.

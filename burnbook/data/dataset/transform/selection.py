@@ -227,6 +227,15 @@ class SamplerDataset(Dataset[Item]):
         >>> cards = SamplerDataset.without_replacement(InMemDataset("abc"), 5, seed=1)
         >>> list(cards), list(cards.at_epoch(2))
         (['c', 'a', 'b', 'c', 'b'], ['a', 'c', 'b', 'b', 'a'])
+
+        One batch that is trained on again and again, such as a whole graph:
+
+        >>> from burnbook.data import DataLoaderBuilder
+        >>> whole = {"nodes": 2465}
+        >>> builder = DataLoaderBuilder(lambda items: items[0])
+        >>> steps = builder.build(SamplerDataset([whole], 200))
+        >>> len(steps), all(batch is whole for batch in steps)
+        (200, True)
     """
 
     def __init__(
