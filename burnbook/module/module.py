@@ -75,7 +75,6 @@ from burnbook.module.tree import (
 from burnbook.module.visitor import Labeled, per_kind, pick
 from burnbook.tensor import Tensor
 
-
 MAY_HIDE = "features"  # the one method that a field may hide
 
 
