@@ -85,7 +85,9 @@ def for_conv(shapes: dict[str, Shape], attrs: dict[str, Any]) -> str | None:
     if len(x) == len(weight) - 1:
         if channels == 1 and x[0] != 1:
             return "x.unsqueeze_dim(1): a batch of images with one channel"
-        return "x.unsqueeze_dim(0): a batch of one"
+        return "x.unsqueeze_dim(0): a batch of one" if x[0] == channels else None
+    if x[1] == channels:  # the sizes are another matter
+        return None
     if x[-1] == channels:
         order = [0, len(x) - 1, *range(1, len(x) - 1)]
         return f"x.permute({order}): the channels come last"
@@ -183,10 +185,8 @@ CURES: dict[str, Cure] = {
     "scatter": for_indices,
     "linear": for_linear,
     "matmul": for_matmul,
-    "conv1d": for_conv,
     "conv2d": for_conv,
-    "conv3d": for_conv,
-    "conv_nd": for_conv,
+    "conv": for_conv,
     "cross_entropy": for_classes,
     "reshape": for_reshape,
     "mask_fill": for_mask,

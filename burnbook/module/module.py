@@ -23,7 +23,9 @@ from burnbook.core.converters import ANYTHING, TypeSpec, remember_scope
 from burnbook.core.dropped import result_matters
 from burnbook.core.dtypes import Float
 from burnbook.core.errors import (
+    ArgumentError,
     ConfigError,
+    FieldError,
     RecordError,
     UnknownNameError,
     explain,
@@ -74,6 +76,7 @@ from burnbook.module.visitor import Labeled, per_kind, pick
 from burnbook.tensor import Tensor
 
 R = TypeVar("R")  # what a store says about loading
+MAY_HIDE = "features"  # the one method that a field may hide
 
 
 @answers("Module")
@@ -129,6 +132,13 @@ class Module(Tree):
         except AttributeError:
             if hasattr(self, "forward"):
                 raise
+        except TypeError:
+            if "at" not in kwargs or _takes(self, "at"):
+                raise
+            what = "it has no argument at: a field called features hides the method"
+            cure = "Module.features(model, x, at=…)"
+            where = f"{type(self).__name__}.forward"
+            raise ArgumentError(where, what, cure=cure) from None
         name = type(self).__name__
         cure = f"def forward(self, x) in {name}"
         raise UnknownNameError(f"{name}.forward", "it has no forward", cure=cure)
@@ -649,13 +659,28 @@ class Module(Tree):
 
 
 def _let_fields_hide_methods(cls: type) -> None:
-    """Let a field of a class have the name of a method of Module, such as features.
+    """Let a field be called features, and no other like a method of Module.
 
-    Why: a dataclass would take the method that it inherits for the default.
+    Why: networks of torchvision have a field features, and nothing here calls that
+    method. A field called valid or map would break the learner or an optimizer, far
+    from its class. For a dataclass, the method is the default of the field.
     """
     for name in inspect.get_annotations(cls):
-        if name not in vars(cls) and inspect.isfunction(getattr(Module, name, None)):
+        hidden = inspect.getattr_static(Module, name, None)
+        if not (inspect.isfunction(hidden) or isinstance(hidden, property)):
+            continue
+        if name != MAY_HIDE:
+            what = f"a field called {name} would hide the method Module.{name}"
+            cure = f"another name, such as {name}_layer"
+            raise FieldError(f"{cls.__name__}.{name}", what, cure=cure)
+        if name not in vars(cls):
             setattr(cls, name, dataclasses.field())
+
+
+def _takes(module: Any, name: str) -> bool:
+    """Whether the forward of a module has a parameter of this name."""
+    forward = getattr(module, "forward", None)
+    return forward is None or name in inspect.signature(forward).parameters
 
 
 def _as_enums(value: Any, spec: TypeSpec) -> Any:

@@ -70,7 +70,10 @@ class RunningState(Param):
         )
 
     def value(self) -> Tensor:
-        """The value without the updates that wait."""
+        """The value without the updates that wait, so the old one after a forward pass.
+
+        `val()` and `value_sync()` have the new one. In Burn it is the same.
+        """
         return super().val()
 
     def value_sync(self) -> Tensor:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
 from burnbook.core.converters import ANYTHING, TypeSpec, look_up, type_spec
+from burnbook.core.errors import ArgumentError
 from burnbook.core.tree import PLAIN, Go, Kind, Part, Pytree
 from burnbook.module.param import Param
 from burnbook.module.reparameterization import Reparameterized
@@ -29,7 +30,15 @@ class Tree:
     spread: ClassVar[str] = ""
 
     def find_part(self, part: object) -> str | None:
-        """The path to a module or parameter inside this one: "layers.0"; or None."""
+        """The path to a module or parameter inside this one: "layers.0"; or None.
+
+        Raises:
+            ArgumentError: this is a path already.
+        """
+        if isinstance(part, str):
+            steps = [f"[{s}]" if s.isdigit() else f".{s}" for s in part.split(".")]
+            what = "it finds the path of a part, and this is a path"
+            raise ArgumentError("find_part", what, cure=f"model{''.join(steps)}")
         found = (path for path, held in MODULES.nodes(self) if held is part and path)
         return next(map(".".join, found), None)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from burnbook.core.op import OPS, Op
+from burnbook.ops.conv.windows import Pair
 from burnbook.reference import table
 from burnbook.tensor import methods
 
@@ -17,7 +18,7 @@ PATH = Path(methods.__file__).with_suffix(".pyi")
 HEADER = '''\
 """Building blocks · Tensor. Written by `python -m burnbook.reference.stubs --write`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from burnbook.backend.base import Backend
@@ -28,6 +29,7 @@ NO_ATTRS: dict[str, Any]
 NUMBERS: tuple[type, ...]
 OPERATORS: dict[str, tuple[str, ...]]
 FRACTIONS: tuple[type, ...]
+WINDOW: tuple[str, ...]
 
 def apply(op: Op, *tensors: Any, **attrs: Any) -> Any: ...
 def apply_with_extras(op: Op, *tensors: Any, **attrs: Any) -> tuple[Any, ...]: ...
@@ -85,6 +87,8 @@ def _annotation(p: inspect.Parameter) -> str:
     """The annotation as written, or Any."""
     if p.annotation is p.empty:
         return "Any"
+    if p.annotation == Pair and p.name in methods.WINDOW:  # one number is for both dims
+        return "int | Sequence[int]"
     return inspect.formatannotation(p.annotation).replace("typing.", "")
 
 

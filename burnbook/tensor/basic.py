@@ -359,6 +359,10 @@ class Basic(Methods):
         cure = f"x = x.at[{code_of(picked)}].set({shown})"
         raise ArgumentError("x[…] = …", "a tensor never changes", cure=cure)
 
+    def _dims(self, dims: Sequence[int] | int) -> list[int]:
+        """Dims in a list, where one may stand for itself."""
+        return [dims] if isinstance(dims, (int, np.integer)) else list(dims)
+
     def _dim(self, where: str, dim: int) -> int:
         """A dim as a number from 0, or the error that it does not exist."""
         if not isinstance(dim, (int, np.integer)) or isinstance(dim, bool):

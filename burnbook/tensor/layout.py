@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
-from burnbook.core.errors import DimError, ShapeError
+from burnbook.core.errors import ArgumentError, DimError, ShapeError
 from burnbook.ops import shape as shape_ops
 from burnbook.tensor.basic import Basic
 from burnbook.tensor.methods import apply
@@ -26,7 +26,7 @@ class Layout(Basic):
         """Drop a dim of size 1; the newer name of squeeze(dim)."""
         return self.squeeze(dim)
 
-    def squeeze_dims(self, dims: Sequence[int]) -> Self:
+    def squeeze_dims(self, dims: Sequence[int] | int) -> Self:
         """Drop dims of size 1; an empty list drops all of them.
 
         Example:
@@ -35,7 +35,8 @@ class Layout(Basic):
             (3, 2)
         """
         shape = self.dims()
-        gone = {self._dim("squeeze_dims", dim) for dim in dims}
+        places = self._dims(dims)
+        gone = {self._dim("squeeze_dims", dim) for dim in places}
         gone = gone or {d for d, n in enumerate(shape) if n == 1}
         wrong = [f"dim {d} has size {shape[d]}, not 1" for d in gone if shape[d] != 1]
         if not wrong and len(gone) == len(shape):
@@ -45,7 +46,7 @@ class Layout(Basic):
         kept = tuple(n for d, n in enumerate(shape) if d not in gone)
         return apply(shape_ops.reshape, self, shape=kept)
 
-    def unsqueeze_dims(self, axes: Sequence[int]) -> Self:
+    def unsqueeze_dims(self, axes: Sequence[int] | int) -> Self:
         """Add dims of size 1 at these places of the result; a repeated one adds two.
 
         Example:
@@ -53,6 +54,7 @@ class Layout(Basic):
             >>> Tensor.zeros([3, 4, 5]).unsqueeze_dims([0, -1, -1]).shape
             (1, 3, 4, 5, 1, 1)
         """
+        axes = self._dims(axes)
         rank = self.rank + len(axes)
         for axis in axes:
             if not -rank <= axis < rank:
@@ -109,6 +111,10 @@ class Layout(Basic):
 
     def split_with_sizes(self, split_sizes: Sequence[int], dim: int) -> list[Self]:
         """Split into pieces of given sizes, which must add up to that of the dim."""
+        if isinstance(split_sizes, int):
+            what = f"it takes a list of sizes, not {split_sizes}"
+            cure = f"x.split({split_sizes}, {dim}) for pieces of that size"
+            raise ArgumentError("split_with_sizes", what, cure=cure)
         place = self._dim("split_with_sizes", dim)
         size = self.value.shape[place]
         if sum(split_sizes) != size or min(split_sizes, default=0) < 0:
@@ -210,6 +216,13 @@ class Layout(Basic):
 
     def _widths(self, padding: Sequence[Any]) -> tuple[tuple[int, int], ...]:
         """Pairs for every dim, from either way of saying it."""
+        if isinstance(padding, int) or (
+            len(padding) == 2 and all(isinstance(n, int) for n in padding)
+        ):
+            what = f"{padding!r} does not say how much of which dim"
+            one = (padding, padding) if isinstance(padding, int) else tuple(padding)
+            pairs = [one] * min(2 if isinstance(padding, int) else 1, self.rank)
+            raise ShapeError("pad", what, cure=f"x.pad({pairs})")
         if len(padding) == 4 and all(isinstance(n, int) for n in padding):
             left, right, top, bottom = padding
             if self.rank < 2:

@@ -27,8 +27,10 @@ from burnbook.core.errors import (
     ShapeError,
 )
 from burnbook.core.op import Op
+from burnbook.ops.conv.windows import Pair
 from burnbook.ops.shape import cast
 from burnbook.tensor.facts import facts_of
+from burnbook.tensor.shape import per_dim
 
 NO_ATTRS: dict[str, Any] = {}
 new = object.__new__
@@ -39,6 +41,7 @@ NO_RESULT = (  # the cure for None
     "`return` in the function that should have made it; "
     "where it is a gradient, x = x.require_grad() before x is used"
 )
+WINDOW = ("kernel_size", "stride", "padding", "dilation", "output_size")
 OPERATORS = {
     "+": ("__add__", "__radd__"),
     "-": ("__sub__", "__rsub__"),
@@ -243,11 +246,34 @@ def _odd_argument(op: Op, tensors: Tensors, attrs: Attrs) -> ArgumentError | Non
             return _wrong_call(op, tensors[0], name)
     for name, value in {**op.attrs, **attrs}.items():
         if value is inspect.Parameter.empty:
-            cure = f"x.{op.name}({'1' if name == 'dim' else name + '=…'})"
+            cure = _with_missing(op, attrs, name)
             return ArgumentError(
                 op.name, f"{name} is missing", facts(op, tensors), cure
             )
     return None
+
+
+def _with_missing(op: Op, attrs: Attrs, missing: str) -> str:
+    """The same call with the argument that it lacks, and what it had before that."""
+    given = op.inputs[1:]
+    for name in op.attrs:
+        if name == missing:
+            break
+        if name in attrs and _plain(attrs[name]):
+            given += (f"{name}={_shown(attrs[name])}",)
+    value = "1" if missing == "dim" else f"{missing}=…"
+    if missing == "stride" and _plain(attrs.get("kernel_size")):
+        value = f"stride={_shown(attrs['kernel_size'])}"  # windows side by side
+    if len(op.inputs) == 1 and value == "1" and len(given) == 0:
+        return f"x.{op.name}(1)"
+    return f"x.{op.name}({', '.join([*given, value])})"
+
+
+def _shown(value: object) -> str:
+    """A size, or sizes as a list; of equal ones one stands for all."""
+    if not isinstance(value, (list, tuple)):
+        return repr(value)
+    return repr(value[0] if len(set(value)) == 1 else list(value))
 
 
 def _plain(value: object) -> bool:
@@ -443,6 +469,7 @@ def _method_of_two(op: Op) -> Callable[..., Any]:
 def _method_of_many(op: Op) -> Callable[..., Any]:
     tensors = len(op.inputs) - 1
     names = tuple(op.attrs)
+    pairs = _pairs_of(op)
     most = 1000 if op.many else tensors + len(names)
 
     def method(self: Methods, *args: Any, **attrs: Any) -> Any:
@@ -453,9 +480,29 @@ def _method_of_many(op: Op) -> Callable[..., Any]:
             others.append(attrs.pop(name, None))
         for name, value in zip(names, args[tensors:], strict=False):
             attrs[name] = value
+        for name in pairs:
+            if name in attrs:
+                attrs[name] = _pair(op, self, name, attrs[name])
         return apply(op, self, *others, **attrs)
 
     return method
+
+
+def _pairs_of(op: Op) -> tuple[str, ...]:
+    """The attributes with a number for the height of an image and one for its width."""
+    params = inspect.signature(op.forward).parameters
+    return tuple([n for n in WINDOW if n in params and params[n].annotation == Pair])
+
+
+def _pair(op: Op, tensor: Methods, name: str, given: object) -> tuple[int, ...]:
+    """Both numbers, where one may have been given for both."""
+    if type(given) is tuple and [*map(type, given)] == [int, int]:  # hot
+        return given
+    try:
+        return per_dim(op.name, name, given, 2, low=int(name != "padding"))
+    except BurnbookError as error:
+        error.facts.extend(facts(op, (tensor,)))
+        raise
 
 
 def lift(op: Op, tensor: Methods, other: Any) -> Any:

@@ -1,15 +1,16 @@
 """Convolution, pooling and resizing as functions.
 
 Burn's `tensor::module`: what the layers of the same names do, with the weights given.
-Sizes may be one number for all dims, or one number per dim.
+Sizes may be one number for all dims, or one number per dim. Pooling wants its stride
+said, as in Burn: `avg_pool2d(x, 2, stride=2)` for windows side by side.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
-from burnbook.core.errors import ConfigError, ShapeError
+from burnbook.core.errors import ArgumentError, BurnbookError, ConfigError, ShapeError
 from burnbook.ops.conv.conv import conv, conv2d as conv2d_op
 from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.ops.conv.deform import deform_patches
@@ -30,6 +31,7 @@ from burnbook.tensor.attention import (
     attention as attention,
 )
 from burnbook.tensor.facts import facts_of
+from burnbook.tensor.shape import per_dim
 
 Size = int | Sequence[int]
 
@@ -116,7 +118,7 @@ def conv1d(
         >>> conv1d(x, Tensor.ones([1, 1, 2])).to_data().to_list()
         [[[3.0, 5.0, 7.0]]]
     """
-    return apply(conv, x, weight, bias, **_conv(options, 1))
+    return apply(conv, x, weight, bias, **_conv("conv1d", x, options, 1))
 
 
 def conv2d(
@@ -129,7 +131,7 @@ def conv2d(
 
     Shapes: x [n, c, h, w], weight [o, c / groups, kh, kw], bias [o] -> [n, o, h', w']
     """
-    return apply(conv2d_op, x, weight, bias, **_conv(options, 2))
+    return apply(conv2d_op, x, weight, bias, **_conv("conv2d", x, options, 2))
 
 
 def conv3d(
@@ -143,7 +145,7 @@ def conv3d(
     Shapes: x [n, c, d, h, w], weight [o, c / groups, kd, kh, kw], bias [o]
         -> [n, o, d', h', w']
     """
-    return apply(conv, x, weight, bias, **_conv(options, 3))
+    return apply(conv, x, weight, bias, **_conv("conv3d", x, options, 3))
 
 
 def conv_transpose1d(
@@ -157,7 +159,13 @@ def conv_transpose1d(
     Shapes: x [n, c, l], weight [c, o / groups, k], bias [o] -> [n, o, l'];
         l' = (l − 1) stride + dilation (k − 1) + 1 + padding_out − 2 padding
     """
-    return apply(conv_transpose, x, weight, bias, **_transposed(options, 1))
+    return apply(
+        conv_transpose,
+        x,
+        weight,
+        bias,
+        **_transposed("conv_transpose1d", x, options, 1),
+    )
 
 
 def conv_transpose2d(
@@ -170,7 +178,13 @@ def conv_transpose2d(
 
     Shapes: x [n, c, h, w], weight [c, o / groups, kh, kw], bias [o] -> [n, o, h', w']
     """
-    return apply(conv_transpose, x, weight, bias, **_transposed(options, 2))
+    return apply(
+        conv_transpose,
+        x,
+        weight,
+        bias,
+        **_transposed("conv_transpose2d", x, options, 2),
+    )
 
 
 def conv_transpose3d(
@@ -184,7 +198,13 @@ def conv_transpose3d(
     Shapes: x [n, c, d, h, w], weight [c, o / groups, kd, kh, kw], bias [o]
         -> [n, o, d', h', w']
     """
-    return apply(conv_transpose, x, weight, bias, **_transposed(options, 3))
+    return apply(
+        conv_transpose,
+        x,
+        weight,
+        bias,
+        **_transposed("conv_transpose3d", x, options, 3),
+    )
 
 
 def deform_conv2d(
@@ -201,7 +221,7 @@ def deform_conv2d(
         weight [o, c / weight_groups, kh, kw], mask [n, groups · kh · kw, h', w'],
         bias [o] -> [n, o, h', w']
     """
-    options = options or DeformConvOptions()
+    options = _options("deform_conv2d", options, DeformConvOptions)
     groups = options.weight_groups
     _check_deformed(x, weight, bias, groups)
     n = x.dims()[0]
@@ -211,11 +231,14 @@ def deform_conv2d(
         x,
         offset,
         mask,
-        kernel_size=tuple(kernel),
-        stride=_sizes(options.stride, 2),
-        padding=_sizes(options.padding, 2),
-        dilation=_sizes(options.dilation, 2),
         offset_groups=options.offset_groups,
+        **_window(
+            ("deform_conv2d", x, 2),
+            kernel,
+            options.stride,
+            options.padding,
+            dilation=options.dilation,
+        ),
     )
     blocks, taps = patches.dims()[1:3]
     rows = patches.reshape([n * blocks, taps, groups, inside]).permute([2, 0, 1, 3])
@@ -235,7 +258,7 @@ def unfold4d(
 
     Shapes: x [n, c, h, w] -> [n, c · kh · kw, blocks]
     """
-    return apply(unfold4d_op, x, **_unfolded(kernel_size, options))
+    return apply(unfold4d_op, x, **_unfolded("unfold4d", x, kernel_size, options))
 
 
 def fold4d(
@@ -248,8 +271,8 @@ def fold4d(
 
     Shapes: x [n, c · kh · kw, blocks] -> [n, c, output_size...]
     """
-    size = _sizes(output_size, 2)
-    return apply(fold4d_op, x, output_size=size, **_unfolded(kernel_size, options))
+    attrs = _unfolded("fold4d", x, kernel_size, options)
+    return apply(fold4d_op, x, **_output("fold4d", x, output_size, 2), **attrs)
 
 
 def embedding(weights: Tensor, indices: Tensor) -> Tensor:
@@ -267,7 +290,7 @@ def embedding(weights: Tensor, indices: Tensor) -> Tensor:
 def max_pool1d(
     x: Tensor,
     kernel_size: Size,
-    stride: Size = 1,
+    stride: Size | None = None,
     padding: Size = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
@@ -278,14 +301,15 @@ def max_pool1d(
 
     Shapes: x [n, c, l] -> [n, c, l']
     """
-    attrs = _window(1, kernel_size, stride, padding, dilation=dilation)
+    at = ("max_pool1d", x, 1)
+    attrs = _window(at, kernel_size, stride, padding, dilation=dilation)
     return _max_pool(x, {**attrs, "ceil_mode": ceil_mode})
 
 
 def max_pool2d(
     x: Tensor,
     kernel_size: Size,
-    stride: Size = 1,
+    stride: Size | None = None,
     padding: Size = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
@@ -295,43 +319,46 @@ def max_pool2d(
     Shapes: x [n, c, h, w] -> [n, c, h', w']
     Example:
         >>> x = Tensor.from_data([[[[1.0, 5.0], [7.0, 3.0]]]])
-        >>> max_pool2d(x, 2).to_data().to_list()
+        >>> max_pool2d(x, 2, stride=2).to_data().to_list()
         [[[[7.0]]]]
     """
-    attrs = _window(2, kernel_size, stride, padding, dilation=dilation)
+    at = ("max_pool2d", x, 2)
+    attrs = _window(at, kernel_size, stride, padding, dilation=dilation)
     return _max_pool(x, {**attrs, "ceil_mode": ceil_mode})
 
 
 def max_pool1d_with_indices(
     x: Tensor,
     kernel_size: Size,
-    stride: Size = 1,
+    stride: Size | None = None,
     padding: Size = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The largest number of every window, and where it stands on its line."""
-    attrs = _window(1, kernel_size, stride, padding, dilation=dilation)
+    at = ("max_pool1d_with_indices", x, 1)
+    attrs = _window(at, kernel_size, stride, padding, dilation=dilation)
     return _max_pool_with_indices(x, {**attrs, "ceil_mode": ceil_mode})
 
 
 def max_pool2d_with_indices(
     x: Tensor,
     kernel_size: Size,
-    stride: Size = 1,
+    stride: Size | None = None,
     padding: Size = 0,
     dilation: Size = 1,
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The largest number of every window, and where it stands, counted row by row."""
-    attrs = _window(2, kernel_size, stride, padding, dilation=dilation)
+    at = ("max_pool2d_with_indices", x, 2)
+    attrs = _window(at, kernel_size, stride, padding, dilation=dilation)
     return _max_pool_with_indices(x, {**attrs, "ceil_mode": ceil_mode})
 
 
 def avg_pool1d(
     x: Tensor,
     kernel_size: Size,
-    stride: Size = 1,
+    stride: Size | None = None,
     padding: Size = 0,
     count_include_pad: bool = True,
     ceil_mode: bool = False,
@@ -342,7 +369,7 @@ def avg_pool1d(
 
     Shapes: x [n, c, l] -> [n, c, l']
     """
-    attrs = _window(1, kernel_size, stride, padding)
+    attrs = _window(("avg_pool1d", x, 1), kernel_size, stride, padding)
     if _wide(x, attrs, ceil_mode):
         return _avg_pool_of_padded(x, attrs, count_include_pad)
     attrs["count_include_pad"] = count_include_pad
@@ -352,7 +379,7 @@ def avg_pool1d(
 def avg_pool2d(
     x: Tensor,
     kernel_size: Size,
-    stride: Size = 1,
+    stride: Size | None = None,
     padding: Size = 0,
     count_include_pad: bool = True,
     ceil_mode: bool = False,
@@ -363,7 +390,7 @@ def avg_pool2d(
 
     Shapes: x [n, c, h, w] -> [n, c, h', w']
     """
-    attrs = _window(2, kernel_size, stride, padding)
+    attrs = _window(("avg_pool2d", x, 2), kernel_size, stride, padding)
     if _wide(x, attrs, ceil_mode):
         return _avg_pool_of_padded(x, attrs, count_include_pad)
     attrs["count_include_pad"] = count_include_pad
@@ -377,7 +404,8 @@ def adaptive_avg_pool1d(x: Tensor, output_size: Size) -> Tensor:
 
     Shapes: x [n, c, l] -> [n, c, output_size]
     """
-    return apply(adaptive_avg_pool, x, output_size=_sizes(output_size, 1))
+    attrs = _output("adaptive_avg_pool1d", x, output_size, 1)
+    return apply(adaptive_avg_pool, x, **attrs)
 
 
 def adaptive_avg_pool2d(x: Tensor, output_size: Size) -> Tensor:
@@ -385,8 +413,8 @@ def adaptive_avg_pool2d(x: Tensor, output_size: Size) -> Tensor:
 
     Shapes: x [n, c, h, w] -> [n, c, output_size...]
     """
-    size = _sizes(output_size, 2)
-    return apply(adaptive_avg_pool2d_op, x, output_size=size)
+    attrs = _output("adaptive_avg_pool2d", x, output_size, 2)
+    return apply(adaptive_avg_pool2d_op, x, **attrs)
 
 
 def adaptive_avg_pool3d(x: Tensor, output_size: Size) -> Tensor:
@@ -394,7 +422,8 @@ def adaptive_avg_pool3d(x: Tensor, output_size: Size) -> Tensor:
 
     Shapes: x [n, c, d, h, w] -> [n, c, output_size...]
     """
-    return apply(adaptive_avg_pool, x, output_size=_sizes(output_size, 3))
+    attrs = _output("adaptive_avg_pool3d", x, output_size, 3)
+    return apply(adaptive_avg_pool, x, **attrs)
 
 
 def interpolate(
@@ -408,46 +437,90 @@ def interpolate(
         >>> interpolate(x, 5, InterpolateOptions("Bilinear")).to_data().to_list()
         [[[1.0, 1.5, 2.0, 2.5, 3.0]]]
     """
-    options = options or InterpolateOptions()
-    size = _sizes(output_size, len(x.dims()) - 2)
+    options = _options("interpolate", options, InterpolateOptions)
     return apply(
         interpolate_op,
         x,
-        output_size=size,
+        **_output("interpolate", x, output_size, max(x.rank - 2, 1)),
         mode=MODES[options.mode],
         align_corners=options.align_corners,
     )
 
 
-def _sizes(size: Size, dims: int) -> tuple[int, ...]:
-    """One number per dim."""
-    return (size,) * dims if isinstance(size, int) else tuple(size)
+#: Which function, what it was given, and over how many dims its windows move.
+Place = tuple[str, Tensor, int]
+Options = TypeVar("Options")
 
 
-def _attrs(dims: int, **sizes: Size) -> dict[str, Any]:
-    """Sizes as attributes of an op: one number per dim; the number of groups stays."""
-    return {
-        name: size if name == "groups" else _sizes(size, dims)
-        for name, size in sizes.items()
-    }
+def _attrs(at: Place, **sizes: Size) -> dict[str, Any]:
+    """Sizes as attributes of an op: one number per dim."""
+    where, x, dims = at
+    try:
+        return {
+            name: per_dim(where, name, size, dims, low=int("padding" not in name))
+            for name, size in sizes.items()
+        }
+    except BurnbookError as error:
+        error.facts.extend(facts_of(x=x))
+        raise
 
 
-def _conv(options: ConvOptions | None, dims: int) -> dict[str, Any]:
-    return _attrs(dims, **vars(options or ConvOptions()))
+def _options(where: str, given: Options | None, made: type[Options]) -> Options:
+    """The options, those of Burn's default where there are none."""
+    if given is None:
+        return made()
+    if not isinstance(given, made):
+        name = next(iter(fields(made))).name  # type: ignore[arg-type] # a dataclass
+        shown = given if isinstance(given, (int, str, list, tuple)) else "…"
+        what = f"options is {type(given).__name__}, not {made.__name__}"
+        raise ArgumentError(where, what, cure=f"{made.__name__}({name}={shown!r})")
+    return given
 
 
-def _transposed(options: ConvTransposeOptions | None, dims: int) -> dict[str, Any]:
-    return _attrs(dims, **vars(options or ConvTransposeOptions()))
+def _moves(where: str, x: Tensor, options: Any, dims: int) -> dict[str, Any]:
+    """Options as attributes of an op; the number of groups stays."""
+    sizes = dict(vars(options))
+    groups = {"groups": sizes.pop("groups")} if "groups" in sizes else {}
+    return {**_attrs((where, x, dims), **sizes), **groups}
 
 
-def _unfolded(kernel_size: Size, options: UnfoldOptions | None) -> dict[str, Any]:
-    return _attrs(2, kernel_size=kernel_size, **vars(options or UnfoldOptions()))
+def _conv(
+    where: str, x: Tensor, options: ConvOptions | None, dims: int
+) -> dict[str, Any]:
+    return _moves(where, x, _options(where, options, ConvOptions), dims)
+
+
+def _transposed(
+    where: str, x: Tensor, options: ConvTransposeOptions | None, dims: int
+) -> dict[str, Any]:
+    return _moves(where, x, _options(where, options, ConvTransposeOptions), dims)
+
+
+def _unfolded(
+    where: str, x: Tensor, kernel_size: Size, options: UnfoldOptions | None
+) -> dict[str, Any]:
+    moves = _moves(where, x, _options(where, options, UnfoldOptions), 2)
+    return {**_attrs((where, x, 2), kernel_size=kernel_size), **moves}
+
+
+def _output(where: str, x: Tensor, size: Size, dims: int) -> dict[str, Any]:
+    return _attrs((where, x, dims), output_size=size)
 
 
 def _window(
-    dims: int, kernel: Size, stride: Size, padding: Size, **others: Size
+    at: Place, kernel: Size, stride: Size | None, padding: Size, **others: Size
 ) -> dict[str, Any]:
-    return _attrs(dims, kernel_size=kernel, stride=stride, padding=padding, **others)
+    """How a window moves.
+
+    Why no stride of its own: Burn's functions have none, its layers took 1 and take the
+    size of the window since, as PyTorch does. Either would be wrong for somebody.
+    """
+    if stride is None:
+        where, x, _ = at
+        shown = repr(kernel if isinstance(kernel, int) else list(kernel))
+        cure = f"{where}(x, {shown}, stride={shown}) for windows side by side"
+        raise ArgumentError(where, "stride is missing", facts_of(x=x), cure)
+    return _attrs(at, kernel_size=kernel, stride=stride, padding=padding, **others)
 
 
 def _wide(x: Tensor, attrs: dict[str, Any], ceil_mode: bool) -> bool:

@@ -55,29 +55,29 @@ class Reductions(Layout):
 
     __slots__ = ()
 
-    def sum_dims(self, dims: Sequence[int]) -> Self:
+    def sum_dims(self, dims: Sequence[int] | int) -> Self:
         """Sum along several dims."""
         return self._each(dims, lambda x, dim: x.sum_dim(dim))
 
-    def mean_dims(self, dims: Sequence[int]) -> Self:
+    def mean_dims(self, dims: Sequence[int] | int) -> Self:
         """The mean along several dims."""
         return self._each(dims, lambda x, dim: x.mean_dim(dim))
 
-    def prod_dims(self, dims: Sequence[int]) -> Self:
+    def prod_dims(self, dims: Sequence[int] | int) -> Self:
         """Multiply along several dims."""
         return self._each(dims, lambda x, dim: x.prod_dim(dim))
 
-    def max_dims(self, dims: Sequence[int]) -> Self:
+    def max_dims(self, dims: Sequence[int] | int) -> Self:
         """The largest element along several dims."""
         return self._each(dims, lambda x, dim: x.max_dim(dim))
 
-    def min_dims(self, dims: Sequence[int]) -> Self:
+    def min_dims(self, dims: Sequence[int] | int) -> Self:
         """The smallest element along several dims."""
         return self._each(dims, lambda x, dim: x.min_dim(dim))
 
-    def sum_dims_squeeze(self, dims: Sequence[int]) -> Self:
+    def sum_dims_squeeze(self, dims: Sequence[int] | int) -> Self:
         """Sum along several dims, which go."""
-        return self.sum_dims(dims).squeeze_dims(list(dims))
+        return self.sum_dims(dims).squeeze_dims(self._dims(dims))
 
     @explains_arguments("var")
     def var(self, dim: Dims = None) -> Self:
@@ -170,7 +170,7 @@ class Reductions(Layout):
         """The largest absolute value along a dim."""
         return self.abs().max_dim(dim)
 
-    def max_abs_dims(self, dims: Sequence[int]) -> Self:
+    def max_abs_dims(self, dims: Sequence[int] | int) -> Self:
         """The largest absolute value along several dims."""
         return self.abs().max_dims(dims)
 
@@ -230,9 +230,9 @@ class Reductions(Layout):
         line = self._line(where, dim)
         return line.reduced(line.tensor.mean_dim(line.dim))
 
-    def _each(self, dims: Sequence[int], step: Callable[[Any, int], Any]) -> Self:
+    def _each(self, dims: Sequence[int] | int, step: Callable[[Any, int], Any]) -> Self:
         out = self
-        for dim in sorted({self._dim("dims", dim) for dim in dims}):
+        for dim in sorted({self._dim("dims", dim) for dim in self._dims(dims)}):
             out = step(out, dim)
         return out
 

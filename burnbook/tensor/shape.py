@@ -4,12 +4,13 @@ A Shape is a tuple, so it unpacks, compares and indexes like one; it only adds B
 three words for what one asks a shape.
 """
 
+import math
 from collections.abc import Iterable
 from math import prod
 from operator import index
 from typing import Self
 
-from burnbook.core.errors import ShapeError
+from burnbook.core.errors import ArgumentError, ShapeError
 
 
 class Sizes(tuple[int, ...]):
@@ -89,3 +90,56 @@ def check_dims(where: str, dims: object) -> tuple[int, ...]:
                 [("shape", str(list(sizes)))],
             )
     return sizes
+
+
+def per_dim(
+    where: str, name: str, given: object, dims: int, low: int = 1
+) -> tuple[int, ...]:
+    """One whole number for each of some dims, from those or from one for all.
+
+    Example:
+        >>> per_dim("max_pool2d", "kernel_size", 3, 2)
+        (3, 3)
+
+    low: the smallest number that makes sense, for the cure. What is too small, or does
+    not fit an image, is for the op to say.
+
+    Raises:
+        ArgumentError: these are no whole numbers.
+        ShapeError: they are more or fewer than the dims.
+    """
+    if type(given) is int:  # hot
+        return (given,) * dims
+    try:
+        sizes = tuple([index(size) for size in given])  # type: ignore[attr-defined] # tried
+    except TypeError:
+        if _is_whole(given):
+            return (index(given),) * dims  # type: ignore[arg-type] # it has an index
+        what = (
+            f"{name} is {given!r}, not a whole number, or one for each of {dims} dims"
+        )
+        raise ArgumentError(where, what, cure=_sizes_meant(name, given, low)) from None
+    if len(sizes) != dims:
+        what = f"{name} {list(sizes)} must have one number for each of {dims} dims"
+        cure = f"{name}={sizes[0]}" if len(set(sizes)) == 1 else None
+        raise ShapeError(where, what, cure=cure)
+    return sizes
+
+
+def _is_whole(given: object) -> bool:
+    """Whether this is one whole number, as NumPy's are too; a truth value is none."""
+    return hasattr(given, "__index__") and not isinstance(given, bool)
+
+
+def _sizes_meant(name: str, given: object, low: int) -> str:
+    """Sizes that would do, near to those given."""
+    if isinstance(given, (float, bool)) and math.isfinite(given):
+        return f"{name}={max(int(given), low)}"
+    if name == "output_size" and given is None:
+        return "output_size=x.dims()[2:], which keeps the size"
+    if name == "output_size" and isinstance(given, (list, tuple)):
+        kept = [f"x.dims()[{2 + d}]" if n is None else n for d, n in enumerate(given)]
+        return f"output_size=[{', '.join(map(str, kept))}]"
+    if given == "same":
+        return "padding=dilation * (kernel - 1) // 2 for an odd kernel"
+    return f"{name}={low}"

@@ -41,7 +41,7 @@ from burnbook.data import (
     read_idx,
 )
 from burnbook.core.dtypes import Int
-from burnbook.tensor import Tensor
+from burnbook.tensor import Distribution, Tensor
 from burnbook_widgets import DatasetBrowser
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Images
@@ -372,6 +372,31 @@ alone, helped = list(loader(0)), list(loader(3))
 print(len(alone), "batches of", alone[0].images.dims())
 pairs = zip(alone, helped, strict=True)
 print(all(np.array_equal(a.targets, b.targets) for a, b in pairs))
+
+# %% [markdown]
+# **Augmentation.** Crops and flips are drawn where batches are made. In there, random
+# numbers of burnbook follow from the seed, the epoch and the batch: each epoch draws
+# anew, any number of workers draws the same, and a resumed training goes on bit by bit.
+
+
+# %% tags=["run-me"]
+class CropAndFlip(Batcher):
+    def batch(self, items, device):
+        draws = Tensor.random([len(items), 3], Distribution.Default, Numpy())
+        images = []
+        for item, (down, right, turn) in zip(
+            items, np.asarray(draws), strict=True
+        ):
+            top, left = int(5 * down), int(5 * right)
+            image = np.pad(item.image, 2)[top : top + 28, left : left + 28]
+            images.append(image[:, ::-1] if turn < 0.5 else image)
+        return Tensor.from_data(np.stack(images), device)
+
+
+loader = DataLoaderBuilder(CropAndFlip()).batch_size(8).shuffle(1).build(train)
+first, second = next(iter(loader)), next(iter(loader))
+loader.set_epoch(1)
+same(first, next(iter(loader)))
 
 # %% [markdown]
 # The order depends on the seed, not on which worker happens to be faster.

@@ -5,7 +5,7 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
-from burnbook.core.errors import ConfigError, GraphError
+from burnbook.core.errors import ArgumentError, ConfigError, GraphError
 from burnbook.module import Features, Module
 from burnbook.optim import GradientsParams
 from burnbook.tensor import Tensor, activation
@@ -162,6 +162,18 @@ def test_a_field_may_have_the_name():
     assert found["features.0"].dims() == (5, 4)
     with pytest.raises(ConfigError, match="head is missing"):
         Vgg(model.features)
+    with pytest.raises(ArgumentError, match=r"Module\.features\(model, x, at=…\)"):
+        model.features(inputs(), at="features.0")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'to'"):
+        model.features(inputs(), to="features.0")
+
+
+@pytest.mark.parametrize(
+    "name", ["map", "train", "eval", "valid", "replace", "load_record", "in_eval"]
+)
+def test_no_other_method_is_hidden_by_a_field(name):
+    with pytest.raises(ConfigError, match=rf"Net\.{name}: .*would hide the method"):
+        type("Net", (Module,), {"__annotations__": {name: nn.Linear}})
 
 
 def test_grad_cam_as_in_pytorch():

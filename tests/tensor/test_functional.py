@@ -73,7 +73,7 @@ def test_nan_wins_and_its_place_is_told(name):
     assert np.isnan(np.asarray(values)).sum() == 1
     flat = array.reshape(-1)
     assert np.array_equal(flat[np.asarray(places)], values, equal_nan=True)
-    nothing = getattr(f, name)(Tensor.full([1, 1, *[2] * dims], np.nan, PLAIN), 2)
+    nothing = getattr(f, name)(Tensor.full([1, 1, *[2] * dims], np.nan, PLAIN), 2, 1)
     assert np.isnan(np.asarray(nothing)).all()
 
 
@@ -141,7 +141,7 @@ def test_unfold_gives_the_columns_of_a_convolution():
             lambda: f.max_pool1d(draw(1, 2, 5), 2, 1, 2, ceil_mode=True),
             "more than half the window",
         ),
-        (lambda: f.avg_pool1d(draw(1, 2, 5, 5), 2), r"x must be \[n, c, l\]"),
+        (lambda: f.avg_pool1d(draw(1, 2, 5, 5), 2, 2), r"x must be \[n, c, l\]"),
         (lambda: f.adaptive_avg_pool3d(draw(1, 2, 5), 2), r"\[n, c, d, h, w\]"),
         (lambda: f.interpolate(draw(1, 2, 5), 0), "must be at least 1"),
         (lambda: f.unfold4d(draw(1, 2, 5, 5), 7), "the window spans 7"),

@@ -13,6 +13,11 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.compiled.conv_blocked import blocked_conv2d, blocked_gradients
+from burnbook.backend.compiled.conv_depthwise import (
+    depthwise_conv2d,
+    depthwise_gradients,
+    is_depthwise,
+)
 from burnbook.backend.compiled.conv_microkernel import (
     REACH,
     SUMS,
@@ -272,6 +277,10 @@ def conv2d_kernel(x, weight, bias=None, *, stride, padding, dilation, groups):
         out = empty((x.shape[0], o, *stops))
         blocked_conv2d(x, weight, bias, with_stops(sizes, stops), out)
         return out
+    if in_planes(x, weight, groups):
+        out = empty((x.shape[0], o, *stops))
+        depthwise_conv2d(x, weight, bias, with_stops(sizes, stops), out)
+        return out
     if not served(x, weight, stride):
         return None
     out = empty((x.shape[0], o, *stops))
@@ -292,6 +301,10 @@ def conv2d_backward(
         sizes = zip(x.shape[2:], taps, stride, padding, dilation, strict=True)
         sizes = with_stops(sizes, stops)
         return needed(blocked_gradients(g, x, weight, sizes, needs), needs)
+    if in_planes(x, weight, groups) and plain_f32(g):
+        sizes = zip(x.shape[2:], taps, stride, padding, dilation, strict=True)
+        sizes = with_stops(sizes, stops)
+        return needed(depthwise_gradients(g, x, weight, sizes, needs), needs)
     spans = [dilation[d] * (weight.shape[2 + d] - 1) for d in (0, 1)]
     around = (spans[0] - padding[0], spans[1] - padding[1])
     if not (served(x, weight, stride) and plain_f32(g)) or min(around) < 0:
@@ -326,6 +339,12 @@ def served(x: Any, weight: Any, stride: Pair) -> bool:
         and plain_f32(x)
         and plain_f32(weight)
     )
+
+
+def in_planes(x: Any, weight: Any, groups: int) -> bool:
+    """Whether every channel is convolved by itself."""
+    fits = x.size > 0 and plain_f32(x) and plain_f32(weight)
+    return fits and is_depthwise(x, weight, groups)
 
 
 def in_blocks(
