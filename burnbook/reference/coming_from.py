@@ -157,7 +157,7 @@ def coming_from(
 
 @functools.cache
 def names_in_prelude() -> frozenset[str]:
-    """What `from burnbook.prelude import *` gives: read, as no floor imports a higher one."""
+    """What `from burnbook.prelude import *` gives; read, as its floor is higher."""
     text = (Path(__file__).parents[1] / "prelude.py").read_text("utf-8")
     listed = text.partition("__all__ = [")[2].partition("]")[0]
     return frozenset(re.findall(r'"(\w+)"', listed))
