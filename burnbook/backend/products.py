@@ -41,6 +41,10 @@ def dot(x: Any, y: Any, out: Any = None) -> Any:
     """
     if x.size <= SMALL >= y.size and out is None:  # hot
         return x.dot(y)
+    if x.ndim == 2 == y.ndim and out is None:  # hot
+        columns = y.shape[1]
+        if x.size * columns <= ALONE and x.shape[0] > 1 < columns:
+            return x.dot(y)
     if not y.ndim:  # a number
         return np.dot(x, y, out)
     work = x.size * y.shape[-1]

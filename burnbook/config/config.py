@@ -46,7 +46,7 @@ from burnbook.core.files import (
     read_whole,
     within_memory,
 )
-from burnbook.core.other_names import answers, closest, tables, unknown
+from burnbook.core.other_names import ListedABC, answers, closest, tables, unknown
 from burnbook.core.versions import VERSION, release_of
 
 LONGEST = 64 << 20  # bytes of a file; a config is a page
@@ -54,7 +54,7 @@ LONGEST = 64 << 20  # bytes of a file; a config is a page
 
 @answers("Config")
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
-class Config:
+class Config(metaclass=ListedABC):
     """A frozen dataclass made by subclassing; saved and loaded as Burn's JSON.
 
     Example:
@@ -77,6 +77,8 @@ class Config:
     ours: ClassVar[tuple[str, ...]] = ()
     #: What newer Burn calls a field: {name in 0.15: name since}.
     renamed: ClassVar[dict[str, str]] = {}
+    #: Where to give what is no field here: {name in other libraries: the cure}.
+    elsewhere: ClassVar[dict[str, str]] = {}
     #: What Burn's JSON has in place of null, where None is a choice: {field: its name}.
     absent: ClassVar[dict[str, str]] = {}
 

@@ -113,7 +113,7 @@ def explain_fields(cls: type[Any]) -> None:
         try:
             make(made, *args, **named)
         except TypeError:
-            wrong = _wrong_fields(make, args, named)
+            wrong = _wrong_fields(make, args, named, getattr(cls, "elsewhere", {}))
             if wrong is None:
                 raise
             plain = [name for name in named if type(vars(cls).get(name)) in PLAIN]
@@ -131,9 +131,15 @@ def explain_fields(cls: type[Any]) -> None:
 
 
 def _wrong_fields(
-    make: Any, args: tuple[Any, ...], named: dict[str, Any]
+    make: Any,
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+    elsewhere: dict[str, str],
 ) -> tuple[str, str | None] | None:
-    """What is wrong with the arguments of a constructor, and the cure."""
+    """What is wrong with the arguments of a constructor, and the cure.
+
+    elsewhere: what the class itself says of names that are not its fields.
+    """
     fields = list(inspect.signature(make).parameters.values())[1:]
     places = [f.name for f in fields if f.kind is f.POSITIONAL_OR_KEYWORD]
     given = {*places[: len(args)], *named}
@@ -142,7 +148,7 @@ def _wrong_fields(
     for name in named:
         if name not in [f.name for f in fields]:
             what = f"{name} is not one of its fields"
-            cure = _advised(name, free)
+            cure = elsewhere.get(name) or _advised(name, free)
             if cure:
                 return what, cure
             near = difflib.get_close_matches(name, free, 1)

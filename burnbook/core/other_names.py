@@ -10,6 +10,7 @@ import dis
 import functools
 import re
 import sys
+from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from opcode import opname
 from pathlib import Path
@@ -256,6 +257,14 @@ class Listed(type):
 
     def __dir__(cls) -> list[str]:
         return [name for name in super().__dir__() if not _answers_only(cls, name)]
+
+
+class ListedABC(Listed, ABCMeta):
+    """The same for classes that others inherit from, with ABC or without."""
+
+
+# Messages name the type of what was given, and that of a class is `type` to its reader.
+Listed.__name__ = ListedABC.__name__ = "type"
 
 
 def _listed(self: Any) -> list[str]:

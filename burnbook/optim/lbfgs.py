@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from burnbook.backend.base import Backend
 from burnbook.config import Config, ConfigEnum, unit
 from burnbook.core.errors import RecordError, ShapeError, TrainingError
+from burnbook.core.other_names import answers
 from burnbook.module import Module
 from burnbook.nn.shared import at_least
 from burnbook.ops.lbfgs import lbfgs_direction
@@ -25,6 +26,7 @@ from burnbook.optim.adaptor import check_rate
 from burnbook.optim.flat import FlatModule, dot, largest, total
 from burnbook.optim.grads import GradientsParams
 from burnbook.optim.line_search import MOST, Point, strong_wolfe
+from burnbook.optim.rule import made_by_config
 from burnbook.optim.state import (
     state_from_record,
     state_tensors,
@@ -36,6 +38,11 @@ from burnbook.tensor import Tensor
 M = TypeVar("M", bound=Module)
 Closure = Callable[[Any], tuple[Any, GradientsParams]]
 
+CLOSURE = (
+    "def closure(model): return loss, "
+    "GradientsParams.from_grads(loss.backward(), model)"
+)
+CALL = "model, loss = optim.step(lr, model, closure)"
 CURVED = 1e-10  # a pair with less curvature says nothing
 
 
@@ -66,6 +73,10 @@ class LBFGSConfig(Config):
     """
 
     absent: ClassVar = {"line_search_fn": "None"}
+    elsewhere: ClassVar = {
+        **dict.fromkeys(("lr", "learning_rate"), f"{CALL}: the rate is given to it"),
+        **dict.fromkeys(("params", "model"), f"{CALL} says which model it is"),
+    }
 
     max_iter: int = 20
     history_size: int = 100
@@ -97,6 +108,8 @@ class LBFGSState:
     g_iter: int = 0
 
 
+@answers("LBFGS")
+@made_by_config("an optimizer without a model", "step(lr, model, closure)")
 class LBFGS:
     """w ← w − t H g, where H, the inverse curvature, is known from the last steps."""
 
@@ -111,11 +124,14 @@ class LBFGS:
 
         Raises:
             ConfigError: `lr` is not a finite number of at least 0.
-            TrainingError: the closure does not return two things, or the loss is not
-                finite.
+            TrainingError: the closure is no function or does not return two things, or
+                the loss is not finite.
             ShapeError: a gradient, or the state, belongs to another module.
         """
         check_rate(lr)
+        if not callable(closure):
+            what = f"the closure is {type(closure).__name__}, not a function"
+            raise TrainingError("LBFGS.step", what, cure=CLOSURE)
         flat = FlatModule(module)
         state = _settled(self.state, flat)
         found, loss, self.state = _Iterations(self.config, state, flat, closure).run(lr)
@@ -256,8 +272,7 @@ class _Iterations:
         found = self.closure(module)
         if not isinstance(found, tuple) or len(found) != 2:
             what = f"the closure returned {type(found).__name__}, not a pair"
-            cure = "return loss, GradientsParams.from_grads(loss.backward(), model)"
-            raise TrainingError("LBFGS.step", what, cure=cure)
+            raise TrainingError("LBFGS.step", what, cure=CLOSURE.partition(": ")[2])
         loss, grads = found
         value = float(loss.into_scalar() if isinstance(loss, Tensor) else loss)
         if finite and not math.isfinite(value):

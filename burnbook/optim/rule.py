@@ -6,6 +6,7 @@ the new parameter and the new state in one pass; here the results become tensors
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -80,20 +81,31 @@ R = TypeVar("R", bound=type)
 
 def from_config(cls: R) -> R:
     """Let a rule print its config, and say what makes it where it is given a model."""
+    cls.__repr__ = shown  # pyright: ignore[reportAttributeAccessIssue] - a method
+    return made_by_config("the rule for one parameter", "step(lr, model, grads)")(cls)
+
+
+def made_by_config(so: str, then: str) -> Callable[[R], R]:
+    """Let a class say that it is made by its config, where it is given anything else.
+
+    so: what the class is. then: the call that takes what people give it instead.
+    """
+    return functools.partial(_made_by_config, so, then)
+
+
+def _made_by_config(so: str, then: str, cls: R) -> R:
     make = cls.__init__
 
     @functools.wraps(make)
     def init(self: Any, *args: Any, **named: Any) -> None:
-        given = args[0] if args else None
-        if args and not isinstance(given, Config):
-            name, kind = cls.__name__, type(given).__name__
-            what = f"{kind} is not {name}Config: it is the rule for one parameter"
-            cure = f"{name}Config().init(), then step(lr, model, grads)"
-            raise ConfigError(name, what, cure=cure)
+        name, given = cls.__name__, args[0] if args else named.get("config")
+        if not isinstance(given, Config):
+            kind = "nothing" if given is None else type(given).__name__
+            what = f"{kind} is not {name}Config: it is {so}"
+            raise ConfigError(name, what, cure=f"{name}Config().init(), then {then}")
         make(self, *args, **named)
 
     cls.__init__ = init
-    cls.__repr__ = shown  # pyright: ignore[reportAttributeAccessIssue] - a method
     return cls
 
 

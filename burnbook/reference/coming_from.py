@@ -8,11 +8,13 @@ The rows are those of `burnbook/core/other_names.txt`, which also feed the error
 names that are not there. Tests run both columns and compare what they give.
 """
 
+import functools
 import re
 from html import escape
+from pathlib import Path
 
 from burnbook.core.errors import ConfigError
-from burnbook.core.other_names import Row, Theirs, all_rows
+from burnbook.core.other_names import Row, Theirs, all_rows, tables
 
 LIBRARIES = {"PyTorch": "torch", "Keras": "keras", "NumPy": "numpy", "Burn": "burn"}
 TOPICS = {
@@ -75,14 +77,34 @@ class Pairs:
             lines.append(f"  {theirs.code}\n    {code}{told}")
         return "\n".join(lines)
 
+    @property
+    def imports(self) -> list[str]:
+        """The lines that import what our code names, beside the prelude."""
+        homes, known = tables()["imports"], names_in_prelude()
+        lines: dict[str, list[str]] = {}
+        for row, _ in self.rows:
+            for name in re.findall(r"(?<![\w.])[a-zA-Z_]\w*", row.advice.code):
+                if name in homes and name not in known:
+                    start, _, held = homes[name].code.rpartition("import ")
+                    names = lines.setdefault(start, [])
+                    names += [held] * (held not in names)
+        return [
+            f"{start}import {', '.join(sorted(lines[start]))}"
+            for start in sorted(lines)
+        ]
+
     def _repr_html_(self) -> str:
         head = '<th style="text-align:left;width:{}%">{}</th>'
         heads = [
             head.format(width, text)
             for width, text in ((37, self.library), (37, "burnbook"), (26, "remarks"))
         ]
+        lines = "<br>".join(_code(line) for line in self.imports)
+        above = (
+            f'<p style="text-align:left"><small>{lines}</small></p>' if lines else ""
+        )
         return (
-            f'<table style="width:100%"><thead><tr>{"".join(heads)}</tr></thead>'
+            f'{above}<table style="width:100%"><thead><tr>{"".join(heads)}</tr></thead>'
             f"<tbody>{''.join(_line(*pair) for pair in self.rows)}</tbody></table>"
         )
 
@@ -146,6 +168,14 @@ def coming_from(
     )
 
 
+@functools.cache
+def names_in_prelude() -> frozenset[str]:
+    """What `from burnbook.prelude import *` gives; read, as its floor is higher."""
+    text = (Path(__file__).parents[1] / "prelude.py").read_text("utf-8")
+    listed = text.partition("__all__ = [")[2].partition("]")[0]
+    return frozenset(re.findall(r'"(\w+)"', listed))
+
+
 def _text(row: Row, theirs: Theirs) -> str:
     words = (theirs.code, *row.names, row.advice.code, row.advice.remark)
     return " ".join(words).lower()
@@ -162,8 +192,10 @@ def _line(row: Row, theirs: Theirs) -> str:
     left = 'style="text-align:left"'  # JupyterLab turns tables to the right
     code, remarks = _ours(row, theirs)
     ours = _code(code) if row.advice.code != "-" else code
-    cells = [_code(theirs.code), ours, f"<small>{escape(remarks)}</small>"]
+    cells = [_code(theirs.code), ours]
+    cells += [f"<small>{escape(remarks)}</small>"] * bool(remarks)
     columns = "".join(f"<td {left}>{cell}</td>" for cell in cells)
+    columns += "<td></td>" * (not remarks)
     return f'<tr style="vertical-align:top">{columns}</tr>'
 
 

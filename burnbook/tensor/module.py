@@ -1,4 +1,4 @@
-"""Convolution, pooling and resizing as functions.
+"""Linear layers, convolution, pooling and resizing as functions.
 
 Burn's `tensor::module`: what the layers of the same names do, with the weights given.
 Sizes may be one number for all dims, or one number per dim. Pooling wants its stride
@@ -16,6 +16,7 @@ from burnbook.ops.conv.conv_transpose import conv_transpose
 from burnbook.ops.conv.deform import deform_patches
 from burnbook.ops.embedding import embedding as embedding_op
 from burnbook.ops.interpolate import interpolate as interpolate_op
+from burnbook.ops.linear import linear as linear_op
 from burnbook.ops.pool.pool import (
     adaptive_avg_pool,
     adaptive_avg_pool2d as adaptive_avg_pool2d_op,
@@ -273,6 +274,24 @@ def fold4d(
     """
     attrs = _unfolded("fold4d", x, kernel_size, options)
     return apply(fold4d_op, x, **_output("fold4d", x, output_size, 2), **attrs)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Weighted sums of the last dim: out = x · weight + bias.
+
+    What a Linear does, with a weight that it does not hold: an embedding's, turned.
+
+    Shapes: x [..., d_input], weight [d_input, d_output], bias [d_output]
+        -> [..., d_output]
+    Example:
+        >>> weight = Tensor.from_data([[1.0, 2.0], [3.0, 4.0]])
+        >>> linear(Tensor.ones([1, 5, 2]), weight.transpose()).shape
+        (1, 5, 2)
+
+    Raises:
+        ShapeError: weight is no matrix, or a size does not fit.
+    """
+    return apply(linear_op, x, weight, bias)
 
 
 def embedding(weights: Tensor, indices: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ class LearnerBuilder(TrainingOptions):
                 follows one.
         """
         check_model("LearnerBuilder.build", model)
-        check_optimizer("LearnerBuilder.build", optim)
+        check_optimizer("LearnerBuilder.build", optim, model)
         rate = check_rate("LearnerBuilder.build", lr_scheduler)
         self._watch("build", rate)
         return Learner(model, optim, rate, self._ready())

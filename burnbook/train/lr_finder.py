@@ -28,6 +28,7 @@ from burnbook.module import Module
 from burnbook.optim import GradientsParams, Optimizer
 from burnbook.train.loop import batches_of, check_output, on_device
 from burnbook.train.nan_report import loss_of
+from burnbook.train.validation import check_optimizer
 
 WIDTH, HEIGHT = 60, 12  # size of the plot in a terminal, in characters
 SKIPPED = 0.1  # the share of the curve at its start that is noise
@@ -170,6 +171,7 @@ def find_learning_rate(
     """
     _check(lowest, highest, steps, smoothing, explosion)
     device = _device(model)
+    check_optimizer("find_learning_rate", optim, model)
     model, optim = model.fork(device), copy.deepcopy(optim)
     rates: list[float] = []
     losses: list[float] = []

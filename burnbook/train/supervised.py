@@ -72,7 +72,7 @@ class SupervisedTraining(TrainingOptions):
             )
         self._watch("launch", learner.lr_scheduler)
         check_model("SupervisedTraining.launch", learner.model)
-        check_optimizer("SupervisedTraining.launch", learner.optim)
+        check_optimizer("SupervisedTraining.launch", learner.optim, learner.model)
         plan = self._ready()
         learner.follow(plan)
         model = learner.fit(self._train, self._valid, replace=replace)

@@ -9,7 +9,7 @@ from burnbook.core.errors import ConfigError, DataError, TrainingError
 from burnbook.data import Dataset
 from burnbook.lr_scheduler import LrScheduler, observers
 from burnbook.module import Module
-from burnbook.optim import Optimizer
+from burnbook.optim import LBFGS, Optimizer
 from burnbook.train.events import Split
 from burnbook.train.logger import MetricLogger
 from burnbook.train.metric import Metric, metric_name
@@ -244,8 +244,19 @@ def check_model(where: str, model: Module) -> None:
             )
 
 
-def check_optimizer(where: str, optim: Optimizer) -> None:
-    """Refuse what cannot take a step."""
+def check_optimizer(where: str, optim: Optimizer, model: Module) -> None:
+    """Refuse what cannot take a step with the gradients of one batch.
+
+    A model that has an `optimize` of its own may take its steps as it likes.
+    """
+    if isinstance(optim, LBFGS) and not hasattr(model, "optimize"):
+        raise ConfigError(
+            where,
+            "LBFGS computes loss and gradients several times in a step, and a training "
+            "step of the Learner does so once",
+            cure="model, loss = optim.step(lr, model, closure) in a loop of your own, "
+            "or AdamConfig().init()",
+        )
     if not (hasattr(optim, "step") and hasattr(optim, "into_record")):
         name = type(optim).__name__
         has_init = hasattr(optim, "init")

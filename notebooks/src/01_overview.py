@@ -85,7 +85,7 @@ same(b, [offset])
 # The factor 0.1 above, the *learning rate*, is a choice. Smaller steps take longer; from
 # about 0.24 on they are so large that the loss grows instead. Change the three numbers.
 # Reading such curves is half the craft; [chapter 3.3](03_3_training.ipynb) draws them
-# live.
+# live. Any such picture has a `save("loss.svg")`, or .png, or .html.
 
 
 # %% tags=["widget"]

@@ -30,7 +30,9 @@ from burnbook.module import (
     summary,
 )
 from burnbook.nn import check_module
+from burnbook.optim import GradientsParams
 from burnbook.tensor import Tensor
+from burnbook.tensor import module as functional
 from burnbook_widgets import AttentionView, ConvolutionView, ModuleTree
 from burnbook_widgets.learn import check, peek, same
 
@@ -241,6 +243,29 @@ print(f"{before.found:.4f} {after.found:.4f}")
 grads = clipped.forward(x).sum().backward()
 reached = [param.val().grad(grads) for _, param in clipped.named_params()]
 print(len(reached), "parameters;", reached.count(None), "without a gradient")
+
+# %% [markdown]
+# **Tied weights.** One `Param` in two fields is one weight: it has one gradient, takes
+# one step, counts once, and stays tied in records. An embedding [words, d] ends a
+# language model as well, turned: `functional.linear` takes a weight that no layer holds.
+
+
+# %% tags=["run-me", "cell:tied"]
+class Words(Module):
+    embed: nn.Embedding
+    layers: list[nn.Linear]
+
+    def forward(self, ids):
+        x = self.layers[1](self.layers[0](self.embed(ids)).tanh())
+        return functional.linear(x, self.embed.weight.val().transpose())
+
+
+first, second = (nn.LinearConfig(8, 8).init(device) for _ in range(2))
+second = second.replace(weight=first.weight)
+words = Words(nn.EmbeddingConfig(20, 8).init(device), [first, second])
+logits = words(Tensor.from_ints([[1, 5, 3]], device))
+grads = GradientsParams.from_grads(logits.sum().backward(), words)
+print(logits.shape, words.num_params(), "parameters,", grads)
 
 # %% [markdown]
 # ## A choice between layers

@@ -54,8 +54,9 @@ for mistake in (
 # %% [markdown]
 # **How to read the tables.** `x` and `y` are tensors of the same shape, `n` and `index`
 # whole numbers, `mask` truth values, `m` a square matrix and `v` a vector, `image` a
-# batch of images; `a` and `w` are tensors on a device with Autodiff. There is more to
-# look up than to read, so look for a word:
+# batch of images; `a` and `w` are tensors on a device with Autodiff. Above a table
+# stands what its right column imports, beside `from burnbook.prelude import *`. There
+# is more to look up than to read, so look for a word:
 
 # %% tags=["run-me"]
 coming_from("PyTorch", find="clip_grad")

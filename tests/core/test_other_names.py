@@ -2,11 +2,15 @@
 
 import copy
 import pickle
+import pydoc
+import re
+from abc import ABC, abstractmethod
 from importlib import import_module
 
 import pytest
 
 from burnbook import nn
+from burnbook.config import Config
 from burnbook.core.errors import UnknownNameError
 from burnbook.core.other_names import tables
 from burnbook.prelude import Module, Numpy, Tensor
@@ -73,6 +77,32 @@ def test_such_names_are_not_there_for_whoever_asks():
         assert name not in dir(thing)
     assert {"sum", "shape", "from_data"} <= set(dir(x)) & set(dir(Tensor))
     assert {"fc1", "valid"} <= set(dir(model))
+
+
+def test_a_config_lists_only_what_it_has():
+    traps = set(tables()["Config"])
+    page = re.sub(".\x08", "", pydoc.render_doc(nn.LinearConfig))
+    listed = set(re.findall(r"^ \|  (\w+)", page, re.M))
+    assert {"init", "save", "with_bias", "bias"} <= listed & set(dir(nn.LinearConfig))
+    assert not traps & (listed | set(dir(nn.LinearConfig)))
+    with pytest.raises(UnknownNameError, match="in burnbook this is from_json"):
+        _ = nn.LinearConfig.loads
+
+
+def test_a_config_may_be_an_abstract_class():
+    class Sized(Config, ABC):
+        size: int
+
+        @abstractmethod
+        def total(self): ...
+
+    class Twice(Sized):
+        def total(self):
+            return self.size * 2
+
+    assert Twice(3).total() == 6
+    with pytest.raises(TypeError, match="abstract"):
+        Sized(3)
 
 
 def test_copies_and_pickles_are_as_before():

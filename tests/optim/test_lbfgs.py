@@ -8,7 +8,13 @@ import pytest
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.core.dtypes import Int
-from burnbook.core.errors import ConfigError, RecordError, ShapeError, TrainingError
+from burnbook.core.errors import (
+    BurnbookError,
+    ConfigError,
+    RecordError,
+    ShapeError,
+    TrainingError,
+)
 from burnbook.module import Module, Param
 from burnbook.optim import LBFGS, GradientsParams, LBFGSConfig, LineSearchFn
 from burnbook.optim.line_search import MOST, Point, cubic_minimum, strong_wolfe
@@ -296,3 +302,29 @@ def test_the_cubic_through_two_points_is_exact_for_a_cubic():
     assert cubic_minimum(*line, (0.0, 1.0)) in (0.0, 0.5, 1.0)
     broken = [Point(0.0, 0.0, GRAD, 1.0), Point(1.0, math.inf, GRAD, 1.0)]
     assert cubic_minimum(*broken, (0.0, 1.0)) == 0.5
+
+
+@cases(
+    "ask what cure",
+    (lambda model: LBFGSConfig(lr=0.8), "lr is not one of its fields", "step(lr, mod"),
+    (lambda model: LBFGSConfig(params=model), "params is not one", "step(lr, model"),
+    (
+        lambda model: LBFGS([model], lr=0.8),
+        "list is not LBFGSConfig",
+        "Config().init()",
+    ),
+    (lambda model: LBFGS(), "nothing is not LBFGSConfig", "LBFGSConfig().init()"),
+    (lambda model: LBFGSConfig().init().zero_grad(), "not needed: gradients", "leave"),
+    (lambda model: LBFGSConfig().init().state_dict(), "this is into_record", "into_re"),
+    (
+        lambda model: LBFGSConfig().init().step(1.0, model, rosenbrock(model)[1]),
+        "the closure is GradientsParams, not a function",
+        "def closure(model): return loss, GradientsParams",
+    ),
+)
+def test_what_people_type_for_it_in_pytorch_is_answered(ask, what, cure):
+    with pytest.raises(BurnbookError) as caught:
+        ask(pair())
+    assert what in caught.value.what
+    assert cure in caught.value.cure
+    assert "model, grads" not in caught.value.cure  # those are what a closure returns

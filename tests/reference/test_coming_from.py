@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from burnbook.core.errors import ConfigError
-from burnbook.core.other_names import all_rows
+from burnbook.core.other_names import all_rows, tables
 from burnbook.module import Module, Param
 from burnbook.nn import MhaInput, Reduction
 from burnbook.optim import AdamConfig, GradientsParams, OptimizerAdaptor
@@ -271,6 +271,29 @@ def test_their_column_gives_the_same(ours, row, theirs):
         return
     shown = f"ours:\n{plain(found)}\ntheirs:\n{plain(wanted)}"
     assert agree(found, wanted) == (theirs.how != "differs"), shown
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_need_only_the_prelude_and_the_imports_that_are_shown(ours, library):
+    for topic in coming_from(library).counts:
+        found = coming_from(library, topic)
+        known = {"exec": exec}
+        exec("from burnbook.prelude import *", known)
+        for line in found.imports:
+            exec(line, known)
+            assert unescape(re.sub("<wbr>", "", found._repr_html_())).count(line) == 1
+        for row, _ in found.rows:
+            if row.advice.code == "-":
+                continue
+            stored, read = set(), set()
+            for node in ast.walk(ast.parse(row.advice.code)):
+                if isinstance(node, ast.arg):
+                    stored.add(node.arg)
+                elif isinstance(node, ast.Name):
+                    load = isinstance(node.ctx, ast.Load)
+                    (read if load else stored).add(node.id)
+            modules = {n for n in read - stored if n in tables()["imports"]}
+            assert modules <= set(known), row.advice.code
 
 
 def test_every_row_says_how_it_compares():

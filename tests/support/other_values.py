@@ -79,6 +79,8 @@ def our_values():
         "gradients": gradients,
         "grads": optim.GradientsParams.from_grads(lost.backward(), model),
         "optim": optim.AdamConfig().init(),
+        "lbfgs": optim.LBFGSConfig(max_iter=2).init(),
+        "closure": closure,
         "scheduler": lr_scheduler.LinearLrSchedulerConfig(1e-3, 1e-4, 10).init(),
         "config": nn.LinearConfig(3, 2),
         "record": nn.LinearConfig(3, 2).init(device).into_record(),
@@ -94,11 +96,19 @@ def our_values():
     return known
 
 
+def closure(model):
+    """Loss and gradients of a network, as L-BFGS asks for them."""
+    x = Tensor.ones([2, 3], Autodiff(Numpy()))
+    loss = (model.forward(x) - 1.0).square().sum()
+    return loss, optim.GradientsParams.from_grads(loss.backward(), model)
+
+
 def save_all(made, folder):
     """The files that the code loads, in a folder."""
     recorder = record.CompactRecorder()
     made["model"].save_file(folder / "saved", recorder)
     recorder.record(made["optim"].into_record(), folder / "states")
+    recorder.record(made["lbfgs"].into_record(), folder / "curvature")
     made["config"].save(folder / "config.json")
     theirs = {}
     for path, param in made["model"].named_params():  # as PyTorch has them
@@ -124,6 +134,8 @@ def fresh(names, section, code):
         loss = names["model"].forward(x).sum()
         found = optim.GradientsParams.from_grads(loss.backward(), names["model"])
         own |= {"grads": found}
+    if section == "LBFGS":
+        own |= {"path": "curvature"}
     if section == "Config":
         own |= {"path": "config.json"}
     return own

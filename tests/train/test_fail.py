@@ -8,7 +8,7 @@ import pytest
 from burnbook import train
 from burnbook.core.errors import ConfigError, DataError, TrainingError
 from burnbook.module import Module
-from burnbook.optim import AdamConfig
+from burnbook.optim import AdamConfig, LBFGSConfig
 from burnbook.tensor import Tensor
 from tests.support.refusals import refused, tells
 from tests.support.tiny_training import (
@@ -135,6 +135,22 @@ def test_what_cannot_be_trained_is_refused_when_building(tmp_path):
     ):
         act = partial(made.build, model, optim, 0.01)
         refused(ConfigError, act, BUILD, what, cure)
+
+
+def test_l_bfgs_is_refused_unless_the_model_takes_its_steps(tmp_path):
+    lbfgs = LBFGSConfig().init()
+    told = "LBFGS computes loss and gradients several times in a step"
+    cure = "try: model, loss = optim.step(lr, model, closure)"
+    act = partial(builder(tmp_path).build, tiny(), lbfgs, 0.1)
+    refused(ConfigError, act, BUILD, told, cure)
+    act = partial(train.find_learning_rate, tiny(), lbfgs, [])
+    refused(ConfigError, act, "find_learning_rate", told, cure)
+
+    class Own(Tiny):
+        def optimize(self, optim, lr, grads):
+            return self
+
+    assert builder(tmp_path).build(tiny(kind=Own), lbfgs, 0.1).optim is lbfgs
 
 
 def test_a_loss_in_place_of_its_gradients_is_explained():

@@ -4,6 +4,7 @@ import io
 import math
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,13 +18,14 @@ from PIL import Image
 from burnbook import ops, train
 from burnbook.backend import Counting, Decorator
 from burnbook.config import Config
-from burnbook.core.errors import BurnbookError
+from burnbook.core.errors import BurnbookError, ConfigError
 from burnbook.data import InMemDataset
 from burnbook.examples.guide.data import MnistBatcher
+from burnbook.lr_scheduler import LrSchedulerConfig
 from burnbook.module import Module
 from burnbook.nn import Linear, LinearConfig, Relu
 from burnbook.prelude import Autodiff, Distribution, Int, Numpy, Tensor
-from burnbook_widgets import learn
+from burnbook_widgets import SchedulePlot, learn
 from burnbook_widgets.chapters.answers import FUNCTION, Holds, Value, compare
 from burnbook_widgets.chapters.exercises import EXERCISES
 from burnbook_widgets.drawing import LIGHT, Words
@@ -597,3 +599,30 @@ def test_colors_stay_what_they_are():
     for images in (red, np.moveaxis(red, 1, -1), (255 * red).astype(int)):
         sheet = opened(Images(images, zoom=1))
         assert sheet.getpixel((0, 0)) == (255, 0, 0, 255)
+
+
+def test_a_picture_is_saved_in_the_form_that_its_path_ends_in(tmp_path):
+    lines, sheet = Lines({"loss": [3, 2, 1.0]}, "A <run>"), Images(np.eye(4)[None])
+    for picture in (lines, Bars({"a": 1.0, "b": 2.0}, "Both"), sheet):
+        path = picture.save(tmp_path / "new" / "one.PNG")
+        assert Image.open(path).tobytes() == opened(picture).tobytes()
+        text = picture.save(tmp_path / "one.html").read_text("utf-8")
+        assert text.startswith("<!doctype html>")
+        assert picture._repr_mimebundle_()[0]["text/html"] in text
+        assert "<run>" not in text
+    root = ElementTree.parse(lines.save(str(tmp_path / "one.svg"))).getroot()
+    assert root.tag.endswith("svg")
+    assert root.get("aria-label") == lines.words
+    kept = (tmp_path / "one.svg").read_bytes()
+    with pytest.raises(ConfigError, match=r"Images is no .svg\n.*one.png or one.html"):
+        sheet.save(tmp_path / "one.svg")
+    with pytest.raises(ConfigError, match=r"no file without an ending\n.*one.svg or"):
+        lines.save(tmp_path / "one")
+    assert (tmp_path / "one.svg").read_bytes() == kept
+
+
+def test_a_view_is_saved_as_the_page_that_it_leaves(tmp_path):
+    view = SchedulePlot(LrSchedulerConfig.Constant(0.1), steps=4)
+    assert view.still() in view.save(tmp_path / "rate.html").read_text("utf-8")
+    with pytest.raises(ConfigError, match=r"SchedulePlot is no .png\n.*rate.html"):
+        view.save(tmp_path / "rate.png")

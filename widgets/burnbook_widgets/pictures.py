@@ -9,8 +9,10 @@ import base64
 import io
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from burnbook_widgets.axes import Axes, log_ticks, ticks
 from burnbook_widgets.chapters.answers import as_array
 from burnbook_widgets.drawing import Area, Drawing, Line, Mark, Words, columns
+from burnbook_widgets.picture_file import page, write
 
 BAR_HEIGHT = 16
 BAR_WIDTH = 300
@@ -52,6 +55,25 @@ class Still:
     def words(self) -> str:
         """What is to be seen, in words."""
         return repr(self)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the picture to a file, and return its path: .png or .html.
+
+        Bars and Lines are .svg as well, sharp at any size:
+        `Lines({"loss": losses}).save("loss.svg")`.
+
+        Raises:
+            ConfigError: the path ends otherwise, the file cannot be written, or Pillow
+                is not there.
+        """
+        return write(self, path, self._forms())
+
+    def _forms(self) -> dict[str, Callable[[], bytes | str | None]]:
+        return {".png": self.png, ".html": self._as_page}
+
+    def _as_page(self) -> str | None:
+        bundle, _ = self._repr_mimebundle_()
+        return page(repr(self), bundle["text/html"]) if "text/html" in bundle else None
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | bytes | None:
         data = self.png()
@@ -153,6 +175,9 @@ class Sketch(Still):
     def png(self) -> bytes | None:
         """The picture as PNG; None if it cannot be one."""
         return self.drawing().png(paper=True)
+
+    def _forms(self) -> dict[str, Callable[[], bytes | str | None]]:
+        return {".svg": self.drawing().svg, **super()._forms()}
 
     def _repr_svg_(self) -> str | None:
         return None if self.png() else self.drawing().svg()

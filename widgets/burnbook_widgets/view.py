@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 import anywidget
 import ipywidgets
 
 from burnbook_widgets.page import script_alone
+from burnbook_widgets.picture_file import page, write
 from burnbook_widgets.saving import MARK
 
 
@@ -56,6 +58,14 @@ class View:
     def still(self) -> str:
         """The view as HTML without JavaScript."""
         raise TypeError(f"{type(self).__name__} has no still form")
+
+    def save(self, path: str | PathLike[str]) -> Any:
+        """Write the still form as a page of its own, .html, and return its path.
+
+        Raises:
+            ConfigError: the path ends otherwise, or the file cannot be written.
+        """
+        return write(self, path, {".html": lambda: page(repr(self), self.still())})
 
     def _build(self) -> ipywidgets.VBox:
         raise TypeError(f"{type(self).__name__} has no widgets")

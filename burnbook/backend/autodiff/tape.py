@@ -69,3 +69,25 @@ class Tracked:
     @property
     def size(self) -> int:
         return self.value.size
+
+
+class SharedNode(Node):
+    """A step that several graphs have in common; no backward pass uses it up.
+
+    What it keeps lives as long as it does, so it may only be shapes.
+    """
+
+    __slots__ = ()
+
+    @property
+    def kept(self) -> tuple[Any, ...] | None:
+        """What the rules ask for."""
+        return _kept.__get__(self)
+
+    @kept.setter
+    def kept(self, held: tuple[Any, ...] | None) -> None:
+        if held is not None:
+            _kept.__set__(self, held)
+
+
+_kept: Any = Node.kept  # type: ignore[attr-defined] # the slot, as a descriptor

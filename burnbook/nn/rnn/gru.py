@@ -8,12 +8,12 @@ from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
+from burnbook.nn.rnn.joined import joined
 from burnbook.nn.rnn.shared import (
     PLAIN,
     XAVIER,
     RecurrentConfig,
     batch_major,
-    biases,
     both_ways,
     build_both,
     build_gated,
@@ -21,7 +21,6 @@ from burnbook.nn.rnn.shared import (
     read_both,
     shown_of,
     step_by_step,
-    weights,
     zeros_for,
 )
 from burnbook.ops.gru import gru
@@ -113,7 +112,7 @@ class Gru(Module):
     def carry(self, x: Tensor, state: Tensor | None, reverse: bool) -> Tensor:
         """`forward` of x [b, s, d_input] in the given direction. -> [b, s, d_hidden]"""
         gates = (self.update_gate, self.reset_gate, self.new_gate)
-        given = (x, *weights(gates), *biases(gates), state)
+        given = (x, *joined(self, gates), state)
         standard = (
             self.clip is None
             and type(self.gate_activation) is Sigmoid

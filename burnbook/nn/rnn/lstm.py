@@ -10,19 +10,18 @@ from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Sigmoid, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
+from burnbook.nn.rnn.joined import joined
 from burnbook.nn.rnn.shared import (
     PLAIN,
     XAVIER,
     RecurrentConfig,
     batch_major,
-    bias_sum,
     build_gated,
     check,
     check_state,
     last,
     shown_of,
     step_by_step,
-    weights,
     zeros_for,
 )
 from burnbook.ops.linear import linear
@@ -172,14 +171,14 @@ class Lstm(Module):
             cure = "LstmConfig(…).with_input_forget(True)"
             raise ConfigError("Lstm", what, cure=cure)
         gates = (self.input_gate, forget, self.output_gate, self.cell_gate)
-        given = (x, *weights(gates), bias_sum(gates), cell, hidden)
+        given = (x, *joined(self, gates, add_biases=True)[:3], cell, hidden)
         if not self._standard():
             return self._in_steps(given, reverse)
         rows = apply(lstm, *given, reverse=reverse)
         (b, s, _), n = x.dims(), self.d_hidden
         states, cells = rows.split_with_sizes([b * s, b], 0)
         output = states.reshape([b, s, n])
-        return output, LstmState(cells, last(output, reverse))
+        return output, LstmState(cells, states if s == 1 else last(output, reverse))
 
     def _standard(self) -> bool:
         """Whether the op computes it: no clip, and the default activations."""

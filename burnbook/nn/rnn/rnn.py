@@ -8,11 +8,11 @@ from burnbook.module import Module
 from burnbook.nn.activation import Activation, ActivationConfig, Tanh
 from burnbook.nn.initializer import Initializer
 from burnbook.nn.rnn.gate_controller import GateController
+from burnbook.nn.rnn.joined import joined
 from burnbook.nn.rnn.shared import (
     XAVIER,
     RecurrentConfig,
     batch_major,
-    bias_sum,
     both_ways,
     build_both,
     build_gated,
@@ -22,7 +22,6 @@ from burnbook.nn.rnn.shared import (
     read_both,
     shown_of,
     step_by_step,
-    weights,
     zeros_for,
 )
 from burnbook.ops.linear import linear
@@ -104,7 +103,7 @@ class Rnn(Module):
 
     def carry(self, x: Tensor, hidden: Tensor | None, reverse: bool) -> Tensor:
         """`forward` of x [b, s, d_input] in the given direction. -> [b, s, d_hidden]"""
-        given = (x, *weights([self.gate]), bias_sum([self.gate]), hidden)
+        given = (x, *joined(self, [self.gate], add_biases=True)[:3], hidden)
         if self.clip is None and type(self.hidden_activation) is Tanh:
             return apply(rnn, *given, reverse=reverse)
         check(rnn, *given)

@@ -1,8 +1,8 @@
 """What all recurrent layers do alike.
 
 Burn keeps two Linear layers for each gate. The ops take the weights of all gates as one
-matrix, so they are concatenated when the layer runs; records and optimizers see the
-layers of the gates.
+matrix, so they are concatenated when the layer runs (see joined.py); records and
+optimizers see the layers of the gates.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,6 @@ from burnbook.module import Module
 from burnbook.module.display import Shown
 from burnbook.nn.activation import ActivationConfig
 from burnbook.nn.initializer import Initializer
-from burnbook.nn.linear import Linear
 from burnbook.nn.rnn.gate_controller import GateController
 from burnbook.nn.shared import at_least, build
 from burnbook.tensor import Tensor
@@ -75,44 +74,6 @@ def build_both(made: type[M], one: type[Config], config: Config, device: Backend
     return build(made, config, **layers)
 
 
-def weights(gates: Sequence[GateController]) -> tuple[Tensor, Tensor]:
-    """The weights of all gates along dim 1: of the input, and of the state."""
-    if len(gates) == 1:
-        (gate,) = gates
-        return gate.input_transform.weight.val(), gate.hidden_transform.weight.val()
-    inputs = [gate.input_transform.weight.val() for gate in gates]
-    hiddens = [gate.hidden_transform.weight.val() for gate in gates]
-    return Tensor.cat(inputs, 1), Tensor.cat(hiddens, 1)
-
-
-def biases(gates: Sequence[GateController]) -> tuple[Tensor | None, Tensor | None]:
-    """The biases of all gates, concatenated: of the input, and of the state."""
-    return (
-        _joined([gate.input_transform for gate in gates]),
-        _joined([gate.hidden_transform for gate in gates]),
-    )
-
-
-def bias_sum(gates: Sequence[GateController]) -> Tensor | None:
-    """Both biases of all gates, added up."""
-    of_input, of_state = biases(gates)
-    if of_input is None or of_state is None:
-        return of_state if of_input is None else of_input
-    return of_input + of_state
-
-
-def _joined(layers: list[Linear]) -> Tensor | None:
-    if all(layer.bias is None for layer in layers):
-        return None
-    parts = [
-        Tensor.zeros([layer.weight.shape[1]], layer.weight.val().device())
-        if layer.bias is None
-        else layer.bias.val()
-        for layer in layers
-    ]
-    return parts[0] if len(parts) == 1 else Tensor.cat(parts, 0)
-
-
 def batch_major(tensor: Tensor, batch_first: bool) -> Tensor:
     """Swap [s, b, n] and [b, s, n], unless the batch is the first dim anyway."""
     return tensor if batch_first or tensor.rank < 2 else tensor.swap_dims(0, 1)
@@ -121,7 +82,9 @@ def batch_major(tensor: Tensor, batch_first: bool) -> Tensor:
 def last(output: Tensor, reverse: bool) -> Tensor:
     """The state after the last step. [b, s, n] -> [b, n]"""
     b, s, n = output.dims()
-    return output.narrow(1, 0 if reverse else s - 1, 1).reshape([b, n])
+    if s > 1:
+        output = output.narrow(1, 0 if reverse else s - 1, 1)
+    return output.reshape([b, n])
 
 
 def zeros_for(held: Tensor | None, x: Tensor, size: int) -> Tensor:
