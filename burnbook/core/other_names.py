@@ -177,6 +177,9 @@ def field_of(name: str, free: Sequence[str]) -> str | None:
     if advice.code == "-":
         near = closest(name, free)
         return f"{near}=…" if near else advice.remark
+    field, value, _ = advice.code.partition("=")
+    if value:
+        return advice.code if field in free else None
     known = [field for field in advice.code.split(", ") if field in free]
     return f"{known[0]}=…" if known else None
 
