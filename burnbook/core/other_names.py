@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from burnbook.core.errors import ADVISERS, UnknownNameError
 
+NEAREST = "the nearest: "  # how the remark begins where the code is something else
+
 
 class Advice(NamedTuple):
     """What a name of another library is here: code that works, and a remark."""
@@ -133,7 +135,11 @@ def unknown(
         return UnknownNameError(at, "it is in another place", cure=cure)
     shown = advice.code if advice.name in ("", name) else advice.name
     what = f"in burnbook this is {shown}"
-    facts = [advice.remark] if advice.remark else []
+    remark = advice.remark
+    if remark.startswith(NEAREST):
+        what = f"burnbook has none; the nearest is {shown}"
+        remark = remark.removeprefix(NEAREST)
+    facts = [remark] if remark else []
     return UnknownNameError(at, what, facts + imports_of(advice.code), advice.code)
 
 
@@ -172,6 +178,9 @@ def field_of(name: str, free: Sequence[str]) -> str | None:
     if advice.code == "-":
         near = closest(name, free)
         return f"{near}=…" if near else advice.remark
+    field, value, _ = advice.code.partition("=")
+    if value:
+        return advice.code if field in free else None
     known = [field for field in advice.code.split(", ") if field in free]
     return f"{known[0]}=…" if known else None
 
@@ -281,12 +290,22 @@ def _answers_only(cls: type, name: str) -> bool:
 
 def _of_functional(module: str, name: str, frame: Any) -> UnknownNameError | None:
     """The error for `nn.functional.relu`: for the name that is read next."""
-    if module != "burnbook.nn" or name not in ("functional", "F"):
+    if module != "burnbook.nn" or name not in ("functional", "F", "utils"):
         return None
     steps = list(dis.get_instructions(frame.f_code))
     at = next(i for i, step in enumerate(steps) if step.offset == frame.f_lasti)
-    wanted = steps[at + 1].argval
-    if steps[at + 1].opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+    path = [name]
+    while steps[at + 1].opname in ("LOAD_ATTR", "LOAD_METHOD"):
+        at += 1
+        path.append(steps[at].argval)
+        if steps[at].argval not in ("parametrizations", "parametrize"):
+            break
+    wanted = path[-1]
+    if name == "utils":  # parametrizations.weight_norm and the like
+        known = len(path) > 1 and wanted in tables()["burnbook.nn"]
+        at_name = ".".join([module, *path[:-1]])
+        return unknown(at_name, "burnbook.nn", wanted) if known else None
+    if len(path) == 1:
         return None
     for of in ("burnbook.nn", "Tensor"):
         if wanted in tables()[of]:

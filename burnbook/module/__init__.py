@@ -12,6 +12,7 @@ from burnbook.module.report import LoadReport
 from burnbook.module.running import RunningState
 from burnbook.module.summaries import LayerSummary, ModuleSummary, summary
 from burnbook.module.visitor import ModuleMapper, ModuleVisitor
+from burnbook.module.weight_norm import WeightGain, WeightNorm
 
 __all__ = [
     "Content",
@@ -36,6 +37,8 @@ __all__ = [
     "Reparameterization",
     "Reparameterizer",
     "RunningState",
+    "WeightGain",
+    "WeightNorm",
     "list_param_ids",
     "profile",
     "summary",

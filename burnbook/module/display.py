@@ -125,6 +125,9 @@ class Content:
         for name, usual in unless:
             if not is_usual(held := getattr(module, name), usual):
                 self.add(name, held)
+        for name, held in vars(module).items():
+            if isinstance(held, Param) and (by := _attached(held)):
+                self.add(spelled(name), by)
         return self
 
     def add_single(self, value: object) -> Self:
@@ -227,7 +230,14 @@ def _param(param: Param, settings: DisplaySettings) -> str:
     text = f"rank: {len(shape)}, shape: {list(shape)}, kind: {_kind(param.kind)}"
     if settings.show_param_id:
         text += f", id: {param.id}"
+    if by := _attached(param):
+        text += f", computed by: {by}"
     return f"ParamTensor {{{text}}}"
+
+
+def _attached(param: Param) -> str:
+    """What a parameter is computed by, if it is computed from others."""
+    return getattr(param.reparameterization(), "NAME", "")
 
 
 def _kind(kind: Kind) -> str:

@@ -262,7 +262,7 @@ class Module(Tree):
             (32, 16)
         """
         params = self._distinct_params()
-        return sum(_count(param) for param in params if param.is_trainable)
+        return sum(_count(param) for param in params if param.is_trainable())
 
     def num_frozen_params(self) -> int:
         """How many numbers `no_grad` or `freeze_group` keeps from being learned.
@@ -400,8 +400,8 @@ class Module(Tree):
         """Move the tensors; what is there already stays as it is."""
 
         def move(param: Param) -> Param:
-            change = _move_leaf if param.is_require_grad else _move
-            return param.derive(change, device, param.is_require_grad)
+            change = _move_leaf if param.is_require_grad() else _move
+            return param.derive(change, device, param.is_require_grad())
 
         return rebuild(self, move, lambda tensor: _move(tensor, device))
 
@@ -410,8 +410,8 @@ class Module(Tree):
         """Move and detach: the parameters are leaves of a graph of their own."""
 
         def move(param: Param) -> Param:
-            change = _fork if param.is_require_grad else _move_plain
-            return param.derive(change, device, param.is_require_grad)
+            change = _fork if param.is_require_grad() else _move_plain
+            return param.derive(change, device, param.is_require_grad())
 
         return rebuild(self, move, lambda tensor: _move_plain(tensor, device))
 
@@ -448,7 +448,7 @@ class Module(Tree):
         """
 
         def lift(param: Param) -> Param:
-            learned = param.kind is Float and param.is_trainable
+            learned = param.kind is Float and param.is_trainable()
             change = _lift_leaf if learned else _lift
             return param.derive(change, _above(param.device), learned)
 
@@ -755,7 +755,7 @@ def _folded(param: Reparameterized) -> Param:
     """A plain parameter with the value that the attached module makes."""
     value = param.val()
     plain = _strip(value, value.backend) if value.backend.ad_enabled else value
-    learned, kind = param.is_trainable, type(param.stored)
+    learned, kind = param.is_trainable(), type(param.stored)
     return kind(param.id, plain, require_grad=False, trainable=learned)
 
 

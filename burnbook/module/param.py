@@ -29,6 +29,29 @@ from burnbook.tensor.quantized import QuantizedTensor
 Init = Callable[[Backend, bool], Tensor]
 
 
+class Flag(int):
+    """True or False, which may be called as well: what a parameter answers.
+
+    Example:
+        >>> Flag(True), Flag(True)(), bool(Flag(False))
+        (True, True, False)
+
+    Why: a tensor is asked `is_require_grad()`, and so is a parameter in Burn; without
+    the parentheses a method would count as true, whatever it says.
+    """
+
+    __slots__ = ()
+
+    def __call__(self) -> bool:
+        """The same as a plain bool."""
+        return bool(self)
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+    __str__ = __repr__
+
+
 class ParamId(int):
     """The name of a parameter: 64 random bits, written as 13 characters.
 
@@ -136,8 +159,8 @@ class Param:
         self._value = value
         self._init = init or _made
         self._device = device
-        self._require_grad = require_grad
-        self._trainable = require_grad if trainable is None else trainable
+        self._require_grad = bool(require_grad)
+        self._trainable = bool(require_grad if trainable is None else trainable)
         self._shape = None if shape is None else Shape(shape)
         self._kind = kind
 
@@ -300,24 +323,24 @@ class Param:
         )
 
     @property
-    def is_initialized(self) -> bool:
+    def is_initialized(self) -> Flag:
         """Whether the values exist already."""
-        return self._value is not None
+        return Flag(self._value is not None)
 
     @property
-    def is_shaped(self) -> bool:
+    def is_shaped(self) -> Flag:
         """Whether the sizes are known without making the values."""
-        return self._value is not None or self._shape is not None
+        return Flag(self._value is not None or self._shape is not None)
 
     @property
-    def is_require_grad(self) -> bool:
+    def is_require_grad(self) -> Flag:
         """Whether the parameter is to be learned."""
-        return self._require_grad
+        return Flag(self._require_grad)
 
     @property
-    def is_trainable(self) -> bool:
+    def is_trainable(self) -> Flag:
         """Whether it is learned, or was before `valid()`, so that `train()` does."""
-        return self._trainable
+        return Flag(self._trainable)
 
     @property
     def device(self) -> Backend:

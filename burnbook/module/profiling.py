@@ -178,7 +178,7 @@ class Ways:
         def move_param(param: Param) -> Param:
             plain = move(param.val())
             self.clock.weights.append(plain.value)
-            value = leaf(plain, param.is_require_grad)
+            value = leaf(plain, param.is_require_grad())
             return param.initialized(param.id, value)
 
         made = rebuild(self.model, move_param, move)

@@ -251,7 +251,7 @@ class Loading:
             return self.note(path, f"its id is {str(record.id)[:40]!r}", param)
         value = Tensor.from_data(data, param.device, param.kind)
         value = param.from_saved(value)
-        flag = param.is_require_grad and not isinstance(data.dtype, QFloat)
+        flag = param.is_require_grad() and not isinstance(data.dtype, QFloat)
         made = _with_value(param, number, leaf(value, flag), flag)
         self.loaded[path] = None
         return self.done.setdefault(param, made)
@@ -390,7 +390,7 @@ def parts_of(value: Tree) -> dict[str, Any]:
 
 def _with_value(param: Param, number: ParamId, value: Tensor, flag: bool) -> Param:
     """The parameter with the id and the value of a record."""
-    trainable = param.is_trainable
+    trainable = param.is_trainable()
     made = type(param)(number, value, require_grad=flag, trainable=trainable)
     if isinstance(param, RunningState):
         made.is_frozen = param.is_frozen  # type: ignore[attr-defined] # of the same class

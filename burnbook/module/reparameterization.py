@@ -1,15 +1,24 @@
 """Reparameterization: a parameter computed from others.
 
 The parameter stays where it is in the module, and the layers that read it know nothing:
-`val()` gives what the attached module makes of the stored value. LoRA is the best known
-one; weight normalization takes ten lines:
+`val()` gives what the attached module makes of the stored value. `Lora` is one, and
+`WeightNorm`; one of your own takes ten lines:
 
-    class WeightNorm(Module):
-        NAME = "weight_norm"
-        g: Param
+    class Symmetric(Module):
+        NAME = "symmetric"
 
         def materialize(self, base):
-            return base * (self.g.val() / base.square().sum_dim(0).sqrt())
+            return (base + base.transpose()) / 2
+
+    class MakeSymmetric:
+        def reparameterize(self, path, param):
+            square = len(param.shape) == 2 and len(set(param.shape)) == 1
+            return param, Symmetric() if square else None
+
+    model = model.apply_reparameterization(MakeSymmetric())
+
+`model.valid()` puts the values in the place of what they were computed from, and
+`Param.reparameterization()` says what is attached.
 """
 
 import difflib
@@ -20,7 +29,7 @@ from typing import Any, ClassVar, Protocol
 from burnbook.backend.base import Backend
 from burnbook.core.dtypes import Kind
 from burnbook.core.errors import ConfigError
-from burnbook.module.param import Param, ParamId, check_mapped, leaf
+from burnbook.module.param import Flag, Param, ParamId, check_mapped, leaf
 from burnbook.tensor import Shape, Tensor
 
 MOST_PATHS = 8  # of parameters, in an error
@@ -115,7 +124,7 @@ class Reparameterized(Param):
     def replaced(self, made: Any, where: str) -> Param:
         """A plain parameter with what a mapper made of the value."""
         check_mapped(made, self.stored.val(), where)
-        flag = self.is_trainable
+        flag = self.is_trainable()
         kind = type(self.stored)
         return kind(self.id, leaf(made, flag), require_grad=flag)
 
@@ -141,22 +150,22 @@ class Reparameterized(Param):
         return Reparameterized(stored, self.attached)
 
     @property
-    def is_initialized(self) -> bool:
+    def is_initialized(self) -> Flag:
         """Whether the stored value exists already."""
         return self.stored.is_initialized
 
     @property
-    def is_shaped(self) -> bool:
+    def is_shaped(self) -> Flag:
         """Whether the sizes are known without making the values."""
         return self.stored.is_shaped
 
     @property
-    def is_require_grad(self) -> bool:
+    def is_require_grad(self) -> Flag:
         """Whether the stored parameter is to be learned."""
         return self.stored.is_require_grad
 
     @property
-    def is_trainable(self) -> bool:
+    def is_trainable(self) -> Flag:
         """Whether the stored parameter is learned, now or after `train()`."""
         return self.stored.is_trainable
 

@@ -240,7 +240,7 @@ def _forward(trial: Trial) -> str | None:
 
 def _gradients(trial: Trial) -> str | None:
     module, inputs = trial.make(), trial.given(trial.device, tracked=True)
-    learned = {n: p for n, p in module.named_params() if p.is_require_grad}
+    learned = {n: p for n, p in module.named_params() if p.is_require_grad()}
     parts = {name: param.val() for name, param in learned.items()}
     parts |= {
         f"input {i}": x
@@ -416,7 +416,7 @@ def _depends(total: Tensor) -> bool:
 
 def _flags(module: Any) -> list[bool]:
     """Which parameters are learned."""
-    return [param.is_require_grad for param in _params(module)]
+    return [param.is_require_grad() for param in _params(module)]
 
 
 def _values(module: Any) -> list[Any]:

@@ -452,7 +452,7 @@ class _Step:
         if state is not None:
             held = Held(state, len(dims), rule, device, dims, reuses)
             self.states[param.id] = held
-        outer, flag = param.val().backend, param.is_require_grad
+        outer, flag = param.val().backend, param.is_require_grad()
         if outer.ad_enabled:
             raw = made.value
             if flag and getattr(outer, "depth", 0):

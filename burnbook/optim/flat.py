@@ -67,7 +67,7 @@ class FlatModule:
         made = dict(self.own)
         start = 0
         for param in self.params:
-            value, flag = param.val(), param.is_require_grad
+            value, flag = param.val(), param.is_require_grad()
             end = start + param.shape.num_elements()
             piece = vector.slice([slice(start, end)]).reshape(list(param.shape))
             if vector.backend is not self.near:

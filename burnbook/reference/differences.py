@@ -154,6 +154,16 @@ def _argument(test: Callable[[float], bool]) -> When:
     return when
 
 
+def _no_class(call: Call) -> bool:
+    """Whether there is one column of scores, or a target that is none of them."""
+    arrays = list(call.arrays().values())
+    pad, pairs = call.args.get("pad_token"), zip(arrays[::2], arrays[1::2], strict=True)
+    return any(
+        x.shape[-1] == 1 or bool(np.any(((y < 0) | (y >= x.shape[-1])) & (y != pad)))
+        for x, y in pairs
+    )
+
+
 def _pads_too_much(call: Call) -> bool:
     """Whether padding_out is as large as the stride, along some dim."""
     given = settings(call)
@@ -957,6 +967,19 @@ DIFFERENCES: tuple[Difference, ...] = (
         ops="HammingScore",
         proof="tests/train/test_metric_classes.py::"
         "test_hamming_score_is_one_minus_the_loss_of_scikit_learn",
+    ),
+    _row(
+        "layers",
+        "accuracy of what is no class",
+        "a target that is no class is a miss, and one column of scores always class 0",
+        "both are errors; AccuracyMetric.binary() measures one score for each example",
+        "a share that looks like any other is taken for the model's",
+        example="train.AccuracyMetric().update(train.AccuracyInput("
+        "Tensor.from_floats([[0.2], [0.9]]), Tensor.from_ints([0, 1])), None)",
+        gives="ShapeError: Accuracy: one score for each example: the best of one class "
+        "says nothing",
+        ops="AccuracyMetric TopKAccuracyMetric",
+        when=_no_class,
     ),
     _row(
         "layers",

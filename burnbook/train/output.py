@@ -29,6 +29,7 @@ from burnbook.train.metric import (
     TopKAccuracyInput,
     WerInput,
 )
+from burnbook.train.metric.reading import check_yes_or_no, values
 
 
 class TrainOutput:
@@ -137,7 +138,22 @@ class Adaptor:
 class ClassificationOutput(Adaptor):
     """What classification gives: the loss, the scores of all classes, the targets.
 
-    Shapes: loss [1]; output [n, classes]; targets [n]
+    Where the answer is a yes or a no, the output is one score for each example, and the
+    targets are 0 or 1, in the shape that the loss takes. `AccuracyMetric.binary`,
+    `PrecisionMetric.binary` and the other metrics with `binary` then measure it.
+
+    Shapes: loss [1]; output [n, classes]; targets [n]; for a yes or a no: output and
+        targets [n] or [n, 1]
+    Example:
+        >>> from burnbook import nn
+        >>> from burnbook.train import AccuracyMetric
+        >>> logits = Tensor.from_floats([[-2.0], [3.0], [0.5]])
+        >>> targets = Tensor.from_ints([[0], [1], [0]])
+        >>> bce = nn.BinaryCrossEntropyLossConfig(logits=True).init(logits.device())
+        >>> item = ClassificationOutput(bce(logits, targets), logits, targets)
+        >>> accuracy = AccuracyMetric.binary(0.0)  # logits: yes above 0
+        >>> accuracy.update(item.adapt(AccuracyInput), None).formatted
+        'epoch 66.67 % - batch 66.67 %'
     """
 
     loss: Tensor
@@ -148,22 +164,33 @@ class ClassificationOutput(Adaptor):
         return _shapes(self, "loss", "output", "targets")
 
 
-def _one_hot(item: ClassificationOutput) -> Tensor:
-    """The targets as yes or no for every class; a single score is a yes or a no."""
-    classes = item.output.shape[1]
-    if classes == 1:
-        return item.targets.unsqueeze_dim(1)
-    return item.targets.one_hot(classes)
+def _columns(item: ClassificationOutput) -> tuple[Tensor, Tensor]:
+    """Scores, and a yes or no for each; a single score is a yes or a no."""
+    output, targets = item.output, item.targets
+    if output.rank == 1:
+        output = output.unsqueeze_dim(1)
+    if output.rank == 2 and output.shape[1] == 1:
+        targets = targets.unsqueeze_dim(1) if targets.rank == 1 else targets
+        return output, _yes_or_no(item, targets)
+    return output, targets.one_hot(output.shape[1])
+
+
+def _yes_or_no(item: Adaptor, targets: Tensor) -> Tensor:
+    """The targets, if each of them is 0 or 1."""
+    check_yes_or_no(type(item).__name__, values(targets))
+    return targets
+
+
+def _confusion(output: Tensor, targets: Tensor) -> ConfusionStatsInput:
+    return ConfusionStatsInput(output, targets.bool())
 
 
 ClassificationOutput.adapts = {
     AccuracyInput: lambda item: AccuracyInput(item.output, item.targets),
     TopKAccuracyInput: lambda item: TopKAccuracyInput(item.output, item.targets),
     LossInput: lambda item: LossInput(item.loss),
-    ConfusionStatsInput: lambda item: ConfusionStatsInput(
-        item.output, _one_hot(item).bool()
-    ),
-    HammingScoreInput: lambda item: HammingScoreInput(item.output, _one_hot(item)),
+    ConfusionStatsInput: lambda item: _confusion(*_columns(item)),
+    HammingScoreInput: lambda item: HammingScoreInput(*_columns(item)),
     PerplexityInput: lambda item: PerplexityInput(item.output, item.targets),
 }
 
@@ -186,8 +213,8 @@ class MultiLabelClassificationOutput(Adaptor):
 MultiLabelClassificationOutput.adapts = {
     HammingScoreInput: lambda item: HammingScoreInput(item.output, item.targets),
     LossInput: lambda item: LossInput(item.loss),
-    ConfusionStatsInput: lambda item: ConfusionStatsInput(
-        item.output, item.targets.bool()
+    ConfusionStatsInput: lambda item: _confusion(
+        item.output, _yes_or_no(item, item.targets)
     ),
 }
 

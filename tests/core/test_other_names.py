@@ -166,3 +166,41 @@ def test_a_sparse_matrix_is_answered_with_select_and_select_assign(of, name):
     with pytest.raises(UnknownNameError) as caught:
         getattr(of, name)
     assert "select_assign(0, index, x.select(0, index)" in caught.value.cure
+    ("home", "name", "nearest"),
+    [
+        ("optim", "Adadelta", "RmsPropConfig"),
+        ("optim", "AdadeltaConfig", "RmsPropConfig"),
+        ("optim", "NAdam", "AdamConfig"),
+        ("optim", "Ftrl", "AdaGradConfig"),
+        ("optim", "Rprop", "LionConfig"),
+        ("nn", "Bilinear", "LinearConfig"),
+        ("nn", "Dropout2d", "DropoutConfig"),
+        ("nn", "MaxPool3d", "AdaptiveAvgPool3dConfig"),
+        ("lr_scheduler", "CyclicLR", "OneCycleLrSchedulerConfig"),
+    ],
+)
+def test_what_is_only_near_is_not_called_the_same(home, name, nearest):
+    package = import_module(f"burnbook.{home}")
+    with pytest.raises(AttributeError, match="burnbook has none; the nearest is") as c:
+        getattr(package, name)
+    assert nearest in c.value.what
+    assert "the nearest" not in str(c.value.facts)
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (lambda: nn.utils.parametrizations.weight_norm, "weight_norm"),
+        (lambda: nn.utils.weight_norm, "weight_norm"),
+        (lambda: nn.utils.parametrizations.spectral_norm, "spectral_norm"),
+        (lambda: nn.utils.parametrizations.orthogonal, "orthogonal"),
+        (lambda: nn.utils.parametrize, "parametrize"),
+        (lambda: nn.utils.parametrize.register_parametrization, "register"),
+    ],
+)
+def test_parametrizations_are_reparameterizations_here(read, name):
+    with pytest.raises(AttributeError, match="apply_reparameterization") as caught:
+        read()
+    assert name in caught.value.where
+    assert "from burnbook.module import WeightNorm" in caught.value.facts
+    assert ("your own" in str(caught.value)) == (name != "weight_norm")

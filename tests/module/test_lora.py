@@ -265,8 +265,8 @@ def test_tied_weights_stay_tied():
     assert model.num_params() == 16 + 8  # two places, one parameter
 
 
-def test_a_model_with_adapters_prints_as_before():
-    line = "Linear {d_input: 5, d_output: 8, bias: true, params: 74}"
+def test_a_model_with_adapters_says_so():
+    line = "Linear {d_input: 5, d_output: 8, bias: true, weight: lora, params: 74}"
     assert str(tuned().first) == line
 
 

@@ -12,6 +12,7 @@ from burnbook.backend import Autodiff, Counting, Numpy
 from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.errors import BackendError, BurnbookError, RecordError, ShapeError
 from burnbook.module import (
+    Lora,
     Module,
     ModuleMapper,
     ModuleVisitor,
@@ -27,6 +28,7 @@ from burnbook.nn import (
     LinearConfig,
     Relu,
 )
+from burnbook.optim import ParamGroup
 from burnbook.tensor import Tensor
 from tests.support.modules import (
     AD,
@@ -161,6 +163,22 @@ def test_from_tensor_requires_a_gradient_and_initialized_does_not_change_it():
     assert not Param.initialized(ParamId(1), tensor).is_require_grad
     ints = Param.from_data([1, 2], AD, Int)
     assert (ints.kind, ints.is_require_grad) == (Int, False)
+
+
+@pytest.mark.parametrize(
+    "name", ["is_require_grad", "is_trainable", "is_initialized", "is_shaped"]
+)
+@pytest.mark.parametrize("attach", [False, True])
+def test_a_parameter_is_asked_with_and_without_parentheses(name, attach):
+    layer = LinearConfig(2, 3).init(AD)
+    layer = layer.apply_lora(Lora(1, 1.0)) if attach else layer
+    frozen = layer.freeze_group(ParamGroup.all())
+    for param in (layer.weight, frozen.weight, layer.bias):
+        said = getattr(param, name)
+        assert said() is bool(said)
+        assert repr(said) == str(said) == repr(bool(said))
+    assert frozen.weight.is_require_grad() is False
+    assert pickle.loads(pickle.dumps(frozen.bias)).is_require_grad() is False
 
 
 def test_set_require_grad_stays_lazy_and_keeps_id_and_values():

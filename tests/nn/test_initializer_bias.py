@@ -80,3 +80,22 @@ def test_a_config_with_it_goes_to_json_and_back(tmp_path):
 def test_rules_that_do_not_fit_are_refused(weight, bias):
     with pytest.raises(ConfigError, match="is no rule for a"):
         Initializer.Separate(weight=weight, bias=bias)
+
+
+def test_every_config_says_where_the_rule_of_the_bias_is():
+    kinds = [getattr(nn, name) for name in nn.__all__ if name.endswith("Config")]
+    found = [kind for kind in kinds if hasattr(kind, "with_initializer")]
+    drawn = [kind for kind in found if " bias" in kind.__doc__.partition("drawn")[0]]
+    assert len(drawn) > 10
+    assert [kind for kind in drawn if "with_bias(" not in kind.__doc__] == []
+
+
+@pytest.mark.parametrize("name", ["bias_initializer", "bias_init"])
+def test_keras_word_for_it_leads_to_it(name):
+    with pytest.raises(ConfigError) as caught:
+        nn.LinearConfig(4, 3, **{name: Initializer.Zeros})
+    cure = caught.value.cure
+    assert cure.startswith("initializer=")
+    rule = eval(cure.partition("=")[2], {"nn": nn})
+    layer = nn.LinearConfig(4, 3, initializer=rule).init(DEVICE)
+    assert not np.any(np.array(layer.bias.val()))

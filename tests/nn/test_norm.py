@@ -167,7 +167,7 @@ def test_running_states_are_counted_visited_saved_and_never_learned():
     stepped = optim.step(0.1, layer, grads)
     assert stepped.running_mean.id == layer.running_mean.id
     assert np.any(np.asarray(stepped.running_mean.val()) != 0)
-    assert stepped.train().running_mean.is_require_grad is False
+    assert not stepped.train().running_mean.is_require_grad
     settings = DisplaySettings().with_show_all_attributes(True)
     assert "running_mean: RunningState" in stepped.format(settings)
 

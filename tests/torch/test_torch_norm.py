@@ -8,6 +8,7 @@ import pytest
 from burnbook import nn
 from burnbook.backend import Autodiff, Numpy
 from burnbook.config import Config
+from burnbook.core.other_names import all_rows
 from burnbook.tensor import Tensor
 from tests.torch.shared import RNG, agree, close, leaves, torch
 
@@ -258,3 +259,20 @@ def test_distances(device, p):
     layer = Pair(nn.CosineSimilarityConfig().init(), y)
     theirs = lambda x: F.cosine_similarity(x, torch.from_numpy(y.copy()))  # noqa: E731
     compare(layer, theirs, x, device)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4, 3, 5)])
+def test_the_running_variance_divides_by_n_as_burns_and_not_as_pytorchs(shape):
+    """What its docstring and the table of names say of the two."""
+    device = Autodiff(Numpy(float="f64"))
+    layer, theirs = nn.BatchNormConfig(3).init(device), torch.nn.BatchNorm1d(3).double()
+    x = np.random.default_rng(0).normal(size=shape)
+    layer.forward(Tensor.from_numpy(x, device))
+    theirs(torch.tensor(x))
+    n = x.size // 3
+    taken = np.asarray(layer.running_var.value_sync()) - 0.9
+    assert np.allclose(taken, (theirs.running_var.numpy() - 0.9) * (n - 1) / n)
+    assert np.allclose(layer.running_mean.value_sync(), theirs.running_mean.numpy())
+    (row,) = [r for r in all_rows() if "BatchNorm2d" in r.names and r.theirs]
+    assert "n − 1" in row.advice.remark
+    assert "n − 1" in nn.BatchNorm.__doc__

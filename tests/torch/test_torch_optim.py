@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
+from burnbook import optim
 from burnbook.backend import Autodiff, Numpy
+from burnbook.core.errors import UnknownNameError
+from burnbook.core.other_names import all_rows
 from burnbook.grad_clipping import GradientClippingConfig
 from burnbook.lr_scheduler import (
     CosineAnnealingLrSchedulerConfig,
@@ -310,3 +313,23 @@ def test_clipping_by_global_norm_is_clip_grad_norm(
     for param, weight in zip((module.weight, module.bias), theirs, strict=True):
         wanted = weight.detach().numpy()
         np.testing.assert_allclose(param.val(), wanted, tolerance, tolerance)
+
+
+def optimizers_of_pytorch():
+    found = getattr(torch.optim, "__dict__", {})
+    return sorted(n for n, kind in found.items() if isinstance(kind, type))
+
+
+@pytest.mark.parametrize("name", optimizers_of_pytorch())
+def test_only_the_same_rule_is_said_to_be_the_same(name):
+    """A row beside PyTorch, where the name is answered without "the nearest"."""
+    if name == "Optimizer" or hasattr(optim, name):
+        return
+    with pytest.raises(UnknownNameError) as caught:
+        getattr(optim, name)
+    if "in burnbook this is" not in caught.value.what:
+        assert "the nearest" in caught.value.what
+        return
+    rows = [row for row in all_rows() if name in row.names and row.theirs]
+    same = any(theirs.how == "" for row in rows for theirs in row.theirs)
+    assert same or name in ("SparseAdam", "ASGD")  # Adam; two things together

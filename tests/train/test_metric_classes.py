@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from burnbook.core.errors import DataError, KindError, ShapeError
 from burnbook.train import (
     AccuracyMetric,
     AucPrMetric,
@@ -16,6 +17,7 @@ from burnbook.train import (
     FBetaScoreMetric,
     HammingScore,
     MetricEntry,
+    PerplexityMetric,
     PrecisionMetric,
     RecallMetric,
     TopKAccuracyMetric,
@@ -77,7 +79,7 @@ def test_top_k_accuracy_is_that_of_scikit_learn(sklearn, k):
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_the_best_one_is_the_accuracy_even_among_equals(data):
-    n, classes = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
+    n, classes = data.draw(st.integers(1, 6)), data.draw(st.integers(2, 4))
     row = st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=classes, max_size=classes)
     scores = floats(data.draw(st.lists(row, min_size=n, max_size=n)))
     target = st.integers(0, classes - 1)
@@ -98,11 +100,120 @@ def test_top_k_leaves_padding_out_but_weighs_the_whole_batch():
     assert update(metric, scores, ints([9, 9, 9])).serialize == "NaN,3"
 
 
-def test_targets_that_are_no_class_are_misses_like_scores_that_are_no_number():
+def test_scores_that_are_no_number_are_misses():
     metric = TopKAccuracyMetric(2)
     scores = floats([[0.5, 0.3, 0.2], [math.nan, 0.2, 0.1], [math.nan, 0.2, 0.1]])
-    entry = update(metric, scores, ints([-1, 0, 1]))
+    entry = update(metric, scores, ints([2, 0, 1]))
     assert entry.serialize == "33.33333333333333,3"  # NaN stands before class 1
+
+
+@pytest.mark.parametrize("metric", [AccuracyMetric(), TopKAccuracyMetric(1)])
+@pytest.mark.parametrize("target", [-100, -1, 3])
+def test_a_target_that_is_no_class_is_refused_unless_it_is_padding(metric, target):
+    scores, targets = floats([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), ints([1, target])
+    with pytest.raises(DataError, match="not one of the 3 classes") as caught:
+        update(metric, scores, targets)
+    assert "with_pad_token" in caught.value.cure
+    padded = metric.with_pad_token(target)
+    assert update(padded, scores, targets).serialize == "100,2"
+
+
+def test_half_a_class_is_none():
+    with pytest.raises(DataError, match=r"0\.5 is not one of"):
+        update(AccuracyMetric(), floats([[0.0, 1.0]]), floats([0.5]))
+
+
+# One score for each example
+
+
+@pytest.mark.parametrize("shape", [[-1], [-1, 1]])
+@pytest.mark.parametrize("as_targets", [ints, floats, lambda x: ints(x).bool()])
+def test_binary_accuracy_is_that_of_scikit_learn(sklearn, shape, as_targets):
+    rng = np.random.default_rng(4)
+    scores, labels = rng.random(COUNT).astype(np.float32), rng.integers(0, 2, COUNT)
+    parts = [
+        (floats(scores[part]).reshape(shape), as_targets(labels[part]))
+        for part in cut(COUNT, 32, 1, 40)
+    ]
+    theirs = 100 * sklearn.accuracy_score(labels, scores > 0.3)
+    assert epoch_value(AccuracyMetric.binary(0.3), parts) == pytest.approx(theirs)
+    logits = [(x.log() - (1 - x).log(), y) for x, y in parts]
+    theirs = 100 * sklearn.accuracy_score(labels, scores > 0.5)
+    assert epoch_value(AccuracyMetric.binary(0.0), logits) == pytest.approx(theirs)
+    columns = [(x, y.reshape([-1, 1])) for x, y in parts]
+    assert epoch_value(AccuracyMetric.binary(), columns) == pytest.approx(theirs)
+
+
+@pytest.mark.parametrize(
+    "metric", [AccuracyMetric(), TopKAccuracyMetric(1), PerplexityMetric()]
+)
+@pytest.mark.parametrize("scores", [[[0.2], [0.9]], [0.2, 0.9]])
+def test_the_best_of_one_class_is_refused(metric, scores):
+    with pytest.raises(ShapeError, match="one score for each example") as caught:
+        update(metric, floats(scores), ints([0, 1]))
+    assert "AccuracyMetric.binary()" in caught.value.cure
+
+
+def test_binary_accuracy_refuses_what_would_be_counted_wrongly():
+    metric, targets = AccuracyMetric.binary(), ints([0, 1])
+    with pytest.raises(DataError, match=r"score -2 is not a probability") as caught:
+        update(metric, floats([-2.0, 3.0]), targets)
+    assert "binary(0.0)" in caught.value.cure
+    with pytest.raises(DataError, match="target 2 is neither 0 nor 1"):
+        update(metric, floats([0.1, 0.2]), ints([2, 1]))
+    for scores, targets in (
+        (floats([[0.1, 0.9]]), ints([1])),
+        (floats([0.1, 0.9]), ints([1])),
+        (floats([[[0.1]]]), ints([1])),
+        (floats([[0.1]]), ints([[1, 0]])),
+    ):
+        with pytest.raises(ShapeError, match="do not fit together"):
+            update(metric, scores, targets)
+    with pytest.raises(KindError, match="must be scores"):
+        update(metric, ints([0, 1]), ints([0, 1]))
+
+
+def test_binary_accuracy_leaves_padding_out_and_prints():
+    metric = AccuracyMetric.binary(0.25).with_pad_token(-1)
+    assert repr(metric) == "AccuracyMetric.binary(0.25).with_pad_token(-1)"
+    assert repr(AccuracyMetric.binary()) == "AccuracyMetric.binary(0.5)"
+    entry = update(metric, floats([0.3, 0.2, 0.9]), ints([1, -1, 0]))
+    assert entry.serialize == "50,3"
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        PrecisionMetric.binary(),
+        RecallMetric.binary(),
+        FBetaScoreMetric.binary(),
+        AurocMetric.binary(),
+        AucPrMetric.binary(),
+    ],
+    ids=lambda metric: type(metric).__name__,
+)
+def test_binary_metrics_refuse_several_classes(metric):
+    with pytest.raises(ShapeError, match="here are 2") as caught:
+        metric.update(decisions([[0.2, 0.8]], [[0, 1]]), metadata())
+    assert "multiclass()" in caught.value.cure
+    metric.update(decisions([[0.2], [0.8]], [[0], [1]]), metadata())
+    with pytest.raises(ShapeError, match="do not fit together"):
+        metric.update(decisions([0.2, 0.8], [0, 1]), metadata())
+
+
+@pytest.mark.parametrize("kind", [PrecisionMetric, RecallMetric, FBetaScoreMetric])
+def test_the_best_of_one_class_is_no_decision(kind):
+    with pytest.raises(ShapeError, match="always that class") as caught:
+        kind.multiclass().update(decisions([[0.2], [0.8]], [[0], [1]]), metadata())
+    assert "binary()" in caught.value.cure
+
+
+@pytest.mark.parametrize(
+    "metric", [HammingScore(), PrecisionMetric.multilabel(), AurocMetric()]
+)
+def test_labels_are_yes_or_no(metric):
+    with pytest.raises(DataError, match="target 2 is neither 0 nor 1"):
+        update(metric, floats([[0.2, 0.8]]), ints([[2, 1]]))
 
 
 def test_an_empty_batch_weighs_nothing():

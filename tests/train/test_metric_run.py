@@ -8,9 +8,10 @@ import pytest
 
 from burnbook import nn
 from burnbook.backend import Autodiff, Cupy, Numpy
-from burnbook.core.errors import BackendError
+from burnbook.core.errors import BackendError, DataError
 from burnbook.data import Batcher, DataLoaderBuilder, InMemDataset
 from burnbook.module import Module
+from burnbook.optim import AdamConfig
 from burnbook.tensor import Tensor
 from burnbook.train import (
     AccuracyInput,
@@ -33,8 +34,10 @@ from burnbook.train import (
     FormatOptions,
     GpuTemperature,
     HammingScore,
+    HammingScoreInput,
     InMemoryMetricLogger,
     IterationSpeedMetric,
+    LearnerBuilder,
     LearnerSummary,
     LossInput,
     LossMetric,
@@ -369,6 +372,69 @@ def test_one_score_alone_is_a_yes_or_a_no():
     stats = item.adapt(ConfusionStatsInput)
     assert np.asarray(stats.targets).tolist() == [[True], [False]]
     assert measure(item, PrecisionMetric.binary(), HammingScore()) == ["50,2", "50,2"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "right"), [([2, 1], [2, 1]), ([2], [2]), ([2, 1], [2])]
+)
+@pytest.mark.parametrize("as_targets", [ints, floats])
+def test_one_score_has_the_shapes_that_the_loss_takes(shape, right, as_targets):
+    scores = floats([0.9, 0.8]).reshape(shape)
+    item = ClassificationOutput(
+        floats([0.5]), scores, as_targets([1, 0]).reshape(right)
+    )
+    metrics = (AccuracyMetric.binary(), PrecisionMetric.binary(), HammingScore())
+    assert measure(item, *metrics) == ["50,2", "50,2", "50,2"]
+    assert measure(item, AurocMetric.binary()) == [""]
+
+
+@pytest.mark.parametrize("into", [ConfusionStatsInput, HammingScoreInput])
+def test_targets_of_one_score_are_0_or_1(into):
+    item = ClassificationOutput(floats([0.5]), floats([[0.9], [0.8]]), ints([1, 2]))
+    with pytest.raises(DataError, match="target 2 is neither 0 nor 1"):
+        item.adapt(into)
+
+
+class YesOrNo(Module):
+    layer: nn.Linear
+
+    def valid_step(self, batch):
+        x, targets = batch
+        logits, targets = self.layer(x), targets.unsqueeze_dim(1)
+        loss = nn.BinaryCrossEntropyLossConfig(logits=True).init(logits.device())
+        return ClassificationOutput(loss(logits, targets), logits, targets)
+
+    def train_step(self, batch):
+        item = self.valid_step(batch)
+        return TrainOutput(self, item.loss.backward(), item)
+
+
+def test_a_model_of_yes_and_no_is_measured_from_end_to_end(tmp_path):
+    x = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    device = Autodiff(PLAIN)
+    loaders = DataLoaderBuilder().set_device(device).batch_size(16)
+    loader = loaders.build((x, (x[:, 0] > 0.2).astype(int)))
+    metrics = [
+        AccuracyMetric.binary(0.0),
+        PrecisionMetric.binary(0.0),
+        AurocMetric.binary(),
+        LossMetric(),
+    ]
+    learner = (
+        LearnerBuilder(tmp_path)
+        .renderer(None)
+        .metrics(metrics)
+        .num_epochs(8)
+        .build(YesOrNo(nn.LinearConfig(2, 1).init(device)), AdamConfig().init(), 0.1)
+    )
+    model = learner.fit(loader, loader)
+    scores = np.asarray(model.valid().layer(Tensor.from_numpy(x, PLAIN)))[:, 0]
+    right = 100 * np.mean((scores > 0) == (x[:, 0] > 0.2))
+    last = learner.result.history.last("valid")
+    assert last["Accuracy"] == pytest.approx(right)
+    assert last["AUROC [Macro]"] > 95
+    summary = str(LearnerSummary(tmp_path, [metric.name for metric in metrics]))
+    assert all(metric.name in summary for metric in metrics)
 
 
 def test_many_labels_at_once_become_what_their_metrics_want():

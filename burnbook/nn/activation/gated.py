@@ -37,7 +37,7 @@ class SwiGluConfig(Config):
     d_output: size of the last dim of the output, at least 1.
     bias: whether both linear layers have a bias (default False).
     initializer: how weights and biases are drawn (default KaimingUniform with gain
-        1/√3).
+        1/√3). For other biases: `initializer.with_bias(Initializer.Zeros)`.
     layout: how records hold both weights: Row or Col (default Row).
 
     Example:

@@ -42,7 +42,7 @@ class MultiHeadAttentionConfig(Config):
     quiet_softmax: whether softmax has 1 more in its denominator, so that a head may
         attend to nothing (default False).
     initializer: how weights and biases are drawn (default KaimingUniform with gain
-        1/√3).
+        1/√3). For other biases: `initializer.with_bias(Initializer.Zeros)`.
     key_bias: whether the linear layer of the keys has a bias (default True).
     value_bias: whether the linear layer of the values has a bias (default True).
     query_bias: whether the linear layer of the queries has a bias (default True).

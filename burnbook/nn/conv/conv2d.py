@@ -24,6 +24,7 @@ class Conv2dConfig(Config):
         (default Valid).
     bias: whether a bias is added to every channel of the output (default True).
     initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
+        For another bias: `initializer.with_bias(Initializer.Zeros)`.
 
     Example:
         >>> from burnbook.backend.numpy import Numpy

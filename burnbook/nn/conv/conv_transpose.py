@@ -51,6 +51,7 @@ class ConvTranspose1dConfig(Config):
         (default 0).
     bias: whether a bias is added to every channel of the output (default True).
     initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
+        For another bias: `initializer.with_bias(Initializer.Zeros)`.
     """
 
     channels: Pair
@@ -113,6 +114,7 @@ class ConvTranspose2dConfig(Config):
         (default (0, 0)).
     bias: whether a bias is added to every channel of the output (default True).
     initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
+        For another bias: `initializer.with_bias(Initializer.Zeros)`.
     """
 
     channels: Pair
@@ -175,6 +177,7 @@ class ConvTranspose3dConfig(Config):
         (default (0, 0, 0)).
     bias: whether a bias is added to every channel of the output (default True).
     initializer: how weight and bias are drawn (default KaimingUniform with gain 1/√3).
+        For another bias: `initializer.with_bias(Initializer.Zeros)`.
     """
 
     channels: Pair

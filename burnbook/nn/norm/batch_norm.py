@@ -75,8 +75,9 @@ class BatchNorm(Module):
 
     Shapes: x [n, c, ...] -> [n, c, ...]; gamma [c], beta [c], running_mean [c],
         running_var [c]
-    Why: σ² is the biased variance, Σ (x − μ)² divided by the number of elements, in the
-    running averages too.
+    Why: σ² is the biased variance, Σ (x − μ)² divided by the number n of elements of a
+    channel, in the running averages too, as in Burn. PyTorch's running_var averages the
+    unbiased one, divided by n − 1: of a batch [0, 2] it takes in 2, not 1.
     Source: Ioffe, Szegedy, "Batch normalization", 2015 (arXiv 1502.03167).
     """
 

@@ -24,6 +24,7 @@ class BiLstmConfig(RecurrentConfig):
     d_hidden: size of the hidden state, at least 1.
     bias: whether the linear layers of the gates have biases.
     initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+        For other biases: `initializer.with_bias(Initializer.Zeros)`.
     batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
     clip: bound of the cell state at every step, ± clip, at least 0; None, the default:
         no bound.

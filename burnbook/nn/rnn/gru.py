@@ -38,6 +38,7 @@ class GruConfig(RecurrentConfig):
         as in newer Burn and PyTorch, instead of before it, as in Burn 0.15
         (default True).
     initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+        For other biases: `initializer.with_bias(Initializer.Zeros)`.
     batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
     reverse: whether to read from the last step to the first (default False).
     gate_activation: activation of the gates (default Sigmoid).
@@ -157,6 +158,7 @@ class BiGruConfig(RecurrentConfig):
         as in newer Burn and PyTorch, instead of before it, as in Burn 0.15
         (default True).
     initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+        For other biases: `initializer.with_bias(Initializer.Zeros)`.
     batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
     gate_activation: activation of the gates (default Sigmoid).
     hidden_activation: activation of the candidate of the hidden state (default Tanh).

@@ -46,6 +46,7 @@ class RnnConfig(RecurrentConfig):
     d_hidden: size of the hidden state, at least 1.
     bias: whether the linear layers have biases.
     initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+        For other biases: `initializer.with_bias(Initializer.Zeros)`.
     batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
     reverse: whether to read from the last step to the first (default False).
     clip: bound of the hidden state at every step, ± clip, at least 0;
@@ -124,6 +125,7 @@ class BiRnnConfig(RecurrentConfig):
     d_hidden: size of the hidden state, at least 1.
     bias: whether the linear layers have biases.
     initializer: how weights and biases are drawn (default XavierNormal with gain 1).
+        For other biases: `initializer.with_bias(Initializer.Zeros)`.
     batch_first: whether x is [b, s, d_input] instead of [s, b, d_input] (default True).
     clip: bound of the hidden state at every step, ± clip, at least 0;
         None, the default: no bound.

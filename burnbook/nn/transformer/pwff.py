@@ -19,7 +19,7 @@ class PositionWiseFeedForwardConfig(Config):
     dropout: with which probability values are dropped in training, in [0, 1]
         (default 0.1).
     initializer: how weights and biases are drawn (default KaimingUniform with gain
-        1/√3).
+        1/√3). For other biases: `initializer.with_bias(Initializer.Zeros)`.
     activation: activation between both linear layers (default Gelu).
 
     Example:

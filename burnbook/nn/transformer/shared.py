@@ -30,7 +30,7 @@ class TransformerConfig(Config):
     quiet_softmax: whether softmax has 1 more in its denominator, so that a head may
         attend to nothing (default False).
     initializer: how weights and biases are drawn (default KaimingUniform with gain
-        1/√3).
+        1/√3). For other biases: `initializer.with_bias(Initializer.Zeros)`.
     activation: activation inside the feed-forward network (default Gelu).
     layer_norm_eps: epsilon of the layer norms, at least 0 (default 1e-5).
     """

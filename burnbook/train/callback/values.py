@@ -79,7 +79,7 @@ def from_record(where: str, record: Any, model: Module) -> Values:
 
 
 def _holding(param: Param, value: Tensor) -> Param:
-    flag = param.is_require_grad
+    flag = param.is_require_grad()
 
     def change(_: Tensor, device: Backend) -> Tensor:
         made = value.to_device(_below(device))

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import AccuracyInput, TopKAccuracyInput
-from burnbook.train.metric.reading import at_least_one, scores_of
+from burnbook.train.metric.reading import (
+    at_least_one,
+    check_classes,
+    check_probabilities,
+    check_yes_or_no,
+    one_score_of,
+    scores_of,
+)
 
 
 class AccuracyMetric(NumericMetric):
@@ -14,10 +23,15 @@ class AccuracyMetric(NumericMetric):
 
     With a pad token, targets that equal it are left out; a batch of nothing but padding
     is NaN. A batch weighs as much in the epoch as it has targets, padding included.
+    One score for each example, a yes or a no, is measured by `AccuracyMetric.binary`.
 
+    Shapes: outputs [n, classes], at least 2 classes; targets [n]
     Example:
         >>> AccuracyMetric().with_pad_token(3)
         AccuracyMetric(pad_token=3)
+
+    Why: a target that is no class is an error, as it is mostly padding without a pad
+    token; Burn counts it as a miss, and one column of scores always as class 0.
     """
 
     name = "Accuracy"
@@ -27,6 +41,30 @@ class AccuracyMetric(NumericMetric):
     def __init__(self, pad_token: int | None = None) -> None:
         super().__init__()
         self.pad_token = pad_token
+        self.threshold: float | None = None
+
+    @classmethod
+    def binary(cls, threshold: float = 0.5) -> Self:
+        """For one score for each example: yes, which is the target 1, above it.
+
+        threshold: 0.5, the default, for probabilities; 0.0 for logits, which are above
+            0 where their probability is above a half.
+
+        Shapes: outputs [n] or [n, 1]; targets [n] or [n, 1], each 0 or 1
+        Example:
+            >>> from burnbook.tensor import Tensor
+            >>> scores = Tensor.from_floats([[0.2], [0.9], [0.4]])
+            >>> item = AccuracyInput(scores, Tensor.from_ints([0, 1, 1]))
+            >>> AccuracyMetric.binary().update(item, None).formatted
+            'epoch 66.67 % - batch 66.67 %'
+
+        Raises:
+            DataError: in `update`: a target is neither 0 nor 1, or a score is below 0
+                or above 1 although the threshold is between them.
+        """
+        made = cls()
+        made.threshold = float(threshold)
+        return made
 
     def with_pad_token(self, pad_token: int) -> AccuracyMetric:
         """The same metric, ignoring targets that are only padding."""
@@ -34,20 +72,39 @@ class AccuracyMetric(NumericMetric):
 
     def update(self, item: AccuracyInput, metadata: MetricMetadata) -> MetricEntry:
         """Compare the predictions of one batch with its targets."""
-        outputs, targets = scores_of(self.name, item.outputs, item.targets)
-        right = outputs.argmax(axis=1) == targets
+        if self.threshold is not None:
+            right, targets = self._decided(item, self.threshold)
+        else:
+            outputs, targets = scores_of(self.name, item.outputs, item.targets)
+            kept = without_pads(targets, self.pad_token)
+            check_classes(self.name, kept, outputs.shape[1])
+            right = outputs.argmax(axis=1) == targets
         share = kept_share(right, targets, self.pad_token)
         return self.state.update(100.0 * share, len(targets), self.options)
 
+    def _decided(
+        self, item: AccuracyInput, threshold: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the yeses and nos are right, and the targets."""
+        scores, targets = one_score_of(self.name, item.outputs, item.targets)
+        check_yes_or_no(self.name, without_pads(targets, self.pad_token))
+        if 0.0 < threshold < 1.0:
+            cure = "AccuracyMetric.binary(0.0) for logits, or output.sigmoid()"
+            check_probabilities(self.name, scores, cure)
+        return (scores > threshold) == (targets == 1), targets
+
     def __repr__(self) -> str:
         pad = "" if self.pad_token is None else f"pad_token={self.pad_token}"
-        return f"AccuracyMetric({pad})"
+        if self.threshold is None:
+            return f"AccuracyMetric({pad})"
+        more = f".with_pad_token({self.pad_token})" if pad else ""
+        return f"AccuracyMetric.binary({self.threshold}){more}"
 
 
 class TopKAccuracyMetric(NumericMetric):
     """How often the target is among the k best classes, in percent.
 
-    Shapes: outputs [n, classes]; targets [n]
+    Shapes: outputs [n, classes], at least 2 classes; targets [n]
     Example:
         >>> TopKAccuracyMetric(5).with_pad_token(0)
         TopKAccuracyMetric(5, pad_token=0)
@@ -55,8 +112,9 @@ class TopKAccuracyMetric(NumericMetric):
         'Top-3 Accuracy'
 
     Why: among equal scores the class with the lower number comes first, so that k = 1
-    is the accuracy; a score that is not a number never makes a hit. In Burn 0.15 the
-    output of a classification does not adapt to this metric; here it does.
+    is the accuracy; a score that is not a number never makes a hit. A target that is no
+    class is an error, as for AccuracyMetric. In Burn 0.15 the output of a
+    classification does not adapt to this metric; here it does.
     """
 
     name = "Top-K Accuracy"
@@ -76,6 +134,8 @@ class TopKAccuracyMetric(NumericMetric):
         """Look for the targets of one batch among its best classes."""
         where = (self.name, item.outputs, item.targets)
         outputs, targets = scores_of(*where, k=self.k)
+        kept = without_pads(targets, self.pad_token)
+        check_classes(self.name, kept, outputs.shape[1])
         known = (targets >= 0) & (targets < outputs.shape[1])
         place = np.where(known, targets, 0)[:, None]
         own = np.take_along_axis(outputs, place, axis=1)
@@ -89,6 +149,11 @@ class TopKAccuracyMetric(NumericMetric):
     def __repr__(self) -> str:
         pad = "" if self.pad_token is None else f", pad_token={self.pad_token}"
         return f"TopKAccuracyMetric({self.k}{pad})"
+
+
+def without_pads(targets: np.ndarray, pad_token: int | None) -> np.ndarray:
+    """The targets that are not padding."""
+    return targets if pad_token is None else targets[targets != pad_token]
 
 
 def kept_share(right: np.ndarray, targets: np.ndarray, pad_token: int | None) -> float:

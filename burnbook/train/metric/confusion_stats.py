@@ -24,7 +24,14 @@ from burnbook.train.metric.base import (
 )
 from burnbook.train.metric.classification import ClassReduction, Rule, Threshold, TopK
 from burnbook.train.metric.input import ConfusionStatsInput
-from burnbook.train.metric.reading import check_best_of, check_scores, same_shape
+from burnbook.train.metric.reading import (
+    check_best_of,
+    check_one_class,
+    check_scores,
+    check_several,
+    check_yes_or_no,
+    same_shape,
+)
 
 
 class ConfusionStats:
@@ -52,6 +59,7 @@ class ConfusionStats:
         scores, targets = confusion_arrays(where, item)
         if isinstance(rule, TopK):
             check_best_of(where, rule.k, item.predictions, item.targets)
+            check_several(where, item.predictions, item.targets)
         self.decided, self.targets = rule.decide(scores), targets
         self.class_reduction = class_reduction
 
@@ -116,6 +124,7 @@ def confusion_arrays(
     wanted = "[n, classes]"
     scores, targets = same_shape(where, item.predictions, item.targets, wanted, 2)
     check_scores(where, item.predictions, item.targets)
+    check_yes_or_no(where, targets)
     return scores, targets.astype(bool)
 
 
@@ -128,6 +137,7 @@ class ConfusionMetric(NumericMetric):
     Input = ConfusionStatsInput
     unit = "%"
     title = ""
+    is_binary = False  # whether there must be one class
 
     def __init__(
         self,
@@ -154,6 +164,8 @@ class ConfusionMetric(NumericMetric):
         self, item: ConfusionStatsInput, metadata: MetricMetadata
     ) -> MetricEntry:
         """Count the decisions of one batch."""
+        if self.is_binary:
+            check_one_class(self.name, item.predictions, item.targets)
         stats = ConfusionStats(
             item, self.decision_rule, self.class_reduction, self.name
         )
@@ -189,8 +201,11 @@ class RatioMetric(ConfusionMetric):
 
     @classmethod
     def binary(cls, threshold: float = 0.5) -> Self:
-        """For one class: yes above the threshold."""
-        return cls(Threshold(threshold))
+        """For one class: yes above the threshold; 0.0 for logits.
+
+        Shapes: predictions [n, 1]; targets [n, 1]
+        """
+        return cls(Threshold(threshold)).changed(is_binary=True)
 
     @classmethod
     def multiclass(

@@ -48,8 +48,11 @@ class FBetaScoreMetric(ConfusionMetric):
 
     @classmethod
     def binary(cls, beta: float = 1.0, threshold: float = 0.5) -> Self:
-        """For one class: yes above the threshold."""
-        return cls(beta, Threshold(threshold))
+        """For one class: yes above the threshold; 0.0 for logits.
+
+        Shapes: predictions [n, 1]; targets [n, 1]
+        """
+        return cls(beta, Threshold(threshold)).changed(is_binary=True)
 
     @classmethod
     def multiclass(

@@ -6,7 +6,7 @@ import numpy as np
 
 from burnbook.train.metric.base import MetricEntry, MetricMetadata, NumericMetric
 from burnbook.train.metric.input import HammingScoreInput
-from burnbook.train.metric.reading import check_scores, same_shape
+from burnbook.train.metric.reading import check_scores, check_yes_or_no, same_shape
 
 
 class HammingScore(NumericMetric):
@@ -44,6 +44,7 @@ class HammingScore(NumericMetric):
             self.name, item.outputs, item.targets, wanted, rank=2
         )
         check_scores(self.name, item.outputs, item.targets)
+        check_yes_or_no(self.name, targets)
         if self.sigmoid:
             outputs = squashed(outputs)
         right = (outputs > float(self.threshold)) == targets.astype(bool)

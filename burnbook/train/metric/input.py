@@ -22,7 +22,8 @@ class OutputsAndTargets:
 class AccuracyInput(OutputsAndTargets):
     """What accuracy needs.
 
-    Shapes: outputs [n, classes]; targets [n]
+    Shapes: outputs [n, classes]; targets [n]; for `AccuracyMetric.binary` both [n] or
+        [n, 1]
     """
 
     __slots__ = ()

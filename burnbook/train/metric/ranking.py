@@ -19,6 +19,7 @@ from burnbook.train.metric.base import (
 from burnbook.train.metric.classification import ClassReduction
 from burnbook.train.metric.confusion_stats import confusion_arrays
 from burnbook.train.metric.input import ConfusionStatsInput
+from burnbook.train.metric.reading import check_one_class
 
 
 class RankingMetric(NumericMetric):
@@ -31,6 +32,7 @@ class RankingMetric(NumericMetric):
     unit = "%"
     title = ""
     whole_epochs_only = True
+    is_binary = False  # whether there must be one class
 
     def __init__(self, class_reduction: ClassReduction = ClassReduction.Macro) -> None:
         super().__init__()
@@ -54,6 +56,8 @@ class RankingMetric(NumericMetric):
         self, item: ConfusionStatsInput, metadata: MetricMetadata
     ) -> MetricEntry:
         """Keep the scores of one batch."""
+        if self.is_binary:
+            check_one_class(self.name, item.predictions, item.targets)
         scores, targets = confusion_arrays(self.name, item)
         self.scores.append(scores.copy())
         self.targets.append(targets)
@@ -82,8 +86,11 @@ class RankingMetric(NumericMetric):
 
     @classmethod
     def binary(cls) -> Self:
-        """For one class."""
-        return cls()
+        """For one class; probabilities and logits rank alike.
+
+        Shapes: predictions [n, 1]; targets [n, 1]
+        """
+        return cls().changed(is_binary=True)
 
     @classmethod
     def multiclass(cls, class_reduction: ClassReduction = ClassReduction.Macro) -> Self:

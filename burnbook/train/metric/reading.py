@@ -15,6 +15,11 @@ from burnbook.core.errors import ConfigError, DataError, KindError, ShapeError
 if TYPE_CHECKING:
     from burnbook.tensor import Tensor
 
+ONE_SCORE = (
+    "AccuracyMetric.binary(), which says yes above a threshold: 0.5 for probabilities, "
+    "0.0 for logits"
+)
+
 
 def values(tensor: Tensor) -> np.ndarray:
     """The numbers of a tensor as a NumPy array; do not change them."""
@@ -29,6 +34,9 @@ def scores_of(
     Shapes: outputs [n, classes]; targets [n]
     """
     shape, right = tuple(outputs.shape), tuple(targets.shape)
+    if len(shape) == 1 or shape[1:] == (1,):
+        what = "one score for each example: the best of one class says nothing"
+        raise ShapeError(where, what, _facts(outputs, targets), ONE_SCORE)
     if len(shape) != 2 or right != shape[:1]:
         wanted = "outputs [n, classes] and targets [n]"
         if len(shape) == 2 and right == shape:  # a probability for each class
@@ -37,6 +45,42 @@ def scores_of(
     check_scores(where, outputs, targets)
     check_best_of(where, k, outputs, targets)
     return values(outputs), values(targets)
+
+
+def one_score_of(
+    where: str, outputs: Tensor, targets: Tensor
+) -> tuple[np.ndarray, np.ndarray]:
+    """One score for each example, and its target.
+
+    Shapes: outputs [n] or [n, 1]; targets [n] or [n, 1] -> [n] and [n]
+    """
+    shapes = [tuple(tensor.shape) for tensor in (outputs, targets)]
+    if any(len(s) not in (1, 2) or s[1:] not in ((), (1,)) for s in shapes) or (
+        shapes[0][0] != shapes[1][0]
+    ):
+        wanted = "one score for each example: outputs [n] or [n, 1], targets the same"
+        raise _unfit(where, wanted, outputs, targets)
+    check_scores(where, outputs, targets)
+    return values(outputs).reshape(-1), values(targets).reshape(-1)
+
+
+def check_yes_or_no(where: str, targets: np.ndarray) -> None:
+    """Refuse targets that are neither 0 nor 1."""
+    wrong = targets[(targets != 0) & (targets != 1)]
+    if len(wrong):
+        raise DataError(
+            where,
+            f"target {wrong[0]} is neither 0 nor 1",
+            cure="targets that are 0 (no) or 1 (yes), or Bool",
+        )
+
+
+def check_probabilities(where: str, scores: np.ndarray, cure: str) -> None:
+    """Refuse scores that are not between 0 and 1; NaN passes."""
+    wrong = scores[(scores < 0) | (scores > 1)]
+    if len(wrong):
+        what = f"score {wrong[0]:.4g} is not a probability, from 0 to 1"
+        raise DataError(where, what, cure=cure)
 
 
 def check_scores(where: str, outputs: Tensor, targets: Tensor) -> None:
@@ -55,9 +99,25 @@ def check_best_of(where: str, k: int, outputs: Tensor, targets: Tensor) -> None:
         raise ShapeError(where, what, _facts(outputs, targets), f"{count} or fewer")
 
 
+def check_several(where: str, outputs: Tensor, targets: Tensor) -> None:
+    """Refuse to take the best class where there is only one: it always is."""
+    if outputs.shape[1] < 2:
+        what = "the best of one class is always that class"
+        cure = "binary(), which says yes above a threshold"
+        raise ShapeError(where, what, _facts(outputs, targets), cure)
+
+
+def check_one_class(where: str, outputs: Tensor, targets: Tensor) -> None:
+    """Refuse several classes where one was announced."""
+    if outputs.rank == 2 and outputs.shape[1] != 1:
+        what = f"binary() is for one class, and here are {outputs.shape[1]}"
+        cure = "multilabel() for a yes or no each, multiclass() for one out of many"
+        raise ShapeError(where, what, _facts(outputs, targets), cure)
+
+
 def check_classes(where: str, targets: np.ndarray, count: int) -> None:
     """Refuse targets that are not classes."""
-    wrong = targets[(targets < 0) | (targets >= count)]
+    wrong = targets[(targets < 0) | (targets >= count) | (targets % 1 != 0)]
     if len(wrong):
         raise DataError(
             where,
