@@ -32,10 +32,14 @@ class Interned(type):
 
     interned: bool
     _made: ClassVar[dict[tuple[Any, ...], Any]] = {}
+    _plain: ClassVar[dict[Any, Any]] = {}  # those that were made without arguments
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not cls.interned:
             return super().__call__(*args, **kwargs)
+        plain = not args and not kwargs  # Numpy(): asked for with every tensor
+        if plain and cls in Interned._plain:
+            return Interned._plain[cls]
         known = inspect.signature(cls.__init__)
         try:
             bound = known.bind(None, *args, **kwargs)
@@ -52,6 +56,8 @@ class Interned(type):
         if made is None:
             made = Interned._made.setdefault(key, super().__call__(*args, **kwargs))
             made.arguments = key[1:]
+        if plain:
+            Interned._plain[cls] = made
         return made
 
 
