@@ -138,8 +138,8 @@ class Config:
             RangeConfig(low=2.0, high=3.0)
 
         Raises:
-            FieldError: there is no such field, or a value does not fit its type.
-            ConfigError: the values do not fit each other.
+            FieldError: there is no such field.
+            ConfigError: a value does not fit its type, or values not each other.
         """
         held: Any = self  # a dataclass, which __init_subclass__ makes it
         return dataclasses.replace(held, **fields)
