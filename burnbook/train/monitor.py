@@ -23,6 +23,7 @@ from burnbook.train.metric import (
     MetricState,
     NumericEntry,
 )
+from burnbook.train.metric.base import digits_of
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import (
     MetricsRenderer,
@@ -81,6 +82,7 @@ class Monitor:
                 self.live.name,
                 bool(self.plan.name) or len(live_runs()) > 1,
                 tuple(callbacks),
+                digits_of(plotted),
             )
         )
 

@@ -35,7 +35,7 @@ class RunInfo:
     checkpointer, so that a checkpoint can be asked for. name: of the run; no other that
     trains in this process has it. named: whether the name was given, or several runs
     train; otherwise it is the folder. callbacks: the name and the status of each, ""
-    where it says nothing.
+    where it says nothing. digits: the precision of each metric that has its own.
     """
 
     directory: str
@@ -51,6 +51,7 @@ class RunInfo:
     name: str = ""
     named: bool = False
     callbacks: tuple[tuple[str, str], ...] = ()
+    digits: dict[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)
