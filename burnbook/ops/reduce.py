@@ -289,9 +289,9 @@ def sum_along(xp: ArrayNamespace, x: Array, dim: int, *, wide: bool = False) -> 
     number; so a block of rows becomes one row, and the blocks are added likewise.
     Half precision is added in single, or 2049 ones would make 2048.
     """
-    known = isinstance(dim, int) and -x.ndim <= dim < x.ndim  # NumPy refuses others
+    known = type(dim) is int and -x.ndim <= dim < x.ndim  # NumPy refuses others
     if x.dtype.kind != "f" or xp.__name__ != "numpy" or not known:
-        return xp.sum(x, axis=dim, keepdims=True, dtype=x.dtype)
+        return x.sum(axis=dim, keepdims=True, dtype=x.dtype)
     dim %= x.ndim
     narrow = x.dtype.itemsize == 2
     dtype = xp.float32 if narrow else x.dtype
