@@ -124,6 +124,28 @@ class Config(metaclass=ListedABC):
     def validate(self) -> None:
         """Raise a ConfigError for values that fit their types but not each other."""
 
+    @result_matters("config = config.replace(…)")
+    def replace(self, **fields: Any) -> Self:
+        """A copy with other values in some fields, which are validated together.
+
+        For fields that fit each other: `with_…` changes one, and validates after each.
+
+        Example:
+            >>> class RangeConfig(Config):
+            ...     low: float = 0.0
+            ...     high: float = 1.0
+            ...     def validate(self):
+            ...         assert self.low < self.high
+            >>> RangeConfig().replace(low=2.0, high=3.0)
+            RangeConfig(low=2.0, high=3.0)
+
+        Raises:
+            FieldError: there is no such field.
+            ConfigError: a value does not fit its type, or values not each other.
+        """
+        held: Any = self  # a dataclass, which __init_subclass__ makes it
+        return dataclasses.replace(held, **fields)
+
     def save(self, path: PathLike, *, version: str = VERSION) -> None:
         """Write the config as JSON: the whole file, or none of it.
 

@@ -162,7 +162,8 @@ def home_of(name: str) -> str | None:
 def imports_of(code: str) -> list[str]:
     """The lines that import what the prelude does not have."""
     homes = tables()["imports"]
-    return [homes[name].code for name in re.findall(r"\w+", code) if name in homes]
+    names = dict.fromkeys(re.findall(r"\w+", code))  # each once, in their order
+    return [homes[name].code for name in names if name in homes]
 
 
 def field_of(name: str, free: Sequence[str]) -> str | None:

@@ -27,6 +27,9 @@ class RunningState(Param):
         >>> state.value().to_data().to_list(), state.value_sync().to_data().to_list()
         ([0.0, 0.0], [1.0, 1.0])
 
+    For statistics of all training data, pass it once through the model on Autodiff: the
+    graph is dropped with the output where nothing asks it for `backward()`.
+
     Why: several threads may train one module. An update waits, one for each thread,
     until `value_sync` (or saving, moving, visiting) puts their average in its place.
     """

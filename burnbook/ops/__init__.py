@@ -225,7 +225,10 @@ from burnbook.ops.solve import (
     cofactor as cofactor,
     cofactor_x as cofactor_x,
     det as det,
+    det_sign as det_sign,
     inverse as inverse,
+    log_det as log_det,
+    solve as solve,
 )
 from burnbook.ops.sorting import (
     argmedian as argmedian,

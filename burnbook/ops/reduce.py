@@ -6,9 +6,12 @@ keeps that dim, with size 1.
 
 from typing import Any
 
-from burnbook.core.arrays import Array, ArrayNamespace
+from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.errors import DataError, DimError
 from burnbook.core.op import distinct, normal, op, truths
+
+MANY = 128  # rows whose sum is exact enough one by one
+ROWS = 64  # rows of a block, where there are more
 
 
 def dim_inside(x: tuple[int, ...], dim: int) -> Any:
@@ -75,7 +78,7 @@ def sum_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
-    return x.sum(axis=dim, keepdims=True, dtype=x.dtype)
+    return sum_along(xp, x, dim)
 
 
 sum_dim.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
@@ -95,7 +98,7 @@ def mean_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     if x.shape[dim] == 0:
         line = [1 if i == dim % x.ndim else n for i, n in enumerate(x.shape)]
         return xp.full(line, xp.nan, dtype=x.dtype)
-    return x.mean(axis=dim, keepdims=True)
+    return (sum_along(xp, x, dim, wide=True) / x.shape[dim]).astype(x.dtype, copy=False)
 
 
 mean_dim.grad(
@@ -245,7 +248,7 @@ def length_dim(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
 
     Shapes: x [..., d, ...] -> [..., 1, ...]
     """
-    return xp.sqrt(xp.square(x).sum(axis=dim, keepdims=True, dtype=x.dtype))
+    return xp.sqrt(sum_along(xp, xp.square(x), dim))
 
 
 def length_dim_x(xp: ArrayNamespace, g: Array, x: Array, out: Array) -> Any:
@@ -264,17 +267,59 @@ def sum_to(xp: ArrayNamespace, x: Array, *, shape: tuple[int, ...]) -> Array:
 
     Shapes: x [...] -> shape
     """
-    while x.ndim > len(shape):
-        x = xp.sum(x, axis=0)
-    dims = tuple(
-        i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if a != b
-    )
-    return xp.sum(x, axis=dims, keepdims=True) if dims else x
+    wanted = (1,) * (x.ndim - len(shape)) + tuple(shape)
+    for start, stop in stretched(x.shape, wanted):  # neighbours become one dim
+        before, behind = x.shape[:start], x.shape[stop:]
+        line = xp.reshape(x, (*before, count(x.shape[start:stop]), *behind))
+        total = sum_along(xp, line, start)
+        x = xp.reshape(total, (*before, *(1,) * (stop - start), *behind))
+    return xp.reshape(x, tuple(shape))
 
 
 sum_to.grad(x=lambda xp, g, x_shape: xp.broadcast_to(g, x_shape))
 
 sum_to.examples(samples=[(normal(2, 3, 4), {"shape": (1, 3, 1)})])
+
+
+def sum_along(xp: ArrayNamespace, x: Array, dim: int, *, wide: bool = False) -> Array:
+    """The sum along a dim, which stays; wide: half precision comes back as single.
+
+    Why: NumPy adds halves of halves only along the dim that lies together in memory.
+    Along another it adds row after row, and its error of rounding grows with their
+    number; so a block of rows becomes one row, and the blocks are added likewise.
+    Half precision is added in single, or 2049 ones would make 2048.
+    """
+    known = type(dim) is int and -x.ndim <= dim < x.ndim  # NumPy refuses others
+    if x.dtype.kind != "f" or xp.__name__ != "numpy" or not known:
+        return x.sum(axis=dim, keepdims=True, dtype=x.dtype)
+    dim %= x.ndim
+    narrow = x.dtype.itemsize == 2
+    dtype = xp.float32 if narrow else x.dtype
+    before = (slice(None),) * dim
+    while x.shape[dim] > MANY and x.strides[dim] != x.itemsize:
+        many, rest = divmod(x.shape[dim], ROWS)
+        body = x[*before, : many * ROWS]
+        blocks = body.reshape(*x.shape[:dim], many, ROWS, *x.shape[dim + 1 :])
+        total = blocks.sum(axis=dim + 1, dtype=dtype)
+        if rest:
+            left = x[*before, many * ROWS :].sum(axis=dim, keepdims=True, dtype=dtype)
+            total = xp.concatenate((total, left), axis=dim)
+        x = total
+    out = x.sum(axis=dim, keepdims=True, dtype=dtype)
+    return out.astype(xp.float16) if narrow and not wide else out
+
+
+def stretched(shape: Shape, wanted: Shape) -> list[tuple[int, int]]:
+    """The runs of neighbouring dims that were stretched from 1, the last one first."""
+    runs: list[tuple[int, int]] = []
+    for i in reversed(range(len(shape))):
+        if shape[i] == wanted[i]:
+            continue
+        if runs and runs[-1][0] == i + 1:
+            runs[-1] = (i, runs[-1][1])
+        else:
+            runs.append((i, i + 1))
+    return runs
 
 
 def truth(xp: ArrayNamespace, x: Array) -> Any:

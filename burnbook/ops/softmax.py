@@ -2,7 +2,7 @@
 
 from burnbook.core.arrays import Array, ArrayNamespace
 from burnbook.core.op import normal, op
-from burnbook.ops.reduce import NO_DIM, some_along
+from burnbook.ops.reduce import NO_DIM, some_along, sum_along
 
 
 @op("F>F", reason=some_along)
@@ -14,7 +14,7 @@ def softmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     """
     out = x - xp.max(x, axis=dim, keepdims=True)
     xp.exp(out, out=out)
-    return xp.divide(out, xp.sum(out, axis=dim, keepdims=True), out=out)
+    return xp.divide(out, sum_along(xp, out, dim), out=out)
 
 
 softmax.grad(
@@ -34,7 +34,7 @@ def log_softmax(xp: ArrayNamespace, x: Array, *, dim: int) -> Array:
     Why: exp of a large number is inf; with the largest subtracted, exp ≤ 1.
     """
     out = x - xp.max(x, axis=dim, keepdims=True)
-    total = xp.sum(xp.exp(out), axis=dim, keepdims=True)
+    total = sum_along(xp, xp.exp(out), dim)
     return xp.subtract(out, xp.log(total), out=out)
 
 

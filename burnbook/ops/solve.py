@@ -1,4 +1,4 @@
-"""The inverse of a matrix, and its determinant."""
+"""The inverse of a matrix, linear equations, and the determinant."""
 
 from typing import Any
 
@@ -45,6 +45,78 @@ def inverse_x(xp: ArrayNamespace, g: Array, out: Array) -> Any:
 inverse.grad(x=inverse_x)
 
 inverse.examples(samples=SQUARE, rejects=NOT_SQUARE)
+
+
+def solve_fits(a: tuple[int, ...], b: tuple[int, ...]) -> str | None:
+    """Why equations cannot be solved, or None if they can."""
+    wrong = is_square(a)
+    if wrong:
+        return wrong
+    if len(b) != len(a) or b[-2] != a[-1]:
+        return f"{list(a)} and {list(b)}: every row of a needs one of b"
+    return None
+
+
+@op("FF>F", check=solve_fits, method=False)
+def solve(xp: ArrayNamespace, a: Array, b: Array) -> Array:
+    """Solve linear equations: a · out = b.
+
+    Shapes: a [..., n, n], b [..., n, k] -> [..., n, k]
+    Why: more exact than a⁻¹ · b, and less work.
+    """
+    try:
+        return xp.linalg.solve(wide(xp, a), wide(xp, b)).astype(a.dtype, copy=False)
+    except Exception as error:
+        if type(error).__name__ != "LinAlgError":
+            raise
+        raise ShapeError(
+            "solve", "the matrix is singular: its determinant is 0"
+        ) from None
+
+
+def solve_a(xp: ArrayNamespace, g: Array, a: Array, out: Array) -> Any:
+    """−(a⁻ᵀ · g) · outᵀ."""
+    back = solve(xp, a.swapaxes(-1, -2), g)
+    return -xp.matmul(back, out.swapaxes(-1, -2))
+
+
+solve.grad(a=solve_a, b=lambda xp, g, a: solve(xp, a.swapaxes(-1, -2), g))
+
+EQUATIONS = [
+    (normal(3, 3), normal(3, 2)),
+    (normal(2, 4, 4), normal(2, 4, 1)),
+    (normal(2, 1, 3, 3), normal(1, 4, 3, 2)),
+]
+solve.examples(
+    samples=EQUATIONS,
+    rejects=[(normal(2, 3), normal(2, 1)), (normal(3, 3), normal(2, 1))],
+)
+
+
+@op("F>F", check=is_square, method=False)
+def log_det(xp: ArrayNamespace, x: Array) -> Array:
+    """The log of the determinant's size: out = log |det x|, without overflow.
+
+    Shapes: x [..., n, n] -> [..., 1, 1]
+    """
+    return xp.linalg.slogdet(wide(xp, x))[1].astype(x.dtype)[..., None, None]
+
+
+log_det.grad(x=lambda xp, g, x: g * inverse(xp, x).swapaxes(-1, -2))
+
+log_det.examples(samples=SQUARE, rejects=NOT_SQUARE)
+
+
+@op("F>F", check=is_square, method=False)
+def det_sign(xp: ArrayNamespace, x: Array) -> Array:
+    """The sign of the determinant: 1, −1, or 0 for a singular matrix.
+
+    Shapes: x [..., n, n] -> [..., 1, 1]
+    """
+    return xp.linalg.slogdet(wide(xp, x))[0].astype(x.dtype)[..., None, None]
+
+
+det_sign.examples(samples=SQUARE, rejects=NOT_SQUARE)
 
 
 @op("F>F", check=is_square, method=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.core.errors import DataError
+from burnbook.core.errors import DataError, warn_caller
 from burnbook.record.settings import Settings
 from burnbook.record.tree import Convert, Path, Trouble, named
 from burnbook.tensor.data import TensorData
@@ -30,7 +30,21 @@ def to_device(settings: Settings, device: Any) -> Convert:
     if device is None:
         return first
     second = _converter(device.float, device.int)
-    return lambda data, path: second(first(data, path), path)
+    rounds = device.float == "f64" != settings.float
+    told: list[Path] = []
+
+    def convert(data: TensorData, path: Path) -> TensorData:
+        found = first(data, path)
+        if rounds and not told and data.dtype == "f64" and _is_rounded(data, found):
+            told.append(path)
+            warn_caller(
+                f"{named(path)}: f64 numbers of the file are rounded to "
+                f"{settings.float}, as the recorder's settings say, for a model in "
+                f"f64; try: DoublePrecisionSettings() in the recorder"
+            )
+        return second(found, path)
+
+    return convert
 
 
 def _converter(float_name: str, int_name: str) -> Convert:
@@ -50,6 +64,11 @@ def _converter(float_name: str, int_name: str) -> Convert:
         return found
 
     return convert
+
+
+def _is_rounded(before: TensorData, after: TensorData) -> bool:
+    """Whether a number is another one now."""
+    return not np.array_equal(before.to_numpy(), after.to_numpy(), equal_nan=True)
 
 
 def _check_range(before: TensorData, after: TensorData, path: Path) -> None:

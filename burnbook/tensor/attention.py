@@ -3,10 +3,14 @@
 import math
 from dataclasses import dataclass
 
+from burnbook.core.arrays import Shape
 from burnbook.core.dtypes import Bool
 from burnbook.core.errors import KindError
-from burnbook.ops.attention import attention as attention_op
+from burnbook.ops.attention import attention as attention_op, attention_fits
 from burnbook.tensor import Tensor, apply
+from burnbook.tensor.activation import softmax
+
+SHORT = 1 << 12  # scores of a head
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,11 @@ def attention(
         what = f"mask must be Bool, it is {mask.kind.__name__}"
         cure = "mask.bool(), or attn_bias=… for what is added"
         raise KindError("attention", what, cure=cure)
+    shapes = [x.dims() for x in (query, key, value)]
+    is_plain = mask is None and attn_bias is None and options.softcap is None
+    if is_plain and not options.is_causal and _is_short(*shapes):
+        weights = softmax((query * scale) @ key.swap_dims(2, 3), 3)
+        return weights @ value
     if attn_bias is not None:
         mask = attn_bias if mask is None else _hidden(attn_bias, mask)
     return apply(
@@ -63,6 +72,16 @@ def attention(
         causal=options.is_causal,
         softcap=options.softcap,
     )
+
+
+def _is_short(query: Shape, key: Shape, value: Shape) -> bool:
+    """Whether the parts of attention take less time than all of it at once.
+
+    Why: at once, the weights are computed again for the gradient, and not kept. That
+    saves memory where sequences are long; short ones are widened to vector registers.
+    """
+    fit = attention_fits(query, key, value, None, None) is None
+    return fit and 0 < query[2] * key[2] <= SHORT
 
 
 def _hidden(bias: Tensor, mask: Tensor) -> Tensor:

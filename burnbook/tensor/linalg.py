@@ -13,7 +13,13 @@ from burnbook.core.dtypes import Float, Int
 from burnbook.core.errors import ArgumentError, ShapeError
 from burnbook.ops.reduce import length_dim
 from burnbook.ops.shape import slice_
-from burnbook.ops.solve import det as det_op
+from burnbook.ops.solve import (
+    det as det_op,
+    det_sign,
+    inverse as inverse_op,
+    log_det,
+    solve as solve_op,
+)
 from burnbook.tensor import Tensor
 from burnbook.tensor.methods import apply
 from burnbook.tensor.reductions import Dims, along
@@ -147,6 +153,59 @@ def det(x: Tensor) -> Tensor:
     Why: a single matrix gives shape [1], as a tensor has at least one dim.
     """
     return apply(det_op, x).reshape_to(x.dims()[:-2] or (1,))
+
+
+def inv(x: Tensor) -> Tensor:
+    """The inverse of matrices: inv(x) @ x are ones on the diagonal, with gradient.
+
+    Shapes: x [..., n, n] -> [..., n, n]
+    Example:
+        >>> inv(Tensor.from_data([[2.0, 0.0], [0.0, 4.0]])).into_data().to_list()
+        [[0.5, 0.0], [0.0, 0.25]]
+
+    Raises:
+        ShapeError: the matrices are not square, or one is singular.
+    """
+    return apply(inverse_op, x)
+
+
+def solve(a: Tensor, b: Tensor) -> Tensor:
+    """The solution of linear equations, with gradients: a @ solve(a, b) is b.
+
+    b may have one dim less, and holds a vector for each matrix then. It is more exact
+    than inv(a) @ b, and takes less time.
+
+    Shapes: a [..., n, n], b [..., n, k] -> [..., n, k], or b [..., n] -> [..., n]
+    Example:
+        >>> a = Tensor.from_data([[2.0, 0.0], [0.0, 4.0]])
+        >>> solve(a, Tensor.from_data([2.0, 2.0])).into_data().to_list()
+        [1.0, 0.5]
+
+    Raises:
+        ShapeError: the shapes do not go together, or a matrix is singular.
+    """
+    if b.rank == a.rank - 1:
+        return apply(solve_op, a, b.unsqueeze_dim(b.rank)).squeeze(b.rank)
+    return apply(solve_op, a, b)
+
+
+def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The sign of the determinant, and the log of its size: det = sign · exp(log).
+
+    The log has a gradient, the sign has none. Of a singular matrix they are 0 and −∞.
+
+    Shapes: x [..., n, n] -> [...], [...]
+    Example:
+        >>> sign, log = slogdet(Tensor.from_data([[0.0, 1.0], [1.0, 0.0]]))
+        >>> sign.into_data().to_list(), log.into_data().to_list()
+        ([-1.0], [0.0])
+
+    Why: the determinant of a large matrix is beyond the largest float, its log is not.
+    A single matrix gives shape [1], as a tensor has at least one dim.
+    """
+    shape = x.dims()[:-2] or (1,)
+    sign = apply(det_sign, x.detach()).reshape_to(shape)
+    return sign, apply(log_det, x).reshape_to(shape)
 
 
 def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

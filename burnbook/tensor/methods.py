@@ -17,7 +17,7 @@ from burnbook.backend.base import Attrs, Backend
 from burnbook.core import op as ops_table
 from burnbook.core.cures import REDUCED, cure_of, for_argument, for_ranks
 from burnbook.core.dtypes import Bool, Float, Int, KindType
-from burnbook.core.error_context import way_to
+from burnbook.core.error_context import running_modules, way_to
 from burnbook.core.errors import (
     ArgumentError,
     BackendError,
@@ -297,17 +297,27 @@ def _move(names: list[str], given: list[Any]) -> str:
     known = [name for name in ("weight", "gamma") if name in names]
     wanted = given[names.index(known[0]) if known else 0].backend
     pairs = zip(names, given, strict=True)
-    odd, other = next((n, t.backend) for n, t in pairs if t.backend is not wanted)
+    odd, tensor = next((n, t) for n, t in pairs if t.backend is not wanted)
+    other = tensor.backend
+    asks = "model.valid() to ask the model"
     to = f"{odd}.to_device({wanted!r})"
     if wanted.ad_enabled and wanted.inner is other:
-        asked = "model.valid() to ask the model" if known else "inner() on the other"
-        return f"{to} to train, or {asked}"
+        trained = known or _is_trained(given, wanted)
+        return f"{to} to train, or {asks if trained else 'inner() on the other'}"
     if other.ad_enabled and other.inner is wanted:
         if not known:
             first = next(n for n, t in zip(names, given, strict=True) if t is not other)
+            if _is_trained(given, other):
+                return f"{first}.to_device({other!r}) to train, or {asks}"
             return f"{first}.to_device({other!r}), or {odd}.inner()"
         return f"{odd}.inner(); the batcher of validation data works on device.inner"
     return to
+
+
+def _is_trained(given: list[Any], device: Any) -> bool:
+    """Whether a layer runs whose parameter is the input on this device."""
+    held = (tensor for tensor in given if tensor.backend is device)
+    return bool(running_modules()) and any(t.is_require_grad() for t in held)
 
 
 def _no_tensor(op: Op, tensors: Tensors) -> KindError:

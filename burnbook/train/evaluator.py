@@ -14,7 +14,7 @@ import contextlib
 import time
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,6 +32,7 @@ from burnbook.train.logger import (
 )
 from burnbook.train.loop import batches_of, on_device
 from burnbook.train.metric import Metric, MetricMetadata, MetricState
+from burnbook.train.metric.base import digits_of
 from burnbook.train.metric.naming import FORBIDDEN, LONGEST, RESERVED
 from burnbook.train.monitor import adapted, as_entry
 from burnbook.train.options import several
@@ -53,12 +54,12 @@ class Evaluation:
     interrupted: str | None
     seconds: float
     renderer: MetricsRenderer
+    digits: dict[str, int] = field(default_factory=dict[str, int])
 
     def __repr__(self) -> str:
         ending = f"; {self.interrupted}" if self.interrupted else ""
-        return (
-            f"Evaluation({self.name}: {metrics_line(self.means, self.units)}{ending})"
-        )
+        line = metrics_line(self.means, self.units, self.digits)
+        return f"Evaluation({self.name}: {line}{ending})"
 
 
 class EvaluatorBuilder:
@@ -180,8 +181,10 @@ class Evaluator:
             if why:
                 log.info(SOURCE, f"Testing interrupted: {why}")
             seconds = time.monotonic() - began
-            found = Evaluation(str(name), means, units, why, seconds, renderer)
-            log.info(SOURCE, f"Tested on {name}: {metrics_line(means, units)}")
+            digits = digits_of(m for m, _ in self.metrics)
+            found = Evaluation(str(name), means, units, why, seconds, renderer, digits)
+            line = metrics_line(means, units, digits)
+            log.info(SOURCE, f"Tested on {name}: {line}")
             renderer.end_test(str(name), means, units)
             if plan.with_summary:
                 renderer.summary(EvaluationSummary(found))
@@ -258,7 +261,12 @@ class EvaluationSummary:
     def __str__(self) -> str:
         """The text for terminals."""
         rows = [("Metric", "Value")] + [
-            (name, metrics_line({name: value}, self.found.units)[len(name) + 1 :])
+            (
+                name,
+                metrics_line({name: value}, self.found.units, self.found.digits)[
+                    len(name) + 1 :
+                ],
+            )
             for name, value in self.found.means.items()
         ]
         left, right = (max(len(row[i]) for row in rows) for i in (0, 1))

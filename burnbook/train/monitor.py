@@ -23,6 +23,7 @@ from burnbook.train.metric import (
     MetricState,
     NumericEntry,
 )
+from burnbook.train.metric.base import digits_of
 from burnbook.train.plan import TrainingPlan
 from burnbook.train.renderer import (
     MetricsRenderer,
@@ -84,6 +85,7 @@ class Monitor:
                 bool(self.plan.name) or len(live_runs()) > 1,
                 tuple(callbacks),
                 self.plan.validates,
+                digits_of(plotted),
             )
         )
 

@@ -60,11 +60,34 @@ def format_float(value: float, precision: int) -> str:
     return fixed_float(value, precision)
 
 
-def number_text(value: float) -> str:
+def signed_float(value: float, precision: int) -> str:
+    """The same with a sign: −1.66 is as large a number as 1.66, and is written so.
+
+    Why: Burn's format asks whether a value is below a tenth, which every negative one
+    is; its metrics have none.
+
+    Example:
+        >>> signed_float(-1.661, 2), signed_float(-0.0123, 2), signed_float(1.661, 2)
+        ('-1.66', '-1.23e-2', '1.66')
+    """
+    if value < 0:
+        return "-" + format_float(-value, precision)
+    return format_float(value, precision)
+
+
+def number_text(value: float, precision: int | None = None) -> str:
     """A mean as people read it: two or three decimals, or a power of ten.
+
+    precision: how many decimals, where a metric says it.
 
     Example:
         >>> number_text(97.0104), number_text(0.0594), number_text(0.00123)
         ('97.01', '0.059', '1.230e-3')
+        >>> number_text(-1.661), number_text(-97.0104)
+        ('-1.661', '-97.01')
+        >>> number_text(0.61243, 4)
+        '0.6124'
     """
-    return format_float(value, 2 if value >= 10 else 3)
+    if precision is not None:
+        return signed_float(value, precision)
+    return signed_float(value, 2 if abs(value) >= 10 else 3)

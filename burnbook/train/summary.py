@@ -136,7 +136,7 @@ def _order(point: tuple[int, float]) -> tuple[bool, float]:
 
 
 def _value(value: float) -> str:
-    return scientific_float(value, 3) if value < 0.01 else fixed_float(value, 3)
+    return scientific_float(value, 3) if abs(value) < 0.01 else fixed_float(value, 3)
 
 
 def _html_row(tag: str, cells: Sequence[str]) -> str:

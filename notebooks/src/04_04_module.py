@@ -27,6 +27,7 @@ from burnbook.module import (
     ModuleMapper,
     ModuleVisitor,
     Param,
+    RunningState,
     summary,
 )
 from burnbook.nn import check_module
@@ -104,13 +105,14 @@ for path, param in block.named_params():
 # Everything else builds on this: counting, saving, moving to another device, and the
 # step of an optimizer visit all parameters in the same way.
 #
-# ## Three kinds of tensors
+# ## Four kinds of tensors
 #
 # | field | trained? | saved? | for |
 # |---|---|---|---|
 # | `Param` | yes | yes | weights |
 # | `Param` with `set_require_grad(False)` | no | yes | frozen weights |
 # | `Tensor` | no | no | constants that `init` can make again |
+# | `RunningState` | no | yes | what `forward` updates, as the mean in BatchNorm |
 
 
 # %% tags=["run-me", "cell:param", "rust:param"]
@@ -136,6 +138,28 @@ print("gain:  ", scaled.gain.val().grad(grads))
 print("offset:", scaled.offset.val().grad(grads))
 record = scaled.into_record()
 print("saved: ", [name for name, part in record.items() if part is not None])
+
+# %% [markdown]
+# What `forward` keeps up to date is a `RunningState`. `is_training(x)` says whether to:
+# yes on `Autodiff`, no after `valid()` or `eval()`. So statistics of all training data are
+# made by passing the data once with `Autodiff`: without `backward()`, the graph is dropped.
+
+# %% tags=["run-me", "cell:running_state"]
+class Centered(Module):
+    mean: RunningState
+
+    def forward(self, x):
+        if not self.is_training(x):
+            return x - self.mean.value()
+        now = x.mean_dim(0)
+        self.mean.update(self.mean.value_sync() * 0.5 + now.detach() * 0.5)
+        return x - now
+
+
+centered = Centered(RunningState.from_tensor(Tensor.zeros([1, 2], device)))
+for _ in range(9):
+    centered.forward(Tensor.from_data([[1.0, 4.0], [3.0, 4.0]], device))
+print(centered.valid().mean.value().to_data())
 
 # %% [markdown]
 # Each parameter has an id. Optimizers and records identify it by that id, so a module can

@@ -284,3 +284,29 @@ def test_a_rule_outside_the_closed_list_is_refused_clearly():
             (apply(odd, x) * x).backward()
     finally:
         OPS.pop("odd", None)
+
+
+@pytest.mark.parametrize("is_leaf", [True, False])
+def test_gradients_of_slices_are_added_in_place(is_leaf, monkeypatch):
+    ran, plain = [], Numpy.run
+
+    def run(self, op, values, attrs):
+        ran.append(op.name)
+        return plain(self, op, values, attrs)
+
+    values = np.random.default_rng(0).normal(size=(2, 10)).astype(np.float32)
+    x = leaf(values)
+    y = x if is_leaf else x.exp()
+    total = sum((p * p * k for k, p in enumerate(y.chunk(5, 1))), y[:, 1:3] * 3)
+    monkeypatch.setattr(Numpy, "run", run)
+    grads = total.sum().backward()
+    made = [name for name in ran if "slice" in name]
+    assert len(made) == 1, ran
+    inner = np.asarray(y.detach())
+    expected = np.repeat(np.arange(5), 2) * 2 * inner
+    expected[:, 1:3] += 3
+    expected = expected if is_leaf else expected * inner
+    np.testing.assert_allclose(np.asarray(x.grad(grads)), expected, rtol=1e-5)
+    again = x.narrow(1, 0, 4) + x.narrow(1, 3, 4)  # overlapping ones
+    grads = (again.sum() + (x * 2).sum() + x.narrow(1, 0, 1).sum()).backward()
+    assert np.asarray(x.grad(grads))[0].tolist() == [4, 3, 3, 4, 3, 3, 3, 2, 2, 2]

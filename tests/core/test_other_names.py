@@ -166,6 +166,9 @@ def test_a_sparse_matrix_is_answered_with_select_and_select_assign(of, name):
     with pytest.raises(UnknownNameError) as caught:
         getattr(of, name)
     assert "select_assign(0, index, x.select(0, index)" in caught.value.cure
+
+
+@pytest.mark.parametrize(
     ("home", "name", "nearest"),
     [
         ("optim", "Adadelta", "RmsPropConfig"),

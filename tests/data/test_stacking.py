@@ -12,12 +12,19 @@ from burnbook.backend import Autodiff, Numpy
 from burnbook.core.dtypes import Bool, Float, Int
 from burnbook.core.errors import DataError, ShapeError
 from burnbook.data import (
+    ArrayDataset,
     DataLoaderBuilder,
     Dataset,
     DefaultBatcher,
     InMemDataset,
+    MapperDataset,
     MnistItem,
+    PartialDataset,
+    SamplerDataset,
+    SelectionDataset,
+    ShuffledDataset,
 )
+from burnbook.data.dataloader.workers import BatchMaker
 from burnbook.tensor import Tensor
 from tests.support.refusals import refused
 
@@ -195,3 +202,80 @@ def test_pictures_of_pillow_are_arrays():
     pictures = [image.fromarray(np.full((4, 5), n, np.uint8)) for n in (1, 2)]
     made = next(iter(DataLoaderBuilder().batch_size(2).build(InMemDataset(pictures))))
     assert (made.kind, tuple(made.shape)) == (Int, (2, 4, 5))
+
+
+COLUMNS = (
+    np.arange(60, dtype=np.float32).reshape(20, 3),
+    np.arange(20),
+    np.arange(20) % 3 == 0,
+    np.arange(40, dtype=np.float64).reshape(20, 2, 1)[:, ::-1],
+)
+ROWS_OF_ARRAYS = {
+    "tuple": ArrayDataset(*COLUMNS),
+    "dict": ArrayDataset(**dict(zip("abcd", COLUMNS, strict=True))),
+    "one": ArrayDataset(COLUMNS[0]),
+    "named": ArrayDataset.of(namedtuple("Row", "x y")(*COLUMNS[:2])),
+    "part": PartialDataset(ArrayDataset(*COLUMNS), 3, 17),
+    "chosen": SelectionDataset(ArrayDataset(*COLUMNS), [4, 0, 4, 19, 2]),
+    "shuffled": ShuffledDataset(ArrayDataset(*COLUMNS), 1),
+    "sampled": SamplerDataset(ArrayDataset(*COLUMNS), 33, replacement=True, seed=2),
+}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("name", ROWS_OF_ARRAYS)
+def test_columns_are_indexed_at_once(name, workers, monkeypatch):
+    dataset = ROWS_OF_ARRAYS[name]
+    steps = DataLoaderBuilder().batch_size(4).shuffle(5).set_device(Numpy())
+    items = steps.build(MapperDataset(dataset, lambda item: item))  # one by one
+    expected = list(items)
+
+    def no_items(self, indices):
+        raise AssertionError("an item was made")
+
+    monkeypatch.setattr(ArrayDataset, "get_many", no_items)
+    found = list(steps.num_workers(workers).build(dataset))
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert type(ours) is type(theirs)
+        if isinstance(ours, dict):
+            assert list(ours) == list(theirs)
+            ours, theirs = tuple(ours.values()), tuple(theirs.values())
+        one = isinstance(ours, Tensor)
+        pairs = zip(*(([ours], [theirs]) if one else (ours, theirs)), strict=True)
+        for a, b in pairs:
+            assert (a.kind, a.dims()) == (b.kind, b.dims())
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_a_dataset_that_makes_items_is_asked_for_them():
+    class Scaled(ArrayDataset):
+        def get(self, index):
+            row = super().get(index)
+            return None if row is None else (row[0] * 100, row[1])
+
+    batch = next(iter(DataLoaderBuilder().batch_size(2).build(Scaled(*COLUMNS[:2]))))
+    assert np.asarray(batch[0])[1].tolist() == [300.0, 400.0, 500.0]
+    for column in (["a", "b"], [1, 2], np.array([1j, 2j])):
+        assert ArrayDataset(np.zeros(2), column).get_stacked([0]) is None
+    refused(
+        DataError,
+        lambda: ArrayDataset(COLUMNS[1]).get_stacked([20]),
+        "ArrayDataset: ",
+        "item 20",
+    )
+    refused(
+        DataError,
+        lambda: ArrayDataset(COLUMNS[1]).get_stacked([-1]),
+        "ArrayDataset: ",
+        "item -1",
+    )
+
+
+def test_workers_are_left_out_for_small_rows_only():
+    small, large = np.zeros((64, 8), np.float32), np.zeros((64, 4096), np.float32)
+    for rows, quick in ((small, True), (large, False)):
+        maker = BatchMaker(ArrayDataset(rows), DefaultBatcher(), None, 0, 1)
+        assert maker.is_quick(32) is quick
+    assert not BatchMaker(ArrayDataset(small), list, None, 0, 1).is_quick(32)
+    assert not BatchMaker(Drawn(), DefaultBatcher(), None, 0, 1).is_quick(32)

@@ -179,3 +179,25 @@ def cofactor(x):
 def inverse(x):
     """Cramer: the transposed cofactors over the determinant."""
     return rows(lambda matrix: cofactor(matrix).T / det(matrix), x, 2)
+
+
+def solve(a, b):
+    """Cramer: a column of a is replaced by b, and the determinants are divided."""
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    left = np.broadcast_to(a, (*batch, *a.shape[-2:]))
+    right = np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    out = np.empty(right.shape)
+    for place in np.ndindex(*batch):
+        for i, j in np.ndindex(right.shape[-2:]):
+            changed = left[place].copy()
+            changed[:, i] = right[place][:, j]
+            out[(*place, i, j)] = det(changed)[0, 0] / det(left[place])[0, 0]
+    return out
+
+
+def log_det(x):
+    return np.log(np.abs(det(x)))
+
+
+def det_sign(x):
+    return np.sign(det(x))

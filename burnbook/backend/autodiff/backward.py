@@ -14,6 +14,7 @@ from burnbook.backend.autodiff.tape import Node
 from burnbook.backend.numpy import Numpy
 from burnbook.ops.elementwise import add
 from burnbook.ops.reduce import sum_to
+from burnbook.ops.shape import slice_
 
 NO_ATTRS: dict[str, Any] = {}
 
@@ -79,6 +80,7 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
     sums: dict[Node, Any] = {}  # gradients among them that only we hold
     grads: dict[Node, Any] = {}  # of the nodes in the heap
     pending: list[tuple[int, Node]] = []
+    spread: dict[Node, Any] = {}  # made of a first slice; others are added in place
 
     def collect(leaf: Node, part: Any) -> None:
         held = leaves.get(leaf)
@@ -146,6 +148,14 @@ def walk_arrays(  # noqa: C901, PLR0915 - one loop, and hot
                         following, g = second, right
                 if left is None or right is None:
                     no_rule(op, parents, (left, right))
+            elif op is slice_ and (parent := parents[0]) is not None:
+                held = (leaves if parent.op is None else grads).get(parent)
+                if held is not None and held is spread.get(parent):
+                    held[node.attrs["index"]] += g
+                else:
+                    (part,) = run(back, (g, *kept), _attrs(node, parents))
+                    spread[parent] = part
+                    (collect if parent.op is None else queue)(parent, part)
             else:
                 parts = run(back, (g, *kept), _attrs(node, parents))
                 for parent, part in zip(parents, parts, strict=True):

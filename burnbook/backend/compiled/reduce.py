@@ -1,7 +1,9 @@
 """Sums, products and extremes along a dim, and their gradients.
 
-Lines that lie side by side are added in vector registers. A whole array is added in
-rows of one length, whatever the number of threads, so results stay the same.
+Lines that lie side by side are added in vector registers, in blocks of rows: an error
+of rounding then grows with the number of blocks, and not with that of the rows. A whole
+array is added in rows of one length, whatever the number of threads, so results stay
+the same.
 
 Measured by W1, W3 (sums) and the families reduce and scan (prod), of tests/bench.
 """
@@ -30,6 +32,9 @@ from burnbook.ops.scan import prod, prod_dim
 
 SUM, PRODUCT, SQUARES = range(3)
 WIDTH = 512  # neighbouring lines of a block
+SIDE = 64  # lines side by side that are worth a vector loop
+TALL = 1 << 11  # elements of a line from which some of them are laid side by side
+HEIGHT = 64  # elements of a line that are added before their total is
 ROW = 1 << 12  # elements of a row that a whole array is cut into
 LONG = 32  # elements of a row in which NumPy finds the extreme more quickly
 TILE = 64  # rows that are turned at a time
@@ -97,28 +102,52 @@ def one_more(total, a, kind):
             total[j] += a[j]
 
 
+@part
+def total_block(x, o, low, first, last, total, kind):
+    """The totals of neighbouring lines from one of their elements to another."""
+    high = low + total.size
+    fours = first if kind == SQUARES else first + (last - first) // 4 * 4
+    total[:] = f32(1) if kind == PRODUCT else f32(0)
+    for k in range(first, fours, 4):
+        a, b = x[o, k, low:high], x[o, k + 1, low:high]
+        c, d = x[o, k + 2, low:high], x[o, k + 3, low:high]
+        if kind == PRODUCT:
+            for j in range(total.size):
+                total[j] = total[j] * a[j] * b[j] * c[j] * d[j]
+        else:
+            for j in range(total.size):
+                total[j] += (a[j] + b[j]) + (c[j] + d[j])
+    for k in range(fours, last):
+        one_more(total, x[o, k, low:high], kind)
+
+
 @kernel_code("void(f4[:,:,::1], f4[:,::1], i8, i8, i8, i8)")
 def total_columns(x, out, kind, width, start, stop):
-    """The same for lines that lie side by side, some blocks of them."""
+    """The same for lines that lie side by side, some blocks of them.
+
+    Why: a sum of blocks of blocks, each of HEIGHT, is as exact as one of halves.
+    """
     n, inner = x.shape[1], x.shape[2]
     across = (inner + width - 1) // width
+    whole_lines = kind == PRODUCT or n <= HEIGHT
+    more = np.empty((2, 1 if whole_lines else width), f32)
     for p in range(start, stop):
         o, low = p // across, p % across * width
         total = out[o, low : min(low + width, inner)]
-        high = low + total.size
-        fours = 0 if kind == SQUARES else n // 4 * 4
-        total[:] = f32(1) if kind == PRODUCT else f32(0)
-        for k in range(0, fours, 4):
-            a, b = x[o, k, low:high], x[o, k + 1, low:high]
-            c, d = x[o, k + 2, low:high], x[o, k + 3, low:high]
-            if kind == PRODUCT:
+        if whole_lines:
+            total_block(x, o, low, 0, n, total, kind)
+            continue
+        total[:] = f32(0)
+        tall, block = more[0, : total.size], more[1, : total.size]
+        for a in range(0, n, HEIGHT * HEIGHT):
+            end = min(n, a + HEIGHT * HEIGHT)
+            tall[:] = f32(0)
+            for k in range(a, end, HEIGHT):
+                total_block(x, o, low, k, min(end, k + HEIGHT), block, kind)
                 for j in range(total.size):
-                    total[j] = total[j] * a[j] * b[j] * c[j] * d[j]
-            else:
-                for j in range(total.size):
-                    total[j] += (a[j] + b[j]) + (c[j] + d[j])
-        for k in range(fours, n):
-            one_more(total, x[o, k, low:high], kind)
+                    tall[j] += block[j]
+            for j in range(total.size):
+                total[j] += tall[j]
 
 
 @exact_part
@@ -227,9 +256,31 @@ def totals(x: Any, dim: int, kind: int = SUM) -> Any:
         views = (lines.reshape(outer, n), out.reshape(outer))
         threads.run(total_rows, (*views, kind), outer, grain)
         return None if kind == PRODUCT and has_nan(out) else out
+    if kind != PRODUCT and outer == 1 and inner < SIDE and n >= TALL:
+        return narrow_totals(lines[0], kind).reshape(out.shape)
     width, count, grain = blocks(lines, WIDTH)
     views = (lines, out.reshape(outer, inner))
     threads.run(total_columns, (*views, kind, width), count, grain)
+    return out
+
+
+def narrow_totals(x: Any, kind: int) -> Any:
+    """Totals of the columns of a long and narrow array, read as a wider one.
+
+    Several rows of it side by side fill the vector registers.
+    """
+    n, inner = x.shape
+    several = SIDE // inner
+    body = n // several * several
+    wide = empty((several + n - body, inner))
+    views = (x[:body].reshape(1, -1, several * inner), wide[:several].reshape(1, -1))
+    total_columns(*views, kind, several * inner, 0, 1)
+    if kind == SQUARES:
+        np.square(x[body:], out=wide[several:])
+    else:
+        wide[several:] = x[body:]
+    out = empty((1, inner))
+    total_columns(wide.reshape(1, *wide.shape), out, SUM, inner, 0, 1)
     return out
 
 

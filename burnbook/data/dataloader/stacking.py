@@ -43,6 +43,18 @@ class DefaultBatcher(Batcher[Any, Any]):
         """Return one item whose numbers are tensors on the device."""
         return _stacked(items, device, "")
 
+    def of_stacked(self, arrays: Any, device: Backend | None = None) -> Any:
+        """Return the same for items that a dataset gives as arrays already.
+
+        arrays: an array, or a tuple or dict of arrays: `Dataset.get_stacked`
+        """
+        if isinstance(arrays, Mapping):
+            return {name: _tensor(part, device) for name, part in arrays.items()}
+        if isinstance(arrays, tuple):
+            made = [_tensor(part, device) for part in arrays]
+            return getattr(arrays, "_make", tuple)(made)
+        return _tensor(arrays, device)
+
     def __repr__(self) -> str:
         return "DefaultBatcher()"
 
@@ -98,7 +110,11 @@ def _numbers(items: list[Any], device: Backend | None, path: str) -> Any:
     if stacked.dtype.kind not in "biuf":
         what = f"{_named(path)}holds {stacked.dtype}, which is no number of a tensor"
         raise DataError("DefaultBatcher", what, cure="int64 or float64 before")
-    return Tensor.from_data(TensorData.of(stacked), device)
+    return _tensor(stacked, device)
+
+
+def _tensor(array: np.ndarray, device: Backend | None) -> Tensor:
+    return Tensor.from_data(TensorData.of(array), device)
 
 
 def _is_numeric(value: Any) -> bool:

@@ -19,7 +19,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, wait
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -27,9 +27,11 @@ from typing import Any
 from burnbook.core.errors import BurnbookError, DataError
 from burnbook.core.rng import Stream, use_stream
 from burnbook.data.dataloader.batcher import bound
+from burnbook.data.dataloader.stacking import DefaultBatcher
 from burnbook.data.dataset.base import Dataset
 
 AHEAD = 2
+QUICK = 1 << 18  # bytes of a batch of rows that are copied at once
 PATIENCE = 3.0  # seconds to wait for the workers at the end of an iteration
 SECONDS_BETWEEN_LOOKS = 0.05
 THREADS = "leave out worker_processes()"
@@ -51,13 +53,30 @@ class BatchMaker:
         self.dataset = at_epoch(epoch) if at_epoch else dataset
         self.batcher = batcher
         self.batch = None if batcher is None else bound(batcher, device)
+        self.device = device
+        get_stacked = getattr(self.dataset, "get_stacked", None)
+        self.stacked = get_stacked if type(batcher) is DefaultBatcher else None
         self.epoch = epoch
         self.stream = Stream(seed).split(f"loader, epoch {epoch}")
+
+    def is_quick(self, size: int | None) -> bool:
+        """Whether a batch of so many items is made more quickly than handed over."""
+        if self.stacked is None or size is None:
+            return False
+        first = self.stacked([0])
+        if first is None:
+            return False
+        parts = first.values() if isinstance(first, Mapping) else first
+        columns = parts if isinstance(first, tuple | Mapping) else (first,)
+        return sum(column.nbytes for column in columns) * size <= QUICK
 
     def make(self, task: Task) -> Any:
         """Fetch the items of one batch and put them together."""
         number, indices = task
         with use_stream(self.stream.split(number)):
+            arrays = None if self.stacked is None else self.stacked(indices)
+            if arrays is not None:
+                return self.batcher.of_stacked(arrays, self.device)
             items = self._fetch(number, indices)
             if self.batch is None:
                 return items

@@ -78,6 +78,8 @@ class ArrayDataset(Dataset[Any]):
         self._names = names if is_named else None
         counts: list[int] = []
         self._takes: list[Take] = []
+        arrays = [_of_numbers(value) for value in values]
+        self._arrays = None if any(a is None for a in arrays) else arrays
         for name, value in zip(names, values, strict=True):
             count, take = _reader(name, value)
             counts.append(count)
@@ -104,6 +106,28 @@ class ArrayDataset(Dataset[Any]):
             if row is None:
                 raise no_item(self, index)
         return rows
+
+    def get_stacked(self, indices: Sequence[int]) -> Any:
+        """Return the rows of every column as one array; None unless all are NumPy's.
+
+        Example:
+            >>> import numpy as np
+            >>> x, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0, 1])
+            >>> ArrayDataset(x, y).get_stacked([1, 0])
+            (array([[3., 4.],
+                   [1., 2.]]), array([1, 0]))
+        """
+        if self._arrays is None:
+            return None
+        at = np.asarray(indices, dtype=np.intp)
+        for index in at[(at < 0) | (at >= self._count)]:
+            raise no_item(self, int(index))
+        parts = [array.take(at, axis=0) for array in self._arrays]
+        if self._names is not None:
+            return dict(zip(self._names, parts, strict=True))
+        if self._form is None and len(parts) == 1:
+            return parts[0]
+        return (self._form or tuple)(parts)
 
     def _rows(self, indices: Sequence[int]) -> list[Any]:
         parts = [take(indices) for take in self._takes]
@@ -241,6 +265,15 @@ def _reader(name: object, column: Any) -> tuple[int, Take]:
     if many is not None:
         return size_of(column), lambda at: list(many([int(i) for i in at]))
     return size_of(column), lambda at: [column[int(i)] for i in at]
+
+
+def _of_numbers(column: Any) -> Any:
+    """A column as an array of NumPy's numbers; None if it is another thing."""
+    if not is_array(column) or frame_library(column) or column_library(column):
+        return None
+    array = rows_of_array(column)
+    plain = isinstance(array, np.ndarray) and array.dtype.kind in "biuf"
+    return array if plain else None
 
 
 def _array_reader(array: Any) -> tuple[int, Take]:

@@ -52,6 +52,14 @@ class Dataset(Generic[Item]):
                 raise no_item(self, i)
         return items  # type: ignore[return-value]  # None was refused above
 
+    def get_stacked(self, indices: Sequence[int]) -> Any:
+        """Return several items stacked, as one item of arrays; None: ask `get_many`.
+
+        Only for datasets whose items are rows of NumPy's arrays, which give a batch at
+        once: NumPy then copies every column by one call, and no item is made.
+        """
+        return None
+
     def at_epoch(self, epoch: int) -> Dataset[Item]:
         """Return this dataset as it is in that epoch: itself, unless it draws anew."""
         return self
@@ -96,6 +104,9 @@ class Dataset(Generic[Item]):
         if "get" in vars(cls) and "get_many" not in vars(cls):
             # An inherited shortcut must not bypass the new get.
             cls.get_many = Dataset[Item].get_many
+        changed = "get" in vars(cls) or "get_many" in vars(cls)
+        if changed and "get_stacked" not in vars(cls):
+            cls.get_stacked = Dataset[Item].get_stacked
 
 
 def no_item(dataset: Dataset[Any], index: int) -> DataError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from burnbook.data.dataset.base import Dataset
 
@@ -24,6 +24,10 @@ class Part(Dataset[Item]):
     def get_many(self, indices: Sequence[int]) -> list[Item]:
         """Return several items."""
         return self.dataset.get_many(indices)
+
+    def get_stacked(self, indices: Sequence[int]) -> Any:
+        """Return several items stacked, where the source has them so."""
+        return self.dataset.get_stacked(indices)
 
     def __len__(self) -> int:
         return len(self.dataset)

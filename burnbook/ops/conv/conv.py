@@ -15,6 +15,7 @@ from burnbook.core.arrays import Array, ArrayNamespace, Shape
 from burnbook.core.op import normal, op
 from burnbook.ops.conv.im2col import Block, Plan
 from burnbook.ops.conv.windows import LETTERS, Pair, Shape4, Sizes, fits_inside
+from burnbook.ops.reduce import sum_to
 
 
 def expected_shapes(dims: int, channels: str) -> str:
@@ -253,7 +254,8 @@ def _meet(xp: ArrayNamespace, dout: Array, x: Array, plan: Plan) -> Array:
 
 def sum_to_channels(xp: ArrayNamespace, g: Array) -> Array:
     """The gradient of a bias: one number per channel."""
-    return xp.sum(g, axis=(0, *range(2, len(g.shape))))
+    line = (1, g.shape[1], *(1,) * (len(g.shape) - 2))
+    return sum_to(xp, g, shape=line).reshape((-1,))
 
 
 def convolve_to(

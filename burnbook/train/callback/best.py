@@ -15,7 +15,7 @@ from burnbook.train.callback.values import (
 )
 from burnbook.train.events import Direction, Split, better
 from burnbook.train.metric import Metric, metric_name
-from burnbook.train.numbers import format_float
+from burnbook.train.numbers import signed_float
 from burnbook.train.runs.run import direction_of
 
 
@@ -73,7 +73,7 @@ class RestoreBest(Callback):
         """The best value so far, and its epoch."""
         if self.best is None:
             return f"{self.metric} is not known yet"
-        return f"{self.metric} {format_float(self.best, 2)} in epoch {self.epoch}"
+        return f"{self.metric} {signed_float(self.best, 2)} in epoch {self.epoch}"
 
     def into_record(self) -> Any:
         """The best value, its epoch and its model."""

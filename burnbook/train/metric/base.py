@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from burnbook.core.errors import ConfigError, DataError
-from burnbook.train.numbers import format_float, plain_float
+from burnbook.train.numbers import plain_float, signed_float
 
 if TYPE_CHECKING:
     from burnbook.data import Progress
@@ -138,7 +139,7 @@ class FormatOptions:
         if self.precision is None:
             text = plain_float(value)
         else:
-            text = format_float(value, self.precision)
+            text = signed_float(value, self.precision)
         return text if self.unit is None else f"{text} {self.unit}"
 
 
@@ -257,6 +258,21 @@ class NumericMetric(Metric):
     def value(self) -> float | None:
         """The value of the last batch."""
         return self.state.value()
+
+
+def digits_of(metrics: Iterable[Metric]) -> dict[str, int]:
+    """The precision of each metric that has one of its own, by name.
+
+    Why: without one, the line of an epoch has three decimals below 10 and two above.
+    """
+    found: dict[str, int] = {}
+    for metric in metrics:
+        places: list[Any] = [metric, *type(metric).__mro__]
+        said = (place for place in places if "precision" in vars(place))
+        first = next(said, NumericMetric)
+        if first is not NumericMetric and vars(first)["precision"] is not None:
+            found[metric.name] = vars(first)["precision"]
+    return found
 
 
 def batch_entry(

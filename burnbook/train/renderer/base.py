@@ -36,7 +36,8 @@ class RunInfo:
     trains in this process has it. named: whether the name was given, or several runs
     train; otherwise it is the folder. callbacks: the name and the status of each, ""
     where it says nothing. validates: whether epochs have a validation phase; without
-    one, no method with "valid" in its name is called.
+    one, no method with "valid" in its name is called. digits: the precision of each
+    metric that has its own.
     """
 
     directory: str
@@ -53,6 +54,7 @@ class RunInfo:
     named: bool = False
     callbacks: tuple[tuple[str, str], ...] = ()
     validates: bool = True
+    digits: dict[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)

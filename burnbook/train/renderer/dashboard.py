@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from burnbook.train.history import Thinned
-from burnbook.train.numbers import format_float
+from burnbook.train.numbers import signed_float
 from burnbook.train.renderer.base import RunInfo, TrainingProgress
 from burnbook.train.renderer.canvas import Canvas, Plot
 
@@ -270,7 +270,7 @@ def draw_plot(
     plot.marks(valid, theme.valid)
     plot.paint(canvas, x + 10, y + 1)
     for row, value in ((1, high), (rows, low)):
-        canvas.right(x + 9, y + row, clip(format_float(value, 2), 8), theme.quiet)
+        canvas.right(x + 9, y + row, clip(signed_float(value, 2), 8), theme.quiet)
     canvas.right(x + width - 2, y + height - 1, f" {unit} {end:.0f} ", theme.quiet)
 
 

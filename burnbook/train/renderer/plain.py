@@ -34,7 +34,7 @@ class PlainRenderer(MetricsRenderer):
 
     def end_epoch(self, epoch: int, split: str, means: dict[str, float]) -> None:
         """Write the line when all splits are known."""
-        self.means[split] = metrics_line(means, self.run.units)
+        self.means[split] = metrics_line(means, self.run.units, self.run.digits)
         if split == "valid" or not self.run.validates:
             total = self.run.num_epochs
             seconds = time.monotonic() - self.began
@@ -65,9 +65,18 @@ class PlainRenderer(MetricsRenderer):
         stream.flush()
 
 
-def metrics_line(means: dict[str, float], units: dict[str, str]) -> str:
-    """The means of an epoch in one line."""
+def metrics_line(
+    means: dict[str, float],
+    units: dict[str, str],
+    digits: dict[str, int] | None = None,
+) -> str:
+    """The means of an epoch in one line.
+
+    digits: how many decimals, for metrics that say it.
+    """
+    places = digits or {}
     return "  ".join(
-        f"{name} {number_text(value)}" + (f" {units[name]}" if name in units else "")
+        f"{name} {number_text(value, places.get(name))}"
+        + (f" {units[name]}" if name in units else "")
         for name, value in means.items()
     )

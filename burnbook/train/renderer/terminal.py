@@ -183,5 +183,5 @@ class TerminalRenderer(MetricsRenderer):
         name = f"{run.name}: " if run.named else ""
         parts = [f"{name}{what} {count} in {clock(result.seconds)}"]
         for split, means in self.means.items():
-            parts.append(f"{split} {metrics_line(means, run.units)}")
+            parts.append(f"{split} {metrics_line(means, run.units, run.digits)}")
         return "  ·  ".join(parts)

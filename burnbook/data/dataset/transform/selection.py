@@ -108,6 +108,11 @@ class SelectionDataset(Dataset[Item]):
         places = checked(self, indices)
         return self.dataset.get_many(self.indices[places].tolist())
 
+    def get_stacked(self, indices: Sequence[int]) -> Any:
+        """Return several items stacked, where the source has them so."""
+        places = checked(self, indices)
+        return self.dataset.get_stacked(self.indices[places].tolist())
+
     def at_epoch(self, epoch: int) -> Dataset[Item]:
         """Return the selection from the source as it is in that epoch."""
         source = self.dataset.at_epoch(epoch)
@@ -146,6 +151,10 @@ class ShuffledDataset(Dataset[Item]):
     def get_many(self, indices: Sequence[int]) -> list[Item]:
         """Return the items that the order puts at several indices."""
         return self.selection.get_many(indices)
+
+    def get_stacked(self, indices: Sequence[int]) -> Any:
+        """Return several items stacked, where the source has them so."""
+        return self.selection.get_stacked(indices)
 
     def at_epoch(self, epoch: int) -> Dataset[Item]:
         """Return the same order over the source as it is in that epoch."""
@@ -285,6 +294,11 @@ class SamplerDataset(Dataset[Item]):
         """Return the items of several draws."""
         places = checked(self, indices)
         return self.dataset.get_many(self.indices[places].tolist())
+
+    def get_stacked(self, indices: Sequence[int]) -> Any:
+        """Return several items stacked, where the source has them so."""
+        places = checked(self, indices)
+        return self.dataset.get_stacked(self.indices[places].tolist())
 
     def at_epoch(self, epoch: int) -> Dataset[Item]:
         """Return the draws of that epoch."""

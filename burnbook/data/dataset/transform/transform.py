@@ -136,6 +136,10 @@ class PartialDataset(Dataset[Item]):
         """Return the items of several indices of the view."""
         return self.dataset.get_many(checked(self, indices, offset=self.start))
 
+    def get_stacked(self, indices: Sequence[int]) -> Any:
+        """Return several items stacked, where the source has them so."""
+        return self.dataset.get_stacked(checked(self, indices, offset=self.start))
+
     def at_epoch(self, epoch: int) -> Dataset[Item]:
         """Return this view of the source as it is in that epoch."""
         source = self.dataset.at_epoch(epoch)
