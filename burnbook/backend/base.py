@@ -33,7 +33,6 @@ class Interned(type):
 
     interned: bool
     _made: ClassVar[dict[tuple[Any, ...], Any]] = {}
-    _plain: ClassVar[dict[Any, Any]] = {}  # those that were made without arguments
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not cls.interned:

@@ -317,9 +317,7 @@ def taken(arrays: Mapping[str, LazyArray], source: Source) -> LazyArray | str:
     array = arrays[source.name]
     if source.of > 1:
         if not array.shape or array.shape[0] % source.of:
-            return (
-                f"{list(array.shape)} does not divide into {source.of} blocks of rows"
-            )
+            return f"{list(array.shape)} has no {source.of} blocks"
         array = array.part(source.part, source.of)
     if source.turned and len(array.shape) == 2:
         array = array.turned()

@@ -69,6 +69,11 @@ def map_file(path: PathLike, where: str) -> memoryview:
             return memoryview(read_whole(path, error=RecordError, where=where))
 
 
+def zlib_text(cause: BaseException) -> str:
+    """What a library says of damage, in our words."""
+    return short(str(cause).replace("invalid", "wrong"))
+
+
 def open_file(data: memoryview, nested: bool = False) -> FileContent:
     """The content of a file of PyTorch.
 
@@ -82,7 +87,7 @@ def open_file(data: memoryview, nested: bool = False) -> FileContent:
             return _from_tar(data)
         return _from_pickles(data, nested)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as cause:
-        raise Trouble(f"the archive is damaged: {short(cause)}") from None
+        raise Trouble(f"the archive is damaged: {zlib_text(cause)}") from None
     except (NotImplementedError, RuntimeError) as cause:  # of zipfile: a password
         raise Trouble(f"the archive cannot be read: {short(cause)}") from None
     except (ValueError, OverflowError, OSError, struct.error, KeyError) as cause:
@@ -160,7 +165,7 @@ class Packed:
                     left -= len(file.read(min(left, 1 << 20)) or self._cut())
                 found = file.read(stop - start)
         except (zipfile.BadZipFile, zlib.error, EOFError) as cause:
-            raise Trouble(f"the archive is damaged: {short(cause)}") from None
+            raise Trouble(f"the archive is damaged: {zlib_text(cause)}") from None
         except (ValueError, NotImplementedError, OSError, RuntimeError) as cause:
             raise Trouble(f"the archive cannot be read: {short(cause)}") from None
         return found if len(found) == stop - start else self._cut()

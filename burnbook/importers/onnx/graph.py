@@ -306,7 +306,7 @@ def definition_of(proto: Any, node: Node, opset: int, graph: Graph) -> Any:
     from onnx import defs
 
     try:
-        schema = defs.get_schema(node.op, opset, node.domain)
+        schema: Any = defs.get_schema(node.op, opset, node.domain)
     except defs.SchemaError:
         return None
     body = onnx.FunctionProto()
