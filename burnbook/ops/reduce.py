@@ -290,13 +290,14 @@ def sum_along(xp: ArrayNamespace, x: Array, dim: int, *, wide: bool = False) -> 
     Half precision is added in single, or 2049 ones would make 2048.
     """
     known = type(dim) is int and -x.ndim <= dim < x.ndim  # NumPy refuses others
-    if x.dtype.kind != "f" or xp.__name__ != "numpy" or not known:
+    if x.dtype.kind != "f" or xp.__name__ == "burnbook" or not known:
         return x.sum(axis=dim, keepdims=True, dtype=x.dtype)
     dim %= x.ndim
     narrow = x.dtype.itemsize == 2
     dtype = xp.float32 if narrow else x.dtype
     before = (slice(None),) * dim
-    while x.shape[dim] > MANY and x.strides[dim] != x.itemsize:
+    in_rows = xp.__name__ == "numpy"  # a GPU adds pairwise by itself
+    while in_rows and x.shape[dim] > MANY and x.strides[dim] != x.itemsize:
         many, rest = divmod(x.shape[dim], ROWS)
         body = x[*before, : many * ROWS]
         blocks = body.reshape(*x.shape[:dim], many, ROWS, *x.shape[dim + 1 :])

@@ -26,7 +26,12 @@ def rfft_pairs(xp: ArrayNamespace, x: Array) -> Array:
     return pairs(xp, xp.fft.rfft(x, axis=-1), x.dtype)
 
 
-@op("F>F", method=False)
+def is_spectrum(x: tuple[int, ...], n: int) -> str | None:
+    """Why the numbers are no spectrum, or None if they are."""
+    return None if x[-1] == 2 else "the last dim of a spectrum has 2 elements"
+
+
+@op("F>F", check=is_spectrum, method=False)
 def rfft_back(xp: ArrayNamespace, x: Array, *, n: int) -> Array:
     """The transpose of rfft_pairs: outₜ = Re Σₖ xₖ e^(2πikt/n).
 

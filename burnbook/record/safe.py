@@ -95,6 +95,9 @@ class SafetensorsRecorder(NamedTensorRecorder):
 
     def encode(self, record: BurnRecord, lower: Lowering) -> Pieces:
         """The record as safetensors, the widest types first."""
+        if self.layout == "pytorch":
+            what = "this recorder reads PyTorch's layout and writes Burn's"
+            raise Trouble(what, cure="burnbook.exporters.to_pytorch(model, path)")
         parts: list[Named] = []
         for part in flatten(record.item, lower):
             if not isinstance(part, Named):

@@ -647,7 +647,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "is an error",
         "[n, 1] against [1, n] compares all with all: a famous bug",
         example="nn.MseLoss().forward(Tensor.ones([2, 1]), Tensor.ones([1, 2]))",
-        gives="ShapeError: MseLoss: mse: logits and targets must have one shape",
+        gives="ShapeError: MseLoss: mse: predictions and targets must have one shape",
         ops="MseLoss HuberLoss MseLossNoReduction HuberLossNoReduction",
         when=shapes_differ,
     ),
@@ -802,7 +802,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "row · width + column",
         "a defect of 0.15",
         example="module.max_pool2d_with_indices("
-        "Tensor.from_floats([[[[1.0, 2.0, 3.0], [6.0, 5.0, 4.0]]]]), 2)[1]",
+        "Tensor.from_floats([[[[1.0, 2.0, 3.0], [6.0, 5.0, 4.0]]]]), 2, stride=1)[1]",
         gives="[[[[3, 4]]]]",
         ops="max_pool2d max_pool2d_with_indices MaxPool2d",
         when=not_square,

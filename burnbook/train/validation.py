@@ -252,8 +252,7 @@ def check_optimizer(where: str, optim: Optimizer, model: Module) -> None:
     if isinstance(optim, LBFGS) and not hasattr(model, "optimize"):
         raise ConfigError(
             where,
-            "LBFGS computes loss and gradients several times in a step, and a training "
-            "step of the Learner does so once",
+            "LBFGS asks for several losses in a step, the Learner's step has one",
             cure="model, loss = optim.step(lr, model, closure) in a loop of your own, "
             "or AdamConfig().init()",
         )

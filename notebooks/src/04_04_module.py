@@ -144,6 +144,7 @@ print("saved: ", [name for name, part in record.items() if part is not None])
 # yes on `Autodiff`, no after `valid()` or `eval()`. So statistics of all training data are
 # made by passing the data once with `Autodiff`: without `backward()`, the graph is dropped.
 
+
 # %% tags=["run-me", "cell:running_state"]
 class Centered(Module):
     mean: RunningState

@@ -186,7 +186,8 @@ print(sorted({city.name for city in draws}))
 
 # %% tags=["run-me"]
 whole = Tensor.ones([4, 3], Numpy())
-steps = DataLoaderBuilder(lambda items: items[0]).build(SamplerDataset([whole], 200))
+sampler = SamplerDataset([whole], 200)
+steps = DataLoaderBuilder(lambda items: items[0]).build(sampler)
 print(len(steps), all(batch is whole for batch in steps))
 
 # %% [markdown]

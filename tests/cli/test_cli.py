@@ -33,7 +33,7 @@ from tests.support.refusals import tells
 from tests.support.run_folders import make_run
 
 COMMANDS = ["lab", "guide", "datasets", "warmup", "runs", "inspect", "convert", "new"]
-COMMANDS += ["save", "restore", "import-pytorch", "export-pytorch"]
+COMMANDS += ["save", "restore", "import-onnx", "import-pytorch", "export-pytorch"]
 
 
 def run(capsys, *arguments):

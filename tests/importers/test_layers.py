@@ -230,7 +230,7 @@ def test_blocks_that_do_not_divide_are_an_error(tmp_path):
     layer = nn.LstmConfig(2, 3, True).init(DEVICE)
     store = PytorchStore.from_file(tmp_path / "a.pt").allow_partial().validate(False)
     _, result = layer.load_from(store)
-    assert "does not divide into 4 blocks" in str(result.errors[0])
+    assert "has no 4 blocks" in str(result.errors[0])
 
 
 def test_names_of_burn_in_pytorch_s_layout(tmp_path):

@@ -8,8 +8,7 @@ from burnbook.nn import LinearConfig
 from burnbook.nn.conv import Conv2dConfig
 from burnbook.ops import reduce as ops
 from burnbook.tensor import Tensor
-
-torch = pytest.importorskip("torch")
+from tests.torch.shared import torch
 
 SHAPES = [(10000, 4), (30000, 1), (4, 10007), (16, 3001, 8), (3000, 300)]
 BACKENDS = {"compiled": Numpy(), "plain": Numpy(compiled=False)}

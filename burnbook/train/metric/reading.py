@@ -34,6 +34,8 @@ def scores_of(
     Shapes: outputs [n, classes]; targets [n]
     """
     shape, right = tuple(outputs.shape), tuple(targets.shape)
+    if shape[1:] == (1,):
+        check_scores(where, outputs, targets)
     if len(shape) == 1 or shape[1:] == (1,):
         what = "one score for each example: the best of one class says nothing"
         raise ShapeError(where, what, _facts(outputs, targets), ONE_SCORE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from burnbook import lr_scheduler, optim, prelude
+from burnbook import lr_scheduler, optim, prelude, train
 from burnbook.record import BinBytesRecorder
 from burnbook.reference.differences import (
     DIFFERENCES,
@@ -24,6 +24,7 @@ NAMES = {
     "inf": math.inf,
     "nan": math.nan,
     "optim": optim,
+    "train": train,
     "lr_scheduler": lr_scheduler,
     "BinBytesRecorder": BinBytesRecorder,
     "activation": activation,
