@@ -101,7 +101,7 @@ class _Writer:
             self.name("torch.storage", "UntypedStorage")
             count *= data.array.itemsize
         else:
-            what = f"PyTorch has no element type {dtype}"
+            what = f"PyTorch has no element type {str(dtype).partition('(')[0]}"
             raise RecordError(path, what, cure=".dequantize()")
         about = [key, "cpu", count]
         self.parts += [_plain(part, path) for part in about]

@@ -394,6 +394,7 @@ class CropAndFlip(Batcher):
         return Tensor.from_data(np.stack(images), device)
 
 
+# %% tags=["run-me"]
 loader = DataLoaderBuilder(CropAndFlip()).batch_size(8).shuffle(1).build(train)
 first, second = next(iter(loader)), next(iter(loader))
 loader.set_epoch(1)

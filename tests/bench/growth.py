@@ -224,6 +224,7 @@ GROWN: dict[str, Callable[[int, int], Grown]] = {
         {"dim": 1, "size": 4, "step": 4, "shape": (r // 8, c, 8)},
     ),
     "rfft_pairs": lambda r, c: ((normal(r, c),), {}),
+    "rfft_back": lambda r, c: ((normal(r, c // 2 + 1, 2),), {"n": c}),
     "irfft_pairs": lambda r, c: ((normal(r, c // 2 + 1, 2),), {"n": c}),
     "fft_pairs": lambda r, c: ((normal(r, c // 2, 2),), {"inverse": False}),
 }
