@@ -139,7 +139,7 @@ def test_what_cannot_be_trained_is_refused_when_building(tmp_path):
 
 def test_l_bfgs_is_refused_unless_the_model_takes_its_steps(tmp_path):
     lbfgs = LBFGSConfig().init()
-    told = "LBFGS computes loss and gradients several times in a step"
+    told = "LBFGS asks for several losses in a step"
     cure = "try: model, loss = optim.step(lr, model, closure)"
     act = partial(builder(tmp_path).build, tiny(), lbfgs, 0.1)
     refused(ConfigError, act, BUILD, told, cure)

@@ -7,16 +7,22 @@ Backend.prepare(model).run(arrays)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from onnx.backend.base import Backend as OnnxBackend, BackendRep
 
 from burnbook.backend.numpy import Numpy
 from burnbook.importers.onnx.load import built, source_for
 from burnbook.importers.onnx.values import lifted, lowered, settled_input
 
 
-class Representation(BackendRep):  # type: ignore[misc] # onnx has no types
+OnnxBackend: Any = object
+BackendRep: Any = object
+with suppress(ImportError):  # without onnx this file can be read, and models cannot
+    from onnx.backend.base import Backend as OnnxBackend, BackendRep
+
+
+class Representation(BackendRep):
     """A model that is ready to run."""
 
     def __init__(self, module: Any, device: Any):
@@ -30,7 +36,7 @@ class Representation(BackendRep):  # type: ignore[misc] # onnx has no types
         return tuple(lowered(value) for value in found)
 
 
-class Backend(OnnxBackend):  # type: ignore[misc] # onnx has no types
+class Backend(OnnxBackend):
     """ONNX's interface to what runs models."""
 
     @classmethod
