@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-
 from burnbook.backend.numpy import Numpy
 from burnbook.importers.onnx.load import built, source_for
 from burnbook.importers.onnx.values import lifted, lowered, settled_input
-
 
 OnnxBackend: Any = object
 BackendRep: Any = object
