@@ -122,8 +122,8 @@ class _Reader:
             constants[sparse.values.name] = sparse_array(sparse, self.files)
         found = Graph(
             proto.name,
-            [v.name for v in proto.input if v.name not in constants],
-            [v.name for v in proto.output],
+            [str(v.name) for v in proto.input if v.name not in constants],
+            [str(v.name) for v in proto.output],
             constants=constants,
             trainable=set(constants),
             facts=dict(facts),
@@ -178,8 +178,9 @@ class _Reader:
         scope: tuple[str, ...],
         depth: int,
     ) -> Node:
-        domain = _domain(proto.domain)
-        schema = schema_of(proto.op_type, domain, opsets.get(domain, 1))
+        # Names that are no UTF-8 come as bytes: as texts they are at least told apart.
+        op, domain = str(proto.op_type), _domain(str(proto.domain))
+        schema = schema_of(op, domain, opsets.get(domain, 1))
         attributes = {}
         for a in proto.attribute:
             if schema is not None and not _fits(a, schema, proto):
@@ -190,13 +191,13 @@ class _Reader:
                 continue
             attributes[a.name] = self.attribute(a, opsets, graph, names, given, depth)
         return Node(
-            proto.op_type,
+            op,
             domain,
             0 if schema is None else schema.since_version,
             [names.get(n, n) for n in map(str, proto.input)],
             [names.get(n, n) for n in map(str, proto.output)],
             attributes,
-            proto.name,
+            str(proto.name),
             scope,
         )
 
