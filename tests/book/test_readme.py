@@ -46,7 +46,10 @@ def test_every_make_target_exists():
     assert set(re.findall(r"(?:^|`)make (\w+)", README, re.MULTILINE)) <= targets
 
 
-@pytest.mark.parametrize("command", sorted(set(re.findall(r"`burnbook ([\w-]+)", README))))
+COMMANDS = sorted(set(re.findall(r"`burnbook ([\w-]+)", README)))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_exists(command, capsys):
     from burnbook.cli import main
 
