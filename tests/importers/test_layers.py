@@ -203,7 +203,7 @@ def pairs():
     yield torch.nn.GroupNorm(2, 4), nn.GroupNormConfig(2, 4), (2, 4, 3)
     yield torch.nn.BatchNorm1d(4), nn.BatchNormConfig(4), (2, 4, 3)
     theirs = torch.nn.InstanceNorm1d(4, affine=True)
-    yield theirs, nn.InstanceNormConfig(4), (2, 4, 3)
+    yield theirs, nn.InstanceNormConfig(4), (2, 4, 20)
     yield torch.nn.RMSNorm(4, eps=1e-5), nn.RmsNormConfig(4), (2, 4)
     yield torch.nn.PReLU(), nn.PReluConfig(), (2, 4)
     yield torch.nn.Conv1d(2, 4, 3), nn.conv.Conv1dConfig(2, 4, 3), (2, 2, 6)
