@@ -82,7 +82,8 @@ def leaves_of(item, path=()):
 
 @pytest.mark.parametrize("name", files("*.bpk") + files("*.safetensors"))
 def test_a_file_is_written_back_byte_for_byte(name, tmp_path):
-    recorder = recorder_of(name)
+    # As it stands in the file: in whose layout matters to a module only.
+    recorder = BurnpackRecorder() if name.endswith(".bpk") else SafetensorsRecorder()
     path = recorder.write(recorder.read(FOLDER / name), tmp_path / "again")
     assert path.read_bytes() == (FOLDER / name).read_bytes()
 

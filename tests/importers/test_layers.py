@@ -199,8 +199,9 @@ def pairs():
     yield torch.nn.Linear(3, 3, bias=False), nn.LinearConfig(3, 3, bias=False), (2, 3)
     col = nn.LinearConfig(3, 4, layout=nn.LinearLayout.Col)
     yield torch.nn.Linear(3, 4), col, (2, 3)
-    yield torch.nn.LayerNorm(4), nn.LayerNormConfig(4), (2, 4)
-    yield torch.nn.GroupNorm(2, 4), nn.GroupNormConfig(2, 4), (2, 4, 3)
+    # Rows long enough that their variance is never near zero.
+    yield torch.nn.LayerNorm(16), nn.LayerNormConfig(16), (2, 16)
+    yield torch.nn.GroupNorm(2, 4), nn.GroupNormConfig(2, 4), (2, 4, 20)
     yield torch.nn.BatchNorm1d(4), nn.BatchNormConfig(4), (2, 4, 3)
     theirs = torch.nn.InstanceNorm1d(4, affine=True)
     yield theirs, nn.InstanceNormConfig(4), (2, 4, 20)
