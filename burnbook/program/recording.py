@@ -27,6 +27,7 @@ from burnbook.backend.autodiff import Autodiff
 from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import Fact, GraphError
+from burnbook.core.formulas import Unknown, known
 from burnbook.program.sizes import Key, mapped
 from burnbook.program.values import Line
 
@@ -105,7 +106,7 @@ class Recorded(NDArrayOperatorsMixin):
         return self.recording.run(ops.reshape, (self,), {"shape": sizes})
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        found = self.recording.known(self, "np.asarray")
+        found = self.recording.elements(self, "np.asarray")
         return np.array(found, dtype, copy=copy)
 
     def __array_ufunc__(
@@ -121,10 +122,12 @@ class Recorded(NDArrayOperatorsMixin):
     def _by_numpy(self, function: Any, given: Any, named: Any) -> Any:
         """The op that does the same; or the plain result, if no input is involved."""
         name = function.__name__
+        if name in OF_SHAPE:
+            return function(self.array, *given[1:], **(named or {}))
         op = SAME.get(name)
         if op is not None and not named and len(op.inputs) == len(given):
             return self.recording.run(op, tuple(given), {})
-        plain = [self.recording.known(v, f"np.{name}") for v in given]
+        plain = [self.recording.elements(v, f"np.{name}") for v in given]
         return function(*plain, **(named or {}))
 
 
@@ -137,6 +140,7 @@ SAME: dict[str, AnyOp] = {  # what library code does to arrays by itself, as ops
     "trunc": ops.trunc,
     "less": ops.lower,
 }
+OF_SHAPE = {"shape", "ndim", "size", "zeros_like", "ones_like", "empty_like"}
 SIZED_BY_ELEMENTS: tuple[AnyOp, ...] = (ops.argwhere,)
 
 
@@ -227,7 +231,7 @@ class Recording:
             if type(leaf) is Recorded:
                 found.append(leaf)
                 return leaf.array
-            return leaf
+            return known(leaf) if isinstance(leaf, Unknown) else leaf
 
         plain, plain_attrs = mapped(given, bare), mapped(named, bare)
         if op in SIZED_BY_ELEMENTS and any(value.from_input for value in found):
@@ -254,7 +258,7 @@ class Recording:
         self.steps.append(step)
         return made if is_tuple else made[0]
 
-    def known(self, value: Any, asked: str | None = None) -> Any:
+    def elements(self, value: Any, asked: str | None = None) -> Any:
         """The array of a value that depends on no input; the others are refused."""
         if type(value) is not Recorded:
             name, _, array = self.named.get(id(value), ("", "", None))
@@ -298,12 +302,11 @@ class Recording:
         return self.constant(plain(array), user_line())
 
     def _to_numpy(self, value: Any) -> np.ndarray:
-        return self._plain["to_numpy"](self.known(value))
+        return self._plain["to_numpy"](self.elements(value))
 
     def _next_key(self) -> tuple[int, int]:
-        pair = self._plain["next_key"]()
         if threading.get_ident() != self._owner:
-            return pair
+            return self._plain["next_key"]()
         if not self.may_draw:
             cure = (
                 "model.valid(), where Dropout and its like do nothing; or capture(…, "
@@ -311,7 +314,7 @@ class Recording:
             )
             what = "random numbers are drawn here, and the program would repeat them"
             raise GraphError("capture", what, where_facts(), cure)
-        key = Key(pair, len(self.keys))
+        key = Key((0, len(self.keys)), len(self.keys))  # no run's own is used up
         self.keys.append(key)
         return key
 
@@ -368,7 +371,9 @@ def user_line() -> Line | None:
     ours: FrameType | None = None
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
-        if frame.f_code.co_name == "capture" and name.startswith("burnbook.program."):
+        if frame.f_code.co_name in ("capture", "capture_training") and name.startswith(
+            "burnbook.program."
+        ):
             break
         if not name.startswith("burnbook.") or name.startswith("burnbook.examples"):
             if frame.f_code.co_filename.endswith(("functools.py", "contextlib.py")):

@@ -10,6 +10,7 @@ import numpy as np
 
 from burnbook import ops
 from burnbook.core.errors import Fact, GraphError
+from burnbook.core.formulas import Unknown
 from burnbook.program.recording import Line, Recorded, Recording, where_facts
 from burnbook.program.sizes import Dim, Key, fitted
 from burnbook.program.values import Step, Value
@@ -106,6 +107,10 @@ class Unifier:
             return self._value(rows, where)
         if kind is Key:
             return self.keys[first.number]
+        if all(isinstance(row, Unknown) for row in rows):
+            if all(row.formula == first.formula for row in rows):
+                return first.formula
+            raise self._refuse(f"{where} takes another formula in a larger batch")
         same = all(type(row) is kind for row in rows)
         if same and (kind is tuple or kind is list):
             if len({len(row) for row in rows}) > 1:
