@@ -14,6 +14,7 @@ from burnbook.core.errors import ArgumentError, RecordError, ShapeError
 from burnbook.core.formulas import Formula
 from burnbook.module import Module
 from burnbook.program.recording import plain_backend
+from burnbook.program.simplify import flops_of, simplified
 from burnbook.program.sizes import Dim, at, mapped, size_text
 from burnbook.program.trees import ARGUMENTS, arrays_of_record, held_arrays
 from burnbook.program.values import Step, Value
@@ -305,6 +306,41 @@ class Program:
         if problems:
             raise RecordError(self.name, "these values do not fit", problems)
         return replace(self, constants=made)
+
+    def simplify(self, constants: bool = False) -> Self:
+        """The same program without steps that nobody needs, or that stand twice.
+
+        constants: compute what follows from constants alone now, as the joined weights
+        of an Lstm. Those constants are new ones then, which `with_constants` does not
+        know.
+
+        Example:
+            >>> from burnbook.program import capture
+            >>> def function(x):
+            ...     x.log()
+            ...     return x.exp() * x.exp()
+            >>> program = capture(function, Tensor.ones([2]))
+            >>> [step.op.name for step in program.steps]
+            ['log', 'exp', 'exp', 'mul']
+            >>> [step.op.name for step in program.simplify().steps]
+            ['exp', 'mul']
+        """
+        return simplified(self, constants)
+
+    def flops(self, n: int = 1) -> int:
+        """The operations of one run with a batch of n, as `summary` counts them.
+
+        A gradient counts as twice its op: one product for each of two inputs.
+
+        Example:
+            >>> from burnbook.backend import Numpy
+            >>> from burnbook.nn import LinearConfig
+            >>> from burnbook.program import capture
+            >>> program = capture(LinearConfig(3, 2).init(Numpy()), Tensor.ones([4, 3]))
+            >>> program.flops(), program.flops(10)
+            (14, 140)
+        """
+        return sum(flops_of(step, n) for step in self.steps)
 
     def array(self, value: Value) -> np.ndarray:
         """A constant as a NumPy array."""

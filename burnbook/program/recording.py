@@ -28,7 +28,8 @@ from burnbook.backend.base import AnyOp, Attrs, Backend, Interned, Values
 from burnbook.core.error_context import running_modules
 from burnbook.core.errors import Fact, GraphError
 from burnbook.core.formulas import Unknown, known
-from burnbook.program.sizes import Key, mapped
+from burnbook.core.op import BackwardOp
+from burnbook.program.sizes import Key, leaves as mapped_leaves, mapped
 from burnbook.program.values import Line
 
 BELOW = tuple(
@@ -177,6 +178,7 @@ class Recording:
         self.frozen: dict[str, tuple[Any, Line | None]] = {}
         self.backend: Backend | None = None
         self._inside = False
+        self._taken_back: set[int] = set()  # steps whose gradient has been taken
         self._by_array: dict[int, Recorded] = {}
         self._plain: dict[str, Callable[..., Any]] = {}
         self._owner = threading.get_ident()
@@ -253,10 +255,33 @@ class Recording:
             for i, array in enumerate(outs)
         )
         path, line = running_modules(), user_line()
+        if isinstance(op, BackwardOp):
+            path, line = self._place_of_forward(op, given) or (path, line)
         is_tuple = type(out) is tuple
         step = RecordedStep(op, given, named, made, path, line, is_tuple)
         self.steps.append(step)
         return made if is_tuple else made[0]
+
+    def _place_of_forward(
+        self, op: BackwardOp, given: tuple[Any, ...]
+    ) -> tuple[str, Line | None] | None:
+        """Module and line of the step that a gradient is of.
+
+        It is the newest one of this op that has the shape of the gradient, and all that
+        the gradient keeps of it; backward goes from the newest to the oldest.
+        """
+        kept = [value for value in given[1:] if type(value) is Recorded]
+        for number in range(len(self.steps) - 1, -1, -1):
+            step = self.steps[number]
+            if step.op is not op.source or number in self._taken_back:
+                continue
+            out = step.outputs[0]
+            own = (*mapped_leaves(step.inputs), *step.outputs)
+            fits = out is not None and out.shape == given[0].shape
+            if fits and all(any(value is one for one in own) for value in kept):
+                self._taken_back.add(number)
+                return step.path, step.line
+        return None
 
     def elements(self, value: Any, asked: str | None = None) -> Any:
         """The array of a value that depends on no input; the others are refused."""

@@ -1,7 +1,7 @@
 """A whole training step as one program: forward, backward, and the optimizer's update.
 
 What a step changes goes in and comes out: parameters, running statistics, and what the
-optimizer remembers. The learning rate and the keys of random numbers come with each run.
+optimizer remembers. The learning rate and keys of random numbers come with each run.
 """
 
 import copy
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.backend.base import Backend
+from burnbook.core.dtypes import kind_of
 from burnbook.core.errors import ArgumentError, GraphError
 from burnbook.core.formulas import Formula, Unknown, unknown
 from burnbook.module import Module, Param, RunningState
@@ -21,8 +22,8 @@ from burnbook.optim import GradientsParams
 from burnbook.optim.adaptor import Held, OptimizerAdaptor
 from burnbook.program.capture import Arguments, Batch, BatchPlan, Runs
 from burnbook.program.program import Program
-from burnbook.program.recording import Recorded, Recording, plain_backend
-from burnbook.program.trees import ARGUMENTS, held_arrays, lowest
+from burnbook.program.recording import Recording, plain_backend
+from burnbook.program.trees import held_arrays, lowest
 from burnbook.program.values import Value
 from burnbook.tensor import Tensor
 
@@ -45,8 +46,8 @@ class TrainingState:
 class Training:
     """A training step that was captured: what `capture_training` gives.
 
-    program: one step. first: the step that begins, where the optimizer does not remember
-    anything yet; None if no step is different. start: the state before the first step.
+    program: one step. first: the step that begins, where the optimizer remembers
+    nothing yet; None if no step is different. start: the state before the first step.
 
     Its inputs are those of the batch and then the state; `program.updates` says which
     output takes the place of which input, and `program.numbers` which Python numbers a
@@ -83,7 +84,8 @@ class Training:
         for (old, _), array in zip(program.updates, out[count:], strict=True):
             values[old.name] = array
         made = self.template.tensors(program.results, out[:count])
-        result, more, begun = ([], {}, {}) if program.gives is None else program.gives(made)  # fmt: skip
+        assert program.gives is not None  # capture_training has made it
+        result, more, begun = program.gives(made)
         values |= {name: lowest(tensor.value) for name, tensor in more.items()}
         following = {
             name: formula(numbers)
@@ -111,7 +113,7 @@ class Training:
 
     def __repr__(self) -> str:
         count = len(self.program.steps)
-        return f"Training({self.program.name}, {count} steps, {len(self.start.values)} values)"  # fmt: skip
+        return f"Training({self.program.name}, {count} steps)"
 
 
 def capture_training(
@@ -271,10 +273,10 @@ class Template:
         made.met, made._states = set(self.optimizer.met), states  # pyright: ignore[reportPrivateUsage] - nothing else sets it
         return made
 
-    def tensors(self, values: Sequence[Value], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def tensors(
+        self, values: Sequence[Value], arrays: Sequence[Any]
+    ) -> tuple[Any, ...]:
         """Results as tensors below Autodiff."""
-        from burnbook.core.dtypes import kind_of  # noqa: PLC0415
-
         return tuple(
             Tensor(array, kind_of(value.dtype), self.backend, len(array.shape))
             for value, array in zip(values, arrays, strict=True)
@@ -401,6 +403,3 @@ def _changed(value: Any, path: str, change: Callable[[str, Any], Any]) -> Any:
     ):
         return change(path, value)
     return value
-
-
-_ = (ARGUMENTS, Recorded)

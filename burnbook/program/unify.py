@@ -69,6 +69,7 @@ class Unifier:
             attrs = self.alike([row.attrs for row in rows], step.op.name)
             parts = step.path.split(".")[1:]  # "Model.conv1": a field; not "Model.Relu"
             base = ".".join(part for part in parts if not part[:1].isupper())
+            base = base or self._state_of(inputs)
             made: list[Value | None] = []
             for i, out in enumerate(step.outputs):
                 if out is None:
@@ -148,6 +149,11 @@ class Unifier:
             name = f"{base}_{count}"
         self.names.add(name)
         return name
+
+    def _state_of(self, inputs: tuple[Any, ...]) -> str:
+        """What an optimizer's step is about: the first state that it takes."""
+        states = [v for v in inputs if type(v) is Value and v.kind == "state"]
+        return states[0].name if states else ""
 
     def _value(self, rows: list[Recorded], where: str) -> Value:
         first = rows[0].origin
