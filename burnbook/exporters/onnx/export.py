@@ -243,8 +243,8 @@ class Export:
             for name, value in {**step.op.attrs, **step.attrs}.items()
             if value is not inspect.Parameter.empty
         }
-        found = form(w, step, *names, **attrs)
-        if callable(found):
+        found: Any = form(w, step, *names, **attrs)
+        if not isinstance(found, (str, tuple)):
             w.delayed[step.out] = found
         else:
             given = found if isinstance(found, tuple) else (found,)
@@ -269,7 +269,7 @@ class Export:
         known = dict(zip(step.values, arrays, strict=True))
         backend = self.program.backend
         values = tuple(
-            backend.from_numpy(known[v]) if isinstance(v, Value) else v
+            backend.from_numpy(np.asarray(known[v])) if isinstance(v, Value) else v
             for v in step.inputs
         )
         out = backend.run(step.op, values, step.attrs)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.exporters.onnx.forms.registry import NoForm
-from burnbook.program import Dim, Program, Shape, Step, Value
+from burnbook.program import Dim, Program, Step, Value
 
 Name = str
 INT64 = np.dtype(np.int64)
@@ -146,7 +146,7 @@ class Writer:
             return self.constant(turned, f"{name}.transposed")
         return self.node("Transpose", name, perm=list(perm))
 
-    def reshape(self, name: Name, shape: Sequence[int | Dim]) -> Name:
+    def reshape(self, name: Name, shape: Sequence[Any]) -> Name:
         """The same elements in another shape; of a constant at once."""
         held = self.array(name)
         if held is not None and all(isinstance(n, int) for n in shape):
@@ -219,7 +219,7 @@ class Writer:
             self._sizes[dim] = known
         return known
 
-    def sizes(self, shape: Shape | Sequence[Any]) -> Name:
+    def sizes(self, shape: Sequence[Any]) -> Name:
         """A shape as a list of whole numbers."""
         if not any(isinstance(size, Dim) for size in shape):
             return self.ints(*[int(size) for size in shape])

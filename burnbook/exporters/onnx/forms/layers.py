@@ -342,8 +342,10 @@ def _reordered(w: Writer, name: Name, order: Sizes) -> Name:
         parts = np.split(held, len(order), axis=-1)
         joined = np.concatenate([parts[i] for i in order], axis=-1)
         return w.constant(joined, f"{name}.gates")
-    options = {"num_outputs": len(order)} if w.opset >= 18 else {}
-    parts = w.node_of("Split", len(order), name, axis=-1, **options)
+    count = len(order)
+    parts = w.node_of(
+        "Split", count, name, axis=-1, num_outputs=count if w.opset >= 18 else None
+    )
     return w.node("Concat", *[parts[i] for i in order], axis=-1)
 
 

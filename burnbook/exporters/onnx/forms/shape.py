@@ -115,47 +115,53 @@ def _part_of_state(w: Writer, given: Value, index: Any) -> Name:
     return ""
 
 
+def _block(shape: Any, index: Any) -> list[tuple[int, int, int] | None]:
+    """For each dim where a block begins, its length, and what follows; None: all of it.
+
+    Raises NoForm where that follows the batch, or has gaps.
+    """
+    found: list[tuple[int, int, int] | None] = []
+    for axis, size in enumerate(shape):
+        one = index[axis] if axis < len(index) else slice(None)
+        if one.step not in (None, 1):
+            raise NoForm("it fills every n-th place")
+        if one.start in (None, 0) and one.stop in (None, size):
+            found.append(None)
+            continue
+        if not isinstance(size, int):
+            raise NoForm("it fills a part of the batch")
+        start, stop, _ = one.indices(size)
+        found.append((start, max(stop - start, 0), size - max(stop, start)))
+    return found
+
+
+def _pads(block: list[tuple[int, int, int] | None]) -> list[int]:
+    ends = [(0, 0, 0) if part is None else part for part in block]
+    return [start for start, _, _ in ends] + [rest for _, _, rest in ends]
+
+
 @form("slice_assign")
 def slice_assign(w: Writer, step: Step, x: Name, values: Name, *, index: Any) -> Name:
     """The values between zeros, chosen where a mask says so."""
     given = first_value(step)
-    mask, before, behind = [], [], []
-    for axis, size in enumerate(given.shape):
-        one = index[axis] if axis < len(index) else slice(None)
-        whole = one.start in (None, 0) and one.stop in (None, size)
-        if one.step not in (None, 1) or not (whole or isinstance(size, int)):
-            raise NoForm("it fills every n-th place, or a part of the batch")
-        start, stop = (0, 1) if whole else one.indices(size)[:2]
-        line = np.zeros(1 if whole else size, bool)
-        line[start:stop] = True
-        mask.append(line)
-        before.append(0 if whole else start)
-        behind.append(0 if whole else size - max(stop, start))
+    block = _block(given.shape, index)
     chosen = np.ones((), bool)
-    for line in mask:
+    for part in block:
+        line = np.ones(1, bool)
+        if part is not None:
+            line = np.repeat([False, True, False], part)
         chosen = chosen[..., None] & line
-    pads = w.ints(*before, *behind)
-    numbers = values
+    pads = w.ints(*_pads(block))
     if given.dtype.kind == "b":
-        numbers = w.cast(values, np.int32)
-    wide = w.node("Pad", numbers, pads)
-    if given.dtype.kind == "b":
-        wide = w.cast(wide, bool)
+        wide = w.cast(w.node("Pad", w.cast(values, np.int32), pads), bool)
+    else:
+        wide = w.node("Pad", values, pads)
     return w.node("Where", w.constant(chosen), wide, x)
 
 
 @form("slice_spread")
 def slice_spread(w: Writer, step: Step, x: Name, *, index: Any, shape: Any) -> Name:
-    before, behind = [], []
-    for axis, size in enumerate(shape):
-        one = index[axis] if axis < len(index) else slice(None)
-        whole = one.start in (None, 0) and one.stop in (None, size)
-        if one.step not in (None, 1) or not (whole or isinstance(size, int)):
-            raise NoForm("it fills every n-th place, or a part of the batch")
-        start, stop = (0, size) if whole else one.indices(size)[:2]
-        before.append(start)
-        behind.append(0 if whole else size - max(stop, start))
-    return w.node("Pad", x, w.ints(*before, *behind))
+    return w.node("Pad", x, w.ints(*_pads(_block(shape, index))))
 
 
 @form("pad")
