@@ -93,8 +93,8 @@ same(mine.forward(x), theirs.forward(x))
 # [chapter 4.10](04_10_record.ipynb).
 
 # %% [markdown]
-# The smallest ONNX file has 61 bytes. It needs no `Net`: what is to be computed, here
-# `Relu`, stands in the file.
+# This is a complete ONNX file, of 61 bytes. It needs no `Net`: what is to be computed,
+# here `Relu`, stands in the file.
 
 # %% tags=["run-me"]
 onnx_file = (
@@ -129,11 +129,12 @@ for name, about in json.loads(data[8:start]).items():
 rows = np.asarray(x)
 hidden = np.tanh(rows @ arrays["hidden.weight"].T + arrays["hidden.bias"])
 by_hand = hidden @ arrays["output.weight"].T + arrays["output.bias"]
+print(by_hand.shape)
 
 # %% [markdown]
 # ## In burnbook
 #
-# A *store* finds the names, an *adapter* turns the weights. The result says which
+# A *store* finds the names, an *adapter* transposes the weights. The result says which
 # parameters were found, missing or left over.
 
 # %% tags=["run-me"]
@@ -151,7 +152,7 @@ same(loaded.hidden.weight.val(), arrays["hidden.weight"].T)
 # it:
 #
 # ```sh
-# burnbook inspect FILE             any file of weights: names, shapes, types
+# burnbook inspect FILE             Burn's records, .safetensors, .pt: names, shapes, types
 # burnbook import-pytorch FILE      the same for .pt, and what is unusual in it
 # burnbook import-onnx FILE         inputs, outputs, operators, and what is not known
 # ```
@@ -182,7 +183,7 @@ print("onnx       ", onnx_file[:10])
 # %% [markdown]
 # ## Verify it
 #
-# Weights that come into a wrong place, or lie the wrong way, give no error if the shapes
+# Weights that come into a wrong place, or are not transposed, give no error if the shapes
 # fit. Here is a square layer, read without the adapter: nothing is missing, and the
 # outputs are wrong. So keep an input and its output from the original program, and
 # compare.
@@ -202,18 +203,18 @@ for each in (store, adapted):
 # ## See it
 #
 # How much does half precision cost? The same file, read with 16 bits, against the
-# original. Choose a layer to see how close its elements are.
+# original. Choose a parameter to see how close its elements are.
 
 # %% tags=["widget"]
 half = PyTorchFileRecorder(HalfPrecisionSettings).load(path, device)
 rounded = init(device).load_record(half)
-ClosenessView(theirs, rounded, x)
+ClosenessView(theirs, rounded)
 
 # %% [markdown]
 # ## Look inside
 #
-# What PyTorch calls the parameters of a layer, and which of them are turned, stands in
-# one table. Reading and writing use the same rows. Those of a linear layer:
+# What PyTorch calls the parameters of a layer, and which of them are transposed, stands
+# in one table. Reading and writing use the same rows. Those of a linear layer:
 
 # %% tags=["peek"]
 peek(next(rule for kind, rule in ROWS if kind is Linear))
@@ -294,7 +295,7 @@ check("7.1.2", answer)
 
 # %% tags=["exercise"]
 # exercise 7.1.3: of PyTorch's arrays of linear layers, by name ("a.weight"),
-# Burn's: the same names, the weights turned
+# Burn's: the same names, the weights transposed
 def to_burn(arrays):
     return ...
 
@@ -323,7 +324,7 @@ check("7.1.3", answer)
 # contains names and weights only.
 # </details>
 #
-# <details><summary>A square weight was not turned. Which error do you get?</summary>
+# <details><summary>A square weight was not transposed. Which error do you get?</summary>
 #
 # None: the shapes fit, and the outputs are wrong. That is why one compares outputs.
 # </details>
@@ -348,7 +349,7 @@ check("7.1.3", answer)
 #
 # - ONNX files contain the computation and the weights; `.pt` and `.safetensors` files
 #   contain names and weights.
-# - To import weights: the same names, and weights of linear layers turned.
+# - To import weights: the same names, and weights of linear layers transposed.
 # - `burnbook inspect`, `import-pytorch` and `import-onnx` say what is in a file.
 # - Nothing in a file is executed.
 # - Compare outputs with those of the original.
@@ -361,6 +362,7 @@ check("7.1.3", answer)
 # | here | Burn 0.15 | newest |
 # |---|---|---|
 # | `PyTorchFileRecorder(FullPrecisionSettings).load(path, device)` | `PyTorchFileRecorder::<FullPrecisionSettings>::default().load(path, &device)?` | – |
+# | `PytorchStore.from_file(path)` | – | `PytorchStore::from_file(path)` (burn-store) |
 # | `SafetensorsStore.from_file(path)` | – | `SafetensorsStore::from_file(path)` (burn-store) |
 # | `model.load_from(store)` | – | `model.load_from(&mut store)?` |
 # | `PyTorchToBurnAdapter()` | – | `PyTorchToBurnAdapter` |

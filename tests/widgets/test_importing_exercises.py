@@ -23,7 +23,7 @@ def swapped(arrays):
     return {name: array.T for name, array in reversed(arrays.items())}
 
 
-def unturned(arrays):
+def untouched(arrays):
     return arrays
 
 
@@ -50,7 +50,7 @@ def same_size(model, classes, device):
 @cases(
     "number near said",
     ("7.1.2", by_name, "of a picture (PNG) it says 'safetensors'"),
-    ("7.1.3", unturned, "the weight: it is not turned"),
+    ("7.1.3", untouched, "the weight: it is not transposed"),
     ("7.1.3", swapped, "its names are ['a.bias', 'a.weight']"),
     (
         "7.2.2",

@@ -62,8 +62,8 @@ def file_kinds(kind_of: Any) -> str | None:
     return None
 
 
-def turned_weights(to_burn: Any) -> str | None:
-    """Ask for the same names, weights turned and biases as they are."""
+def transposed_weights(to_burn: Any) -> str | None:
+    """Ask for the same names, weights transposed and biases as they are."""
     weight = np.arange(6, dtype=np.float32).reshape(2, 3)
     given = {"a.weight": weight, "a.bias": np.ones(2, np.float32)}
     found = to_burn(dict(given))
@@ -71,7 +71,9 @@ def turned_weights(to_burn: Any) -> str | None:
         return f"it returns {described(found)}, and should return a dict"
     if list(found) != list(given):
         return f"its names are {list(found)}, and should be {list(given)}"
-    if trouble := compare(weight.T, found["a.weight"], [(weight, "it is not turned")]):
+    if trouble := compare(
+        weight.T, found["a.weight"], [(weight, "it is not transposed")]
+    ):
         return f"the weight: {trouble}"
     if trouble := compare(given["a.bias"], found["a.bias"]):
         return f"the bias: {trouble}"
@@ -150,7 +152,9 @@ IMPORTING: dict[str, Value | Holds] = {
         [([784, 10], "that is its shape in Burn")],
     ),
     "7.1.2": Holds(FUNCTION, file_kinds, "data[:2], data[8:9], data[:1]"),
-    "7.1.3": Holds(FUNCTION, turned_weights, "array.T, if the name ends with .weight"),
+    "7.1.3": Holds(
+        FUNCTION, transposed_weights, "array.T, if the name ends with .weight"
+    ),
     "7.2.1": Value(
         lambda: [40, 200, 1],
         "the key is 8 · 5; then seven bits a byte, with 128 added if more follow",
