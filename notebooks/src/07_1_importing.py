@@ -259,13 +259,14 @@ other.load_record(recorder.load(path, device))
 # The [solutions](#Solutions) are at the end of the page; try first.
 
 # %% tags=["exercise"]
-# exercise 7.1.1: the shape that the weight of LinearConfig(784, 10) has in a
-# file of PyTorch
+# exercise 7.1.1: the way for somebody who has a classifier as .onnx and wants
+# to read it, change it and train it, without writing it again:
+# "load", "ModelGen", "PytorchStore" or "SafetensorsStore"
 answer = ...
 check("7.1.1", answer)
 
 # %% tags=["solution"]
-answer = [10, 784]
+answer = "ModelGen"  # load would run it; the source is what one can change
 check("7.1.1", answer)
 
 

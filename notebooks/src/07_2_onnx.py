@@ -30,6 +30,7 @@ from burnbook.importers.onnx import (
     ModelGen,
     RecordType,
     check as check_onnx,
+    compare,
     load,
     source_of,
 )
@@ -38,7 +39,7 @@ from burnbook.nn import LinearConfig
 from burnbook.nn.loss import CrossEntropyLossConfig
 from burnbook.optim import AdamConfig, GradientsParams
 from burnbook.prelude import *
-from burnbook_widgets import ModuleTree
+from burnbook_widgets import ClosenessView, ModuleTree
 from burnbook_widgets.learn import check, peek, same
 from burnbook_widgets.pictures import Images
 
@@ -212,6 +213,17 @@ same(logits, by_hand)
 same(np.asarray(logits.argmax(1)).ravel(), theirs.predict(test_rows))
 
 # %% [markdown]
+# Where a model has no twin in NumPy, `compare` runs the original: with ONNX Runtime if that
+# is installed, otherwise with the evaluator of the package `onnx`. Every value of the
+# graph is compared, not only the last.
+
+# %% tags=["run-me"]
+report = compare(path, [few.images])
+for name in ("pixels", "sums", "activations", "logits"):
+    print(f"{name:13}{report[name].level(1e-4).verdict}")
+print("first difference:", report.first_difference)
+
+# %% [markdown]
 # The class has source code. Each node of the graph is a line; where a node is a layer of
 # `nn`, the layer is used, and it has the name that its weights have in the file.
 
@@ -244,6 +256,13 @@ print(source[source.index("    def forward") :])
 
 # %% tags=["widget"]
 ModuleTree(model, [1, 28, 28])
+
+# %% [markdown]
+# The report of `compare` has a view, too. Where an import goes wrong, it shows the first
+# value that differs, and so the operator that is to blame.
+
+# %% tags=["widget", "nbval-ignore-output"]
+ClosenessView(report)
 
 # %% [markdown]
 # <!-- here: FileView(path), the file itself, each node beside its generated line -->
@@ -510,7 +529,7 @@ peek(RULES["Gemm"])
 # - **The build fails.** Is the path in the script right? It is relative to where the
 #   script runs. Source that an older burnbook has written can be written again.
 # - **Errors when it runs.** Compare the shapes and types of your inputs with the first
-#   lines of the report: `check(path).inputs`.
+#   lines of the report: `check(path).inputs`. If the outputs are wrong: `compare`.
 # - **It is slow.** Use larger batches; `burnbook warmup` compiles the fast kernels. If
 #   memory or loading is the trouble, try `half_precision` or another `record_type`.
 # - **You want to see everything.** With `development(True)` there is a `.graph.txt`
@@ -555,8 +574,9 @@ tuned.forward(Tensor[3].zeros([1, 20, 20], device))
 # | LightGBM | `onnxmltools.convert_lightgbm(model, initial_types=…)` |
 #
 # Trained models are collected by Hugging Face and by the ONNX Model Zoo. First ask what is
-# in a file: `burnbook import-onnx FILE --check`. Then compare a few outputs with those of
-# the program that it comes from, as we did above: that is the proof.
+# in a file: `burnbook import-onnx FILE --check`. Then compare it with the original, as we
+# did above; `burnbook import-onnx FILE --compare` does it with the sample inputs that
+# published models bring with them.
 
 # %% [markdown]
 # ## Exercises
@@ -688,7 +708,8 @@ check("7.2.5", answer)
 # ## Summary
 #
 # - An ONNX file is a graph and its weights: fields, lengths and bytes.
-# - `load(path, device)` gives a module at once; `check(path)` only reports.
+# - `load(path, device)` gives a module at once; `check(path)` only reports, and
+#   `compare(path, inputs)` proves it.
 # - `ModelGen` writes source and record; what it writes does not need `onnx`.
 # - `new`, `from_file`, `from_embedded`, `default`: four ways to get the model.
 # - An imported model trains, is saved and is exported like one of your own.
@@ -712,7 +733,7 @@ check("7.2.5", answer)
 # | `Model.from_file(path, device)` | `Model::<B>::from_file(path, &device)` | the same |
 # | `Model.from_embedded(device)` | `Model::<B>::from_embedded(&device)` | the same |
 # | `Model.default()` | `Model::<B>::default()` | the same |
-# | `load(path, device)` | – | – |
+# | `load(path, device)`, `compare(path, inputs)` | – | – |
 # | `burnbook import-onnx FILE -o DIR` | `onnx2burn FILE DIR` | `onnx2burn FILE DIR` |
 #
 # Next: [Example · Text generation](examples/text_generation.ipynb)

@@ -147,9 +147,13 @@ GENERATOR = Kind("a ModelGen", lambda thing: type(thing).__name__ == "ModelGen")
 
 IMPORTING: dict[str, Value | Holds] = {
     "7.1.1": Value(
-        lambda: [10, 784],
-        "PyTorch stores [output, input]",
-        [([784, 10], "that is its shape in Burn")],
+        lambda: "ModelGen",
+        "which of them writes source code?",
+        [
+            ("load", "it gives a module to run and train, but no file to change"),
+            ("PytorchStore", "it reads weights only, from .pt"),
+            ("SafetensorsStore", "it reads weights only, from .safetensors"),
+        ],
     ),
     "7.1.2": Holds(FUNCTION, file_kinds, "data[:2], data[8:9], data[:1]"),
     "7.1.3": Holds(
