@@ -177,9 +177,8 @@ _TORCH = (
 _FOREIGN = {
     **dict.fromkeys((".pt", ".pth", ".ckpt"), _TORCH),
     ".onnx": (
-        "an ONNX model is no record",
-        "burnbook import-onnx FILE, which says what it holds; with -o DIR it writes "
-        "source and record",
+        "an ONNX model cannot be read or written yet",
+        "its weights as safetensors",
     ),
 }
 
