@@ -233,7 +233,7 @@ source = source_of(model)
 print(source[source.index("    def forward") :])
 
 # %% [markdown] tags=["cell:advantages"]
-# ## What is special about it
+# ## Burn's ONNX support, and burnbook's
 #
 # Burn does not run ONNX files: it translates them into code. So does burnbook.
 #
