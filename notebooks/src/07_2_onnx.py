@@ -25,7 +25,7 @@ from burnbook import record
 from burnbook.cli import main as burnbook_command
 from burnbook.data import DataLoaderBuilder, DigitsDataset
 from burnbook.examples.guide.data import MnistBatcher
-from burnbook.exporters import to_pytorch
+from burnbook.exporters import to_onnx, to_pytorch
 from burnbook.importers.onnx import (
     ModelGen,
     RecordType,
@@ -499,13 +499,14 @@ same(again.forward(test.images), tuned.forward(test.images))
 print(to_pytorch(tuned, folder / "tuned.pt").name, "for PyTorch")
 
 # %% [markdown]
-# Back into an ONNX file: we have the writer, and the names are those of the file. Even
-# scikit-learn can have its network back, better than it was:
+# Back into an ONNX file: `to_onnx` writes one of any module, also of those that never came
+# from one; it needs an example of the inputs. And scikit-learn can have its network back,
+# better than it was:
 
 # %% tags=["run-me"]
+written = to_onnx(tuned, folder / "tuned.onnx", few.images)
+same(load(written).forward(test.images), tuned.forward(test.images))
 values = {p: np.asarray(param.val()) for p, param in tuned.named_params()}
-(folder / "tuned.onnx").write_bytes(file_of(nodes, values))
-same(load(folder / "tuned.onnx").forward(test.images), again(test.images))
 theirs.coefs_ = [values["hidden.weight"], values["output.weight"]]
 theirs.intercepts_ = [values["hidden.bias"], values["output.bias"]]
 print("better than before:", theirs.score(test_rows, test_labels) > score)
