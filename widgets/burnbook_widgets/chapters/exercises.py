@@ -35,6 +35,7 @@ from burnbook_widgets.chapters.learning import LEARNING
 from burnbook_widgets.chapters.measuring import MEASURING
 from burnbook_widgets.chapters.records import RECORDS
 from burnbook_widgets.chapters.versions import VERSIONS
+from burnbook_widgets.chapters.weights import WEIGHTS
 
 BACKEND = an(Backend, called="a backend")
 LAYERS = a_class(Module, "a class of modules")
@@ -412,6 +413,7 @@ EXERCISES: dict[str, Value | Holds] = {
     **LEARNING,
     **MEASURING,
     **VERSIONS,
+    **WEIGHTS,
     "1.1": Value(
         lambda: 6.0,
         "the slope of w² is 2 w",
