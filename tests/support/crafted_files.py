@@ -18,6 +18,7 @@ import itertools
 import json
 import pickletools
 import random
+import re
 import resource
 import signal
 import struct
@@ -29,7 +30,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -129,18 +130,37 @@ def number(value: int, rng: random.Random) -> bytes:
     return b"\x8a" + bytes([len(raw)]) + raw
 
 
-def pickle_parts(data: bytes) -> list[tuple[str, bytes]]:
-    """The instructions of one pickle, as their names and bytes."""
-    found = [(op.name, at or 0) for op, _, at in pickletools.genops(data)]
+@lru_cache(500)
+def pickle_parts(data: bytes) -> tuple[tuple[str, bytes], ...]:
+    """The instructions of one pickle, as their names and bytes; of none if damaged."""
+    try:
+        found = [(op.name, at or 0) for op, _, at in pickletools.genops(data)]
+    except Exception:  # of pickletools: whatever it meets
+        return ()
     ends = [at for _, at in found[1:]] + [found[-1][1] + 1]
-    return [(name, data[at:end]) for (name, at), end in zip(found, ends, strict=True)]
+    rows = zip(found, ends, strict=True)
+    return tuple((name, data[at:end]) for (name, at), end in rows)
+
+
+@lru_cache(500)
+def members_of(data: bytes) -> tuple[tuple[str, bytes], ...]:
+    """Names and contents of a zip archive; of none if damaged."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as old:
+            return tuple((m.filename, old.read(m)) for m in old.infolist())
+    except Exception:  # of zipfile: whatever it meets
+        return ()
+
+
+def marks(data: bytes, mark: bytes) -> list[int]:
+    """Where a mark stands."""
+    return [found.start() for found in re.finditer(re.escape(mark), data)]
 
 
 def crafted_pickle(data: bytes, rng: random.Random) -> bytes:
     """The pickle with other numbers, names, references or instructions."""
-    try:
-        parts = pickle_parts(data)
-    except Exception:  # of pickletools: whatever it meets
+    parts = list(pickle_parts(data))
+    if not parts:
         return damaged(data, data, rng)
     rest = data[sum(len(part) for _, part in parts) :]
     for _ in range(rng.choice([1, 1, 2, 4])):
@@ -175,12 +195,10 @@ def crafted_pickle(data: bytes, rng: random.Random) -> bytes:
 
 def crafted_archive(data: bytes, rng: random.Random, change: bool = True) -> bytes:
     """The zip archive with another pickle, or with another directory."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as old:
-            members = [(m.filename, old.read(m)) for m in old.infolist()]
-    except Exception:  # of zipfile, whatever it meets
+    members = members_of(data)
+    if not members:
         return damaged(data, data, rng)
-    made = io.BytesIO()
+    made, known = io.BytesIO(), set[str]()
     with zipfile.ZipFile(made, "w") as new:
         for name, content in members:
             if name.endswith("data.pkl") and change:
@@ -192,8 +210,9 @@ def crafted_archive(data: bytes, rng: random.Random, change: bool = True) -> byt
             packed = zipfile.ZIP_DEFLATED if rng.random() < 0.1 else zipfile.ZIP_STORED
             if rng.random() < 0.02:
                 content = bytes(rng.choice([10_000, 3_000_000]))
-            if name in new.namelist():
+            if name in known:
                 continue
+            known.add(name)
             new.writestr(zipfile.ZipInfo(name), content, packed)
     return made.getvalue()
 
@@ -215,9 +234,8 @@ FIELDS = {  # of a zip file's central directory: where each is, and how long
 def crafted_directory(data: bytes, rng: random.Random) -> bytes:
     """The archive with wrong sizes, places and methods in its directories."""
     made = bytearray(data)
-    heads = [i for i in range(len(data) - 4) if data[i : i + 4] == b"PK\x01\x02"]
-    local = [i for i in range(len(data) - 4) if data[i : i + 4] == b"PK\x03\x04"]
-    ends = [i for i in range(len(data) - 4) if data[i : i + 4] == b"PK\x05\x06"]
+    heads, local = marks(data, b"PK\x01\x02"), marks(data, b"PK\x03\x04")
+    ends = [at for at in marks(data, b"PK\x05\x06") if at + 22 <= len(data)]
     for _ in range(rng.choice([1, 1, 2, 3])):
         kind = rng.randrange(4)
         if kind < 2 and heads:
@@ -591,40 +609,35 @@ def try_many(kind: str, count: int, start: int = 0, seconds: int = 20) -> Outcom
     make, read, room = KINDS[kind]
     outcome = Outcome()
     signal.signal(signal.SIGALRM, late)
-    tracemalloc.start()
-    try:
-        for number in range(start, start + count):
-            data = make(random.Random(f"{kind} {number}"))
-            tracemalloc.reset_peak()
-            before, began = tracemalloc.get_traced_memory()[0], time.perf_counter()
-            signal.alarm(seconds)
-            tensors, what = 0, "read"
-            try:
-                _watching = True
-                tensors = read(data)
-            except BurnbookError as error:
-                what = "refused"
-                if len(str(error)) > 4000:
-                    outcome.findings.append(f"{number}: a text of {len(str(error))}")
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                what = "failed"
-                outcome.findings.append(f"{number}: {type(error).__name__}: {error}"[:300])
-            finally:
-                _watching = False
-                signal.alarm(0)
-            spent = time.perf_counter() - began
-            peak = tracemalloc.get_traced_memory()[1] - before
-            beyond = peak - 2 * len(data) - 2 * tensors
-            if beyond > room:
-                text = f"{number}: {peak:,} bytes for {len(data):,}, tensors {tensors:,}"
-                outcome.findings.append(text)
-            outcome.counts[what] += 1
-            outcome.worst = max(outcome.worst, beyond)
-            outcome.slowest = max(outcome.slowest, spent)
-    finally:
-        tracemalloc.stop()
+    for number in range(start, start + count):
+        data = make(random.Random(f"{kind} {number}"))
+        tensors, what, began = 0, "read", time.process_time()
+        tracemalloc.start()
+        signal.alarm(seconds)
+        try:
+            _watching = True
+            tensors = read(data)
+        except BurnbookError as error:
+            what = "refused"
+            if len(str(error)) > 4000:
+                outcome.findings.append(f"{number}: a text of {len(str(error))}")
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            what = "failed"
+            outcome.findings.append(f"{number}: {type(error).__name__}: {error}"[:300])
+        finally:
+            _watching = False
+            signal.alarm(0)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        beyond = peak - 2 * len(data) - 2 * tensors
+        if beyond > room:
+            text = f"{number}: {peak:,} bytes for {len(data):,}, tensors {tensors:,}"
+            outcome.findings.append(text)
+        outcome.counts[what] += 1
+        outcome.worst = max(outcome.worst, beyond)
+        outcome.slowest = max(outcome.slowest, time.process_time() - began)
     return outcome
 
 
@@ -680,6 +693,7 @@ def main(arguments: list[str] | None = None) -> int:
             total.slowest = max(total.slowest, found.slowest)
             for line in found.findings[:20]:
                 print(f"  {kind} {line}", flush=True)
+            print(f"  {kind} {total.counts.total():,}", end="\r", flush=True)
         bad += len(total.findings)
         print(
             f"{kind}: {dict(total.counts)}, {len(total.findings)} findings, at most "
