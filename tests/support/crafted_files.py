@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import io
 import itertools
 import json
@@ -302,6 +303,11 @@ ODD = [
 ]
 
 
+def odd(rng: random.Random) -> object:
+    """What no header has in any place, new each time."""
+    return copy.deepcopy(rng.choice(ODD))
+
+
 def crafted_safetensors(rng: random.Random) -> bytes:
     """A safetensors file that is none."""
     seeds = safe_seeds()
@@ -316,25 +322,25 @@ def crafted_safetensors(rng: random.Random) -> bytes:
         about = head[name] if isinstance(head.get(name), dict) else {}
         match rng.randrange(10):
             case 0:
-                about["dtype"] = rng.choice(["F32", "I8", "F4", "C64", "X", *ODD])
+                about["dtype"] = rng.choice(["F32", "I8", "F4", "C64", "X", odd(rng)])
             case 1:
                 shape = [rng.choice(LARGE) for _ in range(rng.choice([0, 1, 2, 5, 70]))]
-                about["shape"] = rng.choice([shape, rng.choice(ODD)])
+                about["shape"] = rng.choice([shape, odd(rng)])
             case 2:
                 a, b = rng.randrange(-1, len(body) + 9), rng.randrange(len(body) + 9)
                 about["data_offsets"] = rng.choice([[a, b], [b, a], [a], [0, 0]])
             case 3:
                 about["data_offsets"] = [rng.choice(LARGE), rng.choice(LARGE)]
             case 4:
-                about[rng.choice(["dtype", "shape", "data_offsets", "x"])] = rng.choice(ODD)
+                about[rng.choice(["dtype", "shape", "data_offsets", "x"])] = odd(rng)
             case 5 if about:
                 about.pop(rng.choice(list(about)))
             case 6:
-                head["__metadata__"] = rng.choice([*ODD, {"a": rng.choice(ODD)}])
+                head["__metadata__"] = rng.choice([odd(rng), {"a": odd(rng)}])
             case 7:
-                head[rng.choice(["", "a" * 5000, "../x", "a.b", "part.0"])] = about
+                head[rng.choice(["", "a" * 5000, "../x", "a.b", "part.0"])] = dict(about)
             case 8:
-                head[name] = rng.choice(ODD)
+                head[name] = odd(rng)
             case _:
                 body = body[: rng.randrange(len(body) + 1)] + bytes(rng.choice([0, 0, 7]))
     text = json.dumps(head, ensure_ascii=rng.random() < 0.5)
