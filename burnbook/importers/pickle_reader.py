@@ -131,13 +131,15 @@ class PickleReader:
 
     def raw_line(self) -> bytes:
         """The bytes up to the end of the line."""
+        near, length = b"", -1
         for most in (256, LONGEST_LINE):  # nearly all are short, and there may be many
-            near = bytes(self.data[self.at : self.at + most])
-            length = near.find(b"\n")
-            if length >= 0:
-                self.at += length + 1
-                return near[:length]
-        self.ends()
+            if length < 0:
+                near = bytes(self.data[self.at : self.at + most])
+                length = near.find(b"\n")
+        if length < 0:
+            self.ends()
+        self.at += length + 1
+        return near[:length]
 
     def ends(self) -> NoReturn:
         """Raise: the bytes end too early."""

@@ -195,7 +195,6 @@ class PytorchReader:
 
         return LazyArray(name, tensor.shape, tensor.dtype, read)
 
-
     def _check_unchanged(self) -> None:
         """Raise if the file is another one by now.
 

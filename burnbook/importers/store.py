@@ -237,9 +237,9 @@ def _is_turned(result: ApplyResult) -> bool:
         error.kind == "shape" and _sizes(error.expected) == _sizes(error.found)[::-1]
         for error in result.errors
     )
-    norms = any(path.endswith((".gamma", ".beta")) for path, _ in result.missing)
-    weights = any(name.endswith((".weight", ".bias")) for name in result.unused)
-    return turned or (norms and weights)
+    missing = {path.rpartition(".")[2] for path, _ in result.missing}
+    unused = {name.rpartition(".")[2] for name in result.unused}
+    return turned or bool(missing & {"gamma", "beta"} and unused & {"weight", "bias"})
 
 
 def _sizes(shape: str) -> list[str]:

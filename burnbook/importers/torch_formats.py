@@ -239,10 +239,7 @@ def _from_zip(data: memoryview, nested: bool) -> FileContent:
 
     known: dict[str, Payload] = {}
     pickle = opened(members[path])
-    most = UNPACKED * members[path].compress_size + (1 << 20)
-    if pickle.size > most:
-        what = "the pickle unpacks to more than it may"
-        raise Trouble(what, f"at most {most:,} bytes", f"{pickle.size:,}")
+    _check_unpacked(members[path])
     inner = None if nested else _Inner(max(len(data), pickle.size))
     reader = PickleReader(
         pickle.read(0, pickle.size), TorchNames(storage, scripted, inner)
@@ -250,6 +247,13 @@ def _from_zip(data: memoryview, nested: bool) -> FileContent:
     root, version = reader.load(), text("version")
     _check_spans(spans)
     return FileContent("zip", version, big, root, scripted)
+
+
+def _check_unpacked(pickle: zipfile.ZipInfo) -> None:
+    most = UNPACKED * pickle.compress_size + (1 << 20)
+    if pickle.file_size > most:
+        what = "the pickle unpacks to more than it may"
+        raise Trouble(what, f"at most {most:,} bytes", f"{pickle.file_size:,}")
 
 
 def _check_spans(spans: list[tuple[int, int, str]]) -> None:

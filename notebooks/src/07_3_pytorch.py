@@ -195,7 +195,7 @@ print(by_hand[0, 0])
 
 # %% tags=["run-me"]
 reader = PytorchReader(path)
-for name in reader.keys():
+for name in sorted(reader):
     print(reader[name])
 same(by_hand, reader["conv1.weight"].load())
 same(by_hand, model.conv1.weight.val())
@@ -375,6 +375,7 @@ for array in PytorchReader(file).arrays.values():
 # Some files bring the numbers that their model is made with, in a dict beside the
 # weights. `config_from_file` makes a [config](04_09_config.ipynb) from it. (Burn's book
 # leaves the floats out, because of an error in a library; here they are read.)
+
 
 # %% tags=["run-me", "cell:config"]
 class NetConfig(Config):

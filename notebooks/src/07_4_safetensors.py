@@ -256,8 +256,7 @@ for part, name in names.items():
     store = SafetensorsStore.from_file(shards / f"{name}.safetensors")
     pattern = f"^{part}" if part == "head" else "^(body|norm)"
     trained.save_into(store.with_regex(pattern))
-    for key in store.keys():
-        index[key] = f"{name}.safetensors"
+    index |= dict.fromkeys(store.keys(), f"{name}.safetensors")
 with open(shards / "model.safetensors.index.json", "w") as file:
     json.dump({"weight_map": index}, file)
 print(index["head.bias"])
@@ -339,7 +338,8 @@ trained.save_into(SafetensorsStore.from_file(path))
 # %% [markdown]
 # The layout of PyTorch, loaded without its adapter. The norm has other names, and the
 # shapes of the linear layers are the wrong way round. (A square weight has one shape both
-# ways, and would be loaded wrong: only you know where a file comes from.)
+# ways, and would be loaded wrong: only you know where a file comes from.) The error
+# says what to try:
 
 # %% tags=["raises-exception"]
 Classifier.init(device).load_from(SafetensorsStore.from_file(theirs))

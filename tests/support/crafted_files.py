@@ -88,7 +88,7 @@ def damaged(data: bytes, other: bytes, rng: random.Random) -> bytes:
 
 @cache
 def torch_seeds() -> list[bytes]:
-    """Files that burnbook writes, those of PyTorch where it is, Burn's where they lie."""
+    """Files that burnbook writes; PyTorch's where it is, Burn's where they lie."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.pt"
         tensors = {
@@ -158,7 +158,7 @@ def marks(data: bytes, mark: bytes) -> list[int]:
     return [found.start() for found in re.finditer(re.escape(mark), data)]
 
 
-def crafted_pickle(data: bytes, rng: random.Random) -> bytes:
+def crafted_pickle(data: bytes, rng: random.Random) -> bytes:  # noqa: C901 - a table
     """The pickle with other numbers, names, references or instructions."""
     parts = list(pickle_parts(data))
     if not parts:
@@ -166,7 +166,9 @@ def crafted_pickle(data: bytes, rng: random.Random) -> bytes:
     rest = data[sum(len(part) for _, part in parts) :]
     for _ in range(rng.choice([1, 1, 2, 4])):
         at = rng.randrange(len(parts))
-        like = [i for i, (name, _) in enumerate(parts) if "INT" in name or "LONG" in name]
+        like = [
+            i for i, (name, _) in enumerate(parts) if "INT" in name or "LONG" in name
+        ]
         names = [i for i, (name, _) in enumerate(parts) if name.endswith("GLOBAL")]
         match rng.randrange(9):
             case 0 if like:
@@ -244,7 +246,9 @@ def crafted_directory(data: bytes, rng: random.Random) -> bytes:
             place, count = FIELDS[rng.choice(list(FIELDS))]
         elif kind == 2 and local:
             at = rng.choice(local)
-            place, count = rng.choice([(6, 2), (8, 2), (18, 4), (22, 4), (26, 2), (28, 2)])
+            place, count = rng.choice(
+                [(6, 2), (8, 2), (18, 4), (22, 4), (26, 2), (28, 2)]
+            )
         elif ends:
             at = rng.choice(ends)
             place, count = rng.choice([(8, 2), (10, 2), (12, 4), (16, 4), (20, 2)])
@@ -308,7 +312,7 @@ def odd(rng: random.Random) -> object:
     return copy.deepcopy(rng.choice(ODD))
 
 
-def crafted_safetensors(rng: random.Random) -> bytes:
+def crafted_safetensors(rng: random.Random) -> bytes:  # noqa: C901 - a table
     """A safetensors file that is none."""
     seeds = safe_seeds()
     data = rng.choice(seeds)
@@ -338,17 +342,25 @@ def crafted_safetensors(rng: random.Random) -> bytes:
             case 6:
                 head["__metadata__"] = rng.choice([odd(rng), {"a": odd(rng)}])
             case 7:
-                head[rng.choice(["", "a" * 5000, "../x", "a.b", "part.0"])] = dict(about)
+                head[rng.choice(["", "a" * 5000, "../x", "a.b", "part.0"])] = dict(
+                    about
+                )
             case 8:
                 head[name] = odd(rng)
             case _:
-                body = body[: rng.randrange(len(body) + 1)] + bytes(rng.choice([0, 0, 7]))
+                body = body[: rng.randrange(len(body) + 1)] + bytes(
+                    rng.choice([0, 0, 7])
+                )
     text = json.dumps(head, ensure_ascii=rng.random() < 0.5)
     if rng.random() < 0.1:
         deep = rng.choice([50, 5000, 100_000])
-        text = rng.choice(['{"a":' * deep, "[" * deep + "]" * deep, text[:-1] + "," + text[1:]])
+        text = rng.choice(
+            ['{"a":' * deep, "[" * deep + "]" * deep, text[:-1] + "," + text[1:]]
+        )
     if rng.random() < 0.05:
-        text = text.replace("6", rng.choice(["1e999", "NaN", "6.0", "-0", "9" * 9000]), 1)
+        text = text.replace(
+            "6", rng.choice(["1e999", "NaN", "6.0", "-0", "9" * 9000]), 1
+        )
     raw = text.encode("utf-8", "surrogatepass")
     size = rng.choice(LARGE) % 2**64 if rng.random() < 0.05 else len(raw)
     return size.to_bytes(8, "little") + raw + body
@@ -439,7 +451,7 @@ def crafted_message(data: bytes, rng: random.Random, depth: int = 0) -> bytes:
             return damaged(data, data, rng)
 
 
-def crafted_graph(model: object, rng: random.Random) -> None:
+def crafted_graph(model: object, rng: random.Random) -> None:  # noqa: C901, PLR0915 - a table
     """Change what a model means: shapes, circles, attributes, types, places."""
     from onnx import TensorProto
 

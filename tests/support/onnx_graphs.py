@@ -63,8 +63,11 @@ def control_flow() -> Any:
             helper.make_node("Add", ["b", "step"], ["next"]),
         ],
         "body",
-        [value("i", [], TensorProto.INT64), value("go", [], TensorProto.BOOL)]
-        + [value("a", [2])],
+        [
+            value("i", [], TensorProto.INT64),
+            value("go", [], TensorProto.BOOL),
+            value("a", [2]),
+        ],
         [value("on", [], TensorProto.BOOL), value("next", [2])],
     )
     nodes = [
@@ -85,7 +88,12 @@ def functions() -> Any:
     """A function of the file that calls another one."""
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)]
     inner = helper.make_function(
-        "own", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], opsets
+        "own",
+        "Twice",
+        ["a"],
+        ["b"],
+        [helper.make_node("Add", ["a", "a"], ["b"])],
+        opsets,
     )
     nodes = [
         helper.make_node("Twice", ["a"], ["t"], domain="own"),
@@ -120,9 +128,7 @@ def shapes() -> Any:
         helper.make_node("ConstantOfShape", ["sizes"], ["zeros"]),
         helper.make_node("Add", ["e", "zeros"], ["sum"]),
         helper.make_node("Unsqueeze", ["sum", "a"], ["rows"]),
-        helper.make_node(
-            "LSTM", ["rows", "w", "r"], ["y", "h", "c"], hidden_size=2
-        ),
+        helper.make_node("LSTM", ["rows", "w", "r"], ["y", "h", "c"], hidden_size=2),
     ]
     return model(nodes, [value("x", [2, 3])], [value("y", [1, 1, 3, 2])], held)
 

@@ -1,7 +1,7 @@
 """The network of `digits.pt`, written once more, and loaded from that file.
 
-PyTorch 2.13 trained it on the digits that come with scikit-learn and wrote the file with
-`torch.save(model.state_dict(), path)`; chapter 7.3 has the program.
+PyTorch 2.13 trained it on the digits that come with scikit-learn, and wrote the file
+with `torch.save(model.state_dict(), path)`; chapter 7.3 has the program.
 """
 
 from __future__ import annotations

@@ -140,7 +140,9 @@ def _note(scalars: dict[str, float], name: str, held: Any) -> None:
             elif held.name in ("value_int", "value_float"):
                 scalars[name] = held.i if held.name == "value_int" else held.f
         elif all(n == 1 for n in held.dims) and held.data_location != 1:
-            scalars[name] = float(np.asarray(numpy_helper.to_array(held)).reshape(())[()])
+            scalars[name] = float(
+                np.asarray(numpy_helper.to_array(held)).reshape(())[()]
+            )
     except (TypeError, ValueError, OverflowError, NotImplementedError):
         return
 

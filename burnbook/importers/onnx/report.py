@@ -10,7 +10,6 @@ from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.graph import CONTROL, Fact, Model
 from burnbook.importers.onnx.operators.registry import OPERATORS
 
-
 COMPARED = 20  # unknown operators whose names are compared with all known ones
 
 
