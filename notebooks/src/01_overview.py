@@ -216,7 +216,7 @@ SaveMyWork()
 # | A2 | [Differences](A2_differences.ipynb) | where burnbook differs from Burn 0.15, and why | – |
 # | A3 | [Coming from …](A3_coming_from.ipynb) | what you know from PyTorch, Keras, NumPy or Rust, and what it is here | – |
 #
-# Imports, pre-trained models, quantization and the advanced chapters follow in later
+# Pre-trained models, quantization and the advanced chapters follow in later
 # versions.
 
 # %% [markdown]

@@ -577,10 +577,10 @@ print("DwsConv" if is_dws else "Conv2d")
 # %% [markdown]
 # ### Known issues
 #
-# The reader of Burn 0.15 leaves out tensors of truth values and of 8, 16 and 32 bits of
-# integers, refuses views that are not contiguous, and misplaces those that begin inside
-# their storage. Here all of these load. Complex, quantized and sparse tensors have no
-# counterpart: they stand in `reader.skipped`, with what to call before saving.
+# The reader of Burn 0.15 leaves out tensors of truth values and of signed integers of 8,
+# 16 and 32 bits, refuses views that are not contiguous, and misplaces those that begin
+# inside their storage. Here all of these load. Complex, quantized and sparse tensors have
+# no counterpart: they stand in `reader.skipped`, with what to call before saving.
 #
 # ## The store of newer Burn
 #
