@@ -38,6 +38,12 @@ def checked(proto: Any) -> bool:
         what = "the functions of the file call each other too often"
         facts = [("nodes", f"{own:,} in the file, {total:,} with all calls")]
         raise RecordError("onnx", what, facts)
+    for body in bodies:
+        for tensor in _tensors(body):
+            if any(size < 0 for size in tensor.dims):
+                where = f"the constant {str(tensor.name)[:60]!r}"
+                shape = list(tensor.dims)[:8]
+                raise RecordError("onnx", f"{where} has the shape {shape}")
     known: dict[str, int] = {}
     return all(counts.is_short(graph, known) for graph in graphs)
 
@@ -51,6 +57,53 @@ def _graphs(body: Any) -> Iterator[Any]:
                 yield from _graphs(a.g)
             for graph in a.graphs:
                 yield from _graphs(graph)
+
+
+def _tensors(body: Any) -> Iterator[Any]:
+    """The constants of a graph or function, and those in its attributes."""
+    yield from getattr(body, "initializer", ())
+    for node in body.node:
+        for a in node.attribute:
+            if a.HasField("t"):
+                yield a.t
+            yield from a.tensors
+
+
+def without_negative_sizes(proto: Any) -> Any:
+    """The model, or a copy in which sizes below zero that it declares are unknown.
+
+    Why: ONNX's shape inference ends the whole process where it meets one in a Slice.
+    """
+    found = any(True for _ in _negative(proto))
+    if found:
+        copy = type(proto)()
+        copy.CopyFrom(proto)
+        proto = copy
+        for dim in _negative(proto):
+            dim.Clear()
+    return proto
+
+
+def _negative(proto: Any) -> Iterator[Any]:
+    bodies = [*_graphs(proto.graph)]
+    bodies += [graph for f in proto.functions for graph in _graphs(f)]
+    for body in bodies:
+        for field in ("input", "output", "value_info"):
+            for value in getattr(body, field, ()):
+                kind = getattr(value, "type", None)  # a function has names alone
+                while kind is not None:
+                    kind = yield from _sizes_below_zero(kind)
+
+
+def _sizes_below_zero(kind: Any) -> Any:
+    """The sizes below zero of a type; gives the type inside of it, if it has one."""
+    for name in ("tensor_type", "sparse_tensor_type"):
+        if kind.HasField(name):
+            yield from (d for d in getattr(kind, name).shape.dim if d.dim_value < 0)
+    for name in ("sequence_type", "optional_type"):
+        if kind.HasField(name):
+            return getattr(kind, name).elem_type
+    return None
 
 
 class _Counts:
@@ -140,11 +193,11 @@ def _note(scalars: dict[str, float], name: str, held: Any) -> None:
             elif held.name in ("value_int", "value_float"):
                 scalars[name] = held.i if held.name == "value_int" else held.f
         elif all(n == 1 for n in held.dims) and held.data_location != 1:
-            scalars[name] = float(
-                np.asarray(numpy_helper.to_array(held)).reshape(())[()]
-            )
-    except (TypeError, ValueError, OverflowError, NotImplementedError):
-        return
+            value = np.asarray(numpy_helper.to_array(held))
+            if value.dtype.kind in "iuf":
+                scalars[name] = float(value.reshape(()))
+    except (TypeError, ValueError, LookupError, ArithmeticError, NotImplementedError):
+        return  # of an unknown element type, or no number
 
 
 def _steps(node: Any, scalars: dict[str, float]) -> float:

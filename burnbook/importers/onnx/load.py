@@ -18,7 +18,7 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.core.files import printable, read_whole
 from burnbook.importers.onnx.graph import Model, read_model
-from burnbook.importers.onnx.growth import checked
+from burnbook.importers.onnx.growth import checked, without_negative_sizes
 from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.source import Source, write
 from burnbook.importers.onnx.tensors import Files
@@ -129,7 +129,8 @@ def inferred(model: Any) -> Any:
 
     follow = checked(model)
     try:
-        return shape_inference.infer_shapes(model, data_prop=follow)
+        clean = without_negative_sizes(model)
+        return shape_inference.infer_shapes(clean, data_prop=follow)
     except Exception:  # what does not follow stays unknown
         return model
 

@@ -1,5 +1,6 @@
 """Small ONNX files that would become large: refused, or not followed."""
 
+import contextlib
 import tracemalloc
 
 import numpy as np
@@ -166,3 +167,35 @@ def test_what_is_no_regular_file_is_not_read(tmp_path):
         load("/dev/zero", Numpy())
     with pytest.raises(BurnbookError, match="there is no such file"):
         load(tmp_path / "none.onnx", Numpy())
+
+
+def test_sizes_below_zero_do_not_end_the_process():
+    """ONNX's own inference ends it, where a Slice meets one."""
+    nodes = [
+        helper.make_node("Slice", ["x", "a", "b"], ["s"]),
+        helper.make_node("Relu", ["s"], ["y"]),
+    ]
+    made = model(nodes, held=[("a", [0]), ("b", [1])])
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    assert load(made, Numpy())
+    assert made.graph.input[0].type.tensor_type.shape.dim[0].dim_value == -1
+    tensor = onnx.TensorProto(name="w", data_type=FLOAT, dims=[-1, 3])
+    made.graph.initializer.append(tensor)
+    with pytest.raises(BurnbookError, match=r"has the shape \[-1, 3\]"):
+        load(made, Numpy())
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_an_epsilon_that_is_no_number_is_written_as_python_has_it(value):
+    made = graphs()[0]
+    (norm,) = [node for node in made.graph.node if node.op_type == "BatchNormalization"]
+    norm.attribute[0].f = value
+    with contextlib.suppress(BurnbookError):  # a config may refuse it
+        assert load(made, Numpy())
+
+
+def test_constants_of_unknown_types_are_refused():
+    made = model([helper.make_node("Add", ["x", "w"], ["y"])])
+    made.graph.initializer.append(onnx.TensorProto(name="w", data_type=29, dims=[1]))
+    with pytest.raises(BurnbookError, match="element type 29"):
+        load(made, Numpy())
