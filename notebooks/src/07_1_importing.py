@@ -85,8 +85,8 @@ same(mine.forward(x), theirs.forward(x))
 # | file | from | contains | you write | chapter |
 # |---|---|---|---|---|
 # | `.onnx` | PyTorch, TensorFlow, Keras, scikit-learn … | the computation and the weights | nothing | [7.2](07_2_onnx.ipynb) |
-# | `.pt`, `.pth` | PyTorch | names and weights, as a pickle | the module | 7.3 |
-# | `.safetensors` | Hugging Face, PyTorch, burn-store | names and weights | the module | 7.4 |
+# | `.pt`, `.pth` | PyTorch | names and weights, as a pickle | the module | [7.3](07_3_pytorch.ipynb) |
+# | `.safetensors` | Hugging Face, PyTorch, burn-store | names and weights | the module | [7.4](07_4_safetensors.ipynb) |
 #
 # Burn imports the same kinds: ONNX with its structure, PyTorch's weights into a model that
 # you write in Burn. Burn's own records (`.mpk`, `.bin`, `.bpk`) need no import:

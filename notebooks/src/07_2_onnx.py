@@ -737,4 +737,4 @@ check("7.2.5", answer)
 # | `load(path, device)`, `compare(path, inputs)` | – | – |
 # | `burnbook import-onnx FILE -o DIR` | `onnx2burn FILE DIR` | `onnx2burn FILE DIR` |
 #
-# Next: [Example · Text generation](examples/text_generation.ipynb)
+# Next: [7.3 · PyTorch](07_3_pytorch.ipynb)

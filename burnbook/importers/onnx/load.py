@@ -16,7 +16,9 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
+from burnbook.core.files import printable, read_whole
 from burnbook.importers.onnx.graph import Model, read_model
+from burnbook.importers.onnx.growth import checked, without_negative_sizes
 from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.source import Source, write
 from burnbook.importers.onnx.tensors import Files
@@ -107,11 +109,7 @@ def read_proto(model: Any) -> Any:
     if isinstance(model, (str, PathLike)):
         path = Path(model)
         title = path.name
-        try:
-            model = path.read_bytes()
-        except OSError as error:
-            what = f"{path} cannot be read: {error.strerror}"
-            raise RecordError("onnx", what) from None
+        model = read_whole(path, RecordError, f"read {printable(path)}")
     if isinstance(model, (bytes, bytearray, memoryview)):
         from google.protobuf.message import DecodeError
 
@@ -129,8 +127,10 @@ def inferred(model: Any) -> Any:
     """The model with the shapes and types that follow from it, where they do."""
     from onnx import shape_inference
 
+    follow = checked(model)
     try:
-        return shape_inference.infer_shapes(model, data_prop=True)
+        clean = without_negative_sizes(model)
+        return shape_inference.infer_shapes(clean, data_prop=follow)
     except Exception:  # what does not follow stays unknown
         return model
 
