@@ -267,6 +267,8 @@ class Recording:
         self._inside = True
         try:
             out = run(op, plain, plain_attrs)
+            if op.extras and any(part is None for part in out):
+                out = self._with_extras(op, plain, plain_attrs, out)
         finally:
             self._inside = False
         drawn = [leaf for leaf in mapped_leaves(attrs) if type(leaf) is Key]
@@ -290,6 +292,16 @@ class Recording:
         step = RecordedStep(op, given, named, made, path, line, is_tuple)
         self.steps.append(step)
         return made if is_tuple else made[0]
+
+    def _with_extras(
+        self, op: AnyOp, values: Values, attrs: Attrs, out: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Results with the extras that a kernel has left out, for their shapes."""
+        backend = self.backend
+        assert backend is not None  # an op runs
+        with np.errstate(all="ignore"):
+            found = op.forward(backend.xp, *values, **attrs)
+        return (out[0], *[a if b is None else b for a, b in zip(found[1:], out[1:])])  # noqa: B905 - equal
 
     def _place_of_forward(
         self, op: BackwardOp, given: tuple[Any, ...]
