@@ -1,0 +1,339 @@
+"""A crate around a model: its manifest, an example that predicts, and the record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from burnbook.core.errors import RecordError
+from burnbook.core.files import PathLike, atomic_write
+from burnbook.core.versions import VERSION
+from burnbook.exporters.rust.calls import TREE, captured
+from burnbook.exporters.rust.functions import Function, arguments_of
+from burnbook.exporters.rust.modules import Modules, refuse
+from burnbook.exporters.rust.operations import kind_of
+from burnbook.exporters.rust.source import module_source
+from burnbook.exporters.rust.text import Dialect, identifier
+from burnbook.module import Module
+from burnbook.program import Value
+from burnbook.record import BurnpackRecorder, NamedMpkFileRecorder
+from burnbook.record.settings import (
+    FullPrecisionSettings,
+    HalfPrecisionSettings,
+    PrecisionSettings,
+)
+
+LOCK = Path(__file__).parents[2] / "rust/project/Cargo.lock"
+FEATURES = {
+    False: ("std", "ndarray", "autodiff"),
+    True: ("std", "flex", "autodiff", "store"),
+}
+
+
+@dataclass(frozen=True)
+class RustModel:
+    """A model as Rust: the text of its module, and what its record holds.
+
+    source: `model.rs`. function: the method that was captured, as Rust has it.
+    """
+
+    title: str
+    dialect: Dialect
+    source: str
+    record: Any
+    function: Function
+    half: bool
+
+    @property
+    def file(self) -> str:
+        """The name of the record's file."""
+        return f"model.{'bpk' if self.dialect.new else 'mpk'}"
+
+    def write_record(self, path: PathLike) -> Path:
+        """Write the record that `load` reads."""
+        if self.dialect.new:
+            return BurnpackRecorder().record(self.record, path)
+        settings = HalfPrecisionSettings if self.half else FullPrecisionSettings
+        recorder = NamedMpkFileRecorder(settings, version=self.dialect.version)
+        return recorder.record(self.record, path)
+
+
+def to_rust(
+    module: Module,
+    path: PathLike,
+    *examples: Any,
+    version: str = VERSION,
+    settings: type[PrecisionSettings] = FullPrecisionSettings,
+    method: str = "forward",
+    batch: Any = 0,
+) -> Path:
+    """Write a module as a crate for Burn: `cargo run` in the folder predicts.
+
+    path: the folder to write: Cargo.toml, src/model.rs with a struct for each class and
+        a config with its sizes, src/main.rs, and the record that `load` in model.rs
+        reads. examples: what `method` is called with, to capture what it does.
+    version: which Burn it is for: 0.15, whose record is NamedMpk, or 0.22 (.bpk).
+    settings: the precision of the record; HalfPrecisionSettings for half the size.
+    batch: the dim that may have another size in each run, see `program.capture`.
+
+    Fields have their names, so that the record of the module itself fits where Rust
+    allows them as names: those of a Sequential, "0", are layer0 in both. A layer that
+    Burn lacks is written as the operations that it runs. Numbers in Python's code are
+    numbers there. Initializers are Burn's: a layer does not know how it was drawn.
+
+    Raises:
+        RecordError: Burn has no such layers or operations; all are listed by name, and
+            nothing is written.
+        GraphError: the module cannot be captured.
+
+    Example:
+        >>> import tempfile
+        >>> from burnbook.backend import Numpy
+        >>> from burnbook.nn import LinearConfig, Relu, Sequential
+        >>> from burnbook.tensor import Tensor
+        >>> model = Sequential(LinearConfig(3, 2).init(Numpy()), Relu())
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = to_rust(model, folder.name, Tensor.ones([1, 3], Numpy()))
+        >>> sorted(str(p.relative_to(path)) for p in path.rglob("*.*"))
+        ['Cargo.lock', 'Cargo.toml', 'model.mpk', 'src/main.rs', 'src/model.rs']
+        >>> print((path / "src/model.rs").read_text()[-760:-550])  # doctest: +ELLIPSIS
+        ...
+        >>> folder.cleanup()
+    """
+    half = settings is HalfPrecisionSettings
+    made = rust_model(module, *examples, version=version, half=half, method=method, batch=batch)
+    folder = Path(path)
+    texts = {
+        "Cargo.toml": manifest(crate_name(folder), made.dialect),
+        "src/model.rs": made.source,
+        "src/main.rs": main_source(made),
+    }
+    if not made.dialect.new:
+        texts["Cargo.lock"] = locked(crate_name(folder))
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(folder / name, RecordError) as file:
+            file.write(text.encode())
+    made.write_record(folder / "model")
+    return folder
+
+
+def rust_model(
+    module: Module,
+    *examples: Any,
+    version: str = VERSION,
+    half: bool = False,
+    method: str = "forward",
+    batch: Any = 0,
+) -> RustModel:
+    """A module as Rust, without writing anything; see `to_rust`."""
+    dialect = Dialect.of(version)
+    if not isinstance(module, Module):
+        what = f"{type(module).__name__} is not a module"
+        raise RecordError("export_rust", what, cure="config.init(device)")
+    title = type(module).__name__
+    program, call = captured(module, examples, method, batch)
+    made = Modules(module, program, call, dialect)
+    refuse(made.refused, dialect, title)
+    file = f"model.{'bpk' if dialect.new else 'mpk'}"
+    source = module_source(made, title, file, half)
+    root = made.root.struct
+    assert root is not None
+    name = made.methods[id(call)]
+    function = next(f for f in root.functions if f.signature.startswith(f"{name}("))
+    return RustModel(title, dialect, source, made.root.record, function, half)
+
+
+def crate_name(folder: Path) -> str:
+    """The name of the crate: that of the folder, as cargo accepts it."""
+    name = re.sub(r"[^a-z0-9_-]", "-", folder.resolve().name.lower()).strip("-_")
+    return name if name[:1].isalpha() else f"model-{name}".rstrip("-")
+
+
+def manifest(name: str, dialect: Dialect) -> str:
+    """Cargo.toml: Burn of exactly this release, and what reads the input."""
+    features = ", ".join(f'"{one}"' for one in FEATURES[dialect.new])
+    pinned = (
+        ""
+        if dialect.new
+        else "# Burn 0.15 was written for this pre-release; the final 2.0 does not fit.\n"
+        'bincode = { version = "=2.0.0-rc.3", default-features = false, '
+        'features = ["alloc", "serde"] }\n'
+    )
+    return f"""[package]
+name = "{name}"
+version = "0.1.0"
+edition = "{'2024' if dialect.new else '2021'}"
+
+[dependencies]
+burn = {{ version = "={dialect.version}", default-features = false, features = [{features}] }}
+{pinned}serde = {{ version = "1", features = ["derive"] }}
+serde_json = "1"
+
+# The crates are optimized in a debug build, too: only they take time when it runs.
+[profile.dev.package."*"]
+debug = false
+opt-level = 1
+"""
+
+
+def locked(name: str) -> str:
+    """Cargo.lock for Burn 0.15: the releases of all crates that it was tried with."""
+    head, *blocks = LOCK.read_text(encoding="utf-8").split("\n[[package]]\n")
+    blocks = [re.sub(r'^name = "cell"$', f'name = "{name}"', b, flags=re.M) for b in blocks]
+    key = re.compile(r'name = "([^"]*)"')
+    blocks = [block.rstrip("\n") + "\n" for block in blocks]
+    blocks.sort(key=lambda block: key.search(block)[1])  # type: ignore[index] # each has one
+    return "\n[[package]]\n".join([head, *blocks])
+
+
+def main_source(made: RustModel) -> str:
+    """main.rs: predict from a file of numbers, or from ones."""
+    function, dialect = made.function, made.dialect
+    given = arguments_of(function.call.inside)
+    names = ", ".join(identifier(path, "x") for path, _ in given)
+    lines = [
+        f"//! Predicts with {made.title}: `cargo run -- input.json`, or from ones.",
+        "//!",
+        "//! The file has the inputs by name, row by row:",
+        f'//! {{"{given[0][0]}": {{"shape": {_example(given[0][1])}, "data": [ … ]}}}}'
+        + (f" ({names})" if len(given) > 1 else ""),
+        "mod model;",
+        "",
+        *(
+            ["use burn::tensor::{Device, Tensor, TensorData};"]
+            if dialect.new
+            else ["use burn::backend::NdArray;", "use burn::tensor::{Tensor, TensorData};"]
+        ),
+        "use serde::{Deserialize, Serialize};",
+        "use std::collections::BTreeMap;",
+        "",
+        *([] if dialect.new else ["type B = NdArray<f32>;", ""]),
+        f'const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/{made.file}");',
+        "",
+        *_numbers(),
+        "",
+        *predictor(made, "predict", "model"),
+        "",
+        "fn main() {",
+        "    let given: BTreeMap<String, Numbers> = match std::env::args().nth(1) {",
+        "        None => BTreeMap::new(),",
+        "        Some(file) => {",
+        '            let text = std::fs::read_to_string(&file).expect("a file of inputs");',
+        '            serde_json::from_str(&text).expect("inputs by name")',
+        "        }",
+        "    };",
+        "    let found = predict(RECORD, &given);",
+        '    println!("{}", serde_json::to_string(&found).expect("numbers"));',
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _example(value: Value) -> str:
+    return f"[{', '.join(str(s) if isinstance(s, int) else 'n' for s in value.shape)}]"
+
+
+def _numbers() -> Iterator[str]:
+    yield from """/// A tensor as numbers: its shape, and its elements row by row.
+#[derive(Deserialize, Serialize)]
+struct Numbers {
+    shape: Vec<usize>,
+    data: Vec<f64>,
+}
+
+impl Numbers {
+    /// The input of a name, or ones.
+    fn named(given: &BTreeMap<String, Numbers>, name: &str, shape: &[usize]) -> TensorData {
+        match given.get(name) {
+            None => TensorData::new(vec![1.0; shape.iter().product()], shape.to_vec()),
+            Some(found) => TensorData::new(found.data.clone(), found.shape.clone()),
+        }
+    }
+
+    fn of(data: TensorData) -> Numbers {
+        let shape = data.shape.to_vec();
+        let data = data.convert::<f64>().to_vec().expect("numbers");
+        Numbers { shape, data }
+    }
+}""".split("\n")
+
+
+def predictor(made: RustModel, name: str, module: str) -> Iterator[str]:
+    """A function of Rust that loads the record, and calls the method on inputs."""
+    dialect, function = made.dialect, made.function
+    device = "let device = Device::default();" if dialect.new else "let device = Default::default();"
+    yield "/// What the model with the weights of this record makes of the inputs."
+    yield f"fn {name}(record: &str, given: &BTreeMap<String, Numbers>) -> Vec<Numbers> {{"
+    yield f"    {device}"
+    turbofish = "" if dialect.new else "::<B>"
+    yield f"    let model = {module}::load{turbofish}(record, &device).expect(record);"
+    names: list[str] = []
+    for number, (path, value) in enumerate(arguments_of(function.call.inside)):
+        shape = [size if isinstance(size, int) else 1 for size in value.shape]
+        kind = kind_of(value)
+        element = {"Float": "f32", "Int": "i64", "Bool": "bool"}[kind]
+        data = f'Numbers::named(given, "{path}", &{shape}).convert::<{element}>()'
+        tensor = dialect.tensor(len(shape), kind)
+        tensor = re.sub(r"\b(Int|Bool)>", r"burn::tensor::\1>", tensor)
+        names.append(f"x{number}")
+        yield f"    let x{number}: {tensor} = Tensor::from_data({data}, &device);"
+    call = f"model.{function.signature.partition('(')[0]}({', '.join(names)})"
+    count = len(TREE.collect(function.call.gives, Value, []))
+    if count == 1:
+        yield f"    vec![Numbers::of({call}.into_data())]"
+    else:
+        parts = [f"y{i}" for i in range(count)]
+        yield f"    let ({', '.join(parts)}) = {call};"
+        yield "    vec!["
+        yield from (f"        Numbers::of({part}.into_data())," for part in parts)
+        yield "    ]"
+    yield "}"
+
+
+def several_sources(models: Sequence[tuple[str, RustModel]]) -> dict[str, str]:
+    """The sources of one crate with several models, which predicts with each.
+
+    Its program is given a folder: NAME.mpk and NAME.json for each; it prints a line of
+    JSON for each, {"name": …, "outputs": […]}.
+    """
+    dialect = models[0][1].dialect
+    texts = {f"src/{name}.rs": made.source for name, made in models}
+    uses = (
+        ["use burn::tensor::{Device, Tensor, TensorData};"]
+        if dialect.new
+        else ["use burn::backend::NdArray;", "use burn::tensor::{Tensor, TensorData};"]
+    )
+    lines = ["//! Predicts with each of these models.", "#![allow(dead_code)]"]
+    lines += [f"mod {name};" for name, _ in models]
+    lines += ["", *uses, "use serde::{Deserialize, Serialize};"]
+    lines += ["use std::collections::BTreeMap;", ""]
+    lines += [] if dialect.new else ["type B = NdArray<f32>;", ""]
+    lines += [*_numbers(), ""]
+    for name, made in models:
+        lines += [*predictor(made, f"predict_{name}", name), ""]
+    lines += [
+        "type Predict = fn(&str, &BTreeMap<String, Numbers>) -> Vec<Numbers>;",
+        "",
+        "fn main() {",
+        '    let folder = std::env::args().nth(1).expect("a folder");',
+        "    let all: Vec<(&str, &str, Predict)> = vec![",
+        *(f'        ("{n}", "{m.file.partition(".")[2]}", predict_{n}),' for n, m in models),
+        "    ];",
+        "    for (name, ending, predict) in all {",
+        '        let text = std::fs::read_to_string(format!("{folder}/{name}.json")).expect(name);',
+        "        let given: BTreeMap<String, Numbers> = serde_json::from_str(&text).expect(name);",
+        '        let record = format!("{folder}/{name}.{ending}");',
+        "        let found = std::panic::catch_unwind(|| predict(&record, &given));",
+        "        match found {",
+        '            Ok(found) => println!("{}", serde_json::json!({"name": name, "outputs": found})),',
+        '            Err(_) => println!("{}", serde_json::json!({"name": name, "outputs": null})),',
+        "        }",
+        "    }",
+        "}",
+    ]
+    texts["src/main.rs"] = "\n".join(lines) + "\n"
+    return texts
