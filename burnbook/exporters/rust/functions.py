@@ -286,8 +286,16 @@ def arguments_of(tree: dict[str, Any]) -> list[tuple[str, Value]]:
     found: dict[Value, str] = {}
     for path, leaf in TREE.leaves(tree):
         if isinstance(leaf, Value) and leaf not in found:
-            found[leaf] = "_".join(path)
+            found[leaf] = "_".join(_without_star(path))
     return [(path, value) for value, path in found.items()]
+
+
+def _without_star(path: tuple[str, ...]) -> tuple[str, ...]:
+    """The name of an argument; the first of `*inputs` is "input", the next "input2"."""
+    if len(path) > 1 and path[0] == "inputs" and path[1].isdigit():
+        number = int(path[1])
+        return (f"input{number + 1}" if number else "input", *path[2:])
+    return path
 
 
 def _inputs(step: Step) -> list[Value]:

@@ -99,7 +99,12 @@ class Modules:
     """All structs of a model, made from its program."""
 
     def __init__(
-        self, model: Module, program: Program, call: Call, dialect: Dialect
+        self,
+        model: Module,
+        program: Program,
+        call: Call,
+        dialect: Dialect,
+        name: str,
     ) -> None:
         self.dialect, self.program = dialect, program
         self.calls: dict[str, list[Call]] = {}
@@ -110,7 +115,7 @@ class Modules:
         self.refused: dict[str, str] = {}
         self.methods: dict[int, str] = {}  # of calls: the name of the function
         self.shared: dict[int, str] = {}
-        self.root = self._struct(model, "", type_name(type(model).__name__))
+        self.root = self._struct(model, "", "Model" if name == "Sequential" else name)
 
     def use(self, module: str, name: str) -> None:
         """Import a name of Burn."""

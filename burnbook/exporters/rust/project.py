@@ -16,8 +16,9 @@ from burnbook.exporters.rust.functions import Function, arguments_of
 from burnbook.exporters.rust.modules import Modules, refuse
 from burnbook.exporters.rust.operations import kind_of
 from burnbook.exporters.rust.source import module_source
-from burnbook.exporters.rust.text import Dialect, identifier
+from burnbook.exporters.rust.text import Dialect, identifier, snake_case, type_name
 from burnbook.module import Module
+from burnbook.nn.sequential import Sequential
 from burnbook.program import Value
 from burnbook.record import BurnpackRecorder, NamedMpkFileRecorder
 from burnbook.record.settings import (
@@ -135,8 +136,11 @@ def rust_model(
         what = f"{type(module).__name__} is not a module"
         raise RecordError("export_rust", what, cure="config.init(device)")
     title = type(module).__name__
+    if _is_layer(module):  # a model of one layer, which has a name in the record
+        module = Sequential(**{snake_case(title): module})
+        title = "Model"
     program, call = captured(module, examples, method, batch)
-    made = Modules(module, program, call, dialect)
+    made = Modules(module, program, call, dialect, type_name(title))
     refuse(made.refused, dialect, title)
     file = f"model.{'bpk' if dialect.new else 'mpk'}"
     source = module_source(made, title, file, half)
@@ -145,6 +149,13 @@ def rust_model(
     name = made.methods[id(call)]
     function = next(f for f in root.functions if f.signature.startswith(f"{name}("))
     return RustModel(title, dialect, source, made.root.record, function, half)
+
+
+def _is_layer(module: Module) -> bool:
+    cls = type(module)
+    return cls.__module__.startswith("burnbook.nn.") and not isinstance(
+        module, Sequential
+    )
 
 
 def crate_name(folder: Path) -> str:

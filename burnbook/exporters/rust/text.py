@@ -142,7 +142,17 @@ def type_name(name: str) -> str:
     """
     parts = re.sub(r"\W", "_", name, flags=re.ASCII).split("_")
     made = "".join(part[:1].upper() + part[1:] for part in parts)
-    return made if made[:1].isalpha() else f"Module{made}"
+    return made if made[:1].isalpha() else f"Layer{made}"
+
+
+def snake_case(name: str) -> str:
+    """The name of a class as that of a field.
+
+    Example:
+        >>> snake_case("MaxPool2d"), snake_case("PRelu"), snake_case("GLU")
+        ('max_pool2d', 'p_relu', 'glu')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def indented(lines: Iterable[str], depth: int = 1) -> list[str]:
