@@ -1,9 +1,10 @@
-"""`burnbook export-pytorch`: weights for PyTorch without a program."""
+"""`burnbook export-pytorch` and `export-rust`: models for others without a program."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from burnbook.cli.records import make_module
 from burnbook.cli.shared import Subcommands, command, say
@@ -37,6 +38,41 @@ def add_commands(commands: Subcommands) -> None:
         "--top-level-key", metavar="KEY", help="the key above the state dict"
     )
 
+    about = "Write a module as a crate of Rust for Burn, which predicts with it."
+    example = "burnbook export-rust crate/ --module net:make --input 1,28,28"
+    made = command(commands, "export-rust", run_rust, about, example)
+    made.add_argument("folder", type=Path, help="the folder to write the crate to")
+    made.add_argument(
+        "--module",
+        metavar="PLACE",
+        required=True,
+        help="package.file:function that makes the module",
+    )
+    made.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        type=_example,
+        metavar="SHAPE",
+        help="the shape of an input, as 1,28,28 or int:1,16 or bool:1,16; once for each",
+    )
+    made.add_argument(
+        "--record", type=Path, metavar="FILE", help="the record with the weights"
+    )
+    made.add_argument(
+        "--burn",
+        metavar="VERSION",
+        default="0.15",
+        help="the release of Burn, 0.15 or 0.22; default: 0.15",
+    )
+    made.add_argument("--half", action="store_true", help="weights as f16")
+    made.add_argument(
+        "--method", default="forward", help="what to translate; default: forward"
+    )
+    made.add_argument(
+        "--check", action="store_true", help="only report what Burn cannot say"
+    )
+
 
 def run_export(options: argparse.Namespace) -> int:
     """Load the record into its module, and write that for PyTorch."""
@@ -60,3 +96,52 @@ def run_export(options: argparse.Namespace) -> int:
     )
     say(f"wrote {path}, {path.stat().st_size:,} bytes")
     return 0
+
+
+def run_rust(options: argparse.Namespace) -> int:
+    """Write a crate; what cannot be written is listed before anything is."""
+    from burnbook.exporters.rust import rust_model, to_rust
+    from burnbook.record.inspection import recorder_for
+    from burnbook.record.settings import FullPrecisionSettings, HalfPrecisionSettings
+
+    module = make_module(options.module)
+    if options.record is not None:
+        recorder = recorder_for(options.record, f"read {options.record}")
+        module = module.load_file(options.record, recorder)
+    examples = [_zeros(kind, shape) for kind, shape in options.input]
+    named = {"version": options.burn, "method": options.method}
+    if options.check:
+        made = rust_model(module, *examples, **named)
+        lines = made.source.count("\n")
+        say(f"{made.title} can be written for Burn {options.burn}: {lines} lines")
+        return 0
+    settings = HalfPrecisionSettings if options.half else FullPrecisionSettings
+    path = to_rust(module, options.folder, *examples, settings=settings, **named)
+    for file in sorted(path.rglob("*.*")):
+        if file.is_file() and "target" not in file.parts:
+            say(f"wrote {file}, {file.stat().st_size:,} bytes")
+    return 0
+
+
+def _example(text: str) -> tuple[str, tuple[int, ...]]:
+    """The kind and the shape of an input, from "1,28,28" or "int:1,16"."""
+    kind, colon, sizes = text.rpartition(":")
+    kind = kind if colon else "float"
+    numbers = sizes.split(",")
+    if kind not in ("float", "int", "bool") or not all(
+        part.strip().isdecimal() and int(part) > 0 for part in numbers
+    ):
+        what = f"{text!r} is no shape; one reads 1,28,28 or int:1,16"
+        raise argparse.ArgumentTypeError(what)
+    return kind, tuple(map(int, numbers))
+
+
+def _zeros(kind: str, shape: tuple[int, ...]) -> Any:
+    """An input of zeros: only its shape matters."""
+    import numpy as np
+
+    from burnbook.backend import Numpy
+    from burnbook.tensor import Tensor
+
+    dtype = {"float": np.float32, "int": np.int64, "bool": np.bool_}[kind]
+    return Tensor.from_numpy(np.zeros(shape, dtype), Numpy())

@@ -28,13 +28,20 @@ from burnbook.tensor.qfloat import QFloat
 
 WIDTH = 88
 HINTS = {  # what a part without numbers is likely to be, by its name
-    "dropout": "nn.DropoutConfig(0.5).init()",
-    "relu": "nn.Relu()",
-    "gelu": "nn.Gelu()",
-    "tanh": "nn.Tanh()",
-    "sigmoid": "nn.Sigmoid()",
-    "act": "nn.Relu()",
-    "pool": "a pool: nn.MaxPool2dConfig(…), nn.AdaptiveAvgPool2dConfig(…)",
+    "dropout": "nn.Dropout",
+    "leaky": "nn.LeakyRelu",
+    "relu": "nn.Relu",
+    "gelu": "nn.Gelu",
+    "tanh": "nn.Tanh",
+    "sigmoid": "nn.Sigmoid",
+    "activation": "nn.Relu or another activation",
+    "adaptive": "nn.AdaptiveAvgPool2d",
+    "avg_pool": "nn.AvgPool2d",
+    "max_pool": "nn.MaxPool2d",
+    "pool": "nn.MaxPool2d or another pool",
+    "loss": "a loss",
+    "positional": "nn.PositionalEncoding",
+    "rotary": "nn.RotaryEncoding",
 }
 NOT_STORED = {"_b", "phantom"}
 
@@ -267,14 +274,16 @@ class Scaffold:
         for name, part in one.parts.items():
             yield from _comment(part.open, 1)
             yield f"    {name}: {part.annotation}"
+        if one.constants:
+            yield "    # The record names these, and holds no numbers for them: layers that"
+            yield "    # have none, numbers, or parts that are None."
         for name in one.constants:
             hint = next((v for k, v in HINTS.items() if k in name.lower()), None)
-            hint = f", perhaps {hint}" if hint else ""
-            yield from _comment(f"{name}: the record holds no numbers for it{hint}", 1)
+            yield f"    # {name}" + (f": perhaps {hint}" if hint else "")
         yield ""
         yield ""
         yield f"class {one.name}Config(Config):"
-        yield f'    """How to make a {one.name}."""'
+        yield f'    """The sizes of {one.name}."""'
         yield ""
         configs = {n: p for n, p in one.parts.items() if p.config_type}
         for name, part in configs.items():
@@ -285,7 +294,7 @@ class Scaffold:
         yield '        """The module on a device, with initial numbers."""'
         yield f"        return {one.name}("
         for name, part in one.parts.items():
-            yield f"            {_init(part, f'self.{name}')},"
+            yield from _wrapped_call(_init(part, f"self.{name}"))
         yield "        )"
 
 
@@ -316,6 +325,16 @@ def _wrapped(start: str, value: str) -> Iterator[str]:
     for part in _split(value[1:-1].rstrip(",")):
         yield f"        {part},"
     yield "    )"
+
+
+def _wrapped_call(text: str) -> Iterator[str]:
+    """An argument, over several lines where it is a long list or tuple."""
+    if len(text) + 13 <= WIDTH or text[0] not in "[(":
+        yield f"            {text},"
+        return
+    yield f"            {text[0]}"
+    yield from (f"                {part}," for part in _split(text[1:-1]))
+    yield f"            {text[-1]},"
 
 
 def _split(text: str) -> Iterator[str]:
@@ -349,7 +368,7 @@ def _init(part: Found, place: str) -> str:
     if part.config_type:
         inner = [_init(one, f"{place}[{i}]") for i, one in enumerate(part.many)]
     else:
-        inner = [_init(one, f"({_config(one)})" if one.config_type else "") for one in part.many]
+        inner = [_init(one, _config(one)) for one in part.many]
     text = ", ".join(inner)
     if same:
         return f"[{text}]"
@@ -386,12 +405,14 @@ def _imports(text: str, recorder: str) -> Iterator[str]:
 
 
 RESERVED = {"Module", "Param", "Tensor", "Config", "Backend", "Annotated"}
+HIDING = {*RESERVED, "nn", "tuple", "list", "device"}  # a class needs these names
 
 
 def _field_name(name: str) -> str:
     made = re.sub(r"\W", "_", name)
     made = f"part_{made}" if made[:1].isdigit() else made
-    return f"{made}_" if keyword.iskeyword(made) or hasattr(Module, made) else made
+    taken = keyword.iskeyword(made) or hasattr(Module, made) or made in HIDING
+    return f"{made}_" if taken else made
 
 
 def _type_name(name: str) -> str:
@@ -526,7 +547,9 @@ def _norm(made: Scaffold, node: dict[str, Any]) -> Found | None:
     if not _is_tensor(node.get("beta")):
         if "beta" in keys:
             return Found("nn.LayerNorm", f"nn.LayerNormConfig({size}, bias=False)")
-        note = "or a LayerNorm without bias: the names are the same" if made.flat else ""
+        note = (
+            "or a LayerNorm without bias: the names are the same" if made.flat else ""
+        )
         return Found("nn.RmsNorm", f"nn.RmsNormConfig({size})", open=note)
     note = "or a GroupNorm or InstanceNorm: the names are the same" if made.flat else ""
     return Found("nn.LayerNorm", f"nn.LayerNormConfig({size})", open=note)
@@ -573,7 +596,9 @@ def _lstm(made: Scaffold, node: dict[str, Any]) -> Found | None:
     return None if config is None else Found("nn.Lstm", config)
 
 
-def _gru_config(made: Scaffold, name: str, node: dict[str, Any]) -> tuple[str, str] | None:
+def _gru_config(
+    made: Scaffold, name: str, node: dict[str, Any]
+) -> tuple[str, str] | None:
     sizes = _gate_of(node["update_gate"])
     if sizes is None:
         return None
@@ -640,7 +665,10 @@ def _attention(made: Scaffold, node: dict[str, Any]) -> Found | None:
         return None
     d_model = shapes[0][0]
     heads = "the number of heads is not in the record"
-    if all(shape == (d_model, d_model) for shape in shapes) and "n_heads_kv" not in node:
+    if (
+        all(shape == (d_model, d_model) for shape in shapes)
+        and "n_heads_kv" not in node
+    ):
         return Found(
             "nn.MultiHeadAttention",
             f"nn.MultiHeadAttentionConfig({d_model}, {_heads(d_model)}{_biases(parts)})",
@@ -665,7 +693,9 @@ def _biases(parts: list[Any]) -> str:
     names = ("query", "key", "value", "output")
     rows = zip(names, parts, strict=True)
     return "".join(
-        f", {name}_bias=False" for name, part in rows if not _is_tensor(part.get("bias"))
+        f", {name}_bias=False"
+        for name, part in rows
+        if not _is_tensor(part.get("bias"))
     )
 
 
@@ -712,5 +742,3 @@ RULES: tuple[tuple[set[str], set[str], Rule], ...] = (
     (_names("query key value output"), set(), _attention),
     (_names("layers"), set(), _transformer),
 )
-
-

@@ -157,15 +157,20 @@ def newer_layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "gru", nn.GruConfig(4, 3, True), (words,)
     yield "gru_state", nn.GruConfig(4, 3, True), (words, floats(2, 3, seed=5))
     yield "bi_gru", nn.BiGruConfig(4, 3, True), (words,)
+    yield "bi_rnn", nn.BiRnnConfig(4, 3, True), (words,)
     yield "rnn", nn.RnnConfig(4, 3, True), (words,)
     coupled = nn.LstmConfig(4, 3, True).with_input_forget(True).with_clip(2.0)
     yield "lstm_coupled", coupled.with_reverse(True), (words,)
-    yield "adaptive_avg_pool3d", AdaptiveAvgPool3dConfig([2, 2, 2]), (
-        floats(2, 2, 4, 5, 5),
+    yield (
+        "adaptive_avg_pool3d",
+        AdaptiveAvgPool3dConfig([2, 2, 2]),
+        (floats(2, 2, 4, 5, 5),),
     )
-    yield "ceil_pool", MaxPool2dConfig([3, 3]).with_ceil_mode(True).with_strides(
-        [2, 2]
-    ), (image,)
+    yield (
+        "ceil_pool",
+        MaxPool2dConfig([3, 3]).with_ceil_mode(True).with_strides([2, 2]),
+        (image,),
+    )
     for config in (
         nn.CeluConfig(), nn.EluConfig(alpha=0.5), nn.HardShrinkConfig(),
         nn.HardtanhConfig(), nn.SoftShrinkConfig(), nn.ShrinkConfig(),
@@ -187,13 +192,17 @@ def newer_layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "cross_attention", cross, (words, floats(2, 3, 6))
     yield "layer_norm_plain", nn.LayerNormConfig(4).with_bias(False), (words,)
     warm = nn.TransformerEncoderConfig(4, 6, 2, 1).with_layer_norm_eps(1e-3)
-    yield "encoder_relu", warm.with_activation(nn.ActivationConfig.Relu), (
-        TransformerEncoderInput(words),
+    yield (
+        "encoder_relu",
+        warm.with_activation(nn.ActivationConfig.Relu),
+        (TransformerEncoderInput(words),),
     )
     sides = Conv2dConfig([4, 2], [3, 3])
-    yield "conv2d_sides", sides.with_padding(
-        nn.PaddingConfig2d.Explicit(1, 0, 2, 1)
-    ), (image,)
+    yield (
+        "conv2d_sides",
+        sides.with_padding(nn.PaddingConfig2d.Explicit(1, 0, 2, 1)),
+        (image,),
+    )
 
 
 class Block(Module):
@@ -371,13 +380,14 @@ def own() -> Iterator[tuple[str, Module, tuple[Any, ...]]]:
     yield "pair", Pair.new(), (floats(3, 4),)
     linear, relu = nn.LinearConfig(4, 4), activation.relu
     inner = nn.Sequential(linear.init(DEVICE), nn.Relu())
-    yield "sequential", nn.Sequential(
-        inner, relu, fc=None
-    ) if False else nn.Sequential(inner, relu, linear.init(DEVICE)), (floats(3, 4),)
+    row = nn.Sequential(inner, relu, linear.init(DEVICE))
+    yield "sequential", row, (floats(3, 4),)
     yield "silu_layer", nn.Sequential(linear.init(DEVICE), nn.SiLU()), (floats(3, 4),)
 
 
-def rows(source: Callable[[], Iterator[tuple[str, Any, tuple[Any, ...]]]]) -> dict[str, Row]:
+def rows(
+    source: Callable[[], Iterator[tuple[str, Any, tuple[Any, ...]]]],
+) -> dict[str, Row]:
     """Modules with their inputs, by name; made with the seed 0."""
     burnbook.seed(0)
     made: dict[str, Row] = {}

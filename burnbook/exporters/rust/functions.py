@@ -305,4 +305,3 @@ def _inputs(step: Step) -> list[Value]:
         parts = given if isinstance(given, (list, tuple)) else (given,)
         found += [value for value in parts if isinstance(value, Value)]
     return found
-

@@ -8,11 +8,13 @@ from the operations that it runs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from burnbook.exporters.rust.operations import mixed_groups
 from burnbook.exporters.rust.text import Dialect, Rust, Untranslatable, literal
 from burnbook.module.reparameterization import Reparameterized
 from burnbook.module.tree import field_specs
@@ -162,7 +164,8 @@ def fields_layer(
             _usual(layer)
         given = {name: (getattr(layer, name), old) for name, old in options.items()}
         sizes = [
-            float(getattr(layer, name)) if field_specs(type(layer))[name].kind is float
+            float(getattr(layer, name))
+            if field_specs(type(layer))[name].kind is float
             else getattr(layer, name)
             for name in required
         ]
@@ -214,11 +217,8 @@ def _conv_transpose(layer: Any, dialect: Dialect) -> Layer:
     kind = type(layer).__name__
     inside, out = _shape(layer.weight)[:2]
     groups = layer.groups
-    if not dialect.new and groups > 1 and math.gcd(groups, out) > 1:
-        raise Untranslatable(
-            f"Burn 0.15 mixes up the groups of a {kind} where their number ({groups}) "
-            f"and that of the channels in one ({out}) have a common divisor"
-        )
+    if not dialect.new:
+        mixed_groups(kind, groups, out)
     one = 1 if kind.endswith("1d") else (1,) * len(layer.kernel_size)
     zero = 0 if kind.endswith("1d") else (0,) * len(layer.kernel_size)
     text = config(
@@ -345,9 +345,7 @@ def _swiglu(layer: Any, dialect: Dialect) -> Layer:
             raise Untranslatable("layout Col of a SwiGlu")
     if (inner.bias is None) is not (outer.bias is None):
         raise Untranslatable("only one of its Linears has a bias")
-    text = config(
-        "SwiGlu", *_shape(inner.weight), bias=(inner.bias is not None, False)
-    )
+    text = config("SwiGlu", *_shape(inner.weight), bias=(inner.bias is not None, False))
     return Layer("SwiGlu", config=text)
 
 
@@ -375,7 +373,9 @@ def _activations(layer: Any, dialect: Dialect, usual: dict[str, str]) -> dict[st
         held = getattr(layer, name)
         if type(held).__name__ != known:
             if not dialect.new:
-                raise Untranslatable(f"{name} {type(held).__name__} is not in Burn 0.15")
+                raise Untranslatable(
+                    f"{name} {type(held).__name__} is not in Burn 0.15"
+                )
             options[name] = (Rust(activation_config(held)), Rust(""))
     return options
 
@@ -568,6 +568,9 @@ def _rotary(layer: Any, dialect: Dialect) -> Layer:
     rows, columns = layer.freq_complex.shape[:2]
     if layer.start_offset:
         raise Untranslatable("its table does not begin at position 0")
+    pace = float(layer.theta) ** -(np.arange(0, columns, 2) / columns)
+    if not np.allclose(np.asarray(layer.pace), pace, rtol=1e-5):
+        raise Untranslatable("its frequencies are scaled")
     text = config(
         "RotaryEncoding",
         int(layer.max_sequence_length or rows),

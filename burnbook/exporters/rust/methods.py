@@ -125,7 +125,9 @@ def _one(value: Any, out: Function, use: Use) -> str:
 def _masks(value: Any, names: dict[str, str], out: Function) -> str:
     rows = [(method, getattr(value, name)) for name, method in names.items()]
     return "".join(
-        f".{method}({out.expression(mask)})" for method, mask in rows if mask is not None
+        f".{method}({out.expression(mask)})"
+        for method, mask in rows
+        if mask is not None
     )
 
 

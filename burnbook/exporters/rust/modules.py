@@ -20,6 +20,7 @@ from burnbook.exporters.rust.methods import layer_call, layer_uses
 from burnbook.exporters.rust.operations import kind_of
 from burnbook.exporters.rust.text import (
     Dialect,
+    Reported,
     Untranslatable,
     identifier,
     literal,
@@ -191,8 +192,7 @@ class Modules:
         if failed or not self.calls.get(path):
             del self.structs[count:]
             self.uses = uses
-            inner = next(iter(failed.values()), "")
-            self.refused[path or kind] = reason if not inner else reason
+            self.refused[path or kind] = reason
         return node
 
     def _tensor(self, value: Any, path: str) -> Node:
@@ -352,9 +352,7 @@ class Modules:
         self.structs.append(struct)
         return struct
 
-    def _functions(
-        self, node: Node, fields: list[tuple[str, Node]]
-    ) -> list[Function]:
+    def _functions(self, node: Node, fields: list[tuple[str, Node]]) -> list[Function]:
         """The methods of a module that ran, each text once."""
         made: list[Function] = []
         names: dict[str, str] = {}
@@ -364,6 +362,8 @@ class Modules:
             plain = identifier(call.method)
             try:
                 function.write(plain)
+            except Reported:
+                continue
             except Untranslatable as reason:
                 at = node.path or type(call.layer).__name__
                 self.refused.setdefault(f"{at}.{call.method}", str(reason))
@@ -372,7 +372,8 @@ class Modules:
             same = [
                 one
                 for one in same
-                if one.signature.partition("(")[2] == function.signature.partition("(")[2]
+                if one.signature.partition("(")[2]
+                == function.signature.partition("(")[2]
                 and one.call.method == call.method
             ]
             if same:
@@ -463,9 +464,13 @@ class _Here:
     def call(self, call: Call, function: Function) -> Made:
         """A call of a part: of a layer of Burn, or of a struct."""
         text, node = self._part(call)
-        if node.layer is not None:
+        if node.layer is None:
+            return self._own(call, function, text)
+        try:
             return layer_call(call, text, function, self.modules.use)
-        return self._own(call, function, text)
+        except Untranslatable as reason:
+            self.modules.refused.setdefault(call.path, str(reason))
+            raise Reported from None
 
     def uses(self, call: Call) -> list[Value]:
         """The tensors that such a call reads, as often as it names them."""
@@ -491,8 +496,8 @@ class _Here:
         name = self.modules.methods.get(id(call))
         if name is None:
             if call.path == self.node.path:
-                raise Untranslatable(f"{call.method} calls itself or runs inside")
-            raise Untranslatable(f"{call.path}.{call.method} cannot be written")
+                raise Untranslatable(f"{call.method}, which calls itself")
+            raise Reported(f"{call.path}.{call.method}")
         args = ", ".join(function.expression(value) for value in _given(call))
         results = TREE.collect(call.made, Value, [])
         if len(results) == 1:
@@ -541,4 +546,3 @@ def refuse(refused: dict[str, str], dialect: Dialect, name: str) -> None:
     if not dialect.new:
         cure += ', or version="0.22" where the newest has it'
     raise RecordError(f"export_rust {name}", what, list(refused.items()), cure)
-

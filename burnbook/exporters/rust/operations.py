@@ -6,6 +6,7 @@ that writes the call. Where Burn of a release has no such operation, it refuses.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -91,8 +92,13 @@ def stretched(out: Writing, value: Any, shape: Sequence[Any]) -> str:
 
 def expanded(out: Writing, shape: Sequence[Any]) -> str:
     """A shape as `expand` takes it: sizes of one signed type."""
-    sizes = [out.size(size) + (" as i64" if isinstance(size, Dim) else "") for size in shape]
-    sizes = [f"({s[:-7]}) as i64" if s.endswith(" as i64") and " " in s[:-7] else s for s in sizes]
+    sizes = [
+        out.size(size) + (" as i64" if isinstance(size, Dim) else "") for size in shape
+    ]
+    sizes = [
+        f"({s[:-7]}) as i64" if s.endswith(" as i64") and " " in s[:-7] else s
+        for s in sizes
+    ]
     return f"[{', '.join(sizes)}]"
 
 
@@ -143,7 +149,9 @@ def _powf(out: Writing, step: Step) -> str:
         raise Untranslatable("a number to the power of a tensor")
     if _scalar(y):
         return f"{out.expression(x)}.powf_scalar({out.expression(y)})"
-    return f"{stretched(out, x, step.out.shape)}.powf({stretched(out, y, step.out.shape)})"
+    return (
+        f"{stretched(out, x, step.out.shape)}.powf({stretched(out, y, step.out.shape)})"
+    )
 
 
 def _remainder(out: Writing, step: Step) -> str:
@@ -356,12 +364,23 @@ def _conv_transpose(out: Writing, step: Step) -> str:
     x, weight, *bias = step.inputs
     rank = len(x.shape) - 2
     a = step.attrs
+    if not out.dialect.new:
+        mixed_groups("conv_transpose", a["groups"], weight.shape[1])
     names = ("stride", "padding", "padding_out", "dilation")
     options = ", ".join([str(list(a[name])) for name in names] + [str(a["groups"])])
     bias_text = _optional(out, bias[0] if bias else None)
     given = f"{out.expression(x)}, {out.expression(weight)}, {bias_text}"
     made = f"ConvTransposeOptions::new({options})"
     return f"module::conv_transpose{rank}d({given}, {made})"
+
+
+def mixed_groups(kind: str, groups: int, out: int) -> None:
+    """Refuse groups that Burn 0.15 computes otherwise."""
+    if groups > 1 and math.gcd(groups, out) > 1:
+        raise Untranslatable(
+            f"Burn 0.15 mixes up the groups of a {kind} where their number ({groups}) "
+            f"and that of the channels in one ({out}) have a common divisor"
+        )
 
 
 def _sizes(sizes: Any) -> str:

@@ -32,6 +32,13 @@ FEATURES = {
     False: ("std", "ndarray", "autodiff"),
     True: ("std", "flex", "autodiff", "store"),
 }
+#: The crates are optimized in a debug build, too: only they take time when it runs.
+OPTIMIZED = """[profile.dev]
+debug = false
+
+[profile.dev.package."*"]
+opt-level = 1
+"""
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,9 @@ def to_rust(
         >>> folder.cleanup()
     """
     half = settings is HalfPrecisionSettings
-    made = rust_model(module, *examples, version=version, half=half, method=method, batch=batch)
+    made = rust_model(
+        module, *examples, version=version, half=half, method=method, batch=batch
+    )
     folder = Path(path)
     texts = {
         "Cargo.toml": manifest(crate_name(folder), made.dialect),
@@ -174,31 +183,38 @@ def manifest(name: str, dialect: Dialect) -> str:
         'bincode = { version = "=2.0.0-rc.3", default-features = false, '
         'features = ["alloc", "serde"] }\n'
     )
+    profile = OPTIMIZED if not dialect.new else "[profile.dev]\ndebug = false\n"
     return f"""[package]
 name = "{name}"
 version = "0.1.0"
-edition = "{'2024' if dialect.new else '2021'}"
+edition = "{"2024" if dialect.new else "2021"}"
 
 [dependencies]
 burn = {{ version = "={dialect.version}", default-features = false, features = [{features}] }}
 {pinned}serde = {{ version = "1", features = ["derive"] }}
 serde_json = "1"
 
-# The crates are optimized in a debug build, too: only they take time when it runs.
-[profile.dev.package."*"]
-debug = false
-opt-level = 1
-"""
+{profile}"""
 
 
-def locked(name: str) -> str:
-    """Cargo.lock for Burn 0.15: the releases of all crates that it was tried with."""
-    head, *blocks = LOCK.read_text(encoding="utf-8").split("\n[[package]]\n")
-    blocks = [re.sub(r'^name = "cell"$', f'name = "{name}"', b, flags=re.M) for b in blocks]
-    key = re.compile(r'name = "([^"]*)"')
+def locked(name: str, lock: Path = LOCK, old: str = "cell") -> str:
+    """Cargo.lock of a crate: the releases of all crates that another one has.
+
+    lock: that of the other crate, which is called `old`; ours for Burn 0.15 at first.
+    """
+    head, *blocks = lock.read_text(encoding="utf-8").split("[[package]]\n")
+    first = f'name = "{old}"\n'
+    blocks = [
+        f'name = "{name}"\n{block.removeprefix(first)}'
+        if block.startswith(first)
+        else block
+        for block in blocks
+    ]
     blocks = [block.rstrip("\n") + "\n" for block in blocks]
-    blocks.sort(key=lambda block: key.search(block)[1])  # type: ignore[index] # each has one
-    return "\n[[package]]\n".join([head, *blocks])
+    blocks.sort(
+        key=lambda block: block.split('"')[1]
+    )  # the order in which cargo writes
+    return "\n".join([head.rstrip("\n") + "\n", *[f"[[package]]\n{b}" for b in blocks]])
 
 
 def main_source(made: RustModel) -> str:
@@ -217,7 +233,10 @@ def main_source(made: RustModel) -> str:
         *(
             ["use burn::tensor::{Device, Tensor, TensorData};"]
             if dialect.new
-            else ["use burn::backend::NdArray;", "use burn::tensor::{Tensor, TensorData};"]
+            else [
+                "use burn::backend::NdArray;",
+                "use burn::tensor::{Tensor, TensorData};",
+            ]
         ),
         "use serde::{Deserialize, Serialize};",
         "use std::collections::BTreeMap;",
@@ -276,7 +295,11 @@ impl Numbers {
 def predictor(made: RustModel, name: str, module: str) -> Iterator[str]:
     """A function of Rust that loads the record, and calls the method on inputs."""
     dialect, function = made.dialect, made.function
-    device = "let device = Device::default();" if dialect.new else "let device = Default::default();"
+    device = (
+        "let device = Device::default();"
+        if dialect.new
+        else "let device = Default::default();"
+    )
     yield "/// What the model with the weights of this record makes of the inputs."
     yield f"fn {name}(record: &str, given: &BTreeMap<String, Numbers>) -> Vec<Numbers> {{"
     yield f"    {device}"
@@ -332,7 +355,10 @@ def several_sources(models: Sequence[tuple[str, RustModel]]) -> dict[str, str]:
         "fn main() {",
         '    let folder = std::env::args().nth(1).expect("a folder");',
         "    let all: Vec<(&str, &str, Predict)> = vec![",
-        *(f'        ("{n}", "{m.file.partition(".")[2]}", predict_{n}),' for n, m in models),
+        *(
+            f'        ("{n}", "{m.file.partition(".")[2]}", predict_{n}),'
+            for n, m in models
+        ),
         "    ];",
         "    for (name, ending, predict) in all {",
         '        let text = std::fs::read_to_string(format!("{folder}/{name}.json")).expect(name);',

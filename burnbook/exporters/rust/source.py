@@ -68,12 +68,15 @@ def _uses(made: Modules, body: str, half: bool) -> list[str]:
         found["record"] = {
             "NamedMpkFileRecorder", settings, "Recorder", "RecorderError",
         }  # fmt: skip
-    lines = ["use std::path::Path;", ""] if dialect.new else ["use std::path::PathBuf;", ""]
+    lines = (
+        ["use std::path::Path;", ""] if dialect.new else ["use std::path::PathBuf;", ""]
+    )
     for module in sorted(found):
         kept = sorted(
             name
             for name in found[module]
-            if re.search(rf"\b{name}\b", body) or name in ("Config", "Module", "Recorder")
+            if re.search(rf"\b{name}\b", body)
+            or name in ("Config", "Module", "Recorder")
         )
         if kept:
             lines += _use(module, kept)
@@ -142,7 +145,9 @@ def _init(struct: Struct, dialect: Dialect, generic: bool) -> Iterator[str]:
     yield f"pub fn init{bound}(&self{given}) -> {kind} {{"
     if struct.fields:
         yield f"    {struct.name} {{"
-        yield from indented((f"{name}: {part.init}," for name, part in struct.fields), 2)
+        yield from indented(
+            (f"{name}: {part.init}," for name, part in struct.fields), 2
+        )
         yield "    }"
     else:
         yield f"    {struct.name}"
@@ -169,7 +174,7 @@ def _function(function: Function, dialect: Dialect, generic: bool) -> Iterator[s
 
 
 def _load(root: Struct, dialect: Dialect, record: str, half: bool) -> Iterator[str]:
-    about = f"/// The module with the weights of a record: `load(\"{record}\", &device)`."
+    about = f'/// The module with the weights of a record: `load("{record}", &device)`.'
     made = f"{root.name}Config::new().init({'device' if root.needs_device else ''})"
     if dialect.new:
         yield about

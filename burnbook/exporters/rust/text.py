@@ -26,6 +26,10 @@ class Untranslatable(Exception):
     """Something that Burn of a release cannot say; the text tells what and why."""
 
 
+class Reported(Untranslatable):
+    """The same where a part of it is listed already."""
+
+
 @dataclass(frozen=True)
 class Dialect:
     """What differs in the Rust of two releases of Burn: the backend is a type or none.
