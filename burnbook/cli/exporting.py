@@ -54,7 +54,7 @@ def add_commands(commands: Subcommands) -> None:
         default=[],
         type=_example,
         metavar="SHAPE",
-        help="the shape of an input, as 1,28,28 or int:1,16 or bool:1,16; once for each",
+        help="the shape of an input: 1,28,28 or int:1,16 or bool:1,16; once for each",
     )
     made.add_argument(
         "--record", type=Path, metavar="FILE", help="the record with the weights"

@@ -43,6 +43,10 @@ HINTS = {  # what a part without numbers is likely to be, by its name
     "positional": "nn.PositionalEncoding",
     "rotary": "nn.RotaryEncoding",
 }
+WITHOUT_NUMBERS = (
+    "The record names these, and holds no numbers for them: layers that have none, "
+    "numbers, or parts that are None."
+)
 NOT_STORED = {"_b", "phantom"}
 
 
@@ -275,8 +279,7 @@ class Scaffold:
             yield from _comment(part.open, 1)
             yield f"    {name}: {part.annotation}"
         if one.constants:
-            yield "    # The record names these, and holds no numbers for them: layers that"
-            yield "    # have none, numbers, or parts that are None."
+            yield from _comment(WITHOUT_NUMBERS, 1)
         for name in one.constants:
             hint = next((v for k, v in HINTS.items() if k in name.lower()), None)
             yield f"    # {name}" + (f": perhaps {hint}" if hint else "")
@@ -495,10 +498,7 @@ def _weight(made: Scaffold, node: dict[str, Any]) -> Found | None:
         )
     if rank not in (3, 4, 5):
         return None
-    if rank == 3:
-        sizes = f"{shape[2]}"
-    else:
-        sizes = str(list(shape[2:]))
+    sizes = f"{shape[2]}" if rank == 3 else str(list(shape[2:]))
     dims = rank - 2
     if "padding_out" in keys or "channels" in keys:
         return _transposed(node, shape, sizes)
@@ -669,11 +669,9 @@ def _attention(made: Scaffold, node: dict[str, Any]) -> Found | None:
         all(shape == (d_model, d_model) for shape in shapes)
         and "n_heads_kv" not in node
     ):
-        return Found(
-            "nn.MultiHeadAttention",
-            f"nn.MultiHeadAttentionConfig({d_model}, {_heads(d_model)}{_biases(parts)})",
-            open=heads,
-        )
+        sizes = f"{d_model}, {_heads(d_model)}{_biases(parts)}"
+        config = f"nn.MultiHeadAttentionConfig({sizes})"
+        return Found("nn.MultiHeadAttention", config, open=heads)
     context, inner, inner_kv = shapes[1][0], shapes[0][1], shapes[1][1]
     if shapes[2] != shapes[1] or shapes[3] != (inner, d_model) or inner % inner_kv:
         return None
@@ -701,7 +699,7 @@ def _biases(parts: list[Any]) -> str:
 
 def _transformer(made: Scaffold, node: dict[str, Any]) -> Found | None:
     """A TransformerEncoder or TransformerDecoder, by what its layers hold."""
-    layers = node["layers"]
+    layers: Any = node["layers"]
     if isinstance(layers, dict):
         layers = [layers.get(str(i)) for i in range(len(layers))]
     if not layers or not all(isinstance(layer, dict) for layer in layers):

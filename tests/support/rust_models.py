@@ -38,6 +38,7 @@ from burnbook.tensor import Tensor, activation
 
 DEVICE = Numpy()
 Row = tuple[Module, tuple[Any, ...]]
+Example = tuple[str, Any, tuple[Any, ...]]  # a name, a config or module, inputs
 
 
 def floats(*shape: int, seed: int = 1) -> Tensor:
@@ -73,7 +74,7 @@ def _lstm_state(batch: int, size: int) -> Any:
     return nn.LstmState(floats(batch, size, seed=5), floats(batch, size, seed=6))
 
 
-def layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
+def layers() -> Iterator[Example]:
     """A name, a config and inputs for each layer that Burn 0.15 has."""
     same1, same2 = nn.PaddingConfig1d.Same, nn.PaddingConfig2d.Same
     image, line = floats(2, 4, 8, 8), floats(2, 4, 9)
@@ -84,6 +85,15 @@ def layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     wide = Conv2dConfig([4, 3], [3, 2]).with_stride([1, 2]).with_dilation([2, 1])
     yield "conv2d", wide.with_padding(nn.PaddingConfig2d.Explicit(1, 0)), (image,)
     yield "conv2d_same", Conv2dConfig([4, 2], [3, 3]).with_padding(same2), (image,)
+    yield from more_convolutions()
+    yield from norms_and_activations()
+    yield from pools()
+    yield from sequences()
+    yield from losses()
+
+
+def more_convolutions() -> Iterator[Example]:
+    image, line = floats(2, 4, 8, 8), floats(2, 4, 9)
     deep = floats(2, 1, 4, 5, 5)
     yield "conv3d", Conv3dConfig([1, 2], [2, 2, 3]).with_bias(False), (deep,)
     turned = ConvTranspose1dConfig([4, 3], 3).with_stride(2)
@@ -95,6 +105,10 @@ def layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     offset = floats(2, 8, 7, 7)
     yield "deform_conv2d", deform, (image, offset)
     yield "deform_conv2d_mask", deform, (image, offset, floats(2, 4, 7, 7))
+
+
+def norms_and_activations() -> Iterator[Example]:
+    image, line = floats(2, 4, 8, 8), floats(2, 4, 9)
     yield "batch_norm1", nn.BatchNormConfig(4), (line,)
     yield "batch_norm2", nn.BatchNormConfig(4).with_epsilon(1e-3), (image,)
     yield "layer_norm", nn.LayerNormConfig(8).with_epsilon(1e-4), (image,)
@@ -108,6 +122,10 @@ def layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "hard_sigmoid", nn.HardSigmoidConfig(), (line,)
     yield "prelu", nn.PReluConfig().with_num_parameters(4), (line,)
     yield "swiglu", nn.SwiGluConfig(8, 3).with_bias(True), (image,)
+
+
+def pools() -> Iterator[Example]:
+    image, line = floats(2, 4, 8, 8), floats(2, 4, 9)
     yield "avg_pool1d", AvgPool1dConfig(3).with_stride(2), (line,)
     yield "avg_pool2d", AvgPool2dConfig([2, 2]).with_count_include_pad(False), (image,)
     yield "max_pool1d", MaxPool1dConfig(3).with_dilation(2), (line,)
@@ -119,6 +137,9 @@ def layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     smooth = nn.Interpolate2dConfig().with_scale_factor([2.0, 1.5])
     yield "interpolate2d", smooth.with_mode(nn.InterpolateMode.Linear), (image,)
     yield "unfold4d", nn.Unfold4dConfig([2, 2]).with_stride([1, 2]), (image,)
+
+
+def sequences() -> Iterator[Example]:
     words, memory = floats(2, 5, 4), floats(2, 3, 4, seed=4)
     attention = nn.MultiHeadAttentionConfig(4, 2)
     masked = MhaInput.self_attn(words).mask_attn(causal(2, 5)).mask_pad(mask(2, 5))
@@ -138,6 +159,9 @@ def layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "lstm", nn.LstmConfig(4, 3, True), (words,)
     yield "lstm_state", nn.LstmConfig(4, 3, False), (words, _lstm_state(2, 3))
     yield "bi_lstm", nn.BiLstmConfig(4, 3, True), (words,)
+
+
+def losses() -> Iterator[Example]:
     scores, classes = floats(6, 4), ints(6, below=4)
     entropy = nn.CrossEntropyLossConfig().with_weights([1.0, 2.0, 3.0, 4.0])
     yield "cross_entropy", entropy.with_smoothing(0.1), (scores, classes)
@@ -148,7 +172,7 @@ def layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "huber", nn.HuberLossConfig(0.5), (scores, others, nn.Reduction.Sum)
 
 
-def newer_layers() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
+def newer_layers() -> Iterator[Example]:
     """The same for what only the newest Burn has."""
     image, line, words = floats(2, 4, 8, 8), floats(2, 4, 9), floats(2, 5, 4)
     group, instance = nn.GroupNormConfig(2, 4), nn.InstanceNormConfig(4)
@@ -386,7 +410,7 @@ def own() -> Iterator[tuple[str, Module, tuple[Any, ...]]]:
 
 
 def rows(
-    source: Callable[[], Iterator[tuple[str, Any, tuple[Any, ...]]]],
+    source: Callable[[], Iterator[Example]],
 ) -> dict[str, Row]:
     """Modules with their inputs, by name; made with the seed 0."""
     burnbook.seed(0)

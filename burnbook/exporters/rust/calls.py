@@ -1,9 +1,9 @@
 """Which layer ran with what: the calls in a captured program.
 
-A program is a flat list of ops. Rust has functions: so each tensor that enters or leaves
-a layer passes a mark, an op that does nothing, and the program says where it stands.
-What a layer is given beside tensors (None, a number, the masks in an `MhaInput`) is kept
-as it was.
+A program is a flat list of ops. Rust has functions: so each tensor that enters or
+leaves a layer passes a mark, an op that does nothing, and the program says where it
+stands. What a layer is given beside tensors (None, a number, the masks in an
+`MhaInput`) is kept as it was.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from burnbook.module import Module
 from burnbook.module.layers import layers_of
 from burnbook.nn.attention.mha import MhaOutput
 from burnbook.program import Program, Step, Value, capture
+from burnbook.program.trees import OPAQUE
 from burnbook.tensor import Tensor, apply
 
-OPAQUE = Kind(parts=lambda value: (), map=lambda value, go: value, values=lambda v: ())
 ATTENDED = Kind(
     parts=lambda out: [("context", out.context), ("weights", out.weights)],
     map=lambda out, go: _attended(go(out.context), go(out.weights)),
@@ -33,7 +33,7 @@ TREE.known[Value] = None  # a leaf, though it is a dataclass
 METHODS = {"GateController": ("gate_product",), "RotaryEncoding": ("apply",)}
 
 
-def _mark(xp: Any, x: Any, *, call: int, leaf: int, leaving: bool) -> Any:  # noqa: ARG001 - said by the step
+def _mark(xp: Any, x: Any, *, call: int, leaf: int, leaving: bool) -> Any:
     """Nothing: x as it is. It says that a tensor enters or leaves a call."""
     return x
 

@@ -261,19 +261,18 @@ class Function:
 
     def _batch(self, given: Sequence[tuple[str, Value]]) -> str:
         rows = [
-            (size.scale, abs(size.offset), value, dim)
+            (size, value, dim)
             for _, value in given
             for dim, size in enumerate(value.shape)
             if isinstance(size, Dim)
         ]
         if not rows:
             raise Untranslatable("the size of the batch, which no argument has")
-        scale, _, value, dim = min(rows, key=lambda row: row[:2])
-        size = value.shape[dim]
+        size, value, dim = min(rows, key=lambda row: (row[0].scale, abs(row[0].offset)))
         text = f"{self._argument(value)}.dims()[{dim}]"
         if size.offset:
             text = f"({text} {'-' if size.offset > 0 else '+'} {abs(size.offset)})"
-        return f"let n = {text}{f' / {scale}' if scale != 1 else ''};"
+        return f"let n = {text}{f' / {size.scale}' if size.scale != 1 else ''};"
 
 
 def identifier_of(declared: str) -> str:

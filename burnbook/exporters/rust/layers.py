@@ -153,9 +153,7 @@ def plain_layer(module: str = "nn") -> Made:
     return made
 
 
-def fields_layer(
-    *required: str, module: str = "nn", debug: bool = True, **options: Any
-) -> Made:
+def fields_layer(*required: str, **options: float | tuple[int, ...]) -> Made:
     """A layer without parameters whose config has fields of the same names."""
 
     def made(layer: Any, dialect: Dialect) -> Layer:
@@ -171,9 +169,7 @@ def fields_layer(
         ]
         text = config(kind, *sizes, **given)
         text = text.replace("lambda_", "lambda")
-        return Layer(
-            kind, module, text, "{}.init()", generic=False, debug=debug or dialect.new
-        )
+        return Layer(kind, config=text, init="{}.init()", generic=False)
 
     return made
 
@@ -385,8 +381,7 @@ def activation_config(held: Any) -> str:
     kind = type(held).__name__
     if kind == "Gelu" and held.approximate:
         return "ActivationConfig::GeluApproximate"
-    known = "Gelu Relu Selu Sigmoid Tanh HardSwish Softsign Identity".split()
-    if kind in known:
+    if kind in PLAIN_ACTIVATIONS:
         return f"ActivationConfig::{kind}"
     made = layer_of(held, Dialect.of("0.22"))
     variants = (
@@ -418,6 +413,10 @@ def _recurrent_options(
     return options | _activations(layer, dialect, activations)
 
 
+#: Activations that configs of the newest Burn name without values.
+PLAIN_ACTIVATIONS = (
+    "Gelu", "Relu", "Selu", "Sigmoid", "Tanh", "HardSwish", "Softsign", "Identity",
+)  # fmt: skip
 LSTM = {
     "gate_activation": "Sigmoid",
     "cell_activation": "Tanh",

@@ -1,4 +1,4 @@
-"""How the layers of Burn are called: with tensors, options of them, and input structs."""
+"""How the layers of Burn are called: with tensors, options of them, and inputs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """From a module and its captured calls to Rust structs with configs and methods.
 
-Each of our classes becomes a struct with the names of its fields, so that a record fits;
-two instances that hold or do different things become two structs. What is a number or a
-truth value in Python stands as such in the methods, and has no field.
+Each of our classes becomes a struct with the names of its fields, so that a record
+fits; two instances that hold or do different things become two structs. What is a
+number or a truth value in Python stands as such in the methods, and has no field.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Modules:
         self.refused: dict[str, str] = {}
         self.methods: dict[int, str] = {}  # of calls: the name of the function
         self.shared: dict[int, str] = {}
-        self.root = self._struct(model, "", "Model" if name == "Sequential" else name)
+        self.root = self._struct(model, "", name)
 
     def use(self, module: str, name: str) -> None:
         """Import a name of Burn."""
@@ -127,7 +127,7 @@ class Modules:
     def _node(self, value: Any, path: str, name: str) -> Node | None:
         """What becomes of a field; None for what needs none."""
         if isinstance(value, (Param, Tensor)):
-            return self._tensor(value, path)
+            return self.tensor(value, path)
         if isinstance(value, Tree):
             return self._module(value, path, name)
         if isinstance(value, (list, tuple)) and any(_holds(part) for part in value):
@@ -195,13 +195,13 @@ class Modules:
             self.refused[path or kind] = reason
         return node
 
-    def _tensor(self, value: Any, path: str) -> Node:
+    def tensor(self, value: Any, path: str) -> Node:
         """A parameter, a running state, or a constant tensor, which is saved here."""
-        param = value if isinstance(value, Param) else None
+        param: Any = value if isinstance(value, Param) else None
         if isinstance(value, Reparameterized):
             self.refused[path] = "it is computed from others: fold them in first"
             return Node(path, "", "")
-        held = param.val() if param is not None else value
+        held: Any = param.val() if param is not None else value
         data = held.to_data()
         if isinstance(data.dtype, QFloat):
             self.refused[path] = "its weights are quantized: dequantize them first"
@@ -339,6 +339,7 @@ class Modules:
             if same and struct.about == cls.__qualname__:
                 theirs = {function.key for function in struct.functions}
                 if keys <= theirs or theirs <= keys:
+                    _blur(struct.functions, functions)
                     if theirs < keys:
                         struct.functions = functions
                     return struct
@@ -456,7 +457,7 @@ class _Here:
             if part.module is value:
                 return f"self.{known}.val()"
         tensor = Tensor.from_numpy(array)
-        part = self.modules._tensor(tensor, f"{self.node.path}.{name}".lstrip("."))
+        part = self.modules.tensor(tensor, f"{self.node.path}.{name}".lstrip("."))
         part.module = value
         self.fields.append((name, part))
         return f"self.{name}.val()"
@@ -514,6 +515,18 @@ def _given(call: Call) -> list[Value]:
     return [by_inside[value] for _, value in arguments_of(call.inside)]
 
 
+def _blur(first: list[Function], second: list[Function]) -> None:
+    """Leave out the shapes in which two instances of one struct differ."""
+    for one in first:
+        for other in second:
+            if one.key == other.key:
+                rows = zip(one.lines, other.lines, strict=True)
+                one.lines = [(c, s if s == t else "") for (c, s), (_, t) in rows]
+                other.lines = one.lines
+                if one.tail_shape != other.tail_shape:
+                    one.tail_shape = other.tail_shape = ""
+
+
 def _nested(array: Any) -> str:
     return literal(array.tolist()) if array.ndim else number(array.item())
 
@@ -533,7 +546,8 @@ def _running(value: Any) -> bool:
 
 def _first_line(cls: type) -> str:
     text = (cls.__doc__ or "").strip().splitlines()
-    return text[0] if text and not cls.__module__.startswith("builtins") else ""
+    general = cls.__module__ in ("builtins", "burnbook.nn.sequential")
+    return text[0] if text and not general else ""
 
 
 def refuse(refused: dict[str, str], dialect: Dialect, name: str) -> None:

@@ -21,7 +21,10 @@ KIND = {"f": "Float", "i": "Int", "u": "Int", "b": "Bool"}
 class Writing(Protocol):
     """What a rule is given to write with: a function of Rust that comes into being."""
 
-    dialect: Dialect
+    @property
+    def dialect(self) -> Dialect:
+        """The release that it is written for."""
+        ...
 
     def expression(self, value: Any) -> str:
         """An input: a tensor that may be consumed, or a number."""
@@ -59,8 +62,13 @@ def written(step: Step, out: Writing) -> str:
         return rule(out, step)
     named = dict(zip(step.op.inputs, step.inputs, strict=False))
     parts = {name: out.expression(v) for name, v in named.items() if v is not None}
-    numbers = {name: number_of(out, value) for name, value in step.attrs.items()}
+    numbers = {name: number_of(out, value) for name, value in attrs_of(step).items()}
     return rule.format(**parts, **numbers)
+
+
+def attrs_of(step: Step) -> dict[str, Any]:
+    """What an operation was called with, and its defaults."""
+    return {**step.op.attrs, **step.attrs}
 
 
 def number_of(out: Writing, value: Any) -> str:
@@ -165,7 +173,7 @@ def _remainder(out: Writing, step: Step) -> str:
 
 def _mask_fill(out: Writing, step: Step) -> str:
     x, mask = step.inputs
-    value = number_of(out, step.attrs["value"])
+    value = number_of(out, attrs_of(step)["value"])
     made = f"{out.expression(x)}.mask_fill({stretched(out, mask, x.shape)}"
     return f"{made}, {value})"
 
@@ -177,7 +185,7 @@ def _mask_where(out: Writing, step: Step) -> str:
 
 def _clamp(out: Writing, step: Step) -> str:
     x = out.expression(step.inputs[0])
-    low, high = step.attrs.get("min"), step.attrs.get("max")
+    low, high = attrs_of(step).get("min"), attrs_of(step).get("max")
     is_float = kind_of(step.out) == "Float"
     low, high = (
         None if v is None else number(float(v) if is_float else int(v))
@@ -189,24 +197,27 @@ def _clamp(out: Writing, step: Step) -> str:
 
 
 def _reshape(out: Writing, step: Step) -> str:
-    return f"{out.expression(step.inputs[0])}.reshape({shape_text(out, step.attrs['shape'])})"
+    (x,) = step.inputs
+    return f"{out.expression(x)}.reshape({shape_text(out, attrs_of(step)['shape'])})"
 
 
 def _expand(out: Writing, step: Step) -> str:
     (x,) = step.inputs
-    return f"{out.expression(x)}.expand({expanded(out, step.attrs['shape'])})"
+    return f"{out.expression(x)}.expand({expanded(out, attrs_of(step)['shape'])})"
 
 
 def _swap_dims(out: Writing, step: Step) -> str:
     (x,) = step.inputs
-    dims = sorted(d % len(x.shape) for d in (step.attrs["dim1"], step.attrs["dim2"]))
+    dims = sorted(
+        d % len(x.shape) for d in (attrs_of(step)["dim1"], attrs_of(step)["dim2"])
+    )
     return f"{out.expression(x)}.swap_dims({dims[0]}, {dims[1]})"
 
 
 def _axes(method: str) -> Callable[[Writing, Step], str]:
     def rule(out: Writing, step: Step) -> str:
         (x,) = step.inputs
-        axes = [axis % len(x.shape) for axis in step.attrs["axes"]]
+        axes = [axis % len(x.shape) for axis in attrs_of(step)["axes"]]
         return f"{out.expression(x)}.{method}({axes})"
 
     return rule
@@ -228,20 +239,20 @@ def ranges(out: Writing, index: Sequence[Any], shape: Sequence[Any]) -> str:
 
 def _slice(out: Writing, step: Step) -> str:
     (x,) = step.inputs
-    index = step.attrs["index"]
+    index = attrs_of(step)["index"]
     return f"{out.expression(x)}.slice({ranges(out, index, x.shape)})"
 
 
 def _slice_assign(out: Writing, step: Step) -> str:
     x, values = step.inputs
-    index = list(step.attrs["index"])
+    index = list(attrs_of(step)["index"])
     index += [slice(None)] * (len(x.shape) - len(index))
     place = ranges(out, index, x.shape)
     return f"{out.expression(x)}.slice_assign({place}, {out.expression(values)})"
 
 
 def _cat(out: Writing, step: Step) -> str:
-    dim = step.attrs["dim"] % len(step.out.shape)
+    dim = attrs_of(step)["dim"] % len(step.out.shape)
     given = step.inputs[0] if isinstance(step.inputs[0], (list, tuple)) else step.inputs
     parts = ", ".join(out.expression(value) for value in given)
     return f"Tensor::cat(vec![{parts}], {dim})"
@@ -249,16 +260,18 @@ def _cat(out: Writing, step: Step) -> str:
 
 def _pad(out: Writing, step: Step) -> str:
     (x,) = step.inputs
-    widths = [tuple(pair) for pair in step.attrs["widths"]]
+    widths = [tuple(pair) for pair in attrs_of(step)["widths"]]
     if any(pair != (0, 0) for pair in widths[:-2]) or len(widths) < 2:
         raise Untranslatable("pad: Burn pads the last two dims")
     (top, bottom), (left, right) = widths[-2:]
-    value = number_of(out, step.attrs["value"])
+    value = number_of(out, attrs_of(step)["value"])
     text = out.expression(x)
     if out.dialect.new:
         return f"{text}.pad(({left}, {right}, {top}, {bottom}), {value})"
     is_float = kind_of(step.out) == "Float"
-    value = f"{number(float(step.attrs['value']))}_f64" if is_float else f"{value}_i64"
+    value = (
+        f"{number(float(attrs_of(step)['value']))}_f64" if is_float else f"{value}_i64"
+    )
     return f"{text}.pad(({left}, {right}, {top}, {bottom}), {value}.elem())"
 
 
@@ -268,7 +281,7 @@ def _along(method: str) -> Callable[[Writing, Step], str]:
     def rule(out: Writing, step: Step) -> str:
         x = step.inputs[0]
         rest = "".join(f", {out.expression(v)}" for v in step.inputs[1:])
-        dim = step.attrs["dim"] % len(x.shape)
+        dim = attrs_of(step)["dim"] % len(x.shape)
         return f"{out.expression(x)}.{method}({dim}{rest})"
 
     return rule
@@ -285,20 +298,20 @@ def _added(method: str) -> Callable[[Writing, Step], str]:
 
 
 def _sort(out: Writing, step: Step) -> str:
-    way = "_descending" if step.attrs.get("descending") else ""
+    way = "_descending" if attrs_of(step).get("descending") else ""
     return _along(f"{step.op.name}{way}")(out, step)
 
 
 def _argtopk(out: Writing, step: Step) -> str:
     (x,) = step.inputs
-    k, dim = step.attrs["k"], step.attrs["dim"] % len(x.shape)
+    k, dim = attrs_of(step)["k"], attrs_of(step)["dim"] % len(x.shape)
     return f"{out.expression(x)}.topk_with_indices({k}, {dim}).1"
 
 
 def _softmax(function: str) -> Callable[[Writing, Step], str]:
     def rule(out: Writing, step: Step) -> str:
         (x,) = step.inputs
-        dim = step.attrs["dim"] % len(x.shape)
+        dim = attrs_of(step)["dim"] % len(x.shape)
         return f"activation::{function}({out.expression(x)}, {dim})"
 
     return rule
@@ -323,7 +336,7 @@ def _linear(out: Writing, step: Step) -> str:
 def _attention(out: Writing, step: Step) -> str:
     query, key, value = step.inputs[:3]
     mask = step.inputs[3] if len(step.inputs) > 3 else None
-    attrs = step.attrs
+    attrs = attrs_of(step)
     for name in ("causal", "quiet", "softcap", "prob"):
         if attrs.get(name):
             raise Untranslatable(f"attention with {name}={attrs[name]}")
@@ -350,7 +363,7 @@ def _optional(out: Writing, value: Any) -> str:
 def _conv(out: Writing, step: Step) -> str:
     x, weight, *bias = step.inputs
     rank = len(x.shape) - 2
-    a = step.attrs
+    a = attrs_of(step)
     options = ", ".join(
         [str(list(a[name])) for name in ("stride", "padding", "dilation")]
         + [str(a["groups"])]
@@ -363,7 +376,7 @@ def _conv(out: Writing, step: Step) -> str:
 def _conv_transpose(out: Writing, step: Step) -> str:
     x, weight, *bias = step.inputs
     rank = len(x.shape) - 2
-    a = step.attrs
+    a = attrs_of(step)
     if not out.dialect.new:
         mixed_groups("conv_transpose", a["groups"], weight.shape[1])
     names = ("stride", "padding", "padding_out", "dilation")
@@ -390,7 +403,7 @@ def _sizes(sizes: Any) -> str:
 
 def _pool(out: Writing, step: Step) -> str:
     (x,) = step.inputs
-    rank, a = len(x.shape) - 2, step.attrs
+    rank, a = len(x.shape) - 2, attrs_of(step)
     if rank > 2:
         raise Untranslatable("Burn pools over one or two dims")
     kind = "max" if "max" in step.op.name else "avg"
@@ -410,7 +423,7 @@ def _adaptive(out: Writing, step: Step) -> str:
     rank = len(x.shape) - 2
     if rank > 2 and not out.dialect.new:
         raise Untranslatable("Burn 0.15 pools over one or two dims")
-    size = _sizes(step.attrs["output_size"])
+    size = _sizes(attrs_of(step)["output_size"])
     return f"module::adaptive_avg_pool{rank}d({out.expression(x)}, {size})"
 
 
@@ -506,7 +519,7 @@ _PAIRS = (
 NEWER: dict[str, Rule] = {
     **{name: f"{{x}}.{name}()" for name in _NEW_METHODS.split()},
     **{name: f"{{x}}.{name}({{y}})" for name in _PAIRS.split()},
-    **{name: _along(name) for name in "cumsum cumprod cummin cummax".split()},
+    **{name: _along(name) for name in ["cumsum", "cumprod", "cummin", "cummax"]},
     "atan2": "{y}.atan2({x})",
     "elu": "activation::elu({x}, {alpha})",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,20 @@ from burnbook.record.settings import (
     PrecisionSettings,
 )
 
+TEXTS = Path(__file__).with_name("texts")
 LOCK = Path(__file__).parents[2] / "rust/project/Cargo.lock"
 FEATURES = {
     False: ("std", "ndarray", "autodiff"),
     True: ("std", "flex", "autodiff", "store"),
 }
+PINNED = (
+    "# Burn 0.15 was written for this pre-release; the final 2.0 does not fit.\n"
+    'bincode = { version = "=2.0.0-rc.3", default-features = false, '
+    'features = ["alloc", "serde"] }\n'
+)
+PLAIN = """[profile.dev]
+debug = false
+"""
 #: The crates are optimized in a debug build, too: only they take time when it runs.
 OPTIMIZED = """[profile.dev]
 debug = false
@@ -107,8 +116,12 @@ def to_rust(
         >>> path = to_rust(model, folder.name, Tensor.ones([1, 3], Numpy()))
         >>> sorted(str(p.relative_to(path)) for p in path.rglob("*.*"))
         ['Cargo.lock', 'Cargo.toml', 'model.mpk', 'src/main.rs', 'src/model.rs']
-        >>> print((path / "src/model.rs").read_text()[-760:-550])  # doctest: +ELLIPSIS
-        ...
+        >>> text = (path / "src/model.rs").read_text()
+        >>> print(*text.splitlines()[39:43], sep="\\n")
+            pub fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
+                let x = self.layer0.forward(input); // [n, 2]
+                self.layer1.forward(x) // [n, 2]
+            }
         >>> folder.cleanup()
     """
     half = settings is HalfPrecisionSettings
@@ -144,7 +157,7 @@ def rust_model(
     if not isinstance(module, Module):
         what = f"{type(module).__name__} is not a module"
         raise RecordError("export_rust", what, cure="config.init(device)")
-    title = type(module).__name__
+    title = "Model" if type(module) is Sequential else type(module).__name__
     if _is_layer(module):  # a model of one layer, which has a name in the record
         module = Sequential(**{snake_case(title): module})
         title = "Model"
@@ -176,25 +189,19 @@ def crate_name(folder: Path) -> str:
 def manifest(name: str, dialect: Dialect) -> str:
     """Cargo.toml: Burn of exactly this release, and what reads the input."""
     features = ", ".join(f'"{one}"' for one in FEATURES[dialect.new])
-    pinned = (
-        ""
-        if dialect.new
-        else "# Burn 0.15 was written for this pre-release; the final 2.0 does not fit.\n"
-        'bincode = { version = "=2.0.0-rc.3", default-features = false, '
-        'features = ["alloc", "serde"] }\n'
-    )
-    profile = OPTIMIZED if not dialect.new else "[profile.dev]\ndebug = false\n"
+    burn = f'version = "={dialect.version}", default-features = false'
+    edition = "2024" if dialect.new else "2021"
     return f"""[package]
 name = "{name}"
 version = "0.1.0"
-edition = "{"2024" if dialect.new else "2021"}"
+edition = "{edition}"
 
 [dependencies]
-burn = {{ version = "={dialect.version}", default-features = false, features = [{features}] }}
-{pinned}serde = {{ version = "1", features = ["derive"] }}
+burn = {{ {burn}, features = [{features}] }}
+{"" if dialect.new else PINNED}serde = {{ version = "1", features = ["derive"] }}
 serde_json = "1"
 
-{profile}"""
+{PLAIN if dialect.new else OPTIMIZED}"""
 
 
 def locked(name: str, lock: Path = LOCK, old: str = "cell") -> str:
@@ -219,101 +226,67 @@ def locked(name: str, lock: Path = LOCK, old: str = "cell") -> str:
 
 def main_source(made: RustModel) -> str:
     """main.rs: predict from a file of numbers, or from ones."""
-    function, dialect = made.function, made.dialect
-    given = arguments_of(function.call.inside)
+    given = arguments_of(made.function.call.inside)
     names = ", ".join(identifier(path, "x") for path, _ in given)
+    first, value = given[0]
+    more = f" ({names})" if len(given) > 1 else ""
     lines = [
         f"//! Predicts with {made.title}: `cargo run -- input.json`, or from ones.",
         "//!",
         "//! The file has the inputs by name, row by row:",
-        f'//! {{"{given[0][0]}": {{"shape": {_example(given[0][1])}, "data": [ … ]}}}}'
-        + (f" ({names})" if len(given) > 1 else ""),
+        f'//! {{"{first}": {{"shape": {_example(value)}, "data": [ … ]}}}}{more}',
         "mod model;",
         "",
-        *(
-            ["use burn::tensor::{Device, Tensor, TensorData};"]
-            if dialect.new
-            else [
-                "use burn::backend::NdArray;",
-                "use burn::tensor::{Tensor, TensorData};",
-            ]
-        ),
-        "use serde::{Deserialize, Serialize};",
-        "use std::collections::BTreeMap;",
-        "",
-        *([] if dialect.new else ["type B = NdArray<f32>;", ""]),
+        *imports(made.dialect),
         f'const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/{made.file}");',
         "",
-        *_numbers(),
-        "",
+        text_of("numbers"),
         *predictor(made, "predict", "model"),
         "",
-        "fn main() {",
-        "    let given: BTreeMap<String, Numbers> = match std::env::args().nth(1) {",
-        "        None => BTreeMap::new(),",
-        "        Some(file) => {",
-        '            let text = std::fs::read_to_string(&file).expect("a file of inputs");',
-        '            serde_json::from_str(&text).expect("inputs by name")',
-        "        }",
-        "    };",
-        "    let found = predict(RECORD, &given);",
-        '    println!("{}", serde_json::to_string(&found).expect("numbers"));',
-        "}",
+        text_of("main"),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
+
+
+def imports(dialect: Dialect) -> list[str]:
+    """What the example of a release imports."""
+    more = "Device, " if dialect.new else ""
+    first = [f"use burn::tensor::{{{more}Tensor, TensorData}};"]
+    backend = [] if dialect.new else ["type B = NdArray<f32>;", ""]
+    if not dialect.new:
+        first.insert(0, "use burn::backend::NdArray;")
+    serde = ["use serde::{Deserialize, Serialize};", "use std::collections::BTreeMap;"]
+    return [*first, *serde, "", *backend]
+
+
+def text_of(name: str) -> str:
+    """One of the texts beside this file."""
+    return (TEXTS / f"{name}.rs").read_text(encoding="utf-8")
 
 
 def _example(value: Value) -> str:
     return f"[{', '.join(str(s) if isinstance(s, int) else 'n' for s in value.shape)}]"
 
 
-def _numbers() -> Iterator[str]:
-    yield from """/// A tensor as numbers: its shape, and its elements row by row.
-#[derive(Deserialize, Serialize)]
-struct Numbers {
-    shape: Vec<usize>,
-    data: Vec<f64>,
-}
-
-impl Numbers {
-    /// The input of a name, or ones.
-    fn named(given: &BTreeMap<String, Numbers>, name: &str, shape: &[usize]) -> TensorData {
-        match given.get(name) {
-            None => TensorData::new(vec![1.0; shape.iter().product()], shape.to_vec()),
-            Some(found) => TensorData::new(found.data.clone(), found.shape.clone()),
-        }
-    }
-
-    fn of(data: TensorData) -> Numbers {
-        let shape = data.shape.to_vec();
-        let data = data.convert::<f64>().to_vec().expect("numbers");
-        Numbers { shape, data }
-    }
-}""".split("\n")
-
-
 def predictor(made: RustModel, name: str, module: str) -> Iterator[str]:
     """A function of Rust that loads the record, and calls the method on inputs."""
     dialect, function = made.dialect, made.function
-    device = (
-        "let device = Device::default();"
-        if dialect.new
-        else "let device = Default::default();"
-    )
-    yield "/// What the model with the weights of this record makes of the inputs."
-    yield f"fn {name}(record: &str, given: &BTreeMap<String, Numbers>) -> Vec<Numbers> {{"
-    yield f"    {device}"
     turbofish = "" if dialect.new else "::<B>"
+    given = "record: &str, given: &BTreeMap<String, Numbers>"
+    yield "/// What the model with the weights of this record makes of the inputs."
+    yield f"fn {name}({given}) -> Vec<Numbers> {{"
+    yield f"    let device = {'Device' if dialect.new else 'Default'}::default();"
     yield f"    let model = {module}::load{turbofish}(record, &device).expect(record);"
     names: list[str] = []
     for number, (path, value) in enumerate(arguments_of(function.call.inside)):
         shape = [size if isinstance(size, int) else 1 for size in value.shape]
         kind = kind_of(value)
         element = {"Float": "f32", "Int": "i64", "Bool": "bool"}[kind]
-        data = f'Numbers::named(given, "{path}", &{shape}).convert::<{element}>()'
         tensor = dialect.tensor(len(shape), kind)
         tensor = re.sub(r"\b(Int|Bool)>", r"burn::tensor::\1>", tensor)
         names.append(f"x{number}")
+        yield f'    let data = Numbers::named(given, "{path}", &{shape});'
+        data = f"data.convert::<{element}>()"
         yield f"    let x{number}: {tensor} = Tensor::from_data({data}, &device);"
     call = f"model.{function.signature.partition('(')[0]}({', '.join(names)})"
     count = len(TREE.collect(function.call.gives, Value, []))
@@ -326,51 +299,3 @@ def predictor(made: RustModel, name: str, module: str) -> Iterator[str]:
         yield from (f"        Numbers::of({part}.into_data())," for part in parts)
         yield "    ]"
     yield "}"
-
-
-def several_sources(models: Sequence[tuple[str, RustModel]]) -> dict[str, str]:
-    """The sources of one crate with several models, which predicts with each.
-
-    Its program is given a folder: NAME.mpk and NAME.json for each; it prints a line of
-    JSON for each, {"name": …, "outputs": […]}.
-    """
-    dialect = models[0][1].dialect
-    texts = {f"src/{name}.rs": made.source for name, made in models}
-    uses = (
-        ["use burn::tensor::{Device, Tensor, TensorData};"]
-        if dialect.new
-        else ["use burn::backend::NdArray;", "use burn::tensor::{Tensor, TensorData};"]
-    )
-    lines = ["//! Predicts with each of these models.", "#![allow(dead_code)]"]
-    lines += [f"mod {name};" for name, _ in models]
-    lines += ["", *uses, "use serde::{Deserialize, Serialize};"]
-    lines += ["use std::collections::BTreeMap;", ""]
-    lines += [] if dialect.new else ["type B = NdArray<f32>;", ""]
-    lines += [*_numbers(), ""]
-    for name, made in models:
-        lines += [*predictor(made, f"predict_{name}", name), ""]
-    lines += [
-        "type Predict = fn(&str, &BTreeMap<String, Numbers>) -> Vec<Numbers>;",
-        "",
-        "fn main() {",
-        '    let folder = std::env::args().nth(1).expect("a folder");',
-        "    let all: Vec<(&str, &str, Predict)> = vec![",
-        *(
-            f'        ("{n}", "{m.file.partition(".")[2]}", predict_{n}),'
-            for n, m in models
-        ),
-        "    ];",
-        "    for (name, ending, predict) in all {",
-        '        let text = std::fs::read_to_string(format!("{folder}/{name}.json")).expect(name);',
-        "        let given: BTreeMap<String, Numbers> = serde_json::from_str(&text).expect(name);",
-        '        let record = format!("{folder}/{name}.{ending}");',
-        "        let found = std::panic::catch_unwind(|| predict(&record, &given));",
-        "        match found {",
-        '            Ok(found) => println!("{}", serde_json::json!({"name": name, "outputs": found})),',
-        '            Err(_) => println!("{}", serde_json::json!({"name": name, "outputs": null})),',
-        "        }",
-        "    }",
-        "}",
-    ]
-    texts["src/main.rs"] = "\n".join(lines) + "\n"
-    return texts

@@ -35,52 +35,42 @@ def module_source(made: Modules, title: str, record: str, half: bool) -> str:
 
 def _uses(made: Modules, body: str, half: bool) -> list[str]:
     """The imports that the text needs."""
-    dialect, found = made.dialect, {k: set(v) for k, v in made.uses.items()}
-    names = {
-        "module": ("Module",),
-        "tensor": ("activation", "module"),
-        "tensor::ops": ("ConvOptions", "ConvTransposeOptions", "IndexingUpdateOp"),
-    }
-    found.setdefault("config", set()).add("Config")
-    found.setdefault("module", set()).add("Module")
-    found.setdefault("tensor", set()).add("Tensor")
-    for name in names["tensor"]:
-        if f" {name}::" in body or f"({name}::" in body:
-            found["tensor"].add(name)
-    for name in names["tensor::ops"]:
-        if f"{name}::" in body:
-            found.setdefault("tensor::ops", set()).add(name)
-    for kind in ("Int", "Bool"):
-        if re.search(rf"Tensor(::)?<[^>]*, {kind}>", body):
-            found["tensor"].add(kind)
-    if ".elem()" in body:
-        found["tensor"].add("ElementConversion")
+    dialect = made.dialect
+    found = {module: set(names) for module, names in made.uses.items()}
+    for module, names in OFFERED.items():
+        found.setdefault(module, set()).update(names)
     if dialect.new:
-        if "&Device" in body:
-            found["tensor"].add("Device")
         found["store"] = {"ModuleRecord", "RecordError"}
-        if "IndexingUpdateOp" in found.get("tensor::ops", ()):
-            found["tensor"].add("IndexingUpdateOp")
-            found["tensor::ops"].discard("IndexingUpdateOp")
+        found["tensor"] |= {"Device", "IndexingUpdateOp"}
     else:
-        found["tensor::backend"] = {"Backend"}
         settings = "HalfPrecisionSettings" if half else "FullPrecisionSettings"
-        found["record"] = {
-            "NamedMpkFileRecorder", settings, "Recorder", "RecorderError",
-        }  # fmt: skip
-    lines = (
-        ["use std::path::Path;", ""] if dialect.new else ["use std::path::PathBuf;", ""]
-    )
+        found["record"] = {"NamedMpkFileRecorder", settings, "RecorderError"}
+        found["tensor::backend"] = {"Backend"}
+    lines = [f"use std::path::{'Path' if dialect.new else 'PathBuf'};", ""]
     for module in sorted(found):
-        kept = sorted(
-            name
-            for name in found[module]
-            if re.search(rf"\b{name}\b", body)
-            or name in ("Config", "Module", "Recorder")
-        )
+        kept = {name for name in found[module] if _is_used(name, body)}
+        if module == "record":
+            kept.add("Recorder")
         if kept:
-            lines += _use(module, kept)
+            lines += _use(module, sorted(kept))
     return ["", *lines]
+
+
+#: What a text may need besides its layers.
+OFFERED = {
+    "config": ("Config",),
+    "module": ("Module",),
+    "tensor": ("Tensor", "Int", "Bool", "activation", "module", "ElementConversion"),
+    "tensor::ops": ("ConvOptions", "ConvTransposeOptions"),
+}
+
+
+def _is_used(name: str, body: str) -> bool:
+    if name == "ElementConversion":
+        return ".elem()" in body
+    if name[0].islower():  # a module: `activation::relu`
+        return f" {name}::" in body or f"({name}::" in body
+    return re.search(rf"\b{name}\b", body) is not None
 
 
 def _use(module: str, names: list[str]) -> Iterator[str]:
@@ -118,11 +108,10 @@ def _struct(struct: Struct, dialect: Dialect) -> Iterator[str]:
     yield ""
     yield f"/// The sizes of a [`{struct.name}`]."
     yield f"#[derive(Config{', Debug' if struct.debug else ''})]"
-    yield f"pub struct {struct.name}Config {{"
-    for config in struct.configs:
-        yield f"    #[config(default = {quoted(config.default)})]"
-        yield f"    pub {config.name}: {config.kind},"
-    yield "}"
+    if not struct.configs:
+        yield f"pub struct {struct.name}Config {{}}"
+    else:
+        yield from _config_fields(struct)
     yield ""
     yield f"impl {struct.name}Config {{"
     yield from indented(_init(struct, dialect, generic))
@@ -135,6 +124,14 @@ def _struct(struct: Struct, dialect: Dialect) -> Iterator[str]:
                 yield ""
             yield from indented(_function(function, dialect, generic))
         yield "}"
+
+
+def _config_fields(struct: Struct) -> Iterator[str]:
+    yield f"pub struct {struct.name}Config {{"
+    for config in struct.configs:
+        yield f"    #[config(default = {quoted(config.default)})]"
+        yield f"    pub {config.name}: {config.kind},"
+    yield "}"
 
 
 def _init(struct: Struct, dialect: Dialect, generic: bool) -> Iterator[str]:
@@ -178,7 +175,10 @@ def _load(root: Struct, dialect: Dialect, record: str, half: bool) -> Iterator[s
     made = f"{root.name}Config::new().init({'device' if root.needs_device else ''})"
     if dialect.new:
         yield about
-        yield f"pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<{root.name}, RecordError> {{"
+        yield "pub fn load("
+        yield "    path: impl AsRef<Path>,"
+        yield "    device: &Device,"
+        yield f") -> Result<{root.name}, RecordError> {{"
         yield f"    let module = {made};"
         yield "    module.try_load_record(ModuleRecord::load(path)?)"
         yield "}"

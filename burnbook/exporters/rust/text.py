@@ -12,12 +12,15 @@ from burnbook.core.errors import RecordError
 from burnbook.core.versions import VERSION, release_of
 
 NEWEST = "0.22.1"
-KNOWN = {(0, 15): "0.15.0", (0, 22): NEWEST}
+KNOWN: dict[tuple[int, ...], str] = {(0, 15): "0.15.0", (0, 22): NEWEST}
 KEYWORDS = frozenset(
-    "as async await become box break const continue crate do dyn else enum extern "
-    "false final fn for gen if impl in let loop macro match mod move mut override priv "
-    "pub ref return self static struct super trait true try type typeof unsafe unsized "
-    "use virtual where while yield".split()
+    re.findall(
+        r"\w+",
+        "as async await become box break const continue crate do dyn else enum extern "
+        "false final fn for gen if impl in let loop macro match mod move mut override "
+        "priv pub ref return self static struct super trait true try type typeof "
+        "unsafe unsized use virtual where while yield",
+    )
 )
 KINDS = {"Float": "", "Int": "Int", "Bool": "Bool"}
 
@@ -48,7 +51,8 @@ class Dialect:
         Raises:
             RecordError: there is none: source is written for 0.15 and 0.22 only.
         """
-        found = KNOWN.get(release_of(version)[:2])
+        release = release_of(version)
+        found = KNOWN.get(release[:2])
         if found is None:
             what = f"there is no Rust for Burn {version!r}"
             cure = 'version="0.15", or "0.22" for the newest'

@@ -77,7 +77,10 @@ impl Model {
 }
 
 /// The module with the weights of a record: `load("model.bpk", &device)`.
-pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Model, RecordError> {
+pub fn load(
+    path: impl AsRef<Path>,
+    device: &Device,
+) -> Result<Model, RecordError> {
     let module = ModelConfig::new().init(device);
     module.try_load_record(ModuleRecord::load(path)?)
 }

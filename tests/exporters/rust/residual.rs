@@ -94,13 +94,13 @@ impl BlockConfig {
 
 impl<B: Backend> Block<B> {
     pub fn forward(&self, x: Tensor<B, 4>) -> Tensor<B, 4> {
-        let x2 = self.conv1.forward(x.clone()); // [n, 3, 6, 6]
-        let x2 = self.norm.forward(x2); // [n, 3, 6, 6]
-        let x2 = activation::relu(x2); // [n, 3, 6, 6]
-        let x2 = self.conv2.forward(x2); // [n, 3, 6, 6]
-        let x = self.shortcut.forward(x); // [n, 3, 6, 6]
-        let x2 = x2 + x; // [n, 3, 6, 6]
-        activation::relu(x2) // [n, 3, 6, 6]
+        let x2 = self.conv1.forward(x.clone());
+        let x2 = self.norm.forward(x2);
+        let x2 = activation::relu(x2);
+        let x2 = self.conv2.forward(x2);
+        let x = self.shortcut.forward(x);
+        let x2 = x2 + x;
+        activation::relu(x2)
     }
 }
 

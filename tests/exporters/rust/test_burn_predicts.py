@@ -19,12 +19,12 @@ from burnbook.exporters.rust.functions import arguments_of
 from burnbook.exporters.rust.project import (
     locked,
     manifest,
-    several_sources,
     to_rust,
 )
 from burnbook.exporters.rust.text import Dialect
 from burnbook.tensor import Tensor
 from tests.support import cargo, rust_models
+from tests.support.rust_crate import several_sources
 
 CLOSE = 1e-5
 Numbers = dict[str, list[float]]  # shape, and elements row by row

@@ -10,14 +10,13 @@ import pytest
 from burnbook import nn
 from burnbook.backend import Autodiff
 from burnbook.core.errors import GraphError, RecordError
+from burnbook.core.op import OPS
 from burnbook.examples.guide.model import ModelConfig
 from burnbook.exporters.rust import rust_model, to_rust
 from burnbook.exporters.rust.functions import arguments_of
-from burnbook.exporters.rust.layers import BOTH, NEW, layer_of
+from burnbook.exporters.rust.layers import BOTH, NEW
 from burnbook.exporters.rust.operations import NEWER, RULES
-from burnbook.exporters.rust.text import Dialect, Untranslatable
 from burnbook.module import Module
-from burnbook.core.op import OPS
 from burnbook.record import FullPrecisionSettings, NamedMpkFileRecorder
 from burnbook.record.settings import HalfPrecisionSettings
 from burnbook.tensor import Tensor, activation
@@ -359,18 +358,11 @@ def test_every_operation_of_the_table_is_one_of_ours(name):
     assert name in OPS or name == "_mark"
 
 
-def test_every_layer_is_written_or_refused_with_a_reason():
+def test_every_layer_of_the_table_is_among_the_models():
     kinds = {type(model).__name__ for model, _ in {**OLD, **NEWEST}.values()}
     kinds -= {"Sequential"}
     unproven = {"GaussianNoise", "GateController"}  # no forward that is always the same
     assert {*BOTH, *NEW} - kinds <= unproven
-    for model, _ in NEWEST.values():
-        try:
-            made = layer_of(model, Dialect.of("0.15"))
-        except Untranslatable as reason:
-            assert str(reason)
-        else:
-            assert made is not None
 
 
 def test_values_of_a_model_on_autodiff_are_those_of_its_record(tmp_path):
