@@ -1,6 +1,6 @@
 """One crate with several models, which predicts with each of them."""
 
-from burnbook.exporters.rust.project import RustModel, imports, predictor, text_of
+from burnbook.exporters.rust.project import RustModel, imports, numbers_text, predictor
 from tests.support.cargo import RUST
 
 
@@ -16,7 +16,7 @@ def several_sources(models: list[tuple[str, RustModel]]) -> dict[str, str]:
         for name, made in models
     ]
     lines = ["#![allow(dead_code)]", *[f"mod {name};" for name, _ in models], ""]
-    lines += [*imports(models[0][1].dialect), text_of("numbers")]
+    lines += [*imports(models[0][1].dialect), numbers_text(models[0][1].dialect)]
     for name, made in models:
         lines += [*predictor(made, f"predict_{name}", name), ""]
     lines += ["fn all() -> Vec<(&'static str, &'static str, Predict)> {", "    vec!["]

@@ -141,14 +141,20 @@ def _usual(layer: Any, *names: str) -> None:
             raise Untranslatable(f"{name}={value!r} is not in Burn 0.15")
 
 
+def module_of(kind: str, usual: str = "nn") -> str:
+    """Where a layer is: what is new among the activations has a module for them."""
+    return "nn::activation" if kind in NEW_ACTIVATIONS else usual
+
+
 def plain_layer(module: str = "nn") -> Made:
     """A layer without settings: `Relu::new()`."""
 
     def made(layer: Any, dialect: Dialect) -> Layer:
         if not dialect.new:
             _usual(layer)
-        kind = NAMES.get(type(layer).__name__, type(layer).__name__)
-        return Layer(kind, module, init=f"{kind}::new()", generic=False)
+        kind = type(layer).__name__
+        place = module_of(kind, module)
+        return Layer(kind, place, init=f"{kind}::new()", generic=False)
 
     return made
 
@@ -169,7 +175,7 @@ def fields_layer(*required: str, **options: float | tuple[int, ...]) -> Made:
         ]
         text = config(kind, *sizes, **given)
         text = text.replace("lambda_", "lambda")
-        return Layer(kind, config=text, init="{}.init()", generic=False)
+        return Layer(kind, module_of(kind), text, "{}.init()", generic=False)
 
     return made
 
@@ -413,6 +419,12 @@ def _recurrent_options(
     return options | _activations(layer, dialect, activations)
 
 
+#: Activations that Burn 0.15 does not have.
+NEW_ACTIVATIONS = (
+    "Celu", "Elu", "HardShrink", "HardSwish", "Hardtanh", "LogSigmoid", "Mish", "Relu6",
+    "Selu", "Shrink", "SiLU", "SoftShrink", "Softplus", "Softsign", "Tanhshrink",
+    "Threshold", "ThresholdedRelu",
+)  # fmt: skip
 #: Activations that configs of the newest Burn name without values.
 PLAIN_ACTIVATIONS = (
     "Gelu", "Relu", "Selu", "Sigmoid", "Tanh", "HardSwish", "Softsign", "Identity",
@@ -649,9 +661,6 @@ def _huber(layer: Any, dialect: Dialect) -> Layer:
     text = config("HuberLoss", float(layer.delta))
     return Layer("HuberLoss", "nn::loss", text, "{}.init()", generic=False)
 
-
-#: Names that differ: ours, and Burn's.
-NAMES = {"GLU": "GLU", "SiLU": "SiLU"}
 
 _LAMBDA = {"lambda_": 0.5}
 #: What makes each layer that every release has.

@@ -15,7 +15,7 @@ import numpy as np
 from burnbook.core.errors import RecordError
 from burnbook.exporters.rust.calls import TREE, Call
 from burnbook.exporters.rust.functions import Function, Made, arguments_of
-from burnbook.exporters.rust.layers import BOTH, NEW, Layer, layer_of
+from burnbook.exporters.rust.layers import BOTH, NEW, Layer, layer_of, module_of
 from burnbook.exporters.rust.methods import layer_call, layer_uses
 from burnbook.exporters.rust.operations import kind_of
 from burnbook.exporters.rust.text import (
@@ -173,7 +173,7 @@ class Modules:
                 self.use("nn", name)
         for name in NEW:
             if f"({name}Config::" in text:
-                self.use("nn", f"{name}Config")
+                self.use(module_of(name), f"{name}Config")
 
     def _rank(self, path: str) -> int | None:
         for call in self.calls.get(path, ()):

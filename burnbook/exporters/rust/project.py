@@ -240,7 +240,7 @@ def main_source(made: RustModel) -> str:
         *imports(made.dialect),
         f'const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/{made.file}");',
         "",
-        text_of("numbers"),
+        numbers_text(made.dialect),
         *predictor(made, "predict", "model"),
         "",
         text_of("main"),
@@ -257,6 +257,15 @@ def imports(dialect: Dialect) -> list[str]:
         first.insert(0, "use burn::backend::NdArray;")
     serde = ["use serde::{Deserialize, Serialize};", "use std::collections::BTreeMap;"]
     return [*first, *serde, "", *backend]
+
+
+def numbers_text(dialect: Dialect) -> str:
+    """How numbers are read and written; the newest Burn has other names for it."""
+    text = text_of("numbers")
+    if dialect.new:
+        text = text.replace("data.shape.to_vec()", "data.shape().to_vec()")
+        text = text.replace("<f64>().to_vec()", "<f64>().try_to_vec()")
+    return text
 
 
 def text_of(name: str) -> str:

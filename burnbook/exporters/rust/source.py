@@ -177,7 +177,7 @@ def _load(root: Struct, dialect: Dialect, record: str, half: bool) -> Iterator[s
         yield about
         yield "pub fn load("
         yield "    path: impl AsRef<Path>,"
-        yield "    device: &Device,"
+        yield f"    {'' if root.needs_device else '_'}device: &Device,"
         yield f") -> Result<{root.name}, RecordError> {{"
         yield f"    let module = {made};"
         yield "    module.try_load_record(ModuleRecord::load(path)?)"
