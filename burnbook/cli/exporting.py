@@ -1,4 +1,4 @@
-"""`burnbook export-pytorch` and `export-rust`: models for others without a program."""
+"""`burnbook export-pytorch`, `export-onnx` and `export-rust`: models for others."""
 
 from __future__ import annotations
 
@@ -38,8 +38,34 @@ def add_commands(commands: Subcommands) -> None:
         "--top-level-key", metavar="KEY", help="the key above the state dict"
     )
 
+    about = "Write a record and its module as an ONNX file."
+    example = (
+        "burnbook export-onnx model.mpk model.onnx --module net:make --input 1x28x28"
+    )
+    made = command(commands, "export-onnx", run_onnx, about, example)
+    made.add_argument("record", type=Path, help="the record to read")
+    made.add_argument("target", type=Path, help="the file to write: model.onnx")
+    made.add_argument(
+        "--module",
+        metavar="PLACE",
+        required=True,
+        help="package.file:function that makes the module of the record",
+    )
+    made.add_argument(
+        "--input",
+        action="append",
+        required=True,
+        type=_example,
+        metavar="SIZES",
+        help="the sizes of an input, the batch first, as 1x3x32x32; :int behind them "
+        "for whole numbers, as 1x16:int; once for each input",
+    )
+    made.add_argument(
+        "--opset", type=int, default=18, help="the version of ONNX; default: 18"
+    )
+
     about = "Write a module as a crate of Rust for Burn, which predicts with it."
-    example = "burnbook export-rust crate/ --module net:make --input 1,28,28"
+    example = "burnbook export-rust crate/ --module net:make --input 1x28x28"
     made = command(commands, "export-rust", run_rust, about, example)
     made.add_argument("folder", type=Path, help="the folder to write the crate to")
     made.add_argument(
@@ -51,10 +77,11 @@ def add_commands(commands: Subcommands) -> None:
     made.add_argument(
         "--input",
         action="append",
-        default=[],
+        required=True,
         type=_example,
-        metavar="SHAPE",
-        help="the shape of an input: 1,28,28 or int:1,16 or bool:1,16; once for each",
+        metavar="SIZES",
+        help="the sizes of an input, the batch first, as 1x28x28; :int or :bool behind "
+        "them, as 1x16:int; once for each input",
     )
     made.add_argument(
         "--record", type=Path, metavar="FILE", help="the record with the weights"
@@ -72,6 +99,43 @@ def add_commands(commands: Subcommands) -> None:
     made.add_argument(
         "--check", action="store_true", help="only report what Burn cannot say"
     )
+
+
+def _example(text: str) -> tuple[tuple[int, ...], str]:
+    """Sizes and the kind of the elements: "1x16:int"."""
+    sizes, _, kind = text.partition(":")
+    parts = sizes.split("x")
+    if kind not in ("", "int", "float", "bool") or not all(
+        part.isascii() and part.isdigit() and 0 < int(part) < 1 << 31 for part in parts
+    ):
+        what = f"{text!r} is no list of sizes; one reads 1x3x32x32, another 1x16:int"
+        raise argparse.ArgumentTypeError(what)
+    return tuple(map(int, parts)), kind or "float"
+
+
+def _zeros(sizes: tuple[int, ...], kind: str, device: Any) -> Any:
+    """An input of zeros: only its sizes matter."""
+    from burnbook.tensor import Int, Tensor
+
+    if kind == "float":
+        return Tensor.zeros(sizes, device)
+    made = Tensor.zeros(list(sizes), device, Int)
+    return made.bool() if kind == "bool" else made
+
+
+def run_onnx(options: argparse.Namespace) -> int:
+    """Load the record into its module, and write both as an ONNX file."""
+    from burnbook.backend import Numpy
+    from burnbook.exporters import to_onnx
+    from burnbook.record.inspection import recorder_for
+
+    recorder = recorder_for(options.record, f"read {options.record}")
+    module = make_module(options.module).load_file(options.record, recorder)
+    device = next(iter(module.devices()), None) or Numpy()
+    examples = [_zeros(sizes, kind, device) for sizes, kind in options.input]
+    path = to_onnx(module, options.target, *examples, opset=options.opset)
+    say(f"wrote {path}, {path.stat().st_size:,} bytes")
+    return 0
 
 
 def run_export(options: argparse.Namespace) -> int:
@@ -100,6 +164,7 @@ def run_export(options: argparse.Namespace) -> int:
 
 def run_rust(options: argparse.Namespace) -> int:
     """Write a crate; what cannot be written is listed before anything is."""
+    from burnbook.backend import Numpy
     from burnbook.exporters.rust import rust_model, to_rust
     from burnbook.record.inspection import recorder_for
     from burnbook.record.settings import FullPrecisionSettings, HalfPrecisionSettings
@@ -108,7 +173,8 @@ def run_rust(options: argparse.Namespace) -> int:
     if options.record is not None:
         recorder = recorder_for(options.record, f"read {options.record}")
         module = module.load_file(options.record, recorder)
-    examples = [_zeros(kind, shape) for kind, shape in options.input]
+    device = next(iter(module.devices()), None) or Numpy()
+    examples = [_zeros(sizes, kind, device) for sizes, kind in options.input]
     named = {"version": options.burn, "method": options.method}
     if options.check:
         made = rust_model(module, *examples, **named)
@@ -121,27 +187,3 @@ def run_rust(options: argparse.Namespace) -> int:
         if file.is_file() and "target" not in file.parts:
             say(f"wrote {file}, {file.stat().st_size:,} bytes")
     return 0
-
-
-def _example(text: str) -> tuple[str, tuple[int, ...]]:
-    """The kind and the shape of an input, from "1,28,28" or "int:1,16"."""
-    kind, colon, sizes = text.rpartition(":")
-    kind = kind if colon else "float"
-    numbers = sizes.split(",")
-    if kind not in ("float", "int", "bool") or not all(
-        part.strip().isdecimal() and int(part) > 0 for part in numbers
-    ):
-        what = f"{text!r} is no shape; one reads 1,28,28 or int:1,16"
-        raise argparse.ArgumentTypeError(what)
-    return kind, tuple(map(int, numbers))
-
-
-def _zeros(kind: str, shape: tuple[int, ...]) -> Any:
-    """An input of zeros: only its shape matters."""
-    import numpy as np
-
-    from burnbook.backend import Numpy
-    from burnbook.tensor import Tensor
-
-    dtype = {"float": np.float32, "int": np.int64, "bool": np.bool_}[kind]
-    return Tensor.from_numpy(np.zeros(shape, dtype), Numpy())

@@ -10,6 +10,7 @@ import numpy as np
 
 from burnbook import ops
 from burnbook.core.errors import Fact, GraphError
+from burnbook.core.formulas import Unknown
 from burnbook.program.recording import Line, Recorded, Recording, where_facts
 from burnbook.program.sizes import Dim, Key, fitted
 from burnbook.program.values import Step, Value
@@ -68,13 +69,16 @@ class Unifier:
             attrs = self.alike([row.attrs for row in rows], step.op.name)
             parts = step.path.split(".")[1:]  # "Model.conv1": a field; not "Model.Relu"
             base = ".".join(part for part in parts if not part[:1].isupper())
+            base = base or self._state_of(inputs)
             made: list[Value | None] = []
             for i, out in enumerate(step.outputs):
                 if out is None:
                     made.append(None)
                     continue
-                found_shapes = [row.outputs[i].shape for row in rows]  # type: ignore[union-attr]
-                shape = self.alike(found_shapes, step.op.name)
+                outs: list[Any] = [row.outputs[i] for row in rows]
+                shape: Any = ()
+                if all(one.array is not None for one in outs):
+                    shape = self.alike([one.shape for one in outs], step.op.name)
                 name = self.name(f"{base}.{step.op.name}" if base else step.op.name)
                 value = Value(name, "result", out.dtype, shape)
                 made.append(value)
@@ -106,6 +110,10 @@ class Unifier:
             return self._value(rows, where)
         if kind is Key:
             return self.keys[first.number]
+        if all(isinstance(row, Unknown) for row in rows):
+            if all(row.formula == first.formula for row in rows):
+                return first.formula
+            raise self._refuse(f"{where} takes another formula in a larger batch")
         same = all(type(row) is kind for row in rows)
         if same and (kind is tuple or kind is list):
             if len({len(row) for row in rows}) > 1:
@@ -143,6 +151,11 @@ class Unifier:
             name = f"{base}_{count}"
         self.names.add(name)
         return name
+
+    def _state_of(self, inputs: tuple[Any, ...]) -> str:
+        """What an optimizer's step is about: the first state that it takes."""
+        states = [v for v in inputs if type(v) is Value and v.kind == "state"]
+        return states[0].name if states else ""
 
     def _value(self, rows: list[Recorded], where: str) -> Value:
         first = rows[0].origin

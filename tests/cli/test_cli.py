@@ -396,7 +396,7 @@ def test_export_rust_writes_a_crate_with_the_weights_of_a_record(tmp_path, capsy
     model = make_linear()
     model.save_file(tmp_path / "model", CompactRecorder())
     sys.modules[__name__].make_linear = make_linear
-    place = ["--module", f"{__name__}:make_linear", "--input", "1,2"]
+    place = ["--module", f"{__name__}:make_linear", "--input", "1x2"]
     place += ["--record", tmp_path / "model.mpk"]
     code, out, _ = run(capsys, "export-rust", tmp_path / "crate", *place)
     assert code == 0
@@ -411,10 +411,10 @@ def test_export_rust_writes_a_crate_with_the_weights_of_a_record(tmp_path, capsy
     assert out.startswith("Model can be written for Burn 0.15: ")
     err = fails(capsys, "export-rust", tmp_path / "no", *place, "--burn", "0.18")
     assert "there is no Rust for Burn '0.18'" in err
-    for shape in ("1,a", "text:1", "0"):
+    for shape in ("1xa", "1:text", "0"):
         with pytest.raises(SystemExit):
             run(capsys, "export-rust", tmp_path / "no", *place[:2], "--input", shape)
-        assert "is no shape" in capsys.readouterr().err
+        assert "is no list of sizes" in capsys.readouterr().err
 
 
 def test_scaffold_shows_or_writes_the_source_of_a_module(tmp_path, capsys):
