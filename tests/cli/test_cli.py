@@ -35,7 +35,7 @@ from tests.support.run_folders import make_run
 
 COMMANDS = ["lab", "guide", "datasets", "warmup", "runs", "inspect", "convert", "new"]
 COMMANDS += ["save", "restore", "import-onnx", "import-pytorch", "export-pytorch"]
-COMMANDS += ["export-rust", "scaffold"]
+COMMANDS += ["export-onnx", "export-rust", "scaffold"]
 
 
 def run(capsys, *arguments):

@@ -68,7 +68,7 @@ def written(step: Step, out: Writing) -> str:
 
 def attrs_of(step: Step) -> dict[str, Any]:
     """What an operation was called with, and its defaults."""
-    return {**step.op.attrs, **step.attrs}
+    return {**getattr(step.op, "attrs", {}), **step.attrs}
 
 
 def number_of(out: Writing, value: Any) -> str:
