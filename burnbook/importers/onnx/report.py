@@ -79,8 +79,9 @@ class OnnxReport:
         for word, values in (("input", self.inputs), ("output", self.outputs)):
             lines += [f"  {word:8}{name}  {what}" for name, what in values]
         lines.append(f"  {self.weights} constants with {self.numbers:,} elements")
-        total = sum(self.operators.values())
-        lines.append(f"  {total} nodes of {len(self.operators)} operators:")
+        total, kinds = sum(self.operators.values()), len(self.operators)
+        nodes = "1 node" if total == 1 else f"{total} nodes"
+        lines.append(f"  {nodes} of {kinds} operator{'s' * (kinds != 1)}:")
         shown = sorted(self.operators.items(), key=lambda row: (-row[1], row[0]))
         lines += [f"    {count:6} {op}" for op, count in shown]
         if self.unsupported:

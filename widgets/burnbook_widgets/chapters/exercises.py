@@ -31,6 +31,7 @@ from burnbook_widgets.chapters.answers import (
     compare,
     described,
 )
+from burnbook_widgets.chapters.importing import IMPORTING
 from burnbook_widgets.chapters.learning import LEARNING
 from burnbook_widgets.chapters.measuring import MEASURING
 from burnbook_widgets.chapters.records import RECORDS
@@ -408,6 +409,7 @@ def takes_biases(take: Any) -> str | None:
 
 
 EXERCISES: dict[str, Value | Holds] = {
+    **IMPORTING,
     **RECORDS,
     **LEARNING,
     **MEASURING,
