@@ -49,6 +49,7 @@ NO_FORM = {
         "cofactor_x",
         "newton_schulz",
         "lbfgs_direction",
+        "clip_scale",
         "ctc_labels",
         "ctc_skips",
         "ctc_loss",
