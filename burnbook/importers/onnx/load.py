@@ -16,6 +16,7 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
+from burnbook.importers.onnx.file import OnnxFile
 from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.source import Source, write
@@ -57,6 +58,24 @@ def source_for(model: Any) -> Source:
         return write(plain, title)
 
 
+def source_of_file(file: OnnxFile) -> tuple[Source, Model]:
+    """The source of an opened file, and what is known of its values.
+
+    The weights stay in the file, which is mapped: so this takes little memory, however
+    large it is. Needs the package onnx.
+    """
+    title = file.path.name or "a model"
+    text, files = file.slim()
+    with as_damage(title):
+        plain = read_model(inferred(parsed(text, title)), files)
+    found = report_of(plain)
+    if found.unsupported:
+        raise found.error()
+    with as_damage(title):
+        upgrade(plain.graph)
+        return write(plain, title), plain
+
+
 def known(model: Any) -> tuple[Model, str]:
     """A file whose operators are all known, in their newest form; and its name."""
     plain, title = read(model)
@@ -89,11 +108,7 @@ def as_damage(title: str) -> Generator[None]:
 
 def read(model: Any) -> tuple[Model, str]:
     """A file in its plain form, and its name."""
-    try:
-        import onnx
-    except ImportError:
-        what = "reading an .onnx file needs the package onnx"
-        raise ArgumentError("onnx", what, cure="pip install onnx") from None
+    needs_onnx()
     folder, title = None, "a model"
     if isinstance(model, (str, PathLike)):
         path = Path(model)
@@ -104,18 +119,34 @@ def read(model: Any) -> tuple[Model, str]:
             what = f"{path} cannot be read: {error.strerror}"
             raise RecordError("onnx", what) from None
     if isinstance(model, (bytes, bytearray, memoryview)):
-        from google.protobuf.message import DecodeError
-
-        proto = onnx.ModelProto()
-        try:
-            proto.ParseFromString(bytes(model))
-        except (DecodeError, UnicodeDecodeError, RuntimeError, RecursionError):
-            what = f"{title} is no ONNX file, or damaged"
-            raise RecordError("onnx", what) from None
-        model = proto
+        model = parsed(bytes(model), title)
     model = inferred(model)
     with as_damage(title):
         return read_model(model, Files(folder)), title
+
+
+def needs_onnx() -> None:
+    """Raise where the package onnx is not installed."""
+    try:
+        import onnx  # noqa: F401 # whether it is there
+    except ImportError:
+        what = "reading an .onnx file needs the package onnx"
+        raise ArgumentError("onnx", what, cure="pip install onnx") from None
+
+
+def parsed(data: bytes, title: str) -> Any:
+    """The onnx.ModelProto that the bytes of a file are."""
+    needs_onnx()
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except (DecodeError, UnicodeDecodeError, RuntimeError, RecursionError):
+        what = f"{title} is no ONNX file, or damaged"
+        raise RecordError("onnx", what) from None
+    return proto
 
 
 def inferred(model: Any) -> Any:

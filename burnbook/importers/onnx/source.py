@@ -26,6 +26,7 @@ from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.operators.sequences import AsItIs
 from burnbook.module import Module
 
+Lines = tuple[int, int]
 SHORT = 16  # elements of a constant that stands where it is used
 WIDTH = 88
 FLOATS = ("float32", "float64", "float16")
@@ -38,7 +39,7 @@ class Field:
     """A constant or a layer that the module holds.
 
     form: weight, constant, whole or layer. values: those of a layer by name, else
-    below "".
+    below "". names: of the file's constants that are in it.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Field:
     values: dict[str, Any]
     dtype: str = "float32"
     layer: Layer | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def annotation(self) -> str:
@@ -55,11 +57,16 @@ class Field:
 
 @dataclass
 class Source:
-    """The text of a module, and the values of its fields."""
+    """The text of a module, and the values of its fields.
+
+    lines: first and last line, counted from 1, of the statement that makes a value, by
+    the name that the value has in the file; one for each node that makes one, as inner
+    graphs may use a name again. A constant that is a field has the line of the field.
+    """
 
     text: str
     fields: list[Field]
-    lines: dict[str, int] = field(default_factory=dict)  # of each node, by its label
+    lines: dict[str, list[Lines]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,8 @@ class _Writer:
         self.layers: Layers | None = None
         self.replaced: set[str] = set()  # by a layer
         self.tensors: set[str] = set()  # values that are tensors for certain
+        self.written: list[str] = []  # the lines of `forward` so far
+        self.lines: dict[str, list[Lines]] = {}  # counted in these
 
     def write(self) -> Source:
         graph = self.model.graph
@@ -116,7 +125,9 @@ class _Writer:
         inputs = [self.new_name(n, "input") for n in graph.inputs]
         self.layers = Layers(graph)
         self.tensors |= {n for n in graph.inputs if self.is_float(n)}
-        body = list(self.body(graph, "        "))
+        for line in self.body(graph, "        "):
+            self.written.append(line)
+        body = self.written
         outputs = [self.expression(n) for n in graph.outputs]
         plain = all(self.is_plain(graph.facts.get(n)) for n in graph.inputs)
         plain = plain and all(self.is_plain(graph.facts.get(n)) for n in graph.outputs)
@@ -135,7 +146,9 @@ class _Writer:
         text += self.loaders()
         if plain:
             text += [f"    def forward(self, {', '.join(inputs)}):"]
-            text += [f'        """{self.signature(graph)}"""', *body, returned]
+            text += [f'        """{self.signature(graph)}"""']
+            first = len(text) + 1
+            text += [*body, returned]
         else:
             types = [graph.facts.get(n, Fact()).dtype for n in graph.inputs]
             given = ", ".join(
@@ -148,9 +161,26 @@ class _Writer:
             text += ["        return ops.to_tensors(self, self.compute(*values))", ""]
             text += [f"    def compute(self, {', '.join(inputs)}):"]
             text += ['        """The same with the element types and ranks of ONNX."""']
+            first = len(text) + 1
             text += [*body, returned]
         lines = "\n".join(text) + "\n"
-        return Source(lines.replace("(self, )", "(self)"), list(self.fields.values()))
+        fields = list(self.fields.values())
+        above = text[0].count("\n")  # the head is one text of several lines
+        known = self.lines_of_fields(text, above)
+        for name, found in self.lines.items():
+            known[name] = [(a + first + above, b + first + above) for a, b in found]
+        return Source(lines.replace("(self, )", "(self)"), fields, known)
+
+    def lines_of_fields(self, text: list[str], above: int) -> dict[str, list[Lines]]:
+        """Where the constants that are fields are declared, by their names."""
+        known: dict[str, list[Lines]] = {}
+        places = {line: at + above for at, line in enumerate(text, 1)}
+        for name, one in self.fields.items():
+            at = places.get(f"    {one.name}: {one.annotation}")
+            for held in one.names or (name,):
+                if at is not None:
+                    known[held] = [(at, at)]
+        return known
 
     def loaders(self) -> list[str]:
         """The ways to get the module with its weights."""
@@ -233,7 +263,16 @@ class _Writer:
         self.trainable |= graph.trainable
         self.facts |= graph.facts
         for node in graph.nodes:
+            before = len(self.written)  # lines are asked for one by one
             yield from self.statement(node, indent)
+            self.mark(node.outputs, before)
+
+    def mark(self, outputs: Iterable[str], before: int) -> None:
+        """Note which lines make values: those written since."""
+        if len(self.written) > before:
+            for name in filter(None, outputs):
+                found = self.lines.setdefault(name, [])
+                found.append((before, len(self.written) - 1))
 
     def statement(self, node: Node, indent: str) -> Iterator[str]:
         if node.op == "Identity" and not node.domain:
@@ -285,8 +324,14 @@ class _Writer:
             self.counts[found.word] = self.counts.get(found.word, 0) + 1
             word = f"{found.word}{self.counts[found.word]}"
         word = self.unused(word, self.taken_fields)
-        self.fields[f"layer {word}"] = Field(word, "layer", found.parts, layer=found)
+        made = Field(word, "layer", found.parts, layer=found)
+        makers = self.layers.makers if self.layers else {}
+        nodes = [node, *[makers[out] for out in found.replaced if out in makers]]
+        held = (name for one in nodes for name in one.inputs)
+        made.names = tuple(name for name in held if name in self.constants)
+        self.fields[f"layer {word}"] = made
         self.replaced |= found.replaced
+        before = len(self.written)
         given = self.expression(found.inputs[0])
         if found.inputs[0] not in self.tensors:
             given = f"ops.tensor({given}, self)"
@@ -294,6 +339,7 @@ class _Writer:
         target = [self.new_name(found.output, node.op)]
         call = f"self.{word}.forward({given})"
         yield from self.assignment(target, call, indent, [found.output])
+        self.mark(found.replaced, before)
 
     def infix(self, node: Node) -> str:
         """Arithmetic as Python writes it, where both sides are tensors of one rank."""
