@@ -20,23 +20,14 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike, printable, within_memory
+from burnbook.core.files import PathLike, map_file, printable, within_memory
+from burnbook.importers.onnx.slim import MOST_DEPTH, OwnFiles, slim
 from burnbook.importers.onnx.tensors import Files, array_of
 from burnbook.importers.onnx.values import DTYPES
-from burnbook.importers.onnx.wire import (
-    CHUNK,
-    Message,
-    Span,
-    as_chunk,
-    as_varint,
-)
-from burnbook.importers.torch_formats import map_file
+from burnbook.importers.onnx.wire import CHUNK, Message, Span
 from burnbook.record.tree import Trouble, short
 
 MOST_NODES = 1_000_000
-MOST_DEPTH = 60  # graphs in graphs
-SLIM = 4096  # bytes of a weight that stays in the slim model
-OWN = "\0the file itself"
 WHOLE = "the file as it was written: copy or download it again"
 # Element types in burnbook's words; the rest is as NumPy names it.
 WORDS = {
@@ -51,8 +42,28 @@ WORDS = {
     **{f"uint{bits}": f"u{bits}" for bits in (2, 4, 8, 16, 32, 64)},
 }
 _BITS = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2, 8: 0}
-_SIZES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4}
-_SIZES |= {13: 8, 14: 8, 15: 16, 16: 2, 17: 1, 18: 1, 19: 1, 20: 1, 24: 1}
+_SIZES = {
+    1: 4,
+    2: 1,
+    3: 1,
+    4: 2,
+    5: 2,
+    6: 4,
+    7: 8,
+    9: 1,
+    10: 2,
+    11: 8,
+    12: 4,
+    13: 8,
+    14: 8,
+    15: 16,
+    16: 2,
+    17: 1,
+    18: 1,
+    19: 1,
+    20: 1,
+    24: 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +133,7 @@ class OnnxFile:
     def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
         self.where = f"read {printable(path)}"
-        self._open(map_file(path, self.where))
+        self._open(map_file(path, RecordError, self.where))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> OnnxFile:
@@ -138,7 +149,7 @@ class OnnxFile:
         self.producer = self.domain = self.doc = self.graph_name = ""
         self.functions: list[str] = []
         self.texts: dict[str, str] = {}
-        self._found, self._depth = _Found(), 0
+        self._found = _Found()
         with within_memory(self.where, RecordError):
             try:
                 self._read(Message(data))
@@ -198,57 +209,51 @@ class OnnxFile:
         weight = self.weights[name]
         with within_memory(f"{self.where}: {short(name)}", RecordError):
             try:
-                proto = self._tensor(Message(self._data, weight.span))
+                proto = _tensor_of(Message(self._data, weight.span))
                 files = Files(self.path.parent if self.path.name else None)
                 return np.asarray(array_of(proto, files))
             except Trouble as trouble:
                 raise trouble.explain(self.where, [], WHOLE) from None
 
     def slim(self) -> tuple[bytes, Files]:
-        """The model without its larger weights, and where those are found.
-
-        They are said to lie in a file of their own, as ONNX's external data, which is
-        this file; so they are read when somebody looks at them.
-        """
+        """The model without its larger weights, and where those are found."""
         with within_memory(self.where, RecordError):
             try:
-                text = _slim(Message(self._data), "model")
+                text = slim(Message(self._data), "model")
             except Trouble as trouble:
                 raise trouble.explain(self.where, [], WHOLE) from None
-        return text, _OwnFiles(self._data, self.path)
+        return text, OwnFiles(self._data, self.path)
 
     def _read(self, model: Message) -> None:
-        producer, graph = ["", ""], None
+        texts: dict[int, str] = {}
+        graph = None
         for number, kind, value in model.fields():
-            match number, kind:
-                case 1, 0:
-                    self.ir_version = int(value)  # type: ignore[arg-type] # a varint
-                case (2 | 3, 2):
-                    producer[number - 2] = model.text(value)
-                case 4, 2:
-                    self.domain = model.text(value)
-                case 5, 0:
-                    self.model_version = int(value)  # type: ignore[arg-type] # a varint
-                case 6, 2:
-                    self.doc = model.text(value)
-                case 7, 2:
-                    graph = model.part(value)
-                case 8, 2:
-                    self._opset(model.part(value))
-                case 14, 2:
-                    key, text = _pair(model.part(value))
-                    self.texts[key] = text
-                case 25, 2:
-                    self.functions.append(_function(model.part(value)))
-                case _:
-                    pass
-        self.producer = " ".join(producer).strip()
+            if number in (1, 5) and isinstance(value, int):
+                self.ir_version = value if number == 1 else self.ir_version
+                self.model_version = value if number == 5 else self.model_version
+            elif number in (2, 3, 4, 6) and kind == CHUNK:
+                texts[number] = model.text(value)
+            elif number == 7 and kind == CHUNK:
+                graph = model.part(value)
+            elif number in (8, 14, 25) and kind == CHUNK:
+                self._about(number, model.part(value))
+        self.producer = f"{texts.get(2, '')} {texts.get(3, '')}".strip()
+        self.domain, self.doc = texts.get(4, ""), texts.get(6, "")
         if graph is None or not self.opsets:
-            what = "this is no ONNX file: it has no graph"
-            if graph is not None:
-                what = "this is no ONNX file: it names no opset"
+            missing = "has no graph" if graph is None else "names no opset"
+            what = f"this is no ONNX file: it {missing}"
             raise Trouble(what, found=_begin(model.data))
         self._graph(graph, ())
+
+    def _about(self, number: int, message: Message) -> None:
+        """An opset, a text, or a function of the file."""
+        if number == 8:
+            self._opset(message)
+        elif number == 14:
+            key, text = _pair(message)
+            self.texts[key] = text
+        else:
+            self.functions.append(_function(message))
 
     def _opset(self, message: Message) -> None:
         domain, version = "", 0
@@ -261,40 +266,33 @@ class OnnxFile:
 
     def _graph(self, graph: Message, around: tuple[str, ...]) -> tuple[str, ...]:
         """Read a graph; the names of what it gives."""
-        self._depth += 1
-        if self._depth > MOST_DEPTH:
+        if len(around) > 2 * MOST_DEPTH:
             raise Trouble(f"graphs lie {MOST_DEPTH} deep in each other")
-        found, outputs, inputs = self._found, [], []
-        constants: set[str] = set()
-        nodes: list[Span] = []
-        for number, kind, value in graph.fields():
-            if kind != CHUNK:
-                continue
-            match number:
-                case 1:
-                    nodes.append(value)  # type: ignore[arg-type] # a chunk
-                case 2:
-                    self.graph_name = self.graph_name or graph.text(value)
-                case 5:
-                    weight = self._weight(graph.part(value))
-                    constants.add(weight.name)
-                case 11 | 12 | 13:
-                    name, text = _value(graph.part(value))
-                    if text:
-                        found.types[name] = text
-                    if number != 13:
-                        (inputs if number == 11 else outputs).append(name)
-                case 15:
-                    self._sparse(graph.part(value))
-                case _:
-                    pass
-        for span in nodes:
+        parts: dict[int, list[Span]] = {n: [] for n in (1, 2, 5, 11, 12, 13, 15)}
+        for number, _, value in graph.fields():
+            if number in parts and not isinstance(value, int):
+                parts[number].append(value)
+        for span in parts[2][:1]:
+            self.graph_name = self.graph_name or graph.text(span)
+        constants = {self._weight(graph.part(span)).name for span in parts[5]}
+        for span in parts[15]:
+            self._sparse(graph.part(span))
+        names: dict[int, list[str]] = {}
+        for number in (11, 12, 13):
+            names[number] = [self._value(graph.part(span)) for span in parts[number]]
+        for span in parts[1]:
             self._node(graph.part(span), around)
         if not around:
-            found.inputs = [name for name in inputs if name not in constants]
-            found.outputs = outputs
-        self._depth -= 1
-        return tuple(outputs)
+            self._found.inputs = [n for n in names[11] if n not in constants]
+            self._found.outputs = names[12]
+        return tuple(names[12])
+
+    def _value(self, message: Message) -> str:
+        """The name of a value, whose type is noted."""
+        name, text = _value(message)
+        if text:
+            self._found.types[name] = text
+        return name
 
     def _weight(self, message: Message, name: str = "") -> OnnxWeight:
         shape: list[int] = []
@@ -359,127 +357,53 @@ class OnnxFile:
         if outputs and said:
             self._found.types.setdefault(outputs[0], said[0][1])
 
-    def _tensor(self, message: Message) -> Any:
-        """What `array_of` reads of an onnx.TensorProto."""
-        proto: Any = SimpleNamespace(
-            name="", dims=[], data_type=0, data_location=0, external_data=[],
-            float_data=[], int32_data=[], string_data=[], int64_data=[],
-            raw_data=None, double_data=[], uint64_data=[], segment=None,
-        )  # fmt: skip
-        proto.HasField = lambda name: getattr(proto, name) is not None
-        data = message.data
-        for number, kind, value in message.fields():
-            word = _TENSOR.get(number)
-            if word in ("float_data", "double_data") and not isinstance(value, int):
-                dtype = "<f4" if number == 4 else "<f8"
-                piece = data[slice(*value)]
-                if len(piece) % int(dtype[-1]):
-                    raise Trouble("a float is written as something else")
-                numbers = np.frombuffer(piece, dtype)
-                held = getattr(proto, word)
-                whole = len(held) == 0
-                setattr(proto, word, numbers if whole else [*held, *numbers.tolist()])
-            elif number == 9 and not isinstance(value, int):
-                proto.raw_data = data[slice(*value)]
-            elif number in (2, 14) and isinstance(value, int):
-                setattr(proto, str(word), value)
-            elif number == 3:
-                proto.segment = value
-            elif number == 6 and not isinstance(value, int):
-                proto.string_data.append(bytes(data[slice(*value)]))
-            elif number == 8:
-                proto.name = message.text(value)
-            elif number == 13:
-                key, text = _pair(message.part(value))
-                proto.external_data.append(SimpleNamespace(key=key, value=text))
-            elif word in ("dims", "int32_data", "int64_data", "uint64_data"):
-                held = getattr(proto, word)
-                wide = word == "uint64_data"
-                numbers = message.numbers(kind, value)
-                held += (n & (1 << 64) - 1 for n in numbers) if wide else numbers
-        return proto
+
+def _tensor_of(message: Message) -> Any:
+    """What `array_of` reads of an onnx.TensorProto."""
+    proto: Any = SimpleNamespace(
+        name="", dims=[], data_type=0, data_location=0, external_data=[],
+        float_data=[], int32_data=[], string_data=[], int64_data=[],
+        raw_data=None, double_data=[], uint64_data=[], segment=None,
+    )  # fmt: skip
+    proto.HasField = lambda name: getattr(proto, name) is not None
+    for number, kind, value in message.fields():
+        word = _TENSOR.get(number, "")
+        if word in ("data_type", "data_location", "segment"):
+            setattr(proto, word, value)
+        elif word in ("dims", "int32_data", "int64_data", "uint64_data"):
+            held = getattr(proto, word)
+            mask = (1 << 64) - 1 if word == "uint64_data" else -1
+            held += (n & mask for n in message.numbers(kind, value))
+        elif not isinstance(value, int):
+            _chunk_of(proto, word, message, value)
+    return proto
 
 
-class _OwnFiles(Files):
-    """The folder of a model, and the model's own file as a place of weights."""
-
-    def __init__(self, data: memoryview, path: Path) -> None:
-        super().__init__(path.parent if path.name else None)
-        self.own = np.frombuffer(data, np.uint8)
-
-    def read(self, name: str, offset: int, length: int | None, where: str) -> Any:
-        if name != OWN:
-            return super().read(name, offset, length, where)
-        stop = len(self.own) if length is None else offset + length
-        if not 0 <= offset <= stop <= len(self.own):
-            raise RecordError("onnx", f"{where} lies outside of the file")
-        return self.own[offset:stop]
-
-
-# Which parts of a message hold others that may hold weights: number, and of what kind.
-_HOLDS: dict[str, dict[int, str]] = {
-    "model": {7: "graph", 25: "function"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse"},
-    "function": {7: "node"},
-    "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse"},
-    "sparse": {1: "tensor", 2: "tensor"},
-}
-
-
-def _slim(message: Message, kind: str, depth: int = 0) -> bytes:
-    """A message without the raw bytes of larger tensors."""
-    if depth > 4 * MOST_DEPTH:
-        raise Trouble(f"graphs lie {MOST_DEPTH} deep in each other")
-    if kind == "tensor":
-        return _slim_tensor(message)
-    holds, pieces, data = _HOLDS[kind], [], message.data
-    for number, written, value in message.fields():
-        if isinstance(value, int):
-            pieces.append(as_varint(number << 3) + as_varint(value))
-            continue
-        start, end = value
-        inner = holds.get(number) if written == CHUNK else None
-        if inner and end - start > SLIM:
-            content = _slim(message.part(value), inner, depth + 1)
-        else:
-            content = bytes(data[start:end])
-        if written == CHUNK:
-            pieces.append(as_chunk(number, content))
-        else:
-            pieces.append(as_varint(number << 3 | written) + content)
-    return b"".join(pieces)
-
-
-def _slim_tensor(message: Message) -> bytes:
-    """A tensor whose bytes are said to lie in the file; others stay as they are."""
-    pieces, place, number = [], None, 0
-    data = message.data
-    for key, written, value in message.fields():
-        if key == 2 and isinstance(value, int):
-            number = value
-        plain = key == 9 or (key == 4 and number == 1 and place is None)
-        if not isinstance(value, int) and plain and value[1] - value[0] > SLIM:
-            place = value
-            continue
-        if isinstance(value, int):
-            pieces.append(as_varint(key << 3) + as_varint(value))
-        elif written == CHUNK:
-            pieces.append(as_chunk(key, bytes(data[slice(*value)])))
-        else:
-            pieces.append(as_varint(key << 3 | written) + bytes(data[slice(*value)]))
-    if place is not None:
-        about = {"location": OWN, "offset": place[0], "length": place[1] - place[0]}
-        for word, found in about.items():
-            pair = as_chunk(1, word.encode()) + as_chunk(2, str(found).encode())
-            pieces.append(as_chunk(13, pair))
-        pieces.append(as_varint(14 << 3) + as_varint(1))
-    return b"".join(pieces)
+def _chunk_of(proto: Any, word: str, message: Message, span: Span) -> None:
+    """A part of a tensor that is a chunk of bytes."""
+    piece = message.data[slice(*span)]
+    if word in ("float_data", "double_data"):
+        dtype = "<f4" if word == "float_data" else "<f8"
+        if len(piece) % int(dtype[-1]):
+            raise Trouble("a float is written as something else")
+        numbers, held = np.frombuffer(piece, dtype), getattr(proto, word)
+        joined = numbers if not len(held) else np.concatenate([held, numbers])
+        setattr(proto, word, joined)
+    elif word == "raw_data":
+        proto.raw_data = piece
+    elif word == "string_data":
+        proto.string_data.append(bytes(piece))
+    elif word == "name":
+        proto.name = message.text(span)
+    elif word == "external_data":
+        key, text = _pair(message.part(span))
+        proto.external_data.append(SimpleNamespace(key=key, value=text))
 
 
 _TENSOR = {
     1: "dims",
     2: "data_type",
+    3: "segment",
     4: "float_data",
     5: "int32_data",
     6: "string_data",

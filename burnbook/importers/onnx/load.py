@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -127,11 +128,9 @@ def read(model: Any) -> tuple[Model, str]:
 
 def needs_onnx() -> None:
     """Raise where the package onnx is not installed."""
-    try:
-        import onnx  # noqa: F401 # whether it is there
-    except ImportError:
+    if find_spec("onnx") is None:
         what = "reading an .onnx file needs the package onnx"
-        raise ArgumentError("onnx", what, cure="pip install onnx") from None
+        raise ArgumentError("onnx", what, cure="pip install onnx")
 
 
 def parsed(data: bytes, title: str) -> Any:

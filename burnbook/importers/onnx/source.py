@@ -125,15 +125,12 @@ class _Writer:
         inputs = [self.new_name(n, "input") for n in graph.inputs]
         self.layers = Layers(graph)
         self.tensors |= {n for n in graph.inputs if self.is_float(n)}
-        for line in self.body(graph, "        "):
-            self.written.append(line)
-        body = self.written
+        self.write_body(graph)
         outputs = [self.expression(n) for n in graph.outputs]
         plain = all(self.is_plain(graph.facts.get(n)) for n in graph.inputs)
         plain = plain and all(self.is_plain(graph.facts.get(n)) for n in graph.outputs)
         plain = plain and all(n in self.tensors for n in graph.outputs)
-        result = ", ".join(outputs)
-        returned = f"        return {result}"
+        returned = f"        return {', '.join(outputs)}"
         text = [self.head(), "", "", "class Model(Module):"]
         text += [f'    """{_comment(self.title)}, as a module."""', ""]
         text += [f"    {f.name}: {f.annotation}" for f in self.fields.values()]
@@ -148,7 +145,7 @@ class _Writer:
             text += [f"    def forward(self, {', '.join(inputs)}):"]
             text += [f'        """{self.signature(graph)}"""']
             first = len(text) + 1
-            text += [*body, returned]
+            text += [*self.written, returned]
         else:
             types = [graph.facts.get(n, Fact()).dtype for n in graph.inputs]
             given = ", ".join(
@@ -162,14 +159,23 @@ class _Writer:
             text += [f"    def compute(self, {', '.join(inputs)}):"]
             text += ['        """The same with the element types and ranks of ONNX."""']
             first = len(text) + 1
-            text += [*body, returned]
+            text += [*self.written, returned]
         lines = "\n".join(text) + "\n"
-        fields = list(self.fields.values())
+        source = Source(lines.replace("(self, )", "(self)"), list(self.fields.values()))
+        self.number_lines(source, text, first)
+        return source
+
+    def write_body(self, graph: Graph) -> None:
+        """The statements of `forward`; each is there before the next one is made."""
+        for line in self.body(graph, "        "):
+            self.written.append(line)
+
+    def number_lines(self, source: Source, text: list[str], first: int) -> None:
+        """Say which lines values come from. first: where the body begins in `text`."""
         above = text[0].count("\n")  # the head is one text of several lines
-        known = self.lines_of_fields(text, above)
+        known = source.lines = self.lines_of_fields(text, above)
         for name, found in self.lines.items():
             known[name] = [(a + first + above, b + first + above) for a, b in found]
-        return Source(lines.replace("(self, )", "(self)"), fields, known)
 
     def lines_of_fields(self, text: list[str], above: int) -> dict[str, list[Lines]]:
         """Where the constants that are fields are declared, by their names."""
