@@ -17,7 +17,7 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
-from burnbook.importers.onnx.file import OnnxFile
+from burnbook.importers.onnx.file import WORDS, OnnxFile
 from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.source import Source, write
@@ -75,6 +75,24 @@ def source_of_file(file: OnnxFile) -> tuple[Source, Model]:
     with as_damage(title):
         upgrade(plain.graph)
         return write(plain, title), plain
+
+
+def types_of(model: Model) -> dict[str, str]:
+    """What is known of a graph's values, by name: "f32 [1, 10]"."""
+    found: dict[str, str] = {}
+    graphs = {id(owner): owner for owner, _ in model.graph.walk()}
+    for graph in graphs.values():
+        for name, fact in graph.facts.items():
+            if fact.kind != "tensor" or not fact.dtype:
+                continue
+            sizes = (
+                None
+                if fact.shape is None
+                else ["?" if n is None else str(n) for n in fact.shape]
+            )
+            text = "" if sizes is None else f"[{', '.join(sizes)}]"
+            found[name] = f"{WORDS.get(fact.dtype, fact.dtype)} {text}".strip()
+    return found
 
 
 def known(model: Any) -> tuple[Model, str]:
