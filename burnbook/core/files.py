@@ -183,6 +183,17 @@ def map_file(
             return memoryview(read_whole(path, error, where))
 
 
+def release(data: memoryview) -> None:
+    """Give the pages of a mapped file back; they are read again when they are used.
+
+    Why: the system maps two megabytes where somebody looks at one byte, and counts them
+    as memory of the process.
+    """
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if isinstance(data.obj, mmap.mmap):
+            data.obj.madvise(mmap.MADV_DONTNEED)
+
+
 def read_whole(
     path: PathLike,
     error: ErrorClass = DataError,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike, map_file, printable, within_memory
+from burnbook.core.files import PathLike, map_file, printable, release, within_memory
 from burnbook.importers.onnx.slim import MOST_DEPTH, OwnFiles, slim
 from burnbook.importers.onnx.tensors import Files, array_of
 from burnbook.importers.onnx.values import DTYPES
@@ -222,6 +222,7 @@ class OnnxFile:
                 text = slim(Message(self._data), "model")
             except Trouble as trouble:
                 raise trouble.explain(self.where, [], WHOLE) from None
+        release(self._data)
         return text, OwnFiles(self._data, self.path)
 
     def _read(self, model: Message) -> None:
@@ -272,6 +273,7 @@ class OnnxFile:
         for number, _, value in graph.fields():
             if number in parts and not isinstance(value, int):
                 parts[number].append(value)
+                self._release(value)
         for span in parts[2][:1]:
             self.graph_name = self.graph_name or graph.text(span)
         constants = {self._weight(graph.part(span)).name for span in parts[5]}
@@ -294,6 +296,11 @@ class OnnxFile:
             self._found.types[name] = text
         return name
 
+    def _release(self, span: Span) -> None:
+        """Forget the pages of what was skipped."""
+        if span[1] - span[0] > 1 << 20:
+            release(self._data)
+
     def _weight(self, message: Message, name: str = "") -> OnnxWeight:
         shape: list[int] = []
         own, number = "", 0
@@ -306,6 +313,7 @@ class OnnxFile:
                 number = value
             elif field_number == 8:
                 own = message.text(value)
+        self._release(message.span)
         made = OnnxWeight(name or own, tuple(shape), number, message.span)
         if name or own:
             self._found.weights[made.name] = made

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import RecordError
+from burnbook.core.files import release
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.wire import CHUNK, Message, as_chunk, as_varint
 from burnbook.record.tree import Trouble
@@ -83,6 +84,7 @@ def _slim_tensor(message: Message) -> bytes:
         plain = key == 9 or (key == 4 and number == 1 and place is None)
         if not isinstance(value, int) and plain and value[1] - value[0] > SLIM:
             place = value
+            release(data)
             continue
         if isinstance(value, int):
             pieces.append(as_varint(key << 3) + as_varint(value))

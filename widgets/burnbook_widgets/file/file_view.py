@@ -35,6 +35,8 @@ from burnbook_widgets.view import View, row
 
 WINDOW = 120  # rows that the page gets at a time
 OPEN = 30  # rows with which a file begins unfolded
+SMALL = 8_000_000  # bytes of weights
+MOST_AT_ONCE = 2_000  # nodes whose shapes are found out without being asked for
 MOST_GROUPS = 50_000  # that can be unfolded at once
 FOUND = 2_000  # matches that are shown unfolded
 KEPT = 200  # statistics that are remembered
@@ -333,9 +335,9 @@ class FileView(View):
             closed = set(graph.around(number)) - graph.opened
             if closed:
                 self._open_nodes(graph.opened | closed)
-        self._show()
         if self._node is not None:
-            self._show_source()
+            self._write_source()
+        self._show()
 
     @property
     def groups(self) -> list[str]:
@@ -406,19 +408,26 @@ class FileView(View):
             return None
         return self._text.lines_of(self.graph.boxes[self._node])
 
-    def _show_source(self) -> None:
+    def know_shapes(self) -> None:
+        """Find out the shapes that follow from others, unless the graph is very large.
+
+        A file that cannot be imported keeps those that stand in it.
+        """
+        if self.graph is not None and len(self.graph.boxes) <= MOST_AT_ONCE:
+            self._write_source()
+
+    def _write_source(self) -> None:
         """Write the source if that was not done yet; shapes become known with it."""
-        if self._text is None or self.graph is None:
+        text, graph = self._text, self.graph
+        if text is None or graph is None or text.is_written or text.trouble:
             return
-        first = not self._text.is_written
         try:
-            self._text.text()
+            text.text()
         except BurnbookError as error:
-            self._text.trouble = str(error)
-        if first and self._text.is_written:
-            self.graph.types = {**self._text.types, **self.graph.types}
-            self._send_scene()
-        self._show()
+            text.trouble = str(error)
+            return
+        graph.types = {**text.types, **graph.types}
+        self._send_scene()
 
     # ── live ────────────────────────────────────────────────────────────────
 
@@ -479,6 +488,8 @@ class FileView(View):
             case "choose" | "toggle" | "fold" | "unfold" as what:
                 if message.get("version") == self._version:
                     self._pick(what, int(message.get("at", -1)))
+            case "shapes":
+                self.know_shapes()
             case "node":
                 self.node = int(message.get("node", -1))
             case "unfold nodes":
@@ -556,8 +567,10 @@ class FileView(View):
                 self.panel.node = [list(fact) for fact in facts]
             else:
                 self.panel.chosen, self.panel.node = -1, []
-            if self._text is not None:
+            if self._text is not None and self._node is not None:
                 self.panel.source = self._text.excerpt(self.line)
+            else:
+                self.panel.source = {}
 
     def _place_of(self, name: str) -> int:
         """The row of a tensor; −1 where it is folded away."""
@@ -623,6 +636,8 @@ class FileView(View):
 
     def still(self) -> str:
         """The tree, the selected tensor and the graph as HTML without JavaScript."""
+        if self._sizes.sum() < SMALL:  # of a large file the page asks when it is drawn
+            self.know_shapes()
         return still_form(self)
 
     def shown_rows(self, most: int) -> tuple[Sequence[dict[str, Any]], int]:

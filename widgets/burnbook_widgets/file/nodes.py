@@ -137,7 +137,8 @@ class NodeGraph:
         if box.node is None:
             word = {"leaf": "input", "data": "output"}[box.kind]
             return box.kind, safe(box.label), word, size, ""
-        name = safe(box.node.name.rstrip("/").rpartition("/")[2] or box.value)
+        name = "/".join(box.node.name.strip("/").split("/")[-2:])
+        name = safe(name or box.value)
         return "op", safe(box.label), size, name, self.brief(box.node)
 
     def size(self, value: str) -> str:

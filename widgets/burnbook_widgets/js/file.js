@@ -75,6 +75,7 @@ function render({ model, el }) {
       showScene();
       fitFirst(view);
       drawSource(view);
+      model.send({ do: "shapes" });
     }
   });
   sizes.observe(view.list);
@@ -416,5 +417,5 @@ function drawSource(view) {
     row.setAttribute("aria-current", "true");
     shown ??= row;
   });
-  if (shown) text.scrollTop = shown.offsetTop - text.offsetTop - text.clientHeight / 3;
+  if (shown) text.scrollTop = shown.offsetTop - text.clientHeight / 3;
 }
