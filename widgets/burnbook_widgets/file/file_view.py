@@ -114,18 +114,20 @@ class FileView(View):
         self._text = None if self.file.onnx is None else SourceText(self.file.onnx)
         self._showing = TENSORS if self.graph is None else GRAPH
         self._version = self._first = 0
-        self._unfold_at_first()
+        self._opened = self._at_first()
         self._arrange()
         self.open()
 
-    def _unfold_at_first(self) -> None:
-        """Unfold outermost groups while there is room to see them."""
+    def _at_first(self) -> set[str]:
+        """The outermost groups, while there is room to see what is in them."""
+        opened: set[str] = set()
         shown = len(self._tree.children(self._tree.root))
         for group in self._tree.groups(OPEN):
             shown += len(self._tree.children(group))
             if shown > OPEN:
-                return
-            self._opened.add(group.path)
+                break
+            opened.add(group.path)
+        return opened
 
     # ── the tree ────────────────────────────────────────────────────────────
 
@@ -165,9 +167,8 @@ class FileView(View):
             part = self._find.lower()
             found = [i for i, n in enumerate(self._names) if part in n.lower()]
             self._tree = NameTree(self._names, self._between, found)
-            few = len(found) <= FOUND
-            groups = self._tree.groups(MOST_GROUPS) if few else []
-            self._found_opened = {group.path for group in groups}
+            groups = self._tree.groups(MOST_GROUPS) if len(found) <= FOUND else []
+            self._found_opened = {group.path for group in groups} or self._at_first()
             said = f"{len(found):,} found"
         else:
             self._tree = self._all

@@ -7,6 +7,7 @@ layer1.conv.weight too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,12 +32,16 @@ DEEPEST = 12  # groups in groups
 
 @dataclass(frozen=True)
 class Box:
-    """An input, a node or an output. kind: leaf, op or data."""
+    """An input, a node or an output. kind: leaf, op or data.
+
+    turn: how many nodes before it give a value of that name, as inner graphs may.
+    """
 
     kind: str
     label: str
     value: str  # the value that it gives, by which lines and source know it
     node: OnnxNode | None = None
+    turn: int = 0
 
 
 class NodeGraph:
@@ -46,9 +51,11 @@ class NodeGraph:
         self.file = file
         self.types: dict[str, str] = dict(file.types)
         self.boxes = [Box("leaf", name, name) for name in file.inputs]
+        turns: Counter[str] = Counter()
         for node in file.nodes:
             value = next((out for out in node.outputs if out), "")
-            self.boxes.append(Box("op", node.op, value, node))
+            self.boxes.append(Box("op", node.op, value, node, turns[value]))
+            turns[value] += 1
         self.boxes += [Box("data", name, name) for name in file.outputs]
         self.edges = self._edges()
         order = list(range(len(self.boxes)))

@@ -57,7 +57,7 @@ class SourceText:
         for name in names:
             found = self._places.get(name)
             if found:
-                return found[0]
+                return found[min(box.turn, len(found) - 1)]
         if box.kind == "leaf":
             return self._of_forward()
         return None
