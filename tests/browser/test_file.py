@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.browser import views
@@ -104,7 +106,7 @@ def test_clicks_find_fold_and_leave_a_still_form(open_book):
     page.get_by_label("Find").fill("")
     page.keyboard.press("Enter")
     wait_until(lambda: len(rows(page)) > 8)
-    page.get_by_role("button", name="Fold all").click()
+    page.locator(".widget-button", has_text=re.compile(r"^\W*Fold all$")).click()
     wait_until(lambda: len(rows(page)) == 4)
     page.locator(ROW).nth(1).click()
     wait_until(lambda: len(rows(page)) == 6)

@@ -47,7 +47,8 @@ def onnx_file(nodes, weights, inputs, outputs, about=("tests", "")):
         )
 
     def value(name, shape):
-        dims = part(*[(1, part((1, n) if isinstance(n, int) else (2, n))) for n in shape])
+        sizes = [(1, n) if isinstance(n, int) else (2, n) for n in shape]
+        dims = part(*[(1, part(size)) for size in sizes])
         return part((1, name), (2, part((1, part((1, 1), (2, dims))))))
 
     graph = [(2, about[1])]
@@ -58,12 +59,14 @@ def onnx_file(nodes, weights, inputs, outputs, about=("tests", "")):
         dims = [(1, n) for n in array.shape]
         raw = array.astype("<f4").tobytes()
         graph.append((5, part(*dims, (2, 1), (8, name), (9, raw))))
-    graph += [(11, value(*one)) for one in inputs] + [(12, value(*one)) for one in outputs]
+    graph += [(11, value(*one)) for one in inputs]
+    graph += [(12, value(*one)) for one in outputs]
     domains = {"": 17, **{node[4]: 1 for node in nodes if node[4]}}
     opsets = [(8, part((1, name), (2, n))) for name, n in domains.items()]
     path = tempfile.mkdtemp() + "/net.onnx"
+    texts = (2, about[0]), (6, about[1])
     with open(path, "wb") as file:
-        file.write(part((1, 8), (2, about[0]), (6, about[1]), (7, part(*graph)), *opsets))
+        file.write(part((1, 8), *texts, (7, part(*graph)), *opsets))
     return path
 """
 

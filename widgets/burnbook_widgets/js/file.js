@@ -111,8 +111,9 @@ function makeTree(view, pane) {
   Object.assign(view, { list, rows });
   list.addEventListener("scroll", () => drawRows(view));
   list.addEventListener("keydown", (event) => pressRow(view, event));
-  list.addEventListener("focus", () => drawRows(view));
-  list.addEventListener("blur", () => drawRows(view));
+  // Only marked, as a row that is drawn anew between press and release loses its click.
+  list.addEventListener("focus", () => markActive(view));
+  list.addEventListener("blur", () => markActive(view));
   list.addEventListener("click", (event) => {
     const row = event.target.closest(".bb-file-row");
     if (!row) return;
@@ -168,8 +169,19 @@ function drawRows(view) {
     drawRow(view, at, line, at === chosen).style.top = `${at * ROW + shift}px`;
   }
   if (!total) make("div", "bb-file-none", rows, { role: "treeitem" }, "nothing is found");
-  const active = document.getElementById(`${view.id}-${view.at}`);
-  if (active && rows.contains(active)) list.setAttribute("aria-activedescendant", active.id);
+  markActive(view);
+}
+
+// The row that keys act on, while the list has the focus.
+function markActive({ list, rows, at, id }) {
+  const focused = document.activeElement === list;
+  let active = null;
+  for (const row of rows.children) {
+    const isActive = row.dataset.at === String(at);
+    if (isActive) active = row;
+    row.classList.toggle("bb-file-active", isActive && focused);
+  }
+  if (active) list.setAttribute("aria-activedescendant", `${id}-${at}`);
   else list.removeAttribute("aria-activedescendant");
 }
 
@@ -190,8 +202,6 @@ function drawRow(view, at, line, chosen) {
     "data-at": at,
     "aria-selected": String(chosen),
   });
-  const isActive = at === view.at && document.activeElement === view.list;
-  row.classList.toggle("bb-file-active", isActive);
   if (!line) {
     row.setAttribute("aria-label", "not there yet");
     row.textContent = "…";
