@@ -7,7 +7,6 @@ at: a closed group is a list of numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +57,7 @@ class NameTree:
 
     def __init__(
         self,
-        names: Sequence[str],
+        names: list[str],
         between: re.Pattern[str] = DOTS,
         members: Any = None,
     ) -> None:
@@ -123,7 +122,7 @@ class NameTree:
         level = group.level + 1
         heads: dict[str, list[int]] = {}
         for number in group.members.tolist():
-            name = self.names[number]
+            name: str = self.names[number]
             found = self.between.search(name, cut + 1) if level < DEEPEST else None
             end = found.start() if found and found.end() < len(name) else 0
             heads.setdefault(name[:end] if end else f"\0{number}", []).append(number)

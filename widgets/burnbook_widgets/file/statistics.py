@@ -83,13 +83,13 @@ def joined(a: Facts, b: Facts) -> Facts:
         (3.0, 2.1602, 6.0)
     """
     known = a.known + b.known
-    counts = [a.zeros + b.zeros, a.nan + b.nan]
-    counts += [a.inf + b.inf, a.minus_inf + b.minus_inf]
+    zeros, nan = a.zeros + b.zeros, a.nan + b.nan
+    counts = zeros, nan, a.inf + b.inf, a.minus_inf + b.minus_inf
     if not known:
         return Facts(a.size + b.size, 0, *counts, 0.0, 0.0, 0.0, 0.0)
     if not a.known or not b.known:
         one = a if a.known else b
-        ends = (one.mean, one.std, one.low, one.high)
+        ends = one.mean, one.std, one.low, one.high
         return Facts(a.size + b.size, known, *counts, *ends)
     with np.errstate(all="ignore"):
         share = b.known / known
