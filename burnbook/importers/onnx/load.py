@@ -127,21 +127,28 @@ def as_damage(title: str) -> Generator[None]:
 
 def read(model: Any) -> tuple[Model, str]:
     """A file in its plain form, and its name."""
+    path = Path(model) if isinstance(model, (str, PathLike)) else None
+    folder, title = (path.parent, path.name) if path else (None, "a model")
+    proto = inferred(read_proto(model))
+    with as_damage(title):
+        return read_model(proto, Files(folder)), title
+
+
+def read_proto(model: Any) -> Any:
+    """An onnx.ModelProto of a path or of a file's bytes; one that is given stays."""
     needs_onnx()
-    folder, title = None, "a model"
+    title = "a model"
     if isinstance(model, (str, PathLike)):
         path = Path(model)
-        folder, title = path.parent, path.name
+        title = path.name
         try:
             model = path.read_bytes()
         except OSError as error:
             what = f"{path} cannot be read: {error.strerror}"
             raise RecordError("onnx", what) from None
     if isinstance(model, (bytes, bytearray, memoryview)):
-        model = parsed(bytes(model), title)
-    model = inferred(model)
-    with as_damage(title):
-        return read_model(model, Files(folder)), title
+        return parsed(bytes(model), title)
+    return model
 
 
 def needs_onnx() -> None:
