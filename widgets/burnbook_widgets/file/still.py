@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from burnbook_widgets.autodiff.still import picture
 from burnbook_widgets.tensor.still import histogram
 from burnbook_widgets.view import table
-
-if TYPE_CHECKING:
-    from burnbook_widgets.file.file_view import FileView
 
 STILL = 100  # rows
 NODES = 60
@@ -18,7 +15,7 @@ BOXES = 90  # of a still picture
 CELL = "padding:0 12px 0 0;text-align:left;vertical-align:top"
 
 
-def still_form(view: FileView) -> str:
+def still_form(view: Any) -> str:
     """The tree as it is folded now, the selected tensor, and the graph."""
     title, summary = view.title()
     facts = " · ".join(f"{escape(k)} {escape(v)}" for k, v in view.file_facts())
@@ -33,7 +30,7 @@ def still_form(view: FileView) -> str:
     return f'<div style="line-height:1.5;overflow-x:auto">{inner}</div>'
 
 
-def tree_part(view: FileView) -> str:
+def tree_part(view: Any) -> str:
     """The rows that are unfolded, as a table."""
     rows, more = view.shown_rows(STILL)
     lines = []
@@ -57,7 +54,7 @@ def pairs(rows: list[tuple[str, str]]) -> str:
     return f'<table style="border-collapse:collapse"><tbody>{body}</tbody></table>'
 
 
-def tensor_parts(view: FileView) -> list[str]:
+def tensor_parts(view: Any) -> list[str]:
     """Facts and histogram of the selected tensor."""
     if not view.selected:
         return []
@@ -70,7 +67,7 @@ def tensor_parts(view: FileView) -> list[str]:
     return found
 
 
-def graph_parts(view: FileView) -> list[str]:
+def graph_parts(view: Any) -> list[str]:
     """The graph as a drawing, its nodes as a table, and the line of the chosen one."""
     graph = view.graph
     assert graph is not None  # asked before
