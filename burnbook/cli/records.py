@@ -10,20 +10,20 @@ from typing import Any
 
 from burnbook.cli.shared import Subcommands, command, say
 from burnbook.core.errors import RecordError
-from burnbook.core.files import atomic_write, open_regular
+from burnbook.core.files import atomic_write
 
 EXAMPLE = "--module my_model:make"
 
 
 def add_commands(commands: Subcommands) -> None:
     """Declare the commands of this file."""
-    about = "List what a record holds: names, shapes and element types."
+    about = "List what a file of weights holds: names, shapes and element types."
     example = "burnbook inspect guide/model.mpk"
     inspect = command(commands, "inspect", run_inspect, about, example)
     inspect.add_argument(
         "file",
         type=Path,
-        help="a record, a file of PyTorch, or a folder with safetensors",
+        help="a record, a file of PyTorch or ONNX, or a folder with safetensors",
     )
     about = "Convert a record to another format, chosen by the new file's extension."
     example = "burnbook convert model.mpk model.safetensors --precision half"
@@ -63,6 +63,7 @@ def add_commands(commands: Subcommands) -> None:
 
 def run_inspect(options: argparse.Namespace) -> int:
     """Describe a record."""
+    from burnbook.importers.tensor_file import is_of_pytorch
     from burnbook.record import describe
 
     if is_of_pytorch(options.file):
@@ -72,17 +73,6 @@ def run_inspect(options: argparse.Namespace) -> int:
     else:
         say(str(describe(options.file)))
     return 0
-
-
-def is_of_pytorch(path: Path) -> bool:
-    """Whether a file is one of PyTorch, by its name or its first bytes."""
-    if path.name.endswith((".pt", ".pth", ".ckpt", ".pt.tar")):
-        return True
-    if path.suffix != ".bin":  # which is also what others call theirs
-        return False
-    with open_regular(path, RecordError) as file:
-        head = file.read(4)
-    return head == b"PK\x03\x04" or (head[:1] == b"\x80" and head[1:2] < b"\x06")
 
 
 def run_convert(options: argparse.Namespace) -> int:

@@ -14,10 +14,10 @@ from math import prod
 from typing import Any, TypeVar
 
 from burnbook.core.errors import ConfigError, RecordError
-from burnbook.core.files import PathLike, printable, within_memory
+from burnbook.core.files import PathLike, map_file, printable, within_memory
 from burnbook.importers.lazy_array import LazyArray
 from burnbook.importers.pickle_reader import Name
-from burnbook.importers.torch_formats import FileContent, Format, map_file, open_file
+from burnbook.importers.torch_formats import FileContent, Format, open_file
 from burnbook.importers.torch_values import (
     Refusal,
     Storage,
@@ -75,7 +75,7 @@ class PytorchReader:
 
     def __init__(self, path: PathLike, top_level_key: str | None = None) -> None:
         where = f"read {printable(path)}"
-        self._open(map_file(path, where), where, top_level_key)
+        self._open(map_file(path, RecordError, where), where, top_level_key)
 
     @classmethod
     def from_bytes(cls, data: bytes, top_level_key: str | None = None) -> PytorchReader:

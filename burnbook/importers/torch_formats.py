@@ -8,8 +8,6 @@ memory, until a tensor is read.
 from __future__ import annotations
 
 import io
-import mmap
-import os
 import struct
 import tarfile
 import zipfile
@@ -17,8 +15,6 @@ import zlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from burnbook.core.errors import RecordError
-from burnbook.core.files import PathLike, open_regular, read_whole
 from burnbook.importers.pickle_reader import PickleReader
 from burnbook.importers.torch_values import (
     Payload,
@@ -51,22 +47,6 @@ class FileContent:
     big_endian: bool
     root: Any
     scripted: bool = False
-
-
-def map_file(path: PathLike, where: str) -> memoryview:
-    """The bytes of a file, mapped into memory: nothing is read before it is used.
-
-    Raises:
-        RecordError: there is no such file, or it cannot be read.
-    """
-    with open_regular(path, RecordError, where) as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            return memoryview(b"")
-        try:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        except (OSError, ValueError):  # a file system that cannot
-            return memoryview(read_whole(path, error=RecordError, where=where))
 
 
 def zlib_text(cause: BaseException) -> str:

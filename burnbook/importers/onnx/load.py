@@ -6,6 +6,7 @@ import linecache
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -18,6 +19,7 @@ from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.core.files import printable, read_whole
+from burnbook.importers.onnx.file import WORDS, OnnxFile
 from burnbook.importers.onnx.folding import fold
 from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.growth import checked, without_negative_sizes
@@ -64,9 +66,50 @@ def source_for(model: Any) -> Source:
         return write(plain, title)
 
 
+def source_of_file(file: OnnxFile) -> tuple[Source, Model]:
+    """The source of an opened file, and what is known of its values.
+
+    The weights stay in the file, which is mapped: so this takes little memory, however
+    large it is. Needs the package onnx.
+    """
+    title = file.path.name or "a model"
+    text, files = file.slim()
+    plain = prepared(parsed(text, title), title, files)
+    with as_damage(title):
+        return write(plain, title), plain
+
+
+def types_of(model: Model) -> dict[str, str]:
+    """What is known of a graph's values, by name: "f32 [1, 10]"."""
+    found: dict[str, str] = {}
+    graphs = {id(owner): owner for owner, _ in model.graph.walk()}
+    for graph in graphs.values():
+        for name, fact in graph.facts.items():
+            if fact.kind != "tensor" or not fact.dtype:
+                continue
+            sizes = (
+                None
+                if fact.shape is None
+                else ["?" if n is None else str(n) for n in fact.shape]
+            )
+            text = "" if sizes is None else f"[{', '.join(sizes)}]"
+            found[name] = f"{WORDS.get(fact.dtype, fact.dtype)} {text}".strip()
+    return found
+
+
 def known(model: Any) -> tuple[Model, str]:
-    """A file whose operators are all known, in their newest form; and its name."""
-    plain, title = read(model)
+    """A file whose operators are all known, as it is written; and its name."""
+    path = Path(model) if isinstance(model, (str, PathLike)) else None
+    title = path.name if path else "a model"
+    files = Files(path.parent if path else None)
+    return prepared(read_proto(model), title, files), title
+
+
+def prepared(proto: Any, title: str, files: Files) -> Model:
+    """A model in its newest form, with the layers and parts that are found in it."""
+    with as_damage(title):
+        plain = read_model(inferred(proto), files)
+        plain.graph.fixed = fixed_sizes(proto)
     found = report_of(plain)
     if found.unsupported:
         raise found.error()
@@ -75,7 +118,7 @@ def known(model: Any) -> tuple[Model, str]:
         fold(plain.graph)
         find_patterns(plain.graph)
         to_layers(plain.graph)
-    return plain, title
+    return plain
 
 
 @contextmanager
@@ -101,36 +144,44 @@ def read(model: Any) -> tuple[Model, str]:
     """A file in its plain form, and its name."""
     path = Path(model) if isinstance(model, (str, PathLike)) else None
     folder, title = (path.parent, path.name) if path else (None, "a model")
-    given = read_proto(model)
+    proto = read_proto(model)
     with as_damage(title):
-        plain = read_model(inferred(given), Files(folder))
-        plain.graph.fixed = fixed_sizes(given)
-        return plain, title
+        return read_model(inferred(proto), Files(folder)), title
 
 
 def read_proto(model: Any) -> Any:
     """An onnx.ModelProto of a path or of a file's bytes; one that is given stays."""
-    try:
-        import onnx
-    except ImportError:
-        what = "reading an .onnx file needs the package onnx"
-        raise ArgumentError("onnx", what, cure="pip install onnx") from None
+    needs_onnx()
     title = "a model"
     if isinstance(model, (str, PathLike)):
         path = Path(model)
         title = path.name
         model = read_whole(path, RecordError, f"read {printable(path)}")
     if isinstance(model, (bytes, bytearray, memoryview)):
-        from google.protobuf.message import DecodeError
-
-        proto = onnx.ModelProto()
-        try:
-            proto.ParseFromString(bytes(model))
-        except (DecodeError, UnicodeDecodeError, RuntimeError, RecursionError):
-            what = f"{title} is no ONNX file, or damaged"
-            raise RecordError("onnx", what) from None
-        model = proto
+        return parsed(bytes(model), title)
     return model
+
+
+def needs_onnx() -> None:
+    """Raise where the package onnx is not installed."""
+    if find_spec("onnx") is None:
+        what = "reading an .onnx file needs the package onnx"
+        raise ArgumentError("onnx", what, cure="pip install onnx")
+
+
+def parsed(data: bytes, title: str) -> Any:
+    """The onnx.ModelProto that the bytes of a file are."""
+    needs_onnx()
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except (DecodeError, UnicodeDecodeError, RuntimeError, RecursionError):
+        what = f"{title} is no ONNX file, or damaged"
+        raise RecordError("onnx", what) from None
+    return proto
 
 
 def inferred(model: Any) -> Any:

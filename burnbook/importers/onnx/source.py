@@ -44,6 +44,7 @@ from burnbook.importers.onnx.structure import Group, structure_of
 from burnbook.importers.onnx.values import DTYPES
 from burnbook.module import Module
 
+Lines = tuple[int, int]
 SHORT = 16  # elements of a constant that stands where it is used
 FLOATS = ("float32", "float64", "float16")
 OURS = "self cls np nn ops device values Self Module Param Tensor Model"
@@ -154,7 +155,7 @@ class Part:
     group: Group
     members: list[Field | Slot]
     lines: list[str]  # of the class below its docstring
-    places: dict[str, int]  # in which of the lines a node's statement begins
+    places: list[tuple[str, int, int]]  # first and last line of a node's statement
     name: str = ""
 
     @property
@@ -193,11 +194,16 @@ class Part:
 
 @dataclass
 class Source:
-    """The text of a module, and the values of its fields."""
+    """The text of a module, and the values of its fields.
+
+    lines: first and last line, counted from 1, of the statement that a node became: by
+    the node's label, and by the names of its results; one for each node that has the
+    name, as inner graphs may use one again.
+    """
 
     text: str
     root: Part
-    lines: dict[str, int] = field(default_factory=dict)  # of each node, by its label
+    lines: dict[str, list[Lines]] = field(default_factory=dict)
 
     @property
     def fields(self) -> list[Field]:
@@ -272,20 +278,22 @@ class _Writer:
         cut = next(k for k, line in enumerate(root.lines) if "def forward(" in line)
         text += [*root.lines[:cut], *loaders, *root.lines[cut:]]
         count = "\n".join(text[:1]).count("\n")
-        lines = {
-            label: starts["Model"] + place + (len(loaders) if place >= cut else 0)
-            for label, place in root.places.items()
-        }
+        found: list[tuple[str, int, int]] = []
+        for label, a, b in root.places:
+            more = starts["Model"] + (len(loaders) if a >= cut else 0)
+            found.append((label, a + more, b + more))
         for part in self.parts.values():
-            drawn = self.drawn[part.name]
-            moved = dict(zip(part.places.values(), drawn.places.values(), strict=False))
-            for label, place in part.places.items():
-                lines[label] = starts[part.name] + moved[place]
+            drawn, more = self.drawn[part.name], starts[part.name]
+            pairs = zip(part.places, drawn.places, strict=False)
+            found += [(label, a + more, b + more) for (label, *_), (_, a, b) in pairs]
         whole = "\n".join(text) + "\n"
         short = self.with_imports(whole)
         count -= whole.count("\n") - short.count("\n")
-        numbers = {label: count + place + 1 for label, place in lines.items()}
-        return Source(short, root, numbers)
+        first = count + 1
+        lines: dict[str, list[Lines]] = {}
+        for label, a, b in found:
+            lines.setdefault(label, []).append((a + first, b + first))
+        return Source(short, root, lines)
 
     @staticmethod
     def start(text: list[str], name: str, doc: str) -> None:
@@ -453,7 +461,8 @@ class _Class:
         self.facts = writer.facts
         self.tensors = writer.tensors
         self.counts = Counter[str]()
-        self.labels: list[tuple[str, int]] = []
+        self.labels: list[tuple[str, int, int]] = []
+        self.written: list[str] = []  # the statements so far
         keys = {i.key for i in group.items if isinstance(i, Group)}
         self.calls = Counter(base_of(key)[0] for key in keys if "#" in key)
 
@@ -496,7 +505,8 @@ class _Class:
             text += ["        return ops.to_tensors(self, self.compute(*values))", ""]
             text += [head.replace("def forward", "def compute")]
             text += ['        """The same with the element types and ranks of ONNX."""']
-        places = {label: len(text) + k for label, k in self.labels}
+        more = len(text)
+        places = [(label, a + more, b + more) for label, a, b in self.labels]
         return Part(group, self.members, [*text, *body, returned], places)
 
     def arguments(self) -> list[str]:
@@ -557,10 +567,7 @@ class _Class:
         while k < len(items):
             item = items[k]
             if isinstance(item, Node):
-                labels = [item.label]
-                if item.domain == "nn":
-                    labels += item.attributes["layer"].labels
-                self.add(labels, self.statement(item, indent), body)
+                self.add(item, self.statement(item, indent), body)
                 k += 1
                 continue
             run = self.chain(items, k)
@@ -570,12 +577,22 @@ class _Class:
                 body += self.call(item, indent)
             k += len(run)
 
-    def add(self, labels: list[str], lines: Iterator[str], body: list[str]) -> None:
-        """A statement, and the line where it begins, for all nodes that it is of."""
-        place = len(body)
-        body += lines
-        if len(body) > place:
-            self.labels += [(label, place) for label in labels]
+    def add(self, item: Node, lines: Iterator[str], body: list[str]) -> None:
+        """A statement, and its lines, for all nodes that it is of."""
+        self.written, place = body, len(body)
+        for line in lines:  # one by one: inner graphs look how many there are
+            body.append(line)
+        self.note_lines(item, place)
+
+    def note_lines(self, item: Node, place: int) -> None:
+        """Note what a node became: the lines from a place on."""
+        last = len(self.written) - 1
+        if last < place:
+            return
+        labels = [item.label, *[name for name in item.outputs if name]]
+        if item.domain == "nn":
+            labels += item.attributes["layer"].labels
+        self.labels += [(label, place, last) for label in dict.fromkeys(labels)]
 
     def chain(self, items: list[Node | Group], begin: int) -> list[Group]:
         """Parts of one list and class, each of which takes what the one before gave."""
@@ -708,7 +725,9 @@ class _Class:
         self.trainable = self.trainable | graph.trainable
         self.facts = self.facts | graph.facts
         for node in graph.nodes:
+            place = len(self.written)
             yield from self.statement(node, indent)
+            self.note_lines(node, place)
 
     def statement(self, node: Node, indent: str) -> Iterator[str]:
         if node.op == "Identity" and not node.domain:
