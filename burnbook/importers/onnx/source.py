@@ -108,6 +108,7 @@ class _Writer:
         self.layers: Layers | None = None
         self.replaced: set[str] = set()  # by a layer
         self.tensors: set[str] = set()  # values that are tensors for certain
+        self.made_of: dict[str, list[tuple[Any, str]]] = {}  # constants with a field
 
     def write(self) -> Source:
         graph = self.model.graph
@@ -285,7 +286,7 @@ class _Writer:
             self.counts[found.word] = self.counts.get(found.word, 0) + 1
             word = f"{found.word}{self.counts[found.word]}"
         word = self.unused(word, self.taken_fields)
-        self.fields[f"layer {word}"] = Field(word, "layer", found.parts, layer=found)
+        self.fields[word] = Field(word, "layer", found.parts, layer=found)
         self.replaced |= found.replaced
         given = self.expression(found.inputs[0])
         if found.inputs[0] not in self.tensors:
@@ -384,13 +385,17 @@ class _Writer:
         yield f"{indent}{left} = {call}"
 
     def function(self, name: str, graph: Graph, indent: str) -> Iterator[str]:
+        """An inner graph; what it names is forgotten after it, as another may too."""
+        before = self.names, self.constants, self.trainable, self.facts, self.tensors
+        self.names, self.constants, self.trainable, self.facts, self.tensors = (
+            part.copy() for part in before
+        )
         inputs = [self.new_name(n, "input") for n in graph.inputs]
         yield f"{indent}def {name}({', '.join(inputs)}):"
-        before = dict(self.names)
         yield from self.body(graph, indent + "    ")
         outputs = ", ".join(self.expression(n) for n in graph.outputs)
         yield f"{indent}    return {outputs}{',' if len(graph.outputs) == 1 else ''}"
-        self.names = before | {k: v for k, v in self.names.items() if k in before}
+        self.names, self.constants, self.trainable, self.facts, self.tensors = before
 
     # Names and constants
 
@@ -408,19 +413,24 @@ class _Writer:
         if array.dtype == object or (array.size <= SHORT and not self.is_weight(name)):
             return self.literal(array)
         dtype = array.dtype.name
+        made = next((t for a, t in self.made_of.get(name, ()) if _same(a, array)), None)
+        if made is not None:  # in another inner graph
+            self.names[name] = made
+            return made
         word = self.unused(_identifier(name) or "constant", self.taken_fields)
         if dtype in FLOATS:
             form = "weight" if name in self.trainable else "constant"
-            self.fields[name] = Field(word, form, {"": array}, dtype)
+            self.fields[word] = Field(word, form, {"": array}, dtype)
             text = f"self.{word}.val()"
             if dtype != "float32":
                 text = f"ops.of_type({text}, {dtype!r})"
             if not array.ndim:
                 text = f"ops.scalar({text})"
         else:
-            self.fields[name] = Field(word, "whole", {"": _whole(array)}, dtype)
+            self.fields[word] = Field(word, "whole", {"": _whole(array)}, dtype)
             text = f"ops.array(self.{word}.val(), {dtype!r}, {list(array.shape)})"
         self.names[name] = text
+        self.made_of.setdefault(name, []).append((array, text))
         return text
 
     def is_weight(self, name: str) -> bool:
@@ -487,6 +497,13 @@ class _Writer:
             return ""
         sizes = (_comment(str(n)) if n is not None else "?" for n in fact.shape)
         return f"[{', '.join(sizes)}]"
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Whether two constants are one: the file may hold it in several inner graphs."""
+    if x is y:
+        return True
+    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
 
 SIGNS = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}
