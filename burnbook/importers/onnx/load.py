@@ -16,6 +16,7 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
+from burnbook.importers.onnx.folding import fold
 from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.source import Source, write
@@ -65,6 +66,7 @@ def known(model: Any) -> tuple[Model, str]:
         raise found.error()
     with as_damage(title):
         upgrade(plain.graph)
+        fold(plain.graph)
     return plain, title
 
 
