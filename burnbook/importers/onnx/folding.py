@@ -23,7 +23,7 @@ from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.values import as_array, lowered
 
 MOST = 1024  # elements of a result that is larger than all that it is made of
-LARGEST = np.iinfo(np.int32).max  # an end of a slice that means the end
+LARGEST = 10**9  # an end of a slice that means the end
 
 #: Broadcasting operators, of which constants are computed.
 BROADCAST = frozenset(
@@ -78,7 +78,7 @@ class _Folder:
             dict(outside.parts),
             outside.sizes,
         )
-        uses = _uses(graph)
+        uses = uses_of_graph(graph)
         waiting, kept = deque(graph.nodes), list[Node]()
         same: dict[Any, Node] = {}
         aliases: dict[str, str] = {}
@@ -97,7 +97,7 @@ class _Folder:
                 waiting.extendleft(reversed(self.inlined(branch, node, graph)))
                 known.constants |= branch.constants
                 known.learned |= branch.trainable
-                uses = _uses(graph) + _uses_of([*kept, *waiting])
+                uses = uses_of_graph(graph) + _uses_of([*kept, *waiting])
                 continue
             if not node.domain and _is_nothing(node, graph, known):
                 aliases[node.outputs[0]] = node.inputs[0]
@@ -261,7 +261,7 @@ def keep_used(graph: Graph) -> None:
     graph.nodes = kept[::-1]
 
 
-def _uses(graph: Graph) -> Counter[str]:
+def uses_of_graph(graph: Graph) -> Counter[str]:
     """How often each value is taken, inside as well."""
     return _uses_of(graph.nodes) + Counter(graph.outputs)
 
@@ -272,7 +272,7 @@ def _uses_of(nodes: Iterable[Node]) -> Counter[str]:
         found.update(n for n in node.inputs if n)
         for inner in node.attributes.values():
             if isinstance(inner, Graph):
-                found += _uses(inner)
+                found += uses_of_graph(inner)
     return found
 
 

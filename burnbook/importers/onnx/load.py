@@ -18,6 +18,7 @@ from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.importers.onnx.folding import fold
 from burnbook.importers.onnx.graph import Model, read_model
+from burnbook.importers.onnx.patterns import find_patterns
 from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.source import Source, write
 from burnbook.importers.onnx.tensors import Files
@@ -67,6 +68,7 @@ def known(model: Any) -> tuple[Model, str]:
     with as_damage(title):
         upgrade(plain.graph)
         fold(plain.graph)
+        find_patterns(plain.graph)
     return plain, title
 
 

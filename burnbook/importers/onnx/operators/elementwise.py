@@ -240,7 +240,7 @@ def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
 @operator("HardSwish")
 def hard_swish(x: Tensor) -> Tensor:
     """x times hard_sigmoid with 1/6 and 1/2."""
-    return x * activation.hard_sigmoid(x, 1 / 6, 0.5)
+    return activation.hard_swish(x)
 
 
 @operator("Gelu")
@@ -254,7 +254,7 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
 @operator("Swish")
 def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     """x σ(alpha x)."""
-    return x * activation.sigmoid(x * alpha)
+    return activation.silu(x) if alpha == 1 else x * activation.sigmoid(x * alpha)
 
 
 @operator("Mish")
