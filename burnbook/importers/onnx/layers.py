@@ -21,7 +21,8 @@ class Layer:
     """How a layer is declared and made, its values, and what it takes.
 
     replaced: nodes that it stands for, by their first output. word: a name, where the
-    file has none.
+    file has none. function: of the operators, which runs the layer where ONNX lays out
+    values otherwise; it gives all of `outputs`.
     """
 
     kind: str
@@ -32,6 +33,8 @@ class Layer:
     word: str
     source: str = ""  # the file's name of the first weight
     replaced: set[str] = field(default_factory=set)
+    function: str = ""
+    outputs: list[str] = field(default_factory=list)
 
 
 class Layers:
@@ -55,7 +58,8 @@ class Layers:
     def find(self, node: Node) -> Layer | None:
         """The layer that a node is, if it is one."""
         rule = RULES.get(node.op) if not node.domain else None
-        if rule is None or any(node.outputs[1:]):
+        many = node.op in ("LSTM", "GRU")
+        if rule is None or (any(node.outputs[1:]) and not many):
             return None
         return rule(node, self)
 
@@ -250,6 +254,72 @@ def _dropout(node: Node, layers: Layers) -> Layer | None:
     return Layer("Dropout", config, {}, node.inputs[:1], node.outputs[0], "dropout")
 
 
+def _recurrent(node: Node, layers: Layers) -> Layer | None:
+    """An LSTM or a GRU, one way or both, with the activations it mostly has."""
+    about, is_lstm = node.attributes, node.op == "LSTM"
+    gates = LSTM_GATES if is_lstm else GRU_GATES
+    weights = [layers.weight(node, place, 3) for place in (1, 2)]
+    bias = layers.weight(node, 3, 2)
+    direction = about.get("direction", "forward")
+    ways = 2 if direction == "bidirectional" else 1
+    usual = ["Sigmoid", "Tanh", "Tanh"] if is_lstm else ["Sigmoid", "Tanh"]
+    curves = [c.lower() for c in about.get("activations") or usual * ways]
+    if (
+        any(w is None or len(w) != ways for w in weights)
+        or (bias is None and layers.has(node, 3))
+        or layers.has(node, 4)  # lengths of sequences
+        or layers.has(node, 7)  # peepholes
+        or curves != [c.lower() for c in usual * ways]
+        or about.get("clip") is not None
+        or about.get("layout", 0)
+        or about.get("input_forget", 0)
+    ):
+        return None
+    size, d_input = weights[1].shape[2], weights[0].shape[2]
+    parts = [_gates(gates, size, d, *weights, bias) for d in range(ways)]
+    kind = f"{'Bi' if ways == 2 else ''}{'Lstm' if is_lstm else 'Gru'}"
+    held = "False" if bias is None else "True"
+    config = f"nn.{kind}Config({d_input}, {size}, {held}).with_batch_first(False)"
+    config += ".with_reverse(True)" if direction == "reverse" else ""
+    if not is_lstm and not about.get("linear_before_reset", 0):
+        config += ".with_reset_after(False)"
+    inputs = [node.inputs[0], *node.inputs[5:7]]
+    return Layer(
+        kind,
+        config,
+        {"forward": parts[0], "reverse": parts[1]} if ways == 2 else parts[0],
+        inputs,
+        node.outputs[0],
+        node.op.lower(),
+        node.inputs[1],
+        function=f"run_{node.op.lower()}",
+        outputs=[*node.outputs, "", ""][: 3 if is_lstm else 2],
+    )
+
+
+def _gates(
+    gates: tuple[str, ...], size: int, d: int, weight: Any, across: Any, bias: Any
+) -> dict[str, Any]:
+    """The values of one direction, gate by gate."""
+    found: dict[str, Any] = {}
+    for k, gate in enumerate(gates):
+        rows = slice(k * size, (k + 1) * size)
+        found[gate] = {}
+        for part, held, start in (
+            ("input_transform", weight, 0),
+            ("hidden_transform", across, len(gates) * size),
+        ):
+            found[gate][part] = {"weight": held[d, rows].T}
+            if bias is not None:
+                line = bias[d, start + k * size : start + (k + 1) * size]
+                found[gate][part]["bias"] = line
+    return found
+
+
+LSTM_GATES = ("input_gate", "output_gate", "forget_gate", "cell_gate")
+GRU_GATES = ("update_gate", "reset_gate", "new_gate")
+
+
 def _number(word: str, value: float, usual: float) -> str:
     short = float(f"{value:.7g}")  # a float32 as it was meant
     return "" if short == usual else f".with_{word}({short!r})"
@@ -263,4 +333,5 @@ RULES: dict[str, Callable[[Node, Layers], Layer | None]] = {
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
     "Dropout": _dropout,
+    **dict.fromkeys(("LSTM", "GRU"), _recurrent),
 }

@@ -165,8 +165,15 @@ def record_of(source: Source) -> dict[str, Any]:
         if one.layer is None:
             found[one.name] = _param(one.values[""])
         else:
-            found[one.name] = {k: _param(array) for k, array in one.values.items()}
+            found[one.name] = _params(one.values)
     return found
+
+
+def _params(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        k: _params(value) if isinstance(value, dict) else _param(value)
+        for k, value in values.items()
+    }
 
 
 def _param(array: Any) -> ParamRecord:

@@ -85,13 +85,22 @@ def settings_for(fields: list[Field], half: bool) -> str:
     if half:
         return "HalfPrecisionSettings"
     for one in fields:
-        for array in one.values.values():
+        for array in arrays_of(one.values):
             if array.dtype == np.float64:
                 return "DoublePrecisionSettings"
             wide = array.dtype == np.int64 and array.size
             if wide and (array.max() >= 1 << 31 or array.min() < -1 << 31):
                 return "DoublePrecisionSettings"
     return "FullPrecisionSettings"
+
+
+def arrays_of(values: dict[str, Any]) -> Iterator[Any]:
+    """All arrays of a field's values, those of its parts as well."""
+    for value in values.values():
+        if isinstance(value, dict):
+            yield from arrays_of(value)
+        else:
+            yield value
 
 
 class _Writer:
@@ -288,6 +297,15 @@ class _Writer:
         word = self.unused(word, self.taken_fields)
         self.fields[word] = Field(word, "layer", found.parts, layer=found)
         self.replaced |= found.replaced
+        if found.function:
+            given = [self.expression(n) for n in found.inputs]
+            while given[-1] == "None":
+                given.pop()
+            targets = [self.new_name(n, node.op) if n else "_" for n in found.outputs]
+            self.tensors |= {n for n in found.outputs if n}
+            call, parts = f"ops.{found.function}", [f"self.{word}", *given]
+            yield from self.assignment(targets, call, indent, found.outputs, parts)
+            return
         given = self.expression(found.inputs[0])
         if found.inputs[0] not in self.tensors:
             given = f"ops.tensor({given}, self)"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook import ops
+from burnbook import nn, ops
 from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.operators.joining import concat, narrow
 from burnbook.importers.onnx.operators.registry import operator
@@ -19,6 +19,7 @@ from burnbook.importers.onnx.values import (
     mask_of,
     reshape,
 )
+from burnbook.module import Module
 from burnbook.tensor import Tensor, activation
 from burnbook.tensor.methods import apply
 
@@ -301,3 +302,56 @@ def lstm(
         return [apply(ops.mul, o, out_bend(cell)), cell]
 
     return _stepped(x, sequence_lens, direction, layout, [initial_h, initial_c], n, run)
+
+
+def run_lstm(
+    layer: nn.Lstm | nn.BiLstm, x: Value, h: Value = None, c: Value = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """All states, the last one and the last memory of a layer of `nn`, as ONNX's LSTM.
+
+    Shapes: x [s, b, i], h and c [d, b, n] -> [s, d, b, n], [d, b, n], [d, b, n]
+    """
+    x, h, c = _on(x, layer), _on(h, layer), _on(c, layer)
+    both, n = isinstance(layer, nn.BiLstm), layer.d_hidden
+    steps, batch, _ = tuple(x.value.shape)
+    state = None
+    if h is not None or c is not None:
+        shape = (2 if both else 1, batch, n)
+        parts = [_zeros(shape, x) if s is None else s for s in (c, h)]
+        parts = parts if both else [reshape(s, shape[1:]) for s in parts]
+        state = nn.LstmState(*parts)
+    y, end = layer.forward(x, state)
+    lasts = (end.hidden, end.cell)
+    if both:
+        return (_side_by_side(y, steps, batch, n), *lasts)
+    hidden, cell = (reshape(s, (1, batch, n)) for s in lasts)
+    return reshape(y, (steps, 1, batch, n)), hidden, cell
+
+
+def run_gru(
+    layer: nn.Gru | nn.BiGru, x: Value, h: Value = None
+) -> tuple[Tensor, Tensor]:
+    """All states and the last one of a layer of `nn`, as ONNX's GRU.
+
+    Shapes: x [s, b, i], h [d, b, n] -> [s, d, b, n], [d, b, n]
+    """
+    x, h = _on(x, layer), _on(h, layer)
+    steps, batch, _ = tuple(x.value.shape)
+    if isinstance(layer, nn.BiGru):
+        n = layer.d_hidden
+        y = _side_by_side(layer.forward(x, h), steps, batch, n)
+        ends = [narrow(narrow(y, 1, d, 1), 0, t, 1) for d, t in ((0, steps - 1), (1, 0))]
+        return y, reshape(concat(*ends, axis=1), (2, batch, n))
+    n = layer.d_hidden
+    y = layer.forward(x, None if h is None else reshape(h, (batch, n)))
+    end = narrow(y, 0, 0 if layer.reverse else steps - 1, 1)
+    return reshape(y, (steps, 1, batch, n)), end
+
+
+def _on(x: Value, layer: Module) -> Any:
+    return x if x is None or isinstance(x, Tensor) else as_tensor(x, layer.devices()[0])
+
+
+def _side_by_side(y: Tensor, steps: int, batch: int, n: int) -> Tensor:
+    """Both directions as a dim of their own. [s, b, 2 n] -> [s, 2, b, n]"""
+    return apply(ops.permute, reshape(y, (steps, batch, 2, n)), axes=(0, 2, 1, 3))
