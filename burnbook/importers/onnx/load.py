@@ -16,9 +16,9 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
-from burnbook.importers.onnx.folding import fold
+
 from burnbook.importers.onnx.graph import Model, read_model
-from burnbook.importers.onnx.patterns import find_patterns
+from burnbook.importers.onnx.curves import find_curves
 from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.source import Source, write
 from burnbook.importers.onnx.tensors import Files
@@ -67,8 +67,8 @@ def known(model: Any) -> tuple[Model, str]:
         raise found.error()
     with as_damage(title):
         upgrade(plain.graph)
-        fold(plain.graph)
-        find_patterns(plain.graph)
+        simplify(plain.graph)
+        find_curves(plain.graph)
     return plain, title
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.importers.onnx.folding import keep_used, uses_of_graph
+from burnbook.importers.onnx.simplify import keep_used, uses_of_graph
 from burnbook.importers.onnx.graph import Graph, Node, fact_of_array
 
 #: Inputs that are weights, wherever the file keeps its constants.
@@ -30,7 +30,7 @@ WEIGHTS = {
 }
 
 
-def find_patterns(graph: Graph) -> None:
+def find_curves(graph: Graph) -> None:
     """Put operators in place of what they were taken apart to, inside as well."""
     graphs = {id(owner): owner for owner, _ in graph.walk()}
     for owner in graphs.values():

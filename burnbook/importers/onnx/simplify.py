@@ -45,7 +45,7 @@ RANDOM = frozenset(
 )
 
 
-def fold(graph: Graph) -> None:
+def simplify(graph: Graph) -> None:
     """Work out what constants and sizes say, in a graph and in the graphs inside."""
     names = {n for owner, node in graph.walk() for n in node.outputs}
     names |= {n for owner, _ in graph.walk() for n in (*owner.inputs, *owner.constants)}
