@@ -20,6 +20,7 @@ from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
 from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.curves import find_curves
 from burnbook.importers.onnx.report import OnnxReport, report_of
+from burnbook.importers.onnx.simplify import simplify
 from burnbook.importers.onnx.source import Source, write
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade

@@ -24,6 +24,7 @@ from burnbook.importers.onnx.graph import CONTROL, Fact, Graph, Model, Node
 from burnbook.importers.onnx.layers import Layer, Layers
 from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.operators.sequences import AsItIs
+from burnbook.importers.onnx.tensors import PACKED, packed
 from burnbook.module import Module
 
 SHORT = 16  # elements of a constant that stands where it is used
@@ -475,6 +476,8 @@ class _Writer:
         shape = list(f.values[""].shape) or [1]
         word = {"weight": "weight", "constant": "frozen", "whole": "whole"}[f.form]
         kind = f", {f.dtype!r}" if f.dtype in ("float16", "float64") else ""
+        if f.form == "whole" and f.values[""].dtype != np.int64:
+            kind = f", {f.values[''].dtype.name!r}"
         return f"ops.{word}({shape}, device{kind})"
 
     def literal(self, value: object) -> str:
@@ -612,34 +615,25 @@ def _written(held: Any) -> str:
 
 
 def _whole(array: Any) -> Any:
-    """Whole numbers, truths, or the bits of a type that tensors do not have."""
-    if array.dtype.kind in "iub" and array.dtype.name in _WHOLE:
+    """Whole numbers, truths, or the bits of a type that tensors do not have.
+
+    As narrow as they are in the file: a weight of 8 bits takes a byte, one of 4 half.
+    """
+    name = array.dtype.name
+    if name in PACKED:
+        return packed(array)
+    if name in ("int8", "int16", "int32", "uint8", "uint16"):
+        return array
+    if name == "bool":
+        return array.astype(np.uint8)
+    if array.dtype.kind in "iu":
         return array.astype(np.int64)
-    if array.dtype.itemsize == 1 and array.dtype.name.startswith(("int", "uint")):
-        return array.astype(np.int64)  # four bits and less
-    bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
     if array.dtype.kind == "c":
         return (
             array.view(np.float64 if array.itemsize == 16 else np.float32)
             .astype(np.float64)
             .view(np.int64)
         )
-    return (
-        np.ascontiguousarray(array)
-        .view(bits[array.dtype.itemsize])
-        .astype(np.int64)
-        .reshape(array.shape)
-    )
-
-
-_WHOLE = (
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "bool",
-)
+    bits = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+    plain = np.ascontiguousarray(array)
+    return plain.view(bits[array.dtype.itemsize]).reshape(array.shape)
