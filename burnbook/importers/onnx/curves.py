@@ -65,7 +65,7 @@ class _Finder:
     def __init__(self, graph: Graph, whole: Graph):
         self.graph, self.uses = graph, uses_of_graph(graph)
         self.makers = {n.outputs[0]: n for n in graph.nodes if n.outputs}
-        self.rules = (self.curve, self.layer_norm, self.bias, self.flat_bias)
+        self.rules = (self.dequantized, self.curve, self.layer_norm, self.bias, self.flat_bias)
 
     def run(self) -> None:
         for k in range(len(self.graph.nodes) - 1, -1, -1):
@@ -132,6 +132,34 @@ class _Finder:
             number = self.number(node.inputs[place])  # type: ignore[union-attr]
             if number is not None:
                 return node.inputs[1 - place], number  # type: ignore[union-attr]
+        return None
+
+    # Weights of few bits
+
+    def dequantized(self, node: Node) -> Node | None:
+        """A weight of whole numbers, cast to floats, times a number or one a column."""
+        for place in (0, 1) if node.op == "Mul" else ():
+            cast = self.makers.get(node.inputs[place])
+            name = node.inputs[1 - place]
+            scale = self.graph.constants.get(name)
+            if cast is None or cast.op != "Cast" or scale is None:
+                continue
+            held = self.graph.constants.get(cast.inputs[0])
+            if held is None or held.dtype not in (np.int8, np.uint8) or held.ndim != 2:
+                continue
+            columns = scale.size == scale.shape[-1] == held.shape[1] if scale.ndim else 0
+            if scale.dtype != np.float32 or scale.ndim > 2:
+                continue
+            if scale.size > 1:
+                if not columns:
+                    continue
+                name = self.flat(name)
+            elif scale.ndim:
+                name = self.copied(name, scale.reshape(()))
+            inputs, words = [cast.inputs[0], name], {"axis": 1}
+            made = Node("DequantizeLinear", "", 23, inputs, node.outputs, words)
+            made.name, made.scope = node.name, node.scope
+            return made
         return None
 
     # Curves

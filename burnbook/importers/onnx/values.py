@@ -116,6 +116,8 @@ def as_tensor(value: Value, device: Backend) -> Tensor:
     if kind is Float:
         device = float_backend(device, array.dtype)
     array = np.array(array, device.dtype(kind), copy=None, order="C")
+    if type(device) is Numpy:  # nothing here writes to an array that exists
+        return Tensor(array, kind, device, array.ndim)
     return Tensor.of(device.from_numpy(array), kind, device)
 
 
@@ -200,6 +202,8 @@ def aligned(*tensors: Tensor) -> list[Tensor]:
 def mask_of(array: Any, like: Tensor) -> Tensor:
     """A Bool tensor where `like` lives."""
     plain = np.array(array, bool, copy=None, order="C")
+    if type(like.backend) is Numpy:
+        return Tensor(plain, Bool, like.backend, plain.ndim)
     return Tensor.of(like.backend.from_numpy(plain), Bool, like.backend)
 
 
@@ -207,6 +211,8 @@ def indices_of(array: Any, like: Tensor) -> Tensor:
     """An Int tensor where `like` lives."""
     dtype = like.backend.dtype(Int)
     plain = np.array(array, dtype, copy=None, order="C")
+    if type(like.backend) is Numpy:
+        return Tensor(plain, Int, like.backend, plain.ndim)
     return Tensor.of(like.backend.from_numpy(plain), Int, like.backend)
 
 
