@@ -77,6 +77,21 @@ def tensor(x: Value, model: Module) -> Tensor:
     return as_tensor(x, devices[0] if devices else default_device())
 
 
+def indices(ids: Value, table: Embedding) -> Tensor:
+    """Ids as a tensor on the device of a table, counted from its end where below 0."""
+    rows, device = table.weight.val().value.shape[0], table.devices()[0]
+    held = as_array(ids)
+    return as_tensor(np.where(held < 0, held + rows, held), device)
+
+
+def last_state(output: Tensor, layer: Gru) -> Tensor:
+    """The state after the last step that a Gru took, as ONNX has it: [1, b, d]."""
+    steps = 1 if layer.batch_first else 0
+    place = 0 if layer.reverse else output.value.shape[steps] - 1
+    b, d = output.value.shape[1 - steps], output.value.shape[2]
+    return reshape(narrow(output, steps, place, 1), (1, b, d))
+
+
 def of_type(x: Tensor, dtype: str) -> Tensor:
     """A tensor in another float type."""
     return moved(x, float_backend(x.backend, dtype_of(dtype)))
