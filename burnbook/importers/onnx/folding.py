@@ -44,6 +44,10 @@ def fold(graph: Graph, outer: Mapping[str, Any] | None = None) -> None:
             fold(inner, known)
         if node.op == "Shape" and not node.domain and not node.attributes:
             shapes[node.outputs[0]] = node.inputs[0]
+        if node.op == "Reshape" and node.attributes.get("allowzero"):
+            sizes = known.get(node.inputs[1])
+            if sizes is not None and sizes.all():  # there is no 0 that it is about
+                del node.attributes["allowzero"]
         found = _known(node, graph, known, uses, shapes)
         if found is None or any(n in graph.outputs for n in node.outputs):
             kept.append(node)
@@ -139,9 +143,11 @@ def _known(
     except Exception:  # what cannot be computed says so when it runs
         return None
     found = list(found) if isinstance(found, tuple) else [found]
-    if len(found) != count or not all(isinstance(x, np.ndarray) for x in found):
+    if len(found) != count:
         return None
-    return found
+    if not all(isinstance(x, (np.ndarray, np.generic)) for x in found):
+        return None
+    return [np.asarray(x) for x in found]
 
 
 def _is_weight(array: Any) -> bool:

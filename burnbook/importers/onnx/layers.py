@@ -36,6 +36,7 @@ class Layer:
     source: str = ""
     replaced: set[str] = field(default_factory=set)
     outputs: list[str] = field(default_factory=list)
+    weights: tuple[str, ...] = ()
 
     @property
     def results(self) -> list[str]:
@@ -118,6 +119,9 @@ def to_layers(graph: Graph, outer: Layers | None = None) -> None:
             continue
         layer = layers.find(node)
         if layer is not None:
+            ends = [layers.makers[n] for n in sorted(layer.replaced)]
+            used = [name for one in (node, *ends) for name in one.inputs]
+            layer.weights = tuple(n for n in used if n in layers.trainable)
             gone |= {node.outputs[0], *layer.replaced}
             found[layer.output] = layer
     if not found:

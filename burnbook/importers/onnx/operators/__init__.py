@@ -28,6 +28,8 @@ from burnbook.importers.onnx.operators.constants import (
     const as const,
     from_tensors as from_tensors,
     frozen as frozen,
+    indices as indices,
+    last_state as last_state,
     of_type as of_type,
     scalar as scalar,
     tensor as tensor,

@@ -9,6 +9,7 @@ import numpy as np
 
 from burnbook.backend.base import Backend
 from burnbook.core.dtypes import Float, Int
+from burnbook.importers.onnx.operators.joining import narrow
 from burnbook.importers.onnx.values import (
     FLOATS,
     Value,
@@ -23,6 +24,7 @@ from burnbook.importers.onnx.values import (
 )
 from burnbook.module import Module, Param
 from burnbook.module.param import ParamId
+from burnbook.nn import Embedding, Gru
 from burnbook.tensor import Tensor
 
 
