@@ -51,7 +51,7 @@ def short_name(name: str) -> str:
         >>> short_name("/encoder/layer.0/Add_1_output_0"), short_name("val_12")
         ('add', '')
     """
-    last = name.rstrip("/").rpartition("/")[2]
+    last = name.partition("@")[0].rstrip("/").rpartition("/")[2]
     word = identifier(re.sub(r"_output_\d+$", "", last))
     word = re.sub(r"(_\d+)+$", "", word)
     return "" if word in EMPTY else word

@@ -510,11 +510,18 @@ class _Class:
                 word = "x"
             elif name in graph.inputs:
                 word = identifier(name) or "x"
+            elif self.is_size(name):
+                word = short_name(name) or "size"
             else:
                 word = short_name(name) or "x"
             self.names[name] = self.unused(word)
             found.append(self.names[name])
         return found
+
+    def is_size(self, name: str) -> bool:
+        """Whether a value is whole numbers along no dim or one."""
+        fact = self.facts.get(name, Fact())
+        return fact.dtype == "int64" and len(fact.shape or (1, 1)) < 2
 
     def signature(self) -> str:
         """Inputs and outputs with their shapes."""
@@ -653,6 +660,11 @@ class _Class:
         elif not is_list and slot is None:
             first = self.slots.get((re.sub(r"_\d+$", "", base), False))
             slot = first if first is not None and first.is_again(identity) else None
+        if is_list and slot is not None:
+            entries = [e for e in slot.entries if e.number == number]
+            if entries and not any(e.identity == identity for e in entries):
+                base = f"{base}_rest"  # what the same part does later
+                slot = self.slots.get((base, is_list))
         if slot is None:
             slot = self.slots[base, is_list] = self.new_slot(base, is_list)
         again = [
@@ -984,18 +996,31 @@ def _made_in_lines(member: Field | Slot) -> Iterator[str]:
     elif isinstance(member, Slot) and member.is_list and made[0] in "([":
         ends = {"[": "]", "(": ")"}
         texts = [entry.made for entry in member.entries]
-        if " for _ in range(" in made:
-            texts = [texts[0], f"for _ in range({len(texts)})"]
-        else:
-            texts = [f"{text}," for text in texts]
+        inner = indent + "    "
         yield f"{indent}{member.name}={made[0]}"
-        yield from (f"{indent}    {text}" for text in texts)
+        if " for _ in range(" in made:
+            yield from _steps(texts[0], inner, "")
+            yield f"{inner}for _ in range({len(texts)})"
+        else:
+            for text in texts:
+                yield from _steps(text, inner, ",")
         yield f"{indent}{ends[made[0]]},"
     else:
         start, *steps = re.split(r"(?=\.with_|\.init\()", made)
         yield f"{indent}{member.name}=("
         yield from (f"{indent}    {step}" for step in (start, *steps))
         yield f"{indent}),"
+
+
+def _steps(made: str, indent: str, end: str) -> Iterator[str]:
+    """An expression, a step of its config in each line where it is long."""
+    if len(indent) + len(made) + len(end) <= WIDTH:
+        yield f"{indent}{made}{end}"
+        return
+    start, *steps = re.split(r"(?=\.with_|\.init\()", made)
+    yield f"{indent}{start}"
+    yield from (f"{indent}{step}" for step in steps[:-1])
+    yield f"{indent}{steps[-1] if steps else ''}{end}"
 
 
 def _one_of(name: str, kind: str) -> str:

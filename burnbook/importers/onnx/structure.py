@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from burnbook.importers.onnx.folding import needs
+from burnbook.importers.onnx.folding import drop_unused, needs
 from burnbook.importers.onnx.graph import Graph, Node
 from burnbook.importers.onnx.scopes import Path, common
 
 STEPS = 2_000_000  # that are taken at most to see whether a group can run at once
 FEW = 3  # nodes without weights that are no part of their own
+SIZES = frozenset("Add Cast Concat Div Gather Mul Slice Squeeze Sub Unsqueeze".split())
 AROUND = 6  # nodes around one layer that are no part of their own
 
 
@@ -53,10 +54,68 @@ def structure_of(graph: Graph) -> Group:
         return whole
     for node in graph.nodes:
         node.path = paths[id(node)]
+    _repeat_sizes(graph)
+    paths = {id(node): node.path or () for node in graph.nodes}
     steps = [STEPS]
     whole.items = _arranged(graph.nodes, (), paths, steps)
-    _settle(whole, graph.constants.keys(), graph.trainable)
+    _dissolve(whole, graph.trainable)
+    _connect(whole, graph)
     return whole
+
+
+def _repeat_sizes(graph: Graph) -> None:
+    """Compute sizes in each part that uses them: exporters do it once, in the first."""
+    users: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for name in needs(node):
+            users.setdefault(name, []).append(node)
+    before: dict[int, list[Node]] = {}  # copies, by the node that they stand before
+    order = {id(node): k for k, node in enumerate(graph.nodes)}
+    most = 4 * len(graph.nodes)
+    for node in reversed(graph.nodes):
+        made = node.outputs[0]
+        used = users.get(made, [])
+        if made in graph.outputs or not _is_size(node, graph):
+            continue
+        if any(made not in user.inputs for user in used):  # a graph inside takes it
+            continue
+        parts: dict[Path | None, list[Node]] = {}
+        for user in used:
+            parts.setdefault(user.path, []).append(user)
+        parts.pop(node.path, None)
+        for k, (part, inside) in enumerate(parts.items()):
+            most -= 1
+            if most < 0:
+                return
+            name = f"{made}@{k}"
+            copy = replace(node, inputs=list(node.inputs), outputs=[name], path=part)
+            graph.facts[name] = graph.facts[made]
+            first = min(inside, key=lambda n: order[id(n)])
+            order[id(copy)] = order[id(first)]
+            before.setdefault(id(first), []).append(copy)
+            for source in node.inputs:
+                users.setdefault(source, []).append(copy)
+            for user in inside:
+                user.inputs = [name if n == made else n for n in user.inputs]
+    nodes: list[Node] = []
+
+    def put(node: Node) -> None:
+        for copy in before.get(id(node), ()):
+            put(copy)
+        nodes.append(node)
+
+    for node in graph.nodes:
+        put(node)
+    graph.nodes = nodes
+    drop_unused(graph)
+
+
+def _is_size(node: Node, graph: Graph) -> bool:
+    """Whether a node computes with whole numbers along no dim or one."""
+    fact = graph.facts.get(node.outputs[0])
+    if node.op not in SIZES or node.domain or len(node.outputs) > 1 or fact is None:
+        return False
+    return fact.dtype == "int64" and fact.shape is not None and len(fact.shape) < 2
 
 
 def _paths(graph: Graph) -> dict[int, Path]:
@@ -187,12 +246,6 @@ def _in_order(after: list[set[int]]) -> list[int]:
     return found
 
 
-def _settle(group: Group, constants: Iterable[str], trainable: set[str]) -> None:
-    """Dissolve what is no part of its own, then say what goes in and out."""
-    _dissolve(group, trainable)
-    _connect(group, set(constants))
-
-
 def _dissolve(group: Group, trainable: set[str]) -> None:
     items: list[Node | Group] = []
     for item in group.items:
@@ -221,23 +274,30 @@ def _is_part(group: Group, trainable: set[str]) -> bool:
     return len(nodes) > FEW
 
 
-def _connect(group: Group, constants: set[str]) -> None:
-    """What each part takes from outside, in order of use, and what others take of it."""
+def _connect(group: Group, graph: Graph) -> None:
+    """What each part takes from outside, in order of use, and what others take of it.
+
+    Sizes come after the other inputs.
+    """
     wanted: set[str] = set(group.outputs)
+
+    def is_size(name: str) -> bool:
+        fact = graph.facts.get(name)
+        return fact is not None and fact.dtype == "int64" and len(fact.shape or "ab") < 2
+
     for item in reversed(group.items):
         if isinstance(item, Node):
             wanted |= set(needs(item))
             continue
         made = {n for node in item.nodes() for n in node.outputs if n}
-        took = [n for node in item.nodes() for n in needs(node)]
-        item.inputs = [
-            n for n in dict.fromkeys(took) if n not in made and n not in constants
-        ]
+        took = dict.fromkeys(n for node in item.nodes() for n in needs(node))
+        inputs = [n for n in took if n not in made and n not in graph.constants]
+        item.inputs = sorted(inputs, key=is_size)
         item.outputs = [n for n in dict.fromkeys(_made(item)) if n in wanted]
         wanted |= set(item.inputs)
     for item in group.items:
         if isinstance(item, Group):
-            _connect(item, constants)
+            _connect(item, graph)
 
 
 def _made(group: Group) -> Iterator[str]:

@@ -19,6 +19,7 @@ from burnbook.importers.onnx.operators import (
     shapes,
     signal,
     sorting,
+    svm,
     texts,
     training,
     types,
@@ -49,7 +50,7 @@ from burnbook.importers.onnx.operators.registry import OPERATORS
 FAMILIES = (
     *(convolution, elementwise, indexing, joining, losses, ml, norms),
     *(pooling, products, quantized, random, recurrent, reductions, resampling),
-    *(sequences, shapes, signal, sorting, texts, training, types),
+    *(sequences, shapes, signal, sorting, svm, texts, training, types),
 )
 
 for _made in OPERATORS.values():

@@ -133,8 +133,8 @@ def to_tensors(model: Module, results: Value) -> Any:
 def _outside(value: Value, device: Backend) -> Value:
     if isinstance(value, list):
         return [_outside(part, device) for part in value]
-    if value is None:
-        return None
+    if value is None or isinstance(value, dict):
+        return value
     found = lifted(value, device)
     if not isinstance(found, Tensor):
         if found.dtype.kind not in "fiub":
