@@ -1,14 +1,15 @@
-"""Groups of nodes that are one thing: curves, norms and biases that were taken apart.
+"""Curves, biases and weights of few bits that an exporter took apart.
 
-Exporters write gelu as five nodes, a layer norm as nine, and the bias of a convolution
-as an addition. Each becomes the operator that it means, so that the source says so,
-a layer of `nn` can be found in it, and one kernel runs where many would.
+Exporters write swish as two nodes, hard swish as four, and the bias of a convolution as
+an addition. Each becomes the operator that it means, so that the source says so, a
+layer of `nn` can be found in it, and one kernel runs where many would. Norms and Gelu
+are found by `patterns`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isclose, sqrt
+from dataclasses import dataclass, replace
+from math import isclose
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class _Finder:
     def __init__(self, graph: Graph, whole: Graph):
         self.graph, self.uses = graph, uses_of_graph(graph)
         self.makers = {n.outputs[0]: n for n in graph.nodes if n.outputs}
-        self.rules = (self.dequantized, self.curve, self.layer_norm, self.bias, self.flat_bias)
+        self.rules = (self.dequantized, self.curve, self.bias, self.flat_bias)
 
     def run(self) -> None:
         for k in range(len(self.graph.nodes) - 1, -1, -1):
@@ -157,15 +158,13 @@ class _Finder:
             elif scale.ndim:
                 name = self.copied(name, scale.reshape(()))
             inputs, words = [cast.inputs[0], name], {"axis": 1}
-            made = Node("DequantizeLinear", "", 23, inputs, node.outputs, words)
-            made.name, made.scope = node.name, node.scope
-            return made
+            return _made("DequantizeLinear", 23, node, inputs, words)
         return None
 
     # Curves
 
     def curve(self, node: Node) -> Node | None:
-        """Swish, HardSwish, Gelu: x times a number times a curve of x."""
+        """Swish, HardSwish: x times a number times a curve of x."""
         if node.op not in ("Mul", "Div"):
             return None
         found = self.product(node)
@@ -176,33 +175,30 @@ class _Finder:
         for x, other in (found.parts, found.parts[::-1]):
             if self.is_single(x):
                 continue
-            made = (
-                self.swish(x, other, found.number)
-                or self.hard_swish(x, other, found.number)
-                or self.gelu(x, other, found.number)
-            )
-            if made is not None:
-                op, words = made
-                return Node(op, "", 24, [x], node.outputs, words, node.name, node.scope)
+            op = self.swish(x, other, found.number)
+            op = op or self.hard_swish(x, other, found.number)
+            if op:
+                words: dict[str, Any] = {}
+                return _made(op, 24, node, [x], words)
         return None
 
     def is_single(self, name: str) -> bool:
         return name in self.graph.constants
 
-    def swish(self, x: str, other: str, number: float) -> Any:
+    def swish(self, x: str, other: str, number: float) -> str:
         inner = self.maker(other, "Sigmoid")
         fits = inner is not None and inner.inputs[0] == x and number == 1
-        return ("Swish", {}) if fits else None
+        return "Swish" if fits else ""
 
-    def hard_swish(self, x: str, other: str, number: float) -> Any:
+    def hard_swish(self, x: str, other: str, number: float) -> str:
         inner = self.maker(other, "HardSigmoid")
         if inner is not None and inner.inputs[0] == x and number == 1:
             alpha = inner.attributes.get("alpha", 0.2)
             is_sixth = isclose(alpha, 1 / 6, rel_tol=1e-6)
             fits = is_sixth and inner.attributes.get("beta", 0.5) == 0.5
-            return ("HardSwish", {}) if fits else None
+            return "HardSwish" if fits else ""
         fits = self.held_six(other) == x and isclose(number, 1 / 6, rel_tol=1e-6)
-        return ("HardSwish", {}) if fits else None
+        return "HardSwish" if fits else ""
 
     def held_six(self, name: str) -> str:
         """The x of clip(x + 3, 0, 6)."""
@@ -219,109 +215,9 @@ class _Finder:
         if not x or not isclose(found.number, 1 / 6, rel_tol=1e-6):
             return None
         words = {"alpha": 1 / 6, "beta": 0.5}
-        made = Node("HardSigmoid", "", 22, [x], node.outputs, words)
-        made.name, made.scope = node.name, node.scope
-        return made
+        return _made("HardSigmoid", 22, node, [x], words)
 
-    def gelu(self, x: str, other: str, number: float) -> Any:
-        added = self.sum_with(other)
-        if added is None or added[1] != 1 or not isclose(number, 0.5, rel_tol=1e-6):
-            return None
-        erf, tanh = self.maker(added[0], "Erf"), self.maker(added[0], "Tanh")
-        if erf is not None:
-            inside = self.product_of(erf.inputs[0])
-            is_half = isclose(inside.number, sqrt(0.5), rel_tol=1e-5)
-            return ("Gelu", {}) if is_half and inside.parts == [x] else None
-        if tanh is not None and self.is_cubic(x, tanh.inputs[0]):
-            return "Gelu", {"approximate": "tanh"}
-        return None
-
-    def is_cubic(self, x: str, name: str) -> bool:
-        """Whether a value is √(2/π) (x + 0.044715 x³)."""
-        outer = self.product_of(name)
-        inner = self.maker(outer.parts[0], "Add") if len(outer.parts) == 1 else None
-        if inner is None or not isclose(outer.number, sqrt(2 / np.pi), rel_tol=1e-5):
-            return False
-        if x not in inner.inputs:
-            return False
-        cube = self.product_of(inner.inputs[1 - inner.inputs.index(x)])
-        if not isclose(cube.number, 0.044715, rel_tol=1e-5):
-            return False
-        if cube.parts == [x, x, x]:
-            return True
-        power = self.maker(cube.parts[0], "Pow") if len(cube.parts) == 1 else None
-        fits = power is not None and power.inputs[0] == x
-        return fits and self.number(power.inputs[1]) == 3  # type: ignore[union-attr]
-
-    # Norms
-
-    def layer_norm(self, node: Node) -> Node | None:
-        """(x − mean) / √(variance + ε), scaled and moved, over the last dim."""
-        if node.op != "Add":
-            return None
-        for place in (0, 1):
-            scaled = self.maker(node.inputs[place], "Mul")
-            beta = self.line(node.inputs[1 - place])
-            for side in (0, 1) if scaled is not None and beta is not None else ():
-                gamma = self.line(scaled.inputs[side])  # type: ignore[union-attr]
-                inner = scaled.inputs[1 - side]  # type: ignore[union-attr]
-                known = self.normalized(inner) if gamma is not None else None
-                if known is None or gamma.size != beta.size:  # type: ignore[union-attr]
-                    continue
-                x, epsilon = known
-                names = [self.flat(scaled.inputs[side]), self.flat(node.inputs[1 - place])]  # type: ignore[union-attr]  # fmt: skip
-                words = {"axis": -1, "epsilon": epsilon}
-                made = Node("LayerNormalization", "", 17, [x, *names], node.outputs, words)  # fmt: skip
-                made.name, made.scope = node.name, node.scope
-                return made
-        return None
-
-    def normalized(self, name: str) -> tuple[str, float] | None:
-        """The x and ε of (x − mean(x)) / √(mean((x − mean(x))²) + ε)."""
-        node = self.maker(name, "Div", "Mul")
-        if node is None:
-            return None
-        for place in (0, 1) if node.op == "Mul" else (0,):
-            centered, root = node.inputs[place], node.inputs[1 - place]
-            if node.op == "Mul":
-                inverse = self.maker(root, "Reciprocal")
-                root = inverse.inputs[0] if inverse is not None else ""
-            root_node = self.maker(root, "Sqrt")
-            added = self.sum_with(root_node.inputs[0]) if root_node is not None else None
-            minus = self.makers.get(centered)
-            if added is None or minus is None or minus.op != "Sub":
-                continue
-            x = minus.inputs[0]
-            if self.mean_of(minus.inputs[1]) != x:
-                continue
-            square = self.makers.get(self.mean_of(added[0]))
-            if square is None or square.inputs[0] != centered:
-                continue
-            is_square = square.op == "Mul" and square.inputs[1] == centered
-            is_power = square.op == "Pow" and self.power(square.inputs[1]) == 2
-            if is_square or is_power:
-                return x, added[1]
-        return None
-
-    def power(self, name: str) -> float | None:
-        array = self.graph.constants.get(name)
-        if array is None or array.size != 1:
-            return None
-        return float(array.reshape(-1)[0])
-
-    def mean_of(self, name: str) -> str:
-        """What a value is the mean of along its last dim, which stays as 1."""
-        node = self.makers.get(name)
-        if node is None or node.op != "ReduceMean" or len(node.inputs) < 2:
-            return ""
-        axes = self.graph.constants.get(node.inputs[1])
-        fact = self.graph.facts.get(node.inputs[0])
-        if axes is None or axes.size != 1 or not node.attributes.get("keepdims", 1):
-            return ""
-        axis = int(axes.reshape(-1)[0])
-        known = fact is not None and fact.shape is not None
-        last = axis == -1 or (known and axis == len(fact.shape) - 1)  # type: ignore[union-attr,arg-type]
-        return node.inputs[0] if last else ""
+    # Constants
 
     def line(self, name: str) -> Any:
         """A constant that has one dim, or is as long as its last one."""
@@ -367,9 +263,7 @@ class _Finder:
                 continue
             line = self.copied(name, array.reshape(-1))
             inputs = [*conv.inputs[:2], line]
-            made = Node(conv.op, "", conv.version, inputs, node.outputs, conv.attributes)
-            made.name, made.scope = conv.name, conv.scope
-            return made
+            return replace(conv, inputs=inputs, outputs=node.outputs)
         return None
 
     def flat_bias(self, node: Node) -> Node | None:
@@ -389,6 +283,12 @@ class _Finder:
                 continue
             inputs = list(node.inputs)
             inputs[1 - place] = self.copied(name, array.reshape(-1))
-            words = node.attributes
-            return Node("Add", "", 14, inputs, node.outputs, words, node.name, node.scope)
+            return replace(node, inputs=inputs)
         return None
+
+
+def _made(
+    op: str, version: int, node: Node, inputs: list[str], words: dict[str, Any]
+) -> Node:
+    """Another operator in place of a node, in the same part of the model."""
+    return replace(node, op=op, version=version, inputs=inputs, attributes=words)

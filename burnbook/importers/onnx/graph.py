@@ -16,6 +16,7 @@ import numpy as np
 
 from burnbook.core.errors import RecordError
 from burnbook.importers.onnx.operators.registry import OPERATORS
+from burnbook.importers.onnx.scopes import numbered, part_of
 from burnbook.importers.onnx.tensors import Files, array_of, sparse_array
 from burnbook.importers.onnx.values import DTYPES
 
@@ -50,6 +51,7 @@ class Node:
     attributes: dict[str, Any]
     name: str = ""
     scope: tuple[str, ...] = ()  # the functions of the file that it stands in
+    path: tuple[str, ...] | None = None  # the part of the model it stands in, if known
 
     @property
     def label(self) -> str:
@@ -68,6 +70,8 @@ class Graph:
     constants: dict[str, Any] = field(default_factory=dict)
     trainable: set[str] = field(default_factory=set)  # the file's own initializers
     facts: dict[str, Fact] = field(default_factory=dict)
+    # Sizes that are the same whatever the sizes of the inputs are.
+    fixed: dict[str, tuple[int | None, ...]] = field(default_factory=dict)
 
     def walk(self) -> Iterator[tuple[Graph, Node]]:
         """All nodes with their graph, those of inner graphs as well."""
@@ -87,6 +91,7 @@ class Model:
     opsets: dict[str, int]
     producer: str
     doc: str = ""
+    kinds: dict[tuple[str, ...], str] = field(default_factory=dict)  # classes of parts
 
 
 def read_model(proto: Any, files: Files) -> Model:
@@ -96,12 +101,15 @@ def read_model(proto: Any, files: Files) -> Model:
     reader = _Reader(proto, opsets, files)
     producer = f"{proto.producer_name} {proto.producer_version}".strip()
     graph = reader.graph(proto.graph, opsets, {}, 0)
-    return Model(graph, proto.ir_version, opsets, producer, proto.doc_string)
+    ir, doc = proto.ir_version, proto.doc_string
+    return Model(graph, ir, opsets, producer, doc, reader.kinds)
 
 
 class _Reader:
     def __init__(self, proto: Any, opsets: dict[str, int], files: Files):
         self.files, self.count, self.fresh = files, 0, Counter[str]()
+        self.kinds: dict[tuple[str, ...], str] = {}
+        self.inside: tuple[str, ...] = ()  # the part whose function is read
         self.functions = {
             (_domain(f.domain), f.name, getattr(f, "overload", "")): f
             for f in proto.functions
@@ -199,7 +207,16 @@ class _Reader:
             attributes,
             str(proto.name),
             scope,
+            self.path(proto),
         )
+
+    def path(self, proto: Any) -> tuple[str, ...] | None:
+        """The part of the model that a node stands in, as the file's exporter said."""
+        path, kinds = part_of(proto)
+        self.kinds |= {(*self.inside, *part): kind for part, kind in kinds.items()}
+        if path is None:
+            return self.inside or None
+        return (*self.inside, *path)
 
     def attribute(
         self,
@@ -294,7 +311,13 @@ class _Reader:
         own = {_domain(o.domain): o.version for o in body.opset_import}
         opsets = {**opsets, **own}
         passed = [n for n in body.output if n in body.input]
+        before = self.inside
+        if (call.domain, call.op, body.overload) in self.functions:
+            count = self.fresh[body.name]
+            self.inside = (*(call.path or ()), numbered(body.name, count))
+            self.kinds[self.inside] = str(body.name)
         yield from self.nodes(body.node, opsets, graph, names, given, scope, depth + 1)
+        self.inside = before
         for name in passed:
             k = list(body.output).index(name)
             source, target = names[name], call.outputs[k]

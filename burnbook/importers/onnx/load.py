@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import count
@@ -16,17 +17,20 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
-
-from burnbook.importers.onnx.graph import Model, read_model
 from burnbook.importers.onnx.curves import find_curves
+from burnbook.importers.onnx.folding import fold
+from burnbook.importers.onnx.graph import Model, read_model
+from burnbook.importers.onnx.layers import to_layers
+from burnbook.importers.onnx.patterns import find_patterns
 from burnbook.importers.onnx.report import OnnxReport, report_of
 from burnbook.importers.onnx.simplify import simplify
-from burnbook.importers.onnx.source import Source, write
+from burnbook.importers.onnx.source import Field, Part, Source, write
 from burnbook.importers.onnx.tensors import Files
 from burnbook.importers.onnx.upgrades import upgrade
 from burnbook.module.param import ParamId, ParamRecord
 from burnbook.tensor import TensorData
 
+MOST_SIZES = 1024  # elements of a constant that may say shapes
 _numbers = count(1)
 
 
@@ -69,7 +73,10 @@ def known(model: Any) -> tuple[Model, str]:
     with as_damage(title):
         upgrade(plain.graph)
         simplify(plain.graph)
+        fold(plain.graph)
+        find_patterns(plain.graph)
         find_curves(plain.graph)
+        to_layers(plain.graph)
     return plain, title
 
 
@@ -94,15 +101,26 @@ def as_damage(title: str) -> Generator[None]:
 
 def read(model: Any) -> tuple[Model, str]:
     """A file in its plain form, and its name."""
+    path = Path(model) if isinstance(model, (str, PathLike)) else None
+    folder, title = (path.parent, path.name) if path else (None, "a model")
+    given = read_proto(model)
+    with as_damage(title):
+        plain = read_model(inferred(given), Files(folder))
+        plain.graph.fixed = fixed_sizes(given)
+        return plain, title
+
+
+def read_proto(model: Any) -> Any:
+    """An onnx.ModelProto of a path or of a file's bytes; one that is given stays."""
     try:
         import onnx
     except ImportError:
         what = "reading an .onnx file needs the package onnx"
         raise ArgumentError("onnx", what, cure="pip install onnx") from None
-    folder, title = None, "a model"
+    title = "a model"
     if isinstance(model, (str, PathLike)):
         path = Path(model)
-        folder, title = path.parent, path.name
+        title = path.name
         try:
             model = path.read_bytes()
         except OSError as error:
@@ -118,9 +136,7 @@ def read(model: Any) -> tuple[Model, str]:
             what = f"{title} is no ONNX file, or damaged"
             raise RecordError("onnx", what) from None
         model = proto
-    model = inferred(model)
-    with as_damage(title):
-        return read_model(model, Files(folder)), title
+    return model
 
 
 def inferred(model: Any) -> Any:
@@ -131,6 +147,41 @@ def inferred(model: Any) -> Any:
         return shape_inference.infer_shapes(model, data_prop=True)
     except Exception:  # what does not follow stays unknown
         return model
+
+
+def fixed_sizes(model: Any) -> dict[str, tuple[int | None, ...]]:
+    """Sizes of values that stay the same if all sizes of the inputs were others."""
+    from onnx import ModelProto, TensorProto, shape_inference
+
+    if not any(node.op_type == "Shape" for node in model.graph.node):
+        return {}
+    free = ModelProto()
+    free.CopyFrom(model)
+    graph = free.graph
+    for tensor in graph.initializer:
+        if math.prod(tensor.dims) > MOST_SIZES:  # no shape: what it holds matters not
+            kept = TensorProto(name=tensor.name, data_type=tensor.data_type)
+            kept.dims.extend(tensor.dims)
+            tensor.CopyFrom(kept)
+    held = {tensor.name for tensor in graph.initializer}
+    del graph.value_info[:]
+    for k, value in enumerate([*graph.input, *graph.output]):
+        shape = value.type.tensor_type.shape
+        if value.name not in held and value.type.HasField("tensor_type"):
+            for i, dim in enumerate(shape.dim):
+                dim.dim_param = f"any_{k}_{i}"
+    try:
+        found = shape_inference.infer_shapes(free, data_prop=True)
+    except Exception:  # what does not follow stays unknown
+        return {}
+    return {
+        str(value.name): tuple(
+            int(d.dim_value) if d.HasField("dim_value") else None
+            for d in value.type.tensor_type.shape.dim
+        )
+        for value in found.graph.value_info
+        if value.type.tensor_type.HasField("shape")
+    }
 
 
 def built(source: Source, device: Backend) -> Any:
@@ -161,20 +212,27 @@ def source_of(module: Any) -> str:
 
 def record_of(source: Source) -> dict[str, Any]:
     """The record of a module that a source describes."""
+    return _record_of(source.root)
+
+
+def _record_of(held: Part | Field) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for one in source.fields:
-        if one.layer is None:
-            found[one.name] = _param(one.values[""])
-        else:
-            found[one.name] = _params(one.values)
+    if isinstance(held, Field):
+        for path, array in held.values.items():
+            *around, name = path.split(".")
+            inner = found
+            for word in around:
+                inner = inner.setdefault(word, {})
+            inner[name] = _param(array)
+        return found
+    for member in held.members:
+        if isinstance(member, Field):
+            found[member.name] = _param(member.values[""])
+            continue
+        entries = [_record_of(entry.held) for entry in member.entries]
+        listed = tuple(entries) if member.is_mixed else entries
+        found[member.name] = listed if member.is_list else entries[0]
     return found
-
-
-def _params(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        k: _params(value) if isinstance(value, dict) else _param(value)
-        for k, value in values.items()
-    }
 
 
 def _param(array: Any) -> ParamRecord:

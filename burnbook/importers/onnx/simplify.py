@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, prod
 from typing import Any
 
@@ -47,7 +47,7 @@ RANDOM = frozenset(
 
 def simplify(graph: Graph) -> None:
     """Work out what constants and sizes say, in a graph and in the graphs inside."""
-    names = {n for owner, node in graph.walk() for n in node.outputs}
+    names = {n for _, node in graph.walk() for n in node.outputs}
     names |= {n for owner, _ in graph.walk() for n in (*owner.inputs, *owner.constants)}
     _Folder(names).graph(graph, _Known())
     keep_used(graph)
@@ -214,7 +214,7 @@ class _Folder:
         nodes = list(branch.nodes)
         for inner, outer in zip(branch.outputs, node.outputs, strict=True):
             if outer:
-                nodes.append(Node("Identity", "", 1, [inner], [outer], {}))
+                nodes.append(replace(node, op="Identity", inputs=[inner], outputs=[outer], attributes={}))
                 graph.facts[outer] = graph.facts.get(inner, Fact())
         return nodes
 
