@@ -213,6 +213,7 @@ SaveMyWork()
 # | A1 | [Operations](A1_ops.ipynb) | every tensor function, to look up | – |
 # | A2 | [Differences](A2_differences.ipynb) | where burnbook differs from Burn 0.15, and why | – |
 # | A3 | [Coming from …](A3_coming_from.ipynb) | what you know from PyTorch, Keras, NumPy or Rust, and what it is here | – |
+# | A4 | [ONNX's operators](A4_onnx_operators.ipynb) | what each operator of ONNX becomes, in which versions | – |
 #
 # Imports, pre-trained models, quantization and the advanced chapters follow in later
 # versions.

@@ -18,14 +18,54 @@ from burnbook.importers.onnx.graph import Graph, Node, fact_of_array
 from burnbook.importers.onnx.operators.registry import OPERATORS
 
 MOST = 1 << 16  # elements of a result that is computed in advance
+LARGE = 1 << 24  # bytes of a weight that is not held twice
 LAYOUT = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 KNOWN = LAYOUT | frozenset(
-    """
-    Abs Add And Cast Ceil Concat ConstantOfShape Div Equal Exp Expand Floor Gather
-    Greater GreaterOrEqual Less LessOrEqual Log Max Min Mod Mul Neg Not Or Pow Range
-    Reciprocal ReduceMax ReduceMin ReduceProd ReduceSum Round Shape Size Slice Split
-    Sqrt Sub Tile Trilu Where Xor
-    """.split()
+    [
+        "Abs",
+        "Add",
+        "And",
+        "Cast",
+        "Ceil",
+        "Concat",
+        "ConstantOfShape",
+        "Div",
+        "Equal",
+        "Exp",
+        "Expand",
+        "Floor",
+        "Gather",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "Log",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Not",
+        "Or",
+        "Pow",
+        "Range",
+        "Reciprocal",
+        "ReduceMax",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceSum",
+        "Round",
+        "Shape",
+        "Size",
+        "Slice",
+        "Split",
+        "Sqrt",
+        "Sub",
+        "Tile",
+        "Trilu",
+        "Where",
+        "Xor",
+    ]
 )
 
 
@@ -123,9 +163,9 @@ def _known(
     if any(n and n not in known for n in node.inputs) or not node.inputs:
         return None
     if node.op == "Identity":
-        return [known[node.inputs[0]]] if node.inputs[0] in graph.constants else None
-    operator = OPERATORS.get(("", node.op))
-    if node.op not in KNOWN or operator is None:
+        array = graph.constants.get(node.inputs[0])
+        return None if array is None or array.nbytes > LARGE else [array]
+    if node.op not in KNOWN:
         return None
     arrays = [known[n] if n else None for n in node.inputs]
     learned = [n for n in node.inputs if n in graph.trainable and _is_weight(known[n])]
@@ -133,8 +173,13 @@ def _known(
         return None
     if not learned and _bound(node, arrays) > MOST:
         return None
-    words = {k: v for k, v in node.attributes.items() if type(v).__name__ != "TypeProto"}
-    count = len(node.outputs)
+    return _computed(node, arrays)
+
+
+def _computed(node: Node, arrays: list[Any]) -> list[Any] | None:
+    """The results of a node, by the function that would run."""
+    operator, count = OPERATORS["", node.op], len(node.outputs)
+    words: dict[str, Any] = dict(node.attributes)
     if operator.many and count > 1:
         words["outputs"] = count
     try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.importers.onnx.folding import drop_unused, graphs_of, uses_of
+from burnbook.importers.onnx.folding import LARGE, drop_unused, graphs_of, uses_of
 from burnbook.importers.onnx.graph import Graph, Node
 
 
@@ -93,7 +93,8 @@ class Layers:
             return [n for k, n in enumerate(one.inputs) if k != given]
 
         same = all(u.op == node.op and fixed(u) == fixed(node) for u in users)
-        return same and len(users) == self.uses[name]
+        small = self.constants[name].nbytes <= LARGE  # each part may have its own
+        return small and same and len(users) == self.uses[name]
 
     def has(self, node: Node, place: int) -> bool:
         """Whether an input is given."""
@@ -115,7 +116,7 @@ def to_layers(graph: Graph, outer: Layers | None = None) -> None:
     found: dict[str, Layer] = {}  # by the output where it stands
     gone: set[str] = set()
     for node in graph.nodes:
-        if node.outputs[0] in gone or any(node.outputs[1:]) and node.op not in MANY:
+        if node.outputs[0] in gone or (any(node.outputs[1:]) and node.op not in MANY):
             continue
         layer = layers.find(node)
         if layer is not None:
@@ -315,7 +316,11 @@ def _rms_norm(node: Node, layers: Layers) -> Layer | None:
 def _embedding(node: Node, layers: Layers) -> Layer | None:
     """A table that is looked up along its rows, by ids of a batch of sequences."""
     table, fact = layers.weight(node, 0, 2), layers.facts.get(node.inputs[1])
-    if table is None or node.attributes.get("axis", 0) or node.inputs[1] in layers.constants:
+    if (
+        table is None
+        or node.attributes.get("axis", 0)
+        or node.inputs[1] in layers.constants
+    ):
         return None
     if fact is None or fact.shape is None or len(fact.shape) != 2:
         return None
@@ -364,7 +369,8 @@ def _recurrent(node: Node, layers: Layers) -> Layer | None:
         return None
     x, made, gone, first = rows
     made = made or f"{next((n for n in node.outputs if n), '')}_all"
-    config = f"nn.{'Bi' if ways == 2 else ''}{kind}Config({d_input}, {size}, {b is not None})"
+    name = f"Bi{kind}" if ways == 2 else kind
+    config = f"nn.{name}Config({d_input}, {size}, {b is not None})"
     config += "" if first else ".with_batch_first(False)"
     config += ".with_reverse(True)" if direction == "reverse" else ""
     if kind == "Gru" and not about.get("linear_before_reset", 0):
@@ -382,15 +388,12 @@ def _recurrent(node: Node, layers: Layers) -> Layer | None:
                     parts[f"{path}.bias"] = half[cut]
     lasts = [*node.outputs[1:], "", ""][: 2 if kind == "Lstm" else 1]
     word = "lstm" if kind == "Lstm" else "gru"
-    kind = f"Bi{kind}" if ways == 2 else kind
-    found = Layer(kind, config, parts, [x], made, word, node.inputs[1], gone)
+    found = Layer(name, config, parts, [x], made, word, node.inputs[1], gone)
     found.outputs = [made, *lasts]
     return found
 
 
-def _all_states(
-    node: Node, layers: Layers
-) -> tuple[str, str, set[str], bool] | None:
+def _all_states(node: Node, layers: Layers) -> tuple[str, str, set[str], bool] | None:
     """What a recurrent node takes and the value of all states, as a layer has them.
 
     Also the nodes between, and whether the batch stands first: ONNX's states are
@@ -410,7 +413,7 @@ def _all_states(
             count = layers.constants[node.inputs[1]].shape[0]
             if sizes is None or len(sizes) != 3 or sizes[2] not in (-1, count * width):
                 return None
-            if flat is None or flat.attributes.get("allowzero", 0) and 0 in sizes:
+            if flat is None or (flat.attributes.get("allowzero", 0) and 0 in sizes):
                 return None
             rows = flat.outputs[0]
             gone.add(turn.outputs[0])

@@ -16,7 +16,9 @@ from burnbook.core.errors import RecordError
 
 WIDTH = 88
 #: Names that say no more than a number would.
-EMPTY = frozenset("constant getitem out output onnx tmp v val value x".split())
+EMPTY = frozenset(
+    ["constant", "getitem", "out", "output", "onnx", "tmp", "v", "val", "value", "x"]
+)
 
 
 def snake(op: str) -> str:

@@ -220,7 +220,9 @@ def _scaled(
     return _made(op, beta[0], mean, [x, scale, beta[1]], **words)
 
 
-def _line(node: Node | None, before: Node, x: str, view: View) -> tuple[Node, str] | None:
+def _line(
+    node: Node | None, before: Node, x: str, view: View
+) -> tuple[Node, str] | None:
     """A node and its constant of one number for each place of the last axis."""
     if node is None:
         return None

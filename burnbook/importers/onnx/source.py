@@ -1,10 +1,10 @@
 """The Python source of an imported graph: module classes that read like the model.
 
-The parts that the file's names tell become classes of their own, one for all that do the
-same. A constant of a few elements stands where it is used; others become fields, named
-after the file's names, trainable where the file keeps them as initializers of numbers.
-The inner graphs of If, Loop and Scan become functions inside `forward`, which see the
-names around them.
+The parts that the file's names tell become classes of their own, one for all that do
+the same. A constant of a few elements stands where it is used; others become fields,
+named after the file's names, trainable where the file keeps them as initializers of
+numbers. The inner graphs of If, Loop and Scan become functions inside `forward`, which
+see the names around them.
 
 Nothing of a file is taken over as it is: see `naming`.
 """
@@ -335,7 +335,7 @@ class _Writer:
         return array.size <= SHORT and not (learned and name in self.graph.trainable)
 
     def part(self, group: Group) -> Part:
-        """The part that a group is; its class is written once for all that are equal."""
+        """The part that a group is; one class is written for all that are equal."""
         if id(group) in self.parts:
             return self.parts[id(group)]
         part = _Class(self, group, canonical=True).part()
@@ -470,7 +470,9 @@ class _Class:
         self.items(group.items, body)
         outputs = [self.expression(n) for n in group.outputs]
         returned = f"        return {', '.join(outputs)}"
-        head = f"    def forward(self, {', '.join(inputs)}):".replace("self, )", "self)")
+        head = f"    def forward(self, {', '.join(inputs)}):".replace(
+            "self, )", "self)"
+        )
         told = f'        """{self.signature()}"""'
         text = [f"    {m.name}: {m.annotation}" for m in self.members]
         text += [""] if text else []
@@ -575,7 +577,7 @@ class _Class:
             self.labels.append((label, place))
 
     def chain(self, items: list[Node | Group], begin: int) -> list[Group]:
-        """Parts of one list and one class, each of which takes what the one before gave."""
+        """Parts of one list and class, each of which takes what the one before gave."""
         first = items[begin]
         assert isinstance(first, Group)
         base, number = base_of(first.key)
@@ -583,7 +585,9 @@ class _Class:
         if number is None or len(first.outputs) != 1:
             return run
         kind = self.writer.part(first).name
-        everything = [i for i in items if isinstance(i, Group) and base_of(i.key)[0] == base]
+        everything = [
+            i for i in items if isinstance(i, Group) and base_of(i.key)[0] == base
+        ]
         for item in items[begin + 1 :]:
             if not isinstance(item, Group) or base_of(item.key)[0] != base:
                 break
@@ -595,16 +599,25 @@ class _Class:
         used = {n for i in items if id(i) not in inside for n in _taken(i)}
         whole = len(run) == len(everything) == len({i.key for i in run})
         layered = (base, True) in self.slots
-        if not whole or layered or any(n in used or n in self.group.outputs for n in ends):
+        if (
+            not whole
+            or layered
+            or any(n in used or n in self.group.outputs for n in ends)
+        ):
             return [first]
         return run if len(run) > 1 else [first]
 
-    def loop(self, run: list[Group], items: list[Node | Group], indent: str) -> Iterator[str]:
+    def loop(
+        self, run: list[Group], items: list[Node | Group], indent: str
+    ) -> Iterator[str]:
         """Parts of a list, each called with what the one before gave."""
         first, last = run[0], run[-1]
         place = next(k for k, n in enumerate(run[1].inputs) if n == first.outputs[0])
         parts = [self.writer.part(group) for group in run]
-        slots = [self.held(group.key, part)[0] for group, part in zip(run, parts, strict=True)]
+        slots = [
+            self.held(group.key, part)[0]
+            for group, part in zip(run, parts, strict=True)
+        ]
         slot = slots[0]
         given, source = self.given(first), first.inputs[place]
         inside = {id(group) for group in run}
@@ -749,7 +762,7 @@ class _Class:
             given = f"ops.tensor({given}, self)"
         self.tensors |= {n for n in found.results if n}
         hint = "" if slot.is_list or self.writer.is_flat else slot.name
-        word = found.word if not hint else hint
+        word = hint or found.word
         target = self.new_name(found.output, word, hint=hint)
         note, call = self.note([found.output]), f"{call}.forward"
         lasts = found.outputs[1:]
@@ -945,7 +958,7 @@ class _Class:
         return text
 
     def field_name(self, name: str) -> str:
-        """What a constant is called: as in the file, less the part that it belongs to."""
+        """What a constant is called: as in the file, less the part that it is of."""
         if self.writer.is_flat:
             return identifier(name) or "constant"
         path = ".".join(self.group.path) + "."
@@ -967,7 +980,7 @@ class _Class:
         )
 
     def new_name(self, value: str, op: str, hint: str = "") -> str:
-        """An identifier for a value of the file. hint: a better word, if there is one."""
+        """An identifier for a value of the file. hint: a better word, where one is."""
         if self.writer.is_flat:
             made = identifier(value)
             if not made:

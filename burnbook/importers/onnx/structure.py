@@ -18,7 +18,21 @@ from burnbook.importers.onnx.scopes import Path, common
 
 STEPS = 2_000_000  # that are taken at most to see whether a group can run at once
 FEW = 3  # nodes without weights that are no part of their own
-SIZES = frozenset("Add Cast Concat Div Gather Mul Slice Squeeze Sub Unsqueeze".split())
+SIZES = frozenset(
+    [
+        "Add",
+        "Cast",
+        "Concat",
+        "Div",
+        "Gather",
+        "Mul",
+        "Slice",
+        "Squeeze",
+        "Sub",
+        "Unsqueeze",
+    ]
+)
+LARGE = 1 << 20  # bytes of a constant that parts do not hold several times
 AROUND = 6  # nodes around one layer that are no part of their own
 
 
@@ -55,11 +69,9 @@ def structure_of(graph: Graph) -> Group:
     for node in graph.nodes:
         node.path = paths[id(node)]
     _repeat_sizes(graph)
-    paths = {id(node): node.path or () for node in graph.nodes}
-    steps = [STEPS]
-    whole.items = _arranged(graph.nodes, (), paths, steps)
+    whole.items = _arranged(graph.nodes, (), [STEPS])
     _dissolve(whole, graph.trainable)
-    _connect(whole, graph)
+    _connect(whole, graph, graph.constants.keys() - _shared(whole, graph))
     return whole
 
 
@@ -69,45 +81,52 @@ def _repeat_sizes(graph: Graph) -> None:
     for node in graph.nodes:
         for name in needs(node):
             users.setdefault(name, []).append(node)
-    before: dict[int, list[Node]] = {}  # copies, by the node that they stand before
     order = {id(node): k for k, node in enumerate(graph.nodes)}
+    before: dict[int, list[Node]] = {}  # copies, by the node that they stand before
     most = 4 * len(graph.nodes)
     for node in reversed(graph.nodes):
-        made = node.outputs[0]
-        used = users.get(made, [])
-        if made in graph.outputs or not _is_size(node, graph):
+        if node.outputs[0] in graph.outputs or not _is_size(node, graph):
             continue
-        if any(made not in user.inputs for user in used):  # a graph inside takes it
-            continue
-        parts: dict[Path | None, list[Node]] = {}
-        for user in used:
-            parts.setdefault(user.path, []).append(user)
-        parts.pop(node.path, None)
-        for k, (part, inside) in enumerate(parts.items()):
+        for copy, inside in _copies(node, users):
             most -= 1
             if most < 0:
                 return
-            name = f"{made}@{k}"
-            copy = replace(node, inputs=list(node.inputs), outputs=[name], path=part)
-            graph.facts[name] = graph.facts[made]
+            graph.facts[copy.outputs[0]] = graph.facts[node.outputs[0]]
             first = min(inside, key=lambda n: order[id(n)])
             order[id(copy)] = order[id(first)]
             before.setdefault(id(first), []).append(copy)
             for source in node.inputs:
                 users.setdefault(source, []).append(copy)
-            for user in inside:
-                user.inputs = [name if n == made else n for n in user.inputs]
     nodes: list[Node] = []
-
-    def put(node: Node) -> None:
-        for copy in before.get(id(node), ()):
-            put(copy)
-        nodes.append(node)
-
-    for node in graph.nodes:
-        put(node)
+    todo = graph.nodes[::-1]
+    while todo:
+        copies = before.pop(id(todo[-1]), None)
+        if copies is None:
+            nodes.append(todo.pop())
+        else:
+            todo += copies[::-1]
     graph.nodes = nodes
     drop_unused(graph)
+
+
+def _copies(
+    node: Node, users: dict[str, list[Node]]
+) -> Iterator[tuple[Node, list[Node]]]:
+    """A node again for each other part that uses its result, and who takes the copy."""
+    made = node.outputs[0]
+    used = users.get(made, [])
+    if any(made not in user.inputs for user in used):  # a graph inside takes it
+        return
+    parts: dict[Path | None, list[Node]] = {}
+    for user in used:
+        parts.setdefault(user.path, []).append(user)
+    parts.pop(node.path, None)
+    for k, (part, inside) in enumerate(parts.items()):
+        name = f"{made}@{k}"
+        copy = replace(node, inputs=list(node.inputs), outputs=[name], path=part)
+        for user in inside:
+            user.inputs = [name if n == made else n for n in user.inputs]
+        yield copy, inside
 
 
 def _is_size(node: Node, graph: Graph) -> bool:
@@ -139,7 +158,10 @@ def _paths(graph: Graph) -> dict[int, Path]:
         for name in needs(node):
             readers.setdefault(name, []).append(path)
     for node in graph.nodes:
-        if any(name in graph.outputs for name in node.outputs) and told[id(node)] is None:
+        if (
+            any(name in graph.outputs for name in node.outputs)
+            and told[id(node)] is None
+        ):
             found[id(node)] = ()
     return found
 
@@ -152,57 +174,75 @@ def _is_wrapper(graph: Graph, shared: Path) -> bool:
     return all("/" in name and not name.startswith("/") for name in names)
 
 
-def _arranged(
-    nodes: Iterable[Node], path: Path, paths: dict[int, Path], steps: list[int]
-) -> list[Node | Group]:
-    """The nodes of a part in order, those of parts inside as groups."""
-    depth = len(path)
-    members: list[list[Node]] = []
-    keys: list[str | None] = []
-    after: list[set[int]] = []  # which items take something of an item
-    maker: dict[str, int] = {}
-    open_: dict[str, int] = {}
-    called: dict[int, set[tuple[str, ...]]] = {}  # what an item has called
-    last = -1
-    for node in nodes:
-        where = paths.get(id(node), ())
+class _Level:
+    """The nodes of one part, gathered to those of the parts inside."""
+
+    def __init__(self, path: Path, steps: list[int]):
+        self.path, self.steps = path, steps
+        self.members: list[list[Node]] = []
+        self.keys: list[str | None] = []
+        self.after: list[set[int]] = []  # which items take something of an item
+        self.maker: dict[str, int] = {}
+        self.open: dict[str, int] = {}
+        self.called: list[set[tuple[str, ...]]] = []  # what an item has called
+        self.last = -1
+
+    def add(self, node: Node) -> None:
+        """Put a node to others of its part, where all of them can run at once."""
+        where, depth = node.path or (), len(self.path)
         key = where[depth] if len(where) > depth else None
-        before = {maker[n] for n in needs(node) if n in maker}
-        item = open_.get(key) if key is not None else None
+        before = {self.maker[n] for n in needs(node) if n in self.maker}
         weights = _weights(node, where)
+        place = weights or (*where, node.op)
+        item = self.open.get(key) if key is not None else None
         if item is not None:
-            place = weights or (*where, node.op)
-            again = place in called[item] and (weights is not None or item != last)
-            again = again and (weights is not None or item not in before)
-            if again or not _joins(item, before, after, steps):
+            again = place in self.called[item]
+            if weights is None:
+                again = again and item != self.last and item not in before
+            if again or not _joins(item, before, self.after, self.steps):
                 item = None
         if item is None:
-            item = len(members)
-            members.append([])
-            keys.append(key)
-            after.append(set())
-            called[item] = set()
-            if key is not None:
-                open_[key] = item
-        members[item].append(node)
-        last = item
-        if key is not None and (weights is not None or where == (*path, key)):
-            called[item].add(weights or (*where, node.op))
-        for k in before:
-            if k != item:
-                after[k].add(item)
-        for name in node.outputs:
-            if name:
-                maker[name] = item
-    found: list[Node | Group] = []
-    for item in _in_order(after):
-        key = keys[item]
-        if key is None:
-            found += members[item]
-        else:
-            inner = (*path, key)
-            found.append(Group(inner, _arranged(members[item], inner, paths, steps)))
-    return found
+            item = self.begin(key)
+        self.members[item].append(node)
+        self.last = item
+        if weights is not None or where == (*self.path, key):
+            self.called[item].add(place)
+        for k in before - {item}:
+            self.after[k].add(item)
+        self.maker |= {name: item for name in node.outputs if name}
+
+    def begin(self, key: str | None) -> int:
+        """A new item: a node of the part itself, or the first of a part inside."""
+        item = len(self.members)
+        self.members.append([])
+        self.keys.append(key)
+        self.after.append(set())
+        self.called.append(set())
+        if key is not None:
+            self.open[key] = item
+        return item
+
+    def items(self) -> list[Node | Group]:
+        """Nodes and parts in order."""
+        found: list[Node | Group] = []
+        for item in _in_order(self.after):
+            key, members = self.keys[item], self.members[item]
+            if key is None:
+                found += members
+            else:
+                path = (*self.path, key)
+                found.append(Group(path, _arranged(members, path, self.steps)))
+        return found
+
+
+def _arranged(
+    nodes: Iterable[Node], path: Path, steps: list[int]
+) -> list[Node | Group]:
+    """The nodes of a part in order, those of parts inside as groups."""
+    level = _Level(path, steps)
+    for node in nodes:
+        level.add(node)
+    return level.items()
 
 
 def _weights(node: Node, where: Path) -> tuple[str, ...] | None:
@@ -212,7 +252,9 @@ def _weights(node: Node, where: Path) -> tuple[str, ...] | None:
     return (*where, node.op, node.attributes["layer"].source)
 
 
-def _joins(item: int, before: set[int], after: list[set[int]], steps: list[int]) -> bool:
+def _joins(
+    item: int, before: set[int], after: list[set[int]], steps: list[int]
+) -> bool:
     """Whether a node may join an item: nothing that it waits for waits for the item."""
     seen, todo = {item}, [item]
     wanted = before - {item}
@@ -274,16 +316,35 @@ def _is_part(group: Group, trainable: set[str]) -> bool:
     return len(nodes) > FEW
 
 
-def _connect(group: Group, graph: Graph) -> None:
+def _shared(whole: Group, graph: Graph) -> set[str]:
+    """Large constants of several parts: the model holds them and gives them away."""
+    users: dict[str, set[int]] = {}
+    todo = [whole]
+    while todo:
+        group = todo.pop()
+        for item in group.items:
+            if isinstance(item, Group):
+                todo.append(item)
+                continue
+            for name in needs(item):
+                array = graph.constants.get(name)
+                if array is not None and array.nbytes > LARGE:
+                    users.setdefault(name, set()).add(id(group))
+    return {name for name, groups in users.items() if len(groups) > 1}
+
+
+def _connect(group: Group, graph: Graph, own: set[str]) -> None:
     """What each part takes from outside, in order of use, and what others take of it.
 
-    Sizes come after the other inputs.
+    Sizes come after the other inputs. own: constants that a part holds itself.
     """
     wanted: set[str] = set(group.outputs)
 
     def is_size(name: str) -> bool:
         fact = graph.facts.get(name)
-        return fact is not None and fact.dtype == "int64" and len(fact.shape or "ab") < 2
+        if fact is None or fact.shape is None:
+            return False
+        return fact.dtype == "int64" and len(fact.shape) < 2
 
     for item in reversed(group.items):
         if isinstance(item, Node):
@@ -291,13 +352,13 @@ def _connect(group: Group, graph: Graph) -> None:
             continue
         made = {n for node in item.nodes() for n in node.outputs if n}
         took = dict.fromkeys(n for node in item.nodes() for n in needs(node))
-        inputs = [n for n in took if n not in made and n not in graph.constants]
+        inputs = [n for n in took if n not in made and n not in own]
         item.inputs = sorted(inputs, key=is_size)
         item.outputs = [n for n in dict.fromkeys(_made(item)) if n in wanted]
         wanted |= set(item.inputs)
     for item in group.items:
         if isinstance(item, Group):
-            _connect(item, graph)
+            _connect(item, graph, own)
 
 
 def _made(group: Group) -> Iterator[str]:
