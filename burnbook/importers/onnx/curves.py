@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from burnbook.importers.onnx.simplify import keep_used, uses_of_graph
 from burnbook.importers.onnx.graph import Graph, Node, fact_of_array
+from burnbook.importers.onnx.simplify import keep_used, uses_of_graph
 
 #: Inputs that are weights, wherever the file keeps its constants.
 WEIGHTS = {
@@ -86,7 +86,11 @@ class _Finder:
             for name in gone.pop().inputs:
                 self.uses[name] -= 1
                 maker = self.makers.get(name)
-                if maker is not None and not self.uses[name] and len(maker.outputs) == 1:
+                if (
+                    maker is not None
+                    and not self.uses[name]
+                    and len(maker.outputs) == 1
+                ):
                     gone.append(maker)
 
     # What stands around a value
@@ -148,7 +152,9 @@ class _Finder:
             held = self.graph.constants.get(cast.inputs[0])
             if held is None or held.dtype not in (np.int8, np.uint8) or held.ndim != 2:
                 continue
-            columns = scale.size == scale.shape[-1] == held.shape[1] if scale.ndim else 0
+            columns = (
+                scale.size == scale.shape[-1] == held.shape[1] if scale.ndim else 0
+            )
             if scale.dtype != np.float32 or scale.ndim > 2:
                 continue
             if scale.size > 1:

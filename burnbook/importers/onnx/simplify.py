@@ -27,21 +27,31 @@ LARGEST = 10**9  # an end of a slice that means the end
 
 #: Broadcasting operators, of which constants are computed.
 BROADCAST = frozenset(
-    "Add Sub Mul Div Mod Pow Max Min Equal Greater GreaterOrEqual Less LessOrEqual "
-    "And Or Xor Where".split()
+    (
+        *("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Equal", "Where"),
+        *("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Xor"),
+    )
 )
 #: Operators that move elements: weights as well.
-MOVED = frozenset("Reshape Transpose Unsqueeze Squeeze Flatten Slice Concat".split())
-#: Operators whose result may be larger than their inputs.
-GROWING = frozenset("ConstantOfShape Expand Range Tile Gather Pad".split())
-FOLDED = BROADCAST | MOVED | GROWING | frozenset(
-    "Shape Size Cast CastLike Split Neg Abs Sqrt Reciprocal Exp Log Floor Ceil Round "
-    "Not Sin Cos ReduceProd ReduceSum ReduceMax ReduceMin ReduceMean".split()
+MOVED = frozenset(
+    ("Reshape", "Transpose", "Unsqueeze", "Squeeze", "Flatten", "Slice", "Concat")
 )
+#: Operators whose result may be larger than their inputs.
+GROWING = frozenset(("ConstantOfShape", "Expand", "Range", "Tile", "Gather", "Pad"))
+OTHERS = frozenset(
+    (
+        *("Shape", "Size", "Cast", "CastLike", "Split", "Neg", "Abs", "Sqrt", "Exp"),
+        *("Reciprocal", "Log", "Floor", "Ceil", "Round", "Not", "Sin", "Cos"),
+        *("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean"),
+    )
+)
+FOLDED = BROADCAST | MOVED | GROWING | OTHERS
 #: Operators that are random, or that differ from call to call while a model learns.
 RANDOM = frozenset(
-    "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUniform "
-    "RandomUniformLike".split()
+    (
+        *("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike"),
+        *("RandomUniform", "RandomUniformLike"),
+    )
 )
 
 
@@ -85,7 +95,7 @@ class _Folder:
         while waiting:
             node = waiting.popleft()
             node.inputs = [aliases.get(n, n) for n in node.inputs]
-            if node.op == "Identity" and not node.domain:
+            if not node.domain and _is_nothing(node, graph, known):
                 aliases[node.outputs[0]] = node.inputs[0]
                 self.learn_alias(node, graph, known)
                 continue
@@ -94,39 +104,30 @@ class _Folder:
             branch = self.branch(node, known)
             if branch is not None:
                 rename(branch, aliases)
+                uses.update(_uses_of(branch.nodes))
                 waiting.extendleft(reversed(self.inlined(branch, node, graph)))
                 known.constants |= branch.constants
                 known.learned |= branch.trainable
-                uses = uses_of_graph(graph) + _uses_of([*kept, *waiting])
                 continue
-            if not node.domain and _is_nothing(node, graph, known):
-                aliases[node.outputs[0]] = node.inputs[0]
-                self.learn_alias(node, graph, known)
-                continue
-            key = _key(node)
-            if key is not None and key in same:
-                pairs = zip(node.outputs, same[key].outputs, strict=True)
+            first = same.setdefault(_key(node), node)
+            if first is not node and _key(node) is not None:
+                pairs = zip(node.outputs, first.outputs, strict=True)
                 aliases |= {a: b for a, b in pairs if a}
                 continue
-            if key is not None:
-                same[key] = node
-            for inner in node.attributes.values():
-                if isinstance(inner, Graph):
-                    rename(inner, aliases)
-                    once = node.op == "If"
-                    inside = _Known(
-                        known.constants,
-                        known.learned,
-                        known.parts,
-                        known.sizes and once,
-                    )
-                    self.graph(inner, inside)
+            self.inside(node, known, aliases)
             kept.append(node)
         for k, name in enumerate(graph.outputs):
             if name in aliases and len(set(graph.outputs)) == len(graph.outputs):
                 kept.append(Node("Identity", "", 1, [aliases[name]], [name], {}))
             graph.outputs[k] = name
         graph.nodes = kept
+
+    def inside(self, node: Node, known: _Known, aliases: dict[str, str]) -> None:
+        """The same for the graphs in a node."""
+        for inner in node.attributes.values():
+            if isinstance(inner, Graph):
+                rename(inner, aliases)
+                self.graph(inner, replace(known, sizes=known.sizes and node.op == "If"))
 
     def learn_alias(self, node: Node, graph: Graph, known: _Known) -> None:
         """What is known of a value holds for its other name."""
@@ -187,7 +188,9 @@ class _Folder:
             words = {} if count == 1 else {"outputs": count}
             found = operator(*inputs, **node.attributes, **words)
             found = found if isinstance(found, tuple) else (found,)
-            if node.op == "Cast" and found[0].nbytes > max(4 * MOST, inputs[0].nbytes):
+            if node.op == "Cast" and np.asarray(found[0]).nbytes > max(
+                4 * MOST, arrays[given[0]].nbytes
+            ):
                 return None  # a weight of few bits stays one
             return tuple(as_array(lowered(value)) for value in found)
         return None
@@ -214,7 +217,9 @@ class _Folder:
         nodes = list(branch.nodes)
         for inner, outer in zip(branch.outputs, node.outputs, strict=True):
             if outer:
-                nodes.append(replace(node, op="Identity", inputs=[inner], outputs=[outer], attributes={}))
+                again = replace(node, op="Identity", inputs=[inner], outputs=[outer])
+                again.attributes = {}
+                nodes.append(again)
                 graph.facts[outer] = graph.facts.get(inner, Fact())
         return nodes
 
@@ -320,7 +325,8 @@ def _size(node: Node, inputs: list[Any]) -> int:
             return prod(n + p for n, p in zip(first.shape, pads, strict=True))
         case "Concat":
             return sum(a.size for a in inputs)
-    return max(a.size for a in inputs if a is not None)
+        case _:
+            return max(a.size for a in inputs if a is not None)
 
 
 def _key(node: Node) -> Any:
@@ -339,6 +345,8 @@ def _key(node: Node) -> Any:
 
 def _is_nothing(node: Node, graph: Graph, known: _Known) -> bool:
     """Whether a node gives back what it takes: a slice of all, a cast to its own."""
+    if node.op == "Identity":
+        return True
     if node.op == "Cast":
         fact = graph.facts.get(node.inputs[0])
         made = graph.facts.get(node.outputs[0])
@@ -361,35 +369,41 @@ def _part(node: Node, graph: Graph, known: _Known) -> Any:
         return _sizes_of(node, graph, known)
     if node.op == "Size":
         sizes = _sizes_of(node, graph, known)
-        is_known = sizes is not None and not any(n is None for n in sizes)
-        return _objects(prod(sizes)) if is_known else None
+        if sizes is None or any(n is None for n in sizes):
+            return None
+        return _objects(prod(sizes))
     inputs = [_objects_of(n, known) for n in node.inputs if n]
     if not inputs or any(a is None for a in inputs):
         return None
-    if any(n not in known.constants for n in node.inputs[1:]) and node.op in (
-        *("Gather", "Slice", "Reshape", "Squeeze", "Unsqueeze"),
-    ):
+    picks = node.op in ("Gather", "Slice", "Squeeze", "Unsqueeze")
+    if picks and any(n not in known.constants for n in node.inputs[1:]):
         return None
-    first, axis = inputs[0], node.attributes.get("axis", 0)
     with suppress(ArithmeticError, LookupError, TypeError, ValueError):
-        match node.op:
-            case "Gather" if first.ndim == 1 and axis in (0, -1):
-                return _objects(first[inputs[1].astype(np.int64)])
-            case "Slice" if first.ndim == 1:
-                start, end = inputs[1].item(), inputs[2].item()
-                step = inputs[4].item() if len(inputs) > 4 else 1
-                return first[slice(start, end, step)] if step > 0 else None
-            case "Concat" if all(a.ndim == 1 for a in inputs):
-                return np.concatenate(inputs)
-            case "Unsqueeze" if first.ndim == 0:
-                return first.reshape(1)
-            case "Squeeze" if first.size == 1 and first.ndim == 1:
-                return first.reshape(())
-            case "Cast" if node.attributes.get("to") in (6, 7):
-                return first
-            case "Add" | "Sub" | "Mul" | "Div" | "Equal" if len(inputs) == 2:
-                return _computed(node.op, *inputs)
+        return _part_of(node, inputs)
     return None
+
+
+def _part_of(node: Node, inputs: list[Any]) -> Any:
+    first, axis = inputs[0], node.attributes.get("axis", 0)
+    match node.op:
+        case "Gather" if first.ndim == 1 and axis in (0, -1):
+            return _objects(first[inputs[1].astype(np.int64)])
+        case "Slice" if first.ndim == 1:
+            start, end = inputs[1].item(), inputs[2].item()
+            step = inputs[4].item() if len(inputs) > 4 else 1
+            return first[slice(start, end, step)] if step > 0 else None
+        case "Concat" if all(a.ndim == 1 for a in inputs):
+            return np.concatenate(inputs)
+        case "Unsqueeze" if first.ndim == 0:
+            return first.reshape(1)
+        case "Squeeze" if first.size == 1 and first.ndim == 1:
+            return first.reshape(())
+        case "Cast" if node.attributes.get("to") in (6, 7):
+            return first
+        case "Add" | "Sub" | "Mul" | "Div" | "Equal" if len(inputs) == 2:
+            return _computed(node.op, *inputs)
+        case _:
+            return None
 
 
 def _sizes_of(node: Node, graph: Graph, known: _Known) -> Any:

@@ -135,7 +135,8 @@ def unpacked(data: Any, dtype: str, shape: Sequence[int]) -> Any:
     if dtype.startswith("int"):
         half = 1 << bits - 1
         values = values.astype(np.int8)
-        return (np.bitwise_xor(values, half) - half).astype(dtype_of(dtype)).reshape(shape)
+        values = np.bitwise_xor(values, half) - half
+        return values.astype(dtype_of(dtype)).reshape(shape)
     if dtype.startswith("float"):
         return values.astype(np.uint8).view(dtype_of(dtype)).reshape(shape)
     return values.astype(dtype_of(dtype)).reshape(shape)

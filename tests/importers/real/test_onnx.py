@@ -1,4 +1,4 @@
-"""ONNX files that people use, beside ONNX Runtime: at once, and by source and record."""
+"""ONNX files that people use, beside ONNX Runtime: at once, by source and record."""
 
 import importlib.util
 import time
@@ -20,13 +20,17 @@ EACH = [
 ]
 
 
-def of_runtime(model, given):
-    """What ONNX Runtime gives."""
+def session_of(model):
+    """The file in ONNX Runtime, without its remarks."""
     options = runtime.SessionOptions()
     options.log_severity_level = 3
     providers = ["CPUExecutionProvider"]
-    session = runtime.InferenceSession(str(model.path), options, providers=providers)
-    return session.run(None, given)
+    return runtime.InferenceSession(str(model.path), options, providers=providers)
+
+
+def of_runtime(model, given):
+    """What ONNX Runtime gives."""
+    return session_of(model).run(None, given)
 
 
 def compare(found, wanted, near):
@@ -47,7 +51,8 @@ def test_results_are_those_of_onnx_runtime(model):
     for batch in model.batches:
         for seed in (0, 1):
             given = model.given(batch, seed)
-            compare(module.forward(*tensors_of(given)), of_runtime(model, given), model.near)  # fmt: skip
+            found = module.forward(*tensors_of(given))
+            compare(found, of_runtime(model, given), model.near)
 
 
 @pytest.mark.parametrize("model", EACH)
@@ -61,10 +66,13 @@ def test_source_and_record_give_the_same(model, tmp_path):
     compare(found, of_runtime(model, given), model.near)
 
 
-def test_all_forms_of_silero_agree():
+def test_forms_of_silero_agree():
+    """All but the half one, which is another, smaller training."""
     given = SILERO[0].given(1)
     results = []
     for model in SILERO:
+        if model.name == "silero half":
+            continue
         order = model.given(1)
         inputs = {name: given[name] for name in order}
         results.append(load(model.path, Numpy()).forward(*tensors_of(inputs)))
@@ -127,15 +135,13 @@ def test_a_table_of_times(model, capsys):
     began = time.perf_counter()
     module = load(path, Numpy())
     imported = time.perf_counter() - began
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])  # fmt: skip
-    proto = onnx.load(path)
-    row = f"| {model.name} | {_count(proto.graph)} | {imported:.2f}"
-    for batch in (model.batches[0], model.batches[-1]):
+    session = session_of(model)
+    row = f"| {model.name} | {_count(onnx.load(path).graph)} | {imported:.2f}"
+    for batch in dict.fromkeys((model.batches[0], model.batches[-1])):
         given = model.given(batch)
         tensors = tensors_of(given)
-        ours, theirs = _best(lambda t=tensors: module.forward(*t)), _best(lambda g=given: session.run(None, g))  # fmt: skip
+        ours = _best(lambda given=tensors: module.forward(*given))
+        theirs = _best(lambda given=given: session.run(None, given))
         row += f" | {batch}: {ours * 1e3:.2f} / {theirs * 1e3:.2f}"
     with capsys.disabled():
         print(f"\n{row} |")

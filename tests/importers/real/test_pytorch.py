@@ -11,8 +11,8 @@ from burnbook import nn
 from burnbook.backend import Backend, Numpy
 from burnbook.core.dtypes import Int
 from burnbook.importers import (
-    PyTorchToBurnAdapter,
     PytorchStore,
+    PyTorchToBurnAdapter,
     SafetensorsStore,
 )
 from burnbook.module import Module
@@ -197,7 +197,8 @@ def of_torch(kind, weights, x):
 
 
 @pytest.mark.parametrize(
-    ("kind", "net", "size"), [("pnet", PNet, 37), ("rnet", RNet, 24), ("onet", ONet, 48)]
+    ("kind", "net", "size"),
+    [("pnet", PNet, 37), ("rnet", RNet, 24), ("onet", ONet, 48)],
 )
 def test_a_network_that_finds_faces_gives_what_pytorch_gives(kind, net, size):
     path = path_of("facenet_pytorch", f"data/{kind}.pt")
@@ -313,7 +314,9 @@ def mini_lm():
 
 def bert_of_torch(arrays, ids, mask):
     """The same network in PyTorch's functions."""
-    w = {name: torch.from_numpy(a.load().to_numpy().copy()) for name, a in arrays.items()}
+    w = {
+        name: torch.from_numpy(a.load().to_numpy().copy()) for name, a in arrays.items()
+    }
 
     def linear(x, name):
         return F.linear(x, w[f"{name}.weight"], w[f"{name}.bias"])
@@ -332,7 +335,8 @@ def bert_of_torch(arrays, ids, mask):
     for k in range(6):
         at = f"encoder.layer.{k}"
         q, key, v = (
-            heads(linear(x, f"{at}.attention.self.{n}")) for n in ("query", "key", "value")
+            heads(linear(x, f"{at}.attention.self.{n}"))
+            for n in ("query", "key", "value")
         )
         seen = mask[:, None, None, :].expand(b, 12, s, s)
         y = F.scaled_dot_product_attention(q, key, v, attn_mask=seen)
@@ -455,7 +459,9 @@ def test_weights_of_torchscript_give_what_the_script_gives():
 
 def silero_of_torch(arrays, x):
     """The same network in PyTorch's functions, from a state of zeros."""
-    w = {name: torch.from_numpy(a.load().to_numpy().copy()) for name, a in arrays.items()}
+    w = {
+        name: torch.from_numpy(a.load().to_numpy().copy()) for name, a in arrays.items()
+    }
     x = F.pad(torch.from_numpy(x)[:, None], (0, 64), mode="reflect")
     x = F.conv1d(x, w["stft_conv.weight"], stride=128)
     x = (x[:, :129] ** 2 + x[:, 129:] ** 2).sqrt()

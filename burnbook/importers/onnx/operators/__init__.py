@@ -44,10 +44,6 @@ from burnbook.importers.onnx.operators.control import (
     scan_ as scan_,
     sequence_map_ as sequence_map_,
 )
-from burnbook.importers.onnx.operators.recurrent import (
-    run_gru as run_gru,
-    run_lstm as run_lstm,
-)
 from burnbook.importers.onnx.operators.registry import OPERATORS
 
 #: The operators by family; importing them has added them to OPERATORS.

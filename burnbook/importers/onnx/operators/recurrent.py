@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burnbook import nn, ops
+from burnbook import ops
 from burnbook.core.errors import ArgumentError
 from burnbook.importers.onnx.operators.joining import concat, narrow
 from burnbook.importers.onnx.operators.registry import operator
@@ -19,7 +19,6 @@ from burnbook.importers.onnx.values import (
     mask_of,
     reshape,
 )
-from burnbook.module import Module
 from burnbook.tensor import Tensor, activation
 from burnbook.tensor.methods import apply
 
@@ -224,10 +223,10 @@ def gru(
 ) -> tuple[Tensor, ...]:
     """Gated states: update z, reset r, new n; h = (1 − z) n + z h."""
     count, n = _directions(direction), hidden_size
-    if clip is None and _is_usual(activations, "sigmoid tanh", count):
-        if not layout and _are_whole(sequence_lens, x):
-            after = bool(linear_before_reset)
-            return _gru_at_once(x, w, r, b, initial_h, direction, after)
+    is_usual = _is_usual(activations, "sigmoid tanh", count)
+    if clip is None and is_usual and not layout and _are_whole(sequence_lens, x):
+        after = bool(linear_before_reset)
+        return _gru_at_once(x, w, r, b, initial_h, direction, after)
     usual = ["Sigmoid", "Tanh"]
     curves = _curves(activations, activation_alpha, activation_beta, usual, count)
 
@@ -337,7 +336,9 @@ def _lstm_at_once(
     for d, reverse in enumerate(WAYS[direction]):
         parts = [_in_order(_direction(m, d), size, (0, 2, 1, 3)) for m in (w, r)]
         given = [rows, *map(_transposed, parts), _sum_of_biases(b, d, size, parts[0])]
-        given += [_zeros((batch, size), x) if s is None else _direction(s, d) for s in (c, h)]
+        given += [
+            _zeros((batch, size), x) if s is None else _direction(s, d) for s in (c, h)
+        ]
         made = apply(ops.lstm, *given, reverse=reverse)
         y = reshape(narrow(made, 0, 0, batch * steps), (batch, steps, size))
         found.append([*_y_and_last(y, reverse), narrow(made, 0, batch * steps, batch)])
@@ -403,54 +404,3 @@ def _joined(found: list[list[Tensor]], batch: int, size: int) -> tuple[Tensor, .
     rows, *lasts = zip(*found, strict=True)
     ends = [[reshape(s, (1, batch, size)) for s in states] for states in lasts]
     return (concat(*rows, axis=1), *(concat(*states, axis=0) for states in ends))
-
-
-def run_lstm(
-    layer: nn.Lstm | nn.BiLstm, x: Value, h: Value = None, c: Value = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """All states, the last one and the last memory of a layer of `nn`, as ONNX's LSTM.
-
-    Shapes: x [s, b, i], h and c [d, b, n] -> [s, d, b, n], [d, b, n], [d, b, n]
-    """
-    x, h, c = _on(x, layer), _on(h, layer), _on(c, layer)
-    both, n = isinstance(layer, nn.BiLstm), layer.d_hidden
-    steps, batch, _ = tuple(x.value.shape)
-    state = None
-    if h is not None or c is not None:
-        shape = (2 if both else 1, batch, n)
-        parts = [_zeros(shape, x) if s is None else s for s in (c, h)]
-        parts = parts if both else [reshape(s, shape[1:]) for s in parts]
-        state = nn.LstmState(*parts)
-    y, end = layer.forward(x, state)
-    lasts = (end.hidden, end.cell)
-    if both:
-        return (_side_by_side(y, steps, batch, n), *lasts)
-    hidden, cell = (reshape(s, (1, batch, n)) for s in lasts)
-    return reshape(y, (steps, 1, batch, n)), hidden, cell
-
-
-def run_gru(
-    layer: nn.Gru | nn.BiGru, x: Value, h: Value = None
-) -> tuple[Tensor, Tensor]:
-    """All states and the last one of a layer of `nn`, as ONNX's GRU.
-
-    Shapes: x [s, b, i], h [d, b, n] -> [s, d, b, n], [d, b, n]
-    """
-    x, h = _on(x, layer), _on(h, layer)
-    steps, batch, _ = tuple(x.value.shape)
-    if isinstance(layer, nn.BiGru):
-        y, ends = layer.forward(x, h)
-        return _side_by_side(y, steps, batch, layer.d_hidden), ends
-    n = layer.d_hidden
-    y = layer.forward(x, None if h is None else reshape(h, (batch, n)))
-    end = narrow(y, 0, 0 if layer.reverse else steps - 1, 1)
-    return reshape(y, (steps, 1, batch, n)), end
-
-
-def _on(x: Value, layer: Module) -> Any:
-    return x if x is None or isinstance(x, Tensor) else as_tensor(x, layer.devices()[0])
-
-
-def _side_by_side(y: Tensor, steps: int, batch: int, n: int) -> Tensor:
-    """Both directions as a dim of their own. [s, b, 2 n] -> [s, 2, b, n]"""
-    return apply(ops.permute, reshape(y, (steps, batch, 2, n)), axes=(0, 2, 1, 3))

@@ -121,8 +121,11 @@ class Operator:
             kind = type(value)
             if kind is np.ndarray:
                 is_ready = value.dtype.kind != "f"
-                if self.numbers and not value.ndim and value.dtype == device.float_dtype:
-                    is_ready, value = True, value.item()
+                if not value.ndim and self.numbers:
+                    is_ready = value.dtype == device.float_dtype or is_ready
+                    value = (
+                        value.item() if value.dtype.kind == "f" and is_ready else value
+                    )
             elif kind is float:
                 is_ready = self.numbers
             elif kind is list and value and type(value[0]) is int:

@@ -59,7 +59,8 @@ def converted(
     x: Value, wanted: np.dtype[Any], saturate: int = 1, round_mode: str = "up"
 ) -> Any:
     """An array in another type: strings read and written, float8 held in its range."""
-    if x.dtype.isbuiltin == wanted.isbuiltin == 1 and {x.dtype.kind, wanted.kind} <= PLAIN:
+    is_plain = x.dtype.isbuiltin == wanted.isbuiltin == 1
+    if is_plain and {x.dtype.kind, wanted.kind} <= PLAIN:
         with np.errstate(all="ignore"):
             return x.astype(wanted)
     name = wanted.name
