@@ -128,7 +128,7 @@ def _from_bytes(
 
 
 def unpacked(data: Any, dtype: str, shape: Sequence[int]) -> Any:
-    """Elements of a type of 2 or 4 bits, several of which share a byte, lowest first."""
+    """Elements of 2 or 4 bits, several of which share a byte, lowest first."""
     bits, count = PACKED[dtype], prod(shape)
     parts = np.stack([data >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)])
     values = parts.T.reshape(-1)[:count]

@@ -312,6 +312,11 @@ def mini_lm():
     return model, SafetensorsStore.from_file(path).read_arrays()
 
 
+def of_arrays(arrays):
+    """The arrays of a file as PyTorch's."""
+    return {k: torch.from_numpy(a.load().to_numpy().copy()) for k, a in arrays.items()}
+
+
 def bert_of_torch(arrays, ids, mask):
     """The same network in PyTorch's functions."""
     w = {

@@ -392,7 +392,10 @@ def _sum_of_biases(b: Tensor | None, d: int, size: int, like: Tensor) -> Tensor:
 
 
 def _y_and_last(y: Tensor, reverse: bool) -> list[Tensor]:
-    """All states in ONNX's layout, and the last one. [b, s, n] -> [s, 1, b, n], [b, n]"""
+    """All states in ONNX's layout, and the last one.
+
+    Shapes: y [b, s, n] -> [s, 1, b, n], [b, n]
+    """
     batch, steps, size = tuple(y.value.shape)
     last = narrow(y, 1, 0 if reverse else steps - 1, 1)
     turned = apply(ops.permute, y, axes=(1, 0, 2))

@@ -116,16 +116,14 @@ class Operator:
 
     def _lifted(self, inputs: tuple[Value, ...], device: Backend) -> list[Value]:
         """As `lifted`; the frequent cases first."""
+        own = device.float_dtype
         found: list[Value] = []
         for value in inputs:
             kind = type(value)
             if kind is np.ndarray:
                 is_ready = value.dtype.kind != "f"
-                if not value.ndim and self.numbers:
-                    is_ready = value.dtype == device.float_dtype or is_ready
-                    value = (
-                        value.item() if value.dtype.kind == "f" and is_ready else value
-                    )
+                if self.numbers and not value.ndim and value.dtype == own:
+                    is_ready, value = True, value.item()
             elif kind is float:
                 is_ready = self.numbers
             elif kind is list and value and type(value[0]) is int:
