@@ -350,7 +350,7 @@ def _number(word: str, value: float, usual: float) -> str:
 
 
 def _recurrent(node: Node, layers: Layers) -> Layer | None:
-    """An Lstm or a Gru, in one or both directions, that begins with zeros."""
+    """An Lstm or a Gru, in one or both directions, that begins with given states."""
     about, kind = node.attributes, node.op.title()
     w, r = layers.weight(node, 1, 3), layers.weight(node, 2, 3)
     b = layers.weight(node, 3, 2)
@@ -361,7 +361,10 @@ def _recurrent(node: Node, layers: Layers) -> Layer | None:
         return None
     if (layers.has(node, 3) and b is None) or layers.has(node, 4):
         return None
-    if not all(_is_zeros(n, layers) for n in node.inputs[5:] if n):
+    states = [n for n in node.inputs[5:7] if n]
+    if all(_is_zeros(n, layers) for n in states):
+        states = []
+    if any(node.inputs[7:]) or (states and len(states) < (2 if kind == "Lstm" else 1)):
         return None
     rows, ways = _all_states(node, layers), w.shape[0]
     size, d_input = r.shape[2], w.shape[2]
@@ -388,7 +391,8 @@ def _recurrent(node: Node, layers: Layers) -> Layer | None:
                     parts[f"{path}.bias"] = half[cut]
     lasts = [*node.outputs[1:], "", ""][: 2 if kind == "Lstm" else 1]
     word = "lstm" if kind == "Lstm" else "gru"
-    found = Layer(name, config, parts, [x], made, word, node.inputs[1], gone)
+    inputs = [x, *states]
+    found = Layer(name, config, parts, inputs, made, word, node.inputs[1], gone)
     found.outputs = [made, *lasts]
     return found
 

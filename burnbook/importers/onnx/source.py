@@ -766,13 +766,18 @@ class _Class:
         target = self.new_name(found.output, word, hint=hint)
         note, call = self.note([found.output]), f"{call}.forward"
         lasts = found.outputs[1:]
+        parts = [given]
+        if len(found.inputs) > 1:
+            first = [self.as_tensor(n) for n in found.inputs[1:]]
+            layer = call.removesuffix(".forward")
+            parts.append(f"ops.first_state({layer}, {', '.join(first)})")
         if found.kind == "Gru" or not lasts:
-            yield from self.assignment([target], call, indent, note, [given])
+            yield from self.assignment([target], call, indent, note, parts)
             state = f"ops.last_state({target}, {call.removesuffix('.forward')})"
             texts = [state]
         else:
             state = self.unused("state") if any(lasts) else "_"
-            yield from self.assignment([target, state], call, indent, note, [given])
+            yield from self.assignment([target, state], call, indent, note, parts)
             texts = [state]
             if found.kind != "BiGru":
                 texts = [f"{state}.hidden", f"{state}.cell"]
@@ -784,6 +789,11 @@ class _Class:
                 yield from self.assignment([one], text, indent, self.note([name]))
             elif name:
                 self.names[name] = text
+
+    def as_tensor(self, name: str) -> str:
+        """A value that a layer takes, as a tensor."""
+        text = self.expression(name)
+        return text if name in self.tensors else f"ops.tensor({text}, self)"
 
     def layer_key(self, found: Layer, node: Node) -> str:
         """What a layer is called: as its scope, as its weight's, or by its kind."""

@@ -26,7 +26,7 @@ from burnbook.importers.onnx.values import (
 )
 from burnbook.module import Module, Param
 from burnbook.module.param import ParamId
-from burnbook.nn import Embedding, Gru
+from burnbook.nn import Embedding, Gru, Lstm, LstmState
 from burnbook.tensor import Tensor
 from burnbook.tensor.precision import sibling
 
@@ -109,6 +109,14 @@ def indices(ids: Value, table: Embedding) -> Tensor:
     rows, device = table.weight.val().value.shape[0], table.devices()[0]
     held = as_array(ids)
     return as_tensor(np.where(held < 0, held + rows, held), device)
+
+
+def first_state(layer: Module, h: Tensor, c: Tensor | None = None) -> Any:
+    """The state that a recurrent layer begins with, of ONNX's [directions, b, d]."""
+    given = [h] if c is None else [c, h]
+    if isinstance(layer, (Lstm, Gru)):
+        given = [reshape(s, tuple(s.value.shape)[1:]) for s in given]
+    return given[0] if c is None else LstmState(*given)
 
 
 def last_state(output: Tensor, layer: Gru) -> Tensor:
