@@ -211,8 +211,8 @@ def _sizes(
         picked = np.array(fixed, object)[start:end]
     elif node.op in ("Gather", "Slice") and node.inputs[0] in shapes:
         fixed = graph.fixed.get(shapes[node.inputs[0]])
-        places = [known.get(n) for n in node.inputs[1:]]
-        if fixed is None or any(p is None for p in places):
+        places = [known[n] for n in node.inputs[1:] if n in known]
+        if fixed is None or len(places) < len(node.inputs) - 1:
             return None
         try:
             if node.op == "Gather":
