@@ -954,6 +954,8 @@ class _Class:
         path = ".".join(self.group.path) + "."
         last = name.removeprefix(path) if self.group.path else name
         last = last if last != name or self.is_root else name.rpartition(".")[2]
+        if last == name and not self.is_root and re.search(r"\d", name):
+            return "weight" if name in self.trainable else "constant"
         if last == name and "/" in name:
             return short_name(name) or "constant"
         word = identifier(last) if "::" not in last else ""
