@@ -107,12 +107,9 @@ def fold(graph: Graph, outer: Mapping[str, Any] | None = None) -> None:
     for node in graph.nodes:
         for inner in graphs_of(node):
             fold(inner, known)
+        _tidy(node, graph, known)
         if node.op == "Shape" and not node.domain and not node.attributes:
             shapes[node.outputs[0]] = node.inputs[0]
-        if node.op == "Reshape" and node.attributes.get("allowzero"):
-            sizes = known.get(node.inputs[1])
-            if sizes is not None and sizes.all():  # there is no 0 that it is about
-                del node.attributes["allowzero"]
         found = _known(node, graph, known, uses, shapes)
         if found is None or any(n in graph.outputs for n in node.outputs):
             kept.append(node)
@@ -126,6 +123,25 @@ def fold(graph: Graph, outer: Mapping[str, Any] | None = None) -> None:
     graph.nodes = kept
     drop_unused(graph)
     _complete(graph)
+
+
+def _tidy(node: Node, graph: Graph, known: Mapping[str, Any]) -> None:
+    """Leave out what says nothing, and see what is no weight."""
+    if node.op in ("Resize", "Upsample"):
+        graph.trainable -= {*node.inputs[1:]}  # sizes, which nothing learns
+    if node.op == "Concat" and not node.domain:
+        some = [n for n in node.inputs if not _is_empty(n, known)]
+        node.inputs = some or node.inputs
+    if node.op == "Reshape" and node.attributes.get("allowzero"):
+        sizes = known.get(node.inputs[1])
+        if sizes is not None and sizes.all():  # there is no 0 that it is about
+            del node.attributes["allowzero"]
+
+
+def _is_empty(name: str, known: Mapping[str, Any]) -> bool:
+    """Whether a value is a list without elements."""
+    array = known.get(name)
+    return array is not None and array.shape == (0,)
 
 
 def _complete(graph: Graph) -> None:
