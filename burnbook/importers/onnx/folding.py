@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,30 @@ from burnbook.importers.onnx.graph import Graph, Node, fact_of_array
 from burnbook.importers.onnx.operators.registry import OPERATORS
 
 MOST = 1 << 16  # elements of a result that is computed in advance
+SAME = frozenset(
+    [
+        "Abs",
+        "Clip",
+        "Dropout",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "LayerNormalization",
+        "LeakyRelu",
+        "LogSoftmax",
+        "Mish",
+        "Neg",
+        "Relu",
+        "Sigmoid",
+        "Softmax",
+        "Softplus",
+        "Sqrt",
+        "Tanh",
+    ]
+)
 LARGE = 1 << 24  # bytes of a weight that is not held twice
 LAYOUT = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 KNOWN = LAYOUT | frozenset(
@@ -82,12 +107,9 @@ def fold(graph: Graph, outer: Mapping[str, Any] | None = None) -> None:
     for node in graph.nodes:
         for inner in graphs_of(node):
             fold(inner, known)
+        _tidy(node, graph, known)
         if node.op == "Shape" and not node.domain and not node.attributes:
             shapes[node.outputs[0]] = node.inputs[0]
-        if node.op == "Reshape" and node.attributes.get("allowzero"):
-            sizes = known.get(node.inputs[1])
-            if sizes is not None and sizes.all():  # there is no 0 that it is about
-                del node.attributes["allowzero"]
         found = _known(node, graph, known, uses, shapes)
         if found is None or any(n in graph.outputs for n in node.outputs):
             kept.append(node)
@@ -100,6 +122,49 @@ def fold(graph: Graph, outer: Mapping[str, Any] | None = None) -> None:
                 graph.trainable.add(name)
     graph.nodes = kept
     drop_unused(graph)
+    _complete(graph)
+
+
+def _tidy(node: Node, graph: Graph, known: Mapping[str, Any]) -> None:
+    """Leave out what says nothing, and see what is no weight."""
+    if node.op in ("Resize", "Upsample"):
+        graph.trainable -= {*node.inputs[1:]}  # sizes, which nothing learns
+    if node.op == "Concat" and not node.domain:
+        some = [n for n in node.inputs if not _is_empty(n, known)]
+        node.inputs = some or node.inputs
+    if node.op == "Reshape" and node.attributes.get("allowzero"):
+        sizes = known.get(node.inputs[1])
+        if sizes is not None and sizes.all():  # there is no 0 that it is about
+            del node.attributes["allowzero"]
+
+
+def _is_empty(name: str, known: Mapping[str, Any]) -> bool:
+    """Whether a value is a list without elements."""
+    array = known.get(name)
+    return array is not None and array.shape == (0,)
+
+
+def _complete(graph: Graph) -> None:
+    """The shapes of values inside functions of the file, where they follow at sight."""
+    for node in graph.nodes:
+        if node.domain or len(node.outputs) != 1 or node.outputs[0] in graph.facts:
+            continue
+        facts = [graph.facts.get(n) for n in node.inputs]
+        if not facts or any(f is None or not f.shape for f in facts):
+            continue
+        known = [f for f in facts if f is not None]
+        first, shapes = known[0], [f.shape or () for f in known]
+        if node.op in SAME:
+            graph.facts[node.outputs[0]] = first
+        elif node.op == "MatMul" and len(shapes[1]) == 2 and len(shapes[0]) > 1:
+            shape = (*shapes[0][:-1], shapes[1][1])
+            graph.facts[node.outputs[0]] = replace(first, shape=shape)
+        elif node.op in ("Add", "Sub", "Mul", "Div") and len(known) == 2:
+            long = max(known, key=lambda f: len(f.shape or ()))
+            short = min(shapes, key=len)
+            fits = (long.shape or ())[len(long.shape or ()) - len(short) :] == short
+            if fits and len({f.dtype for f in known}) == 1:
+                graph.facts[node.outputs[0]] = long
 
 
 def graphs_of(node: Node) -> Iterator[Graph]:
@@ -211,8 +276,8 @@ def _sizes(
         picked = np.array(fixed, object)[start:end]
     elif node.op in ("Gather", "Slice") and node.inputs[0] in shapes:
         fixed = graph.fixed.get(shapes[node.inputs[0]])
-        places = [known.get(n) for n in node.inputs[1:]]
-        if fixed is None or any(p is None for p in places):
+        places = [known[n] for n in node.inputs[1:] if n in known]
+        if fixed is None or len(places) < len(node.inputs) - 1:
             return None
         try:
             if node.op == "Gather":

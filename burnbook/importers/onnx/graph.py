@@ -300,10 +300,10 @@ class _Reader:
             names[name] = call.inputs[k] if k < len(call.inputs) else ""
         for k, name in enumerate(body.output):
             used = call.outputs[k] if k < len(call.outputs) else ""
-            names.setdefault(name, used or f"{prefix}_{name}")
+            names.setdefault(name, used or f"{prefix}/{name}")
         for inner in body.node:
             for name in inner.output:
-                names.setdefault(name, f"{prefix}_{name}")
+                names.setdefault(name, f"{prefix}/{name}")
         given = dict(call.attributes)
         for a in body.attribute_proto:
             if a.name not in given:

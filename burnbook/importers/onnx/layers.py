@@ -23,6 +23,7 @@ class Layer:
 
     source: the file's name of the first weight. word: a name, where the file has none.
     parts: values by the path of the parameter. weights: the file's names of all.
+    labels: of the nodes that it stands for, as a report names them.
     replaced: nodes that it stands for, by their first output. outputs: of a recurrent
     layer all hidden states, the last one, and the last cell state.
     """
@@ -37,6 +38,7 @@ class Layer:
     replaced: set[str] = field(default_factory=set)
     outputs: list[str] = field(default_factory=list)
     weights: tuple[str, ...] = ()
+    labels: list[str] = field(default_factory=list)
 
     @property
     def results(self) -> list[str]:
@@ -122,6 +124,7 @@ def to_layers(graph: Graph, outer: Layers | None = None) -> None:
         if layer is not None:
             ends = [layers.makers[n] for n in sorted(layer.replaced)]
             used = [name for one in (node, *ends) for name in one.inputs]
+            layer.labels = [one.label for one in (node, *ends)]
             layer.weights = tuple(n for n in used if n in layers.trainable)
             gone |= {node.outputs[0], *layer.replaced}
             found[layer.output] = layer

@@ -56,7 +56,7 @@ def short_name(name: str) -> str:
     last = name.partition("@")[0].rstrip("/").rpartition("/")[2]
     word = identifier(re.sub(r"_output_\d+$", "", last))
     word = re.sub(r"(_\d+)+$", "", word)
-    return "" if word in EMPTY else word
+    return "" if word in EMPTY or last[:1].isdigit() else word
 
 
 def class_name(word: str) -> str:

@@ -285,8 +285,10 @@ class _Writer:
             for label, place in part.places.items():
                 lines[label] = starts[part.name] + moved[place]
         whole = "\n".join(text) + "\n"
+        short = self.with_imports(whole)
+        count -= whole.count("\n") - short.count("\n")
         numbers = {label: count + place + 1 for label, place in lines.items()}
-        return Source(self.with_imports(whole), root, numbers)
+        return Source(short, root, numbers)
 
     @staticmethod
     def start(text: list[str], name: str, doc: str) -> None:
@@ -436,8 +438,8 @@ class _Writer:
 class _Class:
     """Writes the class of one group.
 
-    canonical: arguments are called by their places, so that parts that do the same have
-    the same text, whatever their inputs are called.
+    canonical: arguments are called by their places and values by what makes them, so
+    that parts that do the same have the same text, whatever the file calls them.
     """
 
     def __init__(self, writer: _Writer, group: Group, *, canonical: bool = False):
@@ -559,7 +561,10 @@ class _Class:
         while k < len(items):
             item = items[k]
             if isinstance(item, Node):
-                self.add(item.label, self.statement(item, indent), body)
+                labels = [item.label]
+                if item.domain == "nn":
+                    labels += item.attributes["layer"].labels
+                self.add(labels, self.statement(item, indent), body)
                 k += 1
                 continue
             run = self.chain(items, k)
@@ -569,12 +574,12 @@ class _Class:
                 body += self.call(item, indent)
             k += len(run)
 
-    def add(self, label: str, lines: Iterator[str], body: list[str]) -> None:
-        """A statement, and the line where it begins."""
+    def add(self, labels: list[str], lines: Iterator[str], body: list[str]) -> None:
+        """A statement, and the line where it begins, for all nodes that it is of."""
         place = len(body)
         body += lines
         if len(body) > place:
-            self.labels.append((label, place))
+            self.labels += [(label, place) for label in labels]
 
     def chain(self, items: list[Node | Group], begin: int) -> list[Group]:
         """Parts of one list and class, each of which takes what the one before gave."""
@@ -974,6 +979,8 @@ class _Class:
         path = ".".join(self.group.path) + "."
         last = name.removeprefix(path) if self.group.path else name
         last = last if last != name or self.is_root else name.rpartition(".")[2]
+        if last == name and not self.is_root and re.search(r"\d", name):
+            return "weight" if name in self.trainable else "constant"
         if last == name and "/" in name:
             return short_name(name) or "constant"
         word = identifier(last) if "::" not in last else ""
@@ -997,6 +1004,8 @@ class _Class:
                 word = snake(op)
                 self.counts[word] += 1
                 made = f"{word}{self.counts[word]}"
+        elif self.canonical:
+            made = identifier(hint) or snake(op)
         else:
             made = identifier(hint) or short_name(value) or snake(op)
         self.names[value] = self.unused(made)

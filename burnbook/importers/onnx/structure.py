@@ -184,7 +184,7 @@ class _Level:
         self.after: list[set[int]] = []  # which items take something of an item
         self.maker: dict[str, int] = {}
         self.open: dict[str, int] = {}
-        self.called: list[set[tuple[str, ...]]] = []  # what an item has called
+        self.first: list[dict[bool, tuple[str, ...]]] = []  # layer and step of an item
         self.last = -1
 
     def add(self, node: Node) -> None:
@@ -196,7 +196,7 @@ class _Level:
         place = weights or (*where, node.op)
         item = self.open.get(key) if key is not None else None
         if item is not None:
-            again = place in self.called[item]
+            again = self.first[item].get(weights is not None) == place
             if weights is None:
                 again = again and item != self.last and item not in before
             if again or not _joins(item, before, self.after, self.steps):
@@ -206,7 +206,7 @@ class _Level:
         self.members[item].append(node)
         self.last = item
         if weights is not None or where == (*self.path, key):
-            self.called[item].add(place)
+            self.first[item].setdefault(weights is not None, place)
         for k in before - {item}:
             self.after[k].add(item)
         self.maker |= {name: item for name in node.outputs if name}
@@ -217,7 +217,7 @@ class _Level:
         self.members.append([])
         self.keys.append(key)
         self.after.append(set())
-        self.called.append(set())
+        self.first.append({})
         if key is not None:
             self.open[key] = item
         return item
