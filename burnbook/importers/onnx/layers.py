@@ -364,10 +364,8 @@ def _recurrent(node: Node, layers: Layers) -> Layer | None:
         return None
     if (layers.has(node, 3) and b is None) or layers.has(node, 4):
         return None
-    states = [n for n in node.inputs[5:7] if n]
-    if all(_is_zeros(n, layers) for n in states):
-        states = []
-    if any(node.inputs[7:]) or (states and len(states) < (2 if kind == "Lstm" else 1)):
+    states = _first_states(node, layers)
+    if states is None:
         return None
     rows, ways = _all_states(node, layers), w.shape[0]
     size, d_input = r.shape[2], w.shape[2]
@@ -398,6 +396,15 @@ def _recurrent(node: Node, layers: Layers) -> Layer | None:
     found = Layer(name, config, parts, inputs, made, word, node.inputs[1], gone)
     found.outputs = [made, *lasts]
     return found
+
+
+def _first_states(node: Node, layers: Layers) -> list[str] | None:
+    """What a recurrent node begins with: nothing for zeros, None if no layer takes it."""
+    states = [n for n in node.inputs[5:7] if n]
+    if all(_is_zeros(n, layers) for n in states):
+        states = []
+    is_half = len(states) == 1 and node.op == "LSTM"
+    return None if is_half or any(node.inputs[7:]) else states
 
 
 def _all_states(node: Node, layers: Layers) -> tuple[str, str, set[str], bool] | None:
