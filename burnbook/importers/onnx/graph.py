@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from burnbook.core.errors import RecordError
+from burnbook.importers.onnx.growth import check_numbers
 from burnbook.importers.onnx.operators.registry import OPERATORS
 from burnbook.importers.onnx.scopes import numbered, part_of
 from burnbook.importers.onnx.tensors import Files, array_of, sparse_array
@@ -193,6 +194,7 @@ class _Reader:
         for a in proto.attribute:
             if schema is not None and not _fits(a, schema, proto):
                 continue
+            check_numbers(a, op, domain, map(str, proto.output))
             if a.ref_attr_name:
                 if a.ref_attr_name in given:
                     attributes[a.name] = given[a.ref_attr_name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -349,7 +350,8 @@ def _dropout(node: Node, layers: Layers) -> Layer | None:
 
 def _number(word: str, value: float, usual: float) -> str:
     short = float(f"{value:.7g}")  # a float32 as it was meant
-    return "" if short == usual else f".with_{word}({short!r})"
+    text = repr(short) if isfinite(short) else f'float("{short}")'
+    return "" if short == usual else f".with_{word}({text})"
 
 
 def _recurrent(node: Node, layers: Layers) -> Layer | None:

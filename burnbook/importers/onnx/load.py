@@ -17,9 +17,11 @@ import numpy as np
 from burnbook.backend.base import Backend
 from burnbook.backend.numpy import Numpy
 from burnbook.core.errors import ArgumentError, BurnbookError, RecordError
+from burnbook.core.files import printable, read_whole
 from burnbook.importers.onnx.curves import find_curves
 from burnbook.importers.onnx.folding import fold
 from burnbook.importers.onnx.graph import Model, read_model
+from burnbook.importers.onnx.growth import checked, without_negative_sizes
 from burnbook.importers.onnx.layers import to_layers
 from burnbook.importers.onnx.patterns import find_patterns
 from burnbook.importers.onnx.report import OnnxReport, report_of
@@ -121,11 +123,7 @@ def read_proto(model: Any) -> Any:
     if isinstance(model, (str, PathLike)):
         path = Path(model)
         title = path.name
-        try:
-            model = path.read_bytes()
-        except OSError as error:
-            what = f"{path} cannot be read: {error.strerror}"
-            raise RecordError("onnx", what) from None
+        model = read_whole(path, RecordError, f"read {printable(path)}")
     if isinstance(model, (bytes, bytearray, memoryview)):
         from google.protobuf.message import DecodeError
 
@@ -147,10 +145,13 @@ def inferred(model: Any) -> Any:
     """
     from onnx import shape_inference
 
+    follow = checked(model)
     try:
-        if any(a.HasField("g") for n in model.graph.node for a in n.attribute):
-            return shape_inference.infer_shapes(model, data_prop=True)
-        found = shape_inference.infer_shapes(without_weights(model), data_prop=True)
+        clean = without_negative_sizes(model)
+        if any(a.HasField("g") for n in clean.graph.node for a in n.attribute):
+            return shape_inference.infer_shapes(clean, data_prop=follow)
+        light = without_weights(clean)
+        found = shape_inference.infer_shapes(light, data_prop=follow)
     except Exception:  # what does not follow stays unknown
         return model
     made = type(model)()
@@ -227,7 +228,8 @@ def fixed_sizes(model: Any) -> dict[str, tuple[int | None, ...]]:
             for i, dim in enumerate(shape.dim):
                 dim.dim_param = f"any_{k}_{i}"
     try:
-        found = shape_inference.infer_shapes(free, data_prop=True)
+        free = without_negative_sizes(free)
+        found = shape_inference.infer_shapes(free, data_prop=checked(model))
     except Exception:  # what does not follow stays unknown
         return {}
     return {
