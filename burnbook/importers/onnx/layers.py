@@ -401,7 +401,7 @@ def _recurrent(node: Node, layers: Layers) -> Layer | None:
 
 
 def _first_states(node: Node, layers: Layers) -> list[str] | None:
-    """What a recurrent node begins with: nothing for zeros, None if no layer takes it."""
+    """What a recurrent node begins with, [] for zeros; None if no layer takes it."""
     states = [n for n in node.inputs[5:7] if n]
     if all(_is_zeros(n, layers) for n in states):
         states = []

@@ -155,7 +155,7 @@ def inferred(model: Any) -> Any:
     except Exception:  # what does not follow stays unknown
         return model
     made = type(model)()
-    made.CopyFrom(model)
+    made.CopyFrom(clean)
     for word in ("value_info", "output"):
         made.graph.ClearField(word)
         getattr(made.graph, word).extend(getattr(found.graph, word))
