@@ -1,4 +1,4 @@
-"""`burnbook inspect` and `convert`: records without a program."""
+"""`burnbook inspect`, `convert` and `scaffold`: records without a program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from burnbook.cli.shared import Subcommands, command, say
 from burnbook.core.errors import RecordError
-from burnbook.core.files import open_regular
+from burnbook.core.files import atomic_write, open_regular
 
 EXAMPLE = "--module my_model:make"
 
@@ -47,6 +47,19 @@ def add_commands(commands: Subcommands) -> None:
         help="package.file:function that makes the module, which .bin needs",
     )
 
+    about = "Write the Python source of a module that a record fits."
+    example = "burnbook scaffold model.mpk -o model.py"
+    made = command(commands, "scaffold", run_scaffold, about, example)
+    made.add_argument(
+        "file", type=Path, help="a record with names: .mpk .json .bpk .safetensors"
+    )
+    made.add_argument(
+        "-o", "--output", type=Path, metavar="OUT", help="the file to write, else shown"
+    )
+    made.add_argument(
+        "--name", default="Model", help="the name of the class; default: Model"
+    )
+
 
 def run_inspect(options: argparse.Namespace) -> int:
     """Describe a record."""
@@ -81,6 +94,20 @@ def run_convert(options: argparse.Namespace) -> int:
     precision = PRECISIONS.get(options.precision)
     path = convert(options.source, options.target, precision=precision, module=module)
     say(f"wrote {path}, {path.stat().st_size:,} bytes")
+    return 0
+
+
+def run_scaffold(options: argparse.Namespace) -> int:
+    """Show or write the source of a module."""
+    from burnbook.importers.scaffold import scaffold
+
+    text = scaffold(options.file, options.name)
+    if options.output is None:
+        say(text.rstrip("\n"))
+        return 0
+    with atomic_write(options.output, RecordError) as file:
+        file.write(text.encode())
+    say(f"wrote {options.output}")
     return 0
 
 

@@ -216,7 +216,8 @@ def fixed_sizes(model: Any) -> dict[str, tuple[int | None, ...]]:
     """Sizes of values that stay the same if all sizes of the inputs were others."""
     from onnx import shape_inference
 
-    if not any(node.op_type == "Shape" for node in model.graph.node):
+    has_shapes = any(node.op_type == "Shape" for node in model.graph.node)
+    if not (has_shapes and checked(model)):
         return {}
     free = without_weights(model)
     graph = free.graph
@@ -228,8 +229,8 @@ def fixed_sizes(model: Any) -> dict[str, tuple[int | None, ...]]:
             for i, dim in enumerate(shape.dim):
                 dim.dim_param = f"any_{k}_{i}"
     try:
-        free = without_negative_sizes(free)
-        found = shape_inference.infer_shapes(free, data_prop=checked(model))
+        clean = without_negative_sizes(free)
+        found = shape_inference.infer_shapes(clean, data_prop=True)
     except Exception:  # what does not follow stays unknown
         return {}
     return {
